@@ -7,6 +7,7 @@ export { writeNpy } from './npy/npy.js';
 export { writeNpz } from './npz/npz.js';
 export { openTensorFile, type OpenOptions } from './open-tensor-file.js';
 export { readText } from './byte-source.js';
+export { safetensorsDtypeOf } from './safetensors/header.js';
 export { type RawTensor, writeRawTensors, writeSafetensors } from './safetensors/safetensors.js';
 export type { TensorEntry, TensorFile } from './tensor-file.js';
 export { toHeadsFirst } from './problem/canonical.js';

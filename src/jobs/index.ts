@@ -72,16 +72,25 @@ export {
   type MatchCandidate,
   type MatchRequest,
 } from './match-models.js';
-export { openLaunch, type LaunchPaths, type OpenedLaunch } from './launch/open-launch.js';
+export {
+  openLaunch,
+  openTemplate,
+  type LaunchPaths,
+  type LaunchTemplate,
+  type OpenedLaunch,
+} from './launch/open-launch.js';
+export { readTensorsBeside, tensorsBeside } from './launch/tensors-beside.js';
+export { launchTensor } from './launch/launch-tensors.js';
+export { runOnProblem, type ProblemRun } from './launch/run-on-problem.js';
+export type { LaunchFinding, MachineStatements } from './launch/launch-findings.js';
 export type { RecordedComparison } from './launch/recorded-results.js';
+export { runDocument, type RunDocument } from './launch/run-document.js';
 export {
   hasFailed,
-  type LaunchFinding,
-  runDocument,
-  type RunDocument,
   runLaunchFile,
   type RunOutput,
   type RunRequest,
   type RunResult,
 } from './launch/run-launch-file.js';
+export { judgeMutants, type MutantResults, type MutantsRequest } from './launch/judge-mutants.js';
 export { startCompiledKernel } from './launch/compiled-kernel.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { randomValues } from '../../properties/problems/values.js';
+import { randomValues, type RandomValues } from '../../properties/problems/values.js';
 import { judgeOutputs } from '../../src/audit/index.js';
 import { EqualWeights } from '../../src/audit/structure/equal-weights.js';
 import type { Problem } from '../../src/problem/index.js';
@@ -40,6 +40,33 @@ describe('an fp32 row sum of equal weights, added one after the other', () => {
       });
       const { verdict } = judgeOutputs(problem, outputs, { diagnose: false });
       expect(verdict.findings, `TEST_SEED=${seed}`).toEqual([]);
+    }
+  });
+});
+
+describe('one query whose keys are all alike, in fp32', () => {
+  /** Every key has one score and one value, so that O is that value, and what directions see are roundings alone. */
+  function repeatedKey(keys: number, random: RandomValues): Problem {
+    const ofValue = [random.uniform(), random.uniform()];
+    const tensor = (rows: number, values: readonly number[]) =>
+      encode(
+        Float64Array.from({ length: rows * values.length }, (_, i) =>
+          Math.fround(values[i % values.length]),
+        ),
+        'fp32',
+        [1, rows, values.length],
+      );
+    const [q, k, v] = [tensor(1, [0]), tensor(keys, [1]), tensor(keys, ofValue)];
+    return { q, k, v, scale: 1, causal: false, window: null, softcap: null };
+  }
+
+  it.each([3, 5, 7])('raises no alarm by the roundings of its sums: %d keys', (keys) => {
+    const random = randomValues(testSeed);
+    for (let draw = 0; draw < 20; draw++) {
+      const problem = repeatedKey(keys, random);
+      const outputs = roundingKernel(problem, { outputFormat: 'fp32', lag: () => 0, tile: keys });
+      const { verdict } = judgeOutputs(problem, outputs, { diagnose: false });
+      expect(verdict.findings, `TEST_SEED=${testSeed}, draw ${draw}`).toEqual([]);
     }
   });
 });

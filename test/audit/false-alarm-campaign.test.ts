@@ -5,7 +5,12 @@ import { attentionProblem } from '../../properties/index.js';
 import { isWithinScoreLimit } from '../../properties/laws/promised-problem.js';
 import { randomValues, type RandomValues } from '../../properties/problems/values.js';
 import { attentionOracle, type AttentionReference } from '../../oracles/index.js';
-import { auditAccuracy, judgeOutputs, type KernelOutputs } from '../../src/audit/index.js';
+import {
+  auditAccuracy,
+  judgeOutputs,
+  type KernelOutputs,
+  type PremiseDeclaration,
+} from '../../src/audit/index.js';
 import type { FormatName } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem/index.js';
 import { fromEnvironment, scaled, testSeed } from '../setup/effort.js';
@@ -35,6 +40,12 @@ const outputFormats: Readonly<Partial<Record<FormatName, FormatName>>> = {
 const formats: readonly FormatName[] = ['bf16', 'fp16', 'fp32', 'e4m3', 'e5m2', 'tf32'];
 /** Formats of a kernel that holds a sum of weights of up to e^80. */
 const wideFormats: readonly FormatName[] = ['bf16', 'fp32', 'tf32'];
+
+/** What kernels raise P by; in e4m3, of which the audit takes 2^7 for granted, one that does not has to say so. */
+const weightScales: Readonly<Partial<Record<FormatName, readonly number[]>>> = {
+  e4m3: [1, 2 ** 7, 240, 2 ** 8],
+  e5m2: [1, 2 ** 8],
+};
 
 const pick = <T>(list: readonly T[], random: RandomValues): T =>
   list[random.integer(0, list.length - 1)];
@@ -73,7 +84,12 @@ function runKernel(
   problem: Problem,
   largest: number,
   random: RandomValues,
-): { readonly kernel: string; readonly outputs: KernelOutputs } {
+): {
+  readonly kernel: string;
+  readonly outputs: KernelOutputs;
+  /** What the kernel has to declare. */
+  readonly premises?: PremiseDeclaration;
+} {
   const { format } = problem.q;
   const half = format === 'bf16' || format === 'fp16';
   const turn = random.uniform();
@@ -96,6 +112,7 @@ function runKernel(
   const order = pick(['ascending', 'descending'] as const, random);
   const isCubic = half && random.uniform() < 0.3;
   const sumsTruncate = format !== 'fp32' && random.uniform() < 0.3;
+  const weightScale = pick(weightScales[format] ?? [1], random);
   const outputs = roundingKernel(problem, {
     outputFormat: outputFormats[format] ?? format,
     lag: lags[lag],
@@ -103,12 +120,15 @@ function runKernel(
     order,
     maximum,
     sumsTruncate,
+    weightScale,
     ...(isCubic ? { exponential: cubicExponential } : {}),
   });
   const words = [`${tile} keys`, order, `relative to ${maximum}`, `lag ${lag}`];
   if (isCubic) words.push('cubic');
   if (sumsTruncate) words.push('truncating sums');
-  return { kernel: words.join(', '), outputs };
+  if (weightScale !== 1) words.push(`P times ${weightScale}`);
+  const isUnusual = format === 'e4m3' && weightScale === 1;
+  return { kernel: words.join(', '), outputs, ...(isUnusual ? { premises: { weightScale } } : {}) };
 }
 
 /** The largest magnitude among LSE and maximum of all rows that have any. */
@@ -133,9 +153,10 @@ function auditOne(
   const reference = attentionOracle(problem, { accuracy: auditAccuracy(outputFormat) });
   const largest = largestOf(reference);
   if (!isWithinScoreLimit(problem, scoreLimit)) return { failure: null, isMade: false };
-  const { kernel, outputs } = runKernel(problem, largest, random);
+  const { kernel, outputs, premises } = runKernel(problem, largest, random);
   const { verdict, shape } = judgeOutputs(problem, outputs, {
     diagnose: false,
+    ...(premises === undefined ? {} : { premises }),
     ...(outputs.out.format === outputFormat ? { reference } : {}),
   });
   if (verdict.pass) return { failure: null, isMade: true };

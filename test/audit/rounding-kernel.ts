@@ -16,6 +16,8 @@ export interface Liberties {
   readonly maximum?: WeightReference;
   /** e^x for x ≤ 0 or little above; default correct to fp64. */
   readonly exponential?: (x: number) => number;
+  /** What P is multiplied by before it is rounded, and its products' sum divided by; default 1. */
+  readonly weightScale?: number;
   /** Whether sums lose what is below fp32, after every eighth product, as tensor cores may; default not. */
   readonly sumsTruncate?: boolean;
 }
@@ -55,6 +57,7 @@ export function roundingKernel(problem: Problem, liberties: Liberties): KernelOu
   const [q, k, v] = [decode(problem.q), decode(problem.k), decode(problem.v)];
   const working = problem.q.format === 'fp64' ? (x: number) => x : Math.fround;
   const { sumsTruncate = false, maximum = 'running', exponential = Math.exp } = liberties;
+  const { weightScale = 1 } = liberties;
   /** A sum so far, with the product of index `i` in. */
   const add = (sum: number, product: number, i: number) =>
     sumsTruncate
@@ -109,14 +112,15 @@ export function roundingKernel(problem: Problem, liberties: Liberties): KernelOu
       }
       scores.forEach((score, i) => {
         const p = working(exponential(score - reference));
-        const rounded = round(weightFormat, p);
+        const rounded = round(weightFormat, working(p * weightScale));
         total = working(total + p);
         for (let c = 0; c < vDim; c++)
           sums[c] = add(sums[c], rounded * v[(kv * keys + first + i) * vDim + c], i);
       });
       if (sumsTruncate) for (let c = 0; c < vDim; c++) sums[c] = truncateToFloat32(sums[c]);
     }
-    if (end > begin) for (let c = 0; c < vDim; c++) out[row * vDim + c] = working(sums[c] / total);
+    if (end > begin)
+      for (let c = 0; c < vDim; c++) out[row * vDim + c] = working(sums[c] / (total * weightScale));
     lse[row] = end > begin ? reference + Math.log(total) : -Infinity;
   }
   return {

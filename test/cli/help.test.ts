@@ -80,6 +80,7 @@ describe('every help text', () => {
 /** Examples that are not run here, and what does instead. */
 const elsewhere: readonly (readonly [pattern: RegExp, because: string])[] = [
   [/python/, 'needs Python: examples/python'],
+  [/--launch|--problem/, 'needs a template: test/cli/audit-launch.test.ts'],
   [/--exhaustive|^flashproof (bench|profile (exp2|split|rescale))/, 'takes minutes'],
   [/^flashproof check --kernel fa4$/, 'takes a minute'],
   [/--shard|^flashproof merge/, 'takes minutes: test/cli/campaign.test.ts'],

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { openTensorFile, type RawTensor, writeRawTensors } from '../../src/io/index.js';
-import type { RunDocument } from '../../src/jobs/index.js';
+import type { MutantResults, RunDocument } from '../../src/jobs/index.js';
 import { refusal, runInProcess } from './run-in-process.js';
 import { fused, smallKernel, smallTensor, unfused, writeLaunch, x } from './small-launch.js';
 
@@ -69,6 +69,36 @@ describe('flashproof run', () => {
     expect(stdout).toMatch(/^ 4 +\.visible \.entry scale/m);
   });
 
+  it('prints the registers of a thread, and of a warp', async () => {
+    const path = await prepare('break', {}, inputs);
+    const one = await runInProcess('run', path, '--break', '17,40');
+    expect(one.stdout).toContain(
+      'Before line 17, CTA 0, thread 40 (warp 1, lane 8), time 1: mul.f32',
+    );
+    const hex = (value: number) =>
+      `0x${new Uint32Array(Float32Array.of(value).buffer)[0].toString(16).padStart(8, '0')}`;
+    expect(one.stdout).toContain(`%f2  ${hex(x[40])}  `);
+    // CTA 1 begins at element 48; the last warp has 16 threads.
+    const { stdout } = await runInProcess('run', path, '--break', '17,w1,1', '--json', '-');
+    const [{ lanes, registers }] = (JSON.parse(stdout) as RunDocument).breaks;
+    expect(lanes).toBe(0xffff);
+    const f2 = registers.find(({ name }) => name === '%f2')!;
+    expect(f2.values.slice(0, 16).map(Number)).toEqual([
+      ...new Uint32Array(x.slice(80, 96).buffer),
+    ]);
+  });
+
+  it.each([
+    [['--break', '17,'], /give <line>, <line>,<thread> or/],
+    [['--break', '2'], /line 2 has no instruction that the kernel executes; the nearest is 6/],
+    [['--break', '17', '--break-times', '0'], /--break-times is "0"/],
+    [['--break-times', '2'], /give --break <line> too/],
+    [['--problem', 'a', '--tensors', 'b'], /--problem is where the tensors of a template are/],
+  ])('refuses %j', async (args, message) => {
+    const path = await prepare('options', {}, inputs);
+    expect(await refusal('run', path, ...args)).toMatch(message);
+  });
+
   it('takes other tensors and another schedule', async () => {
     const path = await prepare('others', {}, inputs);
     const other = join(scratch, 'other.safetensors');
@@ -86,10 +116,54 @@ describe('flashproof run', () => {
     expect(status).toBe(1);
   });
 
+  it('judges mutants of what orders others', async () => {
+    const path = await prepare('mutants', {}, recorded);
+    const other = join(scratch, 'mutants.ptx');
+    const barrier = '  bar.sync 0;\n  bar.sync 1, 32;\n  st.global';
+    writeFileSync(other, smallKernel.replace('  st.global', barrier));
+    // The second barrier waits for one of two warps.
+    const one = ['--mutants', '--threads', '1', '--most-mutants', '1'];
+    const wrong = await runInProcess('run', path, '--ptx', other, ...one);
+    expect(wrong.status).toBe(1);
+    expect(wrong.stdout).toMatch(/The kernel itself has \d+ findings?:/);
+    writeFileSync(other, smallKernel.replace('  st.global', '  bar.sync 0;\n  st.global'));
+    const args = ['--ptx', other, '--mutants', '--json'];
+    const { stdout, status } = await runInProcess('run', path, ...args, '-');
+    expect(status).toBe(0);
+    const { mutants } = JSON.parse(stdout) as RunDocument & { readonly mutants: MutantResults };
+    expect(mutants).toMatchObject({ mutants: 4, instructions: 1, ownFindings: 0 });
+    expect(mutants.judged.map(({ line, change, verdict }) => [line, change, verdict])).toEqual([
+      [19, 'removed', 'redundant'],
+      [19, 'waits for one warp less', 'found'],
+      [19, 'before line 16: ld.global.f32', 'redundant'],
+      [19, 'after line 20: st.global.f32', 'redundant'],
+    ]);
+    const some = await runInProcess(
+      'run',
+      path,
+      ...args,
+      join(scratch, 'm.json'),
+      '--most-mutants',
+      '2',
+    );
+    expect(some.stdout).toContain('Mutants: 2 of 4 mutants of 1 instruction');
+    expect(some.stdout).toContain('line 19: bar.sync: removed, before line 16');
+  });
+
+  it.each([
+    [['--mutants', '--no-races'], '--mutants looks for races'],
+    [['--most-mutants', '3'], '--most-mutants counts mutants; give --mutants too'],
+    [['--threads', '3'], 'give --mutants too'],
+  ])('refuses %j', async (args, message) => {
+    const path = await prepare('refused-mutants', {}, inputs);
+    expect(await refusal('run', path, ...args)).toContain(message);
+  });
+
   it.each([
     [{ entry: 'scal' }, 'launch.json: the PTX has no kernel "scal"; did you mean "scale"?'],
     [{ ptx: 'none.ptx' }, 'none.ptx: cannot open: no such file or folder'],
     [{ tensors: 'none.safetensors' }, 'none.safetensors: cannot open: no such file or folder'],
+    [{ outputs: ['y', 'y'] }, 'launch.json: outputs name "y" twice; name it once'],
     [{ parameters: [] }, 'launch.json: the kernel has 3 parameters, and the launch gives 0'],
   ])('refuses %j', async (changes, message) => {
     const path = await prepare('refused', changes, inputs);

@@ -69,7 +69,7 @@ describe.runIf(hasBash).each([...documents, ...partlyRun])('%s', (path, needsNum
     for (const { text, shown, line } of commands) {
       const { status, stdout, stderr: written } = runBlock(workspace, text);
       // What takes long on a busy machine says how far it is, every ten seconds.
-      const stderr = written.replace(/^\w+: \d+ %, \d+ s left\n/gm, '');
+      const stderr = written.replace(/^\w+: \d+ %, \d+ (s|min|h) left\n/gm, '');
       const place = `${path}:${line}\n${text}`;
       const expected = /^(FAIL|[1-9]\d* findings)/m.test(shown ?? '') ? 1 : 0;
       expect({ place, status, stderr }).toEqual({ place, status: expected, stderr: '' });

@@ -1,11 +1,14 @@
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { describe, expect, test, vi } from 'vitest';
+import { pathToFileURL } from 'node:url';
+import { describe, expect, test } from 'vitest';
 import { levels } from '../../oracles/index.js';
 import { structureScopes, structureTests } from '../../src/audit/index.js';
 import { formats } from '../../src/formats/index.js';
 import { validateReport } from '../../src/report/json/validate-report.js';
 import { RequestError } from '../../src/request-error.js';
 import { withOutput, executionFailure, judgedCases, reports } from './cases.js';
+import { compiledPath } from '../setup/native-sources.js';
 import { turns } from '../setup/turns.js';
 
 const inTurn = turns(import.meta.url);
@@ -246,19 +249,20 @@ describe('the schema', () => {
   });
 });
 
-inTurn('ajv is loaded by the first validation and not before', async () => {
-  const loaded: string[] = [];
-  vi.resetModules();
-  vi.doMock('ajv/dist/2020.js', async (original) => {
-    loaded.push('ajv');
-    return { ...(await original<object>()) };
-  });
-  const report = await import('../../src/report/json/index.js');
-  expect(loaded).toEqual([]);
-  await report.validateReport(executionFailure);
-  await report.validateReport(executionFailure);
-  expect(loaded).toEqual(['ajv']);
-  vi.doUnmock('ajv/dist/2020.js');
+inTurn('ajv is loaded by the first validation and not before', () => {
+  const module = pathToFileURL(compiledPath('src/report/json/index.ts'));
+  // A process of its own has loaded nothing yet; ajv is one of its CommonJS modules.
+  const program = `
+    import { createRequire } from 'node:module';
+    const { validateReport } = await import(${JSON.stringify(module)});
+    const loads = () => Object.keys(createRequire(${JSON.stringify(module)}).cache);
+    const isLoaded = () => loads().some((path) => /[\\\\/]ajv[\\\\/]/.test(path));
+    const before = isLoaded();
+    await validateReport(${JSON.stringify(executionFailure)});
+    console.log(before, isLoaded());`;
+  const words = ['--input-type=module', '--eval', program];
+  const { stdout, stderr } = spawnSync(process.execPath, words, { encoding: 'utf8' });
+  expect(stdout, stderr).toBe('false true\n');
 });
 
 test('the other schemas refer to what the audit report has', async () => {

@@ -60,6 +60,8 @@ export class PooledProjections {
   readonly #coherent: Float64Array;
   readonly #independent: Float64Array;
   readonly #outputWorst: Float64Array;
+  /** The variance of the sums over keys, of rows apart. */
+  readonly #accumulated: Float64Array;
   readonly #systematic: Float64Array;
   /** Σ w·X·O by coarse place, per instrument and family, and Σ w per family. */
   readonly #own: Float64Array;
@@ -86,6 +88,7 @@ export class PooledProjections {
     this.#coherent = numbers();
     this.#independent = numbers();
     this.#outputWorst = numbers();
+    this.#accumulated = numbers();
     this.#systematic = numbers();
     this.#variances = { weights: numbers(), outputs: numbers(), others: numbers() };
     this.phases = new Float64Array(this.places * count * weightFamilies);
@@ -118,7 +121,10 @@ export class PooledProjections {
     if (unit === null) {
       for (const cause of causes)
         variances[cause].forEach((x, d) => (this.#variances[cause][d] += x));
-      for (let d = 0; d < count; d++) this.#independent[d] += restOf(row, d) ** 2;
+      for (let d = 0; d < count; d++) {
+        this.#independent[d] += restOf(row, d) ** 2;
+        this.#accumulated[d] += row.accumulated[d] ** 2 / 3;
+      }
       this.#massVariance += squaresAt(row.mass, 0);
       return;
     }
@@ -175,7 +181,7 @@ export class PooledProjections {
     return [
       ...[this.signed, this.norm, this.#weightsWorst, this.#outputWorst, this.#systematic],
       ...[this.#coherent, this.#independent, weights, outputs, others],
-      ...[this.phases, this.#own, this.#mass, this.#squares, this.outputs],
+      ...[this.phases, this.#own, this.#mass, this.#squares, this.outputs, this.#accumulated],
     ];
   }
 
@@ -283,7 +289,8 @@ export class PooledProjections {
         ],
         [
           { known: ofOutputs, variance: outputs },
-          { known: this.#outputWorst[d], variance: 0 },
+          // Rows that may err alike have their sums among the others.
+          { known: this.#outputWorst[d], variance: this.#accumulated[d] },
         ],
         others,
       )

@@ -162,7 +162,7 @@ function rowToleranceOf(
       ],
       [
         { known: ofOutputs, variance: variances.outputs[d] },
-        { known: row.outputWorst[d], variance: 0 },
+        { known: row.outputWorst[d], variance: row.accumulated[d] ** 2 / 3 },
       ],
       variances.others[d],
     )

@@ -78,9 +78,10 @@ export function compareArguments(texts: readonly string[], judged: string): Comp
 }
 
 /** What the judged output is called beside others. */
-function judgedName({ output, exec, kernel }: AuditCommandOptions): string {
+function judgedName({ output, exec, kernel, launch }: AuditCommandOptions): string {
   if (kernel !== undefined) return kernel;
   if (exec !== undefined) return 'the live kernel';
+  if (launch !== undefined) return 'the compiled kernel';
   const tensor = output?.slice(output.lastIndexOf(':') + 1);
   return tensor === undefined || tensor === '' ? mainQuantity.name : tensor;
 }

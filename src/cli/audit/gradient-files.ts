@@ -52,9 +52,9 @@ export function gradientArguments(
   file: TensorFile,
   options: AuditCommandOptions,
 ): GradientArguments | null {
-  const { exec, kernel } = options;
-  // A model makes its own.
-  if (kernel !== undefined) return null;
+  const { exec, kernel, launch } = options;
+  // A model makes its own, and so does a compiled kernel.
+  if (kernel !== undefined || launch !== undefined) return null;
   const named = namedGradients(options);
   const isNamed = Object.keys(named).length > 0;
   const isElsewhere = exec !== undefined || options[output.option] !== undefined;

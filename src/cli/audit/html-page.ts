@@ -21,7 +21,7 @@ import type { CommandContext } from '../options/command-rows.js';
 const judgedKeys = [
   ...outputKeys,
   ...gradientKeys,
-  ...(['exec', 'kernel', 'as', 'premise', 'gradientPremise', 'set'] as const),
+  ...(['exec', 'kernel', 'launch', 'as', 'premise', 'gradientPremise', 'set'] as const),
   ...(['timeout', 'falseAlarmRate', 'rows', 'seed'] as const),
 ];
 

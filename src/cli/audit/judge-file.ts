@@ -4,17 +4,15 @@ import { namesRead, openTensorFile, type TensorFile } from '../../io/index.js';
 import {
   auditKernel,
   declaredArithmetic,
-  modelNamed,
   secondsSince,
-  type ArithmeticRequest,
   type AuditCallbacks,
   type AuditResult,
 } from '../../jobs/index.js';
 import type { ComparedOutput } from '../../report/html/index.js';
 import {
   createExecutionFailureReport,
-  type NoOutput,
   reportedComparison,
+  withMachineFindings,
   type AuditReport,
 } from '../../report/json/index.js';
 import { renderIdentification } from '../../report/text/attribution/index.js';
@@ -22,15 +20,9 @@ import { gatherSketch, type AuditSketch } from '../../report/text/index.js';
 import { terminalLooks } from '../terminal.js';
 import type { AuditSettings } from './audit-settings.js';
 import { createComparison, type OutputComparison } from './compared-outputs.js';
-import {
-  emulateOutputs,
-  executeKernel,
-  outputArguments,
-  readOutputs,
-  type JudgedOutputs,
-} from './judged-outputs.js';
+import type { JudgedOutputs } from './judged-outputs.js';
 import { emulatedBackward } from './emulated-gradients.js';
-import { gradientArguments, hasOutput } from './gradient-files.js';
+import { gradientArguments, hasOutput, readGradients } from './gradient-files.js';
 import {
   addGradients,
   judgeGradientsAlone,
@@ -39,10 +31,12 @@ import {
   rejectKeysAlone,
 } from './judge-gradients.js';
 import { arithmeticRequest, measuredModel } from './kernel-choice.js';
+import { gradientsOf, openJudgedTemplate } from './launched-kernel.js';
+import { obtainOutputs, withNaturalLse } from './obtain-outputs.js';
 import { openProblem, originOf, type OpenProblem } from './open-problem.js';
 import type { AuditCommandOptions } from './options.js';
 import { openSample, type OpenSample } from './sampled-file.js';
-import { judgeSplitResults, naturalLse, readSplits } from './split-results.js';
+import { judgeSplitResults, readSplits } from './split-results.js';
 
 /** What was found of one file: its report, and what goes beside it. */
 export interface JudgedFile {
@@ -51,38 +45,6 @@ export interface JudgedFile {
   readonly page: string | null;
   readonly identification: Identification | null;
   readonly sketch: AuditSketch | null;
-}
-
-/** Outputs to judge; or why the kernel's process gave none. */
-type Obtained = { readonly judged: JudgedOutputs } | { readonly failure: NoOutput };
-
-/** The outputs of a kernel model, of a process, or of files. */
-async function obtainOutputs(
-  { file, problem, reading }: OpenProblem,
-  { options, timeoutSeconds }: AuditSettings,
-  { settings, models }: ArithmeticRequest,
-): Promise<Obtained> {
-  const { kernel, exec, threads } = options;
-  if (kernel !== undefined) {
-    const run = { settings: settings(), threads };
-    return { judged: await emulateOutputs(modelNamed(kernel, models), problem, run) };
-  }
-  if (exec === undefined)
-    return { judged: await readOutputs(file, outputArguments(options), reading) };
-  const execution = await executeKernel(exec, problem, timeoutSeconds);
-  if (execution.ok) return { judged: execution.outputs };
-  const { reason, cause } = execution;
-  return { failure: { reason, isDeclined: cause === 'unsupported' } };
-}
-
-/** Outputs whose LSE is a natural logarithm, by --lse-base. */
-function withNaturalLse(
-  judged: JudgedOutputs,
-  { kernel, lseBase }: AuditCommandOptions,
-): JudgedOutputs {
-  const { lse } = judged.outputs;
-  if (lse === null || kernel !== undefined) return judged;
-  return { ...judged, outputs: { ...judged.outputs, lse: naturalLse(lse, lseBase) } };
 }
 
 /** The outputs of --compare, each beside the judged one; none without. */
@@ -163,38 +125,43 @@ export async function judgeFile(
   const file = await openTensorFile(path, { formats });
   try {
     const wanted = gradientArguments(file, options);
-    if (wanted === null) rejectKeysAlone(options);
+    const template = await openJudgedTemplate(options);
+    const makesGradients = template !== null && gradientsOf(template).length > 0;
+    if (wanted === null && !makesGradients) rejectKeysAlone(options);
     const sample =
       wanted === null ? await openSample(file, audit, arithmeticRequest(file, audit, false)) : null;
     if (sample !== null) return await judgeSample(file, sample, audit, { start, progress });
-    const open = await openProblem(file, audit);
+    const open = await openProblem(file, audit, template);
     const { problem } = open;
-    if (wanted !== null && !hasOutput(file, options)) {
-      const report = await judgeGradientsAlone(open, wanted, audit, { start, progress });
+    const judgedAlone = async (report: AuditReport): Promise<JudgedFile> => {
       const page = (await html?.render(report, null, [], null)) ?? null;
       return { report, page, identification: null, sketch: null };
+    };
+    if (wanted !== null && !hasOutput(file, options)) {
+      const read = await readGradients(file, wanted, open.reading);
+      return await judgedAlone(await judgeGradientsAlone(open, read, audit, { start, progress }));
     }
     if (wanted !== null) rejectBesideGradients(options, false);
     const backward = emulatedBackward(file, problem, options, context.models);
-    const hasGradients = wanted !== null || (backward?.model ?? null) !== null;
+    const hasGradients = wanted !== null || (backward?.model ?? null) !== null || makesGradients;
     const arithmetic = arithmeticRequest(file, audit, hasGradients);
     const declared = declaredArithmetic(problem, arithmetic);
-    const obtained = await obtainOutputs(open, audit, arithmetic);
+    const obtained = await obtainOutputs(open, audit, arithmetic, template);
     if ('failure' in obtained) {
-      const report = createExecutionFailureReport(
-        problem,
-        {
-          ...obtained.failure,
-          reason: `the kernel's process ${obtained.failure.reason}; replay with the problem ${path}`,
-        },
-        { ...(await originOf(open, null, options)), seconds: secondsSince(start) },
-      );
-      const page = (await html?.render(report, null, [], null)) ?? null;
-      return { report, page, identification: null, sketch: null };
+      const origin = { ...(await originOf(open, null, options)), seconds: secondsSince(start) };
+      return await judgedAlone(createExecutionFailureReport(problem, obtained.failure, origin));
     }
-    const judged = withNaturalLse(obtained.judged, options);
+    const { judged, machine = null } = obtained;
+    const withMachine = <Report extends AuditReport>(report: Report) =>
+      machine === null ? report : withMachineFindings(report, machine);
+    if (judged === null) {
+      const { gradients } = obtained;
+      const report = await judgeGradientsAlone(open, gradients, audit, { start, progress });
+      return await judgedAlone(withMachine(report));
+    }
     const splits = await readSplits(file, open.reading, options);
-    const gradients = await obtainGradients(open, { wanted, backward }, judged, options);
+    const made = obtained.gradients;
+    const gradients = await obtainGradients(open, { wanted, backward, made }, judged, options);
     const sources = { ...judged.sources, ...gradients?.sources };
     const result = await auditKernel(
       {
@@ -220,11 +187,13 @@ export async function judgeFile(
     );
     const { identification } = result;
     const compared = await compareVersions(comparison, open, judged, result);
-    const withParts = await addGradients(
-      judgeSplitResults(result, splits, declared, falseAlarmRate),
-      gradients,
-      backward,
-      { problem, judged, result, arithmetic, settings: audit },
+    const withParts = withMachine(
+      await addGradients(
+        judgeSplitResults(result, splits, declared, falseAlarmRate),
+        gradients,
+        backward,
+        { problem, judged, result, arithmetic, settings: audit },
+      ),
     );
     const report =
       compared.length === 0

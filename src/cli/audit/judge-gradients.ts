@@ -82,14 +82,13 @@ function rejectForwardModel({ as, models = kernelModels }: ArithmeticRequest): v
 /** Judges gradients of which the output is not there. */
 export async function judgeGradientsAlone(
   open: OpenProblem,
-  wanted: GradientArguments,
+  read: ReadGradients,
   audit: AuditSettings,
   { start, progress }: Required<Pick<AuditCallbacks, 'progress'>> & { readonly start: number },
 ): Promise<AuditReport> {
   const { file, problem, reading } = open;
   const { options, falseAlarmRate } = audit;
   rejectBesideGradients(options, true);
-  const read = await readGradients(file, wanted, reading);
   const lse = await readLoneLse(file, options, reading);
   const forward = { out: null, lse: lse && naturalLse(lse.tensor, options.lseBase) };
   const arithmetic = arithmeticRequest(file, audit, true);
@@ -126,19 +125,22 @@ function premisesOf(
     : declaredGradients(problem, arithmetic, kernelSettings(set), format);
 }
 
-/** Where the gradients of an audit come from: files, or the backward pass of a model; null for neither. */
+/** Where the gradients of an audit come from: files, the backward pass of a model, or a compiled kernel; null for neither. */
 export interface GradientOrigin {
   readonly wanted: GradientArguments | null;
   readonly backward: EmulatedBackward | null;
+  /** What a compiled kernel gave. */
+  readonly made: ReadGradients | null;
 }
 
 /** Reads gradients, or makes them from what the model's forward stored; null for none. @throws RequestError where that fails */
 export async function obtainGradients(
   open: OpenProblem,
-  { wanted, backward }: GradientOrigin,
+  { wanted, backward, made }: GradientOrigin,
   judged: JudgedOutputs,
   options: AuditCommandOptions,
 ): Promise<ReadGradients | null> {
+  if (made !== null) return made;
   if (wanted !== null) return readGradients(open.file, wanted, open.reading);
   const model = backward?.model ?? null;
   return model === null ? null : emulateGradients(open, model, judged, options);

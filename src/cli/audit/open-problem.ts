@@ -7,6 +7,7 @@ import {
   type ReadNames,
   type TensorFile,
 } from '../../io/index.js';
+import { tensorsBeside, type LaunchTemplate } from '../../jobs/index.js';
 import type { Problem } from '../../problem/index.js';
 import type { Provenance } from '../../report/json/index.js';
 import type { TensorReading } from '../files/file-tensors.js';
@@ -24,24 +25,41 @@ export interface OpenProblem {
   readonly read: ReadNames;
 }
 
-/** Reads the problem of an open file. @throws RequestError for a file that holds none */
+/**
+ * Reads the problem of an open file.
+ * @param template of a compiled kernel, which may take other tensors of the file; null where there is none
+ * @throws RequestError for a file that holds none
+ */
 export async function openProblem(
   file: TensorFile,
   { problem: settings, formats, options }: AuditSettings,
+  template: LaunchTemplate | null,
 ): Promise<OpenProblem> {
   // A process is given what is not used too.
   const keepsPosed = options.exec !== undefined;
   const problem = await readProblem(file, { ...settings, keepsPosed });
   const headsFirst = problemLayout(file, settings) === 'bhsd';
-  const read = namesRead(file, settings);
+  const { tensors, notes } = namesRead(file, settings);
+  const beside = template === null ? [] : tensorsBeside(template);
+  const read = { tensors: [...tensors, ...beside], notes };
   return { file, problem, reading: { formats, headsFirst, problem }, read };
+}
+
+/** The command that makes what is judged; null where that was read from files. */
+function commandOf(
+  { kernel, exec, launch, set }: AuditCommandOptions,
+  path: string,
+  withBackward: boolean,
+): string | null {
+  if (kernel !== undefined) return emulationCommand(kernel, set, withBackward);
+  return launch === undefined ? (exec ?? null) : `flashproof run ${launch} --problem ${path}`;
 }
 
 /** Where the problem and its outputs came from; no outputs where the kernel's process gave none. */
 export async function originOf(
   { file, read, unasked = [] }: Pick<OpenProblem, 'file' | 'read'> & Pick<JudgedOutputs, 'unasked'>,
   sources: Provenance['outputs'] | null,
-  { kernel, exec, set }: AuditCommandOptions,
+  options: AuditCommandOptions,
 ): Promise<Omit<Provenance, 'seconds'>> {
   const { path } = file;
   const used = Object.values(sources ?? {}).flatMap((source) =>
@@ -53,10 +71,7 @@ export async function originOf(
     version: toolVersion(),
     problem: { path, sha256: await hashTensorFile(path) },
     outputs: sources ?? {},
-    command:
-      kernel === undefined
-        ? (exec ?? null)
-        : emulationCommand(kernel, set, Object.hasOwn(sources ?? {}, 'dq')),
+    command: commandOf(options, path, Object.hasOwn(sources ?? {}, 'dq')),
     unused: { ...unused, unknown: [...unused.unknown, ...written] },
   };
 }

@@ -28,12 +28,18 @@ const outputOptions = {
 /** The options for the outputs that are judged. */
 export const outputKeys = Object.keys(outputOptions) as readonly OutputOption[];
 
-/** What is made by running a kernel has no gradients. */
+/** What a live kernel and a kernel model make has no gradients by these. */
 const filesOnly = (flag: string) => [
   {
     options: ['exec', 'kernel'] as const,
     says: `${flag} is of gradients in files; leave out --exec and --kernel`,
   },
+];
+
+/** The gradients of a compiled kernel are its own. */
+const namedInFiles = (flag: string) => [
+  ...filesOnly(flag),
+  { options: ['launch'] as const, says: `--launch makes its own gradients; leave out ${flag}` },
 ];
 
 /** The options for gradients. */
@@ -51,27 +57,27 @@ const gradientOptions = {
   dq: {
     argument: '<file[:tensor]>',
     description: "the kernel's dQ (default: the file's dq where no output is named; so dK and dV)",
-    excludes: filesOnly('--dq'),
+    excludes: namedInFiles('--dq'),
   },
   dk: {
     argument: '<file[:tensor]>',
     description: "the kernel's dK",
-    excludes: filesOnly('--dk'),
+    excludes: namedInFiles('--dk'),
   },
   dv: {
     argument: '<file[:tensor]>',
     description: "the kernel's dV",
-    excludes: filesOnly('--dv'),
+    excludes: namedInFiles('--dv'),
   },
   dbias: {
     argument: '<file[:tensor]>',
     description: "the kernel's gradient of the bias, in the bias's own shape",
-    excludes: filesOnly('--dbias'),
+    excludes: namedInFiles('--dbias'),
   },
   dsink: {
     argument: '<file[:tensor]>',
     description: "the kernel's gradient of the sinks, [heads]",
-    excludes: filesOnly('--dsink'),
+    excludes: namedInFiles('--dsink'),
   },
 } as const satisfies Readonly<Record<'dout' | JudgedGradientName, OptionRow>>;
 
@@ -93,8 +99,8 @@ const splitOptions = {
     description: "O of each split, [splits, …] (default: the file's out_partial)",
     excludes: [
       {
-        options: ['exec', 'kernel'],
-        says: '--out-partial is of outputs in files; leave out --exec and --kernel',
+        options: ['exec', 'kernel', 'launch'],
+        says: '--out-partial is of outputs in files; leave out --exec, --kernel and --launch',
       },
     ],
   },
@@ -103,8 +109,8 @@ const splitOptions = {
     description: "the LSE of each split (default: the file's lse_partial)",
     excludes: [
       {
-        options: ['exec', 'kernel'],
-        says: '--lse-partial is of outputs in files; leave out --exec and --kernel',
+        options: ['exec', 'kernel', 'launch'],
+        says: '--lse-partial is of outputs in files; leave out --exec, --kernel and --launch',
       },
     ],
   },
@@ -150,6 +156,16 @@ export const auditOptions = optionRows({
       {
         options: ['as'],
         says: '--kernel judges its output by its own arithmetic; leave out --as',
+      },
+    ],
+  },
+  launch: {
+    argument: '<file>',
+    description: 'run a compiled kernel (PTX) instead, by a launch file that is a template',
+    excludes: [
+      {
+        options: [...outputKeys, 'exec', 'kernel'],
+        says: `--launch makes its own output; leave out ${flagList([...outputKeys, 'exec', 'kernel'])}, or leave out --launch`,
       },
     ],
   },
@@ -237,6 +253,7 @@ Examples:
   flashproof audit problem.safetensors --exec "python my_kernel.py"
   flashproof audit problem.safetensors --kernel fa4 --set rescale.threshold=4
   flashproof audit training.safetensors --kernel naive-fp32 --dout :do
+  flashproof audit problem.safetensors --launch kernel.json
   flashproof audit dump.safetensors --as fa4 --set architecture=sm_100
   flashproof audit dump.safetensors --as eager
   flashproof audit dump.safetensors --premise scores=bf16,partials=bf16

@@ -42,8 +42,8 @@ export interface OpenSample {
 
 /** Whether what is asked for needs more than the sampled rows, or outputs that are not in files. */
 function needsWhole(file: TensorFile, options: AuditCommandOptions): boolean {
-  const { kernel, exec, identify, compare, html, full, outPartial, lsePartial } = options;
-  const others = [kernel, exec, compare, html, outPartial, lsePartial];
+  const { kernel, exec, launch, identify, compare, html, full, outPartial, lsePartial } = options;
+  const others = [kernel, exec, launch, compare, html, outPartial, lsePartial];
   return (
     others.some((option) => option !== undefined) ||
     identify === true ||

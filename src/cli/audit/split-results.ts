@@ -108,9 +108,9 @@ export async function readSplits(
   reading: TensorReading,
   options: AuditCommandOptions,
 ): Promise<SplitResults | null> {
-  const { kernel, exec, output } = options;
-  const isOwn =
-    kernel === undefined && exec === undefined && (output === undefined || namesOwnFile(output));
+  const { kernel, exec, launch, output } = options;
+  const isMade = [kernel, exec, launch].some((one) => one !== undefined);
+  const isOwn = !isMade && (output === undefined || namesOwnFile(output));
   const from = { file, reading, isOwn };
   const out = await readParts(options.outPartial, 'out_partial', outQuantity, from);
   const lse = await readParts(options.lsePartial, 'lse_partial', lseQuantity, from);

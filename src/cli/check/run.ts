@@ -110,7 +110,8 @@ async function kernelUnderTest(
   const timeout = parsePositive(options.timeout, '--timeout');
   if (exec === undefined) {
     const live = await startCompiledKernel(launch!);
-    return liveKernel({ live, command: `flashproof run ${launch}`, as, settings, models });
+    const [command, subject] = [`flashproof run ${launch}`, 'the compiled kernel'];
+    return liveKernel({ live, command, subject, as, settings, models });
   }
   const live = withoutFolder(await startLiveKernel(exec, timeout, outputReader()));
   return liveKernel({ live, command: exec, as, settings, models });

@@ -11,6 +11,14 @@ export function threadCount(text: string): number {
   return count;
 }
 
+/** A count of things of which there is one at least. @throws InvalidArgumentError for anything but a whole number from 1 on */
+export function atLeastOne(text: string): number {
+  const count = Number(text);
+  if (!/^\d+$/.test(text) || count < 1)
+    throw new InvalidArgumentError('give a whole number from 1 on.');
+  return count;
+}
+
 /**
  * A positive number given as text.
  * @throws RequestError for anything else

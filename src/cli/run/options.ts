@@ -1,6 +1,7 @@
 import type { MemoryModelName } from '../../machine/index.js';
 import { commandRow } from '../options/command-rows.js';
 import { optionRows, type ParsedOptions } from '../options/option-rows.js';
+import { atLeastOne, threadCount } from '../options/parse-values.js';
 
 /** The names alone: to import the models would load the machine at the start of every command. */
 const modelNames = {
@@ -21,6 +22,16 @@ export const runOptions = optionRows({
     argument: '<file>',
     description: 'the tensors, in place of those that the file names',
   },
+  problem: {
+    argument: '<file>',
+    description: 'of a template: the problem (.safetensors, .npz or folder) that it is run on',
+    excludes: [
+      {
+        options: ['tensors'],
+        says: '--problem is where the tensors of a template are; leave out --tensors',
+      },
+    ],
+  },
   contract: {
     description: 'execute each mul and add that an assembler may contract as one fma',
   },
@@ -40,6 +51,44 @@ export const runOptions = optionRows({
     description: `memory model: ${Object.keys(modelNames).join(', ')}`,
     completes: 'memory-model',
   },
+  break: {
+    argument: '<line[,thread]>',
+    description: 'print registers before that line of the PTX (repeatable; below)',
+    repeats: true,
+  },
+  breakTimes: {
+    argument: '<n>',
+    description: 'how many executions of a line --break prints',
+    initial: '1',
+    needs: {
+      oneOf: ['break'],
+      says: '--break-times is how often --break prints; give --break <line> too',
+    },
+  },
+  mutants: {
+    description: 'run each change of a barrier, wait, fence or commit too (below)',
+    excludes: [
+      {
+        options: ['races'],
+        says: '--mutants looks for races in each mutant; leave out --no-races',
+      },
+    ],
+  },
+  mostMutants: {
+    argument: '<n>',
+    description: 'judge that many mutants at most, evenly spread (default: all)',
+    parse: atLeastOne,
+    needs: { oneOf: ['mutants'], says: '--most-mutants counts mutants; give --mutants too' },
+  },
+  threads: {
+    argument: '<n>',
+    description: 'worker threads that judge mutants (default: one per core)',
+    parse: threadCount,
+    needs: {
+      oneOf: ['mutants'],
+      says: '--threads are those that judge mutants; give --mutants too',
+    },
+  },
   lines: { description: 'print the PTX with how often each line was executed' },
   json: {
     argument: '<file>',
@@ -57,14 +106,25 @@ Examples:
   flashproof run launch.json
   flashproof run launch.json --save out.safetensors --lines
   flashproof run launch.json --tensors other.safetensors --contract
+  flashproof run launch.json --break 15,40 --break-times 3
+  flashproof run launch.json --mutants
+  flashproof run template.json --problem problem.safetensors
+
+--break 120 prints the registers of the instruction at line 120 for the 32 lanes
+of the first warp, 120,w3 for those of warp 3, 120,40 for thread 40 alone; a CTA
+other than the first comes last: 120,40,2.
 
 The launch file is JSON: entry, grid, block, cluster, dynamicSharedBytes,
 parameters and outputs, in the words of the CUDA driver; kernel.ptx and
 tensors.safetensors lie beside it. Where the tensors have T.fused or T.unfused,
 what a GPU made of an output T, the result is compared with it.
 
-Exit status: 0 done, 1 findings or other results than were recorded, 2 the
-request is wrong.`;
+--mutants removes, weakens and moves each instruction that orders others, one at
+a time, and says of each whether the machine finds it, the kernel hangs, its
+results change, or every schedule gives the same.
+
+Exit status: 0 done, 1 findings or other results than were recorded, or a mutant
+that the machine has overlooked, 2 the request is wrong.`;
 
 /** `flashproof run`. */
 export const runCommand = commandRow({

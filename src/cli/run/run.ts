@@ -1,14 +1,40 @@
+import { availableParallelism } from 'node:os';
 import { writeRawTensors } from '../../io/index.js';
-import { hasFailed, runDocument, runLaunchFile } from '../../jobs/index.js';
+import {
+  hasFailed,
+  judgeMutants,
+  type MutantResults,
+  runDocument,
+  runLaunchFile,
+  type RunResult,
+} from '../../jobs/index.js';
 import { fitLines } from '../../report/layout/index.js';
-import { renderLines, renderRun } from '../../report/text/launch/index.js';
+import { renderLines, renderMutants, renderRun } from '../../report/text/launch/index.js';
 import { writeJson } from '../files/publish.js';
-import { terminalLooks } from '../terminal.js';
+import { rejectClashes } from '../options/given-options.js';
+import { createPeriodicProgress, terminalLooks } from '../terminal.js';
 import { toolVersion } from '../tool-version.js';
-import type { RunCommandOptions } from './options.js';
+import { parseBreakpoints } from './breakpoints.js';
+import { type RunCommandOptions, runOptions } from './options.js';
 
 /** Exit statuses. */
 const [nothingWrong, somethingWrong] = [0, 1];
+
+/** What came of the mutants, if they are asked for. */
+async function resultsOfMutants(
+  result: RunResult,
+  { mutants, mostMutants: most, threads = availableParallelism() }: RunCommandOptions,
+): Promise<MutantResults | null> {
+  if (mutants !== true) return null;
+  const progress = createPeriodicProgress('mutants');
+  return judgeMutants(result, { most, threads }, progress.update).finally(progress.done);
+}
+
+/** Writes a text, its lines wrapped to what the terminal has. */
+function printFitted(text: string): void {
+  const { columns } = terminalLooks(process.stdout);
+  process.stdout.write(fitLines(text.split('\n'), columns).join('\n'));
+}
 
 /**
  * Runs `flashproof run`: a compiled kernel on the emulated machine; saves and prints. Returns the exit status.
@@ -17,24 +43,25 @@ const [nothingWrong, somethingWrong] = [0, 1];
  */
 export async function runRun(path: string, options: RunCommandOptions): Promise<number> {
   const { save, json, quiet, lines, contract = false, races } = options;
-  const { ptx, tensors, schedule, model, architecture } = options;
-  const result = await runLaunchFile({
-    path,
-    ptx,
-    tensors,
-    contract,
-    races,
-    schedule,
-    model,
-    architecture,
-  });
+  const { ptx, tensors, problem, schedule, model, architecture } = options;
+  rejectClashes(runOptions, options);
+  const breaks = parseBreakpoints(options.break ?? [], options.breakTimes);
+  const progress = createPeriodicProgress('run');
+  const result = await runLaunchFile(
+    { path, ptx, tensors, problem, contract, races, breaks, schedule, model, architecture },
+    progress.update,
+  ).finally(progress.done);
   const version = toolVersion();
-  if (save !== undefined) await writeRawTensors(save, result.outputs, { flashproof: version });
-  if (json !== '-' && quiet !== true) {
-    const { columns } = terminalLooks(process.stdout);
-    process.stdout.write(fitLines(renderRun(result).split('\n'), columns).join('\n'));
+  const isPrinted = json !== '-' && quiet !== true;
+  if (isPrinted) {
+    printFitted(renderRun(result));
     if (lines === true) process.stdout.write(`\n${renderLines(result)}`);
   }
-  if (json !== undefined) await writeJson(json, runDocument(version, result));
-  return hasFailed(result) ? somethingWrong : nothingWrong;
+  const mutants = await resultsOfMutants(result, options);
+  if (isPrinted && mutants !== null) printFitted(`\n${renderMutants(mutants)}`);
+  // Last: a file that cannot be written must not lose what was found.
+  if (save !== undefined) await writeRawTensors(save, result.outputs, { flashproof: version });
+  if (json !== undefined) await writeJson(json, { ...runDocument(version, result), mutants });
+  const isOverlooked = mutants?.judged.some((mutant) => mutant.isOverlooked) === true;
+  return hasFailed(result) || isOverlooked ? somethingWrong : nothingWrong;
 }

@@ -25,6 +25,9 @@ import {
 } from './kernel-under-test.js';
 import { isModel } from '../declared-arithmetic.js';
 
+/** What a live kernel is called, where nothing else is said. */
+const process = "the kernel's process";
+
 /** How often a command is started that ends before its first answer. */
 const mostStarts = 3;
 
@@ -45,7 +48,7 @@ function allOutputs({ bias, sink }: Problem): readonly string[] {
   return [...quantities, ...gradientQuantities, ...shared].map(({ name }) => name);
 }
 
-function kernelOf(live: LiveKernel<KernelOutputs>): AttentionKernel {
+function kernelOf({ live, subject = process }: LiveKernelRequest): AttentionKernel {
   return async (problem, { dout } = {}) => {
     const answer = await live.run(
       problem,
@@ -57,7 +60,7 @@ function kernelOf(live: LiveKernel<KernelOutputs>): AttentionKernel {
           },
     );
     if (answer.ok) return answer.outputs;
-    const statement = `the kernel's process ${answer.reason}`;
+    const statement = `${subject} ${answer.reason}`;
     if (answer.cause === 'unsupported') throw new UnsupportedProblem(statement);
     throw new KernelFault(statement, { isSlow: answer.cause === 'timeout' });
   };
@@ -85,6 +88,8 @@ export interface LiveKernelRequest {
   readonly live: LiveKernel<KernelOutputs>;
   /** What it was started with. */
   readonly command: string;
+  /** What sentences call it; default: the kernel's process. */
+  readonly subject?: string | undefined;
   /** The kernel model by whose arithmetic, or the preset by whose premises it is judged. */
   readonly as?: string | undefined;
   /** The settings of that model as text, by key. */
@@ -131,7 +136,7 @@ function arithmeticOf({ as, settings, models = kernelModels }: LiveKernelRequest
  * @throws RequestError for a name that is neither a model's nor a preset's
  */
 export function liveKernel(request: LiveKernelRequest): KernelUnderTest {
-  const { live, command, as, settings } = request;
+  const { live, command, subject = process, as, settings } = request;
   const judged = arithmeticOf(request);
   const whyNotRunning = async (promises: ResolvedPromises): Promise<ExecutionFailure | null> => {
     judged?.check(promises);
@@ -139,11 +144,11 @@ export function liveKernel(request: LiveKernelRequest): KernelUnderTest {
     const failure = await firstFailure(live, problem, command);
     if (failure === null) return null;
     const asked = describeReportedProblem(reportedProblem(problem));
-    const reason = `the kernel's process ${failure.reason}${mends[failure.cause] ?? ''} (asked for ${asked})`;
+    const reason = `${subject} ${failure.reason}${mends[failure.cause] ?? ''} (asked for ${asked})`;
     return { reason, problem };
   };
   return {
-    kernel: kernelOf(live),
+    kernel: kernelOf(request),
     promises: judged === null ? {} : { arithmetic: judged.arithmetic, premises: judged.premises },
     reported: {
       command,

@@ -1,4 +1,5 @@
 import { dirname, resolve } from 'node:path';
+import { gradientQuantities } from '../../audit/index.js';
 import { openTensorFile, readText } from '../../io/index.js';
 import {
   bindLaunch,
@@ -7,11 +8,15 @@ import {
   type LaunchTensor,
   parseLaunchFile,
 } from '../../ptx/launch/index.js';
+import { quantities, type Quantity } from '../../problem/index.js';
 import { parsePtx, type PtxModule } from '../../ptx/syntax/index.js';
-import { quantities } from '../../problem/index.js';
+import { readLaunchTensor } from './launch-tensors.js';
 
 /** The largest files that are read: a launch file lists parameters, and PTX is text. */
 const most = { launchBytes: 2 ** 24, ptxBytes: 2 ** 28 };
+
+/** What an output of a template may be. */
+export const templateQuantities: readonly Quantity[] = [...quantities, ...gradientQuantities];
 
 /** Where a launch is to be found, and what replaces what its file says. */
 export interface LaunchPaths {
@@ -49,8 +54,8 @@ export interface OpenedLaunch extends LaunchTemplate {
 export async function openTemplate({
   path,
   ptx,
-}: Omit<LaunchPaths, 'tensors'>): Promise<LaunchTemplate> {
-  const names = quantities.map(({ name }) => name);
+}: Pick<LaunchPaths, 'path' | 'ptx'>): Promise<LaunchTemplate> {
+  const names = templateQuantities.map(({ name }) => name);
   const file = await parseLaunchFile(await readText(path, most.launchBytes), path, names);
   const ptxPath = ptx ?? resolve(dirname(path), file.ptx ?? 'kernel.ptx');
   const text = await readText(ptxPath, most.ptxBytes);
@@ -62,11 +67,8 @@ async function readTensors(path: string): Promise<ReadonlyMap<string, LaunchTens
   const file = await openTensorFile(path);
   try {
     const tensors = new Map<string, LaunchTensor>();
-    for (const { name, dtype, shape, elements } of file.entries.values()) {
-      const bytes = await file.readBytes(name);
-      const elementBits = elements === 0 ? 8 : (8 * bytes.byteLength) / elements;
-      tensors.set(name, { name, dtype, elementBits, shape, bytes });
-    }
+    for (const entry of file.entries.values())
+      tensors.set(entry.name, await readLaunchTensor(file, entry));
     return tensors;
   } finally {
     await file.close();

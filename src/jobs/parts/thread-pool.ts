@@ -12,8 +12,13 @@ export interface ThreadPool<Request, Answer> extends PartRunner<Request, Answer>
   readonly close: () => Promise<void>;
 }
 
+/** What a worker thread's function gives: an answer, or what the user did wrong, which is an answer too. */
+export type ThreadAnswer<Answer> = Answer | { readonly refusal: string };
+
+const partWorker = new URL('./part-worker.js', import.meta.url);
+
 /**
- * Starts threads that answer requests by the function `name` of part-worker.ts. This thread only settles what they
+ * Starts threads that answer requests by the function `name` of part-worker.ts, or of another module. This thread only settles what they
  * find: with requests of its own to answer it would keep them waiting.
  * @param data what every thread is given
  */
@@ -21,9 +26,10 @@ export function startThreadPool<Request, Answer extends object>(
   threads: number,
   name: string,
   data: object,
+  worker = partWorker,
 ): ThreadPool<Request, Answer> {
   const pool = new Piscina({
-    filename: fileURLToPath(new URL('./part-worker.js', import.meta.url)),
+    filename: fileURLToPath(worker),
     name,
     workerData: data,
     minThreads: threads,
@@ -37,8 +43,7 @@ export function startThreadPool<Request, Answer extends object>(
       const lane = async () => {
         while (next < requests.length) {
           const index = next++;
-          const answer = (await pool.run(withoutViews(requests[index]))) as
-            Answer | { readonly refusal: string };
+          const answer = (await pool.run(withoutViews(requests[index]))) as ThreadAnswer<Answer>;
           if ('refusal' in answer) throw new RequestError(answer.refusal);
           answers.set(index, answer);
           done(++finished);

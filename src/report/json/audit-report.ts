@@ -79,12 +79,13 @@ export interface ReportHead {
   readonly gradients?: ReportedGradients;
 }
 
-/** A reason to fail: one of the audit's, or that the kernel's process gave nothing to judge. */
+/** A reason to fail: one of the audit's, one of the machine that ran the kernel, or that its process gave nothing to judge. */
 export interface ReportedFinding extends Omit<Finding, 'quantity' | 'test'> {
   /** Null where there is nothing to judge. */
   readonly quantity: string | null;
   readonly test:
-    Finding['test'] | GradientFinding['test'] | 'execution' | 'split-part' | 'split-merge';
+    | (Finding['test'] | GradientFinding['test'])
+    | ('execution' | 'machine' | 'split-part' | 'split-merge');
 }
 
 /** The report of an output that was judged: the audit, number for number. */

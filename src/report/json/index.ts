@@ -109,3 +109,4 @@ export {
 } from './validate-report.js';
 export { describeWarning, type ReportWarning, type UnusedNames } from './reported-problem.js';
 export { sumBits, type GradientBits, type ModelMatch } from './reported-models.js';
+export { withMachineFindings } from './machine-findings.js';

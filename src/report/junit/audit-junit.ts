@@ -118,7 +118,7 @@ function isOfParts({ test }: Pick<ReportedFinding, 'test'>): boolean {
 /** Fails where no element has a bound: the others have nothing against the output then. */
 const boundLeg = 'has a bound';
 
-/** Fails where the kernel's process gave nothing to judge. */
+/** Fails where the kernel's process gave nothing to judge, and for what a machine that ran it has found. */
 const executionLeg = 'execution';
 
 function legsOf(report: AuditReport): readonly Leg[] {
@@ -126,7 +126,7 @@ function legsOf(report: AuditReport): readonly Leg[] {
   const [main, ...others] = listedQuantities(report);
   const execution: Leg = {
     name: executionLeg,
-    isOf: ({ test }) => test === 'execution',
+    isOf: ({ test }) => test === 'execution' || test === 'machine',
     skipped: null,
   };
   const parts: Leg = {
@@ -135,7 +135,7 @@ function legsOf(report: AuditReport): readonly Leg[] {
     skipped: report.splits?.parts.every(isNotJudged) === true ? 'no part has a bound' : null,
   };
   return [
-    // Only audits of a live kernel have it.
+    // Only audits of a kernel that runs have it.
     ...(command === null ? [] : [execution]),
     ...(report.splits === null ? [] : [parts]),
     { name: boundLeg, isOf: () => false, skipped: notGiven(report, main) },

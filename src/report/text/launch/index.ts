@@ -1,1 +1,2 @@
+export { renderMutants } from './mutants.js';
 export { renderLines, renderRun } from './run.js';

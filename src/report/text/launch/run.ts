@@ -2,6 +2,8 @@ import { findingWeight } from '../../../machine/index.js';
 import type { LaunchFinding, RunOutput, RunResult } from '../../../jobs/index.js';
 import { formatGrouped, formatGroupedCount, plainText } from '../../../words/index.js';
 import { alignColumns, alignTextColumns } from '../../layout/index.js';
+import { breakLines } from './breaks.js';
+import { workLines } from './work.js';
 
 /** Findings, and instructions, that are shown; the others are counted. */
 const mostFindings = 20;
@@ -56,8 +58,14 @@ function verdictLines({ findings, run, request, schedule }: RunResult): readonly
     ...some.slice(0, mostFindings).flatMap(findingLines),
     ...(some.length > mostFindings ? [`  and ${some.length - mostFindings} more`] : []),
   ];
-  const hintLines =
-    hints.length === 0 ? [] : [formatGroupedCount(hints.length, 'hint'), ...list(hints)];
+  const unlisted =
+    run.unlisted === 0
+      ? []
+      : [`${formatGrouped(run.unlisted)} more findings and hints of the same kinds`];
+  const hintLines = [
+    ...(hints.length === 0 ? [] : [formatGroupedCount(hints.length, 'hint'), ...list(hints)]),
+    ...unlisted,
+  ];
   if (illegal.length > 0)
     return [
       `${formatGroupedCount(illegal.length, 'finding')} (schedule ${schedule})`,
@@ -122,8 +130,10 @@ export function renderRun(result: RunResult): string {
     '',
     ...verdictLines(result),
     '',
+    ...breakLines(result),
     ...countLines(result),
     '',
+    ...workLines(result),
     ...contractionLines(result),
     '',
   ].join('\n');

@@ -1,0 +1,126 @@
+import { gradientQuantities, outputGradient } from '../../audit/index.js';
+import {
+  launchTensor,
+  type LaunchTemplate,
+  type MachineStatements,
+  openTemplate,
+  type ProblemRun,
+  readTensorsBeside,
+  runOnProblem,
+  tensorsBeside,
+} from '../../jobs/index.js';
+import { quantities } from '../../problem/index.js';
+import type { NoOutput } from '../../report/json/index.js';
+import { RequestError } from '../../request-error.js';
+import { UnsupportedProblem } from '../../../properties/index.js';
+import { readOutputGradient } from '../files/output-gradient.js';
+import type { ReadGradients } from './gradient-files.js';
+import { emulatedSource, type JudgedOutputs } from './judged-outputs.js';
+import type { OpenProblem } from './open-problem.js';
+import type { AuditCommandOptions } from './options.js';
+
+/** What a compiled kernel gave: its output, gradients, or both. */
+export type LaunchedKernel = { readonly machine: MachineStatements } & (
+  | { readonly judged: JudgedOutputs; readonly gradients: ReadGradients | null }
+  | { readonly judged: null; readonly gradients: ReadGradients }
+);
+
+/** The names of gradients that a template gives. */
+export function gradientsOf({ file }: LaunchTemplate): readonly string[] {
+  const given = file.outputs.map(({ as }) => as);
+  return gradientQuantities.map(({ name }) => name).filter((name) => given.includes(name));
+}
+
+/**
+ * The template of --launch; null where there is none.
+ * @throws RequestError for one that gives nothing to judge, or cannot be read, and for a dO that it does not take
+ */
+export async function openJudgedTemplate({
+  launch: path,
+  dout,
+}: AuditCommandOptions): Promise<LaunchTemplate | null> {
+  if (path === undefined) return null;
+  const template = await openTemplate({ path });
+  const given = template.file.outputs.map(({ as }) => as);
+  const [main] = quantities;
+  const hasGradients = gradientsOf(template).length > 0;
+  if (dout !== undefined && !hasGradients && !tensorsBeside(template).has(outputGradient.name))
+    throw new RequestError(
+      `${path}: takes no tensor "${outputGradient.name}" and gives no gradient; leave out --dout`,
+    );
+  if (given.includes(main.name) || hasGradients) return template;
+  throw new RequestError(
+    `${path}: no output is given as "${main.name}" or as a gradient; write {"name": "O", "as": "${main.name}", "format": "bf16"}`,
+  );
+}
+
+/** Tensors that a template takes beside Q, K and V: of the problem's file, and dO wherever it is. */
+async function readBeside(
+  template: LaunchTemplate,
+  { file, reading }: OpenProblem,
+  { dout: named }: AuditCommandOptions,
+) {
+  const beside = await readTensorsBeside(template, file, reading.headsFirst);
+  const { name } = outputGradient;
+  if (!tensorsBeside(template).has(name)) return beside;
+  const { tensor } = await readOutputGradient(file, { named, wants: '--launch' }, reading);
+  return [...beside.filter((one) => one.name !== name), launchTensor(name, tensor)];
+}
+
+/** dO, by which gradients are judged; null where none are. */
+async function gradientOfOutput(
+  wanted: readonly string[],
+  { file, reading }: OpenProblem,
+  { dout: named }: AuditCommandOptions,
+) {
+  return wanted.length === 0
+    ? null
+    : readOutputGradient(file, { named, wants: '--launch' }, reading);
+}
+
+/** Tensors of a run by the names of their quantities, with where they came from. */
+function sourcedOf({ outputs }: ProblemRun, names: readonly string[]) {
+  const given = names.filter((name) => Object.hasOwn(outputs, name));
+  return {
+    tensors: Object.fromEntries(given.map((name) => [name, outputs[name]])),
+    sources: Object.fromEntries(given.map((name) => [name, emulatedSource(name, outputs[name])])),
+  };
+}
+
+/**
+ * Runs a compiled kernel on a problem, on the machine; or tells that it declines such problems.
+ * @throws RequestError for a launch that does not fit, and for instructions that are not supported
+ */
+export async function executeLaunch(
+  template: LaunchTemplate,
+  open: OpenProblem,
+  options: AuditCommandOptions,
+): Promise<LaunchedKernel | { readonly failure: NoOutput }> {
+  const beside = await readBeside(template, open, options);
+  const wanted = gradientsOf(template);
+  const dout = await gradientOfOutput(wanted, open, options);
+  try {
+    const run = runOnProblem(template, open.problem, beside);
+    const { machine } = run;
+    const made = sourcedOf(run, wanted);
+    const gradients = dout && {
+      tensors: { ...made.tensors, dout: dout.tensor },
+      sources: { ...made.sources, dout: dout.source },
+    };
+    const { out, lse = null } = run.outputs as Partial<typeof run.outputs>;
+    if (out !== undefined) {
+      const { sources } = sourcedOf(run, ['lse']);
+      const judged = {
+        outputs: { out, lse },
+        sources: { out: emulatedSource('out', out), lse: null, ...sources },
+      };
+      return { machine, judged, gradients };
+    }
+    if (gradients === null) throw new Error('a template that gives nothing was not refused');
+    return { machine, judged: null, gradients };
+  } catch (error) {
+    if (!(error instanceof UnsupportedProblem)) throw error;
+    const reason = `the compiled kernel of ${template.path} declines the problem: ${error.message}`;
+    return { failure: { reason, isDeclined: true } };
+  }
+}

@@ -1,0 +1,42 @@
+import { formats, type Tensor } from '../../formats/index.js';
+import { safetensorsDtypeOf, type TensorEntry, type TensorFile } from '../../io/index.js';
+import type { LaunchTensor } from '../../ptx/launch/index.js';
+
+/** The bytes behind a tensor's elements. */
+export function bytesOf({ data }: Tensor): Uint8Array {
+  return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+}
+
+/** A tensor as a launch has it. */
+export function launchTensor(name: string, tensor: Tensor): LaunchTensor {
+  const { format, shape } = tensor;
+  return {
+    name,
+    dtype: safetensorsDtypeOf[format],
+    elementBits: formats[format].storageBits,
+    shape,
+    bytes: bytesOf(tensor),
+  };
+}
+
+/** Kinds of whole numbers as npy files spell them. */
+const wholeKinds: Readonly<Record<string, string>> = { i: 'I', u: 'U' };
+
+/** The dtype by safetensors' names, whatever file it is of: so outputs can be saved. */
+function dtypeOf({ dtype, format }: TensorEntry): string {
+  if (format !== null) return safetensorsDtypeOf[format];
+  const [, kind, bytes] = /^[<>|=]([iub])([1248])$/.exec(dtype) ?? [];
+  if (kind === undefined) return dtype;
+  return kind === 'b' ? 'BOOL' : `${wholeKinds[kind]}${8 * Number(bytes)}`;
+}
+
+/** A tensor of a file as a launch has it: its bytes as they are. @throws RequestError for what cannot be read */
+export async function readLaunchTensor(
+  file: TensorFile,
+  entry: TensorEntry,
+): Promise<LaunchTensor> {
+  const { name, shape, elements } = entry;
+  const bytes = await file.readBytes(name);
+  const elementBits = elements === 0 ? 8 : (8 * bytes.byteLength) / elements;
+  return { name, dtype: dtypeOf(entry), elementBits, shape, bytes };
+}

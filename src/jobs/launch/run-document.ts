@@ -1,0 +1,127 @@
+import { createHash } from 'node:crypto';
+import { memoryModels } from '../../machine/index.js';
+import type { BreakStop, LaunchRun, RegisterValues } from '../../ptx/run/index.js';
+import { type DocumentHead, documentHead } from '../document-head.js';
+import type { LaunchFinding } from './launch-findings.js';
+import { hasFailed, type RunOutput, type RunResult } from './run-launch-file.js';
+
+/** What registers held at a line. */
+export interface ReportedStop {
+  readonly line: number;
+  /** Numbers from 0: of the CTA in the grid, and in it. */
+  readonly cta: number;
+  readonly warp: number;
+  /** Null where it is of all lanes. */
+  readonly lane: number | null;
+  /** The how manieth time the line was executed there, from 1. */
+  readonly time: number;
+  /** The lanes that execute it: bit l for lane l. */
+  readonly lanes: number;
+  readonly registers: readonly (Omit<RegisterValues, 'bits' | 'width'> & {
+    readonly values: readonly string[];
+  })[];
+}
+
+function reportedStop({ breakpoint, time, lanes, registers }: BreakStop): ReportedStop {
+  const { line, cta, warp, lane } = breakpoint;
+  return {
+    line,
+    cta,
+    warp,
+    lane,
+    time,
+    lanes: lanes >>> 0,
+    registers: registers.map(({ name, type, isGuard, isLent, bits }) => ({
+      name,
+      type,
+      isGuard,
+      isLent,
+      values: bits.map((value) => `0x${value.toString(16)}`),
+    })),
+  };
+}
+
+/** The document of a run, for programs. */
+export interface RunDocument extends DocumentHead<'run'> {
+  readonly launch: {
+    readonly path: string;
+    readonly ptx: { readonly path: string; readonly sha256: string };
+    readonly tensors: string;
+    readonly entry: string;
+    readonly grid: readonly number[];
+    readonly block: readonly number[];
+    readonly cluster: readonly number[];
+    readonly dynamicSharedBytes: number;
+  };
+  readonly settings: {
+    readonly schedule: string;
+    readonly races: boolean;
+    readonly contract: boolean;
+    readonly model: string;
+    readonly architecture: string;
+  };
+  /** What registers held at the lines of --break, in the order of the run; values as hexadecimal numbers. */
+  readonly breaks: readonly ReportedStop[];
+  readonly isComplete: boolean;
+  readonly hasFailed: boolean;
+  readonly findings: readonly LaunchFinding[];
+  /** How many more there are, of kinds of which 1,000 are there. */
+  readonly unlistedFindings: number;
+  readonly outputs: readonly (Omit<RunOutput, 'bytes'> & { readonly sha256: string })[];
+  readonly clusters: number;
+  readonly steps: number;
+  readonly contractions: LaunchRun['contractions'];
+  /** What was done on each unit of an SM, with the clocks that it takes at full rate; and all that the machine has counted. */
+  readonly work: LaunchRun['work'];
+  readonly counters: LaunchRun['counters'];
+  /** Executions and lanes by instruction, and by line of the PTX. */
+  readonly instructions: Readonly<Record<string, { executions: number; lanes: number }>>;
+  readonly lines: Readonly<Record<string, { executions: number; lanes: number }>>;
+}
+
+const sha256 = (content: string | Uint8Array) => createHash('sha256').update(content).digest('hex');
+
+/** A run as a document. */
+export function runDocument(version: string, result: RunResult): RunDocument {
+  const { opened, run, request, outputs, findings } = result;
+  const { entry, grid, block, cluster, dynamicSharedBytes } = opened.launch;
+  return {
+    ...documentHead('run', version, result.seconds),
+    launch: {
+      path: opened.path,
+      ptx: { path: opened.ptxPath, sha256: sha256(opened.ptx) },
+      tensors: opened.tensorsPath,
+      entry,
+      grid,
+      block,
+      cluster,
+      dynamicSharedBytes,
+    },
+    settings: {
+      schedule: result.schedule,
+      races: request.races,
+      contract: request.contract,
+      model: request.model ?? memoryModels.practice.name,
+      architecture: run.architecture,
+    },
+    breaks: run.stops.map(reportedStop),
+    isComplete: run.isComplete,
+    hasFailed: hasFailed(result),
+    findings,
+    unlistedFindings: run.unlisted,
+    outputs: outputs.map(({ name, dtype, shape, bytes, recorded }) => ({
+      name,
+      dtype,
+      shape,
+      sha256: sha256(bytes),
+      recorded,
+    })),
+    clusters: run.clusters,
+    steps: run.steps,
+    contractions: run.contractions,
+    work: run.work,
+    counters: run.counters,
+    instructions: Object.fromEntries(run.counts.byMnemonic),
+    lines: Object.fromEntries([...run.counts.byLine].map(([line, count]) => [String(line), count])),
+  };
+}

@@ -1,0 +1,75 @@
+import { outputGradient } from '../../audit/index.js';
+import {
+  openTensorFile,
+  problemLayout,
+  readProblem,
+  type TensorFile,
+  toHeadsFirst,
+} from '../../io/index.js';
+import type { LaunchTensor, ParameterFile } from '../../ptx/launch/index.js';
+import { RequestError } from '../../request-error.js';
+import { UnsupportedProblem } from '../../../properties/index.js';
+import { launchTensor, readLaunchTensor } from './launch-tensors.js';
+import { type LaunchTemplate, type OpenedLaunch, templateQuantities } from './open-launch.js';
+import { launchOnProblem } from './run-on-problem.js';
+
+/** The names of tensors among parameters. */
+function namesOf(parameters: readonly ParameterFile[]): readonly string[] {
+  return parameters.flatMap((parameter) => {
+    if (parameter.kind === 'tensor') return [parameter.tensor];
+    if (parameter.kind === 'tensorMap') return [parameter.map.tensor];
+    return parameter.kind === 'struct' ? namesOf(parameter.members) : [];
+  });
+}
+
+/** The names of tensors that a template takes beside Q, K, V and its outputs. */
+export function tensorsBeside({ file }: LaunchTemplate): ReadonlySet<string> {
+  const own = new Set(['q', 'k', 'v', ...file.outputs.map(({ name }) => name)]);
+  return new Set(namesOf(file.parameters).filter((name) => !own.has(name)));
+}
+
+/** Quantities that lie in a problem's file as its Q does. */
+const laidOut = [...templateQuantities, outputGradient].filter(({ row }) => row === 'vector');
+
+/**
+ * Tensors that a template takes beside Q, K and V, of a problem's file by their names there; what the file does not have is left out.
+ *
+ * @param headsFirst whether the file's outputs are [batch, heads, seqlen, dim], which they become
+ */
+export async function readTensorsBeside(
+  template: LaunchTemplate,
+  file: TensorFile,
+  headsFirst: boolean,
+): Promise<readonly LaunchTensor[]> {
+  const read = async (name: string): Promise<readonly LaunchTensor[]> => {
+    const entry = file.entries.get(name);
+    if (entry === undefined) return [];
+    if (!headsFirst && laidOut.some((one) => one.name === name))
+      return [launchTensor(name, toHeadsFirst(await file.read(name)))];
+    return [await readLaunchTensor(file, entry)];
+  };
+  return (await Promise.all([...tensorsBeside(template)].map(read))).flat();
+}
+
+/**
+ * A template as a launch of the problem in a file.
+ *
+ * @throws RequestError for a file that holds no problem, one that the template declines, and a launch that does not fit
+ */
+export async function openOnProblem(template: LaunchTemplate, path: string): Promise<OpenedLaunch> {
+  const file = await openTensorFile(path);
+  try {
+    const problem = await readProblem(file);
+    const beside = await readTensorsBeside(template, file, problemLayout(file, {}) === 'bhsd');
+    const { launch } = launchOnProblem(template, problem, beside);
+    const tensors = new Map(launch.tensors.map((tensor) => [tensor.name, tensor]));
+    return { ...template, launch, tensorsPath: path, tensors };
+  } catch (error) {
+    if (!(error instanceof UnsupportedProblem)) throw error;
+    throw new RequestError(
+      `${template.path}: declines the problem of ${path}: ${error.message}; give another, or change the template`,
+    );
+  } finally {
+    await file.close();
+  }
+}

@@ -1,0 +1,38 @@
+import type { AuditReport, ReportedFinding } from './audit-report.js';
+
+/** What the machine has found in a compiled kernel that made what is judged: clauses that follow its name. */
+export interface MachineClauses {
+  /** What is wrong whatever the numbers are. */
+  readonly faults: readonly string[];
+  /** What a reader should know beside. */
+  readonly notes: readonly string[];
+}
+
+/** Begins what is said of a compiled kernel. */
+const subject = 'the compiled kernel';
+
+/** A report with what the machine has found, which fails where there is a fault, whatever the numbers say. */
+export function withMachineFindings<Report extends AuditReport>(
+  report: Report,
+  { faults, notes }: MachineClauses,
+): Report {
+  const { verdict } = report;
+  const findings = faults.map((fault): ReportedFinding => {
+    return { quantity: null, test: 'machine', isWorstCase: true, statement: `${subject} ${fault}` };
+  });
+  const noted = {
+    ...verdict,
+    notes: [...verdict.notes, ...notes.map((note) => `${subject} ${note}`)],
+  };
+  if (findings.length === 0) return { ...report, verdict: noted };
+  const sentence = `FAIL: ${findings[0].statement}; its numbers alone: ${verdict.sentence}`;
+  return {
+    ...report,
+    verdict: {
+      ...noted,
+      pass: false,
+      sentence,
+      findings: [...findings, ...verdict.findings],
+    },
+  };
+}
