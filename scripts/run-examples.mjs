@@ -23,6 +23,8 @@ const examples = {
   'node-test': {},
   python: { probe: ['python3', '-c', 'import numpy'], missing: 'python3 with numpy' },
   packed: { probe: ['python3', '-c', 'import numpy'], missing: 'python3 with numpy' },
+  triton: {},
+  'flash-attention-4': { probe: ['python3', '--version'], missing: 'python3' },
   'paged-decode': { probe: ['python3', '-c', 'import numpy'], missing: 'python3 with numpy' },
   webgpu: { probe: ['node', 'adapter.mjs'], missing: 'a WebGPU adapter' },
 };

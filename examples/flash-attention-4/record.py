@@ -1,0 +1,90 @@
+"""Records what FlashAttention-4 launches for a problem: PTX and launch files for `flashproof run`. Needs no GPU."""
+
+import argparse, hashlib, json, pathlib
+
+import compiler, launch_file, tensor_file
+from tensor_file import Tensor
+
+TORCH = {"BF16": "bfloat16", "F16": "float16", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "F32": "float32", "I32": "int32"}
+NAMES = {name: dtype for dtype, name in TORCH.items()}
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("problem", nargs="+", type=pathlib.Path, help="problem files; each gets a folder of its own name")
+    parser.add_argument("--to", required=True, type=pathlib.Path, help="folder for what is written")
+    parser.add_argument("--architecture", default="sm_100a", choices=compiler.ARCHITECTURES)
+    parser.add_argument("--ctas", type=int, default=2, choices=[1, 2], help="1: no pairs of thread blocks")
+    parser.add_argument("--splits", type=int, default=1, help="splits of the keys")
+    parser.add_argument("--backward", action="store_true", help="gradients, for dout, out and lse of the problem file")
+    parser.add_argument("--deterministic", action="store_true", help="gradients whose additions have an order")
+    parser.add_argument("--hashes", type=pathlib.Path, help="JSON file that gets the SHA-256 of each PTX, beside those in it")
+    return parser.parse_args()
+
+
+def main():
+    options = arguments()
+    interface, recorder = compiler.load(options.architecture, options.ctas)
+    from problem import Problem  # it loads PyTorch, which is to find the environment set
+
+    hashes = {}
+    for path in options.problem:
+        problem = Problem(*tensor_file.load(path))
+        recorder.launches = []
+        if options.backward:
+            outputs = problem.backward(interface, options.deterministic)
+        else:
+            outputs = problem.forward(interface, options.splits)
+        written = write(options.to / path.stem, problem, outputs, recorder)
+        label = [path.stem, options.architecture]
+        label += ["one CTA"] if options.ctas == 1 else []
+        label += [f"{options.splits} splits"] if options.splits > 1 else []
+        label += ["backward"] if options.backward else []
+        label += ["deterministic"] if options.deterministic else []
+        hashes[", ".join(label)] = written
+    if options.hashes:
+        earlier = json.loads(options.hashes.read_text()) if options.hashes.exists() else {}
+        text = json.dumps(dict(sorted({**earlier, **hashes}.items())), indent=2)
+        options.hashes.write_text(text + "\n")
+
+
+def write(folder, problem, outputs, recorder):
+    """Writes the files of a problem's launches, in order; later ones read what earlier ones wrote. Returns the SHA-256 of
+    each kernel's PTX."""
+    memory = recorder.memory
+    names = {memory.address(tensor) >> 40: name for name, tensor in {**problem.given, **outputs}.items()}
+    tensors = dict(problem.stored)
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def place(address):
+        found = memory.place(address)
+        if found is None:
+            return None
+        number, offset = found
+        storage = memory.held[number]
+        name = names.setdefault(number + 1, f"buffer{number}")
+        if name not in tensors:
+            dtype = NAMES[str(storage.dtype).removeprefix("torch.")]
+            shape = problem.shapes.get(name, (storage.untyped_storage().nbytes() // storage.element_size(),))
+            tensors[name] = tensor_file.filled(dtype, shape, 0 if problem.is_zero(storage) else 0xFF)
+        if name not in problem.stored and name not in written:
+            written.append(name)
+        return name, offset
+
+    hashes = []
+    for i, launch in enumerate(recorder.launches):
+        written = []  # what it may write, or read of an earlier launch
+        stem = f"{i + 1}-{len(recorder.launches)}-" if len(recorder.launches) > 1 else ""
+        file = launch_file.launch_file(launch, place)
+        data = launch.ptx.encode()
+        (folder / f"{stem}kernel.ptx").write_bytes(data)
+        document = {"ptx": f"{stem}kernel.ptx", **file, "outputs": written}
+        (folder / f"{stem}launch.json").write_text(json.dumps(document, indent=1) + "\n")
+        hashes.append(hashlib.sha256(data).hexdigest())
+        print(f"{folder}/{stem}launch.json: {len(data)} bytes of PTX, SHA-256 {hashes[-1]}", flush=True)
+    tensor_file.save(folder / "tensors.safetensors", tensors)
+    return hashes
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { after, describe, it } from 'node:test';
+
+const here = import.meta.dirname;
+const manifest = createRequire(import.meta.url).resolve('flashproof/package.json');
+const { bin } = JSON.parse(readFileSync(manifest, 'utf8'));
+const commandLine = join(dirname(manifest), bin.flashproof);
+
+const scratch = mkdtempSync(join(tmpdir(), 'flashproof-triton-'));
+after(() => rmSync(scratch, { recursive: true, force: true }));
+
+function flashproof(...words) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [commandLine, ...words], {
+    cwd: scratch,
+    encoding: 'utf8',
+  });
+  return { status, text: `${stdout}${stderr}`.replace(/\s+/g, ' ') };
+}
+
+const promises = '--formats bf16 --dims 64 --no-causal --no-window --no-softcap --no-grouped-heads';
+
+for (const target of ['sm_90', 'sm_100'])
+  describe(`the kernel for ${target}`, () => {
+    const folder = join(here, 'recorded', target);
+    const template = join(folder, 'template.json');
+
+    it('runs without a finding', () => {
+      const { status, text } = flashproof('run', join(folder, 'launch.json'));
+      assert.match(text, /0 findings: no race, deadlock or illegal access/);
+      assert.equal(status, 0);
+    });
+
+    it('passes an audit', () => {
+      const problem = join(folder, 'tensors.safetensors');
+      const { status, text } = flashproof('audit', problem, '--launch', template);
+      assert.match(text, /^PASS: the output and the LSE/);
+      assert.equal(status, 0, text);
+    });
+
+    it('obeys the laws of attention', () => {
+      const asked = ['--runs', '1', '--seed', process.env.FLASHPROOF_SEED ?? '1'];
+      const { status, text } = flashproof(
+        'check',
+        '--launch',
+        template,
+        ...promises.split(' '),
+        ...asked,
+      );
+      assert.match(text, /^PASS/);
+      assert.equal(status, 0, text);
+    });
+  });
+
+/** A copy of a recorded kernel without its n-th barrier. */
+function withoutBarrier(target, n) {
+  const folder = join(scratch, `${target}-${n}`);
+  cpSync(join(here, 'recorded', target), folder, { recursive: true });
+  const path = join(folder, 'kernel.ptx');
+  let count = 0;
+  const lines = readFileSync(path, 'utf8').split('\n');
+  writeFileSync(
+    path,
+    lines.filter((line) => !/^\tbar\.sync/.test(line) || ++count !== n).join('\n'),
+  );
+  return folder;
+}
+
+describe('a kernel without one of its barriers', () => {
+  it('is found where its numbers are right', () => {
+    const folder = withoutBarrier('sm_90', 2);
+    const problem = join(folder, 'tensors.safetensors');
+    const { status, text } = flashproof(
+      'audit',
+      problem,
+      '--launch',
+      join(folder, 'template.json'),
+    );
+    assert.match(
+      text,
+      /^FAIL: the compiled kernel has a finding, race: .* its numbers alone: PASS/,
+    );
+    assert.equal(status, 1);
+  });
+
+  it('is found where MMAs read tensor memory', () => {
+    const folder = withoutBarrier('sm_100', 8);
+    const { status, text } = flashproof('run', join(folder, 'launch.json'));
+    assert.match(text, /race .*tensor memory/);
+    assert.equal(status, 1);
+  });
+});
+
+const python = process.env.PYTHON ?? 'python3';
+const canImport = (modules) => spawnSync(python, ['-c', `import ${modules}`]).status === 0;
+
+describe('the recorder', () => {
+  it(
+    'writes the same launch files from the same PTX',
+    { skip: !canImport('json') && 'needs python3' },
+    () => {
+      const { status, stderr } = spawnSync(python, ['-m', 'unittest'], {
+        cwd: here,
+        encoding: 'utf8',
+      });
+      assert.equal(status, 0, stderr);
+    },
+  );
+
+  const missing =
+    !canImport('triton, numpy') && 'needs Triton and numpy: pip install -r requirements.txt';
+  it('records what Triton compiles without a GPU', { skip: missing }, () => {
+    const folder = join(scratch, 'anew');
+    const words = [join(here, 'attention.py'), '--target', 'sm_100', '--to', folder];
+    const { status, stderr } = spawnSync(python, words, { encoding: 'utf8' });
+    assert.equal(status, 0, stderr);
+    const problem = join(folder, 'tensors.safetensors');
+    const audited = flashproof('audit', problem, '--launch', join(folder, 'template.json'));
+    assert.equal(audited.status, 0, audited.text);
+  });
+});
