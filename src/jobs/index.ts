@@ -88,6 +88,7 @@ export { runDocument, type RunDocument } from './launch/run-document.js';
 export {
   hasFailed,
   runLaunchFile,
+  type LaunchTracer,
   type RunOutput,
   type RunRequest,
   type RunResult,

@@ -1,9 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { openTensorFile, type RawTensor, writeRawTensors } from '../../src/io/index.js';
 import type { MutantResults, RunDocument } from '../../src/jobs/index.js';
+import { expectTrace, threadNames } from '../machine/trace/trace-format.js';
 import { refusal, runInProcess } from './run-in-process.js';
 import { fused, smallKernel, smallTensor, unfused, writeLaunch, x } from './small-launch.js';
 
@@ -67,6 +68,22 @@ describe('flashproof run', () => {
     // 48 threads are a warp and a half; two CTAs.
     expect(stdout).toMatch(/^16 +4 +24\.0 +ld\.global\.f32 %f2, \[%rd4\];$/m);
     expect(stdout).toMatch(/^ 4 +\.visible \.entry scale/m);
+  });
+
+  it('writes a trace, of both CTAs', async () => {
+    const launch = await prepare('trace', {}, inputs);
+    const path = join(scratch, 'trace.json');
+    const { stdout } = await runInProcess('run', launch, '--trace', path);
+    expect(stdout).toContain('trace of 2 clusters in');
+    const stepped = expectTrace(readFileSync(path, 'utf8'));
+    expect(stepped.otherData).toMatchObject({ schedule: 'in-turns', time: '1 ns is 1 step' });
+    expect([...new Set(threadNames(stepped).values())]).toEqual(['warp 0', 'warp 1']);
+    const loads = stepped.traceEvents.filter(({ name }) => name.startsWith('line 16'));
+    // Two CTAs of two warps each load once.
+    expect(loads.length).toBe(4);
+    await runInProcess('run', launch, '--trace', path, '--schedule', 'timed', '-q');
+    const timed = expectTrace(readFileSync(path, 'utf8'));
+    expect(timed.otherData).toMatchObject({ schedule: 'timed', time: '1 ns is 1 clock' });
   });
 
   it('prints the registers of a thread, and of a warp', async () => {

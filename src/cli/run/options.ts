@@ -89,6 +89,10 @@ export const runOptions = optionRows({
       says: '--threads are those that judge mutants; give --mutants too',
     },
   },
+  trace: {
+    argument: '<file>',
+    description: 'write a trace for Perfetto: what warps and units do, step by step (below)',
+  },
   lines: { description: 'print the PTX with how often each line was executed' },
   json: {
     argument: '<file>',
@@ -108,6 +112,7 @@ Examples:
   flashproof run launch.json --tensors other.safetensors --contract
   flashproof run launch.json --break 15,40 --break-times 3
   flashproof run launch.json --mutants
+  flashproof run launch.json --trace trace.json
   flashproof run template.json --problem problem.safetensors
 
 --break 120 prints the registers of the instruction at line 120 for the 32 lanes
@@ -122,6 +127,9 @@ what a GPU made of an output T, the result is compared with it.
 --mutants removes, weakens and moves each instruction that orders others, one at
 a time, and says of each whether the machine finds it, the kernel hangs, its
 results change, or every schedule gives the same.
+
+Open a trace at https://ui.perfetto.dev, or in chrome://tracing; 1 ns there is
+1 step, or 1 clock with --schedule timed, where code on registers takes none.
 
 Exit status: 0 done, 1 findings or other results than were recorded, or a mutant
 that the machine has overlooked, 2 the request is wrong.`;

@@ -16,6 +16,7 @@ import { createPeriodicProgress, terminalLooks } from '../terminal.js';
 import { toolVersion } from '../tool-version.js';
 import { parseBreakpoints } from './breakpoints.js';
 import { type RunCommandOptions, runOptions } from './options.js';
+import { createLaunchTrace } from './trace-file.js';
 
 /** Exit statuses. */
 const [nothingWrong, somethingWrong] = [0, 1];
@@ -42,14 +43,16 @@ function printFitted(text: string): void {
  * @throws RequestError for a request that cannot be carried out
  */
 export async function runRun(path: string, options: RunCommandOptions): Promise<number> {
-  const { save, json, quiet, lines, contract = false, races } = options;
+  const { save, trace, json, quiet, lines, contract = false, races } = options;
   const { ptx, tensors, problem, schedule, model, architecture } = options;
   rejectClashes(runOptions, options);
   const breaks = parseBreakpoints(options.break ?? [], options.breakTimes);
   const progress = createPeriodicProgress('run');
+  const tracer = trace === undefined ? null : createLaunchTrace();
   const result = await runLaunchFile(
     { path, ptx, tensors, problem, contract, races, breaks, schedule, model, architecture },
     progress.update,
+    tracer,
   ).finally(progress.done);
   const version = toolVersion();
   const isPrinted = json !== '-' && quiet !== true;
@@ -61,6 +64,10 @@ export async function runRun(path: string, options: RunCommandOptions): Promise<
   if (isPrinted && mutants !== null) printFitted(`\n${renderMutants(mutants)}`);
   // Last: a file that cannot be written must not lose what was found.
   if (save !== undefined) await writeRawTensors(save, result.outputs, { flashproof: version });
+  if (tracer !== null && trace !== undefined) {
+    const written = await tracer.write(trace);
+    if (isPrinted) printFitted(`\n${written}\n`);
+  }
   if (json !== undefined) await writeJson(json, { ...runDocument(version, result), mutants });
   const isOverlooked = mutants?.judged.some((mutant) => mutant.isOverlooked) === true;
   return hasFailed(result) || isOverlooked ? somethingWrong : nothingWrong;

@@ -1,5 +1,10 @@
 import type { Architecture } from '../../hardware/index.js';
-import { findingWeight, type MemoryModel, memoryModels } from '../../machine/index.js';
+import {
+  findingWeight,
+  type MemoryModel,
+  memoryModels,
+  type TraceEvent,
+} from '../../machine/index.js';
 import {
   type Breakpoint,
   type LaunchOptions,
@@ -40,6 +45,18 @@ export interface RunOutput {
   readonly shape: readonly number[];
   readonly bytes: Uint8Array;
   readonly recorded: RecordedComparison | null;
+}
+
+/** Follows a run, event by event. */
+export interface LaunchTracer {
+  /** Told before the first event: CTAs of a cluster, and whether times are clocks; else they are steps. */
+  readonly begin: (about: {
+    readonly ctas: number;
+    readonly isTimed: boolean;
+    readonly schedule: string;
+  }) => void;
+  /** Told what happens in a cluster, one cluster after the other. */
+  readonly add: (cluster: number, event: TraceEvent) => void;
 }
 
 /** What came of a launch file. */
@@ -111,20 +128,26 @@ export function launchOptions(
  * Runs what a launch file starts, on the machine.
  *
  * @param progress told which share of the clusters has run
+ * @param tracer told what happens; default nobody
  * @throws RequestError for what cannot be read or does not fit, and for everything in the kernel that is not supported
  */
 export async function runLaunchFile(
   request: RunRequest,
   progress: (share: number) => void = () => undefined,
+  tracer: LaunchTracer | null = null,
 ): Promise<RunResult> {
   const start = performance.now();
   const { contract, breaks = [] } = request;
   const opened = await openRequest(request);
   const { launch, module, tensors } = opened;
   const { schedule, options } = launchOptions(request, opened);
+  const isTimed = options.scheduler?.(0).isTimed === true;
+  const ctas = launch.cluster.reduce((all, one) => all * one, 1);
+  tracer?.begin({ ctas, isTimed, schedule });
   const run = runLaunch(module, launch, {
     ...options,
     breaks,
+    ...(tracer === null ? {} : { trace: tracer.add }),
     progress: (done, all) => progress(done / all),
   });
   const byName = new Map(launch.tensors.map((tensor) => [tensor.name, tensor]));

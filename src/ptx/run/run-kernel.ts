@@ -7,6 +7,7 @@ import {
   type LaunchMemory,
   type RunOptions,
   type SharedMemory,
+  type TraceEvent,
   type WarpProgram,
 } from '../../machine/index.js';
 import { RequestError } from '../../request-error.js';
@@ -56,11 +57,13 @@ export interface WatchedStop {
 }
 
 /** How a kernel is run. */
-export interface KernelOptions extends Omit<RunOptions, 'scheduler'> {
+export interface KernelOptions extends Omit<RunOptions, 'scheduler' | 'trace'> {
   /** A new scheduler for a cluster, by its number in the order of the grid. Default: in order, with turns. */
   readonly scheduler?: (cluster: number) => NonNullable<RunOptions['scheduler']>;
   /** Told before a warp executes a line that the program watches. */
   readonly onWatched?: (stop: WatchedStop) => void;
+  /** Told what happens in a cluster, by its number in the order of the grid. */
+  readonly trace?: (cluster: number, event: TraceEvent) => void;
   /** Told how many clusters have run, of how many. */
   readonly progress?: (done: number, all: number) => void;
   /** Whether a cluster of the grid runs, by its number in the order of the grid; default all. */
@@ -126,6 +129,7 @@ export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): Ke
     executable = createExecutable(program, clusterWarps(launch)),
     onWatched = () => undefined,
     progress = () => undefined,
+    trace,
     ...machineOptions
   } = options;
   const counted = {
@@ -163,7 +167,12 @@ export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): Ke
           return warpProgram(launch, executable, { ...counted, onWatched }, at);
         },
       },
-      { ...machineOptions, ...order, scheduler: scheduler(number) },
+      {
+        ...machineOptions,
+        ...order,
+        ...(trace === undefined ? {} : { trace: (event) => trace(number, event) }),
+        scheduler: scheduler(number),
+      },
     );
     findings.add(run.findings, number);
     counters = sumOfCounters([counters, ...run.counters]);
