@@ -9,7 +9,7 @@ export {
   type Outcome,
   type RunUnder,
 } from './explore.js';
-export { runCluster, type ClusterRun } from './run-cluster.js';
+export { runCluster, startCluster, type ClusterRun, type RunningCluster } from './run-cluster.js';
 export {
   inOrderScheduler,
   recordingScheduler,

@@ -10,6 +10,7 @@ import {
 } from '../state.js';
 import { type Finding, findingWeight, operationKinds } from '../ordering/index.js';
 import { type ClusterLaunch, createMachine, type RunOptions } from './create-machine.js';
+import { createPollingDetector } from './polling.js';
 import {
   inOrderScheduler,
   isReady,
@@ -140,22 +141,44 @@ function reportUnfinished({ pending, findings, step }: MachineState): void {
       });
 }
 
+/** Steps that each warp has before those of a cluster are taken to poll, all that may go on. */
+const pollsPerWarp = 1024;
+
+/** A cluster that runs piece by piece. */
+export interface RunningCluster {
+  /**
+   * Goes on for at most so many steps, or until all warps that may go on do nothing but poll.
+   *
+   * @returns whether it has ended; whether it has done more than poll; and the steps that it took
+   */
+  readonly goOn: (steps: number) => {
+    readonly hasEnded: boolean;
+    readonly hasProgressed: boolean;
+    readonly steps: number;
+  };
+  /** Ends it where it is, with a finding. */
+  readonly giveUp: (reason: string) => void;
+  /** What came of it, once it has ended. */
+  readonly result: () => ClusterRun;
+}
+
 /**
- * Runs the warps of a cluster to their end, in the order that the scheduler chooses among what may come
- * next. Illegal acts are findings; they do not end the run, but what they concern may be left out of
- * it. The same launch with the same scheduler gives the same run.
+ * A cluster before its first step. It chooses among what may come next as the scheduler says. Illegal acts are findings;
+ * they do not end the run, but what they concern may be left out of it. The same launch with the same scheduler gives the
+ * same run.
  *
  * Memory: that of the CTAs, and what the tracker of orders needs for them.
  */
-export function runCluster(launch: ClusterLaunch, options: RunOptions = {}): ClusterRun {
+export function startCluster(launch: ClusterLaunch, options: RunOptions = {}): RunningCluster {
   const machine = createMachine(launch, options);
   const { scheduler = inOrderScheduler(), mostSteps = 1e8 } = options;
   const isTimed = scheduler.isTimed === true;
   const { ctas, pending, findings } = machine;
   const books = createTimeBooks(machine, isTimed);
   const warps = ctas.flatMap((cta) => cta.warps);
+  const polling = createPollingDetector();
   const steps: Step[] = [];
-  let isGivenUp = false;
+  let [hasEnded, isGivenUp] = [false, false];
 
   function end(warp: WarpState): void {
     if (warp.cta.warps.includes(warp)) leaveBarriers(machine, warp);
@@ -178,39 +201,77 @@ export function runCluster(launch: ClusterLaunch, options: RunOptions = {}): Clu
     books.operationDone(operation);
   }
 
-  warps.forEach(advance);
-  for (const warp of warps) if (warp.current === null) end(warp);
-  for (;;) {
+  function giveUp(reason: string): void {
+    const { step } = machine;
+    const accesses = [...warps, ...machine.strands]
+      .filter(({ current }) => current !== null)
+      .map(({ name, current }) => ({ who: name, site: siteOf(current), step }));
+    const waits = accesses.map(({ who, site }) => `${who} is at "${site}"`);
+    const message = [reason, ...waits].join('; ');
+    findings.add({ kind: 'deadlock', cta: 0, step, message, accesses });
+    [hasEnded, isGivenUp] = [true, true];
+  }
+
+  /** Takes a step; whether it was more than polling. Null where nothing may come next: the cluster has ended. */
+  function takeStep(): boolean | null {
     collectSteps(machine, warps, isTimed, steps);
-    if (steps.length === 0) break;
+    if (steps.length === 0) {
+      hasEnded = true;
+      return null;
+    }
     if (machine.step >= mostSteps) {
-      findings.add({
-        kind: 'deadlock',
-        cta: 0,
-        step: machine.step,
-        message: `no end after ${mostSteps} steps`,
-      });
-      isGivenUp = true;
-      break;
+      giveUp(`no end after ${mostSteps} steps`);
+      return null;
     }
     const step = steps[scheduler.choose(steps)];
     machine.now = isTimed ? step.time : machine.step;
-    if (step.chosenAs === 'warp') executeWarp(step);
-    else perform(step);
+    let isMore = true;
+    if (step.chosenAs === 'warp') {
+      const instruction = step.current!;
+      executeWarp(step);
+      isMore = !polling.isPoll(step, instruction);
+    } else perform(step);
     machine.step++;
+    return isMore;
   }
-  const isComplete = !isGivenUp && reportEnd(machine);
-  if (isComplete) machine.tracker?.end(machine);
+
+  warps.forEach(advance);
+  for (const warp of warps) if (warp.current === null) end(warp);
   return {
-    findings: findings.list(),
-    counters: ctas.map(({ counters }) => counters),
-    steps: machine.step,
-    clocks: books.end(),
-    isComplete,
-    speaksForAllSchedules:
-      isComplete &&
-      machine.tracker !== null &&
-      !machine.tracker.dependsOnSchedule &&
-      findings.list().every(({ kind }) => findingWeight(kind) === 'hint'),
+    giveUp,
+    goOn: (most) => {
+      const first = machine.step;
+      let [polls, hasProgressed] = [0, false];
+      const isPolling = () => polls >= pollsPerWarp * (warps.length + machine.strands.length + 1);
+      while (!hasEnded && machine.step - first < most && !isPolling()) {
+        const isMore = takeStep();
+        polls = isMore === false ? polls + 1 : 0;
+        hasProgressed ||= isMore !== false;
+      }
+      return { hasEnded, hasProgressed, steps: machine.step - first };
+    },
+    result: () => {
+      const isComplete = !isGivenUp && reportEnd(machine);
+      if (isComplete) machine.tracker?.end(machine);
+      return {
+        findings: findings.list(),
+        counters: ctas.map(({ counters }) => counters),
+        steps: machine.step,
+        clocks: books.end(),
+        isComplete,
+        speaksForAllSchedules:
+          isComplete &&
+          machine.tracker !== null &&
+          !machine.tracker.dependsOnSchedule &&
+          findings.list().every(({ kind }) => findingWeight(kind) === 'hint'),
+      };
+    },
   };
+}
+
+/** Runs the warps of a cluster to their end, as `startCluster` says. */
+export function runCluster(launch: ClusterLaunch, options: RunOptions = {}): ClusterRun {
+  const cluster = startCluster(launch, options);
+  while (!cluster.goOn(Infinity).hasEnded);
+  return cluster.result();
 }

@@ -46,6 +46,10 @@ export interface ExecutableProgram {
     readonly start: number;
     readonly registers: WarpRegisters;
   };
+  /** A copy of the registers of all warps, for when others have used them. */
+  readonly saveRegisters: () => Uint8Array;
+  /** @param saved what `saveRegisters` gave */
+  readonly restoreRegisters: (saved: Uint8Array) => void;
 }
 
 /**
@@ -148,5 +152,7 @@ export function createExecutable(program: Program, warps: number): ExecutablePro
       new Uint8Array(memory.buffer, start, registerBytes).fill(0);
       return { start, registers: createWarpRegisters(memory, start) };
     },
+    saveRegisters: () => new Uint8Array(memory.buffer, tableBytes, warps * registerBytes).slice(),
+    restoreRegisters: (saved) => new Uint8Array(memory.buffer).set(saved, tableBytes),
   };
 }

@@ -1,10 +1,12 @@
 import {
   createGridOrder,
-  runCluster,
+  startCluster,
   sumOfCounters,
+  type ClusterRun,
   type CtaCounters,
   type Finding,
   type LaunchMemory,
+  type RunningCluster,
   type RunOptions,
   type SharedMemory,
   type TraceEvent,
@@ -19,6 +21,7 @@ import { countExecutions, type ExecutionCounts } from './execution-counts.js';
 import { setInitialRegisters } from './initial-registers.js';
 import { createLaunchQueue } from './launch-queue.js';
 import { createLoans } from './loans.js';
+import { runResidentClusters } from './resident-clusters.js';
 import { turnTakingScheduler } from './turn-taking.js';
 import { runWarp, type RunningWarp } from './warp-run.js';
 
@@ -114,9 +117,8 @@ function placeOf(number: number, [width, height]: Extents): Extents {
 }
 
 /**
- * Runs a kernel: one cluster of the grid after the other, in the order of the grid. So a CTA that waits for one of a
- * later cluster waits for ever, which is a deadlock here and may be none on a GPU. One that cancels launches
- * (`clusterlaunchcontrol`) gets all that are left, as on a GPU that has room for one cluster.
+ * Runs a kernel: one cluster of the grid after the other, in the order of the grid, side by side where they wait for one
+ * another (`runResidentClusters`). One that cancels launches (`clusterlaunchcontrol`) gets all that have not started.
  */
 export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): KernelRun {
   const { grid, cluster, block, program } = launch;
@@ -145,13 +147,13 @@ export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): Ke
   const firstCta = (number: number) =>
     placeOf(number, clusters).map((at, axis) => at * cluster[axis]) as unknown as Extents;
   const queue = createLaunchQueue(volume(clusters), runs);
-  for (let number = queue.start(); number !== null; number = queue.start()) {
+  function start(number: number): RunningCluster {
     const first = firstCta(number);
     const ctaOf = (rank: number): Extents => {
       const offset = placeOf(rank, cluster);
       return first.map((one, axis) => one + offset[axis]) as unknown as Extents;
     };
-    const run = runCluster(
+    return startCluster(
       {
         ctas: ctas as 1 | 2,
         warps,
@@ -174,6 +176,8 @@ export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): Ke
         scheduler: scheduler(number),
       },
     );
+  }
+  function end(run: ClusterRun, number: number): boolean {
     findings.add(run.findings, number);
     counters = sumOfCounters([counters, ...run.counters]);
     isComplete &&= run.isComplete;
@@ -181,8 +185,10 @@ export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): Ke
     steps += run.steps;
     most = Math.max(most, run.steps);
     progress(++ran, volume(clusters));
-    if (isEnough(run.findings)) break;
+    return !isEnough(run.findings);
   }
+  const { saveRegisters, restoreRegisters } = executable;
+  runResidentClusters({ next: queue.start, start, saveRegisters, restoreRegisters, end });
   return {
     ...findings.list(),
     counts: countExecutions(executable, counted),
