@@ -16,6 +16,7 @@ export { slotBytes, type Constant, type Slot, type SlotGuard, type Source } from
 export type {
   IssuingWarp,
   PlacedTensorMap,
+  TensorMaps,
   VisibleInstruction,
   VisibleOperation,
 } from './visible-instruction.js';

@@ -10,6 +10,24 @@ export interface PlacedTensorMap {
   readonly address: number;
 }
 
+/**
+ * The tensor maps of a launch: those among the kernel's parameters, and those in global memory, which a kernel may make or change itself. TMA
+ * reads maps in a proxy of their own: it knows what the launch has put there, and what was acquired after its release
+ * (PTX ISA, "Proxies", `fence.proxy.tensormap`). Which thread acquired is not looked at.
+ */
+export interface TensorMaps {
+  /** The one at a generic address among the parameters; null where there is none. */
+  readonly parameterAt: (address: number) => PlacedTensorMap | null;
+  /** The map in global memory with these bytes at an address, or what is wrong with it or with its proxy, for a message. */
+  readonly inMemory: (address: number, bytes: Uint8Array) => PlacedTensorMap | string;
+  /** A map's bytes at an address have been released to the proxy. */
+  readonly release: (address: number, bytes: Uint8Array) => void;
+  /** All maps that are there now have been released. */
+  readonly releaseAll: () => void;
+  /** The map at an address, with these bytes, has been acquired. */
+  readonly acquire: (address: number, bytes: Uint8Array) => void;
+}
+
 /** The warp that issues a visible instruction, or the strand of it: its lanes that are converged. */
 export interface IssuingWarp {
   readonly registers: WarpRegisters;
@@ -30,8 +48,7 @@ export interface IssuingWarp {
    * it, or reports. Only for what `VisibleOperation.lends` names.
    */
   readonly lend: (slots: readonly Slot[]) => Fragment;
-  /** The tensor map at a generic address: one of the kernel's parameters; null where there is none. */
-  readonly tensorMapAt: (address: number) => PlacedTensorMap | null;
+  readonly tensorMaps: TensorMaps;
 }
 
 /** A visible instruction with its operands, as it stands in a program. */

@@ -61,7 +61,12 @@ export function decodeTensorMap(text: string): EncodedTensorMap {
   const bytes = Uint8Array.from(text.match(/../g) ?? [], (digits) => parseInt(digits, 16));
   if (bytes.length !== mapBytes || text.length !== 2 * mapBytes)
     throw new RequestError(`has ${text.length} digits; give the 256 of its 128 bytes`);
-  const view = new DataView(bytes.buffer);
+  return decodeTensorMapBytes(bytes);
+}
+
+/** The same of the 128 bytes themselves. @throws RequestError for bytes that are no map as these are */
+export function decodeTensorMapBytes(bytes: Uint8Array): EncodedTensorMap {
+  const view = new DataView(bytes.buffer, bytes.byteOffset);
   const half = (index: number) => view.getUint32(4 * index, true);
   const flags = half(2);
   const field = (name: keyof typeof fields) =>

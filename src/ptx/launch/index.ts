@@ -13,4 +13,5 @@ export {
 export type { ScalarKind } from './launch-schemas.js';
 export { layParameters, type ParameterPlace } from './parameter-layout.js';
 export { problemVariables } from './problem-variables.js';
-export type { LaunchTensorMap, TensorMapSwizzle } from './tensor-map.js';
+export { decodeTensorMapBytes } from './encoded-tensor-map.js';
+export { checkTensorMap, type LaunchTensorMap, type TensorMapSwizzle } from './tensor-map.js';

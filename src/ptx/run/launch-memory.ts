@@ -1,17 +1,13 @@
 import {
   createConstantMemory,
   createGlobalMemory,
-  createTensorMap,
   genericAddress,
-  type Allocation,
   type LaunchMemory,
-  type SwizzleMode,
-  type TensorElementType,
 } from '../../machine/index.js';
-import { RequestError } from '../../request-error.js';
-import type { PlacedTensorMap } from '../instructions/index.js';
-import type { Launch, LaunchTensor, LaunchTensorMap } from '../launch/index.js';
+import type { TensorMaps } from '../instructions/index.js';
+import type { Launch, LaunchTensor } from '../launch/index.js';
 import type { PlaceVariable, Program } from '../program/index.js';
+import { createTensorMaps, placeMap } from './tensor-maps.js';
 
 /** What of a launch lies in the memory of the device. */
 export interface DeviceMemory {
@@ -21,8 +17,7 @@ export interface DeviceMemory {
   readonly initialise: (program: Pick<Program, 'variables'>) => void;
   /** The bytes of a tensor as they are now. */
   readonly bytesOf: (tensor: string) => Uint8Array;
-  /** The tensor map at a generic address; null where there is none. */
-  readonly tensorMapAt: (address: number) => PlacedTensorMap | null;
+  readonly tensorMaps: TensorMaps;
   /** The memory of a launch of the program. */
   readonly launchMemory: (program: Pick<Program, 'localBytes'>) => LaunchMemory;
 }
@@ -61,8 +56,15 @@ export function createDeviceMemory(launch: Launch): DeviceMemory {
       placeMap(map, tensors.get(map.tensor)),
     ]),
   );
+  const contents = new Map(
+    launch.tensors.map(({ name, bytes }) => [tensors.get(name)?.base, bytes] as const),
+  );
   return {
-    tensorMapAt: (address) => maps.get(address) ?? null,
+    tensorMaps: createTensorMaps({
+      parameters: maps,
+      find: global.find,
+      before: ({ base }) => contents.get(base) ?? null,
+    }),
     place: ({ name, space, bytes }) => {
       const memory = space === 'const' ? constant : global;
       const isReadOnly = space === 'const';
@@ -74,55 +76,5 @@ export function createDeviceMemory(launch: Launch): DeviceMemory {
     },
     bytesOf: (tensor) => tensors.get(tensor)?.bytes ?? new Uint8Array(0),
     launchMemory: ({ localBytes }) => ({ global, constant, parameters, localBytes }),
-  };
-}
-
-const swizzles: readonly SwizzleMode[] = ['none', '32B', '64B', '128B'];
-
-/** The types of elements that TMA reduces, by CUDA's names and shorter ones. */
-const reducedTypes: Readonly<Partial<Record<string, TensorElementType>>> = Object.fromEntries(
-  (
-    [
-      ['u32', ['uint32', 'u32', 'b32']],
-      ['s32', ['int32', 's32', 'i32']],
-      ['u64', ['uint64', 'u64', 'b64']],
-      ['s64', ['int64', 's64', 'i64']],
-      ['f16', ['float16', 'f16', 'fp16']],
-      ['bf16', ['bfloat16', 'bf16']],
-      ['f32', ['float32', 'f32', 'fp32', 'float32_ftz']],
-      ['f64', ['float64', 'f64', 'fp64']],
-    ] as const
-  ).flatMap(([type, names]) => names.map((name) => [name, type])),
-);
-
-/** A tensor map on the memory of its tensor. RequestErrors: forms that the machine does not have. */
-function placeMap(
-  map: LaunchTensorMap,
-  allocation: Allocation | null | undefined,
-): PlacedTensorMap {
-  const { tensor, byteOffset, elementBytes, globalDim, globalStrides, boxDim } = map;
-  const refuse = (what: string): never => {
-    throw new RequestError(`tensor map of ${tensor}: ${what} is not supported`);
-  };
-  if (!allocation) return refuse('a tensor without elements');
-  const { base, bytes } = allocation;
-  const swizzle = swizzles.find((one) => one === map.swizzle);
-  if (swizzle === undefined) return refuse(`swizzle ${map.swizzle}`);
-  if (map.interleave !== 'none') refuse(`interleave ${map.interleave}`);
-  if (map.oobFill !== 'zero') refuse('filling with NaN');
-  return {
-    address: base + byteOffset,
-    map: createTensorMap({
-      name: tensor,
-      bytes: bytes.subarray(byteOffset),
-      address: base + byteOffset,
-      elementBytes,
-      elementType: reducedTypes[map.elementType],
-      dims: globalDim,
-      strides: globalStrides,
-      box: boxDim,
-      elementStrides: map.elementStrides,
-      swizzle,
-    }),
   };
 }

@@ -41,8 +41,7 @@ export interface KernelLaunch {
   readonly dynamicSharedBytes: number;
   /** Parameters, and what is allocated in global and constant memory. */
   readonly memory: LaunchMemory;
-  /** The tensor map at a generic address. */
-  readonly tensorMapAt: IssuingWarp['tensorMapAt'];
+  readonly tensorMaps: IssuingWarp['tensorMaps'];
 }
 
 /** Lanes of a warp before they execute a line that is watched. */
@@ -225,7 +224,7 @@ function warpProgram(
     readonly warps: number;
   },
 ): WarpProgram {
-  const { program, block, grid, cluster, dynamicSharedBytes, memory, tensorMapAt } = launch;
+  const { program, block, grid, cluster, dynamicSharedBytes, memory, tensorMaps } = launch;
   const { cta, rank, warp, warps } = at;
   const { start, registers } = executable.clearRegisters(rank * warps + warp);
   const place: ThreadPlace = {
@@ -246,7 +245,7 @@ function warpProgram(
   let clock = 0;
   return runWarp({
     executable,
-    issuing: { registers, cta: rank, warp, warps, threads, lend: loans.lend, tensorMapAt },
+    issuing: { registers, cta: rank, warp, warps, threads, lend: loans.lend, tensorMaps },
     start,
     loans,
     live: lanes === warpLanes ? -1 : (1 << lanes) - 1,

@@ -123,7 +123,7 @@ export function prepareLaunch(
           cluster,
           dynamicSharedBytes,
           memory: own.launchMemory(program),
-          tensorMapAt: own.tensorMapAt,
+          tensorMaps: own.tensorMaps,
         },
         {
           ...kernelOptions,

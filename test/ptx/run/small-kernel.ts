@@ -13,6 +13,7 @@ import {
 import { createProgram } from '../../../src/ptx/program/index.js';
 import { runKernel, type KernelRun } from '../../../src/ptx/run/index.js';
 import { parsePtx } from '../../../src/ptx/syntax/index.js';
+import { createTensorMaps } from '../../../src/ptx/run/tensor-maps.js';
 
 /** What a lane does to a word of memory: what is to be stored, or null, and what the lane gets. */
 type Access = (old: number, operands: readonly number[]) => number | null;
@@ -134,7 +135,11 @@ export function runSmallKernel(
         parameters: new Uint8Array(8),
         localBytes: 0,
       },
-      tensorMapAt: () => null,
+      tensorMaps: createTensorMaps({
+        parameters: new Map(),
+        find: () => undefined,
+        before: () => null,
+      }),
     },
     { mostSteps },
   );

@@ -40,13 +40,12 @@ function fenceOf(
 }
 
 /**
- * Fences. One that is `.acquire` or `.release` alone is taken for both, and one that synchronises a proxy for a tensor
- * map for a fence of its scope: they order no less here than PTX says, and may order more.
+ * Fences. One that is `.acquire` or `.release` alone is taken for both: it orders no less here than PTX says, and may
+ * order more.
  */
 export const fenceRows: readonly VisibleInstruction[] = [
   fenceRow('fence', (request) => fenceOf(request, memoryScopes)),
   fenceRow('membar', (request) => fenceOf(request, membarScopes)),
-  fenceRow('fence.proxy.tensormap::generic', (request) => fenceOf(request, memoryScopes)),
   fenceRow('fence.mbarrier_init', ({ site }) => ({ op: 'fence.mbarrier_init', site })),
   fenceRow('fence.proxy.async', ({ site }) => ({ op: 'fence.proxy.async', site })),
   fenceRow('fence.proxy.async::generic', ({ site }) => ({ op: 'fence.proxy.async', site })),

@@ -1,4 +1,4 @@
-import type { AtomicOperation, Instruction } from '../../../machine/index.js';
+import { addressSpaceOf, type AtomicOperation, type Instruction } from '../../../machine/index.js';
 import { integerConstant, slotsOf, uniformNumber, wrongOperands } from '../operands.js';
 import { ownOffset, ranksOf, sharedAddresses } from '../shared-addresses.js';
 import type { AddressOperand, InstructionRequest, Unsupported } from '../request.js';
@@ -10,6 +10,7 @@ import type {
 } from '../visible-instruction.js';
 import { hasLane, laneAddresses, operandBits } from '../warp-registers.js';
 import { numberAfter } from './modifiers.js';
+import { loadMapBytes } from './tensor-maps.js';
 
 /** A copy of one lane: its map and its coordinates. */
 interface LaneBox extends PlacedTensorMap {
@@ -18,6 +19,19 @@ interface LaneBox extends PlacedTensorMap {
   readonly coordinates: readonly number[];
   /** The warp, for this lane alone. */
   readonly alone: IssuingWarp;
+}
+
+/** The tensor map at a generic address, or what is wrong with it. */
+function* mapAt(
+  { tensorMaps }: IssuingWarp,
+  address: number,
+  site: string,
+): Generator<Instruction, PlacedTensorMap | string, void> {
+  const parameter = tensorMaps.parameterAt(address);
+  if (parameter !== null) return parameter;
+  if (addressSpaceOf(address).space !== 'global')
+    return `no parameter of the kernel at 0x${address.toString(16)} is a tensor map`;
+  return tensorMaps.inMemory(address, yield* loadMapBytes('generic', address, site));
 }
 
 /** The boxes that the lanes copy, one after the other; what has no tensor map is reported. */
@@ -30,10 +44,9 @@ function* boxesOf(
   const addresses = laneAddresses(warp.registers, operand, warp.lanes);
   for (let lane = 0; lane < addresses.length; lane++) {
     if (!hasLane(warp.lanes, lane)) continue;
-    const placed = warp.tensorMapAt(addresses[lane]);
-    if (placed === null) {
-      const message = `no parameter of the kernel at 0x${addresses[lane].toString(16)} is a tensor map`;
-      yield { op: 'report', kind: 'instruction-shape', message, site };
+    const placed = yield* mapAt(warp, addresses[lane], site);
+    if (typeof placed === 'string') {
+      yield { op: 'report', kind: 'instruction-shape', message: placed, site };
       continue;
     }
     // Coordinates are signed: a box may begin before the tensor.

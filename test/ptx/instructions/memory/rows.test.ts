@@ -4,6 +4,7 @@ import { createProgram } from '../../../../src/ptx/program/index.js';
 import { ptxInstructions } from '../../../../src/ptx/run/instruction-tables.js';
 import { runKernel } from '../../../../src/ptx/run/run-kernel.js';
 import { parsePtx } from '../../../../src/ptx/syntax/index.js';
+import { createTensorMaps } from '../../../../src/ptx/run/tensor-maps.js';
 
 /** Runs the body of a kernel whose registers `%in` and `%out` point to 1 KiB each, for each lane 32 bytes further. */
 function run(body: string, input: Uint8Array = new Uint8Array(1024), shared = '') {
@@ -48,7 +49,16 @@ function run(body: string, input: Uint8Array = new Uint8Array(1024), shared = ''
   const one = [1, 1, 1] as const;
   const launch = { program, grid: one, block: [32, 1, 1] as const, cluster: one };
   const result = runKernel(
-    { ...launch, dynamicSharedBytes: 0, memory, tensorMapAt: () => null },
+    {
+      ...launch,
+      dynamicSharedBytes: 0,
+      memory,
+      tensorMaps: createTensorMaps({
+        parameters: new Map(),
+        find: () => undefined,
+        before: () => null,
+      }),
+    },
     { mostSteps: 1000 },
   );
   expect(result.findings.map(({ message }) => message)).toEqual([]);
