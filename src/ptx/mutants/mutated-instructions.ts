@@ -78,6 +78,7 @@ export const mutatedInstructions: readonly MutatedInstruction[] = [
   removal('barrier.cluster.arrive.relaxed', 'earlier'),
   wait('barrier.cluster.wait'),
   { name: 'fence', changes: [removed, narrowFence], moves: ['earlier', 'later'] },
+  removal('tensormap.cp_fenceproxy'),
   { name: 'membar', changes: [removed, narrowFence], moves: ['earlier', 'later'] },
   { name: 'fence.proxy.async', changes: [removed, genericFence], moves: ['earlier', 'later'] },
   {

@@ -19,6 +19,7 @@ const others: Readonly<Record<string, string>> = {
   'tcgen05.relinquish_alloc_permit': 'orders allocations alone',
   'mbarrier.pending_count': 'reads a state that an arrival has given',
   setmaxnreg: 'orders nothing',
+  'tensormap.replace.tile': 'writes a tensor map, and orders nothing',
   'clusterlaunchcontrol.try_cancel.async': 'orders nothing',
 };
 
