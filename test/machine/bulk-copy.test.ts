@@ -288,7 +288,7 @@ describe('bulk stores', () => {
     const found = runProgram(run);
     expect(kindsOf(found)).toEqual(['race']);
     expect(messagesOf(found)[0]).toBe(
-      'shared memory, data: a read of what is written at no known time before but for fence.proxy.async: CTA 0 warp 0 (st.shared) and cp.async.bulk.tensor.global.shared of CTA 0 warp 0 (stores)',
+      'shared memory, byte 1024 (data): a read of what is written at no known time before but for fence.proxy.async: CTA 0 warp 0 (st.shared) and cp.async.bulk.tensor.global.shared of CTA 0 warp 0 (stores)',
     );
   });
 

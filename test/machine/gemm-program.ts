@@ -158,6 +158,7 @@ function* setUp(warp: number): WarpProgram {
     ] as const)
       for (const barrier of barriers)
         yield { op: 'mbarrier.init', barrier, count, name, site: `${name}: initialised` };
+  yield { op: 'fence.mbarrier_init', site: 'barriers: fenced' };
   yield meet('bar.sync', 0, warps, 'barriers initialised');
 }
 

@@ -128,7 +128,7 @@ describe('mbarrier', () => {
 
   it('says how many bytes a deadlock lacks', () => {
     const run = runProgram({ barriers: { K: 1 }, warps: [[expectBytes(0, 512), wait(0, 0)]] });
-    expect(messagesOf(run)).toEqual([expect.stringContaining('512 bytes outstanding')]);
+    expect(messagesOf(run)).toEqual([expect.stringContaining('with 1 of 1 arrivals (from CTA 0 warp 0) and 0 of 512 bytes')]);
   });
 
   it('takes no more arrivals than a phase expects', () => {
@@ -261,7 +261,7 @@ describe('mbarrier', () => {
       ],
     });
     const scheduler = () => scheduleNamed('warp 0 first', 2);
-    expect(kindsOf(runProgram(program(), { scheduler: scheduler() }))).toEqual(['phase']);
+    expect(kindsOf(runProgram(program(), { scheduler: scheduler() }))).toEqual(['phase', 'race']);
     expect(messagesOf(runProgram(program(wait(8, 0)), { scheduler: scheduler() }))).toEqual([]);
   });
 
@@ -276,7 +276,7 @@ describe('mbarrier', () => {
     expect(messagesOf(runProgram(program(true)))).toEqual([]);
     const after = runProgram(program(false), { scheduler: scheduleNamed('warp 0 first', 2) });
     expect(messagesOf(after)).toEqual([
-      'shared memory, data: a read of what is written at no known time before: CTA 0 warp 0 (st.shared) and CTA 0 warp 1 (ld.shared)',
+      'shared memory, byte 1024 (data): a read of what is written at no known time before: CTA 0 warp 0 (st.shared) and CTA 0 warp 1 (ld.shared)',
     ]);
     const before = runProgram(program(false), { scheduler: scheduleNamed('warp 1 first', 2) });
     expect(kindsOf(before)).toEqual(['race', 'uninitialised']);

@@ -7,12 +7,12 @@ import {
 } from '../isa/index.js';
 import {
   createMbarrier,
-  expectTransaction,
   hasCompleted,
+  mostTransactionBytes,
   type Mbarrier,
 } from '../ordering/index.js';
 import { report, type MachineState, type WarpState } from '../state.js';
-import { arrive, findBarrier, settle } from './mbarrier.js';
+import { arrive, expectBytes, findBarrier } from './mbarrier.js';
 import {
   alwaysReady,
   movesNothing,
@@ -24,8 +24,6 @@ import {
 /** mbarrier objects lie at multiples of 8 bytes, and count arrivals in 20 bits. */
 const barrierAlignment = 8;
 const mostArrivals = 2 ** 20 - 1;
-/** Bytes that a phase may lack, which are counted in 20 bits and a sign. */
-const mostBytes = 2 ** 20 - 1;
 
 /** How a trace tells the lanes that arrive: the usual ones by name, others by their number. */
 function describeLanes(lanes: LaneMask): string | number {
@@ -36,16 +34,19 @@ function describeLanes(lanes: LaneMask): string | number {
 
 /** What a barrier is called, and what its phase has and lacks. */
 function describeProgress(barrier: Mbarrier): string {
-  const { name, pending, expected, transactionBytes, phase, arrived } = barrier;
-  const bytes = transactionBytes === 0 ? '' : `, ${transactionBytes} bytes outstanding`;
+  const { name, pending, expected, transactionBytes, expectedBytes, phase, arrived } = barrier;
+  const bytes =
+    expectedBytes === 0 && transactionBytes === 0
+      ? ''
+      : ` and ${expectedBytes - transactionBytes} of ${expectedBytes} bytes`;
   const from = arrived.length === 0 ? '' : ` (from ${[...new Set(arrived)].join(', ')})`;
   return `${name}, in phase ${phase} with ${expected - pending} of ${expected} arrivals${from}${bytes}`;
 }
 
 /** Reports bytes that no phase can expect. */
 function checkBytes(machine: MachineState, warp: WarpState, bytes: number): void {
-  if (Number.isInteger(bytes) && bytes >= 0 && bytes <= mostBytes) return;
-  const what = `expects ${bytes} bytes; at most ${mostBytes} are possible`;
+  if (Number.isInteger(bytes) && bytes >= 0 && bytes <= mostTransactionBytes) return;
+  const what = `expects ${bytes} bytes; at most ${mostTransactionBytes} are possible`;
   report(machine, warp, 'instruction-shape', what);
 }
 
@@ -104,8 +105,8 @@ const wait: InstructionRecord<Wait> = {
 };
 
 /**
- * mbarrier instructions. What they do to the barrier is followed as arrivals and waits, not as accesses to
- * the word that it is. Source: PTX ISA, "Parallel Synchronization and Communication Instructions:
+ * mbarrier instructions. What they do to the barrier is followed as arrivals and waits; its words are its own from its
+ * initialisation to its end, and no other access may touch them. Source: PTX ISA, "Parallel Synchronization and Communication Instructions:
  * mbarrier". try_wait is taken to be tried until it returns true; test_wait gives what is, so that the run speaks for
  * its own schedule alone.
  */
@@ -188,11 +189,7 @@ export const mbarrierRecords: InstructionRecords<
     describe: ({ barrier, bytes }) => ({ barrier, bytes }),
     execute: (machine, warp, { barrier: address, bytes }) => {
       checkBytes(machine, warp, bytes);
-      const actor = { warp, order: null };
-      const barrier = findBarrier(machine, actor, address);
-      if (barrier === null) return;
-      machine.tracker?.arrive(machine, actor, barrier, 'expectation');
-      settle(machine, actor, barrier, expectTransaction(barrier, bytes));
+      expectBytes(machine, warp, address, bytes);
     },
   },
   'mbarrier.test_wait': {

@@ -2,6 +2,8 @@ import { splitClusterAddress } from '../isa/index.js';
 import {
   arriveOn,
   completeTransaction,
+  expectTransaction,
+  mostTransactionBytes,
   type Actor,
   type ArrivalResult,
   type Mbarrier,
@@ -45,6 +47,41 @@ export function settle(
   machine.tracker?.complete(machine, barrier);
 }
 
+/**
+ * Reports bytes that a phase cannot count: so many are expected in it that it may lack more than it has bits for, should none
+ * have arrived, or so many have arrived before they are expected.
+ */
+function checkTransactions(
+  machine: MachineState,
+  { warp }: Actor,
+  { name, cta, expectedBytes, transactionBytes }: Mbarrier,
+  { expected = 0, arrived = 0 }: { readonly expected?: number; readonly arrived?: number },
+): void {
+  const all = expectedBytes + expected;
+  const ahead = arrived - transactionBytes;
+  const of = `${name} of CTA ${cta}`;
+  const most = `a phase counts ${mostTransactionBytes} bytes at most`;
+  if (expected > 0 && expected <= mostTransactionBytes && all > mostTransactionBytes)
+    report(machine, warp, 'over-arrival', `${of} may lack ${all} bytes; ${most}`);
+  if (arrived > 0 && ahead > mostTransactionBytes)
+    report(machine, warp, 'over-arrival', `${of} is ${ahead} bytes ahead; ${most}`);
+}
+
+/** Bytes that the current phase of a barrier, by its cluster address, is to wait for. */
+export function expectBytes(
+  machine: MachineState,
+  warp: WarpState,
+  address: number,
+  bytes: number,
+): void {
+  const actor = { warp, order: null };
+  const barrier = findBarrier(machine, actor, address);
+  if (barrier === null) return;
+  machine.tracker?.arrive(machine, actor, barrier, 'expectation');
+  checkTransactions(machine, actor, barrier, { expected: bytes });
+  settle(machine, actor, barrier, expectTransaction(barrier, bytes));
+}
+
 /** Arrivals of an actor on a barrier, by its cluster address. */
 export function arrive(
   machine: MachineState,
@@ -67,6 +104,7 @@ export function arrive(
   if (count <= barrier.pending) {
     machine.tracker?.arrive(machine, actor, barrier, 'arrival');
     if (drops) barrier.expected -= count;
+    checkTransactions(machine, actor, barrier, { expected: expectedBytes });
   }
   settle(machine, actor, barrier, arriveOn(barrier, count, actor.warp.name, expectedBytes));
 }
@@ -92,5 +130,6 @@ export function completeBytes(
   const barrier = findBarrier(machine, actor, address);
   if (barrier === null) return;
   machine.tracker?.arrive(machine, actor, barrier, 'bytes');
+  checkTransactions(machine, actor, barrier, { arrived: bytes });
   settle(machine, actor, barrier, completeTransaction(barrier, bytes));
 }

@@ -1,5 +1,7 @@
 import { type AccessClocks, type AccessTable, isCovered, missingOrder } from './accesses.js';
 import {
+  barrierOf,
+  barrierWriter,
   initialWriter,
   noWriter,
   type ShadowStates,
@@ -12,7 +14,7 @@ const noReaders: readonly number[] = [];
 
 /** One of the things that can be done to words in some state. */
 export interface AccessRule {
-  /** 1 or -1: what one stamp's writes make of a state is not what its end of life makes of it. */
+  /** 1 or -1: what one stamp's writes make of a state is not what ends, or begins, a life there. */
   readonly key: 1 | -1;
   readonly conflictsIn: (
     state: number,
@@ -43,6 +45,10 @@ interface AccessRules {
   readonly reading: AccessRule;
   readonly writing: AccessRule;
   readonly ending: AccessRule;
+  /** The words become an mbarrier: whatever has been done to them has to come before. */
+  readonly occupying: AccessRule;
+  /** They are one no more. */
+  readonly vacating: AccessRule;
   /** Has to be called where states get other numbers. */
   readonly forgetStates: () => void;
 }
@@ -85,6 +91,8 @@ export function createAccessRules(
   ): readonly WordConflict[] {
     const writer = states.writerOf(state);
     if (writer === noWriter) return [{ kind: 'uninitialised', earlier: 0, missing: null }];
+    const barrier = barrierOf(writer);
+    if (barrier !== 0) return [{ kind: 'barrier', earlier: barrier, missing: null }];
     let races = race('write-read', writer, stamp, clocks);
     if (hasJointWrites)
       for (const earlier of states.readersOf(state))
@@ -99,6 +107,8 @@ export function createAccessRules(
     clocks: AccessClocks,
   ): readonly WordConflict[] {
     const writer = states.writerOf(state);
+    const barrier = barrierOf(writer);
+    if (barrier !== 0) return [{ kind: 'barrier', earlier: barrier, missing: null }];
     const isEqual = repeatsWrites(state, stamp, clocks);
     const isJoint = (earlier: number) => isEqual && isEqualWrite(earlier);
     let races =
@@ -159,7 +169,7 @@ export function createAccessRules(
 
   function stateAfterRead(state: number, stamp: number, clocks: AccessClocks): number {
     const readers = states.readersOf(state);
-    if (readers.includes(stamp)) return state;
+    if (readers.includes(stamp) || barrierOf(states.writerOf(state)) !== 0) return state;
     const kept = readers.filter(
       (reader) =>
         accesses.kindOf(reader) === 'write' || !isCovered(accesses, reader, stamp, clocks),
@@ -169,6 +179,7 @@ export function createAccessRules(
 
   function stateAfterWrite(state: number, stamp: number, clocks: AccessClocks): number {
     const writer = states.writerOf(state);
+    if (barrierOf(writer) !== 0) return state;
     const earlier = [...states.readersOf(state), ...(writer > 0 ? [writer] : [])].filter(
       (one) => one !== stamp,
     );
@@ -195,11 +206,28 @@ export function createAccessRules(
     conflictsIn: endConflicts,
     stateAfter: () => uninitialisedState,
   };
+  const occupying: AccessRule = {
+    key: -1,
+    // That there is one already is told where it is initialised.
+    conflictsIn: (state, stamp, clocks) =>
+      barrierOf(states.writerOf(state)) !== 0
+        ? noWordConflicts
+        : endConflicts(state, stamp, clocks),
+    stateAfter: (_state, stamp) => states.add(barrierWriter(stamp), noReaders),
+  };
+  const vacating: AccessRule = {
+    key: -1,
+    conflictsIn: () => noWordConflicts,
+    // As if it had been read: nothing is lost by writing there.
+    stateAfter: (_state, stamp) => states.add(stamp, [stamp]),
+  };
 
   return {
     reading,
     writing,
     ending,
+    occupying,
+    vacating,
     forgetStates: () => {
       written = { stamp: 0, state: uninitialisedState };
     },

@@ -9,6 +9,8 @@ export interface Mbarrier {
   pending: number;
   /** Bytes that the current phase's transactions lack; below 0 while they are ahead of expect_tx. */
   transactionBytes: number;
+  /** Bytes that the current phase has been told to expect. */
+  expectedBytes: number;
   /** The current phase, counted from 0; the one before it is complete. */
   phase: number;
   /** Who arrived in the current phase, for messages about deadlocks. */
@@ -16,6 +18,9 @@ export interface Mbarrier {
   /** When the last phase was completed, in clocks of the timed schedule. */
   completedAt: number;
 }
+
+/** The most bytes that a phase may lack, or be ahead: a tx-count has 20 bits and a sign. Source: PTX ISA, "Tracking asynchronous operations by the mbarrier object". */
+export const mostTransactionBytes = 2 ** 20 - 1;
 
 /** What an arrival did to a barrier. */
 export type ArrivalResult = 'pending' | 'completed' | 'over-arrival';
@@ -34,6 +39,7 @@ export function createMbarrier(
     expected,
     pending: expected,
     transactionBytes: 0,
+    expectedBytes: 0,
     phase: 0,
     arrived: [],
     completedAt: 0,
@@ -45,6 +51,7 @@ function settle(barrier: Mbarrier): ArrivalResult {
   if (barrier.pending > 0 || barrier.transactionBytes !== 0) return 'pending';
   barrier.phase++;
   barrier.pending = barrier.expected;
+  barrier.expectedBytes = 0;
   barrier.arrived.length = 0;
   return 'completed';
 }
@@ -58,6 +65,7 @@ export function arriveOn(
 ): ArrivalResult {
   if (count > barrier.pending) return 'over-arrival';
   barrier.transactionBytes += expectedBytes;
+  barrier.expectedBytes += expectedBytes;
   barrier.pending -= count;
   barrier.arrived.push(who);
   return settle(barrier);
@@ -66,6 +74,7 @@ export function arriveOn(
 /** Lets the current phase wait for bytes: the expect-tx operation. */
 export function expectTransaction(barrier: Mbarrier, bytes: number): ArrivalResult {
   barrier.transactionBytes += bytes;
+  barrier.expectedBytes += bytes;
   return settle(barrier);
 }
 

@@ -14,8 +14,12 @@ export const findingKinds = {
   'state-space': 'an access to a state space that the instruction cannot reach, or may not write',
   misaligned: 'an address that the instruction does not take',
   'barrier-initialisation': 'a barrier used before or without its initialisation',
-  'over-arrival': 'more arrivals than a barrier expects',
+  'barrier-memory': 'an access to the memory of a live mbarrier that is no operation on it',
+  'unfenced-initialisation':
+    'an mbarrier that the async proxy uses with no fence after its initialisation',
+  'over-arrival': 'more arrivals than a barrier expects, or more bytes than it counts',
   phase: 'a phase of a barrier that an arrival or a wait may miss in another schedule',
+  'repeated-wait': 'a wait for a phase that it has seen before, in a run that goes wrong',
   deadlock: 'warps that wait for one another',
   'exited-cta': 'an access to a CTA whose warps have all ended',
   'unfinished-operation': 'an asynchronous operation that nobody waited for',
@@ -38,6 +42,8 @@ export type FindingWeight = 'illegal' | 'one-schedule' | 'hint';
 const lighter: Readonly<Partial<Record<FindingKind, FindingWeight>>> = {
   uninitialised: 'hint',
   'overwritten-unread': 'hint',
+  'unfenced-initialisation': 'hint',
+  'repeated-wait': 'hint',
   'schedule-dependent': 'one-schedule',
 };
 
@@ -71,7 +77,10 @@ export interface Finding {
 
 /** Collects findings; the same one is kept once and counted. */
 export interface FindingCollector {
-  readonly add: (finding: Omit<Finding, 'count' | 'accesses'> & Partial<Finding>) => void;
+  /** @param finding `alike`: what stands for the message in telling whether it is the same; default the message */
+  readonly add: (
+    finding: Omit<Finding, 'count' | 'accesses'> & Partial<Finding> & { readonly alike?: string },
+  ) => void;
   readonly list: () => readonly Finding[];
 }
 
@@ -81,8 +90,8 @@ const mostFindings = 200;
 export function createFindingCollector(): FindingCollector {
   const found = new Map<string, Finding>();
   return {
-    add: ({ kind, message, cta, step, accesses = [] }) => {
-      const key = [kind, cta, message, ...accesses.map(({ who, site }) => who + site)].join('\n');
+    add: ({ kind, message, alike = message, cta, step, accesses = [] }) => {
+      const key = [kind, cta, alike, ...accesses.map(({ who, site }) => who + site)].join('\n');
       const earlier = found.get(key);
       if (earlier !== undefined) found.set(key, { ...earlier, count: earlier.count + 1 });
       else if (found.size < mostFindings)

@@ -34,6 +34,11 @@ export interface MemoryModel {
    * from shared memory, where each warp of the others stores them (3.6 and 3.9, on sm_100).
    */
   readonly equalWrites: boolean;
+  /**
+   * Whether the async proxy may use an mbarrier only after a fence.mbarrier_init or fence.proxy.async that follows its
+   * initialisation, as the ISA says; else its lack is a hint. Triton (3.6 and 3.9) puts a bar.sync there and no fence.
+   */
+  readonly initialisationFences: boolean;
 }
 
 /**
@@ -53,6 +58,7 @@ export const memoryModels = {
     copyFences: false,
     readFences: false,
     equalWrites: false,
+    initialisationFences: false,
   },
   ptx: {
     name: 'ptx',
@@ -63,6 +69,7 @@ export const memoryModels = {
     copyFences: true,
     readFences: true,
     equalWrites: true,
+    initialisationFences: true,
   },
   'ptx-9.2': {
     name: 'ptx-9.2',
@@ -73,6 +80,7 @@ export const memoryModels = {
     copyFences: true,
     readFences: true,
     equalWrites: true,
+    initialisationFences: true,
   },
   pipe: {
     name: 'pipe',
@@ -83,6 +91,7 @@ export const memoryModels = {
     copyFences: false,
     readFences: false,
     equalWrites: false,
+    initialisationFences: false,
   },
 } as const satisfies Readonly<Record<string, MemoryModel>>;
 

@@ -7,7 +7,7 @@ import {
   type FindingKind,
 } from './finding.js';
 import type { MemoryArea, OrderedRun } from './order-tracker.js';
-import { conflictKinds, type Conflict } from './shadow-states.js';
+import { conflictKinds, type Conflict, type ConflictKind } from './shadow-states.js';
 
 const wordBytes = 4;
 
@@ -32,11 +32,43 @@ export interface OrderFindings {
   ) => void;
 }
 
-/** Which memory a finding is about: its column, the region by name, or the element of an allocation. */
-function placeOf(machine: OrderedRun, { space, cta }: MemoryArea, firstWord: number): string {
-  if (space === 'global') return `global memory, ${machine.placeOfGlobal(firstWord * wordBytes)}`;
-  if (space === 'tensor') return `tensor memory, column ${firstWord % tensorMemoryColumns}`;
-  return `shared memory, ${cta.shared.regionAt(firstWord * wordBytes) ?? 'outside of every region'}`;
+/** The kinds of findings that conflicts are; others are races. */
+const kindOfConflict: Readonly<Partial<Record<ConflictKind, FindingKind>>> = {
+  uninitialised: 'uninitialised',
+  'overwritten-unread': 'overwritten-unread',
+  barrier: 'barrier-memory',
+};
+
+/** What is reported of two events. */
+interface Unordered {
+  readonly kind: FindingKind;
+  readonly cta: number;
+  readonly message: string;
+  /** The message without what differs between findings that are the same. */
+  readonly alike: string;
+  readonly stamps: readonly [number, number];
+}
+
+/** The name of the region that all of a compiled kernel's shared memory is: it says nothing. */
+const wholeRegion = 'shared memory';
+
+/**
+ * Which memory a finding is about: its column, its byte and the region by name, or the element of an allocation; and the part
+ * of that in which findings about the same instructions do not differ.
+ */
+function placeOf(
+  machine: OrderedRun,
+  { space, cta }: MemoryArea,
+  firstWord: number,
+): { readonly place: string; readonly alike: string } {
+  const named = (place: string) => ({ place, alike: place });
+  if (space === 'global')
+    return named(`global memory, ${machine.placeOfGlobal(firstWord * wordBytes)}`);
+  if (space === 'tensor') return named(`tensor memory, column ${firstWord % tensorMemoryColumns}`);
+  const byte = firstWord * wordBytes;
+  const region = cta.shared.regionAt(byte) ?? 'outside of every region';
+  const name = region === wholeRegion ? '' : ` (${region})`;
+  return { place: `shared memory, byte ${byte}${name}`, alike: `shared memory ${region}` };
 }
 
 /** Findings about events of this table. */
@@ -47,26 +79,29 @@ export function createOrderFindings(accesses: AccessTable): OrderFindings {
     return [{ who, site, step }];
   }
 
-  const unordered: OrderFindings['unordered'] = (machine, kind, cta, message, stamps) => {
-    const events = stamps.flatMap(eventOf);
-    const told = events.map(({ who, site }) => `${who} (${site})`).join(' and ');
-    machine.findings.add({
-      kind,
-      message: `${message}: ${told}`,
-      cta,
-      step: machine.step,
-      accesses: events,
-    });
-  };
+  function add(machine: OrderedRun, { kind, cta, message, alike, stamps }: Unordered): void {
+    const accesses = stamps.flatMap(eventOf);
+    const told = accesses.map(({ who, site }) => `${who} (${site})`).join(' and ');
+    const { step } = machine;
+    machine.findings.add({ kind, message: `${message}: ${told}`, alike, cta, step, accesses });
+  }
+
+  const unordered: OrderFindings['unordered'] = (machine, kind, cta, message, stamps) =>
+    add(machine, { kind, cta, message, alike: message, stamps });
 
   return {
     unordered,
     conflict: (machine, area, { kind, earlier, later, missing, firstWord }) => {
       const fence = missing === 'proxy-fence' ? ' but for fence.proxy.async' : '';
-      const message = `${placeOf(machine, area, firstWord)}: ${conflictKinds[kind]}${fence}`;
-      const isRace = kind !== 'uninitialised' && kind !== 'overwritten-unread';
-      const { rank } = area.cta;
-      unordered(machine, isRace ? 'race' : kind, rank, message, [earlier, later]);
+      const what = `${conflictKinds[kind]}${fence}`;
+      const { place, alike } = placeOf(machine, area, firstWord);
+      add(machine, {
+        kind: kindOfConflict[kind] ?? 'race',
+        cta: area.cta.rank,
+        message: `${place}: ${what}`,
+        alike: `${alike}: ${what}`,
+        stamps: [earlier, later],
+      });
     },
     violations: (machine, cta, name, violations) => {
       for (const { kind, event, unordered: other } of violations) {

@@ -40,6 +40,8 @@ export interface OrderedRun {
 /** What a warp knows to have happened. */
 export interface WarpOrder {
   readonly chain: number;
+  /** The warp that it is of: lanes that have diverged have that of their warp. */
+  readonly thread: number;
   /** Everything that is ordered before its next instruction. */
   readonly clock: Clock;
   /** What a fence.proxy.async on the way has made known to the async proxy as well. */
@@ -182,6 +184,11 @@ export interface OrderTracker {
     firstColumn: number,
     columns: number,
   ) => void;
+  /**
+   * The run has gone wrong: tells of waits at one place that have returned twice for one phase of a barrier, as they do where
+   * a parity is not flipped. By themselves they are nothing illegal.
+   */
+  readonly tellRepeatedWaits: (machine: OrderedRun) => void;
   /** All warps have ended: whatever reached a CTA has to be known there to be complete. */
   readonly end: (machine: OrderedRun) => void;
 }

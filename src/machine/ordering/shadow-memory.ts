@@ -37,6 +37,13 @@ export interface ShadowMemory {
    * contents may die unread. Afterwards the words are uninitialised.
    */
   readonly end: (region: Region, stamp: number, clocks: AccessClocks) => readonly Conflict[];
+  /**
+   * The words become an mbarrier, which has to come after the last write and all reads since. From then on every access
+   * to them is a conflict, until they are vacated.
+   */
+  readonly occupy: (region: Region, stamp: number, clocks: AccessClocks) => readonly Conflict[];
+  /** The words are an mbarrier no more: accesses have to come after that. */
+  readonly vacate: (region: Region, stamp: number, clocks: AccessClocks) => readonly Conflict[];
   /** The words are uninitialised from now on, without a check. */
   readonly forget: (region: Region) => void;
   /** The words have contents that are there from the start, which anyone may read. */
@@ -67,7 +74,11 @@ export function createShadowMemory(
   // Words are divided into bytes when the first access to a part of one comes.
   let cellsOfWord: 1 | 4 = 1;
   const states = createShadowStates();
-  const { reading, writing, ending, forgetStates } = createAccessRules(states, accesses, rules);
+  const { reading, writing, ending, occupying, vacating, forgetStates } = createAccessRules(
+    states,
+    accesses,
+    rules,
+  );
   // To look for unused states takes as long as to look at all words.
   const idleStates = Math.max(fewestIdleStates, words / 4);
   let mostStates = idleStates;
@@ -141,6 +152,8 @@ export function createShadowMemory(
     read: (region, stamp, clocks) => access(region, stamp, clocks, reading),
     write: (region, stamp, clocks) => access(region, stamp, clocks, writing),
     end: (region, stamp, clocks) => access(region, stamp, clocks, ending),
+    occupy: (region, stamp, clocks) => access(region, stamp, clocks, occupying),
+    vacate: (region, stamp, clocks) => access(region, stamp, clocks, vacating),
     forget: (region) => {
       fill(region, uninitialisedState);
     },

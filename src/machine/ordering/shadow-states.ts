@@ -10,6 +10,7 @@ export const conflictKinds = {
   'write-write': 'two writes in no order',
   uninitialised: 'a read of what nobody has written',
   'overwritten-unread': 'a write over what nobody has read',
+  barrier: 'an access to a live mbarrier that is no operation on it',
 } as const;
 
 /** One kind of conflict. */
@@ -61,6 +62,16 @@ export function createConflictCounter(later: number): ConflictCounter {
 /** Last writers that are no stamps. */
 export const noWriter = 0;
 export const initialWriter = -1;
+
+/** The last writer of words that are a live mbarrier, from the stamp of its initialisation. */
+export function barrierWriter(stamp: number): number {
+  return initialWriter - stamp;
+}
+
+/** The stamp of the initialisation of the mbarrier that words with this last writer are; 0 for others. */
+export function barrierOf(writer: number): number {
+  return writer < initialWriter ? initialWriter - writer : 0;
+}
 
 /** Words that nobody has touched: without contents, or with contents from the start. */
 export const uninitialisedState = 0;

@@ -9,6 +9,7 @@ import {
 import type { Mbarrier, NamedBarrier } from './barriers.js';
 import { copyClock, createClock, includeInClock, joinClock, tickClock } from './clock.js';
 import { createGridOrder, type GridOrder } from './grid-order.js';
+import { createInitialisationFences } from './initialisation-fences.js';
 import { createBarrierLives, createCtaReach, createTensorAllocations } from './lifetimes.js';
 import type { MemoryModel } from './memory-model.js';
 import {
@@ -23,9 +24,11 @@ import type {
   MemoryArea,
   OrderedCta,
   OrderedRun,
+  OrderedWarp,
   OrderTracker,
   WarpOrder,
 } from './order-tracker.js';
+import { createRepeatedWaits } from './repeated-waits.js';
 import { createShadowMemory } from './shadow-memory.js';
 import {
   createClocks,
@@ -36,6 +39,7 @@ import {
 } from './synchronisation.js';
 
 const wordBytes = 4;
+const mbarrierBytes = 8;
 /** Granules of 16 lanes × 1 column. */
 const tensorGranules = 8 * tensorMemoryColumns;
 
@@ -83,6 +87,8 @@ export function createOrderTracker(
   }));
   const lives = createBarrierLives(accesses, findings);
   const reach = createCtaReach();
+  const repeatedWaits = createRepeatedWaits(findings);
+  const initialisations = createInitialisationFences(model, accesses, findings);
   const histories = new Map<Mbarrier, BarrierHistory>();
   const namedHistories = new Map<NamedBarrier, NamedBarrierHistory>();
 
@@ -95,10 +101,11 @@ export function createOrderTracker(
     return history;
   }
 
-  function createWarp(): WarpOrder {
+  function createWarp(thread?: number): WarpOrder {
     const chain = chains.createAgent();
     const order: WarpOrder = {
       chain,
+      thread: thread ?? chain,
       clock: createClock(),
       asyncView: createClock(),
       tensorView: createClock(),
@@ -112,13 +119,31 @@ export function createOrderTracker(
     return order;
   }
 
+  /** The words of a barrier become it, or are it no more. */
+  function changeWords(
+    machine: OrderedRun,
+    warp: OrderedWarp,
+    { cta: rank, offset }: Mbarrier,
+    change: 'occupy' | 'vacate',
+    stamp: number,
+  ): void {
+    const { shared } = memories[rank];
+    const start = offset / wordBytes;
+    const count = mbarrierBytes / wordBytes;
+    // Elsewhere there can be none, which has been reported.
+    if (!Number.isInteger(start) || start < 0 || start + count > shared.words) return;
+    const area: MemoryArea = { space: 'shared', cta: machine.ctas[rank], start, count };
+    for (const conflict of shared[change](area, stamp, warp.order!))
+      findings.conflict(machine, area, conflict);
+  }
+
   return {
     get dependsOnSchedule() {
       return grid.dependsOnSchedule;
     },
-    createWarp,
+    createWarp: () => createWarp(),
     divergeWarp: ({ order }) => {
-      const strand = createWarp();
+      const strand = createWarp(order!.thread);
       joinKnowledge(strand, order!);
       tick(order!);
       return strand;
@@ -169,8 +194,10 @@ export function createOrderTracker(
       const { clock, asyncView, tensorView, unfenced, published } = order!;
       if (fence === 'before_thread_sync') joinClock(clock, unfenced);
       else if (fence === 'after_thread_sync') joinClock(tensorView, clock);
-      else if (fence === 'mbarrier_init') joinClock(published, clock);
-      else joinClock(asyncView, clock);
+      else if (fence === 'mbarrier_init') {
+        joinClock(published, clock);
+        initialisations.fence(order!);
+      } else joinClock(asyncView, clock);
       tick(order!);
     },
     fenceMemory: ({ order }, scope) => {
@@ -181,11 +208,14 @@ export function createOrderTracker(
       const stamp = record(machine, { warp, order: null }, { kind: 'write', proxy: 'generic' });
       histories.set(barrier, createBarrierHistory(accesses, stamp));
       lives.begin(machine, warp.order!.clock, barrier, stamp);
+      initialisations.initialise(warp.order!, barrier, stamp);
+      changeWords(machine, warp, barrier, 'occupy', stamp);
       tick(warp.order!);
     },
     invalidate: (machine, warp, barrier) => {
       const stamp = record(machine, { warp, order: null }, { kind: 'write', proxy: 'generic' });
       lives.end(machine, warp.order!.clock, barrier, stamp);
+      changeWords(machine, warp, barrier, 'vacate', stamp);
       histories.delete(barrier);
       tick(warp.order!);
     },
@@ -200,6 +230,8 @@ export function createOrderTracker(
           ? history.arrive(stamp, clocks, order?.arrivalClock ?? clocks.clock)
           : history[what === 'bytes' ? 'transact' : 'expect'](stamp, clocks);
       findings.violations(machine, barrier.cta, barrier.name, violations);
+      if (what === 'bytes' && order?.proxy === 'async')
+        initialisations.use(machine, barrier, clocks, stamp);
       if (order !== null) return;
       const { chain, clock } = warp.order!;
       const cta = machine.ctas[barrier.cta];
@@ -219,6 +251,7 @@ export function createOrderTracker(
       lives.remember(barrier, stamp);
       const violations = history.observe(stamp, warp.order!);
       findings.violations(machine, barrier.cta, barrier.name, violations);
+      repeatedWaits.observe(warp, barrier, history.phase - 1, stamp);
       joinClocks(warp.order!, history.completed);
       tick(warp.order!);
     },
@@ -246,6 +279,7 @@ export function createOrderTracker(
     completeNamed: (barrier) => historyOf(barrier).complete(),
     leaveNamed: ({ order }, barrier, generation) =>
       joinClocks(order!, historyOf(barrier).leave(generation)),
+    tellRepeatedWaits: repeatedWaits.tell,
     end: reach.checkEnds,
     allocateTensor: (machine, warp, firstColumn, columns) => {
       const stamp = record(machine, { warp, order: null }, { kind: 'write', proxy: 'generic' });

@@ -253,6 +253,8 @@ export function startCluster(launch: ClusterLaunch, options: RunOptions = {}): R
     result: () => {
       const isComplete = !isGivenUp && reportEnd(machine);
       if (isComplete) machine.tracker?.end(machine);
+      if (findings.list().some(({ kind }) => findingWeight(kind) === 'illegal'))
+        machine.tracker?.tellRepeatedWaits(machine);
       return {
         findings: findings.list(),
         counters: ctas.map(({ counters }) => counters),

@@ -72,6 +72,7 @@ function* mutantsAt(place: ProgramPlace): Generator<Described> {
 }
 
 const initialisation = 'mbarrier.init';
+const commit = 'tcgen05.commit';
 /** Fences after which asynchronous operations may use an mbarrier that has been initialised. */
 const initialisationFences: readonly string[] = [
   ...['fence.proxy.async', 'fence.proxy.async::generic', 'fence.mbarrier_init'],
@@ -79,9 +80,11 @@ const initialisationFences: readonly string[] = [
 
 /**
  * What the machine does not look at of what each instruction orders, in the order of the program. The first fence behind
- * initialisations makes them known to asynchronous operations, which need that by the ISA.
+ * initialisations makes them known to asynchronous operations: to commits too, of which the ISA does not say whether they need it.
+ *
+ * @param hasCommits whether there are any
  */
-function createUnfollowed(): (mnemonic: string) => string | null {
+function createUnfollowed(hasCommits: boolean): (mnemonic: string) => string | null {
   let isInitialised = false;
   return (mnemonic) => {
     const row = mutatedInstruction(mnemonic);
@@ -89,8 +92,8 @@ function createUnfollowed(): (mnemonic: string) => string | null {
     if (row === null || !initialisationFences.includes(row.name)) return row?.unfollowed ?? null;
     const isFirst = isInitialised;
     isInitialised = false;
-    return isFirst
-      ? 'whether asynchronous operations see the initialisation of mbarriers is not looked at'
+    return isFirst && hasCommits
+      ? 'whether tcgen05.commit sees the initialisation of mbarriers is not looked at'
       : null;
   };
 }
@@ -102,8 +105,11 @@ function createUnfollowed(): (mnemonic: string) => string | null {
  */
 export function programMutants({ functions }: Pick<Program, 'functions'>): readonly Mutant[] {
   const all: Mutant[] = [];
-  const unfollowedOf = createUnfollowed();
-  for (const place of visiblePlaces(functions)) {
+  const places = [...visiblePlaces(functions)];
+  const unfollowedOf = createUnfollowed(
+    places.some(({ item }) => mutatedInstruction(item.mnemonic)?.name === commit),
+  );
+  for (const place of places) {
     const { line, mnemonic } = place.item;
     const unfollowed = unfollowedOf(mnemonic);
     for (const described of mutantsAt(place))

@@ -1,0 +1,81 @@
+import type { AccessClocks, AccessTable } from './accesses.js';
+import type { Mbarrier } from './barriers.js';
+import { clockIncludes, clockTime, type Position } from './clock.js';
+import type { MemoryModel } from './memory-model.js';
+import type { OrderFindings } from './order-findings.js';
+import type { OrderedRun, WarpOrder } from './order-tracker.js';
+
+/** The initialisation of an mbarrier, and the fence after it by its own warp, if there has been one. */
+interface Initialisation {
+  readonly stamp: number;
+  readonly thread: number;
+  fence: Position | null;
+  isReported: boolean;
+}
+
+/**
+ * Whether mbarriers are initialised for the async proxy before it counts bytes on them. mbarrier.init writes in the generic
+ * proxy, the complete_tx of a bulk copy reads and writes in the async one. So between them has to be a
+ * `fence.mbarrier_init` of the thread that has initialised it, or a `fence.proxy.async` of any thread on the way. Threads that
+ * arrive or wait use the generic proxy: to them an order is enough, which the history of the barrier looks at. In which proxy
+ * tcgen05.commit arrives the PTX ISA does not say, and it is not judged. Sources: PTX ISA, "Proxies", `fence` (`.mbarrier_init`),
+ * "Asynchronous Operations"; CUTLASS puts `fence_barrier_init` after the initialisations of every pipeline.
+ */
+export interface InitialisationFences {
+  readonly initialise: (order: WarpOrder, barrier: Mbarrier, stamp: number) => void;
+  /** A `fence.mbarrier_init`, before its warp's clock ticks. */
+  readonly fence: (order: WarpOrder) => void;
+  /** An operation of the async proxy counts bytes on the barrier; reports that no fence makes it known there. */
+  readonly use: (
+    machine: OrderedRun,
+    barrier: Mbarrier,
+    clocks: AccessClocks,
+    stamp: number,
+  ) => void;
+}
+
+/** No mbarrier has been initialised yet. */
+export function createInitialisationFences(
+  { initialisationFences }: MemoryModel,
+  accesses: AccessTable,
+  findings: OrderFindings,
+): InitialisationFences {
+  const initialised = new Map<Mbarrier, Initialisation>();
+  let unfenced: Initialisation[] = [];
+  let hasHint = false;
+
+  function isFenced({ stamp, fence }: Initialisation, { clock, asyncView }: AccessClocks): boolean {
+    if (clockIncludes(asyncView, accesses.chainOf(stamp), accesses.timeOf(stamp))) return true;
+    return fence !== null && clockIncludes(clock, fence.chain, fence.time);
+  }
+
+  return {
+    initialise: ({ thread }, barrier, stamp) => {
+      const one = { stamp, thread, fence: null, isReported: false };
+      initialised.set(barrier, one);
+      unfenced.push(one);
+    },
+    fence: ({ thread, chain, clock }) => {
+      unfenced = unfenced.filter((one) => {
+        const isCovered =
+          one.thread === thread &&
+          clockIncludes(clock, accesses.chainOf(one.stamp), accesses.timeOf(one.stamp));
+        if (isCovered) one.fence = { chain, time: clockTime(clock, chain) };
+        return !isCovered;
+      });
+    },
+    use: (machine, barrier, clocks, stamp) => {
+      const one = initialised.get(barrier)!;
+      if (one.isReported || isFenced(one, clocks)) return;
+      // Where no fence orders them either, that is told already.
+      if (!clockIncludes(clocks.clock, accesses.chainOf(one.stamp), accesses.timeOf(one.stamp)))
+        return;
+      one.isReported = true;
+      if (!initialisationFences && hasHint) return;
+      hasHint = true;
+      const kind = initialisationFences ? 'race' : 'unfenced-initialisation';
+      const message = `${barrier.name}: bytes of the async proxy are counted with no fence.mbarrier_init or fence.proxy.async after the initialisation`;
+      findings.unordered(machine, kind, barrier.cta, message, [one.stamp, stamp]);
+    },
+  };
+}

@@ -1,0 +1,51 @@
+import { siteOf } from '../isa/index.js';
+import type { Mbarrier } from './barriers.js';
+import type { OrderFindings } from './order-findings.js';
+import type { OrderedRun, OrderedWarp } from './order-tracker.js';
+
+/** The phase that a wait of some warp at some place returned for last, and the stamp of that wait. */
+interface SeenPhase {
+  readonly phase: number;
+  readonly stamp: number;
+}
+
+/** A wait that has returned for a phase for which it had returned before. */
+interface Repetition {
+  readonly barrier: Mbarrier;
+  readonly phase: number;
+  readonly stamps: readonly [number, number];
+}
+
+/**
+ * Waits of one warp at one place that return twice for one phase of a barrier. That is what a loop does whose parity is not
+ * flipped, or flipped too late; what is reported then is a race, or a phase of another barrier, that it has led to.
+ */
+export interface RepeatedWaits {
+  readonly observe: (warp: OrderedWarp, barrier: Mbarrier, phase: number, stamp: number) => void;
+  /** Reports them: of each place the first. */
+  readonly tell: (machine: OrderedRun) => void;
+}
+
+/** No wait has returned yet. */
+export function createRepeatedWaits(findings: OrderFindings): RepeatedWaits {
+  const seen = new Map<Mbarrier, Map<string, SeenPhase>>();
+  const repetitions = new Map<string, Repetition>();
+  return {
+    observe: (warp, barrier, phase, stamp) => {
+      const place = `${warp.order!.chain} ${siteOf(warp.current)}`;
+      let places = seen.get(barrier);
+      if (places === undefined) seen.set(barrier, (places = new Map()));
+      const before = places.get(place);
+      places.set(place, { phase, stamp });
+      if (before?.phase === phase && !repetitions.has(place))
+        repetitions.set(place, { barrier, phase, stamps: [before.stamp, stamp] });
+    },
+    tell: (machine) => {
+      for (const { barrier, phase, stamps } of repetitions.values()) {
+        const which = phase < 0 ? 'the one before the first' : `${phase}`;
+        const message = `${barrier.name}: waits for a phase it has already seen (${which})`;
+        findings.unordered(machine, 'repeated-wait', barrier.cta, message, stamps);
+      }
+    },
+  };
+}
