@@ -128,7 +128,9 @@ describe('mbarrier', () => {
 
   it('says how many bytes a deadlock lacks', () => {
     const run = runProgram({ barriers: { K: 1 }, warps: [[expectBytes(0, 512), wait(0, 0)]] });
-    expect(messagesOf(run)).toEqual([expect.stringContaining('with 1 of 1 arrivals (from CTA 0 warp 0) and 0 of 512 bytes')]);
+    expect(messagesOf(run)).toEqual([
+      expect.stringContaining('with 1 of 1 arrivals (from CTA 0 warp 0) and 0 of 512 bytes'),
+    ]);
   });
 
   it('takes no more arrivals than a phase expects', () => {
