@@ -70,7 +70,10 @@ export interface Fa4Configuration {
   readonly rescaleThreshold: number;
   /** Added to every exponent, so that weights reach 2^maxOffset. */
   readonly maxOffset: number;
-  /** Whether the LSE's m·c + log2(l) is one fused multiply-add. */
+  /**
+   * Whether the LSE's m·c + log2(l) is one fused multiply-add, as the compiled kernel has it (flash-attn-4 4.0.0b36, sm_100a);
+   * default for Blackwell.
+   */
   readonly lseFused: boolean;
   /** Keys of a block. */
   readonly blockKeys: number;
@@ -172,7 +175,8 @@ export function fa4Configuration(
     architecture,
     rescaleThreshold,
     maxOffset,
-    lseFused: false,
+    // As the kernel is compiled for Blackwell; the captures on Hopper round twice.
+    lseFused: architecture !== 'sm_90',
     blockKeys,
     outFormat,
     splits,

@@ -13,7 +13,7 @@ const configurations: readonly Readonly<Record<string, string>>[] = [
   { 'rescale.threshold': '0.5' },
   { 'exp2.frequency': '0' },
   { 'exp2.degree': '5' },
-  { 'lse.fused': 'true' },
+  { 'lse.fused': 'false' },
   { blockKeys: '64' },
   { splits: '2' },
   { splits: '5' },

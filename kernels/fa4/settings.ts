@@ -28,7 +28,10 @@ export const forwardSettings: readonly KernelSetting[] = [
     description: 'log2 of how far a maximum may lag; 0: not at all, inf: any way',
   },
   { key: 'maxOffset', description: 'added to every exponent' },
-  { key: 'lse.fused', description: 'whether m·c + log2 l is one fused multiply-add' },
+  {
+    key: 'lse.fused',
+    description: 'whether m·c + log2 l is one fused multiply-add; default not for sm_90',
+  },
   { key: 'blockKeys', description: 'keys of a block, a multiple of 32' },
   { key: 'out.format', description: 'bf16 or fp16; default that of the inputs, bf16 for fp8' },
   { key: 'descale.q', description: 'what fp8 Q is multiplied by, in the scale of the exponents' },

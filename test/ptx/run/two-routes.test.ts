@@ -71,7 +71,7 @@ const bytesOf = ({ data }: { readonly data: ArrayBufferView }) =>
 
 /** What `emulate fa4` makes of a problem. */
 function emulated(problem: Problem) {
-  const forward = createFa4Forward(problem, { configuration: { lseFused: true } });
+  const forward = createFa4Forward(problem);
   const tiles = Array.from({ length: forward.tiles }, (_, tile) => forward.runTile(tile));
   const joined = (of: 'out' | 'lse') =>
     Buffer.concat(tiles.map((tile) => bytesOf({ data: tile[of] })));
