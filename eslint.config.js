@@ -12,6 +12,7 @@ import { entriesRule } from './scripts/entries-rule.mjs';
 export const arrows = {
   'request-error': [],
   lazily: [],
+  base64: [],
   words: [],
   problem: ['formats'],
   formats: [],
@@ -32,22 +33,33 @@ export const arrows = {
     ...['machine', 'hardware', 'formats'],
   ],
   'ptx/mutants': ['ptx/instructions', 'ptx/program', 'ptx/run', 'machine'],
-  io: ['formats', 'problem'],
+  io: ['io/tensors', 'formats', 'problem'],
+  'io/tensors': ['formats', 'problem'],
   live: ['io', 'problem'],
   audit: ['oracles', 'kernels', 'hardware', 'simd', 'formats', 'problem'],
   properties: ['oracles', 'kernels', 'audit', 'formats', 'arith', 'problem'],
   report: [],
   'report/layout': [],
-  'report/json': ['audit', 'attribution', 'properties', 'profile', 'formats', 'problem'],
+  'report/json': ['audit', 'attribution', 'profile', 'formats', 'problem'],
+  'report/json/check': ['report/json', 'properties'],
+  'report/validation': [],
   'report/text': [
-    ...['report/layout', 'report/json', 'audit', 'attribution', 'properties', 'conform', 'bench'],
+    ...['report/layout', 'report/json', 'report/json/check', 'audit', 'attribution'],
+    ...['properties', 'conform', 'bench'],
     ...['formats', 'problem'],
   ],
   'report/text/attribution': ['report/layout', 'attribution', 'problem'],
   'report/text/machine': ['report/layout', 'jobs', 'kernels', 'machine'],
   'report/text/launch': ['report/layout', 'jobs', 'machine', 'ptx/mutants', 'formats'],
   'report/text/profile': ['report/layout', 'profile'],
-  'report/junit': ['report/layout', 'report/json', 'report/text', 'audit', 'problem'],
+  'report/junit': [
+    'report/layout',
+    'report/json',
+    'report/json/check',
+    'report/text',
+    'audit',
+    'problem',
+  ],
   'report/html': ['report/layout', 'report/json', 'report/text', 'audit', 'attribution'],
   'report/svg': ['profile'],
   attribution: ['audit', 'kernels', 'oracles', 'formats', 'problem'],
@@ -66,15 +78,30 @@ export const arrows = {
     'problem',
   ],
   profile: ['oracles', 'kernels', 'properties', 'hardware', 'formats', 'arith', 'simd', 'problem'],
-  campaign: ['properties', 'report/json', 'conform', 'profile', 'kernels', 'hardware'],
-  jobs: [
-    ...['report/json', 'report/html', 'audit', 'attribution', 'properties', 'emulate', 'live'],
-    ...['oracles', 'kernels', 'machine', 'io', 'formats', 'problem'],
-    ...['ptx/syntax', 'ptx/launch', 'ptx/run', 'ptx/mutants', 'hardware'],
+  campaign: [
+    'properties',
+    'report/json',
+    'report/json/check',
+    'conform',
+    'profile',
+    'kernels',
+    'hardware',
   ],
+  'jobs/audit': [
+    ...['report/json', 'report/html', 'audit', 'attribution', 'oracles', 'kernels'],
+    ...['io/tensors', 'formats', 'problem'],
+  ],
+  jobs: [
+    ...['jobs/audit', 'report/json', 'report/json/check', 'report/html', 'audit', 'attribution'],
+    ...['properties', 'emulate', 'live', 'oracles', 'kernels', 'machine', 'io', 'formats'],
+    ...['ptx/syntax', 'ptx/launch', 'ptx/run', 'ptx/mutants', 'hardware'],
+    'problem',
+  ],
+  browser: [...['jobs/audit', 'report/html', 'report/json', 'io/tensors', 'audit', 'kernels']],
   cli: [
     ...['jobs', 'report/text/launch'],
-    ...['report/layout', 'report/json', 'report/text', 'report/text/attribution'],
+    ...['report/layout', 'report/json', 'report/json/check', 'report/validation', 'report/text'],
+    'report/text/attribution',
     ...['report/text/machine', 'report/text/profile', 'report/junit', 'report/html', 'report/svg'],
     ...['io', 'live', 'audit', 'conform', 'bench', 'emulate', 'oracles', 'kernels', 'properties'],
     ...['attribution', 'profile', 'campaign', 'machine', 'hardware', 'formats', 'arith'],
@@ -83,7 +110,7 @@ export const arrows = {
   index: ['attribution', 'audit', 'formats', 'arith', 'problem', 'report/text/attribution'],
 };
 /** The vocabulary that every element may import. */
-const shared = ['request-error', 'lazily', 'words'];
+const shared = ['request-error', 'lazily', 'base64', 'words'];
 /** Elements that are folders of the root; the others lie in src. */
 const rootFolders = ['oracles', 'kernels', 'properties'];
 

@@ -16,7 +16,7 @@ import { arrows } from '../eslint.config.js';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 /** Files that every folder may import, and entry points: no folders, so they are not drawn. */
-const left = ['words', 'request-error', 'lazily', 'problem', 'index'];
+const left = ['words', 'request-error', 'lazily', 'base64', 'problem', 'index'];
 /** What stands elsewhere than the folder that it lies in: texts of results of jobs, which make documents. */
 const apart = ['report/text/machine', 'report/text/launch'];
 /** A folder within a folder is drawn as the outer one, which imports what its parts import. */
@@ -47,6 +47,7 @@ function direct(name) {
  */
 const places = {
   cli: [0, 2.3],
+  browser: [1, 2.9],
   campaign: [1, 1.6],
   'report/text/machine': [1, 4],
   'report/text/launch': [1, 5.4],

@@ -1,3 +1,4 @@
+import { bytesOfBase64 } from '../../src/base64.js';
 import { lazily } from '../../src/lazily.js';
 import { type Operand, tileRows } from './operand.js';
 import { binary } from './tile-kernels.generated.js';
@@ -79,7 +80,7 @@ export interface TileEngine {
 }
 
 /** The module is compiled once, and what the engine learns of its loops serves every tile. */
-const compiled = lazily(() => new WebAssembly.Module(Buffer.from(binary, 'base64')));
+const compiled = lazily(() => new WebAssembly.Module(bytesOfBase64(binary)));
 
 /**
  * Allocates the tiles for one pair of head dimensions.

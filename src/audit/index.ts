@@ -7,7 +7,11 @@ export {
   type AuditedVectors,
   type StartParts,
 } from './audit.js';
-export type { AuditOptions, JudgedElements } from './conduct/audit-options.js';
+export {
+  usualFalseAlarmRate,
+  type AuditOptions,
+  type JudgedElements,
+} from './conduct/audit-options.js';
 export type { Judgement } from './conduct/conclude.js';
 export { auditAccuracy } from './conduct/plan-audit.js';
 export { headRows } from './parts/head-rows.js';

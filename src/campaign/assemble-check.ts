@@ -17,7 +17,7 @@ import {
   type CheckReport,
   kernelDoesNotRun,
   type ReportedShards,
-} from '../report/json/index.js';
+} from '../report/json/check/index.js';
 import {
   type CheckRequest,
   type CheckUnit,

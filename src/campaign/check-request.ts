@@ -10,7 +10,7 @@ import {
   reportedPromises,
   type ReportedKernel,
   type ReportedPromises,
-} from '../report/json/index.js';
+} from '../report/json/check/index.js';
 import { plainJson, type CampaignRequest } from './campaign-request.js';
 
 /** A law as a campaign tries it. */

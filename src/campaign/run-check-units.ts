@@ -7,7 +7,7 @@ import {
   type LawResult,
   type TriedSizes,
 } from '../../properties/index.js';
-import type { ReportedViolation } from '../report/json/index.js';
+import type { ReportedViolation } from '../report/json/check/index.js';
 import { plainJson } from './campaign-request.js';
 import { checkUnits, type CheckRequest, type CheckUnit } from './check-request.js';
 import { hasUnit, type Shard } from './shard.js';

@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { type FileHandle, open, realpath, rename, stat, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { RequestError } from '../request-error.js';
-import { fileError, printable } from './messages.js';
+import { fileError } from './file-error.js';
+import { printable } from './tensors/index.js';
 
 /** What a file's content may be given as; a string is written as UTF-8. */
 export type Chunks = Iterable<Uint8Array> | AsyncIterable<Uint8Array> | string;

@@ -1,23 +1,15 @@
 import { type FileHandle, open, stat } from 'node:fs/promises';
 import { RequestError } from '../request-error.js';
-import { fileError, printable } from './messages.js';
+import { fileError } from './file-error.js';
+import { printable, type ByteSource } from './tensors/index.js';
 
 /** The most bytes asked of the operating system in one call, below its limit of 2^31 − 1. */
 const transferBytes = 1 << 26;
 
 /** A regular file open for reading at any position. */
-export interface ByteSource {
-  readonly path: string;
-  /** Bytes in the file when it was opened. */
-  readonly size: number;
+export interface FileSource extends Omit<ByteSource, 'platform'> {
   /** When the file last changed before it was opened, in milliseconds since 1970. */
   readonly modified: number;
-  /**
-   * Fills all of `target` with the bytes from `position` on.
-   * @throws RequestError when the range does not lie inside the file, or reading fails
-   */
-  readonly read: (target: Uint8Array, position: number) => Promise<void>;
-  readonly close: () => Promise<void>;
 }
 
 async function fill(
@@ -48,7 +40,7 @@ async function fill(
  * beyond what the caller brings.
  * @throws RequestError when the file cannot be opened or is a folder, pipe, socket or device
  */
-export async function openByteSource(path: string): Promise<ByteSource> {
+export async function openByteSource(path: string): Promise<FileSource> {
   try {
     // Opening a pipe would wait for a writer, so the kind of file is asked first.
     const kind = await stat(path);

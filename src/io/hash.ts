@@ -2,7 +2,7 @@ import { createHash, type Hash } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { openByteSource } from './byte-source.js';
-import { fileError } from './messages.js';
+import { fileError } from './file-error.js';
 import { folderFiles } from './tensor-folder.js';
 
 /** Bytes hashed at a time. */

@@ -1,12 +1,21 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { RequestError } from '../request-error.js';
-import { type ByteSource, openByteSource } from './byte-source.js';
-import { checkDeclarations, type DeclaredFormats } from './dtype.js';
-import { fileError, printable, quoted } from './messages.js';
-import { JsonCursor } from './safetensors/json-cursor.js';
-import { npyArray, npyTensorName } from './npy/npy.js';
-import { type StoredTensor, tensorFile, type TensorFile } from './tensor-file.js';
+import { type FileSource, openByteSource } from './byte-source.js';
+import { fileError } from './file-error.js';
+import {
+  checkDeclarations,
+  JsonCursor,
+  npyArray,
+  npyTensorName,
+  printable,
+  quoted,
+  tensorFile,
+  type DeclaredFormats,
+  type HeldTensor,
+  type Platform,
+  type TensorFile,
+} from './tensors/index.js';
 
 /** The file of a folder that carries its metadata. */
 const metadataFile = 'metadata.json';
@@ -29,7 +38,7 @@ export async function folderFiles(path: string): Promise<string[]> {
     .sort();
 }
 
-async function withSource<T>(path: string, use: (source: ByteSource) => Promise<T>): Promise<T> {
+async function withSource<T>(path: string, use: (source: FileSource) => Promise<T>): Promise<T> {
   const source = await openByteSource(path);
   try {
     return await use(source);
@@ -86,7 +95,7 @@ async function folderArray(
   fileName: string,
   declared: DeclaredFormats,
   metadata: ReadonlyMap<string, string>,
-): Promise<StoredTensor> {
+): Promise<HeldTensor> {
   const path = join(folder, fileName);
   const seen = await withSource(path, async ({ size, modified }) => ({ size, modified }));
   const read = (target: Uint8Array, offset: number): Promise<void> =>
@@ -115,7 +124,7 @@ async function folderArray(
  * @throws RequestError when the folder has no npy file, or a file of it breaks its format
  */
 export async function openTensorFolder(
-  path: string,
+  { path, platform }: { readonly path: string; readonly platform: Platform },
   declared: DeclaredFormats,
 ): Promise<TensorFile> {
   const files = await folderFiles(path);
@@ -128,8 +137,8 @@ export async function openTensorFolder(
   const metadata = files.includes(metadataFile)
     ? await readMetadata(join(path, metadataFile))
     : new Map<string, string>();
-  const tensors: StoredTensor[] = [];
+  const tensors: HeldTensor[] = [];
   for (const fileName of arrays)
     tensors.push(await folderArray(path, fileName, declared, metadata));
-  return tensorFile(path, metadata, tensors, async () => undefined);
+  return tensorFile({ path, platform }, metadata, tensors, async () => undefined);
 }

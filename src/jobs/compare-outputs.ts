@@ -9,17 +9,12 @@ import {
 import type { AttentionReference } from '../../oracles/index.js';
 import type { FormatName } from '../formats/index.js';
 import { quantities, type Problem, type ProblemShape, type Tensor } from '../problem/index.js';
-import { createAuditReport, type Provenance, type TensorSource } from '../report/json/index.js';
+import { createAuditReport, type Provenance } from '../report/json/index.js';
+import type { SourcedTensor } from './audit/index.js';
 import { gatherPlotData, type ComparedOutput, type PlotData } from '../report/html/index.js';
 
 /** Cells of the one heat map that a compared output has. */
 const comparedCells = 6144;
-
-/** A tensor to judge, and where it came from. */
-export interface SourcedTensor {
-  readonly tensor: Tensor;
-  readonly source: TensorSource;
-}
 
 const [mainQuantity] = quantities;
 

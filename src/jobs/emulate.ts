@@ -7,7 +7,7 @@ import {
 import type { BackwardEmulation, Emulation } from '../emulate/index.js';
 import type { Problem } from '../problem/index.js';
 import type { TensorSource } from '../report/json/index.js';
-import { documentHead, secondsSince, type DocumentHead } from './document-head.js';
+import { documentHead, secondsSince, type DocumentHead } from './audit/index.js';
 
 /** A problem for a kernel model to compute. */
 export interface EmulateRequest {

@@ -1,15 +1,43 @@
 export {
-  auditKernel,
+  boundGradients,
+  canonicalOutput,
+  judgedOutputs,
+  readOutputs,
+  readStoredArgument,
+  readTensorArgument,
+  declaredArithmetic,
+  declaredGradients,
+  declaredModel,
+  declaredPremises,
+  documentHead,
+  exp2Curves,
+  isModel,
+  judgedNames,
+  listHead,
+  modelNamed,
+  naturalLse,
+  sampleFile,
+  secondsSince,
+  type ArithmeticRequest,
   type AuditCallbacks,
   type AuditRequest,
   type AuditResult,
+  type BoundRequest,
+  type BoundResult,
+  type DeclaredArithmetic,
+  type DocumentHead,
+  type GradientBoundRequest,
+  type KeysFile,
+  type JudgedOutputs,
+  type SourcedOutputs,
+  type SourcedTensor,
+  type TensorReading,
+  type ListHead,
   type MeasuredModel,
-} from './audit.js';
-export { sampleFile, type KeysFile, type SampledFile } from './parts/sampled-file.js';
-export type { RowsRequest } from './chosen-rows.js';
-export { boundKernel, type BoundRequest, type BoundResult } from './bound.js';
-export { auditGradientsOnThreads } from './gradients.js';
-export { boundGradients, type GradientBoundRequest } from './bound-gradients.js';
+  type RowsRequest,
+  type SampledFile,
+} from './audit/index.js';
+export { auditGradientsOnThreads, auditKernel, boundKernel } from './on-threads.js';
 export { emulatedKernel } from './check/emulated-kernel.js';
 export type { ExecutionFailure, KernelUnderTest } from './check/kernel-under-test.js';
 export { liveKernel, type LiveKernelRequest } from './check/live-kernel.js';
@@ -20,29 +48,7 @@ export {
   type CheckRequest,
   type CheckScopeRequest,
 } from './check/run.js';
-export {
-  createOutputComparer,
-  type OutputComparer,
-  type SourcedTensor,
-} from './compare-outputs.js';
-export {
-  declaredArithmetic,
-  declaredModel,
-  declaredPremises,
-  isModel,
-  judgedNames,
-  modelNamed,
-  type ArithmeticRequest,
-  type DeclaredArithmetic,
-} from './declared-arithmetic.js';
-export { declaredGradients } from './declared-gradients.js';
-export {
-  documentHead,
-  listHead,
-  secondsSince,
-  type DocumentHead,
-  type ListHead,
-} from './document-head.js';
+export { createOutputComparer, type OutputComparer } from './compare-outputs.js';
 export {
   backwardDocument,
   emulateKernel,
@@ -55,7 +61,6 @@ export {
   type EmulationRunner,
   type HashedFile,
 } from './emulate.js';
-export { exp2Curves } from './exp2-curves.js';
 export { modelWithProgram, type MachineOptions, type MachineRequest } from './machine/request.js';
 export type { ClusterFinding, MachineResults } from './machine/run.js';
 export {

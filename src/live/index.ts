@@ -6,6 +6,5 @@ export {
   type LiveFailure,
   type LiveKernel,
   type OutputReader,
-  type WrittenOutputs,
 } from './live-kernel.js';
 export { unaskedTensors } from './unasked-tensors.js';

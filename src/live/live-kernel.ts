@@ -15,6 +15,7 @@ import {
   type Problem,
   type Quantity,
   type StoredTensors,
+  type WrittenOutputs,
 } from '../problem/index.js';
 import { RequestError } from '../request-error.js';
 import {
@@ -53,13 +54,6 @@ export interface AskedBeside {
   readonly tensors?: StoredTensors;
   /** All tensors that are wanted, by their names; left out where these are the output and the LSE. */
   readonly wants?: readonly string[];
-}
-
-/** Something of each tensor that a kernel wrote, by quantity; null for what it does not give. */
-export interface WrittenOutputs<T> {
-  readonly out: T;
-  readonly lse: T | null;
-  readonly [name: string]: T | null;
 }
 
 /**

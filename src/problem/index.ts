@@ -25,6 +25,7 @@ export {
   type ByQuantity,
   type Quantity,
   type QuantityName,
+  type WrittenOutputs,
 } from './quantities.js';
 export { checkProblem, problemShape } from './shape.js';
 export {

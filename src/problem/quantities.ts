@@ -83,3 +83,10 @@ export function quantityShape({ axes }: Quantity, shape: ProblemShape): readonly
 export function rowElements({ axes: [, , , elements] }: Quantity, shape: ProblemShape): number {
   return elements === undefined ? 1 : shape[elements];
 }
+
+/** Something of each tensor that a kernel wrote, by quantity; null for what it does not give. */
+export interface WrittenOutputs<T> {
+  readonly out: T;
+  readonly lse: T | null;
+  readonly [name: string]: T | null;
+}

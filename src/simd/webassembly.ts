@@ -1,3 +1,4 @@
+import { bytesOfBase64 } from '../base64.js';
 import { lazily } from '../lazily.js';
 
 /**
@@ -5,7 +6,7 @@ import { lazily } from '../lazily.js';
  * is compiled once, at the first. The error of an abort gives `name`.
  */
 export function instantiator<Exports>(binary: string, name: string): () => Exports {
-  const module = lazily(() => new WebAssembly.Module(Buffer.from(binary, 'base64')));
+  const module = lazily(() => new WebAssembly.Module(bytesOfBase64(binary)));
   const abort = (): void => {
     throw new Error(`the WebAssembly kernels of ${name} aborted`);
   };

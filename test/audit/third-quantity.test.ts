@@ -7,11 +7,8 @@ import {
   type JudgedElements,
 } from '../../src/audit/index.js';
 import { quantities, type Quantity, type Tensor } from '../../src/problem/index.js';
-import {
-  createAuditReport,
-  validateReport,
-  type JudgedReport,
-} from '../../src/report/json/index.js';
+import { createAuditReport, type JudgedReport } from '../../src/report/json/index.js';
+import { validateReport } from '../../src/report/validation/index.js';
 import { renderJunit } from '../../src/report/junit/index.js';
 import { renderAudit } from '../../src/report/text/index.js';
 import { decode, encode } from './damage.js';

@@ -5,7 +5,7 @@ import { missingCheckUnits } from '../../src/campaign/assemble-check.js';
 import type { CheckUnitResult } from '../../src/campaign/run-check-units.js';
 import { hasUnit } from '../../src/campaign/shard.js';
 import { checkKernel, lawIds, planCheck, type LawId } from '../../properties/index.js';
-import type { ReportedViolation } from '../../src/report/json/index.js';
+import type { ReportedViolation } from '../../src/report/json/check/index.js';
 
 const kernel = { command: null, model: 'fa4', settings: {}, judgedAs: null };
 

@@ -5,12 +5,8 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { attentionOracle } from '../../oracles/index.js';
 import { writeNpy, writeNpz, writeSafetensors } from '../../src/io/index.js';
 import { problemShape, type Problem, type Tensor } from '../../src/problem/index.js';
-import {
-  validateAuditsReport,
-  validateReport,
-  type AuditReport,
-  type AuditsReport,
-} from '../../src/report/json/index.js';
+import { type AuditReport, type AuditsReport } from '../../src/report/json/index.js';
+import { validateAuditsReport, validateReport } from '../../src/report/validation/index.js';
 import { encode } from '../audit/damage.js';
 import { filledProblem, pseudorandom } from '../setup/problems.js';
 import { turns } from '../setup/turns.js';

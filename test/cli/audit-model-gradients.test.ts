@@ -9,7 +9,8 @@ import {
   kernelModels,
 } from '../../kernels/index.js';
 import { writeProblem, writeSafetensors } from '../../src/io/index.js';
-import { validateReport, type AuditReport } from '../../src/report/json/index.js';
+import { type AuditReport } from '../../src/report/json/index.js';
+import { validateReport } from '../../src/report/validation/index.js';
 import { normalCase } from '../audit/gradients/gradient-case.js';
 import { refusal, runInProcess, runInProcessWith } from './run-in-process.js';
 import { turns } from '../setup/turns.js';

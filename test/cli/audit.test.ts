@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openTensorFile, writeNpy, writeNpz, writeSafetensors } from '../../src/io/index.js';
 import type { Tensor } from '../../src/problem/index.js';
-import { validateReport } from '../../src/report/json/validate-report.js';
+import { validateReport } from '../../src/report/validation/index.js';
 import type { AuditReport } from '../../src/report/json/audit-report.js';
 import { decode, encode } from '../audit/damage.js';
 import { builtDist } from '../setup/built-dist.js';

@@ -8,7 +8,7 @@ import { chooseRows } from '../../src/audit/index.js';
 import { openTensorFile, readProblem, writeProblem } from '../../src/io/index.js';
 import { problemShape } from '../../src/problem/index.js';
 import type { BoundReport } from '../../src/report/json/index.js';
-import { validateBoundReport, validateReport } from '../../src/report/json/validate-report.js';
+import { validateBoundReport, validateReport } from '../../src/report/validation/index.js';
 import { builtDist } from '../setup/built-dist.js';
 import { turns } from '../setup/turns.js';
 import { writeFewQueries } from './few-queries.js';

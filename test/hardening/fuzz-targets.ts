@@ -25,7 +25,7 @@ import {
 import { renderProfile } from '../../src/report/text/profile/index.js';
 import { renderCheck } from '../../src/report/text/check.js';
 import { renderCheckJunit } from '../../src/report/junit/check-junit.js';
-import { validateCheckReport } from '../../src/report/json/validate-report.js';
+import { validateCheckReport } from '../../src/report/validation/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { hostileCampaign } from './hostile-campaigns.js';
 import { hostileNpy, soundNpy } from './hostile-npy.js';

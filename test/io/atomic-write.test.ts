@@ -11,9 +11,9 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { ModuleKind, ScriptTarget, transpileModule } from 'typescript';
 import { describe, expect, it } from 'vitest';
 import { atomicWriteFile, writeNpz, writeSafetensors } from '../../src/io/index.js';
+import { compiledPath } from '../setup/native-sources.js';
 import { expectRefusal, temporaryFolder } from './temporary-folder.js';
 import { countingTensor } from './tensors.js';
 
@@ -22,21 +22,6 @@ const root = temporaryFolder();
 function fresh(name: string): string {
   mkdirSync(root.at(name));
   return root.at(name);
-}
-
-/** The path of atomic-write as JavaScript, for a process of its own; it needs these files only. */
-function compiled(name: string): string {
-  const folder = fresh(name);
-  mkdirSync(join(folder, 'io'));
-  writeFileSync(join(folder, 'package.json'), '{"type": "module"}');
-  for (const file of ['io/atomic-write', 'io/messages', 'request-error']) {
-    const source = readFileSync(new URL(`../../src/${file}.ts`, import.meta.url), 'utf8');
-    const { outputText } = transpileModule(source, {
-      compilerOptions: { module: ModuleKind.ESNext, target: ScriptTarget.ES2022 },
-    });
-    writeFileSync(join(folder, `${file}.js`), outputText);
-  }
-  return join(folder, 'io', 'atomic-write.js');
 }
 
 describe('atomicWriteFile', () => {
@@ -98,7 +83,7 @@ describe('atomicWriteFile', () => {
     const folder = fresh('killed');
     const path = join(folder, 'file');
     writeFileSync(path, 'before');
-    const library = compiled('killed-library');
+    const library = compiledPath('src/io/atomic-write.ts');
     const script = `
       import { atomicWriteFile } from ${JSON.stringify(pathToFileURL(library).href)};
       await atomicWriteFile(process.argv[1], (async function* () {

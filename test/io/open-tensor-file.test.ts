@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { openTensorFile } from '../../src/io/index.js';
-import { fileError } from '../../src/io/messages.js';
+import { fileError } from '../../src/io/file-error.js';
 import { nearestName } from '../../src/words/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { numpyFiles, referenceSafetensors } from './reference-files.js';

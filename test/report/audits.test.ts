@@ -6,10 +6,10 @@ import {
   fileWord,
   mainOutput,
   numbersOf,
-  validateAuditsReport,
   type AuditedFile,
   type JudgedReport,
 } from '../../src/report/json/index.js';
+import { validateAuditsReport } from '../../src/report/validation/index.js';
 import { renderAuditsPage } from '../../src/report/html/index.js';
 import { renderAuditsJunit } from '../../src/report/junit/index.js';
 import { renderAudits } from '../../src/report/text/index.js';

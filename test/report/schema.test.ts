@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { levels } from '../../oracles/index.js';
 import { structureScopes, structureTests } from '../../src/audit/index.js';
 import { formats } from '../../src/formats/index.js';
-import { validateReport } from '../../src/report/json/validate-report.js';
+import { validateReport } from '../../src/report/validation/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { withOutput, executionFailure, judgedCases, reports } from './cases.js';
 import { compiledPath } from '../setup/native-sources.js';
@@ -250,7 +250,7 @@ describe('the schema', () => {
 });
 
 inTurn('ajv is loaded by the first validation and not before', () => {
-  const module = pathToFileURL(compiledPath('src/report/json/index.ts'));
+  const module = pathToFileURL(compiledPath('src/report/validation/index.ts'));
   // A process of its own has loaded nothing yet; ajv is one of its CommonJS modules.
   const program = `
     import { createRequire } from 'node:module';
@@ -267,7 +267,7 @@ inTurn('ajv is loaded by the first validation and not before', () => {
 
 test('the other schemas refer to what the audit report has', async () => {
   const { validateBoundReport, validateCheckReport } =
-    await import('../../src/report/json/index.js');
+    await import('../../src/report/validation/index.js');
   await expect(validateBoundReport({})).rejects.toThrow(/breaks bound\.schema\.json/);
   await expect(validateCheckReport({})).rejects.toThrow(/breaks check\.schema\.json/);
 });

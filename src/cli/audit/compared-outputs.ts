@@ -3,12 +3,16 @@ import type { AttentionReference } from '../../../oracles/index.js';
 import type { ElementBounds, JudgedElements } from '../../audit/index.js';
 import type { FormatName } from '../../formats/index.js';
 import type { TensorFile } from '../../io/index.js';
-import { createOutputComparer, type SourcedTensor } from '../../jobs/index.js';
+import {
+  createOutputComparer,
+  type SourcedTensor,
+  readTensorArgument,
+  type TensorReading,
+} from '../../jobs/index.js';
 import { type Problem, quantities } from '../../problem/index.js';
 import type { ComparedOutput } from '../../report/html/index.js';
 import type { Provenance } from '../../report/json/index.js';
 import { RequestError } from '../../request-error.js';
-import { readTensorArgument, type TensorReading } from '../files/file-tensors.js';
 import type { AuditCommandOptions } from './options.js';
 
 /** An output that was judged, with what goes with its report. */

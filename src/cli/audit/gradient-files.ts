@@ -9,7 +9,13 @@ import {
   type GradientTensors,
 } from '../../audit/index.js';
 import { printable, type TensorFile } from '../../io/index.js';
-import { auditGradientsOnThreads, type SourcedTensor } from '../../jobs/index.js';
+import {
+  auditGradientsOnThreads,
+  type SourcedTensor,
+  readStoredArgument,
+  readTensorArgument,
+  type TensorReading,
+} from '../../jobs/index.js';
 import { quantities, type Problem, type Quantity, type Tensor } from '../../problem/index.js';
 import {
   reportedGradients,
@@ -17,11 +23,6 @@ import {
   type TensorSource,
 } from '../../report/json/index.js';
 import { RequestError } from '../../request-error.js';
-import {
-  readStoredArgument,
-  readTensorArgument,
-  type TensorReading,
-} from '../files/file-tensors.js';
 import { outputGradientArgument } from '../files/output-gradient.js';
 import { flagOf } from '../options/option-rows.js';
 import type { AuditCommandOptions } from './options.js';

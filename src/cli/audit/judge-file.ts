@@ -7,6 +7,7 @@ import {
   secondsSince,
   type AuditCallbacks,
   type AuditResult,
+  type JudgedOutputs,
 } from '../../jobs/index.js';
 import type { ComparedOutput } from '../../report/html/index.js';
 import {
@@ -20,7 +21,6 @@ import { gatherSketch, type AuditSketch } from '../../report/text/index.js';
 import { terminalLooks } from '../terminal.js';
 import type { AuditSettings } from './audit-settings.js';
 import { createComparison, type OutputComparison } from './compared-outputs.js';
-import type { JudgedOutputs } from './judged-outputs.js';
 import { emulatedBackward } from './emulated-gradients.js';
 import { gradientArguments, hasOutput, readGradients } from './gradient-files.js';
 import {

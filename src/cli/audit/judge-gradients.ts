@@ -6,11 +6,13 @@ import {
   type GradientPremises,
 } from '../../audit/index.js';
 import {
+  naturalLse,
   declaredGradients,
   secondsSince,
   type ArithmeticRequest,
   type AuditCallbacks,
   type AuditResult,
+  type JudgedOutputs,
 } from '../../jobs/index.js';
 import type { Problem } from '../../problem/index.js';
 import {
@@ -34,10 +36,8 @@ import {
 } from './gradient-files.js';
 import { arithmeticRequest } from './kernel-choice.js';
 import { matchModels } from './model-matches.js';
-import type { JudgedOutputs } from './judged-outputs.js';
 import { originOf, type OpenProblem } from './open-problem.js';
 import type { AuditCommandOptions } from './options.js';
-import { naturalLse } from './split-results.js';
 
 /** What --gradient-premise declares. @throws RequestError for an unknown premise or value */
 function gradientDeclaration({ gradientPremise = [] }: AuditCommandOptions): GradientDeclaration {

@@ -1,17 +1,16 @@
 import { createHash } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import type { KernelModel, KernelSettings } from '../../../kernels/index.js';
-import { decodeOutputs, type KernelOutputs } from '../../audit/index.js';
+import { decodeOutputs } from '../../audit/index.js';
 import { emulate } from '../../emulate/index.js';
 import { formats, patternsOf } from '../../formats/index.js';
 import type { TensorFile } from '../../io/index.js';
-import type { SourcedTensor } from '../../jobs/index.js';
+import { judgedOutputs, type JudgedOutputs, type SourcedTensor } from '../../jobs/index.js';
 import {
   startLiveKernel,
   unaskedTensors,
   writtenOutputs,
   type LiveAnswer,
-  type WrittenOutputs,
 } from '../../live/index.js';
 import {
   gatherOutput,
@@ -22,64 +21,13 @@ import {
   type Tensor,
 } from '../../problem/index.js';
 import type { TensorSource } from '../../report/json/index.js';
-import { RequestError } from '../../request-error.js';
-import { readTensorArgument, type TensorReading } from '../files/file-tensors.js';
-import { flagOf } from '../options/option-rows.js';
 import type { AuditCommandOptions, outputKeys } from './options.js';
-
-/** Outputs to judge, and where they came from. */
-export interface JudgedOutputs {
-  readonly outputs: KernelOutputs;
-  readonly sources: WrittenOutputs<TensorSource>;
-  /** Names of what a live kernel wrote beside them, which nothing reads; default none. */
-  readonly unasked?: readonly string[];
-}
-
-/** A tensor, and where it came from. */
-type Sourced = WrittenOutputs<SourcedTensor>;
-
-function judgedOutputs(read: Sourced): JudgedOutputs {
-  const each = <T>(part: (sourced: SourcedTensor) => T) =>
-    Object.fromEntries(
-      Object.entries(read).map(([name, sourced]) => [name, sourced && part(sourced)]),
-    ) as unknown as WrittenOutputs<T>;
-  return { outputs: each(({ tensor }) => tensor), sources: each(({ source }) => source) };
-}
 
 /** What the options say of where the outputs are, by quantity. */
 export function outputArguments(
   options: Pick<AuditCommandOptions, (typeof outputKeys)[number]>,
 ): Readonly<Record<string, string | undefined>> {
   return Object.fromEntries(quantities.map(({ name, option }) => [name, options[option]]));
-}
-
-/**
- * The outputs that options name, or the problem file's own tensors of their names: all of them where the
- * first is not named either.
- * @param named what `<file>[:<tensor>]` each quantity is in, by quantity
- * @param known the quantities that there are
- * @throws RequestError when there are none, or they cannot be read
- */
-export async function readOutputs(
-  file: TensorFile,
-  named: Readonly<Record<string, string | undefined>>,
-  reading: TensorReading,
-  known: readonly Quantity[] = quantities,
-): Promise<JudgedOutputs> {
-  const [main] = known;
-  const isOwn = named[main.name] === undefined;
-  if (isOwn && !file.entries.has(main.name))
-    throw new RequestError(
-      `${file.path}: has no tensor "${main.name}" to judge; name the kernel's output with ${flagOf(main.option)} <file>[:tensor], or run the kernel with --exec`,
-    );
-  const read: Record<string, SourcedTensor | null> = {};
-  for (const quantity of known) {
-    const { name } = quantity;
-    const argument = named[name] ?? (isOwn && file.entries.has(name) ? `:${name}` : null);
-    read[name] =
-      argument === null ? null : await readTensorArgument(argument, file, quantity, reading);
-  }
-  return judgedOutputs(read as unknown as Sourced);
 }
 
 /** Reads the tensors that a kernel wrote; a missing or misshapen one is its fault. */

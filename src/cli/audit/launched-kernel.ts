@@ -8,6 +8,7 @@ import {
   readTensorsBeside,
   runOnProblem,
   tensorsBeside,
+  type JudgedOutputs,
 } from '../../jobs/index.js';
 import { quantities } from '../../problem/index.js';
 import type { NoOutput } from '../../report/json/index.js';
@@ -15,7 +16,7 @@ import { RequestError } from '../../request-error.js';
 import { UnsupportedProblem } from '../../../properties/index.js';
 import { readOutputGradient } from '../files/output-gradient.js';
 import type { ReadGradients } from './gradient-files.js';
-import { emulatedSource, type JudgedOutputs } from './judged-outputs.js';
+import { emulatedSource } from './judged-outputs.js';
 import type { OpenProblem } from './open-problem.js';
 import type { AuditCommandOptions } from './options.js';
 

@@ -1,17 +1,17 @@
-import { modelNamed, type ArithmeticRequest, type LaunchTemplate } from '../../jobs/index.js';
-import type { NoOutput } from '../../report/json/index.js';
-import type { AuditSettings } from './audit-settings.js';
 import {
-  emulateOutputs,
-  executeKernel,
-  outputArguments,
+  modelNamed,
+  naturalLse,
+  type ArithmeticRequest,
+  type LaunchTemplate,
   readOutputs,
   type JudgedOutputs,
-} from './judged-outputs.js';
+} from '../../jobs/index.js';
+import type { NoOutput } from '../../report/json/index.js';
+import type { AuditSettings } from './audit-settings.js';
+import { emulateOutputs, executeKernel, outputArguments } from './judged-outputs.js';
 import { executeLaunch, type LaunchedKernel } from './launched-kernel.js';
 import type { OpenProblem } from './open-problem.js';
 import type { AuditCommandOptions } from './options.js';
-import { naturalLse } from './split-results.js';
 
 /** Outputs to judge, those of a compiled kernel with what the machine has found; or why a kernel gave none. */
 type Obtained =

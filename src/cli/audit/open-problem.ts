@@ -7,13 +7,17 @@ import {
   type ReadNames,
   type TensorFile,
 } from '../../io/index.js';
-import { tensorsBeside, type LaunchTemplate } from '../../jobs/index.js';
+import {
+  tensorsBeside,
+  type LaunchTemplate,
+  type TensorReading,
+  type JudgedOutputs,
+} from '../../jobs/index.js';
 import type { Problem } from '../../problem/index.js';
 import type { Provenance } from '../../report/json/index.js';
-import type { TensorReading } from '../files/file-tensors.js';
 import { toolVersion } from '../tool-version.js';
 import type { AuditSettings } from './audit-settings.js';
-import { emulationCommand, type JudgedOutputs } from './judged-outputs.js';
+import { emulationCommand } from './judged-outputs.js';
 import type { AuditCommandOptions } from './options.js';
 
 /** A problem's file while it is judged. */

@@ -1,5 +1,6 @@
 import { atomicWriteFile } from '../../io/index.js';
-import { isUnjudged, validateAuditsReport, type AuditsReport } from '../../report/json/index.js';
+import { isUnjudged, type AuditsReport } from '../../report/json/index.js';
+import { validateAuditsReport } from '../../report/validation/index.js';
 import { renderAuditsJunit } from '../../report/junit/index.js';
 import { renderAudit, renderAudits } from '../../report/text/index.js';
 import { terminalLooks } from '../terminal.js';

@@ -1,5 +1,5 @@
 import { atomicWriteFile } from '../../io/index.js';
-import { validateReport } from '../../report/json/index.js';
+import { validateReport } from '../../report/validation/index.js';
 import { renderJunit } from '../../report/junit/index.js';
 import { renderIdentification } from '../../report/text/attribution/index.js';
 import { renderAudit } from '../../report/text/index.js';

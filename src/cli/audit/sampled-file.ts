@@ -15,8 +15,12 @@ import {
   type SampledFile,
 } from '../../jobs/index.js';
 import { defaultRows, type SampledRows } from '../../audit/index.js';
-import { problemShape, quantities, type Problem } from '../../problem/index.js';
-import type { WrittenOutputs } from '../../live/index.js';
+import {
+  problemShape,
+  quantities,
+  type Problem,
+  type WrittenOutputs,
+} from '../../problem/index.js';
 import type { TensorSource } from '../../report/json/index.js';
 import { outputArguments } from './judged-outputs.js';
 import type { AuditCommandOptions } from './options.js';

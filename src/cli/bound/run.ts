@@ -16,7 +16,7 @@ import {
 } from '../../jobs/index.js';
 import { parseGradientDeclaration } from '../../audit/index.js';
 import type { Problem } from '../../problem/index.js';
-import { validateBoundReport } from '../../report/json/index.js';
+import { validateBoundReport } from '../../report/validation/index.js';
 import { renderBound } from '../../report/text/index.js';
 import { RequestError } from '../../request-error.js';
 import { writeJson } from '../files/publish.js';

@@ -10,7 +10,7 @@ import {
   type UnitLog,
 } from '../../campaign/index.js';
 import type { CheckPlan, LawFailure, LawId } from '../../../properties/index.js';
-import { reportedViolation, type CheckReport } from '../../report/json/index.js';
+import { reportedViolation, type CheckReport } from '../../report/json/check/index.js';
 import { RequestError } from '../../request-error.js';
 import { type Campaign, openLog } from '../options/campaign.js';
 import type { CheckCommandOptions } from './options.js';

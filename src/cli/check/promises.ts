@@ -12,7 +12,7 @@ import {
   sizeNames,
 } from '../../../properties/index.js';
 import { printable, readText } from '../../io/index.js';
-import { describeViolation } from '../../report/json/index.js';
+import { describeViolation } from '../../report/validation/index.js';
 import { RequestError } from '../../request-error.js';
 import type { CommandContext } from '../options/command-rows.js';
 import type { CheckCommandOptions } from './options.js';

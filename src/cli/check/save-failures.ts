@@ -8,7 +8,7 @@ import {
   type LawResult,
 } from '../../../properties/index.js';
 import { quoteShellCommand } from '../../report/layout/index.js';
-import type { SavedViolation } from '../../report/json/index.js';
+import type { SavedViolation } from '../../report/json/check/index.js';
 import { RequestError } from '../../request-error.js';
 import {
   checkOptions,

@@ -1,9 +1,8 @@
 import { outputGradient } from '../../audit/index.js';
 import { printable, type TensorFile } from '../../io/index.js';
-import type { SourcedTensor } from '../../jobs/index.js';
+import { type SourcedTensor, readTensorArgument, type TensorReading } from '../../jobs/index.js';
 import { RequestError } from '../../request-error.js';
 import { flagOf } from '../options/option-rows.js';
-import { readTensorArgument, type TensorReading } from './file-tensors.js';
 
 /** Names that a file may keep dO under. */
 const outputGradientNames = ['dout', 'do'] as const;

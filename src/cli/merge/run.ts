@@ -11,7 +11,7 @@ import {
   type JoinedParts,
   type ProfileRequest,
 } from '../../campaign/index.js';
-import { validateAuditsReport, validateCheckReport } from '../../report/json/index.js';
+import { validateAuditsReport, validateCheckReport } from '../../report/validation/index.js';
 import { RequestError } from '../../request-error.js';
 import { rejectEmptyReport } from '../../jobs/index.js';
 import { auditsStatus, publishAudits } from '../audit/publish-many.js';

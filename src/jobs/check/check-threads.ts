@@ -8,7 +8,7 @@ import type {
   RoundRunner,
 } from '../../../properties/index.js';
 import { RequestError } from '../../request-error.js';
-import { unshare, type Shared } from '../parts/shared-values.js';
+import { unshare, type Shared } from '../audit/index.js';
 import type { LibraryModel } from './kernel-under-test.js';
 
 /** What every thread of a check is given. */

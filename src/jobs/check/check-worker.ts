@@ -2,7 +2,7 @@ import { workerData } from 'piscina';
 import { planCheck, tryRound } from '../../../properties/index.js';
 import { lazily } from '../../lazily.js';
 import { RequestError } from '../../request-error.js';
-import { sendable } from '../parts/shared-values.js';
+import { sendable } from '../audit/index.js';
 import type { CheckThreadData, RoundAnswer, RoundRequest } from './check-threads.js';
 import { emulatedKernel } from './emulated-kernel.js';
 

@@ -6,7 +6,7 @@ import type {
   SizeName,
 } from '../../../properties/index.js';
 import type { Problem, Tensor } from '../../problem/index.js';
-import type { ReportedKernel } from '../../report/json/index.js';
+import type { ReportedKernel } from '../../report/json/check/index.js';
 import { encodeFromFloat64, type FormatName, formats } from '../../formats/index.js';
 
 /** Why a kernel cannot be run at all. */

@@ -23,7 +23,7 @@ import {
   type KernelUnderTest,
   ordinaryProblem,
 } from './kernel-under-test.js';
-import { isModel } from '../declared-arithmetic.js';
+import { isModel } from '../audit/index.js';
 
 /** What a live kernel is called, where nothing else is said. */
 const process = "the kernel's process";

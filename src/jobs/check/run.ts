@@ -16,9 +16,9 @@ import {
   createCheckReport,
   kernelDoesNotRun,
   type SavedViolation,
-} from '../../report/json/index.js';
+} from '../../report/json/check/index.js';
 import { RequestError } from '../../request-error.js';
-import { secondsSince } from '../document-head.js';
+import { secondsSince } from '../audit/index.js';
 import { changedPromises, startCheckThreads } from './check-threads.js';
 import type { ExecutionFailure, KernelUnderTest } from './kernel-under-test.js';
 

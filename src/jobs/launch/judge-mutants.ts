@@ -1,7 +1,7 @@
 import { findingWeight } from '../../machine/index.js';
 import type { JudgedMutant } from '../../ptx/mutants/index.js';
 import { RequestError } from '../../request-error.js';
-import { secondsSince } from '../document-head.js';
+import { secondsSince } from '../audit/index.js';
 import { startThreadPool } from '../parts/thread-pool.js';
 import { openMutants } from './launch-judge.js';
 import type { RunRequest, RunResult } from './run-launch-file.js';

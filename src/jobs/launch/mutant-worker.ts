@@ -2,7 +2,7 @@ import { workerData } from 'piscina';
 import { lazily } from '../../lazily.js';
 import type { JudgedMutant } from '../../ptx/mutants/index.js';
 import { RequestError } from '../../request-error.js';
-import type { ThreadAnswer } from '../parts/thread-pool.js';
+import type { ThreadAnswer } from '../audit/index.js';
 import { openMutants } from './launch-judge.js';
 import type { RunRequest } from './run-launch-file.js';
 

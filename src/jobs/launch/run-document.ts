@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { memoryModels } from '../../machine/index.js';
 import type { BreakStop, LaunchRun, RegisterValues } from '../../ptx/run/index.js';
-import { type DocumentHead, documentHead } from '../document-head.js';
+import { type DocumentHead, documentHead } from '../audit/index.js';
 import type { LaunchFinding } from './launch-findings.js';
 import { hasFailed, type RunOutput, type RunResult } from './run-launch-file.js';
 

@@ -13,7 +13,7 @@ import {
 } from '../../ptx/run/index.js';
 import { RequestError } from '../../request-error.js';
 import { nearestName } from '../../words/index.js';
-import { secondsSince } from '../document-head.js';
+import { secondsSince } from '../audit/index.js';
 import { findSchedule } from '../machine/request.js';
 import { gatherFindings, type LaunchFinding } from './launch-findings.js';
 import { type LaunchPaths, type OpenedLaunch, openLaunch, openTemplate } from './open-launch.js';

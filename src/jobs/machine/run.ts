@@ -21,7 +21,7 @@ import {
 } from '../../machine/index.js';
 import { allocateStorage, formats, patternsOf } from '../../formats/index.js';
 import type { Problem, Tensor } from '../../problem/index.js';
-import { secondsSince } from '../document-head.js';
+import { secondsSince } from '../audit/index.js';
 import { emulateDocument, type HashedFile } from '../emulate.js';
 
 /** A finding, and in how many clusters it was made. */

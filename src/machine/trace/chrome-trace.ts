@@ -21,6 +21,8 @@ export interface ChromeTraceSection {
   readonly chunks: () => Iterable<Uint8Array>;
 }
 
+const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text);
+
 /** A trace's unit of time is 1 µs; a clock is shown as 1 ns. */
 const clocksPerMicrosecond = 1000;
 /** Characters of a piece of text. */
@@ -65,7 +67,7 @@ export function createChromeTraceSection({
     if (text.length >= chunkLength) flush();
   }
   function flush(): void {
-    if (text !== '') chunks.push(Buffer.from(text));
+    if (text !== '') chunks.push(utf8(text));
     text = '';
   }
   const processOf = (cta: number): number => cluster * ctas + cta + 1;
@@ -186,12 +188,10 @@ export function chromeTraceHead(
   const labels = `1 ns is 1 ${isTimed ? 'clock' : 'step'}`;
   const first = { name: 'process_labels', ph: 'M', pid: 1, tid: 0, args: { labels } };
   const head = { displayTimeUnit: 'ns', otherData: { ...about, time: labels } };
-  return Buffer.from(
-    `${JSON.stringify(head).slice(0, -1)},"traceEvents":[\n${JSON.stringify(first)}`,
-  );
+  return utf8(`${JSON.stringify(head).slice(0, -1)},"traceEvents":[\n${JSON.stringify(first)}`);
 }
 
 /** What a trace file ends with. */
 export function chromeTraceTail(): Uint8Array {
-  return Buffer.from('\n]}\n');
+  return utf8('\n]}\n');
 }

@@ -56,26 +56,6 @@ export {
   createBoundReport,
   toReportedTechniques,
 } from './technique-documents.js';
-export type {
-  CheckFinding,
-  CheckReport,
-  ReportedKernel,
-  ReportedPromises,
-  ReportedProperty,
-  ReportedShards,
-  ReportedViolation,
-} from './check-document.js';
-export {
-  assembleCheckReport,
-  createCheckReport,
-  kernelDoesNotRun,
-  reportedPromises,
-  reportedViolation,
-  type CheckAssembly,
-  type CheckedLaw,
-  type CheckProvenance,
-  type SavedViolation,
-} from './check-report.js';
 export { profileDocument } from './technique-documents.js';
 export { fromReported, type Reported, type ReportNumber } from './report-number.js';
 export {
@@ -100,13 +80,6 @@ export {
   reportedProblem,
   type ReportedProblem,
 } from './reported-problem.js';
-export {
-  describeViolation,
-  validateAuditsReport,
-  validateBoundReport,
-  validateCheckReport,
-  validateReport,
-} from './validate-report.js';
 export { describeWarning, type ReportWarning, type UnusedNames } from './reported-problem.js';
 export { sumBits, type GradientBits, type ModelMatch } from './reported-models.js';
 export { withMachineFindings } from './machine-findings.js';

@@ -1,9 +1,5 @@
-import {
-  describeReportedProblem,
-  type CheckFinding,
-  type CheckReport,
-  type ReportedProperty,
-} from '../json/index.js';
+import { describeReportedProblem } from '../json/index.js';
+import type { CheckFinding, CheckReport, ReportedProperty } from '../json/check/index.js';
 import {
   describeFinding,
   describeKernel,

@@ -1,12 +1,12 @@
 import type { TriedSizes } from '../../../properties/index.js';
 import { formatNumber, plainText } from '../../words/index.js';
-import {
-  type CheckFinding,
-  type CheckReport,
-  describeReportedProblem,
-  type ReportedProperty,
-  type ReportedViolation,
-} from '../json/index.js';
+import { describeReportedProblem } from '../json/index.js';
+import type {
+  CheckFinding,
+  CheckReport,
+  ReportedProperty,
+  ReportedViolation,
+} from '../json/check/index.js';
 import {
   type Cell,
   heading,

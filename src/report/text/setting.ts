@@ -1,4 +1,3 @@
-import { styleText } from 'node:util';
 import {
   layoutTable,
   wrapText,
@@ -20,15 +19,16 @@ export interface RenderOptions {
 /** The fewest columns that the tables fit. */
 const fewestColumns = 60;
 
-const styles: Readonly<Record<Tone, Parameters<typeof styleText>[0]>> = {
-  heading: 'bold',
-  failure: 'red',
-  success: 'green',
+/** SGR parameters of ECMA-48 that begin and end each tone: bold, red, green. */
+const styles: Readonly<Record<Tone, readonly [begin: number, end: number]>> = {
+  heading: [1, 22],
+  failure: [31, 39],
+  success: [32, 39],
 };
 
 const painters: Readonly<Record<'color' | 'plain', Painter>> = {
-  // Whether to colour is the caller's decision, so the stream and NO_COLOR are not looked at again.
-  color: (tone, text) => styleText(styles[tone], text, { validateStream: false }),
+  // Whether to colour is the caller's decision, so neither the stream nor NO_COLOR is looked at.
+  color: (tone, text) => `\u001b[${styles[tone][0]}m${text}\u001b[${styles[tone][1]}m`,
   plain: (_, text) => text,
 };
 

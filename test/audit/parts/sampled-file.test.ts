@@ -11,9 +11,14 @@ import {
   type PartSettings,
 } from '../../../src/audit/index.js';
 import { encodeFromFloat64, formats } from '../../../src/formats/index.js';
-import { openTensorFile, problemOutline, writeSafetensors } from '../../../src/io/index.js';
+import {
+  machineFiles,
+  openTensorFile,
+  problemOutline,
+  writeSafetensors,
+} from '../../../src/io/index.js';
 import { sampleFile } from '../../../src/jobs/index.js';
-import { readShared, shareProblem } from '../../../src/jobs/parts/part-source.js';
+import { readShared, shareProblem } from '../../../src/jobs/audit/index.js';
 import { testSeed } from '../../setup/effort.js';
 import { turns } from '../../setup/turns.js';
 import { filledProblem, uniformNumbers } from '../../setup/problems.js';
@@ -74,7 +79,7 @@ describe('a sample of rows of a problem in a file', () => {
     expect(sampled.problem.q).toEqual(inMemory.problem.q);
     expect(sampled.sample).toEqual(inMemory.sample);
     const source = shareProblem(sampled.problem, sampled.outputs, { path, formats: {} });
-    const read = readShared(source);
+    const read = readShared(source, machineFiles);
     const start = (settings: PartSettings) => ({
       run: async (
         requests: Parameters<typeof measureApart>[0][],

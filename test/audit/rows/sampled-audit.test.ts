@@ -9,7 +9,7 @@ import {
 import { encodeFromFloat64, formats } from '../../../src/formats/index.js';
 import { auditKernel, type AuditRequest } from '../../../src/jobs/index.js';
 import type { Problem } from '../../../src/problem/index.js';
-import { validateReport } from '../../../src/report/json/index.js';
+import { validateReport } from '../../../src/report/validation/index.js';
 import { renderJunit } from '../../../src/report/junit/index.js';
 import { renderAudit } from '../../../src/report/text/index.js';
 import { testSeed } from '../../setup/effort.js';

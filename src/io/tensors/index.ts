@@ -1,0 +1,53 @@
+export type {
+  ByteSource,
+  Codecs,
+  OpenOptions,
+  Platform,
+  Sha256,
+  TensorEntry,
+  TensorFile,
+  TensorFiles,
+} from './tensor-file.js';
+export { openTensorSource } from './open-source.js';
+export { tensorFile, type HeldTensor } from './read-tensors.js';
+export {
+  checkDeclarations,
+  declaredFormatNames,
+  formatNote,
+  type DeclaredFormats,
+} from './dtype.js';
+export { bytesOf, writtenType } from './element-storage.js';
+export { printable, quoted } from './messages.js';
+export { checkedTensors, checkTensor, elementCount, type NamedTensors } from './named-tensors.js';
+export { npyArray, npyContent, npyContentBytes, npyTensorName } from './npy/npy.js';
+export { packed } from './packed-elements.js';
+export { maxHeaderBytes, safetensorsDtypeOf, safetensorsDtypes } from './safetensors/header.js';
+export { JsonCursor } from './safetensors/json-cursor.js';
+export { toHeadsFirst } from './problem/canonical.js';
+export {
+  namesRead,
+  problemInputNames,
+  problemInputs,
+  type InputChoice,
+  type ProblemInputName,
+  type ReadNames,
+} from './problem/inputs.js';
+export { openTensorArgument, ownTensor, type ChosenTensor } from './problem/tensor-argument.js';
+export {
+  layouts,
+  parseBlockSize,
+  parseDropout,
+  parseKvLayout,
+  parseLayout,
+  parsePrefix,
+  parseScale,
+  parseSoftcap,
+  parseWindow,
+  problemLayout,
+  problemNote,
+  type Layout,
+  type ProblemSettings,
+} from './problem/settings.js';
+export { problemOutline } from './problem/outline.js';
+export { readProblem } from './problem/read-problem.js';
+export { unusedInputs, type UnusedInputs } from './problem/unused-inputs.js';

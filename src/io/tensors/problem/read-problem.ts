@@ -1,0 +1,103 @@
+import { checkProblem, gatherRows, type Problem } from '../../../problem/index.js';
+import { RequestError } from '../../../request-error.js';
+import { printable, tensorIn } from '../messages.js';
+import { readScales, type ScaleReading } from '../scales.js';
+import type { TensorFile } from '../tensor-file.js';
+import { checkEmptySizes, toHeadsFirst } from './canonical.js';
+import { featuresOf, readInputs, type ReadInputs } from './read-features.js';
+import { hasSequences, readSequences } from './read-stored.js';
+import {
+  fileSettings,
+  keptNotes,
+  problemLayout,
+  withoutIgnored,
+  type ProblemSettings,
+} from './settings.js';
+
+/** q, k and v of batches, heads first. */
+async function readBatches(
+  file: TensorFile,
+  headsFirst: boolean,
+): Promise<Pick<Problem, 'q' | 'k' | 'v'>> {
+  const read = async (name: string) => {
+    checkEmptySizes(file, name);
+    const tensor = await file.read(name);
+    if (tensor.shape.length !== 3 && tensor.shape.length !== 4)
+      throw new RequestError(
+        `${tensorIn(file.path, name)} has shape [${tensor.shape.join(', ')}]; give it rank 3 [heads, seqlen, dim] or rank 4 [batch, heads, seqlen, dim]`,
+      );
+    return headsFirst ? tensor : toHeadsFirst(tensor);
+  };
+  return { q: await read('q'), k: await read('k'), v: await read('v') };
+}
+
+type Laws = Pick<Problem, 'scale' | 'causal' | 'window' | 'softcap'>;
+
+/** What a problem computes beside its tensors; scale 1/√dim unless it is given. */
+export function lawsOf(settings: ProblemSettings, dim: number): Laws {
+  const { scale, causal, window, softcap } = settings;
+  return {
+    scale: scale ?? (dim === 0 ? 1 : 1 / Math.sqrt(dim)),
+    causal: causal ?? false,
+    window: window ?? null,
+    softcap: softcap ?? null,
+  };
+}
+
+/** The settings that are given, and those that the file notes where they are not. */
+export function settledSettings(file: TensorFile, given: ProblemSettings): ProblemSettings {
+  const told = Object.entries(given).filter(([, value]) => value !== undefined);
+  return { ...fileSettings(file, given), ...Object.fromEntries(told) };
+}
+
+async function readWith(
+  file: TensorFile,
+  inputs: ReadInputs,
+  settings: ProblemSettings,
+): Promise<Problem> {
+  const headsFirst = problemLayout(file, settings) === 'bhsd';
+  const withScales = (problem: Problem, arrange: ScaleReading['arrange']) =>
+    readScales(withoutIgnored(file, settings), problem, {
+      notes: keptNotes(file, settings),
+      arrange,
+      given: settings.descales,
+    });
+  if (!hasSequences(inputs)) {
+    const tensors = await readBatches(file, headsFirst);
+    const laws = lawsOf(settings, tensors.q.shape.at(-1) ?? 0);
+    const problem = { ...tensors, ...laws, ...featuresOf(inputs, settings, null) };
+    return withScales(problem, (_, tensor) => (headsFirst ? tensor : toHeadsFirst(tensor)));
+  }
+  const read = await readSequences(file, inputs, settings);
+  const { tensors, sequences, placed } = read;
+  const laws = lawsOf(settings, tensors.q.shape.at(-1) ?? 0);
+  const features = featuresOf(inputs, settings, placed);
+  const { queries, keys } = read.stored;
+  const problem = await withScales(
+    { ...tensors, ...laws, ...features, sequences },
+    (name, tensor) => gatherRows(tensor, name === 'q' ? queries : keys),
+  );
+  return { ...problem, stored: { ...read.stored, of: problem } };
+}
+
+/**
+ * The problem that a file holds: tensors `q`, `k`, `v`, and what else `problemInputs` lists; what it is to compute
+ * follows from the settings, else the file's metadata, else FlashAttention's defaults (scale 1/√d, no mask). Sequences
+ * that are packed, padded or in pages become one behind the other, and `stored` says where they were.
+ * @throws RequestError when a tensor is missing, or shapes, elements or settings do not fit together
+ */
+export async function readProblem(
+  file: TensorFile,
+  settings: ProblemSettings = {},
+): Promise<Problem> {
+  const settled = settledSettings(file, settings);
+  try {
+    const problem = await readWith(file, await readInputs(file, settled), settled);
+    checkProblem(problem);
+    return problem;
+  } catch (error) {
+    if (!(error instanceof RequestError) || error.message.startsWith(printable(file.path)))
+      throw error;
+    throw new RequestError(`${printable(file.path)}: ${error.message}`);
+  }
+}

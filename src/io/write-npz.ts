@@ -1,0 +1,69 @@
+import { Readable } from 'node:stream';
+import yazl from 'yazl';
+import type { StoredTensor as AnyTensor } from '../problem/index.js';
+import { RequestError } from '../request-error.js';
+import { atomicWriteFile } from './atomic-write.js';
+import {
+  checkedTensors,
+  npyContent,
+  npyContentBytes,
+  quoted,
+  type NamedTensors,
+} from './tensors/index.js';
+
+/** Bytes handed to the archive at a time. */
+const pieceBytes = 1 << 20;
+
+/** The earliest time a zip archive can note; a fixed one makes equal tensors equal files. */
+const epoch = new Date(1980, 0, 1);
+
+function* pieces(tensor: AnyTensor): Generator<Uint8Array> {
+  for (const part of npyContent(tensor))
+    for (let start = 0; start < part.length; start += pieceBytes)
+      yield part.subarray(start, start + pieceBytes);
+}
+
+/** Refuses a name that would come back as another one, or not at all. */
+function checkMemberName(name: string): void {
+  const refuse = (why: string): never => {
+    throw new RequestError(
+      `tensor ${quoted(name)} cannot be a member of an npz: ${why}; rename it`,
+    );
+  };
+  if (/\p{Surrogate}/u.test(name)) refuse('it holds a lone surrogate, which UTF-8 cannot carry');
+  if (name.includes('\\')) refuse('zip archives have no backslash in names');
+  if (/^([a-zA-Z]:|\/)/.test(name) || name.split('/').includes('..'))
+    refuse('it reads as a path outside the archive');
+  if (Buffer.byteLength(name) > 0xff00) refuse('it is too long');
+}
+
+function archiveOf(named: readonly [string, AnyTensor][]): AsyncIterable<Uint8Array> {
+  const archive = new yazl.ZipFile();
+  const output = archive.outputStream as Readable;
+  archive.on('error', (error: Error) => output.destroy(error));
+  for (const [name, tensor] of named)
+    archive.addReadStreamLazy(
+      `${name}.npy`,
+      {
+        compress: false,
+        size: npyContentBytes(tensor),
+        mtime: epoch,
+        forceDosTimestamp: true,
+      },
+      (pump) => pump(null, Readable.from(pieces(tensor), { objectMode: false })),
+    );
+  archive.end();
+  return output;
+}
+
+/**
+ * Writes an npz archive, as numpy.savez does: one stored `.npy` member for each tensor, with the
+ * dtypes of `writeNpy`. Nothing is held in memory beyond a few pieces of 1 MiB, and the path holds
+ * the whole archive or what it held before.
+ * @throws RequestError when a tensor or its name cannot be written, or the file system fails
+ */
+export async function writeNpz(path: string, tensors: NamedTensors): Promise<void> {
+  const named = checkedTensors(tensors);
+  for (const [name] of named) checkMemberName(name);
+  await atomicWriteFile(path, archiveOf(named));
+}

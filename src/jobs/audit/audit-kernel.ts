@@ -1,0 +1,219 @@
+import type { AttributedKernel, KernelModel } from '../../../kernels/index.js';
+import type { AttentionReference } from '../../../oracles/index.js';
+import {
+  attributedKernel,
+  createTechniqueTable,
+  identifyKernel,
+  type Identification,
+  type TechniqueTableMeter,
+} from '../../attribution/index.js';
+import {
+  anyKernelArithmetic,
+  auditOutputsApart,
+  planThinning,
+  resolvePremises,
+  sampleRows,
+  type Audit,
+  type AuditOptions,
+  type KernelArithmetic,
+  type KernelOutputs,
+  type RowSample,
+  type SampledRows,
+} from '../../audit/index.js';
+import type { TensorFiles } from '../../io/tensors/index.js';
+import { problemShape, type Problem } from '../../problem/index.js';
+import { createAuditReport, type JudgedReport, type Provenance } from '../../report/json/index.js';
+import { RequestError } from '../../request-error.js';
+import { chosenRows, type RowsRequest } from './chosen-rows.js';
+import type { DeclaredArithmetic } from './declared-arithmetic.js';
+import { secondsSince } from './document-head.js';
+import { readShared, shareProblem } from './part-source.js';
+import type { SampledFile } from './sampled-file.js';
+import type { PartThreadData } from './thread-work.js';
+import type { StartThreads } from './threads.js';
+
+/** The most multiply-adds that the measuring of techniques takes: some seconds. */
+const measuringEffort = 4e9;
+
+/** A model whose techniques are measured, with its settings as text, by key. */
+export interface MeasuredModel {
+  readonly model: KernelModel | string;
+  readonly settings: ReadonlyMap<string, string>;
+}
+
+/** Outputs to judge, and how. */
+export interface AuditRequest {
+  readonly problem: Problem;
+  readonly outputs: KernelOutputs;
+  readonly declared: DeclaredArithmetic;
+  /** The probability that the statistical tests fail a correct kernel. */
+  readonly falseAlarmRate: number;
+  /** Whether the report has the table of techniques. */
+  readonly techniques: boolean;
+  /** Beside the bounds of the techniques, what each of them was in this model; null for none. */
+  readonly measured: MeasuredModel | null;
+  /** Whether to say which kernel the output looks like. */
+  readonly identify: boolean;
+  /** Which rows are judged; default: all, or those of a sample where all would take too long. */
+  readonly rows?: RowsRequest | undefined;
+  /** The rows that are judged, where the keys and values of the problem are not in memory; `rows` says nothing then. */
+  readonly sampledFile?: SampledFile | undefined;
+  /** The kernel models that there are; default: the library's. */
+  readonly models?: readonly KernelModel[] | undefined;
+  /** What the report says of where all of it came from. */
+  readonly origin: Omit<Provenance, 'seconds'>;
+  /** Threads that measure it, for problems that are worth it; default 1: this one. The report does not depend on it. */
+  readonly threads?: number | undefined;
+  /** See `AuditOptions.partEffort`. */
+  readonly partEffort?: number | undefined;
+  /** `performance.now()` when the work began; default: now. */
+  readonly start?: number | undefined;
+}
+
+/** What an audit takes of the platform. */
+export interface AuditMeans {
+  readonly startThreads: StartThreads;
+  /** That keys and values are read from which are not in memory. */
+  readonly files: TensorFiles;
+}
+
+/** What is told while an audit goes on. */
+export interface AuditCallbacks {
+  /** @param stage `oracle`, `structure`, `bounds` or `identification` @param done the share of it */
+  readonly progress?: (stage: string, done: number) => void;
+  /** Takes the elements that are judged; see `AuditOptions.onElements`. */
+  readonly onElements?: AuditOptions['onElements'];
+}
+
+/** An audit's report, with what goes beside it. */
+export interface AuditResult {
+  /** What was judged: the problem, or the sampled rows of it. */
+  readonly problem: Problem;
+  readonly outputs: KernelOutputs;
+  readonly audit: Audit;
+  readonly report: JudgedReport;
+  readonly origin: Provenance;
+  readonly reference: AttentionReference;
+  /** Which kernel the output looks like; null when that was not asked. */
+  readonly identification: Identification | null;
+}
+
+/** The emulated kernel with techniques to switch; null for one that has none in these settings. */
+function measurableKernel(
+  problem: Problem,
+  measured: MeasuredModel | null,
+): AttributedKernel | null {
+  if (measured === null) return null;
+  const { model, settings } = measured;
+  try {
+    return attributedKernel(problem, { kernel: model, settings });
+  } catch (error) {
+    // The kernel ran, so the request is sound: it is its techniques that cannot be told apart.
+    if (error instanceof RequestError) return null;
+    throw error;
+  }
+}
+
+function techniqueMeter(
+  { problem, techniques, measured }: AuditRequest,
+  reference: AttentionReference,
+  arithmetic: KernelArithmetic,
+): TechniqueTableMeter | null {
+  if (!techniques) return null;
+  const kernel = measurableKernel(problem, measured);
+  return createTechniqueTable(reference, arithmetic.description, {
+    ...(kernel === null ? {} : { kernel }),
+    effort: measuringEffort,
+  });
+}
+
+/** The rows that are judged; null for all. */
+function sampled({ problem, outputs, rows, sampledFile }: AuditRequest): SampledRows | null {
+  if (sampledFile !== undefined) return sampledFile.sampled;
+  const chosen = chosenRows(problem, rows);
+  return chosen === null ? null : sampleRows(problem, outputs, chosen);
+}
+
+/** A sample, with how many of its rows statistics are made of. */
+function sampleOf({ sample }: SampledRows, { statistics }: Audit): RowSample {
+  return statistics === undefined ? sample : { ...sample, statistics };
+}
+
+/**
+ * Judges outputs of a problem against the oracle.
+ * @throws RequestError for tensors that do not fit the problem, and where kernels are to be compared with a sample
+ * of rows
+ */
+export async function auditKernel(
+  request: AuditRequest,
+  callbacks: AuditCallbacks,
+  { startThreads, files }: AuditMeans,
+): Promise<AuditResult> {
+  const { declared, falseAlarmRate, models } = request;
+  const { start = performance.now(), threads = 1, partEffort } = request;
+  const sample = sampled(request);
+  const keys = request.sampledFile?.keys ?? null;
+  const { problem, outputs } = sample ?? request;
+  if (sample !== null && request.identify)
+    throw new RequestError(
+      '--identify compares whole outputs, and a sample of rows is judged; leave it out, or judge all rows with --rows all',
+    );
+  const { progress = () => undefined, onElements } = callbacks;
+  const thinning = sample === null ? null : planThinning(problemShape(problem), sample.sample);
+  const { arithmetic: own, premises } = declared;
+  const { format } = outputs.out;
+  const arithmetic =
+    own ?? anyKernelArithmetic(problem, format, resolvePremises(problem, format, premises));
+  const known: { reference?: AttentionReference; meter?: TechniqueTableMeter | null } = {};
+  const audit = await auditOutputsApart(
+    problem,
+    outputs,
+    {
+      falseAlarmRate,
+      progress,
+      ...(own === null ? {} : { arithmetic: own }),
+      premises,
+      thinning,
+      ...(request.techniques ? { onBounds: (bound) => known.meter?.visit(bound) } : {}),
+      onReference: (reference) => {
+        known.reference = reference;
+        known.meter = techniqueMeter({ ...request, problem }, reference, arithmetic);
+      },
+      ...(onElements === undefined ? {} : { onElements }),
+      ...(partEffort === undefined ? {} : { partEffort }),
+    },
+    (settings, parts) =>
+      threads === 1 && keys === null
+        ? null
+        : startThreads(Math.min(threads, parts), 'measureRequest', {
+            source: shareProblem(problem, outputs, keys),
+            settings,
+            withBounds: request.techniques,
+          } satisfies PartThreadData),
+    keys === null
+      ? null
+      : {
+          readHead: (head) => {
+            const { queries } = problemShape(problem);
+            const read = readShared(shareProblem(problem, outputs, keys), files);
+            return read({ head, firstRow: 0, rows: queries });
+          },
+        },
+  );
+  const reference = known.reference!;
+  const identification = request.identify
+    ? identifyKernel(problem, outputs.out, {
+        reference,
+        ...(models === undefined ? {} : { models }),
+        progress: (done, total) => progress('identification', done / total),
+      })
+    : null;
+  const techniques = known.meter?.table() ?? null;
+  const origin = {
+    ...request.origin,
+    sample: sample === null ? null : sampleOf(sample, audit),
+    seconds: secondsSince(start),
+  };
+  const report = createAuditReport(problem, audit, origin, techniques);
+  return { problem, outputs, audit, report, origin, reference, identification };
+}

@@ -1,0 +1,126 @@
+import {
+  createTechniqueTable,
+  type TechniqueTable,
+  type TechniqueTableMeter,
+} from '../../attribution/index.js';
+import {
+  anyKernelArithmetic,
+  auditAccuracy,
+  boundInParts,
+  chooseRows,
+  modelArithmetic,
+  resolvePremises,
+  sampledProblem,
+  type KernelArithmetic,
+  type RowSample,
+} from '../../audit/index.js';
+import type { FormatName } from '../../formats/index.js';
+import { problemShape, type Problem } from '../../problem/index.js';
+import {
+  createBoundReport,
+  type BoundProvenance,
+  type BoundReport,
+} from '../../report/json/index.js';
+import { RequestError } from '../../request-error.js';
+import { chosenRows, type RowsRequest } from './chosen-rows.js';
+import { declaredPremises, modelNamed, type ArithmeticRequest } from './declared-arithmetic.js';
+import { secondsSince } from './document-head.js';
+import { shareInputs } from './part-source.js';
+import type { BoundThreadData } from './thread-work.js';
+import type { StartThreads } from './threads.js';
+
+/** A problem, and how a kernel computes it. */
+export interface BoundRequest extends ArithmeticRequest {
+  readonly problem: Problem;
+  /** Whether settings are given, which only a model has. */
+  readonly hasSettings: boolean;
+  /** The output's format; null for the model's, or that of Q. */
+  readonly outputFormat: FormatName | null;
+  /** What the report says of where the problem came from. */
+  readonly origin: Omit<BoundProvenance, 'seconds' | 'sample'>;
+  /** Which rows are bounded; default: all, or those of a sample where all would take too long. */
+  readonly rows?: RowsRequest | undefined;
+  /** Threads that bound it, for problems that are worth it; default 1: this one. The report does not depend on it. */
+  readonly threads?: number | undefined;
+  /** See `AuditOptions.partEffort`. */
+  readonly partEffort?: number | undefined;
+  /** `performance.now()` when the work began; default: now. */
+  readonly start?: number | undefined;
+}
+
+/** The report of bounds, and the table that it is of. */
+export interface BoundResult {
+  /** What was bounded: the problem, or the sampled rows of it. */
+  readonly problem: Problem;
+  readonly report: BoundReport;
+  readonly table: TechniqueTable;
+}
+
+/** @param bounded the rows that are bounded, which tell the numbers of any kernel; a model is made for the whole problem */
+function arithmeticOf(request: BoundRequest, bounded: Problem): KernelArithmetic {
+  const { problem, outputFormat, kernel, as, models } = request;
+  const premises = declaredPremises(request);
+  if (premises !== null) {
+    if (request.hasSettings)
+      throw new RequestError('--set changes a kernel model; name one with --kernel');
+    const output = outputFormat ?? problem.q.format;
+    return anyKernelArithmetic(bounded, output, resolvePremises(bounded, output, premises));
+  }
+  const model = modelNamed((kernel ?? as)!, models);
+  const own = modelArithmetic(model, problem, request.settings());
+  return outputFormat === null ? own : { ...own, outputFormat };
+}
+
+/** The rows that are bounded; null for all. */
+function sampleOf({ problem, rows }: BoundRequest): RowSample | null {
+  const chosen = chosenRows(problem, rows);
+  return chosen === null ? null : chooseRows(problem, problemShape(problem), chosen);
+}
+
+/**
+ * How far each technique of a kernel may move the output, without running anything.
+ * @param progress of the stages `oracle` and `bounds`
+ * @throws RequestError for a kernel that there is not, or that does not take the problem, and for fewer rows than heads
+ */
+export async function boundKernel(
+  request: BoundRequest,
+  progress: (stage: string, done: number) => void,
+  startThreads: StartThreads,
+): Promise<BoundResult> {
+  const { origin, threads = 1, partEffort, start = performance.now() } = request;
+  const sample = sampleOf(request);
+  const { problem: whole } = request;
+  const problem = sample === null ? whole : sampledProblem(whole, problemShape(whole), sample);
+  const arithmetic = arithmeticOf(request, problem);
+  const settings = { accuracy: auditAccuracy(arithmetic.outputFormat), arithmetic };
+  const known: { meter?: TechniqueTableMeter } = {};
+  await boundInParts(
+    problem,
+    settings,
+    {
+      partEffort,
+      progress,
+      onReference: (reference) => {
+        known.meter = createTechniqueTable(reference, arithmetic.description);
+        return known.meter.visit;
+      },
+    },
+    (parts) =>
+      threads === 1
+        ? null
+        : startThreads(Math.min(threads, parts), 'boundRequest', {
+            problem: shareInputs(problem),
+            settings,
+          } satisfies BoundThreadData),
+  );
+  const table = known.meter!.table();
+  return {
+    problem,
+    report: createBoundReport(problem, table, {
+      ...origin,
+      sample,
+      seconds: secondsSince(start),
+    }),
+    table,
+  };
+}

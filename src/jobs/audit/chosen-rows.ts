@@ -1,0 +1,22 @@
+import { defaultRows } from '../../audit/index.js';
+import { problemShape, type Problem } from '../../problem/index.js';
+
+/** How many rows are looked at: `all`, so many of them, or null for as many as is usual for the problem. */
+export interface RowsRequest {
+  readonly count: number | 'all' | null;
+  /** Draws the rows of a sample; default: at random. */
+  readonly seed?: number | undefined;
+}
+
+/** Seeds that are drawn at random are below this, so that they are easy to type. */
+const mostSeeds = 2 ** 31;
+
+/** How many rows a request asks for, and the seed that draws them; null for all. */
+export function chosenRows(
+  problem: Problem,
+  request: RowsRequest | undefined,
+): { readonly rows: number; readonly seed: number } | null {
+  const { count = null, seed = Math.floor(Math.random() * mostSeeds) } = request ?? {};
+  const rows = count ?? defaultRows(problem, problemShape(problem));
+  return rows === null || rows === 'all' ? null : { rows, seed };
+}

@@ -1,0 +1,48 @@
+export {
+  auditKernel,
+  type AuditCallbacks,
+  type AuditMeans,
+  type AuditRequest,
+  type AuditResult,
+  type MeasuredModel,
+} from './audit-kernel.js';
+export { sampleFile, type KeysFile, type SampledFile } from './sampled-file.js';
+export {
+  canonicalOutput,
+  judgedOutputs,
+  readOutputs,
+  readStoredArgument,
+  readTensorArgument,
+  type JudgedOutputs,
+  type SourcedOutputs,
+  type SourcedTensor,
+  type TensorReading,
+} from './read-outputs.js';
+export { readShared, shareProblem, type SharedProblem } from './part-source.js';
+export { sendable, unshare, withoutViews, type Shared } from './shared-values.js';
+export { threadPool, type StartThreads, type ThreadAnswer, type ThreadPool } from './threads.js';
+export { threadWork, type ThreadWork } from './thread-work.js';
+export type { RowsRequest } from './chosen-rows.js';
+export { boundKernel, type BoundRequest, type BoundResult } from './bound.js';
+export { auditGradientsOnThreads } from './gradients.js';
+export { boundGradients, type GradientBoundRequest } from './bound-gradients.js';
+export {
+  declaredArithmetic,
+  declaredModel,
+  declaredPremises,
+  isModel,
+  judgedNames,
+  modelNamed,
+  type ArithmeticRequest,
+  type DeclaredArithmetic,
+} from './declared-arithmetic.js';
+export { declaredGradients } from './declared-gradients.js';
+export {
+  documentHead,
+  listHead,
+  secondsSince,
+  type DocumentHead,
+  type ListHead,
+} from './document-head.js';
+export { naturalLse } from './natural-lse.js';
+export { exp2Curves } from './exp2-curves.js';

@@ -1,0 +1,139 @@
+import type { KernelOutputs } from '../../audit/index.js';
+import {
+  openTensorArgument,
+  toHeadsFirst,
+  type DeclaredFormats,
+  type TensorFile,
+} from '../../io/tensors/index.js';
+import {
+  gatherOutput,
+  quantities,
+  type Problem,
+  type Quantity,
+  type Tensor,
+  type WrittenOutputs,
+} from '../../problem/index.js';
+import type { TensorSource } from '../../report/json/index.js';
+import { RequestError } from '../../request-error.js';
+
+/** A tensor to judge, and where it came from. */
+export interface SourcedTensor {
+  readonly tensor: Tensor;
+  readonly source: TensorSource;
+}
+
+/** How the tensors of a problem's file, and those beside it, are read. */
+export interface TensorReading {
+  readonly formats: DeclaredFormats;
+  /** Whether an output is [batch, heads, seqlen, dim], as the problem is. */
+  readonly headsFirst: boolean;
+  /** Outputs of packed sequences lie as its queries do. */
+  readonly problem: Problem;
+}
+
+/**
+ * An output in its canonical shape.
+ * @throws RequestError for a shape that an output of packed sequences cannot have
+ */
+export function canonicalOutput(
+  tensor: Tensor,
+  quantity: Quantity,
+  { headsFirst, problem }: TensorReading,
+): Tensor {
+  if (problem.sequences !== undefined) return gatherOutput(problem, quantity, tensor);
+  return quantity.row === 'vector' && !headsFirst ? toHeadsFirst(tensor) : tensor;
+}
+
+/**
+ * Reads what `<file>[:<tensor>]` names, as it lies there.
+ * @param fallback its name where only a file is named that holds several tensors
+ * @throws RequestError when the file cannot be read or the choice of the tensor is not clear
+ */
+export async function readStoredArgument(
+  argument: string,
+  problemFile: TensorFile,
+  fallback: string,
+  formats: DeclaredFormats,
+): Promise<SourcedTensor> {
+  const chosen = await openTensorArgument(argument, problemFile, fallback, formats);
+  try {
+    const tensor = await chosen.file.read(chosen.name);
+    return {
+      tensor,
+      source: {
+        path: chosen.file.path,
+        tensor: chosen.name,
+        sha256: await chosen.file.sha256(chosen.name),
+        format: tensor.format,
+      },
+    };
+  } finally {
+    await chosen.close();
+  }
+}
+
+/**
+ * Reads what `<file>[:<tensor>]` names; an output that lies as the problem does becomes [batch, heads, seqlen, dim].
+ *
+ * @param quantity what it is, whose name it has where only a file is named that holds several tensors
+ * @throws RequestError when the file cannot be read or the choice of the tensor is not clear
+ */
+export async function readTensorArgument(
+  argument: string,
+  problemFile: TensorFile,
+  quantity: Quantity,
+  reading: TensorReading,
+): Promise<SourcedTensor> {
+  const { name } = quantity;
+  const { tensor, source } = await readStoredArgument(argument, problemFile, name, reading.formats);
+  return { tensor: canonicalOutput(tensor, quantity, reading), source };
+}
+
+/** Outputs to judge, and where they came from. */
+export interface JudgedOutputs {
+  readonly outputs: KernelOutputs;
+  readonly sources: WrittenOutputs<TensorSource>;
+  /** Names of what a live kernel wrote beside them, which nothing reads; default none. */
+  readonly unasked?: readonly string[];
+}
+
+/** A tensor, and where it came from. */
+export type SourcedOutputs = WrittenOutputs<SourcedTensor>;
+
+/** Outputs apart from where they came from. */
+export function judgedOutputs(read: SourcedOutputs): JudgedOutputs {
+  const each = <T>(part: (sourced: SourcedTensor) => T) =>
+    Object.fromEntries(
+      Object.entries(read).map(([name, sourced]) => [name, sourced && part(sourced)]),
+    ) as unknown as WrittenOutputs<T>;
+  return { outputs: each(({ tensor }) => tensor), sources: each(({ source }) => source) };
+}
+
+/**
+ * The outputs that options name, or the problem file's own tensors of their names: all of them where the
+ * first is not named either.
+ * @param named what `<file>[:<tensor>]` each quantity is in, by quantity
+ * @param known the quantities that there are
+ * @throws RequestError when there are none, or they cannot be read
+ */
+export async function readOutputs(
+  file: TensorFile,
+  named: Readonly<Record<string, string | undefined>>,
+  reading: TensorReading,
+  known: readonly Quantity[] = quantities,
+): Promise<JudgedOutputs> {
+  const [main] = known;
+  const isOwn = named[main.name] === undefined;
+  if (isOwn && !file.entries.has(main.name))
+    throw new RequestError(
+      `${file.path}: has no tensor "${main.name}" to judge; name the kernel's output with --${main.option} <file>[:tensor], or run the kernel with --exec`,
+    );
+  const read: Record<string, SourcedTensor | null> = {};
+  for (const quantity of known) {
+    const { name } = quantity;
+    const argument = named[name] ?? (isOwn && file.entries.has(name) ? `:${name}` : null);
+    read[name] =
+      argument === null ? null : await readTensorArgument(argument, file, quantity, reading);
+  }
+  return judgedOutputs(read as unknown as SourcedOutputs);
+}

@@ -1,0 +1,140 @@
+import type {
+  LawId,
+  LawResult,
+  RegimeName,
+  ResolvedPromises,
+  TriedSizes,
+  ViolationKind,
+} from '../../../../properties/index.js';
+import type { ReportedProblem } from '../index.js';
+
+/** The kernel that was checked: a command of the user's, or an emulated model. */
+export interface ReportedKernel {
+  /** Null for an emulated kernel. */
+  readonly command: string | null;
+  /** Null for a command. */
+  readonly model: string | null;
+  /** Settings of the model, by key: of the one that ran, or of the one to judge by. */
+  readonly settings: Readonly<Record<string, string>>;
+  /** The model by whose arithmetic a command's outputs were judged; null for any correct kernel's. */
+  readonly judgedAs: string | null;
+}
+
+/** What the kernel promises, as far as problems are drawn by it. */
+export type ReportedPromises = Pick<
+  ResolvedPromises,
+  | 'formats'
+  | 'causal'
+  | 'window'
+  | 'softcap'
+  | 'features'
+  | 'groupedHeads'
+  | 'emptyRows'
+  | 'scales'
+  | 'specialValues'
+  | 'lse'
+  | 'dims'
+  | 'sizes'
+  | 'blockKeys'
+  | 'rescaleThreshold'
+  | 'groupSizes'
+  | 'multiples'
+> &
+  // Of kernels without gradients nothing is said of them.
+  Partial<Pick<ResolvedPromises, 'gradients' | 'deterministic'>>;
+
+/** How a property was violated, on the simplest problem that was found. */
+export interface ReportedViolation {
+  /** What is wrong, in a sentence without its full stop. */
+  readonly statement: string;
+  /** What the problem as it was drawn looks to be caused by, in a clause; null where nothing does. */
+  readonly cause: string | null;
+  /** Violations of several properties that have one cause have the same kind. */
+  readonly kind: ViolationKind;
+  /** Which of the property's forms it was; 0 where there is one only. */
+  readonly choice: number;
+  readonly regime: RegimeName;
+  /** The problem's number among those of its property, from 1. */
+  readonly round: number;
+  /** Problems of all properties until then, this one included. */
+  readonly run: number;
+  /** Seconds from the start until then. */
+  readonly seconds: number;
+  /** Simpler problems that failed as well, one after the other. */
+  readonly simplifications: number;
+  readonly problem: ReportedProblem;
+  /** A line for each of q, k and v with all its elements; null where these are many. */
+  readonly values: readonly string[] | null;
+  /** The file that the problem was saved to; null where that failed. */
+  readonly saved: string | null;
+  /** The words of the command that tries the saved problem again; null where there is no file. */
+  readonly replay: readonly string[] | null;
+}
+
+/** What became of one property. */
+export interface ReportedProperty {
+  readonly name: LawId;
+  /** The law, in a sentence without its full stop, and why correct kernels obey it. */
+  readonly statement: string;
+  readonly reason: string;
+  readonly promise: LawResult['strength'];
+  readonly result: LawResult['status'];
+  /** Problems that it was to be tried on, until it was violated or the time was up. */
+  readonly runs: number;
+  /** Problems that it was tried on: the kernel ran on them, and the law says something of them. */
+  readonly tried: number;
+  /** The others: the kernel declined what was drawn, or the law says nothing of it. */
+  readonly unsupported: number;
+  /** The largest sizes of the problems that the kernel ran on, each by itself; null for none. */
+  readonly sizes: TriedSizes | null;
+  readonly seconds: number;
+  /** Why it was not tried; null when it was. */
+  readonly skipped: string | null;
+  readonly violation: ReportedViolation | null;
+}
+
+/** Violations of one cause. */
+export interface CheckFinding {
+  /** The cause in a few words; of a property alone what is wrong, if nothing more is known. */
+  readonly title: string;
+  /** The properties that are violated by it, that with the smallest problem first. */
+  readonly properties: readonly LawId[];
+}
+
+/** Which shards of a check that was divided into several a report speaks for. */
+export interface ReportedShards {
+  readonly count: number;
+  /** Those that the report has, from 1, ascending. */
+  readonly included: readonly number[];
+  /** Those of them whose time was up before they had tried all that they should. */
+  readonly outOfTime: readonly number[];
+}
+
+/** The report of `flashproof check`: a plain JSON value that check.schema.json describes. */
+export interface CheckReport {
+  readonly kind: 'check';
+  readonly schemaVersion: 1;
+  readonly tool: { readonly name: 'flashproof'; readonly version: string };
+  /** ISO 8601, UTC. */
+  readonly created: string;
+  readonly seconds: number;
+  readonly kernel: ReportedKernel;
+  readonly promises: ReportedPromises;
+  /** The same seed draws the same problems. */
+  readonly seed: number;
+  /** Problems that each property was to be tried on. */
+  readonly runsPerProperty: number;
+  /** Problems of all properties. */
+  readonly runs: number;
+  readonly outOfTime: boolean;
+  /** Only in a report on a check that was divided. */
+  readonly shards?: ReportedShards;
+  readonly verdict: { readonly pass: boolean; readonly sentence: string };
+  /** Why the kernel could not be run at all, in a sentence; null when it could. */
+  readonly execution: string | null;
+  /** What else is to be known of a command, a sentence each without its full stop. */
+  readonly notes: readonly string[];
+  /** The violations by their causes, those first that most properties have in common. */
+  readonly findings: readonly CheckFinding[];
+  readonly properties: readonly ReportedProperty[];
+}

@@ -1,0 +1,20 @@
+export type {
+  CheckFinding,
+  CheckReport,
+  ReportedKernel,
+  ReportedPromises,
+  ReportedProperty,
+  ReportedShards,
+  ReportedViolation,
+} from './check-document.js';
+export {
+  assembleCheckReport,
+  createCheckReport,
+  kernelDoesNotRun,
+  reportedPromises,
+  reportedViolation,
+  type CheckAssembly,
+  type CheckedLaw,
+  type CheckProvenance,
+  type SavedViolation,
+} from './check-report.js';

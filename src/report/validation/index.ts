@@ -1,0 +1,7 @@
+export {
+  describeViolation,
+  validateAuditsReport,
+  validateBoundReport,
+  validateCheckReport,
+  validateReport,
+} from './validate-report.js';
