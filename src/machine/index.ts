@@ -1,4 +1,4 @@
-export { hasAtomic } from './instructions/index.js';
+export { hasAtomic, mostRegisters } from './instructions/index.js';
 export * from './isa/index.js';
 export {
   balancedShare,

@@ -31,8 +31,33 @@ import type {
   OperationOrder,
   OrderedWarp,
   OrderTracker,
+  Position,
   WarpOrder,
 } from './ordering/index.js';
+
+/** The registers of a CTA: those of one thread of each warp, and those that no warp has. */
+export interface RegisterPool {
+  readonly ofWarps: number[];
+  /** Registers for one thread of each of 32 lanes: what one warp gives back another may get. */
+  free: number;
+  /** The last change of each warp as an event, and how many there were. */
+  readonly changes: ({ readonly count: number; readonly at: Position | null } | null)[];
+}
+
+/** An instruction that all warps of a warpgroup have to execute, and the first of them that has come to it. */
+interface GroupStep {
+  readonly what: string;
+  readonly who: string;
+}
+
+/** How far the warps of a warpgroup are with instructions that all of them have to execute. */
+export interface WarpgroupProgress {
+  /** Of each of its warps, how many it has executed. */
+  readonly executed: number[];
+  /** Those that not all have executed, the earliest first, and how many there were before. */
+  readonly open: GroupStep[];
+  closed: number;
+}
 
 /** One CTA of the cluster that runs. */
 export interface CtaState {
@@ -43,6 +68,9 @@ export interface CtaState {
   readonly tensor: TensorMemory;
   readonly mbarriers: Map<number, Mbarrier>;
   readonly namedBarriers: Map<number, NamedBarrier>;
+  readonly registers: RegisterPool;
+  /** By the number of the warpgroup. */
+  readonly warpgroups: Map<number, WarpgroupProgress>;
   readonly warps: WarpState[];
   readonly counters: CtaCounters;
 }

@@ -66,6 +66,11 @@ const storing: readonly Instruction[] = [
   },
   { op: 'cp.async.bulk.commit_group' },
 ];
+const setRegisters = (registers: number): Instruction => ({
+  op: 'setmaxnreg',
+  action: 'inc',
+  registers,
+});
 const initialised: readonly Instruction[] = [
   { op: 'mbarrier.init', barrier: 512, count: 1, name: 'late' },
 ];
@@ -211,8 +216,8 @@ const programs: Readonly<Record<FindingKind, Pair>> = {
     right: { warps: [[...storing, { op: 'cp.async.bulk.wait_group.read', pending: 0 }]] },
   },
   'instruction-shape': {
-    wrong: { warps: [[{ op: 'setmaxnreg', registers: 257 }]] },
-    right: { warps: [[{ op: 'setmaxnreg', registers: 256 }]] },
+    wrong: { warps: Array.from({ length: 4 }, () => [setRegisters(257)]) },
+    right: { warps: Array.from({ length: 4 }, () => [setRegisters(256)]) },
   },
   convergence: {
     wrong: { warps: [[{ op: 'report', kind: 'convergence', message: 'half of the lanes' }]] },
@@ -273,6 +278,8 @@ describe('findings', () => {
     };
     const run = runProgram(endless, { mostSteps: 1000 });
     expect(run).toMatchObject({ steps: 1000, isComplete: false });
-    expect(messagesOf(run)).toEqual(['no end after 1000 steps']);
+    expect(messagesOf(run)).toEqual([
+      'no end after 1000 steps; CTA 0 warp 0 is at "bar.warp.sync"',
+    ]);
   });
 });

@@ -88,7 +88,7 @@ export function* loadWarp(context: ProgramContext): WarpProgram {
   }
 
   yield* setUp(context);
-  yield { op: 'setmaxnreg', registers: 48 };
+  yield { op: 'setmaxnreg', action: 'dec', registers: 48 };
   for (const tile of tiles) {
     yield* loadBlock('K', tile, tile.lastBlock);
     for (let stage = 0; stage < stages; stage++) yield* loadQueries(tile, stage);
@@ -122,7 +122,7 @@ export function* epilogueWarp(context: ProgramContext): WarpProgram {
   let stagedFull: Parity = 0;
   let queriesTaken: Parity = 1;
   yield* setUp(context);
-  yield { op: 'setmaxnreg', registers: 48 };
+  yield { op: 'setmaxnreg', action: 'dec', registers: 48 };
   for (const tile of tiles) {
     for (let stage = 0; stage < stages; stage++) {
       yield waitFor(barriers.stagedFull, stage, stagedFull, 'O staged: epilogue waits');

@@ -241,7 +241,7 @@ export function* correctionWarp(context: ProgramContext): WarpProgram {
   }
 
   yield* setUp(context);
-  yield { op: 'setmaxnreg', registers: 64 };
+  yield { op: 'setmaxnreg', action: 'dec', registers: 64 };
   yield* awaitTensorMemory(context, tensor);
   for (let stage = 0; stage < stages; stage++) yield* releaseOutput(stage, 'at the start');
   for (const tile of tiles) {

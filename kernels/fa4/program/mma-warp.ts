@@ -207,7 +207,7 @@ export function* mmaWarp(context: ProgramContext): WarpProgram {
   }
 
   yield* setUp(context);
-  yield { op: 'setmaxnreg', registers: 48 };
+  yield { op: 'setmaxnreg', action: 'dec', registers: 48 };
   yield* allocateTensorMemory(context, address);
   if (place.cta === leader) for (const tile of tiles) yield* multiplyTile(tile);
   yield* freeTensorMemory(context, address);

@@ -3,8 +3,10 @@ import {
   createMmaUnits,
   createTensorMap,
   memoryModels,
+  mostRegisters,
   runCluster,
   unitRates,
+  warpLanes,
   type MmaUnits,
   type TensorMap,
   type TraceEvent,
@@ -92,13 +94,19 @@ function tensorMap(
   });
 }
 
+/** The warp without a role: it gives back its registers, as many as its group where the ISA is to be followed. */
+function* idleWarp(context: ProgramContext): WarpProgram {
+  yield* setUp(context);
+  yield { op: 'setmaxnreg', action: 'dec', registers: context.plan.isaFences ? 48 : 24 };
+}
+
 const warpPrograms = {
   softmax: softmaxWarp,
   correction: correctionWarp,
   MMA: mmaWarp,
   epilogue: epilogueWarp,
   load: loadWarp,
-  idle: setUp,
+  idle: idleWarp,
 } as const satisfies Record<(typeof warpRoles)[number], (context: ProgramContext) => WarpProgram>;
 
 /**
@@ -166,6 +174,7 @@ export function prepareFa4Program(
       {
         ctas: plan.ctas,
         warps: warpRoles.length,
+        registersPerThread: mostRegisters(warpRoles.length * warpLanes),
         warpName,
         allocate: (shared) => (laidOut = layOut(plan, shared)),
         program: (place) => {

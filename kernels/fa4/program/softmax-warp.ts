@@ -165,10 +165,10 @@ export function* softmaxWarp(context: ProgramContext): WarpProgram {
   yield* setUp(context);
   if (stage >= plan.stages) {
     // With one stage the second group is idle, but it joins those who use tensor memory.
-    yield { op: 'setmaxnreg', registers: 48 };
+    yield { op: 'setmaxnreg', action: 'dec', registers: 48 };
     return;
   }
-  yield { op: 'setmaxnreg', registers: 192 };
+  yield { op: 'setmaxnreg', action: 'inc', registers: 192 };
   yield* awaitTensorMemory(context, tensor);
   for (const tile of tiles) {
     const registers = createSoftmaxRegisters(configuration, format);

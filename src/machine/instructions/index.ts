@@ -13,4 +13,6 @@ export {
   type Touched,
 } from './record.js';
 export { leaveBarriers } from './threads.js';
+export { createRegisterPool, mostRegisters } from './register-counts.js';
+export { reportApart } from './warpgroups.js';
 export { describeInstruction, instructionRecords, recordOf } from './records.js';

@@ -11,6 +11,7 @@ import { remoteStoreRecords } from './memory/remote-stores.js';
 import { matrixTransferRecords } from './memory/matrix-transfers.js';
 import { mbarrierRecords } from './mbarrier-records.js';
 import type { InstructionDetails, InstructionRecord, InstructionRecords } from './record.js';
+import { registerCountRecords } from './register-counts.js';
 import { registerRecords } from './registers.js';
 import { strandRecords } from './strands.js';
 import { tcgen05AllocationRecords } from './tcgen05-allocation.js';
@@ -30,6 +31,7 @@ export const instructionRecords: InstructionRecords<Opcode> = {
   ...bulkGroupRecords,
   ...launchControlRecords,
   ...registerRecords,
+  ...registerCountRecords,
   ...strandRecords,
   ...tcgen05MmaRecords,
   ...tcgen05AllocationRecords,

@@ -143,7 +143,7 @@ const describeBarrier = ({
 /**
  * Barriers of the threads of a CTA and of a cluster, fences, and what concerns a warp alone. The lanes of
  * a warp are taken to be converged, so that what waits for them is done at once. Source: PTX ISA, `bar`,
- * `barrier.cluster`, `bar.warp.sync`, `fence`, `fence.proxy`, `tcgen05.fence`, `setmaxnreg`.
+ * `barrier.cluster`, `bar.warp.sync`, `fence`, `fence.proxy`, `tcgen05.fence`.
  */
 export const threadRecords: InstructionRecords<
   | 'bar.sync'
@@ -153,7 +153,6 @@ export const threadRecords: InstructionRecords<
   | 'barrier.cluster.arrive'
   | 'barrier.cluster.arrive.relaxed'
   | 'barrier.cluster.wait'
-  | 'setmaxnreg'
   | Fence
 > = {
   'bar.sync': {
@@ -242,14 +241,4 @@ export const threadRecords: InstructionRecords<
   'fence.proxy.async': fence('proxy.async'),
   'tcgen05.fence::before_thread_sync': fence('before_thread_sync'),
   'tcgen05.fence::after_thread_sync': fence('after_thread_sync'),
-  setmaxnreg: {
-    ...movesNothing,
-    ready: alwaysReady,
-    isWait: false,
-    describe: noDetails,
-    execute: (machine, warp, { registers }) => {
-      if (!(registers >= 24 && registers <= 256 && registers % 8 === 0))
-        report(machine, warp, 'instruction-shape', `setmaxnreg takes no ${registers} registers`);
-    },
-  },
 };

@@ -1,6 +1,7 @@
 import {
   elementBytes,
   innerBytes,
+  siteOf,
   warpRows,
   type Fragment,
   type InstructionOf,
@@ -24,6 +25,7 @@ import {
   type InstructionRecords,
 } from './record.js';
 import { groupsToAwait, waitForOperations } from './wait-for-operations.js';
+import { executeTogether } from './warpgroups.js';
 
 type Wgmma = InstructionOf<'wgmma.mma_async'>;
 
@@ -181,6 +183,7 @@ const mma: AsynchronousRecord<'wgmma.mma_async'> = {
   }),
   execute: (machine, warp, instruction) => {
     const { aOperand, bOperand, a, b, n, accumulator, saturates = false } = instruction;
+    executeTogether(machine, warp, siteOf(instruction));
     const product = machine.warpgroupProducts({ a, b, n, accumulator, saturates });
     if (typeof product === 'string') {
       report(machine, warp, 'instruction-shape', product);
@@ -207,9 +210,21 @@ const mma: AsynchronousRecord<'wgmma.mma_async'> = {
   },
 };
 
+const waitForProducts = waitForOperations<'wgmma.wait_group'>({
+  name: 'wgmma.mma_async',
+  operations: ({ warpgroupGroups }, { pending }) =>
+    warpgroupGroups.slice(0, groupsToAwait(warpgroupGroups, pending)).flat(),
+  forget: (warp, { pending }, done) => {
+    warp.warpgroupGroups = warp.warpgroupGroups.slice(groupsToAwait(warp.warpgroupGroups, pending));
+    const complete = new Set(done);
+    warp.loads = warp.loads.filter((load) => !complete.has(load));
+  },
+  describe: ({ pending }) => ({ pending }),
+});
+
 /**
- * Hopper's asynchronous MMA. Each warp of the warpgroup multiplies its own 16 rows of A, on its own; that the four of them
- * have to execute it together is not checked, nor is a missing `wgmma.fence`. Registers are in use until a
+ * Hopper's asynchronous MMA. Each warp of the warpgroup multiplies its own 16 rows of A, on its own, and the four of them have to
+ * execute the same instructions. Whether a `wgmma.fence` orders registers before it only the program knows. Registers are in use until a
  * `wgmma.wait_group`: who touches them before waits, or is reported, as the memory model has it. Source: PTX ISA, "Asynchronous Warpgroup Level Matrix
  * Multiply-Accumulate Instructions".
  */
@@ -222,29 +237,24 @@ export const wgmmaRecords: InstructionRecords<
     ready: alwaysReady,
     isWait: false,
     describe: noDetails,
-    execute: () => undefined,
+    execute: (machine, warp, instruction) => executeTogether(machine, warp, siteOf(instruction)),
   },
   'wgmma.commit_group': {
     ...movesNothing,
     ready: alwaysReady,
     isWait: false,
     describe: noDetails,
-    execute: (_machine, warp) => {
+    execute: (machine, warp, instruction) => {
+      executeTogether(machine, warp, siteOf(instruction));
       warp.warpgroupGroups.push(warp.openWarpgroupGroup);
       warp.openWarpgroupGroup = [];
     },
   },
-  'wgmma.wait_group': waitForOperations({
-    name: 'wgmma.mma_async',
-    operations: ({ warpgroupGroups }, { pending }) =>
-      warpgroupGroups.slice(0, groupsToAwait(warpgroupGroups, pending)).flat(),
-    forget: (warp, { pending }, done) => {
-      warp.warpgroupGroups = warp.warpgroupGroups.slice(
-        groupsToAwait(warp.warpgroupGroups, pending),
-      );
-      const complete = new Set(done);
-      warp.loads = warp.loads.filter((load) => !complete.has(load));
+  'wgmma.wait_group': {
+    ...waitForProducts,
+    execute: (machine, warp, instruction) => {
+      executeTogether(machine, warp, siteOf(instruction));
+      waitForProducts.execute(machine, warp, instruction);
     },
-    describe: ({ pending }) => ({ pending }),
-  }),
+  },
 };

@@ -165,7 +165,12 @@ export type Instruction =
       /** The most recent groups that may be pending. */
       readonly pending: number;
     })
-  | (Common & { readonly op: 'setmaxnreg'; readonly registers: number })
+  | (Common & {
+      readonly op: 'setmaxnreg';
+      readonly action: 'inc' | 'dec';
+      /** Of each thread. */
+      readonly registers: number;
+    })
   | (Common & {
       readonly op: 'clusterlaunchcontrol.try_cancel';
       /** Offset of the 16 bytes that get the answer, and that of the barrier that counts them, in shared memory. */
@@ -201,7 +206,7 @@ export type Instruction =
   | (Common & {
       /** The program has found something illegal that the machine cannot see: it is reported. */
       readonly op: 'report';
-      readonly kind: 'convergence' | 'trap' | 'instruction-shape';
+      readonly kind: 'convergence' | 'trap' | 'instruction-shape' | 'race';
       readonly message: string;
     });
 

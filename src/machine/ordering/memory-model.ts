@@ -39,6 +39,12 @@ export interface MemoryModel {
    * initialisation, as the ISA says; else its lack is a hint. Triton (3.6 and 3.9) puts a bar.sync there and no fence.
    */
   readonly initialisationFences: boolean;
+  /**
+   * Whether the warps of a warpgroup execute setmaxnreg with one number of registers, and meet between two of them, as the
+   * ISA says; else each executes those that the others do, with a number of its own. The idle warp of FlashAttention-4's forward
+   * gives back more than others of its group, and Triton's warps with roles (3.6) do not meet.
+   */
+  readonly registerGroups: boolean;
 }
 
 /**
@@ -59,6 +65,7 @@ export const memoryModels = {
     readFences: false,
     equalWrites: false,
     initialisationFences: false,
+    registerGroups: false,
   },
   ptx: {
     name: 'ptx',
@@ -70,6 +77,7 @@ export const memoryModels = {
     readFences: true,
     equalWrites: true,
     initialisationFences: true,
+    registerGroups: true,
   },
   'ptx-9.2': {
     name: 'ptx-9.2',
@@ -81,6 +89,7 @@ export const memoryModels = {
     readFences: true,
     equalWrites: true,
     initialisationFences: true,
+    registerGroups: true,
   },
   pipe: {
     name: 'pipe',
@@ -92,6 +101,7 @@ export const memoryModels = {
     readFences: false,
     equalWrites: false,
     initialisationFences: false,
+    registerGroups: false,
   },
 } as const satisfies Readonly<Record<string, MemoryModel>>;
 

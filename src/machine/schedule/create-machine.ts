@@ -1,3 +1,4 @@
+import { createRegisterPool } from '../instructions/index.js';
 import {
   createMmaUnits,
   createWarpgroupProducts,
@@ -39,6 +40,8 @@ export interface ClusterLaunch {
   /** 1, or 2 for a pair. */
   readonly ctas: 1 | 2;
   readonly warps: number;
+  /** The registers that each thread starts with; default: nobody knows. */
+  readonly registersPerThread?: number | undefined;
   /** What findings call a CTA, by its rank; default `CTA 0`. */
   readonly ctaName?: (cta: number) => string;
   /** What the program calls a warp, for findings. */
@@ -108,6 +111,8 @@ export function createMachine(launch: ClusterLaunch, options: RunOptions): Machi
       counters,
       mbarriers: new Map(),
       namedBarriers: new Map(),
+      registers: createRegisterPool(launch.warps, launch.registersPerThread ?? null),
+      warpgroups: new Map(),
       warps: [],
     };
   });

@@ -1,4 +1,10 @@
-import { leaveBarriers, noMemory, recordOf, touchMemory } from '../instructions/index.js';
+import {
+  leaveBarriers,
+  noMemory,
+  recordOf,
+  reportApart,
+  touchMemory,
+} from '../instructions/index.js';
 import { type Instruction, siteOf } from '../isa/index.js';
 import { count, type CtaCounters } from '../measure/index.js';
 import {
@@ -252,7 +258,10 @@ export function startCluster(launch: ClusterLaunch, options: RunOptions = {}): R
     },
     result: () => {
       const isComplete = !isGivenUp && reportEnd(machine);
-      if (isComplete) machine.tracker?.end(machine);
+      if (isComplete) {
+        reportApart(machine);
+        machine.tracker?.end(machine);
+      }
       if (findings.list().some(({ kind }) => findingWeight(kind) === 'illegal'))
         machine.tracker?.tellRepeatedWaits(machine);
       return {

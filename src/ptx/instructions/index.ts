@@ -18,6 +18,7 @@ export type {
   PlacedTensorMap,
   TensorMaps,
   VisibleInstruction,
+  RegisterFences,
   VisibleOperation,
 } from './visible-instruction.js';
 export type { WarpInstruction, WarpOperation } from './warp-instruction.js';

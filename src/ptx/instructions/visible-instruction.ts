@@ -28,6 +28,19 @@ export interface TensorMaps {
   readonly acquire: (address: number, bytes: Uint8Array) => void;
 }
 
+/** Which accesses to registers of wgmma a `wgmma.fence` has ordered. */
+export interface RegisterFences {
+  /** Instructions other than wgmma have read or written registers, by the offsets of their slots. */
+  readonly touch: (offsets: Iterable<number>) => void;
+  readonly fence: () => void;
+  /**
+   * A product of a shape into D, with A from registers (or none of them).
+   *
+   * @returns what a fence is missing for; null where none is
+   */
+  readonly multiply: (d: readonly Slot[], a: readonly Slot[], shape: string) => string | null;
+}
+
 /** The warp that issues a visible instruction, or the strand of it: its lanes that are converged. */
 export interface IssuingWarp {
   readonly registers: WarpRegisters;
@@ -48,6 +61,7 @@ export interface IssuingWarp {
    * it, or reports. Only for what `VisibleOperation.lends` names.
    */
   readonly lend: (slots: readonly Slot[]) => Fragment;
+  readonly registerFences: RegisterFences;
   readonly tensorMaps: TensorMaps;
 }
 

@@ -19,6 +19,8 @@ export type ExecutableItem = {
   readonly number: number;
   /** The line where it begins, if that is watched; else null. */
   readonly watched: number | null;
+  /** Offsets of the registers of wgmma that it reads or writes; null where it does with none. */
+  readonly touched: readonly number[] | null;
 } & (
   | { readonly item: LaneStretch; readonly run: RunOperations }
   | { readonly item: Exclude<Item, LaneStretch>; readonly run: null }
@@ -74,7 +76,7 @@ export function changeProgram(
   const changed = ({ item, as }: { readonly item: Item; readonly as: Item }): ExecutableItem => {
     const stands = known.get(as)!;
     if (item === as || item.kind === 'lanes') return known.get(item)!;
-    return { item, number: stands.number, watched: null, run: null };
+    return { item, number: stands.number, watched: null, touched: stands.touched, run: null };
   };
   const blocks = new Map(
     program.functions.map((one) => [
@@ -86,6 +88,38 @@ export function changeProgram(
     ]),
   );
   return { ...executable, blocksOf: (one) => blocks.get(one)! };
+}
+
+const product = 'wgmma.mma_async';
+
+/** Offsets of the registers that products of a warpgroup use: those of D, and of A. */
+function productRegisters(functions: readonly ProgramFunction[]): ReadonlySet<number> {
+  const offsets = new Set<number>();
+  for (const { blocks } of functions)
+    for (const { items } of blocks)
+      for (const item of items)
+        if (item.kind === 'visible' && item.mnemonic.startsWith(product))
+          for (const { offset } of item.operation.lends.flat()) offsets.add(offset);
+  return offsets;
+}
+
+/** Offsets of the slots that an item reads or writes itself. */
+function offsetsOf(item: Item): readonly number[] {
+  switch (item.kind) {
+    case 'lanes':
+      return [...item.reads, ...item.writes];
+    case 'visible':
+    case 'warp':
+      return [...item.operation.reads, ...item.operation.writes].map(({ offset }) => offset);
+    case 'call':
+      return [...item.arguments, ...item.results].flatMap(({ from, to }) =>
+        'offset' in from ? [from.offset, to.offset] : [to.offset],
+      );
+    case 'count':
+      return [item.slot.offset];
+    case 'trap':
+      return [];
+  }
 }
 
 /** The lines of an item's first and last instruction. */
@@ -124,9 +158,19 @@ export function createExecutable(program: Program, warps: number): ExecutablePro
   const stretches = all.filter((item) => item.kind === 'lanes');
   const compiled = compiler.compileAll(stretches.map(({ operations }) => operations));
   const runs = new Map(stretches.map((stretch, i) => [stretch, compiled[i]] as const));
+  const ofProducts = productRegisters(functions);
+  const touchedBy = (item: Item): readonly number[] | null => {
+    if (ofProducts.size === 0) return null;
+    const touched = offsetsOf(item).filter((offset) => ofProducts.has(offset));
+    return touched.length === 0 ? null : touched;
+  };
   let count = 0;
   const executableItem = (item: Item, i: number, items: readonly Item[]): ExecutableItem => {
-    const numbered = { number: count++, watched: watchedAt(linesOf(item).first, items[i - 1]) };
+    const numbered = {
+      number: count++,
+      watched: watchedAt(linesOf(item).first, items[i - 1]),
+      touched: touchedBy(item),
+    };
     return item.kind === 'lanes'
       ? { ...numbered, item, run: runs.get(item)! }
       : { ...numbered, item, run: null };

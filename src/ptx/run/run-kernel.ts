@@ -1,5 +1,6 @@
 import {
   createGridOrder,
+  mostRegisters,
   startCluster,
   sumOfCounters,
   type ClusterRun,
@@ -21,6 +22,7 @@ import { countExecutions, type ExecutionCounts } from './execution-counts.js';
 import { setInitialRegisters } from './initial-registers.js';
 import { createLaunchQueue } from './launch-queue.js';
 import { createLoans } from './loans.js';
+import { createRegisterFences } from './register-fences.js';
 import { runResidentClusters } from './resident-clusters.js';
 import { turnTakingScheduler } from './turn-taking.js';
 import { runWarp, type RunningWarp } from './warp-run.js';
@@ -116,6 +118,17 @@ function placeOf(number: number, [width, height]: Extents): Extents {
 }
 
 /**
+ * The registers that each thread of a CTA starts with, where the text says so: by `.maxnreg`, or as many as there are where it says
+ * how many CTAs an SM is to have. Source: PTX ISA, `setmaxnreg` ("valid value of maximum number of per-thread registers").
+ */
+function registersPerThread({ directives }: Program, threads: number): number | undefined {
+  const [most] = directives.get('maxnreg') ?? [];
+  const [ctas] = directives.get('minnctapersm') ?? [];
+  if (most === undefined && ctas === undefined) return undefined;
+  return Math.min(most ?? Infinity, ctas === undefined ? Infinity : mostRegisters(threads * ctas));
+}
+
+/**
  * Runs a kernel: one cluster of the grid after the other, in the order of the grid, side by side where they wait for one
  * another (`runResidentClusters`). One that cancels launches (`clusterlaunchcontrol`) gets all that have not started.
  */
@@ -156,6 +169,7 @@ export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): Ke
       {
         ctas: ctas as 1 | 2,
         warps,
+        registersPerThread: registersPerThread(program, volume(block)),
         memory: launch.memory,
         cancelLaunch: () => {
           const cancelled = queue.cancel();
@@ -245,7 +259,16 @@ function warpProgram(
   let clock = 0;
   return runWarp({
     executable,
-    issuing: { registers, cta: rank, warp, warps, threads, lend: loans.lend, tensorMaps },
+    issuing: {
+      registers,
+      cta: rank,
+      warp,
+      warps,
+      threads,
+      lend: loans.lend,
+      registerFences: createRegisterFences(),
+      tensorMaps,
+    },
     start,
     loans,
     live: lanes === warpLanes ? -1 : (1 << lanes) - 1,

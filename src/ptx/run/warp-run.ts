@@ -48,16 +48,18 @@ function* runBlocks(
   let [active, block, arrived, silent] = [lanes, at, 0, 0];
   while (active !== 0 && block !== stop) {
     const { items, terminator, number, watched, join }: ExecutableBlock = blocks[block];
-    for (const { item, number: itemNumber, run, watched: line } of items) {
+    for (const { item, number: itemNumber, run, watched: line, touched } of items) {
       if (run !== null && !warp.loans.isEmpty()) yield* takeBackFor(warp, item);
       if (line !== null) warp.onWatched(line, active);
       warp.executions[itemNumber]++;
       if (run !== null) {
         warp.lanes[itemNumber] += countLanes(active);
         run(warp.start, active);
+        if (touched !== null) warp.issuing.registerFences.touch(touched);
         continue;
       }
       silent = 0;
+      if (touched !== null) noteTouch(warp, item, touched, active);
       active = yield* runItem(warp, item, itemNumber, active);
       if (active === 0) return arrived;
     }
@@ -96,6 +98,16 @@ function* runBlocks(
     block = join;
   }
   return arrived | active;
+}
+
+/** Registers of wgmma have been accessed by an item that is no stretch, if some lane executes it. */
+function noteTouch(
+  { issuing: { registers, registerFences } }: RunningWarp,
+  { guard }: Special,
+  touched: readonly number[],
+  active: number,
+): void {
+  if (guardedLanes(registers, guard, active) !== 0) registerFences.touch(touched);
 }
 
 /** Lanes that go to one block. */

@@ -17,6 +17,8 @@ export interface BodyOptions {
   /** The contents of `in`, and of `out` before the kernel starts. */
   readonly input?: Uint8Array;
   readonly output?: Uint8Array;
+  /** Performance directives of the kernel. */
+  readonly directives?: string;
   /** Further parameters, as the text of a list that begins with a comma. */
   readonly parameters?: string;
   /** Members of the launch file that differ. */
@@ -52,13 +54,14 @@ export async function launchBody(
     target = 'sm_90a',
     declarations = '',
     parameters = '',
+    directives = '',
     ...rest
   }: BodyOptions = {},
 ): Promise<BodyLaunch> {
   const ptx = `.version 8.8
 .target ${target}
 .address_size 64
-.visible .entry k(.param .u64 out, .param .u64 in${parameters})
+.visible .entry k(.param .u64 out, .param .u64 in${parameters}) ${directives}
 {
   .reg .pred %p<8>; .reg .b16 %h<8>; .reg .b32 %r<40>; .reg .b64 %rd<16>; .reg .b128 %q<4>;
   ${declarations}

@@ -10,16 +10,18 @@ export const launchControlRows: readonly VisibleInstruction[] = [
     name: 'setmaxnreg',
     evidence: 'isa',
     source: 'PTX ISA, Miscellaneous Instructions: setmaxnreg',
-    lower: ({ operands, site }) => {
+    lower: ({ modifiers, operands, site }) => {
       const [count] = operands;
-      if (count === undefined) return wrongOperands('a number of registers');
+      const action = (['inc', 'dec'] as const).find((one) => modifiers.includes(one));
+      if (count === undefined || action === undefined)
+        return wrongOperands('.inc or .dec, and a number of registers');
       return {
         isAligned: true,
         writes: [],
         reads: slotsOf(operands),
         lends: [],
         issue: function* (warp) {
-          yield { op: 'setmaxnreg', registers: uniformNumber(warp, count), site };
+          yield { op: 'setmaxnreg', action, registers: uniformNumber(warp, count), site };
         },
       };
     },

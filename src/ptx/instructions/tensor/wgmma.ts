@@ -12,7 +12,7 @@ import {
 } from '../operands.js';
 import type { InstructionRequest, ResolvedOperand, Unsupported } from '../request.js';
 import type { Slot } from '../slot.js';
-import type { VisibleInstruction, VisibleOperation } from '../visible-instruction.js';
+import type { IssuingWarp, VisibleInstruction, VisibleOperation } from '../visible-instruction.js';
 import { lowestLane, operandBits } from '../warp-registers.js';
 
 const source =
@@ -91,6 +91,8 @@ function lowerMma(request: InstructionRequest): VisibleOperation | Unsupported {
       const { registers, lanes } = warp;
       const lane = lowestLane(lanes);
       const word = (operand: ResolvedOperand): bigint => operandBits(registers, operand, lane);
+      const unfenced = warp.registerFences.multiply(d, a ?? [], modifiers[3]);
+      if (unfenced !== null) yield { op: 'report', kind: 'race', message: unfenced, site };
       yield {
         op: 'wgmma.mma_async',
         ...shape,
@@ -109,7 +111,10 @@ function lowerMma(request: InstructionRequest): VisibleOperation | Unsupported {
   };
 }
 
-function simple(op: 'wgmma.fence' | 'wgmma.commit_group'): VisibleInstruction {
+function simple(
+  op: 'wgmma.fence' | 'wgmma.commit_group',
+  note: (warp: IssuingWarp) => void = () => undefined,
+): VisibleInstruction {
   return {
     name: op,
     evidence: 'isa',
@@ -119,7 +124,8 @@ function simple(op: 'wgmma.fence' | 'wgmma.commit_group'): VisibleInstruction {
       writes: [],
       reads: [],
       lends: [],
-      issue: function* () {
+      issue: function* (warp) {
+        note(warp);
         yield { op, site };
       },
     }),
@@ -129,7 +135,7 @@ function simple(op: 'wgmma.fence' | 'wgmma.commit_group'): VisibleInstruction {
 /** Hopper's MMA of a warpgroup, its fence and its groups. */
 export const wgmmaInstructions: readonly VisibleInstruction[] = [
   { name: 'wgmma.mma_async', evidence: 'silicon', source, lower: lowerMma },
-  simple('wgmma.fence'),
+  simple('wgmma.fence', ({ registerFences }) => registerFences.fence()),
   simple('wgmma.commit_group'),
   {
     name: 'wgmma.wait_group',
