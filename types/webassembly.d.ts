@@ -1,5 +1,6 @@
 /** The part of the WebAssembly API that is used here; @types/node does not declare it. */
 declare namespace WebAssembly {
+  function validate(bytes: Uint8Array): boolean;
   class Module {
     constructor(bytes: Uint8Array);
   }

@@ -36,7 +36,9 @@ const program = createProgram((error) => {
   process.exit(error.exitCode === 0 ? 0 : wrongRequest);
 });
 try {
-  await program.parseAsync();
+  // No command: a newcomer, or a script that lost it.
+  if (process.argv.length > 2) await program.parseAsync();
+  else process.exitCode = await (await import('./start/run.js')).runStart();
 } catch (error) {
   // Never 1, which says that the kernel fails: nothing was found out about it.
   process.exitCode = wrongRequest;

@@ -5,6 +5,7 @@ import { boundCommand } from './bound/options.js';
 import { checkCommand } from './check/options.js';
 import { completionCommand, shells } from './completion/options.js';
 import { conformCommand } from './conform/options.js';
+import { doctorCommand } from './doctor/options.js';
 import { emulateCommand } from './emulate/options.js';
 import { mergeCommand } from './merge/options.js';
 import { addCommand, type CommandContext } from './options/command-rows.js';
@@ -63,6 +64,10 @@ export function addCommands(program: Command, context: CommandContext = {}): voi
   addCommand(program, benchCommand, async (options) => {
     const { runBench } = await import('./bench/run.js');
     return runBench(options);
+  });
+  addCommand(program, doctorCommand, async (options) => {
+    const { runDoctor } = await import('./doctor/run.js');
+    return runDoctor(options);
   });
   addCommand(program, completionCommand, async (name) => {
     const { renderCompletion } = await import('./completion/run.js');

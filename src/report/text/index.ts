@@ -30,6 +30,7 @@ export {
   gradientTestsSection,
 } from './gradients.js';
 export { splitsSection } from './splits.js';
+export { probeSentence, renderProbes, type MachineProbe } from './doctor.js';
 export { conformanceSentence, renderConformance } from './conformance.js';
 export type { RenderOptions } from './setting.js';
 export { renderBound, techniqueNotes, techniqueSections } from './techniques.js';

@@ -1,0 +1,30 @@
+import { layoutColumns } from '../layout/index.js';
+
+/** What was found of one thing that a machine may have. */
+export interface MachineProbe {
+  readonly name: string;
+  /** Whether flashproof cannot do without it. */
+  readonly isNeeded: boolean;
+  readonly isUsable: boolean;
+  /** What is there: a version, an amount; empty where nothing is. */
+  readonly found: string;
+  /** What it is for; where it is not usable, what to do. */
+  readonly note: string;
+}
+
+/** The probes as a table, and a sentence on them, newline at the end. */
+export function renderProbes(probes: readonly MachineProbe[]): string {
+  const mark = ({ isUsable, isNeeded }: MachineProbe) =>
+    isUsable ? 'ok' : isNeeded ? 'MISSING' : '-';
+  const rows = probes.map((probe) => [probe.name, mark(probe), probe.found || 'none', probe.note]);
+  const lines = layoutColumns(rows, () => 'left').map((line) => line.trimEnd());
+  return `${[...lines, '', probeSentence(probes)].join('\n')}\n`;
+}
+
+/** Whether all that is needed is there, in a sentence. */
+export function probeSentence(probes: readonly MachineProbe[]): string {
+  const missing = probes.filter(({ isNeeded, isUsable }) => isNeeded && !isUsable);
+  return missing.length === 0
+    ? 'All that flashproof needs is here.'
+    : `Not usable: ${missing.map(({ name }) => name).join(', ')}.`;
+}
