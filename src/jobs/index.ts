@@ -78,6 +78,7 @@ export {
   type MatchRequest,
 } from './match-models.js';
 export {
+  chainOutputs,
   openLaunch,
   openTemplate,
   type LaunchPaths,

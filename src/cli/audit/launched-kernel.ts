@@ -1,5 +1,6 @@
 import { gradientQuantities, outputGradient } from '../../audit/index.js';
 import {
+  chainOutputs,
   launchTensor,
   type LaunchTemplate,
   type MachineStatements,
@@ -27,8 +28,8 @@ export type LaunchedKernel = { readonly machine: MachineStatements } & (
 );
 
 /** The names of gradients that a template gives. */
-export function gradientsOf({ file }: LaunchTemplate): readonly string[] {
-  const given = file.outputs.map(({ as }) => as);
+export function gradientsOf(template: LaunchTemplate): readonly string[] {
+  const given = chainOutputs(template).map(({ as }) => as);
   return gradientQuantities.map(({ name }) => name).filter((name) => given.includes(name));
 }
 
@@ -42,7 +43,7 @@ export async function openJudgedTemplate({
 }: AuditCommandOptions): Promise<LaunchTemplate | null> {
   if (path === undefined) return null;
   const template = await openTemplate({ path });
-  const given = template.file.outputs.map(({ as }) => as);
+  const given = chainOutputs(template).map(({ as }) => as);
   const [main] = quantities;
   const hasGradients = gradientsOf(template).length > 0;
   if (dout !== undefined && !hasGradients && !tensorsBeside(template).has(outputGradient.name))

@@ -1,10 +1,12 @@
-import type { KernelOutputs } from '../../audit/index.js';
+import { type KernelOutputs, outputGradient } from '../../audit/index.js';
 import type { LiveFailure, LiveKernel } from '../../live/index.js';
 import { RequestError } from '../../request-error.js';
 import { KernelFault, UnsupportedProblem } from '../../../properties/index.js';
 import type { MachineStatements } from './launch-findings.js';
-import { openTemplate } from './open-launch.js';
+import { launchTensor } from './launch-tensors.js';
+import { type LaunchTemplate, openTemplate } from './open-launch.js';
 import { type ProblemRun, runOnProblem } from './run-on-problem.js';
+import { takesTensor } from './tensors-beside.js';
 
 /** @throws KernelFault for what is illegal in a run, or keeps it from its end */
 function rejectFaults({ faults }: MachineStatements): void {
@@ -15,13 +17,13 @@ function rejectFaults({ faults }: MachineStatements): void {
 
 /** The outputs of a run in which the machine has found nothing wrong. */
 function judgedOutputs({ outputs, machine }: ProblemRun, path: string): KernelOutputs {
-  const { lse = null } = outputs;
+  const { lse = null, out: _out, ...gradients } = outputs;
   if (!Object.hasOwn(outputs, 'out'))
     throw new RequestError(
       `${path}: no output is given as "out"; write {"name": "O", "as": "out", "format": "bf16"}`,
     );
   rejectFaults(machine);
-  return { out: outputs.out, lse };
+  return { ...gradients, out: outputs.out, lse };
 }
 
 /** What a failure is to those who ask, and what they are told; null for what ends the whole request. */
@@ -36,7 +38,8 @@ function answerTo(error: unknown, hasRun: boolean): LiveFailure | null {
 }
 
 /**
- * A compiled kernel that answers as a live one does: a launch file that is a template is run on one problem after the other.
+ * A compiled kernel that answers as a live one does: a launch file that is a template is run on one problem after the other, with the
+ * launches that follow it; those from the first that takes `dout` on where gradients are asked for.
  * Races are looked for, and a run that has one is no answer.
  *
  * @throws RequestError for files that cannot be read; its `run` throws one where the first problem cannot be launched
@@ -46,9 +49,15 @@ export async function startCompiledKernel(path: string): Promise<LiveKernel<Kern
   let hasRun = false;
   return {
     folder: '',
-    run: async (problem) => {
+    run: async (problem, asked) => {
       try {
-        const run = runOnProblem(template, problem);
+        const dout = asked?.tensors?.[outputGradient.name];
+        const isGiven = dout !== undefined && 'format' in dout;
+        const beside = isGiven ? [launchTensor(outputGradient.name, dout)] : [];
+        // Where no gradient is asked for, there is no dO, and nothing that needs it is run.
+        const isRun = (one: LaunchTemplate) =>
+          isGiven || !takesTensor(one, outputGradient.name);
+        const run = runOnProblem(template, problem, beside, isRun);
         const outputs = judgedOutputs(run, path);
         hasRun = true;
         return { ok: true, outputs };

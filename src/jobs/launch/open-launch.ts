@@ -6,14 +6,16 @@ import {
   type Launch,
   type LaunchFile,
   type LaunchTensor,
+  type OutputFile,
   parseLaunchFile,
 } from '../../ptx/launch/index.js';
 import { quantities, type Quantity } from '../../problem/index.js';
+import { RequestError } from '../../request-error.js';
 import { parsePtx, type PtxModule } from '../../ptx/syntax/index.js';
 import { readLaunchTensor } from './launch-tensors.js';
 
 /** The largest files that are read: a launch file lists parameters, and PTX is text. */
-const most = { launchBytes: 2 ** 24, ptxBytes: 2 ** 28 };
+const most = { launchBytes: 2 ** 24, ptxBytes: 2 ** 28, launches: 64 };
 
 /** What an output of a template may be. */
 export const templateQuantities: readonly Quantity[] = [...quantities, ...gradientQuantities];
@@ -36,6 +38,24 @@ export interface LaunchTemplate {
   readonly ptxPath: string;
   /** The text of the PTX. */
   readonly ptx: string;
+  /** The launch that follows; null for none. */
+  readonly next: LaunchTemplate | null;
+}
+
+/** A launch and those that follow it, in their order. */
+export function chainOf(template: LaunchTemplate): readonly LaunchTemplate[] {
+  return template.next === null ? [template] : [template, ...chainOf(template.next)];
+}
+
+/** What all launches of a template together are to write, a tensor that several write once. */
+export function chainOutputs(template: LaunchTemplate): readonly OutputFile[] {
+  const outputs = chainOf(template).flatMap(({ file }) => file.outputs);
+  const byName = new Map<string, OutputFile>();
+  for (const output of outputs) {
+    const known = byName.get(output.name);
+    if (known === undefined || known.as === null) byName.set(output.name, output);
+  }
+  return [...byName.values()];
 }
 
 /** A launch, ready to run, and where it is from. */
@@ -47,19 +67,38 @@ export interface OpenedLaunch extends LaunchTemplate {
 }
 
 /**
- * Reads a launch file and its PTX.
+ * Reads a launch file and its PTX, and the launches that follow it.
  *
- * @throws RequestError for what cannot be read, or is none
+ * @param before the launch files that lead to it
+ * @throws RequestError for what cannot be read, or is none, and for launches that follow themselves
  */
-export async function openTemplate({
-  path,
-  ptx,
-}: Pick<LaunchPaths, 'path' | 'ptx'>): Promise<LaunchTemplate> {
+export async function openTemplate(
+  { path, ptx }: Pick<LaunchPaths, 'path' | 'ptx'>,
+  before: readonly string[] = [],
+): Promise<LaunchTemplate> {
   const names = templateQuantities.map(({ name }) => name);
   const file = await parseLaunchFile(await readText(path, most.launchBytes), path, names);
   const ptxPath = ptx ?? resolve(dirname(path), file.ptx ?? 'kernel.ptx');
   const text = await readText(ptxPath, most.ptxBytes);
-  return { path, file, ptxPath, ptx: text, module: parsePtx(text, ptxPath) };
+  const next = await nextOf(file, [...before, resolve(path)]);
+  return { path, file, ptxPath, ptx: text, module: parsePtx(text, ptxPath), next };
+}
+
+/** The launch that a file names as the next one. */
+async function nextOf(
+  { next }: LaunchFile,
+  before: readonly string[],
+): Promise<LaunchTemplate | null> {
+  if (next === null) return null;
+  const [path] = before.slice(-1);
+  const following = resolve(dirname(path), next);
+  if (before.includes(following))
+    throw new RequestError(`${path}: next is ${next}, which leads to it; end the chain`);
+  if (before.length === most.launches)
+    throw new RequestError(
+      `${path}: next is launch ${most.launches + 1}; give at most ${most.launches}`,
+    );
+  return openTemplate({ path: following }, before);
 }
 
 /** The tensors of a file, by name. */

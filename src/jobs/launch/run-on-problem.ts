@@ -1,3 +1,4 @@
+import { basename } from 'node:path';
 import { allocateStorage, type FormatName, formats, type Tensor } from '../../formats/index.js';
 import {
   type Problem,
@@ -14,10 +15,12 @@ import {
   problemVariables,
 } from '../../ptx/launch/index.js';
 import { runLaunch } from '../../ptx/run/index.js';
+import { RequestError } from '../../request-error.js';
+import { plainText } from '../../words/index.js';
 import { UnsupportedProblem } from '../../../properties/index.js';
 import { machineStatements, type MachineStatements } from './launch-findings.js';
 import { bytesOf, launchTensor } from './launch-tensors.js';
-import { type LaunchTemplate, templateQuantities } from './open-launch.js';
+import { chainOf, chainOutputs, type LaunchTemplate, templateQuantities } from './open-launch.js';
 
 /** An output of a template, for the kernel to write. */
 interface PlacedOutput {
@@ -39,35 +42,99 @@ function defaultFormat({ row }: Quantity, problem: Problem): FormatName {
 }
 
 /** @throws UnsupportedProblem for a problem that the template does not take */
-function rejectUnsupported({ file }: LaunchTemplate, problem: Problem): void {
+function rejectUnsupported(template: LaunchTemplate, problem: Problem): void {
   const [feature] = problemFeatures(problem);
   const { q, k, v } = problem;
   if (feature !== undefined)
     throw new UnsupportedProblem(`a launch file has no word for ${feature} of a problem`);
   if ([q, k, v].some(({ scales, format }) => scales !== undefined || format === 'e2m1'))
     throw new UnsupportedProblem('a launch file has no word for scaled or packed elements');
-  if (file.formats !== null && ![q, k, v].every(({ format }) => file.formats?.includes(format)))
-    throw new UnsupportedProblem(`it takes ${file.formats.join(', ')}`);
   const variables = problemVariables(problem);
-  for (const requirement of file.requires)
-    if (evaluate(requirement, variables) === 0)
-      throw new UnsupportedProblem(`it requires ${requirement}`);
+  for (const { file } of chainOf(template)) {
+    if (file.formats !== null && ![q, k, v].every(({ format }) => file.formats?.includes(format)))
+      throw new UnsupportedProblem(`it takes ${file.formats.join(', ')}`);
+    for (const requirement of file.requires)
+      if (evaluate(requirement, variables) === 0)
+        throw new UnsupportedProblem(`it requires ${requirement}`);
+  }
 }
 
-/** Tensors that the kernel is to write, in which every byte is set: what stays so is NaN. */
-function outputTensors({ file }: LaunchTemplate, problem: Problem): readonly PlacedOutput[] {
+/** A tensor that a kernel is to write, in which every byte is set: what stays so is NaN. */
+function unwritten(format: FormatName, shape: readonly number[]): Tensor {
+  const elements = shape.reduce((all, one) => all * one, 1);
+  const tensor = { format, shape, data: allocateStorage(formats[format], elements) };
+  bytesOf(tensor).fill(0xff);
+  return tensor;
+}
+
+/** Tensors that the kernels are to write. */
+function outputTensors(template: LaunchTemplate, problem: Problem): readonly PlacedOutput[] {
   const shape = problemShape(problem);
-  return file.outputs.flatMap(({ name, as, format }) => {
+  return chainOutputs(template).flatMap(({ name, as, format }) => {
     const quantity = templateQuantities.find((one) => one.name === as);
     if (quantity === undefined) return [];
-    const dims = quantityShape(quantity, shape);
     const named = (format ?? defaultFormat(quantity, problem)) as FormatName;
     if (!Object.hasOwn(formats, named)) return [];
-    const elements = dims.reduce((all, one) => all * one, 1);
-    const tensor = { format: named, shape: dims, data: allocateStorage(formats[named], elements) };
-    bytesOf(tensor).fill(0xff);
-    return [{ name, tensor, quantity }];
+    return [{ name, tensor: unwritten(named, quantityShape(quantity, shape)), quantity }];
   });
+}
+
+/** The most bytes of a buffer: what a GPU has. */
+const mostBufferBytes = 2 ** 38;
+
+/** The buffers of a template. @throws RequestError for one that is none */
+function bufferTensors(template: LaunchTemplate, problem: Problem): readonly LaunchTensor[] {
+  const variables = problemVariables(problem);
+  return chainOf(template).flatMap(({ file, path }) =>
+    file.buffers.map(({ name, format, shape, zeros }) => {
+      const wrong = (what: string) =>
+        new RequestError(`${path}: buffer "${plainText(name)}" ${what}`);
+      if (!Object.hasOwn(formats, format))
+        throw wrong(
+          `has the format "${plainText(format)}"; give one of ${Object.keys(formats).join(', ')}`,
+        );
+      const dims = shape.map((one) => (typeof one === 'number' ? one : evaluate(one, variables)));
+      const bits = formats[format as FormatName].storageBits;
+      const bytes = dims.reduce((all, one) => all * one, bits / 8);
+      if (!dims.every((one) => Number.isInteger(one) && one >= 0) || bytes > mostBufferBytes)
+        throw wrong(`has the shape [${dims.join(', ')}]; give whole numbers, at most 2^38 bytes`);
+      const tensor = unwritten(format as FormatName, dims);
+      if (zeros) bytesOf(tensor).fill(0);
+      return launchTensor(name, tensor);
+    }),
+  );
+}
+
+/** The tensors of a problem's launches, and those among them that are quantities. */
+interface ProblemTensors {
+  readonly outputs: readonly PlacedOutput[];
+  readonly tensors: ReadonlyMap<string, LaunchTensor>;
+}
+
+function problemTensors(
+  template: LaunchTemplate,
+  problem: Problem,
+  beside: readonly LaunchTensor[],
+): ProblemTensors {
+  rejectUnsupported(template, problem);
+  const outputs = outputTensors(template, problem);
+  const { q, k, v } = problem;
+  const tensors = [
+    ...beside,
+    ...Object.entries({ q, k, v }).map(([name, tensor]) => launchTensor(name, tensor)),
+    ...bufferTensors(template, problem),
+    ...outputs.map(({ name, tensor }) => launchTensor(name, tensor)),
+  ];
+  return { outputs, tensors: new Map(tensors.map((tensor) => [tensor.name, tensor])) };
+}
+
+function launchWith(
+  { file, module, path }: LaunchTemplate,
+  problem: Problem,
+  tensors: ProblemTensors['tensors'],
+): Launch {
+  const variables = problemVariables(problem);
+  return bindLaunch(file, { module, tensors, variables, fileName: path });
 }
 
 /** A template made a launch for a problem. */
@@ -78,8 +145,8 @@ export interface ProblemLaunch {
 }
 
 /**
- * A launch of a template for a problem: Q, K and V are the tensors `q`, `k` and `v`, [batch, heads, seqlen, dim] in row-major
- * order, and each output that is given `as` a quantity is one of that quantity's shape.
+ * A launch of a template for a problem, the first where others follow: Q, K and V are the tensors `q`, `k` and `v`, [batch, heads,
+ * seqlen, dim] in row-major order, and each output that is given `as` a quantity is one of that quantity's shape.
  *
  * @param beside other tensors that the template may name
  * @throws UnsupportedProblem for a problem that the template declines
@@ -90,28 +157,26 @@ export function launchOnProblem(
   problem: Problem,
   beside: readonly LaunchTensor[],
 ): ProblemLaunch {
-  rejectUnsupported(template, problem);
-  const { file, module, path } = template;
-  const outputs = outputTensors(template, problem);
-  const { q, k, v } = problem;
-  const tensors = [
-    ...beside,
-    ...Object.entries({ q, k, v }).map(([name, tensor]) => launchTensor(name, tensor)),
-    ...outputs.map(({ name, tensor }) => launchTensor(name, tensor)),
-  ];
-  const launch = bindLaunch(file, {
-    module,
-    tensors: new Map(tensors.map((tensor) => [tensor.name, tensor])),
-    variables: problemVariables(problem),
-    fileName: path,
-  });
-  return { launch, outputs };
+  const { outputs, tensors } = problemTensors(template, problem, beside);
+  return { launch: launchWith(template, problem, tensors), outputs };
+}
+
+/** What the machine says of several launches: of each with its file, where there are several. */
+function joinedStatements(
+  statements: readonly (readonly [path: string, MachineStatements])[],
+): MachineStatements {
+  if (statements.length === 1) return statements[0][1];
+  const of = (kind: keyof MachineStatements) =>
+    statements.flatMap(([path, all]) => all[kind].map((one) => `${one} (${basename(path)})`));
+  return { faults: of('faults'), notes: of('notes') };
 }
 
 /**
- * Runs a compiled kernel on a problem, as its template says; races are looked for.
+ * Runs a compiled kernel on a problem, as its template says, and then the launches that follow it: each begins with the tensors as those
+ * before it have left them. Races are looked for in each.
  *
  * @param beside as of `launchOnProblem`
+ * @param isRun whether a launch is run; those after one that is not are not run either. Default: all are
  * @throws UnsupportedProblem for a problem that the template declines
  * @throws RequestError for a launch that does not fit, and for instructions that are not supported
  */
@@ -119,12 +184,24 @@ export function runOnProblem(
   template: LaunchTemplate,
   problem: Problem,
   beside: readonly LaunchTensor[] = [],
+  isRun: (one: LaunchTemplate) => boolean = () => true,
 ): ProblemRun {
-  const { launch, outputs } = launchOnProblem(template, problem, beside);
-  const run = runLaunch(template.module, launch, { file: template.ptxPath });
-  for (const { name, tensor } of outputs) bytesOf(tensor).set(run.tensors.get(name) ?? []);
+  const { outputs, tensors: initial } = problemTensors(template, problem, beside);
+  const tensors = new Map(initial);
+  const chain = chainOf(template);
+  const end = chain.findIndex((one) => !isRun(one));
+  const written = new Set<string>();
+  const statements = (end === -1 ? chain : chain.slice(0, end)).map((one) => {
+    const launch = launchWith(one, problem, tensors);
+    const run = runLaunch(one.module, launch, { file: one.ptxPath });
+    for (const [name, bytes] of run.tensors) tensors.set(name, { ...tensors.get(name)!, bytes });
+    for (const { name } of one.file.outputs) written.add(name);
+    return [one.path, machineStatements(run)] as const;
+  });
+  const made = outputs.filter(({ name }) => written.has(name));
+  for (const { name, tensor } of made) bytesOf(tensor).set(tensors.get(name)?.bytes ?? []);
   return {
-    outputs: Object.fromEntries(outputs.map(({ quantity, tensor }) => [quantity.name, tensor])),
-    machine: machineStatements(run),
+    outputs: Object.fromEntries(made.map(({ quantity, tensor }) => [quantity.name, tensor])),
+    machine: joinedStatements(statements),
   };
 }

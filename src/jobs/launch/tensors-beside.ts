@@ -10,22 +10,36 @@ import type { LaunchTensor, ParameterFile } from '../../ptx/launch/index.js';
 import { RequestError } from '../../request-error.js';
 import { UnsupportedProblem } from '../../../properties/index.js';
 import { launchTensor, readLaunchTensor } from './launch-tensors.js';
-import { type LaunchTemplate, type OpenedLaunch, templateQuantities } from './open-launch.js';
+import {
+  chainOf,
+  type LaunchTemplate,
+  type OpenedLaunch,
+  templateQuantities,
+} from './open-launch.js';
 import { launchOnProblem } from './run-on-problem.js';
 
 /** The names of tensors among parameters. */
 function namesOf(parameters: readonly ParameterFile[]): readonly string[] {
   return parameters.flatMap((parameter) => {
     if (parameter.kind === 'tensor') return [parameter.tensor];
-    if (parameter.kind === 'tensorMap') return [parameter.map.tensor];
+    if (parameter.kind === 'tensorMap' || parameter.kind === 'encodedTensorMap')
+      return [parameter.map.tensor];
     return parameter.kind === 'struct' ? namesOf(parameter.members) : [];
   });
 }
 
-/** The names of tensors that a template takes beside Q, K, V and its outputs. */
-export function tensorsBeside({ file }: LaunchTemplate): ReadonlySet<string> {
-  const own = new Set(['q', 'k', 'v', ...file.outputs.map(({ name }) => name)]);
-  return new Set(namesOf(file.parameters).filter((name) => !own.has(name)));
+/** The names of tensors that a template takes beside Q, K, V, its outputs and its buffers. */
+export function tensorsBeside(template: LaunchTemplate): ReadonlySet<string> {
+  const files = chainOf(template).map(({ file }) => file);
+  const made = files.flatMap(({ outputs, buffers }) => [...outputs, ...buffers]);
+  const own = new Set(['q', 'k', 'v', ...made.map(({ name }) => name)]);
+  const named = files.flatMap(({ parameters }) => namesOf(parameters));
+  return new Set(named.filter((name) => !own.has(name)));
+}
+
+/** Whether a launch itself takes a tensor. */
+export function takesTensor({ file }: LaunchTemplate, name: string): boolean {
+  return namesOf(file.parameters).includes(name);
 }
 
 /** Quantities that lie in a problem's file as its Q does. */

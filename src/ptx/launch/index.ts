@@ -3,6 +3,7 @@ export { evaluate, type Variables } from './expression.js';
 export type { Extents, Launch, LaunchOutput, LaunchTensor, PointerTarget } from './launch.js';
 export {
   type Amount,
+  type BufferFile,
   type EncodedTensorMapFile,
   type LaunchFile,
   type OutputFile,

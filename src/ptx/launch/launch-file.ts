@@ -48,6 +48,16 @@ export interface OutputFile {
   readonly format: string | null;
 }
 
+/** A tensor that a template has besides those of the problem: what one of its launches leaves for another. */
+export interface BufferFile {
+  readonly name: string;
+  /** The format of its elements. */
+  readonly format: string;
+  readonly shape: readonly Amount[];
+  /** Whether it holds zeros before the first launch; else NaN. */
+  readonly zeros: boolean;
+}
+
 /** A launch file as written: nothing is calculated yet. */
 export interface LaunchFile {
   /** Paths beside the file; null for `kernel.ptx` and `tensors.safetensors`. */
@@ -65,6 +75,9 @@ export interface LaunchFile {
   readonly formats: readonly string[] | null;
   /** Expressions that are not 0 of a problem that a template takes. */
   readonly requires: readonly string[];
+  /** The path, beside the file, of the launch that follows this one; null for none. */
+  readonly next: string | null;
+  readonly buffers: readonly BufferFile[];
 }
 
 /** Structs nest no deeper than this. */
@@ -170,6 +183,11 @@ export async function parseLaunchFile(
       outputs: (file.outputs as readonly string[]).map((output) => readOutput(output, quantities)),
       formats: file.formats ?? null,
       requires: file.requires ?? [],
+      next: file.next ?? null,
+      buffers: ((file.buffers ?? []) as readonly BufferFile[]).map((buffer) => ({
+        ...buffer,
+        zeros: (buffer as Partial<BufferFile>).zeros ?? false,
+      })),
     };
   } catch (error) {
     if (error instanceof RequestError)

@@ -28,6 +28,22 @@ const fileSchema = {
     parameters: { type: 'array', items: { type: 'object' }, maxItems: 4096 },
     formats: { type: 'array', items: name, minItems: 1, maxItems: 100 },
     requires: { type: 'array', items: name, maxItems: 100 },
+    next: name,
+    buffers: {
+      type: 'array',
+      maxItems: 1000,
+      items: {
+        type: 'object',
+        additionalProperties: false,
+        required: ['name', 'format', 'shape'],
+        properties: {
+          name,
+          format: name,
+          shape: { type: 'array', items: amount, maxItems: 8 },
+          zeros: { type: 'boolean' },
+        },
+      },
+    },
     outputs: {
       type: 'array',
       maxItems: 1000,

@@ -19,7 +19,7 @@ async function forwardKernel(dim: number, target = 'sm_90'): Promise<LaunchTempl
   const { template } = capturedKernels.find((kernel) => kernel.name === name)!;
   const ptx = capturedKernel(name).ptx.replace('.target sm_90', `.target ${target}`);
   const file = await parseLaunchFile(JSON.stringify(template), name, ['out', 'lse']);
-  return { path: name, file, ptxPath: name, ptx, module: parsePtx(ptx, name) };
+  return { path: name, file, ptxPath: name, ptx, module: parsePtx(ptx, name), next: null };
 }
 
 function tensorOf(shape: readonly number[], seed: number, factor = 1): Tensor {

@@ -122,6 +122,16 @@ function contractionLines({ run, request }: RunResult): readonly string[] {
   ];
 }
 
+/** What was not run. */
+function nextLines({ opened }: RunResult): readonly string[] {
+  const { next } = opened.file;
+  return next === null
+    ? []
+    : [
+        `Next: ${plainText(next)} follows and is not run here; audit --launch and check --launch run it`,
+      ];
+}
+
 /** What a run of a compiled kernel has shown, as text. */
 export function renderRun(result: RunResult): string {
   return [
@@ -135,6 +145,7 @@ export function renderRun(result: RunResult): string {
     '',
     ...workLines(result),
     ...contractionLines(result),
+    ...nextLines(result),
     '',
   ].join('\n');
 }
