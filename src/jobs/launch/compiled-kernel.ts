@@ -55,8 +55,7 @@ export async function startCompiledKernel(path: string): Promise<LiveKernel<Kern
         const isGiven = dout !== undefined && 'format' in dout;
         const beside = isGiven ? [launchTensor(outputGradient.name, dout)] : [];
         // Where no gradient is asked for, there is no dO, and nothing that needs it is run.
-        const isRun = (one: LaunchTemplate) =>
-          isGiven || !takesTensor(one, outputGradient.name);
+        const isRun = (one: LaunchTemplate) => isGiven || !takesTensor(one, outputGradient.name);
         const run = runOnProblem(template, problem, beside, isRun);
         const outputs = judgedOutputs(run, path);
         hasRun = true;
