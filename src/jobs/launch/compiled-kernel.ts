@@ -17,13 +17,13 @@ function rejectFaults({ faults }: MachineStatements): void {
 
 /** The outputs of a run in which the machine has found nothing wrong. */
 function judgedOutputs({ outputs, machine }: ProblemRun, path: string): KernelOutputs {
-  const { lse = null, out: _out, ...gradients } = outputs;
+  const { lse = null, ...others } = outputs;
   if (!Object.hasOwn(outputs, 'out'))
     throw new RequestError(
       `${path}: no output is given as "out"; write {"name": "O", "as": "out", "format": "bf16"}`,
     );
   rejectFaults(machine);
-  return { ...gradients, out: outputs.out, lse };
+  return { ...others, out: outputs.out, lse };
 }
 
 /** What a failure is to those who ask, and what they are told; null for what ends the whole request. */
