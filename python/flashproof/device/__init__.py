@@ -1,0 +1,24 @@
+"""Attention judged on the device that its tensors lie on, by PyTorch in fp64.
+
+``judge`` gives the verdict of ``flashproof audit`` for problems of bf16, fp16, fp32, e4m3 and e5m2
+tensors with causal and window masks, a softcap and grouped heads. What it does not decide it hands
+to the command line, and says so.
+"""
+
+from .command_line import Auditor, AuditReport, CommandLineError, run_command_line
+from .judge import USUAL_FALSE_ALARM_RATE, DeviceVerdict, judge
+from .measure import DeviceFindings
+from .problem import AttentionProblem, KernelOutputs
+
+__all__ = [
+    "USUAL_FALSE_ALARM_RATE",
+    "AttentionProblem",
+    "AuditReport",
+    "Auditor",
+    "CommandLineError",
+    "DeviceFindings",
+    "DeviceVerdict",
+    "KernelOutputs",
+    "judge",
+    "run_command_line",
+]

@@ -1,0 +1,136 @@
+"""What the device leaves open goes to the command line, which judges exactly: ``flashproof
+audit``, on the CPU.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from .problem import AttentionProblem, KernelOutputs, Shape
+
+
+class CommandLineError(RuntimeError):
+    """The command line could not judge what the device left to it: nothing is known of the
+    verdict.
+    """
+
+
+@dataclass(frozen=True)
+class AuditReport:
+    """The report of ``flashproof audit --json``: ``src/report/json/report.schema.json``."""
+
+    report: dict[str, Any]
+
+    @property
+    def passed(self) -> bool:
+        """The verdict."""
+        return self.report["verdict"]["pass"] is True
+
+    @property
+    def sentence(self) -> str:
+        """The verdict and its main reason."""
+        return str(self.report["verdict"]["sentence"])
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether only some of the rows were judged."""
+        return self.report["sample"] is not None
+
+    @property
+    def fails_by_worst_case(self) -> bool:
+        """Whether something fails that no roundings excuse, however they depend on one another."""
+        return any(finding["isWorstCase"] for finding in self.report["verdict"]["findings"])
+
+
+Auditor = Callable[[Path, Sequence[str]], AuditReport]
+"""Audits a dump by the given options of the command line."""
+
+
+def run_command_line(command: Sequence[str] = ("npx", "--no-install", "flashproof")) -> Auditor:
+    """An auditor that starts the command line. It raises CommandLineError where that gives no
+    verdict.
+    """
+
+    def audit(dump: Path, options: Sequence[str]) -> AuditReport:
+        report = dump.with_suffix(".json")
+        arguments = [*command, "audit", str(dump), "--quiet", "--json", str(report), *options]
+        try:
+            done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+        except OSError as error:
+            raise CommandLineError(
+                f"{command[0]} cannot be started: {error}; install Node.js and flashproof"
+            ) from error
+        if done.returncode not in (0, 1) or not report.exists():
+            reason = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+            raise CommandLineError(f"the command line gave no verdict: {reason}")
+        return AuditReport(json.loads(report.read_text()))
+
+    return audit
+
+
+def write_dump(problem: AttentionProblem, outputs: KernelOutputs, path: Path) -> None:
+    """Writes what the kernel read and wrote as the command line reads it, in its own formats."""
+    try:
+        from safetensors.torch import save_file
+    except ImportError as error:
+        raise CommandLineError(
+            "what the device leaves open is written with safetensors; install it"
+        ) from error
+    given = {
+        "q": problem.q,
+        "k": problem.k,
+        "v": problem.v,
+        "out": outputs.out,
+        "lse": outputs.lse,
+    }
+    metadata = {"scale": repr(float(problem.used_scale)), "causal": str(problem.causal).lower()}
+    if problem.window is not None:
+        metadata["window"] = ",".join(str(reach) for reach in problem.window)
+    if problem.softcap is not None:
+        metadata["softcap"] = repr(float(problem.softcap))
+    tensors = {name: x.detach().cpu().contiguous() for name, x in given.items() if x is not None}
+    save_file(tensors, path, metadata=metadata)
+
+
+def some_heads(
+    problem: AttentionProblem, outputs: KernelOutputs, shape: Shape, heads: Sequence[int]
+) -> tuple[AttentionProblem, KernelOutputs]:
+    """A problem of some query heads, counted over [batch, heads], as one batch entry; each has its
+    own keys and values.
+    """
+    group = shape.heads // shape.kv_heads
+    places = [(head // shape.heads, head % shape.heads) for head in heads]
+
+    def picked(x: torch.Tensor, share: int) -> torch.Tensor:
+        return torch.stack([x[batch, head // share] for batch, head in places]).unsqueeze(0)
+
+    part = AttentionProblem(
+        picked(problem.q, 1),
+        picked(problem.k, group),
+        picked(problem.v, group),
+        problem.used_scale,
+        problem.causal,
+        problem.window,
+        problem.softcap,
+    )
+    return part, KernelOutputs(
+        picked(outputs.out, 1), None if outputs.lse is None else picked(outputs.lse, 1)
+    )
+
+
+def audit_dump(
+    problem: AttentionProblem, outputs: KernelOutputs, auditor: Auditor, options: Sequence[str]
+) -> AuditReport:
+    """Writes a dump to a temporary folder and audits it."""
+    with tempfile.TemporaryDirectory(prefix="flashproof-") as folder:
+        dump = Path(folder) / "dump.safetensors"
+        write_dump(problem, outputs, dump)
+        return auditor(dump, options)

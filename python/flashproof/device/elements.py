@@ -1,0 +1,139 @@
+"""Every element against its worst case, and every LSE: ``src/audit/element-test.ts`` and
+``number-test.ts``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from .bounds import SURE, BlockBounds, output_rounding
+from .formats import NumberFormat
+from .weights import WeightBlock
+
+
+@dataclass
+class Worst:
+    """The largest share of a limit that is used, and where."""
+
+    ratio: float = 0.0
+    head: int = -1
+    """Counted over [batch, heads]."""
+    query: int = -1
+    column: int = -1
+    """−1 for a number of a row."""
+    error: float = 0.0
+    limit: float = 0.0
+
+    def meet(
+        self, ratios: Tensor, errors: Tensor, limits: Tensor, head: int, first_row: int
+    ) -> None:
+        """Meets the ratios of a block, [rows, columns]."""
+        if ratios.numel() == 0:
+            return
+        at = int(ratios.argmax())
+        ratio = float(ratios.flatten()[at])
+        if ratio <= self.ratio and self.head >= 0:
+            return
+        columns = ratios.shape[1]
+        self.ratio, self.head = ratio, head
+        self.query, self.column = first_row + at // columns, at % columns
+        self.error, self.limit = float(errors.flatten()[at]), float(limits.flatten()[at])
+
+
+@dataclass
+class LimitTest:
+    """How elements, or numbers of rows, stand against their limits."""
+
+    elements: int = 0
+    outside: int = 0
+    """Beyond the limit as the command line states it."""
+    surely_outside: int = 0
+    """Beyond it, whatever fp64 leaves open."""
+    open: int = 0
+    """Neither within the limit nor beyond it for sure."""
+    worst: Worst = field(default_factory=Worst)
+
+
+def ratio_of(errors: Tensor, limits: Tensor) -> Tensor:
+    """error / limit; 0 for no error, whatever the limit is."""
+    return torch.where(errors == 0, 0.0, errors / limits)
+
+
+def hold_against(
+    test: LimitTest,
+    errors: Tensor,
+    distance: Tensor,
+    limits: tuple[Tensor, Tensor],
+    is_judged: Tensor,
+    place: tuple[int, int],
+) -> Tensor:
+    """Holds errors of a block against limits, [rows, columns]; returns the rows with an element
+    that is not surely within its limit.
+
+    ``limits`` are those as stated, the radius included, and those that are surely no more, without
+    it; ``distance`` is how far the command line's exact value may be. Rows that are not judged
+    count as open.
+    """
+    stated, sure = limits
+    ratios = torch.where(is_judged[:, None], ratio_of(errors, stated), 0.0)
+    # An exact 0 of a row without keys has no radius that could excuse another number.
+    is_within = (errors == 0) & (stated == 0) | (errors + distance <= sure * (1 - SURE))
+    is_within &= is_judged[:, None]
+    beyond = (errors > (stated + distance) * (1 + SURE)) & is_judged[:, None]
+    test.elements += errors.numel()
+    test.outside += int((ratios > 1).sum())
+    test.surely_outside += int(beyond.sum())
+    test.open += int((~is_within & ~beyond).sum())
+    test.worst.meet(ratios, errors, stated, place[0], place[1])
+    return ~is_within.all(1)
+
+
+def judge_elements(
+    test: LimitTest, block: WeightBlock, bounds: BlockBounds, out: Tensor, head: int
+) -> Tensor:
+    """Tests the elements of a block of ``out`` [rows, v dim], fp64; returns the rows that are not
+    surely within.
+    """
+    limits = (bounds.stated.total + block.out_radius, bounds.sure.total)
+    return hold_against(
+        test,
+        (out - block.out).abs(),
+        block.out_distance,
+        limits,
+        bounds.is_judged,
+        (head, block.first_row),
+    )
+
+
+def judge_numbers(
+    test: LimitTest,
+    block: WeightBlock,
+    bounds: BlockBounds,
+    lse: Tensor,
+    stored: NumberFormat,
+    head: int,
+) -> Tensor:
+    """Tests the LSEs of a block, [rows], fp64, that are stored in a format; returns the rows that
+    are not surely within.
+    """
+    is_empty = block.total == 0
+    exact = torch.where(is_empty, 0.0, block.lse)
+    error = torch.where(is_empty, torch.where(lse == block.lse, 0.0, 1.0), (lse - exact).abs())
+    stated = bounds.lse + block.lse_radius
+    limit = torch.where(
+        is_empty, 0.0, stated + output_rounding(stored, exact, stated, surely=False)
+    )
+    sure = torch.where(
+        is_empty, 0.0, bounds.lse + output_rounding(stored, exact, bounds.lse, surely=True)
+    )
+    return hold_against(
+        test,
+        error[:, None],
+        block.lse_distance[:, None],
+        (limit[:, None], sure[:, None]),
+        bounds.is_judged,
+        (head, block.first_row),
+    )

@@ -1,0 +1,94 @@
+"""Directions that the kernel's error is projected on: ``src/audit/structure/instruments.ts``.
+
+They depend on the problem alone. A test is sound for every direction.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .bounds import SURE
+from .formats import NumberFormat, ulp
+from .kernel_rows import KernelRows
+from .premises import Premises
+from .weights import HeadTensors, WeightBlock
+
+SCALE, LIGHT_SCALE, BIAS, TRUNCATION = range(4)
+"""What Σ r·X looks for: O, O without the heaviest key's value, 1, half an ulp of O away from zero.
+"""
+_MEAN_SQUARE_ROUNDING = 0.18
+"""Mean square of the relative rounding error of a number whose logarithm is anywhere, in units of
+u².
+"""
+_NEGLIGIBLE = 2.0**-20
+
+
+@dataclass(frozen=True)
+class Instruments:
+    """Directions and patterns of a block's rows."""
+
+    directions: Tensor
+    """[4, rows, v dim]"""
+    patterns: Tensor
+    """[4, rows, v dim]: Σ r·X / Σ Y·X is 1 for r = Y."""
+    half_ulp: Tensor
+    """[rows, v dim]: half an ulp of O."""
+    is_open: Tensor
+    """[rows]: whether fp64 leaves a direction open: an output next to a power of two, or two
+    heaviest keys.
+    """
+
+
+def create_instruments(
+    head: HeadTensors,
+    premises: Premises,
+    output: NumberFormat,
+    block: WeightBlock,
+    kernel: KernelRows,
+) -> Instruments:
+    """The directions of least squares of a block's rows; zero for rows without keys."""
+    exact = block.out
+    u = premises.weight_format.unit_roundoff
+    of_weight = _MEAN_SQUARE_ROUNDING * u**2 + (kernel.typical_weight / 8).square()
+    noise = of_weight * block.weights.square().sum(1) + kernel.keys * (
+        premises.accumulation**2 / 8
+    )
+    half = ulp(output, exact.abs().clamp(max=output.max_finite)) / 2
+    weight = 1 / (noise[:, None] * block.magnitude.square() + half.square() / 3)
+    weight = torch.where((block.total > 0)[:, None] & torch.isfinite(weight), weight, 0.0)
+    ones, halves = torch.ones_like(exact), half * exact.sign()
+    scale = exact * weight
+    light, tied = _without_heaviest(head, block, scale)
+    above, below = (
+        ulp(output, (exact.abs() * x).clamp(max=output.max_finite)) for x in (1 + SURE, 1 - SURE)
+    )
+    return Instruments(
+        torch.stack([scale, light, weight, halves * weight]),
+        torch.stack([exact, exact, ones, halves]),
+        half,
+        (above != below).any(1) | tied,
+    )
+
+
+def _without_heaviest(
+    head: HeadTensors, block: WeightBlock, direction: Tensor
+) -> tuple[Tensor, Tensor]:
+    """A direction less its component along the value of the row's heaviest key; and whether
+    another is as heavy.
+    """
+    most, at = block.weights.max(1)
+    value = head.v[block.first_key + at]
+    squares = value.square().sum(1)
+    share = torch.where(squares > 0, (direction * value).sum(1) / squares, 0.0)
+    share = torch.where(torch.isfinite(share), share, 0.0)
+    light = direction - share[:, None] * value
+    kept = light.square().sum(1) > _NEGLIGIBLE * direction.square().sum(1)
+    tied = (block.weights >= (most * (1 - SURE))[:, None]).sum(1) > 1
+    return torch.where(kept[:, None], light, 0.0), tied & (block.total > 0)
+
+
+ROOT3 = math.sqrt(3)

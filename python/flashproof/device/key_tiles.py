@@ -1,0 +1,202 @@
+"""Whether each tile of keys is there: the kernel's error projected on what leaving the tile out
+would do to O.
+
+The test of ``src/audit/structure/key-tile-test.ts``, in the same blocks of queries. As in
+``structure.py`` limits count all roundings as independent, so that none is larger than the command
+line's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .instruments import ROOT3, Instruments
+from .kernel_rows import KernelRows
+from .premises import Premises
+from .problem import Shape
+from .spread import TILE_ROWS
+from .structure import StructureFindings, StructureLimits, StructureResult, alarm_deviations
+from .weights import HeadTensors, WeightBlock
+
+_TILE_KEYS = 128
+_FULLY_TESTED_TILES = 2
+_MOST_TILES = 32
+_TILES_PER_BLOCK = 8
+_NEGLIGIBLE = 2.0**-36
+"""Effects below this part of Σ w|v| are roundings."""
+
+
+@dataclass(frozen=True)
+class KeyTilePlan:
+    """Which tiles of keys are tested against which blocks of queries: ``planKeyTiles``."""
+
+    tile_keys: int
+    tiles: int
+    blocks: tuple[int, ...]
+    """First rows; empty where there is one tile only, and none to miss."""
+    of_block: float
+    """Deviations that are allowed of a block, and of a head."""
+    of_head: float
+
+
+def plan_key_tiles(shape: Shape, limits: StructureLimits) -> KeyTilePlan:
+    """All blocks against up to two tiles; with more tiles fewer blocks, and beyond 32 tiles larger
+    ones.
+    """
+    blocks = -(-shape.queries // TILE_ROWS)
+    tiles = -(-shape.keys // _TILE_KEYS)
+    tile_keys = _TILE_KEYS
+    if tiles > _MOST_TILES:
+        tile_keys *= -(-tiles // min(_MOST_TILES, _TILES_PER_BLOCK * blocks))
+        tiles = -(-shape.keys // tile_keys)
+    count = min(blocks, max(1, -(-blocks * _FULLY_TESTED_TILES // tiles)))
+    firsts = tuple(TILE_ROWS * (-(-(i + 1) * blocks // count) - 1) for i in range(count))
+    tests = shape.batch * shape.heads * tiles
+    return KeyTilePlan(
+        tile_keys,
+        tiles,
+        firsts if tiles > 1 else (),
+        alarm_deviations(tests * count, limits.share),
+        alarm_deviations(tests, limits.share),
+    )
+
+
+@dataclass(frozen=True)
+class TileSums:
+    """Sums over rows for each tile of keys, [tiles]: of variances but for the first six."""
+
+    signed: Tensor
+    norm: Tensor
+    slack: Tensor
+    systematic: Tensor
+    weights_worst: Tensor
+    output_worst: Tensor
+    weights: Tensor
+    outputs: Tensor
+    accumulation: Tensor
+
+    def plus(self, other: TileSums) -> TileSums:
+        """Both together."""
+        return TileSums(*(getattr(self, name) + getattr(other, name) for name in _NAMES))
+
+    def tolerance(self, deviations: float) -> Tensor:
+        """What |Σ r·X| exceeds with the probability of so many deviations, or less:
+        ``Statistic.tolerance``.
+        """
+        weights = torch.minimum(deviations / ROOT3 * self.weights.sqrt(), self.weights_worst)
+        outputs = torch.minimum(deviations / ROOT3 * self.outputs.sqrt(), self.output_worst)
+        return weights + outputs + deviations * self.accumulation.sqrt() + self.systematic
+
+
+_NAMES = tuple(TileSums.__dataclass_fields__)
+
+
+@dataclass(frozen=True)
+class TestedRows:
+    """A block of rows with all that its tests need."""
+
+    head: HeadTensors
+    block: WeightBlock
+    kernel: KernelRows
+    instruments: Instruments
+    out: Tensor
+    """[rows, v dim]: what the kernel gave, fp64."""
+
+
+def _tile_sums(
+    tested: TestedRows, premises: Premises, rows: slice, first_key: int, tile_keys: int
+) -> TileSums:
+    """One tile of keys against some rows of the block, sums of one number."""
+    block, kernel = tested.block, tested.kernel
+    weights, exact, magnitude = block.weights[rows], block.out[rows], block.magnitude[rows]
+    begin = min(max(first_key - block.first_key, 0), weights.shape[1])
+    end = min(max(first_key + tile_keys - block.first_key, 0), weights.shape[1])
+    values = tested.head.v[block.first_key : block.first_key + weights.shape[1]]
+    of_tile = weights[:, begin:end]
+    direction = of_tile.sum(1, keepdim=True) * exact - of_tile @ values[begin:end]
+    is_seen = direction.square().sum(1) >= _NEGLIGIBLE**2 * magnitude.square().sum(1)
+    is_seen &= (block.total[rows] > 0) & ~kernel.is_coarse[rows]
+    direction = torch.where(is_seen[:, None], direction, 0.0)
+    size = direction.abs()
+    norm = direction.square().sum(1)
+    # P's roundings and the weights' own errors together.
+    amplitude = kernel.weight_rounding + kernel.typical_weight[rows]
+    products = (direction @ values.T).mul_(weights).mul_(amplitude[:, None])
+    half = tested.instruments.half_ulp[rows]
+    systematic = (kernel.typical_weight + kernel.normalisation)[rows] * (
+        exact * direction
+    ).abs().sum(1)
+    systematic = systematic + kernel.floor[rows] * (norm * exact.shape[1]).sqrt()
+    sums = TileSums(
+        signed=((tested.out[rows] - exact) * direction).sum(1),
+        norm=norm,
+        slack=(block.out_distance[rows] * size).sum(1),
+        systematic=torch.where(is_seen, systematic, 0.0),
+        weights=products.square().sum(1),
+        weights_worst=products.abs_().sum(1),
+        output_worst=(half * size).sum(1),
+        outputs=(half * size).square().sum(1),
+        accumulation=kernel.keys[rows]
+        * (premises.accumulation * (magnitude * size).sum(1)).square(),
+    )
+    return TileSums(*(getattr(sums, name).sum() for name in _NAMES))
+
+
+class KeyTileTest:
+    """Tests the tiles of keys, head after head."""
+
+    def __init__(
+        self,
+        shape: Shape,
+        premises: Premises,
+        limits: StructureLimits,
+        findings: StructureFindings,
+    ) -> None:
+        """Results join ``findings``."""
+        self.plan = plan_key_tiles(shape, limits)
+        self._findings, self._premises, self._shape = findings, premises, shape
+        self._sums: TileSums | None = None
+        self._is_open = False
+
+    def judge_block(self, index: int, tested: TestedRows) -> None:
+        """Tests the planned blocks of 128 queries that are in a block of rows."""
+        plan, block = self.plan, tested.block
+        for first in plan.blocks:
+            local = first - block.first_row
+            if not 0 <= local < block.total.shape[0]:
+                continue
+            rows = slice(local, min(local + TILE_ROWS, block.total.shape[0]))
+            parts = [
+                _tile_sums(tested, self._premises, rows, tile * plan.tile_keys, plan.tile_keys)
+                for tile in range(plan.tiles)
+            ]
+            sums = TileSums(
+                *(torch.stack([getattr(part, name) for part in parts]) for name in _NAMES)
+            )
+            is_open = bool(tested.instruments.is_open[rows].any())
+            self._meet("tile", index, first, sums, plan.of_block, is_open)
+            self._sums = sums if self._sums is None else self._sums.plus(sums)
+            self._is_open |= is_open
+
+    def judge_head(self, index: int) -> None:
+        """Judges a head whose blocks have all been there."""
+        if self._sums is not None:
+            self._meet("head", index, 0, self._sums, self.plan.of_head, self._is_open)
+        self._sums, self._is_open = None, False
+
+    def _meet(
+        self, scope: str, index: int, first: int, sums: TileSums, deviations: float, is_open: bool
+    ) -> None:
+        tolerance = (sums.tolerance(deviations) - sums.slack).clamp(min=0)
+        columns = [x.tolist() for x in (sums.signed, sums.norm, tolerance)]
+        for tile, (signed, norm, limit) in enumerate(zip(*columns, strict=True)):
+            if norm == 0:
+                continue
+            first_key = tile * self.plan.tile_keys
+            result = StructureResult(
+                "key-tile", scope, index, first, signed / norm, limit / norm, first_key
+            )
+            self._findings.meet(result, is_open)
