@@ -24,6 +24,7 @@ import type {
   FindingAccess,
   FindingCollector,
   FindingKind,
+  LaneOrder,
   Mbarrier,
   MemoryModel,
   NamedBarrier,
@@ -186,6 +187,8 @@ export interface MachineState {
   readonly model: MemoryModel;
   readonly findings: FindingCollector;
   readonly tracker: OrderTracker | null;
+  /** By the number of a warp in its cluster, once it is needed; null where the order of lanes is not followed. */
+  readonly laneOrders: LaneOrder[] | null;
   readonly mmaUnits: MmaUnits;
   readonly warpgroupProducts: FindWarpgroupProduct;
   readonly rates: UnitRates;

@@ -12,6 +12,7 @@ import {
   type Mbarrier,
 } from '../ordering/index.js';
 import { report, type MachineState, type WarpState } from '../state.js';
+import { informLanes, tellLanes } from './memory/follow-lanes.js';
 import { arrive, expectBytes, findBarrier } from './mbarrier.js';
 import {
   alwaysReady,
@@ -100,7 +101,9 @@ const wait: InstructionRecord<Wait> = {
   execute: (machine, warp, { barrier: offset }) => {
     const address = clusterAddress(warp.cta.rank, offset);
     const barrier = findBarrier(machine, { warp, order: null }, address);
-    if (barrier !== null) machine.tracker?.observe(machine, warp, barrier);
+    if (barrier === null) return;
+    machine.tracker?.observe(machine, warp, barrier);
+    informLanes(machine, warp, allLanes);
   },
 };
 
@@ -159,6 +162,7 @@ export const mbarrierRecords: InstructionRecords<
     ...movesNothing,
     describe: ({ barrier, lanes }) => ({ barrier, threads: describeLanes(lanes) }),
     execute: (machine, warp, { barrier, lanes, count = 1, state, drops, mustNotComplete }) => {
+      tellLanes(machine, warp, lanes);
       if (mustNotComplete === true)
         checkIncomplete(machine, warp, barrier, count * laneCount(lanes));
       if (!(Number.isInteger(count) && count >= 1 && count <= mostArrivals))
@@ -178,6 +182,7 @@ export const mbarrierRecords: InstructionRecords<
     ...movesNothing,
     describe: ({ barrier, bytes }) => ({ barrier, bytes }),
     execute: (machine, warp, { barrier, bytes, state, drops }) => {
+      tellLanes(machine, warp, allLanes);
       checkBytes(machine, warp, bytes);
       arrive(machine, { warp, order: null }, barrier, 1, { expectedBytes: bytes, state, drops });
     },
@@ -205,7 +210,9 @@ export const mbarrierRecords: InstructionRecords<
       result[0] = isComplete ? 1 : 0;
       const what = `tests ${barrier.name} without waiting; in another schedule the answer may be another`;
       report(machine, warp, 'schedule-dependent', what);
-      if (isComplete) machine.tracker?.observe(machine, warp, barrier);
+      if (!isComplete) return;
+      machine.tracker?.observe(machine, warp, barrier);
+      informLanes(machine, warp, allLanes);
     },
   },
   'mbarrier.try_wait': wait,

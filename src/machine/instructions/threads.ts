@@ -1,4 +1,4 @@
-import { laneCount, warpLanes, type InstructionOf } from '../isa/index.js';
+import { allLanes, laneCount, warpLanes, type InstructionOf } from '../isa/index.js';
 import {
   arriveAtNamed,
   createNamedBarrier,
@@ -13,6 +13,7 @@ import {
   type MachineState,
   type WarpState,
 } from '../state.js';
+import { meetLanes } from './memory/follow-lanes.js';
 import {
   alwaysReady,
   movesNothing,
@@ -69,6 +70,7 @@ function arrive(
   if (threads % warpLanes !== 0 || threads < warpLanes)
     report(machine, warp, 'instruction-shape', `${threads} threads are no whole warps`);
   machine.tracker?.arriveAtNamed(machine, warp, barrier, how);
+  meetLanes(machine, warp, allLanes);
   if (barrier.arrived === 0) barrier.isOfAll = count === 'all';
   const result = arriveAtNamed(barrier, warpLanes, threads, warp.name);
   if (result === 'completed') {
@@ -204,7 +206,7 @@ export const threadRecords: InstructionRecords<
     ready: alwaysReady,
     isWait: false,
     describe: noDetails,
-    execute: () => undefined,
+    execute: (machine, warp, { lanes = allLanes }) => meetLanes(machine, warp, lanes),
   },
   'barrier.cluster.arrive': {
     ...movesNothing,

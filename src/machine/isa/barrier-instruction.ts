@@ -6,10 +6,14 @@ export type BarrierInstruction =
       readonly op:
         | 'fence.mbarrier_init'
         | 'fence.proxy.async'
-        | 'bar.warp.sync'
         | 'barrier.cluster.arrive'
         | 'barrier.cluster.arrive.relaxed'
         | 'barrier.cluster.wait';
+    }
+  | {
+      readonly op: 'bar.warp.sync';
+      /** The lanes that meet; default all. */
+      readonly lanes?: LaneMask;
     }
   | {
       readonly op: 'mbarrier.init';

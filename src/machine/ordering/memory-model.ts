@@ -45,6 +45,8 @@ export interface MemoryModel {
    * gives back more than others of its group, and Triton's warps with roles (3.6) do not meet.
    */
   readonly registerGroups: boolean;
+  /** Whether lanes of a warp that are converged need bar.warp.sync between them, as the ISA says. */
+  readonly laneOrder: boolean;
 }
 
 /**
@@ -66,6 +68,7 @@ export const memoryModels = {
     equalWrites: false,
     initialisationFences: false,
     registerGroups: false,
+    laneOrder: false,
   },
   ptx: {
     name: 'ptx',
@@ -78,6 +81,7 @@ export const memoryModels = {
     equalWrites: true,
     initialisationFences: true,
     registerGroups: true,
+    laneOrder: true,
   },
   'ptx-9.2': {
     name: 'ptx-9.2',
@@ -90,6 +94,7 @@ export const memoryModels = {
     equalWrites: true,
     initialisationFences: true,
     registerGroups: true,
+    laneOrder: true,
   },
   pipe: {
     name: 'pipe',
@@ -102,6 +107,7 @@ export const memoryModels = {
     equalWrites: false,
     initialisationFences: false,
     registerGroups: false,
+    laneOrder: false,
   },
 } as const satisfies Readonly<Record<string, MemoryModel>>;
 

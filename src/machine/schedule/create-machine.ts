@@ -154,6 +154,7 @@ export function createMachine(launch: ClusterLaunch, options: RunOptions): Machi
     model,
     rates,
     tracker,
+    laneOrders: races && model.laneOrder ? [] : null,
     findings: createFindingCollector(),
     pending: [],
     hasRepeated: false,

@@ -68,7 +68,8 @@ export const mutatedInstructions: readonly MutatedInstruction[] = [
   ]),
   {
     ...removal('bar.warp.sync', 'earlier', 'later'),
-    unfollowed: 'what converged lanes of a warp tell one another is not looked at',
+    unfollowed:
+      'what converged lanes of a warp tell one another is looked at with the models ptx and ptx-9.2 alone',
   },
   {
     name: 'barrier.cluster.arrive',

@@ -1,4 +1,4 @@
-import { type Fragment, type InstructionOf } from '../../isa/index.js';
+import { allLanes, type Fragment, type InstructionOf } from '../../isa/index.js';
 import { report } from '../../state.js';
 import {
   alwaysReady,
@@ -9,6 +9,7 @@ import {
   type Touched,
 } from '../record.js';
 import { atomicBits, evaluateAtomic, hasAtomic } from './atomic-operations.js';
+import { informLanes, tellLanes } from './follow-lanes.js';
 import { visitPlaces } from './lane-areas.js';
 import { forEachPlace } from './lane-places.js';
 import {
@@ -104,6 +105,8 @@ function record(op: Op): InstructionRecord<Op> {
         traffic.add(place, bytes);
       });
       traffic.end();
+      tellLanes(machine, warp, allLanes);
+      informLanes(machine, warp, allLanes);
     },
   };
 }

@@ -1,4 +1,4 @@
-import { warpLanes, type AccessOrder, type InstructionOf } from '../../isa/index.js';
+import { allLanes, warpLanes, type AccessOrder, type InstructionOf } from '../../isa/index.js';
 import { count, type Amounts } from '../../measure/index.js';
 import type { StrongAccess } from '../../ordering/index.js';
 import type { CtaState } from '../../state.js';
@@ -11,6 +11,7 @@ import {
   type InstructionRecords,
   type Touched,
 } from '../record.js';
+import { followLane, informLanes, tellLanes } from './follow-lanes.js';
 import { visitPlaces } from './lane-areas.js';
 import { forEachPlace } from './lane-places.js';
 import type { LanePlace } from './locate-place.js';
@@ -163,11 +164,14 @@ export const transferRecords: InstructionRecords<'ld' | 'st'> = {
       const { bytes, data: registers } = instruction;
       const perLane = registers.length / warpLanes;
       const traffic = createTrafficCounter(warp.cta, (name) => `${name} → registers`);
+      const isFollowed = machine.laneOrders !== null && instruction.order === 'weak';
       forEachPlace(machine, warp, instruction, 'reads', (place, lane) => {
         loadPlace(place, bytes, registers, lane * perLane);
         traffic.add(place, bytes);
+        if (isFollowed) followLane(machine, warp, place, { lane, isWrite: false, bytes });
       });
       traffic.end();
+      if (instruction.order !== 'weak') informLanes(machine, warp, allLanes);
     },
   },
   st: {
@@ -181,13 +185,16 @@ export const transferRecords: InstructionRecords<'ld' | 'st'> = {
       const { bytes, data: registers } = instruction;
       const perLane = registers.length / warpLanes;
       const traffic = createTrafficCounter(warp.cta, (name) => `registers → ${name}`);
+      const isFollowed = machine.laneOrders !== null && instruction.order === 'weak';
       let repeats = machine.tracker !== null;
       forEachPlace(machine, warp, instruction, 'writes', (place, lane) => {
         repeats &&= hasBytes(place, bytes, registers, lane * perLane);
         storePlace(place, bytes, registers, lane * perLane);
         traffic.add(place, bytes);
+        if (isFollowed) followLane(machine, warp, place, { lane, isWrite: true, bytes });
       });
       traffic.end();
+      if (instruction.order !== 'weak') tellLanes(machine, warp, allLanes);
       machine.hasRepeated = repeats;
     },
   },

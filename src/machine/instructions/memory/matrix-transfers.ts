@@ -8,8 +8,11 @@ import {
   type InstructionRecords,
   type Touched,
 } from '../record.js';
+import type { MachineState, WarpState } from '../../state.js';
+import { followLane } from './follow-lanes.js';
 import { visitPlaces } from './lane-areas.js';
 import { forEachPlace } from './lane-places.js';
+import type { LanePlace } from './locate-place.js';
 
 type Op = 'ldmatrix' | 'stmatrix';
 type MatrixTransfer = InstructionOf<Op>;
@@ -49,6 +52,21 @@ function forEachHalf(
   }
 }
 
+/** Tells of the lanes whose registers the elements of a row are of. */
+function followRow(
+  machine: MachineState,
+  warp: WarpState,
+  instruction: MatrixTransfer,
+  { place, row, isWrite }: { place: LanePlace; row: number; isWrite: boolean },
+): void {
+  if (machine.laneOrders === null) return;
+  forEachHalf(instruction, row, (column, register) => {
+    const lane = Math.floor(register / instruction.matrices);
+    const element = { ...place, offset: place.offset + 2 * column };
+    followLane(machine, warp, element, { lane, isWrite, bytes: 2 });
+  });
+}
+
 const data: Touched<Op> = {
   registers: (instruction) => [instruction.data],
   memory: noMemory,
@@ -81,12 +99,14 @@ export const matrixTransferRecords: InstructionRecords<Op> = {
       const places = rowsOf(instruction);
       const registers = instruction.data;
       registers.fill(0);
-      forEachPlace(machine, warp, places, 'reads', ({ bytes, offset }, row) =>
+      forEachPlace(machine, warp, places, 'reads', (place, row) => {
+        const { bytes, offset } = place;
         forEachHalf(instruction, row, (column, register, half) => {
           const byte = offset + 2 * column;
           registers[register] |= (bytes[byte] | (bytes[byte + 1] << 8)) << (16 * half);
-        }),
-      );
+        });
+        followRow(machine, warp, instruction, { place, row, isWrite: false });
+      });
       const { counters } = warp.cta;
       count(
         counters.sharedBytes,
@@ -105,13 +125,15 @@ export const matrixTransferRecords: InstructionRecords<Op> = {
     execute: (machine, warp, instruction) => {
       const places = rowsOf(instruction);
       const registers = instruction.data;
-      forEachPlace(machine, warp, places, 'writes', ({ bytes, offset }, row) =>
+      forEachPlace(machine, warp, places, 'writes', (place, row) => {
+        const { bytes, offset } = place;
         forEachHalf(instruction, row, (column, register, half) => {
           const value = registers[register] >>> (16 * half);
           bytes[offset + 2 * column] = value;
           bytes[offset + 2 * column + 1] = value >>> 8;
-        }),
-      );
+        });
+        followRow(machine, warp, instruction, { place, row, isWrite: true });
+      });
       const { counters } = warp.cta;
       count(
         counters.sharedBytes,

@@ -89,8 +89,8 @@ function lowerWarpBarrier({ operands, site }: InstructionRequest): VisibleOperat
     writes: [],
     reads: slotsOf(operands),
     lends: [],
-    issue: function* () {
-      yield { op: 'bar.warp.sync', site };
+    issue: function* ({ lanes }) {
+      yield { op: 'bar.warp.sync', lanes, site };
     },
   };
 }
