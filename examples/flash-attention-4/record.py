@@ -1,6 +1,6 @@
 """Records what FlashAttention-4 launches for a problem: PTX and launch files for `flashproof run`. Needs no GPU."""
 
-import argparse, hashlib, json, pathlib
+import argparse, hashlib, json, pathlib, sys
 
 import compiler, launch_file, tensor_file
 from tensor_file import Tensor
@@ -27,14 +27,19 @@ def main():
     interface, recorder = compiler.load(options.architecture, options.ctas)
     from problem import Problem  # it loads PyTorch, which is to find the environment set
 
-    hashes = {}
+    hashes, refused = {}, []
     for path in options.problem:
         problem = Problem(*tensor_file.load(path))
         recorder.launches = []
-        if options.backward:
-            outputs = problem.backward(interface, options.deterministic)
-        else:
-            outputs = problem.forward(interface, options.splits)
+        try:
+            if options.backward:
+                outputs = problem.backward(interface, options.deterministic)
+            else:
+                outputs = problem.forward(interface, options.splits)
+        except Exception as error:  # whatever FlashAttention-4 or the compiler says of it; the other problems go on
+            refused.append(path)
+            print(f"{path}: not recorded: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            continue
         written = write(options.to / path.stem, problem, outputs, recorder)
         label = [path.stem, options.architecture]
         label += ["one CTA"] if options.ctas == 1 else []
@@ -46,6 +51,7 @@ def main():
         earlier = json.loads(options.hashes.read_text()) if options.hashes.exists() else {}
         text = json.dumps(dict(sorted({**earlier, **hashes}.items())), indent=2)
         options.hashes.write_text(text + "\n")
+    return 1 if refused else 0
 
 
 def write(folder, problem, outputs, recorder):
@@ -87,4 +93,4 @@ def write(folder, problem, outputs, recorder):
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

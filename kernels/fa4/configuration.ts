@@ -101,30 +101,37 @@ const blockKeys = 128;
 const mostSplits = 256;
 const pairedHeadDims: readonly number[] = [128, 192];
 
+/** Multiprocessors of a B200, which decide whether few rows of 256 dimensions are worth a pair. */
+const multiprocessors = 148;
+
 /**
  * Thread blocks that share one MMA: a pair for long unmasked problems of some head dimensions, all sequences of one
- * length. Source: `use_2cta_instrs` in flash_attn/cute/interface.py.
+ * length; for 256 dimensions, with a mask or without, unless one tile has all rows and there are many heads. Source:
+ * `use_2cta_instrs` in flash_attn/cute/interface.py of flash-attn-4 4.0.0b36.
  */
 export function ctasOf(
   problem: Problem,
-  { queries, qkDim, vDim, groupSize }: ProblemShape,
+  { batch, heads, kvHeads, queries, qkDim, vDim, groupSize }: ProblemShape,
   { splits, packGqa }: Pick<Fa4Configuration, 'splits' | 'packGqa'>,
 ): 1 | 2 {
   const [padded, paddedV] = [qkDim, vDim].map((dim) => 16 * Math.ceil(dim / 16));
-  if (padded > 192) return 2;
   const { causal, local } = kernelMask(problem);
   const { sequences, blockMask, rows } = problem;
   const tileRows = (rows?.of ?? queries) * (packGqa ? groupSize : 1);
+  const mayPair =
+    splits === 1 && blockMask === undefined && (!packGqa || tileQueries % groupSize === 0);
+  if (padded > 192) {
+    const isOneWave = 2 * batch * (packGqa ? kvHeads : heads) <= multiprocessors;
+    return mayPair && (tileRows > tileQueries || isOneWave) ? 2 : 1;
+  }
   const isPaired =
+    mayPair &&
     pairedHeadDims.includes(padded) &&
     paddedV === 128 &&
     !causal &&
     !local &&
-    splits === 1 &&
     sequences === undefined &&
-    blockMask === undefined &&
-    tileRows > 2 * tileQueries &&
-    (!packGqa || tileQueries % groupSize === 0);
+    tileRows > 2 * tileQueries;
   return isPaired ? 2 : 1;
 }
 

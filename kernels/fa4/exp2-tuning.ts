@@ -43,7 +43,7 @@ export interface Exp2Tuning {
   readonly headDim: number;
   readonly causal: boolean;
   readonly ctas: 1 | 2;
-  readonly architecture: BlackwellArchitecture | null;
+  readonly architecture: BlackwellArchitecture;
   readonly inputBits: 16 | 8 | null;
   readonly pattern: Exp2Pattern;
 }
@@ -52,7 +52,7 @@ const off: Exp2Pattern = { frequency: 0, reserve: 4, startFragment: 0 };
 
 function entry(
   [headDim, causal, ctas]: readonly [number, boolean, 1 | 2],
-  architecture: BlackwellArchitecture | null,
+  architecture: BlackwellArchitecture,
   inputBits: 8 | null,
   pattern: Exp2Pattern,
 ): Exp2Tuning {
@@ -61,10 +61,8 @@ function entry(
 
 /**
  * The tuned configurations, the more particular first. Source: `_FP8_TUNING_CONFIG` and
- * `_TUNING_CONFIG` in flash_attn/cute/flash_fwd_sm100.py of Dao-AILab/flash-attention (commit
- * 0251105a, August 2026); the reserve of 4 is the default of `apply_exp2_convert` in softmax.py. The
- * kernel for head dimension 256 looks its entry up without regard to the architecture, so unlike the
- * others it uses the polynomial on sm_103 too.
+ * `_TUNING_CONFIG` in flash_attn/cute/flash_fwd_sm100.py of flash-attn-4 4.0.0b36; the reserve of 4 is the
+ * default of `apply_exp2_convert` in softmax.py. Compiled kernels give these columns (examples/flash-attention-4).
  */
 export const exp2Tunings: readonly Exp2Tuning[] = [
   entry([128, false, 2], 'sm_100', 8, { frequency: 10, reserve: 4, startFragment: 1 }),
@@ -77,8 +75,8 @@ export const exp2Tunings: readonly Exp2Tuning[] = [
   entry([128, true, 1], 'sm_103', null, off),
   entry([192, false, 2], 'sm_103', null, off),
   entry([192, true, 1], 'sm_103', null, off),
-  entry([256, false, 2], null, null, { frequency: 14, reserve: 6, startFragment: 0 }),
-  entry([256, true, 2], null, null, { frequency: 14, reserve: 6, startFragment: 0 }),
+  entry([256, false, 2], 'sm_100', null, { frequency: 14, reserve: 4, startFragment: 0 }),
+  entry([256, true, 2], 'sm_100', null, { frequency: 14, reserve: 4, startFragment: 0 }),
 ];
 
 /** The pattern of a configuration that is not tuned but uses the polynomial. */
@@ -93,8 +91,7 @@ const variableLengthFrequency = 32;
  * else period 16 from fragment 1 on for head dimensions up to 128 on sm_100, else hardware only.
  * Packed groups of more than 64 dimensions without a mask have frequencies of their own.
  *
- * @throws RequestError for a head dimension that is no whole number from 1 to 256, or for 256
- * dimensions (193 to 256 once padded) on a single thread block, which has no such kernel.
+ * @throws RequestError for a head dimension that is no whole number from 1 to 256.
  */
 export function exp2Pattern(configuration: Exp2Configuration): Exp2Pattern {
   const { headDim, causal, ctas, architecture, inputBits } = configuration;
@@ -107,16 +104,14 @@ export function exp2Pattern(configuration: Exp2Configuration): Exp2Pattern {
       tuning.headDim === padded &&
       tuning.causal === causal &&
       tuning.ctas === ctas &&
-      (tuning.architecture ?? architecture) === architecture &&
+      tuning.architecture === architecture &&
       (tuning.inputBits ?? inputBits) === inputBits,
   );
-  if (padded === 256 && tuned === undefined)
-    throw new RequestError('head dimension 256 runs on pairs of thread blocks only; give 2 CTAs');
   const isEnabled =
     tuned === undefined ? padded <= 128 && architecture !== 'sm_103' : tuned.pattern.frequency > 0;
   if (!isEnabled) return tuned?.pattern ?? off;
   const pattern = tuned?.pattern ?? untuned;
-  if (!(packedGroups && padded > 64 && padded < 256 && !causal && !local)) return pattern;
+  if (!(packedGroups && padded > 64 && !causal && !local)) return pattern;
   const frequency = variableLength
     ? variableLengthFrequency
     : (tuned?.pattern.frequency ?? untunedPackedFrequency);

@@ -7,6 +7,7 @@ import {
   type Scheduler,
 } from '../../src/machine/index.js';
 import {
+  arrive,
   data,
   fragment,
   kindsOf,
@@ -14,6 +15,7 @@ import {
   messagesOf,
   runProgram,
   wait,
+  words,
   type SmallProgram,
 } from './launch.js';
 import { allocate, commitTo, deallocate } from './tile-product.js';
@@ -55,6 +57,43 @@ describe('a multicast commit that reaches a CTA that does not wait', () => {
   it('is no matter where it does not reach it', () => {
     for (const scheduler of schedulers)
       expect(messagesOf(runProgram(program([0], [0]), { scheduler })), scheduler.name).toEqual([]);
+  });
+});
+
+describe('a commit after a wait', () => {
+  /** Warp 0 acquires a buffer that is free at first and hands it on by a commit; warp 1 gives it back. */
+  const program = (first: readonly Instruction[], then: readonly Instruction[]): SmallProgram => ({
+    barriers: { free: 1, full: 1 },
+    warps: [
+      [...first, commitTo(8), wait(0, 0, 'waits for its return')],
+      [wait(8, 0), ...then, arrive(0)],
+    ],
+  });
+  const acquire = wait(0, 1, 'acquires');
+
+  it('tells of the wait: who has seen the commit cannot end its phase too early', () => {
+    for (const model of Object.values(memoryModels))
+      for (const scheduler of schedulers)
+        expect(messagesOf(runProgram(program([acquire], []), { scheduler, model }))).toEqual([]);
+  });
+
+  it('tells of no data', () => {
+    const stored = words('st.shared', data);
+    const run = runProgram(program([stored, acquire], [words('ld.shared', data)]));
+    expect(kindsOf(run)).toContain('race');
+  });
+
+  it('tells of no later wait', () => {
+    const late: SmallProgram = {
+      barriers: { free: 1, full: 1 },
+      warps: [
+        [commitTo(8), acquire],
+        [wait(8, 0), arrive(0)],
+      ],
+    };
+    expect(messagesOf(runProgram(late)).join()).toMatch(
+      /a wait that may come when the phase after/,
+    );
   });
 });
 

@@ -7,6 +7,7 @@ import {
   joinClock,
   type Chains,
   type Clock,
+  type Position,
 } from './clock.js';
 import { type MemoryModel, type OperationKind, operationKinds } from './memory-model.js';
 import type { Actor, OperationOrder, OrderedRun, WarpOrder } from './order-tracker.js';
@@ -43,7 +44,7 @@ interface IssuedOperation {
 
 /**
  * The order of an operation: it comes after what its warp knows and after its predecessors. A
- * tcgen05.commit makes known the warp's MMAs and copies alone, which are remembered for it in the warp's
+ * tcgen05.commit makes known the warp's MMAs, copies and waits alone, which are remembered for it in the warp's
  * `tensorOperations`; its arrival comes after all that the warp knows.
  * @param order of the warp, whose clock the caller advances
  */
@@ -90,6 +91,8 @@ interface RecordedAccess {
   readonly scope?: MemoryScope | undefined;
   /** As of `Access`. */
   readonly repeats?: boolean | undefined;
+  /** Its place in the order of events; default the actor's. */
+  readonly position?: Position;
 }
 
 /** Enters an event in the table of accesses; its stamp. */
@@ -102,10 +105,10 @@ type RecordAccess = (machine: OrderedRun, actor: Actor, access: RecordedAccess) 
 export function createAccessRecorder(accesses: AccessTable): RecordAccess {
   let last: Access | null = null;
   let lastStamp = 0;
-  return ({ step }, actor, { kind, proxy, scope, repeats }) => {
+  return ({ step }, actor, { kind, proxy, scope, repeats, position }) => {
     const { warp, order } = actor;
-    const { chain } = clocksOfActor(actor);
-    const time = order?.time ?? warp.order!.clock.times[chain];
+    const { chain } = position ?? clocksOfActor(actor);
+    const time = position?.time ?? order?.time ?? warp.order!.clock.times[chain];
     if (
       last !== null &&
       last.chain === chain &&

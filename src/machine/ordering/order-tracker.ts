@@ -40,6 +40,11 @@ export interface OrderedRun {
 /** What a warp knows to have happened. */
 export interface WarpOrder {
   readonly chain: number;
+  /**
+   * The chain of its waits for mbarriers. They touch no data, so that a tcgen05.commit, which makes nothing else of its warp known
+   * but tensor operations, may tell of those that it was issued after.
+   */
+  readonly waits: number;
   /** The warp that it is of: lanes that have diverged have that of their warp. */
   readonly thread: number;
   /** Everything that is ordered before its next instruction. */
@@ -50,7 +55,7 @@ export interface WarpOrder {
   readonly tensorView: Clock;
   /** Its complete tcgen05 loads and stores that no fence has ordered before what follows. */
   readonly unfenced: Clock;
-  /** Its tcgen05.mma and tcgen05.cp: what tcgen05.commit tracks. */
+  /** Its tcgen05.mma and tcgen05.cp, which tcgen05.commit tracks, and its waits. */
   readonly tensorOperations: AccessClocks;
   /** What fence.mbarrier_init has made known to the cluster. */
   readonly published: Clock;

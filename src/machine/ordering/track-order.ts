@@ -105,6 +105,7 @@ export function createOrderTracker(
     const chain = chains.createAgent();
     const order: WarpOrder = {
       chain,
+      waits: chains.createAgent(),
       thread: thread ?? chain,
       clock: createClock(),
       asyncView: createClock(),
@@ -247,7 +248,11 @@ export function createOrderTracker(
     },
     observe: (machine, warp, barrier) => {
       const history = histories.get(barrier)!;
-      const stamp = record(machine, { warp, order: null }, { kind: 'wait', proxy: 'generic' });
+      const { waits, clock, tensorOperations } = warp.order!;
+      const position = { chain: waits, time: tickClock(clock, waits) };
+      const wait = { kind: 'wait', proxy: 'generic', position } as const;
+      const stamp = record(machine, { warp, order: null }, wait);
+      includeInClock(tensorOperations.clock, position.chain, position.time);
       lives.remember(barrier, stamp);
       const violations = history.observe(stamp, warp.order!);
       findings.violations(machine, barrier.cta, barrier.name, violations);

@@ -1,0 +1,174 @@
+"""Compares what FlashAttention-4's compiled kernels give on the emulated machine with `flashproof emulate fa4`, bit for bit, on
+random problems of each configuration. Prints a table; the exit status is 1 where bits differ or something did not run."""
+
+import argparse, collections, concurrent.futures, os, pathlib, re, struct, subprocess, sys, tempfile, zlib
+
+import configurations, tensor_file
+
+HERE = pathlib.Path(__file__).parent
+FLASHPROOF = os.environ.get("FLASHPROOF", "npx flashproof").split()
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("configuration", nargs="*", help="names, as --list prints them; default all")
+    parser.add_argument("--list", action="store_true", help="print the names of the configurations")
+    parser.add_argument("--problems", type=int, default=3, help="random problems of each configuration (default 3)")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--architecture", default="sm_100a", choices=["sm_100a", "sm_103a"])
+    parser.add_argument("--threads", type=int, default=2, help="problems that run at a time")
+    parser.add_argument("--folder", type=pathlib.Path, help="where problems, PTX and results are kept (default: nowhere)")
+    parser.add_argument("--hashes", type=pathlib.Path, help="as of record.py")
+    return parser.parse_args()
+
+
+def flashproof(*words):
+    """Runs flashproof; its exit status and what it printed."""
+    done = subprocess.run([*FLASHPROOF, *map(str, words)], capture_output=True, text=True, cwd=HERE)
+    return done.returncode, done.stdout + done.stderr
+
+
+def differing(left, right):
+    """How many elements of two tensors differ in any bit, and how many there are."""
+    size = tensor_file.BITS[left.dtype] // 8
+    if left.dtype != right.dtype or len(left.data) != len(right.data):
+        raise ValueError(f"{left.dtype} {left.shape} and {right.dtype} {right.shape} cannot be compared")
+    format = {1: "B", 2: "H", 4: "I"}[size]
+    numbers = [struct.unpack(f"<{len(tensor.data) // size}{format}", tensor.data) for tensor in (left, right)]
+    return sum(a != b for a, b in zip(*numbers)), len(numbers[0])
+
+
+def tokens_first(tensor):
+    """[1, heads, tokens, dim] of the emulation, as packed outputs lie: [tokens, heads, dim]."""
+    _, heads, tokens, dim = tensor.shape
+    size = dim * tensor_file.BITS[tensor.dtype] // 8
+    rows = [tensor.data[i : i + size] for i in range(0, len(tensor.data), size)]
+    data = b"".join(rows[head * tokens + token] for token in range(tokens) for head in range(heads))
+    return tensor_file.Tensor(tensor.dtype, (tokens, heads, dim), data)
+
+
+def prepare(name, of, options, folder):
+    """Draws the problems of a configuration; a list of files, and what was drawn for each. Those of a backward have the model's
+    own `out` and `lse`, which the kernels read."""
+    paths = []
+    for i in range(options.problems):
+        path = folder / f"{re.sub(r'[^a-z0-9]+', '-', name.lower())}.{i}.safetensors"
+        tensors, metadata, told = configurations.draw(of, zlib.crc32(f"{name} {options.seed} {i}".encode()))
+        tensor_file.save(path, tensors, metadata)
+        if of.backward:
+            status, printed = emulate(path, of, options, path.with_suffix(".forward"), backward=False)
+            if status:
+                raise RuntimeError(printed)
+            given, _ = tensor_file.load(path.with_suffix(".forward"))
+            tensor_file.save(path, {**tensors, "out": given["out"], "lse": given["lse"]}, metadata)
+        paths.append((path, told))
+    return paths
+
+
+def emulate(path, of, options, save, backward):
+    settings = {"architecture": options.architecture.removesuffix("a"), **of.settings}
+    if of.splits > 1:
+        settings["splits"] = of.splits
+    if of.deterministic and backward:
+        settings["deterministic"] = "true"
+    words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+    return flashproof("emulate", "fa4", path, "--save", save, "--quiet", *words, *(["--backward"] if backward else []))
+
+
+def record(chosen, problems, options, folder):
+    """Compiles and records, in one process for each choice that holds for a whole process."""
+    groups = collections.defaultdict(list)
+    for name, of in chosen.items():
+        groups[of.ctas, of.splits, of.backward, of.deterministic].extend(path for path, _ in problems[name])
+    for (ctas, splits, backward, deterministic), paths in groups.items():
+        words = ["--to", folder / "recorded", "--architecture", options.architecture, "--ctas", ctas, "--splits", splits]
+        words += (["--backward"] if backward else []) + (["--deterministic"] if deterministic else [])
+        words += ["--hashes", options.hashes] if options.hashes else []
+        command = [sys.executable, HERE / "record.py", *paths, *words]
+        subprocess.run(list(map(str, command)), env={**os.environ, "PYTHONWARNINGS": "ignore"}, stdout=subprocess.DEVNULL)
+
+
+def compiled(launches, folder):
+    """Runs launches in order, each reading what those before it wrote: everything that they wrote, and their findings."""
+    tensors, _ = tensor_file.load(launches[0].parent / "tensors.safetensors")
+    written, findings = {}, 0
+    for i, launch in enumerate(launches):
+        state, step = (launch.parent / f"{i}.{kind}.safetensors" for kind in ("before", "after"))
+        tensor_file.save(state, tensors)
+        status, printed = flashproof("run", launch, "--tensors", state, "--save", step)
+        found = re.search(r"^(\d[\d,]*) findings?\b", printed, re.M)
+        if status > 1 or found is None:
+            raise RuntimeError(printed)
+        findings += int(found[1].replace(",", ""))
+        results, _ = tensor_file.load(step)
+        tensors.update(results)
+        written.update(results)
+    return written, findings
+
+
+def judge(path, of, options, folder):
+    """What differs of a problem: (differing, all) of each output; findings; or a text that says why there is nothing to compare."""
+    launches = sorted((folder / "recorded" / path.stem).glob("*launch.json"))
+    if not launches:
+        return "not recorded"
+    try:
+        written, findings = compiled(launches, folder)
+        status, printed = emulate(path, of, options, path.with_suffix(".emulated"), of.backward)
+        if status:
+            raise RuntimeError(printed)
+    except RuntimeError as error:
+        return str(error).strip().split("\n")[0][:200]
+    expected, _ = tensor_file.load(path.with_suffix(".emulated"))
+    if of.sequences:
+        expected["out"] = tokens_first(expected["out"])
+    names = ["dq", "dk", "dv"] if of.backward else ["out", "lse"]
+    return {name: differing(written[name], expected[name]) for name in names}, findings
+
+
+def main():
+    options = arguments()
+    table = configurations.table()
+    if options.list:
+        return print("\n".join(table))
+    unknown = [name for name in options.configuration if name not in table]
+    if unknown:
+        sys.exit(f"no configuration {unknown[0]}; --list prints the names")
+    chosen = {name: table[name] for name in options.configuration or table}
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = (options.folder or pathlib.Path(temporary)).resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        problems = {name: prepare(name, of, options, folder) for name, of in chosen.items()}
+        record(chosen, problems, options, folder)
+        sys.exit(report(chosen, problems, options, folder))
+
+
+def report(chosen, problems, options, folder):
+    """Prints a line a configuration, and one for each problem whose bits differ; the exit status."""
+    failed = False
+    with concurrent.futures.ThreadPoolExecutor(options.threads) as pool:
+        tasks = {
+            name: [pool.submit(judge, path, of, options, folder) for path, _ in problems[name]] for name, of in chosen.items()
+        }
+        for name in chosen:
+            sums, findings, lines = collections.defaultdict(lambda: [0, 0]), 0, []
+            for (path, told), task in zip(problems[name], tasks[name]):
+                result = task.result()
+                if isinstance(result, str):
+                    lines.append(f"  {told}: {result}")
+                    continue
+                counts, found = result
+                findings += found
+                for output, (wrong, all) in counts.items():
+                    sums[output][0] += wrong
+                    sums[output][1] += all
+                if any(wrong for wrong, _ in counts.values()):
+                    lines.append(f"  {told}: " + ", ".join(f"{output} {wrong:,} of {all:,}" for output, (wrong, all) in counts.items()))
+            compared = len(problems[name]) - sum(isinstance(task.result(), str) for task in tasks[name])
+            differ = ", ".join(f"{output} {wrong:,} of {all:,}" for output, (wrong, all) in sums.items())
+            print(f"{name}: {compared} problems, differing {differ or 'unknown'}; {findings} findings", *lines, sep="\n", flush=True)
+            failed |= bool(lines)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    main()

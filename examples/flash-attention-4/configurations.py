@@ -1,0 +1,165 @@
+"""Configurations of FlashAttention-4's forward and backward, and random problems of each."""
+
+import math
+from dataclasses import dataclass, field
+
+import torch
+
+from tensor_file import Tensor
+
+DTYPES = {"BF16": torch.bfloat16, "F16": torch.float16, "F8_E4M3": torch.float8_e4m3fn, "F8_E5M2": torch.float8_e5m2}
+DTYPES |= {"F32": torch.float32, "I32": torch.int32}
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What decides which kernel is compiled, and the sizes that problems are drawn from: least and most."""
+
+    dims: tuple  # of Q and K, of V
+    format: str = "BF16"
+    causal: bool = False
+    window: bool = False
+    softcap: bool = False
+    sink: bool = False
+    sequences: int = 0  # packed, where there are any
+    page: int = 0  # keys of a page, where K and V are in pages
+    heads: tuple = (1, 1)  # of Q, of K and V
+    queries: tuple = (1, 300)
+    keys: tuple = (1, 400)
+    splits: int = 1
+    ctas: int = 2  # 1: without pairs of thread blocks
+    backward: bool = False
+    deterministic: bool = False
+    settings: dict = field(default_factory=dict)  # of the model, where it does not know what was chosen here
+
+
+def table():
+    """Every configuration by its name. Pairs of thread blocks are chosen by FlashAttention-4 itself, for more than 256 queries."""
+    pair, large = {"queries": (257, 420)}, {"keys": (1, 300)}
+    fp8 = [("e4m3", "F8_E4M3"), ("e5m2", "F8_E5M2")]
+    forward = {
+        **{f"d{d}": Configuration((d, d)) for d in (8, 32, 48, 64, 80, 96, 112)},
+        **{f"d{d} causal": Configuration((d, d), causal=True) for d in (64, 96, 128)},
+        "d64 fp16": Configuration((64, 64), "F16"),
+        "d128 fp16 causal": Configuration((128, 128), "F16", causal=True),
+        "d128, up to 256 queries": Configuration((128, 128), queries=(1, 256)),
+        "d128 pair": Configuration((128, 128), **pair),
+        "d128 fp16 pair": Configuration((128, 128), "F16", **pair),
+        "d128, no pairs": Configuration((128, 128), ctas=1, **pair),
+        "d192,128": Configuration((192, 128), queries=(1, 256), **large),
+        "d192,128 causal": Configuration((192, 128), causal=True, **large),
+        "d192,128 pair": Configuration((192, 128), **pair, **large),
+        "d256": Configuration((256, 256), **large),
+        "d256 causal": Configuration((256, 256), causal=True, **large),
+        "d256 fp16": Configuration((256, 256), "F16", **large),
+        "d256 window": Configuration((256, 256), window=True, **large),
+        "d256 softcap": Configuration((256, 256), softcap=True, **large),
+        "d256 sink": Configuration((256, 256), sink=True, **large),
+        "d256 packed": Configuration((256, 256), sequences=2, queries=(1, 150), keys=(1, 200)),
+        "d256, 4 heads of 2": Configuration((256, 256), heads=(4, 2), queries=(1, 90), **large),
+        "d256 packed, 4 heads of 2": Configuration((256, 256), heads=(4, 2), sequences=2, queries=(1, 60), keys=(1, 200)),
+        "d256, 2 splits": Configuration((256, 256), splits=2),
+        "d192,128 window": Configuration((192, 128), window=True, **large),
+        "d192,128, 4 heads of 2": Configuration((192, 128), heads=(4, 2), queries=(1, 90), **large),
+        **{f"d{d} window": Configuration((d, d), window=True) for d in (64, 128)},
+        **{f"d{d} softcap": Configuration((d, d), softcap=True) for d in (64, 128)},
+        **{f"d{d} sink": Configuration((d, d), sink=True, heads=(2, 2), queries=(1, 200)) for d in (64, 128)},
+        "d64 packed": Configuration((64, 64), sequences=3, queries=(1, 200), keys=(1, 200)),
+        "d128 packed": Configuration((128, 128), sequences=3, queries=(1, 200), keys=(1, 200)),
+        "d128 packed causal": Configuration((128, 128), causal=True, sequences=3, queries=(1, 200), keys=(1, 200)),
+        "d64 pages of 64": Configuration((64, 64), page=64, queries=(1, 200)),
+        "d128 pages of 128": Configuration((128, 128), page=128, queries=(1, 200)),
+        "d128 pages of 128 pair": Configuration((128, 128), page=128, **pair),
+        "d64, 4 heads of 1": Configuration((64, 64), heads=(4, 1), queries=(1, 150)),
+        "d64 causal, 4 heads of 1": Configuration((64, 64), causal=True, heads=(4, 1), queries=(1, 150)),
+        "d128, 4 heads of 2": Configuration((128, 128), heads=(4, 2), queries=(1, 120)),
+        "d128 packed, 4 heads of 2": Configuration((128, 128), heads=(4, 2), sequences=2, queries=(1, 90), keys=(1, 200)),
+        **{f"d64 {name} causal": Configuration((64, 64), format, causal=True) for name, format in fp8},
+        **{f"d128 {name}": Configuration((128, 128), format, queries=(1, 256)) for name, format in fp8},
+        **{f"d128 {name} causal": Configuration((128, 128), format, causal=True) for name, format in fp8},
+        **{f"d128 {name} pair": Configuration((128, 128), format, **pair) for name, format in fp8},
+        "d64, 3 splits": Configuration((64, 64), splits=3),
+        "d128 causal, 3 splits": Configuration((128, 128), causal=True, splits=3),
+        "d128 fp16, 2 splits": Configuration((128, 128), "F16", splits=2),
+    }
+    small = {"queries": (1, 260), "keys": (1, 260), "backward": True, "deterministic": True}
+    backward = {
+        **{f"d{d} backward": Configuration((d, d), **small) for d in (64, 96, 128)},
+        **{f"d{d} causal backward": Configuration((d, d), causal=True, **small) for d in (64, 128)},
+        "d128 fp16 backward": Configuration((128, 128), "F16", **small),
+        "d64 window backward": Configuration((64, 64), window=True, **small),
+        "d64 softcap backward": Configuration((64, 64), softcap=True, **small),
+        "d64 backward, 4 heads of 2": Configuration((64, 64), heads=(4, 2), **(small | {"queries": (1, 150)})),
+        "d192,128 backward": Configuration((192, 128), **small),
+        "d192,128 causal backward": Configuration((192, 128), causal=True, **small),
+    }
+    # one CTA runs what the model, which asks for no such choice, has tuned for pairs
+    forward["d128, no pairs"].settings.update({"exp2.frequency": 16, "exp2.startFragment": 1})
+    return {**forward, **backward}
+
+
+def number(generator, least, most):
+    return int(torch.randint(least, most + 1, (), generator=generator))
+
+
+def stored(tensor, format):
+    """A tensor as a file has it."""
+    rounded = tensor.to(DTYPES[format]).contiguous()
+    return Tensor(format, tuple(rounded.shape), bytes(rounded.view(torch.uint8).flatten().tolist()))
+
+
+def lengths(generator, count, sizes):
+    """Sizes of sequences, and where they begin."""
+    each = [number(generator, *sizes) for _ in range(count)]
+    return each, [sum(each[:i]) for i in range(count + 1)]
+
+
+def draw(configuration, seed):
+    """A random problem of a configuration: its tensors, its metadata and a line that says what was drawn. Scores have a spread
+    between 0.5 and 32, and in half of the problems key after key or one key alone is larger, so that maxima grow in later blocks."""
+    of = configuration
+    generator = torch.Generator().manual_seed(seed)
+    normal = lambda *shape: torch.randn(*shape, generator=generator)
+    (heads, kv_heads), (dim, v_dim) = of.heads, of.dims
+    spread = 2.0 ** number(generator, -1, 5)
+    scale = 1 / math.sqrt(dim) if number(generator, 0, 1) else round(0.02 + 0.3 * float(torch.rand((), generator=generator)), 3)
+    tensors, metadata = {}, {"scale": repr(scale), "causal": "true" if of.causal else "false"}
+    if of.sequences:
+        queries, starts = lengths(generator, of.sequences, of.queries)
+        keys, k_starts = lengths(generator, of.sequences, of.keys)
+        q, k, v = normal(starts[-1], heads, dim), normal(k_starts[-1], kv_heads, dim), normal(k_starts[-1], kv_heads, v_dim)
+        tensors["cu_seqlens_q"] = stored(torch.tensor(starts), "I32")
+        tensors["cu_seqlens_k"] = stored(torch.tensor(k_starts), "I32")
+        key_axis = 0
+    else:
+        queries, keys = number(generator, *of.queries), number(generator, *of.keys)
+        q, k, v = normal(1, heads, queries, dim), normal(1, kv_heads, keys, dim), normal(1, kv_heads, keys, v_dim)
+        key_axis = 2
+    shape = number(generator, 0, 3)  # 0, 1: as they are; 2: larger from key to key; 3: one key is larger
+    q = q * (spread / math.sqrt(dim) / scale)
+    if shape == 2:
+        sizes = [1] * k.dim()
+        sizes[key_axis] = -1
+        k = k * torch.linspace(0.1, 1.5, k.shape[key_axis]).reshape(sizes)
+    if shape == 3:
+        k.select(key_axis, number(generator, 0, k.shape[key_axis] - 1)).mul_(4)
+    if of.page:
+        pages = math.ceil(keys / of.page)
+        order = torch.randperm(pages, generator=generator)
+        padded = [torch.zeros(pages * of.page, kv_heads, tensor.shape[-1]) for tensor in (k, v)]
+        for tensor, into in zip((k, v), padded):
+            into[:keys] = tensor[0].transpose(0, 1)
+        k, v = (torch.empty(pages, of.page, *into.shape[1:]).index_copy_(0, order, into.reshape(pages, of.page, *into.shape[1:])) for into in padded)
+        tensors["block_table"] = stored(order[None], "I32")
+        tensors["seqused_k"] = stored(torch.tensor([keys]), "I32")
+    if of.window:
+        metadata["window"] = f"{number(generator, 0, 200)},{number(generator, 0, 100)}"
+    if of.softcap:
+        metadata["softcap"] = str(number(generator, 2, 30))
+    if of.sink:
+        tensors["sink"] = stored(normal(heads) * 3, of.format)
+    tensors = {"q": stored(q, of.format), "k": stored(k, of.format), "v": stored(v, of.format), **tensors}
+    if of.backward:
+        tensors["dout"] = stored(normal(*q.shape[:-1], v_dim), of.format)
+    told = f"{queries} × {keys}, spread {spread:g}, {['normal', 'normal', 'growing keys', 'one large key'][shape]}"
+    return tensors, metadata, told
