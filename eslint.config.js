@@ -133,7 +133,7 @@ const restrictedSyntax = [
 export default defineConfig(
   {
     ignores: [
-      ...['dist/**', 'dist-*/**', '**/*.generated.ts', '**/assembly/**', 'examples/**'],
+      ...['**/dist/**', 'dist-*/**', '**/*.generated.ts', '**/assembly/**', 'examples/**'],
       ...['.stryker-tmp/**', '.vitest/**', 'reports/**'],
     ],
   },
@@ -148,7 +148,7 @@ export default defineConfig(
     },
   },
   {
-    files: ['*.config.{js,ts}'],
+    files: ['**/*.config.{js,ts}'],
     rules: { 'no-restricted-syntax': 'off' },
   },
   {

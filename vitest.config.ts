@@ -23,6 +23,7 @@ const processTests = [
   'test/hardening/kill.test.ts',
   'test/package/package.test.ts',
   'test/profile/sweep.test.ts',
+  'test/site/audit-page.test.ts',
 ];
 const onlyProcesses = process.env.PROCESSES === '1';
 

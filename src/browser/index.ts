@@ -6,5 +6,11 @@ export {
 } from './audit-files.js';
 export { blobFiles, type BlobFiles } from './blob-files.js';
 export { webCodecs } from './web-codecs.js';
-export { threadPool, threadWork, type StartThreads, type ThreadWork } from '../jobs/audit/index.js';
+export {
+  judgedNames,
+  threadPool,
+  threadWork,
+  type StartThreads,
+  type ThreadWork,
+} from '../jobs/audit/index.js';
 export { RequestError } from '../request-error.js';

@@ -10,7 +10,7 @@ export interface ByteWriter {
   /** How many bytes were written. */
   readonly length: () => number;
   /** A view of what was written; valid until the next byte is. */
-  readonly written: () => Uint8Array;
+  readonly written: () => Uint8Array<ArrayBuffer>;
 }
 
 const firstCapacity = 256;

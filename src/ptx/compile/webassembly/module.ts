@@ -120,7 +120,7 @@ function writeCode(writer: ByteWriter, { locals, code }: ModuleFunction): void {
 export function moduleBytes(
   subroutines: readonly ModuleFunction[],
   exported: readonly ModuleFunction[],
-): Uint8Array {
+): Uint8Array<ArrayBuffer> {
   const functions = [...subroutines, ...exported];
   const writer = createByteWriter();
   writer.bytes(header);

@@ -1,0 +1,3 @@
+import { keepOffline } from './element.js';
+
+keepOffline();

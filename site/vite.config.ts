@@ -1,0 +1,75 @@
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { basename, join, relative, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { defineConfig, type Plugin } from 'vite';
+
+const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
+const { version } = JSON.parse(readFileSync(here('../package.json'), 'utf8')) as {
+  readonly version: string;
+};
+
+/**
+ * Writes the service worker, with the names of all files of the build: what was visited once works without a network.
+ */
+function offline(): Plugin {
+  return {
+    name: 'offline',
+    writeBundle({ dir = here('dist') }) {
+      const files = readdirSync(dir, { recursive: true, withFileTypes: true })
+        .filter((entry) => entry.isFile())
+        .map((entry) => relative(dir, join(entry.parentPath, entry.name)).split(sep).join('/'));
+      const hash = createHash('sha256').update(files.join()).digest('hex').slice(0, 12);
+      const source = readFileSync(here('src/offline-worker.js'), 'utf8')
+        .replace('__FILES__', JSON.stringify([...files, './']))
+        .replace('__NAME__', JSON.stringify(`flashproof-${version}-${hash}`));
+      writeFileSync(join(dir, 'offline-worker.js'), source);
+    },
+  };
+}
+
+/** The pages, in the order of their menu; the documentation is built beside them. */
+const pages = [
+  ['index.html', 'flashproof'],
+  ['audit.html', 'Audit a dump'],
+] as const;
+
+/** What every page begins with: the way past it, and the menu. */
+function menu(): Plugin {
+  const link = (name: string, title: string, current: string) =>
+    `<li><a href="./${name}"${name === current ? ' aria-current="page"' : ''}>${title}</a></li>`;
+  return {
+    name: 'menu',
+    transformIndexHtml: (html, { filename }) => {
+      const current = basename(filename);
+      const links = [...pages, ['docs/index.html', 'Documentation'] as const]
+        .map(([name, title]) => link(name, title, current))
+        .join('');
+      return html.replace(
+        '<!-- menu -->',
+        `<a class="skip" href="#main">Skip to the content</a><header><nav aria-label="Pages"><ul>${links}</ul></nav></header>`,
+      );
+    },
+  };
+}
+
+export default defineConfig({
+  root: here('.'),
+  // Relative, so that the pages work below any address.
+  base: './',
+  define: { __VERSION__: JSON.stringify(version) },
+  resolve: {
+    // Its one file for workers has a DOM without Node.js.
+    alias: { linkedom: here('../node_modules/linkedom/worker.js') },
+  },
+  plugins: [menu(), offline()],
+  worker: { format: 'es' },
+  build: {
+    target: 'es2022',
+    outDir: here('dist'),
+    emptyOutDir: true,
+    rollupOptions: {
+      input: pages.map(([name]) => here(name)),
+    },
+  },
+});

@@ -1,0 +1,194 @@
+import {
+  closeSync,
+  ftruncateSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { chromium, type Browser, type Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { refusal, runInProcess } from '../cli/run-in-process.js';
+import { described, safetensorsBytes } from '../io/safetensors-bytes.js';
+import { buildSite, chromiumPath, hasChromium, serveFolder } from './serve-site.js';
+
+const fixture = 'fixtures/attention/09-normal-200x300-d64-bf16.safetensors';
+
+/**
+ * A document with its numbers in twelve digits: statistics sum what Math.exp and Math.log2 give, whose last bit differs
+ * between releases of V8. A threshold of the dispersion counts weights in cells of their logarithms, of which such a bit
+ * moves one to the next: those are compared in four digits.
+ */
+function rounded(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value), (key, member: unknown) =>
+    typeof member === 'number' ? Number(member.toPrecision(key === 'threshold' ? 4 : 12)) : member,
+  );
+}
+
+/** Whether the page's bar has moved; it runs there. */
+function hasProgress(): boolean {
+  type Bar = { readonly document: { querySelector(name: string): { readonly value: number } } };
+  return (globalThis as unknown as Bar).document.querySelector('progress').value > 0;
+}
+
+/** Building and a browser's start take their time. In milliseconds. */
+const patience = 120_000;
+
+describe.runIf(hasChromium())('the audit page in Chromium', { timeout: patience }, () => {
+  const scratch = mkdtempSync(join(tmpdir(), 'flashproof-page-'));
+  let browser: Browser;
+  let page: Page;
+  let folder = '';
+  let address = '';
+  let close = () => {};
+  const errors: string[] = [];
+  const asked: string[] = [];
+
+  beforeAll(async () => {
+    folder = await buildSite();
+    ({ address, close } = await serveFolder(folder));
+    browser = await chromium.launch({
+      executablePath: chromiumPath,
+      args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking'],
+    });
+  }, patience);
+  afterAll(async () => {
+    await browser?.close();
+    close();
+    rmSync(folder, { recursive: true, force: true });
+    rmSync(scratch, { recursive: true, force: true });
+  });
+
+  /** Opens the page anew, and gives it files. */
+  async function give(...files: string[]): Promise<void> {
+    await page?.context().close();
+    const context = await browser.newContext();
+    page = await context.newPage();
+    page.on('console', (message) => {
+      if (message.type() === 'error') errors.push(message.text());
+    });
+    page.on('pageerror', (error) => errors.push(String(error)));
+    context.on('request', (request) => asked.push(request.url()));
+    await page.goto(`${address}audit.html`);
+    await page.setInputFiles('#files', files);
+  }
+
+  /** Chooses an output and its LSE, and waits for what becomes of the audit. */
+  async function judge(workers: number, output: string, lse: string): Promise<string> {
+    await page.selectOption('#output', output);
+    await page.selectOption('#lse', lse);
+    await page.fill('#threads', String(workers));
+    await page.click('#run');
+    await page.waitForSelector('#outcome .verdict', { timeout: patience });
+    return page.locator('#outcome .verdict').innerText();
+  }
+
+  it.each([1, 2])(
+    'gives the verdict and the numbers of the command line, on %i workers',
+    async (workers) => {
+      await give(fixture);
+      const said = await judge(workers, ':torch_cudnn.out', ':torch_cudnn.lse');
+      const words = ['audit', fixture, '--output', ':torch_cudnn.out', '--lse', ':torch_cudnn.lse'];
+      const { stdout } = await runInProcess(...words, '--threads', '1', '--json', '-');
+      const expected = JSON.parse(stdout);
+      expect(said).toContain(expected.verdict.sentence);
+      const saving = page.waitForEvent('download');
+      await page.click('#saveJson');
+      const made = JSON.parse(readFileSync(await (await saving).path(), 'utf8'));
+      for (const part of ['verdict', 'outputs', 'techniques', 'oracle', 'problem'])
+        expect(rounded(made[part]), part).toEqual(rounded(expected[part]));
+      expect(made.inputs.problem.sha256).toBe(expected.inputs.problem.sha256);
+      const report = page.frameLocator('#frame');
+      expect(await report.locator('#verdict').innerText()).toContain('PASS');
+      expect(await report.locator('#elements svg').count()).toBeGreaterThan(0);
+    },
+  );
+
+  it('asks nothing of any other place, and nothing of any place once it was opened', async () => {
+    await give(fixture);
+    await page.evaluate('navigator.serviceWorker.ready.then(() => null)');
+    await page.context().setOffline(true);
+    await page.reload();
+    await page.setInputFiles('#files', fixture);
+    expect(await judge(2, ':torch_cudnn.out', '')).toContain('PASS');
+    expect(asked.filter((url) => !url.startsWith(address) && !url.startsWith('blob:'))).toEqual([]);
+  });
+
+  it.each<[string, Uint8Array]>([
+    ['nothing.npz', new Uint8Array(0)],
+    ['text.safetensors', new TextEncoder().encode('hello, world')],
+    ['short.safetensors', safetensorsBytes({ q: described('F32', [4], 0, 16) }, new Uint8Array(3))],
+  ])('refuses %s with the line of the command line', async (name, content) => {
+    const path = join(scratch, name);
+    writeFileSync(path, content);
+    await give(path);
+    const said = await page.locator('#outcome .refused').innerText();
+    expect(said).toBe((await refusal('audit', path)).replaceAll(path, name));
+    expect(await page.isHidden('#form')).toBe(true);
+  });
+
+  it('stays alive with 200 MB, and can be stopped', async () => {
+    const path = join(scratch, 'large.safetensors');
+    const [heads, rows, dim] = [100, 4096, 64];
+    const bytes = 2 * heads * rows * dim;
+    const header = Object.fromEntries(
+      ['q', 'k', 'v', 'out'].map((name, i) => [
+        name,
+        described('BF16', [1, heads, rows, dim], i * bytes, (i + 1) * bytes),
+      ]),
+    );
+    const start = safetensorsBytes(header);
+    const file = openSync(path, 'w');
+    writeSync(file, start);
+    ftruncateSync(file, start.length + 4 * bytes);
+    closeSync(file);
+    await give(path);
+    await page.waitForSelector('#form:not([hidden])');
+    await page.evaluate(() => {
+      const seen = { last: performance.now(), longest: 0 };
+      Object.assign(globalThis, { seen });
+      setInterval(() => {
+        const now = performance.now();
+        seen.longest = Math.max(seen.longest, now - seen.last);
+        seen.last = now;
+      }, 10);
+    });
+    await page.click('#run');
+    await page.waitForFunction(hasProgress, null, {
+      timeout: patience,
+    });
+    await page.click('#cancel');
+    expect(await page.locator('#outcome').innerText()).toContain('Cancelled');
+    const longest = await page.evaluate(
+      () => (globalThis as unknown as { seen: { longest: number } }).seen.longest,
+    );
+    // A page that reads in its own thread stands for seconds.
+    expect(longest).toBeLessThan(1000);
+    expect(await page.isEnabled('#run')).toBe(true);
+  });
+
+  it('has a name for every field, fits a phone, and made no mistakes', async () => {
+    await give(fixture);
+    await page.waitForSelector('#form:not([hidden])');
+    const nameless = await page.$$eval('input, select, button, iframe', (fields) =>
+      fields
+        .filter((field) => {
+          const labels = 'labels' in field ? (field.labels as ArrayLike<unknown> | null) : null;
+          const text = field.textContent ?? '';
+          return !labels?.length && field.tagName !== 'IFRAME' && text.trim() === '';
+        })
+        .map(({ id }) => id),
+    );
+    expect(nameless).toEqual([]);
+    await page.setViewportSize({ width: 360, height: 700 });
+    const [wide, view] = await page.evaluate<[number, number]>(
+      '[document.documentElement.scrollWidth, document.documentElement.clientWidth]',
+    );
+    expect(wide).toBeLessThanOrEqual(view);
+    expect(errors).toEqual([]);
+  });
+});
