@@ -21,6 +21,7 @@ import type {
   TensorMemory,
 } from './memory/index.js';
 import type {
+  Clock,
   FindingAccess,
   FindingCollector,
   FindingKind,
@@ -68,6 +69,8 @@ export interface CtaState {
   readonly shared: SharedMemory;
   readonly tensor: TensorMemory;
   readonly mbarriers: Map<number, Mbarrier>;
+  /** What was known where mbarriers have been ended, by their offsets. */
+  readonly endedMbarriers: Map<number, Clock>;
   readonly namedBarriers: Map<number, NamedBarrier>;
   readonly registers: RegisterPool;
   /** By the number of the warpgroup. */

@@ -23,7 +23,7 @@ import {
   words,
   type SmallProgram,
 } from './launch.js';
-import { allocate, deallocate, moveRows } from './tile-product.js';
+import { allocate, commitTo, deallocate, moveRows, multiply } from './tile-product.js';
 
 /** A program with a mistake, and the same one without it. */
 interface Pair {
@@ -71,6 +71,27 @@ const setRegisters = (registers: number): Instruction => ({
   action: 'inc',
   registers,
 });
+const operands = { a: 2048, b: 4096, d: 0 };
+/** A product of which one commit is awaited, and another one as these say, before the end of its barrier. */
+const committing = (...waits: Instruction[]): SmallProgram => ({
+  barriers: { computed: 1, released: 1 },
+  warps: [
+    [
+      allocate(32, data),
+      ...Array.from({ length: 18 }, (_, i) =>
+        words('st.shared', i < 16 ? operands.a + 128 * i : operands.b + 128 * (i - 16)),
+      ),
+      { op: 'fence.proxy.async' },
+      multiply(operands, false),
+      commitTo(0),
+      commitTo(8),
+      wait(0, 0),
+      ...waits,
+      { op: 'mbarrier.inval', barrier: 8 },
+      deallocate(32),
+    ],
+  ],
+});
 const initialised: readonly Instruction[] = [
   { op: 'mbarrier.init', barrier: 512, count: 1, name: 'late' },
 ];
@@ -116,6 +137,10 @@ const programs: Readonly<Record<FindingKind, Pair>> = {
         ],
       ],
     },
+  },
+  'stray-commit': {
+    wrong: committing(),
+    right: committing(wait(8, 0)),
   },
   'repeated-wait': {
     besides: ['race'],

@@ -10,6 +10,7 @@ import {
   chromeTraceHead,
   chromeTraceTail,
   createChromeTraceSection,
+  findingWeight,
   type TraceEvent,
 } from '../../machine/index.js';
 import {
@@ -137,7 +138,9 @@ export async function runEmulateMachine(
       const files = { saved: save ?? null, trace: trace ?? null };
       await writeJson(json, machineDocument(version, hashed, result, files));
     }
-    return results.findings.length > 0 ? foundSomething : foundNothing;
+    return results.findings.some(({ kind }) => findingWeight(kind) !== 'hint')
+      ? foundSomething
+      : foundNothing;
   } finally {
     progress.done();
     await file.close();

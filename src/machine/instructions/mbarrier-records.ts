@@ -6,6 +6,7 @@ import {
   type LaneMask,
 } from '../isa/index.js';
 import {
+  copyClock,
   createMbarrier,
   hasCompleted,
   mostTransactionBytes,
@@ -140,6 +141,7 @@ export const mbarrierRecords: InstructionRecords<
         report(machine, warp, 'barrier-initialisation', `${name} is a live mbarrier already`);
       const barrier = createMbarrier(name, cta.rank, offset, count);
       cta.mbarriers.set(offset, barrier);
+      cta.endedMbarriers.delete(offset);
       machine.tracker?.initialise(machine, warp, barrier);
     },
   },
@@ -154,6 +156,7 @@ export const mbarrierRecords: InstructionRecords<
         report(machine, warp, 'barrier-initialisation', `no mbarrier at ${offset} to end`);
       else machine.tracker?.invalidate(machine, warp, barrier);
       warp.cta.mbarriers.delete(offset);
+      if (warp.order !== null) warp.cta.endedMbarriers.set(offset, copyClock(warp.order.clock));
     },
   },
   'mbarrier.arrive': {

@@ -3,27 +3,48 @@ import {
   arriveOn,
   completeTransaction,
   expectTransaction,
+  mayComeLate,
   mostTransactionBytes,
   type Actor,
   type ArrivalResult,
+  type Clock,
   type Mbarrier,
 } from '../ordering/index.js';
-import { hasExited, report, type MachineState, type WarpState } from '../state.js';
+import { hasExited, report, type CtaState, type MachineState, type WarpState } from '../state.js';
+
+/**
+ * Whether an actor is a tcgen05.commit of this CTA that a memory model lets come late, if all that it tracks is in this
+ * clock.
+ */
+function isStrayCommit(
+  { model }: MachineState,
+  { warp, order }: Actor,
+  cta: CtaState,
+  known: Clock | null,
+): boolean {
+  if (cta !== warp.cta || order === null) return false;
+  return mayComeLate(model, order.tracked, known ?? order.clock);
+}
 
 /** The barrier at a cluster address; reports when there is none. */
-export function findBarrier(
-  machine: MachineState,
-  { warp }: Actor,
-  address: number,
-): Mbarrier | null {
+export function findBarrier(machine: MachineState, actor: Actor, address: number): Mbarrier | null {
+  const { warp } = actor;
   const { rank, offset } = splitClusterAddress(address);
   const cta = machine.ctas[rank];
   const barrier = cta?.mbarriers.get(offset);
+  const ended = cta?.endedMbarriers.get(offset);
+  if (barrier === undefined && ended !== undefined && isStrayCommit(machine, actor, cta, ended)) {
+    const { site } = actor.order!;
+    const what = `${site} arrives on the mbarrier at ${offset} after its end`;
+    report(machine, warp, 'stray-commit', what, [{ who: warp.name, site, step: machine.step }]);
+    return null;
+  }
   if (cta === undefined || barrier === undefined) {
     report(machine, warp, 'barrier-initialisation', `no mbarrier at ${offset} of CTA ${rank}`);
     return null;
   }
-  if (hasExited(cta))
+  // What the CTA's warps know at their end tells whether a commit may come later.
+  if (hasExited(cta) && !isStrayCommit(machine, actor, cta, null))
     report(machine, warp, 'exited-cta', `arrives on ${barrier.name} of CTA ${rank}`);
   return barrier;
 }

@@ -115,6 +115,16 @@ export interface AccessClocks {
   readonly asyncView: Clock;
 }
 
+/** What has happened before an event. */
+export interface EventClocks extends AccessClocks {
+  /**
+   * What has happened before it in time besides: in every schedule, but nothing of memory is known from it. So it is with what
+   * a warp has done when it issues a tcgen05.commit, whose arrival comes later and makes known tensor operations alone, or
+   * before a relaxed arrival.
+   */
+  readonly happened?: Clock;
+}
+
 /** What an access lacks to come after an earlier one: any order, or only a proxy fence on the way. */
 export type MissingOrder = 'order' | 'proxy-fence';
 

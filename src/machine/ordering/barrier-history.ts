@@ -1,4 +1,4 @@
-import type { AccessClocks, AccessTable } from './accesses.js';
+import type { AccessTable, EventClocks } from './accesses.js';
 import { type BarrierViolation, type BarrierViolationKind, firstMissing } from './finding.js';
 import { type Clock, createClock, joinClock, resetClock } from './clock.js';
 
@@ -44,6 +44,9 @@ import { type Clock, createClock, joinClock, resetClock } from './clock.js';
  * schedule that differs if it is violated: execute what has to precede e, or precede the end of the next
  * phase, and nothing else.
  *
+ * Events happen after others in time: what a warp has done before it issues a tcgen05.commit, whose arrival comes after its issue,
+ * or before a relaxed arrival counts, though memory is not known from it (`EventClocks.happened`).
+ *
  * The proof needs every event to be told from others: no clock has the position of an arrival or of a
  * complete_tx from elsewhere. A warp ticks after it; each commit or bulk transfer has its own position,
  * even where two commits track the same operations.
@@ -55,32 +58,45 @@ export interface BarrierHistory {
    * What a wait that has just returned comes after: the events of the last complete phase. Good until the
    * next `complete`.
    */
-  readonly completed: AccessClocks;
+  readonly completed: Required<EventClocks>;
   /**
    * An arrival counted to the current phase, with or without an expect_tx of its own.
-   * @param clocks - what it makes known
-   * @param before - what it comes after, if that is more: a tcgen05.commit comes after its issue, and
-   *   makes known tensor operations alone
+   * @param clocks - what it makes known, and what it comes after besides
+   * @param issued - what its warp knew, if that is more: it has to know of the initialisation
    */
   readonly arrive: (
     stamp: number,
-    clocks: AccessClocks,
-    before?: Clock,
+    clocks: EventClocks,
+    issued?: Clock,
   ) => readonly BarrierViolation[];
   /** An expect_tx by itself. */
-  readonly expect: (stamp: number, clocks: AccessClocks) => readonly BarrierViolation[];
+  readonly expect: (stamp: number, clocks: EventClocks) => readonly BarrierViolation[];
   /** A complete_tx; it may come before the expect_tx of its bytes. */
-  readonly transact: (stamp: number, clocks: AccessClocks) => readonly BarrierViolation[];
+  readonly transact: (stamp: number, clocks: EventClocks) => readonly BarrierViolation[];
   /** The event told last has completed the phase. */
   readonly complete: () => readonly BarrierViolation[];
   /**
    * A wait that returned since the phase before the current one is complete.
    * @param clocks - those of the warp before it adds {@link completed} to them
    */
-  readonly observe: (stamp: number, clocks: AccessClocks) => readonly BarrierViolation[];
+  readonly observe: (stamp: number, clocks: EventClocks) => readonly BarrierViolation[];
 }
 
 const noViolations: readonly BarrierViolation[] = [];
+
+function createEventClocks(): Required<EventClocks> {
+  return { clock: createClock(), asyncView: createClock(), happened: createClock() };
+}
+
+/** What has happened before one event, has happened before another. */
+export function joinEventClocks(
+  into: Required<EventClocks>,
+  { clock, asyncView, happened }: EventClocks,
+): void {
+  joinClock(into.clock, clock);
+  joinClock(into.asyncView, asyncView);
+  if (happened !== undefined) joinClock(into.happened, happened);
+}
 
 /**
  * The history of a barrier from its initialisation on.
@@ -98,8 +114,8 @@ export function createBarrierHistory(
   let expectations: number[] = [];
   // Waits for the phase before the current one.
   let waits: number[] = [];
-  let gathered: AccessClocks = { clock: createClock(), asyncView: createClock() };
-  let completed: AccessClocks = { clock: createClock(), asyncView: createClock() };
+  let gathered = createEventClocks();
+  let completed = createEventClocks();
   // What comes before the arrivals of the current phase, and before its events, themselves included.
   const arrivals = createClock();
   const happened = createClock();
@@ -108,21 +124,28 @@ export function createBarrierHistory(
     kind: BarrierViolationKind,
     ofPhase: number,
     event: number,
-    clock: Clock,
+    { issued, ...clocks }: EventClocks & { readonly issued: Clock },
     earlier: readonly number[],
   ): readonly BarrierViolation[] {
-    const unordered = firstMissing(accesses, earlier, clock);
+    // The initialisation is a write to memory: that it has happened is not enough.
+    const unordered =
+      firstMissing(accesses, [initialisation], { clock: issued }) ??
+      (earlier[0] === initialisation ? null : firstMissing(accesses, earlier, clocks));
     return unordered === null ? noViolations : [{ kind, phase: ofPhase, event, unordered }];
   }
 
-  function count(stamp: number, before: Clock): readonly BarrierViolation[] {
+  function count(
+    stamp: number,
+    clocks: EventClocks,
+    issued = clocks.clock,
+  ): readonly BarrierViolation[] {
     events.push(stamp);
-    return orderedAfter('arrival', phase, stamp, before, eventsBefore);
+    return orderedAfter('arrival', phase, stamp, { ...clocks, issued }, eventsBefore);
   }
 
-  function publish({ clock, asyncView }: AccessClocks): void {
-    joinClock(gathered.clock, clock);
-    joinClock(gathered.asyncView, asyncView);
+  function joinTime(into: Clock, { clock, happened: before }: EventClocks): void {
+    joinClock(into, clock);
+    if (before !== undefined) joinClock(into, before);
   }
 
   /** Violations of those events that a clock of the current phase lacks. */
@@ -134,7 +157,7 @@ export function createBarrierHistory(
   ): readonly BarrierViolation[] {
     const unordered = events.at(-1) ?? initialisation;
     return earlier
-      .filter((event) => firstMissing(accesses, [event], clock) !== null)
+      .filter((event) => firstMissing(accesses, [event], { clock }) !== null)
       .map((event) => ({ kind, phase: ofPhase, event, unordered }));
   }
 
@@ -145,21 +168,21 @@ export function createBarrierHistory(
     get completed() {
       return completed;
     },
-    arrive: (stamp, clocks, before = clocks.clock) => {
-      joinClock(arrivals, before);
-      joinClock(happened, before);
-      publish(clocks);
-      return count(stamp, before);
+    arrive: (stamp, clocks, issued) => {
+      joinTime(arrivals, clocks);
+      joinTime(happened, clocks);
+      joinEventClocks(gathered, clocks);
+      return count(stamp, clocks, issued);
     },
     expect: (stamp, clocks) => {
       // It makes nothing known (its semantics is relaxed), and an arrival that comes after it does.
       expectations.push(stamp);
-      return count(stamp, clocks.clock);
+      return count(stamp, clocks);
     },
     transact: (stamp, clocks) => {
-      joinClock(happened, clocks.clock);
-      publish(clocks);
-      return count(stamp, clocks.clock);
+      joinTime(happened, clocks);
+      joinEventClocks(gathered, clocks);
+      return count(stamp, clocks);
     },
     complete: () => {
       const violations = [
@@ -169,6 +192,7 @@ export function createBarrierHistory(
       [gathered, completed] = [completed, gathered];
       resetClock(gathered.clock);
       resetClock(gathered.asyncView);
+      resetClock(gathered.happened);
       resetClock(arrivals);
       resetClock(happened);
       [eventsTwoBefore, eventsBefore, events] = [eventsBefore, events, []];
@@ -178,7 +202,8 @@ export function createBarrierHistory(
     },
     observe: (stamp, clocks) => {
       waits.push(stamp);
-      return orderedAfter('early-wait', phase - 1, stamp, clocks.clock, eventsTwoBefore);
+      const known = { ...clocks, issued: clocks.clock };
+      return orderedAfter('early-wait', phase - 1, stamp, known, eventsTwoBefore);
     },
   };
 }
@@ -200,13 +225,13 @@ export interface NamedBarrierHistory {
   /**
    * An arrival counted to the current generation.
    * @param waits - whether it also waits for it, so that {@link leave} will be called
-   * @param clocks - what the arrival makes known. One that makes nothing known (barrier.cluster.arrive
-   *   with .relaxed) has a chain of its own, and clocks with nothing but its position.
+   * @param clocks - what the arrival makes known, and what it comes after besides. One that makes nothing known
+   *   (barrier.cluster.arrive with .relaxed) has a chain of its own, and a clock with nothing but its position.
    */
   readonly arrive: (
     stamp: number,
     waits: boolean,
-    clocks: AccessClocks,
+    clocks: EventClocks,
   ) => readonly BarrierViolation[];
   /** The generation is complete. */
   readonly complete: () => void;
@@ -214,11 +239,11 @@ export interface NamedBarrierHistory {
    * What a warp comes after that leaves the barrier after waiting for a generation. Later generations may
    * be complete already. Throws a RangeError if nobody waits for the generation any more.
    */
-  readonly leave: (generation: number) => AccessClocks;
+  readonly leave: (generation: number) => Required<EventClocks>;
 }
 
 function createGeneration() {
-  return { clock: createClock(), asyncView: createClock(), waiting: 0 };
+  return { ...createEventClocks(), waiting: 0 };
 }
 
 /**
@@ -237,10 +262,9 @@ export function createNamedBarrierHistory(accesses: AccessTable): NamedBarrierHi
     },
     arrive: (stamp, waits, clocks) => {
       events.push(stamp);
-      joinClock(current.clock, clocks.clock);
-      joinClock(current.asyncView, clocks.asyncView);
+      joinEventClocks(current, clocks);
       if (waits) current.waiting++;
-      const unordered = firstMissing(accesses, eventsBefore, clocks.clock);
+      const unordered = firstMissing(accesses, eventsBefore, clocks);
       return unordered === null
         ? noViolations
         : [{ kind: 'arrival', phase: generation, event: stamp, unordered }];

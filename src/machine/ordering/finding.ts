@@ -1,5 +1,5 @@
-import type { AccessTable } from './accesses.js';
-import { type Clock, clockIncludes } from './clock.js';
+import type { AccessTable, EventClocks } from './accesses.js';
+import { clockIncludes } from './clock.js';
 
 /** The kinds of illegal acts that the machine finds. */
 export const findingKinds = {
@@ -23,6 +23,8 @@ export const findingKinds = {
   deadlock: 'warps that wait for one another',
   'exited-cta': 'an access to a CTA whose warps have all ended',
   'unfinished-operation': 'an asynchronous operation that nobody waited for',
+  'stray-commit':
+    'a tcgen05.commit for which nobody waits, of operations that are known to be complete',
   'instruction-shape': 'an instruction with operands that it does not have',
   convergence: 'lanes that have to execute an instruction together and do not',
   trap: 'a trap, or an assertion of the program that failed',
@@ -44,6 +46,7 @@ const lighter: Readonly<Partial<Record<FindingKind, FindingWeight>>> = {
   'overwritten-unread': 'hint',
   'unfenced-initialisation': 'hint',
   'repeated-wait': 'hint',
+  'stray-commit': 'hint',
   'schedule-dependent': 'one-schedule',
 };
 
@@ -128,13 +131,16 @@ export interface BarrierViolation {
   readonly unordered: number;
 }
 
-/** The first of the events that is not in a clock; null if all of them are. */
+/** The first of the events that has not happened before another one; null if all of them have. */
 export function firstMissing(
   accesses: AccessTable,
   events: readonly number[],
-  clock: Clock,
+  { clock, happened }: Pick<EventClocks, 'clock' | 'happened'>,
 ): number | null {
-  for (const event of events)
-    if (!clockIncludes(clock, accesses.chainOf(event), accesses.timeOf(event))) return event;
+  for (const event of events) {
+    const [chain, time] = [accesses.chainOf(event), accesses.timeOf(event)];
+    if (clockIncludes(clock, chain, time)) continue;
+    if (happened === undefined || !clockIncludes(happened, chain, time)) return event;
+  }
   return null;
 }

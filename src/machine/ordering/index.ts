@@ -62,6 +62,7 @@ export type {
   StrongAccess,
   WarpOrder,
 } from './order-tracker.js';
+export { mayComeLate } from './lifetimes.js';
 export type { Region } from './region.js';
 export { createShadowMemory, type ShadowMemory } from './shadow-memory.js';
 export { conflictKinds, type Conflict, type ConflictKind } from './shadow-states.js';

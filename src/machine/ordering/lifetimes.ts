@@ -1,63 +1,103 @@
 import { tensorMemoryColumns } from '../memory/index.js';
-import type { AccessTable } from './accesses.js';
+import type { AccessTable, EventClocks } from './accesses.js';
 import type { Mbarrier } from './barriers.js';
-import { clockIncludes, createClock, joinClock, type Clock } from './clock.js';
-import type { OperationKind } from './memory-model.js';
+import { clockContains, clockIncludes, createClock, joinClock, type Clock } from './clock.js';
+import { firstMissing } from './finding.js';
+import type { MemoryModel, OperationKind } from './memory-model.js';
 import type { OrderFindings } from './order-findings.js';
-import type { OrderedCta, OrderedRun } from './order-tracker.js';
+import type { OperationOrder, OrderedCta, OrderedRun } from './order-tracker.js';
 
 // What must not begin or end on the wrong side of an event: mbarriers, CTAs, allocations of tensor memory.
 
 /**
  * The lives of mbarriers: from mbarrier.init to mbarrier.inval. Whatever happens to one has to come
  * before its end, and the end before the next barrier at the same place begins. Events are stamps of the
- * table of accesses; the clock is that of the warp that begins or ends a life.
+ * table of accesses; the clocks are those of the warp that begins or ends a life.
  */
 interface BarrierLives {
-  readonly begin: (machine: OrderedRun, clock: Clock, barrier: Mbarrier, stamp: number) => void;
+  readonly begin: (
+    machine: OrderedRun,
+    clocks: EventClocks,
+    barrier: Mbarrier,
+    stamp: number,
+  ) => void;
   /** An arrival at a barrier that lives, or a wait for it. */
-  readonly remember: (barrier: Mbarrier, stamp: number) => void;
-  readonly end: (machine: OrderedRun, clock: Clock, barrier: Mbarrier, stamp: number) => void;
+  readonly remember: (barrier: Mbarrier, stamp: number, order?: OperationOrder | null) => void;
+  readonly end: (
+    machine: OrderedRun,
+    clocks: EventClocks,
+    barrier: Mbarrier,
+    stamp: number,
+  ) => void;
+}
+
+/** The last event of a chain at a barrier; and of an asynchronous operation its order. */
+interface LastEvent {
+  readonly stamp: number;
+  readonly order: OperationOrder | null;
 }
 
 /** No barrier has begun yet. */
-export function createBarrierLives(accesses: AccessTable, findings: OrderFindings): BarrierLives {
+export function createBarrierLives(
+  model: MemoryModel,
+  accesses: AccessTable,
+  findings: OrderFindings,
+): BarrierLives {
   // The last event in each chain, which the earlier ones of the chain come before; and ends by place.
-  const lastEvents = new Map<Mbarrier, Map<number, number>>();
+  const lastEvents = new Map<Mbarrier, Map<number, LastEvent>>();
   const ends = new Map<string, number>();
   const placeOf = ({ cta, offset }: Mbarrier): string => `${cta} ${offset}`;
 
   function check(
     machine: OrderedRun,
-    clock: Clock,
+    clocks: EventClocks,
     { cta, name }: Mbarrier,
-    earlier: Iterable<number>,
+    earlier: Iterable<LastEvent>,
     stamp: number,
   ): void {
-    const message = `${name}: its life may begin or end on the wrong side of an event`;
-    for (const event of earlier)
-      if (!clockIncludes(clock, accesses.chainOf(event), accesses.timeOf(event)))
-        findings.unordered(machine, 'phase', cta, message, [event, stamp]);
+    for (const { stamp: event, order } of earlier) {
+      if (firstMissing(accesses, [event], clocks) === null) continue;
+      const isStray = mayComeLate(model, order?.tracked, clocks.clock);
+      const message = isStray
+        ? `${name}: nobody waits for the arrival of a tcgen05.commit before its end`
+        : `${name}: its life may begin or end on the wrong side of an event`;
+      const kind = isStray ? 'stray-commit' : 'phase';
+      findings.unordered(machine, kind, cta, message, [event, stamp]);
+    }
   }
 
-  const remember: BarrierLives['remember'] = (barrier, stamp) => {
-    lastEvents.get(barrier)!.set(accesses.chainOf(stamp), stamp);
+  const remember: BarrierLives['remember'] = (barrier, stamp, order = null) => {
+    lastEvents.get(barrier)!.set(accesses.chainOf(stamp), { stamp, order });
   };
 
   return {
     remember,
-    begin: (machine, clock, barrier, stamp) => {
+    begin: (machine, { clock }, barrier, stamp) => {
       const end = ends.get(placeOf(barrier));
-      if (end !== undefined) check(machine, clock, barrier, [end], stamp);
+      if (end !== undefined)
+        check(machine, { clock, asyncView: clock }, barrier, [{ stamp: end, order: null }], stamp);
       lastEvents.set(barrier, new Map());
       remember(barrier, stamp);
     },
-    end: (machine, clock, barrier, stamp) => {
-      check(machine, clock, barrier, lastEvents.get(barrier)!.values(), stamp);
+    end: (machine, clocks, barrier, stamp) => {
+      check(machine, clocks, barrier, lastEvents.get(barrier)!.values(), stamp);
       lastEvents.delete(barrier);
       ends.set(placeOf(barrier), stamp);
     },
   };
+}
+
+/**
+ * Whether a tcgen05.commit may come late by a memory model: it tracks operations, and all of them are known to be complete.
+ *
+ * @param tracked as of `OperationOrder`; null or left out for what is no commit
+ */
+export function mayComeLate(
+  { lastCommits }: MemoryModel,
+  tracked: Clock | null | undefined,
+  known: Clock,
+): boolean {
+  return !lastCommits && tracked != null && tracked.length > 0 && clockContains(known, tracked);
 }
 
 /** An operation, or an arrival from another CTA, that a CTA must not end before. */
@@ -67,6 +107,8 @@ interface Reach {
   readonly chain: number;
   readonly time: number;
   readonly kind: OperationKind | 'arrival';
+  /** As of `OperationOrder`, where its own warp is of the CTA. */
+  readonly tracked?: Clock | null;
   readonly who: string;
   readonly site: string;
 }
@@ -82,7 +124,7 @@ interface CtaReach {
 }
 
 /** Nothing has reached any CTA yet. */
-export function createCtaReach(): CtaReach {
+export function createCtaReach(model: MemoryModel): CtaReach {
   // The last in each chain is enough: the earlier ones of the chain come before it.
   const reached = new Map<string, Reach>();
   return {
@@ -92,13 +134,16 @@ export function createCtaReach(): CtaReach {
         const end = createClock();
         for (const { order } of cta.warps) {
           joinClock(end, order!.clock);
+          joinClock(end, order!.happened);
           joinClock(end, order!.unfenced);
         }
         for (const reach of reached.values()) {
-          const { chain, time, kind, who, site } = reach;
+          const { chain, time, kind, tracked, who, site } = reach;
           if (reach.cta !== cta || clockIncludes(end, chain, time)) continue;
+          const isStray = mayComeLate(model, tracked, end);
+          const ofKind = kind === 'arrival' ? 'exited-cta' : 'unfinished-operation';
           findings.add({
-            kind: kind === 'arrival' ? 'exited-cta' : 'unfinished-operation',
+            kind: isStray ? 'stray-commit' : ofKind,
             message: `CTA ${cta.rank} may end before ${who} (${site}) is done with it`,
             cta: cta.rank,
             step,

@@ -47,6 +47,11 @@ export interface MemoryModel {
   readonly registerGroups: boolean;
   /** Whether lanes of a warp that are converged need bar.warp.sync between them, as the ISA says. */
   readonly laneOrder: boolean;
+  /**
+   * Whether a tcgen05.commit has to have arrived before its barrier or its CTA ends, as the ISA says, also where all operations
+   * that it tracks are known to be complete. Triton's MMA warps (3.6) do not wait for their last one, which releases a buffer.
+   */
+  readonly lastCommits: boolean;
 }
 
 /**
@@ -69,6 +74,7 @@ export const memoryModels = {
     initialisationFences: false,
     registerGroups: false,
     laneOrder: false,
+    lastCommits: false,
   },
   ptx: {
     name: 'ptx',
@@ -82,6 +88,7 @@ export const memoryModels = {
     initialisationFences: true,
     registerGroups: true,
     laneOrder: true,
+    lastCommits: true,
   },
   'ptx-9.2': {
     name: 'ptx-9.2',
@@ -95,6 +102,7 @@ export const memoryModels = {
     initialisationFences: true,
     registerGroups: true,
     laneOrder: true,
+    lastCommits: true,
   },
   pipe: {
     name: 'pipe',
@@ -108,6 +116,7 @@ export const memoryModels = {
     initialisationFences: false,
     registerGroups: false,
     laneOrder: false,
+    lastCommits: false,
   },
 } as const satisfies Readonly<Record<string, MemoryModel>>;
 

@@ -1,5 +1,12 @@
 import { siteOf, type MemoryScope } from '../isa/index.js';
-import type { Access, AccessClocks, AccessKind, AccessTable, Proxy } from './accesses.js';
+import type {
+  Access,
+  AccessClocks,
+  AccessKind,
+  AccessTable,
+  EventClocks,
+  Proxy,
+} from './accesses.js';
 import {
   copyClock,
   createClock,
@@ -7,7 +14,6 @@ import {
   joinClock,
   type Chains,
   type Clock,
-  type Position,
 } from './clock.js';
 import { type MemoryModel, type OperationKind, operationKinds } from './memory-model.js';
 import type { Actor, OperationOrder, OrderedRun, WarpOrder } from './order-tracker.js';
@@ -44,8 +50,8 @@ interface IssuedOperation {
 
 /**
  * The order of an operation: it comes after what its warp knows and after its predecessors. A
- * tcgen05.commit makes known the warp's MMAs, copies and waits alone, which are remembered for it in the warp's
- * `tensorOperations`; its arrival comes after all that the warp knows.
+ * tcgen05.commit makes known the warp's MMAs and copies alone, which are remembered for it in the warp's
+ * `tensorOperations`; in time it comes after all that the warp has done.
  * @param order of the warp, whose clock the caller advances
  */
 export function beginOperation(
@@ -55,6 +61,11 @@ export function beginOperation(
   { kind, name, site, predecessors }: IssuedOperation,
 ): OperationOrder {
   const isFenced = needsTensorFences(model, kind);
+  const isArrival = kind === 'commit' || kind === 'lane-copy-arrival';
+  const happened = copyClock(order.happened);
+  if (isArrival) joinClock(happened, order.clock);
+  const tracked = kind === 'commit' ? copyClock(order.tensorOperations.clock) : null;
+  const issued = isArrival ? copyClock(order.clock) : null;
   const from = kind === 'commit' ? order.tensorOperations : order;
   // What makes others known adds nothing of its warp to them.
   const clock = kind === 'lane-copy-arrival' ? createClock() : copyClock(from.clock);
@@ -63,6 +74,7 @@ export function beginOperation(
   for (const predecessor of predecessors)
     if (predecessor !== null) {
       joinClocks({ clock, asyncView }, predecessor);
+      joinClock(happened, predecessor.happened);
       if (isFenced) joinClock(tensorClock, predecessor.tensorClock);
     }
   // In a chain each event comes after those before it, in whichever clock one looks.
@@ -70,16 +82,28 @@ export function beginOperation(
   includeInClock(clock, chain, time);
   if (kind === 'lane-copy' && !model.copyFences) includeInClock(asyncView, chain, time);
   if (isFenced) includeInClock(tensorClock, chain, time);
-  const isArrival = kind === 'commit' || kind === 'lane-copy-arrival';
-  const arrivalClock = isArrival ? copyClock(order.clock) : clock;
-  if (isArrival) joinClock(arrivalClock, clock);
   if (operationKinds[kind].isCommitted) joinClocks(order.tensorOperations, { clock, asyncView });
   const { proxy } = operationKinds[kind];
-  return { clock, tensorClock, asyncView, arrivalClock, chain, time, proxy, name, site };
+  return {
+    clock,
+    tensorClock,
+    asyncView,
+    happened,
+    issued: issued ?? clock,
+    tracked,
+    chain,
+    time,
+    proxy,
+    name,
+    site,
+  };
 }
 
 /** What is ordered before an actor's next event, and the chain that the event belongs to. */
-export function clocksOfActor({ warp, order }: Actor): AccessClocks & { readonly chain: number } {
+export function clocksOfActor({
+  warp,
+  order,
+}: Actor): Required<EventClocks> & { readonly chain: number } {
   return order ?? warp.order!;
 }
 
@@ -91,8 +115,6 @@ interface RecordedAccess {
   readonly scope?: MemoryScope | undefined;
   /** As of `Access`. */
   readonly repeats?: boolean | undefined;
-  /** Its place in the order of events; default the actor's. */
-  readonly position?: Position;
 }
 
 /** Enters an event in the table of accesses; its stamp. */
@@ -105,10 +127,10 @@ type RecordAccess = (machine: OrderedRun, actor: Actor, access: RecordedAccess) 
 export function createAccessRecorder(accesses: AccessTable): RecordAccess {
   let last: Access | null = null;
   let lastStamp = 0;
-  return ({ step }, actor, { kind, proxy, scope, repeats, position }) => {
+  return ({ step }, actor, { kind, proxy, scope, repeats }) => {
     const { warp, order } = actor;
-    const { chain } = position ?? clocksOfActor(actor);
-    const time = position?.time ?? order?.time ?? warp.order!.clock.times[chain];
+    const { chain } = clocksOfActor(actor);
+    const time = order?.time ?? warp.order!.clock.times[chain];
     if (
       last !== null &&
       last.chain === chain &&

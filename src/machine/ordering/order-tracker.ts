@@ -40,22 +40,19 @@ export interface OrderedRun {
 /** What a warp knows to have happened. */
 export interface WarpOrder {
   readonly chain: number;
-  /**
-   * The chain of its waits for mbarriers. They touch no data, so that a tcgen05.commit, which makes nothing else of its warp known
-   * but tensor operations, may tell of those that it was issued after.
-   */
-  readonly waits: number;
   /** The warp that it is of: lanes that have diverged have that of their warp. */
   readonly thread: number;
   /** Everything that is ordered before its next instruction. */
   readonly clock: Clock;
+  /** What has happened before it in time besides, as of `EventClocks`. */
+  readonly happened: Clock;
   /** What a fence.proxy.async on the way has made known to the async proxy as well. */
   readonly asyncView: Clock;
   /** What is ordered before its next accesses to tensor memory, where a model asks for fences. */
   readonly tensorView: Clock;
   /** Its complete tcgen05 loads and stores that no fence has ordered before what follows. */
   readonly unfenced: Clock;
-  /** Its tcgen05.mma and tcgen05.cp, which tcgen05.commit tracks, and its waits. */
+  /** Its tcgen05.mma and tcgen05.cp: what tcgen05.commit tracks. */
   readonly tensorOperations: AccessClocks;
   /** What fence.mbarrier_init has made known to the cluster. */
   readonly published: Clock;
@@ -71,8 +68,12 @@ export interface OperationOrder {
   /** What is ordered before what it does in tensor memory; the same but for tcgen05 fences. */
   readonly tensorClock: Clock;
   readonly asyncView: Clock;
-  /** What its arrival comes after, which is more than it makes known for a tcgen05.commit. */
-  readonly arrivalClock: Clock;
+  /** As of `EventClocks`. */
+  readonly happened: Clock;
+  /** What its warp knew when it issued it: more than it makes known, of a tcgen05.commit. */
+  readonly issued: Clock;
+  /** The operations that a tcgen05.commit tracks; null for others. */
+  readonly tracked: Clock | null;
   readonly chain: number;
   readonly time: number;
   readonly proxy: Proxy;

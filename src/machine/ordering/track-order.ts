@@ -4,8 +4,10 @@ import {
   type BarrierHistory,
   createBarrierHistory,
   createNamedBarrierHistory,
+  joinEventClocks,
   type NamedBarrierHistory,
 } from './barrier-history.js';
+import type { EventClocks } from './accesses.js';
 import type { Mbarrier, NamedBarrier } from './barriers.js';
 import { copyClock, createClock, includeInClock, joinClock, tickClock } from './clock.js';
 import { createGridOrder, type GridOrder } from './grid-order.js';
@@ -50,8 +52,7 @@ function tick({ chain, clock }: WarpOrder): void {
 
 /** Adds what one agent knows to what another knows. */
 function joinKnowledge(into: WarpOrder, from: WarpOrder): void {
-  joinClock(into.clock, from.clock);
-  joinClock(into.asyncView, from.asyncView);
+  joinEventClocks(into, from);
   joinClock(into.tensorView, from.tensorView);
   joinClock(into.unfenced, from.unfenced);
   joinClock(into.published, from.published);
@@ -85,8 +86,8 @@ export function createOrderTracker(
     released: createSynchronisation(),
     allocations: createTensorAllocations(accesses, findings),
   }));
-  const lives = createBarrierLives(accesses, findings);
-  const reach = createCtaReach();
+  const lives = createBarrierLives(model, accesses, findings);
+  const reach = createCtaReach(model);
   const repeatedWaits = createRepeatedWaits(findings);
   const initialisations = createInitialisationFences(model, accesses, findings);
   const histories = new Map<Mbarrier, BarrierHistory>();
@@ -105,9 +106,9 @@ export function createOrderTracker(
     const chain = chains.createAgent();
     const order: WarpOrder = {
       chain,
-      waits: chains.createAgent(),
       thread: thread ?? chain,
       clock: createClock(),
+      happened: createClock(),
       asyncView: createClock(),
       tensorView: createClock(),
       unfenced: createClock(),
@@ -179,8 +180,11 @@ export function createOrderTracker(
       const order = beginOperation(chains, model, warp.order!, { kind, name, site, predecessors });
       tick(warp.order!);
       const { chain, time } = order;
-      for (const cta of reaches)
-        reach.add({ cta, chain, time, kind, who: `${name} of ${warp.name}`, site });
+      const who = `${name} of ${warp.name}`;
+      for (const cta of reaches) {
+        const tracked = cta === warp.cta ? order.tracked : null;
+        reach.add({ cta, chain, time, kind, tracked, who, site });
+      }
       return order;
     },
     finish: ({ order }, kind, operation) => {
@@ -190,6 +194,7 @@ export function createOrderTracker(
         joinClock(unfenced, operation.clock);
       } else joinClock(clock, operation.clock);
       joinClock(asyncView, operation.asyncView);
+      joinClock(order!.happened, operation.happened);
     },
     fence: ({ order }, fence) => {
       const { clock, asyncView, tensorView, unfenced, published } = order!;
@@ -208,14 +213,14 @@ export function createOrderTracker(
     initialise: (machine, warp, barrier) => {
       const stamp = record(machine, { warp, order: null }, { kind: 'write', proxy: 'generic' });
       histories.set(barrier, createBarrierHistory(accesses, stamp));
-      lives.begin(machine, warp.order!.clock, barrier, stamp);
+      lives.begin(machine, warp.order!, barrier, stamp);
       initialisations.initialise(warp.order!, barrier, stamp);
       changeWords(machine, warp, barrier, 'occupy', stamp);
       tick(warp.order!);
     },
     invalidate: (machine, warp, barrier) => {
       const stamp = record(machine, { warp, order: null }, { kind: 'write', proxy: 'generic' });
-      lives.end(machine, warp.order!.clock, barrier, stamp);
+      lives.end(machine, warp.order!, barrier, stamp);
       changeWords(machine, warp, barrier, 'vacate', stamp);
       histories.delete(barrier);
       tick(warp.order!);
@@ -223,12 +228,12 @@ export function createOrderTracker(
     arrive: (machine, actor, barrier, what) => {
       const history = histories.get(barrier)!;
       const stamp = record(machine, actor, { kind: 'arrive', proxy: 'generic' });
-      lives.remember(barrier, stamp);
+      lives.remember(barrier, stamp, actor.order);
       const { warp, order } = actor;
       const clocks = clocksOfActor(actor);
       const violations =
         what === 'arrival'
-          ? history.arrive(stamp, clocks, order?.arrivalClock ?? clocks.clock)
+          ? history.arrive(stamp, clocks, order?.issued)
           : history[what === 'bytes' ? 'transact' : 'expect'](stamp, clocks);
       findings.violations(machine, barrier.cta, barrier.name, violations);
       if (what === 'bytes' && order?.proxy === 'async')
@@ -248,24 +253,22 @@ export function createOrderTracker(
     },
     observe: (machine, warp, barrier) => {
       const history = histories.get(barrier)!;
-      const { waits, clock, tensorOperations } = warp.order!;
-      const position = { chain: waits, time: tickClock(clock, waits) };
-      const wait = { kind: 'wait', proxy: 'generic', position } as const;
-      const stamp = record(machine, { warp, order: null }, wait);
-      includeInClock(tensorOperations.clock, position.chain, position.time);
+      const stamp = record(machine, { warp, order: null }, { kind: 'wait', proxy: 'generic' });
       lives.remember(barrier, stamp);
       const violations = history.observe(stamp, warp.order!);
       findings.violations(machine, barrier.cta, barrier.name, violations);
       repeatedWaits.observe(warp, barrier, history.phase - 1, stamp);
-      joinClocks(warp.order!, history.completed);
+      joinEventClocks(warp.order!, history.completed);
       tick(warp.order!);
     },
     arriveAtNamed: (machine, warp, barrier, { waits, isRelaxed }) => {
       const order = warp.order!;
-      let [stamp, clocks] = [0, { clock: order.clock, asyncView: order.asyncView }];
+      let [stamp, clocks]: [number, EventClocks] = [0, order];
       if (isRelaxed) {
         // Only what fence.mbarrier_init came after is made known.
-        clocks = { clock: copyClock(order.published), asyncView: createClock() };
+        const happened = copyClock(order.happened);
+        joinClock(happened, order.clock);
+        clocks = { clock: copyClock(order.published), asyncView: createClock(), happened };
         const position = chains.begin(clocks.clock);
         includeInClock(clocks.clock, position.chain, position.time);
         stamp = accesses.record({
@@ -283,7 +286,7 @@ export function createOrderTracker(
     },
     completeNamed: (barrier) => historyOf(barrier).complete(),
     leaveNamed: ({ order }, barrier, generation) =>
-      joinClocks(order!, historyOf(barrier).leave(generation)),
+      joinEventClocks(order!, historyOf(barrier).leave(generation)),
     tellRepeatedWaits: repeatedWaits.tell,
     end: reach.checkEnds,
     allocateTensor: (machine, warp, firstColumn, columns) => {

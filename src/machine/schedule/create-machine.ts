@@ -110,6 +110,7 @@ export function createMachine(launch: ClusterLaunch, options: RunOptions): Machi
       tensor: createTensorMemory(),
       counters,
       mbarriers: new Map(),
+      endedMbarriers: new Map(),
       namedBarriers: new Map(),
       registers: createRegisterPool(launch.warps, launch.registersPerThread ?? null),
       warpgroups: new Map(),

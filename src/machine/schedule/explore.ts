@@ -1,5 +1,5 @@
 import { RequestError } from '../../request-error.js';
-import type { Finding } from '../ordering/index.js';
+import { type Finding, findingWeight } from '../ordering/index.js';
 import { recordingScheduler, type Scheduler } from './scheduler.js';
 import { delayingScheduler, randomScheduler } from './searching-schedulers.js';
 
@@ -38,7 +38,7 @@ export interface Exploration {
   readonly results: readonly Outcome<string>[];
   /** The different findings: those with the same kind and message are one. */
   readonly findings: readonly Outcome<Finding>[];
-  /** The first run that has a finding, or another result than the first run; null if there is none. */
+  /** The first run that has a finding that is more than a hint, or another result than the first run; null if there is none. */
   readonly firstDifference: { readonly run: number; readonly schedule: string } | null;
 }
 
@@ -97,7 +97,8 @@ function createLog() {
         found.map((one) => [`${one.kind}\n${one.message}`, one] as const),
       ))
         observe(findings, key, finding, runs, name);
-      if (firstDifference === null && (found.length > 0 || results.size > 1))
+      const isWrong = found.some(({ kind }) => findingWeight(kind) !== 'hint');
+      if (firstDifference === null && (isWrong || results.size > 1))
         firstDifference = { run: runs, schedule: name };
       const open = recording.choices.flatMap(({ among }, i) => (among > 1 ? [i] : []));
       if (runs === 1) [decisions, choices] = [recording.choices.length, open.length];

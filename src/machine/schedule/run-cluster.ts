@@ -9,12 +9,13 @@ import { type Instruction, siteOf } from '../isa/index.js';
 import { count, type CtaCounters } from '../measure/index.js';
 import {
   type AsynchronousOperation,
+  type CtaState,
   hasExited,
   type MachineState,
   type Step,
   type WarpState,
 } from '../state.js';
-import { type Finding, findingWeight, operationKinds } from '../ordering/index.js';
+import { type Finding, findingWeight, mayComeLate, operationKinds } from '../ordering/index.js';
 import { type ClusterLaunch, createMachine, type RunOptions } from './create-machine.js';
 import { createPollingDetector } from './polling.js';
 import {
@@ -135,9 +136,13 @@ function reportEnd(machine: MachineState): boolean {
  * Reports operations that are still under way when the last warp of their CTA has ended, since nobody
  * waited for them. A bulk store may be: it needs nothing of the CTA once it has read its source.
  */
-function reportUnfinished({ pending, findings, step }: MachineState): void {
-  for (const { warp, site, kind, name, reaches } of pending)
-    for (const { rank } of operationKinds[kind].mayOutliveCta ? [] : reaches.filter(hasExited))
+function reportUnfinished({ pending, findings, model, step }: MachineState): void {
+  for (const { warp, site, kind, name, order, reaches } of pending) {
+    // Whether a commit is all that is late the tracker tells, once all warps have ended.
+    const isLeft = order !== null && mayComeLate(model, order.tracked, order.clock);
+    const mayOutlive = (cta: CtaState) =>
+      operationKinds[kind].mayOutliveCta || (isLeft && cta === warp.cta);
+    for (const { rank } of reaches.filter((cta) => hasExited(cta) && !mayOutlive(cta)))
       findings.add({
         kind: 'unfinished-operation',
         cta: rank,
@@ -145,6 +150,7 @@ function reportUnfinished({ pending, findings, step }: MachineState): void {
         message: `${warp.name}, ${site}: ${name} is under way at the end of the CTA`,
         accesses: [{ who: warp.name, site, step }],
       });
+  }
 }
 
 /** Steps that each warp has before those of a cluster are taken to poll, all that may go on. */

@@ -113,6 +113,9 @@ function conditionMissing(run: LaunchRun, base: LaunchRun, mutant: Mutant): stri
 /** A hint that says of a mutant what a finding does: a fence that the kernel has, and that compilers go without. */
 const tellingHint: Finding['kind'] = 'unfenced-initialisation';
 
+/** A hint of what is a finding of another kind in a schedule that shows it. */
+const late: Finding['kind'] = 'stray-commit';
+
 function illegal<One extends Finding>(findings: readonly One[]): readonly One[] {
   return findings.filter(({ kind }) => findingWeight(kind) !== 'hint');
 }
@@ -135,7 +138,7 @@ export function createMutantJudge(
   const mostSteps = stepFactor * base.mostClusterSteps + moreSteps;
   const known = new Set(base.findings.map(keyOf));
   // What is wrong with the kernel itself may look different in another schedule, and a mutant runs in one.
-  if (illegal(base.findings).length > 0)
+  if (illegal(base.findings).length > 0 || base.findings.some(({ kind }) => kind === late))
     for (const { create } of otherSchedules)
       for (const finding of prepared.run({ ...machineOptions, mostSteps, scheduler: create })
         .findings)

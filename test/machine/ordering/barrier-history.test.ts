@@ -46,7 +46,7 @@ describe('the history of a barrier', () => {
     const { event, history } = createScene();
     history.arrive(event(1, 1), clocksOf({ 0: 1, 1: 1, 5: 7 }, { 5: 6 }));
     history.transact(event(2, 1), clocksOf({ 0: 1, 2: 1, 5: 3 }, { 2: 1 }));
-    expect(history.completed).toEqual(clocksOf({}));
+    expect(history.completed).toMatchObject(clocksOf({}));
     expect(history.complete()).toEqual([]);
     expect(history.phase).toBe(1);
     const after = clocksOf({});
