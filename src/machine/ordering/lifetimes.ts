@@ -97,7 +97,8 @@ export function mayComeLate(
   tracked: Clock | null | undefined,
   known: Clock,
 ): boolean {
-  return !lastCommits && tracked != null && tracked.length > 0 && clockContains(known, tracked);
+  const isCommit = tracked !== null && tracked !== undefined && tracked.length > 0;
+  return !lastCommits && isCommit && clockContains(known, tracked);
 }
 
 /** An operation, or an arrival from another CTA, that a CTA must not end before. */
