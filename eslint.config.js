@@ -97,7 +97,10 @@ export const arrows = {
     ...['ptx/syntax', 'ptx/launch', 'ptx/run', 'ptx/mutants', 'hardware'],
     'problem',
   ],
-  browser: [...['jobs/audit', 'report/html', 'report/json', 'io/tensors', 'audit', 'kernels']],
+  browser: [
+    ...['jobs/audit', 'report/html', 'report/json', 'io/tensors', 'audit', 'attribution'],
+    ...['kernels', 'oracles', 'machine', 'formats', 'problem'],
+  ],
   cli: [
     ...['jobs', 'report/text/launch'],
     ...['report/layout', 'report/json', 'report/json/check', 'report/validation', 'report/text'],

@@ -24,6 +24,7 @@ const processTests = [
   'test/package/package.test.ts',
   'test/profile/sweep.test.ts',
   'test/site/audit-page.test.ts',
+  'test/site/laboratory-page.test.ts',
 ];
 const onlyProcesses = process.env.PROCESSES === '1';
 

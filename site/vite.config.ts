@@ -32,6 +32,7 @@ function offline(): Plugin {
 const pages = [
   ['index.html', 'flashproof'],
   ['audit.html', 'Audit a dump'],
+  ['laboratory.html', 'Laboratory'],
 ] as const;
 
 /** What every page begins with: the way past it, and the menu. */

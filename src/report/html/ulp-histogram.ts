@@ -30,7 +30,10 @@ export interface UlpHistogram {
 const [lowest, highest] = [-16, 2 * 1100];
 
 /** Counts errors in ulps of the output format, as the error profile takes them. */
-export function createUlpHistogram({ reference, outputs }: JudgedElements): UlpHistogram {
+export function createUlpHistogram({
+  reference,
+  outputs,
+}: Pick<JudgedElements, 'reference' | 'outputs'>): UlpHistogram {
   const { values: out, format } = outputs.out;
   const { out: exactOut } = reference.quantities;
   const ulpAt = createUlpScale(exactOut.values, reference.shape.vDim, format);

@@ -1,0 +1,115 @@
+import { assembleKernelPieces, findKernelModel, type KernelSettings } from '../../kernels/index.js';
+import type { AttentionReference } from '../../oracles/index.js';
+import {
+  attributedKernel,
+  createTechniqueTable,
+  type TechniqueTable,
+  type TechniqueTableMeter,
+} from '../attribution/index.js';
+import { auditAccuracy, boundInParts, decodeOutputs, modelArithmetic } from '../audit/index.js';
+import { encodeFromFloat64, formats, type FormatName } from '../formats/index.js';
+import { problemShape, type Problem, type Tensor } from '../problem/index.js';
+import { createUlpHistogram, type UlpHistogram } from '../report/html/index.js';
+
+/** A random problem, and how FlashAttention-4's forward is tuned for it. */
+export interface ExperimentRequest {
+  /** The format of Q, K and V. */
+  readonly format: FormatName;
+  readonly queries: number;
+  readonly keys: number;
+  readonly dim: number;
+  /** The standard deviation of the scores after scaling. */
+  readonly spread: number;
+  readonly seed: number;
+  /** Settings of the model `fa4`, as text by key. */
+  readonly settings: Readonly<Record<string, string>>;
+}
+
+/** What a run gave, beside exact results. */
+export interface ExperimentOutputs {
+  /** Errors in ulps of the output's format. */
+  readonly histogram: UlpHistogram;
+  /** Of O, over all elements. */
+  readonly largestError: number;
+  readonly rmsError: number;
+  readonly largestOutput: number;
+}
+
+/** Numbers of a normal distribution by Box and Muller, uniform ones by a linear congruence (Numerical Recipes). */
+function normalNumbers(seed: number): () => number {
+  let state = seed >>> 0;
+  const uniform = () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return state / 2 ** 32;
+  };
+  return () => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
+}
+
+/** The problem of a request: Q, K and V of normal numbers, rounded to the format. */
+function problemOf({ format, queries, keys, dim, spread, seed }: ExperimentRequest): Problem {
+  const next = normalNumbers(seed);
+  const tensor = (rows: number): Tensor => ({
+    format,
+    shape: [1, 1, rows, dim],
+    data: encodeFromFloat64(formats[format], Float64Array.from({ length: rows * dim }, next)),
+  });
+  // Q·K of independent normal numbers deviates by √dim.
+  const scale = spread / Math.sqrt(dim);
+  const [q, k, v] = [tensor(queries), tensor(keys), tensor(keys)];
+  return { q, k, v, scale, causal: false, window: null, softcap: null };
+}
+
+/** How far outputs lie from exact ones. */
+function compared(problem: Problem, out: Tensor, reference: AttentionReference): ExperimentOutputs {
+  const outputs = decodeOutputs({ out, lse: null }, problemShape(problem));
+  const { values } = outputs.out;
+  const exact = reference.quantities.out.values;
+  let [largestError, squares, largestOutput] = [0, 0, 0];
+  values.forEach((value, i) => {
+    const error = Math.abs(value - exact[i]);
+    largestError = Math.max(largestError, error);
+    squares += error * error;
+    largestOutput = Math.max(largestOutput, Math.abs(exact[i]));
+  });
+  return {
+    histogram: createUlpHistogram({ reference, outputs }),
+    largestError,
+    rmsError: Math.sqrt(squares / values.length),
+    largestOutput,
+  };
+}
+
+/**
+ * Runs FlashAttention-4's forward on a random problem, and says what each technique may do to the output and did.
+ * @param onOutputs told what the run gave, before the techniques are measured, which takes longer
+ * @throws RequestError for settings that the model does not take
+ */
+export async function runExperiment(
+  request: ExperimentRequest,
+  onOutputs: (outputs: ExperimentOutputs) => void,
+): Promise<TechniqueTable> {
+  const problem = problemOf(request);
+  const model = findKernelModel('fa4');
+  const settings: KernelSettings = new Map(Object.entries(request.settings));
+  const prepared = model.prepare(problem, settings);
+  const assembly = assembleKernelPieces(problem, prepared);
+  for (let piece = 0; piece < prepared.pieces; piece++) assembly.add(prepared.run(piece));
+  const { out } = assembly.results();
+  const arithmetic = modelArithmetic(model, problem, settings);
+  const kernel = attributedKernel(problem, { kernel: model, settings });
+  const known: { meter?: TechniqueTableMeter } = {};
+  await boundInParts(
+    problem,
+    { accuracy: auditAccuracy(arithmetic.outputFormat), arithmetic },
+    {
+      progress: () => undefined,
+      onReference: (reference) => {
+        onOutputs(compared(problem, out, reference));
+        known.meter = createTechniqueTable(reference, arithmetic.description, { kernel });
+        return known.meter.visit;
+      },
+    },
+    () => null,
+  );
+  return known.meter!.table();
+}
