@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from .bounds import SURE, BlockBounds, output_rounding
+from .bounds import BlockBounds
 from .formats import NumberFormat
+from .limits import SURE, output_rounding
 from .weights import WeightBlock
 
 

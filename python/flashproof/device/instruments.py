@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .bounds import SURE
 from .formats import NumberFormat, ulp
 from .kernel_rows import KernelRows
+from .limits import SURE
 from .premises import Premises
 from .weights import HeadTensors, WeightBlock
 

@@ -18,13 +18,20 @@ from .kernel_rows import KernelRows
 from .premises import Premises
 from .problem import Shape
 from .spread import TILE_ROWS
-from .structure import StructureFindings, StructureLimits, StructureResult, alarm_deviations
+from .structure_results import (
+    StructureFindings,
+    StructureLimits,
+    StructureResult,
+    alarm_deviations,
+)
 from .weights import HeadTensors, WeightBlock
 
 _TILE_KEYS = 128
 _FULLY_TESTED_TILES = 2
 _MOST_TILES = 32
 _TILES_PER_BLOCK = 8
+_AT_ONCE = 4
+"""Tiles that are projected at once."""
 _NEGLIGIBLE = 2.0**-36
 """Effects below this part of Σ w|v| are roundings."""
 
@@ -66,7 +73,7 @@ def plan_key_tiles(shape: Shape, limits: StructureLimits) -> KeyTilePlan:
 
 @dataclass(frozen=True)
 class TileSums:
-    """Sums over rows for each tile of keys, [tiles]: of variances but for the first six."""
+    """Sums over rows for each tile of keys, [tiles]; the last three are of variances."""
 
     signed: Tensor
     norm: Tensor
@@ -107,42 +114,45 @@ class TestedRows:
 
 
 def _tile_sums(
-    tested: TestedRows, premises: Premises, rows: slice, first_key: int, tile_keys: int
+    tested: TestedRows, premises: Premises, rows: slice, tiles: list[tuple[int, int]]
 ) -> TileSums:
-    """One tile of keys against some rows of the block, sums of one number."""
+    """Some tiles of keys, each from its first key up to its last, against some of the rows."""
     block, kernel = tested.block, tested.kernel
     weights, exact, magnitude = block.weights[rows], block.out[rows], block.magnitude[rows]
-    begin = min(max(first_key - block.first_key, 0), weights.shape[1])
-    end = min(max(first_key + tile_keys - block.first_key, 0), weights.shape[1])
     values = tested.head.v[block.first_key : block.first_key + weights.shape[1]]
-    of_tile = weights[:, begin:end]
-    direction = of_tile.sum(1, keepdim=True) * exact - of_tile @ values[begin:end]
-    is_seen = direction.square().sum(1) >= _NEGLIGIBLE**2 * magnitude.square().sum(1)
+    direction = torch.stack(
+        [
+            weights[:, begin:end].sum(1, keepdim=True) * exact
+            - weights[:, begin:end] @ values[begin:end]
+            for begin, end in tiles
+        ]
+    )
+    is_seen = direction.square().sum(2) >= _NEGLIGIBLE**2 * magnitude.square().sum(1)
     is_seen &= (block.total[rows] > 0) & ~kernel.is_coarse[rows]
-    direction = torch.where(is_seen[:, None], direction, 0.0)
+    direction = torch.where(is_seen[:, :, None], direction, 0.0)
     size = direction.abs()
-    norm = direction.square().sum(1)
+    norm = direction.square().sum(2)
     # P's roundings and the weights' own errors together.
     amplitude = kernel.weight_rounding + kernel.typical_weight[rows]
-    products = (direction @ values.T).mul_(weights).mul_(amplitude[:, None])
+    products = (direction @ values.T).mul_(weights * amplitude[:, None])
     half = tested.instruments.half_ulp[rows]
     systematic = (kernel.typical_weight + kernel.normalisation)[rows] * (
         exact * direction
-    ).abs().sum(1)
+    ).abs().sum(2)
     systematic = systematic + kernel.floor[rows] * (norm * exact.shape[1]).sqrt()
+    accumulation = premises.accumulation * (magnitude * size).sum(2)
     sums = TileSums(
-        signed=((tested.out[rows] - exact) * direction).sum(1),
+        signed=((tested.out[rows] - exact) * direction).sum(2),
         norm=norm,
-        slack=(block.out_distance[rows] * size).sum(1),
+        slack=(block.out_distance[rows] * size).sum(2),
         systematic=torch.where(is_seen, systematic, 0.0),
-        weights=products.square().sum(1),
-        weights_worst=products.abs_().sum(1),
-        output_worst=(half * size).sum(1),
-        outputs=(half * size).square().sum(1),
-        accumulation=kernel.keys[rows]
-        * (premises.accumulation * (magnitude * size).sum(1)).square(),
+        weights=products.square().sum(2),
+        weights_worst=products.abs_().sum(2),
+        output_worst=(half * size).sum(2),
+        outputs=(half * size).square().sum(2),
+        accumulation=kernel.keys[rows] * accumulation.square(),
     )
-    return TileSums(*(getattr(sums, name).sum() for name in _NAMES))
+    return TileSums(*(getattr(sums, name).sum(1) for name in _NAMES))
 
 
 class KeyTileTest:
@@ -164,17 +174,21 @@ class KeyTileTest:
     def judge_block(self, index: int, tested: TestedRows) -> None:
         """Tests the planned blocks of 128 queries that are in a block of rows."""
         plan, block = self.plan, tested.block
+        keys = block.weights.shape[1]
+        edges = [tile * plan.tile_keys - block.first_key for tile in range(plan.tiles + 1)]
+        places = [min(max(edge, 0), keys) for edge in edges]
+        tiles = list(zip(places[:-1], places[1:], strict=True))
         for first in plan.blocks:
             local = first - block.first_row
             if not 0 <= local < block.total.shape[0]:
                 continue
             rows = slice(local, min(local + TILE_ROWS, block.total.shape[0]))
             parts = [
-                _tile_sums(tested, self._premises, rows, tile * plan.tile_keys, plan.tile_keys)
-                for tile in range(plan.tiles)
+                _tile_sums(tested, self._premises, rows, tiles[i : i + _AT_ONCE])
+                for i in range(0, plan.tiles, _AT_ONCE)
             ]
             sums = TileSums(
-                *(torch.stack([getattr(part, name) for part in parts]) for name in _NAMES)
+                *(torch.cat([getattr(part, name) for part in parts]) for name in _NAMES)
             )
             is_open = bool(tested.instruments.is_open[rows].any())
             self._meet("tile", index, first, sums, plan.of_block, is_open)

@@ -19,8 +19,10 @@ from .key_tiles import KeyTileTest, TestedRows
 from .masks import VisibleKeys, visible_keys
 from .premises import Premises, premises_of
 from .problem import AttentionProblem, KernelOutputs, Shape, shape_of
+from .projections import RowSums
 from .spread import HeadEnergies, SpreadTest, spread_rates
-from .structure import RowSums, StructureFindings, StructureTest
+from .structure import StructureTest
+from .structure_results import StructureFindings
 from .weights import LN2, HeadTensors, WeightBlock, head_tensors, weigh_block
 
 _MOST_NOTED = 1000

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from .bounds import SURE, BlockBounds, Limits
+from .bounds import BlockBounds
 from .elements import LimitTest, hold_against
+from .limits import SURE, Limits
 from .problem import Shape
 from .weights import WeightBlock
 

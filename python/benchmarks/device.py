@@ -1,0 +1,129 @@
+"""How long the device takes to judge attention, and how many operations that is.
+
+    python benchmarks/device.py                       # a small problem, on the CPU
+    python benchmarks/device.py --device cuda --full  # the two problems of FULL, in bf16
+
+The output is that of a textbook kernel, computed in blocks of queries. What is wanted of an H200
+is 1 s for the first of the full problems, and 60 s for the second: goals until somebody measures
+them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from dataclasses import asdict, dataclass
+
+import torch
+
+from flashproof.device import AttentionProblem, KernelOutputs
+from flashproof.device.measure import block_rows, measure
+
+SMALL = (1, 2, 512, 64)
+FULL = ((1, 16, 4096, 128), (1, 32, 32768, 128))
+FALSE_ALARM_RATE = 1e-9
+
+_DIRECTIONS = 4
+_MATRICES_OF_VALUES = 4
+"""V, |V|, V² by the weights, and V² by their variances."""
+_BYTES_OF_A_SCORE = 2000
+"""About what all passes over a block's scores read and write for each: some 100 of fp64."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What one problem takes, counted and not measured."""
+
+    scores: int
+    multiply_adds: int
+    """Of products of fp64 matrices."""
+    bytes: int
+    """That pass through memory, about."""
+    seconds_at_h200: float
+    """At 30 · 10^12 multiply-adds and 4 · 10^12 bytes a second, which nobody measured."""
+
+
+def estimate(shape: tuple[int, int, int, int], causal: bool) -> Estimate:
+    """Counts what judging a problem of batch, heads, seqlen, dim takes."""
+    batch, heads, length, dim = shape
+    scores = batch * heads * length * length // (2 if causal else 1)
+    each = dim * (1 + _MATRICES_OF_VALUES + _DIRECTIONS)
+    # Tiles of keys: two directions a block of queries, with what they are made of.
+    multiply_adds = scores * (each + 2 * dim)
+    moved = scores * _BYTES_OF_A_SCORE
+    return Estimate(scores, multiply_adds, moved, multiply_adds / 30e12 + moved / 4e12)
+
+
+def textbook(problem: AttentionProblem) -> KernelOutputs:
+    """Attention with fp32 scores and P in the format of V, as a correct kernel may compute it."""
+    outs, lses = [], []
+    keys = problem.k.shape[2]
+    for head in range(problem.q.shape[1]):
+        k, v = problem.k[0, head].float(), problem.v[0, head]
+        for first in range(0, problem.q.shape[2], 512):
+            scores = problem.q[0, head, first : first + 512].float() @ k.T * problem.used_scale
+            if problem.causal:
+                query = torch.arange(first, first + scores.shape[0], device=scores.device)
+                key = torch.arange(keys, device=scores.device)
+                scores.masked_fill_(key > query[:, None], float("-inf"))
+            largest = scores.amax(-1, keepdim=True)
+            p = (scores - largest).exp()
+            total = p.sum(-1, keepdim=True)
+            outs.append((p.to(v.dtype).float() @ v.float() / total).to(v.dtype))
+            lses.append((largest + total.log())[:, 0])
+    heads = problem.q.shape[1]
+    out = torch.cat(outs).view(1, heads, -1, problem.v.shape[3])
+    return KernelOutputs(out, torch.cat(lses).view(1, heads, -1))
+
+
+def run(shape: tuple[int, int, int, int], device: torch.device, causal: bool) -> dict[str, object]:
+    """Judges one problem, and says how long that took."""
+    generator = torch.Generator(device=device).manual_seed(1)
+    if device.type == "cuda":
+        # Products of fp32 matrices in fp32, or the kernel is none that is correct.
+        torch.backends.cuda.matmul.allow_tf32 = False
+
+    def normal() -> torch.Tensor:
+        return torch.randn(shape, generator=generator, device=device).to(torch.bfloat16)
+
+    problem = AttentionProblem(normal(), normal(), normal(), causal=causal)
+    outputs = textbook(problem)
+    times = []
+    for _ in range(2):
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+            torch.cuda.reset_peak_memory_stats(device)
+        start = time.perf_counter()
+        found = measure(problem, outputs, FALSE_ALARM_RATE)
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        times.append(time.perf_counter() - start)
+    memory = torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None
+    return {
+        "shape": shape,
+        "causal": causal,
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+        "first seconds": times[0],
+        "seconds": times[1],
+        "peak bytes": memory,
+        "queries at once": block_rows(shape[2], device),
+        "heads left to the command line": len(found.open_heads),
+        "worst element": found.elements.worst.ratio,
+        "estimate": asdict(estimate(shape, causal)),
+    }
+
+
+def main() -> None:
+    """Prints a line of JSON for each problem."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--full", action="store_true", help="the two problems of long heads")
+    parser.add_argument("--causal", action="store_true")
+    arguments = parser.parse_args()
+    for shape in FULL if arguments.full else (SMALL,):
+        print(json.dumps(run(shape, torch.device(arguments.device), arguments.causal)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,202 @@
+"""Projections of rows' errors on directions, and of what may cause them:
+``src/audit/structure/row-projections.ts``.
+
+All roundings count as independent: what weights, outputs and rows may have in common is left out,
+which makes limits smaller.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .formats import NumberFormat, ulp
+from .instruments import Instruments
+from .kernel_rows import KernelRows, tanh_error
+from .premises import Premises
+from .problem import AttentionProblem, Shape
+from .weights import HeadTensors, WeightBlock
+
+_LARGEST_RANDOM_ERROR = 2.0**-4
+"""Weights that may be off by more are not taken to err at random."""
+_DOMINATED = 1 - 2.0**-4
+"""A row whose Σ w² is more is that of one key."""
+_TRUNCATED_ADDITION = 2.0**-26
+"""Mean loss of one addition to a sum that a tensor core truncates, relative to the sum."""
+_CLOSE = 1 - 2.0**-20
+
+
+@dataclass(frozen=True)
+class ProjectedProblem:
+    """What all rows are projected by."""
+
+    problem: AttentionProblem
+    shape: Shape
+    premises: Premises
+
+
+@dataclass(frozen=True)
+class RowSums:
+    """Projections of rows' errors on four directions, and of what may cause them: [4, rows] unless
+    said otherwise.
+
+    Sums over rows are those of a tile or a head. ``weights``, ``outputs``, ``others`` and
+    ``accumulated`` are variances.
+    """
+
+    signed: Tensor
+    norm: Tensor
+    slack: Tensor
+    """How far the command line's ``signed`` may be."""
+    systematic: Tensor
+    weights_worst: Tensor
+    output_worst: Tensor
+    weights: Tensor
+    outputs: Tensor
+    others: Tensor
+    accumulated: Tensor
+    is_open: Tensor
+    """[rows]"""
+    lse: Tensor
+    """[5, rows]: whether the row's LSE counts, its error, what is systematic, random, and the
+    distance of the command line's exact one.
+    """
+
+    def rows(self, first: int, count: int) -> RowSums:
+        """Those of some rows."""
+        return RowSums(*(getattr(self, name)[..., first : first + count] for name in _NAMES))
+
+    def summed(self) -> RowSums:
+        """One row that is the sum of all."""
+        return RowSums(*(getattr(self, name).double().sum(-1, keepdim=True) for name in _NAMES))
+
+    @staticmethod
+    def joined(parts: list[RowSums]) -> RowSums:
+        """The rows of all parts."""
+        return RowSums(
+            *(torch.cat([getattr(part, name) for part in parts], -1) for name in _NAMES)
+        )
+
+
+_NAMES = tuple(RowSums.__dataclass_fields__)
+
+
+@dataclass(frozen=True)
+class _WeightMoments:
+    """Of c = w·X·v over the keys, [4, rows]: Σ c², Σ c·w, Σ |c|."""
+
+    squares: Tensor
+    crossed: Tensor
+    absolute: Tensor
+
+
+def project_rows(
+    judged: ProjectedProblem,
+    head: HeadTensors,
+    block: WeightBlock,
+    kernel: KernelRows,
+    instruments: Instruments,
+    out: Tensor,
+    lse: tuple[Tensor, NumberFormat] | None,
+) -> RowSums:
+    """The sums of a block's rows; ``out`` [rows, v dim] in fp64, ``lse`` [rows] with the
+    format that it is stored in.
+    """
+    premises, shape = judged.premises, judged.shape
+    is_used = (block.total > 0) & ~kernel.is_coarse
+    directions = torch.where(is_used[None, :, None], instruments.directions, 0.0)
+    moments = _weight_moments(head, block, directions)
+    own = (directions * block.out).sum(2)
+    sizes = directions.abs()
+    truncates = premises.weight_format.name != "fp32"
+    addition = premises.accumulation if truncates else min(premises.accumulation, 2.0**-24)
+    root = kernel.keys.sqrt()
+    typical, e, r = kernel.typical_weight, premises.exponential, premises.elementwise
+    of_sum = math.sqrt(shape.qk_dim) * premises.accumulation
+    random = e + (typical - e).clamp(min=0) / (of_sum + 4 * r) * math.hypot(
+        math.sqrt(shape.qk_dim) * addition, 2 * r
+    )
+    mass_squares = block.weights.square().sum(1)
+    shared = (moments.squares - 2 * own * moments.crossed + own.square() * mass_squares).clamp(
+        min=0
+    )
+    others = (
+        (random * random) * shared * _CLOSE
+        + (own * 2 * r).square()
+        + (own * root * addition).square()
+    )
+    half, of_sums = instruments.half_ulp, root[:, None] * addition * block.magnitude
+    output_worst = (half * sizes).sum(2)
+    coarse = torch.where(typical * _CLOSE > _LARGEST_RANDOM_ERROR, typical, 0.0)
+    dominated = (mass_squares * _CLOSE > _DOMINATED).double()
+    floor = (kernel.keys + 2) * premises.underflow + kernel.keys * 2.0**-126 * kernel.largest_value
+    truncated = kernel.keys * premises.accumulation / 4 if truncates else torch.zeros_like(root)
+    systematic = (
+        floor * sizes.sum(2)
+        + truncated * (sizes * block.out.abs()).sum(2)
+        + dominated * output_worst
+        + r * own.abs()
+        + (tanh_error(judged.problem, premises) + coarse)
+        * (moments.absolute + own.abs() * block.weights.sum(1))
+    )
+    rounding = kernel.weight_rounding
+    return RowSums(
+        signed=((out - block.out) * directions).sum(2),
+        norm=(instruments.patterns * directions).sum(2),
+        slack=(block.out_distance * sizes).sum(2),
+        systematic=systematic,
+        weights_worst=rounding * moments.absolute,
+        output_worst=output_worst,
+        weights=rounding**2 / 3 * moments.squares,
+        outputs=((half.square() + of_sums.square()) * sizes.square()).sum(2) / 3,
+        others=others / 3,
+        accumulated=(of_sums * sizes).sum(2).square() / 3,
+        is_open=instruments.is_open | ((typical - 0.5).abs() < 2.0**-20),
+        lse=_lse_sums(judged, block, kernel, lse),
+    )
+
+
+def _weight_moments(head: HeadTensors, block: WeightBlock, directions: Tensor) -> _WeightMoments:
+    values = head.v[block.first_key : block.first_key + block.weights.shape[1]].T
+    squares, crossed, absolute = [], [], []
+    for direction in directions:
+        products = (direction @ values).mul_(block.weights)
+        squares.append(products.square().sum(1))
+        crossed.append((products * block.weights).sum(1))
+        absolute.append(products.abs_().sum(1))
+    return _WeightMoments(torch.stack(squares), torch.stack(crossed), torch.stack(absolute))
+
+
+def _lse_sums(
+    judged: ProjectedProblem,
+    block: WeightBlock,
+    kernel: KernelRows,
+    lse: tuple[Tensor, NumberFormat] | None,
+) -> Tensor:
+    """See ``sumLseErrors`` of ``src/audit/structure/head-tests.ts``."""
+    premises = judged.premises
+    counts = (block.total > 0) & ~kernel.is_coarse
+    if lse is None:
+        return torch.zeros(5, counts.shape[0], dtype=torch.float64, device=counts.device)
+    given, stored = lse
+    exact = torch.where(counts, block.lse, 0.0)
+    size = exact.abs() + block.maximum.abs() * math.log(2)
+    typical, r = kernel.typical_weight, premises.elementwise
+    coarse = torch.where(typical * _CLOSE > _LARGEST_RANDOM_ERROR, typical, 0.0)
+    rounding = ulp(stored, exact.abs() * _CLOSE) / 2
+    systematic = (
+        r * size + premises.logarithm + rounding + tanh_error(judged.problem, premises) + coarse
+    )
+    if judged.problem.q.dtype != torch.float32:
+        systematic = systematic + kernel.keys * _TRUNCATED_ADDITION + (kernel.weight - typical) / 8
+    random = (
+        typical
+        - premises.exponential
+        + 4 * r * size
+        + (3 * kernel.keys).sqrt() * premises.accumulation
+    ).clamp(min=0)
+    rows = [torch.ones_like(exact), given - exact, systematic, random, block.lse_distance]
+    return torch.stack([torch.where(counts, x, 0.0) for x in rows])
