@@ -11,7 +11,8 @@ import type { Problem, ProblemShape } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { exp2Coefficients, type PolynomialDegree } from '../online-softmax/exp2-polynomial.js';
 import { exp2Pattern, type Exp2Pattern } from './exp2-tuning.js';
-import { checkFa4Features, kernelMask, packsGroups } from './features.js';
+import { checkFa4Features, kernelMask } from './features.js';
+import { ctasOf, packsGroups, queryLengths } from './thread-blocks.js';
 
 /** The formats that Q, K and V may have; all three have the same. */
 export type Fa4Format = InputFormat;
@@ -93,48 +94,9 @@ export interface Fa4Overrides extends Partial<Omit<Fa4Configuration, 'exp2' | 'd
   readonly descale?: Partial<Descale>;
 }
 
-/** Queries of a tile, one of two that a CTA works on. */
-export const tileQueries = 128;
-
 const blockKeys = 128;
 /** The most splits that FlashAttention-4's combine takes. Source: flash_fwd_combine.py. */
 const mostSplits = 256;
-const pairedHeadDims: readonly number[] = [128, 192];
-
-/** Multiprocessors of a B200, which decide whether few rows of 256 dimensions are worth a pair. */
-const multiprocessors = 148;
-
-/**
- * Thread blocks that share one MMA: a pair for long unmasked problems of some head dimensions, all sequences of one
- * length; for 256 dimensions, with a mask or without, unless one tile has all rows and there are many heads. Source:
- * `use_2cta_instrs` in flash_attn/cute/interface.py of flash-attn-4 4.0.0b36.
- */
-export function ctasOf(
-  problem: Problem,
-  { batch, heads, kvHeads, queries, qkDim, vDim, groupSize }: ProblemShape,
-  { splits, packGqa }: Pick<Fa4Configuration, 'splits' | 'packGqa'>,
-): 1 | 2 {
-  const [padded, paddedV] = [qkDim, vDim].map((dim) => 16 * Math.ceil(dim / 16));
-  const { causal, local } = kernelMask(problem);
-  const { sequences, blockMask, rows } = problem;
-  const tileRows = (rows?.of ?? queries) * (packGqa ? groupSize : 1);
-  const mayPair =
-    splits === 1 && blockMask === undefined && (!packGqa || tileQueries % groupSize === 0);
-  if (padded > 192) {
-    const isOneWave = 2 * batch * (packGqa ? kvHeads : heads) <= multiprocessors;
-    return mayPair && (tileRows > tileQueries || isOneWave) ? 2 : 1;
-  }
-  const isPaired =
-    mayPair &&
-    pairedHeadDims.includes(padded) &&
-    paddedV === 128 &&
-    !causal &&
-    !local &&
-    sequences === undefined &&
-    tileRows > 2 * tileQueries;
-  return isPaired ? 2 : 1;
-}
-
 /** The inputs' format. @throws RequestError for formats and sizes that the kernel has no path for */
 function supportedFormat(problem: Problem, { qkDim, vDim }: ProblemShape): Fa4Format {
   const { q, k, v } = problem;
@@ -176,7 +138,7 @@ export function fa4Configuration(
     architecture: blackwellOf(architecture),
     inputBits: bits,
     packedGroups: packGqa,
-    variableLength: problem.sequences !== undefined,
+    variableLength: queryLengths(problem, shape).kind !== 'equal',
   });
   const configuration: Fa4Configuration = {
     architecture,

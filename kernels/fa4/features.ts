@@ -18,10 +18,8 @@ export const fa4Features: readonly FeatureName[] = [
   'sequences',
 ];
 
-/** The widest head whose groups are packed whatever their size; beyond it those are that divide a tile. */
-const widestPackedHead = 240;
-/** Queries of a tile. */
-const tileQueries = 128;
+/** The widest head that takes a block mask. */
+const widestMaskedHead = 240;
 
 /** Whether a mask is a function of the pair, which switches causal and window masks off: it has them in itself. */
 export function hasMaskMod({ mask, segments, prefix = 0 }: Problem): boolean {
@@ -43,18 +41,6 @@ export function kernelMask(problem: Problem): {
   return { causal, local: window !== null };
 }
 
-/**
- * Whether query heads of a group share tiles, as they do unless block sparsity has lists of each head. With 256
- * dimensions groups that do not divide a tile are taken as not packed; where the source packs them all the same, it changes no bit.
- * Source: `pack_gqa` in interface.py of flash-attn-4 4.0.0b36.
- */
-export function packsGroups(problem: Problem, { groupSize, heads, qkDim }: ProblemShape): boolean {
-  const { blockMask } = problem;
-  const listHeads = blockMask === undefined ? 1 : ([1, 1, ...blockMask.counts.shape].at(-2) ?? 1);
-  const fits = qkDim <= widestPackedHead || tileQueries % groupSize === 0;
-  return groupSize > 1 && fits && (listHeads === 1 || heads === 1);
-}
-
 /** @throws RequestError for features, and pairs of them, that the kernel has no path for */
 export function checkFa4Features(problem: Problem, { qkDim }: ProblemShape): void {
   const { softcap, bias, alibiSlopes, sink, blockMask } = problem;
@@ -73,6 +59,6 @@ export function checkFa4Features(problem: Problem, { qkDim }: ProblemShape): voi
       throw new RequestError(`${name} is fp64; the fa4 model takes fp32 or shorter`);
   if (sink?.inLse === false)
     throw new RequestError('fa4 has the sink in its LSE; say that the LSE has it, or leave it out');
-  if (qkDim > widestPackedHead && blockMask !== undefined)
+  if (qkDim > widestMaskedHead && blockMask !== undefined)
     throw new RequestError(`fa4 has no block mask for head dimension ${qkDim}; leave it out`);
 }

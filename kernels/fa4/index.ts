@@ -15,11 +15,11 @@ export {
   exponentScale,
   fa4Configuration,
   fa4TensorCore,
-  tileQueries,
   type Descale,
   type Fa4Architecture,
   type Fa4Configuration,
 } from './configuration.js';
+export { tileQueries } from './thread-blocks.js';
 export { fa4Formats, type Fa4Format, type Fa4OutFormat } from './configuration.js';
 export type { ForwardSteps } from '../online-softmax/steps.js';
 export type { ForwardVariation, VariationContext } from './forward.js';

@@ -8,8 +8,8 @@ import {
   type Fa4Configuration,
   type Fa4Format,
   fa4TensorCore,
-  tileQueries,
 } from './configuration.js';
+import { tileQueries } from './thread-blocks.js';
 import { hasMaskMod, hasScoreMod } from './features.js';
 import { polynomialColumns } from './exp2-tuning.js';
 import { combineSplits, combineSteps, splitBlocks, type CombineSteps } from './split-combine.js';

@@ -1,4 +1,9 @@
-import { addFloat32, multiplyFloat32, subtractFloat32 } from '../../src/arith/index.js';
+import {
+  addFloat32,
+  fusedMultiplyAddFloat32,
+  multiplyFloat32,
+  subtractFloat32,
+} from '../../src/arith/index.js';
 import { exp2Hardware, log2Hardware, naturalLogOf2 } from '../online-softmax/units.js';
 import type { SplitRow } from '../online-softmax/split-tile.js';
 
@@ -28,7 +33,7 @@ const log2OfE = Math.fround(Math.LOG2E);
 /** Head dimensions up to this have half as many threads a row. */
 const narrowHeadDim = 64;
 
-/** Sums by a warp's threads: each its own splits in turn, then pairs of threads at growing distance. */
+/** Sums by a warp's threads: each its own splits in turn, then pairs of threads, the farthest first. */
 function threadedSum(values: readonly number[], threads: number): number {
   let sums = Array.from({ length: threads }, (_, thread) => {
     let sum = 0;
@@ -37,7 +42,7 @@ function threadedSum(values: readonly number[], threads: number): number {
   });
   while (sums.length > 1)
     sums = Array.from({ length: sums.length / 2 }, (_, i) =>
-      addFloat32(sums[2 * i], sums[2 * i + 1]),
+      addFloat32(sums[i], sums[sums.length / 2 + i]),
     );
   return sums[0];
 }
@@ -48,9 +53,10 @@ function threadedSum(values: readonly number[], threads: number): number {
  * weights. A split of weight 0 is not read, since it may have written nothing. A row whose every LSE
  * is −∞ gives 0 and −∞.
  *
- * Order of operations: flash_attn/cute/flash_fwd_combine.py of Dao-AILab/flash-attention. Exponential
- * and logarithm are the special function unit's; every multiplication and addition rounds by itself,
- * and the division to nearest, which a compiler may decide otherwise: no GPU was compared.
+ * Order of operations: flash_attn/cute/flash_fwd_combine.py of Dao-AILab/flash-attention, and its PTX as flash-attn-4
+ * 4.0.0b36 compiles it. Exponential and logarithm are the special function unit's, the LSE is one multiply-add, and the
+ * division rounds to nearest. Every other multiplication and addition rounds by itself; the PTX leaves it open to the
+ * assembler to make one operation of the exponent's difference, and of a weight's product and its sum.
  */
 export function combineSplits(
   splits: readonly SplitRow[],
@@ -71,5 +77,5 @@ export function combineSplits(
     for (let c = 0; c < vDim; c++)
       out[c] = addFloat32(out[c], multiplyFloat32(weight, split.out === null ? NaN : split.out[c]));
   });
-  return { out, lse: addFloat32(multiplyFloat32(log2Hardware(sum), naturalLogOf2), max) };
+  return { out, lse: fusedMultiplyAddFloat32(log2Hardware(sum), naturalLogOf2, max) };
 }

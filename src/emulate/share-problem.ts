@@ -1,17 +1,29 @@
 import { formats, type PatternArray, patternsOf, storageOf } from '../formats/index.js';
-import type { Problem, Tensor } from '../problem/index.js';
+import { storedOf, type Problem, type StoredProblem, type Tensor } from '../problem/index.js';
 
 /** A tensor in memory that threads share. */
 export type SharedTensor = Omit<Tensor, 'data'> & { readonly patterns: PatternArray };
 
-/** A problem whose tensors lie in memory that threads share; how it was posed is left out. */
+/** A problem whose tensors lie in memory that threads share; of how it was posed, lengths and places alone. */
 export type SharedProblem = Omit<
   Problem,
   'q' | 'k' | 'v' | 'bias' | 'alibiSlopes' | 'sink' | 'stored'
 > & {
   readonly tensors: Readonly<Record<string, SharedTensor>>;
   readonly inLse: boolean;
+  readonly posed: Pick<StoredProblem, 'queries' | 'keys' | 'tensors'> | null;
 };
+
+/** How a problem was posed, without tensors of numbers. */
+function posedPlaces(problem: Problem): SharedProblem['posed'] {
+  const stored = storedOf(problem);
+  if (stored === null) return null;
+  const { queries, keys, tensors } = stored;
+  const lengths = Object.entries(tensors ?? {}).filter(
+    ([, { data }]) => data instanceof Int32Array,
+  );
+  return { queries, keys, tensors: tensors === null ? null : Object.fromEntries(lengths) };
+}
 
 /** A copy of an array in shared memory, which other threads are given as it is. */
 function shared<Elements extends Uint8Array | Uint16Array | Uint32Array | Int32Array>(
@@ -41,7 +53,11 @@ export function unshareTensor({ patterns, ...rest }: SharedTensor): Tensor {
 }
 
 /** The problem with its tensors copied to shared memory. */
-export function shareProblem({
+export function shareProblem(problem: Problem): SharedProblem {
+  return { ...shareTensors(problem), posed: posedPlaces(problem) };
+}
+
+function shareTensors({
   q,
   k,
   v,
@@ -50,7 +66,7 @@ export function shareProblem({
   sink,
   stored: _,
   ...rest
-}: Problem): SharedProblem {
+}: Problem): Omit<SharedProblem, 'posed'> {
   const { mask, dropout, blockMask, segments } = rest;
   const tensors = Object.entries({ q, k, v, bias, alibiSlopes, sink: sink?.logits }).flatMap(
     ([name, tensor]) => (tensor === undefined ? [] : [[name, shareTensor(tensor)] as const]),
@@ -84,11 +100,11 @@ export function shareProblem({
 }
 
 /** The problem on the shared memory itself. */
-export function unshareProblem({ tensors, inLse, ...rest }: SharedProblem): Problem {
+export function unshareProblem({ tensors, inLse, posed, ...rest }: SharedProblem): Problem {
   const { q, k, v, bias, alibiSlopes, sink } = Object.fromEntries(
     Object.entries(tensors).map(([name, tensor]) => [name, unshareTensor(tensor)]),
   ) as Readonly<Record<'q' | 'k' | 'v', Tensor>> & Readonly<Partial<Record<string, Tensor>>>;
-  return {
+  const problem: Problem = {
     ...rest,
     q,
     k,
@@ -97,4 +113,5 @@ export function unshareProblem({ tensors, inLse, ...rest }: SharedProblem): Prob
     ...(alibiSlopes === undefined ? {} : { alibiSlopes }),
     ...(sink === undefined ? {} : { sink: { logits: sink, inLse } }),
   };
+  return posed === null ? problem : { ...problem, stored: { ...posed, of: problem } };
 }

@@ -1,5 +1,5 @@
 import type { Instruction, MatrixDescriptor, WarpProgram } from '../../../src/machine/index.js';
-import { tileQueries } from '../configuration.js';
+import { tileQueries } from '../thread-blocks.js';
 import {
   allocateTensorMemory,
   freeTensorMemory,

@@ -2,12 +2,8 @@ import type { KernelProgramOptions } from '../../kernel-program.js';
 import { warpLanes, type SwizzleMode } from '../../../src/machine/index.js';
 import type { Problem, ProblemShape } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
-import {
-  type Fa4Configuration,
-  type Fa4Format,
-  fa4Formats,
-  tileQueries,
-} from '../configuration.js';
+import { type Fa4Configuration, type Fa4Format, fa4Formats } from '../configuration.js';
+import { tileQueries } from '../thread-blocks.js';
 
 /** How the kernel is run beyond what changes its bits. */
 export interface ProgramOptions extends Pick<

@@ -21,12 +21,12 @@ import {
 } from '../../../src/problem/index.js';
 import type { KernelProgramOptions, ProgramClusterRun } from '../../kernel-program.js';
 import {
-  ctasOf,
   exponentScale,
   fa4Configuration,
   type Fa4Configuration,
   type Fa4Format,
 } from '../configuration.js';
+import { ctasOf } from '../thread-blocks.js';
 import type { InputPatterns } from '../../online-softmax/units.js';
 import { layOut, type ProgramContext, setUp, warpName, warpRoles } from './setup.js';
 import { correctionWarp } from './correction-warp.js';

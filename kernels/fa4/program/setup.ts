@@ -9,7 +9,7 @@ import {
   type WarpProgram,
 } from '../../../src/machine/index.js';
 import { RequestError } from '../../../src/request-error.js';
-import { tileQueries } from '../configuration.js';
+import { tileQueries } from '../thread-blocks.js';
 import type { BarrierPlan, ProgramBarriers, ProgramPlan } from './plan.js';
 import {
   arriveOn,

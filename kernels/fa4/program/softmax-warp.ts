@@ -4,7 +4,7 @@ import {
   type InstructionCounts,
   type WarpProgram,
 } from '../../../src/machine/index.js';
-import { tileQueries } from '../configuration.js';
+import { tileQueries } from '../thread-blocks.js';
 import { warpRows } from '../../online-softmax/units.js';
 import {
   awaitTensorMemory,

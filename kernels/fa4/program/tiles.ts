@@ -1,5 +1,5 @@
 import { visibleKeys, type KeyRange } from '../../../src/problem/index.js';
-import { tileQueries } from '../configuration.js';
+import { tileQueries } from '../thread-blocks.js';
 import { scoreColumns, type ProgramPlan } from './plan.js';
 
 /** A tile of work of a cluster: queries of one head for all stages and CTAs. */

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { runKernelModel } from '../../../kernels/index.js';
 import { shareProblem, unshareProblem } from '../../../src/emulate/share-problem.js';
-import { problemFeatures, type Problem } from '../../../src/problem/index.js';
+import { posedRows, problemFeatures, type Problem } from '../../../src/problem/index.js';
 import { testSeed } from '../../setup/effort.js';
 import { turns } from '../../setup/turns.js';
 import { featureProblems, normalTensor, seededRandom } from './feature-problems.js';
@@ -14,7 +14,9 @@ inTurn.each(Object.keys(featureProblems))('a thread is given all of %s', (name) 
   const problem = featureProblems[name](seededRandom(testSeed));
   const given = unshareProblem(structuredClone(shareProblem(problem)));
   expect(problemFeatures(given)).toEqual(problemFeatures(problem));
-  expect(given).toEqual(withoutForm(problem));
+  expect(withoutForm(given)).toEqual(withoutForm(problem));
+  for (const side of ['queries', 'keys'] as const)
+    expect(posedRows(given)?.[side]).toEqual(posedRows(problem)?.[side]);
 });
 
 it('tensors of 16 bits and their results arrive too', () => {
