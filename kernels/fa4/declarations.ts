@@ -77,13 +77,23 @@ export const fa4Candidates: readonly Readonly<Record<string, string>>[] = thresh
 );
 
 const ptxConversions = 'cvt, fp32 add, mul and fma: sm_90 silicon';
-/** By the bits of an input element. */
+/** By the bits of an input element, on sm_100 and elsewhere. */
 const order = {
-  16: 'order of operations: FlashAttention-4 sources; on sm_90 whole outputs equal silicon',
-  8: 'order of operations: FlashAttention-4 sources; no fp8 output of any GPU was compared',
+  16: {
+    compiled:
+      'order of operations: the bits of the compiled kernel; on sm_90 whole outputs equal silicon',
+    read: 'order of operations: FlashAttention-4 sources; on sm_90 whole outputs equal silicon',
+  },
+  8: {
+    compiled:
+      'order of operations: the bits of the compiled kernel; no fp8 output of any GPU was compared',
+    read: 'order of operations: FlashAttention-4 sources; no fp8 output of any GPU was compared',
+  },
 } as const;
-const combine =
-  'combine of the splits: FlashAttention-4 sources; no GPU was compared, contraction is a guess';
+const combine = {
+  compiled: 'combine of the splits: the bits of the compiled kernel; the assembler may contract',
+  read: 'combine of the splits: FlashAttention-4 sources; the assembler may contract',
+} as const;
 
 /** What the forward model's bits rest on for an architecture, a line each. */
 export function fa4Evidence(
@@ -91,13 +101,14 @@ export function fa4Evidence(
   format: Fa4Format,
   splits = 1,
 ): string[] {
+  const shown = architecture === 'sm_100' ? 'compiled' : 'read';
   const tensorCore = tensorCoreEvidence(fa4TensorCore(architecture, format));
   return [
     `matrix products: ${tensorCore}`,
     `ex2, rcp, lg2: ${specialFunctionEvidence[architecture].label}`,
     'software exp2: sm_90 silicon, every input (IEEE operations, the same everywhere)',
     ptxConversions,
-    order[fa4Formats[format].bits],
-    ...(splits > 1 ? [combine] : []),
+    order[fa4Formats[format].bits][shown],
+    ...(splits > 1 ? [combine[shown]] : []),
   ];
 }
