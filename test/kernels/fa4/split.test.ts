@@ -148,7 +148,9 @@ describe('the forward in splits', () => {
     };
     const prepare = (splits: string) =>
       findKernelModel('fa4').prepare(problem, new Map([['splits', splits]]));
-    expect(prepare('2').evidence.join()).toMatch(/combine of the splits: the bits of the compiled kernel/);
+    expect(prepare('2').evidence.join()).toMatch(
+      /combine of the splits: the bits of the compiled kernel/,
+    );
     expect(prepare('1').evidence.join()).not.toMatch(/combine/);
     for (const splits of ['0', '257', '1.5'])
       expect(() => prepare(splits)).toThrow(/splits is .*; give a whole number from 1 to 256/);
