@@ -73,7 +73,8 @@ def batched(problem: AttentionProblem) -> AttentionProblem:
                 f"{name} has shape {list(x.shape)}; "
                 "give it [heads, seqlen, dim] or [batch, heads, seqlen, dim]"
             )
-    q, k, v = (_with_batch(x) for x in (problem.q, problem.k, problem.v))
+    # Nothing that is judged takes part in gradients.
+    q, k, v = (_with_batch(x.detach()) for x in (problem.q, problem.k, problem.v))
     return AttentionProblem(
         q, k, v, problem.scale, problem.causal, problem.window, problem.softcap
     )
@@ -120,14 +121,14 @@ def fitted(outputs: KernelOutputs, shape: Shape) -> KernelOutputs:
     sizes.
     """
     vectors = (shape.batch, shape.heads, shape.queries, shape.v_dim)
-    out = _with_batch(outputs.out)
+    out = _with_batch(outputs.out.detach())
     if tuple(out.shape) != vectors:
         raise ValueError(
             f"out has shape {list(outputs.out.shape)}; the problem asks for {list(vectors)}"
         )
     if outputs.lse is None:
         return KernelOutputs(out)
-    lse = outputs.lse
+    lse = outputs.lse.detach()
     # Of rows that are padded, as CUTLASS has them, the command line drops the padding.
     return KernelOutputs(
         out, lse.reshape(vectors[:3]) if lse.numel() == math.prod(vectors[:3]) else lse

@@ -278,6 +278,27 @@ def test_what_is_not_covered_is_said() -> None:
         judge(nothing, outputs, auditor=run_command_line(["false"]))
 
 
+def test_tensors_that_ask_for_gradients_are_judged_like_others() -> None:
+    problem = drawn((1, 2, 1, 20, 30, 16), torch.float32, 5)
+    outputs = textbook(problem, torch.float32, torch.float32)
+    q, k, v = (x.clone().requires_grad_() for x in (problem.q, problem.k, problem.v))
+    asking = AttentionProblem(q, k, v, problem.scale)
+    assert outputs.lse is not None
+    given = KernelOutputs(outputs.out.clone().requires_grad_(), outputs.lse.clone())
+    verdict = judge(asking, given, auditor=no_auditor)
+    assert verdict.passed
+    assert asking.q.grad is None
+
+
+def test_heads_without_a_batch_are_judged_like_others() -> None:
+    problem = drawn((1, 2, 1, 20, 30, 16), torch.float32, 5)
+    outputs = textbook(problem, torch.float32, torch.float32)
+    assert outputs.lse is not None
+    flat = AttentionProblem(problem.q[0], problem.k[0], problem.v[0])
+    verdict = judge(flat, KernelOutputs(outputs.out[0], outputs.lse[0]), auditor=no_auditor)
+    assert verdict.sentence.startswith("PASS: the output and the LSE stay within")
+
+
 def test_what_does_not_fit_is_refused() -> None:
     problem = drawn((1, 2, 1, 20, 30, 16), torch.float32, 5)
     outputs = textbook(problem, torch.float32, torch.float32)

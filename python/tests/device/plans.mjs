@@ -1,0 +1,24 @@
+// Prints which tiles of keys the library tests against which rows, and how far statistics may deviate, as JSON:
+//   node plans.mjs <dist> '[[batch, heads, queries, keys], …]'
+import { pathToFileURL } from 'node:url';
+
+const [dist, shapes] = process.argv.slice(2);
+const of = (name) => import(pathToFileURL(`${dist}/src/audit/structure/${name}.js`).href);
+const { planKeyTiles } = await of('key-tile-plan');
+const { structureLimits } = await of('structure-entries');
+
+const plans = JSON.parse(shapes).map(([batch, heads, queries, keys]) => {
+  const shape = { batch, heads, kvHeads: heads, groupSize: 1, queries, keys, qkDim: 8, vDim: 8 };
+  const limits = structureLimits({ heads: batch * heads, queries }, 5e-10);
+  const { groups, limits: ofTiles } = planKeyTiles({}, shape, limits.share);
+  const first = groups.filter(({ head }) => head === 0);
+  return {
+    deviations: limits.deviations,
+    tileKeys: first[0]?.tileKeys ?? null,
+    tiles: first.reduce((sum, group) => sum + group.tiles, 0),
+    blocks: (first[0]?.blocks ?? []).map(({ firstRow }) => firstRow),
+    ofBlock: ofTiles.ofBlock,
+    ofHead: ofTiles.ofHead,
+  };
+});
+console.log(JSON.stringify(plans));

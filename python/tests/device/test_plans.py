@@ -1,0 +1,66 @@
+"""What is tested, and how strictly, is what the library tests: a tile left out is a false pass."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+from problems import DIST, needs_library
+
+from flashproof.device.key_tiles import plan_key_tiles
+from flashproof.device.measure import block_rows
+from flashproof.device.problem import Shape
+from flashproof.device.spread import spread_rates
+from flashproof.device.structure_results import structure_limits
+
+SHAPES = [
+    (1, 1, 384, 384),
+    (2, 3, 100, 129),
+    (1, 1, 1, 5000),
+    (1, 2, 130, 128),
+    (1, 16, 4096, 4096),
+    (1, 1, 640, 9000),
+    (1, 32, 32768, 32768),
+    (4, 1, 7, 70000),
+]
+
+
+def test_plans_are_those_of_the_library() -> None:
+    needs_library()
+    script = Path(__file__).with_name("plans.mjs")
+    command = ["node", str(script), str(DIST), json.dumps(SHAPES)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    wanted = json.loads(done.stdout)
+    for sizes, plan in zip(SHAPES, wanted, strict=True):
+        batch, heads, queries, keys = sizes
+        limits = structure_limits(Shape(batch, heads, heads, queries, keys, 8, 8), 5e-10)
+        for scope, deviations in plan["deviations"].items():
+            assert getattr(limits, scope) == pytest.approx(deviations, rel=1e-12)
+        mine = plan_key_tiles(Shape(batch, heads, heads, queries, keys, 8, 8), limits)
+        assert list(mine.blocks) == plan["blocks"]
+        if not mine.blocks:
+            continue
+        assert (mine.tile_keys, mine.tiles) == (plan["tileKeys"], plan["tiles"])
+        assert mine.of_block == pytest.approx(plan["ofBlock"], rel=1e-12)
+        assert mine.of_head == pytest.approx(plan["ofHead"], rel=1e-12)
+
+
+def test_rates_of_the_spread() -> None:
+    """Half for elements, a quarter each for tiles and heads, where two things may go wrong."""
+    rates = spread_rates(Shape(2, 3, 3, 129, 10, 8, 4), 1e-6)
+    elements, tiles, heads = 2 * 3 * 129 * 4, 2 * 3 * 2, 2 * 3
+    assert 2 * elements * math.exp(-(rates.deviations**2) / 2) == pytest.approx(1e-6 / 2)
+    assert 2 * tiles * math.exp(-rates.tile) == pytest.approx(1e-6 / 4)
+    assert 2 * heads * math.exp(-rates.head) == pytest.approx(1e-6 / 4)
+
+
+@pytest.mark.parametrize("keys", [1, 64, 4096, 32768, 1_000_000])
+@pytest.mark.parametrize("kind", ["cpu", "cuda"])
+def test_no_more_scores_than_fit_are_there_at_once(keys: int, kind: str) -> None:
+    rows = block_rows(keys, torch.device(kind))
+    assert rows % 128 == 0
+    assert rows == 128 or rows * keys * 8 <= 2**27
