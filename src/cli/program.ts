@@ -11,6 +11,7 @@ import { mergeCommand } from './merge/options.js';
 import { addCommand, type CommandContext } from './options/command-rows.js';
 import { profileCommand } from './profile/options.js';
 import { runCommand } from './run/options.js';
+import { serveCommand } from './serve/options.js';
 import { toolVersion } from './tool-version.js';
 
 const examples = `
@@ -68,6 +69,10 @@ export function addCommands(program: Command, context: CommandContext = {}): voi
   addCommand(program, doctorCommand, async (options) => {
     const { runDoctor } = await import('./doctor/run.js');
     return runDoctor(options);
+  });
+  addCommand(program, serveCommand, async () => {
+    const { runServe } = await import('./serve/run.js');
+    return runServe((stop) => createProgram(stop, context));
   });
   addCommand(program, completionCommand, async (name) => {
     const { renderCompletion } = await import('./completion/run.js');
