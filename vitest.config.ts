@@ -16,6 +16,7 @@ const processTests = [
   'test/cli/check-gradients.test.ts',
   'test/cli/check-live.test.ts',
   'test/cli/check-threads.test.ts',
+  'test/cli/serve.test.ts',
   'test/docs/action.test.ts',
   'test/docs/documents.test.ts',
   'test/docs/github-action.test.ts',

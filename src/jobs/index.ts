@@ -24,6 +24,7 @@ export {
   type AuditResult,
   type BoundRequest,
   type BoundResult,
+  type KeptBounds,
   type DeclaredArithmetic,
   type DocumentHead,
   type GradientBoundRequest,

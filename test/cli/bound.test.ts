@@ -4,7 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { techniques } from '../../kernels/index.js';
-import { chooseRows } from '../../src/audit/index.js';
+import { chooseRows, elementBounds, resolvePremises } from '../../src/audit/index.js';
+import { anyKernelArithmetic, KernelBound } from '../../src/audit/bounds/index.js';
+import { attentionOracle } from '../../oracles/index.js';
 import { openTensorFile, readProblem, writeProblem } from '../../src/io/index.js';
 import { problemShape } from '../../src/problem/index.js';
 import type { BoundReport } from '../../src/report/json/index.js';
@@ -39,6 +41,42 @@ describe('flashproof bound, and the techniques of an audit', () => {
   });
   const spawned = (...args: string[]) =>
     spawnSync(process.execPath, [main, ...args], { encoding: 'utf8' });
+  it('saves exact values, and the bound of every element', async () => {
+    const path = join(scratch, 'elements.safetensors');
+    await runInProcess('bound', fixture, '--save', path, '--threads', '1', '-q');
+    const file = await openTensorFile(path);
+    const [out, outBound, lse, lseBound] = await Promise.all(
+      ['out', 'out_bound', 'lse', 'lse_bound'].map((name) => file.read(name)),
+    );
+    await file.close();
+    expect(outBound.shape).toEqual(out.shape);
+    expect(lseBound.shape).toEqual(lse.shape);
+    const opened = await openTensorFile(fixture);
+    const problem = await readProblem(opened);
+    await opened.close();
+    const { format } = problem.q;
+    const premises = resolvePremises(problem, format, {});
+    const reference = attentionOracle(problem);
+    const { quantities } = elementBounds(
+      problem,
+      reference,
+      anyKernelArithmetic(problem, format, premises),
+      new KernelBound(problem, reference, format, premises),
+    );
+    // The oracle of a bound is as exact as its format needs, this one more so.
+    for (const [saved, exact] of [
+      [out, reference.quantities.out.values],
+      [outBound, quantities.out.total],
+      [lseBound, quantities.lse.total],
+    ] as const) {
+      expect(saved.data.length).toBe(exact.length);
+      expect(exact.every((one, i) => Math.abs(one - Number(saved.data[i])) < 1e-9)).toBe(true);
+    }
+    expect(await refusal('bound', fixture, '--save', path, '--rows', '3')).toBe(
+      '--save keeps the bounds of all rows; leave out --rows',
+    );
+  });
+
   const boundJson = async (...args: string[]): Promise<Table> => {
     const { stdout, status, stderr } = await runInProcess('bound', fixture, ...args, '--json', '-');
     expect(stderr).toBe('');

@@ -67,6 +67,13 @@ export const boundOptions = optionRows({
     parse: threadCount,
   },
   ...problemOptions,
+  save: {
+    argument: '<file>',
+    description: 'write exact O and LSE and the bound of each element as .safetensors',
+    excludes: [
+      { options: ['rows'], says: '--save keeps the bounds of all rows; leave out --rows' },
+    ],
+  },
   json: {
     argument: '<file>',
     description: 'write the bounds as JSON (- for standard output)',

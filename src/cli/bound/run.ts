@@ -7,15 +7,17 @@ import {
   problemNote,
   readProblem,
   type TensorFile,
+  writeSafetensors,
 } from '../../io/index.js';
 import {
   boundGradients,
   boundKernel,
   type ArithmeticRequest,
   type GradientBoundRequest,
+  type KeptBounds,
 } from '../../jobs/index.js';
 import { parseGradientDeclaration } from '../../audit/index.js';
-import type { Problem } from '../../problem/index.js';
+import { problemShape, type Problem, type Tensor } from '../../problem/index.js';
 import { validateBoundReport } from '../../report/validation/index.js';
 import { renderBound } from '../../report/text/index.js';
 import { RequestError } from '../../request-error.js';
@@ -63,6 +65,27 @@ async function gradientRequest(
   return { ...arithmetic, problem, dout: tensor, outputFormat: asked, declared };
 }
 
+/** Writes what the oracle says, and the bounds, in fp64 and in the shapes of O and of the LSE. */
+async function saveElements(path: string, problem: Problem, kept: KeptBounds): Promise<void> {
+  const rows = problem.q.shape.slice(0, -1);
+  const { vDim } = problemShape(problem);
+  const tensorOf = (data: Float64Array, shape: readonly number[]): Tensor => ({
+    format: 'fp64',
+    shape,
+    data,
+  });
+  await writeSafetensors(
+    path,
+    {
+      out: tensorOf(kept.out, [...rows, vDim]),
+      out_bound: tensorOf(kept.outBound, [...rows, vDim]),
+      lse: tensorOf(kept.lse, rows),
+      lse_bound: tensorOf(kept.lseBound, rows),
+    },
+    { flashproof: toolVersion() },
+  );
+}
+
 /**
  * Runs `flashproof bound`: the oracle, then the bounds; prints and writes them. Returns the exit status.
  * @throws RequestError for a request that cannot be carried out
@@ -97,14 +120,20 @@ export async function runBound(
       options.backward === true
         ? await gradientRequest(file, problem, options, { ...arithmetic, settings })
         : null;
-    const { report: bounded, table } = await boundKernel(
+    const { save } = options;
+    const {
+      report: bounded,
+      table,
+      elements,
+    } = await boundKernel(
       {
         problem,
         ...arithmetic,
         settings: () => settingsOfForward(options, models, backward !== null),
         hasSettings: set !== undefined,
         outputFormat: outputFormat(options),
-        rows: rowsRequest(options),
+        rows: rowsRequest(save === undefined ? options : { ...options, rows: 'all' }),
+        keepsElements: save !== undefined,
         threads: options.threads ?? availableParallelism(),
         origin: { version: toolVersion(), problem: { path, sha256: await hashTensorFile(path) } },
         start,
@@ -120,6 +149,7 @@ export async function runBound(
     await validateBoundReport(report);
     if (options.json !== '-' && options.quiet !== true)
       process.stdout.write(renderBound(report, table, terminalLooks(process.stdout)));
+    if (save !== undefined && elements !== null) await saveElements(save, problem, elements);
     if (options.json !== undefined) await writeJson(options.json, report);
     return 0;
   } finally {

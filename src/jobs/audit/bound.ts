@@ -12,8 +12,10 @@ import {
   resolvePremises,
   sampledProblem,
   type KernelArithmetic,
+  type RowsBound,
   type RowSample,
 } from '../../audit/index.js';
+import type { AttentionReference } from '../../../oracles/index.js';
 import type { FormatName } from '../../formats/index.js';
 import { problemShape, type Problem } from '../../problem/index.js';
 import {
@@ -42,10 +44,37 @@ export interface BoundRequest extends ArithmeticRequest {
   readonly rows?: RowsRequest | undefined;
   /** Threads that bound it, for problems that are worth it; default 1: this one. The report does not depend on it. */
   readonly threads?: number | undefined;
+  /** Whether the bound of every element is kept, too; default false. */
+  readonly keepsElements?: boolean | undefined;
   /** See `AuditOptions.partEffort`. */
   readonly partEffort?: number | undefined;
   /** `performance.now()` when the work began; default: now. */
   readonly start?: number | undefined;
+}
+
+/** Of each element of the output, and of each row's LSE (natural logarithms), in canonical order. */
+export interface KeptBounds {
+  readonly out: Float64Array;
+  readonly lse: Float64Array;
+  /** The most by which a correct kernel may differ, the oracle's radius in it; NaN for rows with infinities or NaNs among their inputs. */
+  readonly outBound: Float64Array;
+  readonly lseBound: Float64Array;
+}
+
+/** A keeper of bounds, to be told of rows. */
+function keepBounds({ quantities: { out, lse }, shape }: AttentionReference) {
+  const kept: KeptBounds = {
+    out: out.values,
+    lse: lse.values,
+    outBound: new Float64Array(out.values.length).fill(NaN),
+    lseBound: new Float64Array(lse.values.length).fill(NaN),
+  };
+  const visit = ({ quantities, rows, firstRow }: RowsBound): void => {
+    const { vDim } = shape;
+    kept.outBound.set(quantities.out.total.subarray(0, rows * vDim), firstRow * vDim);
+    kept.lseBound.set(quantities.lse.total.subarray(0, rows), firstRow);
+  };
+  return { kept, visit };
 }
 
 /** The report of bounds, and the table that it is of. */
@@ -54,6 +83,8 @@ export interface BoundResult {
   readonly problem: Problem;
   readonly report: BoundReport;
   readonly table: TechniqueTable;
+  /** What the oracle says, and the bounds; null where they are not kept. */
+  readonly elements: KeptBounds | null;
 }
 
 /** @param bounded the rows that are bounded, which tell the numbers of any kernel; a model is made for the whole problem */
@@ -93,7 +124,7 @@ export async function boundKernel(
   const problem = sample === null ? whole : sampledProblem(whole, problemShape(whole), sample);
   const arithmetic = arithmeticOf(request, problem);
   const settings = { accuracy: auditAccuracy(arithmetic.outputFormat), arithmetic };
-  const known: { meter?: TechniqueTableMeter } = {};
+  const known: { meter?: TechniqueTableMeter; kept?: KeptBounds } = {};
   await boundInParts(
     problem,
     settings,
@@ -102,7 +133,13 @@ export async function boundKernel(
       progress,
       onReference: (reference) => {
         known.meter = createTechniqueTable(reference, arithmetic.description);
-        return known.meter.visit;
+        if (request.keepsElements !== true) return known.meter.visit;
+        const [{ kept, visit }, { visit: tell }] = [keepBounds(reference), known.meter];
+        known.kept = kept;
+        return (bound) => {
+          visit(bound);
+          tell(bound);
+        };
       },
     },
     (parts) =>
@@ -122,5 +159,6 @@ export async function boundKernel(
       seconds: secondsSince(start),
     }),
     table,
+    elements: known.kept ?? null,
   };
 }

@@ -23,7 +23,7 @@ export { sendable, unshare, withoutViews, type Shared } from './shared-values.js
 export { threadPool, type StartThreads, type ThreadAnswer, type ThreadPool } from './threads.js';
 export { threadWork, type ThreadWork } from './thread-work.js';
 export type { RowsRequest } from './chosen-rows.js';
-export { boundKernel, type BoundRequest, type BoundResult } from './bound.js';
+export { boundKernel, type BoundRequest, type BoundResult, type KeptBounds } from './bound.js';
 export { auditGradientsOnThreads } from './gradients.js';
 export { boundGradients, type GradientBoundRequest } from './bound-gradients.js';
 export {

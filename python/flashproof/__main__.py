@@ -1,0 +1,21 @@
+"""The command line: `python -m flashproof audit …` is `npx flashproof audit …`."""
+
+import subprocess
+import sys
+
+from .node import NodeNotFoundError, node, program
+
+
+def main() -> int:
+    """Run the command line with this process's words; its exit status."""
+    try:
+        return subprocess.call([node(), program(), *sys.argv[1:]])
+    except NodeNotFoundError as error:
+        print(f"flashproof: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,115 @@
+"""Arrays of NumPy, PyTorch, JAX and CuPy as bytes with a dtype, and back; nothing is rounded on the way."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Literal
+
+from .safetensors import Array
+
+#: The libraries that a kernel's arrays may be of.
+Framework = Literal["numpy", "torch", "jax"]
+
+#: safetensors' names by those of NumPy and ml_dtypes, and by those of PyTorch.
+DTYPES = {
+    "float64": "F64",
+    "float32": "F32",
+    "float16": "F16",
+    "bfloat16": "BF16",
+    "float8_e4m3fn": "F8_E4M3",
+    "float8_e5m2": "F8_E5M2",
+    "float8_e8m0fnu": "F8_E8M0",
+    "int64": "I64",
+    "int32": "I32",
+    "int16": "I16",
+    "int8": "I8",
+    "uint64": "U64",
+    "uint32": "U32",
+    "uint16": "U16",
+    "uint8": "U8",
+    "bool": "BOOL",
+}
+NAMES = {dtype: name for name, dtype in DTYPES.items()}
+
+
+def dtype_of(name: str) -> str:
+    """safetensors' name for a dtype. TypeError for one that files have no name for."""
+    dtype = DTYPES.get(name.removeprefix("torch."))
+    if dtype is None:
+        raise TypeError(f"elements of {name} have no place in a file; give one of {', '.join(DTYPES)}")
+    return dtype
+
+
+def to_array(value: Any, what: str = "the array") -> Array:
+    """
+    The elements of an array of NumPy (ml_dtypes too), PyTorch, JAX or CuPy, or of a memoryview; from a GPU they are copied.
+
+    TypeError for anything else, with `what` it was to be.
+    """
+    if isinstance(value, Array):
+        return value
+    module = type(value).__module__.partition(".")[0]
+    if module == "torch":
+        return _from_torch(value)
+    if module == "cupy":
+        value = value.get()
+    elif not hasattr(value, "__array__") and hasattr(value, "__dlpack__"):
+        import numpy
+
+        value = numpy.from_dlpack(value)
+    if isinstance(value, memoryview):
+        return _from_memory(value)
+    if not hasattr(value, "__array__"):
+        raise TypeError(f"{what} is a {type(value).__name__}; give an array of NumPy, PyTorch, JAX or CuPy")
+    import numpy
+
+    array = numpy.asarray(value)
+    if array.dtype.byteorder == ">":
+        array = array.astype(array.dtype.newbyteorder("<"))
+    return Array(dtype_of(array.dtype.name), tuple(array.shape), numpy.ascontiguousarray(array).tobytes())
+
+
+def _from_torch(tensor: Any) -> Array:
+    dtype = dtype_of(str(tensor.dtype))
+    own = tensor.detach().cpu().contiguous()
+    size = own.numel() * own.element_size()
+    return Array(dtype, tuple(own.shape), ctypes.string_at(own.data_ptr(), size) if size else b"")
+
+
+def _from_memory(view: memoryview) -> Array:
+    formats = {"d": "F64", "f": "F32", "e": "F16", "?": "BOOL", "b": "I8", "B": "U8", "i": "I32", "q": "I64"}
+    dtype = formats.get(view.format.lstrip("@=<"))
+    if dtype is None:
+        raise TypeError(f"a memoryview of format {view.format!r} has no dtype here; give one of {', '.join(formats)}")
+    return Array(dtype, tuple(view.shape or ()), view.tobytes())
+
+
+def from_array(array: Array, framework: Framework) -> Any:
+    """
+    An array of a framework, with the same dtype: ml_dtypes' for bf16 and fp8 in NumPy.
+
+    ImportError where what it needs is not installed.
+    """
+    if framework == "torch":
+        import torch
+
+        if not array.data:
+            return torch.empty(array.shape, dtype=getattr(torch, NAMES[array.dtype]))
+        flat = torch.frombuffer(bytearray(array.data), dtype=getattr(torch, NAMES[array.dtype]))
+        return flat.reshape(array.shape)
+    import numpy
+
+    name = NAMES[array.dtype]
+    if not hasattr(numpy, name):
+        # It gives NumPy the dtypes that it has not.
+        import ml_dtypes
+
+        flat = numpy.frombuffer(array.data, dtype=getattr(ml_dtypes, name))
+    else:
+        flat = numpy.frombuffer(array.data, dtype=name)
+    found = flat.reshape(array.shape).copy()
+    if framework == "numpy":
+        return found
+    import jax.numpy
+
+    return jax.numpy.asarray(found)

@@ -1,0 +1,72 @@
+"""A problem and a kernel's outputs as a file that the command line audits, and the options that go with it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Union
+
+from .arrays import to_array
+from .safetensors import Array, write
+
+#: How a kernel computes: a preset's name, a kernel model's, `name=value`, several of these, or a mapping.
+Premises = Union[str, Sequence[str], Mapping[str, object]]
+
+#: Where large files lie in memory on Linux.
+SHARED_MEMORY = Path("/dev/shm")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a problem is besides its tensors."""
+
+    scale: float | None = None
+    causal: bool = False
+    window: tuple[int, int] | None = None
+    softcap: float | None = None
+    layout: str = "bhsd"
+
+    def metadata(self) -> dict[str, str]:
+        """The settings as a file's metadata."""
+        if self.layout not in ("bhsd", "bshd"):
+            raise ValueError(f"layout is {self.layout!r}; give 'bhsd' or 'bshd'")
+        found = {"causal": "true" if self.causal else "false", "layout": self.layout}
+        if self.scale is not None:
+            found["scale"] = repr(float(self.scale))
+        if self.window is not None:
+            left, right = self.window
+            found["window"] = f"{int(left)},{int(right)}"
+        if self.softcap is not None and self.softcap != 0:
+            found["softcap"] = repr(float(self.softcap))
+        return found
+
+
+def premise_words(premises: Premises, *, gradients: bool = False) -> list[str]:
+    """Premises as words of a command line. ValueError for what is neither a name nor `name=value`."""
+    option = "--gradient-premise" if gradients else "--premise"
+    if isinstance(premises, str):
+        return [option, premises] if "=" in premises else ["--as", premises]
+    if isinstance(premises, Mapping):
+        return [word for name, value in premises.items() for word in (option, f"{name}={value}")]
+    return [word for one in premises for word in premise_words(one, gradients=gradients)]
+
+
+def gather(tensors: Mapping[str, Any]) -> dict[str, Array]:
+    """The arrays that are given, by their names; those that are None are left out."""
+    return {name: to_array(value, name) for name, value in tensors.items() if value is not None}
+
+
+def write_dump(folder: str | os.PathLike[str], name: str, tensors: Mapping[str, Array], settings: Settings) -> str:
+    """Write a problem with outputs; the path of the file."""
+    path = os.path.join(folder, f"{name}.safetensors")
+    write(path, tensors, settings.metadata())
+    return path
+
+
+def temporary_folder() -> tempfile.TemporaryDirectory[str]:
+    """A folder for files that pass to the server: in memory where there is such a place."""
+    parent = SHARED_MEMORY if SHARED_MEMORY.is_dir() and os.access(SHARED_MEMORY, os.W_OK) else None
+    return tempfile.TemporaryDirectory(prefix="flashproof-", dir=parent)

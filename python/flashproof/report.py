@@ -1,0 +1,56 @@
+"""What `flashproof audit` and `flashproof check` found, as objects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong with an output."""
+
+    #: What failed: `bound`, `scale`, `nan`, … (docs/auditing.md).
+    test: str
+    statement: str
+    #: `out`, `lse`, `dq`, …
+    quantity: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """The verdict of an audit. True where the kernel passes."""
+
+    passed: bool
+    #: The verdict in one sentence, with its cause where one is known.
+    sentence: str
+    #: The name of the cause: `unexplained`, or one of docs/auditing.md; None where nothing was found.
+    cause: str | None
+    findings: tuple[Finding, ...]
+    #: The report as the command line prints it.
+    text: str
+    #: The report of `--json` (its schema is report.schema.json of the npm package).
+    json: Mapping[str, Any]
+    #: The command that gives this report again, where the problem was kept.
+    command: str | None = None
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+
+def parse_report(document: Mapping[str, Any], text: str, command: str | None) -> Report:
+    """The report of a document of `audit --json`."""
+    verdict = document["verdict"]
+    diagnosis = verdict.get("diagnosis")
+    return Report(
+        passed=bool(verdict["pass"]),
+        sentence=verdict["sentence"],
+        cause=None if diagnosis is None or verdict["pass"] else diagnosis["id"],
+        findings=tuple(
+            Finding(one["test"], one["statement"], one.get("quantity") or "out") for one in verdict.get("findings", [])
+        ),
+        text=text,
+        json=document,
+        command=command,
+    )

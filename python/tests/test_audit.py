@@ -1,0 +1,117 @@
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from flashproof import Array, RequestError, assert_attention, audit, tolerance
+from flashproof.audit import session
+from flashproof.safetensors import read, write
+
+from reference import attention, problem
+
+ml_dtypes = pytest.importorskip("ml_dtypes")
+
+
+@pytest.fixture(autouse=True)
+def kept(tmp_path):
+    before, session.failures = session.failures, tmp_path / "failures"
+    yield session.failures
+    session.failures = before
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_correct_output_passes(dtype, causal):
+    q, k, v = problem(dtype)
+    out, lse = attention(q, k, v, causal=causal)
+    report = assert_attention(q, k, v, out, lse, causal=causal)
+    assert report.passed and report and report.cause is None and report.findings == ()
+    assert report.text.startswith("PASS: ")
+
+
+def test_a_wrong_mask_fails_with_its_cause_and_a_command_that_shows_it_again(kept):
+    q, k, v = problem()
+    out, lse = attention(q, k, v, causal=False)
+    with pytest.raises(AssertionError) as caught:
+        assert_attention(q, k, v, out, lse, causal=True)
+    text = str(caught.value)
+    assert text.startswith("FAIL: ") and "mask" in text
+    (path,) = kept.iterdir()
+    words = text.rsplit("Again: ", 1)[1].split()
+    assert words[:4] == ["python", "-m", "flashproof", "audit"] and words[4] == str(path)
+    again = subprocess.run([sys.executable, *words[1:]], capture_output=True, text=True, env={**os.environ, "NO_COLOR": "1"})
+    assert again.returncode == 1
+    assert again.stdout.splitlines()[0] == text.splitlines()[0]
+
+
+def test_features_pass_through():
+    q, k, v = problem()
+    mask = np.random.default_rng(1).random((1, 1, 33, 40)) < 0.8
+    out, lse = attention(q, k, v, mask=mask, scale=0.3)
+    assert audit(q, k, v, out, lse, mask=mask, scale=0.3).passed
+    assert not audit(q, k, v, out, lse, scale=0.3).passed
+    for settings in ({"window": (5, 0)}, {"softcap": 2.0}):
+        out, lse = attention(q, k, v, **settings)
+        assert audit(q, k, v, out, lse, **settings).passed
+        assert not audit(q, k, v, out, lse).passed
+    swapped = [np.ascontiguousarray(x.swapaxes(1, 2)) for x in (q, k, v, attention(q, k, v)[0])]
+    assert audit(*swapped, layout="bshd").passed
+
+
+def test_gradients_are_judged():
+    q, k, v = (x.astype(np.float64) for x in problem())
+    scale = q.shape[-1] ** -0.5
+    dout = np.random.default_rng(5).standard_normal(q.shape)
+    s = np.einsum("bhqd,bhkd->bhqk", q, k) * scale
+    p = np.exp(s - s.max(-1, keepdims=True))
+    p /= p.sum(-1, keepdims=True)
+    out = p @ v
+    dp = np.einsum("bhqd,bhkd->bhqk", dout, v)
+    ds = p * (dp - (dout * out).sum(-1, keepdims=True))
+    grads = {"dq": ds @ k * scale, "dk": ds.swapaxes(-1, -2) @ q * scale, "dv": p.swapaxes(-1, -2) @ dout}
+    narrow = {name: x.astype(np.float32) for name, x in grads.items()}
+    inputs = [x.astype(np.float32) for x in (q, k, v, out)]
+    assert audit(*inputs, dout=dout.astype(np.float32), **narrow).passed
+    wrong = {**narrow, "dk": narrow["dk"] * np.float32(1.01)}
+    report = audit(*inputs, dout=dout.astype(np.float32), **wrong)
+    assert not report.passed and {one.quantity for one in report.findings} == {"dk"}
+
+
+def test_a_tolerance_holds_what_is_right_and_not_what_is_wrong():
+    q, k, v = problem(ml_dtypes.bfloat16)
+    out, lse = attention(q, k, v)
+    bounds = tolerance(q, k, v)
+    assert bounds.out.shape == out.shape and bounds.lse.shape == lse.shape
+    assert (np.abs(out.astype(np.float64) - bounds.out) <= bounds.out_bound).all()
+    assert (np.abs(lse - bounds.lse) <= bounds.lse_bound).all()
+    assert (np.abs(out.astype(np.float64) * 1.05 - bounds.out) > bounds.out_bound).any()
+
+
+def test_what_cannot_be_judged_is_one_line():
+    q, k, v = problem()
+    out, _ = attention(q, k, v)
+    with pytest.raises(RequestError) as caught:
+        audit(q, k[..., :8], v, out)
+    assert "\n" not in str(caught.value) and not str(caught.value).startswith("flashproof")
+    with pytest.raises(RequestError, match="nonsense"):
+        audit(q, k, v, out, premises="nonsense")
+    with pytest.raises(TypeError, match="q is a list; give an array"):
+        audit([[1.0]], k, v, out)
+    with pytest.raises(TypeError, match="complex64"):
+        audit(q.astype(np.complex64), k, v, out)
+    with pytest.raises(ValueError, match="layout is 'hbsd'"):
+        audit(q, k, v, out, layout="hbsd")
+
+
+def test_files_are_what_they_were(tmp_path):
+    arrays = {
+        "a": Array("BF16", (2, 3), bytes(range(12))),
+        "empty": Array("F32", (0, 4), b""),
+        "scalar": Array("F64", (), bytes(8)),
+    }
+    write(tmp_path / "x.safetensors", arrays, {"note": "é"})
+    assert read(tmp_path / "x.safetensors") == (arrays, {"note": "é"})
+    with pytest.raises(ValueError, match="24 bytes, and 12 are given"):
+        Array("F32", (2, 3), bytes(12))
