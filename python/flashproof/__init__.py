@@ -1,7 +1,7 @@
 """Proof instead of allclose: verifies the numerics of attention kernels."""
 
-from .audit import Tolerance, assert_attention, audit, tolerance
-from .check import CheckReport, Promises, assert_kernel, check, laws
+from .audits import Tolerance, assert_attention, audit, tolerance
+from .checks import CheckReport, Declined, Promises, Replay, assert_kernel, check, laws, replay
 from .node import NodeNotFoundError
 from .report import Finding, Report
 from .safetensors import Array
@@ -10,9 +10,11 @@ from .server import RequestError
 __all__ = [
     "Array",
     "CheckReport",
+    "Declined",
     "Finding",
     "NodeNotFoundError",
     "Promises",
+    "Replay",
     "Report",
     "RequestError",
     "Tolerance",
@@ -21,5 +23,6 @@ __all__ = [
     "audit",
     "check",
     "laws",
+    "replay",
     "tolerance",
 ]

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from .audit import assert_attention, session
-from .check import CheckReport, Kernel, Promises, assert_kernel
+from .audits import assert_attention, session
+from .checks import CheckReport, Kernel, Promises, assert_kernel
 from .report import Report
 
 

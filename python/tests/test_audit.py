@@ -4,12 +4,11 @@ import sys
 
 import numpy as np
 import pytest
+from reference import attention, problem
 
 from flashproof import Array, RequestError, assert_attention, audit, tolerance
-from flashproof.audit import session
+from flashproof.audits import session
 from flashproof.safetensors import read, write
-
-from reference import attention, problem
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 

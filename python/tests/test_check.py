@@ -1,14 +1,13 @@
 import numpy as np
 import pytest
+from reference import attention, masked_scores
 
 import flashproof
 import flashproof.pytest
-from flashproof.audit import session
-
-from reference import attention
+from flashproof.audits import session
 
 PROMISES = {"formats": ["fp32", "bf16"], "lse": True, "softcap": True, "laws": {"query-order": "bound", "weights-sum-to-one": "bound"}}
-SOME = ["within-bound", "causality", "shift-invariance"]
+SOME = ["within-bound", "masked-keys", "score-shift"]
 
 
 @pytest.fixture(autouse=True)
@@ -19,11 +18,10 @@ def kept(tmp_path):
 
 
 def test_a_correct_kernel_holds_the_properties():
-    known = [law for law in SOME if law in flashproof.laws()]
-    assert known, flashproof.laws()
-    report = flashproof.check(attention, PROMISES, laws=known, runs=4, seed=3, options=["--dims", "16"])
+    assert set(SOME) < set(flashproof.laws())
+    report = flashproof.check(attention, PROMISES, laws=SOME, runs=4, seed=3, options=["--dims", "16"])
     assert report.passed, report.text
-    assert {report.result(law) for law in known} == {"holds"}
+    assert {report.result(law) for law in SOME} == {"holds"}
 
 
 def test_a_kernel_that_sees_one_key_more_is_caught_and_its_problem_kept(kept):
@@ -32,7 +30,11 @@ def test_a_kernel_that_sees_one_key_more_is_caught_and_its_problem_kept(kept):
 
     with pytest.raises(AssertionError, match="within-bound") as caught:
         flashproof.assert_kernel(one_more, PROMISES, laws=["within-bound"], runs=20, seed=1)
-    assert "FAIL: " in str(caught.value) and list(kept.iterdir())
+    assert "FAIL: " in str(caught.value)
+    (path,) = kept.iterdir()
+    assert f"In Python: flashproof.replay(kernel, {str(path)!r})" in str(caught.value)
+    assert not flashproof.replay(one_more, path, PROMISES).passed
+    assert flashproof.replay(attention, path, PROMISES).passed
 
 
 def test_what_a_kernel_raises_is_a_finding_and_what_it_declines_is_none():
@@ -40,7 +42,7 @@ def test_what_a_kernel_raises_is_a_finding_and_what_it_declines_is_none():
         raise RuntimeError("no such luck")
 
     report = flashproof.check(broken, PROMISES, laws=["within-bound"], runs=2, seed=1)
-    assert not report.passed and "RuntimeError: no such luck" in report.text
+    assert not report.passed and "RuntimeError: no such luck" in " ".join(report.text.split())
 
     def narrow(q, k, v, *, causal, **settings):
         if causal:
@@ -50,14 +52,32 @@ def test_what_a_kernel_raises_is_a_finding_and_what_it_declines_is_none():
     assert flashproof.check(narrow, PROMISES, laws=["within-bound"], runs=4, seed=1).passed
 
 
-def test_a_kernel_without_gradients_says_so():
+def test_gradients_of_a_kernel_that_has_none_are_asked_for_by_name():
     promises = {"formats": ["fp32"], "gradients": True}
-    report = flashproof.check(attention, promises, laws=["gradients-within-bound"], runs=1, seed=1) if (
-        "gradients-within-bound" in flashproof.laws()
-    ) else None
-    if report is None:
-        pytest.skip(f"no such law among {flashproof.laws()}")
-    assert "give backward=" in report.text
+    with pytest.raises(flashproof.RequestError, match="give backward="):
+        flashproof.check(attention, promises, laws=["gradients-within-bound"], runs=1, seed=1)
+
+
+def backward(q, k, v, dout, *, scale, causal, window, softcap):
+    q, k, v, dout = (x.astype(np.float64) for x in (q, k, v, dout))
+    s = masked_scores(q, k, scale, causal, window)
+    p = np.exp(s - s.max(-1, keepdims=True))
+    p /= p.sum(-1, keepdims=True)
+    dp = dout @ v.swapaxes(-1, -2)
+    ds = p * (dp - (p * dp).sum(-1, keepdims=True)) * scale
+    found = ds @ k, ds.swapaxes(-1, -2) @ q, p.swapaxes(-1, -2) @ dout
+    return tuple(x.astype(np.float32) for x in found)
+
+
+@pytest.mark.parametrize("factor", [1, 1.01])
+def test_gradients_by_a_function_are_judged(factor):
+    def scaled(*tensors, **settings):
+        dq, dk, dv = backward(*tensors, **settings)
+        return dq, dk * np.float32(factor), dv
+
+    promises = {"formats": ["fp32"], "gradients": True, "groupedHeads": False, "emptyRows": False}
+    settings = {"laws": ["gradients-within-bound"], "runs": 3, "seed": 2, "backward": scaled}
+    assert flashproof.check(attention, promises, **settings).passed == (factor == 1)
 
 
 test_laws = flashproof.pytest.laws(attention, PROMISES, only=SOME, runs=3)

@@ -96,10 +96,11 @@ def audit(
     """
     Judge a kernel's output, its LSE and its gradients against exact attention.
 
-    Arrays are of NumPy, PyTorch, JAX or CuPy: [batch, heads, seqlen, dim], or [batch, seqlen, heads, dim] with `layout="bshd"`, in the
-    format that the kernel read and wrote them in. `lse` has natural logarithms. `mask` is true where a key is seen; `bias` is added to the
-    scaled scores. `premises` says how the kernel computes: `fused` as flash kernels do, `eager` with scores and weights stored in Q's format;
-    `options` are further words of `flashproof audit`. With `keep` the file of the problem is kept there.
+    Arrays are of NumPy, PyTorch, JAX or CuPy: [batch, heads, seqlen, dim], or [batch, seqlen, heads, dim] with
+    `layout="bshd"`, in the format that the kernel read and wrote them in. `lse` has natural logarithms. `mask` is true where a
+    key is seen; `bias` is added to the scaled scores. `premises` says how the kernel computes: `fused` as flash kernels do,
+    `eager` with scores and weights stored in Q's format; `options` are further words of `flashproof audit`. With `keep` the
+    file of the problem is kept there.
 
     Returns the report. RequestError for what cannot be judged, with one line that says why.
     """
@@ -127,8 +128,9 @@ def assert_attention(q: Any, k: Any, v: Any, out: Any, lse: Any = None, **settin
     """
     Assert that an output of attention, its LSE and gradients are as near to the exact ones as rounding lets them be.
 
-    The arguments are those of `audit`. Where something is wrong the problem is kept in `flashproof-failures`, and the AssertionError says what is wrong,
-    its cause where one is known, and the command that gives the report again. Returns the report of a kernel that passes.
+    The arguments are those of `audit`. Where something is wrong the problem is kept in `flashproof-failures`, and the
+    AssertionError says what is wrong, its cause where one is known, and the command that gives the report again. Returns the
+    report of a kernel that passes.
     """
     __tracebackhide__ = True
     report = audit(q, k, v, out, lse, **settings)
@@ -168,9 +170,9 @@ def tolerance(
     framework: Framework = "numpy",
 ) -> Tolerance:
     """
-    The proven bound of every element of the output and of the LSE, for those who compare by themselves; in canonical order, [batch, heads, seqlen, …].
+    The proven bound of every element of the output and of the LSE, for those who compare by themselves.
 
-    `output_format` is that of the output, `bf16` for instance, where it is not Q's.
+    In canonical order, [batch, heads, seqlen, …]. `output_format` is that of the output, `bf16` for instance, where it is not Q's.
     """
     settings = Settings(scale, causal, window, softcap, layout)
     names = {"q": q, "k": k, "v": v, "mask": mask, "bias": bias, "alibi_slopes": alibi_slopes, "sink": sink}

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from .arrays import Framework, from_array, to_array
-from .audit import session
+from .audits import session
 from .dump import Premises, premise_words, temporary_folder
 from .safetensors import Array, read, write
 from .server import Answer, Server, shared_server
@@ -162,6 +162,58 @@ def _serve(listener: socket.socket, word: str, host: _KernelHost, asking: thread
                 lines.flush()
 
 
+def _command(premises: Premises | None, numbers: Mapping[str, object], lists: Mapping[str, Sequence[str] | None]) -> list[str]:
+    """Settings as words of `flashproof check`; those that are None are left out."""
+    words = [] if premises is None else premise_words(premises)
+    for option, value in numbers.items():
+        if value is not None:
+            words += [option, str(value)]
+    for option, names in lists.items():
+        if names is not None:
+            words += [option, ",".join(names)]
+    return words
+
+
+def _carry_out(host: _KernelHost, folder: str, promises: Promises | None, words: Sequence[str], server: Server | None) -> Answer:
+    """Run `flashproof check` on a kernel of this process."""
+    word = secrets.token_hex(16)
+    answers: list[Answer | BaseException] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        relay = [sys.executable, str(Path(__file__).with_name("relay.py")), str(listener.getsockname()[1]), word]
+        command = ["check", "--exec", shlex.join(relay), *words]
+        if promises is not None:
+            named = os.path.join(folder, "promises.json")
+            Path(named).write_text(json.dumps(promises))
+            command += ["--promises", named]
+
+        def ask() -> None:
+            try:
+                answers.append((server or shared_server()).run(command))
+            except BaseException as error:
+                answers.append(error)
+
+        asking = threading.Thread(target=ask, daemon=True)
+        asking.start()
+        _serve(listener, word, host, asking)
+        asking.join()
+    (answer,) = answers
+    if isinstance(answer, BaseException):
+        raise answer
+    return answer
+
+
+def _with_python_replays(text: str, document: Mapping[str, Any]) -> str:
+    """The text with how failures are tried again from Python: the command that it shows needs this process."""
+    saved = [
+        words[words.index("--replay") + 1]
+        for violation in (one.get("violation") for one in document["properties"])
+        if violation is not None
+        for words in [violation.get("replay") or []]
+        if "--replay" in words
+    ]
+    return "".join([text.rstrip(), *(f"\n\nIn Python: flashproof.replay(kernel, {path!r})" for path in saved)])
+
+
 def check(
     kernel: Kernel,
     promises: Promises | None = None,
@@ -181,44 +233,22 @@ def check(
     """
     Try the properties of attention on a kernel, on random problems that break kernels, and simplify what violates them.
 
-    The kernel is called in this process and thread as `kernel(q, k, v, scale=…, causal=…, window=…, softcap=…)`, with arrays of `framework`, [batch, heads, seqlen, dim]; with
-    the tensors of features that it promises besides (`mask`, `bias`, `alibi_slopes`, `sink`, …). It returns the output, or output and LSE, and raises `Declined` or
-    NotImplementedError for what it does not take. `promises` are those of a file of promises (docs/properties.md). Where they have `gradients`, these come from autograd
-    (PyTorch), from `jax.vjp`, or from `backward(q, k, v, dout, scale=…, …)`, which returns dQ, dK and dV. `options` are further words of `flashproof check`.
+    The kernel is called in this process and thread as `kernel(q, k, v, scale=…, causal=…, window=…, softcap=…)`, with arrays
+    of `framework`, [batch, heads, seqlen, dim]; with the tensors of features that it promises besides (`mask`, `bias`,
+    `alibi_slopes`, `sink`, …). It returns the output, or output and LSE, and raises `Declined` or NotImplementedError for what
+    it does not take. `promises` are those of a file of promises (docs/properties.md). Where they have `gradients`, these come
+    from autograd (PyTorch), from `jax.vjp`, or from `backward(q, k, v, dout, scale=…, …)`, which returns dQ, dK and dV.
+    `options` are further words of `flashproof check`. RequestError where no problem could be tried.
     """
-    words: list[str] = [] if premises is None else premise_words(premises)
-    for option, value in {"--runs": runs, "--seed": seed, "--seconds": seconds, "--timeout": timeout}.items():
-        if value is not None:
-            words += [option, str(value)]
-    for option, names in {"--property": laws, "--regime": regimes}.items():
-        if names is not None:
-            words += [option, ",".join(names)]
-    word = secrets.token_hex(16)
-    answers: list[Answer | BaseException] = []
-    with temporary_folder() as folder, socket.create_server(("127.0.0.1", 0)) as listener:
-        if promises is not None:
-            named = os.path.join(folder, "promises.json")
-            Path(named).write_text(json.dumps(promises))
-            words += ["--promises", named]
+    numbers = {"--runs": runs, "--seed": seed, "--seconds": seconds, "--timeout": timeout}
+    words = _command(premises, numbers, {"--property": laws, "--regime": regimes})
+    with temporary_folder() as folder:
         document = os.path.join(folder, "check.json")
-        relay = [sys.executable, str(Path(__file__).with_name("relay.py")), str(listener.getsockname()[1]), word]
-        command = ["check", "--exec", shlex.join(relay), "--json", document, "--save-dir", str(session.failures), *words, *options]
-
-        def ask() -> None:
-            try:
-                answers.append((server or shared_server()).run(command))
-            except BaseException as error:
-                answers.append(error)
-
-        asking = threading.Thread(target=ask, daemon=True)
-        asking.start()
-        _serve(listener, word, _KernelHost(kernel, backward, framework), asking)
-        asking.join()
-        (answer,) = answers
-        if isinstance(answer, BaseException):
-            raise answer
+        words += ["--json", document, "--save-dir", str(session.failures), *options]
+        answer = _carry_out(_KernelHost(kernel, backward, framework), folder, promises, words, server)
         report = json.loads(Path(document).read_text())
-    return CheckReport(bool(report["verdict"]["pass"]), report["verdict"]["sentence"], answer.stdout, report)
+    verdict = report["verdict"]
+    return CheckReport(bool(verdict["pass"]), verdict["sentence"], _with_python_replays(answer.stdout, report), report)
 
 
 def assert_kernel(kernel: Kernel, promises: Promises | None = None, **settings: Any) -> CheckReport:
@@ -228,3 +258,30 @@ def assert_kernel(kernel: Kernel, promises: Promises | None = None, **settings: 
     if not report.passed:
         raise AssertionError(report.text.rstrip())
     return report
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What came of a problem that was saved. True where the kernel is right now."""
+
+    passed: bool
+    text: str
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+
+def replay(
+    kernel: Kernel,
+    path: str | os.PathLike[str],
+    promises: Promises | None = None,
+    *,
+    framework: Framework = "numpy",
+    backward: Callable[..., Any] | None = None,
+    premises: Premises | None = None,
+) -> Replay:
+    """Try a problem again that `check` has saved, with the kernel and the arguments that were given there."""
+    words = [*_command(premises, {}, {}), "--replay", os.fspath(path)]
+    with temporary_folder() as folder:
+        answer = _carry_out(_KernelHost(kernel, backward, framework), folder, promises, words, None)
+    return Replay(answer.status == 0, answer.stdout)
