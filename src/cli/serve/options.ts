@@ -8,11 +8,13 @@ other; each is answered by a line on standard output with its id, the exit
 status, and what the command wrote (stdout, stderr). Tensors pass through files.
 The server ends with its input.
 
-Example:
-  echo '{"id":1,"args":["audit","/tmp/dump.safetensors","--json","-"]}' \\
-    | flashproof serve
+Examples:
+  flashproof serve < requests.jsonl > answers.jsonl
 
-Exit status: 0.`;
+A line of requests.jsonl:
+  {"id":1,"args":["audit","/tmp/dump.safetensors","--json","-"]}
+
+Exit status: 0 standard input has ended, 2 the request is wrong.`;
 
 /** `flashproof serve`. */
 export const serveCommand = commandRow({
