@@ -24,7 +24,15 @@ class JavaScriptBuildHook(BuildHookInterface):
         with tempfile.TemporaryDirectory() as folder:
             npm("pack", "--pack-destination", folder, cwd=HERE.parent)
             (packed,) = pathlib.Path(folder).glob("*.tgz")
-            npm("install", "--omit=dev", "--no-save", "--no-audit", "--no-fund", str(packed), cwd=TARGET)
+            npm(
+                "install",
+                "--omit=dev",
+                "--no-save",
+                "--no-audit",
+                "--no-fund",
+                str(packed),
+                cwd=TARGET,
+            )
         shutil.rmtree(TARGET / "node_modules" / ".bin", ignore_errors=True)
 
 
@@ -32,7 +40,9 @@ def npm(*words, cwd):
     """Runs npm; what it prints is shown where it fails."""
     program = shutil.which("npm")
     if program is None:
-        raise RuntimeError("npm is not on PATH; a wheel is built from a clone in which `npm ci` was run")
+        raise RuntimeError(
+            "npm is not on PATH; a wheel is built from a clone in which `npm ci` was run"
+        )
     run = subprocess.run([program, *words], cwd=cwd, capture_output=True, text=True)
     if run.returncode != 0:
         raise RuntimeError(f"npm {' '.join(words)} failed:\n{run.stdout}{run.stderr}")

@@ -1,6 +1,6 @@
 """Proof instead of allclose: verifies the numerics of attention kernels."""
 
-from .audits import Tolerance, assert_attention, audit, tolerance
+from .audits import Tolerance, assert_attention, audit, audit_on_device, tolerance
 from .checks import CheckReport, Declined, Promises, Replay, assert_kernel, check, laws, replay
 from .node import NodeNotFoundError
 from .report import Finding, Report
@@ -21,6 +21,7 @@ __all__ = [
     "assert_attention",
     "assert_kernel",
     "audit",
+    "audit_on_device",
     "check",
     "laws",
     "replay",

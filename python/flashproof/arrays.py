@@ -36,7 +36,9 @@ def dtype_of(name: str) -> str:
     """safetensors' name for a dtype. TypeError for one that files have no name for."""
     dtype = DTYPES.get(name.removeprefix("torch."))
     if dtype is None:
-        raise TypeError(f"elements of {name} have no place in a file; give one of {', '.join(DTYPES)}")
+        raise TypeError(
+            f"elements of {name} have no place in a file; give one of {', '.join(DTYPES)}"
+        )
     return dtype
 
 
@@ -60,13 +62,17 @@ def to_array(value: Any, what: str = "the array") -> Array:
     if isinstance(value, memoryview):
         return _from_memory(value)
     if not hasattr(value, "__array__"):
-        raise TypeError(f"{what} is a {type(value).__name__}; give an array of NumPy, PyTorch, JAX or CuPy")
+        raise TypeError(
+            f"{what} is a {type(value).__name__}; give an array of NumPy, PyTorch, JAX or CuPy"
+        )
     import numpy
 
     array = numpy.asarray(value)
     if array.dtype.byteorder == ">":
         array = array.astype(array.dtype.newbyteorder("<"))
-    return Array(dtype_of(array.dtype.name), tuple(array.shape), numpy.ascontiguousarray(array).tobytes())
+    return Array(
+        dtype_of(array.dtype.name), tuple(array.shape), numpy.ascontiguousarray(array).tobytes()
+    )
 
 
 def _from_torch(tensor: Any) -> Array:
@@ -77,10 +83,21 @@ def _from_torch(tensor: Any) -> Array:
 
 
 def _from_memory(view: memoryview) -> Array:
-    formats = {"d": "F64", "f": "F32", "e": "F16", "?": "BOOL", "b": "I8", "B": "U8", "i": "I32", "q": "I64"}
+    formats = {
+        "d": "F64",
+        "f": "F32",
+        "e": "F16",
+        "?": "BOOL",
+        "b": "I8",
+        "B": "U8",
+        "i": "I32",
+        "q": "I64",
+    }
     dtype = formats.get(view.format.lstrip("@=<"))
     if dtype is None:
-        raise TypeError(f"a memoryview of format {view.format!r} has no dtype here; give one of {', '.join(formats)}")
+        raise TypeError(
+            f"a memoryview of format {view.format!r} has no dtype here; give one of {', '.join(formats)}"
+        )
     return Array(dtype, tuple(view.shape or ()), view.tobytes())
 
 

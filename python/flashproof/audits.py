@@ -7,7 +7,7 @@ import json
 import os
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from .arrays import Framework, from_array
 from .dump import Premises, Settings, gather, premise_words, temporary_folder, write_dump
 from .report import Report, parse_report
 from .safetensors import read
-from .server import shared_server
+from .server import Answer, shared_server
 
 
 @dataclass
@@ -35,7 +35,10 @@ session = Session()
 
 def _unused(folder: Path, suffix: str) -> Path:
     """The path of a file that is not there yet."""
-    stem = "".join(one if one.isalnum() or one in "-_." else "-" for one in session.test)[-120:] or "attention"
+    stem = (
+        "".join(one if one.isalnum() or one in "-_." else "-" for one in session.test)[-120:]
+        or "attention"
+    )
     for number in itertools.count(1):
         path = folder / f"{stem}-{number}{suffix}"
         if not path.exists():
@@ -55,7 +58,12 @@ def _options(
     words = [] if premises is None else premise_words(premises)
     if gradient_premises is not None:
         words += premise_words(gradient_premises, gradients=True)
-    numbers = {"--false-alarm-rate": false_alarm_rate, "--rows": rows, "--seed": seed, "--threads": threads}
+    numbers = {
+        "--false-alarm-rate": false_alarm_rate,
+        "--rows": rows,
+        "--seed": seed,
+        "--threads": threads,
+    }
     for name, value in numbers.items():
         if value is not None:
             words += [name, str(value)]
@@ -105,7 +113,16 @@ def audit(
     Returns the report. RequestError for what cannot be judged, with one line that says why.
     """
     settings = Settings(scale, causal, window, softcap, layout)
-    names = {"q": q, "k": k, "v": v, "out": out, "lse": lse, "mask": mask, "bias": bias, "alibi_slopes": alibi_slopes}
+    names = {
+        "q": q,
+        "k": k,
+        "v": v,
+        "out": out,
+        "lse": lse,
+        "mask": mask,
+        "bias": bias,
+        "alibi_slopes": alibi_slopes,
+    }
     names.update(sink=sink, dout=dout, dq=dq, dk=dk, dv=dv, dbias=dbias, dsink=dsink)
     tensors = gather(names)
     words = _options(premises, gradient_premises, false_alarm_rate, rows, seed, threads, options)
@@ -122,6 +139,51 @@ def audit(
     write_dump(kept.parent, kept.name.removesuffix(".safetensors"), tensors, settings)
     command = shlex.join(["python", "-m", "flashproof", "audit", str(kept), *words])
     return parse_report(report.json, report.text, command)
+
+
+def audit_on_device(
+    q: Any,
+    k: Any,
+    v: Any,
+    out: Any,
+    lse: Any = None,
+    *,
+    scale: float | None = None,
+    causal: bool = False,
+    window: tuple[int, int] | None = None,
+    softcap: float | None = None,
+    false_alarm_rate: float = 1e-9,
+) -> Report:
+    """
+    Judge tensors of PyTorch where they lie, by the bounds of any fused kernel: for problems that take minutes on the CPU.
+
+    A pass there is one of `audit`; what is not surely within its limits is judged by `audit`'s own way on the CPU, which has
+    the last word (docs/bounds.md, "On the device"). [batch, heads, seqlen, dim]. The report of what the device decided has the sentence and
+    no document.
+    """
+    from .device import AttentionProblem, AuditReport, KernelOutputs, judge
+
+    answers: list[Answer] = []
+
+    def audit_dump(path: Path, options: Sequence[str]) -> AuditReport:
+        document = path.with_name("report.json")
+        answers.append(shared_server().run(["audit", str(path), "--json", str(document), *options]))
+        return AuditReport(json.loads(document.read_text()))
+
+    problem = AttentionProblem(q, k, v, scale=scale, causal=causal, window=window, softcap=softcap)
+    verdict = judge(
+        problem, KernelOutputs(out, lse), false_alarm_rate=false_alarm_rate, auditor=audit_dump
+    )
+    where = f"Judged on {verdict.device}" + (
+        "." if verdict.handed_over is None else f"; {verdict.handed_over}, which went to the CPU."
+    )
+    if verdict.report is None or verdict.decided_by == "device":
+        text = f"{verdict.sentence}\n\n{where}\n"
+        return Report(verdict.passed, verdict.sentence, None, (), text, {})
+    report = parse_report(
+        verdict.report.report, f"{answers[-1].stdout.rstrip()}\n\n{where}\n", None
+    )
+    return replace(report, passed=verdict.passed, sentence=verdict.sentence)
 
 
 def assert_attention(q: Any, k: Any, v: Any, out: Any, lse: Any = None, **settings: Any) -> Report:
@@ -175,7 +237,15 @@ def tolerance(
     In canonical order, [batch, heads, seqlen, …]. `output_format` is that of the output, `bf16` for instance, where it is not Q's.
     """
     settings = Settings(scale, causal, window, softcap, layout)
-    names = {"q": q, "k": k, "v": v, "mask": mask, "bias": bias, "alibi_slopes": alibi_slopes, "sink": sink}
+    names = {
+        "q": q,
+        "k": k,
+        "v": v,
+        "mask": mask,
+        "bias": bias,
+        "alibi_slopes": alibi_slopes,
+        "sink": sink,
+    }
     words = [] if premises is None else premise_words(premises)
     if output_format is not None:
         words += ["--output-format", output_format]

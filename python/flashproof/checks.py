@@ -74,7 +74,12 @@ class _KernelHost:
         try:
             write(request["output"], self.run(request))
         except (Declined, NotImplementedError) as error:
-            return {"id": request["id"], "ok": False, "unsupported": True, "error": str(error) or "it declines"}
+            return {
+                "id": request["id"],
+                "ok": False,
+                "unsupported": True,
+                "error": str(error) or "it declines",
+            }
         except Exception as error:
             return {"id": request["id"], "ok": False, "error": f"{type(error).__name__}: {error}"}
         return {"id": request["id"], "ok": True}
@@ -82,8 +87,14 @@ class _KernelHost:
     def run(self, request: Mapping[str, Any]) -> dict[str, Array]:
         """The tensors that a request wants."""
         stored, _ = read(request["problem"])
-        tensors = {name: from_array(_ranked(name, array), self.framework) for name, array in stored.items()}
-        beside = {key: value for key, value in request.items() if key not in ("id", "problem", "output", "wants")}
+        tensors = {
+            name: from_array(_ranked(name, array), self.framework) for name, array in stored.items()
+        }
+        beside = {
+            key: value
+            for key, value in request.items()
+            if key not in ("id", "problem", "output", "wants")
+        }
         wanted = [name for name in request.get("wants", ()) if name in GRADIENTS]
         dout = tensors.pop("dout", None)
         if not wanted:
@@ -91,26 +102,41 @@ class _KernelHost:
         if self.backward is not None:
             found = _named(self.kernel(**tensors, **beside))
             grads = self.backward(dout=dout, **tensors, **beside)
-            return {**found, **{name: to_array(one, name) for name, one in zip(("dq", "dk", "dv"), grads)}}
+            return {
+                **found,
+                **{name: to_array(one, name) for name, one in zip(("dq", "dk", "dv"), grads)},
+            }
         if self.framework == "torch":
             return self._by_autograd(tensors, beside, dout, wanted)
         if self.framework == "jax":
             return self._by_vjp(tensors, beside, dout, wanted)
-        raise NotImplementedError("gradients of a NumPy kernel: give backward=, which returns dq, dk and dv")
+        raise NotImplementedError(
+            "gradients of a NumPy kernel: give backward=, which returns dq, dk and dv"
+        )
 
-    def _by_autograd(self, tensors: dict[str, Any], beside: dict[str, Any], dout: Any, wanted: Sequence[str]) -> dict[str, Array]:
+    def _by_autograd(
+        self, tensors: dict[str, Any], beside: dict[str, Any], dout: Any, wanted: Sequence[str]
+    ) -> dict[str, Array]:
         import torch
 
-        leaves = {name: tensors[name].requires_grad_() for name in (GRADIENTS[one] for one in wanted) if name in tensors}
+        leaves = {
+            name: tensors[name].requires_grad_()
+            for name in (GRADIENTS[one] for one in wanted)
+            if name in tensors
+        }
         made = self.kernel(**tensors, **beside)
         out = made[0] if isinstance(made, (tuple, list)) else made
-        grads = torch.autograd.grad(out, list(leaves.values()), dout.to(out.dtype).reshape(out.shape))
+        grads = torch.autograd.grad(
+            out, list(leaves.values()), dout.to(out.dtype).reshape(out.shape)
+        )
         found = _named(made)
         for name, grad in zip(leaves, grads):
             found[f"d{name}"] = to_array(grad, f"d{name}")
         return found
 
-    def _by_vjp(self, tensors: dict[str, Any], beside: dict[str, Any], dout: Any, wanted: Sequence[str]) -> dict[str, Array]:
+    def _by_vjp(
+        self, tensors: dict[str, Any], beside: dict[str, Any], dout: Any, wanted: Sequence[str]
+    ) -> dict[str, Array]:
         import jax
 
         names = [GRADIENTS[one] for one in wanted if GRADIENTS[one] in tensors]
@@ -162,7 +188,11 @@ def _serve(listener: socket.socket, word: str, host: _KernelHost, asking: thread
                 lines.flush()
 
 
-def _command(premises: Premises | None, numbers: Mapping[str, object], lists: Mapping[str, Sequence[str] | None]) -> list[str]:
+def _command(
+    premises: Premises | None,
+    numbers: Mapping[str, object],
+    lists: Mapping[str, Sequence[str] | None],
+) -> list[str]:
     """Settings as words of `flashproof check`; those that are None are left out."""
     words = [] if premises is None else premise_words(premises)
     for option, value in numbers.items():
@@ -174,12 +204,23 @@ def _command(premises: Premises | None, numbers: Mapping[str, object], lists: Ma
     return words
 
 
-def _carry_out(host: _KernelHost, folder: str, promises: Promises | None, words: Sequence[str], server: Server | None) -> Answer:
+def _carry_out(
+    host: _KernelHost,
+    folder: str,
+    promises: Promises | None,
+    words: Sequence[str],
+    server: Server | None,
+) -> Answer:
     """Run `flashproof check` on a kernel of this process."""
     word = secrets.token_hex(16)
     answers: list[Answer | BaseException] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        relay = [sys.executable, str(Path(__file__).with_name("relay.py")), str(listener.getsockname()[1]), word]
+        relay = [
+            sys.executable,
+            str(Path(__file__).with_name("relay.py")),
+            str(listener.getsockname()[1]),
+            word,
+        ]
         command = ["check", "--exec", shlex.join(relay), *words]
         if promises is not None:
             named = os.path.join(folder, "promises.json")
@@ -211,7 +252,9 @@ def _with_python_replays(text: str, document: Mapping[str, Any]) -> str:
         for words in [violation.get("replay") or []]
         if "--replay" in words
     ]
-    return "".join([text.rstrip(), *(f"\n\nIn Python: flashproof.replay(kernel, {path!r})" for path in saved)])
+    return "".join(
+        [text.rstrip(), *(f"\n\nIn Python: flashproof.replay(kernel, {path!r})" for path in saved)]
+    )
 
 
 def check(
@@ -245,10 +288,17 @@ def check(
     with temporary_folder() as folder:
         document = os.path.join(folder, "check.json")
         words += ["--json", document, "--save-dir", str(session.failures), *options]
-        answer = _carry_out(_KernelHost(kernel, backward, framework), folder, promises, words, server)
+        answer = _carry_out(
+            _KernelHost(kernel, backward, framework), folder, promises, words, server
+        )
         report = json.loads(Path(document).read_text())
     verdict = report["verdict"]
-    return CheckReport(bool(verdict["pass"]), verdict["sentence"], _with_python_replays(answer.stdout, report), report)
+    return CheckReport(
+        bool(verdict["pass"]),
+        verdict["sentence"],
+        _with_python_replays(answer.stdout, report),
+        report,
+    )
 
 
 def assert_kernel(kernel: Kernel, promises: Promises | None = None, **settings: Any) -> CheckReport:

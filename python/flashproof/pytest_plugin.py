@@ -17,9 +17,18 @@ from .report import Report
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Register `--flashproof-html`, `--flashproof-seed`, `--flashproof-runs` and `--flashproof-failures`."""
     group = parser.getgroup("flashproof", "numerics of attention kernels")
-    group.addoption("--flashproof-html", metavar="FOLDER", help="write a page of every audit into a folder")
-    group.addoption("--flashproof-seed", type=int, metavar="N", help="draw the same problems as a run with that seed")
-    group.addoption("--flashproof-runs", type=int, metavar="N", help="problems for each property (default: 100)")
+    group.addoption(
+        "--flashproof-html", metavar="FOLDER", help="write a page of every audit into a folder"
+    )
+    group.addoption(
+        "--flashproof-seed",
+        type=int,
+        metavar="N",
+        help="draw the same problems as a run with that seed",
+    )
+    group.addoption(
+        "--flashproof-runs", type=int, metavar="N", help="problems for each property (default: 100)"
+    )
     group.addoption(
         "--flashproof-failures",
         metavar="FOLDER",
@@ -30,7 +39,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Take the options, and register the marker."""
-    config.addinivalue_line("markers", "flashproof(runs=N, seconds=S): how long properties are tried in this test")
+    config.addinivalue_line(
+        "markers", "flashproof(runs=N, seconds=S): how long properties are tried in this test"
+    )
     page = config.getoption("--flashproof-html")
     session.failures = Path(config.getoption("--flashproof-failures"))
     if page is not None:
@@ -56,12 +67,16 @@ class Flashproof:
     runs: int | None
     seconds: float | None
 
-    def assert_attention(self, q: Any, k: Any, v: Any, out: Any, lse: Any = None, **settings: Any) -> Report:
+    def assert_attention(
+        self, q: Any, k: Any, v: Any, out: Any, lse: Any = None, **settings: Any
+    ) -> Report:
         """`flashproof.assert_attention`, with the run's seed."""
         __tracebackhide__ = True
         return assert_attention(q, k, v, out, lse, **{"seed": self.seed, **settings})
 
-    def assert_kernel(self, kernel: Kernel, promises: Promises | None = None, **settings: Any) -> CheckReport:
+    def assert_kernel(
+        self, kernel: Kernel, promises: Promises | None = None, **settings: Any
+    ) -> CheckReport:
         """`flashproof.assert_kernel`, with the run's seed and number of problems, and those of the marker."""
         __tracebackhide__ = True
         own = {"seed": self.seed, "runs": self.runs, "seconds": self.seconds}

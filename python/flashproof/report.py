@@ -47,7 +47,10 @@ def parse_report(document: Mapping[str, Any], text: str, command: str | None) ->
         passed=bool(verdict["pass"]),
         sentence=verdict["sentence"],
         cause=None if diagnosis is None or verdict["pass"] else diagnosis["id"],
-        findings=tuple(Finding(one["test"], one["statement"], one.get("quantity") or "out") for one in verdict.get("findings", [])),
+        findings=tuple(
+            Finding(one["test"], one["statement"], one.get("quantity") or "out")
+            for one in verdict.get("findings", [])
+        ),
         text=text,
         json=document,
         command=command,

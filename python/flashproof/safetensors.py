@@ -32,15 +32,25 @@ class Array:
             elements *= extent
         due = elements * ELEMENT_BITS[self.dtype] // 8
         if len(self.data) != due:
-            raise ValueError(f"{self.dtype} {list(self.shape)} has {due} bytes, and {len(self.data)} are given")
+            raise ValueError(
+                f"{self.dtype} {list(self.shape)} has {due} bytes, and {len(self.data)} are given"
+            )
 
 
-def write(path: str | os.PathLike[str], tensors: Mapping[str, Array], metadata: Mapping[str, str] | None = None) -> None:
+def write(
+    path: str | os.PathLike[str],
+    tensors: Mapping[str, Array],
+    metadata: Mapping[str, str] | None = None,
+) -> None:
     """Write a safetensors file (header of JSON, then the tensors one behind the other)."""
     header: dict[str, object] = {"__metadata__": dict(metadata)} if metadata else {}
     end = 0
     for name, array in tensors.items():
-        header[name] = {"dtype": array.dtype, "shape": list(array.shape), "data_offsets": [end, end + len(array.data)]}
+        header[name] = {
+            "dtype": array.dtype,
+            "shape": list(array.shape),
+            "data_offsets": [end, end + len(array.data)],
+        }
         end += len(array.data)
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)

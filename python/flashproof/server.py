@@ -63,7 +63,9 @@ class Server:
             assert process.stdin is not None and process.stdout is not None
             self._requests += 1
             try:
-                process.stdin.write(json.dumps({"id": self._requests, "args": list(arguments)}) + "\n")
+                process.stdin.write(
+                    json.dumps({"id": self._requests, "args": list(arguments)}) + "\n"
+                )
                 process.stdin.flush()
                 line = process.stdout.readline()
             except BrokenPipeError:
@@ -71,7 +73,9 @@ class Server:
             if line == "":
                 status = process.wait()
                 self._process = None
-                raise RuntimeError(f"flashproof ended with status {status} before it answered: {' '.join(arguments)}")
+                raise RuntimeError(
+                    f"flashproof ended with status {status} before it answered: {' '.join(arguments)}"
+                )
         said = json.loads(line)
         if said["status"] == WRONG_REQUEST:
             raise RequestError(said["stderr"].strip().removeprefix("flashproof: "))

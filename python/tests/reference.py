@@ -41,4 +41,7 @@ def attention(q, k, v, *, scale=None, causal=False, window=None, softcap=None, m
 
 def problem(dtype=np.float32, batch=1, heads=2, queries=33, keys=40, dim=16, seed=0):
     rng = np.random.default_rng(seed)
-    return tuple(rng.standard_normal((batch, heads, rows, dim)).astype(np.float32).astype(dtype) for rows in (queries, keys, keys))
+    return tuple(
+        rng.standard_normal((batch, heads, rows, dim)).astype(np.float32).astype(dtype)
+        for rows in (queries, keys, keys)
+    )

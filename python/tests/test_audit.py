@@ -40,7 +40,12 @@ def test_a_wrong_mask_fails_with_its_cause_and_a_command_that_shows_it_again(kep
     (path,) = kept.iterdir()
     words = text.rsplit("Again: ", 1)[1].split()
     assert words[:4] == ["python", "-m", "flashproof", "audit"] and words[4] == str(path)
-    again = subprocess.run([sys.executable, *words[1:]], capture_output=True, text=True, env={**os.environ, "NO_COLOR": "1"})
+    again = subprocess.run(
+        [sys.executable, *words[1:]],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "NO_COLOR": "1"},
+    )
     assert again.returncode == 1
     assert again.stdout.splitlines()[0] == text.splitlines()[0]
 
@@ -69,7 +74,11 @@ def test_gradients_are_judged():
     out = p @ v
     dp = np.einsum("bhqd,bhkd->bhqk", dout, v)
     ds = p * (dp - (dout * out).sum(-1, keepdims=True))
-    grads = {"dq": ds @ k * scale, "dk": ds.swapaxes(-1, -2) @ q * scale, "dv": p.swapaxes(-1, -2) @ dout}
+    grads = {
+        "dq": ds @ k * scale,
+        "dk": ds.swapaxes(-1, -2) @ q * scale,
+        "dv": p.swapaxes(-1, -2) @ dout,
+    }
     narrow = {name: x.astype(np.float32) for name, x in grads.items()}
     inputs = [x.astype(np.float32) for x in (q, k, v, out)]
     assert audit(*inputs, dout=dout.astype(np.float32), **narrow).passed

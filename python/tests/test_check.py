@@ -6,7 +6,12 @@ import flashproof
 import flashproof.pytest
 from flashproof.audits import session
 
-PROMISES = {"formats": ["fp32", "bf16"], "lse": True, "softcap": True, "laws": {"query-order": "bound", "weights-sum-to-one": "bound"}}
+PROMISES = {
+    "formats": ["fp32", "bf16"],
+    "lse": True,
+    "softcap": True,
+    "laws": {"query-order": "bound", "weights-sum-to-one": "bound"},
+}
 SOME = ["within-bound", "masked-keys", "score-shift"]
 
 
@@ -19,7 +24,9 @@ def kept(tmp_path):
 
 def test_a_correct_kernel_holds_the_properties():
     assert set(SOME) < set(flashproof.laws())
-    report = flashproof.check(attention, PROMISES, laws=SOME, runs=4, seed=3, options=["--dims", "16"])
+    report = flashproof.check(
+        attention, PROMISES, laws=SOME, runs=4, seed=3, options=["--dims", "16"]
+    )
     assert report.passed, report.text
     assert {report.result(law) for law in SOME} == {"holds"}
 

@@ -25,10 +25,25 @@ class TestTorch:
     @pytest.mark.parametrize("backend", ["MATH", "FLASH_ATTENTION"])
     def test_scaled_dot_product_attention_passes(self, dtype, backend):
         torch = self.torch
-        q, k, v = (torch.from_numpy(x).to(getattr(torch, dtype)) for x in problem(queries=70, keys=70, dim=32))
+        q, k, v = (
+            torch.from_numpy(x).to(getattr(torch, dtype))
+            for x in problem(queries=70, keys=70, dim=32)
+        )
         with torch.nn.attention.sdpa_kernel(getattr(torch.nn.attention.SDPBackend, backend)):
             out = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        assert audit(q, k, v, out, causal=True, premises="torch-math" if backend == "MATH" else "fused").passed
+        assert audit(
+            q, k, v, out, causal=True, premises="torch-math" if backend == "MATH" else "fused"
+        ).passed
+
+    @pytest.mark.parametrize("factor", [1, 1.02])
+    def test_tensors_are_judged_where_they_lie_as_elsewhere(self, factor):
+        torch = self.torch
+        q, k, v = (torch.from_numpy(x).bfloat16() for x in problem(queries=64, keys=64, dim=32))
+        out = factor * torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        report = flashproof.audit_on_device(q, k, v, out, causal=True)
+        assert report.passed == (factor == 1) == audit(q, k, v, out, causal=True).passed
+        assert "Judged on cpu" in report.text
+        assert report.passed or report.cause is not None
 
     def test_gradients_of_autograd_pass(self):
         torch = self.torch
@@ -44,10 +59,25 @@ class TestTorch:
         def attention(q, k, v, *, scale, causal, window, softcap):
             if causal and q.shape[-2] != k.shape[-2]:
                 raise flashproof.Declined("PyTorch aligns its causal mask to the top left")
-            return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale)
+            return torch.nn.functional.scaled_dot_product_attention(
+                q, k, v, is_causal=causal, scale=scale
+            )
 
-        promises = {"formats": ["fp32"], "gradients": True, "window": False, "groupedHeads": False, "emptyRows": False}
-        report = flashproof.check(attention, promises, framework="torch", laws=["within-bound", "gradients-within-bound"], runs=4, seed=6)
+        promises = {
+            "formats": ["fp32"],
+            "gradients": True,
+            "window": False,
+            "groupedHeads": False,
+            "emptyRows": False,
+        }
+        report = flashproof.check(
+            attention,
+            promises,
+            framework="torch",
+            laws=["within-bound", "gradients-within-bound"],
+            runs=4,
+            seed=6,
+        )
         assert report.passed, report.text
 
 
@@ -73,8 +103,17 @@ class TestJax:
             swapped = (jax.numpy.swapaxes(x, 1, 2) for x in (q, k, v))
             return jax.numpy.swapaxes(jax.nn.dot_product_attention(*swapped, scale=scale), 1, 2)
 
-        promises = {"formats": ["fp32"], "gradients": True, "causal": False, "window": False, "groupedHeads": False, "emptyRows": False}
-        report = flashproof.check(attention, promises, framework="jax", laws=["gradients-within-bound"], runs=2, seed=6)
+        promises = {
+            "formats": ["fp32"],
+            "gradients": True,
+            "causal": False,
+            "window": False,
+            "groupedHeads": False,
+            "emptyRows": False,
+        }
+        report = flashproof.check(
+            attention, promises, framework="jax", laws=["gradients-within-bound"], runs=2, seed=6
+        )
         assert report.passed, report.text
 
 
@@ -84,14 +123,25 @@ class TestOnnxRuntime:
         onnx = pytest.importorskip("onnx")
         q, k, v = problem(queries=40)
         heads, dim = q.shape[1], q.shape[3]
-        packed = [np.ascontiguousarray(x.swapaxes(1, 2)).reshape(x.shape[0], x.shape[2], -1) for x in (q, k, v)]
+        packed = [
+            np.ascontiguousarray(x.swapaxes(1, 2)).reshape(x.shape[0], x.shape[2], -1)
+            for x in (q, k, v)
+        ]
         helper, kind = onnx.helper, onnx.TensorProto.FLOAT
-        node = helper.make_node("MultiHeadAttention", ["q", "k", "v"], ["o"], domain="com.microsoft", num_heads=heads)
-        values = [helper.make_tensor_value_info(name, kind, x.shape) for name, x in zip("qkv", packed)]
-        graph = helper.make_graph([node], "g", values, [helper.make_tensor_value_info("o", kind, packed[0].shape)])
+        node = helper.make_node(
+            "MultiHeadAttention", ["q", "k", "v"], ["o"], domain="com.microsoft", num_heads=heads
+        )
+        values = [
+            helper.make_tensor_value_info(name, kind, x.shape) for name, x in zip("qkv", packed)
+        ]
+        graph = helper.make_graph(
+            [node], "g", values, [helper.make_tensor_value_info("o", kind, packed[0].shape)]
+        )
         opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
         model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
-        run = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run
+        run = ort.InferenceSession(
+            model.SerializeToString(), providers=["CPUExecutionProvider"]
+        ).run
         (out,) = run(None, dict(zip("qkv", packed)))
         out = np.ascontiguousarray(out.reshape(q.shape[0], -1, heads, dim).swapaxes(1, 2))
         assert audit(q, k, v, out).passed

@@ -28,7 +28,9 @@ def test_laws_and_fixture_pass(pytester, options):
     if options:
         pytest.importorskip("xdist")
     pytester.makepyfile(FILE.replace("FACTOR", "np.float32(1)"))
-    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "--flashproof-seed", "5", "--flashproof-html", "pages", *options)
+    result = pytester.runpytest_subprocess(
+        "-p", "no:cacheprovider", "--flashproof-seed", "5", "--flashproof-html", "pages", *options
+    )
     result.assert_outcomes(passed=3)
     assert list((pytester.path / "pages").glob("test_fixture*.html"))
 

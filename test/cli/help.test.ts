@@ -81,6 +81,7 @@ describe('every help text', () => {
 const elsewhere: readonly (readonly [pattern: RegExp, because: string])[] = [
   [/python/, 'needs Python: examples/python'],
   [/--launch|--problem/, 'needs a template: test/cli/audit-launch.test.ts'],
+  [/^flashproof serve/, 'reads standard input: test/cli/serve.test.ts'],
   [/--exhaustive|^flashproof (bench|profile (exp2|split|rescale))/, 'takes minutes'],
   [/^flashproof check --kernel fa4$/, 'takes a minute'],
   [/--shard|^flashproof merge/, 'takes minutes: test/cli/campaign.test.ts'],

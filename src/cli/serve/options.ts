@@ -9,6 +9,7 @@ status, and what the command wrote (stdout, stderr). Tensors pass through files.
 The server ends with its input.
 
 Examples:
+  flashproof serve < requests.jsonl
   flashproof serve < requests.jsonl > answers.jsonl
 
 A line of requests.jsonl:
