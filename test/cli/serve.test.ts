@@ -4,12 +4,10 @@ import { createInterface } from 'node:readline';
 import { beforeAll, expect, it } from 'vitest';
 import { builtDist } from '../setup/built-dist.js';
 
-const fixture = 'fixtures/attention/12-tiny-128x256-d64-bf16.safetensors';
+// A build may take longer than a test.
+beforeAll(async () => void (await builtDist()));
 
-let main = '';
-beforeAll(async () => {
-  main = join(await builtDist(), 'src/cli/main.js');
-});
+const fixture = 'fixtures/attention/12-tiny-128x256-d64-bf16.safetensors';
 
 interface Answer {
   readonly id: unknown;
@@ -20,6 +18,7 @@ interface Answer {
 
 /** What the server answers to lines, and the exit status with which it ends after them. */
 async function serve(lines: readonly string[]) {
+  const main = join(await builtDist(), 'src/cli/main.js');
   const server = spawn(process.execPath, [main, 'serve'], { stdio: ['pipe', 'pipe', 'inherit'] });
   const ended = new Promise<number | null>((resolve) => server.on('close', resolve));
   server.stdin.end(lines.map((line) => `${line}\n`).join(''));
