@@ -1,6 +1,6 @@
 import type { AccessTable, EventClocks } from './accesses.js';
 import { type BarrierViolation, type BarrierViolationKind, firstMissing } from './finding.js';
-import { type Clock, createClock, joinClock, resetClock } from './clock.js';
+import { type Clock, clockIncludes, createClock, joinClock, resetClock } from './clock.js';
 
 /**
  * The phases of one mbarrier in a run, and whether they are the same in every schedule.
@@ -120,18 +120,15 @@ export function createBarrierHistory(
   const arrivals = createClock();
   const happened = createClock();
 
-  function orderedAfter(
-    kind: BarrierViolationKind,
-    ofPhase: number,
-    event: number,
-    { issued, ...clocks }: EventClocks & { readonly issued: Clock },
+  /** What an event lacks to come after these; of the initialisation, which is a write to memory, it is not enough that it has happened. */
+  function missingBefore(
     earlier: readonly number[],
-  ): readonly BarrierViolation[] {
-    // The initialisation is a write to memory: that it has happened is not enough.
-    const unordered =
-      firstMissing(accesses, [initialisation], { clock: issued }) ??
-      (earlier[0] === initialisation ? null : firstMissing(accesses, earlier, clocks));
-    return unordered === null ? noViolations : [{ kind, phase: ofPhase, event, unordered }];
+    clocks: EventClocks,
+    issued: Clock,
+  ): number | null {
+    const [chain, time] = [accesses.chainOf(initialisation), accesses.timeOf(initialisation)];
+    if (!clockIncludes(issued, chain, time)) return initialisation;
+    return earlier[0] === initialisation ? null : firstMissing(accesses, earlier, clocks);
   }
 
   function count(
@@ -140,7 +137,10 @@ export function createBarrierHistory(
     issued = clocks.clock,
   ): readonly BarrierViolation[] {
     events.push(stamp);
-    return orderedAfter('arrival', phase, stamp, { ...clocks, issued }, eventsBefore);
+    const unordered = missingBefore(eventsBefore, clocks, issued);
+    return unordered === null
+      ? noViolations
+      : [{ kind: 'arrival', phase, event: stamp, unordered }];
   }
 
   function joinTime(into: Clock, { clock, happened: before }: EventClocks): void {
@@ -202,8 +202,10 @@ export function createBarrierHistory(
     },
     observe: (stamp, clocks) => {
       waits.push(stamp);
-      const known = { ...clocks, issued: clocks.clock };
-      return orderedAfter('early-wait', phase - 1, stamp, known, eventsTwoBefore);
+      const unordered = missingBefore(eventsTwoBefore, clocks, clocks.clock);
+      return unordered === null
+        ? noViolations
+        : [{ kind: 'early-wait', phase: phase - 1, event: stamp, unordered }];
     },
   };
 }
