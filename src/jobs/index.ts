@@ -89,7 +89,11 @@ export {
 export { readTensorsBeside, tensorsBeside } from './launch/tensors-beside.js';
 export { launchTensor } from './launch/launch-tensors.js';
 export { runOnProblem, type ProblemRun } from './launch/run-on-problem.js';
-export type { LaunchFinding, MachineStatements } from './launch/launch-findings.js';
+export {
+  dependenceClause,
+  type LaunchFinding,
+  type MachineStatements,
+} from './launch/launch-findings.js';
 export type { RecordedComparison } from './launch/recorded-results.js';
 export { runDocument, type RunDocument } from './launch/run-document.js';
 export {

@@ -28,6 +28,7 @@ export {
   findingKinds,
   findingWeight,
   memoryModels,
+  mergeDependences,
   type Finding,
   type FindingAccess,
   type FindingKind,
@@ -35,6 +36,7 @@ export {
   type GridOrder,
   type MemoryModel,
   type MemoryModelName,
+  type ScheduleDependence,
 } from './ordering/index.js';
 export * from './schedule/index.js';
 export type { LaunchMemory, Step } from './state.js';

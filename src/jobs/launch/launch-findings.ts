@@ -30,6 +30,15 @@ export interface MachineStatements {
   readonly notes: readonly string[];
 }
 
+/** Strong accesses in no order, in a clause: the first, and how many others there are. */
+export function dependenceClause(dependences: LaunchRun['dependences']): string {
+  const [first, ...others] = dependences;
+  const [one, other] = first.accesses;
+  const more =
+    others.length === 0 ? '' : ` (and ${formatGroupedCount(others.length, 'other pair')})`;
+  return `what ${one.site} and ${other.site} give depends on which comes first${more}`;
+}
+
 /** Faults that are told one by one; the others are counted. */
 const mostFaults = 20;
 
@@ -67,6 +76,9 @@ export function machineStatements(run: LaunchRun): MachineStatements {
     notes: [
       `${ran}: ${formatGroupedCount(illegal.length, 'finding')}, ${formatGroupedCount(hints.length, 'hint')}`,
       ...alikeFindings(oneSchedule).map(({ first }) => `speaks for one schedule: ${first.message}`),
+      ...(run.dependences.length === 0
+        ? []
+        : [`speaks for one schedule: ${dependenceClause(run.dependences)}`]),
       ...(run.areCtasCompared
         ? []
         : ['has a grid too large for the order between its clusters to be looked at']),

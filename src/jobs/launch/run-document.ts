@@ -63,6 +63,10 @@ export interface RunDocument extends DocumentHead<'run'> {
   /** What registers held at the lines of --break, in the order of the run; values as hexadecimal numbers. */
   readonly breaks: readonly ReportedStop[];
   readonly isComplete: boolean;
+  /** Whether every schedule has the same order, values and end. */
+  readonly speaksForAllSchedules: boolean;
+  /** Strong accesses in no order, whose values the schedule has decided. */
+  readonly dependences: LaunchRun['dependences'];
   readonly hasFailed: boolean;
   readonly findings: readonly LaunchFinding[];
   /** How many more there are, of kinds of which 1,000 are there. */
@@ -106,6 +110,8 @@ export function runDocument(version: string, result: RunResult): RunDocument {
     },
     breaks: run.stops.map(reportedStop),
     isComplete: run.isComplete,
+    speaksForAllSchedules: run.speaksForAllSchedules,
+    dependences: run.dependences,
     hasFailed: hasFailed(result),
     findings,
     unlistedFindings: run.unlisted,

@@ -34,10 +34,10 @@ export interface ShadowRules {
   /** Whether weak writes of the same bytes need an order; default true. */
   readonly equalWrites?: boolean;
   /**
-   * Called for strong accesses in no order, of which one writes: they are no race, but the schedule decides what they
-   * give.
+   * Called for strong accesses in no order, of which one writes, by their stamps: they are no race, but the schedule decides
+   * what they give.
    */
-  readonly onUnorderedStrong?: () => void;
+  readonly onUnorderedStrong?: (earlier: number, later: number) => void;
 }
 
 /** What reads, writes and the end of contents do to the words of a shadow. */
@@ -77,7 +77,7 @@ export function createAccessRules(
     const missing = missingOrder(accesses, earlier, accesses.proxyOf(stamp), clocks);
     if (missing === null) return noWordConflicts;
     if (accesses.areMorallyStrong(earlier, stamp)) {
-      onUnorderedStrong();
+      onUnorderedStrong(earlier, stamp);
       return noWordConflicts;
     }
     const isSettled = kind === 'read-write' && missing === 'proxy-fence' && !readFences;

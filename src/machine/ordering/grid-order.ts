@@ -2,6 +2,7 @@ import { createAccessTable, type AccessTable } from './accesses.js';
 import { createChains, type Chains } from './clock.js';
 import { createGlobalShadow, type GlobalShadow } from './global-shadow.js';
 import { type MemoryModel, memoryModels } from './memory-model.js';
+import { createScheduleDependences, type ScheduleDependences } from './schedule-dependences.js';
 import { createSynchronisation, type Synchronisation } from './synchronisation.js';
 
 /**
@@ -16,8 +17,8 @@ export interface GridOrder {
   readonly released: Synchronisation;
   /** CTAs that have begun: the number of the next one. */
   ctas: number;
-  /** Whether strong accesses came in no order, so that the schedule decided what they gave. */
-  dependsOnSchedule: boolean;
+  /** Strong accesses that came in no order, so that the schedule decided what they gave. */
+  readonly dependences: ScheduleDependences;
 }
 
 /** The order of a grid of which nothing has run; by default what it is in practice. */
@@ -25,16 +26,16 @@ export function createGridOrder(
   { equalWrites }: Pick<MemoryModel, 'equalWrites'> = memoryModels.practice,
 ): GridOrder {
   const accesses = createAccessTable();
-  const order: GridOrder = {
+  const dependences = createScheduleDependences(accesses);
+  return {
     accesses,
     chains: createChains(),
     shadow: createGlobalShadow(accesses, {
       equalWrites,
-      onUnorderedStrong: () => (order.dependsOnSchedule = true),
+      onUnorderedStrong: dependences.add,
     }),
     released: createSynchronisation(),
     ctas: 0,
-    dependsOnSchedule: false,
+    dependences,
   };
-  return order;
 }

@@ -64,6 +64,7 @@ export type {
 } from './order-tracker.js';
 export { mayComeLate } from './lifetimes.js';
 export type { Region } from './region.js';
+export { mergeDependences, type ScheduleDependence } from './schedule-dependences.js';
 export { createShadowMemory, type ShadowMemory } from './shadow-memory.js';
 export { conflictKinds, type Conflict, type ConflictKind } from './shadow-states.js';
 export { createOrderTracker } from './track-order.js';

@@ -5,6 +5,7 @@ import type { Mbarrier, NamedBarrier } from './barriers.js';
 import type { Clock } from './clock.js';
 import type { FindingCollector } from './finding.js';
 import type { OperationKind } from './memory-model.js';
+import type { ScheduleDependence } from './schedule-dependences.js';
 
 /** A warp, as far as order goes. */
 export interface OrderedWarp {
@@ -119,10 +120,10 @@ export interface Actor {
  */
 export interface OrderTracker {
   /**
-   * Whether the schedule has decided what strong accesses gave: atomic operations in no order, a flag that is polled. The
-   * run then speaks for one schedule. In a grid it is that of all clusters so far.
+   * What strong accesses gave as the schedule decided: atomic operations in no order, a flag that is polled. A run that has
+   * any speaks for one schedule. In a grid they are those of all clusters so far.
    */
-  readonly dependsOnSchedule: boolean;
+  readonly dependences: () => readonly ScheduleDependence[];
   readonly createWarp: () => WarpOrder;
   /** Lanes of a warp go their own way: they know what the warp knows, and no more of one another. */
   readonly divergeWarp: (warp: OrderedWarp) => WarpOrder;

@@ -80,7 +80,7 @@ export function createOrderTracker(
     shared: createShadowMemory(shared.limitBytes / wordBytes, accesses, {
       readFences: model.readFences,
       equalWrites: model.equalWrites,
-      onUnorderedStrong: () => (grid.dependsOnSchedule = true),
+      onUnorderedStrong: grid.dependences.add,
     }),
     tensor: createShadowMemory(tensorGranules, accesses),
     released: createSynchronisation(),
@@ -140,9 +140,7 @@ export function createOrderTracker(
   }
 
   return {
-    get dependsOnSchedule() {
-      return grid.dependsOnSchedule;
-    },
+    dependences: grid.dependences.list,
     createWarp: () => createWarp(),
     divergeWarp: ({ order }) => {
       const strand = createWarp(order!.thread);

@@ -15,7 +15,13 @@ import {
   type Step,
   type WarpState,
 } from '../state.js';
-import { type Finding, findingWeight, mayComeLate, operationKinds } from '../ordering/index.js';
+import {
+  type Finding,
+  findingWeight,
+  mayComeLate,
+  operationKinds,
+  type ScheduleDependence,
+} from '../ordering/index.js';
 import { type ClusterLaunch, createMachine, type RunOptions } from './create-machine.js';
 import { createPollingDetector } from './polling.js';
 import {
@@ -43,6 +49,8 @@ export interface ClusterRun {
    * for, nothing was found but hints, and no strong accesses came in no order.
    */
   readonly speaksForAllSchedules: boolean;
+  /** Strong accesses in no order, in this cluster and with those of its grid before it. */
+  readonly dependences: readonly ScheduleDependence[];
 }
 
 /** The warp's next instruction becomes current. */
@@ -270,7 +278,9 @@ export function startCluster(launch: ClusterLaunch, options: RunOptions = {}): R
       }
       if (findings.list().some(({ kind }) => findingWeight(kind) === 'illegal'))
         machine.tracker?.tellRepeatedWaits(machine);
+      const dependences = machine.tracker?.dependences() ?? [];
       return {
+        dependences,
         findings: findings.list(),
         counters: ctas.map(({ counters }) => counters),
         steps: machine.step,
@@ -279,7 +289,7 @@ export function startCluster(launch: ClusterLaunch, options: RunOptions = {}): R
         speaksForAllSchedules:
           isComplete &&
           machine.tracker !== null &&
-          !machine.tracker.dependsOnSchedule &&
+          dependences.length === 0 &&
           findings.list().every(({ kind }) => findingWeight(kind) === 'hint'),
       };
     },

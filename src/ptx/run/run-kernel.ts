@@ -1,5 +1,6 @@
 import {
   createGridOrder,
+  mergeDependences,
   mostRegisters,
   startCluster,
   sumOfCounters,
@@ -9,6 +10,7 @@ import {
   type LaunchMemory,
   type RunningCluster,
   type RunOptions,
+  type ScheduleDependence,
   type SharedMemory,
   type TraceEvent,
   type WarpProgram,
@@ -95,6 +97,10 @@ export interface KernelRun extends ListedFindings {
    * (`ClusterRun.speaksForAllSchedules`), and their accesses to global memory were compared where there are several.
    */
   readonly speaksForAllSchedules: boolean;
+  /** Strong accesses in no order, whose values the schedule has decided: by the two places of the program. */
+  readonly dependences: readonly ScheduleDependence[];
+  /** Whether it cancels launches of clusters that have not started: which are left the schedule decides. */
+  readonly cancelsLaunches: boolean;
   /** Clusters that ran, and steps of the machine; those of the cluster that took most. */
   readonly clusters: number;
   readonly steps: number;
@@ -152,6 +158,7 @@ export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): Ke
   };
   const findings = createFindingList();
   let counters = sumOfCounters([]);
+  let dependences: readonly ScheduleDependence[] = [];
   let [isComplete, speaksForAll, ran, steps, most] = [true, true, 0, 0, 0];
   const clusters = grid.map((extent, axis) => extent / cluster[axis]) as unknown as Extents;
   const areCtasCompared = volume(grid) * warps <= mostComparedWarps;
@@ -195,6 +202,10 @@ export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): Ke
     counters = sumOfCounters([counters, ...run.counters]);
     isComplete &&= run.isComplete;
     speaksForAll &&= run.speaksForAllSchedules;
+    // Clusters that are compared have theirs in common, and the last one has them all.
+    dependences = areCtasCompared
+      ? run.dependences
+      : mergeDependences([dependences, run.dependences]);
     steps += run.steps;
     most = Math.max(most, run.steps);
     progress(++ran, volume(clusters));
@@ -208,6 +219,8 @@ export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): Ke
     counters,
     isComplete,
     areCtasCompared,
+    dependences,
+    cancelsLaunches: queue.hasBeenAsked(),
     speaksForAllSchedules: speaksForAll && (areCtasCompared || ran === 1) && !queue.hasBeenAsked(),
     clusters: ran,
     steps,

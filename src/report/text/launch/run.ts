@@ -1,5 +1,10 @@
 import { findingWeight } from '../../../machine/index.js';
-import type { LaunchFinding, RunOutput, RunResult } from '../../../jobs/index.js';
+import {
+  dependenceClause,
+  type LaunchFinding,
+  type RunOutput,
+  type RunResult,
+} from '../../../jobs/index.js';
 import { formatGrouped, formatGroupedCount, plainText } from '../../../words/index.js';
 import { alignColumns, alignTextColumns } from '../../layout/index.js';
 import { breakLines } from './breaks.js';
@@ -50,6 +55,20 @@ function findingLines(finding: LaunchFinding): readonly string[] {
   ];
 }
 
+/** For which schedules a run without findings speaks, and what makes it speak for its own alone. */
+function scheduleLines(run: RunResult['run']): readonly string[] {
+  const { speaksForAllSchedules, dependences, cancelsLaunches } = run;
+  if (speaksForAllSchedules) return ['  Every schedule has the same order, values and end.'];
+  return [
+    ...(dependences.length === 0
+      ? []
+      : [`  Speaks for this schedule alone: ${dependenceClause(dependences)}.`]),
+    ...(cancelsLaunches
+      ? ['  Speaks for this schedule alone: it cancels launches that have not started.']
+      : []),
+  ];
+}
+
 /** What was found, or what it means that nothing was. */
 function verdictLines({ findings, run, request, schedule }: RunResult): readonly string[] {
   const illegal = findings.filter(({ kind }) => findingWeight(kind) !== 'hint');
@@ -89,6 +108,7 @@ function verdictLines({ findings, run, request, schedule }: RunResult): readonly
   return [
     `0 findings: no race, deadlock or illegal access${scope} (schedule ${schedule})`,
     ...between,
+    ...scheduleLines(run),
     ...hintLines,
   ];
 }
