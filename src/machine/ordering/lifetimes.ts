@@ -115,7 +115,7 @@ interface Reach {
 }
 
 /** What reaches CTAs while they run. */
-interface CtaReach {
+export interface CtaReach {
   readonly add: (reach: Reach) => void;
   /**
    * Once all warps have ended: reports what none of a CTA's warps knows to be complete, since the CTA
@@ -169,7 +169,7 @@ interface AllocatorEventAt {
 }
 
 /** Which allocation the columns of one CTA's tensor memory belong to. */
-interface TensorAllocations {
+export interface TensorAllocations {
   /**
    * Notes an event of the allocator, before it changes anything. Where another schedule may swap an allocation with it,
    * columns, or whether there are any, depend on the schedule: which is reported. Deallocations among themselves may come

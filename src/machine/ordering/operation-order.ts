@@ -12,6 +12,7 @@ import {
   createClock,
   includeInClock,
   joinClock,
+  tickClock,
   type Chains,
   type Clock,
 } from './clock.js';
@@ -118,7 +119,7 @@ interface RecordedAccess {
 }
 
 /** Enters an event in the table of accesses; its stamp. */
-type RecordAccess = (machine: OrderedRun, actor: Actor, access: RecordedAccess) => number;
+export type RecordAccess = (machine: OrderedRun, actor: Actor, access: RecordedAccess) => number;
 
 /**
  * Enters events in this table. What one operation reads in one proxy is one event, and so is what an instruction
@@ -148,4 +149,9 @@ export function createAccessRecorder(accesses: AccessTable): RecordAccess {
     lastStamp = accesses.record(last);
     return lastStamp;
   };
+}
+
+/** After what makes a warp's clock known to others, what it does next is later. */
+export function tick({ chain, clock }: WarpOrder): void {
+  tickClock(clock, chain);
 }

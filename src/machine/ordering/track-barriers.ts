@@ -1,0 +1,189 @@
+import { siteOf } from '../isa/index.js';
+import type { AccessTable, EventClocks } from './accesses.js';
+import {
+  type BarrierHistory,
+  createBarrierHistory,
+  createNamedBarrierHistory,
+  joinEventClocks,
+  type NamedBarrierHistory,
+} from './barrier-history.js';
+import type { Mbarrier, NamedBarrier } from './barriers.js';
+import { copyClock, createClock, includeInClock, joinClock, type Chains } from './clock.js';
+import { createInitialisationFences } from './initialisation-fences.js';
+import { type CtaReach, createBarrierLives } from './lifetimes.js';
+import type { MemoryModel } from './memory-model.js';
+import { clocksOfActor, type RecordAccess, tick } from './operation-order.js';
+import type { OrderFindings } from './order-findings.js';
+import type {
+  MemoryArea,
+  OrderedRun,
+  OrderedWarp,
+  OrderTracker,
+  WarpOrder,
+} from './order-tracker.js';
+import { createRepeatedWaits } from './repeated-waits.js';
+import type { ShadowMemory } from './shadow-memory.js';
+
+const wordBytes = 4;
+const mbarrierBytes = 8;
+
+/** What the tracker of a cluster has for all of its parts. */
+export interface TrackedCluster {
+  readonly model: MemoryModel;
+  readonly chains: Chains;
+  readonly accesses: AccessTable;
+  readonly record: RecordAccess;
+  readonly findings: OrderFindings;
+  readonly reach: CtaReach;
+  /** Of each CTA. */
+  readonly sharedMemories: readonly ShadowMemory[];
+}
+
+/** The part of a tracker that follows barriers of all kinds. */
+type BarrierTracker = Pick<
+  OrderTracker,
+  | 'initialise'
+  | 'invalidate'
+  | 'arrive'
+  | 'complete'
+  | 'observe'
+  | 'arriveAtNamed'
+  | 'completeNamed'
+  | 'leaveNamed'
+  | 'tellRepeatedWaits'
+> & {
+  /** A `fence.mbarrier_init`, before its warp's clock ticks. */
+  readonly fenceInitialisations: (order: WarpOrder) => void;
+};
+
+/** What a finding calls a barrier of threads. */
+function nameOf(barrier: NamedBarrier, { clusterBarrier }: OrderedRun): string {
+  if (barrier.id >= 0) return `barrier ${barrier.id}`;
+  return barrier === clusterBarrier ? 'the barrier of the cluster' : 'tcgen05.alloc of a pair';
+}
+
+/** Follows the barriers of a cluster before it runs. */
+export function createBarrierTracker({
+  model,
+  chains,
+  accesses,
+  record,
+  findings,
+  reach,
+  sharedMemories,
+}: TrackedCluster): BarrierTracker {
+  const lives = createBarrierLives(model, accesses, findings);
+  const repeatedWaits = createRepeatedWaits(findings);
+  const initialisations = createInitialisationFences(model, accesses, findings);
+  const histories = new Map<Mbarrier, BarrierHistory>();
+  const namedHistories = new Map<NamedBarrier, NamedBarrierHistory>();
+
+  function historyOf(barrier: NamedBarrier): NamedBarrierHistory {
+    let history = namedHistories.get(barrier);
+    if (history === undefined) {
+      history = createNamedBarrierHistory(accesses);
+      namedHistories.set(barrier, history);
+    }
+    return history;
+  }
+
+  /** The words of a barrier become it, or are it no more. */
+  function changeWords(
+    machine: OrderedRun,
+    warp: OrderedWarp,
+    { cta: rank, offset }: Mbarrier,
+    change: 'occupy' | 'vacate',
+    stamp: number,
+  ): void {
+    const shared = sharedMemories[rank];
+    const start = offset / wordBytes;
+    const count = mbarrierBytes / wordBytes;
+    // Elsewhere there can be none, which has been reported.
+    if (!Number.isInteger(start) || start < 0 || start + count > shared.words) return;
+    const area: MemoryArea = { space: 'shared', cta: machine.ctas[rank], start, count };
+    for (const conflict of shared[change](area, stamp, warp.order!))
+      findings.conflict(machine, area, conflict);
+  }
+
+  return {
+    fenceInitialisations: initialisations.fence,
+    initialise: (machine, warp, barrier) => {
+      const stamp = record(machine, { warp, order: null }, { kind: 'write', proxy: 'generic' });
+      histories.set(barrier, createBarrierHistory(accesses, stamp));
+      lives.begin(machine, warp.order!, barrier, stamp);
+      initialisations.initialise(warp.order!, barrier, stamp);
+      changeWords(machine, warp, barrier, 'occupy', stamp);
+      tick(warp.order!);
+    },
+    invalidate: (machine, warp, barrier) => {
+      const stamp = record(machine, { warp, order: null }, { kind: 'write', proxy: 'generic' });
+      lives.end(machine, warp.order!, barrier, stamp);
+      changeWords(machine, warp, barrier, 'vacate', stamp);
+      histories.delete(barrier);
+      tick(warp.order!);
+    },
+    arrive: (machine, actor, barrier, what) => {
+      const history = histories.get(barrier)!;
+      const stamp = record(machine, actor, { kind: 'arrive', proxy: 'generic' });
+      lives.remember(barrier, stamp, actor.order);
+      const { warp, order } = actor;
+      const clocks = clocksOfActor(actor);
+      const violations =
+        what === 'arrival'
+          ? history.arrive(stamp, clocks, order?.issued)
+          : history[what === 'bytes' ? 'transact' : 'expect'](stamp, clocks);
+      findings.violations(machine, barrier.cta, barrier.name, violations);
+      if (what === 'bytes' && order?.proxy === 'async')
+        initialisations.use(machine, barrier, clocks, stamp);
+      if (order !== null) return;
+      const { chain, clock } = warp.order!;
+      const cta = machine.ctas[barrier.cta];
+      if (cta !== warp.cta) {
+        const [time, site] = [clock.times[chain], siteOf(warp.current)];
+        reach.add({ cta, chain, time, kind: 'arrival', who: warp.name, site });
+      }
+      tick(warp.order!);
+    },
+    complete: (machine, barrier) => {
+      const violations = histories.get(barrier)!.complete();
+      findings.violations(machine, barrier.cta, barrier.name, violations);
+    },
+    observe: (machine, warp, barrier) => {
+      const history = histories.get(barrier)!;
+      const stamp = record(machine, { warp, order: null }, { kind: 'wait', proxy: 'generic' });
+      lives.remember(barrier, stamp);
+      const violations = history.observe(stamp, warp.order!);
+      findings.violations(machine, barrier.cta, barrier.name, violations);
+      repeatedWaits.observe(warp, barrier, history.phase - 1, stamp);
+      joinEventClocks(warp.order!, history.completed);
+      tick(warp.order!);
+    },
+    arriveAtNamed: (machine, warp, barrier, { waits, isRelaxed }) => {
+      const order = warp.order!;
+      let [stamp, clocks]: [number, EventClocks] = [0, order];
+      if (isRelaxed) {
+        // Only what fence.mbarrier_init came after is made known.
+        const happened = copyClock(order.happened);
+        joinClock(happened, order.clock);
+        clocks = { clock: copyClock(order.published), asyncView: createClock(), happened };
+        const position = chains.begin(clocks.clock);
+        includeInClock(clocks.clock, position.chain, position.time);
+        stamp = accesses.record({
+          ...position,
+          proxy: 'generic',
+          kind: 'arrive',
+          step: machine.step,
+          site: siteOf(warp.current),
+          who: warp.name,
+        });
+      } else stamp = record(machine, { warp, order: null }, { kind: 'arrive', proxy: 'generic' });
+      const violations = historyOf(barrier).arrive(stamp, waits, clocks);
+      findings.violations(machine, warp.cta.rank, nameOf(barrier, machine), violations);
+      tick(order);
+    },
+    completeNamed: (barrier) => historyOf(barrier).complete(),
+    leaveNamed: ({ order }, barrier, generation) =>
+      joinEventClocks(order!, historyOf(barrier).leave(generation)),
+    tellRepeatedWaits: repeatedWaits.tell,
+  };
+}
