@@ -237,7 +237,10 @@ export const wgmmaRecords: InstructionRecords<
     ready: alwaysReady,
     isWait: false,
     describe: noDetails,
-    execute: (machine, warp, instruction) => executeTogether(machine, warp, siteOf(instruction)),
+    execute: (machine, warp, instruction) => {
+      executeTogether(machine, warp, siteOf(instruction));
+      instruction.onExecution?.();
+    },
   },
   'wgmma.commit_group': {
     ...movesNothing,

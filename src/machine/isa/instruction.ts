@@ -159,7 +159,12 @@ export type Instruction =
       /** n / 2 registers of each lane; n / 4 of fp16. */
       readonly d: Fragment;
     })
-  | (Common & { readonly op: 'wgmma.fence' | 'wgmma.commit_group' })
+  | (Common & {
+      readonly op: 'wgmma.fence';
+      /** Told when it is executed: which registers it orders only the program knows. */
+      readonly onExecution?: () => void;
+    })
+  | (Common & { readonly op: 'wgmma.commit_group' })
   | (Common & {
       readonly op: 'wgmma.wait_group';
       /** The most recent groups that may be pending. */

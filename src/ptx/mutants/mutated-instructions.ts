@@ -120,10 +120,7 @@ export const mutatedInstructions: readonly MutatedInstruction[] = [
   removal('cp.async.bulk.commit_group', 'earlier'),
   wait('cp.async.bulk.wait_group', oneGroupLess, readsAlone),
   wait('cp.async.bulk.wait_group.read', oneGroupLess),
-  {
-    ...removal('wgmma.fence', 'later'),
-    unfollowed: 'whether registers are ordered before wgmma is not looked at',
-  },
+  removal('wgmma.fence', 'later'),
   removal('wgmma.commit_group', 'earlier'),
   wait('wgmma.wait_group', oneGroupLess),
   removal('tcgen05.commit', 'earlier'),

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createRegisterFences } from '../../../src/ptx/run/register-fences.js';
-import { runLaunch } from '../../../src/ptx/run/index.js';
+import { createMutantJudge, programMutants } from '../../../src/ptx/mutants/index.js';
+import { prepareLaunch, runLaunch } from '../../../src/ptx/run/index.js';
 import type { Slot } from '../../../src/ptx/instructions/index.js';
 import { turns } from '../../setup/turns.js';
 import { openCaptured } from './captured-launch.js';
@@ -61,6 +62,20 @@ inTurn(
     expect((await findings(without(1))).join()).toMatch(
       /no wgmma\.fence since registers of [AD] were/,
     );
+  },
+);
+
+inTurn(
+  'a mutant without its wgmma.fence is found, or with it behind the first product',
+  async () => {
+    const { module, launch, options } = await openCaptured('triton-matmul-fp16');
+    const prepared = prepareLaunch(module, launch, options);
+    const { judge } = createMutantJudge(prepared);
+    const mutants = programMutants(prepared.program).filter(({ mnemonic }) =>
+      mnemonic.startsWith('wgmma.fence'),
+    );
+    expect(mutants.length).toBeGreaterThan(1);
+    for (const mutant of mutants) expect(judge(mutant).verdict, mutant.change).toBe('found');
   },
 );
 

@@ -1,4 +1,5 @@
 import {
+  type Instruction,
   type MatrixDescriptor,
   type SwizzleMode,
   type WarpgroupShape,
@@ -112,11 +113,11 @@ function lowerMma(request: InstructionRequest): VisibleOperation | Unsupported {
 }
 
 function simple(
-  op: 'wgmma.fence' | 'wgmma.commit_group',
-  note: (warp: IssuingWarp) => void = () => undefined,
+  name: string,
+  make: (warp: IssuingWarp, site: string) => Instruction,
 ): VisibleInstruction {
   return {
-    name: op,
+    name,
     evidence: 'isa',
     source,
     lower: ({ site }) => ({
@@ -125,8 +126,7 @@ function simple(
       reads: [],
       lends: [],
       issue: function* (warp) {
-        note(warp);
-        yield { op, site };
+        yield make(warp, site);
       },
     }),
   };
@@ -135,8 +135,12 @@ function simple(
 /** Hopper's MMA of a warpgroup, its fence and its groups. */
 export const wgmmaInstructions: readonly VisibleInstruction[] = [
   { name: 'wgmma.mma_async', evidence: 'silicon', source, lower: lowerMma },
-  simple('wgmma.fence', ({ registerFences }) => registerFences.fence()),
-  simple('wgmma.commit_group'),
+  simple('wgmma.fence', ({ registerFences }, site) => ({
+    op: 'wgmma.fence',
+    onExecution: registerFences.fence,
+    site,
+  })),
+  simple('wgmma.commit_group', (_, site) => ({ op: 'wgmma.commit_group', site })),
   {
     name: 'wgmma.wait_group',
     evidence: 'isa',
