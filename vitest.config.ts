@@ -27,6 +27,7 @@ const processTests = [
   'test/profile/sweep.test.ts',
   'test/site/audit-page.test.ts',
   'test/site/laboratory-page.test.ts',
+  'test/site/timeline-page.test.ts',
 ];
 const onlyProcesses = process.env.PROCESSES === '1';
 

@@ -53,6 +53,8 @@ export interface ProgramClusterRun {
   readonly steps: number;
   readonly clocks: number;
   readonly isComplete: boolean;
+  /** Whether what was found, or was not, holds for every schedule; see `ClusterRun` of the machine. */
+  readonly speaksForAllSchedules: boolean;
   readonly schedule: string;
 }
 

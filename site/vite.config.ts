@@ -33,6 +33,7 @@ const pages = [
   ['index.html', 'flashproof'],
   ['audit.html', 'Audit a dump'],
   ['laboratory.html', 'Laboratory'],
+  ['timeline.html', 'Timeline'],
 ] as const;
 
 /** What every page begins with: the way past it, and the menu. */

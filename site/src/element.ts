@@ -20,6 +20,20 @@ export function create(
   return made;
 }
 
+const namespace = 'http://www.w3.org/2000/svg';
+
+/** A new element of SVG with attributes and children. */
+export function svg(
+  tag: string,
+  attributes: Readonly<Record<string, string | number>>,
+  ...children: readonly (Node | string)[]
+): SVGElement {
+  const made = document.createElementNS(namespace, tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
+  made.append(...children);
+  return made;
+}
+
 /** Keeps the files of the pages for when there is no network, where the browser can. */
 export function keepOffline(): void {
   if ('serviceWorker' in navigator && location.protocol !== 'file:')

@@ -16,3 +16,11 @@ export {
 export { RequestError } from '../request-error.js';
 export { runExperiment, type ExperimentOutputs, type ExperimentRequest } from './laboratory.js';
 export type { TechniqueTable } from '../attribution/index.js';
+export {
+  recordTimeline,
+  timelineMutants,
+  type Timeline,
+  type TimelineEvent,
+  type TimelineRequest,
+  type TimelineTrack,
+} from './timeline.js';

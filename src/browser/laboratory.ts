@@ -46,7 +46,14 @@ function normalNumbers(seed: number): () => number {
 }
 
 /** The problem of a request: Q, K and V of normal numbers, rounded to the format. */
-function problemOf({ format, queries, keys, dim, spread, seed }: ExperimentRequest): Problem {
+export function randomProblem({
+  format,
+  queries,
+  keys,
+  dim,
+  spread,
+  seed,
+}: Omit<ExperimentRequest, 'settings'>): Problem {
   const next = normalNumbers(seed);
   const tensor = (rows: number): Tensor => ({
     format,
@@ -88,7 +95,7 @@ export async function runExperiment(
   request: ExperimentRequest,
   onOutputs: (outputs: ExperimentOutputs) => void,
 ): Promise<TechniqueTable> {
-  const problem = problemOf(request);
+  const problem = randomProblem(request);
   const model = findKernelModel('fa4');
   const settings: KernelSettings = new Map(Object.entries(request.settings));
   const prepared = model.prepare(problem, settings);

@@ -1,19 +1,7 @@
 import type { ExperimentOutputs } from '../../../src/browser/index.js';
+import { svg } from '../element.js';
 
 const [width, height, bottom, left] = [720, 220, 36, 8];
-const namespace = 'http://www.w3.org/2000/svg';
-
-function svg(
-  tag: string,
-  attributes: Readonly<Record<string, string | number>>,
-  ...children: readonly (Node | string)[]
-): SVGElement {
-  const made = document.createElementNS(namespace, tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
-  made.append(...children);
-  return made;
-}
-
 /** Ulps as a person writes them. */
 function ulpLabel(ulps: number): string {
   return ulps < 1 ? `1/${Math.round(1 / ulps)}` : String(Math.round(ulps));

@@ -5,3 +5,4 @@ export {
   type ChromeTraceSection,
   type TracedCluster,
 } from './chrome-trace.js';
+export { trackOf, type Track } from './tracks.js';

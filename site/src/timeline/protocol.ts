@@ -1,0 +1,11 @@
+import type { Timeline, TimelineRequest } from '../../../src/browser/index.js';
+
+/** What the page asks for: the mistakes that there are, or a run. */
+export type TimelineQuestion =
+  { readonly kind: 'mutants' } | { readonly kind: 'run'; readonly request: TimelineRequest };
+
+/** What the worker answers. */
+export type TimelineAnswer =
+  | { readonly kind: 'mutants'; readonly ids: readonly string[] }
+  | { readonly kind: 'timeline'; readonly timeline: Timeline }
+  | { readonly kind: 'refused'; readonly line: string };
