@@ -20,7 +20,7 @@ import { temporaryFolder } from '../io/temporary-folder.js';
 import { zipBytes } from '../io/zip-bytes.js';
 
 const folder = temporaryFolder();
-const fixture = 'fixtures/attention/09-normal-200x300-d64-bf16.safetensors';
+const fixture = 'fixtures/attention/12-tiny-128x256-d64-bf16.safetensors';
 
 const createSha256: Codecs['createSha256'] = () => {
   const hash = createHash('sha256');
@@ -74,9 +74,9 @@ describe('auditFiles', () => {
   const content = readFileSync(fixture);
 
   it.each([
-    [{ output: ':torch_cudnn.out', lse: ':torch_cudnn.lse' }, 1],
-    [{ output: ':torch_cudnn.out', lse: ':torch_cudnn.lse' }, 3],
-    [{ output: ':torch_cudnn.out', scale: '0.13', causal: 'yes' }, 1],
+    [{ output: ':torch_flash.out', lse: ':torch_flash.lse' }, 1],
+    [{ output: ':torch_flash.out', lse: ':torch_flash.lse' }, 3],
+    [{ output: ':torch_flash.out', scale: '0.13', causal: 'yes' }, 1],
   ] as const)('gives the report of the command line: %j on %i threads', async (words, threads) => {
     const { report, page } = await audit(content, words, threads);
     await validateReport(report);
@@ -102,18 +102,18 @@ describe('auditFiles', () => {
     );
     await file.close();
     const words = {
-      output: 'out.safetensors:torch_cudnn.out',
+      output: 'out.safetensors:torch_flash.out',
       format: 'q=bf16 k=bf16, v=bf16',
     };
     const request = { path: 'dump.npz', files, words, threads: 1, version: '0' };
     const { report } = await auditFiles(request, () => undefined, startThreads);
-    const whole = (await audit(content, { output: ':torch_cudnn.out' })).report;
+    const whole = (await audit(content, { output: ':torch_flash.out' })).report;
     expect(report.verdict).toEqual(whole.verdict);
     expect(report.outputs).toEqual(whole.outputs);
   });
 
   it('says what it leaves to the command line', async () => {
-    const { leftOut } = await audit(content, { output: ':torch_cudnn.out' });
+    const { leftOut } = await audit(content, { output: ':torch_flash.out' });
     expect(leftOut).toEqual([]);
   });
 });
