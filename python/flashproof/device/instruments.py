@@ -54,9 +54,7 @@ def create_instruments(
     exact = block.out
     u = premises.weight_format.unit_roundoff
     of_weight = _MEAN_SQUARE_ROUNDING * u**2 + (kernel.typical_weight / 8).square()
-    noise = of_weight * block.weights.square().sum(1) + kernel.keys * (
-        premises.accumulation**2 / 8
-    )
+    noise = of_weight * block.weights.square().sum(1) + kernel.keys * (premises.accumulation**2 / 8)
     half = ulp(output, exact.abs().clamp(max=output.max_finite)) / 2
     weight = 1 / (noise[:, None] * block.magnitude.square() + half.square() / 3)
     weight = torch.where((block.total > 0)[:, None] & torch.isfinite(weight), weight, 0.0)

@@ -64,9 +64,7 @@ def kernel_rows(
     rows = slice(block.first_row, block.first_row + block.total.shape[0])
     keys = block.keys.count.double()
     a, r = premises.accumulation, premises.elementwise
-    score = (
-        abs(problem.used_scale) * head.query_norm[rows] * head.largest_key_norm.over(block.keys)
-    )
+    score = abs(problem.used_scale) * head.query_norm[rows] * head.largest_key_norm.over(block.keys)
     dots = math.expm1(shape.qk_dim * a)
     error = (dots + 4 * r) * score
     if problem.softcap is not None:

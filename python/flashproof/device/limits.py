@@ -133,9 +133,7 @@ def _rounding_spread(
     variance = torch.where(is_known, 0.0, spread.square())
     if slack is None:
         return known, variance
-    is_open = (margin.abs() <= SURE * half + 2 * slack[1]) | (
-        (off - half / 8).abs() <= SURE * half
-    )
+    is_open = (margin.abs() <= SURE * half + 2 * slack[1]) | ((off - half / 8).abs() <= SURE * half)
     # Next to a power of two the half ulp itself is left open.
     below = _output_rounding(output, exact * (1 - SURE), torch.zeros_like(exact))
     above = _output_rounding(output, exact * (1 + SURE), torch.zeros_like(exact))

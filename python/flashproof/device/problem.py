@@ -75,9 +75,7 @@ def batched(problem: AttentionProblem) -> AttentionProblem:
             )
     # Nothing that is judged takes part in gradients.
     q, k, v = (_with_batch(x.detach()) for x in (problem.q, problem.k, problem.v))
-    return AttentionProblem(
-        q, k, v, problem.scale, problem.causal, problem.window, problem.softcap
-    )
+    return AttentionProblem(q, k, v, problem.scale, problem.causal, problem.window, problem.softcap)
 
 
 def shape_of(problem: AttentionProblem) -> Shape:
@@ -105,9 +103,7 @@ def shape_of(problem: AttentionProblem) -> Shape:
         )
     if not math.isfinite(problem.used_scale):
         raise ValueError(f"scale is {problem.scale}; give a finite number")
-    if problem.softcap is not None and not (
-        problem.softcap > 0 and math.isfinite(problem.softcap)
-    ):
+    if problem.softcap is not None and not (problem.softcap > 0 and math.isfinite(problem.softcap)):
         raise ValueError(f"softcap is {problem.softcap}; give a positive finite number, or None")
     if problem.window is not None and min(problem.window) < -1:
         raise ValueError(

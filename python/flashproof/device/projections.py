@@ -76,9 +76,7 @@ class RowSums:
     @staticmethod
     def joined(parts: list[RowSums]) -> RowSums:
         """The rows of all parts."""
-        return RowSums(
-            *(torch.cat([getattr(part, name) for part in parts], -1) for name in _NAMES)
-        )
+        return RowSums(*(torch.cat([getattr(part, name) for part in parts], -1) for name in _NAMES))
 
 
 _NAMES = tuple(RowSums.__dataclass_fields__)

@@ -62,9 +62,7 @@ def _row_sums(block: WeightBlock, accumulation: float) -> Tensor:
     begin = torch.where(seen, keys.begin, nothing)
     end = torch.where(seen, keys.end, 0)
     begin = (
-        torch.nn.functional.pad(begin, (0, padding), value=nothing)
-        .view(groups, GROUP_ROWS)
-        .amin(1)
+        torch.nn.functional.pad(begin, (0, padding), value=nothing).view(groups, GROUP_ROWS).amin(1)
     )
     end = torch.nn.functional.pad(end, (0, padding), value=0).view(groups, GROUP_ROWS).amax(1)
     begin = torch.minimum(begin, end)

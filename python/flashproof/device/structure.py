@@ -124,9 +124,7 @@ class StructureTest:
         first: int,
         sums: RowSums,
     ) -> None:
-        tolerance = (_tolerance(sums, deviations, _MEAN_SQUARED_HALF_ULP) - sums.slack).clamp(
-            min=0
-        )
+        tolerance = (_tolerance(sums, deviations, _MEAN_SQUARED_HALF_ULP) - sums.slack).clamp(min=0)
         is_open = bool(sums.is_open.any())
         for d in tests:
             self._meet(

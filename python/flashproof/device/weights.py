@@ -175,9 +175,7 @@ def weigh_block(
     total = weights.sum(-1)
     weights.div_(torch.where(total > 0, total, 1.0)[:, None])
     unit = head.key_unit[lowest:highest]
-    columns = torch.cat(
-        [v, v.abs(), v.square(), torch.stack([unit**n for n in range(1, 5)], 1)], 1
-    )
+    columns = torch.cat([v, v.abs(), v.square(), torch.stack([unit**n for n in range(1, 5)], 1)], 1)
     out, magnitude, squares, units = torch.split(weights @ columns, [v.shape[1]] * 3 + [4], 1)
     lse = (maximum + total.log2()) * LN2
     return WeightBlock(

@@ -21,8 +21,7 @@ ROOT = Path(__file__).parents[3]
 DIST = ROOT / "dist"
 
 CAPTURES = [
-    f"attention/{path.name}"
-    for path in sorted((ROOT / "fixtures/attention").glob("*.safetensors"))
+    f"attention/{path.name}" for path in sorted((ROOT / "fixtures/attention").glob("*.safetensors"))
 ] + [
     f"features/{name}.safetensors"
     for name in (
