@@ -357,7 +357,7 @@ describe('profiles of trade-offs', () => {
     }
     const text = renderProfile(profile).replaceAll(/\s+/g, ' ');
     expect(text).toMatch(/degree 1 from 25 % on/);
-    expect(text).toContain('d256-full-2cta, d256-causal-2cta');
+    expect(text).toContain('d256-full-2cta-sm_100, d256-causal-2cta-sm_100');
     expect(text).not.toMatch(/undefined|NaN|null/);
   });
 

@@ -63,14 +63,14 @@ const arithmetic: readonly Emitter[] = [
   onEachVector('sqrt.rn.f64', 1, (body, a) => withNan(body, f64x2.sqrt(a), [a])),
 ];
 
-/** Quiets what is NaN. */
-function quieted(a: Expression, result: Expression): Expression {
-  return v128.or(result, v128.and(quietBit, isNan(a)));
+/** What is NaN, quiet and with its sign; for all else a result. */
+function quietedOr(a: Expression, result: Expression): Expression {
+  return v128.bitselect(v128.or(a, quietBit), result, isNan(a));
 }
 
 const signs: readonly Emitter[] = [
-  onEachVector('neg.f64', 1, (_, a) => quieted(a, v128.xor(a, signBit))),
-  onEachVector('abs.f64', 1, (_, a) => quieted(a, v128.andnot(a, signBit))),
+  onEachVector('neg.f64', 1, (_, a) => quietedOr(a, v128.xor(a, signBit))),
+  onEachVector('abs.f64', 1, (_, a) => quietedOr(a, v128.andnot(a, signBit))),
   onEachVector('copysign.f64', 2, (_, a, b) => v128.bitselect(a, b, signBit)),
 ];
 
@@ -86,7 +86,7 @@ const extrema: readonly Emitter[] = [
   },
 ].map(({ opcode, extremum }) =>
   onEachVector(`${opcode}.f64`, 2, (_, a, b) =>
-    v128.bitselect(quieted(b, b), v128.bitselect(a, extremum(a, b), isNan(b)), isNan(a)),
+    v128.bitselect(quietedOr(b, b), v128.bitselect(a, extremum(a, b), isNan(b)), isNan(a)),
   ),
 );
 
