@@ -1,7 +1,7 @@
 """FlashAttention-4's own interface on a machine without a GPU: it chooses kernels, compiles and launches them as always; what is
 launched is noted instead of run."""
 
-import os, pathlib, tempfile
+import atexit, os, pathlib, shutil, tempfile
 
 ARCHITECTURES = {"sm_100a": ("sm_100", 148), "sm_103a": ("sm_103", 148)}  # kernels' name for it, multiprocessors
 
@@ -9,13 +9,15 @@ ARCHITECTURES = {"sm_100a": ("sm_100", 148), "sm_103a": ("sm_103", 148)}  # kern
 def prepare(architecture, ctas):
     """Sets what the packages read from the environment when they are loaded."""
     kernels, multiprocessors = ARCHITECTURES[architecture]
+    dumped = tempfile.mkdtemp(prefix="flash-attention-4-")
+    atexit.register(shutil.rmtree, dumped, ignore_errors=True)
     os.environ.update(
         CUTE_DSL_ARCH=architecture,
         FLASH_ATTENTION_ARCH=kernels,
         FLASH_ATTENTION_NUM_SMS=str(multiprocessors),
         FA_DISABLE_2CTA="1" if ctas == 1 else "0",
         CUTE_DSL_KEEP_PTX="1",
-        CUTE_DSL_DUMP_DIR=tempfile.mkdtemp(prefix="flash-attention-4-"),
+        CUTE_DSL_DUMP_DIR=dumped,
     )
     return multiprocessors
 
