@@ -8,6 +8,7 @@ import {
   descriptorChunks,
   fragmentRegisters,
   loadFragment,
+  reduceFragment,
   storeFragment,
   tensorCopyExtent,
   touchedByFragment,
@@ -60,7 +61,8 @@ function isAllowed(
 /** The record of a load of registers, or of a store. */
 function transferRecord(isLoad: boolean): AsynchronousRecord<Transfer['op']> {
   const fragment: Touched<Transfer['op']> = {
-    registers: (one) => [one.fragment],
+    registers: ({ fragment, reduction }) =>
+      reduction === undefined ? [fragment] : [fragment, reduction.into],
     memory: noMemory,
   };
   const columns: Touched<Transfer['op']> = {
@@ -87,7 +89,7 @@ function transferRecord(isLoad: boolean): AsynchronousRecord<Transfer['op']> {
     }),
     execute: (machine, warp, instruction) => {
       if (!isAllowed(machine, warp, instruction)) return 'refused';
-      const { transfer, address, fragment, name } = instruction;
+      const { transfer, address, fragment, name, reduction } = instruction;
       const { tensor, counters } = warp.cta;
       const direction = isLoad ? `${name} → registers` : `registers → ${name}`;
       count(counters.tensorBytes, direction, fragment.length * wordBytes);
@@ -97,6 +99,7 @@ function transferRecord(isLoad: boolean): AsynchronousRecord<Transfer['op']> {
         perform: () => {
           if (isLoad) loadFragment(tensor.words, transfer, address, fragment);
           else storeFragment(tensor.words, transfer, address, source);
+          if (reduction !== undefined) reduceFragment(fragment, reduction);
         },
       });
       (isLoad ? warp.loads : warp.stores).push(operation);

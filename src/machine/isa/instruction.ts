@@ -1,4 +1,5 @@
 import type {
+  FragmentReduction,
   FragmentTransfer,
   MatrixDescriptor,
   TensorCopyShape,
@@ -83,6 +84,8 @@ export type Instruction =
       readonly transfer: FragmentTransfer;
       readonly address: number;
       readonly fragment: Fragment;
+      /** Of a load: what each lane's registers are reduced to (`tcgen05.ld.red`). */
+      readonly reduction?: FragmentReduction;
       readonly name: OperandName;
     })
   | (Common & {

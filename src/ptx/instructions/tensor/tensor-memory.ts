@@ -3,6 +3,7 @@ import {
   tensorCopyShapes,
   tensorMemoryShapes,
   type FragmentTransfer,
+  type ReductionKind,
   type TensorCopyShape,
   type TensorMemoryShape,
 } from '../../../machine/index.js';
@@ -82,8 +83,7 @@ function transferOf(
   const shape = shapes.find((one) => modifiers.includes(one));
   const repeat = modifiers.find((one) => /^x[0-9]+$/.test(one));
   if (shape === undefined || repeat === undefined) return { unsupported: 'another shape' };
-  if (modifiers.includes('red') || modifiers.includes('spill'))
-    return { unsupported: 'reductions of what is loaded' };
+  if (modifiers.includes('spill')) return { unsupported: '.spill' };
   const isPacked = modifiers.includes('pack::16b') || modifiers.includes('unpack::16b');
   const transfer = { shape, repeat: Number(repeat.slice(1)), isPacked };
   if (shape !== '16x32bx2') return transfer;
@@ -93,9 +93,30 @@ function transferOf(
     : { ...transfer, halfOffset: distance };
 }
 
+/** How `tcgen05.ld.red` reduces; null for another load. */
+function reductionOf({ modifiers }: InstructionRequest): ReductionKind | Unsupported | null {
+  if (!modifiers.includes('red')) return null;
+  const operation = (['min', 'max'] as const).find((one) => modifiers.includes(one));
+  const type = (['u32', 's32', 'f32'] as const).find((one) => modifiers.includes(one));
+  const hasRows = modifiers.includes('32x32b') || modifiers.includes('16x32bx2');
+  if (operation === undefined || type === undefined || !hasRows)
+    return { unsupported: `reductions by .${modifiers.join('.')}` };
+  const [isAbsolute, passesNan] = [modifiers.includes('abs'), modifiers.includes('NaN')];
+  if (type !== 'f32' && (isAbsolute || passesNan))
+    return { unsupported: `.abs or .NaN of ${type}` };
+  return { operation, type, isAbsolute, passesNan };
+}
+
 function lowerLoad(request: InstructionRequest): VisibleOperation | Unsupported {
-  const { operands, site } = request;
-  const [target, address, halfOffset] = operands;
+  const { site } = request;
+  const kind = reductionOf(request);
+  if (kind !== null && 'unsupported' in kind) return kind;
+  const [target, ...others] = request.operands;
+  const [reduced, [address, halfOffset]] =
+    kind === null ? [undefined, others] : [others[0], others.slice(1)];
+  const reducedSlots = reduced?.kind === 'register' ? [reduced.slot] : [];
+  if (kind !== null && reducedSlots.length === 0)
+    return wrongOperands('registers, the register of the reduction, [address]');
   const slots = vectorSlots(target);
   const transfer = transferOf(request, halfOffset);
   if ('unsupported' in transfer) return transfer;
@@ -105,12 +126,14 @@ function lowerLoad(request: InstructionRequest): VisibleOperation | Unsupported 
     isAligned: true,
     writes: [],
     reads: slotsOf([address]),
-    lends: [slots],
+    lends: [slots, reducedSlots].filter(({ length }) => length > 0),
     issue: function* (warp) {
       const fragment = warp.lend(slots);
       const from = tensorAddress(warp, address);
       const name = 'tensor memory';
-      yield { op: 'tcgen05.ld', transfer, address: from, fragment, name, site };
+      const reduction =
+        kind === null ? {} : { reduction: { ...kind, into: warp.lend(reducedSlots) } };
+      yield { op: 'tcgen05.ld', transfer, address: from, fragment, name, site, ...reduction };
     },
   };
 }

@@ -1,0 +1,48 @@
+/** How `tcgen05.ld.red` reduces. Source: PTX ISA, "tcgen05.ld" (sm_103a, PTX 9.0). */
+export interface ReductionKind {
+  readonly operation: 'min' | 'max';
+  readonly type: 'u32' | 's32' | 'f32';
+  /** Of f32: of magnitudes (`.abs`); and whether a NaN makes the result one (`.NaN`), or is passed over. */
+  readonly isAbsolute: boolean;
+  readonly passesNan: boolean;
+}
+
+/** What each lane's registers are reduced to. */
+export interface FragmentReduction extends ReductionKind {
+  /** A register of 32 lanes. */
+  readonly into: Uint32Array<ArrayBuffer>;
+}
+
+const lanes = 32;
+const canonicalNan = 0x7fffffff;
+
+/** The views of a number's bits. */
+function numbersOf(words: Uint32Array, type: ReductionKind['type']) {
+  const { buffer, byteOffset, length } = words;
+  if (type === 'u32') return words;
+  return type === 's32'
+    ? new Int32Array(buffer, byteOffset, length)
+    : new Float32Array(buffer, byteOffset, length);
+}
+
+/**
+ * Reduces what a load has put into a fragment ([lane][register]), each lane's registers to one: without rounding or
+ * flushing; +0 is above −0; of NaNs alone, or with `.NaN` of one, the canonical NaN.
+ */
+export function reduceFragment(fragment: Uint32Array, reduction: FragmentReduction): void {
+  const { operation, type, isAbsolute, passesNan, into } = reduction;
+  const numbers = numbersOf(fragment, type);
+  const results = numbersOf(into, type);
+  const perLane = fragment.length / lanes;
+  const extremum = operation === 'min' ? Math.min : Math.max;
+  for (let lane = 0; lane < lanes; lane++) {
+    let [result, hasNan] = [NaN, false];
+    for (let i = lane * perLane; i < (lane + 1) * perLane; i++) {
+      const value = isAbsolute ? Math.abs(numbers[i]) : numbers[i];
+      hasNan ||= Number.isNaN(value);
+      if (!Number.isNaN(value)) result = Number.isNaN(result) ? value : extremum(result, value);
+    }
+    if (Number.isNaN(result) || (hasNan && passesNan)) into[lane] = canonicalNan;
+    else results[lane] = result;
+  }
+}
