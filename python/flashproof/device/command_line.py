@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,9 @@ from typing import Any
 
 import torch
 
+from ..dump import Settings, gather, temporary_folder
+from ..node import node, program
+from ..safetensors import write
 from .problem import AttentionProblem, KernelOutputs, Shape
 
 
@@ -54,10 +56,12 @@ Auditor = Callable[[Path, Sequence[str]], AuditReport]
 """Audits a dump by the given options of the command line."""
 
 
-def run_command_line(command: Sequence[str] = ("npx", "--no-install", "flashproof")) -> Auditor:
-    """An auditor that starts the command line. It raises CommandLineError where that gives no
-    verdict.
+def run_command_line(command: Sequence[str] | None = None) -> Auditor:
+    """An auditor that starts the command line, by default the package's own. It raises
+    CommandLineError where that gives no verdict.
     """
+    if command is None:
+        command = (node(), program())
 
     def audit(dump: Path, options: Sequence[str]) -> AuditReport:
         report = dump.with_suffix(".json")
@@ -78,12 +82,6 @@ def run_command_line(command: Sequence[str] = ("npx", "--no-install", "flashproo
 
 def write_dump(problem: AttentionProblem, outputs: KernelOutputs, path: Path) -> None:
     """Writes what the kernel read and wrote as the command line reads it, in its own formats."""
-    try:
-        from safetensors.torch import save_file
-    except ImportError as error:
-        raise CommandLineError(
-            "what the device leaves open is written with safetensors; install it"
-        ) from error
     given = {
         "q": problem.q,
         "k": problem.k,
@@ -91,13 +89,8 @@ def write_dump(problem: AttentionProblem, outputs: KernelOutputs, path: Path) ->
         "out": outputs.out,
         "lse": outputs.lse,
     }
-    metadata = {"scale": repr(float(problem.used_scale)), "causal": str(problem.causal).lower()}
-    if problem.window is not None:
-        metadata["window"] = ",".join(str(reach) for reach in problem.window)
-    if problem.softcap is not None:
-        metadata["softcap"] = repr(float(problem.softcap))
-    tensors = {name: x.detach().cpu().contiguous() for name, x in given.items() if x is not None}
-    save_file(tensors, path, metadata=metadata)
+    settings = Settings(problem.used_scale, problem.causal, problem.window, problem.softcap)
+    write(path, gather(given), settings.metadata())
 
 
 def some_heads(
@@ -130,7 +123,7 @@ def audit_dump(
     problem: AttentionProblem, outputs: KernelOutputs, auditor: Auditor, options: Sequence[str]
 ) -> AuditReport:
     """Writes a dump to a temporary folder and audits it."""
-    with tempfile.TemporaryDirectory(prefix="flashproof-") as folder:
+    with temporary_folder() as folder:
         dump = Path(folder) / "dump.safetensors"
         write_dump(problem, outputs, dump)
         return auditor(dump, options)

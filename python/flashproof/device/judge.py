@@ -61,7 +61,7 @@ def judge(
 ) -> DeviceVerdict:
     """Judges what a kernel gave, by the bounds of any correct kernel.
 
-    ``auditor`` judges what the device leaves open; None starts ``npx flashproof audit``. Raises
+    ``auditor`` judges what the device leaves open; None starts the package's own. Raises
     ValueError for tensors and settings that do not fit together, CommandLineError where what is
     left open cannot be judged.
     """
