@@ -6,16 +6,30 @@ import itertools
 import json
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from .arguments import (
+    FEATURES,
+    GRADIENTS,
+    AuditArguments,
+    KeptAuditArguments,
+    ProblemArguments,
+    ScoreArguments,
+    check_names,
+    settings_of,
+    words_of,
+)
 from .arrays import Framework, from_array
-from .dump import Premises, Settings, gather, premise_words, temporary_folder, write_dump
+from .dump import Settings, gather, temporary_folder, write_dump
 from .report import Report, parse_report
-from .safetensors import read
+from .safetensors import Array, read
 from .server import Answer, shared_server
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 @dataclass
@@ -46,28 +60,37 @@ def _unused(folder: Path, suffix: str) -> Path:
     raise AssertionError
 
 
-def _options(
-    premises: Premises | None,
-    gradient_premises: Premises | None,
-    false_alarm_rate: float | None,
-    rows: int | str | None,
-    seed: int | None,
-    threads: int | None,
-    options: Sequence[str],
-) -> list[str]:
-    words = [] if premises is None else premise_words(premises)
-    if gradient_premises is not None:
-        words += premise_words(gradient_premises, gradients=True)
-    numbers = {
-        "--false-alarm-rate": false_alarm_rate,
-        "--rows": rows,
-        "--seed": seed,
-        "--threads": threads,
-    }
-    for name, value in numbers.items():
-        if value is not None:
-            words += [name, str(value)]
-    return [*words, *options]
+@dataclass(frozen=True)
+class _Request:
+    """A problem with what a kernel gave, as the command line takes it."""
+
+    tensors: Mapping[str, Array]
+    settings: Settings
+    words: Sequence[str]
+
+    def report(self) -> Report:
+        """What `flashproof audit` says."""
+        with temporary_folder() as folder:
+            path = write_dump(folder, "problem", self.tensors, self.settings)
+            document = os.path.join(folder, "report.json")
+            page = [] if session.html is None else ["--html", str(_unused(session.html, ".html"))]
+            answer = shared_server().run(["audit", path, "--json", document, *self.words, *page])
+            return parse_report(json.loads(Path(document).read_text()), answer.stdout, None)
+
+    def keep(self, path: Path) -> str:
+        """Keep the problem in a file; the command that judges it again."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_dump(path.parent, path.name.removesuffix(".safetensors"), self.tensors, self.settings)
+        return shlex.join(["python", "-m", "flashproof", "audit", str(path), *self.words])
+
+
+def _request(
+    outputs: Mapping[str, Any], given: Mapping[str, Any], function: str, described: type
+) -> _Request:
+    """The request of Q, K, V, outputs and arguments; TypeError and ValueError for what is none of these."""
+    check_names(function, given, described)
+    beside = {name: given.get(name) for name in (*FEATURES, *GRADIENTS)}
+    return _Request(gather({**outputs, **beside}), settings_of(given), words_of(given))
 
 
 def audit(
@@ -76,69 +99,38 @@ def audit(
     v: Any,
     out: Any = None,
     lse: Any = None,
-    *,
-    scale: float | None = None,
-    causal: bool = False,
-    window: tuple[int, int] | None = None,
-    softcap: float | None = None,
-    layout: str = "bhsd",
-    mask: Any = None,
-    bias: Any = None,
-    alibi_slopes: Any = None,
-    sink: Any = None,
-    dout: Any = None,
-    dq: Any = None,
-    dk: Any = None,
-    dv: Any = None,
-    dbias: Any = None,
-    dsink: Any = None,
-    premises: Premises | None = "fused",
-    gradient_premises: Premises | None = None,
-    false_alarm_rate: float | None = None,
-    rows: int | str | None = None,
-    seed: int | None = None,
-    threads: int | None = None,
-    options: Sequence[str] = (),
-    keep: str | os.PathLike[str] | None = None,
+    **given: Unpack[KeptAuditArguments],
 ) -> Report:
     """
     Judge a kernel's output, its LSE and its gradients against exact attention.
 
     Arrays are of NumPy, PyTorch, JAX or CuPy: [batch, heads, seqlen, dim], or [batch, seqlen, heads, dim] with
-    `layout="bshd"`, in the format that the kernel read and wrote them in. `lse` has natural logarithms. `mask` is true where a
-    key is seen; `bias` is added to the scaled scores. `premises` says how the kernel computes: `fused` as flash kernels do,
-    `eager` with scores and weights stored in Q's format; `options` are further words of `flashproof audit`. With `keep` the
-    file of the problem is kept there.
+    `layout="bshd"`, in the format that the kernel read and wrote them in. `lse` has natural logarithms.
+
+    - The problem: `scale` (1/√dim), `causal`, `window` (left, right), `softcap`; `mask`, true where a key is seen; `bias`, added
+      to the scaled scores; `alibi_slopes`, `sink`.
+    - Gradients: `dout`, and those of `dq`, `dk`, `dv`, `dbias`, `dsink` that are to be judged.
+    - How the kernel computes: `premises`, `"fused"` as flash kernels do, `"eager"` with scores and weights stored in Q's format;
+      `gradient_premises`.
+    - How it is judged: `false_alarm_rate`, `rows`, `seed`, `threads`; `options` are further words of `flashproof audit`. With
+      `keep` the file of the problem is kept there.
 
     Returns the report. RequestError for what cannot be judged, with one line that says why.
     """
-    settings = Settings(scale, causal, window, softcap, layout)
-    names = {
-        "q": q,
-        "k": k,
-        "v": v,
-        "out": out,
-        "lse": lse,
-        "mask": mask,
-        "bias": bias,
-        "alibi_slopes": alibi_slopes,
-    }
-    names.update(sink=sink, dout=dout, dq=dq, dk=dk, dv=dv, dbias=dbias, dsink=dsink)
-    tensors = gather(names)
-    words = _options(premises, gradient_premises, false_alarm_rate, rows, seed, threads, options)
-    with temporary_folder() as folder:
-        path = write_dump(folder, "problem", tensors, settings)
-        document = os.path.join(folder, "report.json")
-        page = [] if session.html is None else ["--html", str(_unused(session.html, ".html"))]
-        answer = shared_server().run(["audit", path, "--json", document, *words, *page])
-        report = parse_report(json.loads(Path(document).read_text()), answer.stdout, None)
-    if keep is None:
+    outputs = {"q": q, "k": k, "v": v, "out": out, "lse": lse}
+    keep = given.pop("keep", None)
+    request = _request(outputs, given, "audit", AuditArguments)
+    report = request.report()
+    return report if keep is None else replace(report, command=request.keep(Path(keep)))
+
+
+def judge_and_keep(outputs: Mapping[str, Any], given: AuditArguments) -> Report:
+    """`audit` of Q, K, V, `out` and `lse` by name, which keeps a problem that fails in the session's folder."""
+    request = _request(outputs, given, "assert_attention", AuditArguments)
+    report = request.report()
+    if report.passed:
         return report
-    kept = Path(keep)
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    write_dump(kept.parent, kept.name.removesuffix(".safetensors"), tensors, settings)
-    command = shlex.join(["python", "-m", "flashproof", "audit", str(kept), *words])
-    return parse_report(report.json, report.text, command)
+    return replace(report, command=request.keep(_unused(session.failures, ".safetensors")))
 
 
 def audit_on_device(
@@ -148,19 +140,17 @@ def audit_on_device(
     out: Any,
     lse: Any = None,
     *,
-    scale: float | None = None,
-    causal: bool = False,
-    window: tuple[int, int] | None = None,
-    softcap: float | None = None,
     false_alarm_rate: float = 1e-9,
+    **score: Unpack[ScoreArguments],
 ) -> Report:
     """
     Judge tensors of PyTorch where they lie, by the bounds of any fused kernel: for problems that take minutes on the CPU.
 
     A pass there is one of `audit`; what is not surely within its limits is judged by `audit`'s own way on the CPU, which has
-    the last word (docs/bounds.md, "On the device"). [batch, heads, seqlen, dim]. The report of what the device decided has the sentence and
-    no document.
+    the last word (docs/bounds.md, "On the device"). [batch, heads, seqlen, dim]; `scale`, `causal`, `window` and `softcap` are those of
+    `audit`. The report of what the device decided has the sentence and no document.
     """
+    check_names("audit_on_device", score, ScoreArguments)
     from .device import AttentionProblem, AuditReport, KernelOutputs, judge
 
     answers: list[Answer] = []
@@ -170,7 +160,7 @@ def audit_on_device(
         answers.append(shared_server().run(["audit", str(path), "--json", str(document), *options]))
         return AuditReport(json.loads(document.read_text()))
 
-    problem = AttentionProblem(q, k, v, scale=scale, causal=causal, window=window, softcap=softcap)
+    problem = AttentionProblem(q, k, v, **score)
     verdict = judge(
         problem, KernelOutputs(out, lse), false_alarm_rate=false_alarm_rate, auditor=audit_dump
     )
@@ -186,7 +176,9 @@ def audit_on_device(
     return replace(report, passed=verdict.passed, sentence=verdict.sentence)
 
 
-def assert_attention(q: Any, k: Any, v: Any, out: Any, lse: Any = None, **settings: Any) -> Report:
+def assert_attention(
+    q: Any, k: Any, v: Any, out: Any, lse: Any = None, **given: Unpack[AuditArguments]
+) -> Report:
     """
     Assert that an output of attention, its LSE and gradients are as near to the exact ones as rounding lets them be.
 
@@ -195,12 +187,10 @@ def assert_attention(q: Any, k: Any, v: Any, out: Any, lse: Any = None, **settin
     report of a kernel that passes.
     """
     __tracebackhide__ = True
-    report = audit(q, k, v, out, lse, **settings)
-    if report.passed:
-        return report
-    kept = _unused(session.failures, ".safetensors")
-    report = audit(q, k, v, out, lse, **{**settings, "keep": kept})
-    raise AssertionError(f"{report.text.rstrip()}\n\nAgain: {report.command}")
+    report = judge_and_keep({"q": q, "k": k, "v": v, "out": out, "lse": lse}, given)
+    if not report.passed:
+        raise AssertionError(f"{report.text.rstrip()}\n\nAgain: {report.command}")
+    return report
 
 
 @dataclass(frozen=True)
@@ -218,39 +208,22 @@ def tolerance(
     k: Any,
     v: Any,
     *,
-    scale: float | None = None,
-    causal: bool = False,
-    window: tuple[int, int] | None = None,
-    softcap: float | None = None,
-    layout: str = "bhsd",
-    mask: Any = None,
-    bias: Any = None,
-    alibi_slopes: Any = None,
-    sink: Any = None,
-    premises: Premises | None = "fused",
     output_format: str | None = None,
     framework: Framework = "numpy",
+    **given: Unpack[ProblemArguments],
 ) -> Tolerance:
     """
     The proven bound of every element of the output and of the LSE, for those who compare by themselves.
 
-    In canonical order, [batch, heads, seqlen, …]. `output_format` is that of the output, `bf16` for instance, where it is not Q's.
+    In canonical order, [batch, heads, seqlen, …]. The problem and `premises` are as in `audit`; `output_format` is that of the
+    output, `bf16` for instance, where it is not Q's.
     """
-    settings = Settings(scale, causal, window, softcap, layout)
-    names = {
-        "q": q,
-        "k": k,
-        "v": v,
-        "mask": mask,
-        "bias": bias,
-        "alibi_slopes": alibi_slopes,
-        "sink": sink,
-    }
-    words = [] if premises is None else premise_words(premises)
+    request = _request({"q": q, "k": k, "v": v}, given, "tolerance", ProblemArguments)
+    words = list(request.words)
     if output_format is not None:
         words += ["--output-format", output_format]
     with temporary_folder() as folder:
-        path = write_dump(folder, "problem", gather(names), settings)
+        path = write_dump(folder, "problem", request.tensors, request.settings)
         saved = os.path.join(folder, "bounds.safetensors")
         shared_server().run(["bound", path, "--save", saved, "--quiet", *words])
         tensors, _ = read(saved)

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from .arguments import AuditArguments
 from .audits import assert_attention, session
 from .checks import CheckReport, Kernel, Promises, assert_kernel
 from .report import Report
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -68,11 +72,12 @@ class Flashproof:
     seconds: float | None
 
     def assert_attention(
-        self, q: Any, k: Any, v: Any, out: Any, lse: Any = None, **settings: Any
+        self, q: Any, k: Any, v: Any, out: Any, lse: Any = None, **given: Unpack[AuditArguments]
     ) -> Report:
         """`flashproof.assert_attention`, with the run's seed."""
         __tracebackhide__ = True
-        return assert_attention(q, k, v, out, lse, **{"seed": self.seed, **settings})
+        given.setdefault("seed", self.seed)
+        return assert_attention(q, k, v, out, lse, **given)
 
     def assert_kernel(
         self, kernel: Kernel, promises: Promises | None = None, **settings: Any

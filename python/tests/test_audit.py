@@ -38,6 +38,7 @@ def test_a_wrong_mask_fails_with_its_cause_and_a_command_that_shows_it_again(kep
     text = str(caught.value)
     assert text.startswith("FAIL: ") and "mask" in text
     (path,) = kept.iterdir()
+    assert audit(q, k, v, out, lse, causal=True).command is None
     words = text.rsplit("Again: ", 1)[1].split()
     assert words[:4] == ["python", "-m", "flashproof", "audit"] and words[4] == str(path)
     again = subprocess.run(
@@ -111,6 +112,14 @@ def test_what_cannot_be_judged_is_one_line():
         audit(q.astype(np.complex64), k, v, out)
     with pytest.raises(ValueError, match="layout is 'hbsd'"):
         audit(q, k, v, out, layout="hbsd")
+    for function in (audit, assert_attention):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'casual'; it takes"):
+            function(q, k, v, out, casual=True)
+    # What is judged says nothing of a tolerance, nor a file of what an assertion keeps.
+    with pytest.raises(TypeError, match="dout"):
+        tolerance(q, k, v, dout=out)
+    with pytest.raises(TypeError, match="keep"):
+        assert_attention(q, k, v, out, keep="kept.safetensors")
 
 
 def test_files_are_what_they_were(tmp_path):

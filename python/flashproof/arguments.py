@@ -1,0 +1,94 @@
+"""The arguments that functions of the package share: each is described here once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict
+
+from .dump import Premises, Settings, premise_words
+
+
+class ScoreArguments(TypedDict, total=False):
+    """What becomes of q·k."""
+
+    scale: float | None
+    causal: bool
+    window: tuple[int, int] | None
+    softcap: float | None
+
+
+class ProblemArguments(ScoreArguments, total=False):
+    """What a problem has besides Q, K and V, and how the kernel computes."""
+
+    layout: str
+    mask: Any
+    bias: Any
+    alibi_slopes: Any
+    sink: Any
+    premises: Premises | None
+
+
+class AuditArguments(ProblemArguments, total=False):
+    """What may be judged besides an output and its LSE, and how."""
+
+    dout: Any
+    dq: Any
+    dk: Any
+    dv: Any
+    dbias: Any
+    dsink: Any
+    gradient_premises: Premises | None
+    false_alarm_rate: float | None
+    rows: int | str | None
+    seed: int | None
+    threads: int | None
+    options: Sequence[str]
+
+
+class KeptAuditArguments(AuditArguments, total=False):
+    """The same, with where the problem is kept."""
+
+    keep: str | os.PathLike[str] | None
+
+
+#: Tensors of a problem besides Q, K and V.
+FEATURES = ("mask", "bias", "alibi_slopes", "sink")
+#: dO, and the gradients that are judged.
+GRADIENTS = ("dout", "dq", "dk", "dv", "dbias", "dsink")
+_NUMBERS = {
+    "false_alarm_rate": "--false-alarm-rate",
+    "rows": "--rows",
+    "seed": "--seed",
+    "threads": "--threads",
+}
+
+
+def check_names(function: str, given: Mapping[str, Any], described: type) -> None:
+    """TypeError, as Python itself raises it, for an argument that `described`, a TypedDict, does not have."""
+    known = described.__optional_keys__  # type: ignore[attr-defined]
+    for name in given:
+        if name not in known:
+            raise TypeError(
+                f"{function}() got an unexpected keyword argument {name!r}; "
+                f"it takes {', '.join(sorted(known))}"
+            )
+
+
+def settings_of(given: Mapping[str, Any]) -> Settings:
+    """The settings of a problem among arguments."""
+    return Settings(
+        **{name: given[name] for name in Settings.__dataclass_fields__ if name in given}
+    )
+
+
+def words_of(given: Mapping[str, Any]) -> list[str]:
+    """The words of a command line that arguments come to, besides tensors and settings."""
+    premises = given.get("premises", "fused")
+    words = [] if premises is None else premise_words(premises)
+    if given.get("gradient_premises") is not None:
+        words += premise_words(given["gradient_premises"], gradients=True)
+    for name, option in _NUMBERS.items():
+        if given.get(name) is not None:
+            words += [option, str(given[name])]
+    return [*words, *given.get("options", ())]
