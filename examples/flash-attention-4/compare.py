@@ -1,7 +1,7 @@
 """Compares what FlashAttention-4's compiled kernels give on the emulated machine with `flashproof emulate fa4`, bit for bit, on
 random problems of each configuration. Prints a table; the exit status is 1 where bits differ or something did not run."""
 
-import argparse, collections, concurrent.futures, os, pathlib, re, struct, subprocess, sys, tempfile, zlib
+import argparse, collections, concurrent.futures, json, os, pathlib, re, struct, subprocess, sys, tempfile, threading, zlib
 
 import configurations, tensor_file
 
@@ -22,10 +22,29 @@ def arguments():
     return parser.parse_args()
 
 
-def flashproof(*words):
-    """Runs flashproof; its exit status and what it printed."""
-    done = subprocess.run([*FLASHPROOF, *map(str, words)], capture_output=True, text=True, cwd=HERE)
-    return done.returncode, done.stdout + done.stderr
+class Commands:
+    """flashproof's command line, kept alive by `serve`: one process for each thread that gives commands, so that none starts anew."""
+
+    def __init__(self):
+        self._own = threading.local()
+
+    def run(self, *words):
+        """The exit status of a command, and what it printed."""
+        if not hasattr(self._own, "process"):
+            self._own.process = subprocess.Popen(
+                [*FLASHPROOF, "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8", cwd=HERE
+            )
+        process = self._own.process
+        process.stdin.write(json.dumps({"id": 0, "args": list(map(str, words))}) + "\n")
+        process.stdin.flush()
+        line = process.stdout.readline()
+        if line == "":
+            sys.exit(f"flashproof ended with status {process.wait()}: {' '.join(map(str, words))}")
+        answer = json.loads(line)
+        return answer["status"], answer["stdout"] + answer["stderr"]
+
+
+flashproof = Commands().run
 
 
 def differing(left, right):
