@@ -114,25 +114,28 @@ export function createFinishRow(
       firstOrder: innerTechniques[name].elements(terms),
       bounds: out.techniques[name],
     }));
+    // Relative to the whole row sum, as the output is, and not to that of the keys.
+    const share = sunk?.share ?? 1;
+    const squaresOf = memory.squares.view;
+    const ofMoved = memory.moved.view;
+    const ofAccumulated = memory.accumulated.view;
+    const ofRescaled = memory.rescaled.view;
+    const ofPredicted = memory.predicted.view;
     for (let c = 0; c < vDim; c++) {
       const at = local * vDim + c;
       const inMemory = local * memory.vStride + c;
       const exact = exactOut.values[row * vDim + c];
       const size = Math.abs(exact) * scale;
-      // Relative to the whole row sum, as the output is, and not to that of the keys.
-      const share = sunk?.share ?? 1;
-      const of = (block: 'squares' | 'moved' | 'accumulated' | 'rescaled' | 'predicted') =>
-        memory[block].view[inMemory] * share;
-      const squares = of('squares');
+      const squares = squaresOf[inMemory] * share;
       const variance = squares - size * size;
       const element: ElementTerms = {
         size,
         magnitude: exactOut.magnitude[row * vDim + c] * scale,
         // The subtraction cancels, up to an error of fp64.
         scatter: Math.sqrt(Math.max(0, variance) + size * size * 2 ** -40),
-        moved: of('moved'),
-        accumulated: of('accumulated'),
-        rescaled: of('rescaled'),
+        moved: ofMoved[inMemory] * share,
+        accumulated: ofAccumulated[inMemory] * share,
+        rescaled: ofRescaled[inMemory] * share,
         underflow: terms.lost * (largestValue * scale + size),
       };
       // Sums are not yet divided by the row sum: on the way they may leave their range.
@@ -145,7 +148,7 @@ export function createFinishRow(
         sum += bound;
       }
       // Weights beyond fp64 have no bound, nor known roundings, whose products with zeros are no numbers.
-      const predicted = inflation === Infinity ? 0 : of('predicted') / scale;
+      const predicted = inflation === Infinity ? 0 : (ofPredicted[inMemory] * share) / scale;
       // The nearest number cannot be farther than the exact output's.
       const distance = direction === 'nearest' ? distanceToFormat(outputFormat, exact) : Infinity;
       const half =

@@ -20,25 +20,59 @@ interface DecodedValues {
   readonly values: Float64Array;
 }
 
-/** Adds Σ_j (w_j O − w_j D_j v_j) over the keys of a tile of weights to the rows of their key tiles' directions. */
-function addTile(
-  directionOf: (key: number) => Float64Array,
-  { weights, applied, rows, firstRow, firstKey, keys, stride }: WeightTile,
+/** Keys [from, to) of a tile of weights, all of one direction. */
+interface Stretch {
+  readonly from: number;
+  readonly to: number;
+  readonly direction: Float64Array;
+}
+
+/** Adds Σ_j (w_j O − w_j D_j v_j) over a stretch of a tile's keys to the rows of its direction. */
+function addStretch(
+  { from, to, direction }: Stretch,
+  { weights, applied, rows, firstRow, firstKey, stride }: WeightTile,
   out: Float64Array,
   { values, firstKey: origin }: DecodedValues,
   vDim: number,
 ): void {
   for (let i = 0; i < rows; i++) {
-    const to = (firstRow + i) * vDim;
-    for (let j = 0; j < keys; j++) {
-      const w = weights[i * stride + j];
-      // Rows without weights may hold infinities and NaNs.
-      if (w === 0) continue;
-      const p = applied[i * stride + j];
-      const direction = directionOf(firstKey + j);
-      let from = (firstKey + j - origin) * vDim;
-      for (let at = to; at < to + vDim; at++) direction[at] += w * out[at] - p * values[from++];
+    const row = (firstRow + i) * vDim;
+    let mass = 0;
+    let j = from;
+    while (j < to) {
+      const at = i * stride + j;
+      const value = (firstKey + j - origin) * vDim;
+      // Four keys at a time, so that a row of sums is walked over as seldom.
+      if (
+        j + 4 <= to &&
+        weights[at] !== 0 &&
+        weights[at + 1] !== 0 &&
+        weights[at + 2] !== 0 &&
+        weights[at + 3] !== 0
+      ) {
+        mass += weights[at] + weights[at + 1] + weights[at + 2] + weights[at + 3];
+        const p0 = applied[at];
+        const p1 = applied[at + 1];
+        const p2 = applied[at + 2];
+        const p3 = applied[at + 3];
+        for (let c = 0, v = value; c < vDim; c++, v++)
+          direction[row + c] -=
+            p0 * values[v] +
+            p1 * values[v + vDim] +
+            (p2 * values[v + 2 * vDim] + p3 * values[v + 3 * vDim]);
+        j += 4;
+        continue;
+      }
+      // Values of keys without weights may be infinities and NaNs.
+      if (weights[at] !== 0) {
+        mass += weights[at];
+        const p = applied[at];
+        for (let c = 0; c < vDim; c++) direction[row + c] -= p * values[value + c];
+      }
+      j++;
     }
+    // So may the outputs of rows without weights.
+    if (mass !== 0) for (let c = 0; c < vDim; c++) direction[row + c] += mass * out[row + c];
   }
 }
 
@@ -53,20 +87,27 @@ function tileDirections(
   const mask = problemMask(problem, reference.shape);
   const firstKey = origin + firstTile * tileKeys;
   const end = Math.min(origin + keys, firstKey + tiles * tileKeys);
-  const values = decodeTensor(problem.v, firstKey * vDim, end * vDim);
-  const directionOf = (key: number) => directions[Math.floor((key - firstKey) / tileKeys)];
+  const decoded = { firstKey, values: decodeTensor(problem.v, firstKey * vDim, end * vDim) };
+  const { values: out, magnitude } = reference.quantities.out;
   const visitor = {
     begin: () => undefined,
-    visit: (tile: WeightTile) =>
-      addTile(directionOf, tile, reference.quantities.out.values, { firstKey, values }, vDim),
+    visit: (tile: WeightTile) => {
+      // What is before the group's first key is masked.
+      for (let from = Math.max(0, firstKey - tile.firstKey); from < tile.keys;) {
+        const index = Math.floor((tile.firstKey + from - firstKey) / tileKeys);
+        if (index >= tiles) break;
+        const to = Math.min(tile.keys, firstKey + (index + 1) * tileKeys - tile.firstKey);
+        addStretch({ from, to, direction: directions[index] }, tile, out, decoded, vDim);
+        from = to;
+      }
+    },
     end: () => undefined,
   };
   forEachWeightTile(problem, reference, [], visitor, {
     ranges: (head, query) => clipRanges(mask.ranges(head, query), firstKey, end),
   });
   for (const direction of directions)
-    for (let i = 0; i < rows; i++)
-      clearRoundings(direction, reference.quantities.out.magnitude, i * vDim, vDim);
+    for (let i = 0; i < rows; i++) clearRoundings(direction, magnitude, i * vDim, vDim);
   return directions;
 }
 
@@ -121,7 +162,6 @@ function collectBlock(
   const directions = tileDirections(block, group, place);
   const toLargest = new Float64Array(walkRows);
   const amplitude = new Float64Array(walkRows);
-  const rowStatistic = new Statistic();
   forEachWeightTile(problem, reference, directions, {
     begin: (_, firstRow, rows) => {
       for (let i = 0; i < rows; i++) {
@@ -136,7 +176,7 @@ function collectBlock(
       for (let row = firstRow; row < firstRow + rows; row++)
         directions.forEach((direction, t) => {
           const ofRow = direction.subarray(row * vDim, (row + 1) * vDim);
-          if (collectRow(rowStatistic, errors, row, ofRow)) statistics[t].merge(rowStatistic);
+          collectRow(statistics[t], errors, row, ofRow);
         });
     },
   });

@@ -84,19 +84,15 @@ export function collectWeights(
   toLargest: Float64Array,
   amplitude: Float64Array,
 ): void {
-  for (let direction = 0; direction < projections.length; direction++) {
-    const pool = statistics[direction].weights;
-    const projection = projections[direction];
-    for (let i = 0; i < rows; i++) {
-      const first = i * stride;
-      for (let j = 0; j < keys; j++) {
-        const w = weights[first + j];
-        if (w === 0) continue;
-        const group = weightGroups.group(w * toLargest[i]);
-        pool.add(group, amplitude[i] * applied[first + j] * projection[first + j]);
-      }
+  const pools = statistics.slice(0, projections.length).map((statistic) => statistic.weights);
+  for (let i = 0; i < rows; i++)
+    for (let at = i * stride; at < i * stride + keys; at++) {
+      const w = weights[at];
+      if (w === 0) continue;
+      const group = weightGroups.group(w * toLargest[i]);
+      const error = amplitude[i] * applied[at];
+      for (let d = 0; d < pools.length; d++) pools[d].add(group, error * projections[d][at]);
     }
-  }
 }
 
 /** What `collectRow` needs of the output's rows, whatever they are projected on. */
@@ -112,55 +108,52 @@ export interface RowErrors {
 }
 
 /**
- * Fills `statistic`, but for its weights, with the error of row `row` projected on `direction` (vDim
- * values). False, with nothing filled in, for a row that no statistic admits: NaN,
- * infinities (also among its inputs, for then no weights are collected), no keys, a direction that is
- * zero or whose square overflows.
+ * Adds the error of row `row` projected on `direction` (vDim values) to `statistic`, but for its weights. Adds nothing of a
+ * row that no statistic admits: NaN, infinities (also among its inputs, for then no weights are collected), no keys, a
+ * direction that is zero or whose square overflows.
  */
 export function collectRow(
   statistic: Statistic,
   { reference, out, outputFormat, bound, groups }: RowErrors,
   row: number,
   direction: Float64Array,
-): boolean {
-  if (levels[reference.level[row]] === 'special') return false;
-  const { out: exactOut } = reference.quantities;
+): void {
+  if (levels[reference.level[row]] === 'special') return;
+  const { values, magnitude: magnitudes } = reference.quantities.out;
   const { vDim } = reference.shape;
   const smallest = smallestNormal(formats[outputFormat]);
   const { typicalWeight, addition, normalisation, floor, keys, isCoarse, declared } =
     bound.row(row);
-  if (isCoarse) return false;
-  statistic.clear();
+  if (isCoarse) return;
+  const first = row * vDim;
   let signed = 0;
   let norm = 0;
   let magnitude = 0;
   let own = 0;
+  for (let c = 0; c < vDim; c++) {
+    const x = direction[c];
+    const exact = values[first + c];
+    signed += (out[first + c] - exact) * x;
+    norm += x * x;
+    magnitude += magnitudes[first + c] * Math.abs(x);
+    own += Math.abs(exact * x);
+  }
+  if (!(Number.isFinite(signed) && norm > 0 && norm < Infinity && keys > 0)) return;
   let halves = 0;
   for (let c = 0; c < vDim; c++) {
-    const at = row * vDim + c;
-    const x = direction[c];
-    const exact = exactOut.values[at];
-    signed += (out[at] - exact) * x;
-    norm += x * x;
-    magnitude += exactOut.magnitude[at] * Math.abs(x);
-    own += Math.abs(exact * x);
-    const half = outputRounding(outputFormat, exact, 0);
+    const exact = values[first + c];
+    const ofHalf = outputRounding(outputFormat, exact, 0) * direction[c];
     // Subnormal outputs are as far apart as the smallest normal ones.
     const size = Math.abs(exact) < smallest ? Math.abs(exact) + smallest : Math.abs(exact);
-    statistic.outputs.add(groups.group(size), half * x * Math.sign(exact));
-    halves += Math.abs(half * x);
+    statistic.outputs.add(groups.group(size), ofHalf * Math.sign(exact));
+    halves += Math.abs(ofHalf);
   }
-  if (!(Number.isFinite(signed) && norm > 0 && norm < Infinity && keys > 0)) {
-    statistic.clear();
-    return false;
-  }
-  statistic.signed = signed;
-  statistic.norm = norm;
-  statistic.accumulation = keys * (addition * magnitude) ** 2;
-  statistic.systematic =
+  statistic.signed += signed;
+  statistic.norm += norm;
+  statistic.accumulation += keys * (addition * magnitude) ** 2;
+  statistic.systematic +=
     (typicalWeight + normalisation) * own +
     floor * Math.sqrt(norm * vDim) +
     (2 * declared.ofWeights + declared.ofMagnitude) * magnitude +
     declared.halves * halves;
-  return true;
 }

@@ -49,7 +49,7 @@ export function numberUnits(
 
 function sumOfSquares(values: Float64Array): number {
   let sum = 0;
-  for (const x of values) sum += x * x;
+  for (let i = 0; i < values.length; i++) sum += values[i] * values[i];
   return sum;
 }
 
