@@ -29,7 +29,18 @@ class ProblemArguments(ScoreArguments, total=False):
     premises: Premises | None
 
 
-class AuditArguments(ProblemArguments, total=False):
+class JudgingArguments(TypedDict, total=False):
+    """How it is judged."""
+
+    gradient_premises: Premises | None
+    false_alarm_rate: float | None
+    rows: int | str | None
+    seed: int | None
+    threads: int | None
+    options: Sequence[str]
+
+
+class AuditArguments(ProblemArguments, JudgingArguments, total=False):
     """What may be judged besides an output and its LSE, and how."""
 
     dout: Any
@@ -38,12 +49,6 @@ class AuditArguments(ProblemArguments, total=False):
     dv: Any
     dbias: Any
     dsink: Any
-    gradient_premises: Premises | None
-    false_alarm_rate: float | None
-    rows: int | str | None
-    seed: int | None
-    threads: int | None
-    options: Sequence[str]
 
 
 class KeptAuditArguments(AuditArguments, total=False):

@@ -133,6 +133,12 @@ def judge_and_keep(outputs: Mapping[str, Any], given: AuditArguments) -> Report:
     return replace(report, command=request.keep(_unused(session.failures, ".safetensors")))
 
 
+def keep_failure(outputs: Mapping[str, Any], given: AuditArguments) -> str:
+    """Keep a problem that failed elsewhere in the session's folder; the command that audits it."""
+    request = _request(outputs, given, "assert_attention", AuditArguments)
+    return request.keep(_unused(session.failures, ".safetensors"))
+
+
 def audit_on_device(
     q: Any,
     k: Any,
