@@ -341,9 +341,9 @@ describe('a pair of CTAs', () => {
 
   /** Both load their halves on the leader's barrier; it multiplies for both and tells both. */
   function pairProgram(
-    changes: { readonly ctas?: readonly number[]; readonly meets?: boolean } = {},
+    changes: { readonly ctas?: readonly number[]; readonly meets?: boolean; column?: number } = {},
   ): { program: SmallProgram; rows: Uint32Array[][] } {
-    const { ctas = [0, 1], meets = true } = changes;
+    const { ctas = [0, 1], meets = true, column = 0 } = changes;
     const aMap = matrixMap('A', pairA, tile.k, tile.m);
     const bMap = matrixMap('B', pairB, tile.k, tile.n);
     const rows = [0, 1].map(() => [0, 1, 2, 3].map(() => fragment(8)));
@@ -362,12 +362,12 @@ describe('a pair of CTAs', () => {
           yield loadTile(bMap, [0, cta * tile.n], place.b, barrier);
           if (cta === 0) {
             yield wait(full, 0);
-            yield multiplyInPair({ ...place, d: 0 }, false);
+            yield multiplyInPair({ ...place, d: column }, false);
             yield commitTo(computed, 'D: committed', ctas);
           }
         }
         yield wait(computed, 0, 'D: waits');
-        const address = tensorAddress(32 * warp, 0);
+        const address = tensorAddress(32 * warp, column);
         const transfer = { shape: '32x32b', repeat: 8 } as const;
         const fragmentOfWarp = rows[cta][warp];
         yield { op: 'tcgen05.ld', transfer, address, fragment: fragmentOfWarp, name: 'D' };
@@ -383,6 +383,14 @@ describe('a pair of CTAs', () => {
     return { program: { ctas: 2, barriers, warps: [0, 1, 2, 3].map(body) }, rows };
   }
 
+  /** [row][column]: 64 rows in each CTA; lanes 64 to 127 hold the right half of the columns. */
+  const productOfPair = (rows: readonly (readonly Uint32Array[])[]): Uint32Array =>
+    Uint32Array.from({ length: pairProduct.length }, (_, i) => {
+      const [row, column] = [Math.floor(i / 16), i % 16];
+      const lane = (row % 64) + (column < 8 ? 0 : 64);
+      return rows[Math.floor(row / 64)][Math.floor(lane / 32)][(lane % 32) * 8 + (column % 8)];
+    });
+
   it.each([
     ...adversarialSchedulers(4),
     ...Array.from({ length: 5 }, (_, seed) => randomScheduler(seed)),
@@ -390,13 +398,18 @@ describe('a pair of CTAs', () => {
     const { program, rows } = pairProgram();
     const run = runProgram(program, { mmaUnits, scheduler });
     expect(messagesOf(run)).toEqual([]);
-    // 64 rows in each CTA; lanes 64 to 127 hold the right half of the columns.
-    const out = Uint32Array.from({ length: pairProduct.length }, (_, i) => {
-      const [row, column] = [Math.floor(i / 16), i % 16];
-      const lane = (row % 64) + (column < 8 ? 0 : 64);
-      return rows[Math.floor(row / 64)][Math.floor(lane / 32)][(lane % 32) * 8 + (column % 8)];
-    });
-    expect(out).toEqual(pairProduct);
+    expect(productOfPair(rows)).toEqual(pairProduct);
+  });
+
+  it('needs half as many columns as D has', () => {
+    // 16 columns of D in 8 of tensor memory, the last of the 32 that are allocated.
+    const { program, rows } = pairProgram({ column: 24 });
+    expect(messagesOf(runProgram(program, { mmaUnits }))).toEqual([]);
+    expect(productOfPair(rows)).toEqual(pairProduct);
+    const beyond = runProgram(pairProgram({ column: 25 }).program, { mmaUnits });
+    expect(messagesOf(beyond)).toContainEqual(
+      expect.stringContaining('columns 25 to 32 of CTA 0 are not allocated'),
+    );
   });
 
   it('waits for ever where the commit tells one CTA only', () => {

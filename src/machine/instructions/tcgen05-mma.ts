@@ -1,5 +1,11 @@
 import { operandFormats } from '../../hardware/index.js';
-import { clusterAddress, type CtaGroup, type MmaFootprint, type Tcgen05Mma } from '../isa/index.js';
+import {
+  clusterAddress,
+  findMmaLayout,
+  type CtaGroup,
+  type MmaFootprint,
+  type Tcgen05Mma,
+} from '../isa/index.js';
 import { count } from '../measure/index.js';
 import { columnOf } from '../memory/index.js';
 import {
@@ -49,6 +55,12 @@ function readColumns({ aOperand, shape, a }: Tcgen05Mma): readonly [number, numb
   return [column, column + (shape.k * bitsOf(a)) / 32];
 }
 
+/** The columns that an MMA writes: half of N where the right half of D lies 64 lanes below the left one. */
+function writtenColumns({ d, shape, group }: Tcgen05Mma): readonly [number, number] {
+  const column = columnOf(d);
+  return [column, column + shape.n / (findMmaLayout(group, shape.m)?.columnParts ?? 1)];
+}
+
 /** Earlier MMAs and copies of the warp that the hardware executes before this MMA. */
 function predecessors(
   { model }: MachineState,
@@ -56,13 +68,12 @@ function predecessors(
   mma: Tcgen05Mma,
 ): readonly TensorHistoryEntry[] {
   const accumulator = accumulatorName(mma);
-  const column = columnOf(mma.d);
-  const end = column + mma.shape.n;
+  const [first, end] = writtenColumns(mma);
   return [...tensorHistory.values()].filter((entry) => {
     if (entry.accumulator === null || entry.accumulator === accumulator) return true;
     if (model.mmaOrder === 'accumulator') return false;
     if (model.mmaOrder === 'issue') return true;
-    return entry.reads !== null && entry.reads[0] < end && column < entry.reads[1];
+    return entry.reads !== null && entry.reads[0] < end && first < entry.reads[1];
   });
 }
 
@@ -101,21 +112,18 @@ function areAllocated(
   cta: CtaState,
   mma: Tcgen05Mma,
 ): boolean {
-  const firstColumn = columnOf(mma.d);
-  const reads = readColumns(mma);
-  const areas = [{ firstColumn, columns: mma.shape.n }];
-  if (reads !== null) areas.push({ firstColumn: reads[0], columns: reads[1] - reads[0] });
-  for (const { firstColumn, columns } of areas)
-    if (!cta.tensor.isAllocated(firstColumn, columns)) {
-      const end = firstColumn + columns - 1;
-      report(
-        machine,
-        warp,
-        'tensor-allocation',
-        `columns ${firstColumn} to ${end} of CTA ${cta.rank} are not allocated`,
-      );
-      return false;
-    }
+  for (const area of [writtenColumns(mma), readColumns(mma)]) {
+    if (area === null) continue;
+    const [first, end] = area;
+    if (cta.tensor.isAllocated(first, end - first)) continue;
+    report(
+      machine,
+      warp,
+      'tensor-allocation',
+      `columns ${first} to ${end - 1} of CTA ${cta.rank} are not allocated`,
+    );
+    return false;
+  }
   return true;
 }
 
