@@ -6,9 +6,10 @@ import atexit, os, pathlib, shutil, tempfile
 ARCHITECTURES = {"sm_100a": ("sm_100", 148), "sm_103a": ("sm_103", 148)}  # kernels' name for it, multiprocessors
 
 
-def prepare(architecture, ctas):
-    """Sets what the packages read from the environment when they are loaded."""
-    kernels, multiprocessors = ARCHITECTURES[architecture]
+def prepare(architecture, ctas, multiprocessors=None):
+    """Sets what the packages read from the environment when they are loaded; the number of multiprocessors."""
+    kernels, of_the_gpu = ARCHITECTURES[architecture]
+    multiprocessors = multiprocessors or of_the_gpu
     dumped = tempfile.mkdtemp(prefix="flash-attention-4-")
     atexit.register(shutil.rmtree, dumped, ignore_errors=True)
     os.environ.update(
@@ -36,9 +37,10 @@ class Recorder:
         return lambda *given: self.launches.extend(code.call(given, self.memory))
 
 
-def load(architecture, ctas):
-    """FlashAttention-4's interface, and the recorder of what it launches. Tensors are to be fake ones of device `cuda`."""
-    multiprocessors = prepare(architecture, ctas)
+def load(architecture, ctas, multiprocessors=None):
+    """FlashAttention-4's interface, and the recorder of what it launches; by default for as many multiprocessors as the GPU
+    has. Tensors are to be fake ones of device `cuda`."""
+    multiprocessors = prepare(architecture, ctas, multiprocessors)
     import cutlass, torch
 
     torch.cuda.current_device = lambda: 0

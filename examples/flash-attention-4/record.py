@@ -9,12 +9,20 @@ TORCH = {"BF16": "bfloat16", "F16": "float16", "F8_E4M3": "float8_e4m3fn", "F8_E
 NAMES = {name: dtype for dtype, name in TORCH.items()}
 
 
+def positive(text):
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is no number of multiprocessors: give 1 or more")
+    return number
+
+
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("problem", nargs="+", type=pathlib.Path, help="problem files; each gets a folder of its own name")
     parser.add_argument("--to", required=True, type=pathlib.Path, help="folder for what is written")
     parser.add_argument("--architecture", default="sm_100a", choices=compiler.ARCHITECTURES)
     parser.add_argument("--ctas", type=int, default=2, choices=[1, 2], help="1: no pairs of thread blocks")
+    parser.add_argument("--multiprocessors", type=positive, help="as of a GPU with so many: fewer give each CTA several tiles")
     parser.add_argument("--splits", type=int, default=1, help="splits of the keys")
     parser.add_argument("--backward", action="store_true", help="gradients, for dout, out and lse of the problem file")
     parser.add_argument("--deterministic", action="store_true", help="gradients whose additions have an order")
@@ -24,7 +32,7 @@ def arguments():
 
 def main():
     options = arguments()
-    interface, recorder = compiler.load(options.architecture, options.ctas)
+    interface, recorder = compiler.load(options.architecture, options.ctas, options.multiprocessors)
     from problem import Problem  # it loads PyTorch, which is to find the environment set
 
     hashes, refused = {}, []
@@ -43,6 +51,7 @@ def main():
         written = write(options.to / path.stem, problem, outputs, recorder)
         label = [path.stem, options.architecture]
         label += ["one CTA"] if options.ctas == 1 else []
+        label += [f"{options.multiprocessors} multiprocessors"] if options.multiprocessors else []
         label += [f"{options.splits} splits"] if options.splits > 1 else []
         label += ["backward"] if options.backward else []
         label += ["deterministic"] if options.deterministic else []

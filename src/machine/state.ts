@@ -212,23 +212,22 @@ export interface MachineState {
   hasRepeated: boolean;
 }
 
-/** Reports an illegal act of a warp at its current instruction. */
+/**
+ * Reports an illegal act of a warp.
+ * @param accesses - the last one is the act; default the warp's current instruction
+ */
 export function report(
   machine: MachineState,
   warp: OrderedWarp,
   kind: FindingKind,
   what: string,
-  accesses: readonly FindingAccess[] = [],
+  accesses: readonly FindingAccess[] = [
+    { who: warp.name, site: siteOf(warp.current), step: machine.step },
+  ],
 ): void {
-  const site = siteOf(warp.current);
-  const place = `${warp.name}, ${site}`;
-  machine.findings.add({
-    kind,
-    message: `${place}: ${what}`,
-    cta: warp.cta.rank,
-    step: machine.step,
-    accesses: accesses.length > 0 ? accesses : [{ who: warp.name, site, step: machine.step }],
-  });
+  const { step, findings } = machine;
+  const place = `${warp.name}, ${accesses[accesses.length - 1].site}`;
+  findings.add({ kind, message: `${place}: ${what}`, cta: warp.cta.rank, step, accesses });
 }
 
 /** Reports a violation of the rules of a memory; whether there was one. */

@@ -59,6 +59,7 @@ export function issue<Op extends Opcode>(
   const { unit, writes } = record;
   const order = machine.tracker?.begin(warp, unit.operation, predecessors, reaches) ?? null;
   // Written out: this is made for every tcgen05 instruction, and spreading costs more than the rest.
+  const site = siteOf(instruction);
   const operation: AsynchronousOperation = {
     kind: unit.operation,
     warp,
@@ -72,10 +73,10 @@ export function issue<Op extends Opcode>(
         : writes.registers(instruction),
     latency: unit.latency(machine.rates),
     name: instruction.op,
-    site: siteOf(instruction),
+    site,
     instruction,
     perform: () => {
-      const actor = { warp, order };
+      const actor = { warp, order, site };
       if (order !== null)
         for (const cta of ctas) touchMemory(machine, actor, record, instruction, cta);
       perform(actor);

@@ -1,4 +1,4 @@
-import { splitClusterAddress } from '../isa/index.js';
+import { siteOf, splitClusterAddress } from '../isa/index.js';
 import {
   arriveOn,
   completeTransaction,
@@ -29,23 +29,29 @@ function isStrayCommit(
 /** The barrier at a cluster address; reports when there is none. */
 export function findBarrier(machine: MachineState, actor: Actor, address: number): Mbarrier | null {
   const { warp } = actor;
+  const act = [{ who: warp.name, site: actor.site ?? siteOf(warp.current), step: machine.step }];
   const { rank, offset } = splitClusterAddress(address);
   const cta = machine.ctas[rank];
   const barrier = cta?.mbarriers.get(offset);
   const ended = cta?.endedMbarriers.get(offset);
   if (barrier === undefined && ended !== undefined && isStrayCommit(machine, actor, cta, ended)) {
-    const { site } = actor.order!;
-    const what = `${site} arrives on the mbarrier at ${offset} after its end`;
-    report(machine, warp, 'stray-commit', what, [{ who: warp.name, site, step: machine.step }]);
+    report(
+      machine,
+      warp,
+      'stray-commit',
+      `arrives on the mbarrier at ${offset} after its end`,
+      act,
+    );
     return null;
   }
   if (cta === undefined || barrier === undefined) {
-    report(machine, warp, 'barrier-initialisation', `no mbarrier at ${offset} of CTA ${rank}`);
+    const what = `no mbarrier at ${offset} of CTA ${rank}`;
+    report(machine, warp, 'barrier-initialisation', what, act);
     return null;
   }
   // What the CTA's warps know at their end tells whether a commit may come later.
   if (hasExited(cta) && !isStrayCommit(machine, actor, cta, null))
-    report(machine, warp, 'exited-cta', `arrives on ${barrier.name} of CTA ${rank}`);
+    report(machine, warp, 'exited-cta', `arrives on ${barrier.name} of CTA ${rank}`, act);
   return barrier;
 }
 

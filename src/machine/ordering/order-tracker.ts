@@ -112,6 +112,8 @@ export interface MemoryArea {
 export interface Actor {
   readonly warp: OrderedWarp;
   readonly order: OperationOrder | null;
+  /** The place of an operation's instruction in the program, also where nobody follows its order. */
+  readonly site?: string;
 }
 
 /**

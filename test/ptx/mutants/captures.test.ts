@@ -41,3 +41,10 @@ inTurn.each(known)('line %d, %s: %s', async (line, change, verdict) => {
   const mutant = mutants.find((one) => one.line === line && one.change.startsWith(change))!;
   expect(judge(mutant)).toMatchObject({ verdict, isOverlooked: false });
 });
+
+inTurn('a commit that comes late in the kernel itself counts for no mutant', async () => {
+  const { mutants, judge } = await judgeCaptured('triton-sm100-warp-specialised-d64');
+  // Two barriers of the CTA, of which the second does all; nothing here has to do with the last commit.
+  const mutant = mutants.find(({ line, kind }) => line === 78 && kind === 'remove')!;
+  expect(judge(mutant)).toMatchObject({ verdict: 'redundant', isOverlooked: false });
+});
