@@ -9,13 +9,18 @@
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const onWindows = process.platform === 'win32';
-/** Problems for each law: enough to see an example work. */
-const environment = { FLASHPROOF_RUNS: '10', ...process.env };
+const environment = {
+  // Problems for each law: enough to see an example work.
+  FLASHPROOF_RUNS: '10',
+  ...process.env,
+  // The Python package of this clone, which copies of examples import.
+  PYTHONPATH: [join(root, 'python'), process.env.PYTHONPATH].filter(Boolean).join(delimiter),
+};
 
 /** Each example, and the command that fails where what it needs is missing; it runs once installed. */
 const examples = {

@@ -2,23 +2,23 @@
 
 import pathlib, subprocess, sys
 
-import tensor_file
+from flashproof import safetensors
 
 
 def main(folder, save, *options):
     """Saves every tensor that a launch may have written; returns the exit status of the first run that failed, else 0."""
-    tensors, _ = tensor_file.load(folder / "tensors.safetensors")
+    tensors, _ = safetensors.read(folder / "tensors.safetensors")
     state, step, written = folder / "state.safetensors", folder / "step.safetensors", {}
     for launch in sorted(folder.glob("*launch.json")):
-        tensor_file.save(state, tensors)
+        safetensors.write(state, tensors)
         command = ["npx", "flashproof", "run", launch, "--tensors", state, "--save", step, *options]
         status = subprocess.call(command)
         if status > 1:
             return status
-        results, _ = tensor_file.load(step)
+        results, _ = safetensors.read(step)
         tensors.update(results)
         written.update(results)
-    tensor_file.save(save, written)
+    safetensors.write(save, written)
     return 0
 
 

@@ -3,7 +3,8 @@ random problems of each configuration. Prints a table; the exit status is 1 wher
 
 import argparse, collections, concurrent.futures, json, os, pathlib, re, struct, subprocess, sys, tempfile, threading, zlib
 
-import configurations, tensor_file
+import configurations
+from flashproof import safetensors
 
 HERE = pathlib.Path(__file__).parent
 FLASHPROOF = os.environ.get("FLASHPROOF", "npx flashproof").split()
@@ -49,7 +50,7 @@ flashproof = Commands().run
 
 def differing(left, right):
     """How many elements of two tensors differ in any bit, and how many there are."""
-    size = tensor_file.BITS[left.dtype] // 8
+    size = safetensors.ELEMENT_BITS[left.dtype] // 8
     if left.dtype != right.dtype or len(left.data) != len(right.data):
         raise ValueError(f"{left.dtype} {left.shape} and {right.dtype} {right.shape} cannot be compared")
     format = {1: "B", 2: "H", 4: "I"}[size]
@@ -60,10 +61,10 @@ def differing(left, right):
 def tokens_first(tensor):
     """[1, heads, tokens, dim] of the emulation, as packed outputs lie: [tokens, heads, dim]."""
     _, heads, tokens, dim = tensor.shape
-    size = dim * tensor_file.BITS[tensor.dtype] // 8
+    size = dim * safetensors.ELEMENT_BITS[tensor.dtype] // 8
     rows = [tensor.data[i : i + size] for i in range(0, len(tensor.data), size)]
     data = b"".join(rows[head * tokens + token] for token in range(tokens) for head in range(heads))
-    return tensor_file.Tensor(tensor.dtype, (tokens, heads, dim), data)
+    return safetensors.Array(tensor.dtype, (tokens, heads, dim), data)
 
 
 def prepare(name, of, options, folder):
@@ -73,13 +74,13 @@ def prepare(name, of, options, folder):
     for i in range(options.problems):
         path = folder / f"{re.sub(r'[^a-z0-9]+', '-', name.lower())}.{i}.safetensors"
         tensors, metadata, told = configurations.draw(of, zlib.crc32(f"{name} {options.seed} {i}".encode()))
-        tensor_file.save(path, tensors, metadata)
+        safetensors.write(path, tensors, metadata)
         if of.backward:
             status, printed = emulate(path, of, options, path.with_suffix(".forward"), backward=False)
             if status:
                 raise RuntimeError(printed)
-            given, _ = tensor_file.load(path.with_suffix(".forward"))
-            tensor_file.save(path, {**tensors, "out": given["out"], "lse": given["lse"]}, metadata)
+            given, _ = safetensors.read(path.with_suffix(".forward"))
+            safetensors.write(path, {**tensors, "out": given["out"], "lse": given["lse"]}, metadata)
         paths.append((path, told))
     return paths
 
@@ -109,17 +110,17 @@ def record(chosen, problems, options, folder):
 
 def compiled(launches, folder):
     """Runs launches in order, each reading what those before it wrote: everything that they wrote, and their findings."""
-    tensors, _ = tensor_file.load(launches[0].parent / "tensors.safetensors")
+    tensors, _ = safetensors.read(launches[0].parent / "tensors.safetensors")
     written, findings = {}, 0
     for i, launch in enumerate(launches):
         state, step = (launch.parent / f"{i}.{kind}.safetensors" for kind in ("before", "after"))
-        tensor_file.save(state, tensors)
+        safetensors.write(state, tensors)
         status, printed = flashproof("run", launch, "--tensors", state, "--save", step)
         found = re.search(r"^(\d[\d,]*) findings?\b", printed, re.M)
         if status > 1 or found is None:
             raise RuntimeError(printed)
         findings += int(found[1].replace(",", ""))
-        results, _ = tensor_file.load(step)
+        results, _ = safetensors.read(step)
         tensors.update(results)
         written.update(results)
     return written, findings
@@ -137,7 +138,7 @@ def judge(path, of, options, folder):
             raise RuntimeError(printed)
     except RuntimeError as error:
         return str(error).strip().split("\n")[0][:200]
-    expected, _ = tensor_file.load(path.with_suffix(".emulated"))
+    expected, _ = safetensors.read(path.with_suffix(".emulated"))
     if of.sequences:
         expected["out"] = tokens_first(expected["out"])
     names = ["dq", "dk", "dv"] if of.backward else ["out", "lse"]

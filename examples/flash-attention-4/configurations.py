@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from tensor_file import Tensor
+from flashproof import Array
 
 DTYPES = {"BF16": torch.bfloat16, "F16": torch.float16, "F8_E4M3": torch.float8_e4m3fn, "F8_E5M2": torch.float8_e5m2}
 DTYPES |= {"F32": torch.float32, "I32": torch.int32}
@@ -105,7 +105,7 @@ def number(generator, least, most):
 def stored(tensor, format):
     """A tensor as a file has it."""
     rounded = tensor.to(DTYPES[format]).contiguous()
-    return Tensor(format, tuple(rounded.shape), bytes(rounded.view(torch.uint8).flatten().tolist()))
+    return Array(format, tuple(rounded.shape), bytes(rounded.view(torch.uint8).flatten().tolist()))
 
 
 def lengths(generator, count, sizes):

@@ -3,6 +3,7 @@
 import re, struct
 
 import tensor_map
+from flashproof.launches import Launch
 
 TENSOR_MAP_BYTES = 128
 
@@ -70,16 +71,9 @@ def launch_parameter(data, parameter, place):
     return members[0] if len(members) == 1 else {"struct": members}
 
 
-def launch_file(launch, place):
-    """The launch file's members, less the names of files and the outputs."""
+def launch_file(launch, place, outputs):
+    """The launch file of what the driver was asked for. `outputs` are filled by `place`, which gives a tensor and an offset for an
+    address."""
     declared = parameters(launch.ptx, launch.entry)
-    return {
-        "entry": launch.entry,
-        "grid": launch.grid,
-        "block": launch.block,
-        **({"cluster": launch.cluster} if launch.cluster else {}),
-        "dynamicSharedBytes": launch.shared_bytes,
-        "parameters": [
-            launch_parameter(data, parameter, place) for data, parameter in zip(launch.arguments, declared)
-        ],
-    }
+    given = [launch_parameter(data, parameter, place) for data, parameter in zip(launch.arguments, declared)]
+    return Launch(launch.entry, launch.grid, launch.block, given, outputs, launch.shared_bytes, launch.cluster)

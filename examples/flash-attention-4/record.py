@@ -2,8 +2,8 @@
 
 import argparse, hashlib, json, pathlib, sys
 
-import compiler, launch_file, tensor_file
-from tensor_file import Tensor
+import compiler, launch_file
+from flashproof import Array, launches, safetensors
 
 TORCH = {"BF16": "bfloat16", "F16": "float16", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "F32": "float32", "I32": "int32"}
 NAMES = {name: dtype for dtype, name in TORCH.items()}
@@ -37,7 +37,7 @@ def main():
 
     hashes, refused = {}, []
     for path in options.problem:
-        problem = Problem(*tensor_file.load(path))
+        problem = Problem(*safetensors.read(path))
         recorder.launches = []
         try:
             if options.backward:
@@ -81,7 +81,7 @@ def write(folder, problem, outputs, recorder):
         if name not in tensors:
             dtype = NAMES[str(storage.dtype).removeprefix("torch.")]
             shape = problem.shapes.get(name, (storage.untyped_storage().nbytes() // storage.element_size(),))
-            tensors[name] = tensor_file.filled(dtype, shape, 0 if problem.is_zero(storage) else 0xFF)
+            tensors[name] = Array.filled(dtype, shape, 0 if problem.is_zero(storage) else 0xFF)
         if name not in problem.stored and name not in written:
             written.append(name)
         return name, offset
@@ -90,14 +90,11 @@ def write(folder, problem, outputs, recorder):
     for i, launch in enumerate(recorder.launches):
         written = []  # what it may write, or read of an earlier launch
         stem = f"{i + 1}-{len(recorder.launches)}-" if len(recorder.launches) > 1 else ""
-        file = launch_file.launch_file(launch, place)
+        path = launches.write_launch(folder, launch.ptx, launch_file.launch_file(launch, place, written), stem)
         data = launch.ptx.encode()
-        (folder / f"{stem}kernel.ptx").write_bytes(data)
-        document = {"ptx": f"{stem}kernel.ptx", **file, "outputs": written}
-        (folder / f"{stem}launch.json").write_text(json.dumps(document, indent=1) + "\n")
         hashes.append(hashlib.sha256(data).hexdigest())
-        print(f"{folder}/{stem}launch.json: {len(data)} bytes of PTX, SHA-256 {hashes[-1]}", flush=True)
-    tensor_file.save(folder / "tensors.safetensors", tensors)
+        print(f"{path}: {len(data)} bytes of PTX, SHA-256 {hashes[-1]}", flush=True)
+    launches.write_tensors(folder, tensors)
     return hashes
 
 

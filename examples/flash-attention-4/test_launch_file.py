@@ -1,8 +1,8 @@
-"""What needs no package: parameters of PTX, tensor maps, files."""
+"""What needs flashproof's package alone: parameters of PTX, tensor maps."""
 
-import struct, tempfile, unittest
+import struct, unittest
 
-import launch_file, tensor_file, tensor_map
+import launch_file, tensor_map
 from launch_file import parameters
 
 PTX = """
@@ -89,14 +89,6 @@ class TensorMaps(unittest.TestCase):
             data[byte] = value
             with self.assertRaises(ValueError):
                 tensor_map.decode(bytes(data), place)
-
-
-class TensorFiles(unittest.TestCase):
-    def test_come_back(self):
-        tensors = {"q": tensor_file.Tensor("BF16", (2, 3), bytes(range(12))), "out": tensor_file.filled("F32", (2,), 0xFF)}
-        with tempfile.NamedTemporaryFile() as file:
-            tensor_file.save(file.name, tensors, {"scale": "0.5"})
-            self.assertEqual(tensor_file.load(file.name), (tensors, {"scale": "0.5"}))
 
 
 if __name__ == "__main__":

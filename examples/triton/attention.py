@@ -8,7 +8,8 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from record import Raw, compile, record
+import flashproof.triton
+from flashproof import Array
 
 
 @triton.jit
@@ -53,14 +54,14 @@ TEMPLATE = {
 def bfloat16(values):
     """Rounded to nearest, ties to even."""
     bits = values.astype(np.float32).view(np.uint32)
-    return Raw("bfloat16", values.shape, ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype("<u2").tobytes())
+    return Array("BF16", values.shape, ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype("<u2").tobytes())
 
 
 def problem(heads=1, sq=70, sk=70, d=64):
     """Arguments of a launch: random Q, K and V, and outputs that nobody has written."""
     random = np.random.default_rng(1)
     normal = lambda rows: bfloat16(random.standard_normal((1, heads, rows, d)))
-    empty = Raw("bfloat16", (1, heads, sq, d), b"\xff" * (2 * heads * sq * d))
+    empty = Array.filled("BF16", (1, heads, sq, d), 0xFF)
     lse = np.full((1, heads, sq), np.nan, np.float32)
     tensors = {"q": normal(sq), "k": normal(sk), "v": normal(sk), "o": empty, "lse": lse}
     return {**tensors, "scale": 0.125, "sq": sq, "sk": sk, "D": d, "BM": 64, "BN": 32}
@@ -72,5 +73,7 @@ if __name__ == "__main__":
     parser.add_argument("--to", default="recorded")
     chosen = parser.parse_args()
     arguments = problem()
-    compiled = compile(attend, arguments, chosen.target, num_warps=4, num_stages=2)
-    record(chosen.to, compiled, (2, 1), arguments, ["o", "lse"], template=TEMPLATE)
+    options = {"num_warps": 4, "num_stages": 2}
+    flashproof.triton.record(
+        chosen.to, attend, (2, 1), arguments, ["o", "lse"], target=chosen.target, template=TEMPLATE, **options
+    )

@@ -101,7 +101,7 @@ const canImport = (modules) => spawnSync(python, ['-c', `import ${modules}`]).st
 describe('the recorder', () => {
   it(
     'writes the same launch files from the same PTX',
-    { skip: !canImport('json') && 'needs python3' },
+    { skip: !canImport('flashproof') && 'needs the Python package: pip install ../../python' },
     () => {
       const { status, stderr } = spawnSync(python, ['-m', 'unittest'], {
         cwd: here,
@@ -112,7 +112,8 @@ describe('the recorder', () => {
   );
 
   const missing =
-    !canImport('triton, numpy') && 'needs Triton and numpy: pip install -r requirements.txt';
+    !canImport('triton, numpy, flashproof') &&
+    'needs Triton, numpy and the Python package: pip install -r requirements.txt -e ../../python';
   it('records what Triton compiles without a GPU', { skip: missing }, () => {
     const folder = join(scratch, 'anew');
     const words = [join(here, 'attention.py'), '--target', 'sm_100', '--to', folder];

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,11 +27,14 @@ class Array:
     shape: tuple[int, ...]
     data: bytes
 
+    @staticmethod
+    def filled(dtype: str, shape: Iterable[int], byte: int) -> Array:
+        """All bytes the same: 0xff is NaN in every format of floating point."""
+        sizes = tuple(shape)
+        return Array(dtype, sizes, bytes([byte]) * (math.prod(sizes) * ELEMENT_BITS[dtype] // 8))
+
     def __post_init__(self) -> None:
-        elements = 1
-        for extent in self.shape:
-            elements *= extent
-        due = elements * ELEMENT_BITS[self.dtype] // 8
+        due = math.prod(self.shape) * ELEMENT_BITS[self.dtype] // 8
         if len(self.data) != due:
             raise ValueError(
                 f"{self.dtype} {list(self.shape)} has {due} bytes, and {len(self.data)} are given"
