@@ -108,14 +108,14 @@ def record(chosen, problems, options, folder):
         subprocess.run(list(map(str, command)), env={**os.environ, "PYTHONWARNINGS": "ignore"}, stdout=subprocess.DEVNULL)
 
 
-def compiled(launches, folder):
+def compiled(launches, of):
     """Runs launches in order, each reading what those before it wrote: everything that they wrote, and their findings."""
     tensors, _ = safetensors.read(launches[0].parent / "tensors.safetensors")
     written, findings = {}, 0
     for i, launch in enumerate(launches):
         state, step = (launch.parent / f"{i}.{kind}.safetensors" for kind in ("before", "after"))
         safetensors.write(state, tensors)
-        status, printed = flashproof("run", launch, "--tensors", state, "--save", step)
+        status, printed = flashproof("run", launch, "--tensors", state, "--save", step, *(["--contract"] if of.contract else []))
         found = re.search(r"^(\d[\d,]*) findings?\b", printed, re.M)
         if status > 1 or found is None:
             raise RuntimeError(printed)
@@ -132,7 +132,7 @@ def judge(path, of, options, folder):
     if not launches:
         return "not recorded"
     try:
-        written, findings = compiled(launches, folder)
+        written, findings = compiled(launches, of)
         status, printed = emulate(path, of, options, path.with_suffix(".emulated"), of.backward)
         if status:
             raise RuntimeError(printed)

@@ -30,6 +30,7 @@ class Configuration:
     ctas: int = 2  # 1: without pairs of thread blocks
     backward: bool = False
     deterministic: bool = False
+    contract: bool = False  # pairs of mul and add as one operation, where ptxas has been seen to make them that
     settings: dict = field(default_factory=dict)  # of the model, where it does not know what was chosen here
 
 
@@ -88,7 +89,7 @@ def table():
         **{f"d{d} causal backward": Configuration((d, d), causal=True, **small) for d in (64, 128)},
         "d128 fp16 backward": Configuration((128, 128), "F16", **small),
         "d64 window backward": Configuration((64, 64), window=True, **small),
-        "d64 softcap backward": Configuration((64, 64), softcap=True, **small),
+        **{f"d{d} softcap backward": Configuration((d, d), softcap=True, contract=True, **small) for d in (64, 128)},
         "d64 backward, 4 heads of 2": Configuration((64, 64), heads=(4, 2), **(small | {"queries": (1, 150)})),
         "d192,128 backward": Configuration((192, 128), **small),
         "d192,128 causal backward": Configuration((192, 128), causal=True, **small),

@@ -16,7 +16,7 @@ export interface Contraction {
 }
 
 /** `mul.f32`, `mul.ftz.f32`, `mul.f64`, …: PTX lets an assembler contract those without a rounding modifier. */
-const contractable = /^(mul|add|sub)((?:\.ftz)?\.(?:f32|f64|f16|f16x2|bf16|bf16x2))$/;
+const contractable = /^(mul|add|sub)((?:\.ftz)?\.(?:f32|f32x2|f64|f16|f16x2|bf16|bf16x2))$/;
 
 function kindOf({ name }: LaneInstruction): readonly [opcode: string, type: string] | null {
   const match = contractable.exec(name);
@@ -131,6 +131,7 @@ export function findContractions(functions: readonly ProgramFunction[]): readonl
 
 const signs: Readonly<Record<string, readonly [xor: string, bits: bigint, width: 16 | 32 | 64]>> = {
   f32: ['b32', 0x80000000n, 32],
+  f32x2: ['b64', 0x8000000080000000n, 64],
   f64: ['b64', 1n << 63n, 64],
   f16: ['b16', 0x8000n, 16],
   bf16: ['b16', 0x8000n, 16],
