@@ -6,6 +6,7 @@ What a library does is not asserted, since releases differ; that the verdict fol
 
 import numpy as np
 import pytest
+from onnx_kernels import group_query_attention, multi_head_attention
 from reference import attention, problem
 
 from flashproof import audit
@@ -52,32 +53,10 @@ def jax_attention(q, k, v, mask=None, causal=False):
     return np.asarray(out).swapaxes(1, 2)
 
 
-def onnx_attention(q, k, v, mask=None):
-    ort, onnx = pytest.importorskip("onnxruntime"), pytest.importorskip("onnx")
-    batch, heads, queries, dim = q.shape
-    given = {
-        name: np.ascontiguousarray(x.swapaxes(1, 2)).reshape(batch, x.shape[2], -1)
-        for name, x in zip("qkv", (q, k, v))
-    }
-    if mask is not None:
-        given["bias"] = np.where(mask, 0, -np.inf).astype(np.float32)
-    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
-    inputs = ["q", "k", "v", *([] if mask is None else ["", "", "bias"])]
-    domain = "com.microsoft"
-    node = helper.make_node("MultiHeadAttention", inputs, ["o"], domain=domain, num_heads=heads)
-    values = [helper.make_tensor_value_info(name, kind, x.shape) for name, x in given.items()]
-    result = helper.make_tensor_value_info("o", kind, given["q"].shape)
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(domain, 1)]
-    graph = helper.make_graph([node], "g", values, [result])
-    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
-    text = model.SerializeToString()
-    session = ort.InferenceSession(text, providers=["CPUExecutionProvider"])
-    (out,) = session.run(None, given)
-    return np.ascontiguousarray(out.reshape(batch, queries, heads, dim).swapaxes(1, 2))
-
-
 LIBRARIES = pytest.mark.parametrize(
-    "library", [torch_attention, jax_attention, onnx_attention], ids=["torch", "jax", "onnxruntime"]
+    "library",
+    [torch_attention, jax_attention, multi_head_attention],
+    ids=["torch", "jax", "onnxruntime"],
 )
 CAUSAL_LIBRARIES = pytest.mark.parametrize(
     "library", [torch_attention, jax_attention], ids=["torch", "jax"]
@@ -137,3 +116,46 @@ def test_causal_masks_of_fewer_queries_than_keys(library):
     is_as_defined = np.allclose(out, attention(q, k, v, causal=True)[0], atol=1e-3)
     assert report.passed == is_as_defined
     assert is_as_defined or report.cause == "mask-aligned-top-left"
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+class TestGroupQueryAttention:
+    """It is causal, so that what a query does not see differs from row to row."""
+
+    def judge(self, what, k=None, v=None, mask=None, **asked):
+        own = self.q, self.k if k is None else k, self.v if v is None else v
+        out = group_query_attention(*own, mask=mask, **asked)
+        posed = {"window": (7, 0)} if asked else {}
+        report = audit(*own, out, causal=True, mask=mask, **posed)
+        tell(group_query_attention, f"{self.q.dtype}, {what}", report)
+        return out, report
+
+    @pytest.fixture(autouse=True)
+    def tensors(self, dtype):
+        self.q, self.k, self.v = problem(dtype, keys=33)
+
+    def test_a_query_without_keys(self):
+        out, report = self.judge("no keys", mask=mask_with_empty_row(self.q, self.k))
+        is_zero = bool((out[:, :, EMPTY_QUERY] == 0).all())
+        assert report.passed == is_zero
+        assert is_zero or report.cause == "rows-without-keys-not-zero"
+
+    @pytest.mark.parametrize("which", ["k", "v"])
+    @pytest.mark.parametrize("window", [None, 8])
+    def test_nan_in_a_key_that_some_queries_see(self, which, window):
+        asked = {} if window is None else {"local_window_size": window}
+        out, report = self.judge(
+            f"NaN in a row of {which}, window {window}",
+            **{which: poisoned(getattr(self, which))},
+            **asked,
+        )
+        rows = np.arange(self.q.shape[2])
+        sees = (rows >= POISONED_KEY) & (rows < POISONED_KEY + (window or len(rows)))
+        assert report.passed == bool(np.isfinite(out[:, :, ~sees]).all())
+
+    @pytest.mark.parametrize("which", ["k", "v"])
+    def test_nan_behind_the_mask(self, which):
+        mask = mask_without_poisoned_key(self.q, self.k)
+        given = {which: poisoned(getattr(self, which))}
+        out, report = self.judge(f"NaN in a row of {which} that is masked", mask=mask, **given)
+        assert report.passed == bool(np.isfinite(out).all())

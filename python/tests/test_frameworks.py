@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from onnx_kernels import group_query_attention, multi_head_attention
 from reference import problem
 
 import flashproof
@@ -117,31 +118,85 @@ class TestJax:
         assert report.passed, report.text
 
 
+def grouped(dtype, rows=33, keys=33, seed=0):
+    """Eight heads that share two of K and V, in two sequences."""
+    random = np.random.default_rng(seed)
+    sizes = ((2, 8, rows, 16), (2, 2, keys, 16), (2, 2, keys, 16))
+    return tuple(random.standard_normal(size).astype(dtype) for size in sizes)
+
+
+BIAS = np.random.default_rng(2).standard_normal((1, 8, 33, 33))
+SINK = np.random.default_rng(3).standard_normal(8)
+#: By what the operator is asked for: what it is given, and the same in the words of `audit`.
+GROUP_QUERY_CASES = {
+    "plain": ({}, {}),
+    "scale": ({"scale": 0.5}, {"scale": 0.5}),
+    "softcap": ({"softcap": 2.0}, {"softcap": 2.0}),
+    # It counts the query's own key.
+    "window": ({"local_window_size": 8}, {"window": (7, 0)}),
+    "smooth softmax": ({"smooth_softmax": 1}, {"sink": np.zeros(8, np.float32)}),
+    "sink": ({"sink": SINK}, {"sink": SINK}),
+    "bias": ({"bias": BIAS}, {"bias": BIAS}),
+    "all": (
+        {"bias": BIAS, "sink": SINK, "local_window_size": 8, "softcap": 2.0},
+        {"bias": BIAS, "sink": SINK, "window": (7, 0), "softcap": 2.0},
+    ),
+}
+
+
+def in_format(settings, dtype):
+    return {
+        name: x.astype(dtype) if isinstance(x, np.ndarray) else x for name, x in settings.items()
+    }
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
 class TestOnnxRuntime:
-    def test_multi_head_attention_passes(self):
-        ort = pytest.importorskip("onnxruntime")
-        onnx = pytest.importorskip("onnx")
+    def test_multi_head_attention_passes(self, dtype):
+        if dtype is np.float16:
+            pytest.skip("it is of fp32 on the CPU")
         q, k, v = problem(queries=40)
-        heads, dim = q.shape[1], q.shape[3]
-        packed = [
-            np.ascontiguousarray(x.swapaxes(1, 2)).reshape(x.shape[0], x.shape[2], -1)
-            for x in (q, k, v)
-        ]
-        helper, kind = onnx.helper, onnx.TensorProto.FLOAT
-        node = helper.make_node(
-            "MultiHeadAttention", ["q", "k", "v"], ["o"], domain="com.microsoft", num_heads=heads
+        assert audit(q, k, v, multi_head_attention(q, k, v)).passed
+
+    @pytest.mark.parametrize("case", list(GROUP_QUERY_CASES))
+    def test_group_query_attention_passes(self, dtype, case):
+        asked, posed = (in_format(one, dtype) for one in GROUP_QUERY_CASES[case])
+        q, k, v = grouped(dtype)
+        out = group_query_attention(q, k, v, **asked)
+        assert audit(q, k, v, out, causal=True, **posed).passed
+        if asked:
+            assert not audit(q, k, v, out, causal=True).passed
+
+    @pytest.mark.parametrize("window", [None, 4, 21])
+    def test_group_query_attention_decodes(self, dtype, window):
+        q, k, v = grouped(dtype, 1, 1)
+        _, *past = grouped(dtype, 20, 20, seed=5)
+        asked, posed = (
+            ({}, {})
+            if window is None
+            else ({"local_window_size": window}, {"window": (window - 1, 0)})
         )
-        values = [
-            helper.make_tensor_value_info(name, kind, x.shape) for name, x in zip("qkv", packed)
-        ]
-        graph = helper.make_graph(
-            [node], "g", values, [helper.make_tensor_value_info("o", kind, packed[0].shape)]
-        )
-        opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
-        model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
-        run = ort.InferenceSession(
-            model.SerializeToString(), providers=["CPUExecutionProvider"]
-        ).run
-        (out,) = run(None, dict(zip("qkv", packed)))
-        out = np.ascontiguousarray(out.reshape(q.shape[0], -1, heads, dim).swapaxes(1, 2))
-        assert audit(q, k, v, out).passed
+        out = group_query_attention(q, k, v, past=past, **asked)
+        every = (np.concatenate(both, 2) for both in zip(past, (k, v)))
+        assert audit(q, *every, out, causal=True, **posed).passed
+
+    def test_group_query_attention_appends_several_queries(self, dtype):
+        q, k, v = (x[:1] for x in grouped(dtype, 5, 5))
+        past = [x[:1] for x in grouped(dtype, 20, 20, seed=5)[1:]]
+        out = group_query_attention(q, k, v, past=past)
+        every = (np.concatenate(both, 2) for both in zip(past, (k, v)))
+        assert audit(q, *every, out, causal=True).passed
+
+    def test_group_query_attention_reads_no_slot_that_nobody_wrote(self, dtype):
+        q, k, v = grouped(dtype, 1, 1)
+        past = grouped(dtype, 20, 20, seed=5)[1:]
+        for one in past:
+            one[0, :, 11:] = np.nan
+        ends = [10, 20]
+        out = group_query_attention(q, k, v, past=past, ends=ends)
+        for one, end in enumerate(ends):
+            mine = slice(one, one + 1)
+            every = [
+                np.concatenate([old[mine, :, :end], new[mine]], 2) for old, new in zip(past, (k, v))
+            ]
+            assert audit(q[mine], *every, out[mine], causal=True).passed
