@@ -85,13 +85,18 @@ def prepare(name, of, options, folder):
     return paths
 
 
-def emulate(path, of, options, save, backward):
+def settings_of(of, options, backward):
+    """The model's settings as words of the command line."""
     settings = {"architecture": options.architecture.removesuffix("a"), **of.settings}
     if of.splits > 1:
         settings["splits"] = of.splits
     if of.deterministic and backward:
         settings["deterministic"] = "true"
-    words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+    return [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+
+
+def emulate(path, of, options, save, backward):
+    words = settings_of(of, options, backward)
     return flashproof("emulate", "fa4", path, "--save", save, "--quiet", *words, *(["--backward"] if backward else []))
 
 
@@ -109,13 +114,16 @@ def record(chosen, problems, options, folder):
 
 
 def compiled(launches, of):
-    """Runs launches in order, each reading what those before it wrote: everything that they wrote, and their findings."""
+    """Runs launches in order, each reading what those before it wrote: everything that they wrote, and their findings. Where adds
+    have no order, thread blocks start in one that is drawn."""
+    words = ["--contract"] if of.contract else []
+    words += ["--starts", f"random:{zlib.crc32(launches[0].parent.name.encode())}"] if of.any_order else []
     tensors, _ = safetensors.read(launches[0].parent / "tensors.safetensors")
     written, findings = {}, 0
     for i, launch in enumerate(launches):
         state, step = (launch.parent / f"{i}.{kind}.safetensors" for kind in ("before", "after"))
         safetensors.write(state, tensors)
-        status, printed = flashproof("run", launch, "--tensors", state, "--save", step, *(["--contract"] if of.contract else []))
+        status, printed = flashproof("run", launch, "--tensors", state, "--save", step, *words)
         found = re.search(r"^(\d[\d,]*) findings?\b", printed, re.M)
         if status > 1 or found is None:
             raise RuntimeError(printed)
@@ -126,13 +134,31 @@ def compiled(launches, of):
     return written, findings
 
 
+def match_orders(path, of, options, written):
+    """What of gradients no order of the model's additions is known to give, as `judge` counts it, and a third number: how many
+    elements another order than the ascending one gives."""
+    given, report = path.with_suffix(".gradients"), path.with_suffix(".json")
+    safetensors.write(given, {name: written[name] for name in ["dq", "dk", "dv"]})
+    words = [word for name in ["dq", "dk", "dv"] for word in (f"--{name}", f"{given}:{name}")]
+    status, printed = flashproof("audit", path, *words, "--as", "fa4", *settings_of(of, options, False), "--json", report, "--quiet")
+    if status > 1:
+        raise RuntimeError(printed)
+    (match,) = json.loads(report.read_text())["gradients"]["models"]
+    if match["reason"] is not None:
+        raise RuntimeError(match["reason"])
+    return {one["name"]: (one["undecided"] + one["noOrder"], one["elements"], one["someOrder"]) for one in match["gradients"]}
+
+
 def judge(path, of, options, folder):
-    """What differs of a problem: (differing, all) of each output; findings; or a text that says why there is nothing to compare."""
+    """What differs of a problem: (differing, all, in another order) of each output; findings; or a text that says why there is
+    nothing to compare."""
     launches = sorted((folder / "recorded" / path.stem).glob("*launch.json"))
     if not launches:
         return "not recorded"
     try:
         written, findings = compiled(launches, of)
+        if of.any_order:
+            return match_orders(path, of, options, written), findings
         status, printed = emulate(path, of, options, path.with_suffix(".emulated"), of.backward)
         if status:
             raise RuntimeError(printed)
@@ -142,7 +168,7 @@ def judge(path, of, options, folder):
     if of.sequences:
         expected["out"] = tokens_first(expected["out"])
     names = ["dq", "dk", "dv"] if of.backward else ["out", "lse"]
-    return {name: differing(written[name], expected[name]) for name in names}, findings
+    return {name: (*differing(written[name], expected[name]), 0) for name in names}, findings
 
 
 def main():
@@ -162,6 +188,12 @@ def main():
         sys.exit(report(chosen, problems, options, folder))
 
 
+def counted(counts):
+    """The counts of each output in words."""
+    another = lambda number: f" ({number:,} in another order)" if number else ""
+    return ", ".join(f"{output} {wrong:,} of {all:,}{another(other)}" for output, (wrong, all, other) in counts.items())
+
+
 def report(chosen, problems, options, folder):
     """Prints a line a configuration, and one for each problem whose bits differ; the exit status."""
     failed = False
@@ -170,7 +202,7 @@ def report(chosen, problems, options, folder):
             name: [pool.submit(judge, path, of, options, folder) for path, _ in problems[name]] for name, of in chosen.items()
         }
         for name in chosen:
-            sums, findings, lines = collections.defaultdict(lambda: [0, 0]), 0, []
+            sums, findings, lines = collections.defaultdict(lambda: [0, 0, 0]), 0, []
             for (path, told), task in zip(problems[name], tasks[name]):
                 result = task.result()
                 if isinstance(result, str):
@@ -178,14 +210,12 @@ def report(chosen, problems, options, folder):
                     continue
                 counts, found = result
                 findings += found
-                for output, (wrong, all) in counts.items():
-                    sums[output][0] += wrong
-                    sums[output][1] += all
-                if any(wrong for wrong, _ in counts.values()):
-                    lines.append(f"  {told}: " + ", ".join(f"{output} {wrong:,} of {all:,}" for output, (wrong, all) in counts.items()))
+                for output, numbers in counts.items():
+                    sums[output] = [a + b for a, b in zip(sums[output], numbers)]
+                if any(wrong for wrong, *_ in counts.values()):
+                    lines.append(f"  {told}: {counted(counts)}")
             compared = len(problems[name]) - sum(isinstance(task.result(), str) for task in tasks[name])
-            differ = ", ".join(f"{output} {wrong:,} of {all:,}" for output, (wrong, all) in sums.items())
-            print(f"{name}: {compared} problems, differing {differ or 'unknown'}; {findings} findings", *lines, sep="\n", flush=True)
+            print(f"{name}: {compared} problems, differing {counted(sums) or 'unknown'}; {findings} findings", *lines, sep="\n", flush=True)
             failed |= bool(lines)
     return 1 if failed else 0
 

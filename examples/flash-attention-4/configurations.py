@@ -33,6 +33,11 @@ class Configuration:
     contract: bool = False  # pairs of mul and add as one operation, where ptxas has been seen to make them that
     settings: dict = field(default_factory=dict)  # of the model, where it does not know what was chosen here
 
+    @property
+    def any_order(self):
+        """Whether gradients are added up in memory in an order that nothing fixes."""
+        return self.backward and not self.deterministic
+
 
 def table():
     """Every configuration by its name. Pairs of thread blocks are chosen by FlashAttention-4 itself, for more than 256 queries."""
@@ -84,6 +89,7 @@ def table():
         "d128 fp16, 2 splits": Configuration((128, 128), "F16", splits=2),
     }
     small = {"queries": (1, 260), "keys": (1, 260), "backward": True, "deterministic": True}
+    atomic = {"queries": (1, 200), "keys": (100, 520), "backward": True}
     backward = {
         **{f"d{d} backward": Configuration((d, d), **small) for d in (64, 96, 128)},
         **{f"d{d} causal backward": Configuration((d, d), causal=True, **small) for d in (64, 128)},
@@ -93,6 +99,10 @@ def table():
         "d64 backward, 4 heads of 2": Configuration((64, 64), heads=(4, 2), **(small | {"queries": (1, 150)})),
         "d192,128 backward": Configuration((192, 128), **small),
         "d192,128 causal backward": Configuration((192, 128), causal=True, **small),
+        **{f"d{d} backward, any order": Configuration((d, d), **atomic) for d in (64, 128)},
+        "d64 causal backward, any order": Configuration((64, 64), causal=True, **atomic),
+        "d192,128 backward, any order": Configuration((192, 128), **atomic),
+        "d64 backward, any order, 4 heads of 2": Configuration((64, 64), heads=(4, 2), **(atomic | {"queries": (1, 150), "keys": (1, 300)})),
     }
     # one CTA runs what the model, which asks for no such choice, has tuned for pairs
     forward["d128, no pairs"].settings.update({"exp2.frequency": 16, "exp2.startFragment": 1})

@@ -40,6 +40,11 @@ export const runOptions = optionRows({
     description: 'in-turns (default), timed, random:<seed>, or an adversarial one',
     completes: 'schedule',
   },
+  starts: {
+    argument: '<order>',
+    description: 'order in which clusters start: ascending (default), descending, random:<seed>',
+    completes: ['ascending', 'descending', 'random:1'],
+  },
   architecture: {
     argument: '<name>',
     description: "the GPU whose tensor cores compute, as sm_90 (default: the PTX's target)",

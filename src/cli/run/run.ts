@@ -44,13 +44,13 @@ function printFitted(text: string): void {
  */
 export async function runRun(path: string, options: RunCommandOptions): Promise<number> {
   const { save, trace, json, quiet, lines, contract = false, races } = options;
-  const { ptx, tensors, problem, schedule, model, architecture } = options;
+  const { ptx, tensors, problem, schedule, starts, model, architecture } = options;
   rejectClashes(runOptions, options);
   const breaks = parseBreakpoints(options.break ?? [], options.breakTimes);
   const progress = createPeriodicProgress('run');
   const tracer = trace === undefined ? null : createLaunchTrace();
   const result = await runLaunchFile(
-    { path, ptx, tensors, problem, contract, races, breaks, schedule, model, architecture },
+    { path, ptx, tensors, problem, contract, races, breaks, schedule, starts, model, architecture },
     progress.update,
     tracer,
   ).finally(progress.done);

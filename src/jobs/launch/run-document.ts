@@ -55,6 +55,8 @@ export interface RunDocument extends DocumentHead<'run'> {
   };
   readonly settings: {
     readonly schedule: string;
+    /** The order in which the clusters of the grid started. */
+    readonly starts: string;
     readonly races: boolean;
     readonly contract: boolean;
     readonly model: string;
@@ -103,6 +105,7 @@ export function runDocument(version: string, result: RunResult): RunDocument {
     },
     settings: {
       schedule: result.schedule,
+      starts: request.starts ?? 'ascending',
       races: request.races,
       contract: request.contract,
       model: request.model ?? memoryModels.practice.name,

@@ -15,6 +15,7 @@ import { RequestError } from '../../request-error.js';
 import { nearestName } from '../../words/index.js';
 import { secondsSince } from '../audit/index.js';
 import { findSchedule } from '../machine/request.js';
+import { findStarts } from './cluster-starts.js';
 import { gatherFindings, type LaunchFinding } from './launch-findings.js';
 import { type LaunchPaths, type OpenedLaunch, openLaunch, openTemplate } from './open-launch.js';
 import { compareWithRecorded, type RecordedComparison } from './recorded-results.js';
@@ -32,6 +33,8 @@ export interface RunRequest extends LaunchPaths {
   readonly breaks?: readonly Breakpoint[] | undefined;
   /** A schedule's name; default: each warp in turn. */
   readonly schedule?: string | undefined;
+  /** The order in which the clusters of the grid start, by its name; default: `ascending`. */
+  readonly starts?: string | undefined;
   /** A memory model's name; default: `practice`. */
   readonly model?: string | undefined;
   /** The GPU whose arithmetic it is; default: that of the PTX's target. */
@@ -105,7 +108,7 @@ export async function openRequest(request: RunRequest): Promise<OpenedLaunch> {
 
 /** How a launch is to be run, and what its schedule is called. @throws RequestError for names that nothing has */
 export function launchOptions(
-  { contract, races, schedule, model, architecture }: RunRequest,
+  { contract, races, schedule, starts, model, architecture }: RunRequest,
   { launch, ptxPath }: OpenedLaunch,
 ): { readonly schedule: string; readonly options: LaunchOptions } {
   const warps = Math.ceil(launch.block.reduce((all, one) => all * one, 1) / warpThreads);
@@ -120,6 +123,7 @@ export function launchOptions(
       ...(model === undefined ? {} : { model: modelNamed(model) }),
       ...(architecture === undefined ? {} : { architecture: architectureNamed(architecture) }),
       ...(chosen === null ? {} : { scheduler: chosen.create }),
+      ...(starts === undefined ? {} : { starts: findStarts(starts) }),
     },
   };
 }

@@ -20,5 +20,6 @@ export {
 export {
   adversarialSchedulers,
   delayingScheduler,
+  randomOrder,
   randomScheduler,
 } from './searching-schedulers.js';

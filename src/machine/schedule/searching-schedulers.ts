@@ -104,6 +104,17 @@ function randomNumbers(seed: number): () => number {
   };
 }
 
+/** The numbers from 0 to count − 1 in an order that is drawn, the same for the same seed (Fisher and Yates). */
+export function randomOrder(count: number, seed: number): number[] {
+  const random = randomNumbers(seed);
+  const order = Array.from({ length: count }, (_, i) => i);
+  for (let i = 0; i < count; i++) {
+    const at = i + Math.floor(random() * (count - i));
+    [order[i], order[at]] = [order[at], order[i]];
+  }
+  return order;
+}
+
 /**
  * Any step, at random. What has been chosen once has a priority of its own that is drawn anew from time
  * to time, so that some warps and operations stay behind for long (as in probabilistic concurrency

@@ -12,16 +12,22 @@ export interface LaunchQueue {
  * The clusters of a grid before its first one starts.
  *
  * @param runs which of them are to run at all
+ * @param order the numbers of all clusters in the order in which they start; null: ascending
  */
 export function createLaunchQueue(
   clusters: number,
   runs: (cluster: number) => boolean,
+  order: readonly number[] | null = null,
 ): LaunchQueue {
-  let next = 0;
+  let started = 0;
   let isAsked = false;
   const start = (): number | null => {
-    while (next < clusters && !runs(next)) next++;
-    return next < clusters ? next++ : null;
+    while (started < clusters) {
+      const number = order === null ? started : order[started];
+      started++;
+      if (runs(number)) return number;
+    }
+    return null;
   };
   return {
     start,

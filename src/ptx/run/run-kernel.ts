@@ -72,6 +72,8 @@ export interface KernelOptions extends Omit<RunOptions, 'scheduler' | 'trace'> {
   readonly trace?: (cluster: number, event: TraceEvent) => void;
   /** Told how many clusters have run, of how many. */
   readonly progress?: (done: number, all: number) => void;
+  /** The numbers of all clusters in the order in which they start, for so many of them; default: that of the grid. */
+  readonly starts?: (clusters: number) => readonly number[];
   /** Whether a cluster of the grid runs, by its number in the order of the grid; default all. */
   readonly runs?: (cluster: number) => boolean;
   /** Whether what has been found in a cluster is enough, so that those after it do not run; default never. */
@@ -135,8 +137,8 @@ function registersPerThread({ directives }: Program, threads: number): number | 
 }
 
 /**
- * Runs a kernel: one cluster of the grid after the other, in the order of the grid, side by side where they wait for one
- * another (`runResidentClusters`). One that cancels launches (`clusterlaunchcontrol`) gets all that have not started.
+ * Runs a kernel: one cluster of the grid after the other, in the order of the grid or that of `starts`, side by side where they
+ * wait for one another (`runResidentClusters`). One that cancels launches (`clusterlaunchcontrol`) gets all that have not started.
  */
 export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): KernelRun {
   const { grid, cluster, block, program } = launch;
@@ -144,6 +146,7 @@ export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): Ke
   const ctas = volume(cluster);
   const {
     runs = () => true,
+    starts,
     isEnough = () => false,
     scheduler = turnTakingScheduler,
     executable = createExecutable(program, clusterWarps(launch)),
@@ -165,7 +168,7 @@ export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): Ke
   const order = areCtasCompared ? { grid: createGridOrder(options.model) } : {};
   const firstCta = (number: number) =>
     placeOf(number, clusters).map((at, axis) => at * cluster[axis]) as unknown as Extents;
-  const queue = createLaunchQueue(volume(clusters), runs);
+  const queue = createLaunchQueue(volume(clusters), runs, starts?.(volume(clusters)) ?? null);
   function start(number: number): RunningCluster {
     const first = firstCta(number);
     const ctaOf = (rank: number): Extents => {
