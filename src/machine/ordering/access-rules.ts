@@ -1,31 +1,43 @@
-import { type AccessClocks, type AccessTable, isCovered, missingOrder } from './accesses.js';
+import { type AccessClocks, areMorallyStrong, isCovered, missingOrder, Stamp } from './accesses.js';
 import {
-  barrierOf,
-  barrierWriter,
-  initialWriter,
-  noWriter,
+  BarrierWords,
   type ShadowStates,
   uninitialisedState,
   type WordConflict,
 } from './shadow-states.js';
 
 const noWordConflicts: readonly WordConflict[] = [];
-const noReaders: readonly number[] = [];
-
-/** One of the things that can be done to words in some state. */
-export interface AccessRule {
-  /** 1 or -1: what one stamp's writes make of a state is not what ends, or begins, a life there. */
-  readonly key: 1 | -1;
-  readonly conflictsIn: (
-    state: number,
-    stamp: number,
-    clocks: AccessClocks,
-  ) => readonly WordConflict[];
-  readonly stateAfter: (state: number, stamp: number, clocks: AccessClocks) => number;
-}
+const nothingWritten = { stamp: null, state: uninitialisedState };
+const noReaders: readonly Stamp[] = [];
 
 /** Of what a write has come after so much is looked at: an equal write after more needs an order. */
 const mostSuperseded = 64;
+
+/** Whether whoever comes after a write comes after an earlier one of the same instruction too: both are in one chain. */
+function isStoodFor(earlier: Stamp, { chain, kind, proxy, site }: Stamp): boolean {
+  const isAlike = earlier.kind === kind && earlier.proxy === proxy && earlier.site === site;
+  return earlier.chain === chain && isAlike;
+}
+
+/** What a write has come after, if it is not more than is looked at. */
+function shortened(superseded: readonly Stamp[]): readonly Stamp[] | null {
+  return superseded.length <= mostSuperseded ? superseded : null;
+}
+
+/** The conflict of every access with words that are a live mbarrier. */
+function touchesBarrier({ initialisation }: BarrierWords): readonly WordConflict[] {
+  return [{ kind: 'barrier', earlier: initialisation, missing: null }];
+}
+
+/** One of the things that can be done to words in some state. */
+export interface AccessRule {
+  readonly conflictsIn: (
+    state: number,
+    stamp: Stamp,
+    clocks: AccessClocks,
+  ) => readonly WordConflict[];
+  readonly stateAfter: (state: number, stamp: Stamp, clocks: AccessClocks) => number;
+}
 
 /** What a shadow goes by. */
 export interface ShadowRules {
@@ -37,7 +49,7 @@ export interface ShadowRules {
    * Called for strong accesses in no order, of which one writes, by their stamps: they are no race, but the schedule decides
    * what they give.
    */
-  readonly onUnorderedStrong?: (earlier: number, later: number) => void;
+  readonly onUnorderedStrong?: (earlier: Stamp, later: Stamp) => void;
 }
 
 /** What reads, writes and the end of contents do to the words of a shadow. */
@@ -49,34 +61,36 @@ interface AccessRules {
   readonly occupying: AccessRule;
   /** They are one no more. */
   readonly vacating: AccessRule;
-  /** Has to be called where states get other numbers. */
-  readonly forgetStates: () => void;
+  /**
+   * Has to be called before each access, where no state is being looked at.
+   * @returns a state that may be needed again though no word is in it
+   */
+  readonly begin: (stamp: Stamp) => number;
 }
 
-/** The rules for a shadow with these states, whose stamps are from this table. */
+/** The rules for a shadow with these states. */
 export function createAccessRules(
   states: ShadowStates,
-  accesses: AccessTable,
   { readFences = true, equalWrites = true, onUnorderedStrong = () => undefined }: ShadowRules,
 ): AccessRules {
   // The state of the words that the latest write has written.
-  let written = { stamp: 0, state: uninitialisedState };
+  let written: { readonly stamp: Stamp | null; readonly state: number } = nothingWritten;
   // What it has come after at any of them.
-  let superseded: number[] = [];
+  let superseded: Stamp[] = [];
   // Strong writes, and equal ones, come in no order with one another; those before the last one are kept among the readers.
   let hasJointWrites = false;
 
   /** The conflict of an access with an earlier one, as a list of at most one. */
   function race(
     kind: 'write-read' | 'read-write' | 'write-write',
-    earlier: number,
-    stamp: number,
+    earlier: Stamp,
+    stamp: Stamp,
     clocks: AccessClocks,
   ): readonly WordConflict[] {
-    if (earlier === stamp || earlier === initialWriter) return noWordConflicts;
-    const missing = missingOrder(accesses, earlier, accesses.proxyOf(stamp), clocks);
+    if (earlier === stamp) return noWordConflicts;
+    const missing = missingOrder(earlier, stamp.proxy, clocks);
     if (missing === null) return noWordConflicts;
-    if (accesses.areMorallyStrong(earlier, stamp)) {
+    if (areMorallyStrong(earlier, stamp)) {
       onUnorderedStrong(earlier, stamp);
       return noWordConflicts;
     }
@@ -86,35 +100,34 @@ export function createAccessRules(
 
   function readConflicts(
     state: number,
-    stamp: number,
+    stamp: Stamp,
     clocks: AccessClocks,
   ): readonly WordConflict[] {
     const writer = states.writerOf(state);
-    if (writer === noWriter) return [{ kind: 'uninitialised', earlier: 0, missing: null }];
-    const barrier = barrierOf(writer);
-    if (barrier !== 0) return [{ kind: 'barrier', earlier: barrier, missing: null }];
-    let races = race('write-read', writer, stamp, clocks);
+    if (writer === null) return [{ kind: 'uninitialised', earlier: null, missing: null }];
+    if (writer instanceof BarrierWords) return touchesBarrier(writer);
+    let races =
+      writer instanceof Stamp ? race('write-read', writer, stamp, clocks) : noWordConflicts;
     if (hasJointWrites)
       for (const earlier of states.readersOf(state))
-        if (accesses.kindOf(earlier) === 'write')
+        if (earlier.kind === 'write')
           races = [...races, ...race('write-read', earlier, stamp, clocks)];
     return races;
   }
 
   function endConflicts(
     state: number,
-    stamp: number,
+    stamp: Stamp,
     clocks: AccessClocks,
   ): readonly WordConflict[] {
     const writer = states.writerOf(state);
-    const barrier = barrierOf(writer);
-    if (barrier !== 0) return [{ kind: 'barrier', earlier: barrier, missing: null }];
+    if (writer instanceof BarrierWords) return touchesBarrier(writer);
     const isEqual = repeatsWrites(state, stamp, clocks);
-    const isJoint = (earlier: number) => isEqual && isEqualWrite(earlier);
+    const isJoint = (earlier: Stamp) => isEqual && isEqualWrite(earlier);
     let races =
-      writer === noWriter || isJoint(writer)
-        ? noWordConflicts
-        : race('write-write', writer, stamp, clocks);
+      writer instanceof Stamp && !isJoint(writer)
+        ? race('write-write', writer, stamp, clocks)
+        : noWordConflicts;
     // Who has read it knows that it is there; whether the readers come before is asked next.
     const isRead = !readFences && states.readersOf(state).length > 0;
     if (isRead && races.every(({ missing }) => missing === 'proxy-fence')) races = noWordConflicts;
@@ -128,14 +141,14 @@ export function createAccessRules(
 
   function writeConflicts(
     state: number,
-    stamp: number,
+    stamp: Stamp,
     clocks: AccessClocks,
   ): readonly WordConflict[] {
     const races = endConflicts(state, stamp, clocks);
     const writer = states.writerOf(state);
     const isInVain =
-      writer > 0 &&
-      !accesses.isStrong(stamp) &&
+      writer instanceof Stamp &&
+      !stamp.isStrong &&
       writer !== stamp &&
       states.readersOf(state).length === 0 &&
       races.length === 0 &&
@@ -144,21 +157,21 @@ export function createAccessRules(
   }
 
   /** Whether an access comes after an earlier one, for the proxies of both. */
-  function comesAfter(earlier: number, stamp: number, clocks: AccessClocks): boolean {
-    return missingOrder(accesses, earlier, accesses.proxyOf(stamp), clocks) === null;
+  function comesAfter(earlier: Stamp, stamp: Stamp, clocks: AccessClocks): boolean {
+    return missingOrder(earlier, stamp.proxy, clocks) === null;
   }
 
   /** Whether a write is one of those that a later one may repeat. */
-  function isEqualWrite(earlier: number): boolean {
-    return earlier > 0 && accesses.kindOf(earlier) === 'write' && !accesses.isStrong(earlier);
+  function isEqualWrite(earlier: Stamp): boolean {
+    return earlier.kind === 'write' && !earlier.isStrong;
   }
 
   /**
    * Whether a write may come in any order with the last writes, since it writes what they have written: so it is where it
    * comes after all that they came after, else another order would show their words as they were before.
    */
-  function repeatsWrites(state: number, stamp: number, clocks: AccessClocks): boolean {
-    if (equalWrites || !accesses.repeats(stamp)) return false;
+  function repeatsWrites(state: number, stamp: Stamp, clocks: AccessClocks): boolean {
+    if (equalWrites || !stamp.repeats) return false;
     const before = states.supersededOf(state);
     return (
       before !== null &&
@@ -167,29 +180,32 @@ export function createAccessRules(
     );
   }
 
-  function stateAfterRead(state: number, stamp: number, clocks: AccessClocks): number {
+  function stateAfterRead(state: number, stamp: Stamp, clocks: AccessClocks): number {
     const readers = states.readersOf(state);
-    if (readers.includes(stamp) || barrierOf(states.writerOf(state)) !== 0) return state;
+    const writer = states.writerOf(state);
+    if (readers.includes(stamp) || writer instanceof BarrierWords) return state;
     const kept = readers.filter(
-      (reader) =>
-        accesses.kindOf(reader) === 'write' || !isCovered(accesses, reader, stamp, clocks),
+      (reader) => reader.kind === 'write' || !isCovered(reader, stamp, clocks),
     );
-    return states.add(states.writerOf(state), [...kept, stamp]);
+    return states.add(writer, [...kept, stamp]);
   }
 
-  function stateAfterWrite(state: number, stamp: number, clocks: AccessClocks): number {
+  function stateAfterWrite(state: number, stamp: Stamp, clocks: AccessClocks): number {
     const writer = states.writerOf(state);
-    if (barrierOf(writer) !== 0) return state;
-    const earlier = [...states.readersOf(state), ...(writer > 0 ? [writer] : [])].filter(
-      (one) => one !== stamp,
-    );
-    if (accesses.isStrong(stamp) || repeatsWrites(state, stamp, clocks)) {
+    if (writer instanceof BarrierWords) return state;
+    const writers = writer instanceof Stamp ? [writer] : [];
+    const earlier = [...states.readersOf(state), ...writers].filter((one) => one !== stamp);
+    if (stamp.isStrong || repeatsWrites(state, stamp, clocks)) {
       hasJointWrites = true;
-      const kept = earlier.filter((one) => !comesAfter(one, stamp, clocks));
-      const others = earlier.filter((one) => !kept.includes(one));
+      const joint = earlier.filter((one) => !comesAfter(one, stamp, clocks));
+      const others = earlier.filter((one) => !joint.includes(one));
       const before = states.supersededOf(state);
-      if (kept.length > 0)
-        return states.add(stamp, kept, before === null ? null : [...before, ...others]);
+      if (joint.length > 0)
+        return states.add(
+          stamp,
+          joint.filter((one) => !isStoodFor(one, stamp)),
+          before === null ? null : shortened([...before, ...others]),
+        );
     }
     if (written.stamp !== stamp) {
       superseded = [];
@@ -199,24 +215,21 @@ export function createAccessRules(
     return written.state;
   }
 
-  const reading: AccessRule = { key: 1, conflictsIn: readConflicts, stateAfter: stateAfterRead };
-  const writing: AccessRule = { key: 1, conflictsIn: writeConflicts, stateAfter: stateAfterWrite };
+  const reading: AccessRule = { conflictsIn: readConflicts, stateAfter: stateAfterRead };
+  const writing: AccessRule = { conflictsIn: writeConflicts, stateAfter: stateAfterWrite };
   const ending: AccessRule = {
-    key: -1,
     conflictsIn: endConflicts,
     stateAfter: () => uninitialisedState,
   };
   const occupying: AccessRule = {
-    key: -1,
     // That there is one already is told where it is initialised.
     conflictsIn: (state, stamp, clocks) =>
-      barrierOf(states.writerOf(state)) !== 0
+      states.writerOf(state) instanceof BarrierWords
         ? noWordConflicts
         : endConflicts(state, stamp, clocks),
-    stateAfter: (_state, stamp) => states.add(barrierWriter(stamp), noReaders),
+    stateAfter: (_state, stamp) => states.add(new BarrierWords(stamp), noReaders),
   };
   const vacating: AccessRule = {
-    key: -1,
     conflictsIn: () => noWordConflicts,
     // As if it had been read: nothing is lost by writing there.
     stateAfter: (_state, stamp) => states.add(stamp, [stamp]),
@@ -228,8 +241,9 @@ export function createAccessRules(
     ending,
     occupying,
     vacating,
-    forgetStates: () => {
-      written = { stamp: 0, state: uninitialisedState };
+    begin: (stamp) => {
+      if (written.stamp !== stamp) written = nothingWritten;
+      return written.state;
     },
   };
 }

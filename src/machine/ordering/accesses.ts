@@ -28,79 +28,56 @@ export interface Access extends Position {
   readonly repeats?: boolean | undefined;
 }
 
-/** The events of a run, by stamp. Stamps count from 1. */
-export interface AccessTable {
-  /** The greatest stamp so far. */
-  readonly count: number;
-  /** Adds an event and returns its stamp. */
-  readonly record: (access: Access) => number;
-  /** The event of a stamp; throws a RangeError for a number that is no stamp. */
-  readonly describe: (stamp: number) => Access;
-  readonly chainOf: (stamp: number) => number;
-  readonly timeOf: (stamp: number) => number;
-  readonly proxyOf: (stamp: number) => Proxy;
-  readonly kindOf: (stamp: number) => AccessKind;
+/** The threads that a strong access is ordered for: those of its CTA, or more; none of a weak one. */
+type Strength = 0 | 1 | 2;
+
+/**
+ * What an event leaves behind, and is named by later. Nobody keeps all of them: the words of memory, the barriers and so on for
+ * which an event still matters hold its stamp, so that there are as many as these need, however long the run.
+ */
+export class Stamp implements Access {
+  readonly chain: number;
+  readonly time: number;
+  readonly proxy: Proxy;
+  readonly kind: AccessKind;
+  readonly site: string;
+  readonly who: string;
+  readonly step: number;
+  readonly cta: number | undefined;
+  readonly strength: Strength;
+  readonly repeats: boolean;
+
+  constructor({ chain, time, proxy, kind, site, who, step, scope, cta, repeats }: Access) {
+    this.chain = chain;
+    this.time = time;
+    this.proxy = proxy;
+    this.kind = kind;
+    this.site = site;
+    this.who = who;
+    this.step = step;
+    this.cta = cta;
+    this.strength = scope === undefined ? 0 : scope === 'cta' ? 1 : 2;
+    this.repeats = repeats === true;
+  }
+
   /** Whether it is a strong access. */
-  readonly isStrong: (stamp: number) => boolean;
-  /** Whether it is a weak write that leaves every byte as it is. */
-  readonly repeats: (stamp: number) => boolean;
-  /**
-   * Whether two accesses are morally strong: both are strong, and each one's scope includes the other's thread.
-   * They are no race, in whatever order they come. Source: PTX ISA, "Morally strong operations".
-   */
-  readonly areMorallyStrong: (one: number, other: number) => boolean;
+  get isStrong(): boolean {
+    return this.strength !== 0;
+  }
 }
 
-const firstCapacity = 256;
-
-function extended(array: Int32Array): Int32Array<ArrayBuffer> {
-  const larger = new Int32Array(2 * array.length);
-  larger.set(array);
-  return larger;
+/** Whether an event is in a clock: whether it has happened before. */
+export function clockHas(clock: Clock, { chain, time }: Position): boolean {
+  return clockIncludes(clock, chain, time);
 }
 
-/** An empty table. Positions lie in arrays of their own, since every check of an order reads them. */
-export function createAccessTable(): AccessTable {
-  let chains = new Int32Array(firstCapacity);
-  let times = new Int32Array(firstCapacity);
-  // Of strong accesses: 1 for the threads of the CTA, 2 for more.
-  let strengths = new Int8Array(firstCapacity);
-  const rest: Omit<Access, 'chain' | 'time'>[] = [];
-  return {
-    get count() {
-      return rest.length;
-    },
-    record: ({ chain, time, ...access }) => {
-      const stamp = rest.push(access);
-      if (stamp >= chains.length) {
-        chains = extended(chains);
-        times = extended(times);
-        const wider = new Int8Array(chains.length);
-        wider.set(strengths);
-        strengths = wider;
-      }
-      chains[stamp] = chain;
-      times[stamp] = time;
-      strengths[stamp] = access.scope === undefined ? 0 : access.scope === 'cta' ? 1 : 2;
-      return stamp;
-    },
-    describe: (stamp) => {
-      const access = rest[stamp - 1];
-      if (access === undefined)
-        throw new RangeError(`${stamp} is no stamp: there are 1 to ${rest.length}`);
-      return { chain: chains[stamp], time: times[stamp], ...access };
-    },
-    chainOf: (stamp) => chains[stamp],
-    timeOf: (stamp) => times[stamp],
-    proxyOf: (stamp) => rest[stamp - 1].proxy,
-    kindOf: (stamp) => rest[stamp - 1].kind,
-    isStrong: (stamp) => strengths[stamp] !== 0,
-    repeats: (stamp) => rest[stamp - 1].repeats === true,
-    areMorallyStrong: (one, other) => {
-      const least = Math.min(strengths[one], strengths[other]);
-      return least === 2 || (least === 1 && rest[one - 1].cta === rest[other - 1].cta);
-    },
-  };
+/**
+ * Whether two accesses are morally strong: both are strong, and each one's scope includes the other's thread.
+ * They are no race, in whatever order they come. Source: PTX ISA, "Morally strong operations".
+ */
+export function areMorallyStrong(one: Stamp, other: Stamp): boolean {
+  const least = Math.min(one.strength, other.strength);
+  return least === 2 || (least === 1 && one.cta === other.cta);
 }
 
 /** What has happened before an access. */
@@ -143,15 +120,12 @@ const clockFor: Readonly<Record<Proxy, Readonly<Record<Proxy, keyof AccessClocks
  * before it and is known to its proxy.
  */
 export function missingOrder(
-  accesses: AccessTable,
-  earlier: number,
+  earlier: Stamp,
   proxy: Proxy,
   clocks: AccessClocks,
 ): MissingOrder | null {
-  const chain = accesses.chainOf(earlier);
-  const time = accesses.timeOf(earlier);
-  if (clockIncludes(clocks[clockFor[accesses.proxyOf(earlier)][proxy]], chain, time)) return null;
-  return clockIncludes(clocks.clock, chain, time) ? 'proxy-fence' : 'order';
+  if (clockHas(clocks[clockFor[earlier.proxy][proxy]], earlier)) return null;
+  return clockHas(clocks.clock, earlier) ? 'proxy-fence' : 'order';
 }
 
 /**
@@ -159,13 +133,7 @@ export function missingOrder(
  * the later one is ordered after it too. A generic read is not covered by an async one, since a write
  * through the async proxy needs a proxy fence after the former and none after the latter.
  */
-export function isCovered(
-  accesses: AccessTable,
-  earlier: number,
-  later: number,
-  { clock }: AccessClocks,
-): boolean {
-  const needsNoMore =
-    accesses.proxyOf(earlier) === 'async' || accesses.proxyOf(later) === 'generic';
-  return needsNoMore && clockIncludes(clock, accesses.chainOf(earlier), accesses.timeOf(earlier));
+export function isCovered(earlier: Stamp, later: Stamp, { clock }: AccessClocks): boolean {
+  const needsNoMore = earlier.proxy === 'async' || later.proxy === 'generic';
+  return needsNoMore && clockHas(clock, earlier);
 }

@@ -1,6 +1,6 @@
-import type { AccessTable, EventClocks } from './accesses.js';
+import { clockHas, type EventClocks, type Stamp } from './accesses.js';
 import { type BarrierViolation, type BarrierViolationKind, firstMissing } from './finding.js';
-import { type Clock, clockIncludes, createClock, joinClock, resetClock } from './clock.js';
+import { type Clock, createClock, joinClock, resetClock } from './clock.js';
 
 /**
  * The phases of one mbarrier in a run, and whether they are the same in every schedule.
@@ -65,21 +65,21 @@ export interface BarrierHistory {
    * @param issued - what its warp knew, if that is more: it has to know of the initialisation
    */
   readonly arrive: (
-    stamp: number,
+    stamp: Stamp,
     clocks: EventClocks,
     issued?: Clock,
   ) => readonly BarrierViolation[];
   /** An expect_tx by itself. */
-  readonly expect: (stamp: number, clocks: EventClocks) => readonly BarrierViolation[];
+  readonly expect: (stamp: Stamp, clocks: EventClocks) => readonly BarrierViolation[];
   /** A complete_tx; it may come before the expect_tx of its bytes. */
-  readonly transact: (stamp: number, clocks: EventClocks) => readonly BarrierViolation[];
+  readonly transact: (stamp: Stamp, clocks: EventClocks) => readonly BarrierViolation[];
   /** The event told last has completed the phase. */
   readonly complete: () => readonly BarrierViolation[];
   /**
    * A wait that returned since the phase before the current one is complete.
    * @param clocks - those of the warp before it adds {@link completed} to them
    */
-  readonly observe: (stamp: number, clocks: EventClocks) => readonly BarrierViolation[];
+  readonly observe: (stamp: Stamp, clocks: EventClocks) => readonly BarrierViolation[];
 }
 
 const noViolations: readonly BarrierViolation[] = [];
@@ -100,20 +100,16 @@ export function joinEventClocks(
 
 /**
  * The history of a barrier from its initialisation on.
- * @param accesses - the table that the stamps are from
  * @param initialisation - the stamp of mbarrier.init
  */
-export function createBarrierHistory(
-  accesses: AccessTable,
-  initialisation: number,
-): BarrierHistory {
+export function createBarrierHistory(initialisation: Stamp): BarrierHistory {
   let phase = 0;
-  let events: number[] = [];
-  let eventsBefore: readonly number[] = [initialisation];
-  let eventsTwoBefore: readonly number[] = [initialisation];
-  let expectations: number[] = [];
+  let events: Stamp[] = [];
+  let eventsBefore: readonly Stamp[] = [initialisation];
+  let eventsTwoBefore: readonly Stamp[] = [initialisation];
+  let expectations: Stamp[] = [];
   // Waits for the phase before the current one.
-  let waits: number[] = [];
+  let waits: Stamp[] = [];
   let gathered = createEventClocks();
   let completed = createEventClocks();
   // What comes before the arrivals of the current phase, and before its events, themselves included.
@@ -122,17 +118,16 @@ export function createBarrierHistory(
 
   /** What an event lacks to come after these; of the initialisation, which is a write to memory, it is not enough that it has happened. */
   function missingBefore(
-    earlier: readonly number[],
+    earlier: readonly Stamp[],
     clocks: EventClocks,
     issued: Clock,
-  ): number | null {
-    const [chain, time] = [accesses.chainOf(initialisation), accesses.timeOf(initialisation)];
-    if (!clockIncludes(issued, chain, time)) return initialisation;
-    return earlier[0] === initialisation ? null : firstMissing(accesses, earlier, clocks);
+  ): Stamp | null {
+    if (!clockHas(issued, initialisation)) return initialisation;
+    return earlier[0] === initialisation ? null : firstMissing(earlier, clocks);
   }
 
   function count(
-    stamp: number,
+    stamp: Stamp,
     clocks: EventClocks,
     issued = clocks.clock,
   ): readonly BarrierViolation[] {
@@ -152,12 +147,12 @@ export function createBarrierHistory(
   function orderedBefore(
     kind: BarrierViolationKind,
     ofPhase: number,
-    earlier: readonly number[],
+    earlier: readonly Stamp[],
     clock: Clock,
   ): readonly BarrierViolation[] {
     const unordered = events.at(-1) ?? initialisation;
     return earlier
-      .filter((event) => firstMissing(accesses, [event], { clock }) !== null)
+      .filter((event) => firstMissing([event], { clock }) !== null)
       .map((event) => ({ kind, phase: ofPhase, event, unordered }));
   }
 
@@ -201,7 +196,11 @@ export function createBarrierHistory(
       return violations;
     },
     observe: (stamp, clocks) => {
-      waits.push(stamp);
+      // A later wait of the same agent at the same place stands for the earlier ones, which come before it.
+      const isRepeated = ({ chain, site }: Stamp) => chain === stamp.chain && site === stamp.site;
+      const repeated = waits.findIndex(isRepeated);
+      if (repeated === -1) waits.push(stamp);
+      else waits[repeated] = stamp;
       const unordered = missingBefore(eventsTwoBefore, clocks, clocks.clock);
       return unordered === null
         ? noViolations
@@ -231,7 +230,7 @@ export interface NamedBarrierHistory {
    *   (barrier.cluster.arrive with .relaxed) has a chain of its own, and a clock with nothing but its position.
    */
   readonly arrive: (
-    stamp: number,
+    stamp: Stamp,
     waits: boolean,
     clocks: EventClocks,
   ) => readonly BarrierViolation[];
@@ -248,14 +247,11 @@ function createGeneration() {
   return { ...createEventClocks(), waiting: 0 };
 }
 
-/**
- * The history of a named barrier, which needs no initialisation.
- * @param accesses - the table that the stamps are from
- */
-export function createNamedBarrierHistory(accesses: AccessTable): NamedBarrierHistory {
+/** The history of a named barrier, which needs no initialisation. */
+export function createNamedBarrierHistory(): NamedBarrierHistory {
   let generation = 0;
-  let events: number[] = [];
-  let eventsBefore: readonly number[] = [];
+  let events: Stamp[] = [];
+  let eventsBefore: readonly Stamp[] = [];
   let current = createGeneration();
   const left = new Map<number, ReturnType<typeof createGeneration>>();
   return {
@@ -266,7 +262,7 @@ export function createNamedBarrierHistory(accesses: AccessTable): NamedBarrierHi
       events.push(stamp);
       joinEventClocks(current, clocks);
       if (waits) current.waiting++;
-      const unordered = firstMissing(accesses, eventsBefore, clocks);
+      const unordered = firstMissing(eventsBefore, clocks);
       return unordered === null
         ? noViolations
         : [{ kind: 'arrival', phase: generation, event: stamp, unordered }];

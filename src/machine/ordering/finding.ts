@@ -1,5 +1,4 @@
-import type { AccessTable, EventClocks } from './accesses.js';
-import { clockIncludes } from './clock.js';
+import { clockHas, type EventClocks, type Stamp } from './accesses.js';
 
 /** The kinds of illegal acts that the machine finds. */
 export const findingKinds = {
@@ -122,25 +121,23 @@ export interface BarrierViolation {
   /** The phase, from 0, that the arrival or the bytes were counted to or the wait waited for; -1 before. */
   readonly phase: number;
   /** The stamp of the arrival, of the expectation or of the wait. */
-  readonly event: number;
+  readonly event: Stamp;
   /**
    * The stamp of the event that it lacks an order with: for an arrival and an early wait, which it has to
    * come after; for an expectation (an arrival) and a late wait (what completed the next phase), an
    * event of the phase that it has to come before.
    */
-  readonly unordered: number;
+  readonly unordered: Stamp;
 }
 
 /** The first of the events that has not happened before another one; null if all of them have. */
 export function firstMissing(
-  accesses: AccessTable,
-  events: readonly number[],
+  events: readonly Stamp[],
   { clock, happened }: Pick<EventClocks, 'clock' | 'happened'>,
-): number | null {
+): Stamp | null {
   for (const event of events) {
-    const [chain, time] = [accesses.chainOf(event), accesses.timeOf(event)];
-    if (clockIncludes(clock, chain, time)) continue;
-    if (happened === undefined || !clockIncludes(happened, chain, time)) return event;
+    if (clockHas(clock, event)) continue;
+    if (happened === undefined || !clockHas(happened, event)) return event;
   }
   return null;
 }

@@ -1,4 +1,4 @@
-import type { AccessClocks, AccessTable } from './accesses.js';
+import type { AccessClocks, Stamp } from './accesses.js';
 import { bytesOfWord, type Region } from './region.js';
 import type { ShadowRules } from './access-rules.js';
 import { createShadowMemory, type ShadowMemory } from './shadow-memory.js';
@@ -17,19 +17,19 @@ export interface GlobalShadow {
   readonly access: (
     kind: 'read' | 'write',
     region: Region,
-    stamp: number,
+    stamp: Stamp,
     clocks: AccessClocks,
   ) => readonly Conflict[];
 }
 
 /** A shadow of global memory that nobody has accessed. */
-export function createGlobalShadow(accesses: AccessTable, rules: ShadowRules): GlobalShadow {
+export function createGlobalShadow(rules: ShadowRules): GlobalShadow {
   const pages = new Map<number, ShadowMemory>();
 
   function pageOf(page: number): ShadowMemory {
     let shadow = pages.get(page);
     if (shadow === undefined) {
-      shadow = createShadowMemory(pageWords, accesses, rules);
+      shadow = createShadowMemory(pageWords, rules);
       shadow.initialise({ start: 0, count: pageWords });
       pages.set(page, shadow);
     }

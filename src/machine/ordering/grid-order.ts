@@ -1,4 +1,3 @@
-import { createAccessTable, type AccessTable } from './accesses.js';
 import { createChains, type Chains } from './clock.js';
 import { createGlobalShadow, type GlobalShadow } from './global-shadow.js';
 import { type MemoryModel, memoryModels } from './memory-model.js';
@@ -12,7 +11,6 @@ import { createSynchronisation, type Synchronisation } from './synchronisation.j
  */
 export interface GridOrder {
   readonly chains: Chains;
-  readonly accesses: AccessTable;
   readonly shadow: GlobalShadow;
   readonly released: Synchronisation;
   /** CTAs that have begun: the number of the next one. */
@@ -25,12 +23,10 @@ export interface GridOrder {
 export function createGridOrder(
   { equalWrites }: Pick<MemoryModel, 'equalWrites'> = memoryModels.practice,
 ): GridOrder {
-  const accesses = createAccessTable();
-  const dependences = createScheduleDependences(accesses);
+  const dependences = createScheduleDependences();
   return {
-    accesses,
     chains: createChains(),
-    shadow: createGlobalShadow(accesses, {
+    shadow: createGlobalShadow({
       equalWrites,
       onUnorderedStrong: dependences.add,
     }),

@@ -1,11 +1,11 @@
 export {
-  createAccessTable,
+  areMorallyStrong,
   isCovered,
   missingOrder,
+  Stamp,
   type Access,
   type AccessClocks,
   type AccessKind,
-  type AccessTable,
   type MissingOrder,
   type Proxy,
 } from './accesses.js';

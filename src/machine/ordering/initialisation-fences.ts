@@ -1,13 +1,13 @@
-import type { AccessClocks, AccessTable } from './accesses.js';
+import { type AccessClocks, clockHas, type Stamp } from './accesses.js';
 import type { Mbarrier } from './barriers.js';
-import { clockIncludes, clockTime, type Position } from './clock.js';
+import { clockTime, type Position } from './clock.js';
 import type { MemoryModel } from './memory-model.js';
 import type { OrderFindings } from './order-findings.js';
 import type { OrderedRun, WarpOrder } from './order-tracker.js';
 
 /** The initialisation of an mbarrier, and the fence after it by its own warp, if there has been one. */
 interface Initialisation {
-  readonly stamp: number;
+  readonly stamp: Stamp;
   readonly thread: number;
   fence: Position | null;
   isReported: boolean;
@@ -22,7 +22,9 @@ interface Initialisation {
  * "Asynchronous Operations"; CUTLASS puts `fence_barrier_init` after the initialisations of every pipeline.
  */
 export interface InitialisationFences {
-  readonly initialise: (order: WarpOrder, barrier: Mbarrier, stamp: number) => void;
+  readonly initialise: (order: WarpOrder, barrier: Mbarrier, stamp: Stamp) => void;
+  /** The barrier is one no more. */
+  readonly end: (barrier: Mbarrier) => void;
   /** A `fence.mbarrier_init`, before its warp's clock ticks. */
   readonly fence: (order: WarpOrder) => void;
   /** An operation of the async proxy counts bytes on the barrier; reports that no fence makes it known there. */
@@ -30,14 +32,13 @@ export interface InitialisationFences {
     machine: OrderedRun,
     barrier: Mbarrier,
     clocks: AccessClocks,
-    stamp: number,
+    stamp: Stamp,
   ) => void;
 }
 
 /** No mbarrier has been initialised yet. */
 export function createInitialisationFences(
   { initialisationFences }: MemoryModel,
-  accesses: AccessTable,
   findings: OrderFindings,
 ): InitialisationFences {
   const initialised = new Map<Mbarrier, Initialisation>();
@@ -45,8 +46,8 @@ export function createInitialisationFences(
   let hasHint = false;
 
   function isFenced({ stamp, fence }: Initialisation, { clock, asyncView }: AccessClocks): boolean {
-    if (clockIncludes(asyncView, accesses.chainOf(stamp), accesses.timeOf(stamp))) return true;
-    return fence !== null && clockIncludes(clock, fence.chain, fence.time);
+    if (clockHas(asyncView, stamp)) return true;
+    return fence !== null && clockHas(clock, fence);
   }
 
   return {
@@ -55,11 +56,14 @@ export function createInitialisationFences(
       initialised.set(barrier, one);
       unfenced.push(one);
     },
+    end: (barrier) => {
+      const ended = initialised.get(barrier);
+      initialised.delete(barrier);
+      unfenced = unfenced.filter((one) => one !== ended);
+    },
     fence: ({ thread, chain, clock }) => {
       unfenced = unfenced.filter((one) => {
-        const isCovered =
-          one.thread === thread &&
-          clockIncludes(clock, accesses.chainOf(one.stamp), accesses.timeOf(one.stamp));
+        const isCovered = one.thread === thread && clockHas(clock, one.stamp);
         if (isCovered) one.fence = { chain, time: clockTime(clock, chain) };
         return !isCovered;
       });
@@ -68,8 +72,7 @@ export function createInitialisationFences(
       const one = initialised.get(barrier)!;
       if (one.isReported || isFenced(one, clocks)) return;
       // Where no fence orders them either, that is told already.
-      if (!clockIncludes(clocks.clock, accesses.chainOf(one.stamp), accesses.timeOf(one.stamp)))
-        return;
+      if (!clockHas(clocks.clock, one.stamp)) return;
       one.isReported = true;
       if (!initialisationFences && hasHint) return;
       hasHint = true;

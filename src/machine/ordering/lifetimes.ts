@@ -1,5 +1,5 @@
 import { tensorMemoryColumns } from '../memory/index.js';
-import type { AccessTable, EventClocks } from './accesses.js';
+import { clockHas, type EventClocks, type Stamp } from './accesses.js';
 import type { Mbarrier } from './barriers.js';
 import { clockContains, clockIncludes, createClock, joinClock, type Clock } from './clock.js';
 import { firstMissing } from './finding.js';
@@ -19,33 +19,24 @@ interface BarrierLives {
     machine: OrderedRun,
     clocks: EventClocks,
     barrier: Mbarrier,
-    stamp: number,
+    stamp: Stamp,
   ) => void;
   /** An arrival at a barrier that lives, or a wait for it. */
-  readonly remember: (barrier: Mbarrier, stamp: number, order?: OperationOrder | null) => void;
-  readonly end: (
-    machine: OrderedRun,
-    clocks: EventClocks,
-    barrier: Mbarrier,
-    stamp: number,
-  ) => void;
+  readonly remember: (barrier: Mbarrier, stamp: Stamp, order?: OperationOrder | null) => void;
+  readonly end: (machine: OrderedRun, clocks: EventClocks, barrier: Mbarrier, stamp: Stamp) => void;
 }
 
 /** The last event of a chain at a barrier; and of an asynchronous operation its order. */
 interface LastEvent {
-  readonly stamp: number;
+  readonly stamp: Stamp;
   readonly order: OperationOrder | null;
 }
 
 /** No barrier has begun yet. */
-export function createBarrierLives(
-  model: MemoryModel,
-  accesses: AccessTable,
-  findings: OrderFindings,
-): BarrierLives {
+export function createBarrierLives(model: MemoryModel, findings: OrderFindings): BarrierLives {
   // The last event in each chain, which the earlier ones of the chain come before; and ends by place.
   const lastEvents = new Map<Mbarrier, Map<number, LastEvent>>();
-  const ends = new Map<string, number>();
+  const ends = new Map<string, Stamp>();
   const placeOf = ({ cta, offset }: Mbarrier): string => `${cta} ${offset}`;
 
   function check(
@@ -53,10 +44,10 @@ export function createBarrierLives(
     clocks: EventClocks,
     { cta, name }: Mbarrier,
     earlier: Iterable<LastEvent>,
-    stamp: number,
+    stamp: Stamp,
   ): void {
     for (const { stamp: event, order } of earlier) {
-      if (firstMissing(accesses, [event], clocks) === null) continue;
+      if (firstMissing([event], clocks) === null) continue;
       const isStray = mayComeLate(model, order?.tracked, clocks.clock);
       const message = isStray
         ? `${name}: nobody waits for the arrival of a tcgen05.commit before its end`
@@ -67,7 +58,7 @@ export function createBarrierLives(
   }
 
   const remember: BarrierLives['remember'] = (barrier, stamp, order = null) => {
-    lastEvents.get(barrier)!.set(accesses.chainOf(stamp), { stamp, order });
+    lastEvents.get(barrier)!.set(stamp.chain, { stamp, order });
   };
 
   return {
@@ -165,7 +156,7 @@ interface AllocatorEventAt {
   readonly firstColumn: number;
   readonly columns: number;
   readonly clock: Clock;
-  readonly stamp: number;
+  readonly stamp: Stamp;
 }
 
 /** Which allocation the columns of one CTA's tensor memory belong to. */
@@ -186,19 +177,16 @@ export interface TensorAllocations {
     cta: number,
     clock: Clock,
     column: number,
-    stamp: number,
+    stamp: Stamp,
   ) => void;
 }
 
 /** No column has been allocated yet. */
-export function createTensorAllocations(
-  accesses: AccessTable,
-  findings: OrderFindings,
-): TensorAllocations {
-  // By column; 0 before its first allocation.
-  const stamps = new Int32Array(tensorMemoryColumns);
-  // By column; 0 while it is allocated.
-  const freed = new Int32Array(tensorMemoryColumns);
+export function createTensorAllocations(findings: OrderFindings): TensorAllocations {
+  // By column; null before its first allocation.
+  const stamps = new Array<Stamp | null>(tensorMemoryColumns).fill(null);
+  // By column; null while it is allocated.
+  const freed = new Array<Stamp | null>(tensorMemoryColumns).fill(null);
   // The last event of each kind in each chain: the earlier ones of a chain come before it.
   const events: Record<AllocatorEvent, Map<number, AllocatorEventAt>> = {
     alloc: new Map(),
@@ -211,7 +199,7 @@ export function createTensorAllocations(
     let free = 0;
     for (let column = 0; column < tensorMemoryColumns && free < columns; column++) {
       const isTaken =
-        (stamps[column] !== 0 && freed[column] === 0) ||
+        (stamps[column] !== null && freed[column] === null) ||
         taken.some(({ firstColumn, columns: count }) => {
           const at = column - firstColumn;
           return at >= 0 && at < count;
@@ -223,9 +211,7 @@ export function createTensorAllocations(
 
   /** The earlier events of a kind that are not known to come before this one. */
   function unorderedBefore(kind: AllocatorEvent, { clock }: AllocatorEventAt): AllocatorEventAt[] {
-    return [...events[kind].values()].filter(
-      ({ stamp }) => !clockIncludes(clock, accesses.chainOf(stamp), accesses.timeOf(stamp)),
-    );
+    return [...events[kind].values()].filter(({ stamp }) => !clockHas(clock, stamp));
   }
 
   return {
@@ -241,21 +227,21 @@ export function createTensorAllocations(
         'tensor memory: which columns are allocated, and whether any are free, depends on the order of';
       for (const { stamp: earlier } of swapped)
         findings.unordered(machine, 'schedule-dependent', cta, message, [earlier, stamp]);
-      events[kind].set(accesses.chainOf(stamp), event);
+      events[kind].set(stamp.chain, event);
       if (kind === 'alloc') {
         stamps.fill(stamp, firstColumn, firstColumn + columns);
-        freed.fill(0, firstColumn, firstColumn + columns);
+        freed.fill(null, firstColumn, firstColumn + columns);
       } else freed.fill(stamp, firstColumn, firstColumn + columns);
     },
     check: (machine, cta, clock, column, stamp) => {
-      if (freed[column] !== 0) {
+      const free = freed[column];
+      if (free !== null) {
         const message = `tensor memory, column ${column}: used after it has been freed`;
-        findings.unordered(machine, 'race', cta, message, [freed[column], stamp]);
+        findings.unordered(machine, 'race', cta, message, [free, stamp]);
         return;
       }
       const allocation = stamps[column];
-      if (allocation === 0) return;
-      if (clockIncludes(clock, accesses.chainOf(allocation), accesses.timeOf(allocation))) return;
+      if (allocation === null || clockHas(clock, allocation)) return;
       const message = `tensor memory, column ${column}: used in no order with its allocation`;
       findings.unordered(machine, 'race', cta, message, [allocation, stamp]);
     },

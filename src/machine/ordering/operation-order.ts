@@ -1,11 +1,10 @@
 import { siteOf, type MemoryScope } from '../isa/index.js';
-import type {
-  Access,
-  AccessClocks,
-  AccessKind,
-  AccessTable,
-  EventClocks,
-  Proxy,
+import {
+  type AccessClocks,
+  type AccessKind,
+  type EventClocks,
+  type Proxy,
+  Stamp,
 } from './accesses.js';
 import {
   copyClock,
@@ -15,6 +14,7 @@ import {
   tickClock,
   type Chains,
   type Clock,
+  type Position,
 } from './clock.js';
 import { type MemoryModel, type OperationKind, operationKinds } from './memory-model.js';
 import type { Actor, OperationOrder, OrderedRun, WarpOrder } from './order-tracker.js';
@@ -50,6 +50,20 @@ interface IssuedOperation {
 }
 
 /**
+ * What a warp learns of group by group, the oldest first, and nobody learns of in another way: that one of them is complete says
+ * that the earlier ones are. So one chain has room for all of them, also where they are in no order and hundreds are under
+ * way: their clocks go without it. Source: PTX ISA, `cp.async.bulk.wait_group`.
+ */
+const awaitedInOrder: OperationKind = 'bulk-write';
+
+/** The position of the next operation that is awaited in order. */
+function nextInWriteChain(chains: Chains, { writeChains }: WarpOrder): Position {
+  if (writeChains.length === 0) writeChains.push({ chain: chains.createAgent(), time: 0 });
+  const [own] = writeChains;
+  return { chain: own.chain, time: ++own.time };
+}
+
+/**
  * The order of an operation: it comes after what its warp knows and after its predecessors. A
  * tcgen05.commit makes known the warp's MMAs and copies alone, which are remembered for it in the warp's
  * `tensorOperations`; in time it comes after all that the warp has done.
@@ -79,8 +93,11 @@ export function beginOperation(
       if (isFenced) joinClock(tensorClock, predecessor.tensorClock);
     }
   // In a chain each event comes after those before it, in whichever clock one looks.
-  const { chain, time } = chains.begin(isFenced ? commonClock(clock, tensorClock) : clock);
-  includeInClock(clock, chain, time);
+  const isInWriteChain = kind === awaitedInOrder;
+  const { chain, time } = isInWriteChain
+    ? nextInWriteChain(chains, order)
+    : chains.begin(isFenced ? commonClock(clock, tensorClock) : clock);
+  if (!isInWriteChain) includeInClock(clock, chain, time);
   if (kind === 'lane-copy' && !model.copyFences) includeInClock(asyncView, chain, time);
   if (isFenced) includeInClock(tensorClock, chain, time);
   if (operationKinds[kind].isCommitted) joinClocks(order.tensorOperations, { clock, asyncView });
@@ -91,6 +108,7 @@ export function beginOperation(
     asyncView,
     happened,
     issued: issued ?? clock,
+    isInWriteChain,
     tracked,
     chain,
     time,
@@ -118,16 +136,16 @@ interface RecordedAccess {
   readonly repeats?: boolean | undefined;
 }
 
-/** Enters an event in the table of accesses; its stamp. */
-export type RecordAccess = (machine: OrderedRun, actor: Actor, access: RecordedAccess) => number;
+/** The stamp of an event. */
+export type RecordAccess = (machine: OrderedRun, actor: Actor, access: RecordedAccess) => Stamp;
 
 /**
- * Enters events in this table. What one operation reads in one proxy is one event, and so is what an instruction
+ * Makes stamps. What one operation reads in one proxy is one event, and so is what an instruction
  * of a warp reads, as long as nothing comes between; and so with writes.
  */
-export function createAccessRecorder(accesses: AccessTable): RecordAccess {
-  let last: Access | null = null;
-  let lastStamp = 0;
+export function createAccessRecorder(): RecordAccess {
+  let last: Stamp | null = null;
+  let lastScope: MemoryScope | undefined;
   return ({ step }, actor, { kind, proxy, scope, repeats }) => {
     const { warp, order } = actor;
     const { chain } = clocksOfActor(actor);
@@ -138,16 +156,17 @@ export function createAccessRecorder(accesses: AccessTable): RecordAccess {
       last.time === time &&
       last.kind === kind &&
       last.proxy === proxy &&
-      last.scope === scope &&
-      last.repeats === repeats &&
+      lastScope === scope &&
+      last.repeats === (repeats === true) &&
       (order !== null || last.step === step)
     )
-      return lastStamp;
+      return last;
     const site = order?.site ?? siteOf(warp.current);
     const who = order === null ? warp.name : `${order.name} of ${warp.name}`;
-    last = { chain, time, kind, proxy, scope, repeats, step, site, who, cta: warp.cta.number };
-    lastStamp = accesses.record(last);
-    return lastStamp;
+    const cta = warp.cta.number;
+    last = new Stamp({ chain, time, kind, proxy, scope, repeats, step, site, who, cta });
+    lastScope = scope;
+    return last;
   };
 }
 

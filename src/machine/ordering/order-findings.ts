@@ -1,5 +1,5 @@
 import { tensorMemoryColumns } from '../memory/index.js';
-import type { AccessTable } from './accesses.js';
+import type { Stamp } from './accesses.js';
 import {
   type BarrierViolation,
   barrierViolationKinds,
@@ -11,7 +11,7 @@ import { conflictKinds, type Conflict, type ConflictKind } from './shadow-states
 
 const wordBytes = 4;
 
-/** Reports what is in no order. Events are stamps of the table of accesses; 0 stands for none. */
+/** Reports what is in no order. */
 export interface OrderFindings {
   /** Two accesses to memory, or one that finds there what it must not. */
   readonly conflict: (machine: OrderedRun, area: MemoryArea, conflict: Conflict) => void;
@@ -28,7 +28,7 @@ export interface OrderFindings {
     kind: FindingKind,
     cta: number,
     message: string,
-    stamps: readonly [number, number],
+    stamps: readonly [Stamp | null, Stamp],
   ) => void;
 }
 
@@ -46,7 +46,7 @@ interface Unordered {
   readonly message: string;
   /** The message without what differs between findings that are the same. */
   readonly alike: string;
-  readonly stamps: readonly [number, number];
+  readonly stamps: readonly [Stamp | null, Stamp];
 }
 
 /** The name of the region that all of a compiled kernel's shared memory is: it says nothing. */
@@ -71,11 +71,11 @@ function placeOf(
   return { place: `shared memory, byte ${byte}${name}`, alike: `shared memory ${region}` };
 }
 
-/** Findings about events of this table. */
-export function createOrderFindings(accesses: AccessTable): OrderFindings {
-  function eventOf(stamp: number): FindingAccess[] {
-    if (stamp === 0) return [];
-    const { who, site, step } = accesses.describe(stamp);
+/** Reports to the findings of runs. */
+export function createOrderFindings(): OrderFindings {
+  function eventOf(stamp: Stamp | null): FindingAccess[] {
+    if (stamp === null) return [];
+    const { who, site, step } = stamp;
     return [{ who, site, step }];
   }
 

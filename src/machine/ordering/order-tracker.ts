@@ -59,8 +59,19 @@ export interface WarpOrder {
   readonly published: Clock;
   /** What its strong reads have seen released, which a fence makes known to it. */
   readonly observed: AccessClocks;
+  /** The chains of lanes that had diverged and have come back: for those that diverge next. */
+  readonly strandChains: number[];
+  /** The chains of its bulk writes: the first one, and those of lanes that have come back. */
+  readonly writeChains: WriteChain[];
   /** What its last fence came after, by the scope: what its strong writes release. */
   readonly fenced: Map<MemoryScope, AccessClocks>;
+}
+
+/** A chain of bulk writes of one warp, of which each is known to be complete where a later one is. */
+export interface WriteChain {
+  readonly chain: number;
+  /** Of the latest write. */
+  time: number;
 }
 
 /** What is ordered before an asynchronous operation; and, its own tick included, with it. */
@@ -73,6 +84,8 @@ export interface OperationOrder {
   readonly happened: Clock;
   /** What its warp knew when it issued it: more than it makes known, of a tcgen05.commit. */
   readonly issued: Clock;
+  /** Whether its position is in no clock before the warp knows that it is complete: not in its own either. */
+  readonly isInWriteChain: boolean;
   /** The operations that a tcgen05.commit tracks; null for others. */
   readonly tracked: Clock | null;
   readonly chain: number;

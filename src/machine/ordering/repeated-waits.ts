@@ -1,4 +1,5 @@
 import { siteOf } from '../isa/index.js';
+import type { Stamp } from './accesses.js';
 import type { Mbarrier } from './barriers.js';
 import type { OrderFindings } from './order-findings.js';
 import type { OrderedRun, OrderedWarp } from './order-tracker.js';
@@ -6,14 +7,14 @@ import type { OrderedRun, OrderedWarp } from './order-tracker.js';
 /** The phase that a wait of some warp at some place returned for last, and the stamp of that wait. */
 interface SeenPhase {
   readonly phase: number;
-  readonly stamp: number;
+  readonly stamp: Stamp;
 }
 
 /** A wait that has returned for a phase for which it had returned before. */
 interface Repetition {
   readonly barrier: Mbarrier;
   readonly phase: number;
-  readonly stamps: readonly [number, number];
+  readonly stamps: readonly [Stamp, Stamp];
 }
 
 /**
@@ -21,7 +22,9 @@ interface Repetition {
  * flipped, or flipped too late; what is reported then is a race, or a phase of another barrier, that it has led to.
  */
 export interface RepeatedWaits {
-  readonly observe: (warp: OrderedWarp, barrier: Mbarrier, phase: number, stamp: number) => void;
+  readonly observe: (warp: OrderedWarp, barrier: Mbarrier, phase: number, stamp: Stamp) => void;
+  /** The barrier is one no more. */
+  readonly end: (barrier: Mbarrier) => void;
   /** Reports them: of each place the first. */
   readonly tell: (machine: OrderedRun) => void;
 }
@@ -39,6 +42,9 @@ export function createRepeatedWaits(findings: OrderFindings): RepeatedWaits {
       places.set(place, { phase, stamp });
       if (before?.phase === phase && !repetitions.has(place))
         repetitions.set(place, { barrier, phase, stamps: [before.stamp, stamp] });
+    },
+    end: (barrier) => {
+      seen.delete(barrier);
     },
     tell: (machine) => {
       for (const { barrier, phase, stamps } of repetitions.values()) {

@@ -1,4 +1,4 @@
-import type { AccessTable } from './accesses.js';
+import type { Stamp } from './accesses.js';
 import type { FindingAccess } from './finding.js';
 
 /**
@@ -14,21 +14,18 @@ export interface ScheduleDependence {
 
 /** Gathers dependences: those at the same two places are one. */
 export interface ScheduleDependences {
-  readonly add: (earlier: number, later: number) => void;
+  readonly add: (earlier: Stamp, later: Stamp) => void;
   readonly list: () => readonly ScheduleDependence[];
 }
 
 /** The most different ones that are kept. */
 const mostDependences = 100;
 
-/** No dependence yet; stamps are of this table. */
-export function createScheduleDependences(accesses: AccessTable): ScheduleDependences {
+/** No dependence yet. */
+export function createScheduleDependences(): ScheduleDependences {
   const found = new Map<string, { accesses: ScheduleDependence['accesses']; count: number }>();
-  const accessOf = (stamp: number): FindingAccess => {
-    const { who, site, step } = accesses.describe(stamp);
-    return { who, site, step };
-  };
-  let last: readonly [number, number] = [0, 0];
+  const accessOf = ({ who, site, step }: Stamp): FindingAccess => ({ who, site, step });
+  let last: readonly Stamp[] = [];
   return {
     add: (earlier, later) => {
       // Word after word of one access.

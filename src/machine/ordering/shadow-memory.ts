@@ -1,5 +1,5 @@
 import { type AccessRule, createAccessRules, type ShadowRules } from './access-rules.js';
-import type { AccessClocks, AccessTable } from './accesses.js';
+import type { AccessClocks, Stamp } from './accesses.js';
 import { bytesOfWord, type Region, regionInCells } from './region.js';
 import {
   type Conflict,
@@ -25,25 +25,25 @@ import {
 export interface ShadowMemory {
   readonly words: number;
   /** A read: it has to come after the last write, and there has to be one. */
-  readonly read: (region: Region, stamp: number, clocks: AccessClocks) => readonly Conflict[];
+  readonly read: (region: Region, stamp: Stamp, clocks: AccessClocks) => readonly Conflict[];
   /**
    * A write: it has to come after the last write and after all reads since. If it does and there are no
    * reads since, the last write was in vain (`overwritten-unread`); contents from the start may be
    * overwritten unread.
    */
-  readonly write: (region: Region, stamp: number, clocks: AccessClocks) => readonly Conflict[];
+  readonly write: (region: Region, stamp: Stamp, clocks: AccessClocks) => readonly Conflict[];
   /**
    * Ends the life of contents: as a write it has to come after the last write and all reads since, but
    * contents may die unread. Afterwards the words are uninitialised.
    */
-  readonly end: (region: Region, stamp: number, clocks: AccessClocks) => readonly Conflict[];
+  readonly end: (region: Region, stamp: Stamp, clocks: AccessClocks) => readonly Conflict[];
   /**
    * The words become an mbarrier, which has to come after the last write and all reads since. From then on every access
    * to them is a conflict, until they are vacated.
    */
-  readonly occupy: (region: Region, stamp: number, clocks: AccessClocks) => readonly Conflict[];
+  readonly occupy: (region: Region, stamp: Stamp, clocks: AccessClocks) => readonly Conflict[];
   /** The words are an mbarrier no more: accesses have to come after that. */
-  readonly vacate: (region: Region, stamp: number, clocks: AccessClocks) => readonly Conflict[];
+  readonly vacate: (region: Region, stamp: Stamp, clocks: AccessClocks) => readonly Conflict[];
   /** The words are uninitialised from now on, without a check. */
   readonly forget: (region: Region) => void;
   /** The words have contents that are there from the start, which anyone may read. */
@@ -56,32 +56,22 @@ const noWordConflicts: readonly WordConflict[] = [];
 /** Up to so many words a loop is faster than TypedArray.fill. */
 const shortRun = 8;
 
-/** The least number of states that are kept, used or not, before the unused ones are dropped. */
-const fewestIdleStates = 2 ** 14;
-
 /**
  * A shadow of so many words, uninitialised.
- * @param accesses - the table that the stamps are from
  * @param rules - of the memory model, and what is told of
  * @throws RequestError from its methods for a region that is not within the memory
  */
-export function createShadowMemory(
-  words: number,
-  accesses: AccessTable,
-  rules: ShadowRules = {},
-): ShadowMemory {
+export function createShadowMemory(words: number, rules: ShadowRules = {}): ShadowMemory {
   let cells = new Int32Array(words).fill(uninitialisedState);
   // Words are divided into bytes when the first access to a part of one comes.
   let cellsOfWord: 1 | 4 = 1;
-  const states = createShadowStates();
-  const { reading, writing, ending, occupying, vacating, forgetStates } = createAccessRules(
-    states,
-    accesses,
-    rules,
-  );
-  // To look for unused states takes as long as to look at all words.
-  const idleStates = Math.max(fewestIdleStates, words / 4);
-  let mostStates = idleStates;
+  const states = createShadowStates(words);
+  const { reading, writing, ending, occupying, vacating, begin } = createAccessRules(states, rules);
+  // The number of the latest access, from 1; areas of one with the same stamp and rule are one access.
+  let number = 0;
+  let latestStamp: Stamp | null = null;
+  let latestRule = reading;
+
   /** The region in cells; divides words where it has parts of them. */
   function inCells(region: Region): Required<Region> {
     const found = regionInCells(region, words, cellsOfWord);
@@ -89,6 +79,7 @@ export function createShadowMemory(
     const divided = new Int32Array(words * bytesOfWord);
     for (let i = 0; i < divided.length; i++) divided[i] = cells[Math.floor(i / bytesOfWord)];
     cells = divided;
+    states.divide(bytesOfWord);
     cellsOfWord = bytesOfWord;
     return regionInCells(region, words, cellsOfWord)!;
   }
@@ -96,13 +87,17 @@ export function createShadowMemory(
   /** Checks a region and replaces its states, run by run of words in the same state. */
   function access(
     region: Region,
-    stamp: number,
+    stamp: Stamp,
     clocks: AccessClocks,
-    { key, conflictsIn, stateAfter }: AccessRule,
+    rule: AccessRule,
   ): readonly Conflict[] {
     const { start, count, stride, rows } = inCells(region);
-    if (states.count > mostStates) compact();
-    const memoKey = key * stamp;
+    const { conflictsIn, stateAfter } = rule;
+    if (stamp !== latestStamp || rule !== latestRule) {
+      number++;
+      [latestStamp, latestRule] = [stamp, rule];
+      states.sweep(begin(stamp));
+    }
     let conflicts: ConflictCounter | null = null;
     let [state, next] = [-1, -1];
     let found = noWordConflicts;
@@ -114,12 +109,12 @@ export function createShadowMemory(
         while (word < end && cells[word] === latest) word++;
         if (latest !== state) {
           state = latest;
-          next = states.recall(state, memoKey);
+          next = states.recall(state, number);
           found = noWordConflicts;
           if (next < 0) {
             found = conflictsIn(state, stamp, clocks);
             next = stateAfter(state, stamp, clocks);
-            if (found.length === 0) states.remember(state, memoKey, next);
+            if (found.length === 0) states.remember(state, number, next);
           }
         }
         if (found.length > 0)
@@ -128,23 +123,26 @@ export function createShadowMemory(
             Math.floor(firstWord / cellsOfWord),
             Math.ceil((word - firstWord) / cellsOfWord),
           );
-        if (word - firstWord > shortRun) cells.fill(next, firstWord, word);
-        else for (let index = firstWord; index < word; index++) cells[index] = next;
+        if (next !== latest) change(firstWord, word, latest, next);
       }
     }
     return conflicts === null ? noConflicts : conflicts.list();
   }
 
-  function compact(): void {
-    states.compact(cells);
-    mostStates = 2 * states.count + idleStates;
-    forgetStates();
+  /** Cells from the first one to before the last one go from one state to another. */
+  function change(first: number, end: number, from: number, to: number): void {
+    states.move(from, to, end - first);
+    if (end - first > shortRun) cells.fill(to, first, end);
+    else for (let index = first; index < end; index++) cells[index] = to;
   }
 
   function fill(region: Region, state: number): void {
     const { start, count, stride, rows } = inCells(region);
-    for (let row = 0; row < rows; row++)
-      cells.fill(state, start + row * stride, start + row * stride + count);
+    for (let row = 0; row < rows; row++) {
+      const end = start + row * stride + count;
+      for (let cell = end - count; cell < end; cell++)
+        if (cells[cell] !== state) change(cell, cell + 1, cells[cell], state);
+    }
   }
 
   return {

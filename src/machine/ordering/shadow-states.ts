@@ -1,4 +1,5 @@
-import type { MissingOrder } from './accesses.js';
+import type { Stamp } from './accesses.js';
+import { type MissingOrder } from './accesses.js';
 
 /**
  * What can be wrong with an access. The races are named by the earlier access and the later one; what
@@ -19,10 +20,10 @@ export type ConflictKind = keyof typeof conflictKinds;
 /** A conflict of one access with one earlier access. */
 export interface Conflict {
   readonly kind: ConflictKind;
-  /** The stamp of the earlier access; 0 where there is none. */
-  readonly earlier: number;
+  /** The stamp of the earlier access; null where there is none. */
+  readonly earlier: Stamp | null;
   /** The stamp of the access that was checked. */
-  readonly later: number;
+  readonly later: Stamp;
   /** What a race lacks; null for the others. */
   readonly missing: MissingOrder | null;
   /** The first word of the access with this conflict, in the order of its rows, and how many have it. */
@@ -40,124 +41,137 @@ export interface ConflictCounter {
 }
 
 /** A counter for the access with the stamp `later`. */
-export function createConflictCounter(later: number): ConflictCounter {
-  const found = new Map<string, Conflict>();
+export function createConflictCounter(later: Stamp): ConflictCounter {
+  const found: Conflict[] = [];
   return {
     add: (conflicts, firstWord, words) => {
       for (const conflict of conflicts) {
-        const key = `${conflict.kind} ${conflict.earlier}`;
-        const before = found.get(key);
-        found.set(
-          key,
-          before === undefined
-            ? { ...conflict, later, firstWord, words }
-            : { ...before, words: before.words + words },
+        const index = found.findIndex(
+          ({ kind, earlier }) => kind === conflict.kind && earlier === conflict.earlier,
         );
+        if (index === -1) found.push({ ...conflict, later, firstWord, words });
+        else found[index] = { ...found[index], words: found[index].words + words };
       }
     },
-    list: () => [...found.values()],
+    list: () => found,
   };
 }
 
-/** Last writers that are no stamps. */
-export const noWriter = 0;
-export const initialWriter = -1;
-
-/** The last writer of words that are a live mbarrier, from the stamp of its initialisation. */
-export function barrierWriter(stamp: number): number {
-  return initialWriter - stamp;
+/** Words that are a live mbarrier, from the stamp of its initialisation. */
+export class BarrierWords {
+  constructor(readonly initialisation: Stamp) {}
 }
 
-/** The stamp of the initialisation of the mbarrier that words with this last writer are; 0 for others. */
-export function barrierOf(writer: number): number {
-  return writer < initialWriter ? initialWriter - writer : 0;
-}
+/** Who wrote words last: nobody, the host before the launch, an access; or they are a live mbarrier. */
+export type Writer = null | 'host' | Stamp | BarrierWords;
 
 /** Words that nobody has touched: without contents, or with contents from the start. */
 export const uninitialisedState = 0;
 export const initialState = 1;
 
-/** What words are in: who wrote them last and who has read them since. Many words share a state. */
+/**
+ * What words are in: who wrote them last and who has read them since. Many words share a state, and one that no word is in is
+ * forgotten: so there are never more than words.
+ */
 export interface ShadowStates {
-  readonly count: number;
-  readonly writerOf: (state: number) => number;
+  readonly writerOf: (state: number) => Writer;
   /** The stamps of the reads since, without those that a later one covers. */
-  readonly readersOf: (state: number) => readonly number[];
+  readonly readersOf: (state: number) => readonly Stamp[];
   /** What the last write has come after, as far as it is told; null for what is not known. */
-  readonly supersededOf: (state: number) => readonly number[] | null;
+  readonly supersededOf: (state: number) => readonly Stamp[] | null;
   /** The state with this writer and these readers; a new one at each call. */
   readonly add: (
-    writer: number,
-    readers: readonly number[],
-    superseded?: readonly number[] | null,
+    writer: Writer,
+    readers: readonly Stamp[],
+    superseded?: readonly Stamp[] | null,
   ) => number;
-  /**
-   * The state that an access makes of another; -1 if it is not known. Only what the latest access to ask
-   * has remembered is.
-   */
-  readonly recall: (state: number, stamp: number) => number;
-  readonly remember: (state: number, stamp: number, next: number) => void;
-  /** Drops all states that no cell is in, and renumbers those in the cells. */
-  readonly compact: (cells: Int32Array) => void;
+  /** So many words go from one state to another. */
+  readonly move: (from: number, to: number, words: number) => void;
+  /** Each word has become so many. */
+  readonly divide: (parts: number) => void;
+  /** Forgets the states that no word is in, but for one: their numbers are given to others. */
+  readonly sweep: (kept: number) => void;
+  /** The state that an access makes of another, by the number of the access; -1 if it is not known. Only what the latest access to ask has remembered is. */
+  readonly recall: (state: number, access: number) => number;
+  readonly remember: (state: number, access: number, next: number) => void;
 }
 
-const noReaders: readonly number[] = [];
-const firstCapacity = 256;
+const noReaders: readonly Stamp[] = [];
+const firstCapacity = 16;
+/** The number of words of a state that has been forgotten. */
+const forgotten = -1;
 
-/** The states of one memory, with {@link uninitialisedState} and {@link initialState}. */
-export function createShadowStates(): ShadowStates {
-  let writers: number[] = [noWriter, initialWriter];
-  let readers: (readonly number[])[] = [noReaders, noReaders];
-  let superseded: (readonly number[] | null)[] = [noReaders, noReaders];
+function extended(array: Int32Array): Int32Array<ArrayBuffer> {
+  const larger = new Int32Array(2 * array.length);
+  larger.set(array);
+  return larger;
+}
+
+/** The states of a memory of so many words, all of them in {@link uninitialisedState}; there is {@link initialState} too. */
+export function createShadowStates(words: number): ShadowStates {
+  const writers: Writer[] = [null, 'host'];
+  const readers: (readonly Stamp[])[] = [noReaders, noReaders];
+  const superseded: (readonly Stamp[] | null)[] = [noReaders, noReaders];
+  // Words in each state; those that have lost their last one since the last sweep; numbers that are free.
+  let counts = new Int32Array(firstCapacity);
+  counts[uninitialisedState] = words;
+  const idle: number[] = [];
+  const free: number[] = [];
   // What the access `askedBy[state]` makes of the state.
   let askedBy = new Int32Array(firstCapacity);
   let next = new Int32Array(firstCapacity);
+
+  function newNumber(): number {
+    const state = free.pop() ?? writers.length;
+    if (state >= counts.length) [counts, askedBy, next] = [counts, askedBy, next].map(extended);
+    return state;
+  }
+
   return {
-    get count() {
-      return writers.length;
-    },
     writerOf: (state) => writers[state],
     readersOf: (state) => readers[state],
     supersededOf: (state) => superseded[state],
     add: (writer, reads, before = null) => {
-      readers.push(reads);
-      superseded.push(before);
-      const state = writers.push(writer) - 1;
-      if (state >= askedBy.length) {
-        const [olderAskedBy, olderNext] = [askedBy, next];
-        askedBy = new Int32Array(2 * olderAskedBy.length);
-        askedBy.set(olderAskedBy);
-        next = new Int32Array(askedBy.length);
-        next.set(olderNext);
-      }
+      const state = newNumber();
+      writers[state] = writer;
+      readers[state] = reads;
+      superseded[state] = before;
+      counts[state] = 0;
+      askedBy[state] = 0;
+      idle.push(state);
       return state;
     },
-    recall: (state, stamp) => (askedBy[state] === stamp ? next[state] : -1),
-    remember: (state, stamp, following) => {
-      askedBy[state] = stamp;
-      next[state] = following;
+    move: (from, to, count) => {
+      counts[to] += count;
+      counts[from] -= count;
+      if (counts[from] === 0) idle.push(from);
     },
-    compact: (cells) => {
-      const renumbered = new Int32Array(writers.length).fill(-1);
-      renumbered[uninitialisedState] = uninitialisedState;
-      renumbered[initialState] = initialState;
-      const keptWriters = [noWriter, initialWriter];
-      const keptReaders = [noReaders, noReaders];
-      const keptSuperseded: typeof superseded = [noReaders, noReaders];
-      for (let index = 0; index < cells.length; index++) {
-        const state = cells[index];
-        if (renumbered[state] === -1) {
-          renumbered[state] = keptWriters.push(writers[state]) - 1;
-          keptReaders.push(readers[state]);
-          keptSuperseded.push(superseded[state]);
+    divide: (parts) => {
+      for (let state = 0; state < writers.length; state++)
+        if (counts[state] > 0) counts[state] *= parts;
+    },
+    sweep: (kept) => {
+      if (idle.length === 0) return;
+      let isKept = false;
+      for (const state of idle) {
+        if (counts[state] !== 0 || state === uninitialisedState || state === initialState) continue;
+        if (state === kept) {
+          isKept = true;
+          continue;
         }
-        cells[index] = renumbered[state];
+        counts[state] = forgotten;
+        writers[state] = null;
+        readers[state] = noReaders;
+        superseded[state] = null;
+        free.push(state);
       }
-      writers = keptWriters;
-      readers = keptReaders;
-      superseded = keptSuperseded;
-      askedBy = new Int32Array(Math.max(firstCapacity, 2 * writers.length));
-      next = new Int32Array(askedBy.length);
+      idle.length = 0;
+      if (isKept) idle.push(kept);
+    },
+    recall: (state, access) => (askedBy[state] === access ? next[state] : -1),
+    remember: (state, access, following) => {
+      askedBy[state] = access;
+      next[state] = following;
     },
   };
 }

@@ -1,5 +1,5 @@
 import { siteOf } from '../isa/index.js';
-import type { AccessTable, EventClocks } from './accesses.js';
+import { type EventClocks, Stamp } from './accesses.js';
 import {
   type BarrierHistory,
   createBarrierHistory,
@@ -31,7 +31,6 @@ const mbarrierBytes = 8;
 export interface TrackedCluster {
   readonly model: MemoryModel;
   readonly chains: Chains;
-  readonly accesses: AccessTable;
   readonly record: RecordAccess;
   readonly findings: OrderFindings;
   readonly reach: CtaReach;
@@ -66,22 +65,21 @@ function nameOf(barrier: NamedBarrier, { clusterBarrier }: OrderedRun): string {
 export function createBarrierTracker({
   model,
   chains,
-  accesses,
   record,
   findings,
   reach,
   sharedMemories,
 }: TrackedCluster): BarrierTracker {
-  const lives = createBarrierLives(model, accesses, findings);
+  const lives = createBarrierLives(model, findings);
   const repeatedWaits = createRepeatedWaits(findings);
-  const initialisations = createInitialisationFences(model, accesses, findings);
+  const initialisations = createInitialisationFences(model, findings);
   const histories = new Map<Mbarrier, BarrierHistory>();
   const namedHistories = new Map<NamedBarrier, NamedBarrierHistory>();
 
   function historyOf(barrier: NamedBarrier): NamedBarrierHistory {
     let history = namedHistories.get(barrier);
     if (history === undefined) {
-      history = createNamedBarrierHistory(accesses);
+      history = createNamedBarrierHistory();
       namedHistories.set(barrier, history);
     }
     return history;
@@ -93,7 +91,7 @@ export function createBarrierTracker({
     warp: OrderedWarp,
     { cta: rank, offset }: Mbarrier,
     change: 'occupy' | 'vacate',
-    stamp: number,
+    stamp: Stamp,
   ): void {
     const shared = sharedMemories[rank];
     const start = offset / wordBytes;
@@ -109,7 +107,7 @@ export function createBarrierTracker({
     fenceInitialisations: initialisations.fence,
     initialise: (machine, warp, barrier) => {
       const stamp = record(machine, { warp, order: null }, { kind: 'write', proxy: 'generic' });
-      histories.set(barrier, createBarrierHistory(accesses, stamp));
+      histories.set(barrier, createBarrierHistory(stamp));
       lives.begin(machine, warp.order!, barrier, stamp);
       initialisations.initialise(warp.order!, barrier, stamp);
       changeWords(machine, warp, barrier, 'occupy', stamp);
@@ -120,6 +118,8 @@ export function createBarrierTracker({
       lives.end(machine, warp.order!, barrier, stamp);
       changeWords(machine, warp, barrier, 'vacate', stamp);
       histories.delete(barrier);
+      initialisations.end(barrier);
+      repeatedWaits.end(barrier);
       tick(warp.order!);
     },
     arrive: (machine, actor, barrier, what) => {
@@ -160,7 +160,8 @@ export function createBarrierTracker({
     },
     arriveAtNamed: (machine, warp, barrier, { waits, isRelaxed }) => {
       const order = warp.order!;
-      let [stamp, clocks]: [number, EventClocks] = [0, order];
+      let stamp: Stamp;
+      let clocks: EventClocks = order;
       if (isRelaxed) {
         // Only what fence.mbarrier_init came after is made known.
         const happened = copyClock(order.happened);
@@ -168,7 +169,7 @@ export function createBarrierTracker({
         clocks = { clock: copyClock(order.published), asyncView: createClock(), happened };
         const position = chains.begin(clocks.clock);
         includeInClock(clocks.clock, position.chain, position.time);
-        stamp = accesses.record({
+        stamp = new Stamp({
           ...position,
           proxy: 'generic',
           kind: 'arrive',

@@ -1,7 +1,7 @@
 import { siteOf } from '../isa/index.js';
 import { tensorMemoryColumns } from '../memory/index.js';
 import { joinEventClocks } from './barrier-history.js';
-import { createClock, joinClock } from './clock.js';
+import { createClock, includeInClock, joinClock } from './clock.js';
 import { createGridOrder, type GridOrder } from './grid-order.js';
 import { createCtaReach, createTensorAllocations } from './lifetimes.js';
 import type { MemoryModel } from './memory-model.js';
@@ -45,29 +45,29 @@ export function createOrderTracker(
   ctas: readonly Pick<OrderedCta, 'shared'>[],
   grid: GridOrder = createGridOrder(model),
 ): OrderTracker {
-  const { chains, accesses, shadow: globalShadow, released: globallyReleased } = grid;
-  const record = createAccessRecorder(accesses);
-  const findings = createOrderFindings(accesses);
+  const { chains, shadow: globalShadow, released: globallyReleased } = grid;
+  const record = createAccessRecorder();
+  const findings = createOrderFindings();
   const memories = ctas.map(({ shared }) => ({
-    shared: createShadowMemory(shared.limitBytes / wordBytes, accesses, {
+    shared: createShadowMemory(shared.limitBytes / wordBytes, {
       readFences: model.readFences,
       equalWrites: model.equalWrites,
       onUnorderedStrong: grid.dependences.add,
     }),
-    tensor: createShadowMemory(tensorGranules, accesses),
+    tensor: createShadowMemory(tensorGranules),
     released: createSynchronisation(),
-    allocations: createTensorAllocations(accesses, findings),
+    allocations: createTensorAllocations(findings),
   }));
   const reach = createCtaReach(model);
   const sharedMemories = memories.map(({ shared }) => shared);
-  const tracked = { model, chains, accesses, record, findings, reach, sharedMemories };
+  const tracked = { model, chains, record, findings, reach, sharedMemories };
   const barriers = createBarrierTracker(tracked);
 
-  function createWarp(thread?: number): WarpOrder {
-    const chain = chains.createAgent();
-    const order: WarpOrder = {
+  /** A warp, before its clock ticks for the first time. */
+  function createWarp(chain: number, thread = chain): WarpOrder {
+    return {
       chain,
-      thread: thread ?? chain,
+      thread,
       clock: createClock(),
       happened: createClock(),
       asyncView: createClock(),
@@ -76,22 +76,35 @@ export function createOrderTracker(
       published: createClock(),
       tensorOperations: createClocks(),
       observed: createClocks(),
+      strandChains: [],
+      writeChains: [],
       fenced: new Map(),
     };
-    tick(order);
-    return order;
   }
 
   return {
     dependences: grid.dependences.list,
-    createWarp: () => createWarp(),
+    createWarp: () => {
+      const order = createWarp(chains.createAgent());
+      tick(order);
+      return order;
+    },
     divergeWarp: ({ order }) => {
-      const strand = createWarp(order!.thread);
+      const { thread, strandChains, writeChains } = order!;
+      // The warp knows all that lanes did in a chain that they have brought back.
+      const strand = createWarp(strandChains.pop() ?? chains.createAgent(), thread);
+      const writes = writeChains.pop();
+      if (writes !== undefined) strand.writeChains.push(writes);
       joinKnowledge(strand, order!);
+      tick(strand);
       tick(order!);
       return strand;
     },
-    convergeWarp: ({ order }, strand) => joinKnowledge(order!, strand.order!),
+    convergeWarp: ({ order }, { order: strand }) => {
+      joinKnowledge(order!, strand!);
+      order!.strandChains.push(strand!.chain, ...strand!.strandChains);
+      order!.writeChains.push(...strand!.writeChains);
+    },
     access: (machine, actor, kind, area) => {
       const { space, cta, start, strong, repeats } = area;
       const { warp, order } = actor;
@@ -134,6 +147,7 @@ export function createOrderTracker(
         joinClock(tensorView, operation.tensorClock);
         joinClock(unfenced, operation.clock);
       } else joinClock(clock, operation.clock);
+      if (operation.isInWriteChain) includeInClock(clock, operation.chain, operation.time);
       joinClock(asyncView, operation.asyncView);
       joinClock(order!.happened, operation.happened);
     },

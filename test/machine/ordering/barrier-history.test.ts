@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import {
-  createAccessTable,
+  Stamp,
   createBarrierHistory,
   createClock,
   includeInClock,
@@ -11,11 +11,10 @@ import {
 
 /** Events with clocks as they are given, on a barrier whose initialisation is chain 0 at time 1. */
 function createScene() {
-  const table = createAccessTable();
   const event = (chain: number, time: number, kind: AccessKind = 'arrive') =>
-    table.record({ chain, time, kind, proxy: 'generic', site: '', who: '', step: 0 });
+    new Stamp({ chain, time, kind, proxy: 'generic', site: '', who: '', step: 0 });
   const initialisation = event(0, 1);
-  return { event, initialisation, history: createBarrierHistory(table, initialisation) };
+  return { event, initialisation, history: createBarrierHistory(initialisation) };
 }
 
 /** Clocks with the times of chains by number; the second are what the async proxy knows. */

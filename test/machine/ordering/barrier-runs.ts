@@ -1,7 +1,7 @@
 import {
   assignClock,
   copyClock,
-  createAccessTable,
+  Stamp,
   createBarrierHistory,
   createChains,
   createClock,
@@ -109,14 +109,13 @@ export function violationsOf(
   agents: number,
   counts: readonly number[],
 ): BarrierViolation[] {
-  const table = createAccessTable();
   const chains = createChains();
   const origin = createClock();
   const setUp = chains.createAgent();
   tickClock(origin, setUp);
   const rest = { proxy: 'generic', site: 'test', who: 'test', step: 0 } as const;
-  const initialisation = table.record({ chain: setUp, time: 1, kind: 'arrive', ...rest });
-  const histories = counts.map(() => createBarrierHistory(table, initialisation));
+  const initialisation = new Stamp({ chain: setUp, time: 1, kind: 'arrive', ...rest });
+  const histories = counts.map(() => createBarrierHistory(initialisation));
   const states = fresh(counts);
   const warps = Array.from({ length: agents }, () => {
     const chain = chains.createAgent();
@@ -130,7 +129,7 @@ export function violationsOf(
     const history = histories[event.barrier];
     const actor = event.does === 'land' ? transfers.get(event.issue)! : warps[event.agent];
     const { chain, clock } = actor;
-    const stamp = table.record({
+    const stamp = new Stamp({
       chain,
       time: clock.times[chain],
       kind: event.does === 'wait' ? 'wait' : 'arrive',

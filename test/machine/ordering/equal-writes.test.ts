@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
-  createAccessTable,
+  Stamp,
   createChains,
   createClock,
   createShadowMemory,
@@ -32,8 +32,7 @@ function run(
   choose: (ready: readonly number[]) => number,
   equalWrites: boolean,
 ): Outcome | null {
-  const table = createAccessTable();
-  const memory = createShadowMemory(words, table, { equalWrites });
+  const memory = createShadowMemory(words, { equalWrites });
   memory.initialise({ start: 0, count: words });
   const chains = createChains();
   const agents = program.map(() => {
@@ -68,7 +67,7 @@ function run(
     } else {
       const kind = step.do;
       const repeats = step.do === 'write' && step.value === value;
-      const stamp = table.record({
+      const stamp = new Stamp({
         chain,
         time: clock.times[chain],
         kind,

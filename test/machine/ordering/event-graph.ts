@@ -1,5 +1,5 @@
 import {
-  createAccessTable,
+  Stamp,
   createChains,
   createClock,
   createShadowMemory,
@@ -8,7 +8,6 @@ import {
   joinClock,
   tickClock,
   type AccessClocks,
-  type AccessTable,
   type Conflict,
   type ConflictKind,
   type Chains,
@@ -39,7 +38,7 @@ export type Step =
 /** An access as it was performed, with the node of the graph that it is. */
 export interface PerformedAccess {
   readonly node: number;
-  readonly stamp: number;
+  readonly stamp: Stamp;
   readonly isWrite: boolean;
   readonly isAsync: boolean;
   readonly words: readonly number[];
@@ -58,7 +57,6 @@ interface Operation {
 /** A run told both to the detector, in clocks, and to a graph, in nodes and edges. */
 export interface Run {
   readonly accesses: readonly PerformedAccess[];
-  readonly table: AccessTable;
   readonly chains: Chains;
   readonly operations: readonly { readonly node: number; readonly chain: number }[];
   /** Whether there is a path. */
@@ -83,8 +81,7 @@ export function runSteps(
     proxies,
   }: Record<'agents' | 'channels' | 'words', number> & { proxies: boolean },
 ): Run {
-  const table = createAccessTable();
-  const shadow = createShadowMemory(words, table);
+  const shadow = createShadowMemory(words);
   const chains = createChains();
   const predecessorsOf: number[][] = [];
   const fences: number[] = [];
@@ -112,7 +109,7 @@ export function runSteps(
     { writes, region }: { writes: boolean; region: Region },
     clocks: AccessClocks,
   ): void {
-    const stamp = table.record({
+    const stamp = new Stamp({
       chain,
       time,
       kind: writes ? 'write' : 'read',
@@ -212,7 +209,6 @@ export function runSteps(
   const reaches = (from: number, to: number) => ancestors[to].has(from);
   return {
     accesses,
-    table,
     chains,
     reaches,
     operations: operations.map(({ node: at, position }) => ({ node: at, chain: position.chain })),
@@ -224,7 +220,7 @@ export function runSteps(
 /** A conflict as the graph has it: with the words that have it. */
 export interface ExpectedConflict {
   readonly kind: ConflictKind;
-  readonly earlier: number;
+  readonly earlier: Stamp | null;
   readonly missing: MissingOrder | null;
   readonly words: number[];
 }
@@ -244,17 +240,16 @@ export function missingPath(
 export function expectedConflicts(run: Run): ExpectedConflict[][] {
   const { accesses } = run;
   return accesses.map((later, index) => {
-    const found = new Map<string, ExpectedConflict>();
+    const found: ExpectedConflict[] = [];
     const add = (
       word: number,
       kind: ConflictKind,
-      earlier: number,
+      earlier: Stamp | null,
       missing: MissingOrder | null,
     ) => {
-      const key = `${kind} ${earlier}`;
-      const conflict = found.get(key) ?? { kind, earlier, missing, words: [] };
-      conflict.words.push(word);
-      found.set(key, conflict);
+      const known = found.find((one) => one.kind === kind && one.earlier === earlier);
+      if (known === undefined) found.push({ kind, earlier, missing, words: [word] });
+      else known.words.push(word);
     };
     for (const word of later.words) {
       const before = accesses.slice(0, index).filter(({ words }) => words.includes(word));
@@ -263,7 +258,7 @@ export function expectedConflicts(run: Run): ExpectedConflict[][] {
       const reads = before.slice(writeIndex + 1);
       const missingWrite = write === undefined ? null : missingPath(run, write, later);
       if (!later.isWrite) {
-        if (write === undefined) add(word, 'uninitialised', 0, null);
+        if (write === undefined) add(word, 'uninitialised', null, null);
         else if (missingWrite !== null) add(word, 'write-read', write.stamp, missingWrite);
         continue;
       }
@@ -283,6 +278,6 @@ export function expectedConflicts(run: Run): ExpectedConflict[][] {
         if (missing !== null) add(word, 'read-write', read.stamp, missing);
       }
     }
-    return [...found.values()];
+    return found;
   });
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Region } from '../../../src/machine/ordering/index.js';
+import type { Conflict, Region } from '../../../src/machine/ordering/index.js';
 import { expectedConflicts, missingPath, runSteps, type Run, type Step } from './event-graph.js';
 import { scaled } from '../../setup/effort.js';
 import { turns } from '../../setup/turns.js';
@@ -78,8 +78,8 @@ describe('the shadow of a memory, against paths in the graph of a random run', (
         const run = runSteps(someSteps, { ...sizes, proxies });
         const expected = expectedConflicts(run);
         run.accesses.forEach(({ conflicts, stamp }, index) => {
-          const byEarlier = (a: { kind: string; earlier: number }, b: typeof a) =>
-            a.earlier - b.earlier || a.kind.localeCompare(b.kind);
+          const byEarlier = (a: Pick<Conflict, 'kind' | 'earlier'>, b: typeof a) =>
+            (a.earlier?.step ?? -1) - (b.earlier?.step ?? -1) || a.kind.localeCompare(b.kind);
           expect([...conflicts].sort(byEarlier)).toEqual(
             expected[index].sort(byEarlier).map(({ words: all, ...conflict }) => ({
               ...conflict,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import {
-  createAccessTable,
+  Stamp,
   createChains,
   createClock,
   createShadowMemory,
@@ -13,8 +13,7 @@ import {
 
 /** A memory of so many words and agents that access it. */
 function createScene(words = 64) {
-  const table = createAccessTable();
-  const memory = createShadowMemory(words, table);
+  const memory = createShadowMemory(words);
   const chains = createChains();
   const agent = (who: string, proxy: Proxy = 'generic') => {
     const chain = chains.createAgent();
@@ -22,7 +21,7 @@ function createScene(words = 64) {
     tickClock(clocks.clock, chain);
     const does = (kind: 'read' | 'write', region: Region) => {
       const time = clocks.clock.times[chain];
-      const stamp = table.record({ chain, time, proxy, kind, site: kind, who, step: 0 });
+      const stamp = new Stamp({ chain, time, proxy, kind, site: kind, who, step: 0 });
       return { stamp, conflicts: memory[kind](region, stamp, clocks) };
     };
     return {
@@ -31,7 +30,7 @@ function createScene(words = 64) {
       write: (region: Region) => does('write', region),
       end: (region: Region) => {
         const time = clocks.clock.times[chain];
-        const stamp = table.record({
+        const stamp = new Stamp({
           chain,
           time,
           proxy,
@@ -147,7 +146,7 @@ describe('the life of contents', () => {
     const warp = agent('warp');
     warp.write({ start: 10, count: 4 });
     expect(warp.read({ start: 8, count: 8 }).conflicts).toMatchObject([
-      { kind: 'uninitialised', earlier: 0, missing: null, firstWord: 8, words: 4 },
+      { kind: 'uninitialised', earlier: null, missing: null, firstWord: 8, words: 4 },
     ]);
   });
 
@@ -228,9 +227,8 @@ describe('regions', () => {
 
   it('of one access may overlap, also in several calls', () => {
     const { memory } = createScene();
-    const table = createAccessTable();
     const clocks = { clock: createClock(), asyncView: createClock() };
-    const stamp = table.record({
+    const stamp = new Stamp({
       chain: 0,
       time: 1,
       proxy: 'generic',
@@ -253,7 +251,7 @@ it('knows after a long run what happened at its begin', () => {
   warp.signal(reader);
   const { stamp: read } = reader.read({ start: 0, count: 1 });
   // Every access makes a state; in the end all words but the first are in different ones of them.
-  const last = new Map<number, number>();
+  const last = new Map<number, Stamp>();
   for (let round = 0; round < 50_000; round++) {
     const start = 1 + (round % (words - 1));
     last.set(start, warp.write({ start, count: 1 }).stamp);
@@ -267,11 +265,10 @@ it('knows after a long run what happened at its begin', () => {
 });
 
 it('takes up an access again after a long time', () => {
-  const table = createAccessTable();
-  const memory = createShadowMemory(4, table);
+  const memory = createShadowMemory(4);
   const nothing: AccessClocks = { clock: createClock(), asyncView: createClock() };
   const record = (chain: number, kind: 'read' | 'write') =>
-    table.record({ chain, time: 1, kind, proxy: 'async', site: '', who: '', step: 0 });
+    new Stamp({ chain, time: 1, kind, proxy: 'async', site: '', who: '', step: 0 });
   const readOften = (from: number, to: number) => {
     for (let chain = from; chain < to; chain++) {
       memory.initialise({ start: 3, count: 1 });
@@ -286,6 +283,6 @@ it('takes up an access again after a long time', () => {
   const reader = record(20_000, 'read');
   expect(memory.read({ start: 0, count: 3 }, reader, nothing)).toEqual([
     { kind: 'write-read', earlier: slow, later: reader, missing: 'order', firstWord: 0, words: 2 },
-    { kind: 'uninitialised', earlier: 0, later: reader, missing: null, firstWord: 2, words: 1 },
+    { kind: 'uninitialised', earlier: null, later: reader, missing: null, firstWord: 2, words: 1 },
   ]);
 });
