@@ -30,6 +30,11 @@ const examples = {
   packed: { probe: ['python3', '-c', 'import numpy'], missing: 'python3 with numpy' },
   triton: {},
   'flash-attention-4': { probe: ['python3', '--version'], missing: 'python3' },
+  'flashinfer-bench': {
+    probe: ['python3', '-c', 'import flashinfer_bench'],
+    missing: 'FlashInfer-Bench',
+  },
+  backendbench: { probe: ['python3', '-c', 'import BackendBench'], missing: 'BackendBench' },
   'paged-decode': { probe: ['python3', '-c', 'import numpy'], missing: 'python3 with numpy' },
   webgpu: { probe: ['node', 'adapter.mjs'], missing: 'a WebGPU adapter' },
 };

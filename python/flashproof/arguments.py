@@ -26,6 +26,8 @@ class ProblemArguments(ScoreArguments, total=False):
     bias: Any
     alibi_slopes: Any
     sink: Any
+    #: Further tensors, by their names in docs/problems.md.
+    features: Mapping[str, Any] | None
     premises: Premises | None
 
 

@@ -90,7 +90,8 @@ def _request(
     """The request of Q, K, V, outputs and arguments; TypeError and ValueError for what is none of these."""
     check_names(function, given, described)
     beside = {name: given.get(name) for name in (*FEATURES, *GRADIENTS)}
-    return _Request(gather({**outputs, **beside}), settings_of(given), words_of(given))
+    features = given.get("features") or {}
+    return _Request(gather({**outputs, **beside, **features}), settings_of(given), words_of(given))
 
 
 def audit(
@@ -108,7 +109,8 @@ def audit(
     `layout="bshd"`, in the format that the kernel read and wrote them in. `lse` has natural logarithms.
 
     - The problem: `scale` (1/√dim), `causal`, `window` (left, right), `softcap`; `mask`, true where a key is seen; `bias`, added
-      to the scaled scores; `alibi_slopes`, `sink`.
+      to the scaled scores; `alibi_slopes`, `sink`; `features`, further tensors by their names in docs/problems.md, such as
+      `cu_seqlens_q` or `block_table`, which say how Q, K and V lie.
     - Gradients: `dout`, and those of `dq`, `dk`, `dv`, `dbias`, `dsink` that are to be judged.
     - How the kernel computes: `premises`, `"fused"` as flash kernels do, `"eager"` with scores and weights stored in Q's format;
       `gradient_premises`.

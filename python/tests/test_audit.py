@@ -132,3 +132,30 @@ def test_files_are_what_they_were(tmp_path):
     assert read(tmp_path / "x.safetensors") == (arrays, {"note": "é"})
     with pytest.raises(ValueError, match="24 bytes, and 12 are given"):
         Array("F32", (2, 3), bytes(12))
+
+
+def test_sequences_are_packed_and_in_pages_as_posed():
+    random = np.random.default_rng(0)
+    lengths = [9, 20, 5]
+    parts = [problem(heads=2, queries=n, keys=n, seed=n) for n in lengths]
+    outs = [attention(*one, causal=True)[0] for one in parts]
+    q, k, v = (np.concatenate([one[x] for one in parts], 2)[0].swapaxes(0, 1) for x in range(3))
+    out = np.concatenate(outs, 2)[0].swapaxes(0, 1)
+    ends = np.cumsum([0, *lengths]).astype(np.int32)
+    packed = {"cu_seqlens_q": ends, "cu_seqlens_k": ends}
+    assert audit(q, k, v, out, causal=True, features=packed).passed
+    assert not audit(
+        q,
+        k,
+        v,
+        out,
+        causal=True,
+        features={**packed, "cu_seqlens_k": ends[::-1] * 0 + [0, 10, 29, 34]},
+    ).passed
+    places = random.permutation(40)[: len(k)].astype(np.int32)
+    pages = np.full((2, 40, 1, *k.shape[1:]), np.nan, np.float32)
+    pages[0, places, 0], pages[1, places, 0] = k, v
+    paged = {"paged_kv_indptr": ends, "paged_kv_indices": places}
+    paged["paged_kv_last_page_len"] = np.ones(3, np.int32)
+    features = {"cu_seqlens_q": ends, **paged}
+    assert audit(q, pages[0], pages[1], out, causal=True, features=features).passed

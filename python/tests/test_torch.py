@@ -350,3 +350,15 @@ def test_no_warning_where_all_is_judged():
         warnings.simplefilter("error")
         with judging.judged_attention():
             attend(*tensors())
+
+
+def test_an_output_is_judged_by_the_arguments_of_the_call():
+    q, k, v = tensors()
+    out = attend(q, k, v, None, 0.0, True)
+    assert judging.audit_call(out, q, k, v, None, 0.0, True).passed
+    lse = (q @ k.mT / 4).masked_fill(~torch.ones(20, 30).tril().bool(), -torch.inf).logsumexp(-1)
+    assert judging.audit_call(out, q, k, v, is_causal=True, lse=lse).passed
+    assert not judging.audit_call(out, q, k, v, is_causal=True, lse=lse / 0.7).passed
+    assert not judging.audit_call(out, q, k, v).passed
+    with pytest.raises(ValueError, match="dropout_p is 0.5"):
+        judging.audit_call(out, q, k, v, None, 0.5)

@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..arguments import AuditArguments, JudgingArguments
-from ..audits import audit_on_device, judge_and_keep, keep_failure
+from ..arguments import AuditArguments, JudgingArguments, ProblemArguments
+from ..audits import audit, audit_on_device, judge_and_keep, keep_failure
 from ..dump import Premises
 from ..report import Report
 from .callers import Place
-from .problem import NotJudgedError, Problem, SdpaArguments, as_posed, pose
+from .problem import NotJudgedError, Problem, SdpaArguments, as_posed, check_call, pose
 
 #: Gradients by the tensor that each is of, and that tensor by PyTorch's name.
 GRADIENTS = {"query": "dq", "key": "dk", "value": "dv", "attn_mask": "dbias"}
@@ -101,6 +101,29 @@ def chosen_premises(call: SdpaArguments) -> Premises:
     return "fused" if is_short and may_reduce is not None and not may_reduce() else "torch-math"
 
 
+def audit_call(
+    out: Tensor,
+    *args: Any,
+    lse: Tensor | None = None,
+    premises: Premises | None = "fused",
+    **call: Any,
+) -> Report:
+    """
+    Judge what a kernel gave for a call of `scaled_dot_product_attention`, by the arguments of that.
+
+    Tensors and settings mean what they mean there, `is_causal` from the first key on too. `lse` has natural logarithms. ValueError,
+    with one line that says why, for a call that cannot be judged.
+    """
+    arguments = SdpaArguments(*args, **call)
+    check_call(arguments)
+    problem = pose(arguments)
+    given = {"q": problem.q, "k": problem.k, "v": problem.v, "out": as_posed(out.detach(), problem)}
+    if lse is not None:
+        given["lse"] = lse.detach()
+    asked: ProblemArguments = {**problem.arguments(), "premises": premises}
+    return audit(**given, **asked)
+
+
 @dataclass
 class RecordedCall:
     """A call that was carried out, with all that its verdict needs."""
@@ -146,7 +169,7 @@ class RecordedCall:
                 self.said.gradients_not_judged = str(error)
                 gradients = {}
                 report = self._report(settings, gradients)
-        except (NotJudgedError, ValueError, TypeError) as error:
+        except (ValueError, TypeError) as error:
             self.said.not_judged = str(error)
             return
         if report.sentence.startswith("NOT JUDGED"):

@@ -12,7 +12,7 @@ from torch import Tensor
 from ..arguments import ProblemArguments, ScoreArguments
 
 
-class NotJudgedError(Exception):
+class NotJudgedError(ValueError):
     """A call that is not judged, with why in a clause."""
 
 
