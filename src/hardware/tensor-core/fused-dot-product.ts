@@ -12,7 +12,7 @@ for (let i = 1; i < powers.length; i++) powers[i] = 2 * powers[i - 1];
  * 2^exponent for an integer exponent, exact; 0 below −1074 and Infinity above 1023. (ECMAScript lets
  * `2 ** exponent` be approximate.)
  */
-function powerOfTwo(exponent: number): number {
+export function powerOfTwo(exponent: number): number {
   if (exponent < smallestExponent) return 0;
   return powers[exponent - smallestExponent] ?? Infinity;
 }
@@ -33,7 +33,7 @@ const accumulators: Readonly<Record<AccumulatorFormat, OperandFormat>> = {
  * below 2^-133, of bf16 or tf32 and without C, can tell. Measured on an H200 (fixtures/silicon/sm_90/
  * mma, the last executions of each bf16 and tf32 instruction), assumed elsewhere. MMA-Sim has −126.
  */
-const exponentFloor = -133;
+export const exponentFloor = -133;
 
 /**
  * c + Σ a[i]·b[i] in one fused sum, as a tensor core computes it: the bit pattern of the result, in
@@ -68,7 +68,8 @@ export function fusedDotProduct(
   terms.push(decodeOperand(accumulators[arithmetic.accumulator], c));
 
   const special = sumOfSpecials(terms);
-  if (special !== 0) return encode(formats[arithmetic.accumulator], special);
+  const { accumulator, resultFractionBits } = arithmetic;
+  if (special !== 0) return roundFusedSum(accumulator, resultFractionBits, special);
 
   let largest = -Infinity;
   for (const { significand, exponent } of terms)
@@ -81,7 +82,7 @@ export function fusedDotProduct(
   let units = 0;
   for (const { significand, exponent } of terms)
     units += Math.trunc(significand * powerOfTwo(exponent + unitsPerOne));
-  return roundResult(arithmetic, units * powerOfTwo(-unitsPerOne));
+  return roundFusedSum(accumulator, resultFractionBits, units * powerOfTwo(-unitsPerOne));
 }
 
 function multiply(a: Operand, b: Operand): Operand {
@@ -95,11 +96,19 @@ function sumOfSpecials(terms: readonly Operand[]): number {
   return sum;
 }
 
-function roundResult(arithmetic: FusedSumArithmetic, exact: number): number {
-  const format = formats[arithmetic.accumulator];
-  const value =
-    arithmetic.accumulator === 'fp16' ? exact : truncate(exact, arithmetic.resultFractionBits);
-  const bits = encode(format, value);
+/**
+ * The pattern of an exact sum, or of an infinity or NaN, in the format of an accumulator: rules 5 and 6 of {@link fusedDotProduct}.
+ *
+ * @param fractionBits those that an fp32 result keeps
+ */
+export function roundFusedSum(
+  accumulator: AccumulatorFormat,
+  fractionBits: number,
+  sum: number,
+): number {
+  const format = formats[accumulator];
+  const isTruncated = accumulator === 'fp32' && Number.isFinite(sum);
+  const bits = encode(format, isTruncated ? truncate(sum, fractionBits) : sum);
   return bits === 2 ** (format.storageBits - 1) ? 0 : bits;
 }
 

@@ -7,6 +7,16 @@ export {
   type TensorCoreArithmetic,
   type TensorCoreEvidence,
 } from './arithmetic.js';
+export {
+  blockScaledArithmetic,
+  executeBlockScaledProduct,
+  findBlockScaledArithmetic,
+  type BlockScaledArithmetic,
+  type BlockScaledKind,
+  type BlockScaledProduct,
+  type BlockScaledQuery,
+  type ScaleFormatName,
+} from './block-scaled-product.js';
 export { fusedDotProduct, type FusedSumArithmetic } from './fused-dot-product.js';
 export {
   checkInstructionShape,

@@ -111,15 +111,24 @@ export function visitRectangle(
   });
 }
 
-/** Visits 16-byte chunks of shared memory; those that adjoin are one area. */
-export function visitChunks(cta: CtaState, chunks: Int32Array, visit: VisitArea): void {
+/**
+ * Visits 16-byte chunks of shared memory; those that adjoin are one area.
+ *
+ * @param used bytes of each chunk, from its first on, where the others are padding
+ */
+export function visitChunks(
+  cta: CtaState,
+  chunks: Int32Array,
+  visit: VisitArea,
+  used: number = chunkBytes,
+): void {
   for (let i = 0; i < chunks.length;) {
     const first = i;
     // A row's chunks adjoin upwards, or downwards where the swizzle turns them round.
     const step = chunks[i + 1] === chunks[i] - chunkBytes ? -chunkBytes : chunkBytes;
     do i++;
-    while (i < chunks.length && chunks[i] === chunks[i - 1] + step);
+    while (used === chunkBytes && i < chunks.length && chunks[i] === chunks[i - 1] + step);
     const start = Math.min(chunks[first], chunks[i - 1]) / wordBytes;
-    visit({ space: 'shared', cta, start, count: ((i - first) * chunkBytes) / wordBytes });
+    visit({ space: 'shared', cta, start, count: ((i - first) * used) / wordBytes });
   }
 }

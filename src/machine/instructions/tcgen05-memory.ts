@@ -142,8 +142,11 @@ const copy: AsynchronousRecord<'tcgen05.cp'> = {
       count(counters.sharedBytes, `${name} → tensor memory`, bytes);
       count(counters.tensorBytes, `shared memory → ${name}`, bytes);
     }
+    const before = machine.model.copyOrder ? [...warp.tensorHistory.values()] : [];
     const operation = issue(machine, warp, copy, instruction, {
       ctas,
+      after: before.map((entry) => entry.operation).filter(({ isDone }) => !isDone),
+      predecessors: before.map((entry) => entry.operation.order),
       perform: () => {
         for (const { shared, tensor } of ctas)
           copyToTensorMemory(shape, shared, source, tensor.words, address);

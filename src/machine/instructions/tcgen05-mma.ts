@@ -1,10 +1,12 @@
-import { operandFormats } from '../../hardware/index.js';
 import {
   clusterAddress,
   findMmaLayout,
   type CtaGroup,
+  memoryBits,
   type MmaFootprint,
+  siteOf,
   type Tcgen05Mma,
+  usedBytes,
 } from '../isa/index.js';
 import { count } from '../measure/index.js';
 import { columnOf } from '../memory/index.js';
@@ -40,19 +42,17 @@ export function ctasOfGroup(
 
 const accumulatorBytes = 4;
 
-function bitsOf(format: Tcgen05Mma['a']): number {
-  return operandFormats[format].storageBits;
-}
-
-function accumulatorName({ d, shape, a, b }: Tcgen05Mma): string {
-  return [d, shape.m, shape.n, bitsOf(a), bitsOf(b)].join();
+function accumulatorName(mma: Tcgen05Mma): string {
+  const { d, shape, a, b } = mma;
+  return [d, shape.m, shape.n, memoryBits(mma, a), memoryBits(mma, b)].join();
 }
 
 /** The columns from which an MMA reads A, when they are tensor memory. */
-function readColumns({ aOperand, shape, a }: Tcgen05Mma): readonly [number, number] | null {
+function readColumns(mma: Tcgen05Mma): readonly [number, number] | null {
+  const { aOperand, shape, a } = mma;
   if (aOperand.space !== 'tensor') return null;
   const column = columnOf(aOperand.address);
-  return [column, column + (shape.k * bitsOf(a)) / 32];
+  return [column, column + (shape.k * memoryBits(mma, a)) / 32];
 }
 
 /** The columns that an MMA writes: half of N where the right half of D lies 64 lanes below the left one. */
@@ -84,8 +84,8 @@ function footprintOf({ mmaUnits }: MachineState, mma: Tcgen05Mma): MmaFootprint 
 }
 
 /** Which of the tensor core's rates an MMA runs at. */
-function rateBits({ a }: Tcgen05Mma): 32 | 16 | 8 {
-  const bits = bitsOf(a);
+function rateBits(mma: Tcgen05Mma): 32 | 16 | 8 {
+  const bits = memoryBits(mma, mma.a);
   return bits === 32 || bits === 16 ? bits : 8;
 }
 
@@ -97,9 +97,9 @@ function countMma(cta: CtaState, mma: Tcgen05Mma): void {
   const flops = 2 * rows * n * k;
   count(mmaFlops, names.d, flops);
   count(mmaFlopsByOperandBits, String(rateBits(mma)), flops);
-  const aBytes = (rows * k * bitsOf(mma.a)) / 8;
+  const aBytes = (rows * k * memoryBits(mma, mma.a)) / 8;
   count(aOperand.space === 'shared' ? sharedBytes : tensorBytes, `${names.a} → mma`, aBytes);
-  count(sharedBytes, `${names.b} → mma`, ((n / group) * k * bitsOf(mma.b)) / 8);
+  count(sharedBytes, `${names.b} → mma`, ((n / group) * k * memoryBits(mma, mma.b)) / 8);
   const dBytes = rows * n * accumulatorBytes;
   if (accumulate) count(tensorBytes, `${names.d} → mma`, dBytes);
   count(tensorBytes, `mma → ${names.d}`, dBytes);
@@ -112,7 +112,10 @@ function areAllocated(
   cta: CtaState,
   mma: Tcgen05Mma,
 ): boolean {
-  for (const area of [writtenColumns(mma), readColumns(mma)]) {
+  const scales = (footprintOf(machine, mma)?.scales ?? []).map(
+    ({ firstColumn, columns }) => [firstColumn, firstColumn + columns] as const,
+  );
+  for (const area of [writtenColumns(mma), readColumns(mma), ...scales]) {
     if (area === null) continue;
     const [first, end] = area;
     if (cta.tensor.isAllocated(first, end - first)) continue;
@@ -135,10 +138,12 @@ const mma: AsynchronousRecord<'tcgen05.mma'> = {
     memory: (machine, cta, instruction, visit) => {
       const footprint = footprintOf(machine, instruction);
       if (footprint === null) return;
-      const { a, b, d } = footprint;
-      if (a.space === 'shared') visitChunks(cta, a.chunks, visit);
+      const { a, b, d, scales } = footprint;
+      if (a.space === 'shared')
+        visitChunks(cta, a.chunks, visit, usedBytes(instruction, instruction.a));
       else for (const area of a.rectangles) visitRectangle(cta, area, visit);
-      visitChunks(cta, b, visit);
+      visitChunks(cta, b, visit, usedBytes(instruction, instruction.b));
+      for (const area of scales) visitRectangle(cta, area, visit);
       if (instruction.accumulate) for (const area of d) visitRectangle(cta, area, visit);
     },
   },
@@ -183,7 +188,12 @@ const mma: AsynchronousRecord<'tcgen05.mma'> = {
       ctas,
       after: before.map((entry) => entry.operation).filter(({ isDone }) => !isDone),
       predecessors: before.map((entry) => entry.operation.order),
-      perform: () => unit.execute(instruction, ctas),
+      perform: () => {
+        const violation = unit.execute(instruction, ctas);
+        // The warp is elsewhere by now.
+        if (violation !== null)
+          report(machine, warp, violation.kind, `${siteOf(instruction)}: ${violation.message}`);
+      },
     });
     const accumulator = accumulatorName(instruction);
     const reads = readColumns(instruction);

@@ -6,6 +6,7 @@ export * from './global-memory.js';
 export * from './local-memory.js';
 export * from './matrix-descriptor.js';
 export * from './matrix-operand.js';
+export * from './packed-elements.js';
 export * from './shared-memory.js';
 export * from './tcgen05-copy.js';
 export * from './tensor-map.js';

@@ -92,7 +92,6 @@ export function decodeMatrixDescriptor(word: bigint, major: Major): DecodedDescr
     },
   });
   if (bits(versionBit, 3n) !== 1) return problem(`${bits(versionBit, 3n)} in bits 46 to 48, not 1`);
-  if (bits(baseOffsetBit, 3n) !== 0) return problem('a base offset, which is not modelled');
   if (bits(leadingModeBit, 1n) !== 0)
     return problem('an absolute leading address, which is not modelled');
   const code = bits(swizzleBit, 3n);
@@ -103,10 +102,13 @@ export function decodeMatrixDescriptor(word: bigint, major: Major): DecodedDescr
         ? 'swizzling of 128 bytes with atoms of 32, which is not modelled'
         : `swizzling mode ${code}, which does not exist`,
     );
+  const swizzle = mode[0] as SwizzleMode;
+  // Without swizzling it has no meaning ("valid for all swizzling modes except the no-swizzle mode"); Triton fills it in.
+  if (swizzle !== 'none' && bits(baseOffsetBit, 3n) !== 0)
+    return problem('a base offset, which is not modelled');
   const [address, leadingByteOffset, strideByteOffset] = byteFields.map(
     ([, bit]) => 16 * bits(BigInt(bit), 14n),
   );
-  const swizzle = mode[0] as SwizzleMode;
   return {
     ok: true,
     descriptor: { address, leadingByteOffset, strideByteOffset, swizzle, major },

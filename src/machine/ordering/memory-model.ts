@@ -10,6 +10,11 @@ export interface MemoryModel {
    */
   readonly mmaOrder: 'accumulator' | 'operand-reads' | 'issue';
   /**
+   * Whether a tcgen05.cp is executed after the MMAs and copies that its warp has issued before; the ISA orders copies before
+   * later MMAs alone. Triton (3.9) and CUTLASS (4) copy the next tile's scale factors over those that earlier MMAs read.
+   */
+  readonly copyOrder: boolean;
+  /**
    * Whether an instruction that needs a register that tcgen05.ld or wgmma fills orders it before itself, as ptxas sees to it; else
    * their waits do.
    */
@@ -66,6 +71,7 @@ export const memoryModels = {
     name: 'practice',
     description: 'what kernels rely on: A is read before later MMAs write there; no tcgen05.fence',
     mmaOrder: 'operand-reads',
+    copyOrder: true,
     registerDependencies: true,
     tensorFences: false,
     copyFences: false,
@@ -80,6 +86,7 @@ export const memoryModels = {
     name: 'ptx',
     description: 'the PTX ISA, with the order of A before D of its later revisions',
     mmaOrder: 'operand-reads',
+    copyOrder: false,
     registerDependencies: false,
     tensorFences: true,
     copyFences: true,
@@ -94,6 +101,7 @@ export const memoryModels = {
     name: 'ptx-9.2',
     description: 'the letter of PTX ISA 9.2: only MMAs into one accumulator are ordered',
     mmaOrder: 'accumulator',
+    copyOrder: false,
     registerDependencies: false,
     tensorFences: true,
     copyFences: true,
@@ -108,6 +116,7 @@ export const memoryModels = {
     name: 'pipe',
     description: 'as measured: one tensor pipe that executes MMAs in the order of issue',
     mmaOrder: 'issue',
+    copyOrder: true,
     registerDependencies: true,
     tensorFences: false,
     copyFences: false,

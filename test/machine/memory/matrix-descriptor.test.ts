@@ -56,6 +56,13 @@ describe('shared memory descriptors', () => {
     }
   });
 
+  it('take a base offset where nothing is swizzled, in which it has no meaning', () => {
+    const word = encodeMatrixDescriptor({ ...plain, swizzle: 'none' });
+    const withOffset = decodeMatrixDescriptor(word | (4n << 49n), 'k');
+    expect(withOffset).toEqual(decodeMatrixDescriptor(word, 'k'));
+    expect(withOffset.ok).toBe(true);
+  });
+
   it.each([
     ['no constant 1', 0x4000_0040_0000_0000n, '0 in bits 46 to 48'],
     ['a base offset', 0x4002_4040_0000_0000n, 'base offset'],

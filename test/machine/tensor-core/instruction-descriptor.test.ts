@@ -11,14 +11,22 @@ const formatsOf = {
   f16: ['fp16', 'bf16'],
   tf32: ['tf32'],
   f8f6f4: ['e4m3', 'e5m2', 'e2m3', 'e3m2', 'e2m1'],
+  i8: ['u8', 's8'],
+} as const;
+const accumulatorsOf = {
+  f16: ['fp16', 'fp32'],
+  tf32: ['fp32'],
+  f8f6f4: ['fp16', 'fp32'],
+  i8: ['s32'],
 } as const;
 const major = fc.constantFrom('k' as const, 'mn' as const);
 const descriptors: fc.Arbitrary<InstructionDescriptor> = fc
-  .constantFrom('f16' as const, 'tf32' as const, 'f8f6f4' as const)
+  .constantFrom('f16' as const, 'tf32' as const, 'f8f6f4' as const, 'i8' as const)
   .chain((kind) =>
     fc.record({
       kind: fc.constant(kind),
-      accumulator: fc.constantFrom('fp16' as const, 'fp32' as const),
+      accumulator: fc.constantFrom(...accumulatorsOf[kind]),
+      saturates: fc.boolean(),
       a: fc.constantFrom(...formatsOf[kind]),
       b: fc.constantFrom(...formatsOf[kind]),
       negateA: fc.boolean(),
@@ -33,6 +41,7 @@ const descriptors: fc.Arbitrary<InstructionDescriptor> = fc
 const plain: InstructionDescriptor = {
   kind: 'f16',
   accumulator: 'fp32',
+  saturates: false,
   a: 'bf16',
   b: 'bf16',
   negateA: false,
@@ -69,10 +78,19 @@ describe('instruction descriptors', () => {
     expect(bits({ aMajor: 'mn' })).toBe(1 << 15);
     expect(bits({ bMajor: 'mn' })).toBe(1 << 16);
     expect(bits({ accumulator: 'fp16' })).toBe(1 << 4);
+    expect(bits({ saturates: true })).toBe(1 << 3);
     expect(bits({ a: 'fp16' })).toBe(1 << 7);
     expect(bits({ b: 'fp16' })).toBe(1 << 10);
     const e3m2 = { ...plain, kind: 'f8f6f4', a: 'e3m2', b: 'e2m1' } as const;
     expect(encodeInstructionDescriptor(e3m2)).toBe(0x0820_0000 + (1 << 4) + (4 << 7) + (5 << 10));
+  });
+
+  it('of kind::i8 say their signs and s32', () => {
+    const integer = { ...plain, kind: 'i8', accumulator: 's32', a: 'u8', b: 's8' } as const;
+    expect(encodeInstructionDescriptor(integer)).toBe(0x0820_0000 + (2 << 4) + (1 << 10));
+    expect(() => encodeInstructionDescriptor({ ...integer, accumulator: 'fp32' })).toThrow(
+      'kind::i8 does not accumulate in fp32; take s32',
+    );
   });
 
   it('refuse what they cannot say', () => {

@@ -74,7 +74,7 @@ describe('checks of tcgen05.mma', () => {
     expect(() => unit.execute(changed, ctas)).toThrow(message);
   });
 
-  it('find an arithmetic that is not one of fp32 sums', () => {
+  it('find sums of another format than the arithmetic has', () => {
     const query = {
       instruction: 'tcgen05.mma',
       architecture: 'sm_100',
@@ -84,7 +84,9 @@ describe('checks of tcgen05.mma', () => {
     const ofHalves = { ...instruction, a: 'fp16', b: 'fp16' } as const;
     expect(half.check(ofHalves, ctas)).toMatchObject({
       kind: 'instruction-shape',
-      message: expect.stringContaining('into fp16, which is not modelled') as string,
+      message: expect.stringContaining(
+        'with the arithmetic of fp16, both alike, into fp16',
+      ) as string,
     });
   });
 
@@ -104,8 +106,14 @@ describe('checks of tcgen05.mma', () => {
     const changed = { ...pair.instruction, ...tensorA(0) };
     expect(unit.check(changed, pair.ctas)?.message).toContain('which is not modelled');
     const narrow = { ...instruction, ...shape(128, 32, 32), a: 'e2m1', b: 'e2m1' } as const;
-    expect(unitOf(arithmeticOf('e4m3')).check(narrow, ctas)?.message).toContain(
-      'of e2m1, whose layout',
+    const narrowUnit = unitOf(arithmeticOf('e4m3'));
+    expect(narrowUnit.check(narrow, ctas)).toBe(null);
+    expect(narrowUnit.check({ ...narrow, ...tensorA(0) }, ctas)?.message).toContain(
+      'of e2m1 in tensor memory, whose layout',
+    );
+    const bOperand = { ...instruction.bOperand, major: 'mn' } as const;
+    expect(narrowUnit.check({ ...narrow, bOperand }, ctas)?.message).toContain(
+      'of e2m1 whose K is not major',
     );
   });
 });

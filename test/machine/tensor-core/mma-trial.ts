@@ -74,7 +74,7 @@ const placeInTensorMemory: Readonly<
 
 /** One instruction with all that it works on, from random bits. */
 export interface Trial {
-  readonly instruction: MmaInstruction;
+  readonly instruction: Omit<MmaInstruction, 'a' | 'b'> & Record<'a' | 'b', OperandFormatName>;
   readonly ctas: readonly MmaCta[];
   readonly a: PatternArray;
   readonly b: PatternArray;
@@ -131,7 +131,7 @@ export function createTrial(options: TrialOptions): Trial {
       tensor.words[place] = c[(i * m * n) / group + index];
     });
   });
-  const instruction: MmaInstruction = {
+  const instruction: Trial['instruction'] = {
     group,
     a: aFormat,
     b: bFormat,

@@ -145,7 +145,7 @@ describe('tcgen05.mma', () => {
   it('negates an operand by its signs: (−A)·(−B) = A·B, and (−A)·B is the product of −A', () => {
     for (const a of ['bf16', 'e4m3'] as const) {
       const options: TrialOptions = { group: 1, m: 64, n: 16, a };
-      const run = (change: Partial<MmaInstruction>): Uint32Array => {
+      const run = (change: Pick<MmaInstruction, 'negateA' | 'negateB'>): Uint32Array => {
         const trial = createTrial(options);
         return execute({ ...trial, instruction: { ...trial.instruction, ...change } }, options).d;
       };

@@ -1,17 +1,19 @@
-import type { AccumulatorFormat, OperandFormatName } from '../../../hardware/index.js';
 import { RequestError } from '../../../request-error.js';
 import type { Major } from '../../memory/index.js';
+import type { MmaAccumulator, MmaFormatName } from './mma-elements.js';
 
-/** The kinds of tcgen05.mma whose instruction descriptors are known here. */
-export type MmaKind = 'f16' | 'tf32' | 'f8f6f4';
+/** The kinds of tcgen05.mma without scale factors. */
+export type MmaKind = 'f16' | 'tf32' | 'f8f6f4' | 'i8';
 
 /** An instruction descriptor of a dense tcgen05.mma, as data. */
 export interface InstructionDescriptor {
   readonly kind: MmaKind;
   /** The format of D. */
-  readonly accumulator: AccumulatorFormat;
-  readonly a: OperandFormatName;
-  readonly b: OperandFormatName;
+  readonly accumulator: MmaAccumulator;
+  /** Of kind::i8: D stops at the ends of its range. */
+  readonly saturates: boolean;
+  readonly a: MmaFormatName;
+  readonly b: MmaFormatName;
   readonly negateA: boolean;
   readonly negateB: boolean;
   /** K: not transposed. */
@@ -22,17 +24,33 @@ export interface InstructionDescriptor {
 }
 
 /** Codes of the operand formats of each kind. */
-const operandCodes: Readonly<Record<MmaKind, Partial<Record<OperandFormatName, number>>>> = {
+const operandCodes: Readonly<Record<MmaKind, Partial<Record<MmaFormatName, number>>>> = {
   f16: { fp16: 0, bf16: 1 },
   tf32: { tf32: 2 },
   f8f6f4: { e4m3: 0, e5m2: 1, e2m3: 3, e3m2: 4, e2m1: 5 },
+  i8: { u8: 0, s8: 1 },
 };
 
-const accumulatorCodes: Readonly<Record<AccumulatorFormat, number>> = { fp16: 0, fp32: 1 };
+const [fp16, fp32, s32] = [{ fp16: 0 }, { fp32: 1 }, { s32: 2 }];
+const accumulatorCodes: Readonly<Record<MmaKind, Partial<Record<MmaAccumulator, number>>>> = {
+  f16: { ...fp16, ...fp32 },
+  tf32: fp32,
+  f8f6f4: { ...fp16, ...fp32 },
+  i8: s32,
+};
 
-/** The fields: lowest bit and bits. All others are 0 in a dense instruction without .ws. */
+/** A field: lowest bit and bits. */
+export type Field = readonly [first: number, bits: number];
+
+/** The value of a field of a word. */
+export function readField(word: number, [first, bits]: Field): number {
+  return (word >>> first) & (2 ** bits - 1);
+}
+
+/** The fields. All others are 0 in a dense instruction without .ws. */
 const fields = {
-  sparsity: [0, 3],
+  sparsity: [2, 1],
+  saturation: [3, 1],
   accumulator: [4, 2],
   a: [7, 3],
   b: [10, 3],
@@ -48,15 +66,21 @@ const fields = {
 
 /**
  * The 32-bit instruction descriptor. Source: PTX ISA 9.2, "Instruction Descriptor" (section 9.7.16.4.2,
- * table 42; that f8f6f4 also accumulates in fp16 is table 39). Throws a RequestError for a format
+ * table 42; that f8f6f4 also accumulates in fp16 is table 39). Throws a RequestError for formats
  * that the kind does not have, an M that is no multiple of 16 up to 496 and an N that is no multiple
  * of 8 up to 504; whether the shape exists is not its concern.
  */
 export function encodeInstructionDescriptor(descriptor: InstructionDescriptor): number {
   const { kind, a, b, m, n } = descriptor;
+  const accumulator = accumulatorCodes[kind][descriptor.accumulator];
+  if (accumulator === undefined)
+    throw new RequestError(
+      `kind::${kind} does not accumulate in ${descriptor.accumulator}; take ${Object.keys(accumulatorCodes[kind]).join(' or ')}`,
+    );
   const place = ([first]: readonly [number, number], value: number): number => value * 2 ** first;
   return (
-    place(fields.accumulator, accumulatorCodes[descriptor.accumulator]) +
+    place(fields.saturation, Number(descriptor.saturates)) +
+    place(fields.accumulator, accumulator) +
     place(fields.a, codeOf(kind, a)) +
     place(fields.b, codeOf(kind, b)) +
     place(fields.negateA, Number(descriptor.negateA)) +
@@ -74,8 +98,7 @@ export function encodeInstructionDescriptor(descriptor: InstructionDescriptor): 
  * the shift of .ws are ignored.
  */
 export function decodeInstructionDescriptor(word: number, kind: MmaKind): InstructionDescriptor {
-  const field = ([first, bits]: readonly [number, number]): number =>
-    (word >>> first) & (2 ** bits - 1);
+  const field = (place: Field): number => readField(word, place);
   const nameOf = <Name extends string>(
     codes: Partial<Record<Name, number>>,
     code: number,
@@ -90,12 +113,13 @@ export function decodeInstructionDescriptor(word: number, kind: MmaKind): Instru
   };
   if (field(fields.sparsity) !== 0)
     throw new RequestError(
-      `instruction descriptor 0x${(word >>> 0).toString(16)} is of a sparse or saturating instruction, which is not modelled; pass a dense one`,
+      `instruction descriptor 0x${(word >>> 0).toString(16)} is of a sparse instruction, which is not modelled; pass a dense one`,
     );
   const major = (place: readonly [number, number]): Major => (field(place) === 1 ? 'mn' : 'k');
   return {
     kind,
-    accumulator: nameOf(accumulatorCodes, field(fields.accumulator), 'D'),
+    accumulator: nameOf(accumulatorCodes[kind], field(fields.accumulator), 'D'),
+    saturates: field(fields.saturation) === 1,
     a: nameOf(operandCodes[kind], field(fields.a), 'A'),
     b: nameOf(operandCodes[kind], field(fields.b), 'B'),
     negateA: field(fields.negateA) === 1,
@@ -107,7 +131,7 @@ export function decodeInstructionDescriptor(word: number, kind: MmaKind): Instru
   };
 }
 
-function codeOf(kind: MmaKind, format: OperandFormatName): number {
+function codeOf(kind: MmaKind, format: MmaFormatName): number {
   const code = operandCodes[kind][format];
   if (code === undefined)
     throw new RequestError(
@@ -116,7 +140,8 @@ function codeOf(kind: MmaKind, format: OperandFormatName): number {
   return code;
 }
 
-function inUnits(name: string, value: number, unit: number, bits: number): number {
+/** The value of a field in its units. Throws a RequestError where the field cannot say it. */
+export function inUnits(name: string, value: number, unit: number, bits: number): number {
   const units = value / unit;
   if (!(Number.isInteger(units) && units > 0 && units < 2 ** bits))
     throw new RequestError(

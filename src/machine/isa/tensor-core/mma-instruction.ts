@@ -1,9 +1,3 @@
-import {
-  instructionLengths,
-  type OperandFormatName,
-  operandFormats,
-  type TensorCoreArithmetic,
-} from '../../../hardware/index.js';
 import { RequestError } from '../../../request-error.js';
 import {
   checkColumns,
@@ -16,18 +10,31 @@ import {
   type SharedMemory,
   type TensorMemoryRectangle,
 } from '../../memory/index.js';
+import { type BlockScales, checkScales, scaleRectangles } from './block-scales.js';
+import {
+  memoryBits,
+  type MmaAccumulator,
+  type MmaFormatName,
+  patternBits,
+} from './mma-elements.js';
 import { findMmaLayout, type MmaGroup, type MmaLayout, mmaRectangles } from './mma-layout.js';
 
-/** Where A is: in shared memory, or in tensor memory, whose words hold 2 or 4 adjacent k of a row. */
+/** Where A is: in shared memory, or in tensor memory, whose words hold 1 to 8 adjacent k of a row. */
 export type MmaOperand =
   | { readonly space: 'shared'; readonly descriptor: MatrixDescriptor }
   | { readonly space: 'tensor'; readonly address: number };
 
-/** One dense tcgen05.mma of kind::f16, kind::tf32 or kind::f8f6f4 with an fp32 accumulator. */
+/** One dense tcgen05.mma. */
 export interface MmaInstruction {
   readonly group: MmaGroup;
-  readonly a: OperandFormatName;
-  readonly b: OperandFormatName;
+  readonly a: MmaFormatName;
+  readonly b: MmaFormatName;
+  /** Default fp32. */
+  readonly accumulator?: MmaAccumulator;
+  /** Of s32: sums stop at the ends of its range instead of wrapping around. */
+  readonly saturates?: boolean;
+  /** Of kind::mxf8f6f4, kind::mxf4 and kind::mxf4nvf4. */
+  readonly scales?: BlockScales;
   readonly shape: { readonly m: number; readonly n: number; readonly k: number };
   /** The address of D in the tensor memory of each CTA of the group. */
   readonly d: number;
@@ -39,6 +46,18 @@ export interface MmaInstruction {
   readonly accumulate: boolean;
   readonly negateA?: boolean;
   readonly negateB?: boolean;
+  /** disable-output-lane: a bit for each lane of tensor memory, 4 words of 32 lanes for each CTA; D stays as it is there (who follows accesses takes it for written). */
+  readonly lanesLeftOut?: readonly number[];
+}
+
+/** Whether D's elements in a lane of the group's `cta`th CTA stay as they are. */
+export function isLaneLeftOut(
+  { lanesLeftOut }: Pick<MmaInstruction, 'lanesLeftOut'>,
+  cta: number,
+  lane: number,
+): boolean {
+  const words = lanesLeftOut ?? [];
+  return (((words[4 * cta + (lane >> 5)] ?? 0) >>> (lane & 31)) & 1) === 1;
 }
 
 /** What an instruction touches in each CTA of its group. */
@@ -51,22 +70,24 @@ export interface MmaFootprint {
     | { readonly space: 'tensor'; readonly rectangles: readonly TensorMemoryRectangle[] };
   /** Read: addresses of 16-byte chunks of shared memory. */
   readonly b: Int32Array;
+  /** Read: the factors of a block-scaled product. */
+  readonly scales: readonly TensorMemoryRectangle[];
 }
 
 /** A's part in each CTA. */
 export function extentOfA(instruction: MmaInstruction, layout: MmaLayout): OperandExtent {
-  const { a, shape } = instruction;
-  return { rows: layout.rowsPerCta, ...lineOf(a, shape.k) };
+  return { rows: layout.rowsPerCta, ...lineOf(instruction, instruction.a) };
 }
 
 /** B's part in each CTA. */
-export function extentOfB({ b, shape, group }: MmaInstruction): OperandExtent {
-  return { rows: shape.n / group, ...lineOf(b, shape.k) };
+export function extentOfB(instruction: MmaInstruction): OperandExtent {
+  const { b, shape, group } = instruction;
+  return { rows: shape.n / group, ...lineOf(instruction, b) };
 }
 
 /** Words of a row of A in tensor memory. */
-export function tensorMemoryWordsOfA({ a, shape }: MmaInstruction): number {
-  return (shape.k * operandFormats[a].storageBits) / 32;
+export function tensorMemoryWordsOfA(instruction: MmaInstruction): number {
+  return (instruction.shape.k * memoryBits(instruction, instruction.a)) / 32;
 }
 
 /** The layout of an instruction; throws a RequestError if its shape has none. */
@@ -99,22 +120,35 @@ export function mmaFootprint(
             rectangles: mmaRectangles(layout, aOperand.address, tensorMemoryWordsOfA(instruction)),
           },
     b: chunksOf(bOperand, extentOfB(instruction)),
+    scales: scaleRows(instruction, layout).flatMap(({ operand, rows }) =>
+      scaleRectangles(operand, rows),
+    ),
   };
 }
 
+/** The factors of A's rows of a CTA and of all columns of B, of which each CTA has its own. */
+export function scaleRows({ scales, shape }: MmaInstruction, { rowsPerCta }: MmaLayout) {
+  if (scales === undefined) return [];
+  return [
+    { what: 'A', operand: scales.a, rows: rowsPerCta },
+    { what: 'B', operand: scales.b, rows: shape.n },
+  ] as const;
+}
+
 /**
- * What is wrong with an instruction whose group has these shared memories, in ascending rank, or null:
- * formats that the arithmetic does not multiply or that share bytes (6 and 4 bits), a shape that does
- * not exist, D or A at a lane that its layout does not take, columns beyond the last, shared memory
- * beyond the end.
+ * What is wrong with an instruction whose group has these shared memories, in ascending rank, or null: what the arithmetic
+ * does not have, a shape that does not exist, D, A or scale factors at a lane that they may not have, columns beyond the
+ * last, shared memory beyond the end.
+ *
+ * @param problemOf what the arithmetic says of formats and K
  */
 export function checkMma(
-  arithmetic: TensorCoreArithmetic,
+  problemOf: (instruction: MmaInstruction) => string | null,
   instruction: MmaInstruction,
   shared: readonly SharedMemory[],
 ): MemoryViolation | null {
   const layout = findMmaLayout(instruction.group, instruction.shape.m);
-  const problem = problemOfShape(arithmetic, instruction, layout, shared.length);
+  const problem = problemOf(instruction) ?? problemOfShape(instruction, layout, shared.length);
   if (problem !== null || layout === undefined)
     return { kind: 'instruction-shape', message: `tcgen05.mma ${problem}` };
   const { aOperand, bOperand, shape, d } = instruction;
@@ -140,6 +174,11 @@ export function checkMma(
       kind: 'misaligned',
       message: `tcgen05.mma has A at lane ${laneOf(aOperand.address)} and D at lane ${laneOf(d)}; the same is due`,
     };
+  for (const { what, operand, rows } of scaleRows(instruction, layout)) {
+    const perRow = shape.k / (instruction.scales?.block ?? shape.k);
+    const violation = checkScales(what, operand, rows, perRow);
+    if (violation !== null) return violation;
+  }
   for (const memory of shared) {
     const violation =
       (aOperand.space === 'shared'
@@ -151,40 +190,45 @@ export function checkMma(
 }
 
 function problemOfShape(
-  { operands, mixed, instruction: mnemonic, accumulator, sequence }: TensorCoreArithmetic,
-  { a, b, shape, group, aOperand, bOperand }: MmaInstruction,
+  instruction: MmaInstruction,
   layout: MmaLayout | undefined,
   ctas: number,
 ): string | null {
-  if (accumulator !== 'fp32' || sequence !== 'chain')
-    return `with the arithmetic of ${mnemonic} of ${operands.join('/')} into ${accumulator}, which is not modelled`;
+  const { a, b, shape, group, aOperand, bOperand, scales } = instruction;
   if (ctas !== group) return `of ${group} CTAs executed with ${ctas}`;
-  if (!operands.includes(a) || !operands.includes(b) || (a !== b && !mixed))
-    return `of ${a} and ${b} with the arithmetic of ${operands.join('/')}${mixed ? '' : ', both alike'}`;
-  for (const format of [a, b])
-    if (![8, 16, 32].includes(operandFormats[format].storageBits))
-      return `of ${format}, whose layout in memory is not modelled`;
-  const majors = [bOperand.major, aOperand.space === 'shared' ? aOperand.descriptor.major : 'k'];
-  if (operandFormats[a].storageBits === 32 && majors.includes('mn'))
+  const aMajor = aOperand.space === 'shared' ? aOperand.descriptor.major : 'k';
+  if (patternBits(a) === 32 && [aMajor, bOperand.major].includes('mn'))
     return `of ${a} whose K is not major, whose layout in memory is not modelled`;
-  const [k] = instructionLengths('tcgen05.mma', a);
-  if (shape.k !== k) return `of ${a} with K = ${shape.k}; ${k} is due`;
+  for (const [format, major] of [[a, aMajor] as const, [b, bOperand.major] as const])
+    if (patternBits(format) < 8 && major === 'mn')
+      return `of ${format} whose K is not major, which does not exist`;
   if (layout === undefined) return `of ${group} CTAs with M = ${shape.m}, which does not exist`;
-  const isTransposedBytes = bOperand.major === 'mn' && operandFormats[b].storageBits === 8;
-  const step = isTransposedBytes ? layout.nStepOfTransposedBytes : layout.nStep;
+  if (scales !== undefined && layout.rowsPerCta !== 128)
+    return `of ${group} CTAs with scale factors and M = ${shape.m}, which is not modelled`;
+  const isTransposedBytes = bOperand.major === 'mn' && patternBits(b) === 8;
+  const step = isTransposedBytes ? layout.nStepOfTransposedBytes : nStepOf(instruction, layout);
   if (!(shape.n >= step && shape.n <= 256 && shape.n % step === 0))
     return `of ${group} CTAs with M = ${shape.m} and N = ${shape.n}; a multiple of ${step} up to 256 is due`;
-  if (aOperand.space === 'tensor' && !layout.takesTensorMemoryA)
+  if (aOperand.space === 'shared') return null;
+  if (!layout.takesTensorMemoryA)
     return `of ${group} CTAs with M = ${shape.m} and A in tensor memory, which is not modelled`;
-  return null;
+  return patternBits(a) < memoryBits(instruction, a)
+    ? `of ${a} in tensor memory, whose layout there is not modelled`
+    : null;
 }
 
-/** Elements along K in units of shared memory's layouts: those of 32 bits, whose K is major, are two halves each. */
+/** N with scale factors is in steps of 8 for one CTA (table 39 of the PTX ISA 9.2, CUTLASS). */
+function nStepOf({ scales, group }: MmaInstruction, { nStep }: MmaLayout): number {
+  return scales !== undefined && group === 1 ? 8 : nStep;
+}
+
+/** Elements along K in units of shared memory's layouts: of 32 bits two halves each, of 4 bits half a byte. */
 function lineOf(
-  format: OperandFormatName,
-  k: number,
+  instruction: MmaInstruction,
+  format: MmaFormatName,
 ): Pick<OperandExtent, 'k' | 'bytesPerElement'> {
-  const { storageBits } = operandFormats[format];
-  if (storageBits === 32) return { k: 2 * k, bytesPerElement: 2 };
-  return { k, bytesPerElement: storageBits === 16 ? 2 : 1 };
+  const { k } = instruction.shape;
+  const bits = memoryBits(instruction, format);
+  if (bits === 32) return { k: 2 * k, bytesPerElement: 2 };
+  return { k: bits === 4 ? k / 2 : k, bytesPerElement: bits === 16 ? 2 : 1 };
 }

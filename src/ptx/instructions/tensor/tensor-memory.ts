@@ -171,9 +171,10 @@ function constantsAndRegisters({ registers }: IssuingWarp, elements: readonly Re
 function lowerCopy(request: InstructionRequest): VisibleOperation | Unsupported {
   const { modifiers, operands, site } = request;
   const [address, descriptor] = operands;
-  const text = modifiers.join('.');
+  // ptxas takes the multicast before the shape too, as Triton 3.9 writes it.
+  const said = modifiers.filter((one) => one !== 'cp' && !one.startsWith('cta_group::'));
   const shapes = Object.keys(tensorCopyShapes) as readonly TensorCopyShape[];
-  const shape = shapes.find((one) => text.endsWith(one));
+  const shape = shapes.find((one) => one.split('.').sort().join() === [...said].sort().join());
   if (shape === undefined) return { unsupported: 'another shape, or a change of format' };
   if (address?.kind !== 'address' || descriptor === undefined)
     return wrongOperands('[address], descriptor');

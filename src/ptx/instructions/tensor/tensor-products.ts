@@ -1,10 +1,7 @@
 import {
-  decodeInstructionDescriptor,
   splitClusterAddress,
   type CtaGroup,
   type Instruction,
-  type InstructionDescriptor,
-  type MmaKind,
   type MmaOperand,
 } from '../../../machine/index.js';
 import { RequestError } from '../../../request-error.js';
@@ -19,37 +16,42 @@ import type {
 import type { IssuingWarp, VisibleInstruction, VisibleOperation } from '../visible-instruction.js';
 import { hasLane, laneAddresses, operandNumber } from '../warp-registers.js';
 import { matrixDescriptorOf } from './descriptors.js';
-import { numberAfter, wordAfter } from './modifiers.js';
+import { numberAfter } from './modifiers.js';
+import {
+  depths,
+  type DescribedProduct,
+  describedProduct,
+  numbersIn,
+  numbersOf,
+  type NumbersOfKind,
+} from './product-kinds.js';
 
-const kinds: readonly MmaKind[] = ['f16', 'tf32', 'f8f6f4'];
-
-/** K of one instruction: 32 bytes of A or B, or 32 elements of 4, 6 or 8 bits. Source: PTX ISA, "Matrix Shape". */
-const depths: Readonly<Record<MmaKind, number>> = { f16: 16, tf32: 8, f8f6f4: 32 };
-
-const forms = /^(mma|cta_group::[12]|kind::.*|collector::.*)$/;
+/** `collector::` says what may be kept of A; the hardware may read it again all the same, so that it changes nothing here. */
+const forms =
+  /^(mma|cta_group::[12]|kind::.*|collector::a::.*|block_scale|scale_vec::.*|block(16|32))$/;
 
 /** Operands of a product, as they stand in the text. */
 interface ProductOperands {
   readonly group: CtaGroup;
-  readonly kind: MmaKind;
   readonly d: AddressOperand;
   readonly a: ResolvedOperand;
   readonly b: ResolvedOperand;
   readonly descriptor: ResolvedOperand;
   /** Whether D is added. */
   readonly accumulates: ResolvedOperand;
-  /** disable-output-lane: a bit for each lane of D; only masks that leave none out are modelled. */
+  /** disable-output-lane: a bit for each lane of D. */
   readonly leftOut: readonly ResolvedOperand[];
+  readonly numbers: NumbersOfKind;
 }
 
 function lowerProduct(request: InstructionRequest): VisibleOperation | Unsupported {
   const { modifiers, operands } = request;
   const other = modifiers.find((modifier) => !forms.test(modifier));
   if (other !== undefined) return { unsupported: `products with .${other}` };
-  const kind = kinds.find((one) => one === wordAfter(modifiers, 'kind::'));
-  if (kind === undefined)
-    return { unsupported: `tcgen05.mma of kind ${wordAfter(modifiers, 'kind::')}` };
-  const [d, a, b, descriptor, ...rest] = operands;
+  const [d, a, b, descriptor, ...others] = operands;
+  const found = numbersOf(modifiers, others);
+  if ('unsupported' in found) return found;
+  const { numbers, rest } = found;
   const [first] = rest;
   const leftOut = first?.kind === 'vector' ? first.elements : [];
   const [accumulates, ...scale] = first?.kind === 'vector' ? rest.slice(1) : rest;
@@ -57,7 +59,9 @@ function lowerProduct(request: InstructionRequest): VisibleOperation | Unsupport
   if (d?.kind !== 'address' || accumulates === undefined)
     return wrongOperands('[D], A, B, an instruction descriptor, a predicate');
   const group = numberAfter(modifiers, 'cta_group::') === 2 ? 2 : 1;
-  const product: ProductOperands = { group, kind, d, a, b, descriptor, accumulates, leftOut };
+  if (![0, 4 * group].includes(leftOut.length))
+    return wrongOperands(`${4 * group} masks of the lanes that are left out`);
+  const product: ProductOperands = { group, d, a, b, descriptor, accumulates, leftOut, numbers };
   return {
     isAligned: false,
     writes: [],
@@ -73,7 +77,7 @@ function lowerProduct(request: InstructionRequest): VisibleOperation | Unsupport
 /** The product that one lane issues, or what is wrong with its descriptors. */
 function productOf(
   warp: IssuingWarp,
-  { group, kind, d, a, b, descriptor, accumulates, leftOut }: ProductOperands,
+  product: ProductOperands,
   lane: number,
   site: string,
 ): Instruction {
@@ -83,40 +87,37 @@ function productOf(
     message,
     site,
   });
+  const { group, d, a, b, descriptor, accumulates, leftOut, numbers } = product;
   const number = (operand: ResolvedOperand) => operandNumber(warp.registers, operand, lane);
-  if (leftOut.some((mask) => number(mask) !== 0))
-    return wrong('products that leave lanes of D out (disable-output-lane) are not modelled');
-  let shape: InstructionDescriptor;
+  const addressOf = (operand: AddressOperand) =>
+    laneAddresses(warp.registers, operand, warp.lanes)[lane];
+  let shape: DescribedProduct;
   try {
-    shape = decodeInstructionDescriptor(number(descriptor) | 0, kind);
+    shape = describedProduct(number(descriptor) | 0, numbers, addressOf);
   } catch (error) {
     if (error instanceof RequestError) return wrong(error.message);
     throw error;
   }
-  if (shape.accumulator !== 'fp32')
-    return wrong(`an accumulator of ${shape.accumulator}, which is not modelled`);
-  const bDescriptor = matrixDescriptorOf(warp, b, lane, shape.bMajor);
+  const { aMajor, bMajor, m, n } = shape;
+  const bDescriptor = matrixDescriptorOf(warp, b, lane, bMajor);
   if (!bDescriptor.ok) return wrong(bDescriptor.violation.message);
   let aOperand: MmaOperand;
-  if (a.kind === 'address')
-    aOperand = { space: 'tensor', address: laneAddresses(warp.registers, a, warp.lanes)[lane] };
+  if (a.kind === 'address') aOperand = { space: 'tensor', address: addressOf(a) };
   else {
-    const aDescriptor = matrixDescriptorOf(warp, a, lane, shape.aMajor);
+    const aDescriptor = matrixDescriptorOf(warp, a, lane, aMajor);
     if (!aDescriptor.ok) return wrong(aDescriptor.violation.message);
     aOperand = { space: 'shared', descriptor: aDescriptor.descriptor };
   }
   return {
+    ...numbersIn(shape),
     op: 'tcgen05.mma',
     group,
-    a: shape.a,
-    b: shape.b,
-    shape: { m: shape.m, n: shape.n, k: depths[kind] },
-    d: laneAddresses(warp.registers, d, warp.lanes)[lane],
+    shape: { m, n, k: depths[numbers.kind] },
+    d: addressOf(d),
     aOperand,
     bOperand: bDescriptor.descriptor,
     accumulate: number(accumulates) !== 0,
-    negateA: shape.negateA,
-    negateB: shape.negateB,
+    ...(leftOut.length === 0 ? undefined : { lanesLeftOut: leftOut.map(number) }),
     names: { a: 'A', b: 'B', d: 'D' },
     site,
   };

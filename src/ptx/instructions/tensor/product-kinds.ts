@@ -1,0 +1,115 @@
+import type { BlockScaledKind } from '../../../hardware/index.js';
+import {
+  decodeInstructionDescriptor,
+  decodeScaledDescriptor,
+  type InstructionDescriptor,
+  type MmaInstruction,
+  type MmaKind,
+} from '../../../machine/index.js';
+import { wrongOperands } from '../operands.js';
+import type { AddressOperand, ResolvedOperand, Unsupported } from '../request.js';
+import { wordAfter } from './modifiers.js';
+
+/** K of one instruction: 32 bytes of A or B, or 32 elements of 4, 6 or 8 bits. Source: PTX ISA, "Matrix Shape". */
+export const depths: Readonly<Record<MmaKind | BlockScaledKind, number>> = {
+  f16: 16,
+  tf32: 8,
+  f8f6f4: 32,
+  i8: 32,
+  mxf8f6f4: 32,
+  mxf4: 64,
+  mxf4nvf4: 64,
+};
+
+/**
+ * Elements along K that share a scale factor, by what follows `.block_scale`. Source: PTX ISA, "Block Scaling", tables 54
+ * and 55, and the defaults of `.scale_vectorsize`.
+ */
+const blocks: Readonly<Record<BlockScaledKind, Readonly<Record<string, 16 | 32>>>> = {
+  mxf8f6f4: { '': 32, 'scale_vec::1X': 32, block32: 32 },
+  mxf4: { '': 32, 'scale_vec::2X': 32, block32: 32 },
+  mxf4nvf4: { 'scale_vec::2X': 32, block32: 32, 'scale_vec::4X': 16, block16: 16 },
+};
+
+/** What a kind says of the numbers: with scale factors, their places and how many elements share one. */
+export type NumbersOfKind =
+  | { readonly isScaled: false; readonly kind: MmaKind }
+  | {
+      readonly isScaled: true;
+      readonly kind: BlockScaledKind;
+      readonly block: 16 | 32;
+      readonly aScales: AddressOperand;
+      readonly bScales: AddressOperand;
+    };
+
+/** The numbers of a kind, and the operands that follow what concerns them. */
+export function numbersOf(
+  modifiers: readonly string[],
+  operands: readonly ResolvedOperand[],
+): { readonly numbers: NumbersOfKind; readonly rest: readonly ResolvedOperand[] } | Unsupported {
+  const name = wordAfter(modifiers, 'kind::') ?? '';
+  const isScaled = modifiers.includes('block_scale');
+  if (!(name in depths) || isScaled !== name in blocks)
+    return { unsupported: `tcgen05.mma of kind ${name}${isScaled ? ' with scale factors' : ''}` };
+  if (!isScaled) return { numbers: { isScaled, kind: name as MmaKind }, rest: operands };
+  const kind = name as BlockScaledKind;
+  const size = modifiers.find((one) => /^(scale_vec::|block\d)/.test(one)) ?? '';
+  const block = blocks[kind][size];
+  if (block === undefined)
+    return { unsupported: `blocks of kind::${kind} by ${size === '' ? 'default' : `.${size}`}` };
+  const [aScales, bScales, ...rest] = operands;
+  if (aScales?.kind !== 'address' || bScales?.kind !== 'address')
+    return wrongOperands('[scales of A], [scales of B] after the instruction descriptor');
+  return { numbers: { isScaled, kind, block, aScales, bScales }, rest };
+}
+
+/** A product without its operands' places. */
+export type DescribedProduct = Pick<
+  MmaInstruction,
+  'a' | 'b' | 'accumulator' | 'saturates' | 'scales' | 'negateA' | 'negateB'
+> &
+  Pick<InstructionDescriptor, 'aMajor' | 'bMajor' | 'm' | 'n'>;
+
+/** What a description says of the numbers. */
+export function numbersIn({
+  a,
+  b,
+  accumulator,
+  saturates,
+  scales,
+  negateA,
+  negateB,
+}: DescribedProduct) {
+  return {
+    a,
+    b,
+    negateA: negateA ?? false,
+    negateB: negateB ?? false,
+    accumulator: accumulator ?? 'fp32',
+    saturates: saturates ?? false,
+    ...(scales === undefined ? undefined : { scales }),
+  };
+}
+
+/** What an instruction descriptor says. Throws a RequestError for what is not modelled. */
+export function describedProduct(
+  word: number,
+  numbers: NumbersOfKind,
+  addressOf: (operand: AddressOperand) => number,
+): DescribedProduct {
+  if (!numbers.isScaled) {
+    return decodeInstructionDescriptor(word, numbers.kind);
+  }
+  const { kind, block, aScales, bScales } = numbers;
+  const { scale, aScaleId, bScaleId, ...shape } = decodeScaledDescriptor(word, kind);
+  return {
+    ...shape,
+    scales: {
+      kind,
+      block,
+      format: scale,
+      a: { address: addressOf(aScales), id: aScaleId },
+      b: { address: addressOf(bScales), id: bScaleId },
+    },
+  };
+}
