@@ -1,5 +1,6 @@
-"""Puts the npm package with its dependencies into the wheel, when that is built from a clone."""
+"""Puts the npm package with its dependencies into the wheel and the sdist, when these are built from a clone."""
 
+import os
 import pathlib
 import shutil
 import subprocess
@@ -9,21 +10,27 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 HERE = pathlib.Path(__file__).parent
 TARGET = HERE / "flashproof" / "_javascript"
+#: Names a tarball of the npm package that is to be taken, in the place of one that is packed here.
+TARBALL = "FLASHPROOF_TARBALL"
 
 
 class JavaScriptBuildHook(BuildHookInterface):
-    """Runs npm, which a clone needs anyway; who installs the wheel does not."""
+    """Runs npm, which a clone needs anyway; who installs the wheel, or the sdist, does not."""
 
     def initialize(self, version, build_data):
         """Makes `flashproof/_javascript`: what `npm pack` makes, installed without development dependencies."""
-        if self.target_name != "wheel" or version == "editable":
+        if self.target_name not in ("wheel", "sdist") or version == "editable":
+            return
+        if (HERE / "PKG-INFO").exists():  # an sdist has it already
             return
         shutil.rmtree(TARGET, ignore_errors=True)
         TARGET.mkdir()
         (TARGET / "package.json").write_text('{"private": true}\n')
         with tempfile.TemporaryDirectory() as folder:
-            npm("pack", "--pack-destination", folder, cwd=HERE.parent)
-            (packed,) = pathlib.Path(folder).glob("*.tgz")
+            packed = os.environ.get(TARBALL)
+            if packed is None:
+                npm("pack", "--pack-destination", folder, cwd=HERE.parent)
+                (packed,) = pathlib.Path(folder).glob("*.tgz")
             npm(
                 "install",
                 "--omit=dev",

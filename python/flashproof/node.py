@@ -71,12 +71,13 @@ def node() -> str:
 
 @cache
 def program() -> str:
-    """The path of flashproof's command line: FLASHPROOF_PROGRAM, the wheel's, or that of the clone that this file is in."""
+    """The path of flashproof's command line: FLASHPROOF_PROGRAM, that of the clone that this file is in, or the wheel's."""
     here = Path(__file__).resolve().parent
     main = Path("dist") / "src" / "cli" / "main.js"
     candidates = [
-        here / "_javascript" / "node_modules" / "flashproof" / main,
+        # A clone's own first: what a wheel was once built of is older.
         here.parent.parent / main,
+        here / "_javascript" / "node_modules" / "flashproof" / main,
     ]
     given = os.environ.get("FLASHPROOF_PROGRAM")
     for path in [Path(given)] if given is not None else candidates:
