@@ -2,13 +2,15 @@ import type { LaneInstruction } from '../lane-instruction.js';
 
 /**
  * What an H200 has not: packed fp32, sums of fp32 and half precision, extrema of three, formats of 6 and 4 bits and of
- * exponents, saturation to tf32 but `.rna`.
+ * exponents, saturation to tf32 but `.rna`, random rounding, bf16 from and to fp8.
  */
 const newer: readonly RegExp[] = [
   /\.f32x2$/,
   /^(add|sub|fma)\..*\.?f32\.b?f16$/,
   /\.(e2m3x2|e3m2x2|e2m1x2|ue8m0x2)\b/,
   /^cvt\.(rn|rz)\.(relu\.)?satfinite\.tf32\./,
+  /^cvt\.rs\./,
+  /\.e[45]m[32]x2\.bf16x2$|\.bf16x2\.e[45]m[32]x2$/,
 ];
 /** What depends on where memory lies, carries, and registers of 8 and of 128 bits, which were not compared. */
 const notCompared: readonly RegExp[] = [

@@ -57,6 +57,120 @@ describe('conversions', () => {
     expect(row('cvt.rn.bf16x2.ue8m0x2').evaluate(0xff00)).toBe(0x7fff0040);
   });
 
+  it('to exponents of scales take the power of two below the magnitude, or above it', () => {
+    const toward = (mode: string, bits: number) =>
+      Number(row(`cvt.${mode}.ue8m0x2.f32`).evaluate(bits, 0)) >>> 8;
+    for (let field = 1; field < 254; field++) {
+      const power = field * 2 ** 23;
+      for (const sign of [0, 2 ** 31]) {
+        expect(toward('rz', power + sign)).toBe(field);
+        expect(toward('rp', power + sign)).toBe(field);
+        expect(toward('rz', power + 1 + sign)).toBe(field);
+        expect(toward('rp', power + 1 + sign)).toBe(field + 1);
+      }
+    }
+    // 2^-127 and what is below; the largest finite number; infinity; NaN.
+    expect(['rz', 'rp'].map((mode) => toward(mode, 0x00400000))).toEqual([0, 0]);
+    expect(['rz', 'rp'].map((mode) => toward(mode, 0x00400001))).toEqual([0, 1]);
+    expect(['rz', 'rp'].map((mode) => toward(mode, 1))).toEqual([0, 0]);
+    const modes = ['rz', 'rz.satfinite', 'rp', 'rp.satfinite'];
+    expect(modes.map((mode) => toward(mode, 0x7f7fffff))).toEqual([254, 254, 255, 254]);
+    expect(modes.map((mode) => toward(mode, 0x7f800000))).toEqual([255, 254, 255, 254]);
+    expect(modes.map((mode) => toward(mode, 0x7fc00000))).toEqual([255, 255, 255, 255]);
+    fc.assert(
+      fc.property(fc.nat(0xffff), fc.nat(0xffff), fc.constantFrom(...modes), (a, b, mode) => {
+        const halves = row(`cvt.${mode}.ue8m0x2.bf16x2`).evaluate((a * 2 ** 16 + b) >>> 0);
+        const floats = [a, b].map((half) => (half << 16) >>> 0);
+        expect(halves).toBe(row(`cvt.${mode}.ue8m0x2.f32`).evaluate(...floats));
+      }),
+    );
+  });
+
+  it.each([
+    ['f16x2', 13, 10, 15, -14],
+    ['bf16x2', 16, 7, 127, -126],
+  ] as const)(
+    'by random bits round up as often as they should: %s',
+    (name, bits, places, top, least) => {
+      const convert = row(`cvt.rs.${name}.f32`);
+      fc.assert(
+        fc.property(
+          fc.integer({ min: least - 3, max: top - 1 }),
+          fc.nat(0x7fffff),
+          (exponent, fraction) => {
+            const value = Math.fround((1 + fraction / 2 ** 23) * 2 ** exponent);
+            const single = new Uint32Array(Float32Array.of(value).buffer)[0];
+            const place = 2 ** (Math.max(exponent, least) - places);
+            const below = Math.floor(value / place) * place;
+            // Of 2^bits words as many round up as the part of a place that is cut off, in units of 2^-bits.
+            const due = Math.floor((value / place - Math.floor(value / place)) * 2 ** bits);
+            const numberOf = (half: number): number => {
+              const [e, f] = [half >>> places, half % 2 ** places];
+              return e === 0
+                ? f * 2 ** (least - places)
+                : (1 + f / 2 ** places) * 2 ** (e - 1 + least);
+            };
+            const high = (random: number) =>
+              numberOf(Number(convert.evaluate(single, 0, random * 2 ** 16)) >>> 16);
+            expect(high(0)).toBe(below);
+            if (due > 0) expect(high(2 ** bits - due)).toBe(below + place);
+            expect(high(2 ** bits - due - 1)).toBe(below);
+            // The lower half is the second operand's.
+            const low = Number(convert.evaluate(0, single, 2 ** bits - 1)) & 0xffff;
+            expect(numberOf(low)).toBe(due > 0 ? below + place : below);
+          },
+        ),
+      );
+    },
+  );
+
+  it('by random bits of 0 are those toward zero, and keep what a format has', () => {
+    for (const name of ['f16x2', 'bf16x2'] as const)
+      fc.assert(
+        fc.property(fc.nat(0xffffffff), fc.nat(0xffffffff), (a, b) => {
+          const due = row(`cvt.rz.satfinite.${name}.f32`).evaluate(a, b);
+          expect(row(`cvt.rs.satfinite.${name}.f32`).evaluate(a, b, 0)).toBe(due);
+        }),
+      );
+    for (const [name, bits] of [
+      ['e4m3', 8],
+      ['e5m2', 8],
+      ['e2m3', 6],
+      ['e3m2', 6],
+    ] as const)
+      for (let code = 0; code < 2 ** bits; code++) {
+        const half = Number(row(`cvt.rn.f16x2.${name}x2`).evaluate(code)) & 0xffff;
+        const single = Number(row('cvt.f32.f16').evaluate(half));
+        if ((single & 0x7fffffff) >= 0x7f800000) continue;
+        // No place is cut off, so that no random bits change it.
+        const words = [single, single, single, single];
+        const result = row(`cvt.rs.satfinite.${name}x4.f32`).evaluate(...words, 0xffffffff);
+        expect(result).toBe((code * 0x01010101) >>> 0);
+      }
+    const four = row('cvt.rs.satfinite.e4m3x4.f32');
+    // 1 + 1/16 is halfway between two numbers of e4m3: the upper half of the bits is a's and b's.
+    const middle = 0x3f880000;
+    expect(four.evaluate(middle, middle, middle, middle, 0x8000_7fff)).toBe(0x39393838);
+    expect(four.evaluate(0x7f800000, 0xff800000, 0x7fc00000, 0, 0)).toBe(0x7efe7f00);
+    expect(row('cvt.rs.relu.f16x2.f32').evaluate(0xbf800000, 0x7f800000, 0)).toBe(0x00007c00);
+  });
+
+  it('between short formats and bf16 are those through fp32', () => {
+    for (const name of ['e4m3x2', 'e5m2x2', 'e2m3x2', 'e3m2x2', 'e2m1x2']) {
+      fc.assert(
+        fc.property(fc.nat(0xffff), fc.nat(0xffff), (a, b) => {
+          const pair = (a * 2 ** 16 + b) >>> 0;
+          const due = row(`cvt.rn.satfinite.${name}.f32`).evaluate(a * 2 ** 16, b * 2 ** 16);
+          expect(row(`cvt.rn.satfinite.${name}.bf16x2`).evaluate(pair)).toBe(due);
+          const back = Number(row(`cvt.rn.bf16x2.${name}`).evaluate(Number(due)));
+          const singles = [back & 0xffff0000, back << 16].map((word) => word >>> 0);
+          const isNan = singles.some((single) => (single & 0x7fffffff) > 0x7f800000);
+          if (!isNan) expect(row(`cvt.rn.satfinite.${name}.f32`).evaluate(...singles)).toBe(due);
+        }),
+      );
+    }
+  });
+
   it('between integers and numbers keep what they can', () => {
     fc.assert(
       fc.property(fc.bigInt(-(2n ** 63n), 2n ** 63n - 1n), (integer) => {

@@ -1,5 +1,5 @@
 import { float32Of } from '../../../../arith/index.js';
-import { encode, formats, type RoundingOptions } from '../../../../formats/index.js';
+import type { RoundingOptions } from '../../../../formats/index.js';
 import type { LaneInstruction } from '../../lane-instruction.js';
 import { roundings } from '../float32-arithmetic.js';
 import { saturate, integerTypes, type IntegerType } from '../integer-type.js';
@@ -11,10 +11,11 @@ import {
   positive,
   shortFormats,
 } from './pair-formats.js';
+import { exponentConversions } from './exponent-conversions.js';
+import { stochasticConversions } from './stochastic-conversions.js';
 import { tf32Conversions } from './tf32-conversions.js';
 
 const pairFacts: FamilyFacts = { ...conversionFacts, laneOperations: 2 };
-const [f16x2] = halves;
 
 function joined(high: number, low: number, bits: 4 | 8 | 16): number {
   return (high * 2 ** bits + low) >>> 0;
@@ -81,53 +82,42 @@ const toShort = shortFormats.flatMap((format) =>
   ['', '.relu'].map((relu) => ofFloats(format, `.rn.satfinite${relu}`, saturating, relu !== '')),
 );
 
-/** Pairs of a short format from and to pairs of f16, each half by itself. */
-const fromHalves = shortFormats
-  .filter(({ name }) => /^e[45]/.test(name))
-  .flatMap((format) =>
+/** Pairs of a short format from and to pairs of f16 and bf16, each half by itself. */
+const fromHalves = shortFormats.flatMap((format) =>
+  halves.flatMap((half) =>
     ['', '.relu'].map((relu) => {
       const one = (bits: number): number => {
-        const value = f16x2.decode(bits);
+        const value = half.decode(bits);
         return format.encode(relu === '' ? value : positive(value), saturating);
       };
       return wordRow(
-        `cvt.rn.satfinite${relu}.${format.name}.f16x2`,
+        `cvt.rn.satfinite${relu}.${format.name}.${half.name}`,
         16,
         [32],
         (word) => joined(one(word >>> 16), one(word & 0xffff), format.bits),
         pairFacts,
       );
     }),
-  );
-
-const fromShort = shortFormats.flatMap((format) =>
-  ['', '.relu'].map((relu) => {
-    const one = (bits: number): number => {
-      const value = format.decode(bits);
-      return f16x2.encode(relu === '' ? value : positive(value), {});
-    };
-    const mask = 2 ** format.bits - 1;
-    return wordRow(
-      `cvt.rn${relu}.f16x2.${format.name}`,
-      32,
-      [16],
-      (word) => joined(one((word >>> format.bits) & mask), one(word & mask), 16),
-      pairFacts,
-    );
-  }),
+  ),
 );
 
-/** 2^(bits − 127), all ones NaN: exponents of block scales, exact in bf16. */
-const fromExponents = wordRow(
-  'cvt.rn.bf16x2.ue8m0x2',
-  32,
-  [16],
-  (word) => {
-    const one = (bits: number): number =>
-      encode(formats.bf16, bits === 0xff ? NaN : 2 ** (bits - 127));
-    return joined(one(word >>> 8), one(word & 0xff), 16);
-  },
-  pairFacts,
+const fromShort = shortFormats.flatMap((format) =>
+  halves.flatMap((half) =>
+    ['', '.relu'].map((relu) => {
+      const one = (bits: number): number => {
+        const value = format.decode(bits);
+        return half.encode(relu === '' ? value : positive(value), {});
+      };
+      const mask = 2 ** format.bits - 1;
+      return wordRow(
+        `cvt.rn${relu}.${half.name}.${format.name}`,
+        32,
+        [16],
+        (word) => joined(one((word >>> format.bits) & mask), one(word & mask), 16),
+        pairFacts,
+      );
+    }),
+  ),
 );
 
 const { u8, s8, u16, s16 } = integerTypes;
@@ -171,12 +161,13 @@ const packs = [
 ];
 
 /**
- * `cvt` to and from pairs of numbers, to tf32, and `cvt.pack`. Of the pairs the first operand is the high one. Forms with a
- * random word (`.rs`) and from fp32 to `ue8m0` are left out: how the hardware uses the word and what it makes of negative
- * numbers is not known.
+ * `cvt` to and from pairs of numbers, to tf32, and `cvt.pack`. Of the pairs the first operand is the high one. Forms with
+ * scales (`.scaled::n2::ue8m0`) are left out.
  */
 export const packedConversions: readonly LaneInstruction[] = [
-  ...[...toHalves, ...toShort, ...fromHalves, ...fromShort, fromExponents],
+  ...[...toHalves, ...toShort, ...fromHalves, ...fromShort],
+  ...exponentConversions,
+  ...stochasticConversions,
   ...tf32Conversions,
   ...packs,
 ];
