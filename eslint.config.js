@@ -33,6 +33,7 @@ export const arrows = {
     ...['machine', 'hardware', 'formats'],
   ],
   'ptx/mutants': ['ptx/instructions', 'ptx/program', 'ptx/run', 'machine'],
+  'ptx/explore': ['ptx/run', 'machine'],
   io: ['io/tensors', 'formats', 'problem'],
   'io/tensors': ['formats', 'problem'],
   live: ['io', 'problem'],
@@ -94,7 +95,7 @@ export const arrows = {
   jobs: [
     ...['jobs/audit', 'report/json', 'report/json/check', 'report/html', 'audit', 'attribution'],
     ...['properties', 'emulate', 'live', 'oracles', 'kernels', 'machine', 'io', 'formats'],
-    ...['ptx/syntax', 'ptx/launch', 'ptx/run', 'ptx/mutants', 'hardware'],
+    ...['ptx/syntax', 'ptx/launch', 'ptx/run', 'ptx/mutants', 'ptx/explore', 'hardware'],
     'problem',
   ],
   browser: [

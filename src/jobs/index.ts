@@ -104,5 +104,10 @@ export {
   type RunRequest,
   type RunResult,
 } from './launch/run-launch-file.js';
+export {
+  dependsOnSchedule,
+  exploreLaunchFile,
+  type ExploredLaunch,
+} from './launch/explore-launch-file.js';
 export { judgeMutants, type MutantResults, type MutantsRequest } from './launch/judge-mutants.js';
 export { startCompiledKernel } from './launch/compiled-kernel.js';

@@ -29,6 +29,8 @@ export {
   findingWeight,
   memoryModels,
   mergeDependences,
+  type ClusterStep,
+  type DependenceListener,
   type Finding,
   type FindingAccess,
   type FindingKind,

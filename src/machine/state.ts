@@ -35,6 +35,7 @@ import type {
   OrderTracker,
   Position,
   WarpOrder,
+  DependenceListener,
 } from './ordering/index.js';
 
 /** The registers of a CTA: those of one thread of each warp, and those that no warp has. */
@@ -204,6 +205,8 @@ export interface MachineState {
   /** Where the warps of a pair meet that allocate tensor memory. */
   readonly pairAllocation: NamedBarrier;
   readonly trace: ((event: TraceEvent) => void) | null;
+  /** Told of a step whose order with the one that is executed the schedule decides. */
+  readonly onDependence: DependenceListener;
   /** Steps executed. */
   step: number;
   /** The clock of the step that is executed. */

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { openTensorFile, type RawTensor, writeRawTensors } from '../../src/io/index.js';
-import type { MutantResults, RunDocument } from '../../src/jobs/index.js';
+import type { ExploredLaunch, MutantResults, RunDocument } from '../../src/jobs/index.js';
 import { expectTrace, threadNames } from '../machine/trace/trace-format.js';
 import { refusal, runInProcess } from './run-in-process.js';
 import { fused, smallKernel, smallTensor, unfused, writeLaunch, x } from './small-launch.js';
@@ -131,6 +131,32 @@ describe('flashproof run', () => {
     expect(stdout).toContain('nothing illegal in the schedule random:3; races were not looked for');
     expect(stdout).toContain('differs from y.unfused');
     expect(status).toBe(1);
+  });
+
+  it('runs the orders that the schedule decides, says what differs, and gives each again', async () => {
+    const path = await prepare('orders', {}, inputs);
+    const other = join(scratch, 'orders.ptx');
+    // The last one leaves its number.
+    const last = 'atom.global.exch.b32 %r3, [%rd2], %r4;';
+    writeFileSync(other, smallKernel.replace('st.global.f32 [%rd5], %f4;', last));
+    const same = await runInProcess('run', path, '--schedules', '5');
+    expect(same.stdout).toContain('Schedules: 1 run in');
+    expect(same.stdout).toContain('Every schedule has the same order');
+    expect(same.status).toBe(0);
+    const { stdout } = await runInProcess(
+      ...['run', path, '--ptx', other, '--schedules', '4', '--json', '-'],
+    );
+    const { exploration } = JSON.parse(stdout) as { exploration: ExploredLaunch };
+    expect(exploration).toMatchObject({ runs: 4, isExhausted: false, mostRuns: 4 });
+    const all = await runInProcess('run', path, '--ptx', other, '--schedules', '200');
+    expect(all.status).toBe(1);
+    expect(all.stdout).toContain('They stand for all schedules');
+    expect(all.stdout).toContain('4 results: the outputs depend on the schedule');
+    const [name] = /explored:\S+/.exec(all.stdout)!;
+    const again = await runInProcess('run', path, '--ptx', other, '--schedule', name);
+    expect(again.stdout).toContain(`(schedule ${name})`);
+    const line = await refusal('run', path, '--schedule', 'explored:5-99999');
+    expect(line).toContain('give a schedule that --schedules has printed for this launch');
   });
 
   it('judges mutants of what orders others', async () => {

@@ -37,7 +37,7 @@ export const runOptions = optionRows({
   },
   schedule: {
     argument: '<name>',
-    description: 'in-turns (default), timed, random:<seed>, or an adversarial one',
+    description: 'in-turns (default), timed, random:<seed>, explored:…, or an adversarial one',
     completes: 'schedule',
   },
   starts: {
@@ -69,6 +69,21 @@ export const runOptions = optionRows({
       oneOf: ['break'],
       says: '--break-times is how often --break prints; give --break <line> too',
     },
+  },
+  schedules: {
+    argument: '<n>',
+    description: 'run up to n schedules that differ in what the schedule decides (below)',
+    parse: atLeastOne,
+    excludes: [
+      {
+        options: ['races'],
+        says: '--schedules goes by what races are looked for by; leave out --no-races',
+      },
+      {
+        options: ['schedule', 'starts'],
+        says: '--schedules begins with the usual schedule; leave out --schedule and --starts',
+      },
+    ],
   },
   mutants: {
     description: 'run each change of a barrier, wait, fence or commit too (below)',
@@ -116,6 +131,7 @@ Examples:
   flashproof run launch.json --save out.safetensors --lines
   flashproof run launch.json --tensors other.safetensors --contract
   flashproof run launch.json --break 15,40 --break-times 3
+  flashproof run launch.json --schedules 100
   flashproof run launch.json --mutants
   flashproof run launch.json --trace trace.json
   flashproof run template.json --problem problem.safetensors
@@ -129,6 +145,10 @@ parameters and outputs, in the words of the CUDA driver; kernel.ptx and
 tensors.safetensors lie beside it. Where the tensors have T.fused or T.unfused,
 what a GPU made of an output T, the result is compared with it.
 
+--schedules runs the kernel in each order of accesses that come in none (atomics,
+flags, tests of barriers), and says whether results or findings depend on it and
+whether an order is left; --schedule explored:… runs one of them again.
+
 --mutants removes, weakens and moves each instruction that orders others, one at
 a time, and says of each whether the machine finds it, the kernel hangs, its
 results change, or every schedule gives the same.
@@ -136,8 +156,9 @@ results change, or every schedule gives the same.
 Open a trace at https://ui.perfetto.dev, or in chrome://tracing; 1 ns there is
 1 step, or 1 clock with --schedule timed, where code on registers takes none.
 
-Exit status: 0 done, 1 findings or other results than were recorded, or a mutant
-that the machine has overlooked, 2 the request is wrong.`;
+Exit status: 0 done, 1 findings or other results than were recorded, results that
+depend on the schedule, or a mutant that the machine has overlooked, 2 the
+request is wrong.`;
 
 /** `flashproof run`. */
 export const runCommand = commandRow({

@@ -1,6 +1,9 @@
 import { availableParallelism } from 'node:os';
 import { writeRawTensors } from '../../io/index.js';
 import {
+  dependsOnSchedule,
+  type ExploredLaunch,
+  exploreLaunchFile,
   hasFailed,
   judgeMutants,
   type MutantResults,
@@ -9,7 +12,12 @@ import {
   type RunResult,
 } from '../../jobs/index.js';
 import { fitLines } from '../../report/layout/index.js';
-import { renderLines, renderMutants, renderRun } from '../../report/text/launch/index.js';
+import {
+  renderExploration,
+  renderLines,
+  renderMutants,
+  renderRun,
+} from '../../report/text/launch/index.js';
 import { writeJson } from '../files/publish.js';
 import { rejectClashes } from '../options/given-options.js';
 import { createPeriodicProgress, terminalLooks } from '../terminal.js';
@@ -29,6 +37,16 @@ async function resultsOfMutants(
   if (mutants !== true) return null;
   const progress = createPeriodicProgress('mutants');
   return judgeMutants(result, { most, threads }, progress.update).finally(progress.done);
+}
+
+/** What came of the schedules, if they are asked for. */
+async function resultsOfSchedules(
+  { request }: RunResult,
+  { schedules }: RunCommandOptions,
+): Promise<ExploredLaunch | null> {
+  if (schedules === undefined) return null;
+  const progress = createPeriodicProgress('schedules');
+  return exploreLaunchFile(request, schedules, progress.update).finally(progress.done);
 }
 
 /** Writes a text, its lines wrapped to what the terminal has. */
@@ -60,6 +78,8 @@ export async function runRun(path: string, options: RunCommandOptions): Promise<
     printFitted(renderRun(result));
     if (lines === true) process.stdout.write(`\n${renderLines(result)}`);
   }
+  const explored = await resultsOfSchedules(result, options);
+  if (isPrinted && explored !== null) printFitted(`\n${renderExploration(explored)}`);
   const mutants = await resultsOfMutants(result, options);
   if (isPrinted && mutants !== null) printFitted(`\n${renderMutants(mutants)}`);
   // Last: a file that cannot be written must not lose what was found.
@@ -68,7 +88,17 @@ export async function runRun(path: string, options: RunCommandOptions): Promise<
     const written = await tracer.write(trace);
     if (isPrinted) printFitted(`\n${written}\n`);
   }
-  if (json !== undefined) await writeJson(json, { ...runDocument(version, result), mutants });
+  if (json !== undefined)
+    await writeJson(json, {
+      ...runDocument(version, result),
+      exploration: explored,
+      mutants,
+    });
   const isOverlooked = mutants?.judged.some((mutant) => mutant.isOverlooked) === true;
-  return hasFailed(result) || isOverlooked ? somethingWrong : nothingWrong;
+  const isSettled = explored?.isExhausted === true;
+  const isWrong =
+    hasFailed(result, isSettled) ||
+    isOverlooked ||
+    (explored !== null && dependsOnSchedule(explored));
+  return isWrong ? somethingWrong : nothingWrong;
 }

@@ -1,5 +1,6 @@
 import type { Architecture } from '../../hardware/index.js';
 import {
+  type FindingWeight,
   findingWeight,
   type MemoryModel,
   memoryModels,
@@ -9,8 +10,10 @@ import {
   type Breakpoint,
   type LaunchOptions,
   type LaunchRun,
+  prepareLaunch,
   runLaunch,
 } from '../../ptx/run/index.js';
+import { exploredSchedule, type Holds, holdsOf, runExplored } from '../../ptx/explore/index.js';
 import { RequestError } from '../../request-error.js';
 import { nearestName } from '../../words/index.js';
 import { secondsSince } from '../audit/index.js';
@@ -112,10 +115,13 @@ export function launchOptions(
   { launch, ptxPath }: OpenedLaunch,
 ): { readonly schedule: string; readonly options: LaunchOptions } {
   const warps = Math.ceil(launch.block.reduce((all, one) => all * one, 1) / warpThreads);
+  const isExplored = schedule !== undefined && holdsOf(schedule) !== null;
   const chosen =
-    schedule === undefined || schedule === inTurns ? null : findSchedule(schedule, warps);
+    schedule === undefined || schedule === inTurns || isExplored
+      ? null
+      : findSchedule(schedule, warps);
   return {
-    schedule: chosen?.name ?? inTurns,
+    schedule: isExplored ? schedule : (chosen?.name ?? inTurns),
     options: {
       file: ptxPath,
       contract,
@@ -148,12 +154,15 @@ export async function runLaunchFile(
   const isTimed = options.scheduler?.(0).isTimed === true;
   const ctas = launch.cluster.reduce((all, one) => all * one, 1);
   tracer?.begin({ ctas, isTimed, schedule });
-  const run = runLaunch(module, launch, {
-    ...options,
-    breaks,
+  const followed = {
     ...(tracer === null ? {} : { trace: tracer.add }),
-    progress: (done, all) => progress(done / all),
-  });
+    progress: (done: number, all: number) => progress(done / all),
+  };
+  const holds = holdsOf(schedule);
+  const run =
+    holds === null
+      ? runLaunch(module, launch, { ...options, breaks, ...followed })
+      : runExploredSchedule(opened, { ...options, breaks }, holds, followed);
   const byName = new Map(launch.tensors.map((tensor) => [tensor.name, tensor]));
   const outputs = launch.outputs.flatMap(({ name }): readonly RunOutput[] => {
     const tensor = byName.get(name);
@@ -173,11 +182,41 @@ export async function runLaunchFile(
   };
 }
 
-/** Whether a run shows that something is wrong: a finding that is more than a hint, no end, or other results than recorded. */
-export function hasFailed({ findings, run, outputs }: RunResult): boolean {
+/** Runs a schedule that an exploration has named. @throws RequestError for one that the kernel does not have */
+function runExploredSchedule(
+  { module, launch }: OpenedLaunch,
+  { file, contract, architecture, breaks, model }: LaunchOptions,
+  holds: Holds,
+  followed: Parameters<typeof runExplored>[4],
+): LaunchRun {
+  const prepared = prepareLaunch(module, launch, {
+    file,
+    ...(breaks === undefined ? {} : { breaks }),
+    ...(contract === undefined ? {} : { contract }),
+    ...(architecture === undefined ? {} : { architecture }),
+  });
+  const ctas = launch.cluster.reduce((all, one) => all * one, 1);
+  try {
+    return runExplored(prepared, ctas, holds, model === undefined ? {} : { model }, followed);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new RequestError(
+      `--schedule ${exploredSchedule(holds)}: ${error.message}; give a schedule that --schedules has printed for this launch`,
+    );
+  }
+}
+
+/**
+ * Whether a run shows that something is wrong: a finding that is more than a hint, no end, or other results than recorded.
+ *
+ * @param isExplored whether all schedules have been run, so that it is no matter that this one speaks for itself alone
+ */
+export function hasFailed({ findings, run, outputs }: RunResult, isExplored = false): boolean {
+  const weighs = (weight: FindingWeight) =>
+    weight === 'illegal' || (weight === 'one-schedule' && !isExplored);
   return (
     !run.isComplete ||
-    findings.some(({ kind }) => findingWeight(kind) !== 'hint') ||
+    findings.some(({ kind }) => weighs(findingWeight(kind))) ||
     outputs.some(({ recorded }) => recorded !== null && recorded.differing > 0)
   );
 }

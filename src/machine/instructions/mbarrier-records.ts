@@ -213,7 +213,11 @@ export const mbarrierRecords: InstructionRecords<
       result[0] = isComplete ? 1 : 0;
       const what = `tests ${barrier.name} without waiting; in another schedule the answer may be another`;
       report(machine, warp, 'schedule-dependent', what);
-      if (!isComplete) return;
+      if (!isComplete) {
+        barrier.tests.push(machine.step);
+        return;
+      }
+      if (barrier.phase > 0) machine.onDependence({ cta: undefined, step: barrier.completedStep });
       machine.tracker?.observe(machine, warp, barrier);
       informLanes(machine, warp, allLanes);
     },

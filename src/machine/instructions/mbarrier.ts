@@ -71,6 +71,8 @@ export function settle(
     );
   if (result !== 'completed') return;
   barrier.completedAt = machine.now;
+  barrier.completedStep = machine.step;
+  for (const step of barrier.tests.splice(0)) machine.onDependence({ cta: undefined, step });
   machine.tracker?.complete(machine, barrier);
 }
 

@@ -15,8 +15,11 @@ export interface Mbarrier {
   phase: number;
   /** Who arrived in the current phase, for messages about deadlocks. */
   readonly arrived: string[];
-  /** When the last phase was completed, in clocks of the timed schedule. */
+  /** When the last phase was completed, in clocks of the timed schedule, and at which step. */
   completedAt: number;
+  completedStep: number;
+  /** Steps at which the current phase was looked at without waiting for it. */
+  readonly tests: number[];
 }
 
 /** The most bytes that a phase may lack, or be ahead: a tx-count has 20 bits and a sign. Source: PTX ISA, "Tracking asynchronous operations by the mbarrier object". */
@@ -43,6 +46,8 @@ export function createMbarrier(
     phase: 0,
     arrived: [],
     completedAt: 0,
+    completedStep: 0,
+    tests: [],
   };
 }
 

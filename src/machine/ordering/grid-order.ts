@@ -1,7 +1,11 @@
 import { createChains, type Chains } from './clock.js';
 import { createGlobalShadow, type GlobalShadow } from './global-shadow.js';
 import { type MemoryModel, memoryModels } from './memory-model.js';
-import { createScheduleDependences, type ScheduleDependences } from './schedule-dependences.js';
+import {
+  createScheduleDependences,
+  type DependenceListener,
+  type ScheduleDependences,
+} from './schedule-dependences.js';
 import { createSynchronisation, type Synchronisation } from './synchronisation.js';
 
 /**
@@ -17,21 +21,32 @@ export interface GridOrder {
   ctas: number;
   /** Strong accesses that came in no order, so that the schedule decided what they gave. */
   readonly dependences: ScheduleDependences;
+  /** Told of such accesses, and of others whose order decides something. */
+  readonly onDependence: DependenceListener;
 }
 
-/** The order of a grid of which nothing has run; by default what it is in practice. */
+/**
+ * The order of a grid of which nothing has run; by default what it is in practice.
+ *
+ * @param onDependence told of what the schedule decides; default nobody
+ */
 export function createGridOrder(
   { equalWrites }: Pick<MemoryModel, 'equalWrites'> = memoryModels.practice,
+  onDependence: DependenceListener = () => undefined,
 ): GridOrder {
   const dependences = createScheduleDependences();
   return {
     chains: createChains(),
     shadow: createGlobalShadow({
       equalWrites,
-      onUnorderedStrong: dependences.add,
+      onUnorderedStrong: (earlier, later) => {
+        dependences.add(earlier, later);
+        onDependence(earlier);
+      },
     }),
     released: createSynchronisation(),
     ctas: 0,
     dependences,
+    onDependence,
   };
 }

@@ -64,7 +64,12 @@ export type {
 } from './order-tracker.js';
 export { mayComeLate } from './lifetimes.js';
 export type { Region } from './region.js';
-export { mergeDependences, type ScheduleDependence } from './schedule-dependences.js';
+export {
+  mergeDependences,
+  type ClusterStep,
+  type DependenceListener,
+  type ScheduleDependence,
+} from './schedule-dependences.js';
 export { createShadowMemory, type ShadowMemory } from './shadow-memory.js';
 export { conflictKinds, type Conflict, type ConflictKind } from './shadow-states.js';
 export { createOrderTracker } from './track-order.js';

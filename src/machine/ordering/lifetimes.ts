@@ -6,6 +6,7 @@ import { firstMissing } from './finding.js';
 import type { MemoryModel, OperationKind } from './memory-model.js';
 import type { OrderFindings } from './order-findings.js';
 import type { OperationOrder, OrderedCta, OrderedRun } from './order-tracker.js';
+import type { DependenceListener } from './schedule-dependences.js';
 
 // What must not begin or end on the wrong side of an event: mbarriers, CTAs, allocations of tensor memory.
 
@@ -182,7 +183,10 @@ export interface TensorAllocations {
 }
 
 /** No column has been allocated yet. */
-export function createTensorAllocations(findings: OrderFindings): TensorAllocations {
+export function createTensorAllocations(
+  findings: OrderFindings,
+  onDependence: DependenceListener = () => undefined,
+): TensorAllocations {
   // By column; null before its first allocation.
   const stamps = new Array<Stamp | null>(tensorMemoryColumns).fill(null);
   // By column; null while it is allocated.
@@ -225,8 +229,10 @@ export function createTensorAllocations(findings: OrderFindings): TensorAllocati
       }
       const message =
         'tensor memory: which columns are allocated, and whether any are free, depends on the order of';
-      for (const { stamp: earlier } of swapped)
+      for (const { stamp: earlier } of swapped) {
         findings.unordered(machine, 'schedule-dependent', cta, message, [earlier, stamp]);
+        onDependence(earlier);
+      }
       events[kind].set(stamp.chain, event);
       if (kind === 'alloc') {
         stamps.fill(stamp, firstColumn, firstColumn + columns);

@@ -12,6 +12,18 @@ export interface ScheduleDependence {
   readonly count: number;
 }
 
+/** A step of a cluster: of that with this CTA, by its number in the grid; of the one that runs now where there is none. */
+export interface ClusterStep {
+  readonly cta: number | undefined;
+  readonly step: number;
+}
+
+/**
+ * Told, at a step that the schedule might have had before an earlier one with which it is in no order, of the earlier one: it may
+ * give something else then.
+ */
+export type DependenceListener = (earlier: ClusterStep) => void;
+
 /** Gathers dependences: those at the same two places are one. */
 export interface ScheduleDependences {
   readonly add: (earlier: Stamp, later: Stamp) => void;

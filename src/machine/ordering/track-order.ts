@@ -52,11 +52,14 @@ export function createOrderTracker(
     shared: createShadowMemory(shared.limitBytes / wordBytes, {
       readFences: model.readFences,
       equalWrites: model.equalWrites,
-      onUnorderedStrong: grid.dependences.add,
+      onUnorderedStrong: (earlier, later) => {
+        grid.dependences.add(earlier, later);
+        grid.onDependence(earlier);
+      },
     }),
     tensor: createShadowMemory(tensorGranules),
     released: createSynchronisation(),
-    allocations: createTensorAllocations(findings),
+    allocations: createTensorAllocations(findings, grid.onDependence),
   }));
   const reach = createCtaReach(model);
   const sharedMemories = memories.map(({ shared }) => shared);

@@ -29,6 +29,7 @@ import {
   createNamedBarrier,
   createOrderTracker,
   memoryModels,
+  type DependenceListener,
   type GridOrder,
   type MemoryModel,
 } from '../ordering/index.js';
@@ -79,6 +80,12 @@ export interface RunOptions {
   readonly mmaUnits?: MmaUnits;
   readonly rates?: UnitRates;
   readonly trace?: (event: TraceEvent) => void;
+  /** Told of what the schedule decides, while it does; a grid that is given has to be told as well. Default: nobody. */
+  readonly onDependence?: DependenceListener | undefined;
+  /** Told whether a step that has been taken was more than polling. */
+  readonly onStep?: ((isMore: boolean) => void) | undefined;
+  /** Steps that each warp has before those of a cluster are taken to poll, all that may go on; default 1,024. */
+  readonly pollsPerWarp?: number | undefined;
   /** Steps after which the run is given up as endless; default 10^8. */
   readonly mostSteps?: number;
 }
@@ -96,7 +103,7 @@ function createLaunchMemory(): LaunchMemory {
 /** A cluster before its first step: no warp has an instruction yet (`advance`). */
 export function createMachine(launch: ClusterLaunch, options: RunOptions): MachineState {
   const { model = memoryModels.practice, races = true, rates = unitRates.sm_100 } = options;
-  const { grid = createGridOrder(model) } = options;
+  const { onDependence = () => undefined, grid = createGridOrder(model, onDependence) } = options;
   const memory = launch.memory ?? createLaunchMemory();
   const ctas = Array.from({ length: launch.ctas }, (_, rank): CtaState => {
     const shared = createSharedMemory();
@@ -167,6 +174,7 @@ export function createMachine(launch: ClusterLaunch, options: RunOptions): Machi
     clusterBarrier: createNamedBarrier(-1, launch.ctas * launch.warps * warpLanes),
     pairAllocation: createNamedBarrier(-2, launch.ctas * warpLanes),
     trace: options.trace ?? null,
+    onDependence,
     step: 0,
     now: 0,
   };

@@ -161,9 +161,6 @@ function reportUnfinished({ pending, findings, model, step }: MachineState): voi
   }
 }
 
-/** Steps that each warp has before those of a cluster are taken to poll, all that may go on. */
-const pollsPerWarp = 1024;
-
 /** A cluster that runs piece by piece. */
 export interface RunningCluster {
   /**
@@ -176,6 +173,8 @@ export interface RunningCluster {
     readonly hasProgressed: boolean;
     readonly steps: number;
   };
+  /** Whether one of the steps that may come next is this. */
+  readonly canTake: (isThis: (step: Step) => boolean) => boolean;
   /** Ends it where it is, with a finding. */
   readonly giveUp: (reason: string) => void;
   /** What came of it, once it has ended. */
@@ -191,7 +190,8 @@ export interface RunningCluster {
  */
 export function startCluster(launch: ClusterLaunch, options: RunOptions = {}): RunningCluster {
   const machine = createMachine(launch, options);
-  const { scheduler = inOrderScheduler(), mostSteps = 1e8 } = options;
+  const { scheduler = inOrderScheduler(), mostSteps = 1e8, pollsPerWarp = 1024 } = options;
+  const { onStep = () => undefined } = options;
   const isTimed = scheduler.isTimed === true;
   const { ctas, pending, findings } = machine;
   const books = createTimeBooks(machine, isTimed);
@@ -259,12 +259,18 @@ export function startCluster(launch: ClusterLaunch, options: RunOptions = {}): R
   for (const warp of warps) if (warp.current === null) end(warp);
   return {
     giveUp,
+    canTake: (isThis) => {
+      if (hasEnded) return false;
+      collectSteps(machine, warps, isTimed, steps);
+      return steps.some(isThis);
+    },
     goOn: (most) => {
       const first = machine.step;
       let [polls, hasProgressed] = [0, false];
       const isPolling = () => polls >= pollsPerWarp * (warps.length + machine.strands.length + 1);
       while (!hasEnded && machine.step - first < most && !isPolling()) {
         const isMore = takeStep();
+        if (isMore !== null) onStep(isMore);
         polls = isMore === false ? polls + 1 : 0;
         hasProgressed ||= isMore !== false;
       }

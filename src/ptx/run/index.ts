@@ -1,3 +1,4 @@
+export type { ClusterPlan } from './resident-clusters.js';
 export type { ExecutionCounts, InstructionCount } from './execution-counts.js';
 export { ptxInstructions } from './instruction-tables.js';
 export { runKernel, type KernelLaunch, type KernelOptions, type KernelRun } from './run-kernel.js';

@@ -6,6 +6,7 @@ import {
   sumOfCounters,
   type ClusterRun,
   type CtaCounters,
+  type DependenceListener,
   type Finding,
   type LaunchMemory,
   type RunningCluster,
@@ -25,7 +26,7 @@ import { setInitialRegisters } from './initial-registers.js';
 import { createLaunchQueue } from './launch-queue.js';
 import { createLoans } from './loans.js';
 import { createRegisterFences } from './register-fences.js';
-import { runResidentClusters } from './resident-clusters.js';
+import { type ClusterPlan, runResidentClusters } from './resident-clusters.js';
 import { turnTakingScheduler } from './turn-taking.js';
 import { runWarp, type RunningWarp } from './warp-run.js';
 
@@ -70,6 +71,12 @@ export interface KernelOptions extends Omit<RunOptions, 'scheduler' | 'trace'> {
   readonly onWatched?: (stop: WatchedStop) => void;
   /** Told what happens in a cluster, by its number in the order of the grid. */
   readonly trace?: (cluster: number, event: TraceEvent) => void;
+  /** See `ResidentClusters`. */
+  readonly mostPolls?: number;
+  /** Which steps come first, before the clusters run as usual; default none. */
+  readonly plan?: ClusterPlan;
+  /** Told of what the schedule decides. */
+  readonly onDependence?: DependenceListener;
   /** Told how many clusters have run, of how many. */
   readonly progress?: (done: number, all: number) => void;
   /** The numbers of all clusters in the order in which they start, for so many of them; default: that of the grid. */
@@ -153,6 +160,8 @@ export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): Ke
     onWatched = () => undefined,
     progress = () => undefined,
     trace,
+    plan,
+    mostPolls,
     ...machineOptions
   } = options;
   const counted = {
@@ -165,7 +174,9 @@ export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): Ke
   let [isComplete, speaksForAll, ran, steps, most] = [true, true, 0, 0, 0];
   const clusters = grid.map((extent, axis) => extent / cluster[axis]) as unknown as Extents;
   const areCtasCompared = volume(grid) * warps <= mostComparedWarps;
-  const order = areCtasCompared ? { grid: createGridOrder(options.model) } : {};
+  const order = areCtasCompared
+    ? { grid: createGridOrder(options.model, options.onDependence) }
+    : {};
   const firstCta = (number: number) =>
     placeOf(number, clusters).map((at, axis) => at * cluster[axis]) as unknown as Extents;
   const queue = createLaunchQueue(volume(clusters), runs, starts?.(volume(clusters)) ?? null);
@@ -215,7 +226,15 @@ export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): Ke
     return !isEnough(run.findings);
   }
   const { saveRegisters, restoreRegisters } = executable;
-  runResidentClusters({ next: queue.start, start, saveRegisters, restoreRegisters, end });
+  runResidentClusters({
+    next: queue.start,
+    start,
+    saveRegisters,
+    restoreRegisters,
+    end,
+    plan,
+    mostPolls,
+  });
   return {
     ...findings.list(),
     counts: countExecutions(executable, counted),

@@ -1,0 +1,48 @@
+import { exploreLaunch, type Exploration } from '../../ptx/explore/index.js';
+import { prepareLaunch } from '../../ptx/run/index.js';
+import { secondsSince } from '../audit/index.js';
+import { launchOptions, openRequest, type RunRequest } from './run-launch-file.js';
+
+/** What came of a launch file's schedules. */
+export interface ExploredLaunch extends Exploration {
+  /** The most runs that were asked for. */
+  readonly mostRuns: number;
+  readonly seconds: number;
+}
+
+/**
+ * Runs what a launch file starts in the orders that a schedule may choose.
+ *
+ * @param progress told which share of the runs that were asked for is done
+ * @throws RequestError for what cannot be read or does not fit, and for everything in the kernel that is not supported
+ */
+export async function exploreLaunchFile(
+  request: RunRequest,
+  mostRuns: number,
+  progress: (share: number) => void = () => undefined,
+): Promise<ExploredLaunch> {
+  const start = performance.now();
+  const opened = await openRequest(request);
+  const { file, contract, architecture, model } = launchOptions(request, opened).options;
+  const prepared = prepareLaunch(opened.module, opened.launch, {
+    file,
+    ...(contract === undefined ? {} : { contract }),
+    ...(architecture === undefined ? {} : { architecture }),
+  });
+  const ctas = opened.launch.cluster.reduce((all, one) => all * one, 1);
+  const outputs = opened.launch.outputs.map(({ name }) => name);
+  const options = model === undefined ? {} : { model };
+  const explored = exploreLaunch(prepared, { ctas, outputs, mostRuns }, options, (runs) =>
+    progress(runs / mostRuns),
+  );
+  return { ...explored, mostRuns, seconds: secondsSince(start) };
+}
+
+/** Whether an exploration shows that something is wrong, or that what the kernel gives depends on the schedule. */
+export function dependsOnSchedule({
+  findings,
+  incomplete,
+  results,
+}: Pick<Exploration, 'findings' | 'incomplete' | 'results'>): boolean {
+  return findings.length > 0 || incomplete !== null || results.length > 1;
+}

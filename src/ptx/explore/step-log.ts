@@ -1,0 +1,139 @@
+import type { ClusterStep, Scheduler, Step } from '../../machine/index.js';
+import type { ClusterPlan } from '../run/index.js';
+
+/** Names of what may take steps, as numbers: the same thing has the same number in every run of an exploration. */
+export interface StepNames {
+  readonly numberOf: (cluster: number, step: Step) => number;
+  readonly clusterOf: (number: number) => number;
+}
+
+/** No names yet. A warp, a strand of it or an operation is named by its cluster, its warp and its place in the program. */
+export function createStepNames(): StepNames {
+  const numbers = new Map<string, number>();
+  const clusters: number[] = [];
+  const known = new WeakMap<Step, number>();
+  return {
+    numberOf: (cluster, step) => {
+      const before = known.get(step);
+      if (before !== undefined) return before;
+      const name =
+        step.chosenAs === 'warp'
+          ? `${cluster} ${step.name}`
+          : `${cluster} ${step.warp.name} ${step.kind} ${step.site}`;
+      let number = numbers.get(name);
+      if (number === undefined) {
+        numbers.set(name, (number = clusters.length));
+        clusters.push(cluster);
+      }
+      known.set(step, number);
+      return number;
+    },
+    clusterOf: (number) => clusters[number],
+  };
+}
+
+/** Two steps, by their places in a run, that are in no order and of which each may change what the other gives. */
+export type DependentSteps = readonly [earlier: number, later: number];
+
+/** What a run did, step by step. */
+export interface StepLog {
+  /** Who took each step, all clusters together. */
+  readonly steps: Int32Array;
+  readonly dependent: readonly DependentSteps[];
+  /** Whether a step did no more than poll. */
+  readonly isPoll: (step: number) => boolean;
+}
+
+/** A run that follows a plan and is written down. */
+export interface LoggedRun {
+  readonly plan: ClusterPlan;
+  readonly scheduler: (cluster: number) => Scheduler;
+  readonly onDependence: (earlier: ClusterStep) => void;
+  readonly onStep: (isMore: boolean) => void;
+  readonly log: () => StepLog;
+}
+
+/**
+ * Follows a plan, then other schedulers, and writes down who takes each step and which steps depend on one another. Memory grows with
+ * the steps.
+ *
+ * @param planned who takes the first steps, by `names`; who may not is left out
+ * @param ctas CTAs of a cluster
+ * @param usual how a cluster is scheduled behind the plan
+ */
+export function logRun(
+  names: StepNames,
+  planned: Int32Array,
+  ctas: number,
+  usual: () => Scheduler,
+): LoggedRun {
+  let next = 0;
+  let running = 0;
+  const steps: number[] = [];
+  const polls = new Set<number>();
+  // By cluster: the place of each of its steps in the run.
+  const places: number[][] = [];
+  const dependent: DependentSteps[] = [];
+  const known = new Set<string>();
+
+  /** The step of a cluster that has polled last: another goes on first. */
+  let polled: Step | null = null;
+  let last: Step | null = null;
+
+  function take(cluster: number, step: Step): void {
+    running = cluster;
+    (places[cluster] ??= []).push(steps.length);
+    steps.push(names.numberOf(cluster, step));
+    last = step;
+  }
+
+  /** As usual, but behind what has just polled. */
+  function unplanned(rest: Scheduler, candidates: readonly Step[]): number {
+    const choice = rest.choose(candidates);
+    return candidates[choice] === polled ? (choice + 1) % candidates.length : choice;
+  }
+
+  const isPlanned = (cluster: number) => (step: Step) =>
+    next < planned.length && names.numberOf(cluster, step) === planned[next];
+
+  return {
+    plan: {
+      cluster: () => (next < planned.length ? names.clusterOf(planned[next]) : null),
+      isNext: (step) => isPlanned(names.clusterOf(planned[next]))(step),
+      skip: () => next++,
+    },
+    scheduler: (cluster) => {
+      const rest = usual();
+      return {
+        name: rest.name,
+        choose: (candidates) => {
+          const asPlanned = candidates.findIndex(isPlanned(cluster));
+          if (asPlanned !== -1) next++;
+          const choice = asPlanned === -1 ? unplanned(rest, candidates) : asPlanned;
+          take(cluster, candidates[choice]);
+          return choice;
+        },
+      };
+    },
+    onDependence: ({ cta, step }) => {
+      const cluster = cta === undefined ? running : Math.floor(cta / ctas);
+      const earlier = places[cluster]?.[step];
+      const later = steps.length - 1;
+      if (earlier === undefined || earlier >= later) return;
+      // Word after word of one access.
+      const name = `${earlier} ${later}`;
+      if (known.has(name)) return;
+      known.add(name);
+      dependent.push([earlier, later]);
+    },
+    onStep: (isMore) => {
+      if (!isMore) polls.add(steps.length - 1);
+      polled = isMore ? null : last;
+    },
+    log: () => ({
+      steps: Int32Array.from(steps),
+      dependent,
+      isPoll: (step) => polls.has(step),
+    }),
+  };
+}
