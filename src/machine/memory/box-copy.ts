@@ -4,7 +4,7 @@ import {
   type SharedMemory,
   swizzleAddress,
 } from './shared-memory.js';
-import type { TensorMap } from './tensor-map.js';
+import { outOfBoundsNan, type TensorMap } from './tensor-map.js';
 
 /** Alignment of a box in shared memory. Source: PTX ISA 9.2, `cp.async.bulk.tensor`. */
 export const boxAlignment = 128;
@@ -36,6 +36,16 @@ export function forEachBoxRow(
   const endByte = clamp((dims[0] - coordinates[0]) * elementBytes, firstByte, rowBytes);
   const row = { index: 0, start: 0, firstByte: 0, endByte: 0 };
   for (let index = 0; index < map.boxRows; index++) {
+    if (map.namesRows) {
+      const named = coordinates[1 + index];
+      const isInside = named >= 0 && named < dims[1];
+      row.index = index;
+      row.start = coordinates[0] * elementBytes + named * strides[0];
+      row.firstByte = isInside ? firstByte : 0;
+      row.endByte = isInside ? endByte : 0;
+      visit(row);
+      continue;
+    }
     let [rest, isInside] = [index, true];
     let start = coordinates[0] * elementBytes;
     for (let i = 1; i < dims.length; i++) {
@@ -63,10 +73,11 @@ export function checkBox(
   shared: Pick<SharedMemory, 'launchedBytes'>,
   address: number,
 ): MemoryViolation | null {
-  if (coordinates.length !== map.dims.length || !coordinates.every(Number.isInteger))
+  const due = map.namesRows ? 1 + map.boxRows : map.dims.length;
+  if (coordinates.length !== due || !coordinates.every(Number.isInteger))
     return {
       kind: 'instruction-shape',
-      message: `coordinates ${coordinates.join(', ')} of ${map.name}; ${map.dims.length} integers are due`,
+      message: `coordinates ${coordinates.join(', ')} of ${map.name}; ${due} integers are due`,
     };
   if (!(address % boxAlignment === 0 && address >= 0))
     return {
@@ -92,7 +103,7 @@ export function touchedByBox(
 
 /**
  * cp.async.bulk.tensor from global to shared memory, at once: the box at these coordinates to byte
- * `address`, swizzled by the absolute address, zeros where it lies outside of the tensor. Returns the
+ * `address`, swizzled by the absolute address, zeros or NaN where it lies outside of the tensor. Returns the
  * bytes that the copy reports to its barrier, those of the whole box. Throws a RequestError for what
  * {@link checkBox} finds.
  */
@@ -104,6 +115,7 @@ export function loadBox(
 ): number {
   requireLegal(checkBox(map, coordinates, shared, address));
   const { rowBytes, swizzle } = map;
+  const outside = map.fill === 'nan' ? outOfBoundsNan : 0;
   forEachBoxRow(map, coordinates, ({ index, start, firstByte, endByte }) => {
     const rowAddress = address + index * rowBytes;
     for (let byte = 0; byte < rowBytes; byte += chunkBytes) {
@@ -112,7 +124,7 @@ export function loadBox(
       if (isWhole && start % 4 === 0)
         copyFourWords(map.words, (start + byte) / 4, shared.words, to / 4);
       else {
-        shared.bytes.fill(0, to, to + chunkBytes);
+        shared.halves.fill(outside, to / 2, (to + chunkBytes) / 2);
         const first = Math.max(byte, firstByte);
         const end = Math.min(byte + chunkBytes, endByte);
         for (let i = first; i < end; i++) shared.bytes[to + i - byte] = map.bytes[start + i];

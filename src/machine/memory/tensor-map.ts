@@ -27,13 +27,20 @@ export interface TensorMapOptions {
    */
   readonly elementStrides?: readonly number[] | undefined;
   readonly swizzle: SwizzleMode;
+  /** What is read outside of the tensor: zeros (default), or the NaN that `fma.oob` takes for a zero. */
+  readonly fill?: 'zero' | 'nan';
 }
 
 /**
  * A tensor map of TMA: a tensor in global memory and the boxes that are copied from it and to it. What
- * lies outside of the tensor is read as zeros and is not written.
+ * lies outside of the tensor is read as zeros, or as NaN, and is not written.
  */
 export interface TensorMap extends TensorMapOptions {
+  /**
+   * Whether the rows of a box are four that the coordinates name, one by one: `.tile::gather4`, `.tile::scatter4`. Coordinates
+   * are then the first element of dimension 0 and four indices of dimension 1.
+   */
+  readonly namesRows: boolean;
   /** The tensor as words, for copies. */
   readonly words: Uint32Array;
   /** Bytes of a box's row, along dimension 0. */
@@ -116,11 +123,40 @@ export function createTensorMap(options: TensorMapOptions): TensorMap {
   const boxRows = counts.slice(1).reduce((product, size) => product * size, 1);
   return {
     ...options,
+    namesRows: false,
     words: new Uint32Array(bytes.buffer, bytes.byteOffset, Math.floor(bytes.byteLength / 4)),
     rowBytes,
     counts,
     boxRows,
     boxBytes: rowBytes * boxRows,
+  };
+}
+
+/**
+ * Each half word of what is filled with NaN. The ISA gives no value ("special NaN"); this one is what the emulator NumSim has, whose authors
+ * say that it was measured.
+ */
+export const outOfBoundsNan = 0x7ff7;
+
+/** Rows of a copy by `.tile::gather4` or `.tile::scatter4`. */
+export const namedRows = 4;
+
+/**
+ * The map for copies of four rows that are named one by one. Source: PTX ISA 9.2, ".tile::scatter4 and .tile::gather4 modes" (section
+ * 5.5.3.4).
+ *
+ * @returns what is wrong, for a message, where the tensor has no two dimensions or the box more than one row
+ */
+export function mapOfNamedRows(map: TensorMap): TensorMap | string {
+  const { dims, box, rowBytes, name } = map;
+  if (dims.length !== 2 || box[1] !== 1)
+    return `the tensor map of ${name} has ${dims.length} dimensions and boxes of ${box.join(' × ')}; a gather of four rows needs 2 dimensions and boxes of one row`;
+  return {
+    ...map,
+    namesRows: true,
+    counts: [map.counts[0], namedRows],
+    boxRows: namedRows,
+    boxBytes: namedRows * rowBytes,
   };
 }
 

@@ -40,7 +40,6 @@ export function placeMap(
   const swizzle = swizzles.find((one) => one === map.swizzle);
   if (swizzle === undefined) return refuse(`swizzle ${map.swizzle}`);
   if (map.interleave !== 'none') refuse(`interleave ${map.interleave}`);
-  if (map.oobFill !== 'zero') refuse('filling with NaN');
   return {
     address: base + byteOffset,
     map: createTensorMap({
@@ -54,6 +53,7 @@ export function placeMap(
       box: boxDim,
       elementStrides: map.elementStrides,
       swizzle,
+      fill: map.oobFill,
     }),
   };
 }

@@ -10,6 +10,7 @@ const newer: readonly RegExp[] = [
   /\.(e2m3x2|e3m2x2|e2m1x2|ue8m0x2)\b/,
   /^cvt\.(rn|rz)\.(relu\.)?satfinite\.tf32\./,
   /^cvt\.rs\./,
+  /^fma\.rn\.oob\./,
   /\.e[45]m[32]x2\.bf16x2$|\.bf16x2\.e[45]m[32]x2$/,
 ];
 /** What depends on where memory lies, carries, and registers of 8 and of 128 bits, which were not compared. */

@@ -6,6 +6,7 @@ import {
   sumToOdd,
 } from '../../../arith/index.js';
 import { specialFunctions, type SpecialFunctionName } from '../../../hardware/index.js';
+import { outOfBoundsNan } from '../../../machine/index.js';
 import type { LaneInstruction, LaneUnit, RegisterWidth } from '../lane-instruction.js';
 import { flushed, floatTypes, type FloatType, ofHalves } from './float-type.js';
 import { roundings, saturated } from './float32-arithmetic.js';
@@ -82,6 +83,21 @@ function arithmetic(type: FloatType): LaneInstruction[] {
       ),
     ),
   );
+}
+
+/**
+ * `fma.oob`: +0 where a factor is the NaN that TMA fills what lies outside of a tensor with, of either sign. Source: PTX ISA, Half
+ * Precision Floating Point Instructions: fma.
+ */
+function withoutOutside(type: FloatType): LaneInstruction[] {
+  return ['', '.relu'].flatMap((relu) => {
+    const evaluate = (a: number, b: number, c: number): number => {
+      if ([a, b].some((half) => (half & 0x7fff) === outOfBoundsNan)) return 0;
+      const exact = sumToOdd(type.numberOf(a) * type.numberOf(b), type.numberOf(c));
+      return Number(type.bitsOf(limits[relu](type.numberOf(type.bitsOf(exact)))));
+    };
+    return singleAndPair(`fma.rn.oob${relu}.${type.name}`, 3, evaluate, facts('fma'));
+  });
 }
 
 /** Additions to the hardware, so that a NaN becomes the canonical one. */
@@ -164,6 +180,11 @@ function mixed(type: FloatType): LaneInstruction[] {
  * `.ftz`, every NaN the canonical one; and fp32 sums of them.
  */
 export const halfArithmetic: readonly LaneInstruction[] = [
-  ...[f16, bf16].flatMap((type) => [...arithmetic(type), ...signs(type), ...mixed(type)]),
+  ...[f16, bf16].flatMap((type) => [
+    ...arithmetic(type),
+    ...withoutOutside(type),
+    ...signs(type),
+    ...mixed(type),
+  ]),
   ...pairsOfFunctions,
 ];

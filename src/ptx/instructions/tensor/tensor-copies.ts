@@ -1,4 +1,9 @@
-import { addressSpaceOf, type AtomicOperation, type Instruction } from '../../../machine/index.js';
+import {
+  addressSpaceOf,
+  type AtomicOperation,
+  type Instruction,
+  mapOfNamedRows,
+} from '../../../machine/index.js';
 import { integerConstant, slotsOf, uniformNumber, wrongOperands } from '../operands.js';
 import { ownOffset, ranksOf, sharedAddresses } from '../shared-addresses.js';
 import type { AddressOperand, InstructionRequest, Unsupported } from '../request.js';
@@ -38,13 +43,15 @@ function* mapAt(
 function* boxesOf(
   warp: IssuingWarp,
   operand: AddressOperand,
-  site: string,
+  { modifiers, site }: InstructionRequest,
 ): Generator<Instruction, readonly LaneBox[], void> {
+  const namesRows = modifiers.some((one) => rowModes.includes(one));
   const boxes: LaneBox[] = [];
   const addresses = laneAddresses(warp.registers, operand, warp.lanes);
   for (let lane = 0; lane < addresses.length; lane++) {
     if (!hasLane(warp.lanes, lane)) continue;
-    const placed = yield* mapAt(warp, addresses[lane], site);
+    const found = yield* mapAt(warp, addresses[lane], site);
+    const placed = namesRows && typeof found !== 'string' ? withNamedRows(found) : found;
     if (typeof placed === 'string') {
       yield { op: 'report', kind: 'instruction-shape', message: placed, site };
       continue;
@@ -70,9 +77,17 @@ function operation(
   return { isAligned: false, writes: [], reads: slotsOf(operands), lends: [], issue };
 }
 
+/** Modes that name the rows of a box. */
+const rowModes: readonly string[] = ['tile::gather4', 'tile::scatter4'];
+
+function withNamedRows({ map, address }: PlacedTensorMap): PlacedTensorMap | string {
+  const ofRows = mapOfNamedRows(map);
+  return typeof ofRows === 'string' ? ofRows : { map: ofRows, address };
+}
+
 /** Modes of a tensor copy that the machine does not have; null for a tiled one. */
 function unsupportedMode(modifiers: readonly string[]): Unsupported | null {
-  const mode = modifiers.find((one) => /^(im2col|tile::)/.test(one));
+  const mode = modifiers.find((one) => /^(im2col|tile::)/.test(one) && !rowModes.includes(one));
   if (mode !== undefined) return { unsupported: `copies with .${mode}` };
   return null;
 }
@@ -91,7 +106,7 @@ function lowerLoad(request: InstructionRequest): VisibleOperation | Unsupported 
   return (
     unsupportedMode(modifiers) ??
     operation(request, function* (warp) {
-      for (const { map, coordinates, alone } of yield* boxesOf(warp, source, site)) {
+      for (const { map, coordinates, alone } of yield* boxesOf(warp, source, request)) {
         const ctas = isMulticast ? ranksOf(uniformNumber(alone, mask)) : null;
         const [{ address: target }] = sharedAddresses(alone, shared, destination);
         const [{ address: arrival }] = sharedAddresses(alone, shared, barrier);
@@ -130,7 +145,7 @@ function lowerStore(request: InstructionRequest): VisibleOperation | Unsupported
     operation(request, function* (warp) {
       const reduction = reductionOf(modifiers);
       const stored = new Set<string>();
-      for (const box of yield* boxesOf(warp, target, site)) {
+      for (const box of yield* boxesOf(warp, target, request)) {
         const { map, coordinates, alone } = box;
         const [{ address }] = sharedAddresses(alone, { modifiers: ['shared::cta'] }, source);
         const operands = [box.mapAddress, ...coordinates, address].join();

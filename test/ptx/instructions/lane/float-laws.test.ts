@@ -155,3 +155,22 @@ describe('fp64', () => {
     );
   });
 });
+
+describe('fma.oob', () => {
+  it('is fma, and 0 where a factor is the NaN of what lies outside of a tensor', () => {
+    for (const type of ['f16', 'bf16'] as const)
+      for (let pattern = 0; pattern < patternCount; pattern++) {
+        const [a, b, c] = [0, 1, 2].map((k) => Number(operand(pattern, k, 16)));
+        for (const relu of ['', '.relu']) {
+          const fused = row(`fma.rn.oob${relu}.${type}`);
+          const isOutside = [a, b].some((half) => (half & 0x7fff) === 0x7ff7);
+          const due = isOutside ? 0 : row(`fma.rn${relu}.${type}`).evaluate(a, b, c);
+          expect(fused.evaluate(a, b, c)).toBe(due);
+          for (const nan of [0x7ff7, 0xfff7]) {
+            expect(fused.evaluate(nan, b, c)).toBe(0);
+            expect(fused.evaluate(a, nan, c)).toBe(0);
+          }
+        }
+      }
+  });
+});
