@@ -99,6 +99,15 @@ def table():
         "d64 backward, 4 heads of 2": Configuration((64, 64), heads=(4, 2), **(small | {"queries": (1, 150)})),
         "d192,128 backward": Configuration((192, 128), **small),
         "d192,128 causal backward": Configuration((192, 128), causal=True, **small),
+        **{
+            f"d{d} packed backward": Configuration((d, d), sequences=2, **(small | {"queries": (1, 150), "keys": (1, 150)}))
+            for d in (64, 128)
+        },
+        "d64 packed causal backward": Configuration((64, 64), causal=True, sequences=2, **(small | {"queries": (1, 150), "keys": (1, 150)})),
+        "d256 backward": Configuration((256, 256), **small),
+        "d256 causal backward": Configuration((256, 256), causal=True, **small),
+        "d256 fp16 backward": Configuration((256, 256), "F16", **small),
+        "d256 backward, 4 heads of 2": Configuration((256, 256), heads=(4, 2), **(small | {"queries": (1, 150)})),
         **{f"d{d} backward, any order": Configuration((d, d), **atomic) for d in (64, 128)},
         "d64 causal backward, any order": Configuration((64, 64), causal=True, **atomic),
         "d192,128 backward, any order": Configuration((192, 128), **atomic),

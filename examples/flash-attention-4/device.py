@@ -62,6 +62,11 @@ class Launch:
     arguments: list
 
 
+# Where tensors begin. The upper word of an address is no extent that a problem has, so that two extents are not taken for one:
+# 256 in the upper word is 2^40.
+FIRST_ADDRESS = 2**56
+
+
 class Memory:
     """Gives every tensor's storage an address of its own, 2^40 bytes from the next."""
 
@@ -71,15 +76,15 @@ class Memory:
     def address(self, tensor):
         storage = tensor.untyped_storage()._cdata
         if storage not in self.storages:
-            self.storages[storage] = len(self.held) + 1
+            self.storages[storage] = len(self.held)
             self.held.append(tensor)  # so that no other storage gets its place
-        return (self.storages[storage] << 40) + tensor.storage_offset() * tensor.element_size()
+        return FIRST_ADDRESS + (self.storages[storage] << 40) + tensor.storage_offset() * tensor.element_size()
 
     def place(self, address):
         """The number of the storage at an address, and the offset in it; None where there is none."""
-        number, offset = address >> 40, address & (1 << 40) - 1
-        tensor = self.held[number - 1] if 1 <= number <= len(self.held) else None
-        return None if tensor is None or offset > tensor.untyped_storage().nbytes() else (number - 1, offset)
+        number, offset = (address - FIRST_ADDRESS) >> 40, address & (1 << 40) - 1
+        tensor = self.held[number] if 0 <= number < len(self.held) else None
+        return None if tensor is None or offset > tensor.untyped_storage().nbytes() else (number, offset)
 
 
 class Handle:

@@ -67,7 +67,7 @@ def write(folder, problem, outputs, recorder):
     """Writes the files of a problem's launches, in order; later ones read what earlier ones wrote. Returns the SHA-256 of
     each kernel's PTX."""
     memory = recorder.memory
-    names = {memory.address(tensor) >> 40: name for name, tensor in {**problem.given, **outputs}.items()}
+    names = {memory.place(memory.address(tensor))[0]: name for name, tensor in {**problem.given, **outputs}.items()}
     tensors = dict(problem.stored)
     folder.mkdir(parents=True, exist_ok=True)
 
@@ -77,7 +77,7 @@ def write(folder, problem, outputs, recorder):
             return None
         number, offset = found
         storage = memory.held[number]
-        name = names.setdefault(number + 1, f"buffer{number}")
+        name = names.setdefault(number, f"buffer{number}")
         if name not in tensors:
             dtype = NAMES[str(storage.dtype).removeprefix("torch.")]
             shape = problem.shapes.get(name, (storage.untyped_storage().nbytes() // storage.element_size(),))

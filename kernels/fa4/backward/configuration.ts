@@ -3,6 +3,7 @@ import type { Problem, ProblemShape } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import type { OutFormat } from '../../online-softmax/units.js';
 import type { Fa4Architecture } from '../configuration.js';
+import { hasMaskMod, kernelMask } from '../features.js';
 
 /** Everything that FlashAttention-4's backward lets one choose and that changes its bits. */
 export interface Fa4BackwardConfiguration {
@@ -24,6 +25,13 @@ const pairedHeadDim = 128;
 
 /** Head dimensions of Q and V of the one shape beyond 128 that the kernel takes. */
 const wideShape = { qkDim: 192, vDim: 128 } as const;
+
+/**
+ * The head dimension, of Q and of V, that has kernels of its own: one for dQ, one for dK and dV with 64 keys to a thread block.
+ * Source: `use_dedicated_hd256_kernel` in interface.py, sm100_hd256_2cta_fmha_backward.py.
+ */
+export const ownKernelsDim = 256;
+const ownKernelsKeys = 64;
 
 function isOutFormat(format: FormatName): format is OutFormat {
   return format === 'bf16' || format === 'fp16';
@@ -47,11 +55,30 @@ export function backwardFormat(
       throw new RequestError(`q is ${format} but ${name} is ${tensor.format}; make them equal`);
   const isWide = qkDim === wideShape.qkDim && vDim === wideShape.vDim;
   const fits = (dim: number): boolean => dim >= 8 && dim <= 128 && dim % 8 === 0;
-  if (!isWide && !(fits(qkDim) && fits(vDim)))
+  const hasOwnKernels = qkDim === ownKernelsDim && vDim === ownKernelsDim;
+  if (!isWide && !hasOwnKernels && !(fits(qkDim) && fits(vDim)))
     throw new RequestError(
-      `head dimensions ${qkDim} and ${vDim}; the backward of fa4 takes multiples of 8 from 8 to 128, and 192 with 128`,
+      `head dimensions ${qkDim} and ${vDim}; the backward of fa4 takes multiples of 8 from 8 to 128, 192 with 128, and 256 with 256`,
     );
   return format;
+}
+
+/**
+ * Checks that a problem has nothing that the kernels for head dimension 256 lack.
+ * @throws RequestError for a window, a softcap, a mask_mod or a sink there
+ */
+export function checkOwnKernels(problem: Problem, { qkDim }: ProblemShape): void {
+  if (qkDim !== ownKernelsDim) return;
+  const lacks = Object.entries({
+    'a window': kernelMask(problem).local,
+    'a softcap': problem.softcap !== null,
+    'a mask of its own': hasMaskMod(problem),
+    'a sink': problem.sink !== undefined,
+  }).flatMap(([what, isAsked]) => (isAsked ? [what] : []));
+  if (lacks.length > 0)
+    throw new RequestError(
+      `the backward of fa4 has kernels of its own for head dimension ${ownKernelsDim}, which take no ${lacks[0].replace(/^a /, '')}`,
+    );
 }
 
 /**
@@ -65,11 +92,15 @@ export function fa4BackwardConfiguration(
   const configuration: Fa4BackwardConfiguration = {
     architecture: 'sm_100',
     ctas: qkDim >= pairedHeadDim ? 2 : 1,
-    deterministic: false,
+    deterministic: qkDim === ownKernelsDim,
     blockQueries: blockSize,
-    blockKeys: blockSize,
+    blockKeys: qkDim === ownKernelsDim ? ownKernelsKeys : blockSize,
     ...overrides,
   };
+  if (qkDim === ownKernelsDim && !configuration.deterministic)
+    throw new RequestError(
+      `deterministic is false; the kernels for head dimension ${qkDim} add in one order always`,
+    );
   const { ctas, blockQueries, blockKeys } = configuration;
   if (ctas === 2 && qkDim < pairedHeadDim)
     throw new RequestError(

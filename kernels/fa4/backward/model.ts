@@ -14,7 +14,7 @@ import { createBackward } from '../../online-softmax/backward/backward.js';
 import { matchOrders } from '../../online-softmax/backward/order-match.js';
 import { hasMaskMod } from '../features.js';
 import { overridesOf, settingsForward } from '../settings.js';
-import { backwardFormat, fa4BackwardConfiguration } from './configuration.js';
+import { backwardFormat, checkOwnKernels, fa4BackwardConfiguration } from './configuration.js';
 import { fa4BackwardEvidence, fa4BackwardFeatures } from './evidence.js';
 import { fa4BackwardRecipe } from './recipe.js';
 import { backwardOverrides, backwardSettings, backwardSettingsOf, ofForward } from './settings.js';
@@ -61,6 +61,7 @@ function lawOf(problem: Problem, dout: Tensor | null, texts: KernelSettings) {
   const shape = problemShape(problem);
   checkSink(problem);
   const format = backwardFormat(problem, shape, dout);
+  checkOwnKernels(problem, shape);
   const stored = overridesOf(texts).outFormat;
   if (stored !== undefined && stored !== format)
     throw new RequestError(

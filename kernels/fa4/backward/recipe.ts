@@ -4,7 +4,7 @@ import { log2OfE } from '../../online-softmax/backward/row-values.js';
 import type { OutFormat } from '../../online-softmax/units.js';
 import { fa4TensorCore } from '../configuration.js';
 import { hasScoreMod, kernelMask } from '../features.js';
-import type { Fa4BackwardConfiguration } from './configuration.js';
+import { type Fa4BackwardConfiguration, ownKernelsDim } from './configuration.js';
 
 /** Elements of 16 bits that a thread loads at a time. */
 const elementsOfLoad = 8;
@@ -22,9 +22,10 @@ export function columnsOfRow(vDim: number): number {
  * FlashAttention-4's backward as a recipe. The scale of the exponents is an fp32 product of the scale and log2 e; with
  * a softcap the scale is applied to the scores before it, and the exponents have log2 e alone. Without an order of its
  * own (`deterministic`), tiles of dQ, and dK and dV of the heads of a group, are added as they come; with one, tiles
- * in ascending order of keys, in descending order for causal and window masks, heads in ascending order. Sources:
+ * in ascending order of keys, in descending order for causal and window masks, heads in ascending order. For head dimension 256 dQ
+ * has a kernel of its own, and the heads of a group are one chain. Sources:
  * flash_bwd_sm100.py (`softmax_scale_log2`, `spt`, `_dq_semaphore_lock_value`, `epilogue_dK_or_dV_tma`),
- * flash_bwd_postprocess.py and interface.py of flash_attn/cute in Dao-AILab/flash-attention.
+ * flash_bwd_postprocess.py, sm100_hd256_2cta_fmha_backward_dqkernel.py and …_dkdvkernel.py, and interface.py of flash_attn/cute in Dao-AILab/flash-attention.
  */
 export function fa4BackwardRecipe(
   problem: Problem,
@@ -35,7 +36,8 @@ export function fa4BackwardRecipe(
   const softmaxScale = fround(problem.scale);
   const isModified = hasScoreMod(problem);
   const { causal, local } = kernelMask(problem);
-  const order = causal || local ? 'descending' : 'ascending';
+  const hasOwnKernels = problem.q.shape[problem.q.shape.length - 1] === ownKernelsDim;
+  const order = (causal || local) && !hasOwnKernels ? 'descending' : 'ascending';
   return {
     kernel: 'fa4',
     format,
@@ -45,7 +47,8 @@ export function fa4BackwardRecipe(
     scoreChange: isModified ? { scale: softmaxScale, softcap: problem.softcap } : null,
     exponentScale: isModified ? log2OfE : fround(softmaxScale * log2OfE),
     softmaxScale,
+    queryPass: hasOwnKernels ? 'own' : 'shared',
     queryOrder: deterministic ? order : 'any',
-    groupOrder: deterministic ? 'ascending' : 'any',
+    groupOrder: hasOwnKernels ? 'chain' : deterministic ? 'ascending' : 'any',
   };
 }

@@ -3,6 +3,7 @@ import { convertFloat32Bits, formats } from '../../../src/formats/index.js';
 import { lazily } from '../../../src/lazily.js';
 import type { Problem, ProblemShape } from '../../../src/problem/index.js';
 import { createHeadPasses, type BackwardTensors, type HeadPasses } from './head-pass.js';
+import type { Stretch } from './blocks.js';
 import type { KeyBlockWork } from './key-block.js';
 import { createPlainKeyBlock } from './plain-key-block.js';
 import type { BackwardRecipe } from './recipe.js';
@@ -69,13 +70,16 @@ export function createBackward(
 ): Backward {
   const { groupSize, queries, keys, qkDim, vDim } = shape;
   const { format, softmaxScale } = recipe;
+  const create = execution === 'plain' ? createPlainKeyBlock : createKeyBlock;
+  const dimensions = { qkDim, vDim };
+  const hasOwnPass = recipe.queryPass === 'own';
   // Made when it is needed: not where other threads do the work.
-  const work = lazily<KeyBlockWork>(() =>
-    execution === 'plain'
-      ? createPlainKeyBlock(recipe, { qkDim, vDim })
-      : createKeyBlock(recipe, { qkDim, vDim }),
-  );
+  const work = lazily<KeyBlockWork>(() => create(recipe, dimensions));
   const passes = createHeadPasses(problem, shape, recipe, tensors, { work, diagonal });
+  const queryWork = lazily<KeyBlockWork>(() => create(recipe, dimensions, softmaxScale));
+  const queryPasses = hasOwnPass
+    ? createHeadPasses(problem, shape, recipe, tensors, { work: queryWork, diagonal })
+    : null;
 
   return {
     recipe,
@@ -85,27 +89,39 @@ export function createBackward(
       const dq = new Float32Array(groupSize * queries * qkDim);
       const dk = new Float32Array(keys * qkDim);
       const dv = new Float32Array(keys * vDim);
-      headsOfGroup(kvHead, shape).forEach((head, i) => {
-        passes.run(head, {
-          tile: (rows, tile) => {
-            const at = (i * queries + rows.first) * qkDim;
-            addTile(dq.subarray(at, at + tile.length), tile);
-          },
-          keys: ({ first, count }, sums) => {
-            const ofKeys = dk.subarray(first * qkDim, (first + count) * qkDim);
-            const ofValues = dv.subarray(first * vDim, (first + count) * vDim);
-            if (groupSize === 1) {
-              ofKeys.set(sums.dk);
-              ofValues.set(sums.dv);
-            } else {
-              addTile(ofKeys, sums.dk);
-              addTile(ofValues, sums.dv);
-            }
-          },
+      const isOneSum = groupSize === 1 || recipe.groupOrder === 'chain';
+      const ofGroup = headsOfGroup(kvHead, shape);
+      const placeOf = (i: number, { first }: Stretch): number => (i * queries + first) * qkDim;
+      const addKeys = (
+        { first, count }: Stretch,
+        sums: { readonly dk: Float32Array; readonly dv: Float32Array },
+      ): void => {
+        const ofKeys = dk.subarray(first * qkDim, (first + count) * qkDim);
+        const ofValues = dv.subarray(first * vDim, (first + count) * vDim);
+        if (isOneSum) {
+          ofKeys.set(sums.dk);
+          ofValues.set(sums.dv);
+        } else {
+          addTile(ofKeys, sums.dk);
+          addTile(ofValues, sums.dv);
+        }
+      };
+      ofGroup.forEach((head, i) =>
+        queryPasses?.runQueries(head, (rows, tile) => {
+          dq.set(tile, placeOf(i, rows));
+        }),
+      );
+      if (recipe.groupOrder === 'chain') passes.run(ofGroup, { keys: addKeys });
+      else
+        ofGroup.forEach((head, i) => {
+          const tile = (rows: Stretch, sums: Float32Array): void => {
+            const at = placeOf(i, rows);
+            addTile(dq.subarray(at, at + sums.length), sums);
+          };
+          passes.run([head], { ...(hasOwnPass ? {} : { tile }), keys: addKeys });
         });
-      });
       return {
-        dq: scaledPatterns(dq, softmaxScale, format),
+        dq: scaledPatterns(dq, hasOwnPass ? 1 : softmaxScale, format),
         dk: scaledPatterns(dk, softmaxScale, format),
         dv: scaledPatterns(dv, 1, format),
       };

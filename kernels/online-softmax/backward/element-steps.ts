@@ -29,10 +29,25 @@ export function scoreDerivative(
 const tanhHardware = onNumbers(tanhApprox);
 
 /**
+ * What each dS is multiplied by before it is rounded: the slopes of a softcap, or a scale of all. Null for nothing.
+ *
+ * @param scores as the tensor cores left them
+ * @param scale no recipe has both it and a softcap
+ */
+export function derivativeFactors(
+  scores: Float32Array | Float64Array,
+  change: ScoreChange | null,
+  scale: number | null,
+): Float32Array | null {
+  if (scale !== null) return new Float32Array(scores.length).fill(scale);
+  return change === null ? null : scoreSlopes(scores, change);
+}
+
+/**
  * The slopes 1 − t² of a softcap at scores as the tensor cores left them, t = tanh(s·scale / cap) by
  * tanh.approx.f32; 1 − t² is one fused multiply-add. Null without a softcap.
  */
-export function scoreSlopes(
+function scoreSlopes(
   scores: Float32Array | Float64Array,
   { scale, softcap }: ScoreChange,
 ): Float32Array | null {

@@ -39,10 +39,16 @@ export interface PassResults {
 /** The passes over the query heads of a problem. */
 export interface HeadPasses {
   /**
-   * Runs a head, counted over [batch · heads].
+   * Runs heads of one group, counted over [batch · heads]: in each block of keys one head after the other, in one chain of dK and
+   * dV.
    * @param only of the blocks of queries the one that begins at this query; default all
    */
-  readonly run: (head: number, results: PassResults, only?: number) => void;
+  readonly run: (heads: readonly number[], results: PassResults, only?: number) => void;
+  /**
+   * Runs a head for its dQ alone, a chain over the blocks of keys that a block of queries meets; calls back with each block of
+   * queries, and its dQ, [count × qkDim] fp32, valid until the next.
+   */
+  readonly runQueries: (head: number, done: Required<PassResults>['tile']) => void;
   /** Where blocks of queries begin. */
   readonly queryBlocks: readonly Stretch[];
   /** Pairs of blocks that a whole pass over a head works on. */
@@ -113,6 +119,9 @@ export function createHeadPasses(
   const keysOf = rowsOf(problem.k, keys, qkDim);
   const valuesOf = rowsOf(problem.v, keys, vDim);
 
+  const kvHeadOf = (head: number): number =>
+    Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
+
   function queryBlock(head: number, rows: Stretch, block: Stretch, values: RowValues): QueryBlock {
     const { first, count } = rows;
     return {
@@ -132,19 +141,34 @@ export function createHeadPasses(
   return {
     queryBlocks: allQueryBlocks(visits),
     pairs: visits.reduce((sum, { queryBlocks }) => sum + queryBlocks.length, 0),
-    run: (head, results, only) => {
-      const values = rowValues(recipe, shape, tensors, head);
-      const kvHead = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
+    run: (ofGroup, results, only) => {
+      const rows = ofGroup.map((head) => [head, rowValues(recipe, shape, tensors, head)] as const);
+      const kvHead = kvHeadOf(ofGroup[0]);
       const keyBlock = work();
       for (const { keys: block, queryBlocks } of visits) {
         const blocks = queryBlocks.filter(({ first }) => only === undefined || first === only);
         if (only !== undefined && blocks.length === 0) continue;
         keyBlock.begin(keysOf(kvHead, block), valuesOf(kvHead, block));
-        for (const rows of blocks) {
-          const tile = keyBlock.queries(queryBlock(head, rows, block, values));
-          results.tile?.(rows, tile);
-        }
+        for (const [head, values] of rows)
+          for (const some of blocks) {
+            const tile = keyBlock.queries(queryBlock(head, some, block, values));
+            results.tile?.(some, tile);
+          }
         if (results.keys !== undefined) results.keys(block, keyBlock.finish());
+      }
+    },
+    runQueries: (head, done) => {
+      const values = rowValues(recipe, shape, tensors, head);
+      const kvHead = kvHeadOf(head);
+      const keyBlock = work();
+      for (const rows of allQueryBlocks(visits)) {
+        let tile: Float32Array | null = null;
+        for (const { keys: block, queryBlocks } of visits) {
+          if (!queryBlocks.some(({ first }) => first === rows.first)) continue;
+          keyBlock.begin(keysOf(kvHead, block), valuesOf(kvHead, block));
+          tile = keyBlock.queries(queryBlock(head, rows, block, values), tile !== null);
+        }
+        if (tile !== null) done(rows, tile);
       }
     },
   };

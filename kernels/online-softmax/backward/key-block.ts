@@ -20,12 +20,16 @@ export interface QueryBlock {
   readonly visible: readonly (readonly KeyRange[])[];
 }
 
-/** A block of keys on its way through the blocks of queries of one head; `begin`, `queries` for each, `finish`. */
+/** A block of keys on its way through blocks of queries; `begin`, `queries` for each, `finish`. */
 export interface KeyBlockWork {
   /** Begins with the keys that exist, [keys × qkDim], and their values, [keys × vDim], as bit patterns. */
   readonly begin: (keys: Uint16Array, values: Uint16Array) => void;
-  /** Adds a block of queries to dK and dV, and returns its tile of dQ, [rows × qkDim] fp32, of which the next call may make another. */
-  readonly queries: (block: QueryBlock) => Float32Array;
+  /**
+   * Adds a block of queries to dK and dV, and returns its tile of dQ, [rows × qkDim] fp32, of which the next call may make another.
+   *
+   * @param continues whether the chain of the tile goes on where that of the last call, of the same queries, ended
+   */
+  readonly queries: (block: QueryBlock, continues?: boolean) => Float32Array;
   /** dK and dV of the keys that exist in fp32, neither scaled nor rounded. */
   readonly finish: () => { readonly dk: Float32Array; readonly dv: Float32Array };
 }

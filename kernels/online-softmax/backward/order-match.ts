@@ -63,7 +63,7 @@ function termsOfQueries(
       if (ofBlock.length === 0) continue;
       const tile = (_: unknown, values: Float32Array): void =>
         ofBlock.forEach((place) => terms.get(place)?.push(values[place - begin]));
-      passes.run(head, { tile }, first);
+      passes.run([head], { tile }, first);
     }
   });
   return terms;
@@ -83,7 +83,7 @@ function termsOfKeys(
       if (begin <= place && place < begin + sums.length) values.push(sums[place - begin]);
   };
   for (const head of headsOfGroup(kvHead, shape))
-    passes.run(head, {
+    passes.run([head], {
       keys: ({ first }, { dk, dv }) => {
         collect(terms.dk, first * shape.qkDim, dk);
         collect(terms.dv, first * shape.vDim, dv);

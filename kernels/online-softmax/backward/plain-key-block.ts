@@ -3,7 +3,7 @@ import { conversions, tensorCoreProduct } from '../../../src/hardware/index.js';
 import { padded, transposed } from '../plain/pattern-matrix.js';
 import { changeScores } from '../score-change.js';
 import { roundingConversions } from '../units.js';
-import { scoreDerivative, scoreSlopes, weightOf } from './element-steps.js';
+import { derivativeFactors, scoreDerivative, weightOf } from './element-steps.js';
 import type { BackwardDimensions, KeyBlockWork, QueryBlock } from './key-block.js';
 import { filledBackwardDim, type BackwardRecipe } from './recipe.js';
 
@@ -25,10 +25,13 @@ function firstRows(bits: Uint32Array, columns: number, rows: number, dim: number
  * checking, of what `createKeyBlock` computes much faster. Blocks are whole: rows that do not exist are zeros, with a
  * D of 0 and an LSE of +∞, and keys that do not exist have scores of −∞. All matrices between the products are
  * [queries × keys].
+ *
+ * @param derivativeScale what dS is multiplied by before it is rounded; null for nothing
  */
 export function createPlainKeyBlock(
   recipe: BackwardRecipe,
   { qkDim, vDim }: BackwardDimensions,
+  derivativeScale: number | null = null,
 ): KeyBlockWork {
   const { format, tensorCore, tiling, exponentScale, scoreChange } = recipe;
   const inner = filledBackwardDim(recipe, qkDim);
@@ -41,6 +44,7 @@ export function createPlainKeyBlock(
   let values: Uint16Array = new Uint16Array();
   let dk: Uint32Array = new Uint32Array();
   let dv: Uint32Array = new Uint32Array();
+  let dq: Uint32Array = new Uint32Array();
 
   /** A·B, A [m × k] and B [n × k] by its columns, added to c. */
   const product = (a: Uint16Array, bTransposed: Uint16Array, k: number, c?: Uint32Array) => {
@@ -70,13 +74,13 @@ export function createPlainKeyBlock(
       dk = new Uint32Array(tiling.keys * inner);
       dv = new Uint32Array(tiling.keys * outInner);
     },
-    queries: (block) => {
+    queries: (block, continues = false) => {
       const { rows, logSumExp2, productSums } = block;
       const q = padded(block.queries, qkDim, { rows: tiling.queries, columns: inner });
       const dout = padded(block.dout, vDim, { rows: tiling.queries, columns: outInner });
       const scores = numbersOf(product(q, keys, inner));
       const derivatives = numbersOf(product(dout, values, outInner));
-      const slopes = scoreChange === null ? null : scoreSlopes(scores, scoreChange);
+      const slopes = derivativeFactors(scores, scoreChange, derivativeScale);
       if (scoreChange !== null) changeScores(scores, scoreChange, { addend: null });
       const weights = scores.map((score, i) => {
         const [row, key] = [Math.floor(i / tiling.keys), i % tiling.keys];
@@ -95,7 +99,8 @@ export function createPlainKeyBlock(
         transposed(matrix, matrix.length / columns, columns);
       dv = product(byKey(p), columnsOf(dout, outInner), tiling.queries, dv);
       dk = product(byKey(ds), columnsOf(q, inner), tiling.queries, dk);
-      return firstRows(product(ds, columnsOf(keys, inner), tiling.keys), inner, rows, qkDim);
+      dq = product(ds, columnsOf(keys, inner), tiling.keys, continues ? dq : undefined);
+      return firstRows(dq, inner, rows, qkDim);
     },
     finish: () => ({
       dk: firstRows(dk, inner, count, qkDim),

@@ -18,6 +18,12 @@ export interface ProductSumLaw {
   readonly width: (vDim: number) => number;
 }
 
+/**
+ * Where dQ is summed. `shared`: in the pass over blocks of keys that gives dK and dV, a tile for every pair of blocks, added in
+ * fp32 memory. `own`: in a pass of its own, one chain of products over all keys, of a dS that is scaled before it is rounded.
+ */
+export type QueryPass = 'shared' | 'own';
+
 /** In which order what is summed in memory is added. `any`: as it happens, which a model runs as `ascending`. */
 export type SumOrder = 'ascending' | 'descending' | 'any';
 
@@ -27,7 +33,8 @@ export type SumOrder = 'ascending' | 'descending' | 'any';
  *
  * All have in common: P is computed again from the stored LSE; a pass over blocks of keys, in each over blocks of
  * queries; dK and dV of a block of keys summed over the queries by the tensor cores; dQ a tile for every pair of
- * blocks, added in fp32 memory; dS rounded before the scale is applied, which gradients are multiplied by at the end.
+ * blocks, added in fp32 memory, unless it has a pass of its own; dS rounded before the scale is applied, which gradients are
+ * multiplied by at the end.
  */
 export interface BackwardRecipe {
   /** The kernel's name, for messages. */
@@ -44,10 +51,14 @@ export interface BackwardRecipe {
   readonly exponentScale: number;
   /** What dQ and dK are multiplied by before they are rounded, an fp32 number. */
   readonly softmaxScale: number;
+  readonly queryPass: QueryPass;
   /** Of the tiles of dQ, by blocks of keys. */
   readonly queryOrder: SumOrder;
-  /** Of dK and dV, by the query heads of a group; `any` counts only where a group has several. */
-  readonly groupOrder: Exclude<SumOrder, 'descending'>;
+  /**
+   * Of dK and dV, by the query heads of a group; counts only where a group has several. `chain`: they are no sums in memory,
+   * but chains of products that go on from head to head.
+   */
+  readonly groupOrder: Exclude<SumOrder, 'descending'> | 'chain';
 }
 
 /** A head dimension filled up to whole instructions of the tensor cores. */

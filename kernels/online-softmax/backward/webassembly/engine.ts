@@ -89,8 +89,8 @@ export interface BackwardEngine {
   readonly products: () => void;
   /** P and dS; `sloped`: whether dS is multiplied by the slopes. */
   readonly elements: (sloped: boolean) => void;
-  /** dV += Pᵀ·dO, dK += dSᵀ·Q, dQ = dS·K. */
-  readonly gradients: () => void;
+  /** dV += Pᵀ·dO, dK += dSᵀ·Q, dQ = dS·K, or dQ += dS·K where its chain `continues`. */
+  readonly gradients: (continues: boolean) => void;
 }
 
 /** An instance of the module with the memory of one pair of blocks: some megabytes, whatever the problem's size. */
@@ -223,7 +223,7 @@ export function createBackwardEngine(
         rows,
         parameters,
       ),
-    gradients: () => {
+    gradients: (continues) => {
       packRows(weights.address, packed.weights, blockKeys, blockQueries);
       packRows(derivatives.address, packed.derivatives, blockKeys, blockQueries);
       const { packColumns } = kernels;
@@ -232,7 +232,7 @@ export function createBackwardEngine(
       packColumns(dout.address, packed.doutRows, blockQueries, outInner, encoding);
       multiply(packed.weights, packed.doutRows, dv.address, blockKeys, blockQueries, outInner);
       multiply(packed.derivatives, packed.queryRows, dk.address, blockKeys, blockQueries, inner);
-      dqTransposed.view.fill(0);
+      if (!continues) dqTransposed.view.fill(0);
       multiply(
         packed.keysTransposed,
         packed.derivativeColumns,

@@ -1,6 +1,6 @@
 import { spanOf } from '../../../../src/problem/index.js';
 import { changeScores } from '../../score-change.js';
-import { scoreSlopes } from '../element-steps.js';
+import { derivativeFactors } from '../element-steps.js';
 import type { BackwardDimensions, KeyBlockWork, QueryBlock } from '../key-block.js';
 import type { BackwardRecipe } from '../recipe.js';
 import { createBackwardEngine } from './engine.js';
@@ -23,10 +23,13 @@ function firstRows(source: Float32Array, stride: number, rows: number, dim: numb
  * The backward of a recipe on one block of keys in WebAssembly: for all inputs the bits of `createPlainKeyBlock`. Each
  * call makes an instance with the memory of one pair of blocks, some megabytes; make one per thread and use it for
  * many blocks.
+ *
+ * @param derivativeScale as of `createPlainKeyBlock`
  */
 export function createKeyBlock(
   recipe: BackwardRecipe,
   { qkDim, vDim }: BackwardDimensions,
+  derivativeScale: number | null = null,
 ): KeyBlockWork {
   const { tiling, scoreChange } = recipe;
   const engine = createBackwardEngine(recipe, { qkDim, vDim });
@@ -65,17 +68,17 @@ export function createKeyBlock(
       fillRows(values, vDim, engine.values, outInner);
       engine.begin();
     },
-    queries: (block) => {
+    queries: (block, continues = false) => {
       fillRows(block.queries, qkDim, engine.queries, inner);
       fillRows(block.dout, vDim, engine.dout, outInner);
       writeRows(block);
       engine.products();
-      const slopes = scoreChange === null ? null : scoreSlopes(engine.scores, scoreChange);
+      const slopes = derivativeFactors(engine.scores, scoreChange, derivativeScale);
       if (slopes !== null) engine.slopes.set(slopes);
       if (scoreChange !== null) changeScores(engine.scores, scoreChange, { addend: null });
       hideBetweenRanges(block);
       engine.elements(slopes !== null);
-      engine.gradients();
+      engine.gradients(continues);
       const { dqTransposed } = engine;
       for (let row = 0; row < block.rows; row++)
         for (let column = 0; column < qkDim; column++)

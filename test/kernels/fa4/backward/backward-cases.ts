@@ -59,6 +59,16 @@ export const backwardCases: readonly BackwardCase[] = [
   { name: 'other dims', queries: 20, keys: 19, dim: 64, vDim: 96 },
   { name: 'two CTAs', queries: 20, keys: 50, dim: 128, vDim: 32 },
   { name: 'dims 192 and 128', queries: 17, keys: 20, dim: 192, vDim: 128 },
+  { name: 'dim 256', queries: 20, keys: 37, dim: 256 },
+  {
+    name: 'dim 256, causal, grouped',
+    heads: 2,
+    kvHeads: 1,
+    queries: 21,
+    keys: 40,
+    dim: 256,
+    changes: { causal: true },
+  },
   {
     name: 'a mask',
     queries: 20,

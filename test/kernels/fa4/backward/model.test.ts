@@ -6,7 +6,7 @@ import {
   type KernelSettings,
 } from '../../../../kernels/index.js';
 import { auditGradients, kernelGradientPremises } from '../../../../src/audit/index.js';
-import { formats, patternsOf } from '../../../../src/formats/index.js';
+import { decodeToFloat64, formats, patternsOf } from '../../../../src/formats/index.js';
 import type { Problem, Tensor } from '../../../../src/problem/index.js';
 import { filledProblem, tensor } from '../../../setup/problems.js';
 import { bellShaped } from '../../../audit/gradients/gradient-case.js';
@@ -120,7 +120,7 @@ describe("the backward of fa4's model", () => {
 
   it('refuses head dimensions that the kernel has not', () => {
     for (const [dim, vDim] of [
-      [256, 256],
+      [256, 128],
       [192, 192],
       [36, 32],
     ]) {
@@ -129,6 +129,64 @@ describe("the backward of fa4's model", () => {
       expect(() => run(problem, { dout, forward: null })).toThrow(/head dimensions/);
       expect(() => fa4Model.backward!.arithmetic(problem, new Map())).toThrow(/head dimensions/);
     }
+  });
+
+  it('says what was compared with the compiled kernel, and what was not', () => {
+    const { problem, ...inputs } = ofBlocks();
+    const evidenceOf = (changes: Partial<Problem>, settings: Record<string, string> = {}) => {
+      const texts = new Map(Object.entries(settings));
+      return fa4Model
+        .backward!.prepare({ ...problem, ...changes }, inputs, texts)
+        .evidence.filter((line) => /compiled kernel|no kernel was compared/.test(line));
+    };
+    const all = (lines: readonly string[]) => lines.map((line) => line.includes('compiled kernel'));
+    expect(all(evidenceOf({}))).toEqual([true, true, true]);
+    expect(all(evidenceOf({}, { deterministic: 'true' }))).toEqual([true, true, true, true]);
+    expect(all(evidenceOf({ prefix: 3 }))).toEqual([false, false, false]);
+    expect(all(evidenceOf({}, { architecture: 'sm_90' }))).toEqual([false, false]);
+  });
+
+  it('refuses what the kernels for head dimension 256 lack', () => {
+    const problem = filledProblem({ queries: 4, keys: 4, dim: 256 }, () => 1);
+    const dout = tensor('bf16', [1, 1, 4, 256], () => 1);
+    const logits = tensor('fp32', [1], () => 1);
+    for (const [changes, settings, message] of [
+      [{ window: { left: 2, right: 0 } }, {}, /which take no window$/],
+      [{ softcap: 3 }, {}, /which take no softcap$/],
+      [{ prefix: 2 }, {}, /which take no mask of its own$/],
+      [{ sink: { logits, inLse: true } }, {}, /which take no sink$/],
+      [{}, { deterministic: 'false' }, /^deterministic is false; .* add in one order always$/],
+      [{}, { ctas: '1' }, /^ctas is 1; head dimension 256 has pairs/],
+    ] as const) {
+      const asked = { ...problem, ...changes };
+      expect(() => run(asked, { dout, forward: null }, settings)).toThrow(message);
+    }
+  });
+
+  it('scales dS of head dimension 256 before it is rounded, for dQ alone', () => {
+    const [dim, scale] = [256, 1 + 2 ** -9];
+    const first = (i: number): number => (i % dim === 0 ? 1 : 0);
+    const problem = {
+      ...filledProblem({ queries: 1, keys: 1, dim }, () => 0),
+      scale,
+      q: tensor('bf16', [1, 1, 1, dim], (i) => first(i - 1)),
+      k: tensor('bf16', [1, 1, 1, dim], first),
+      // dP is 1 + 2^-8, amid two numbers of bf16, and with an LSE of 0 so is dS.
+      v: tensor('bf16', [1, 1, 1, dim], (i) => first(i) + 2 ** -8 * first(i - 1)),
+    };
+    const inputs = {
+      dout: tensor('bf16', [1, 1, 1, dim], (i) => first(i) + first(i - 1)),
+      forward: {
+        out: tensor('bf16', [1, 1, 1, dim], () => 0),
+        lse: tensor('fp32', [1, 1, 1], () => 0),
+      },
+    };
+    const { dq, dk, dv } = runBackward('fa4', problem, inputs);
+    const numbers = ({ data, format }: Tensor) => decodeToFloat64(data, formats[format]);
+    // Scaled it is nearer to 1 + 2^-7; rounded first it is 1, and so is 1 + 2^-9.
+    expect(numbers(dq)[0]).toBe(1 + 2 ** -7);
+    expect(numbers(dk)[1]).toBe(1);
+    expect(numbers(dv)[0]).toBe(1);
   });
 
   it('refuses inputs of fp32 and a sink that is not in the LSE, before anything is run', () => {

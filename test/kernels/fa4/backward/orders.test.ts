@@ -90,7 +90,7 @@ function shuffledQueries(
   const dq = new Float32Array(groupSize * queries * qkDim);
   headsOfGroup(kvHead, shape).forEach((head, i) => {
     const tiles = new Map<number, Float32Array[]>();
-    passes.run(head, {
+    passes.run([head], {
       tile: ({ first }, tile) => void tiles.set(first, [...(tiles.get(first) ?? []), tile.slice()]),
     });
     for (const [first, ofBlock] of tiles)
@@ -114,7 +114,7 @@ function reversedKeys({ passes, shape, recipe }: Backward, kvHead: number) {
   const dk = new Float32Array(keys * qkDim);
   const dv = new Float32Array(keys * vDim);
   for (const head of headsOfGroup(kvHead, shape).toReversed())
-    passes.run(head, {
+    passes.run([head], {
       keys: ({ first }, sums) => {
         sums.dk.forEach((x, i) => (dk[first * qkDim + i] = addInMemory(dk[first * qkDim + i], x)));
         sums.dv.forEach((x, i) => (dv[first * vDim + i] = addInMemory(dv[first * vDim + i], x)));

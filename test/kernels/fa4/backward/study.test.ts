@@ -166,7 +166,7 @@ describe('orders of sums', () => {
     const { recipe, backward } = one;
     const { qkDim, queries } = backward.shape;
     const tiles = new Map<number, Float32Array[]>();
-    backward.passes.run(0, {
+    backward.passes.run([0], {
       tile: ({ first }, tile) => tiles.set(first, [...(tiles.get(first) ?? []), tile.slice()]),
     });
     const random = uniformNumbers(3);
