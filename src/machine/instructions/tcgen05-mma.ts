@@ -43,8 +43,9 @@ export function ctasOfGroup(
 const accumulatorBytes = 4;
 
 function accumulatorName(mma: Tcgen05Mma): string {
-  const { d, shape, a, b } = mma;
-  return [d, shape.m, shape.n, memoryBits(mma, a), memoryBits(mma, b)].join();
+  const { d, shape, a, b, isWeightStationary = false } = mma;
+  const bits = [memoryBits(mma, a), memoryBits(mma, b)];
+  return [d, shape.m, shape.n, ...bits, isWeightStationary].join();
 }
 
 /** The columns from which an MMA reads A, when they are tensor memory. */
@@ -55,10 +56,10 @@ function readColumns(mma: Tcgen05Mma): readonly [number, number] | null {
   return [column, column + (shape.k * memoryBits(mma, a)) / 32];
 }
 
-/** The columns that an MMA writes: half of N where the right half of D lies 64 lanes below the left one. */
-function writtenColumns({ d, shape, group }: Tcgen05Mma): readonly [number, number] {
-  const column = columnOf(d);
-  return [column, column + shape.n / (findMmaLayout(group, shape.m)?.columnParts ?? 1)];
+/** The columns that an MMA writes: a part of N where the parts of D's columns lie in lanes of their own. */
+function writtenColumns(mma: Tcgen05Mma): readonly [number, number] {
+  const column = columnOf(mma.d);
+  return [column, column + mma.shape.n / (findMmaLayout(mma)?.columnParts ?? 1)];
 }
 
 /** Earlier MMAs and copies of the warp that the hardware executes before this MMA. */

@@ -29,6 +29,8 @@ export interface MmaInstruction {
   readonly group: MmaGroup;
   readonly a: MmaFormatName;
   readonly b: MmaFormatName;
+  /** `.ws`: other shapes, and D in other lanes. */
+  readonly isWeightStationary?: boolean;
   /** Default fp32. */
   readonly accumulator?: MmaAccumulator;
   /** Of s32: sums stop at the ends of its range instead of wrapping around. */
@@ -91,8 +93,9 @@ export function tensorMemoryWordsOfA(instruction: MmaInstruction): number {
 }
 
 /** The layout of an instruction; throws a RequestError if its shape has none. */
-export function layoutOf({ group, shape }: MmaInstruction): MmaLayout {
-  const layout = findMmaLayout(group, shape.m);
+export function layoutOf(instruction: MmaInstruction): MmaLayout {
+  const { group, shape } = instruction;
+  const layout = findMmaLayout(instruction);
   if (layout === undefined)
     throw new RequestError(
       `tcgen05.mma of ${group} CTAs has no M = ${shape.m}; take one that checkMma accepts`,
@@ -147,7 +150,7 @@ export function checkMma(
   instruction: MmaInstruction,
   shared: readonly SharedMemory[],
 ): MemoryViolation | null {
-  const layout = findMmaLayout(instruction.group, instruction.shape.m);
+  const layout = findMmaLayout(instruction);
   const problem = problemOf(instruction) ?? problemOfShape(instruction, layout, shared.length);
   if (problem !== null || layout === undefined)
     return { kind: 'instruction-shape', message: `tcgen05.mma ${problem}` };
@@ -202,11 +205,16 @@ function problemOfShape(
   for (const [format, major] of [[a, aMajor] as const, [b, bOperand.major] as const])
     if (patternBits(format) < 8 && major === 'mn')
       return `of ${format} whose K is not major, which does not exist`;
-  if (layout === undefined) return `of ${group} CTAs with M = ${shape.m}, which does not exist`;
+  if (layout === undefined) {
+    const ws = instruction.isWeightStationary === true ? '.ws ' : '';
+    return `${ws}of ${group} CTAs with M = ${shape.m}, which does not exist`;
+  }
   if (scales !== undefined && layout.rowsPerCta !== 128)
     return `of ${group} CTAs with scale factors and M = ${shape.m}, which is not modelled`;
   const isTransposedBytes = bOperand.major === 'mn' && patternBits(b) === 8;
   const step = isTransposedBytes ? layout.nStepOfTransposedBytes : nStepOf(instruction, layout);
+  if (layout.isWeightStationary && ![64, 128, 256].includes(shape.n))
+    return `.ws with N = ${shape.n}; 64, 128 or 256 is due`;
   if (!(shape.n >= step && shape.n <= 256 && shape.n % step === 0))
     return `of ${group} CTAs with M = ${shape.m} and N = ${shape.n}; a multiple of ${step} up to 256 is due`;
   if (aOperand.space === 'shared') return null;

@@ -1,4 +1,9 @@
-import { columnOf, laneOf, type TensorMemoryRectangle } from '../../memory/index.js';
+import {
+  columnOf,
+  laneOf,
+  tensorMemoryLanes,
+  type TensorMemoryRectangle,
+} from '../../memory/index.js';
 
 /** One CTA, or a pair of CTAs of which each holds half of A's rows and half of B's columns. */
 export type MmaGroup = 1 | 2;
@@ -6,23 +11,25 @@ export type MmaGroup = 1 | 2;
 /** How D lies in the tensor memory of each CTA of the group, for one M. */
 export interface MmaLayout {
   /** Its letter in the PTX ISA. */
-  readonly name: 'A' | 'B' | 'D' | 'F';
+  readonly name: 'A' | 'B' | 'D' | 'E' | 'F' | 'G';
   readonly group: MmaGroup;
-  readonly m: 64 | 128 | 256;
+  readonly m: 32 | 64 | 128 | 256;
+  /** Whether it is that of `.ws`. */
+  readonly isWeightStationary: boolean;
   /** Rows of D that each CTA holds, the lower ones in the CTA of even rank. */
-  readonly rowsPerCta: 64 | 128;
+  readonly rowsPerCta: 32 | 64 | 128;
   /** Adjacent rows that lie in adjacent lanes. */
   readonly rowsPerRun: number;
   /** Lanes from one run to the next. */
   readonly lanesPerRun: number;
-  /** 2 if the right half of D's columns lies 64 lanes below the left one, in the same columns. */
-  readonly columnParts: 1 | 2;
+  /** Parts of D's columns, the left one first, which lie in equal shares of the lanes, in the same columns. */
+  readonly columnParts: 1 | 2 | 4;
   /** The lanes that D, and A in tensor memory, may begin at. */
   readonly firstLanes: readonly number[];
-  /** N is a multiple of it, up to 256. */
-  readonly nStep: 8 | 16;
+  /** N is a multiple of it, up to 256; of `.ws` it is 64, 128 or 256. */
+  readonly nStep: 8 | 16 | 64;
   /** Likewise if B is transposed and has elements of 8 bits. */
-  readonly nStepOfTransposedBytes: 16 | 32;
+  readonly nStepOfTransposedBytes: 16 | 32 | 64;
   /** Whether A may lie in tensor memory: as D if it may. */
   readonly takesTensorMemoryA: boolean;
 }
@@ -30,16 +37,18 @@ export interface MmaLayout {
 const runsOfAll = { rowsPerRun: 128, lanesPerRun: 128 };
 
 /**
- * The layouts of dense tcgen05.mma without .ws. Sources: PTX ISA 9.2, "Data Path Layout Organization"
+ * The layouts of dense tcgen05.mma. Sources: PTX ISA 9.2, "Data Path Layout Organization"
  * (section 9.7.16.10.5), table 39 (shapes) and the table of N for transposed 8-bit B (9.7.16.10.1); the
  * lanes as in CuTe's tmem_frg. N of M = 128 is in steps of 16, as CUTLASS asserts, where table 39 has
- * steps of 8. Layout B takes A from tensor memory too, in a layout of its own that is left out.
+ * steps of 8. Those of `.ws` are CuTe's tmem_frg_ws (1 × 4 and 2 × 2 data paths). Layout B takes A from tensor memory too, in
+ * a layout of its own that is left out, and so do layouts E and G.
  */
 export const mmaLayouts: readonly MmaLayout[] = [
   {
     name: 'F',
     group: 1,
     m: 64,
+    isWeightStationary: false,
     rowsPerCta: 64,
     rowsPerRun: 16,
     lanesPerRun: 32,
@@ -53,6 +62,7 @@ export const mmaLayouts: readonly MmaLayout[] = [
     name: 'D',
     group: 1,
     m: 128,
+    isWeightStationary: false,
     rowsPerCta: 128,
     ...runsOfAll,
     columnParts: 1,
@@ -65,6 +75,7 @@ export const mmaLayouts: readonly MmaLayout[] = [
     name: 'B',
     group: 2,
     m: 128,
+    isWeightStationary: false,
     rowsPerCta: 64,
     ...runsOfAll,
     columnParts: 2,
@@ -77,6 +88,7 @@ export const mmaLayouts: readonly MmaLayout[] = [
     name: 'A',
     group: 2,
     m: 256,
+    isWeightStationary: false,
     rowsPerCta: 128,
     ...runsOfAll,
     columnParts: 1,
@@ -85,11 +97,42 @@ export const mmaLayouts: readonly MmaLayout[] = [
     nStepOfTransposedBytes: 32,
     takesTensorMemoryA: true,
   },
+  ...(['G', 'E', 'D'] as const).map((name, i): MmaLayout => ({
+    name,
+    group: 1,
+    m: ([32, 64, 128] as const)[i],
+    isWeightStationary: true,
+    rowsPerCta: ([32, 64, 128] as const)[i],
+    ...runsOfAll,
+    columnParts: ([4, 2, 1] as const)[i],
+    firstLanes: [0],
+    nStep: 64,
+    nStepOfTransposedBytes: 64,
+    takesTensorMemoryA: name === 'D',
+  })),
 ];
 
-/** The layout of an M in a group, or undefined if there is none. */
-export function findMmaLayout(group: MmaGroup, m: number): MmaLayout | undefined {
-  return mmaLayouts.find((layout) => layout.group === group && layout.m === m);
+/** What decides a layout. */
+interface LayoutQuery {
+  readonly group: MmaGroup;
+  readonly shape: { readonly m: number };
+  readonly isWeightStationary?: boolean;
+}
+
+/** The layout of an instruction's M, or undefined if there is none. */
+export function findMmaLayout(query: LayoutQuery): MmaLayout | undefined {
+  const { group, shape, isWeightStationary = false } = query;
+  return mmaLayouts.find(
+    (layout) =>
+      layout.group === group &&
+      layout.m === shape.m &&
+      layout.isWeightStationary === isWeightStationary,
+  );
+}
+
+/** Lanes from one part of D's columns to the next. */
+export function lanesOfPart({ columnParts }: MmaLayout): number {
+  return tensorMemoryLanes / columnParts;
 }
 
 /** The lane, from the first on, of a row of the CTA's part of D, in the left part of its columns. */
@@ -110,7 +153,7 @@ export function mmaRectangles(
   const rectangles: TensorMemoryRectangle[] = [];
   for (let part = 0; part < columnParts; part++)
     for (let run = 0; run < rowsPerCta / lanes; run++) {
-      const firstLane = laneOf(address) + part * 64 + run * lanesPerRun;
+      const firstLane = laneOf(address) + part * lanesOfPart(layout) + run * lanesPerRun;
       rectangles.push({ firstLane, lanes, firstColumn, columns });
     }
   return rectangles;

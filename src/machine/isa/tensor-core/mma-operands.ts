@@ -22,7 +22,7 @@ import {
   scaleRows,
   tensorMemoryWordsOfA,
 } from './mma-instruction.js';
-import { laneOfRow, type MmaLayout } from './mma-layout.js';
+import { laneOfRow, lanesOfPart, type MmaLayout } from './mma-layout.js';
 import { negate, type ProductCore, type ProductScales } from './product-cores.js';
 
 /** The memories of one CTA that an instruction works on. */
@@ -147,7 +147,7 @@ function forEachPart(
   for (let row = 0; row < layout.rowsPerCta; row++)
     for (let part = 0; part < layout.columnParts; part++)
       visit(
-        firstWordOfRow(layout, d, row) + part * 64 * tensorMemoryColumns,
+        firstWordOfRow(layout, d, row) + part * lanesOfPart(layout) * tensorMemoryColumns,
         row * shape.n + part * columns,
         columns,
       );

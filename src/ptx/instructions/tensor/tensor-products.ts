@@ -26,13 +26,15 @@ import {
   type NumbersOfKind,
 } from './product-kinds.js';
 
-/** `collector::` says what may be kept of A; the hardware may read it again all the same, so that it changes nothing here. */
+/** `collector::` says what may be kept of A or B; the hardware may read it again all the same, so that it changes nothing here. */
 const forms =
-  /^(mma|cta_group::[12]|kind::.*|collector::a::.*|block_scale|scale_vec::.*|block(16|32))$/;
+  /^(mma|ws|cta_group::[12]|kind::.*|collector::(a|b[0-3])::.*|block_scale|scale_vec::.*|block(16|32))$/;
 
 /** Operands of a product, as they stand in the text. */
 interface ProductOperands {
   readonly group: CtaGroup;
+  /** `.ws`. */
+  readonly isWeightStationary: boolean;
   readonly d: AddressOperand;
   readonly a: ResolvedOperand;
   readonly b: ResolvedOperand;
@@ -55,13 +57,27 @@ function lowerProduct(request: InstructionRequest): VisibleOperation | Unsupport
   const [first] = rest;
   const leftOut = first?.kind === 'vector' ? first.elements : [];
   const [accumulates, ...scale] = first?.kind === 'vector' ? rest.slice(1) : rest;
-  if (scale.length > 0) return { unsupported: 'products that scale D' };
+  const isWeightStationary = modifiers.includes('ws');
+  if (scale.length > 0)
+    return {
+      unsupported: isWeightStationary ? 'a mask of zero columns' : 'products that scale D',
+    };
   if (d?.kind !== 'address' || accumulates === undefined)
     return wrongOperands('[D], A, B, an instruction descriptor, a predicate');
   const group = numberAfter(modifiers, 'cta_group::') === 2 ? 2 : 1;
   if (![0, 4 * group].includes(leftOut.length))
     return wrongOperands(`${4 * group} masks of the lanes that are left out`);
-  const product: ProductOperands = { group, d, a, b, descriptor, accumulates, leftOut, numbers };
+  const product: ProductOperands = {
+    group,
+    isWeightStationary,
+    d,
+    a,
+    b,
+    descriptor,
+    accumulates,
+    leftOut,
+    numbers,
+  };
   return {
     isAligned: false,
     writes: [],
@@ -87,7 +103,7 @@ function productOf(
     message,
     site,
   });
-  const { group, d, a, b, descriptor, accumulates, leftOut, numbers } = product;
+  const { group, isWeightStationary, d, a, b, descriptor, accumulates, leftOut, numbers } = product;
   const number = (operand: ResolvedOperand) => operandNumber(warp.registers, operand, lane);
   const addressOf = (operand: AddressOperand) =>
     laneAddresses(warp.registers, operand, warp.lanes)[lane];
@@ -112,6 +128,7 @@ function productOf(
     ...numbersIn(shape),
     op: 'tcgen05.mma',
     group,
+    isWeightStationary,
     shape: { m, n, k: depths[numbers.kind] },
     d: addressOf(d),
     aOperand,
