@@ -147,8 +147,8 @@ export interface AsynchronousOperation {
   readonly name: string;
   readonly site: string;
   readonly instruction: Instruction | null;
-  /** Operations that the hardware performs before this one. */
-  readonly after: readonly AsynchronousOperation[];
+  /** Operations that the hardware performs before this one; none once it is done, or each would keep all that came before. */
+  after: readonly AsynchronousOperation[];
   readonly perform: () => void;
   /** The registers that it fills, and those that it reads after it has been issued. */
   readonly fragments: readonly Fragment[];

@@ -5,6 +5,8 @@ import {
   randomScheduler,
   timedScheduler,
   type Instruction,
+  type Scheduler,
+  type Step,
 } from '../../src/machine/index.js';
 import { sampled } from '../setup/effort.js';
 import { expectedProduct, runGemm, without, type Change } from './gemm-program.js';
@@ -50,6 +52,23 @@ describe('a GEMM in a pipeline', () => {
       expect(messagesOf(run), name).toEqual([]);
       expect(firstDifference(run.out, expectedProduct), name).toBe(null);
     }
+  });
+
+  it('keeps of an operation that is done nothing that came before it', () => {
+    const late = adversarialSchedulers(6).find(({ name }) => name === 'all operations late')!;
+    const operations = new Set<Step>();
+    const scheduler: Scheduler = {
+      ...late,
+      choose: (steps) => {
+        const chosen = late.choose(steps);
+        operations.add(steps[chosen]);
+        return chosen;
+      },
+    };
+    runGemm({ scheduler });
+    const kept = [...operations].flatMap((step) => ('after' in step ? [step.after.length] : []));
+    expect(kept.length).toBeGreaterThan(20);
+    expect(new Set(kept)).toEqual(new Set([0]));
   });
 
   it('synchronises at twenty places and more', () => {

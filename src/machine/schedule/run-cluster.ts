@@ -216,6 +216,7 @@ export function startCluster(launch: ClusterLaunch, options: RunOptions = {}): R
   function perform(operation: AsynchronousOperation): void {
     pending.splice(pending.indexOf(operation), 1);
     operation.isDone = true;
+    operation.after = [];
     operation.doneAt = machine.now;
     operation.perform();
     books.operationDone(operation);
