@@ -4,6 +4,7 @@ import { launchAnswers } from './launch-answers.js';
 import { mmaInstruction } from './mma.js';
 import { movmatrix } from './movmatrix.js';
 import { reductionInstructions } from './reduction.js';
+import { sparseMmaInstructions } from './sparse-mma.js';
 import { shuffle } from './shuffle.js';
 import { voteInstructions } from './vote.js';
 
@@ -15,6 +16,7 @@ export function warpInstructions(architecture: Architecture): readonly WarpInstr
     ...reductionInstructions,
     ...launchAnswers,
     mmaInstruction(architecture),
+    ...sparseMmaInstructions(architecture),
     movmatrix,
   ];
 }
