@@ -40,15 +40,18 @@ const operandBits: Readonly<Record<string, 32 | 16 | 8>> = {
 export function mmaOf(
   mnemonic: string,
 ): { readonly flops: number; readonly bits: 32 | 16 | 8 | null } | null {
-  const match = /^(mma\.sync|wgmma\.mma_async)\b.*\.m(\d+)n(\d+)k(\d+)\.(.*)$/.exec(mnemonic);
+  const match =
+    /^(mma(?:\.sp(?:::ordered_metadata)?)?\.sync|wgmma\.mma_async)\b.*\.m(\d+)n(\d+)k(\d+)\.(.*)$/.exec(
+      mnemonic,
+    );
   if (match === null) return null;
   const [, opcode, m, n, k, rest] = match;
   const types = rest.split('.').filter((word) => /^(?:f\d+|bf16|tf32|e\dm\d|[sub]\d+)$/.test(word));
-  const warps = opcode === 'mma.sync' ? 1 : warpgroupWarps;
+  const warps = opcode === 'wgmma.mma_async' ? warpgroupWarps : 1;
   return {
     flops: (2 * Number(m) * Number(n) * Number(k)) / warps,
     // D comes before A.
-    bits: operandBits[types[1] ?? ''] ?? null,
+    bits: opcode.includes('.sp') ? null : (operandBits[types[1] ?? ''] ?? null),
   };
 }
 
@@ -62,7 +65,8 @@ function mmaFlops(
     16: mmaFlopsByOperandBits[16] ?? 0,
     8: mmaFlopsByOperandBits[8] ?? 0,
   };
-  let unrated = 0;
+  // Two elements a byte, of block-scaled products.
+  let unrated = mmaFlopsByOperandBits[4] ?? 0;
   for (const [mnemonic, { executions }] of byMnemonic) {
     const mma = mmaOf(mnemonic);
     if (mma === null) continue;

@@ -114,6 +114,12 @@ describe('a block-scaled product of Triton, without a finding', () => {
       );
       expect(used).toBeLessThan(share);
       expect(c.some((x) => x !== 0)).toBe(true);
+      // Of two elements a byte the tensor core has no rate here.
+      const flops = 2 * a.length * b.length * a[0].length;
+      const isPacked = kernel.a === 'e2m1';
+      expect(run.work.unratedFlops).toBe(isPacked ? flops : 0);
+      const rated = run.work.lines.find(({ unit }) => unit === 'tensor core')?.amount ?? 0;
+      expect(rated).toBe(isPacked ? 0 : flops);
     },
     60_000,
   );

@@ -10,6 +10,7 @@ describe('the work of an MMA', () => {
     ['mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32', 2 * 16 * 8 * 8, 32],
     ['mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32', 2 * 16 * 8 * 32, 8],
     ['mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64', 2 * 8 * 8 * 4, null],
+    ['mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32', 2 * 16 * 8 * 32, null],
     // Of one of the four warps.
     ['wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16', (2 * 64 * 128 * 16) / 4, 16],
     ['wgmma.mma_async.sync.aligned.m64n64k32.f32.e4m3.e5m2', (2 * 64 * 64 * 32) / 4, 8],
