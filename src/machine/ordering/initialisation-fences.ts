@@ -18,7 +18,7 @@ interface Initialisation {
  * proxy, the complete_tx of a bulk copy reads and writes in the async one. So between them has to be a
  * `fence.mbarrier_init` of the thread that has initialised it, or a `fence.proxy.async` of any thread on the way. Threads that
  * arrive or wait use the generic proxy: to them an order is enough, which the history of the barrier looks at. In which proxy
- * tcgen05.commit arrives the PTX ISA does not say, and it is not judged. Sources: PTX ISA, "Proxies", `fence` (`.mbarrier_init`),
+ * tcgen05.commit arrives the PTX ISA does not say: that one comes without a fence is noted and no finding. Sources: PTX ISA, "Proxies", `fence` (`.mbarrier_init`),
  * "Asynchronous Operations"; CUTLASS puts `fence_barrier_init` after the initialisations of every pipeline.
  */
 export interface InitialisationFences {
@@ -34,6 +34,10 @@ export interface InitialisationFences {
     clocks: AccessClocks,
     stamp: Stamp,
   ) => void;
+  /** A tcgen05.commit arrives at the barrier, with what was known when it was issued. */
+  readonly commit: (barrier: Mbarrier, clocks: AccessClocks) => void;
+  /** Whether each commit has come after the initialisation of its barrier and a fence. */
+  readonly areCommitsFenced: () => boolean;
 }
 
 /** No mbarrier has been initialised yet. */
@@ -44,6 +48,7 @@ export function createInitialisationFences(
   const initialised = new Map<Mbarrier, Initialisation>();
   let unfenced: Initialisation[] = [];
   let hasHint = false;
+  let areCommitsFenced = true;
 
   function isFenced({ stamp, fence }: Initialisation, { clock, asyncView }: AccessClocks): boolean {
     if (clockHas(asyncView, stamp)) return true;
@@ -68,6 +73,10 @@ export function createInitialisationFences(
         return !isCovered;
       });
     },
+    commit: (barrier, clocks) => {
+      areCommitsFenced &&= isFenced(initialised.get(barrier)!, clocks);
+    },
+    areCommitsFenced: () => areCommitsFenced,
     use: (machine, barrier, clocks, stamp) => {
       const one = initialised.get(barrier)!;
       if (one.isReported || isFenced(one, clocks)) return;

@@ -139,6 +139,8 @@ export interface OrderTracker {
    * any speaks for one schedule. In a grid they are those of all clusters so far.
    */
   readonly dependences: () => readonly ScheduleDependence[];
+  /** Whether each tcgen05.commit comes after a fence for the initialisation of its mbarrier: the ISA does not say that it has to. */
+  readonly areCommitsFenced: () => boolean;
   readonly createWarp: () => WarpOrder;
   /** Lanes of a warp go their own way: they know what the warp knows, and no more of one another. */
   readonly divergeWarp: (warp: OrderedWarp) => WarpOrder;

@@ -50,6 +50,7 @@ type BarrierTracker = Pick<
   | 'completeNamed'
   | 'leaveNamed'
   | 'tellRepeatedWaits'
+  | 'areCommitsFenced'
 > & {
   /** A `fence.mbarrier_init`, before its warp's clock ticks. */
   readonly fenceInitialisations: (order: WarpOrder) => void;
@@ -105,6 +106,7 @@ export function createBarrierTracker({
 
   return {
     fenceInitialisations: initialisations.fence,
+    areCommitsFenced: initialisations.areCommitsFenced,
     initialise: (machine, warp, barrier) => {
       const stamp = record(machine, { warp, order: null }, { kind: 'write', proxy: 'generic' });
       histories.set(barrier, createBarrierHistory(stamp));
@@ -135,6 +137,8 @@ export function createBarrierTracker({
       findings.violations(machine, barrier.cta, barrier.name, violations);
       if (what === 'bytes' && order?.proxy === 'async')
         initialisations.use(machine, barrier, clocks, stamp);
+      if (order !== null && order.tracked !== null)
+        initialisations.commit(barrier, { clock: order.issued, asyncView: order.asyncView });
       if (order !== null) return;
       const { chain, clock } = warp.order!;
       const cta = machine.ctas[barrier.cta];

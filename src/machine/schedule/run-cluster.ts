@@ -51,6 +51,8 @@ export interface ClusterRun {
   readonly speaksForAllSchedules: boolean;
   /** Strong accesses in no order, in this cluster and with those of its grid before it. */
   readonly dependences: readonly ScheduleDependence[];
+  /** Whether each tcgen05.commit came after a fence for the initialisation of its mbarrier; false where nobody follows order. */
+  readonly areCommitsFenced: boolean;
 }
 
 /** The warp's next instruction becomes current. */
@@ -288,6 +290,7 @@ export function startCluster(launch: ClusterLaunch, options: RunOptions = {}): R
       const dependences = machine.tracker?.dependences() ?? [];
       return {
         dependences,
+        areCommitsFenced: machine.tracker?.areCommitsFenced() ?? false,
         findings: findings.list(),
         counters: ctas.map(({ counters }) => counters),
         steps: machine.step,

@@ -10,7 +10,7 @@ import {
   type PreparedLaunch,
   turnTakingScheduler,
 } from '../run/index.js';
-import type { Mutant } from './mutants.js';
+import { commitsSeeInitialisation, type Mutant } from './mutants.js';
 import { createTimeLimit, OutOfTime } from './time-limit.js';
 
 /** What may come of a mutant. */
@@ -102,7 +102,8 @@ function otherTensor(base: LaunchRun, run: LaunchRun): string | null {
 
 /** Why a run without findings does not show that a mutant is redundant; null where it does. */
 function conditionMissing(run: LaunchRun, base: LaunchRun, mutant: Mutant): string | null {
-  if (run.speaksForAllSchedules) return mutant.unfollowed;
+  const isFollowed = mutant.unfollowed === commitsSeeInitialisation && run.areCommitsFenced;
+  if (run.speaksForAllSchedules) return isFollowed ? null : mutant.unfollowed;
   const own = illegal(base.findings).length;
   if (own > 0) return `the kernel itself has ${own} finding${own === 1 ? '' : 's'}`;
   if (!run.areCtasCompared)

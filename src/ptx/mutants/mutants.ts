@@ -78,6 +78,10 @@ const initialisationFences: readonly string[] = [
   ...['fence.proxy.async', 'fence.proxy.async::generic', 'fence.mbarrier_init'],
 ];
 
+/** Why a fence behind an initialisation may be needed where commits come without one: it is not, if they come after another. */
+export const commitsSeeInitialisation =
+  'whether tcgen05.commit needs a fence after the initialisation of its mbarrier the ISA does not say';
+
 /**
  * What the machine does not look at of what each instruction orders, in the order of the program. The first fence behind
  * initialisations makes them known to asynchronous operations: to commits too, of which the ISA does not say whether they need it.
@@ -92,9 +96,7 @@ function createUnfollowed(hasCommits: boolean): (mnemonic: string) => string | n
     if (row === null || !initialisationFences.includes(row.name)) return row?.unfollowed ?? null;
     const isFirst = isInitialised;
     isInitialised = false;
-    return isFirst && hasCommits
-      ? 'whether tcgen05.commit sees the initialisation of mbarriers is not looked at'
-      : null;
+    return isFirst && hasCommits ? commitsSeeInitialisation : null;
   };
 }
 

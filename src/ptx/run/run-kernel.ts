@@ -108,6 +108,8 @@ export interface KernelRun extends ListedFindings {
   readonly speaksForAllSchedules: boolean;
   /** Strong accesses in no order, whose values the schedule has decided: by the two places of the program. */
   readonly dependences: readonly ScheduleDependence[];
+  /** As of `ClusterRun`, in all clusters. */
+  readonly areCommitsFenced: boolean;
   /** Whether it cancels launches of clusters that have not started: which are left the schedule decides. */
   readonly cancelsLaunches: boolean;
   /** Clusters that ran, and steps of the machine; those of the cluster that took most. */
@@ -171,7 +173,8 @@ export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): Ke
   const findings = createFindingList();
   let counters = sumOfCounters([]);
   let dependences: readonly ScheduleDependence[] = [];
-  let [isComplete, speaksForAll, ran, steps, most] = [true, true, 0, 0, 0];
+  let [isComplete, speaksForAll, areCommitsFenced] = [true, true, true];
+  let [ran, steps, most] = [0, 0, 0];
   const clusters = grid.map((extent, axis) => extent / cluster[axis]) as unknown as Extents;
   const areCtasCompared = volume(grid) * warps <= mostComparedWarps;
   const order = areCtasCompared
@@ -216,6 +219,7 @@ export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): Ke
     counters = sumOfCounters([counters, ...run.counters]);
     isComplete &&= run.isComplete;
     speaksForAll &&= run.speaksForAllSchedules;
+    areCommitsFenced &&= run.areCommitsFenced;
     // Clusters that are compared have theirs in common, and the last one has them all.
     dependences = areCtasCompared
       ? run.dependences
@@ -242,6 +246,7 @@ export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): Ke
     isComplete,
     areCtasCompared,
     dependences,
+    areCommitsFenced,
     cancelsLaunches: queue.hasBeenAsked(),
     speaksForAllSchedules: speaksForAll && (areCtasCompared || ran === 1) && !queue.hasBeenAsked(),
     clusters: ran,

@@ -31,6 +31,9 @@ const known = [
   [1650, 'removed', 'found'],
   // The commit of the next Q·K, which is awaited, comes after this P·V in the same thread.
   [1187, 'removed', 'redundant'],
+  // The first fence behind the initialisation: commits come without one, or after it all the same.
+  [166, 'removed', 'not shown'],
+  [166, 'after line 173', 'redundant'],
   // A phase that expects an arrival is not complete before it, whenever bytes come.
   [86, 'after line 94', 'redundant'],
 ] as const;
