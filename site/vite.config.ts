@@ -36,21 +36,53 @@ const pages = [
   ['timeline.html', 'Timeline'],
 ] as const;
 
-/** What every page begins with: the way past it, and the menu. */
-function menu(): Plugin {
+/** What a page may load and do, as its browser sees to it: nothing but its own files. */
+const policy = {
+  'default-src': "'none'",
+  'script-src': "'self' 'wasm-unsafe-eval'",
+  'style-src': "'self' 'unsafe-inline'",
+  'worker-src': "'self'",
+  'connect-src': "'self'",
+  'img-src': "'self' data:",
+  'frame-src': 'blob:',
+  'base-uri': "'none'",
+  'form-action': "'none'",
+};
+
+/** What the head of every page holds beside its title and description. */
+const head = [
+  '<meta charset="utf-8" />',
+  '<meta name="viewport" content="width=device-width, initial-scale=1" />',
+  `<meta http-equiv="Content-Security-Policy" content="${Object.entries(policy)
+    .map((rule) => rule.join(' '))
+    .join('; ')}" />`,
+  '<link rel="icon" href="data:," />',
+  '<link rel="stylesheet" href="./src/style.css" />',
+].join('\n    ');
+
+/** What every page begins with: its head, the way past the menu, and that. */
+function frame(): Plugin {
   const link = (name: string, title: string, current: string) =>
     `<li><a href="./${name}"${name === current ? ' aria-current="page"' : ''}>${title}</a></li>`;
   return {
-    name: 'menu',
-    transformIndexHtml: (html, { filename }) => {
-      const current = basename(filename);
-      const links = [...pages, ['docs/index.html', 'Documentation'] as const]
-        .map(([name, title]) => link(name, title, current))
-        .join('');
-      return html.replace(
-        '<!-- menu -->',
-        `<a class="skip" href="#main">Skip to the content</a><header><nav aria-label="Pages"><ul>${links}</ul></nav></header>`,
-      );
+    name: 'frame',
+    transformIndexHtml: {
+      // Before Vite looks for what the pages load.
+      order: 'pre',
+      handler: (html, { filename }) => {
+        for (const place of ['<!-- head -->', '<!-- menu -->'])
+          if (!html.includes(place)) throw new Error(`${filename} has no ${place}`);
+        const current = basename(filename);
+        const links = [...pages, ['docs/index.html', 'Documentation'] as const]
+          .map(([name, title]) => link(name, title, current))
+          .join('');
+        return html
+          .replace('<!-- head -->', head)
+          .replace(
+            '<!-- menu -->',
+            `<a class="skip" href="#main">Skip to the content</a><header><nav aria-label="Pages"><ul>${links}</ul></nav></header>`,
+          );
+      },
     },
   };
 }
@@ -64,7 +96,7 @@ export default defineConfig({
     // Its one file for workers has a DOM without Node.js.
     alias: { linkedom: here('../node_modules/linkedom/worker.js') },
   },
-  plugins: [menu(), offline()],
+  plugins: [frame(), offline()],
   worker: { format: 'es' },
   build: {
     target: 'es2022',
