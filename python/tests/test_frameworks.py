@@ -78,6 +78,7 @@ class TestTorch:
             laws=["within-bound", "gradients-within-bound"],
             runs=4,
             seed=6,
+            timeout=120,
         )
         assert report.passed, report.text
 
@@ -113,7 +114,13 @@ class TestJax:
             "emptyRows": False,
         }
         report = flashproof.check(
-            attention, promises, framework="jax", laws=["gradients-within-bound"], runs=2, seed=6
+            attention,
+            promises,
+            framework="jax",
+            laws=["gradients-within-bound"],
+            runs=2,
+            seed=6,
+            timeout=120,
         )
         assert report.passed, report.text
 
