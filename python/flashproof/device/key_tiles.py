@@ -24,6 +24,7 @@ from .structure_results import (
     StructureResult,
     alarm_deviations,
 )
+from .sums import Sums, weighted_products
 from .weights import HeadTensors, WeightBlock
 
 _TILE_KEYS = 128
@@ -72,7 +73,7 @@ def plan_key_tiles(shape: Shape, limits: StructureLimits) -> KeyTilePlan:
 
 
 @dataclass(frozen=True)
-class TileSums:
+class TileSums(Sums):
     """Sums over rows for each tile of keys, [tiles]; the last three are of variances."""
 
     signed: Tensor
@@ -85,10 +86,6 @@ class TileSums:
     outputs: Tensor
     accumulation: Tensor
 
-    def plus(self, other: TileSums) -> TileSums:
-        """Both together."""
-        return TileSums(*(getattr(self, name) + getattr(other, name) for name in _NAMES))
-
     def tolerance(self, deviations: float) -> Tensor:
         """What |Σ r·X| exceeds with the probability of so many deviations, or less:
         ``Statistic.tolerance``.
@@ -96,9 +93,6 @@ class TileSums:
         weights = torch.minimum(deviations / ROOT3 * self.weights.sqrt(), self.weights_worst)
         outputs = torch.minimum(deviations / ROOT3 * self.outputs.sqrt(), self.output_worst)
         return weights + outputs + deviations * self.accumulation.sqrt() + self.systematic
-
-
-_NAMES = tuple(TileSums.__dataclass_fields__)
 
 
 @dataclass(frozen=True)
@@ -134,7 +128,11 @@ def _tile_sums(
     norm = direction.square().sum(2)
     # P's roundings and the weights' own errors together.
     amplitude = kernel.weight_rounding + kernel.typical_weight[rows]
-    products = (direction @ values.T).mul_(weights * amplitude[:, None])
+    moments = [
+        (products.square().sum(1), products.abs_().sum(1))
+        for products in weighted_products(direction, values, weights * amplitude[:, None])
+    ]
+    squares, absolute = (torch.stack(each) for each in zip(*moments, strict=True))
     half = tested.instruments.half_ulp[rows]
     systematic = (kernel.typical_weight + kernel.normalisation)[rows] * (
         exact * direction
@@ -146,13 +144,13 @@ def _tile_sums(
         norm=norm,
         slack=(block.out_distance[rows] * size).sum(2),
         systematic=torch.where(is_seen, systematic, 0.0),
-        weights=products.square().sum(2),
-        weights_worst=products.abs_().sum(2),
+        weights=squares,
+        weights_worst=absolute,
         output_worst=(half * size).sum(2),
         outputs=(half * size).square().sum(2),
         accumulation=kernel.keys[rows] * accumulation.square(),
     )
-    return TileSums(*(getattr(sums, name).sum(1) for name in _NAMES))
+    return sums.mapped(lambda of_rows: of_rows.sum(1))
 
 
 class KeyTileTest:
@@ -187,9 +185,7 @@ class KeyTileTest:
                 _tile_sums(tested, self._premises, rows, tiles[i : i + _AT_ONCE])
                 for i in range(0, plan.tiles, _AT_ONCE)
             ]
-            sums = TileSums(
-                *(torch.cat([getattr(part, name) for part in parts]) for name in _NAMES)
-            )
+            sums = TileSums.joined(parts)
             is_open = bool(tested.instruments.is_open[rows].any())
             self._meet("tile", index, first, sums, plan.of_block, is_open)
             self._sums = sums if self._sums is None else self._sums.plus(sums)

@@ -18,6 +18,7 @@ from .instruments import Instruments
 from .kernel_rows import KernelRows, tanh_error
 from .premises import Premises
 from .problem import AttentionProblem, Shape
+from .sums import Sums, weighted_products
 from .weights import HeadTensors, WeightBlock
 
 _LARGEST_RANDOM_ERROR = 2.0**-4
@@ -39,7 +40,7 @@ class ProjectedProblem:
 
 
 @dataclass(frozen=True)
-class RowSums:
+class RowSums(Sums):
     """Projections of rows' errors on four directions, and of what may cause them: [4, rows] unless
     said otherwise.
 
@@ -67,19 +68,11 @@ class RowSums:
 
     def rows(self, first: int, count: int) -> RowSums:
         """Those of some rows."""
-        return RowSums(*(getattr(self, name)[..., first : first + count] for name in _NAMES))
+        return self.mapped(lambda member: member[..., first : first + count])
 
     def summed(self) -> RowSums:
         """One row that is the sum of all."""
-        return RowSums(*(getattr(self, name).double().sum(-1, keepdim=True) for name in _NAMES))
-
-    @staticmethod
-    def joined(parts: list[RowSums]) -> RowSums:
-        """The rows of all parts."""
-        return RowSums(*(torch.cat([getattr(part, name) for part in parts], -1) for name in _NAMES))
-
-
-_NAMES = tuple(RowSums.__dataclass_fields__)
+        return self.mapped(lambda member: member.double().sum(-1, keepdim=True))
 
 
 @dataclass(frozen=True)
@@ -158,10 +151,9 @@ def project_rows(
 
 
 def _weight_moments(head: HeadTensors, block: WeightBlock, directions: Tensor) -> _WeightMoments:
-    values = head.v[block.first_key : block.first_key + block.weights.shape[1]].T
+    values = head.v[block.first_key : block.first_key + block.weights.shape[1]]
     squares, crossed, absolute = [], [], []
-    for direction in directions:
-        products = (direction @ values).mul_(block.weights)
+    for products in weighted_products(directions, values, block.weights):
         squares.append(products.square().sum(1))
         crossed.append((products * block.weights).sum(1))
         absolute.append(products.abs_().sum(1))

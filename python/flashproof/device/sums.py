@@ -1,0 +1,42 @@
+"""Records of sums that are kept side by side: added, cut and joined all together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+Record = TypeVar("Record", bound="Sums")
+
+
+@dataclass(frozen=True)
+class Sums:
+    """A record whose members are tensors, the last axis of which counts the same things."""
+
+    def mapped(self: Record, change: Callable[[Tensor], Tensor]) -> Record:
+        """The record with every member changed."""
+        return type(self)(*(change(getattr(self, one.name)) for one in fields(self)))
+
+    def plus(self: Record, other: Record) -> Record:
+        """Both together."""
+        members = (one.name for one in fields(self))
+        return type(self)(*(getattr(self, name) + getattr(other, name) for name in members))
+
+    @classmethod
+    def joined(cls: type[Record], parts: Sequence[Record]) -> Record:
+        """All parts, one behind the other."""
+        members = (one.name for one in fields(cls))
+        return cls(*(torch.cat([getattr(part, name) for part in parts], -1) for name in members))
+
+
+def weighted_products(directions: Tensor, values: Tensor, weights: Tensor) -> Iterator[Tensor]:
+    """w·(X·v) of every key, [rows, keys], for each of ``directions`` [n, rows, v dim] in turn, since
+    all at once would not fit in memory. Who gets it may write over it.
+
+    ``values`` is [keys, v dim], ``weights`` [rows, keys].
+    """
+    for direction in directions:
+        yield (direction @ values.T).mul_(weights)
