@@ -2,10 +2,12 @@
 
 ``judge`` gives the verdict of ``flashproof audit`` for problems of bf16, fp16, fp32, e4m3 and e5m2
 tensors with causal and window masks, a softcap and grouped heads. What it does not decide it hands
-to the command line, and says so.
+to the command line, and says so. ``exact_gradients`` gives gradients with a radius; a kernel's
+gradients are judged by the command line alone.
 """
 
 from .command_line import Auditor, AuditReport, CommandLineError, run_command_line
+from .gradients import Gradient, Gradients, exact_gradients
 from .judge import USUAL_FALSE_ALARM_RATE, DeviceVerdict, judge
 from .measure import DeviceFindings
 from .problem import AttentionProblem, KernelOutputs
@@ -18,7 +20,10 @@ __all__ = [
     "CommandLineError",
     "DeviceFindings",
     "DeviceVerdict",
+    "Gradient",
+    "Gradients",
     "KernelOutputs",
+    "exact_gradients",
     "judge",
     "run_command_line",
 ]

@@ -79,7 +79,7 @@ def judge(
     )
     work = _Work(problem, outputs, shape, run_command_line() if auditor is None else auditor, rate)
     reason = (
-        why_not_covered(problem, outputs) or _why_not_fp64(problem) or _why_hollow(problem, shape)
+        why_not_covered(problem, outputs) or why_not_fp64(problem) or _why_hollow(problem, shape)
     )
     if reason is not None:
         return work.ask_of_all(None, reason)
@@ -91,7 +91,8 @@ def judge(
     )
 
 
-def _why_not_fp64(problem: AttentionProblem) -> str | None:
+def why_not_fp64(problem: AttentionProblem) -> str | None:
+    """Why fp64 on the problem's device is not IEEE 754's, in a clause; None where it is."""
     if problem.q.device.type == "mps":
         return "its device has no fp64"
     if problem.q.device.type == "cuda" and any(

@@ -1,0 +1,181 @@
+"""dQ, dK and dV of exact attention in fp64 on the device that the tensors lie on, each element with
+a radius.
+
+The radius is Theorem 23 of docs/bounds-backward.md, which holds for sums in any order.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .judge import why_not_fp64
+from .masks import visible_keys
+from .measure import block_rows, key_span
+from .problem import AttentionProblem, KernelOutputs, Shape, batched, shape_of, why_not_covered
+from .weights import ROUNDOFF, WeightBlock, gamma, head_tensors, weigh_block
+
+_UP = 1 + 2.0**-5
+"""What products of two errors, and roundings of the radius itself, come to at most."""
+_LEAST_TRUST = 2.0**-10
+"""Above this relative error of P nothing is said of a row."""
+_FLOOR = 2.0**-500
+"""What fp64's underflow comes to at most, times the scale where that is above 1."""
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """One gradient: |values − exact| ≤ radius, both fp64 and of the shape of its tensor. A radius
+    of ∞ says that the theorem does not reach this element.
+    """
+
+    values: Tensor
+    radius: Tensor
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """Gradients by q, k and v."""
+
+    dq: Gradient
+    dk: Gradient
+    dv: Gradient
+
+
+def exact_gradients(problem: AttentionProblem, dout: Tensor) -> Gradients:
+    """The gradients of exact attention for the gradient ``dout`` of its output, [batch, heads,
+    seqlen_q, v dim] or without the batch.
+
+    Gradients have a batch axis, and those of k and v are summed over the query heads of a group.
+    No matrix of all queries and keys is made. Raises ValueError for tensors that do not fit
+    together, and for what Theorem 23 does not cover: a softcap, infinities and NaNs, formats that
+    are not judged on the device, devices without fp64 of their own.
+    """
+    problem = batched(problem)
+    shape = shape_of(problem)
+    dout = _fitted(problem, shape, dout)
+    q, k, v = (torch.zeros(x.shape, dtype=torch.float64, device=x.device) for x in _inputs(problem))
+    sums = _Sums(q, k, v, *(torch.zeros_like(x) for x in (q, k, v)))
+    for index in range(shape.batch * shape.heads):
+        _add_head(problem, shape, dout, index, sums)
+    scale = problem.used_scale
+    floor = _FLOOR * max(1.0, abs(scale))
+
+    def finished(values: Tensor, radius: Tensor, factor: float) -> Gradient:
+        # The product with the scale rounds once.
+        product = values * factor
+        bound = (radius * abs(factor) + ROUNDOFF * product.abs()) * _UP + floor
+        return Gradient(product, bound)
+
+    return Gradients(
+        finished(sums.dq, sums.dq_radius, scale),
+        finished(sums.dk, sums.dk_radius, scale),
+        finished(sums.dv, sums.dv_radius, 1.0),
+    )
+
+
+def _inputs(problem: AttentionProblem) -> tuple[Tensor, Tensor, Tensor]:
+    return problem.q, problem.k, problem.v
+
+
+def _fitted(problem: AttentionProblem, shape: Shape, dout: Tensor) -> Tensor:
+    fitting = dout.detach().unsqueeze(0) if dout.dim() == 3 else dout.detach()
+    expected = (shape.batch, shape.heads, shape.queries, shape.v_dim)
+    if tuple(fitting.shape) != expected:
+        raise ValueError(
+            f"dout has shape {list(dout.shape)}; the problem asks for {list(expected)}"
+        )
+    if problem.softcap is not None:
+        raise ValueError("gradients under a softcap are not known on the device; use the audit")
+    reason = why_not_covered(problem, KernelOutputs(fitting)) or why_not_fp64(problem)
+    if reason is not None:
+        # The gradient of the output has the output's place in what was asked.
+        named = f"d{reason}" if reason.startswith("out ") else reason
+        raise ValueError(f"gradients are not known on the device: {named}")
+    return fitting
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Sums of all tiles without the scale, and their radii: of the tensors' shapes, fp64."""
+
+    dq: Tensor
+    dk: Tensor
+    dv: Tensor
+    dq_radius: Tensor
+    dk_radius: Tensor
+    dv_radius: Tensor
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """P and dS of a block of queries against a range of keys, [rows, keys], with their errors."""
+
+    weights: Tensor
+    weight_errors: Tensor
+    shares: Tensor
+    share_errors: Tensor
+    is_bounded: Tensor
+    """[rows]: whether the errors are errors."""
+
+
+def _pairs(block: WeightBlock, dout: Tensor, values: Tensor) -> _Pairs:
+    """Theorem 23: dS = P (x − D), x = dO·v, of a block; ``values`` are those of its keys."""
+    terms = float(values.shape[0])
+    relative = (2 * block.trust + gamma(2 * terms + 8)) * _UP
+    is_bounded = relative <= _LEAST_TRUST
+    relative = torch.where(is_bounded, relative, _LEAST_TRUST)
+    x = dout @ values.T
+    norms = (y.square().sum(-1).sqrt() * (1 + 2.0**-40) for y in (dout, values))
+    of_rows, of_keys = norms
+    of_x = gamma(float(values.shape[1])) * of_rows * of_keys.max()
+    products = block.weights * x
+    delta = products.sum(-1)
+    of_delta = ((relative + gamma(terms + 1)) * products.abs_().sum(-1) + of_x) * _UP
+    x.sub_(delta[:, None])
+    shares = block.weights * x
+    errors = x.abs_().mul_((relative + 3 * ROUNDOFF)[:, None]).add_((of_x + of_delta)[:, None])
+    return _Pairs(
+        block.weights,
+        block.weights * relative[:, None],
+        shares,
+        errors.mul_(block.weights).mul_(_UP),
+        is_bounded,
+    )
+
+
+def _add_head(
+    problem: AttentionProblem, shape: Shape, dout: Tensor, index: int, sums: _Sums
+) -> None:
+    """Adds what one query head has of all gradients."""
+    batch, number = divmod(index, shape.heads)
+    group = shape.heads // shape.kv_heads
+    kv = number // group
+    head = head_tensors(problem, shape, batch, number)
+    keys = visible_keys(problem, shape, head.q.device)
+    step = block_rows(shape.keys, head.q.device)
+    # No product of a key's sums passes more additions than there are rows, and blocks, of its group.
+    of_keys = gamma(2.0 * shape.queries * group + 2)
+    for first in range(0, shape.queries, step):
+        rows = slice(first, min(first + step, shape.queries))
+        seen = keys.rows(first, rows.stop - first)
+        low, high = key_span(seen)
+        block = weigh_block(problem, head, seen, first, low, high)
+        q, k, d = head.q[rows], head.k[low:high], dout[batch, number, rows].double()
+        pairs = _pairs(block, d, head.v[low:high])
+        sums.dq[batch, number, rows] = pairs.shares @ k
+        sums.dk[batch, kv, low:high] += pairs.shares.T @ q
+        sums.dv[batch, kv, low:high] += pairs.weights.T @ d
+        size = pairs.shares.abs()
+        radius = (pairs.share_errors + gamma(float(high - low)) * size) @ k.abs()
+        radius[~pairs.is_bounded] = math.inf
+        sums.dq_radius[batch, number, rows] = radius
+        of_shares = (pairs.share_errors + of_keys * size).T @ q.abs()
+        of_weights = (pairs.weight_errors + of_keys * pairs.weights).T @ d.abs()
+        if not bool(pairs.is_bounded.all()):
+            of_shares, of_weights = (torch.full_like(x, math.inf) for x in (of_shares, of_weights))
+        sums.dk_radius[batch, kv, low:high] += of_shares
+        sums.dv_radius[batch, kv, low:high] += of_weights
