@@ -9,29 +9,15 @@ import { type Instruction, siteOf } from '../isa/index.js';
 import { count, type CtaCounters } from '../measure/index.js';
 import {
   type AsynchronousOperation,
-  type CtaState,
-  hasExited,
   type MachineState,
   type Step,
   type WarpState,
 } from '../state.js';
-import {
-  type Finding,
-  findingWeight,
-  mayComeLate,
-  operationKinds,
-  type ScheduleDependence,
-} from '../ordering/index.js';
+import { type Finding, findingWeight, type ScheduleDependence } from '../ordering/index.js';
 import { type ClusterLaunch, createMachine, type RunOptions } from './create-machine.js';
 import { createPollingDetector } from './polling.js';
-import {
-  inOrderScheduler,
-  isReady,
-  neededLoads,
-  readyTime,
-  useLoads,
-  waitsFor,
-} from './scheduler.js';
+import { reportEnd, reportUnfinished } from './report-end.js';
+import { inOrderScheduler, isReady, neededLoads, readyTime, useLoads } from './scheduler.js';
 import { createTimeBooks } from './time-books.js';
 
 /** What came of a run. */
@@ -106,61 +92,6 @@ function collectSteps(
   machine.strands.forEach(add);
   for (const operation of machine.pending)
     if (operation.after.every(({ isDone }) => isDone)) steps.push(operation);
-}
-
-/**
- * Reports what is wrong once no step is left: warps that wait for one another, and tensor memory that
- * nobody has freed. Whether all warps came to their end.
- */
-function reportEnd(machine: MachineState): boolean {
-  const { ctas, findings, step } = machine;
-  const agents = [...ctas.flatMap(({ warps }) => warps), ...machine.strands];
-  const blocked = agents.filter(({ current }) => current !== null);
-  if (blocked.length > 0) {
-    const waits = blocked.map(
-      (warp) => `${warp.name} at "${siteOf(warp.current)}" waits for ${waitsFor(machine, warp)}`,
-    );
-    findings.add({
-      kind: 'deadlock',
-      cta: blocked[0].cta.rank,
-      step,
-      message: `deadlock: ${waits.join('; ')}`,
-      accesses: blocked.map(({ name, current }) => ({ who: name, site: siteOf(current), step })),
-    });
-    return false;
-  }
-  for (const { rank, tensor } of ctas) {
-    const columns = tensor.blocks().reduce((sum, block) => sum + block.columns, 0);
-    if (columns > 0)
-      findings.add({
-        kind: 'leaked-tensor-memory',
-        cta: rank,
-        step,
-        message: `CTA ${rank} ends with ${columns} columns of tensor memory allocated`,
-      });
-  }
-  return true;
-}
-
-/**
- * Reports operations that are still under way when the last warp of their CTA has ended, since nobody
- * waited for them. A bulk store may be: it needs nothing of the CTA once it has read its source.
- */
-function reportUnfinished({ pending, findings, model, step }: MachineState): void {
-  for (const { warp, site, kind, name, order, reaches } of pending) {
-    // Whether a commit is all that is late the tracker tells, once all warps have ended.
-    const isLeft = order !== null && mayComeLate(model, order.tracked, order.clock);
-    const mayOutlive = (cta: CtaState) =>
-      operationKinds[kind].mayOutliveCta || (isLeft && cta === warp.cta);
-    for (const { rank } of reaches.filter((cta) => hasExited(cta) && !mayOutlive(cta)))
-      findings.add({
-        kind: 'unfinished-operation',
-        cta: rank,
-        step,
-        message: `${warp.name}, ${site}: ${name} is under way at the end of the CTA`,
-        accesses: [{ who: warp.name, site, step }],
-      });
-  }
 }
 
 /** A cluster that runs piece by piece. */

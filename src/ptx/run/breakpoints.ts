@@ -2,7 +2,7 @@ import { RequestError } from '../../request-error.js';
 import { hasLane, operandBits } from '../instructions/index.js';
 import type { Launch } from '../launch/index.js';
 import type { Program, WatchedRegister } from '../program/index.js';
-import type { WatchedStop } from './run-kernel.js';
+import type { WatchedStop } from './cluster-warps.js';
 
 const warpLanes = 32;
 const volume = (extents: readonly number[]) => extents.reduce((all, one) => all * one, 1);

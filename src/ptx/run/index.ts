@@ -1,7 +1,8 @@
 export type { ClusterPlan } from './resident-clusters.js';
 export type { ExecutionCounts, InstructionCount } from './execution-counts.js';
 export { ptxInstructions } from './instruction-tables.js';
-export { runKernel, type KernelLaunch, type KernelOptions, type KernelRun } from './run-kernel.js';
+export type { KernelLaunch } from './cluster-warps.js';
+export { runKernel, type KernelOptions, type KernelRun } from './run-kernel.js';
 export type { ProgramChange } from './executable.js';
 export {
   prepareLaunch,
