@@ -109,5 +109,6 @@ export {
   exploreLaunchFile,
   type ExploredLaunch,
 } from './launch/explore-launch-file.js';
+export { runOnThreads } from './launch/run-on-threads.js';
 export { judgeMutants, type MutantResults, type MutantsRequest } from './launch/judge-mutants.js';
 export { startCompiledKernel } from './launch/compiled-kernel.js';

@@ -25,6 +25,8 @@ export {
 export * from './memory/index.js';
 export {
   createGridOrder,
+  footprintsMeet,
+  forEachWritten,
   findingKinds,
   findingWeight,
   memoryModels,
@@ -35,6 +37,7 @@ export {
   type FindingAccess,
   type FindingKind,
   type FindingWeight,
+  type GlobalFootprint,
   type GridOrder,
   type MemoryModel,
   type MemoryModelName,

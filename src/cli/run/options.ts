@@ -102,12 +102,9 @@ export const runOptions = optionRows({
   },
   threads: {
     argument: '<n>',
-    description: 'worker threads that judge mutants (default: one per core)',
+    description:
+      'worker threads: for clusters of the grid (default: 1), mutants (default: one per core)',
     parse: threadCount,
-    needs: {
-      oneOf: ['mutants'],
-      says: '--threads are those that judge mutants; give --mutants too',
-    },
   },
   trace: {
     argument: '<file>',

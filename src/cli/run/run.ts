@@ -9,6 +9,7 @@ import {
   type MutantResults,
   runDocument,
   runLaunchFile,
+  runOnThreads,
   type RunResult,
 } from '../../jobs/index.js';
 import { fitLines } from '../../report/layout/index.js';
@@ -63,14 +64,15 @@ function printFitted(text: string): void {
 export async function runRun(path: string, options: RunCommandOptions): Promise<number> {
   const { save, trace, json, quiet, lines, contract = false, races } = options;
   const { ptx, tensors, problem, schedule, starts, model, architecture } = options;
+  const { threads, mutants: withMutants = false } = options;
   rejectClashes(runOptions, options);
   const breaks = parseBreakpoints(options.break ?? [], options.breakTimes);
   const progress = createPeriodicProgress('run');
   const tracer = trace === undefined ? null : createLaunchTrace();
-  const result = await runLaunchFile(
-    { path, ptx, tensors, problem, contract, races, breaks, schedule, starts, model, architecture },
-    progress.update,
-    tracer,
+  const settings = { contract, races, schedule, starts, model, architecture };
+  const request = { path, ptx, tensors, problem, breaks, ...settings };
+  const result = await runLaunchFile(request, progress.update, tracer, (launch) =>
+    runOnThreads(request, launch, withMutants ? 1 : (threads ?? 1)),
   ).finally(progress.done);
   const version = toolVersion();
   const isPrinted = json !== '-' && quiet !== true;

@@ -6,6 +6,7 @@ import {
   memoryModels,
   type TraceEvent,
 } from '../../machine/index.js';
+import type { Launch } from '../../ptx/launch/index.js';
 import {
   type Breakpoint,
   type LaunchOptions,
@@ -139,12 +140,14 @@ export function launchOptions(
  *
  * @param progress told which share of the clusters has run
  * @param tracer told what happens; default nobody
+ * @param runApart runs the launch elsewhere, as `runOnThreads` does, if it is run in the usual way; null where it cannot. Default: never
  * @throws RequestError for what cannot be read or does not fit, and for everything in the kernel that is not supported
  */
 export async function runLaunchFile(
   request: RunRequest,
   progress: (share: number) => void = () => undefined,
   tracer: LaunchTracer | null = null,
+  runApart: (launch: Launch) => Promise<LaunchRun | null> = async () => null,
 ): Promise<RunResult> {
   const start = performance.now();
   const { contract, breaks = [] } = request;
@@ -159,10 +162,14 @@ export async function runLaunchFile(
     progress: (done: number, all: number) => progress(done / all),
   };
   const holds = holdsOf(schedule);
+  const isPlain = schedule === inTurns && breaks.length === 0 && tracer === null;
+  const isApart = isPlain && request.races && request.starts === undefined;
+  const apart = isApart ? await runApart(launch) : null;
   const run =
-    holds === null
+    apart ??
+    (holds === null
       ? runLaunch(module, launch, { ...options, breaks, ...followed })
-      : runExploredSchedule(opened, { ...options, breaks }, holds, followed);
+      : runExploredSchedule(opened, { ...options, breaks }, holds, followed));
   const byName = new Map(launch.tensors.map((tensor) => [tensor.name, tensor]));
   const outputs = launch.outputs.flatMap(({ name }): readonly RunOutput[] => {
     const tensor = byName.get(name);

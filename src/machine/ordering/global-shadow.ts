@@ -22,9 +22,59 @@ export interface GlobalShadow {
   ) => readonly Conflict[];
 }
 
+/** Which words of global memory have been read (1) and written (2): by page, from which word on. */
+export type GlobalFootprint = Map<number, Uint8Array>;
+
+const marks = { read: 1, write: 2 } as const;
+
+/** Whether what one has written the other has read or written. */
+export function footprintsMeet(one: GlobalFootprint, other: GlobalFootprint): boolean {
+  for (const [page, words] of one) {
+    const others = other.get(page);
+    if (others === undefined) continue;
+    for (let i = 0; i < words.length; i++)
+      if (words[i] !== 0 && others[i] !== 0 && ((words[i] | others[i]) & marks.write) !== 0)
+        return true;
+  }
+  return false;
+}
+
+/** Calls back for each run of written words, with the address of its first byte and how many bytes it has. */
+export function forEachWritten(
+  footprint: GlobalFootprint,
+  visit: (address: number, bytes: number) => void,
+): void {
+  for (const [page, words] of footprint)
+    for (let i = 0; i < words.length; i++) {
+      const first = i;
+      while (i < words.length && (words[i] & marks.write) !== 0) i++;
+      if (i > first) visit((page * pageWords + first) * bytesOfWord, (i - first) * bytesOfWord);
+    }
+}
+
 /** A shadow of global memory that nobody has accessed. */
-export function createGlobalShadow(rules: ShadowRules): GlobalShadow {
+export function createGlobalShadow(
+  rules: ShadowRules,
+  footprint: GlobalFootprint | null = null,
+): GlobalShadow {
   const pages = new Map<number, ShadowMemory>();
+
+  /** Adds an access of cells of a page to the footprint. */
+  function mark(
+    kind: 'read' | 'write',
+    page: number,
+    { unit, start, count, stride = 0, rows = 1 }: Region,
+  ): void {
+    if (footprint === null) return;
+    let words = footprint.get(page);
+    if (words === undefined) footprint.set(page, (words = new Uint8Array(pageWords)));
+    const cells = unit === 'byte' ? bytesOfWord : 1;
+    for (let row = 0; row < rows; row++) {
+      const first = start + row * stride;
+      for (let word = Math.floor(first / cells); word * cells < first + count; word++)
+        words[word] |= marks[kind];
+    }
+  }
 
   function pageOf(page: number): ShadowMemory {
     let shadow = pages.get(page);
@@ -41,6 +91,7 @@ export function createGlobalShadow(rules: ShadowRules): GlobalShadow {
       const pageCells = unit === 'byte' ? pageWords * bytesOfWord : pageWords;
       const conflicts: Conflict[] = [];
       const visit = (page: number, region: Region): void => {
+        mark(kind, page, region);
         for (const conflict of pageOf(page)[kind](region, stamp, clocks))
           if (conflict.kind !== 'overwritten-unread')
             conflicts.push({ ...conflict, firstWord: page * pageWords + conflict.firstWord });

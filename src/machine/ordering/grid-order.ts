@@ -1,5 +1,5 @@
 import { createChains, type Chains } from './clock.js';
-import { createGlobalShadow, type GlobalShadow } from './global-shadow.js';
+import { createGlobalShadow, type GlobalFootprint, type GlobalShadow } from './global-shadow.js';
 import { type MemoryModel, memoryModels } from './memory-model.js';
 import {
   createScheduleDependences,
@@ -29,21 +29,26 @@ export interface GridOrder {
  * The order of a grid of which nothing has run; by default what it is in practice.
  *
  * @param onDependence told of what the schedule decides; default nobody
+ * @param footprint where accesses to global memory are noted; default nowhere
  */
 export function createGridOrder(
   { equalWrites }: Pick<MemoryModel, 'equalWrites'> = memoryModels.practice,
   onDependence: DependenceListener = () => undefined,
+  footprint: GlobalFootprint | null = null,
 ): GridOrder {
   const dependences = createScheduleDependences();
   return {
     chains: createChains(),
-    shadow: createGlobalShadow({
-      equalWrites,
-      onUnorderedStrong: (earlier, later) => {
-        dependences.add(earlier, later);
-        onDependence(earlier);
+    shadow: createGlobalShadow(
+      {
+        equalWrites,
+        onUnorderedStrong: (earlier, later) => {
+          dependences.add(earlier, later);
+          onDependence(earlier);
+        },
       },
-    }),
+      footprint,
+    ),
     released: createSynchronisation(),
     ctas: 0,
     dependences,

@@ -43,6 +43,7 @@ export {
   type FindingWeight,
 } from './finding.js';
 export { createGridOrder, type GridOrder } from './grid-order.js';
+export { footprintsMeet, forEachWritten, type GlobalFootprint } from './global-shadow.js';
 export { createLaneOrder, type LaneAccess, type LaneOrder } from './lane-order.js';
 export {
   memoryModels,

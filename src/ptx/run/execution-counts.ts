@@ -17,6 +17,30 @@ export interface ExecutionCounts {
   readonly laneOperations: Readonly<Partial<Record<LaneUnit, number>>>;
 }
 
+function addCounts<Key>(
+  sums: Map<Key, InstructionCount>,
+  counts: ReadonlyMap<Key, InstructionCount>,
+): void {
+  for (const [key, { executions, lanes }] of counts) {
+    const known = sums.get(key) ?? { executions: 0, lanes: 0 };
+    sums.set(key, { executions: known.executions + executions, lanes: known.lanes + lanes });
+  }
+}
+
+/** What several runs of a program have executed. */
+export function sumOfExecutions(list: readonly ExecutionCounts[]): ExecutionCounts {
+  const byMnemonic = new Map<string, InstructionCount>();
+  const byLine = new Map<number, InstructionCount>();
+  const laneOperations: Partial<Record<LaneUnit, number>> = {};
+  for (const counts of list) {
+    addCounts(byMnemonic, counts.byMnemonic);
+    addCounts(byLine, counts.byLine);
+    for (const [unit, operations] of Object.entries(counts.laneOperations))
+      laneOperations[unit as LaneUnit] = (laneOperations[unit as LaneUnit] ?? 0) + operations;
+  }
+  return { byMnemonic, byLine, laneOperations };
+}
+
 /** Sums what was counted by item to what was executed by instruction. */
 export function countExecutions(
   { program, blocksOf }: ExecutableProgram,

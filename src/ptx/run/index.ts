@@ -12,5 +12,6 @@ export {
   type PreparedLaunch,
 } from './run-launch.js';
 export { turnTakingScheduler } from './turn-taking.js';
+export { joinParts, type GridPart } from './grid-parts.js';
 export type { Breakpoint, BreakStop, RegisterValues } from './breakpoints.js';
 export { mmaOf, type UnitWork, type WorkOfUnits } from './unit-work.js';

@@ -15,8 +15,9 @@ export interface DeviceMemory {
   readonly place: PlaceVariable;
   /** Gives the variables of a program what they hold before the kernel starts. */
   readonly initialise: (program: Pick<Program, 'variables'>) => void;
-  /** The bytes of a tensor as they are now. */
+  /** The bytes of a tensor as they are now, and where they begin; an empty one is nowhere. */
   readonly bytesOf: (tensor: string) => Uint8Array;
+  readonly baseOf: (tensor: string) => number | null;
   readonly tensorMaps: TensorMaps;
   /** The memory of a launch of the program. */
   readonly launchMemory: (program: Pick<Program, 'localBytes'>) => LaunchMemory;
@@ -75,6 +76,7 @@ export function createDeviceMemory(launch: Launch): DeviceMemory {
         (space === 'const' ? constant : global).find(address)?.bytes.set(contents);
     },
     bytesOf: (tensor) => tensors.get(tensor)?.bytes ?? new Uint8Array(0),
+    baseOf: (tensor) => tensors.get(tensor)?.base ?? null,
     launchMemory: ({ localBytes }) => ({ global, constant, parameters, localBytes }),
   };
 }

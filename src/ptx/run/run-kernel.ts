@@ -8,6 +8,7 @@ import {
   type CtaCounters,
   type DependenceListener,
   type Finding,
+  type GlobalFootprint,
   type RunningCluster,
   type RunOptions,
   type ScheduleDependence,
@@ -43,6 +44,8 @@ export interface KernelOptions extends Omit<RunOptions, 'scheduler' | 'trace'> {
   readonly trace?: (cluster: number, event: TraceEvent) => void;
   /** See `ResidentClusters`. */
   readonly mostPolls?: number;
+  /** Where accesses to global memory are noted, if races are looked for; default nowhere. */
+  readonly footprint?: GlobalFootprint | null;
   /** Which steps come first, before the clusters run as usual; default none. */
   readonly plan?: ClusterPlan;
   /** Told of what the schedule decides. */
@@ -132,6 +135,7 @@ export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): Ke
     trace,
     plan,
     mostPolls,
+    footprint = null,
     ...machineOptions
   } = options;
   const counted = {
@@ -145,9 +149,10 @@ export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): Ke
   let [ran, steps, most] = [0, 0, 0];
   const clusters = grid.map((extent, axis) => extent / cluster[axis]) as unknown as Extents;
   const areCtasCompared = volume(grid) * warps <= mostComparedWarps;
-  const order = areCtasCompared
-    ? { grid: createGridOrder(options.model, options.onDependence) }
-    : {};
+  const newOrder = () => createGridOrder(options.model, options.onDependence, footprint);
+  const whole = areCtasCompared ? newOrder() : null;
+  // One that is not compared with others has an order of its own, also where its accesses are noted.
+  const order = () => ((whole ?? footprint) === null ? {} : { grid: whole ?? newOrder() });
   const firstCta = (number: number) =>
     placeOf(number, clusters).map((at, axis) => at * cluster[axis]) as unknown as Extents;
   const queue = createLaunchQueue(volume(clusters), runs, starts?.(volume(clusters)) ?? null);
@@ -176,7 +181,7 @@ export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): Ke
       },
       {
         ...machineOptions,
-        ...order,
+        ...order(),
         ...(trace === undefined ? {} : { trace: (event) => trace(number, event) }),
         scheduler: scheduler(number),
       },

@@ -41,6 +41,8 @@ export interface LaunchRun extends KernelRun {
   readonly stops: readonly BreakStop[];
   /** The bytes of every tensor of the launch afterwards, by name. */
   readonly tensors: ReadonlyMap<string, Uint8Array>;
+  /** Where they lie in global memory; the same in every run. */
+  readonly bases: ReadonlyMap<string, number>;
 }
 
 /** The GPU of a target: `sm_90a` is an sm_90, `sm_120` an sm_100. */
@@ -134,7 +136,14 @@ export function prepareLaunch(
       );
       const tensors = new Map(launch.tensors.map(({ name }) => [name, own.bytesOf(name)]));
       const work = workOfUnits(run.counts, run.counters, architecture);
-      return { ...run, architecture, contractions: program.contractions, work, stops, tensors };
+      const bases = new Map(
+        launch.tensors.flatMap(({ name }) => {
+          const base = own.baseOf(name);
+          return base === null ? [] : [[name, base] as const];
+        }),
+      );
+      const { contractions } = program;
+      return { ...run, architecture, contractions, work, stops, tensors, bases };
     },
   };
 }

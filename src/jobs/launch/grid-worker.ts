@@ -1,0 +1,38 @@
+import { workerData } from 'piscina';
+import { lazily } from '../../lazily.js';
+import type { GlobalFootprint } from '../../machine/index.js';
+import { type GridPart, prepareLaunch } from '../../ptx/run/index.js';
+import { RequestError } from '../../request-error.js';
+import type { ThreadAnswer } from '../audit/index.js';
+import { launchOptions, openRequest, type RunRequest } from './run-launch-file.js';
+
+/** Clusters of a grid, by their numbers in its order. */
+export interface ClusterRange {
+  readonly first: number;
+  readonly end: number;
+}
+
+const prepared = lazily(async () => {
+  const request = workerData as RunRequest;
+  const opened = await openRequest(request);
+  const { file, contract, architecture, ...options } = launchOptions(request, opened).options;
+  const launch = prepareLaunch(opened.module, opened.launch, {
+    file,
+    ...(contract === undefined ? {} : { contract }),
+    ...(architecture === undefined ? {} : { architecture }),
+  });
+  return { launch, options };
+});
+
+/** What a worker thread of run-on-threads.ts does: some clusters of the grid. */
+export async function runClusters({ first, end }: ClusterRange): Promise<ThreadAnswer<GridPart>> {
+  try {
+    const { launch, options } = await prepared();
+    const footprint: GlobalFootprint = new Map();
+    const runs = (cluster: number) => cluster >= first && cluster < end;
+    return { run: launch.run({ ...options, footprint, runs }), footprint };
+  } catch (error) {
+    if (error instanceof RequestError) return { refusal: error.message };
+    throw error;
+  }
+}

@@ -1,0 +1,75 @@
+import {
+  findingWeight,
+  footprintsMeet,
+  forEachWritten,
+  type GlobalFootprint,
+  mergeDependences,
+  sumOfCounters,
+} from '../../machine/index.js';
+import type { Launch } from '../launch/index.js';
+import { sumOfExecutions } from './execution-counts.js';
+import type { LaunchRun } from './run-launch.js';
+import { workOfUnits } from './unit-work.js';
+
+/** What some clusters of a grid did, run by themselves: data that a thread may send. */
+export interface GridPart {
+  readonly run: LaunchRun;
+  /** What they have read and written of global memory. */
+  readonly footprint: GlobalFootprint;
+}
+
+/** Whether a part alone says all that there is to say of its clusters. */
+function isSettled({ findings, isComplete, cancelsLaunches }: LaunchRun): boolean {
+  return (
+    isComplete && !cancelsLaunches && findings.every(({ kind }) => findingWeight(kind) === 'hint')
+  );
+}
+
+/** What the tensors hold after all parts: each has written what no other has touched. */
+function joinTensors(
+  { tensors }: Pick<Launch, 'tensors'>,
+  parts: readonly GridPart[],
+): ReadonlyMap<string, Uint8Array> {
+  const joined = new Map(tensors.map(({ name, bytes }) => [name, bytes.slice()] as const));
+  for (const { run, footprint } of parts)
+    forEachWritten(footprint, (address, count) => {
+      for (const [name, base] of run.bases) {
+        const bytes = joined.get(name)!;
+        const first = Math.max(address - base, 0);
+        const end = Math.min(address + count - base, bytes.length);
+        if (first < end) bytes.set(run.tensors.get(name)!.subarray(first, end), first);
+      }
+    });
+  return joined;
+}
+
+/**
+ * What a launch comes to whose clusters ran in parts, each with a copy of global memory of its own; null where that says nothing: a part has a
+ * finding or no end, cancels launches, or has written what another has read or written. Then the clusters have to be run together. Otherwise
+ * no cluster knows of those of other parts, so that the result is that of one run.
+ */
+export function joinParts(launch: Launch, parts: readonly GridPart[]): LaunchRun | null {
+  const runs = parts.map(({ run }) => run);
+  const [first] = runs;
+  if (first === undefined || !runs.every(isSettled)) return null;
+  for (let i = 0; i < parts.length; i++)
+    for (let j = 0; j < i; j++)
+      if (footprintsMeet(parts[i].footprint, parts[j].footprint)) return null;
+  const counts = sumOfExecutions(runs.map((run) => run.counts));
+  const counters = sumOfCounters(runs.map((run) => run.counters));
+  const sum = (of: (run: LaunchRun) => number) => runs.reduce((all, run) => all + of(run), 0);
+  return {
+    ...first,
+    findings: runs.flatMap(({ findings }) => findings),
+    unlisted: sum(({ unlisted }) => unlisted),
+    counts,
+    counters,
+    work: workOfUnits(counts, counters, first.architecture),
+    tensors: joinTensors(launch, parts),
+    dependences: mergeDependences(runs.map(({ dependences }) => dependences)),
+    speaksForAllSchedules: runs.every(({ speaksForAllSchedules }) => speaksForAllSchedules),
+    clusters: sum(({ clusters }) => clusters),
+    steps: sum(({ steps }) => steps),
+    mostClusterSteps: Math.max(...runs.map(({ mostClusterSteps }) => mostClusterSteps)),
+  };
+}
