@@ -142,9 +142,12 @@ parameters and outputs, in the words of the CUDA driver; kernel.ptx and
 tensors.safetensors lie beside it. Where the tensors have T.fused or T.unfused,
 what a GPU made of an output T, the result is compared with it.
 
---schedules runs the kernel in each order of accesses that come in none (atomics,
-flags, tests of barriers), and says whether results or findings depend on it and
-whether an order is left; --schedule explored:… runs one of them again.
+--schedules runs the kernel in each order of accesses that come in none
+(atomics, flags, tests of barriers), and says whether results or findings depend
+on it and whether an order is left; --schedule explored:… runs one of them again.
+
+--threads n runs parts of the grid in worker threads where these touch no memory
+of one another, with the same result.
 
 --mutants removes, weakens and moves each instruction that orders others, one at
 a time, and says of each whether the machine finds it, the kernel hangs, its
@@ -153,8 +156,8 @@ results change, or every schedule gives the same.
 Open a trace at https://ui.perfetto.dev, or in chrome://tracing; 1 ns there is
 1 step, or 1 clock with --schedule timed, where code on registers takes none.
 
-Exit status: 0 done, 1 findings or other results than were recorded, results that
-depend on the schedule, or a mutant that the machine has overlooked, 2 the
+Exit status: 0 done, 1 findings or other results than were recorded, results
+that depend on the schedule, or a mutant that the machine has overlooked, 2 the
 request is wrong.`;
 
 /** `flashproof run`. */
