@@ -159,6 +159,14 @@ describe('flashproof run', () => {
     expect(line).toContain('give a schedule that --schedules has printed for this launch');
   });
 
+  it('runs the CTAs on threads, with the same result', async () => {
+    const path = await prepare('threads', {}, recorded);
+    const { stdout, status } = await runInProcess('run', path, '--threads', '2');
+    expect(stdout).toMatch(/y +F32 \[2, 48\] +equals y\.unfused in all 96 elements/);
+    expect(stdout).toContain('scale: 2 CTAs');
+    expect(status).toBe(0);
+  });
+
   it('judges mutants of what orders others', async () => {
     const path = await prepare('mutants', {}, recorded);
     const other = join(scratch, 'mutants.ptx');
@@ -196,7 +204,6 @@ describe('flashproof run', () => {
   it.each([
     [['--mutants', '--no-races'], '--mutants looks for races'],
     [['--most-mutants', '3'], '--most-mutants counts mutants; give --mutants too'],
-    [['--threads', '3'], 'give --mutants too'],
   ])('refuses %j', async (args, message) => {
     const path = await prepare('refused-mutants', {}, inputs);
     expect(await refusal('run', path, ...args)).toContain(message);

@@ -144,7 +144,7 @@ what a GPU made of an output T, the result is compared with it.
 
 --schedules runs the kernel in each order of accesses that come in none
 (atomics, flags, tests of barriers), and says whether results or findings depend
-on it and whether an order is left; --schedule explored:… runs one of them again.
+on it and whether an order is left; --schedule explored:… runs one again.
 
 --threads n runs parts of the grid in worker threads where these touch no memory
 of one another, with the same result.
