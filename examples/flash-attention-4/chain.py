@@ -1,25 +1,55 @@
-"""Runs the launches of a folder one after the other: each gets what those before it wrote."""
+"""Runs launches one after the other: each gets what those before it wrote."""
 
-import pathlib, subprocess, sys
+import pathlib, re, sys
+from dataclasses import dataclass
 
 from flashproof import safetensors
+from flashproof.server import Answer, Server
+
+
+@dataclass(frozen=True)
+class Run:
+    """What launches have written, by name; how many findings the machine has; what was printed of each."""
+
+    written: dict
+    findings: int
+    answers: list
+
+    @property
+    def faults(self):
+        """What was printed of launches that failed."""
+        return [answer.stdout for answer in self.answers if answer.status]
+
+
+def run(launches, server: Server, *options) -> Run:
+    """Runs launch files of a folder, in order. RequestError for what cannot be run."""
+    folder = launches[0].parent
+    tensors, _ = safetensors.read(folder / "tensors.safetensors")
+    written, findings, answers = {}, 0, []
+    for i, launch in enumerate(launches):
+        before, after = (folder / f"{i}.{kind}.safetensors" for kind in ("before", "after"))
+        safetensors.write(before, tensors)
+        answers.append(command(server, "run", launch, "--tensors", before, "--save", after, *options))
+        found = re.search(r"^(\d[\d,]*) findings?\b", answers[-1].stdout, re.M)
+        findings += int(found[1].replace(",", ""))
+        results, _ = safetensors.read(after)
+        tensors.update(results)
+        written.update(results)
+    return Run(written, findings, answers)
+
+
+def command(server: Server, *words) -> Answer:
+    """Carries out a command line of flashproof."""
+    return server.run([str(word) for word in words])
 
 
 def main(folder, save, *options):
-    """Saves every tensor that a launch may have written; returns the exit status of the first run that failed, else 0."""
-    tensors, _ = safetensors.read(folder / "tensors.safetensors")
-    state, step, written = folder / "state.safetensors", folder / "step.safetensors", {}
-    for launch in sorted(folder.glob("*launch.json")):
-        safetensors.write(state, tensors)
-        command = ["npx", "flashproof", "run", launch, "--tensors", state, "--save", step, *options]
-        status = subprocess.call(command)
-        if status > 1:
-            return status
-        results, _ = safetensors.read(step)
-        tensors.update(results)
-        written.update(results)
-    safetensors.write(save, written)
-    return 0
+    """Saves every tensor that a launch may have written; returns 1 where a run failed, else 0."""
+    made = run(sorted(folder.glob("*launch.json")), Server(), *options)
+    for answer in made.answers:
+        print(answer.stdout, end="", flush=True)
+    safetensors.write(save, made.written)
+    return 1 if made.faults else 0
 
 
 if __name__ == "__main__":

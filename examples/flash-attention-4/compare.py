@@ -3,11 +3,11 @@ random problems of each configuration. Prints a table; the exit status is 1 wher
 
 import argparse, collections, concurrent.futures, json, os, pathlib, re, struct, subprocess, sys, tempfile, threading, zlib
 
-import configurations
-from flashproof import safetensors
+import chain, configurations
+from flashproof import RequestError, safetensors
+from flashproof.server import Server
 
 HERE = pathlib.Path(__file__).parent
-FLASHPROOF = os.environ.get("FLASHPROOF", "npx flashproof").split()
 
 
 def arguments():
@@ -23,29 +23,19 @@ def arguments():
     return parser.parse_args()
 
 
-class Commands:
-    """flashproof's command line, kept alive by `serve`: one process for each thread that gives commands, so that none starts anew."""
+class Servers(threading.local):
+    """A process of flashproof for each thread that gives commands, so that none starts anew."""
 
     def __init__(self):
-        self._own = threading.local()
-
-    def run(self, *words):
-        """The exit status of a command, and what it printed."""
-        if not hasattr(self._own, "process"):
-            self._own.process = subprocess.Popen(
-                [*FLASHPROOF, "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8", cwd=HERE
-            )
-        process = self._own.process
-        process.stdin.write(json.dumps({"id": 0, "args": list(map(str, words))}) + "\n")
-        process.stdin.flush()
-        line = process.stdout.readline()
-        if line == "":
-            sys.exit(f"flashproof ended with status {process.wait()}: {' '.join(map(str, words))}")
-        answer = json.loads(line)
-        return answer["status"], answer["stdout"] + answer["stderr"]
+        self.server = Server()
 
 
-flashproof = Commands().run
+servers = Servers()
+
+
+def flashproof(*words):
+    """Carries out a command line of flashproof. RequestError for what cannot be."""
+    return chain.command(servers.server, *words)
 
 
 def differing(left, right):
@@ -76,9 +66,7 @@ def prepare(name, of, options, folder):
         tensors, metadata, told = configurations.draw(of, zlib.crc32(f"{name} {options.seed} {i}".encode()))
         safetensors.write(path, tensors, metadata)
         if of.backward:
-            status, printed = emulate(path, of, options, path.with_suffix(".forward"), backward=False)
-            if status:
-                raise RuntimeError(printed)
+            emulate(path, of, options, path.with_suffix(".forward"), backward=False)
             given, _ = safetensors.read(path.with_suffix(".forward"))
             out, lse = given["out"], given["lse"]
             if of.sequences:
@@ -100,7 +88,7 @@ def settings_of(of, options, backward):
 
 def emulate(path, of, options, save, backward):
     words = settings_of(of, options, backward)
-    return flashproof("emulate", "fa4", path, "--save", save, "--quiet", *words, *(["--backward"] if backward else []))
+    flashproof("emulate", "fa4", path, "--save", save, "--quiet", *words, *(["--backward"] if backward else []))
 
 
 def record(chosen, problems, options, folder):
@@ -117,24 +105,11 @@ def record(chosen, problems, options, folder):
 
 
 def compiled(launches, of):
-    """Runs launches in order, each reading what those before it wrote: everything that they wrote, and their findings. Where adds
-    have no order, thread blocks start in one that is drawn."""
+    """Runs launches in order, each reading what those before it wrote. Where adds have no order, thread blocks start in one that
+    is drawn."""
     words = ["--contract"] if of.contract else []
     words += ["--starts", f"random:{zlib.crc32(launches[0].parent.name.encode())}"] if of.any_order else []
-    tensors, _ = safetensors.read(launches[0].parent / "tensors.safetensors")
-    written, findings = {}, 0
-    for i, launch in enumerate(launches):
-        state, step = (launch.parent / f"{i}.{kind}.safetensors" for kind in ("before", "after"))
-        safetensors.write(state, tensors)
-        status, printed = flashproof("run", launch, "--tensors", state, "--save", step, *words)
-        found = re.search(r"^(\d[\d,]*) findings?\b", printed, re.M)
-        if status > 1 or found is None:
-            raise RuntimeError(printed)
-        findings += int(found[1].replace(",", ""))
-        results, _ = safetensors.read(step)
-        tensors.update(results)
-        written.update(results)
-    return written, findings
+    return chain.run(launches, servers.server, *words)
 
 
 def match_orders(path, of, options, written):
@@ -143,12 +118,10 @@ def match_orders(path, of, options, written):
     given, report = path.with_suffix(".gradients"), path.with_suffix(".json")
     safetensors.write(given, {name: written[name] for name in ["dq", "dk", "dv"]})
     words = [word for name in ["dq", "dk", "dv"] for word in (f"--{name}", f"{given}:{name}")]
-    status, printed = flashproof("audit", path, *words, "--as", "fa4", *settings_of(of, options, False), "--json", report, "--quiet")
-    if status > 1:
-        raise RuntimeError(printed)
+    flashproof("audit", path, *words, "--as", "fa4", *settings_of(of, options, False), "--json", report, "--quiet")
     (match,) = json.loads(report.read_text())["gradients"]["models"]
     if match["reason"] is not None:
-        raise RuntimeError(match["reason"])
+        raise RequestError(match["reason"])
     return {one["name"]: (one["undecided"] + one["noOrder"], one["elements"], one["someOrder"]) for one in match["gradients"]}
 
 
@@ -159,19 +132,17 @@ def judge(path, of, options, folder):
     if not launches:
         return "not recorded"
     try:
-        written, findings = compiled(launches, of)
+        run = compiled(launches, of)
         if of.any_order:
-            return match_orders(path, of, options, written), findings
-        status, printed = emulate(path, of, options, path.with_suffix(".emulated"), of.backward)
-        if status:
-            raise RuntimeError(printed)
-    except RuntimeError as error:
+            return match_orders(path, of, options, run.written), run.findings
+        emulate(path, of, options, path.with_suffix(".emulated"), of.backward)
+    except (RequestError, RuntimeError) as error:
         return str(error).strip().split("\n")[0][:200]
     expected, _ = safetensors.read(path.with_suffix(".emulated"))
     names = ["dq", "dk", "dv"] if of.backward else ["out", "lse"]
     if of.sequences:
         expected |= {name: tokens_first(expected[name]) for name in names if name != "lse"}
-    return {name: (*differing(written[name], expected[name]), 0) for name in names}, findings
+    return {name: (*differing(run.written[name], expected[name]), 0) for name in names}, run.findings
 
 
 def main():
