@@ -30,7 +30,8 @@ export interface TileSetting {
  * What tiles of a problem are computed with. With a score_mod the scale is applied before it, and the exponents have
  * log2 e alone; with a mask_mod all blocks are visited, and with block sparsity those that are listed. Sources:
  * `compute_softmax_scale_log2` in utils.py, `_resolve_causal_local_window` in interface.py and
- * `softmax_block_sparse_sm100_list` in block_sparse_utils.py.
+ * `softmax_block_sparse_sm100_list` in block_sparse_utils.py. The compiler fuses the scale with a bias that is added
+ * (`fma.rn.f32` in the PTX), and not with ALiBi's product, which is subtracted.
  */
 export function tileSetting(problem: Problem, configuration: Fa4Configuration): TileSetting {
   const { scale: softmaxScale, softcap, blockMask } = problem;
@@ -48,6 +49,7 @@ export function tileSetting(problem: Problem, configuration: Fa4Configuration): 
           scoreChange: {
             scale: fround(fround(softmaxScale) * fround(fround(q) * fround(k))),
             softcap,
+            fusesAddend: problem.bias !== undefined,
           },
         }
       : { scale: exponentScale(softmaxScale, configuration), scoreChange: null }),

@@ -1,3 +1,4 @@
+import { fusedMultiplyAddFloat32 } from '../../src/arith/index.js';
 import { tanhApprox } from '../../src/hardware/index.js';
 import type { KeyBlock } from './key-blocks.js';
 import { onNumbers } from './units.js';
@@ -5,13 +6,16 @@ import { onNumbers } from './units.js';
 /**
  * What a score becomes before it is masked, as FlashAttention-4's `score_mod` gets and leaves it: s·scale, of which a
  * softcap makes cap·tanh(s·scale / cap), and to which what the problem adds is added, rounded to fp32. Every operation
- * is fp32 and rounds by itself; tanh is the special function unit's.
+ * is fp32 and rounds by itself, but for a product with the scale that is fused with the addition; tanh is the special
+ * function unit's.
  */
 export interface ScoreChange {
   /** An fp32 number. */
   readonly scale: number;
   /** Rounded to fp32 where it is used; null for none. */
   readonly softcap: number | null;
+  /** Whether s·scale and what is added are one fused multiply-add. Not beside a softcap, which stands between them. */
+  readonly fusesAddend: boolean;
 }
 
 const tanhHardware = onNumbers(tanhApprox);
@@ -19,10 +23,15 @@ const tanhHardware = onNumbers(tanhApprox);
 /** Changes the scores of a block [rows × columns], fp32 numbers, in place before they are masked. */
 export function changeScores(
   scores: Float32Array | Float64Array,
-  { scale, softcap }: ScoreChange,
+  { scale, softcap, fusesAddend }: ScoreChange,
   { addend }: Pick<KeyBlock, 'addend'>,
 ): void {
   const { fround } = Math;
+  if (fusesAddend && addend !== null) {
+    for (let i = 0; i < scores.length; i++)
+      scores[i] = fusedMultiplyAddFloat32(scores[i], scale, fround(addend[i]));
+    return;
+  }
   const cap = softcap === null ? null : fround(softcap);
   for (let i = 0; i < scores.length; i++) {
     const scaled = fround(scores[i] * scale);

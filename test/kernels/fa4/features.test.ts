@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createFa4Forward, fa4Model, runKernelModel } from '../../../kernels/index.js';
+import { decodeTensor } from '../../../src/formats/index.js';
 import type { Problem, Tensor } from '../../../src/problem/index.js';
 import { sampled, testSeed } from '../../setup/effort.js';
 import {
@@ -112,6 +113,43 @@ it('a bias of 0 has the bits of a mask alone but for where the scale enters', ()
   const exact = definedAttention(problem);
   for (const { lse } of [plain, zero])
     lse.data.forEach((x, i) => expect(Math.abs(x - exact.lse[i])).toBeLessThan(2 ** -13));
+});
+
+describe('the only key of a row has as LSE', () => {
+  const { fround } = Math;
+  const rows = 128;
+  const scale = fround(0.03);
+  const random = seededRandom(testSeed);
+  const alone: Problem = { ...draw({ queries: rows, keys: 1, dim: 16, vDim: 16 }), scale };
+  // One product a row, which is exact in fp32; times the scale and with what is added it is exact in fp64. Scores are small enough
+  // for what their exponents lose to rounding to leave a weight of exactly 1.
+  alone.q.data.forEach((_, i) => i % 16 !== 0 && (alone.q.data[i] = 0));
+  const [q, k] = [alone.q, alone.k].map((one) => decodeTensor(one));
+  const products = Array.from({ length: rows }, (_, i) => q[16 * i] * k[0]);
+  const ofScore = (score: number) => fround(fround(score * fround(Math.LOG2E)) * fround(Math.LN2));
+
+  it('that of a score to which the bias is added as it is scaled, in one operation', () => {
+    const bias = normalTensor(random, 'fp32', [1, 1, rows, 1], 0.05);
+    const { lse } = runKernelModel('fa4', { ...alone, bias });
+    const fused = products.map((s, i) => ofScore(fround(s * scale + bias.data[i])));
+    const apart = products.map((s, i) => ofScore(fround(fround(s * scale) + bias.data[i])));
+    expect(Array.from(lse.data)).toEqual(fused);
+    expect(fused).not.toEqual(apart);
+  });
+
+  it('that of a score from which ALiBi is subtracted, in three operations', () => {
+    const slope = fround(0.003);
+    const alibiSlopes: Tensor = { format: 'fp32', shape: [1], data: Float32Array.of(slope) };
+    const { lse } = runKernelModel('fa4', { ...alone, alibiSlopes });
+    // The last row is on the diagonal.
+    const distances = products.map((_, i) => rows - 1 - i);
+    const apart = products.map((s, i) =>
+      ofScore(fround(fround(s * scale) - fround(slope * distances[i]))),
+    );
+    const fused = products.map((s, i) => ofScore(fround(s * scale - fround(slope * distances[i]))));
+    expect(Array.from(lse.data)).toEqual(apart);
+    expect(apart).not.toEqual(fused);
+  });
 });
 
 it('lists of all blocks in order are no list, and another order has other bits', () => {
