@@ -71,10 +71,23 @@ const exponentials: readonly Readonly<Record<string, string>>[] = [
   ...['0', '10', '16', '32'].map((frequency) => ({ 'exp2.frequency': frequency })),
 ];
 
-/** Settings in which an output of unknown origin is compared with FlashAttention-4's. */
-export const fa4Candidates: readonly Readonly<Record<string, string>>[] = thresholds.flatMap(
-  (threshold) => exponentials.map((settings) => ({ 'rescale.threshold': threshold, ...settings })),
-);
+/** What the compiled kernels are beside their tuning: for the other GPU, and in splits of the keys. */
+const kernels: readonly Readonly<Record<string, string>>[] = [
+  { architecture: 'sm_103' },
+  ...['2', '3', '4', '5', '6', '7', '8'].map((splits) => ({ splits })),
+];
+
+/**
+ * Settings in which an output of unknown origin is compared with FlashAttention-4's. A kernel comes before settings that may have
+ * its bits, as `exp2.frequency=0` has those of sm_103.
+ */
+export const fa4Candidates: readonly Readonly<Record<string, string>>[] = [
+  ...thresholds.map((threshold) => ({ 'rescale.threshold': threshold })),
+  ...kernels,
+  ...thresholds.flatMap((threshold) =>
+    exponentials.slice(1).map((settings) => ({ 'rescale.threshold': threshold, ...settings })),
+  ),
+];
 
 const ptxConversions = 'cvt, fp32 add, mul and fma: sm_90 silicon';
 /** By the bits of an input element, on sm_100 and elsewhere. */

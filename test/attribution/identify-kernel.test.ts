@@ -19,7 +19,9 @@ async function outputOf({ model, settings }: Candidate): Promise<Tensor> {
 }
 
 describe('an output of a model', () => {
-  const several = [0, 2, 5, 6, 9, 14, defaultCandidates.length - 2, defaultCandidates.length - 1];
+  // No two of the same bits here: exp2.frequency=0 is as sm_103, and three blocks of keys are no more than three parts.
+  const last = defaultCandidates.length - 1;
+  const several = [0, 1, 2, 3, 11, 15, 21, last - 1, last];
   const candidates = several.map((i) => defaultCandidates[i]);
 
   inTurn.each(candidates)('$model $settings is recognised', async (candidate) => {
