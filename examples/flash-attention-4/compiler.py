@@ -26,10 +26,17 @@ def prepare(architecture, ctas, multiprocessors=None):
 class Recorder:
     """Stands for `cute.compile`: what it returns notes the launches of its calls."""
 
-    def __init__(self, compile, memory):
+    def __init__(self, compile):
         from device import HostCode
 
-        self.compile, self.memory, self.make, self.launches = compile, memory, HostCode, []
+        self.compile, self.make = compile, HostCode
+        self.start()
+
+    def start(self):
+        """Forgets what was launched, and the memory that it was launched with."""
+        from device import Memory
+
+        self.launches, self.memory = [], Memory()
 
     def __call__(self, *arguments, **options):
         folder = pathlib.Path(tempfile.mkdtemp(dir=os.environ["CUTE_DSL_DUMP_DIR"]))
@@ -56,10 +63,9 @@ def load(architecture, ctas, multiprocessors=None):
             return multiprocessors // cluster_size
 
     cutlass.utils.HardwareInfo = Hardware
-    from device import Memory
     from flash_attn.cute import interface
 
-    recorder = Recorder(cutlass.cute.compile, Memory())
+    recorder = Recorder(cutlass.cute.compile)
     cutlass.cute.compile = recorder
     interface.is_fake_mode = lambda: False  # fake tensors are to be launched with as well
     return interface, recorder

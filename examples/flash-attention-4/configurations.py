@@ -8,7 +8,7 @@ import torch
 from flashproof import Array
 
 DTYPES = {"BF16": torch.bfloat16, "F16": torch.float16, "F8_E4M3": torch.float8_e4m3fn, "F8_E5M2": torch.float8_e5m2}
-DTYPES |= {"F32": torch.float32, "I32": torch.int32}
+DTYPES |= {"F32": torch.float32, "I32": torch.int32, "BOOL": torch.bool}
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,10 @@ class Configuration:
     window: bool = False
     softcap: bool = False
     sink: bool = False
+    mask: str = ""  # "tensor": a boolean one; "documents": segments; "prefix"; "blocks": lists of blocks, with a mask in some
+    bias: str = ""  # "tensor": numbers for each pair of a query and a key; "alibi": slopes
+    descale: bool = False  # factors of fp8 Q, K and V
+    batch: int = 1
     sequences: int = 0  # packed, where there are any
     page: int = 0  # keys of a page, where K and V are in pages
     heads: tuple = (1, 1)  # of Q, of K and V
@@ -32,6 +36,11 @@ class Configuration:
     deterministic: bool = False
     contract: bool = False  # pairs of mul and add as one operation, where ptxas has been seen to make them that
     settings: dict = field(default_factory=dict)  # of the model, where it does not know what was chosen here
+
+    @property
+    def wide(self):
+        """The format of what is not quantized."""
+        return "BF16" if self.format.startswith("F8") else self.format
 
     @property
     def any_order(self):
@@ -84,6 +93,33 @@ def table():
         **{f"d128 {name}": Configuration((128, 128), format, queries=(1, 256)) for name, format in fp8},
         **{f"d128 {name} causal": Configuration((128, 128), format, causal=True) for name, format in fp8},
         **{f"d128 {name} pair": Configuration((128, 128), format, **pair) for name, format in fp8},
+        **{f"d{d} mask": Configuration((d, d), mask="tensor", batch=2) for d in (64, 128)},
+        "d64 mask causal, 4 heads of 2": Configuration((64, 64), causal=True, mask="tensor", heads=(4, 2), queries=(1, 150)),
+        "d128 mask window": Configuration((128, 128), window=True, mask="tensor"),
+        "d128 mask pair": Configuration((128, 128), mask="tensor", **pair),
+        "d256 mask": Configuration((256, 256), mask="tensor", **large),
+        "d64 packed mask": Configuration((64, 64), mask="tensor", sequences=2, queries=(1, 200), keys=(1, 200)),
+        "d64 documents": Configuration((64, 64), mask="documents", batch=2),
+        "d128 documents causal": Configuration((128, 128), causal=True, mask="documents"),
+        "d64 prefix causal": Configuration((64, 64), causal=True, mask="prefix"),
+        **{f"d{d} bias": Configuration((d, d), bias="tensor", heads=(2, 2), queries=(1, 200)) for d in (64, 128)},
+        "d64 bias causal": Configuration((64, 64), causal=True, bias="tensor"),
+        "d128 bias pair": Configuration((128, 128), bias="tensor", **pair),
+        "d192,128 bias": Configuration((192, 128), bias="tensor", **large),
+        "d256 bias": Configuration((256, 256), bias="tensor", **large),
+        "d64 bias, 4 heads of 2": Configuration((64, 64), bias="tensor", heads=(4, 2), queries=(1, 150)),
+        "d64 packed bias": Configuration((64, 64), bias="tensor", sequences=2, queries=(1, 200), keys=(1, 200)),
+        "d64 bias mask": Configuration((64, 64), bias="tensor", mask="tensor"),
+        "d128 e4m3 bias": Configuration((128, 128), "F8_E4M3", bias="tensor", queries=(1, 256)),
+        "d64 alibi": Configuration((64, 64), bias="alibi", heads=(2, 2), batch=2, queries=(1, 150), keys=(1, 200)),
+        "d128 alibi causal": Configuration((128, 128), causal=True, bias="alibi", heads=(2, 2), queries=(1, 200)),
+        **{f"d{d} block mask": Configuration((d, d), mask="blocks", heads=(2, 2), queries=(129, 600), keys=(100, 700)) for d in (64, 128)},
+        "d128 block mask, up to 128 queries": Configuration((128, 128), mask="blocks", queries=(1, 128), keys=(100, 700)),
+        "d128 block mask causal": Configuration((128, 128), causal=True, mask="blocks", queries=(129, 600), keys=(100, 700)),
+        "d128 e4m3 descale": Configuration((128, 128), "F8_E4M3", descale=True, heads=(4, 2), batch=2, queries=(1, 100), keys=(1, 200)),
+        "d64 e5m2 descale causal": Configuration((64, 64), "F8_E5M2", causal=True, descale=True, heads=(2, 2), queries=(1, 200)),
+        "d128 e4m3 descale pair": Configuration((128, 128), "F8_E4M3", descale=True, **pair),
+        "d128 e4m3 descale bias": Configuration((128, 128), "F8_E4M3", descale=True, bias="tensor", queries=(1, 256)),
         "d64, 3 splits": Configuration((64, 64), splits=3),
         "d128 causal, 3 splits": Configuration((128, 128), causal=True, splits=3),
         "d128 fp16, 2 splits": Configuration((128, 128), "F16", splits=2),
@@ -134,6 +170,52 @@ def lengths(generator, count, sizes):
     return each, [sum(each[:i]) for i in range(count + 1)]
 
 
+def draw_tensor(generator, sizes, tensors, metadata):
+    """A mask of which some keys are seen, few or many, in all heads or in each."""
+    batch, heads, queries, keys = sizes
+    shape = (batch, 1 if number(generator, 0, 1) else heads, queries, keys)
+    tensors["mask"] = stored(torch.rand(shape, generator=generator) < (0.1 + 0.85 * torch.rand((), generator=generator)), "BOOL")
+
+
+def draw_documents(generator, sizes, tensors, metadata):
+    """Documents one behind the other, at the same places of queries and keys."""
+    batch, _, queries, keys = sizes
+    ends = torch.rand(batch, 3, generator=generator).sort().values
+    for name, count in [("q_segments", queries), ("k_segments", keys)]:
+        places = (torch.arange(count) + 0.5) / count
+        tensors[name] = stored((places[None, :, None] > ends[:, None]).sum(-1), "I32")
+
+
+def draw_prefix(generator, sizes, tensors, metadata):
+    metadata["prefix"] = str(number(generator, 1, sizes[-1]))
+
+
+def draw_blocks(generator, sizes, tensors, metadata):
+    """Blocks of keys for each block of queries and each head. Half of the problems have a mask as well; then blocks without a
+    hidden key are in a list of their own, to which FlashAttention-4 applies no mask."""
+    batch, heads, queries, keys = sizes
+    block_q = 256 if queries > 128 else 128
+    metadata |= {"block_q": str(block_q), "block_k": "128"}
+    rows, columns = math.ceil(queries / block_q), math.ceil(keys / 128)
+    seen = torch.rand(batch, heads, rows, columns, generator=generator) < 0.6
+    full = torch.zeros_like(seen)
+    if number(generator, 0, 1):
+        full = seen & (torch.rand(seen.shape, generator=generator) < 0.5)
+        whole = full.repeat_interleave(block_q, 2).repeat_interleave(128, 3)[:, :, :queries, :keys]
+        tensors["mask"] = stored(whole | (torch.rand(whole.shape, generator=generator) < 0.5), "BOOL")
+        lists(full, "full_kv_num_blocks", "full_kv_indices", tensors)
+    lists(seen & ~full, "kv_num_blocks", "kv_indices", tensors)
+
+
+def lists(chosen, counts, indices, tensors):
+    """The numbers of chosen blocks, ascending, those that are not behind them; and how many there are."""
+    order = torch.argsort((~chosen).to(torch.int32), dim=-1, stable=True)
+    tensors[counts], tensors[indices] = stored(chosen.sum(-1), "I32"), stored(order, "I32")
+
+
+draw_mask = {"tensor": draw_tensor, "documents": draw_documents, "prefix": draw_prefix, "blocks": draw_blocks}
+
+
 def draw(configuration, seed):
     """A random problem of a configuration: its tensors, its metadata and a line that says what was drawn. Scores have a spread
     between 0.5 and 32, and in half of the problems key after key or one key alone is larger, so that maxima grow in later blocks."""
@@ -153,7 +235,7 @@ def draw(configuration, seed):
         key_axis = 0
     else:
         queries, keys = number(generator, *of.queries), number(generator, *of.keys)
-        q, k, v = normal(1, heads, queries, dim), normal(1, kv_heads, keys, dim), normal(1, kv_heads, keys, v_dim)
+        q, k, v = (normal(of.batch, count, *size) for count, *size in [(heads, queries, dim), (kv_heads, keys, dim), (kv_heads, keys, v_dim)])
         key_axis = 2
     shape = number(generator, 0, 3)  # 0, 1: as they are; 2: larger from key to key; 3: one key is larger
     q = q * (spread / math.sqrt(dim) / scale)
@@ -178,6 +260,16 @@ def draw(configuration, seed):
         metadata["softcap"] = str(number(generator, 2, 30))
     if of.sink:
         tensors["sink"] = stored(normal(heads) * 3, of.format)
+    sizes = (of.sequences or of.batch, heads, *(max(count) if of.sequences else count for count in (queries, keys)))
+    if of.mask in draw_mask:
+        draw_mask[of.mask](generator, sizes, tensors, metadata)
+    if of.bias == "tensor":
+        tensors["bias"] = stored(normal(*sizes) * 2.0 ** number(generator, -3, 3), "F32" if number(generator, 0, 1) else of.wide)
+    if of.bias == "alibi":
+        tensors["alibi_slopes"] = stored(torch.rand(sizes[:2], generator=generator) / 8, "F32")
+    if of.descale:
+        for name in "qkv":
+            tensors[f"{name}_descale"] = stored(2.0 ** torch.randn(of.batch, kv_heads, generator=generator) / 2, "F32")
     tensors = {"q": stored(q, of.format), "k": stored(k, of.format), "v": stored(v, of.format), **tensors}
     if of.backward:
         tensors["dout"] = stored(normal(*q.shape[:-1], v_dim), of.format)

@@ -110,6 +110,8 @@ def handles(value, memory):
     """`value` with every tensor in it as a handle that compiled host code takes."""
     if isinstance(value, torch.Tensor):
         return tvm_ffi.from_dlpack(Handle(value, memory))
+    if isinstance(value, list):
+        return [handles(member, memory) for member in value]
     if isinstance(value, tuple):
         members = [handles(member, memory) for member in value]
         return type(value)(*members) if hasattr(value, "_fields") else tuple(members)

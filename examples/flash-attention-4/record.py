@@ -5,7 +5,7 @@ import argparse, hashlib, json, pathlib, sys
 import compiler, launch_file
 from flashproof import Array, launches, safetensors
 
-TORCH = {"BF16": "bfloat16", "F16": "float16", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "F32": "float32", "I32": "int32"}
+TORCH = {"BF16": "bfloat16", "F16": "float16", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "F32": "float32", "I32": "int32", "U8": "uint8"}
 NAMES = {name: dtype for dtype, name in TORCH.items()}
 
 
@@ -16,14 +16,19 @@ def positive(text):
     return number
 
 
-def arguments():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("problem", nargs="+", type=pathlib.Path, help="problem files; each gets a folder of its own name")
-    parser.add_argument("--to", required=True, type=pathlib.Path, help="folder for what is written")
+def add_choices(parser):
+    """Adds the options that hold for all problems."""
     parser.add_argument("--architecture", default="sm_100a", choices=compiler.ARCHITECTURES)
     parser.add_argument("--ctas", type=int, default=2, choices=[1, 2], help="1: no pairs of thread blocks")
     parser.add_argument("--multiprocessors", type=positive, help="as of a GPU with so many: fewer give each CTA several tiles")
     parser.add_argument("--splits", type=int, default=1, help="splits of the keys")
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("problem", nargs="+", type=pathlib.Path, help="problem files; each gets a folder of its own name")
+    parser.add_argument("--to", required=True, type=pathlib.Path, help="folder for what is written")
+    add_choices(parser)
     parser.add_argument("--backward", action="store_true", help="gradients, for dout, out and lse of the problem file")
     parser.add_argument("--deterministic", action="store_true", help="gradients whose additions have an order")
     parser.add_argument("--hashes", type=pathlib.Path, help="JSON file that gets the SHA-256 of each PTX, beside those in it")
@@ -37,9 +42,9 @@ def main():
 
     hashes, refused = {}, []
     for path in options.problem:
-        problem = Problem(*safetensors.read(path))
-        recorder.launches = []
+        recorder.start()
         try:
+            problem = Problem(*safetensors.read(path))
             if options.backward:
                 outputs = problem.backward(interface, options.deterministic)
             else:
@@ -49,13 +54,15 @@ def main():
             print(f"{path}: not recorded: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
             continue
         written = write(options.to / path.stem, problem, outputs, recorder)
+        for launch, size, hash in written:
+            print(f"{launch}: {size} bytes of PTX, SHA-256 {hash}", flush=True)
         label = [path.stem, options.architecture]
         label += ["one CTA"] if options.ctas == 1 else []
         label += [f"{options.multiprocessors} multiprocessors"] if options.multiprocessors else []
         label += [f"{options.splits} splits"] if options.splits > 1 else []
         label += ["backward"] if options.backward else []
         label += ["deterministic"] if options.deterministic else []
-        hashes[", ".join(label)] = written
+        hashes[", ".join(label)] = [hash for *_, hash in written]
     if options.hashes:
         earlier = json.loads(options.hashes.read_text()) if options.hashes.exists() else {}
         text = json.dumps(dict(sorted({**earlier, **hashes}.items())), indent=2)
@@ -64,8 +71,8 @@ def main():
 
 
 def write(folder, problem, outputs, recorder):
-    """Writes the files of a problem's launches, in order; later ones read what earlier ones wrote. Returns the SHA-256 of
-    each kernel's PTX."""
+    """Writes the files of a problem's launches, in order; later ones read what earlier ones wrote. Returns the
+    path, the size of its PTX and its SHA-256 of each."""
     memory = recorder.memory
     names = {memory.place(memory.address(tensor))[0]: name for name, tensor in {**problem.given, **outputs}.items()}
     tensors = dict(problem.stored)
@@ -86,16 +93,15 @@ def write(folder, problem, outputs, recorder):
             written.append(name)
         return name, offset
 
-    hashes = []
+    made = []
     for i, launch in enumerate(recorder.launches):
         written = []  # what it may write, or read of an earlier launch
         stem = f"{i + 1}-{len(recorder.launches)}-" if len(recorder.launches) > 1 else ""
         path = launches.write_launch(folder, launch.ptx, launch_file.launch_file(launch, place, written), stem)
         data = launch.ptx.encode()
-        hashes.append(hashlib.sha256(data).hexdigest())
-        print(f"{path}: {len(data)} bytes of PTX, SHA-256 {hashes[-1]}", flush=True)
+        made.append((path, len(data), hashlib.sha256(data).hexdigest()))
     launches.write_tensors(folder, tensors)
-    return hashes
+    return made
 
 
 if __name__ == "__main__":
