@@ -44,7 +44,9 @@ export function fa4BackwardRecipe(
     tensorCore: fa4TensorCore(architecture, format),
     tiling: { queries: blockQueries, keys: blockKeys * ctas },
     productSum: { run: elementsOfLoad, width: columnsOfRow },
-    scoreChange: isModified ? { scale: softmaxScale, softcap: problem.softcap, fusesAddend: false } : null,
+    scoreChange: isModified
+      ? { scale: softmaxScale, softcap: problem.softcap, fusesAddend: false }
+      : null,
     exponentScale: isModified ? log2OfE : fround(softmaxScale * log2OfE),
     softmaxScale,
     queryPass: hasOwnKernels ? 'own' : 'shared',
