@@ -2,14 +2,19 @@
 #include "flash_bwd_launch_template.h"
 
 using Parameters = FLASH_NAMESPACE::Flash_bwd_params;
-using Traits = Flash_bwd_kernel_traits<DIM, BLOCK_M, BLOCK_N, 8, LAYOUT_SDP, LAYOUT_DKV, LAYOUT_DQ, false, false, ELEMENT>;
+using Traits = Flash_bwd_kernel_traits<DIM, BLOCK_M, BLOCK_N, 8, LAYOUT_SDP, LAYOUT_DKV, LAYOUT_DQ, V_IN_REGISTERS, false, ELEMENT>;
 
 extern "C" __global__ void sums(const __grid_constant__ Parameters parameters) {
   FLASH_NAMESPACE::compute_dot_do_o<true, Traits>(parameters);
 }
 
+// Without the zeros that dQ begins with: the deterministic backward is given them.
+extern "C" __global__ void sums_alone(const __grid_constant__ Parameters parameters) {
+  FLASH_NAMESPACE::compute_dot_do_o<false, Traits>(parameters);
+}
+
 extern "C" __global__ void gradients(const __grid_constant__ Parameters parameters) {
-  FLASH_NAMESPACE::compute_dq_dk_dv_seqk_parallel<Traits, false, CAUSAL, false, false, EVEN, true, false>(parameters);
+  FLASH_NAMESPACE::compute_dq_dk_dv_seqk_parallel<Traits, false, CAUSAL, LOCAL, ALIBI, EVEN, EVEN_K, SOFTCAP>(parameters);
 }
 
 extern "C" __global__ void convert(const __grid_constant__ Parameters parameters, const int parts) {

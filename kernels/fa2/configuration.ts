@@ -33,7 +33,7 @@ const usualMultiprocessors: Readonly<Record<Fa2Architecture, number>> = {
 const kernelHeadDims = [32, 64, 96, 128, 192, 256];
 
 /** The head dimension of the kernel that takes a problem's. */
-function kernelHeadDim(qkDim: number): number {
+export function kernelHeadDim(qkDim: number): number {
   return kernelHeadDims.find((dim) => dim >= qkDim) ?? 256;
 }
 

@@ -13,7 +13,8 @@ const smallestNormal = 2 ** -126;
 /** Exponential and natural logarithm of fp32 numbers, as a compiler has them. */
 export interface CudaMath {
   readonly exp: (x: number) => number;
-  readonly log: (x: number) => number;
+  /** ln x + addend: the logarithm and the sum rounded, or the logarithm's last product and the sum as one. */
+  readonly logPlus: (x: number, addend: number) => number;
 }
 
 /**
@@ -54,12 +55,15 @@ function libdeviceLog(x: number): number {
   return fusedMultiplyAddFloat32(exponent, naturalLogOf2, log);
 }
 
-/** CUDA's functions as nvcc compiles them: by libdevice, or with use_fast_math. */
+/**
+ * CUDA's functions as nvcc compiles them: by libdevice, or with use_fast_math, where ln x is lg2.approx times ln 2 and what is added to
+ * it goes into the same fma (the PTX of nvcc 13.0).
+ */
 export const cudaMath: Readonly<Record<'libdevice' | 'fast', CudaMath>> = {
-  libdevice: { exp: libdeviceExp, log: libdeviceLog },
+  libdevice: { exp: libdeviceExp, logPlus: (x, addend) => addFloat32(libdeviceLog(x), addend) },
   fast: {
     exp: (x) => exp2Hardware(multiplyFloat32(x, log2OfE)),
-    log: (x) => multiplyFloat32(log2Hardware(x), naturalLogOf2),
+    logPlus: (x, addend) => fusedMultiplyAddFloat32(log2Hardware(x), naturalLogOf2, addend),
   },
 };
 

@@ -1,33 +1,17 @@
 import { problemShape, type Problem, type ProblemShape } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { kernelModel } from '../kernel-features.js';
-import type { KernelModel, KernelSetting, KernelSettings } from '../kernel-model.js';
+import type { KernelModel, KernelSettings } from '../kernel-model.js';
 import { exactLaws, type ModelPromises } from '../promises.js';
 import { recipeArithmetic } from '../online-softmax/arithmetic.js';
 import { attributedKernel } from '../online-softmax/attributed/index.js';
 import { createForward } from '../online-softmax/forward.js';
 import type { Recipe } from '../online-softmax/recipe.js';
 import { exp2Units } from '../online-softmax/units.js';
-import { checkKeys, choiceValue, defined, numberValue } from '../setting-values.js';
 import { fa2Configuration, fa2Tile, type Fa2Configuration } from './configuration.js';
+import { fa2Backward } from './backward/model.js';
 import { fa2Evidence, fa2Recipe, fa2TechniqueDefinitions, fa2Techniques } from './recipe.js';
-
-const settings: readonly KernelSetting[] = [
-  { key: 'architecture', description: 'sm_80, sm_89 or sm_90 (default)' },
-  {
-    key: 'build',
-    description: 'pytorch (default), or flash-attn: the package, with use_fast_math',
-  },
-  {
-    key: 'splits',
-    description:
-      'parts of the keys whose results are combined, 1 (default) to 128; auto: as the kernel chooses',
-  },
-  {
-    key: 'multiprocessors',
-    description: 'of the GPU, which decide how many splits auto is; default 108, 142 or 132',
-  },
-];
+import { forwardSettings, overridesOf, settingsOf } from './settings.js';
 
 /** A problem with what settings make of it. */
 interface Prepared {
@@ -38,32 +22,9 @@ interface Prepared {
 
 /** @throws RequestError for an unknown key, a bad value or a problem that the kernel does not take */
 function prepared(problem: Problem, texts: KernelSettings): Prepared {
-  checkKeys('fa2', settings, texts);
-  const given = <T>(key: string, parse: (key: string, text: string) => T): T | undefined => {
-    const text = texts.get(key);
-    return text === undefined ? undefined : parse(key, text);
-  };
   const shape = problemShape(problem);
-  const configuration = fa2Configuration(
-    problem,
-    shape,
-    defined({
-      architecture: given('architecture', (key, text) =>
-        choiceValue(key, text, ['sm_80', 'sm_89', 'sm_90'] as const),
-      ),
-      build: given('build', (key, text) =>
-        choiceValue(key, text, ['pytorch', 'flash-attn'] as const),
-      ),
-      splits: given('splits', (key, text) => (text === 'auto' ? text : numberValue(key, text))),
-      multiprocessors: given('multiprocessors', numberValue),
-    }),
-  );
+  const configuration = fa2Configuration(problem, shape, overridesOf(texts));
   return { shape, configuration, recipe: fa2Recipe(problem, shape, configuration) };
-}
-
-/** The configuration as settings, by key. */
-function settingsOf({ architecture, build, splits, multiprocessors }: Fa2Configuration) {
-  return { architecture, build, splits, multiprocessors };
 }
 
 /** Settings that change the bits and must not harm. */
@@ -91,7 +52,7 @@ const promises: ModelPromises = {
 export const fa2Model: KernelModel = kernelModel({
   name: 'fa2',
   description: "FlashAttention-2's forward, as in PyTorch, bit for bit",
-  settings,
+  settings: forwardSettings,
   features: ['sequences'],
   prepare: (problem, texts) => {
     const { shape, configuration, recipe } = prepared(problem, texts);
@@ -136,5 +97,5 @@ export const fa2Model: KernelModel = kernelModel({
     return [{ name: unit, place: 'The special function unit', share: 1, exp2: exp2Units[unit] }];
   },
   program: null,
-  backward: null,
+  backward: fa2Backward,
 });

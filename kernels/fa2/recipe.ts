@@ -6,7 +6,7 @@ import {
 import type { Problem, ProblemShape } from '../../src/problem/index.js';
 import { commonDefinitions } from '../online-softmax/attributed/definitions.js';
 import type { Recipe } from '../online-softmax/recipe.js';
-import { type Fa2Configuration, fa2Tile } from './configuration.js';
+import { type Fa2Build, type Fa2Configuration, fa2Tile } from './configuration.js';
 import { cudaMath } from './cuda-math.js';
 import { fa2SplitLaw, splitBlockKeys, splitTileQueries } from './split-keys.js';
 import { type Technique, type TechniqueDefinition, techniques } from '../techniques.js';
@@ -63,8 +63,13 @@ export function fa2Recipe(
   };
 }
 
-const captured =
-  'order of operations: PyTorch sources; every captured output and LSE equals silicon, packed and grouped ones too, head dimensions 64 and 128';
+/** What the order of operations was compared with on sm_90, by the build; examples/flash-attention-2 runs the compiled kernels. */
+const compared: Readonly<Record<Fa2Build, string>> = {
+  pytorch:
+    'order of operations: PyTorch sources; every captured output and LSE equals silicon, packed and grouped ones too, head dimensions 64 and 128',
+  'flash-attn':
+    'order of operations: the bits of the compiled kernel, contracted as ptxas 13.0 does; no GPU was compared',
+};
 const sources = 'order of operations: [model] FlashAttention-2 sources; no GPU was compared';
 
 /** What the bits of FlashAttention-2's forward rest on in a configuration, a line each. */
@@ -72,12 +77,11 @@ export function fa2Evidence(
   { architecture, build }: Fa2Configuration,
   { tensorCore }: Recipe,
 ): string[] {
-  const isCaptured = architecture === 'sm_90' && build === 'pytorch';
   return [
     `matrix products: ${tensorCoreEvidence(tensorCore)}`,
     `ex2, lg2: ${specialFunctionEvidence[architecture === 'sm_90' ? 'sm_90' : 'sm_100'].label}`,
     'fp32 add, mul, fma and div: IEEE 754',
-    isCaptured ? captured : sources,
+    architecture === 'sm_90' ? compared[build] : sources,
   ];
 }
 

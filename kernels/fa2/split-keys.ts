@@ -66,7 +66,7 @@ export function fa2SplitLaw(
   splits: number,
   keys: number,
   headDim: number,
-  { exp, log }: CudaMath,
+  { exp, logPlus }: CudaMath,
 ): SplitLaw {
   const blockKeys = splitBlockKeys(headDim);
   const keysPerSplit = Math.ceil(Math.ceil(keys / blockKeys) / splits) * blockKeys;
@@ -80,7 +80,7 @@ export function fa2SplitLaw(
       lses.map((lse) => exp(subtractFloat32(lse, max))),
       threads,
     );
-    const lse = sum === 0 || Number.isNaN(sum) ? Infinity : addFloat32(log(sum), max);
+    const lse = sum === 0 || Number.isNaN(sum) ? Infinity : logPlus(sum, max);
     const out = new Float32Array(vDim);
     for (const part of parts) {
       const weight = exp(subtractFloat32(part.lse, lse));

@@ -1,4 +1,4 @@
-import { allocateStorage, formats, patternsOf, type Tensor } from '../../../src/formats/index.js';
+import type { Tensor } from '../../../src/formats/index.js';
 import { lazily } from '../../../src/lazily.js';
 import { problemShape, type Problem } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
@@ -12,6 +12,7 @@ import { checkBackwardInputs } from '../../backward-pieces.js';
 import type { KernelSettings } from '../../kernel-model.js';
 import { createBackward } from '../../online-softmax/backward/backward.js';
 import { matchOrders } from '../../online-softmax/backward/order-match.js';
+import { storedForward } from '../../online-softmax/stored-forward.js';
 import { hasMaskMod } from '../features.js';
 import { overridesOf, settingsForward } from '../settings.js';
 import { backwardFormat, checkOwnKernels, fa4BackwardConfiguration } from './configuration.js';
@@ -22,21 +23,7 @@ import { backwardOverrides, backwardSettings, backwardSettingsOf, ofForward } fr
 /** What the forward stores of a problem. */
 function runForward(problem: Problem, texts: KernelSettings): ForwardOutputs {
   const { forward } = settingsForward(problem, ofForward(texts));
-  const { batch, heads, queries, vDim } = forward.shape;
-  const format = formats[forward.configuration.outFormat];
-  const data = allocateStorage(format, batch * heads * queries * vDim);
-  const patterns = patternsOf(data, format);
-  const lse = new Float32Array(batch * heads * queries);
-  for (let tile = 0; tile < forward.tiles; tile++) {
-    const { first } = forward.rowsOf(tile);
-    const result = forward.runTile(tile);
-    patterns.set(result.out, first * vDim);
-    lse.set(result.lse, first);
-  }
-  return {
-    out: { format: format.name, shape: [batch, heads, queries, vDim], data },
-    lse: { format: 'fp32', shape: [batch, heads, queries], data: lse },
-  };
+  return storedForward(forward.shape, forward.configuration.outFormat, forward);
 }
 
 /** @throws RequestError for an O or an LSE that the kernel's forward does not store */

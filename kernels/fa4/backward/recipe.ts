@@ -43,14 +43,25 @@ export function fa4BackwardRecipe(
     format,
     tensorCore: fa4TensorCore(architecture, format),
     tiling: { queries: blockQueries, keys: blockKeys * ctas },
-    productSum: { run: elementsOfLoad, width: columnsOfRow },
+    chainOrder: 'ascending',
+    productSum: {
+      run: elementsOfLoad,
+      width: columnsOfRow,
+      within: 'column-by-column',
+      across: 'nearest-first',
+    },
     scoreChange: isModified
       ? { scale: softmaxScale, softcap: problem.softcap, fusesAddend: false }
       : null,
-    exponentScale: isModified ? log2OfE : fround(softmaxScale * log2OfE),
+    weight: {
+      scale: isModified ? log2OfE : fround(softmaxScale * log2OfE),
+      isFused: true,
+      unit: 'ex2.approx.ftz.f32',
+    },
     softmaxScale,
     queryPass: hasOwnKernels ? 'own' : 'shared',
     queryOrder: deterministic ? order : 'any',
+    queryBuffers: 1,
     groupOrder: hasOwnKernels ? 'chain' : deterministic ? 'ascending' : 'any',
   };
 }

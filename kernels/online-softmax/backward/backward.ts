@@ -1,5 +1,10 @@
 import { multiplyFloat32 } from '../../../src/arith/index.js';
-import { convertFloat32Bits, formats } from '../../../src/formats/index.js';
+import {
+  convertFloat32Bits,
+  decodeToFloat32,
+  formats,
+  storageOf,
+} from '../../../src/formats/index.js';
 import { lazily } from '../../../src/lazily.js';
 import type { Problem, ProblemShape } from '../../../src/problem/index.js';
 import { createHeadPasses, type BackwardTensors, type HeadPasses } from './head-pass.js';
@@ -48,6 +53,20 @@ export function scaledPatterns(
   return patterns;
 }
 
+/** Adds fp32 numbers to fp32 sums, each sum rounded to nearest even. */
+function addSums(sums: Float32Array, addends: ArrayLike<number>): void {
+  for (let i = 0; i < sums.length; i++) sums[i] += addends[i];
+}
+
+/** The same of numbers as bit patterns. */
+function addRounded(
+  sums: Float32Array,
+  patterns: Uint16Array,
+  format: BackwardRecipe['format'],
+): void {
+  addSums(sums, decodeToFloat32(storageOf(formats[format], patterns), formats[format]));
+}
+
 /** The query heads of a key/value head, both counted over the batch. */
 export function headsOfGroup(
   kvHead: number,
@@ -92,6 +111,7 @@ export function createBackward(
       const isOneSum = groupSize === 1 || recipe.groupOrder === 'chain';
       const ofGroup = headsOfGroup(kvHead, shape);
       const placeOf = (i: number, { first }: Stretch): number => (i * queries + first) * qkDim;
+      const isRounded = recipe.groupOrder === 'rounded' && groupSize > 1;
       const addKeys = (
         { first, count }: Stretch,
         sums: { readonly dk: Float32Array; readonly dv: Float32Array },
@@ -101,10 +121,23 @@ export function createBackward(
         if (isOneSum) {
           ofKeys.set(sums.dk);
           ofValues.set(sums.dv);
+        } else if (isRounded) {
+          addRounded(ofKeys, scaledPatterns(sums.dk, softmaxScale, format), format);
+          addRounded(ofValues, scaledPatterns(sums.dv, 1, format), format);
         } else {
           addTile(ofKeys, sums.dk);
           addTile(ofValues, sums.dv);
         }
+      };
+      const buffers = Array.from({ length: recipe.queryBuffers - 1 }, () =>
+        lazily(() => new Float32Array(dq.length)),
+      );
+      const used = new Set<number>();
+      const bufferOf = (keyBlock: number): Float32Array => {
+        const buffer = keyBlock % recipe.queryBuffers;
+        if (buffer === 0) return dq;
+        used.add(buffer);
+        return buffers[buffer - 1]();
       };
       ofGroup.forEach((head, i) =>
         queryPasses?.runQueries(head, (rows, tile) => {
@@ -114,15 +147,17 @@ export function createBackward(
       if (recipe.groupOrder === 'chain') passes.run(ofGroup, { keys: addKeys });
       else
         ofGroup.forEach((head, i) => {
-          const tile = (rows: Stretch, sums: Float32Array): void => {
+          const tile = (rows: Stretch, sums: Float32Array, keyBlock: number): void => {
             const at = placeOf(i, rows);
-            addTile(dq.subarray(at, at + sums.length), sums);
+            addTile(bufferOf(keyBlock).subarray(at, at + sums.length), sums);
           };
           passes.run([head], { ...(hasOwnPass ? {} : { tile }), keys: addKeys });
         });
+      for (const buffer of [...used].sort((a, b) => a - b)) addSums(dq, buffers[buffer - 1]());
+      const keyScale = isRounded ? 1 : softmaxScale;
       return {
         dq: scaledPatterns(dq, hasOwnPass ? 1 : softmaxScale, format),
-        dk: scaledPatterns(dk, softmaxScale, format),
+        dk: scaledPatterns(dk, keyScale, format),
         dv: scaledPatterns(dv, 1, format),
       };
     },

@@ -1,5 +1,5 @@
 import type { Problem, ProblemShape, Sequence } from '../../../src/problem/index.js';
-import type { BackwardTiling, SumOrder } from './recipe.js';
+import type { BackwardRecipe } from './recipe.js';
 
 /** Some queries or keys of a head: `first` is counted over the head, not the sequence. */
 export interface Stretch {
@@ -10,6 +10,8 @@ export interface Stretch {
 /** A block of keys and the blocks of queries that it visits, in the order visited. */
 export interface KeyBlockVisits {
   readonly keys: Stretch;
+  /** Which block of its sequence it is, from 0 on. */
+  readonly index: number;
   readonly queryBlocks: readonly Stretch[];
 }
 
@@ -36,8 +38,8 @@ function seenBy(
 }
 
 /**
- * The blocks of keys of a head in the order in which their tiles are added to dQ, each with its blocks of queries in
- * ascending order. Blocks of a packed sequence begin at its first query and key. Queries that causal and window masks
+ * The blocks of keys of a head in the order in which their tiles are added to dQ, each with its blocks of queries in the order of the
+ * chains of dK and dV. Blocks of a packed sequence begin at its first query and key. Queries that causal and window masks
  * keep from all keys of a block are left out block by block.
  *
  * @param diagonal whether causal and window masks decide the visits; otherwise all blocks of a sequence meet
@@ -45,21 +47,25 @@ function seenBy(
 export function keyBlockVisits(
   problem: Problem,
   { queries, keys }: Pick<ProblemShape, 'queries' | 'keys'>,
-  tiling: BackwardTiling,
-  order: SumOrder,
+  { tiling, queryOrder, chainOrder }: Pick<BackwardRecipe, 'tiling' | 'queryOrder' | 'chainOrder'>,
   diagonal: boolean,
 ): readonly KeyBlockVisits[] {
   const whole: Sequence = { firstQuery: 0, queries, firstKey: 0, keys };
   return (problem.sequences ?? [whole]).flatMap((sequence) => {
     const queryBlocks = stretches(sequence.firstQuery, sequence.queries, tiling.queries);
-    const visits = stretches(sequence.firstKey, sequence.keys, tiling.keys).map((block) => {
-      if (!diagonal) return { keys: block, queryBlocks };
+    if (chainOrder === 'descending') queryBlocks.reverse();
+    const visits = stretches(sequence.firstKey, sequence.keys, tiling.keys).map((block, index) => {
+      if (!diagonal) return { keys: block, index, queryBlocks };
       const begin = block.first - sequence.firstKey;
       const seen = seenBy(problem, sequence, { begin, end: begin + tiling.keys });
       const from = Math.max(0, Math.floor(seen.begin / tiling.queries));
       const to = Math.max(from, Math.ceil(seen.end / tiling.queries));
-      return { keys: block, queryBlocks: queryBlocks.slice(from, to) };
+      const isMet = ({ first }: Stretch): boolean => {
+        const at = (first - sequence.firstQuery) / tiling.queries;
+        return from <= at && at < to;
+      };
+      return { keys: block, index, queryBlocks: queryBlocks.filter(isMet) };
     });
-    return order === 'descending' ? visits.reverse() : visits;
+    return queryOrder === 'descending' ? visits.reverse() : visits;
   });
 }

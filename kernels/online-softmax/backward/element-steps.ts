@@ -1,18 +1,24 @@
 import {
+  addFloat32,
   fusedMultiplyAddFloat32,
   multiplyFloat32,
   subtractFloat32,
 } from '../../../src/arith/index.js';
 import { tanhApprox } from '../../../src/hardware/index.js';
 import type { ScoreChange } from '../score-change.js';
-import { exp2Hardware, onNumbers } from '../units.js';
+import { exp2Units, onNumbers } from '../units.js';
+import type { BackwardRecipe } from './recipe.js';
 
-/**
- * P of a score: 2^(s·c − LSE·log2 e) by ex2.approx.ftz.f32, of an exponent that is rounded once; not yet rounded to
- * the format of the inputs.
- */
-export function weightOf(score: number, exponentScale: number, logSumExp2: number): number {
-  return exp2Hardware(fusedMultiplyAddFloat32(score, exponentScale, -logSumExp2));
+/** P of a score: 2^(s·c − LSE·log2 e) by the law's unit; not yet rounded to the format of the inputs. */
+export function weightOf(
+  score: number,
+  { scale, isFused, unit }: BackwardRecipe['weight'],
+  logSumExp2: number,
+): number {
+  const exponent = isFused
+    ? fusedMultiplyAddFloat32(score, scale, -logSumExp2)
+    : addFloat32(multiplyFloat32(score, scale), -logSumExp2);
+  return exp2Units[unit](exponent);
 }
 
 /** dS = P·(dP − D), each operation rounded to fp32; times the slope of a softcap where there is one. */

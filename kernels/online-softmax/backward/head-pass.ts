@@ -27,8 +27,11 @@ export interface BackwardTensors {
 
 /** What a pass over a head gives, as it comes. */
 export interface PassResults {
-  /** A tile of dQ, [count × qkDim] fp32, valid until the next; in the order of the adds to its queries. */
-  readonly tile?: (queries: Stretch, tile: Float32Array) => void;
+  /**
+   * A tile of dQ, [count × qkDim] fp32, valid until the next, and which block of keys of its sequence it is of; in the order of the adds
+   * to its queries.
+   */
+  readonly tile?: (queries: Stretch, tile: Float32Array, keyBlock: number) => void;
   /** dK and dV of a block of keys from this head. */
   readonly keys?: (
     keys: Stretch,
@@ -48,7 +51,7 @@ export interface HeadPasses {
    * Runs a head for its dQ alone, a chain over the blocks of keys that a block of queries meets; calls back with each block of
    * queries, and its dQ, [count × qkDim] fp32, valid until the next.
    */
-  readonly runQueries: (head: number, done: Required<PassResults>['tile']) => void;
+  readonly runQueries: (head: number, done: (queries: Stretch, tile: Float32Array) => void) => void;
   /** Where blocks of queries begin. */
   readonly queryBlocks: readonly Stretch[];
   /** Pairs of blocks that a whole pass over a head works on. */
@@ -104,7 +107,7 @@ export function createHeadPasses(
   { work, diagonal }: { readonly work: () => KeyBlockWork; readonly diagonal: boolean },
 ): HeadPasses {
   const { heads, kvHeads, groupSize, queries, keys, qkDim, vDim } = shape;
-  const visits = keyBlockVisits(problem, shape, recipe.tiling, recipe.queryOrder, diagonal);
+  const visits = keyBlockVisits(problem, shape, recipe, diagonal);
   const mask: Mask = problemMask(problem, shape);
   const format = formats[recipe.format];
   const rowsOf = (tensor: Tensor, length: number, dim: number) => {
@@ -145,14 +148,14 @@ export function createHeadPasses(
       const rows = ofGroup.map((head) => [head, rowValues(recipe, shape, tensors, head)] as const);
       const kvHead = kvHeadOf(ofGroup[0]);
       const keyBlock = work();
-      for (const { keys: block, queryBlocks } of visits) {
+      for (const { keys: block, index, queryBlocks } of visits) {
         const blocks = queryBlocks.filter(({ first }) => only === undefined || first === only);
         if (only !== undefined && blocks.length === 0) continue;
         keyBlock.begin(keysOf(kvHead, block), valuesOf(kvHead, block));
         for (const [head, values] of rows)
           for (const some of blocks) {
             const tile = keyBlock.queries(queryBlock(head, some, block, values));
-            results.tile?.(some, tile);
+            results.tile?.(some, tile, index);
           }
         if (results.keys !== undefined) results.keys(block, keyBlock.finish());
       }

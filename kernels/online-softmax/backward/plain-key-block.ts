@@ -33,7 +33,7 @@ export function createPlainKeyBlock(
   { qkDim, vDim }: BackwardDimensions,
   derivativeScale: number | null = null,
 ): KeyBlockWork {
-  const { format, tensorCore, tiling, exponentScale, scoreChange } = recipe;
+  const { format, tensorCore, tiling, weight, scoreChange } = recipe;
   const inner = filledBackwardDim(recipe, qkDim);
   const outInner = filledBackwardDim(recipe, vDim);
   const rounding = conversions[roundingConversions[format]];
@@ -85,12 +85,12 @@ export function createPlainKeyBlock(
       const weights = scores.map((score, i) => {
         const [row, key] = [Math.floor(i / tiling.keys), i % tiling.keys];
         const shown = isHidden(block, row, key) ? -Infinity : score;
-        return weightOf(shown, exponentScale, row < rows ? logSumExp2[row] : Infinity);
+        return weightOf(shown, weight, row < rows ? logSumExp2[row] : Infinity);
       });
-      const products = weights.map((weight, i) => {
+      const products = weights.map((p, i) => {
         const row = Math.floor(i / tiling.keys);
         const sum = row < rows ? productSums[row] : 0;
-        return scoreDerivative(weight, derivatives[i], sum, slopes === null ? null : slopes[i]);
+        return scoreDerivative(p, derivatives[i], sum, slopes === null ? null : slopes[i]);
       });
       const [p, ds] = [rounded(weights), rounded(products)];
       const byKey = (matrix: Uint16Array): Uint16Array =>

@@ -5,28 +5,37 @@ import type { ProductSumLaw } from './recipe.js';
 export const log2OfE = Math.fround(Math.LOG2E);
 
 /**
- * D = Σ O·dO of one row, fp32, as its threads sum it: each from 0 over its columns, the first of every run before
- * the second, one fused multiply-add a column; then the threads in pairs 1, 2, 4 … apart.
+ * D = Σ O·dO of one row, fp32, as its threads sum it: each from 0 over its columns, one fused multiply-add a column; then the threads
+ * in pairs 1, 2, 4 … apart, or half of them, a quarter, … apart. The product with 0 makes no difference to a first product, but of −0.
  *
  * @param out the row of O, and `dout` that of dO, as numbers
  */
 export function rowProductSum(
-  { run, width }: ProductSumLaw,
+  { run, width, within, across }: ProductSumLaw,
   out: Float64Array,
   dout: Float64Array,
 ): number {
   const stride = width(out.length);
-  let sums = Array.from({ length: stride / run }, (_, thread) => {
-    let sum = 0;
-    for (let j = thread * run; j < (thread + 1) * run; j++)
-      for (let column = j; column < out.length; column += stride)
-        sum = fusedMultiplyAddFloat32(out[column], dout[column], sum);
-    return sum;
-  });
-  while (sums.length > 1)
-    sums = Array.from({ length: sums.length / 2 }, (_, pair) =>
-      addFloat32(sums[2 * pair], sums[2 * pair + 1]),
+  const runs = Math.ceil(out.length / stride);
+  const columns = Array.from({ length: run * runs }, (_, i) =>
+    within === 'run-by-run'
+      ? Math.floor(i / run) * stride + (i % run)
+      : (i % runs) * stride + Math.floor(i / runs),
+  );
+  let sums = Array.from({ length: stride / run }, (_, thread) =>
+    columns
+      .map((column) => thread * run + column)
+      .filter((column) => column < out.length)
+      .reduce((sum, column) => fusedMultiplyAddFloat32(out[column], dout[column], sum), 0),
+  );
+  while (sums.length > 1) {
+    const half = sums.length / 2;
+    sums = Array.from({ length: half }, (_, i) =>
+      across === 'nearest-first'
+        ? addFloat32(sums[2 * i], sums[2 * i + 1])
+        : addFloat32(sums[i], sums[i + half]),
     );
+  }
   return sums[0];
 }
 

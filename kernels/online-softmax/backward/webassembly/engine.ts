@@ -33,7 +33,7 @@ interface BackwardKernels extends TensorCoreKernels {
 
 const instantiate = instantiator<BackwardKernels>(binary, 'the backward');
 
-const recordBytes = 20;
+const recordBytes = 28;
 /** Bytes of the tables that a record of parameters points to, with room to spare. */
 const tableBytes = 2 ** 18 + 2 ** 14;
 
@@ -41,17 +41,19 @@ const tableBytes = 2 ** 18 + 2 ** 14;
 function placeParameters(
   { allocate, place }: Allocator,
   { buffer }: WebAssembly.Memory,
-  { exponentScale, format }: BackwardRecipe,
+  { weight, format }: BackwardRecipe,
 ): number {
   const { exp2 } = specialFunctionTables;
   const address = allocate(recordBytes);
   const record = new DataView(buffer, address, recordBytes);
-  record.setFloat32(0, exponentScale, true);
+  record.setFloat32(0, weight.scale, true);
   [
     place(packSegments(exp2)),
     place(packSquares()),
     Math.log2(exp2.unitsPerUlp),
     place(packConversion(roundingConversions[format])),
+    Number(weight.isFused),
+    Number(weight.unit === 'ex2.approx.ftz.f32'),
   ].forEach((word, i) => record.setInt32(4 + 4 * i, word, true));
   return address;
 }

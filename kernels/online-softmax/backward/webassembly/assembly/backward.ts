@@ -2,7 +2,7 @@
 // ../../element-steps.ts and ../../plain-key-block.ts, whose bits these equal. Matrices are [keys × queries]. The
 // matrix products are those of src/simd/assembly/tensor-core.ts, on the same memory.
 
-import { exp2Ftz } from '../../../../../src/simd/assembly/special-functions';
+import { exp2Approx, exp2Ftz } from '../../../../../src/simd/assembly/special-functions';
 import { fusedMultiplyAdd } from '../../../webassembly/assembly/fused-multiply-add';
 import { convert8 } from '../../../webassembly/assembly/row-steps';
 
@@ -78,6 +78,7 @@ function exp2Hardware4(x: v128, segments: usize, squares: usize, shift: i64): v1
 // Of each query of the block, at `rows`, arrays of `queries` words one after another: LSE·log2 e f32, D f32, and
 // from which key on and up to which it sees keys, i32.
 // Parameters: 0 exponent scale f32 · 4 exp2 segments · 8 squares · 12 exp2 shift i32 · 16 format (convert4)
+//  20 whether the exponent is fused i32 · 24 whether the exponential flushes subnormals i32
 
 /**
  * P and dS as bit patterns of 16 bits, from scores and dP [keys × queries] fp32 and, unless 0, what dS is multiplied by.
@@ -99,6 +100,9 @@ export function elementSteps(
   const squares = load<u32>(parameters, 8);
   const shift = <i64>load<i32>(parameters, 12);
   const format = load<u32>(parameters, 16);
+  const isFused = load<i32>(parameters, 20);
+  const flushes = load<i32>(parameters, 24);
+  const factors = f32x4.splat(load<f32>(parameters));
   const stride = <usize>queries << 2;
   const minusInfinity = f32x4.splat(-Infinity);
   for (let key = 0; key < keys; key++) {
@@ -117,12 +121,17 @@ export function elementSteps(
           i32x4.lt_s(at, v128.load(row + 3 * stride)),
         );
         const score = v128.bitselect(v128.load(scores + place), minusInfinity, isSeen);
-        const weight = exp2Hardware4(
-          exponents4(score, scale, v128.load(row)),
-          segments,
-          squares,
-          shift,
-        );
+        const exponents = isFused
+          ? exponents4(score, scale, v128.load(row))
+          : f32x4.sub(f32x4.mul(score, factors), v128.load(row));
+        let weight = exponents;
+        if (flushes) weight = exp2Hardware4(exponents, segments, squares, shift);
+        else {
+          // The score's place is free once it has been read.
+          v128.store(scores + place, exponents);
+          exp2Approx(scores + place, scores + place, 4, segments, squares, <i32>shift);
+          weight = v128.load(scores + place);
+        }
         let product = f32x4.mul(
           weight,
           f32x4.sub(v128.load(derivatives + place), v128.load(row + stride)),

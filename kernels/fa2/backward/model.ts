@@ -1,0 +1,137 @@
+import { specialFunctionEvidence, tensorCoreEvidence } from '../../../src/hardware/index.js';
+import type { Tensor } from '../../../src/formats/index.js';
+import { lazily } from '../../../src/lazily.js';
+import { problemShape, type Problem } from '../../../src/problem/index.js';
+import { RequestError } from '../../../src/request-error.js';
+import type {
+  BackwardInputs,
+  BackwardModel,
+  ForwardOutputs,
+  PreparedBackward,
+} from '../../backward-model.js';
+import { checkBackwardInputs } from '../../backward-pieces.js';
+import type { KernelSetting, KernelSettings } from '../../kernel-model.js';
+import { createBackward } from '../../online-softmax/backward/backward.js';
+import { matchOrders } from '../../online-softmax/backward/order-match.js';
+import type { BackwardRecipe } from '../../online-softmax/backward/recipe.js';
+import { createForward } from '../../online-softmax/forward.js';
+import { storedForward } from '../../online-softmax/stored-forward.js';
+import { booleanValue } from '../../setting-values.js';
+import { fa2Configuration } from '../configuration.js';
+import { fa2Recipe } from '../recipe.js';
+import { overridesOf } from '../settings.js';
+import { backwardFormat, type Fa2BackwardConfiguration } from './configuration.js';
+import { fa2BackwardRecipe } from './recipe.js';
+
+const settings: readonly KernelSetting[] = [
+  {
+    key: 'deterministic',
+    description: 'whether tiles of dQ are added in an order: true or false (default)',
+  },
+];
+
+/**
+ * What the backward makes of a problem by some settings.
+ * @param dout null where it is not known yet
+ * @throws RequestError for a problem and settings that the kernel has no path for
+ */
+function lawOf(problem: Problem, dout: Tensor | null, texts: KernelSettings) {
+  const shape = problemShape(problem);
+  const forward = fa2Configuration(problem, shape, overridesOf(texts, settings));
+  const { architecture, build, multiprocessors } = forward;
+  const chosen = texts.get('deterministic');
+  const deterministic = chosen !== undefined && booleanValue('deterministic', chosen);
+  const configuration = { architecture, build, multiprocessors, deterministic };
+  const format = backwardFormat(problem, dout);
+  const recipe = fa2BackwardRecipe(problem, shape, format, configuration);
+  return { shape, format, forward, configuration, recipe };
+}
+
+/** @throws RequestError for an O or an LSE that the kernel's forward does not store */
+function checkForward(format: string, { out, lse }: ForwardOutputs): void {
+  if (out.format !== format)
+    throw new RequestError(`out is ${out.format}; the backward of fa2 reads ${format}, as q is`);
+  if (lse.format !== 'fp32')
+    throw new RequestError(`lse is ${lse.format}; the backward of fa2 reads fp32`);
+}
+
+/** What the bits of the backward rest on, a line each. */
+function evidenceOf(
+  { architecture, build, deterministic }: Fa2BackwardConfiguration,
+  { tensorCore }: BackwardRecipe,
+): string[] {
+  const isCompared = architecture === 'sm_90' && build === 'pytorch';
+  return [
+    `matrix products: ${tensorCoreEvidence(tensorCore)}`,
+    `ex2: ${specialFunctionEvidence[architecture === 'sm_90' ? 'sm_90' : 'sm_100'].label}`,
+    'fp32 add, mul and fma: IEEE 754',
+    isCompared
+      ? 'order of operations: the bits of the compiled kernel, and captured gradients of an H200 through PyTorch'
+      : 'order of operations: [model] FlashAttention-2 sources; no GPU was compared',
+    deterministic
+      ? 'order of the adds to dQ: ascending within a thread block, then thread block by thread block'
+      : 'adds to dQ have no order: these are in ascending order, one of many that a GPU may take',
+    'atomic adds flush subnormal numbers: PTX ISA on atom.add.f32',
+  ];
+}
+
+function prepare(
+  problem: Problem,
+  { dout, forward: given }: BackwardInputs,
+  texts: KernelSettings,
+): PreparedBackward {
+  checkBackwardInputs(problem, dout, given);
+  const { shape, format, forward, configuration, recipe } = lawOf(problem, dout, texts);
+  if (given !== null) checkForward(format, given);
+  const stored = lazily<ForwardOutputs>(
+    () =>
+      given ??
+      storedForward(
+        shape,
+        format,
+        createForward(problem, shape, fa2Recipe(problem, shape, forward)),
+      ),
+  );
+  const backward = lazily(() => createBackward(problem, shape, recipe, { dout, ...stored() }));
+  return {
+    shape,
+    format,
+    pieces: shape.batch * shape.kvHeads,
+    settings: { ...configuration },
+    evidence: evidenceOf(configuration, recipe),
+    run: (kvHead) => {
+      const { passes, run } = backward();
+      return { kvHead, ...run(kvHead), counters: { blockPairs: shape.groupSize * passes.pairs } };
+    },
+    someOrder: configuration.deterministic
+      ? null
+      : (kvHead, patterns) => matchOrders(backward(), kvHead, patterns),
+  };
+}
+
+/**
+ * FlashAttention-2's backward as PyTorch builds and calls it, bit for bit. Without `deterministic` the adds to dQ have no order, and
+ * `run` makes them in ascending order.
+ */
+export const fa2Backward: BackwardModel = {
+  settings,
+  features: ['sequences'],
+  promises: {
+    formats: ['bf16', 'fp16'],
+    multiples: { qkDim: 8, vDim: 8 },
+  },
+  prepare,
+  arithmetic: (problem, texts) => {
+    const { format } = lawOf(problem, null, texts);
+    return {
+      description: "FlashAttention-2's backward",
+      delta: 'stored-output',
+      p: format,
+      ds: format,
+      weights: 'fp32',
+      partials: format,
+      scaleBeforeRounding: false,
+    };
+  },
+  candidates: [{}, { deterministic: 'true' }],
+};

@@ -1,0 +1,53 @@
+import type { KernelSetting, KernelSettings } from '../kernel-model.js';
+import { checkKeys, choiceValue, defined, numberValue } from '../setting-values.js';
+import type { Fa2Configuration, Fa2Overrides } from './configuration.js';
+
+/** What one may choose of the forward. */
+export const forwardSettings: readonly KernelSetting[] = [
+  { key: 'architecture', description: 'sm_80, sm_89 or sm_90 (default)' },
+  {
+    key: 'build',
+    description: 'pytorch (default), or flash-attn: the package, with use_fast_math',
+  },
+  {
+    key: 'splits',
+    description:
+      'parts of the keys whose results are combined, 1 (default) to 128; auto: as the kernel chooses',
+  },
+  {
+    key: 'multiprocessors',
+    description:
+      'of the GPU, which decide how many splits auto is, and sums of dQ; default 108, 142 or 132',
+  },
+];
+
+/**
+ * What settings, as text by key, choose of the forward.
+ * @param others settings that there may be beside them
+ * @throws RequestError for an unknown key or a bad value
+ */
+export function overridesOf(
+  texts: KernelSettings,
+  others: readonly KernelSetting[] = [],
+): Fa2Overrides {
+  checkKeys('fa2', [...forwardSettings, ...others], texts);
+  const given = <T>(key: string, parse: (key: string, text: string) => T): T | undefined => {
+    const text = texts.get(key);
+    return text === undefined ? undefined : parse(key, text);
+  };
+  return defined({
+    architecture: given('architecture', (key, text) =>
+      choiceValue(key, text, ['sm_80', 'sm_89', 'sm_90'] as const),
+    ),
+    build: given('build', (key, text) =>
+      choiceValue(key, text, ['pytorch', 'flash-attn'] as const),
+    ),
+    splits: given('splits', (key, text) => (text === 'auto' ? text : numberValue(key, text))),
+    multiprocessors: given('multiprocessors', numberValue),
+  });
+}
+
+/** The configuration as settings, by key. */
+export function settingsOf({ architecture, build, splits, multiprocessors }: Fa2Configuration) {
+  return { architecture, build, splits, multiprocessors };
+}
