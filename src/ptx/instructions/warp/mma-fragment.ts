@@ -73,21 +73,38 @@ export function layoutOfC(m: 8 | 16, elementBits: 16 | 32 | 64): FragmentLayout 
   });
 }
 
+/** What an immediate has in every lane, in the place of a register of 32 bits. */
+export interface ImmediateWord {
+  readonly words: Uint32Array;
+}
+
+/** An immediate of 32 bits. */
+export function immediateWord(bits: number): ImmediateWord {
+  return { words: new Uint32Array(warpLanes).fill(bits) };
+}
+
+/** What a matrix is read from: a register, or an immediate. */
+export type FragmentSource = Slot | ImmediateWord;
+
+function wordsOf(registers: WarpRegisters, source: FragmentSource): Uint32Array {
+  return 'words' in source ? source.words : registers.words(source);
+}
+
 /** Bit patterns of a matrix: for elements of up to 32 bits. */
 export type MatrixPatterns = Uint8Array | Uint16Array | Uint32Array;
 
 /** Copies registers of all lanes into a matrix. */
 export function gather(
   registers: WarpRegisters,
-  slots: readonly Slot[],
+  sources: readonly FragmentSource[],
   { elementBits, places }: FragmentLayout,
   matrix: MatrixPatterns,
 ): void {
   const elements = 32 / elementBits;
   const mask = elementBits === 32 ? 0xffffffff : 2 ** elementBits - 1;
   let at = 0;
-  for (const slot of slots) {
-    const words = registers.words(slot);
+  for (const source of sources) {
+    const words = wordsOf(registers, source);
     for (let lane = 0; lane < warpLanes; lane++) {
       const word = words[lane];
       for (let i = 0; i < elements; i++) matrix[places[at++]] = (word >>> (i * elementBits)) & mask;
@@ -96,7 +113,7 @@ export function gather(
 }
 
 /** Copies registers of all lanes into a matrix that was named before. */
-export type Gather = (registers: WarpRegisters, slots: readonly Slot[]) => void;
+export type Gather = (registers: WarpRegisters, sources: readonly FragmentSource[]) => void;
 
 /**
  * `gather` for one matrix. Where a register has neighbours of a row, as bits that the matrix has alike, it copies
@@ -110,28 +127,32 @@ export function createGather(layout: FragmentLayout, matrix: MatrixPatterns): Ga
     return first % elements === 0 && place === first + (i % elements);
   };
   if (8 * matrix.BYTES_PER_ELEMENT !== elementBits || !places.every(isWord))
-    return (registers, slots) => gather(registers, slots, layout, matrix);
+    return (registers, sources) => gather(registers, sources, layout, matrix);
   const words = new Uint32Array(matrix.buffer, matrix.byteOffset, matrix.length / elements);
   const wordPlaces = places.filter((_, i) => i % elements === 0).map((place) => place / elements);
-  return (registers, slots) => {
+  return (registers, sources) => {
     let at = 0;
-    for (const slot of slots) {
-      const source = registers.words(slot);
-      for (let lane = 0; lane < warpLanes; lane++) words[wordPlaces[at++]] = source[lane];
+    for (const source of sources) {
+      const lanes = wordsOf(registers, source);
+      for (let lane = 0; lane < warpLanes; lane++) words[wordPlaces[at++]] = lanes[lane];
     }
   };
 }
 
-/** Copies a matrix into registers of all lanes. */
+/** Copies a matrix into registers of all lanes; null is for what nobody keeps. */
 export function scatter(
   registers: WarpRegisters,
-  slots: readonly Slot[],
+  slots: readonly (Slot | null)[],
   { elementBits, places }: FragmentLayout,
   matrix: MatrixPatterns,
 ): void {
   const elements = 32 / elementBits;
   let at = 0;
   for (const slot of slots) {
+    if (slot === null) {
+      at += warpLanes * elements;
+      continue;
+    }
     const words = registers.words(slot);
     for (let lane = 0; lane < warpLanes; lane++) {
       let word = 0;
@@ -144,14 +165,14 @@ export function scatter(
 /** The same for numbers of fp64 in registers of 64 bits. */
 export function gatherFloat64(
   registers: WarpRegisters,
-  slots: readonly Slot[],
+  sources: readonly FragmentSource[],
   { places }: FragmentLayout,
   matrix: Float64Array,
 ): void {
   const pairs = new Uint32Array(matrix.buffer, matrix.byteOffset, 2 * matrix.length);
   let at = 0;
-  for (const slot of slots) {
-    const words = registers.words(slot);
+  for (const source of sources) {
+    const words = wordsOf(registers, source);
     for (let lane = 0; lane < warpLanes; lane++) {
       const place = 2 * places[at++];
       pairs[place] = words[2 * lane];
@@ -163,13 +184,17 @@ export function gatherFloat64(
 /** As `gatherFloat64`, the other way. */
 export function scatterFloat64(
   registers: WarpRegisters,
-  slots: readonly Slot[],
+  slots: readonly (Slot | null)[],
   { places }: FragmentLayout,
   matrix: Float64Array,
 ): void {
   const pairs = new Uint32Array(matrix.buffer, matrix.byteOffset, 2 * matrix.length);
   let at = 0;
   for (const slot of slots) {
+    if (slot === null) {
+      at += warpLanes;
+      continue;
+    }
     const words = registers.words(slot);
     for (let lane = 0; lane < warpLanes; lane++) {
       const place = 2 * places[at++];

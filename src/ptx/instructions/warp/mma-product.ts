@@ -11,6 +11,7 @@ import type { Slot } from '../slot.js';
 import type { WarpRegisters } from '../warp-registers.js';
 import {
   createGather,
+  type FragmentSource,
   gather,
   gatherFloat64,
   layoutOfA,
@@ -26,12 +27,12 @@ export interface MmaShape {
   readonly k: number;
 }
 
-/** The registers of an `mma`, each list in PTX's order. */
+/** The registers of an `mma`, each list in PTX's order; null in D is what nobody keeps (`_`). */
 export interface MmaRegisters {
-  readonly d: readonly Slot[];
-  readonly a: readonly Slot[];
-  readonly b: readonly Slot[];
-  readonly c: readonly Slot[];
+  readonly d: readonly (Slot | null)[];
+  readonly a: readonly FragmentSource[];
+  readonly b: readonly FragmentSource[];
+  readonly c: readonly FragmentSource[];
 }
 
 /** A product of matrices in registers of a warp. */

@@ -11,7 +11,9 @@ import {
   type MmaShape,
   tensorCoreMma,
 } from './mma-product.js';
-import { vectorSlots, wrongOperands } from '../operands.js';
+import { elementsOf, wrongOperands } from '../operands.js';
+import type { Slot } from '../slot.js';
+import { type FragmentSource, immediateWord } from './mma-fragment.js';
 import { maskText } from './operands.js';
 
 /** What stands in the text: `m16n8k16.row.col.f32.bf16.bf16.f32`. */
@@ -90,12 +92,48 @@ function productOf(architecture: Architecture, form: Form): MmaProduct | null {
   return tensorCoreMma(architecture, shape, formats, form.c === 'f32' ? 'fp32' : 'fp16');
 }
 
-function operandsOf(operands: readonly ResolvedOperand[]): MmaRegisters | null {
-  const [d, a, b, c] = operands.map(vectorSlots);
-  return d && a && b && c && operands.length === 4 ? { d, a, b, c } : null;
+/** A register, or an immediate in the place of one of 32 bits; null for what is neither. */
+function sourceOf(operand: ResolvedOperand, type: string): FragmentSource | null {
+  if (operand.kind === 'register') return operand.slot;
+  if (operand.kind !== 'constant' || type === 'f64') return null;
+  const { format, bits } = operand;
+  if (format === 'integer') return type === 'f32' ? null : immediateWord(Number(bits & wordMask));
+  if (type !== 'f32') return null;
+  return immediateWord(Number(format === 'f32' ? bits : float32Bits(bits)));
+}
+
+/** A constant of fp64 rounded to fp32, as PTX takes `0.` where an f32 stands. */
+function float32Bits(bits: bigint): number {
+  const wide = new Float64Array(BigUint64Array.of(bits).buffer)[0];
+  return new Uint32Array(Float32Array.of(wide).buffer)[0];
+}
+
+/** The matrix of an operand; null where an element is no source. */
+function sourcesOf(operand: ResolvedOperand, type: string): readonly FragmentSource[] | null {
+  const sources = elementsOf(operand).map((element) => sourceOf(element, type));
+  return sources.every((source) => source !== null) ? sources : null;
+}
+
+function operandsOf(
+  operands: readonly ResolvedOperand[],
+  { a: aType, b: bType, c: cType }: Form,
+): MmaRegisters | null {
+  if (operands.length !== 4) return null;
+  const elements = elementsOf(operands[0]);
+  const d = elements.flatMap((element) =>
+    element.kind === 'register' ? [element.slot] : element.kind === 'sink' ? [null] : [],
+  );
+  if (d.length !== elements.length) return null;
+  const [a, b, c] = [aType, bType, cType].map((type, i) => sourcesOf(operands[i + 1], type));
+  return a && b && c ? { d, a, b, c } : null;
+}
+
+function slotsIn(sources: readonly (FragmentSource | null)[]): Slot[] {
+  return sources.flatMap((source) => (source !== null && 'offset' in source ? [source] : []));
 }
 
 const allLanes = 0xffffffff;
+const wordMask = 0xffffffffn;
 
 function lower(
   architecture: Architecture,
@@ -112,7 +150,7 @@ function lower(
     throw error;
   }
   if (product === null) return { unsupported: `the shape and the formats of ${name}` };
-  const slots = operandsOf(operands);
+  const slots = operandsOf(operands, form);
   const { a, b, c } = product.registers;
   const fits =
     slots !== null &&
@@ -124,8 +162,8 @@ function lower(
   const { execute } = product;
   return {
     converged: 'warp',
-    writes: slots.d,
-    reads: [...slots.a, ...slots.b, ...slots.c],
+    writes: slotsIn(slots.d),
+    reads: slotsIn([...slots.a, ...slots.b, ...slots.c]),
     execute: (registers, lanes) => {
       execute(registers, slots);
       return lanes >>> 0 === allLanes

@@ -2,9 +2,10 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { fusedMultiplyAddFloat64 } from '../../../../src/arith/index.js';
 import { findTensorCoreArithmetic, tensorCoreProduct } from '../../../../src/hardware/index.js';
+import type { ResolvedOperand } from '../../../../src/ptx/instructions/index.js';
 import { bits64, float64 } from '../../../arith/exact.js';
 import { capturedInstructions, readCapture } from '../../../hardware/tensor-core/captures.js';
-import { createTestWarp, vector, warpOperation } from './warp-registers.js';
+import { constant, createTestWarp, vector, warpOperation } from './warp-registers.js';
 
 const all = 0xffffffff;
 
@@ -219,8 +220,57 @@ describe('mma.sync', () => {
       }
   });
 
+  it('takes immediates for sources, and keeps no element of D that is a sink', () => {
+    const name = 'mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32';
+    const ones = 0x3f803f80;
+    const decimal = (value: number) =>
+      ({ kind: 'constant', format: 'f64', bits: bits64(value) }) as const;
+    const sink = { kind: 'sink' } as const;
+    fc.assert(
+      fc.property(
+        fc.array(fc.nat(0x3fff3fff), { minLength: 128, maxLength: 128 }),
+        fc.float({ noNaN: true }),
+        (bits, start) => {
+          const warp = createTestWarp();
+          const [a, b, c, d, kept] = [4, 2, 4, 4, 2].map((count) =>
+            Array.from({ length: count }, () => warp.register()),
+          );
+          const startBits = new Uint32Array(Float32Array.of(start).buffer)[0];
+          bits.forEach((word, i) => (warp.words(a[i >> 5])[i & 31] = word));
+          b.forEach((register) => warp.words(register).fill(ones));
+          [c[1], c[3]].forEach((register) => warp.words(register).fill(startBits));
+          const run = (operands: readonly ResolvedOperand[][]) =>
+            warpOperation(name, operands.map(vector)).execute(warp.registers, all);
+          run([d, a, b, c]);
+          const immediates = [c[0], decimal(start), c[2], decimal(start)];
+          run([[kept[0], sink, kept[1], sink], a, [constant(ones), constant(ones)], immediates]);
+          expect(warp.words(kept[0])).toEqual(warp.words(d[0]));
+          expect(warp.words(kept[1])).toEqual(warp.words(d[2]));
+          // The columns of D are alike but for what they began with.
+          run([d, a, b, [c[1], c[1], c[3], c[3]]]);
+          run([[sink, kept[0], sink, kept[1]], a, b, [c[0], decimal(start), c[2], decimal(start)]]);
+          expect(warp.words(kept[0])).toEqual(warp.words(d[1]));
+          expect(warp.words(kept[1])).toEqual(warp.words(d[3]));
+        },
+      ),
+      { numRuns: 10 },
+    );
+  });
+
   it('says what it has not', () => {
     const refuse = (name: string) => () => warpOperation(name, []);
+    const warp = createTestWarp();
+    const four = vector(Array.from({ length: 4 }, () => warp.register()));
+    const two = vector([warp.register(), warp.register()]);
+    const integers = vector([0, 0, 0, 0].map(constant));
+    expect(() =>
+      warpOperation('mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32', [
+        four,
+        four,
+        two,
+        integers,
+      ]),
+    ).toThrow(/C of 4 registers/);
     expect(refuse('mma.sync.aligned.m16n8k16.row.col.f32.f64.f64.f32')).toThrow(
       /the shape and the formats/,
     );
