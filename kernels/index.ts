@@ -101,6 +101,7 @@ export {
   yardstickAttention as textbookAttention,
 } from './yardstick-attention.js';
 export * from './fa1/index.js';
+export * from './flashinfer/index.js';
 export * from './fa2/index.js';
 export * from './fa4/index.js';
 export { attributeFa4 } from './fa4/forward-model.js';

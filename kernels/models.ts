@@ -2,6 +2,7 @@ import { RequestError } from '../src/request-error.js';
 import { fa1Model } from './fa1/index.js';
 import { fa2Model } from './fa2/index.js';
 import { fa4Model } from './fa4/index.js';
+import { flashInferModel } from './flashinfer/index.js';
 import type { KernelModel, KernelPiece, PreparedKernel } from './kernel-model.js';
 import { naiveFloat32Model, naiveInputModel } from './naive/index.js';
 import { allocateStorage, formats, patternsOf } from '../src/formats/index.js';
@@ -12,6 +13,7 @@ export const kernelModels: readonly KernelModel[] = [
   fa4Model,
   fa2Model,
   fa1Model,
+  flashInferModel,
   naiveFloat32Model,
   naiveInputModel,
 ];

@@ -1,4 +1,3 @@
-import { decodeTensor, type Tensor } from '../../src/formats/index.js';
 import {
   hardwareExp2Error,
   hardwareExp2Flush,
@@ -7,18 +6,8 @@ import {
 } from '../../src/hardware/index.js';
 import type { Problem } from '../../src/problem/index.js';
 import { largestScore32, roundoff32, type KernelArithmetic } from '../arithmetic.js';
+import { largestRowNorm } from '../largest-row-norm.js';
 import type { Recipe } from '../online-softmax/recipe.js';
-
-/** The largest norm of a tensor's rows of `dim` elements. */
-function largestNorm(tensor: Tensor, dim: number): number {
-  const values = decodeTensor(tensor);
-  let largest = 0;
-  for (let row = 0; row < values.length; row += dim) {
-    const norm = Math.hypot(...values.subarray(row, row + dim));
-    if (norm > largest) largest = norm;
-  }
-  return largest;
-}
 
 /** Roundings of m·scale, of the LSE twice, of its quotient, and of the exponent of α twice. */
 const logSumExpRoundings = 6;
@@ -39,7 +28,7 @@ export function fa1Arithmetic(
   const exactScale = problem.scale * Math.LOG2E;
   const scaleError = exponent.scale / exactScale - 1;
   const largestScore =
-    problem.scale * largestNorm(problem.q, qkDim) * largestNorm(problem.k, qkDim);
+    problem.scale * largestRowNorm(problem.q, qkDim) * largestRowNorm(problem.k, qkDim);
   const logSumExp = 2 * (largestScore + Math.log(Math.max(keys, 1)));
   const normalise = hardwareReciprocalError + 2 * roundoff32;
   return {

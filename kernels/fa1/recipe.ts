@@ -77,7 +77,7 @@ export function fa1Recipe(
     scoreChange: null,
     exponent: { scale: fround(fround(problem.scale) * Math.LOG2E), offset: 0, isFused: true },
     exponential: { unit: 'ex2.approx.ftz.f32', polynomial: null },
-    rescale: { threshold: 0, of: 'rows', checksInfinity: true },
+    rescale: { threshold: 0, of: 'rows', exponent: 'difference', checksInfinity: true },
     rowSum: 'quads-of-warps',
     values: { sum: 'warps' },
     finish: {

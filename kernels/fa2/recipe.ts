@@ -48,6 +48,7 @@ export function fa2Recipe(
     rescale: {
       threshold: 0,
       of: 'rows',
+      exponent: 'difference',
       checksInfinity: problem.causal || problem.window !== null || isSplit,
     },
     rowSum: 'quad',

@@ -105,7 +105,12 @@ export function fa4Recipe(
       unit: 'ex2.approx.ftz.f32',
       polynomial: { degree: exp2.degree, columns: polynomialColumns(configuration) },
     },
-    rescale: { threshold: rescaleThreshold, of: 'warps', checksInfinity: true },
+    rescale: {
+      threshold: rescaleThreshold,
+      of: 'warps',
+      exponent: 'difference',
+      checksInfinity: true,
+    },
     rowSum: 'packed',
     values: { sum: 'chain' },
     finish: {

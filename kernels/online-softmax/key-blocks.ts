@@ -16,6 +16,8 @@ export interface Tiling {
   readonly queries: number;
   /** Keys of a block. */
   readonly keys: number;
+  /** Keys of each part that a sequence is cut into before parts are cut into blocks; left out: it is one part. */
+  readonly partKeys?: number;
   /** Tiles that one CTA works on at a time; they share the range of key blocks. */
   readonly tilesPerCta: number;
   readonly order: 'last-first' | 'first-last';
@@ -129,18 +131,34 @@ export interface BlockSources {
   readonly addend: ScoreAddend | null;
 }
 
+/** The keys of a block by its number in a sequence, counted from the sequence's first key; the last may go beyond its end. */
+function keysOfBlock({ keys, partKeys }: Tiling, block: number): KeyRange {
+  if (partKeys === undefined) return { begin: block * keys, end: (block + 1) * keys };
+  const blocksOfPart = Math.ceil(partKeys / keys);
+  const part = Math.floor(block / blocksOfPart);
+  const begin = part * partKeys + (block % blocksOfPart) * keys;
+  return { begin, end: Math.min(begin + keys, (part + 1) * partKeys) };
+}
+
+/** Where a key lies among the blocks of a sequence: the number of its block, and a fraction. */
+function blockPosition({ keys, partKeys }: Tiling, key: number): number {
+  if (partKeys === undefined) return key / keys;
+  const part = Math.floor(key / partKeys);
+  return part * Math.ceil(partKeys / keys) + (key - part * partKeys) / keys;
+}
+
 /** The numbers of the blocks that the CTA of a tile visits, counted within the sequence, in the order visited. */
 function visitedBlocks(
   { problem, shape, tiling, diagonal }: BlockSources,
   head: number,
   { first, sequence }: QueryTile,
 ): number[] {
-  const { queries, keys, tilesPerCta, order, visits } = tiling;
+  const { queries, tilesPerCta, order, visits } = tiling;
   const { firstQuery, firstKey } = sequence;
   if (visits === 'listed') return listedBlocks(problem, shape, tiling, { head, query: first });
   const between = (begin: number, end: number): number[] => {
-    const low = Math.floor(Math.max(begin - firstKey, 0) / keys);
-    const high = Math.ceil(Math.max(end - firstKey, 0) / keys);
+    const low = Math.floor(blockPosition(tiling, Math.max(begin - firstKey, 0)));
+    const high = Math.ceil(blockPosition(tiling, Math.max(end - firstKey, 0)));
     const blocks = Array.from({ length: Math.max(high - low, 0) }, (_, i) => low + i);
     return order === 'last-first' ? blocks.reverse() : blocks;
   };
@@ -211,11 +229,13 @@ export function keyBlocks(sources: BlockSources, head: number, queryTile: QueryT
   const ranges = Array.from({ length: rows }, (_, row) => seen(head, queryTile.first + row));
   const [low, high] = [new Int32Array(rows), new Int32Array(rows)];
   return visitedBlocks(sources, head, queryTile).map((block) => {
-    const first = sequence.firstKey + block * keys;
-    const { interrupted } = maskTile(ranges, { begin: first, end: first + keys }, low, high);
+    const { begin, end } = keysOfBlock(tiling, block);
+    const first = sequence.firstKey + begin;
+    const last = sequence.firstKey + end;
+    const { interrupted } = maskTile(ranges, { begin: first, end: last }, low, high);
     return {
       first,
-      keys: Math.min(keys, sequence.firstKey + sequence.keys - first),
+      keys: Math.min(end, sequence.keys) - begin,
       visible: Array.from(low, (begin, row) => ({ begin, end: high[row] })),
       interrupted,
       addend: addend === null ? null : blockAddend(addend, { head, queryTile, first }, keys),

@@ -35,6 +35,11 @@ interface RescaleLaw {
    * multiplied in every block.
    */
   readonly of: 'warps' | 'rows';
+  /**
+   * The exponent of α, by the maximum before and now: `difference`, (m − m′)·c; `as-weights`, that of a weight with the
+   * score m relative to m′, which is not always 0 where m = m′.
+   */
+  readonly exponent: 'difference' | 'as-weights';
   /** Whether α is 0 and not NaN for a row whose every score so far is −∞. */
   readonly checksInfinity: boolean;
 }
@@ -57,9 +62,10 @@ export interface FinishLaw {
   readonly outFactor: number;
   /**
    * `base-2`: (m·c + (lg2 l − offset))·ln 2, every operation rounded; `base-2-fused`: with m·c and the
-   * sum as one. `natural`: m·scale + lg2 l·ln 2, with m·scale and the sum as one.
+   * sum as one. `natural`: m·scale + lg2 l·ln 2, with m·scale and the sum as one. `log2`: as `base-2` before the product with
+   * ln 2, for a merge of parts that takes their LSEs so.
    */
-  readonly logSumExp: 'base-2' | 'base-2-fused' | 'natural';
+  readonly logSumExp: 'base-2' | 'base-2-fused' | 'natural' | 'log2';
   /** The LSE of a row without weights. */
   readonly emptyLogSumExp: number;
 }

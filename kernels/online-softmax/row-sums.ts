@@ -6,8 +6,8 @@ interface RowSumLaw {
   readonly columnsOfThreads: (blockKeys: number) => readonly (readonly number[])[];
   /** What a thread begins a block with, from its sum, α and its first weight. */
   readonly start: (sum: number, alpha: number, firstWeight: number) => number;
-  /** What it makes of that and its weights. */
-  readonly sum: (start: number, weights: readonly number[]) => number;
+  /** What it makes of that and its weights; null where the tensor cores add them, rounded as for P·V. */
+  readonly sum: ((start: number, weights: readonly number[]) => number) | null;
   /** The row sum from those of its threads. */
   readonly total: (sums: readonly number[]) => number;
   /** The most additions that one weight of a block of so many keys goes through in the block. */
@@ -76,7 +76,7 @@ export function warpColumns(blockKeys: number): number[][] {
  * pairs of weights with a stride of eight, and their tree is the row sum. `quad`: four threads have a
  * row, each adds its own weights one after the other, the first in one with the product by α, as a
  * compiler contracts them, and their sums meet once, at the end. `quads-of-warps`: four warps have 16 columns of a row in turn, a quad each; quads and then warps meet
- * after every block.
+ * after every block. `tensor-core`: the row sum is one more column of P·V, whose values are ones.
  */
 export const rowSumLaws = {
   packed: {
@@ -107,6 +107,14 @@ export const rowSumLaws = {
     },
     additions: (blockKeys) => blockKeys / (quadThreads * keyWarps),
     totalAdditions: 4,
+  },
+  'tensor-core': {
+    columnsOfThreads: (blockKeys) => [ascending(blockKeys)],
+    start: (sum, alpha) => multiplyFloat32(sum, alpha),
+    sum: null,
+    total: ([sum]) => sum,
+    additions: (blockKeys) => blockKeys,
+    totalAdditions: 0,
   },
 } as const satisfies Readonly<Record<string, RowSumLaw>>;
 

@@ -5,7 +5,7 @@ import {
   subtractFloat32,
 } from '../../src/arith/index.js';
 import { decode, encode, formats } from '../../src/formats/index.js';
-import { conversions } from '../../src/hardware/index.js';
+import { conversions, tensorCoreProduct } from '../../src/hardware/index.js';
 import { exp2Polynomial } from './exp2-polynomial.js';
 import {
   exp2Units,
@@ -121,6 +121,25 @@ export function sinkExponent(
   return addFloat32(below, offset);
 }
 
+/** A row sum as tensor cores form it: the product of the rounded weights with ones, added to what the row begins with. */
+function tensorCoreSum({ tensorCore, format }: Recipe): ForwardSteps['rowSum'] {
+  const round = conversions[roundingConversions[format]];
+  const one = encode(formats[format], 1);
+  return (start, weights) => {
+    const [bits] = tensorCoreProduct(tensorCore, {
+      m: 1,
+      n: 1,
+      k: weights.length,
+      aFormat: format,
+      bFormat: format,
+      a: Uint32Array.from(weights, (p) => round.evaluate(encode(fp32, p))),
+      bTransposed: new Uint32Array(weights.length).fill(one),
+      c: Uint32Array.of(encode(fp32, start)),
+    });
+    return decode(fp32, bits);
+  };
+}
+
 /**
  * The steps of a recipe: every operation is fp32, rounds to nearest even and keeps subnormals, except
  * where an instruction of the special function unit flushes them.
@@ -167,6 +186,12 @@ function stepsToTheEnd(recipe: Recipe): ForwardSteps {
   const toWeight = conversions[roundingConversions[format]];
   const reciprocal = reciprocals[finish.reciprocal];
   const logarithm = logarithmOf(recipe, finish.logSumExp);
+  const exponentOf = (score: number, subtracted: number): number => {
+    const bias = subtractFloat32(offset, multiplyFloat32(subtracted, scale));
+    return exponent.isFused
+      ? fusedMultiplyAddFloat32(score, scale, bias)
+      : addFloat32(multiplyFloat32(score, scale), bias);
+  };
   return {
     score: (bits) => decode(fp32, bits),
     // PTX's max: a NaN loses.
@@ -176,22 +201,20 @@ function stepsToTheEnd(recipe: Recipe): ForwardSteps {
       const subtracted = now === -Infinity ? 0 : now;
       if (isFirst) return { stored: now, subtracted, alpha: 0, isSkipped: false };
       const above = rescale.checksInfinity ? subtracted : now;
-      const lag = multiplyFloat32(subtractFloat32(before, above), scale);
+      const lag =
+        rescale.exponent === 'as-weights'
+          ? exponentOf(before, above)
+          : multiplyFloat32(subtractFloat32(before, above), scale);
       const alpha = exp2(lag);
       if (threshold > 0 && lag >= -threshold)
         return { stored: before, subtracted: before, alpha: 1, isSkipped: alpha < 1 };
       return { stored: now, subtracted, alpha, isSkipped: false };
     },
-    exponent: (score, subtracted) => {
-      const bias = subtractFloat32(offset, multiplyFloat32(subtracted, scale));
-      return exponent.isFused
-        ? fusedMultiplyAddFloat32(score, scale, bias)
-        : addFloat32(multiplyFloat32(score, scale), bias);
-    },
+    exponent: exponentOf,
     exponential: (x, column) => (isPolynomial[column] ? exp2Polynomial(x, degree) : exp2(x)),
     weight: (p) => toWeight.evaluate(encode(fp32, p)),
     startingSum: rowSum.start,
-    rowSum: rowSum.sum,
+    rowSum: rowSum.sum ?? tensorCoreSum(recipe),
     outputAlphas: (alphas) => alphas,
     rescalesWarp:
       rescale.of === 'rows' ? () => true : (alphas) => alphas.some((alpha) => alpha < 1),
@@ -206,6 +229,8 @@ function stepsToTheEnd(recipe: Recipe): ForwardSteps {
     logSumExp2: (maximum, sum) =>
       isEmptySum(sum) ? finish.emptyLogSumExp : logarithm(maximum, sum),
     logSumExp: (logSumExp2) =>
-      finish.logSumExp === 'natural' ? logSumExp2 : multiplyFloat32(logSumExp2, naturalLogOf2),
+      finish.logSumExp === 'natural' || finish.logSumExp === 'log2'
+        ? logSumExp2
+        : multiplyFloat32(logSumExp2, naturalLogOf2),
   };
 }

@@ -19,14 +19,17 @@ const inTurn = turns(import.meta.url);
 function problemOf(model: KernelModel): Problem {
   const { formats: taken } = model.promises(new Map());
   const format = taken[testSeed % taken.length];
-  const sizes = { queries: 130, keys: 150, dim: 32 };
+  const queries = 130;
   const causal = testSeed % 2 === 0;
-  const drawn = (keys: number): Problem => ({
-    ...scoreProblem('normal-1', { ...sizes, keys, format, seed: testSeed }),
+  const drawn = (keys: number, dim: number): Problem => ({
+    ...scoreProblem('normal-1', { queries, keys, dim, format, seed: testSeed }),
     causal,
   });
-  const unequal = drawn(sizes.keys);
-  return takes(model, unequal) ? unequal : drawn(sizes.queries);
+  const unequal = drawn(150, 32);
+  return (
+    [unequal, drawn(queries, 32), drawn(150, 64)].find((problem) => takes(model, problem)) ??
+    unequal
+  );
 }
 
 function takes(model: KernelModel, problem: Problem): boolean {

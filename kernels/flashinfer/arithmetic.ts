@@ -1,0 +1,78 @@
+import {
+  hardwareExp2Error,
+  hardwareExp2Flush,
+  hardwareLog2Error,
+  hardwareReciprocalError,
+} from '../../src/hardware/index.js';
+import type { Problem } from '../../src/problem/index.js';
+import { largestScore32, roundoff32, type KernelArithmetic } from '../arithmetic.js';
+import { largestRowNorm } from '../largest-row-norm.js';
+import type { Recipe } from '../online-softmax/recipe.js';
+
+/** Roundings of m·c before and now, of the exponent of α, and of the products with α. */
+const factorRoundings = 4;
+
+/**
+ * The arithmetic of FlashInfer's prefill. The exponent of α is that of a weight, m·c less the rounded m′·c, so that its error grows with the
+ * scores: none exceeds the product of norms.
+ */
+export function flashInferArithmetic(
+  problem: Problem,
+  { qkDim }: { readonly qkDim: number },
+  { tensorCore, tiling, exponent, outFormat, format }: Recipe,
+  description: string,
+): KernelArithmetic {
+  const { productsPerSum, alignedFractionBits, resultFractionBits } = tensorCore;
+  const loss = (productsPerSum + 1) * 2 ** -alignedFractionBits + 2 ** -resultFractionBits;
+  const scaleError = exponent.scale / (problem.scale * Math.LOG2E) - 1;
+  const largestScore =
+    Math.abs(problem.scale) * largestRowNorm(problem.q, qkDim) * largestRowNorm(problem.k, qkDim);
+  const normalise = hardwareReciprocalError + 2 * roundoff32;
+  return {
+    description,
+    scores: { kind: 'fused', productsPerSum, alignedFractionBits, resultFractionBits },
+    scaleError,
+    largestScore: largestScore32,
+    scoreLimit: Infinity,
+    exponent: {
+      ofDistance: roundoff32 + Math.abs(scaleError),
+      ofScore: 0,
+      common: roundoff32,
+      ofSoftcap: 0,
+      absolute: 0,
+    },
+    exponential: {
+      hardware: hardwareExp2Error,
+      polynomial: 0,
+      polynomialMean: 0,
+      polynomialColumns: [],
+    },
+    maximum: {
+      kind: 'unknown',
+      shared: 'row',
+      factors: {
+        error:
+          hardwareExp2Error +
+          (factorRoundings * roundoff32 + Math.abs(scaleError)) * (1 + 2 * largestScore),
+        tileKeys: tiling.keys,
+      },
+    },
+    weightFormat: format,
+    overflow: 'bounded',
+    values: {
+      kind: 'any-order',
+      perProduct: loss / productsPerSum + roundoff32,
+      ofOperands: 0,
+      smallestOperand: 0,
+    },
+    rowSumAdditions: 0,
+    rowSumAddition: roundoff32,
+    rowSumRounded: true,
+    partials: 0,
+    finish: { normalise, logarithm: hardwareLog2Error, elementwise: 2 * roundoff32 },
+    outputFormat: outFormat,
+    outputRounding: 'nearest',
+    largestSum: 2 ** 126,
+    underflow: { weights: hardwareExp2Flush, sums: 2 ** -149 },
+  };
+}

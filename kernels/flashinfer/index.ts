@@ -1,0 +1,1 @@
+export { flashInferModel } from './model.js';
