@@ -1,6 +1,6 @@
 """A problem file as FlashAttention-2's launcher (flash_api.cpp) is given it: sizes, strides, masks."""
 
-import math
+import math, struct
 from dataclasses import dataclass
 
 from flashproof import safetensors
@@ -8,6 +8,10 @@ from flashproof import safetensors
 MULTIPROCESSORS = 132  # of an H200
 KERNEL_DIMS = (32, 64, 96, 128, 192, 256)
 ELEMENTS = {"BF16": "cutlass::bfloat16_t", "F16": "cutlass::half_t"}
+
+
+def as_float(number):
+    return struct.unpack("<f", struct.pack("<f", number))[0]
 
 
 def up(number, step):
@@ -78,8 +82,9 @@ class Problem:
 
     def values(self):
         """The members of the struct that the problem decides."""
-        # With a softcap the kernel takes tanh of the scores times scale / softcap, and the softcap for the scale.
-        scale = self.softcap or self.scale
+        # flash_api.cpp has the scale as a float before it multiplies it. With a softcap the kernel takes tanh of the scores times
+        # scale / softcap, and the softcap for the scale.
+        scale = as_float(self.softcap or self.scale)
         left, right = self.window
         if left >= 0 > right:
             right = self.keys
@@ -93,7 +98,7 @@ class Problem:
             "heads": self.heads, "kv_heads": self.kv_heads, "group": self.heads // self.kv_heads,
             "batch": self.batch, "queries": self.queries, "keys": self.keys, "dim": self.dim, "dim_rounded": self.kernel_dim,
             "queries_rounded": up(self.queries, 128), "keys_rounded": up(self.keys, 128), "all_queries": self.total_queries if self.is_packed else 0,
-            "scale": scale, "scale_log2": scale * math.log2(math.e), "softcap": self.scale / self.softcap if self.softcap else 0,
+            "scale": scale, "scale_log2": scale * math.log2(math.e), "softcap": as_float(self.scale) / scale if self.softcap else 0,
             "kept_share": 1, "kept_share_byte": 255, "kept_factor": 1, "scaled_kept_factor": scale,
             "window_left": left, "window_right": right, "is_lse_packed": int(self.is_packed),
             "is_bf16": int(self.dtype == "BF16"), "is_causal": int(self.causal), "are_keys_cumulative": 1,
