@@ -103,6 +103,7 @@ export {
 export * from './fa1/index.js';
 export * from './flashinfer/index.js';
 export * from './fa2/index.js';
+export * from './fa3/index.js';
 export * from './fa4/index.js';
 export { attributeFa4 } from './fa4/forward-model.js';
 export {

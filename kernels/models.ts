@@ -1,6 +1,7 @@
 import { RequestError } from '../src/request-error.js';
 import { fa1Model } from './fa1/index.js';
 import { fa2Model } from './fa2/index.js';
+import { fa3Model } from './fa3/index.js';
 import { fa4Model } from './fa4/index.js';
 import { flashInferModel } from './flashinfer/index.js';
 import type { KernelModel, KernelPiece, PreparedKernel } from './kernel-model.js';
@@ -11,6 +12,7 @@ import type { Problem, Tensor } from '../src/problem/index.js';
 /** The kernel models. */
 export const kernelModels: readonly KernelModel[] = [
   fa4Model,
+  fa3Model,
   fa2Model,
   fa1Model,
   flashInferModel,

@@ -1,5 +1,4 @@
 import {
-  addFloat32,
   fusedMultiplyAddFloat32,
   multiplyFloat32,
   subtractFloat32,
@@ -66,10 +65,3 @@ export const cudaMath: Readonly<Record<'libdevice' | 'fast', CudaMath>> = {
     logPlus: (x, addend) => fusedMultiplyAddFloat32(log2Hardware(x), naturalLogOf2, addend),
   },
 };
-
-/** Sums fp32 numbers by a butterfly: each with the one at half the distance, then a quarter, and on. */
-export function butterflySum(values: readonly number[]): number {
-  const half = values.length / 2;
-  if (half < 1) return values[0];
-  return butterflySum(values.slice(0, half).map((value, i) => addFloat32(value, values[i + half])));
-}

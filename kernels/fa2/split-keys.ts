@@ -1,6 +1,7 @@
 import { fusedMultiplyAddFloat32, addFloat32, subtractFloat32 } from '../../src/arith/index.js';
 import type { SplitLaw, SplitRow } from '../online-softmax/split-tile.js';
-import { butterflySum, type CudaMath } from './cuda-math.js';
+import { threadedSum } from '../online-softmax/thread-sums.js';
+import type { CudaMath } from './cuda-math.js';
 
 /** The most splits that there is a combine kernel for. */
 export const mostSplits = 128;
@@ -45,15 +46,6 @@ export function chosenSplits(tiles: number, places: number, blocks: number): num
 function rowThreads(headDim: number, splits: number): number {
   const rows = headDim % 128 === 0 ? 4 : headDim % 64 === 0 ? 8 : 16;
   return Math.min(128 / rows, 2 ** Math.max(1, Math.ceil(Math.log2(splits))));
-}
-
-/** Each thread its own values in turn, then a butterfly over the threads. */
-function threadedSum(values: readonly number[], threads: number): number {
-  return butterflySum(
-    Array.from({ length: threads }, (_, thread) =>
-      values.filter((_, i) => i % threads === thread).reduce((a, b) => addFloat32(a, b), 0),
-    ),
-  );
 }
 
 /**

@@ -12,7 +12,8 @@ import {
 import { tileQueries } from './thread-blocks.js';
 import { hasMaskMod, hasScoreMod } from './features.js';
 import { polynomialColumns } from './exp2-tuning.js';
-import { combineSplits, combineSteps, splitBlocks, type CombineSteps } from './split-combine.js';
+import { splitBlocks } from '../online-softmax/split-tile.js';
+import { combineSplits, combineSteps, type CombineSteps } from './split-combine.js';
 
 /** What a tile is computed with. */
 export interface TileSetting {

@@ -6,19 +6,7 @@ import {
 } from '../../src/arith/index.js';
 import { exp2Hardware, log2Hardware, naturalLogOf2 } from '../online-softmax/units.js';
 import type { SplitRow } from '../online-softmax/split-tile.js';
-
-/**
- * Blocks, given from the last to the first, cut into splits: split s has the blocks from s·n on, n the
- * number of blocks over that of splits, rounded up; so the last splits may have none. Source:
- * BlockInfo.get_n_block_min_max in flash_attn/cute/block_info.py.
- */
-export function splitBlocks<Block>(blocks: readonly Block[], splits: number): Block[][] {
-  const perSplit = Math.ceil(blocks.length / splits);
-  const fromEnd = (position: number): number => Math.max(blocks.length - position, 0);
-  return Array.from({ length: splits }, (_, s) =>
-    blocks.slice(fromEnd((s + 1) * perSplit), fromEnd(s * perSplit)),
-  );
-}
+import { threadedSum } from '../online-softmax/thread-sums.js';
 
 /** The parts of the combine that may be done otherwise. */
 export interface CombineSteps {
@@ -32,20 +20,6 @@ export const combineSteps: CombineSteps = { readsSplit: (weight) => weight > 0 }
 const log2OfE = Math.fround(Math.LOG2E);
 /** Head dimensions up to this have half as many threads a row. */
 const narrowHeadDim = 64;
-
-/** Sums by a warp's threads: each its own splits in turn, then pairs of threads, the farthest first. */
-function threadedSum(values: readonly number[], threads: number): number {
-  let sums = Array.from({ length: threads }, (_, thread) => {
-    let sum = 0;
-    for (let s = thread; s < values.length; s += threads) sum = addFloat32(sum, values[s]);
-    return sum;
-  });
-  while (sums.length > 1)
-    sums = Array.from({ length: sums.length / 2 }, (_, i) =>
-      addFloat32(sums[i], sums[sums.length / 2 + i]),
-    );
-  return sums[0];
-}
 
 /**
  * A row of attention from its splits: weights exp2(lse·log2 e − max·log2 e) over their sum, and the

@@ -1,6 +1,12 @@
 import { instructionLengths, type TensorCoreArithmetic } from '../../src/hardware/index.js';
 import type { PolynomialDegree } from './exp2-polynomial.js';
-import type { Exp2Unit, InputFormat, OutFormat, Reciprocal } from './units.js';
+import {
+  naturalLogOf2,
+  type Exp2Unit,
+  type InputFormat,
+  type OutFormat,
+  type Reciprocal,
+} from './units.js';
 import type { Tiling } from './key-blocks.js';
 import type { RowSumName } from './row-sums.js';
 import type { ScoreChange } from './score-change.js';
@@ -62,10 +68,11 @@ export interface FinishLaw {
   readonly outFactor: number;
   /**
    * `base-2`: (m·c + (lg2 l − offset))·ln 2, every operation rounded; `base-2-fused`: with m·c and the
-   * sum as one. `natural`: m·scale + lg2 l·ln 2, with m·scale and the sum as one. `log2`: as `base-2` before the product with
-   * ln 2, for a merge of parts that takes their LSEs so.
+   * sum as one. `natural`: m·scale + lg2 l·ln 2, with m·scale and the sum as one. `natural-of-base-2`: the same with c·ln 2 in
+   * the place of the scale, rounded. `log2`: as `base-2` before the product with ln 2, for a merge of parts that takes their
+   * LSEs so.
    */
-  readonly logSumExp: 'base-2' | 'base-2-fused' | 'natural' | 'log2';
+  readonly logSumExp: 'base-2' | 'base-2-fused' | 'natural' | 'natural-of-base-2' | 'log2';
   /** The LSE of a row without weights. */
   readonly emptyLogSumExp: number;
 }
@@ -105,6 +112,13 @@ export interface Recipe {
 export function filledDim({ tensorCore, format }: Recipe, qkDim: number): number {
   const length = Math.max(...instructionLengths(tensorCore.instruction, format));
   return length * Math.ceil(qkDim / length);
+}
+
+/** What a row's maximum is multiplied by in a natural LSE, an fp32 number; null where the LSE is taken in base 2. */
+export function naturalScale({ finish, softmaxScale, exponent }: Recipe): number | null {
+  if (finish.logSumExp === 'natural') return Math.fround(softmaxScale);
+  const isNatural = finish.logSumExp === 'natural-of-base-2';
+  return isNatural ? Math.fround(exponent.scale * naturalLogOf2) : null;
 }
 
 /** The factor of the score differences in exact arithmetic: softmax scale · log2 e, or what a change leaves of it. */

@@ -37,6 +37,19 @@ interface LoadedBlock {
   readonly values: InputPatterns;
 }
 
+/**
+ * Blocks, given from the last to the first, cut into splits: split s has the blocks from s·n on, n the
+ * number of blocks over that of splits, rounded up; so the last splits may have none. Sources:
+ * BlockInfo.get_n_block_min_max in flash_attn/cute/block_info.py, and in hopper/block.h.
+ */
+export function splitBlocks<Block>(blocks: readonly Block[], splits: number): Block[][] {
+  const perSplit = Math.ceil(blocks.length / splits);
+  const fromEnd = (position: number): number => Math.max(blocks.length - position, 0);
+  return Array.from({ length: splits }, (_, s) =>
+    blocks.slice(fromEnd((s + 1) * perSplit), fromEnd(s * perSplit)),
+  );
+}
+
 function addCounters(counters: readonly ForwardCounters[]): ForwardCounters {
   const total = (name: keyof ForwardCounters): number =>
     counters.reduce((sum, one) => sum + one[name], 0);

@@ -15,7 +15,7 @@ import {
   roundingConversions,
 } from './units.js';
 import type { KeyBlock } from './key-blocks.js';
-import { polynomialColumnsOf, type FinishLaw, type Recipe } from './recipe.js';
+import { naturalScale, polynomialColumnsOf, type Recipe } from './recipe.js';
 import { rowSumLaws } from './row-sums.js';
 
 const { fp32 } = formats;
@@ -90,20 +90,14 @@ export function isEmptySum(sum: number): boolean {
 }
 
 /** m·c + (lg2 l − offset), rounded as the law says, or the natural logarithm. */
-function logarithmOf(
-  { exponent, softmaxScale }: Recipe,
-  law: FinishLaw['logSumExp'],
-): (maximum: number, sum: number) => number {
-  const { scale, offset } = exponent;
-  const naturalScale = Math.fround(softmaxScale);
+function logarithmOf(recipe: Recipe): (maximum: number, sum: number) => number {
+  const { scale, offset } = recipe.exponent;
+  const law = recipe.finish.logSumExp;
+  const natural = naturalScale(recipe);
   return (maximum, sum) => {
     const logarithm = log2Hardware(sum);
-    if (law === 'natural')
-      return fusedMultiplyAddFloat32(
-        maximum,
-        naturalScale,
-        multiplyFloat32(logarithm, naturalLogOf2),
-      );
+    if (natural !== null)
+      return fusedMultiplyAddFloat32(maximum, natural, multiplyFloat32(logarithm, naturalLogOf2));
     const lifted = subtractFloat32(logarithm, offset);
     return law === 'base-2-fused'
       ? fusedMultiplyAddFloat32(maximum, scale, lifted)
@@ -185,7 +179,8 @@ function stepsToTheEnd(recipe: Recipe): ForwardSteps {
   const isPolynomial = polynomialColumnsOf(recipe);
   const toWeight = conversions[roundingConversions[format]];
   const reciprocal = reciprocals[finish.reciprocal];
-  const logarithm = logarithmOf(recipe, finish.logSumExp);
+  const logarithm = logarithmOf(recipe);
+  const isFinal = naturalScale(recipe) !== null || finish.logSumExp === 'log2';
   const exponentOf = (score: number, subtracted: number): number => {
     const bias = subtractFloat32(offset, multiplyFloat32(subtracted, scale));
     return exponent.isFused
@@ -228,9 +223,6 @@ function stepsToTheEnd(recipe: Recipe): ForwardSteps {
     },
     logSumExp2: (maximum, sum) =>
       isEmptySum(sum) ? finish.emptyLogSumExp : logarithm(maximum, sum),
-    logSumExp: (logSumExp2) =>
-      finish.logSumExp === 'natural' || finish.logSumExp === 'log2'
-        ? logSumExp2
-        : multiplyFloat32(logSumExp2, naturalLogOf2),
+    logSumExp: (logSumExp2) => (isFinal ? logSumExp2 : multiplyFloat32(logSumExp2, naturalLogOf2)),
   };
 }

@@ -48,9 +48,11 @@ export interface RegisterPool {
 }
 
 /** An instruction that all warps of a warpgroup have to execute, and the first of them that has come to it. */
-interface GroupStep {
+export interface GroupStep {
   readonly what: string;
   readonly who: string;
+  /** The parts of its warps in the operation that it issues, until they are performed together; null where there is none. */
+  parts: AsynchronousOperation[] | null;
 }
 
 /** How far the warps of a warpgroup are with instructions that all of them have to execute. */
@@ -150,6 +152,8 @@ export interface AsynchronousOperation {
   /** Operations that the hardware performs before this one; none once it is done, or each would keep all that came before. */
   after: readonly AsynchronousOperation[];
   readonly perform: () => void;
+  /** The parts of other warps in the same operation, which are performed with it. */
+  partners: readonly AsynchronousOperation[];
   /** The registers that it fills, and those that it reads after it has been issued. */
   readonly fragments: readonly Fragment[];
   readonly order: OperationOrder | null;

@@ -274,6 +274,8 @@ function racesOf(
   options: RunOptions = {},
 ) {
   const meetAll = meet('bar.sync', 1, partnerWarp + 1);
+  // An operation of a warpgroup takes all four warps, which are those before the partner.
+  const ofGroup = warp0.some(({ op }) => op === 'wgmma.mma_async');
   const { findings } = runProgram(
     {
       memory,
@@ -283,6 +285,7 @@ function racesOf(
           // It never frees its columns: that would come in no order with what the suspect does.
           return [allocate(columns, 8), expectBytes(0, boxBytes.a), meetAll, ...warp0, meetAll];
         const isPartner = warp === partnerWarp && partner !== undefined;
+        if (ofGroup && warp < partnerWarp) return [meetAll, ...warp0, meetAll];
         return isPartner ? [meetAll, partner, meetAll] : [meetAll, meetAll];
       }),
     },

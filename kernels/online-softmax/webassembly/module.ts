@@ -8,7 +8,7 @@ import {
 } from '../../../src/hardware/index.js';
 import { exp2Coefficients } from '../exp2-polynomial.js';
 import { bitsOf, roundingConversions } from '../units.js';
-import { polynomialColumnsOf, type Recipe } from '../recipe.js';
+import { naturalScale, polynomialColumnsOf, type Recipe } from '../recipe.js';
 
 /** What the module exports; addresses are of its memory. Its source tells the layouts. */
 export interface ForwardKernels extends TensorCoreKernels, StageKernels {
@@ -112,7 +112,7 @@ export function placeForwardParameters(
   [exponent.isFused, exponential.unit === 'ex2.approx.ftz.f32', rescale.checksInfinity].forEach(
     (flag, i) => record.setInt32(76 + 4 * i, flag ? 1 : 0, true),
   );
-  record.setFloat32(88, recipe.softmaxScale, true);
+  record.setFloat32(88, naturalScale(recipe) ?? recipe.softmaxScale, true);
   record.setFloat32(92, finish.emptyLogSumExp, true);
   record.setInt32(96, finish.reciprocal === 'div.rn.f32' ? 1 : 0, true);
   return address;

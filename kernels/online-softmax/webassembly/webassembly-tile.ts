@@ -2,7 +2,7 @@ import { bitsOf, type InputPatterns } from '../units.js';
 import { blockMmas, type ForwardTile, type TileDimensions } from '../query-tiles.js';
 import { maskInterrupted, seesAKey } from '../key-blocks.js';
 import { changeScores } from '../score-change.js';
-import type { Recipe } from '../recipe.js';
+import { naturalScale, type Recipe } from '../recipe.js';
 import { recipeSteps } from '../steps.js';
 import { createForwardEngine } from './engine.js';
 
@@ -25,7 +25,7 @@ export function fitsWebAssembly(recipe: Recipe): boolean {
       rescale.of === 'warps' &&
       rescale.checksInfinity &&
       finish.reciprocal === 'rcp.approx.ftz.f32' &&
-      finish.logSumExp !== 'natural' &&
+      naturalScale(recipe) === null &&
       finish.emptyLogSumExp === -Infinity
     );
   return (
@@ -34,7 +34,7 @@ export function fitsWebAssembly(recipe: Recipe): boolean {
     exponential.polynomial === null &&
     rescale.of === 'rows' &&
     rescale.threshold === 0 &&
-    finish.logSumExp === 'natural'
+    naturalScale(recipe) !== null
   );
 }
 

@@ -44,6 +44,8 @@ interface OperationRequest {
   readonly reaches?: readonly CtaState[];
   /** Carries it out for the actor that it is, when the scheduler chooses. */
   readonly perform: (actor: Actor) => void;
+  /** Whether it is part of an operation of several warps, which is under way only when all of them have issued it. */
+  readonly isPart?: boolean;
 }
 
 /** Issues an operation for an instruction of a warp; it is performed some time from now on. */
@@ -54,7 +56,7 @@ export function issue<Op extends Opcode>(
   instruction: InstructionOf<Op>,
   request: OperationRequest,
 ): AsynchronousOperation {
-  const { after = [], ctas = [warp.cta], perform } = request;
+  const { after = [], ctas = [warp.cta], perform, isPart = false } = request;
   const { predecessors = after.map(({ order }) => order), reaches = ctas } = request;
   const { unit, writes } = record;
   const order = machine.tracker?.begin(warp, unit.operation, predecessors, reaches) ?? null;
@@ -81,6 +83,7 @@ export function issue<Op extends Opcode>(
         for (const cta of ctas) touchMemory(machine, actor, record, instruction, cta);
       perform(actor);
     },
+    partners: [],
     order,
     issuedAt: machine.now,
     isDone: false,
@@ -89,7 +92,7 @@ export function issue<Op extends Opcode>(
     time: 0,
   };
   if (machine.occupancy !== null) operation.time = machine.occupancy.reserve(operation);
-  machine.pending.push(operation);
+  if (!isPart) machine.pending.push(operation);
   return operation;
 }
 

@@ -1,4 +1,11 @@
-import { report, type MachineState, type WarpgroupProgress, type WarpState } from '../state.js';
+import {
+  report,
+  type AsynchronousOperation,
+  type GroupStep,
+  type MachineState,
+  type WarpgroupProgress,
+  type WarpState,
+} from '../state.js';
 
 /** Warps of a warpgroup: four in a row, of which the first has a number that is a multiple of four. */
 export const warpgroupWarps = 4;
@@ -14,20 +21,27 @@ function createProgress(warps: number): WarpgroupProgress {
  * `.aligned` of `wgmma` and `setmaxnreg`.
  *
  * @param what the instruction, by what has to be the same of it
+ * @returns what the group knows of the instruction; null where it is another than that of the others
  */
-export function executeTogether(machine: MachineState, warp: WarpState, what: string): void {
+export function executeTogether(
+  machine: MachineState,
+  warp: WarpState,
+  what: string,
+): GroupStep | null {
   const { cta, index, name } = warp;
   const group = Math.floor(index / warpgroupWarps);
-  const warps = Math.min(warpgroupWarps, cta.warps.length - group * warpgroupWarps);
+  const warps = warpsOfGroup(warp);
   let progress = cta.warpgroups.get(group);
   if (progress === undefined) cta.warpgroups.set(group, (progress = createProgress(warps)));
   if (warps < warpgroupWarps)
     report(machine, warp, 'convergence', `a warpgroup has ${warpgroupWarps} warps, this ${warps}`);
   const { executed, open } = progress;
   const number = executed[index % warpgroupWarps]++;
-  const step = open[number - progress.closed];
-  if (step === undefined) open.push({ what, who: name });
-  else if (step.what !== what)
+  const known = open[number - progress.closed];
+  const step: GroupStep = known ?? { what, who: name, parts: [] };
+  const isSame = step.what === what;
+  if (known === undefined) open.push(step);
+  else if (!isSame)
     report(
       machine,
       warp,
@@ -38,6 +52,45 @@ export function executeTogether(machine: MachineState, warp: WarpState, what: st
     open.shift();
     progress.closed++;
   }
+  return isSame ? step : null;
+}
+
+/** The warps of a warp's group: four, but for what is no warpgroup. */
+function warpsOfGroup({ cta, index }: WarpState): number {
+  const first = Math.floor(index / warpgroupWarps) * warpgroupWarps;
+  return Math.min(warpgroupWarps, cta.warps.length - first);
+}
+
+/**
+ * A warp has issued its part of an operation of its warpgroup: with the last part it is under way, and all of them are performed in one
+ * step. By the memory models that say so it comes after what each of the warps has done, and a warp that knows its part to be complete
+ * knows it of all.
+ *
+ * @param step null for an instruction that is another than that of the other warps: then the part stands alone
+ */
+export function joinOperation(
+  machine: MachineState,
+  step: GroupStep | null,
+  part: AsynchronousOperation,
+): void {
+  if (step?.parts == null) {
+    machine.pending.push(part);
+    return;
+  }
+  const { parts } = step;
+  parts.push(part);
+  if (parts.length < warpsOfGroup(part.warp)) return;
+  part.partners = parts.slice(0, -1);
+  part.after = parts.flatMap(({ after }) => after).filter(({ isDone }) => !isDone);
+  if (machine.model.warpgroupOrder) machine.tracker?.unite(parts.map(({ order }) => order!));
+  machine.pending.push(part);
+}
+
+/** A warp's part of an operation of its warpgroup is left out: those of the others stand alone. */
+export function leaveOperation(machine: MachineState, step: GroupStep | null): void {
+  if (step?.parts == null) return;
+  machine.pending.push(...step.parts);
+  step.parts = null;
 }
 
 /** All warps have ended: reports instructions that not all warps of a warpgroup have executed. */

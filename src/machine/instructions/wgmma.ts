@@ -25,7 +25,7 @@ import {
   type InstructionRecords,
 } from './record.js';
 import { groupsToAwait, waitForOperations } from './wait-for-operations.js';
-import { executeTogether } from './warpgroups.js';
+import { executeTogether, joinOperation, leaveOperation } from './warpgroups.js';
 
 type Wgmma = InstructionOf<'wgmma.mma_async'>;
 
@@ -183,27 +183,33 @@ const mma: AsynchronousRecord<'wgmma.mma_async'> = {
   }),
   execute: (machine, warp, instruction) => {
     const { aOperand, bOperand, a, b, n, accumulator, saturates = false } = instruction;
-    executeTogether(machine, warp, siteOf(instruction));
+    const step = executeTogether(machine, warp, siteOf(instruction));
+    const refused = (): 'refused' => {
+      leaveOperation(machine, step);
+      return 'refused';
+    };
     const product = machine.warpgroupProducts({ a, b, n, accumulator, saturates });
     if (typeof product === 'string') {
       report(machine, warp, 'instruction-shape', product);
-      return 'refused';
+      return refused();
     }
     const { shared } = warp.cta;
     if (aOperand.space === 'shared') {
       const { descriptor, extent } = partOfA(instruction, aOperand.descriptor, warp.index);
       if (reportViolation(machine, warp, checkOperand(shared, descriptor, extent)))
-        return 'refused';
+        return refused();
     }
     if (reportViolation(machine, warp, checkOperand(shared, bOperand, extentOfB(instruction))))
-      return 'refused';
+      return refused();
     // The tensor core executes a warpgroup's in the order of issue.
     const before = warp.openWarpgroupGroup.at(-1) ?? warp.warpgroupGroups.flat().at(-1);
     const operation = issue(machine, warp, mma, instruction, {
       after: before === undefined || before.isDone ? [] : [before],
       predecessors: [before?.order ?? null],
       perform: () => multiply(warp, instruction, product),
+      isPart: true,
     });
+    joinOperation(machine, step, operation);
     warp.openWarpgroupGroup.push(operation);
     warp.loads.push(operation);
     return;
@@ -223,8 +229,8 @@ const waitForProducts = waitForOperations<'wgmma.wait_group'>({
 });
 
 /**
- * Hopper's asynchronous MMA. Each warp of the warpgroup multiplies its own 16 rows of A, on its own, and the four of them have to
- * execute the same instructions. Whether a `wgmma.fence` orders registers before it only the program knows. Registers are in use until a
+ * Hopper's asynchronous MMA. Each warp of the warpgroup multiplies its own 16 rows of A, and the four of them have to execute the same
+ * instructions: it is under way when all four have issued it, and complete in all at once. Whether a `wgmma.fence` orders registers before it only the program knows. Registers are in use until a
  * `wgmma.wait_group`: who touches them before waits, or is reported, as the memory model has it. Source: PTX ISA, "Asynchronous Warpgroup Level Matrix
  * Multiply-Accumulate Instructions".
  */

@@ -50,6 +50,12 @@ export interface MemoryModel {
    * gives back more than others of its group, and Triton's warps with roles (3.6) do not meet.
    */
   readonly registerGroups: boolean;
+  /**
+   * Whether a wgmma comes after what each of its four warps has done before it, and who knows its own part to be complete knows it of
+   * all. The ISA calls it an operation of the warpgroup and says no more. In CUTLASS's pipelines one thread of a warpgroup
+   * releases what all its warps have read, and FlashAttention-3's warps write P for it with no order between them.
+   */
+  readonly warpgroupOrder: boolean;
   /** Whether lanes of a warp that are converged need bar.warp.sync between them, as the ISA says. */
   readonly laneOrder: boolean;
   /**
@@ -79,6 +85,7 @@ export const memoryModels = {
     equalWrites: false,
     initialisationFences: false,
     registerGroups: false,
+    warpgroupOrder: true,
     laneOrder: false,
     lastCommits: false,
   },
@@ -94,6 +101,7 @@ export const memoryModels = {
     equalWrites: true,
     initialisationFences: true,
     registerGroups: true,
+    warpgroupOrder: false,
     laneOrder: true,
     lastCommits: true,
   },
@@ -109,6 +117,7 @@ export const memoryModels = {
     equalWrites: true,
     initialisationFences: true,
     registerGroups: true,
+    warpgroupOrder: false,
     laneOrder: true,
     lastCommits: true,
   },
@@ -124,6 +133,7 @@ export const memoryModels = {
     equalWrites: false,
     initialisationFences: false,
     registerGroups: false,
+    warpgroupOrder: true,
     laneOrder: false,
     lastCommits: false,
   },

@@ -162,6 +162,8 @@ export interface OrderTracker {
     predecessors: readonly (OperationOrder | null)[],
     reaches: readonly OrderedCta[],
   ) => OperationOrder;
+  /** Operations that are one to the hardware, none of which has been performed: each comes after what any of them comes after. */
+  readonly unite: (orders: readonly OperationOrder[]) => void;
   /** The warp knows that an operation is complete: by a wait, or since it has its registers. */
   readonly finish: (warp: OrderedWarp, kind: OperationKind, order: OperationOrder) => void;
   readonly fence: (

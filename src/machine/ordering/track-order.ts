@@ -144,6 +144,17 @@ export function createOrderTracker(
       }
       return order;
     },
+    unite: (orders) => {
+      const whole = { ...createClocks(), happened: createClock() };
+      for (const { clock, asyncView, happened } of orders) {
+        joinClocks(whole, { clock, asyncView });
+        joinClock(whole.happened, happened);
+      }
+      for (const { clock, asyncView, happened } of orders) {
+        joinClocks({ clock, asyncView }, whole);
+        joinClock(happened, whole.happened);
+      }
+    },
     finish: ({ order }, kind, operation) => {
       const { clock, asyncView, tensorView, unfenced } = order!;
       if (needsTensorFences(model, kind)) {

@@ -148,11 +148,14 @@ export function startCluster(launch: ClusterLaunch, options: RunOptions = {}): R
 
   function perform(operation: AsynchronousOperation): void {
     pending.splice(pending.indexOf(operation), 1);
-    operation.isDone = true;
-    operation.after = [];
-    operation.doneAt = machine.now;
-    operation.perform();
-    books.operationDone(operation);
+    for (const part of [operation, ...operation.partners]) {
+      part.isDone = true;
+      part.after = [];
+      part.doneAt = machine.now;
+      part.perform();
+      books.operationDone(part);
+    }
+    operation.partners = [];
   }
 
   function giveUp(reason: string): void {

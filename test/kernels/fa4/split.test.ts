@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { combineSplits, splitBlocks } from '../../../kernels/fa4/split-combine.js';
+import { combineSplits } from '../../../kernels/fa4/split-combine.js';
+import { splitBlocks } from '../../../kernels/online-softmax/split-tile.js';
 import type { SplitRow } from '../../../kernels/online-softmax/split-tile.js';
 import { createFa4Forward, findKernelModel } from '../../../kernels/index.js';
 import {

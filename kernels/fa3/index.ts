@@ -1,0 +1,8 @@
+export {
+  fa3Configuration,
+  fa3Tile,
+  type Fa3Configuration,
+  type Fa3Overrides,
+} from './configuration.js';
+export { fa3Model } from './model.js';
+export { fa3Recipe } from './recipe.js';
