@@ -15,6 +15,29 @@ export interface Fa3Overrides extends Partial<Omit<Fa3Configuration, 'splits'>> 
   readonly splits?: number | 'auto';
 }
 
+/** What a kernel takes of causal and window masks: `local` is any window that is no causal mask. */
+export interface Fa3Mask {
+  readonly kind: 'none' | 'causal' | 'local';
+  /** Keys on each side of a query's diagonal. */
+  readonly left: number;
+  readonly right: number;
+}
+
+/** The kernel's masks of a problem: one that hides no key is none. Source: mha_fwd and set_params_fprop in hopper/flash_api.cpp. */
+export function fa3Mask(
+  { causal, window }: Pick<Problem, 'causal' | 'window'>,
+  { queries, keys }: Pick<ProblemShape, 'queries' | 'keys'>,
+): Fa3Mask {
+  const limited = (limit: number, last: number) => (limit >= last ? -1 : limit);
+  const left = limited(window?.left ?? -1, keys - 1);
+  const given = limited(window?.right ?? -1, queries - 1);
+  const isCausal = causal && (queries > 1 || left >= 0 || given >= 0);
+  const right = isCausal ? 0 : given;
+  const ends = { left: left < 0 ? keys - 1 : left, right: right < 0 ? queries - 1 : right };
+  if (left < 0 && right <= 0) return { kind: right === 0 ? 'causal' : 'none', ...ends };
+  return { kind: 'local', ...ends };
+}
+
 /** Of an H100 or H200. */
 const usualMultiprocessors = 132;
 
@@ -25,12 +48,13 @@ const usualMultiprocessors = 132;
  */
 export function fa3Tile(
   { qkDim, vDim }: Pick<ProblemShape, 'qkDim' | 'vDim'>,
-  { causal, window }: Pick<Problem, 'causal' | 'window'>,
+  mask: Fa3Mask['kind'],
 ): { readonly queries: number; readonly keys: number } {
-  const isLocal = window !== null;
-  if (qkDim <= 64) return { queries: 192, keys: causal || isLocal ? 128 : 192 };
+  const isLocal = mask === 'local';
+  const isPlain = mask === 'none';
+  if (qkDim <= 64) return { queries: 192, keys: isPlain ? 192 : 128 };
   if (qkDim <= 96) return { queries: 192, keys: isLocal ? 128 : 144 };
-  if (qkDim <= 128) return { queries: 128, keys: causal || isLocal ? 128 : 176 };
+  if (qkDim <= 128) return { queries: 128, keys: isPlain ? 176 : 128 };
   if (qkDim <= 192) return { queries: 128, keys: isLocal ? 96 : vDim <= 128 ? 128 : 112 };
   return { queries: 128, keys: isLocal ? 64 : 80 };
 }
@@ -68,9 +92,10 @@ export function fa3Configuration(
   { multiprocessors = usualMultiprocessors, splits: parts = 1 }: Fa3Overrides = {},
 ): Fa3Configuration {
   checkProblem(problem, shape);
+  const mask = fa3Mask(problem, shape);
   const splits =
     parts === 'auto'
-      ? fa3ChosenSplits(problem, shape, fa3Tile(shape, problem), multiprocessors)
+      ? fa3ChosenSplits(shape, mask, fa3Tile(shape, mask.kind), multiprocessors)
       : parts;
   for (const [name, value, most] of [
     ['multiprocessors', multiprocessors, 2 ** 16],

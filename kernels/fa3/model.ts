@@ -64,7 +64,7 @@ const promises: ModelPromises = {
   emptyRows: true,
   laws: { ...exactLaws, 'causal-is-window': 'bits' },
   lse: true,
-  blockKeys: fa3Tile({ qkDim: 64, vDim: 64 }, { causal: false, window: null }).keys,
+  blockKeys: fa3Tile({ qkDim: 64, vDim: 64 }, 'none').keys,
   configurations: [],
 };
 

@@ -7,7 +7,7 @@ import type { Problem, ProblemShape } from '../../src/problem/index.js';
 import { commonDefinitions } from '../online-softmax/attributed/definitions.js';
 import type { Recipe } from '../online-softmax/recipe.js';
 import { type Technique, type TechniqueDefinition, techniques } from '../techniques.js';
-import { type Fa3Configuration, fa3Tile } from './configuration.js';
+import { type Fa3Configuration, fa3Mask, fa3Tile } from './configuration.js';
 import { fa3SplitLaw } from './split-keys.js';
 
 /**
@@ -24,7 +24,8 @@ export function fa3Recipe(
 ): Recipe {
   const { fround } = Math;
   const format = problem.q.format as 'bf16' | 'fp16';
-  const tile = fa3Tile(shape, problem);
+  const { kind } = fa3Mask(problem, shape);
+  const tile = fa3Tile(shape, kind);
   const { vDim, groupSize } = shape;
   return {
     kernel: 'fa3',
@@ -50,7 +51,7 @@ export function fa3Recipe(
     rescale: {
       threshold: 0,
       of: 'rows',
-      checksInfinity: problem.causal || problem.window !== null,
+      checksInfinity: kind !== 'none',
     },
     rowSum: 'quad',
     values: { sum: 'chain' },

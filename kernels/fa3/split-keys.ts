@@ -3,7 +3,8 @@ import {
   multiplyFloat32,
   subtractFloat32,
 } from '../../src/arith/index.js';
-import type { Problem, ProblemShape } from '../../src/problem/index.js';
+import type { ProblemShape } from '../../src/problem/index.js';
+import type { Fa3Mask } from './configuration.js';
 import { splitBlocks, type SplitLaw, type SplitRow } from '../online-softmax/split-tile.js';
 import { threadedSum } from '../online-softmax/thread-sums.js';
 import { exp2Hardware, log2Hardware, naturalLogOf2, reciprocals } from '../online-softmax/units.js';
@@ -22,22 +23,20 @@ const log2OfE = Math.fround(Math.LOG2E);
  * hopper/heuristics.h.
  */
 export function fa3ChosenSplits(
-  { causal, window }: Pick<Problem, 'causal' | 'window'>,
   { batch, queries, keys, qkDim, vDim, kvHeads, groupSize }: ProblemShape,
+  { kind, left, right }: Fa3Mask,
   tile: { readonly queries: number; readonly keys: number },
   multiprocessors: number,
 ): number {
   const { fround } = Math;
-  const [left, right] = [window?.left ?? keys - 1, window?.right ?? queries - 1];
   const seen =
-    window === null ? keys : Math.max(0, Math.min(keys, left + right + 1 + tile.queries));
+    kind !== 'local' ? keys : Math.max(0, Math.min(keys, left + right + 1 + tile.queries));
   const blocks = Math.ceil(seen / tile.keys);
   const tilesOfHead = Math.ceil((queries * groupSize) / tile.queries);
   const tiles = batch * kvHeads * tilesOfHead;
   if (tiles >= fround(fround(0.8) * multiprocessors)) {
     const headBytes = 2 * keys * (qkDim + vDim);
-    const isSplit =
-      headBytes > cacheBytes && tilesOfHead >= 2 * multiprocessors && !causal && window === null;
+    const isSplit = headBytes > cacheBytes && tilesOfHead >= 2 * multiprocessors && kind === 'none';
     return isSplit ? Math.min(Math.ceil(headBytes / cacheBytes), mostChosenSplits) : 1;
   }
   if (blocks <= 4) return 1;

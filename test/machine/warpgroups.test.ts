@@ -3,11 +3,12 @@ import {
   memoryModels,
   mostRegisters,
   runCluster,
+  type Fragment,
   type Instruction,
   type MemoryModel,
   type RunOptions,
 } from '../../src/machine/index.js';
-import { kindsOf, launchOf, messagesOf } from './launch.js';
+import { arrive, data, fragment, kindsOf, launchOf, messagesOf, wait, words } from './launch.js';
 
 const set = (action: 'inc' | 'dec', registers: number): Instruction => ({
   op: 'setmaxnreg',
@@ -104,5 +105,118 @@ describe('instructions of a warpgroup', () => {
     expect(messages).toEqual([
       'CTA 0 warp 4 executes line 3, which all warps of its warpgroup have to, and not CTA 0 warp 7',
     ]);
+  });
+});
+
+describe('a wgmma', () => {
+  const groupWarps = 4;
+  const rowBytes = 512;
+  const [a, b] = [data, data + groupWarps * rowBytes];
+  const descriptor = {
+    leadingByteOffset: 128,
+    strideByteOffset: 256,
+    swizzle: 'none',
+    major: 'k',
+  } as const;
+  const one = 0x3f80;
+  const constant = (bf16: number) => new Uint32Array(32).fill((bf16 << 16) | bf16);
+  const toAsync: Instruction = { op: 'fence.proxy.async' };
+  const sync = (warps: number): Instruction => ({
+    op: 'bar.sync',
+    barrier: 2,
+    threads: 32 * warps,
+  });
+  const commit: Instruction = { op: 'wgmma.commit_group', site: 'commit' };
+  const await0: Instruction = { op: 'wgmma.wait_group', pending: 0, site: 'wait' };
+  /** A warp's 16 rows of A, 16 columns of one number. */
+  const rows = (warp: number, bf16: number): Instruction[] =>
+    Array.from({ length: rowBytes / 128 }, (_, i) =>
+      words('st.shared', a + warp * rowBytes + 128 * i, constant(bf16)),
+    );
+  /** 8 columns of B. */
+  const columns = (bf16: number): Instruction[] =>
+    [0, 128].map((offset) => words('st.shared', b + offset, constant(bf16)));
+  const product = (d: Fragment): Instruction[] => [
+    fence,
+    {
+      op: 'wgmma.mma_async',
+      a: 'bf16',
+      b: 'bf16',
+      accumulator: 'fp32',
+      n: 8,
+      accumulate: false,
+      negateA: false,
+      negateB: false,
+      aOperand: { space: 'shared', descriptor: { ...descriptor, address: a } },
+      bOperand: { ...descriptor, address: b },
+      d,
+      site: 'product',
+    },
+    commit,
+  ];
+  const numbers = (d: Fragment) => new Set(new Float32Array(d.buffer));
+  const warps = [0, 1, 2, 3];
+
+  it('comes after what each of its warps has written for it, in practice', () => {
+    for (const model of all) {
+      const sums = warps.map(() => fragment(4));
+      const { findings, isComplete } = run(
+        warps.map((warp) => [
+          ...(warp === 0 ? columns(one) : []),
+          toAsync,
+          sync(groupWarps),
+          ...rows(warp, 0x4000),
+          toAsync,
+          ...product(sums[warp]),
+          await0,
+        ]),
+        undefined,
+        { model },
+      );
+      expect(isComplete).toBe(true);
+      expect(sums.map(numbers)).toEqual(warps.map(() => new Set([32])));
+      expect(
+        findings.some(({ kind }) => kind === 'race'),
+        model.name,
+      ).toBe(!model.warpgroupOrder);
+    }
+  });
+
+  it('is complete in all warps when it is in one, in practice: that one may release what they read', () => {
+    for (const model of all) {
+      const sums = warps.map(() => fragment(4));
+      const consumer = (warp: number): Instruction[] => [
+        ...rows(warp, one),
+        ...(warp === 0 ? columns(one) : []),
+        toAsync,
+        sync(groupWarps),
+        ...product(sums[warp]),
+        await0,
+        ...(warp === 0 ? [arrive(0)] : []),
+      ];
+      const refill: Instruction[] = [wait(0, 0), ...columns(0x4000)];
+      const { findings } = runCluster(
+        launchOf({ barriers: { released: 1 }, warps: [...warps.map(consumer), refill] }),
+        { model },
+      );
+      expect(sums.map(numbers)).toEqual(warps.map(() => new Set([16])));
+      expect(
+        findings.some(({ kind }) => kind === 'race'),
+        model.name,
+      ).toBe(!model.warpgroupOrder);
+    }
+  });
+
+  it('is not under way before all four warps have come to it', () => {
+    const [first, ...others] = warps.map((warp) => [
+      ...rows(warp, one),
+      ...columns(one),
+      toAsync,
+      ...product(fragment(4)),
+    ]);
+    const apart = run([[...first, await0], ...others.map(() => [])]);
+    expect(apart.findings.map(({ message }) => message).join()).toMatch(
+      /deadlock: CTA 0 warp 0 .*waits for 1 wgmma\.mma_async/,
+    );
   });
 });

@@ -52,7 +52,8 @@ export interface MemoryModel {
   readonly registerGroups: boolean;
   /**
    * Whether a wgmma comes after what each of its four warps has done before it, and who knows its own part to be complete knows it of
-   * all. The ISA calls it an operation of the warpgroup and says no more. In CUTLASS's pipelines one thread of a warpgroup
+   * all. The ISA calls it an operation of the warpgroup and says no more; on an H200 a late warp holds up the others' waits for
+   * as long, and what it has written before is read. In CUTLASS's pipelines one thread of a warpgroup
    * releases what all its warps have read, and FlashAttention-3's warps write P for it with no order between them.
    */
   readonly warpgroupOrder: boolean;
