@@ -1,4 +1,5 @@
 import {
+  addFloat32,
   fusedMultiplyAddFloat32,
   multiplyFloat32,
   subtractFloat32,

@@ -1,4 +1,4 @@
-import { fusedMultiplyAddFloat32, addFloat32, subtractFloat32 } from '../../src/arith/index.js';
+import { fusedMultiplyAddFloat32, subtractFloat32 } from '../../src/arith/index.js';
 import type { SplitLaw, SplitRow } from '../online-softmax/split-tile.js';
 import { threadedSum } from '../online-softmax/thread-sums.js';
 import type { CudaMath } from './cuda-math.js';

@@ -51,6 +51,7 @@ export function fa3Recipe(
     rescale: {
       threshold: 0,
       of: 'rows',
+      exponent: 'difference',
       checksInfinity: kind !== 'none',
     },
     rowSum: 'quad',
