@@ -1,5 +1,6 @@
 import type { Problem, ProblemShape } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
+import { fa3Mask, type Fa3Mask } from './mask.js';
 import { fa3ChosenSplits, fa3MostSplits } from './split-keys.js';
 
 /** Everything that FlashAttention-3's forward lets one choose and that changes its bits. */
@@ -13,29 +14,6 @@ export interface Fa3Configuration {
 /** What is chosen otherwise; `auto`: as many splits as FlashAttention-3 takes on these multiprocessors. */
 export interface Fa3Overrides extends Partial<Omit<Fa3Configuration, 'splits'>> {
   readonly splits?: number | 'auto';
-}
-
-/** What a kernel takes of causal and window masks: `local` is any window that is no causal mask. */
-export interface Fa3Mask {
-  readonly kind: 'none' | 'causal' | 'local';
-  /** Keys on each side of a query's diagonal. */
-  readonly left: number;
-  readonly right: number;
-}
-
-/** The kernel's masks of a problem: one that hides no key is none. Source: mha_fwd and set_params_fprop in hopper/flash_api.cpp. */
-export function fa3Mask(
-  { causal, window }: Pick<Problem, 'causal' | 'window'>,
-  { queries, keys }: Pick<ProblemShape, 'queries' | 'keys'>,
-): Fa3Mask {
-  const limited = (limit: number, last: number) => (limit >= last ? -1 : limit);
-  const left = limited(window?.left ?? -1, keys - 1);
-  const given = limited(window?.right ?? -1, queries - 1);
-  const isCausal = causal && (queries > 1 || left >= 0 || given >= 0);
-  const right = isCausal ? 0 : given;
-  const ends = { left: left < 0 ? keys - 1 : left, right: right < 0 ? queries - 1 : right };
-  if (left < 0 && right <= 0) return { kind: right === 0 ? 'causal' : 'none', ...ends };
-  return { kind: 'local', ...ends };
 }
 
 /** Of an H100 or H200. */

@@ -7,7 +7,8 @@ import type { Problem, ProblemShape } from '../../src/problem/index.js';
 import { commonDefinitions } from '../online-softmax/attributed/definitions.js';
 import type { Recipe } from '../online-softmax/recipe.js';
 import { type Technique, type TechniqueDefinition, techniques } from '../techniques.js';
-import { type Fa3Configuration, fa3Mask, fa3Tile } from './configuration.js';
+import { type Fa3Configuration, fa3Tile } from './configuration.js';
+import { fa3Mask } from './mask.js';
 import { fa3SplitLaw } from './split-keys.js';
 
 /**

@@ -4,7 +4,7 @@ import {
   subtractFloat32,
 } from '../../src/arith/index.js';
 import type { ProblemShape } from '../../src/problem/index.js';
-import type { Fa3Mask } from './configuration.js';
+import type { Fa3Mask } from './mask.js';
 import { splitBlocks, type SplitLaw, type SplitRow } from '../online-softmax/split-tile.js';
 import { threadedSum } from '../online-softmax/thread-sums.js';
 import { exp2Hardware, log2Hardware, naturalLogOf2, reciprocals } from '../online-softmax/units.js';

@@ -73,11 +73,11 @@ export function joinOperation(
   step: GroupStep | null,
   part: AsynchronousOperation,
 ): void {
-  if (step?.parts == null) {
+  const parts = step === null ? null : step.parts;
+  if (parts === null) {
     machine.pending.push(part);
     return;
   }
-  const { parts } = step;
   parts.push(part);
   if (parts.length < warpsOfGroup(part.warp)) return;
   part.partners = parts.slice(0, -1);
@@ -88,7 +88,7 @@ export function joinOperation(
 
 /** A warp's part of an operation of its warpgroup is left out: those of the others stand alone. */
 export function leaveOperation(machine: MachineState, step: GroupStep | null): void {
-  if (step?.parts == null) return;
+  if (step === null || step.parts === null) return;
   machine.pending.push(...step.parts);
   step.parts = null;
 }
