@@ -105,6 +105,8 @@ def main():
     failed = False
     for path in options.problem:
         problem = problems.read(path)
+        if problem.softcap or problem.has_slopes:
+            sys.exit(f"{path}: gradients with a softcap or ALiBi are compared with nothing here, neither a model nor what a GPU gave")
         launches, _ = forward.record(problem, options)
         made, found = compiled.run(launches, options.build)
         gpu = forward.captured(problem)

@@ -5,8 +5,8 @@ a GPU gave, or with `flashproof emulate fa2`, bit for bit.
     python forward.py problem.safetensors … --sources flash_attn-2.8.3 --to recorded --build flash-attn
 
 `--build pytorch` (default) compiles as PyTorch does, and compares with its outputs (`torch_flash.out`, `.lse`) where a file has them; `--build
-flash-attn` compiles as FlashAttention's own package does. What a GPU did not give is compared with the model. The exit status is 1 where a
-bit differs or the machine finds something.
+flash-attn` compiles as FlashAttention's own package does. What a GPU did not give is compared with the model, or audited where there is none: of
+a softcap and of ALiBi. The exit status is 1 where a bit differs, an audit fails, or the machine finds something.
 """
 
 import argparse, math, sys
@@ -97,6 +97,13 @@ def modelled(path, problem, folder, build, *settings):
     return {name: rows_before_heads(array) if problem.is_rows_first and name in ("out", "dq", "dk", "dv") else array for name, array in made.items()}
 
 
+def audited(path, made, folder):
+    """The verdict of `flashproof audit` on outputs, with what no correct kernel may exceed."""
+    saved = folder / "made.safetensors"
+    safetensors.write(saved, {name: made[name] for name in ("out", "lse")})
+    return compiled.flashproof("audit", path, "--output", f"{saved}:out", "--lse", f"{saved}:lse").split()[0].rstrip(":")
+
+
 def counts(made, expected, names):
     """How many elements differ, in words, and whether any does."""
     wrong = {name: compiled.differing(made[name], expected[name]) for name in names}
@@ -113,10 +120,15 @@ def main():
         launches, splits = record(problem, options)
         made, findings = compiled.run(launches, options.build)
         compiled.keep_hashes(options, f"{options.build} {problem.name}", launches, {name: made[name] for name in ("out", "lse")})
+        parts = "" if splits == 1 else f", {splits} splits"
+        if problem.softcap or problem.has_slopes:
+            verdict = audited(path, made, launches[0].parent)
+            print(f"{problem.name}{parts}: audit {verdict}, no model; {findings} findings", flush=True)
+            failed |= verdict != "PASS" or findings > 0
+            continue
         gpu = captured(problem) if options.build == "pytorch" else {}
         source, expected = ("", gpu) if gpu else (" from the model", modelled(path, problem, launches[0].parent, options.build))
         text, wrong = counts(made, expected, [name for name in ("out", "lse") if name in expected])
-        parts = "" if splits == 1 else f", {splits} splits"
         print(f"{problem.name}{parts}: {text} differ{source}; {findings} findings", flush=True)
         failed |= any(wrong.values()) or findings > 0
     sys.exit(1 if failed else 0)
