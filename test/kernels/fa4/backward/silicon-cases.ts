@@ -1,5 +1,3 @@
-import { readFileSync } from 'node:fs';
-import { gunzipSync } from 'node:zlib';
 import { runKernelModel } from '../../../../kernels/index.js';
 import type { FormatName } from '../../../../src/formats/index.js';
 import { problemShape, type Problem, type Tensor } from '../../../../src/problem/index.js';
@@ -111,33 +109,6 @@ export function siliconProblem(chosen: SiliconCase): SiliconProblem {
   const problem = filledProblem({ batch: null, ...chosen }, fills, changes);
   const { heads, queries, vDim } = problemShape(problem);
   const dout = tensor(format, [heads, queries, vDim], normal);
-  if (chosen.name === 'dim-192-128')
-    return { problem, dout, ...storedForward(heads, queries, vDim) };
   const { out, lse } = runKernelModel('fa4', problem, new Map([['lse.fused', 'false']]));
   return { problem, dout, out, lse };
-}
-
-/**
- * The output (bf16) and LSE that the GPU read for dims 192 and 128: by an earlier model's scale of the exponents, which is not
- * the compiled kernel's where the softmax scale is no fp32 number. To the backward pass they are numbers like others.
- */
-function storedForward(
-  heads: number,
-  queries: number,
-  vDim: number,
-): Record<'out' | 'lse', Tensor> {
-  const file = new URL(
-    '../../../../fixtures/silicon/sm_90/fa4-backward-dim-192-128.bin.gz',
-    import.meta.url,
-  );
-  const bytes = new Uint8Array(gunzipSync(readFileSync(file)));
-  const split = 2 * heads * queries * vDim;
-  return {
-    out: {
-      format: 'bf16',
-      shape: [heads, queries, vDim],
-      data: new Uint16Array(bytes.buffer, 0, split / 2),
-    },
-    lse: { format: 'fp32', shape: [heads, queries], data: new Float32Array(bytes.buffer, split) },
-  };
 }
