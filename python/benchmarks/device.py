@@ -2,10 +2,10 @@
 
     python benchmarks/device.py                       # a small problem, on the CPU
     python benchmarks/device.py --device cuda --full  # the two problems of FULL, in bf16
+    python benchmarks/device.py --gradients           # with dQ, dK and dV
 
 The output is that of a textbook kernel, computed in blocks of queries. What is wanted of an H200
-is 1 s for the first of the full problems, and 60 s for the second: goals until somebody measures
-them.
+is 1 s for the first of the full problems, and 60 s for the second, without gradients.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from dataclasses import asdict, dataclass
 
 import torch
 
-from flashproof.device import AttentionProblem, KernelOutputs
-from flashproof.device.measure import block_rows, measure
+from flashproof.device import AttentionProblem, KernelGradients, KernelOutputs
+from flashproof.device.backward import measure_gradients
+from flashproof.device.measure import block_rows, free_bytes, measure
 
 SMALL = (1, 2, 512, 64)
 FULL = ((1, 16, 4096, 128), (1, 32, 32768, 128))
@@ -77,7 +78,38 @@ def textbook(problem: AttentionProblem) -> KernelOutputs:
     return KernelOutputs(out, torch.cat(lses).view(1, heads, -1))
 
 
-def run(shape: tuple[int, int, int, int], device: torch.device, causal: bool) -> dict[str, object]:
+def textbook_gradients(
+    problem: AttentionProblem, outputs: KernelOutputs, dout: torch.Tensor
+) -> KernelGradients:
+    """The gradients with fp32 scores, and P and dS rounded once, as a correct kernel may compute
+    them: D is made of the stored output, P of the stored LSE.
+    """
+    assert outputs.lse is not None
+    gradients = [
+        torch.zeros_like(x, dtype=torch.float32) for x in (problem.q, problem.k, problem.v)
+    ]
+    dq, dk, dv = gradients
+    inputs, keys, scale = problem.q.dtype, problem.k.shape[2], problem.used_scale
+    for head in range(problem.q.shape[1]):
+        k, v = problem.k[0, head].float(), problem.v[0, head].float()
+        for first in range(0, problem.q.shape[2], 512):
+            rows = slice(first, first + 512)
+            q, d = problem.q[0, head, rows].float(), dout[0, head, rows].float()
+            p = (q @ k.T * scale - outputs.lse[0, head, rows, None]).exp()
+            if problem.causal:
+                query = torch.arange(first, first + p.shape[0], device=p.device)
+                p.masked_fill_(torch.arange(keys, device=p.device) > query[:, None], 0.0)
+            delta = (d * outputs.out[0, head, rows].float()).sum(-1, keepdim=True)
+            ds = (p * (d @ v.T - delta)).to(inputs).float()
+            dq[0, head, rows] = ds @ k * scale
+            dk[0, head] += ds.T @ q * scale
+            dv[0, head] += p.to(inputs).float().T @ d
+    return KernelGradients(dout, *(x.to(inputs) for x in gradients))
+
+
+def run(
+    shape: tuple[int, int, int, int], device: torch.device, causal: bool, gradients: bool
+) -> dict[str, object]:
     """Judges one problem, and says how long that took."""
     generator = torch.Generator(device=device).manual_seed(1)
     if device.type == "cuda":
@@ -89,13 +121,17 @@ def run(shape: tuple[int, int, int, int], device: torch.device, causal: bool) ->
 
     problem = AttentionProblem(normal(), normal(), normal(), causal=causal)
     outputs = textbook(problem)
+    given = textbook_gradients(problem, outputs, normal()) if gradients else None
     times = []
+    of_gradients = None
     for _ in range(2):
         if device.type == "cuda":
             torch.cuda.synchronize(device)
             torch.cuda.reset_peak_memory_stats(device)
         start = time.perf_counter()
         found = measure(problem, outputs, FALSE_ALARM_RATE)
+        if given is not None:
+            of_gradients = measure_gradients(problem, given, outputs.out, FALSE_ALARM_RATE)
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         times.append(time.perf_counter() - start)
@@ -107,9 +143,17 @@ def run(shape: tuple[int, int, int, int], device: torch.device, causal: bool) ->
         "first seconds": times[0],
         "seconds": times[1],
         "peak bytes": memory,
-        "queries at once": block_rows(shape[2], device),
+        "queries at once": block_rows(shape[2], free_bytes(device)),
         "heads left to the command line": len(found.open_heads),
         "worst element": found.elements.worst.ratio,
+        **(
+            {}
+            if of_gradients is None
+            else {
+                "groups of gradients left to the command line": len(of_gradients.open_groups),
+                "worst element of gradients": of_gradients.worst_ratio,
+            }
+        ),
         "estimate": asdict(estimate(shape, causal)),
     }
 
@@ -120,9 +164,11 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--full", action="store_true", help="the two problems of long heads")
     parser.add_argument("--causal", action="store_true")
+    parser.add_argument("--gradients", action="store_true", help="judge dQ, dK and dV as well")
     arguments = parser.parse_args()
     for shape in FULL if arguments.full else (SMALL,):
-        print(json.dumps(run(shape, torch.device(arguments.device), arguments.causal)), flush=True)
+        device = torch.device(arguments.device)
+        print(json.dumps(run(shape, device, arguments.causal, arguments.gradients)), flush=True)
 
 
 if __name__ == "__main__":

@@ -148,6 +148,10 @@ def audit_on_device(
     out: Any,
     lse: Any = None,
     *,
+    dout: Any = None,
+    dq: Any = None,
+    dk: Any = None,
+    dv: Any = None,
     false_alarm_rate: float = 1e-9,
     **score: Unpack[ScoreArguments],
 ) -> Report:
@@ -156,10 +160,15 @@ def audit_on_device(
 
     A pass there is one of `audit`; what is not surely within its limits is judged by `audit`'s own way on the CPU, which has
     the last word (docs/bounds.md, "On the device"). [batch, heads, seqlen, dim]; `scale`, `causal`, `window` and `softcap` are those of
-    `audit`. The report of what the device decided has the sentence and no document.
+    `audit`. With `dout`, the gradient of `out`, the gradients `dq`, `dk` and `dv` are judged as well. The report of what the device
+    decided has the sentence and no document.
     """
     check_names("audit_on_device", score, ScoreArguments)
-    from .device import AttentionProblem, AuditReport, KernelOutputs, judge
+    from .device import AttentionProblem, AuditReport, KernelGradients, KernelOutputs, judge
+
+    if dout is None and not (dq is None and dk is None and dv is None):
+        raise ValueError("gradients are given without dout, the gradient of out; give it as well")
+    gradients = None if dout is None else KernelGradients(dout, dq, dk, dv)
 
     answers: list[Answer] = []
 
@@ -169,8 +178,9 @@ def audit_on_device(
         return AuditReport(json.loads(document.read_text()))
 
     problem = AttentionProblem(q, k, v, **score)
+    outputs = KernelOutputs(out, lse)
     verdict = judge(
-        problem, KernelOutputs(out, lse), false_alarm_rate=false_alarm_rate, auditor=audit_dump
+        problem, outputs, gradients, false_alarm_rate=false_alarm_rate, auditor=audit_dump
     )
     where = f"Judged on {verdict.device}" + (
         "." if verdict.handed_over is None else f"; {verdict.handed_over}, which went to the CPU."

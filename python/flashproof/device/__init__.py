@@ -1,11 +1,12 @@
 """Attention judged on the device that its tensors lie on, by PyTorch in fp64.
 
 ``judge`` gives the verdict of ``flashproof audit`` for problems of bf16, fp16, fp32, e4m3 and e5m2
-tensors with causal and window masks, a softcap and grouped heads. What it does not decide it hands
-to the command line, and says so. ``exact_gradients`` gives gradients with a radius; a kernel's
-gradients are judged by the command line alone.
+tensors with causal and window masks, a softcap and grouped heads, and of gradients where the inputs
+have 16 bits and no softcap. What it does not decide it hands to the command line, and says so.
+``exact_gradients`` gives gradients with a radius.
 """
 
+from .backward import BackwardFindings, KernelGradients
 from .command_line import Auditor, AuditReport, CommandLineError, run_command_line
 from .gradients import Gradient, Gradients, exact_gradients
 from .judge import USUAL_FALSE_ALARM_RATE, DeviceVerdict, judge
@@ -17,11 +18,13 @@ __all__ = [
     "AttentionProblem",
     "AuditReport",
     "Auditor",
+    "BackwardFindings",
     "CommandLineError",
     "DeviceFindings",
     "DeviceVerdict",
     "Gradient",
     "Gradients",
+    "KernelGradients",
     "KernelOutputs",
     "exact_gradients",
     "judge",

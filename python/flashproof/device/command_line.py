@@ -16,6 +16,7 @@ import torch
 from ..dump import Settings, gather, temporary_folder
 from ..node import node, program
 from ..safetensors import write
+from .backward.problem import KernelGradients
 from .problem import AttentionProblem, KernelOutputs, Shape
 
 
@@ -43,8 +44,10 @@ class AuditReport:
 
     @property
     def is_sample(self) -> bool:
-        """Whether only some of the rows were judged."""
-        return self.report["sample"] is not None
+        """Whether only some of the rows or keys were judged."""
+        gradients = self.report.get("gradients")
+        samples = [] if gradients is None else gradients["samples"].values()
+        return any(one is not None for one in (self.report["sample"], *samples))
 
     @property
     def fails_by_worst_case(self) -> bool:
@@ -80,7 +83,12 @@ def run_command_line(command: Sequence[str] | None = None) -> Auditor:
     return audit
 
 
-def write_dump(problem: AttentionProblem, outputs: KernelOutputs, path: Path) -> None:
+def write_dump(
+    problem: AttentionProblem,
+    outputs: KernelOutputs,
+    path: Path,
+    gradients: KernelGradients | None = None,
+) -> None:
     """Writes what the kernel read and wrote as the command line reads it, in its own formats."""
     given = {
         "q": problem.q,
@@ -88,42 +96,63 @@ def write_dump(problem: AttentionProblem, outputs: KernelOutputs, path: Path) ->
         "v": problem.v,
         "out": outputs.out,
         "lse": outputs.lse,
+        **({} if gradients is None else vars(gradients)),
     }
     settings = Settings(problem.used_scale, problem.causal, problem.window, problem.softcap)
     write(path, gather(given), settings.metadata())
 
 
 def some_heads(
-    problem: AttentionProblem, outputs: KernelOutputs, shape: Shape, heads: Sequence[int]
-) -> tuple[AttentionProblem, KernelOutputs]:
-    """A problem of some query heads, counted over [batch, heads], as one batch entry; each has its
-    own keys and values.
+    problem: AttentionProblem,
+    outputs: KernelOutputs,
+    gradients: KernelGradients | None,
+    shape: Shape,
+    heads: Sequence[int],
+) -> tuple[AttentionProblem, KernelOutputs, KernelGradients | None]:
+    """A problem of some query heads, counted over [batch, heads], as one batch entry. Each has its
+    own keys and values; with gradients the heads are whole groups, which keep theirs.
     """
     group = shape.heads // shape.kv_heads
     places = [(head // shape.heads, head % shape.heads) for head in heads]
+    groups = places if gradients is None else places[::group]
 
-    def picked(x: torch.Tensor, share: int) -> torch.Tensor:
-        return torch.stack([x[batch, head // share] for batch, head in places]).unsqueeze(0)
+    def of_queries(x: torch.Tensor) -> torch.Tensor:
+        return torch.stack([x[batch, head] for batch, head in places]).unsqueeze(0)
+
+    def of_keys(x: torch.Tensor) -> torch.Tensor:
+        return torch.stack([x[batch, head // group] for batch, head in groups]).unsqueeze(0)
 
     part = AttentionProblem(
-        picked(problem.q, 1),
-        picked(problem.k, group),
-        picked(problem.v, group),
+        of_queries(problem.q),
+        of_keys(problem.k),
+        of_keys(problem.v),
         problem.used_scale,
         problem.causal,
         problem.window,
         problem.softcap,
     )
-    return part, KernelOutputs(
-        picked(outputs.out, 1), None if outputs.lse is None else picked(outputs.lse, 1)
-    )
+    lse = None if outputs.lse is None else of_queries(outputs.lse)
+    given = None
+    if gradients is not None:
+        dq, dk, dv = gradients.dq, gradients.dk, gradients.dv
+        given = KernelGradients(
+            of_queries(gradients.dout),
+            None if dq is None else of_queries(dq),
+            None if dk is None else of_keys(dk),
+            None if dv is None else of_keys(dv),
+        )
+    return part, KernelOutputs(of_queries(outputs.out), lse), given
 
 
 def audit_dump(
-    problem: AttentionProblem, outputs: KernelOutputs, auditor: Auditor, options: Sequence[str]
+    problem: AttentionProblem,
+    outputs: KernelOutputs,
+    auditor: Auditor,
+    options: Sequence[str],
+    gradients: KernelGradients | None = None,
 ) -> AuditReport:
     """Writes a dump to a temporary folder and audits it."""
     with temporary_folder() as folder:
         dump = Path(folder) / "dump.safetensors"
-        write_dump(problem, outputs, dump)
+        write_dump(problem, outputs, dump, gradients)
         return auditor(dump, options)

@@ -12,10 +12,17 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .judge import why_not_fp64
 from .masks import visible_keys
-from .measure import block_rows, key_span
-from .problem import AttentionProblem, KernelOutputs, Shape, batched, shape_of, why_not_covered
+from .measure import block_rows, free_bytes, key_span
+from .problem import (
+    AttentionProblem,
+    KernelOutputs,
+    Shape,
+    batched,
+    shape_of,
+    why_not_covered,
+    why_not_fp64,
+)
 from .weights import ROUNDOFF, WeightBlock, gamma, head_tensors, weigh_block
 
 _UP = 1 + 2.0**-5
@@ -111,19 +118,26 @@ class _Sums:
 
 
 @dataclass(frozen=True)
-class _Pairs:
-    """P and dS of a block of queries against a range of keys, [rows, keys], with their errors."""
+class ExactPairs:
+    """P and dS without the scale of a block of queries against a range of keys, [rows, keys], with
+    their errors.
+    """
 
     weights: Tensor
     weight_errors: Tensor
+    """[rows]: relative."""
+    products: Tensor
+    """x = dO·v."""
+    delta: Tensor
+    """[rows]: D."""
     shares: Tensor
     share_errors: Tensor
     is_bounded: Tensor
     """[rows]: whether the errors are errors."""
 
 
-def _pairs(block: WeightBlock, dout: Tensor, values: Tensor) -> _Pairs:
-    """Theorem 23: dS = P (x − D), x = dO·v, of a block; ``values`` are those of its keys."""
+def exact_pairs(block: WeightBlock, dout: Tensor, values: Tensor) -> ExactPairs:
+    """Theorem 23: dS = P (x − D) of a block; ``values`` are those of its keys."""
     terms = float(values.shape[0])
     relative = (2 * block.trust + gamma(2 * terms + 8)) * _UP
     is_bounded = relative <= _LEAST_TRUST
@@ -135,12 +149,14 @@ def _pairs(block: WeightBlock, dout: Tensor, values: Tensor) -> _Pairs:
     products = block.weights * x
     delta = products.sum(-1)
     of_delta = ((relative + gamma(terms + 1)) * products.abs_().sum(-1) + of_x) * _UP
-    x.sub_(delta[:, None])
-    shares = block.weights * x
-    errors = x.abs_().mul_((relative + 3 * ROUNDOFF)[:, None]).add_((of_x + of_delta)[:, None])
-    return _Pairs(
+    moved = x - delta[:, None]
+    shares = block.weights * moved
+    errors = moved.abs_().mul_((relative + 3 * ROUNDOFF)[:, None]).add_((of_x + of_delta)[:, None])
+    return ExactPairs(
         block.weights,
-        block.weights * relative[:, None],
+        relative,
+        x,
+        delta,
         shares,
         errors.mul_(block.weights).mul_(_UP),
         is_bounded,
@@ -156,7 +172,7 @@ def _add_head(
     kv = number // group
     head = head_tensors(problem, shape, batch, number)
     keys = visible_keys(problem, shape, head.q.device)
-    step = block_rows(shape.keys, head.q.device)
+    step = block_rows(shape.keys, free_bytes(head.q.device))
     # No product of a key's sums passes more additions than there are rows, and blocks, of its group.
     of_keys = gamma(2.0 * shape.queries * group + 2)
     for first in range(0, shape.queries, step):
@@ -165,7 +181,7 @@ def _add_head(
         low, high = key_span(seen)
         block = weigh_block(problem, head, seen, first, low, high)
         q, k, d = head.q[rows], head.k[low:high], dout[batch, number, rows].double()
-        pairs = _pairs(block, d, head.v[low:high])
+        pairs = exact_pairs(block, d, head.v[low:high])
         sums.dq[batch, number, rows] = pairs.shares @ k
         sums.dk[batch, kv, low:high] += pairs.shares.T @ q
         sums.dv[batch, kv, low:high] += pairs.weights.T @ d
@@ -174,7 +190,7 @@ def _add_head(
         radius[~pairs.is_bounded] = math.inf
         sums.dq_radius[batch, number, rows] = radius
         of_shares = (pairs.share_errors + of_keys * size).T @ q.abs()
-        of_weights = (pairs.weight_errors + of_keys * pairs.weights).T @ d.abs()
+        of_weights = ((pairs.weight_errors + of_keys)[:, None] * pairs.weights).T @ d.abs()
         if not bool(pairs.is_bounded.all()):
             of_shares, of_weights = (torch.full_like(x, math.inf) for x in (of_shares, of_weights))
         sums.dk_radius[batch, kv, low:high] += of_shares

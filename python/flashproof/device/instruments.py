@@ -37,10 +37,14 @@ class Instruments:
     """[4, rows, v dim]: Σ r·X / Σ Y·X is 1 for r = Y."""
     half_ulp: Tensor
     """[rows, v dim]: half an ulp of O."""
-    is_open: Tensor
-    """[rows]: whether fp64 leaves a direction open: an output next to a power of two, or two
-    heaviest keys.
+    open_columns: Tensor
+    """[rows, v dim]: whether fp64 leaves a direction open there: an output next to a power of two,
+    whose half ulp may be half or twice as much, or one of which the sign is not known.
     """
+    is_tied: Tensor
+    """[rows]: whether fp64 leaves open which key is the heaviest."""
+    least_half_ulp: Tensor
+    """[rows, v dim]: half an ulp of O, surely no more."""
 
 
 def create_instruments(
@@ -68,7 +72,9 @@ def create_instruments(
         torch.stack([scale, light, weight, halves * weight]),
         torch.stack([exact, exact, ones, halves]),
         half,
-        (above != below).any(1) | tied,
+        (above != below) | ((exact != 0) & (exact.abs() <= block.out_distance)),
+        tied,
+        below / 2,
     )
 
 

@@ -8,10 +8,16 @@ has the last word.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from .backward import (
+    BackwardFindings,
+    KernelGradients,
+    fitted_gradients,
+    measure_gradients,
+    why_gradients_not_covered,
+)
 from .command_line import Auditor, AuditReport, audit_dump, run_command_line, some_heads
 from .masks import visible_keys
 from .measure import DeviceFindings, measure
@@ -23,15 +29,11 @@ from .problem import (
     fitted,
     shape_of,
     why_not_covered,
+    why_not_fp64,
 )
 
 USUAL_FALSE_ALARM_RATE = 1e-9
 """Probability that the statistical tests fail a correct kernel, where no other is asked for."""
-
-_EMULATION = ("CUBLAS_EMULATE_DOUBLE_PRECISION", "CUBLAS_FIXEDPOINT_EMULATION_MANTISSA_BIT_COUNT")
-"""Settings of cuBLAS by which products of fp64 matrices are made of shorter ones, of which Theorem
-13 says nothing.
-"""
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,9 @@ class DeviceVerdict:
     device: str
     """Where the tensors lie."""
     findings: DeviceFindings | None
-    """What the tests on the device found; None where it judged nothing."""
+    """What the tests on the device found of the output; None where it judged nothing."""
+    gradients: BackwardFindings | None
+    """The same of the gradients."""
     handed_over: str | None
     """Why the command line was asked, in a clause; None where it was not."""
     report: AuditReport | None
@@ -55,11 +59,13 @@ class DeviceVerdict:
 def judge(
     problem: AttentionProblem,
     outputs: KernelOutputs,
+    gradients: KernelGradients | None = None,
     *,
     false_alarm_rate: float = USUAL_FALSE_ALARM_RATE,
     auditor: Auditor | None = None,
 ) -> DeviceVerdict:
-    """Judges what a kernel gave, by the bounds of any correct kernel.
+    """Judges what a kernel gave, by the bounds of any correct kernel: its output, its LSE where it
+    has one, and the gradients where they are given.
 
     ``auditor`` judges what the device leaves open; None starts the package's own. Raises
     ValueError for tensors and settings that do not fit together, CommandLineError where what is
@@ -77,29 +83,55 @@ def judge(
         if false_alarm_rate != USUAL_FALSE_ALARM_RATE
         else []
     )
-    work = _Work(problem, outputs, shape, run_command_line() if auditor is None else auditor, rate)
+    if gradients is not None:
+        gradients = fitted_gradients(gradients, shape)
+    ask = run_command_line() if auditor is None else auditor
+    work = _Work(problem, outputs, gradients, shape, ask, rate)
     reason = (
         why_not_covered(problem, outputs) or why_not_fp64(problem) or _why_hollow(problem, shape)
     )
+    if reason is None and gradients is not None:
+        reason = why_gradients_not_covered(problem, gradients)
     if reason is not None:
-        return work.ask_of_all(None, reason)
+        return work.ask_of_all(Measured(), reason)
     findings = measure(problem, outputs, false_alarm_rate)
-    if findings.open_heads:
-        return work.ask_what_is_open(findings)
+    if gradients is not None:
+        found = measure_gradients(problem, gradients, outputs.out, false_alarm_rate)
+        measured = Measured(findings, found)
+        if measured.open_heads:
+            return work.ask_with_gradients(measured)
+    else:
+        measured = Measured(findings)
+        if findings.open_heads:
+            return work.ask_what_is_open(measured, findings)
+    place = str(problem.q.device)
     return DeviceVerdict(
-        True, _pass_sentence(findings), "device", str(problem.q.device), findings, None, None
+        True, _pass_sentence(measured), "device", place, *measured.both, None, None
     )
 
 
-def why_not_fp64(problem: AttentionProblem) -> str | None:
-    """Why fp64 on the problem's device is not IEEE 754's, in a clause; None where it is."""
-    if problem.q.device.type == "mps":
-        return "its device has no fp64"
-    if problem.q.device.type == "cuda" and any(
-        os.environ.get(name, "0") not in ("", "0") for name in _EMULATION
-    ):
-        return "fp64 is emulated by cuBLAS"
-    return None
+@dataclass(frozen=True)
+class Measured:
+    """What the device found."""
+
+    outputs: DeviceFindings | None = None
+    gradients: BackwardFindings | None = None
+
+    @property
+    def both(self) -> tuple[DeviceFindings | None, BackwardFindings | None]:
+        """Of the output, and of the gradients."""
+        return self.outputs, self.gradients
+
+    @property
+    def open_heads(self) -> set[int]:
+        """Query heads of which a test is not surely passed: with gradients all of a group."""
+        heads = set() if self.outputs is None else set(self.outputs.open_heads)
+        if self.gradients is None:
+            return heads
+        shape = self.gradients.shape
+        group = shape.heads // shape.kv_heads
+        groups = self.gradients.open_groups | {head // group for head in heads}
+        return {group * number + i for number in groups for i in range(group)}
 
 
 def _why_hollow(problem: AttentionProblem, shape: Shape) -> str | None:
@@ -107,12 +139,21 @@ def _why_hollow(problem: AttentionProblem, shape: Shape) -> str | None:
     return None if bool(sees.any()) else "no query sees a key"
 
 
-def _pass_sentence(findings: DeviceFindings) -> str:
+def _pass_sentence(measured: Measured) -> str:
+    findings, gradients = measured.both
+    if findings is None:
+        raise ValueError("nothing was measured, and nothing passes")
     what = "the output stays" if findings.lse is None else "the output and the LSE stay"
     used = 100 * findings.elements.worst.ratio
-    return (
+    sentence = (
         f"PASS: {what} within what rounding explains; "
-        f"the worst element uses {used:.3g} % of its bound."
+        f"the worst element uses {used:.3g} % of its bound"
+    )
+    if gradients is None:
+        return f"{sentence}."
+    return (
+        f"{sentence}; dQ, dK and dV stay within what rounding explains; "
+        f"the worst element uses {100 * gradients.worst_ratio:.3g} % of its bound."
     )
 
 
@@ -122,24 +163,50 @@ class _Work:
 
     problem: AttentionProblem
     outputs: KernelOutputs
+    gradients: KernelGradients | None
     shape: Shape
     auditor: Auditor
     options: list[str]
 
-    def _verdict(
-        self, report: AuditReport, findings: DeviceFindings | None, reason: str
-    ) -> DeviceVerdict:
+    def _verdict(self, report: AuditReport, measured: Measured, reason: str) -> DeviceVerdict:
         place = str(self.problem.q.device)
         return DeviceVerdict(
-            report.passed, report.sentence, "command line", place, findings, reason, report
+            report.passed,
+            report.sentence,
+            "command line",
+            place,
+            *measured.both,
+            reason,
+            report,
         )
 
-    def ask_of_all(self, findings: DeviceFindings | None, reason: str) -> DeviceVerdict:
-        """The command line's verdict on the whole problem."""
-        report = audit_dump(self.problem, self.outputs, self.auditor, self.options)
-        return self._verdict(report, findings, reason)
+    def _audit_all(self, options: list[str]) -> AuditReport:
+        words = [*self.options, *options]
+        return audit_dump(self.problem, self.outputs, self.auditor, words, self.gradients)
 
-    def ask_what_is_open(self, findings: DeviceFindings) -> DeviceVerdict:
+    def _audit_heads(self, heads: list[int], options: list[str]) -> AuditReport:
+        part = some_heads(self.problem, self.outputs, self.gradients, self.shape, heads)
+        return audit_dump(*part[:2], self.auditor, [*self.options, *options], part[2])
+
+    def ask_of_all(self, measured: Measured, reason: str) -> DeviceVerdict:
+        """The command line's verdict on the whole problem."""
+        return self._verdict(self._audit_all([]), measured, reason)
+
+    def ask_with_gradients(self, measured: Measured) -> DeviceVerdict:
+        """As ``ask_what_is_open``, of an output with its gradients: where the command line's verdict
+        is one of a sample, all of the open groups of heads are judged as well.
+        """
+        heads = sorted(measured.open_heads)
+        of = f"{len(heads)} of {self.shape.batch * self.shape.heads} heads"
+        reason = f"the output or the gradients are not surely within their limits, in {of}"
+        verdict = self.ask_of_all(measured, reason)
+        if not verdict.passed or not (verdict.report is not None and verdict.report.is_sample):
+            return verdict
+        part = self._audit_heads(heads, ["--rows", "all", "--keys", "all"])
+        found = self._verdict(part, measured, reason)
+        return replace(found, sentence=_pass_sentence(measured)) if part.passed else found
+
+    def ask_what_is_open(self, measured: Measured, findings: DeviceFindings) -> DeviceVerdict:
         """Heads that are open are audited by themselves, where that is less; a failure is one of
         the whole problem.
 
@@ -152,26 +219,22 @@ class _Work:
         reason = _why_open(findings, heads, self.shape)
         part: AuditReport | None = None
         if len(heads) < self.shape.batch * self.shape.heads:
-            of_heads = some_heads(self.problem, self.outputs, self.shape, heads)
-            part = audit_dump(*of_heads, self.auditor, [*self.options, "--rows", "all"])
+            part = self._audit_heads(heads, ["--rows", "all"])
             if part.passed:
-                verdict = self._verdict(part, findings, reason)
-                return replace(verdict, sentence=_pass_sentence(findings))
-        verdict = self.ask_of_all(findings, reason)
+                verdict = self._verdict(part, measured, reason)
+                return replace(verdict, sentence=_pass_sentence(measured))
+        verdict = self.ask_of_all(measured, reason)
         if not verdict.passed or not (verdict.report is not None and verdict.report.is_sample):
             return verdict
         if part is not None and part.fails_by_worst_case:
-            return self._verdict(part, findings, reason)
+            return self._verdict(part, measured, reason)
         if findings.is_surely_beyond:
             return replace(
                 verdict, passed=False, sentence=_beyond_sentence(findings), decided_by="device"
             )
         if part is None:
-            everything = audit_dump(
-                self.problem, self.outputs, self.auditor, [*self.options, "--rows", "all"]
-            )
-            return self._verdict(everything, findings, reason)
-        return self._verdict(part, findings, reason)
+            return self._verdict(self._audit_all(["--rows", "all"]), measured, reason)
+        return self._verdict(part, measured, reason)
 
 
 def _why_open(findings: DeviceFindings, heads: list[int], shape: Shape) -> str:

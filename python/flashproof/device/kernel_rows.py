@@ -25,6 +25,8 @@ class KernelRows:
 
     keys: Tensor
     """How many keys the row sees."""
+    score: Tensor
+    """The largest size of a score: of norms, and at most the softcap."""
     weight: Tensor
     """Of weights that numerator and denominator share: relative to Σ w|v - O|."""
     typical_weight: Tensor
@@ -67,8 +69,9 @@ def kernel_rows(
     score = abs(problem.used_scale) * head.query_norm[rows] * head.largest_key_norm.over(block.keys)
     dots = math.expm1(shape.qk_dim * a)
     error = (dots + 4 * r) * score
+    capped = score if problem.softcap is None else score.clamp(max=problem.softcap)
     if problem.softcap is not None:
-        error = error + (premises.tanh + 4 * r) * score.clamp(max=problem.softcap)
+        error = error + (premises.tanh + 4 * r) * capped
     weight = (torch.expm1(error.clamp(max=700)) + premises.exponential) * _SECOND_ORDER
     typical = torch.where(
         error > 700, weight, weight - (dots - math.sqrt(shape.qk_dim) * a) * score
@@ -83,6 +86,7 @@ def kernel_rows(
     )
     return KernelRows(
         keys=keys,
+        score=capped,
         weight=weight,
         typical_weight=typical,
         weight_rounding=u / (1 + u) * _SECOND_ORDER,

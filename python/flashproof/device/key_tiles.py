@@ -24,15 +24,13 @@ from .structure_results import (
     StructureResult,
     alarm_deviations,
 )
-from .sums import Sums, weighted_products
+from .sums import Sums
 from .weights import HeadTensors, WeightBlock
 
 _TILE_KEYS = 128
 _FULLY_TESTED_TILES = 2
 _MOST_TILES = 32
 _TILES_PER_BLOCK = 8
-_AT_ONCE = 4
-"""Tiles that are projected at once."""
 _NEGLIGIBLE = 2.0**-36
 """Effects below this part of Σ w|v| are roundings."""
 
@@ -107,20 +105,31 @@ class TestedRows:
     """[rows, v dim]: what the kernel gave, fp64."""
 
 
+def _directions(tested: TestedRows, rows: slice, tiles: range, tile_keys: int) -> Tensor:
+    """What leaving each tile out would do to O, [tiles, rows, v dim], by Σ w of the tile."""
+    block = tested.block
+    weights, exact = block.weights[rows], block.out[rows]
+    before = block.first_key - tiles.start * tile_keys
+    behind = tiles.stop * tile_keys - block.first_key - weights.shape[1]
+    values = tested.head.v[block.first_key : block.first_key + weights.shape[1]]
+    # A negative padding cuts keys off.
+    of_tiles = torch.nn.functional.pad(weights, (before, behind))
+    of_tiles = of_tiles.reshape(weights.shape[0], -1, tile_keys)
+    values = torch.nn.functional.pad(values, (0, 0, before, behind))
+    values = values.reshape(-1, tile_keys, values.shape[1])
+    missing = torch.bmm(of_tiles.transpose(0, 1), values)
+    direction: Tensor = of_tiles.sum(2).T[:, :, None] * exact - missing
+    return direction
+
+
 def _tile_sums(
-    tested: TestedRows, premises: Premises, rows: slice, tiles: list[tuple[int, int]]
+    tested: TestedRows, premises: Premises, rows: slice, tiles: range, tile_keys: int
 ) -> TileSums:
-    """Some tiles of keys, each from its first key up to its last, against some of the rows."""
+    """Some tiles of keys against some of the rows."""
     block, kernel = tested.block, tested.kernel
     weights, exact, magnitude = block.weights[rows], block.out[rows], block.magnitude[rows]
     values = tested.head.v[block.first_key : block.first_key + weights.shape[1]]
-    direction = torch.stack(
-        [
-            weights[:, begin:end].sum(1, keepdim=True) * exact
-            - weights[:, begin:end] @ values[begin:end]
-            for begin, end in tiles
-        ]
-    )
+    direction = _directions(tested, rows, tiles, tile_keys)
     is_seen = direction.square().sum(2) >= _NEGLIGIBLE**2 * magnitude.square().sum(1)
     is_seen &= (block.total[rows] > 0) & ~kernel.is_coarse[rows]
     direction = torch.where(is_seen[:, :, None], direction, 0.0)
@@ -128,12 +137,10 @@ def _tile_sums(
     norm = direction.square().sum(2)
     # P's roundings and the weights' own errors together.
     amplitude = kernel.weight_rounding + kernel.typical_weight[rows]
-    moments = [
-        (products.square().sum(1), products.abs_().sum(1))
-        for products in weighted_products(direction, values, weights * amplitude[:, None])
-    ]
-    squares, absolute = (torch.stack(each) for each in zip(*moments, strict=True))
-    half = tested.instruments.half_ulp[rows]
+    products = (direction @ values.T).mul_(weights * amplitude[:, None])
+    absolute = torch.linalg.vector_norm(products, 1, 2)
+    squares = products.square_().sum(2)
+    half = tested.instruments.least_half_ulp[rows]
     systematic = (kernel.typical_weight + kernel.normalisation)[rows] * (
         exact * direction
     ).abs().sum(2)
@@ -153,6 +160,16 @@ def _tile_sums(
     return sums.mapped(lambda of_rows: of_rows.sum(1))
 
 
+def _padded(sums: TileSums, around: tuple[int, int]) -> TileSums:
+    """The sums with so many tiles before and behind them, of which there is nothing."""
+
+    def pad(x: Tensor) -> Tensor:
+        padded: Tensor = torch.nn.functional.pad(x, around)
+        return padded
+
+    return sums.mapped(pad)
+
+
 class KeyTileTest:
     """Tests the tiles of keys, head after head."""
 
@@ -167,46 +184,46 @@ class KeyTileTest:
         self.plan = plan_key_tiles(shape, limits)
         self._findings, self._premises, self._shape = findings, premises, shape
         self._sums: TileSums | None = None
-        self._is_open = False
 
     def judge_block(self, index: int, tested: TestedRows) -> None:
         """Tests the planned blocks of 128 queries that are in a block of rows."""
         plan, block = self.plan, tested.block
-        keys = block.weights.shape[1]
-        edges = [tile * plan.tile_keys - block.first_key for tile in range(plan.tiles + 1)]
-        places = [min(max(edge, 0), keys) for edge in edges]
-        tiles = list(zip(places[:-1], places[1:], strict=True))
+        rows_at_once, keys = block.weights.shape
+        # Tiles without a key of the block have no direction.
+        seen = range(
+            min(block.first_key // plan.tile_keys, plan.tiles),
+            min(-(-(block.first_key + keys) // plan.tile_keys), plan.tiles),
+        )
+        # As many tiles at once as need no larger matrix than the block's.
+        at_once = max(1, rows_at_once // TILE_ROWS)
         for first in plan.blocks:
             local = first - block.first_row
-            if not 0 <= local < block.total.shape[0]:
+            if not 0 <= local < rows_at_once:
                 continue
-            rows = slice(local, min(local + TILE_ROWS, block.total.shape[0]))
+            rows = slice(local, min(local + TILE_ROWS, rows_at_once))
             parts = [
-                _tile_sums(tested, self._premises, rows, tiles[i : i + _AT_ONCE])
-                for i in range(0, plan.tiles, _AT_ONCE)
+                _tile_sums(tested, self._premises, rows, seen[i : i + at_once], plan.tile_keys)
+                for i in range(0, len(seen), at_once)
             ]
-            sums = TileSums.joined(parts)
-            is_open = bool(tested.instruments.is_open[rows].any())
-            self._meet("tile", index, first, sums, plan.of_block, is_open)
+            around = (seen.start, plan.tiles - seen.stop)
+            sums = _padded(TileSums.joined(parts), around)
+            self._meet("tile", index, first, sums, plan.of_block)
             self._sums = sums if self._sums is None else self._sums.plus(sums)
-            self._is_open |= is_open
 
     def judge_head(self, index: int) -> None:
         """Judges a head whose blocks have all been there."""
         if self._sums is not None:
-            self._meet("head", index, 0, self._sums, self.plan.of_head, self._is_open)
-        self._sums, self._is_open = None, False
+            self._meet("head", index, 0, self._sums, self.plan.of_head)
+        self._sums = None
 
-    def _meet(
-        self, scope: str, index: int, first: int, sums: TileSums, deviations: float, is_open: bool
-    ) -> None:
+    def _meet(self, scope: str, index: int, first: int, sums: TileSums, deviations: float) -> None:
         tolerance = (sums.tolerance(deviations) - sums.slack).clamp(min=0)
-        columns = [x.tolist() for x in (sums.signed, sums.norm, tolerance)]
-        for tile, (signed, norm, limit) in enumerate(zip(*columns, strict=True)):
+        numbers = torch.stack([sums.signed, sums.norm, tolerance], 1).tolist()
+        for tile, (signed, norm, limit) in enumerate(numbers):
             if norm == 0:
                 continue
             first_key = tile * self.plan.tile_keys
             result = StructureResult(
                 "key-tile", scope, index, first, signed / norm, limit / norm, first_key
             )
-            self._findings.meet(result, is_open)
+            self._findings.meet(result)

@@ -100,7 +100,7 @@ class CombinedErrors:
             + self.tiny[:, None]
         )
         of_weights = self.variance * inflation.square()
-        known, variance = _rounding_spread(output, exact, of_weights.sqrt(), systematic, slack)
+        known, variance = rounding_spread(output, exact, of_weights.sqrt(), systematic, slack)
         deviation = (of_weights + variance + known.square()).sqrt()
         return Limits(
             *(
@@ -110,7 +110,7 @@ class CombinedErrors:
         )
 
 
-def _rounding_spread(
+def rounding_spread(
     output: NumberFormat,
     exact: Tensor,
     noise: Tensor,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from .formats import exponent_of
 from .problem import AttentionProblem, Shape
 
 GROUP_ROWS = 64
@@ -59,21 +60,21 @@ class RangeMaxima:
 
     def __init__(self, values: Tensor) -> None:
         """Of values [keys], at least 0."""
-        self._levels = [values]
+        levels = [values]
         step = 1
         while 2 * step <= values.shape[0]:
-            last = self._levels[-1]
-            self._levels.append(torch.maximum(last[:-step], last[step:]))
+            last = levels[-1]
+            longer = torch.maximum(last[:-step], last[step:])
+            levels.append(torch.nn.functional.pad(longer, (0, last.shape[0] - longer.shape[0])))
             step *= 2
+        self._levels = torch.stack(levels)
 
     def over(self, keys: VisibleKeys) -> Tensor:
         """The largest in each range [queries]; 0 for an empty one."""
-        count = keys.count
-        result = torch.zeros(count.shape, dtype=torch.float64, device=count.device)
-        for level, values in enumerate(self._levels):
-            size = 1 << level
-            inside = (count >= size) & (count < 2 * size)
-            at = keys.begin.clamp(max=values.shape[0] - 1)
-            to = (keys.end - size).clamp(min=0, max=values.shape[0] - 1)
-            result = torch.where(inside, torch.maximum(values[at], values[to]), result)
-        return result
+        count = keys.count.clamp(min=1)
+        level = exponent_of(count.double())
+        last = self._levels.shape[1] - 1
+        begin = keys.begin.clamp(max=last)
+        end = (keys.end - (1 << level)).clamp(min=0, max=last)
+        largest = torch.maximum(self._levels[level, begin], self._levels[level, end])
+        return torch.where(keys.count > 0, largest, 0.0)

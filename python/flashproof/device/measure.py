@@ -95,11 +95,31 @@ class _HeadRows:
         return row_units(lse, maximum, out, magnitude, (is_clustered, is_open), precision)
 
 
-def block_rows(keys: int, device: torch.device) -> int:
-    """Queries that are judged at once: a matrix of them and the keys takes 128 MB at most, or 16
-    MB on a CPU.
+_CPU_NUMBERS = 2**21
+"""Numbers of a block's matrix on a CPU: 16 MB of fp64."""
+_LEAST_GPU_NUMBERS, _MOST_GPU_NUMBERS = 2**24, 2**26
+"""The same on a GPU, 128 to 512 MB: launches of small kernels take longer than what they do."""
+_MATRICES = 24
+"""About how many of a block's matrices there are at once."""
+
+
+def free_bytes(device: torch.device) -> int | None:
+    """What a GPU's memory has room for, with what PyTorch keeps for reuse; None for a CPU."""
+    if device.type != "cuda":
+        return None
+    unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return int(torch.cuda.mem_get_info(device)[0] + unused)
+
+
+def block_rows(keys: int, free: int | None) -> int:
+    """Queries that are judged at once, by ``free_bytes``: a matrix of them and the keys takes 16 MB
+    on a CPU, and on a GPU 128 MB, or up to 512 MB where half of what is free has room for all that
+    are needed.
     """
-    numbers = 2**24 if device.type == "cuda" else 2**21
+    numbers = _CPU_NUMBERS
+    if free is not None:
+        room = free // (2 * 8 * _MATRICES)
+        numbers = max(_LEAST_GPU_NUMBERS, min(_MOST_GPU_NUMBERS, room))
     return max(1, numbers // (128 * max(keys, 1))) * 128
 
 
@@ -144,7 +164,7 @@ def _measure_head(judged: Judged, index: int, found: DeviceFindings) -> None:
     batch, number = divmod(index, shape.heads)
     head = head_tensors(judged.problem, shape, batch, number)
     rows = _HeadRows()
-    step = block_rows(shape.keys, head.q.device)
+    step = block_rows(shape.keys, free_bytes(head.q.device))
     for first in range(0, shape.queries, step):
         _measure_block(judged, head, index, first, min(step, shape.queries - first), rows, found)
     found.spread.judge_head(

@@ -5,6 +5,7 @@ it.
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 
 import torch
@@ -161,4 +162,21 @@ def why_not_covered(problem: AttentionProblem, outputs: KernelOutputs) -> str | 
         # Of 8-bit formats PyTorch has few operations.
         if x is not None and not bool(torch.isfinite(x.float()).all()):
             return f"{name} holds infinities or NaNs"
+    return None
+
+
+_EMULATION = ("CUBLAS_EMULATE_DOUBLE_PRECISION", "CUBLAS_FIXEDPOINT_EMULATION_MANTISSA_BIT_COUNT")
+"""Settings of cuBLAS by which products of fp64 matrices are made of shorter ones, of which Theorem
+13 says nothing.
+"""
+
+
+def why_not_fp64(problem: AttentionProblem) -> str | None:
+    """Why fp64 on the problem's device is not IEEE 754's, in a clause; None where it is."""
+    if problem.q.device.type == "mps":
+        return "its device has no fp64"
+    if problem.q.device.type == "cuda" and any(
+        os.environ.get(name, "0") not in ("", "0") for name in _EMULATION
+    ):
+        return "fp64 is emulated by cuBLAS"
     return None

@@ -8,13 +8,13 @@ which makes limits smaller.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from .formats import NumberFormat, ulp
-from .instruments import Instruments
+from .instruments import LIGHT_SCALE, SCALE, Instruments
 from .kernel_rows import KernelRows, tanh_error
 from .premises import Premises
 from .problem import AttentionProblem, Shape
@@ -28,6 +28,10 @@ _DOMINATED = 1 - 2.0**-4
 _TRUNCATED_ADDITION = 2.0**-26
 """Mean loss of one addition to a sum that a tensor core truncates, relative to the sum."""
 _CLOSE = 1 - 2.0**-20
+_OTHERWISE = 4
+"""By how much a component of a direction may grow where its half ulp is left open: the square of
+two.
+"""
 
 
 @dataclass(frozen=True)
@@ -59,20 +63,62 @@ class RowSums(Sums):
     outputs: Tensor
     others: Tensor
     accumulated: Tensor
+    known: Tensor
+    """The part of ``signed`` of which the direction is not left open."""
+    loose: Tensor
+    """What the rest may be at most, whatever the direction is."""
+    known_norm: Tensor
+    """The part of ``norm`` of which the direction is not left open."""
     is_open: Tensor
-    """[rows]"""
+    """[rows]: whether fp64 leaves directions open, in a column."""
+    is_tied: Tensor
+    """[rows]: whether it is open which key is the heaviest."""
+    is_at_half: Tensor
+    """[rows]: whether it is open if the row counts at all, as one whose weights may be off by half
+    does not.
+    """
     lse: Tensor
     """[5, rows]: whether the row's LSE counts, its error, what is systematic, random, and the
     distance of the command line's exact one.
     """
 
-    def rows(self, first: int, count: int) -> RowSums:
-        """Those of some rows."""
-        return self.mapped(lambda member: member[..., first : first + count])
+    def surely(self) -> RowSums:
+        """The rows as any direction that is left open makes them: of those rows no tolerance
+        counts, and what the sums may be at most is in ``slack``.
+        """
 
-    def summed(self) -> RowSums:
-        """One row that is the sum of all."""
-        return self.mapped(lambda member: member.double().sum(-1, keepdim=True))
+        def closed(x: Tensor) -> Tensor:
+            return torch.where(self.is_open, 0.0, x)
+
+        return replace(
+            self,
+            signed=torch.where(self.is_open, self.known, self.signed),
+            slack=self.slack + torch.where(self.is_open, self.loose, 0.0),
+            **{name: closed(getattr(self, name)) for name in _TOLERANCES},
+        )
+
+    def tiles(self, rows: int) -> RowSums:
+        """Sums of so many rows each, the last of what is left."""
+        count = self.is_open.shape[-1]
+        padding = -count % rows
+
+        def summed(member: Tensor) -> Tensor:
+            padded = torch.nn.functional.pad(member.double(), (0, padding))
+            return padded.reshape(*member.shape[:-1], -1, rows).sum(-1)
+
+        return self.mapped(summed)
+
+
+_TOLERANCES = (
+    "systematic",
+    "weights_worst",
+    "output_worst",
+    "weights",
+    "outputs",
+    "others",
+    "accumulated",
+)
+"""Members of which more is more tolerance."""
 
 
 @dataclass(frozen=True)
@@ -134,9 +180,11 @@ def project_rows(
         * (moments.absolute + own.abs() * block.weights.sum(1))
     )
     rounding = kernel.weight_rounding
+    products, norms = (out - block.out) * directions, instruments.patterns * directions
+    known, loose = _open_sums(block, instruments, (out - block.out).abs(), directions, products)
     return RowSums(
-        signed=((out - block.out) * directions).sum(2),
-        norm=(instruments.patterns * directions).sum(2),
+        signed=products.sum(2),
+        norm=norms.sum(2),
         slack=(block.out_distance * sizes).sum(2),
         systematic=systematic,
         weights_worst=rounding * moments.absolute,
@@ -145,9 +193,38 @@ def project_rows(
         outputs=((half.square() + of_sums.square()) * sizes.square()).sum(2) / 3,
         others=others / 3,
         accumulated=(of_sums * sizes).sum(2).square() / 3,
-        is_open=instruments.is_open | ((typical - 0.5).abs() < 2.0**-20),
+        known=known,
+        loose=loose,
+        known_norm=norms.masked_fill(instruments.open_columns, 0.0).sum(2),
+        is_open=instruments.open_columns.any(1),
+        is_tied=instruments.is_tied & is_used,
+        is_at_half=(typical - 0.5).abs() < 2.0**-20,
         lse=_lse_sums(judged, block, kernel, lse),
     )
+
+
+def _open_sums(
+    block: WeightBlock,
+    instruments: Instruments,
+    errors: Tensor,
+    directions: Tensor,
+    products: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """Of Σ r·X what columns make whose direction is known, and what the others may make at most,
+    [4, rows].
+
+    A direction without the heaviest key's value depends on all columns; it is no longer than the
+    one that it is made of.
+    """
+    is_open = instruments.open_columns
+    reach = errors + block.out_distance
+    known = products.masked_fill(is_open, 0.0).sum(2)
+    loose = _OTHERWISE * (reach * directions.abs()).masked_fill(~is_open, 0.0).sum(2)
+    of_light = is_open.any(1)
+    longest = _OTHERWISE * (reach.square().sum(1) * directions[SCALE].square().sum(1)).sqrt()
+    known[LIGHT_SCALE].masked_fill_(of_light, 0.0)
+    loose[LIGHT_SCALE] = torch.where(of_light, longest, loose[LIGHT_SCALE])
+    return known, loose
 
 
 def _weight_moments(head: HeadTensors, block: WeightBlock, directions: Tensor) -> _WeightMoments:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from .bounds import BlockBounds
 from .elements import LimitTest, hold_against
-from .limits import SURE, Limits
+from .limits import SURE
 from .problem import Shape
 from .weights import WeightBlock
 
@@ -64,8 +65,28 @@ def spread_rates(shape: Shape, false_alarm_rate: float) -> SpreadRates:
     )
 
 
+class SpreadLimits(Protocol):
+    """What errors spread by, [rows, columns]: of ``Limits``, or of a gradient's."""
+
+    @property
+    def total(self) -> Tensor:
+        """The worst case."""
+
+    @property
+    def systematic(self) -> Tensor:
+        """What of the error does not average out."""
+
+    @property
+    def known(self) -> Tensor:
+        """The error of elements whose rounding is known; else 0."""
+
+    @property
+    def deviation(self) -> Tensor:
+        """√ of the variance of the whole error, ``known`` included."""
+
+
 @dataclass(frozen=True)
-class _Energies:
+class Energies:
     """Sums of squares over the columns of each row, [rows]."""
 
     measured: Tensor
@@ -73,37 +94,47 @@ class _Energies:
     known: Tensor
     random: Tensor
 
-    def rows(self, first: int, count: int) -> _Energies:
-        pick = slice(first, first + count)
-        return _Energies(
-            self.measured[pick], self.systematic[pick], self.known[pick], self.random[pick]
-        )
 
-
-def _energies(errors: Tensor, limits: Limits, radius: Tensor) -> _Energies:
+def energies_of(errors: Tensor, limits: SpreadLimits, radius: Tensor) -> Energies:
+    """The sums of the rows of ``errors`` [rows, columns]; ``radius`` is systematic too."""
     known = limits.known.square()
     random = (limits.deviation.square() - known).clamp(min=0)
     systematic = (limits.systematic + radius).square()
-    return _Energies(*(x.sum(1) for x in (errors.square(), systematic, known, random)))
+    return Energies(*(x.sum(1) for x in (errors.square(), systematic, known, random)))
 
 
-def _most(energies: _Energies, unit: Tensor, t: float) -> tuple[float, float]:
-    """The sum of squares that is exceeded with probability 2·e^-t, and its expectation.
+def _most(
+    energies: Energies, unit: Tensor, span: Tensor, spans: int, t: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Of each span of rows the sum of squares that is exceeded with probability 2·e^-t, its
+    expectation, and what was measured, [spans].
 
-    Hsu, Kakade and Zhang 2012, Theorem 2.1; rows of one unit count as one.
+    Hsu, Kakade and Zhang 2012, Theorem 2.1; rows of one unit count as one. ``unit`` and ``span``
+    are numbers of each row.
     """
-    names, place = torch.unique(unit, return_inverse=True)
-    random = torch.zeros(names.shape[0], dtype=torch.float64, device=unit.device).scatter_add_(
-        0, place, energies.random
-    )
-    known = torch.zeros_like(random).scatter_add_(0, place, energies.known)
-    all_known, all_random = float(known.sum()), float(random.sum())
-    squares, products = float(random.square().sum()), float((known * random).sum())
-    spread = all_random + 2 * math.sqrt(squares * t) + 2 * float(random.max()) * t
-    most = all_known + 2 * math.sqrt(2 * t * products) + spread
+    names, place = torch.unique(span * (int(unit.max()) + 1) + unit, return_inverse=True)
+    of_names = torch.zeros_like(names).scatter_(0, place, span)
+
+    def by(index: Tensor, count: int, x: Tensor) -> Tensor:
+        sums = torch.zeros(count, dtype=torch.float64, device=x.device)
+        return sums.scatter_add_(0, index, x)
+
+    def of_spans(x: Tensor) -> Tensor:
+        return by(of_names, spans, x)
+
+    units = names.shape[0]
+    random, known = (by(place, units, x) for x in (energies.random, energies.known))
+    largest = torch.zeros(spans, dtype=torch.float64, device=unit.device)
+    largest.scatter_reduce_(0, of_names, random, "amax")
+    all_known, all_random = of_spans(known), of_spans(random)
+    spread = all_random + 2 * (of_spans(random.square()) * t).sqrt() + 2 * largest * t
+    most = all_known + 2 * (2 * t * of_spans(known * random)).sqrt() + spread
+    systematic = by(span, spans, energies.systematic)
     return (
-        math.sqrt(most) + math.sqrt(float(energies.systematic.sum()))
-    ) ** 2, all_known + all_random
+        (most.sqrt() + systematic.sqrt()).square(),
+        all_known + all_random,
+        by(span, spans, energies.measured),
+    )
 
 
 @dataclass
@@ -120,7 +151,8 @@ class SpreadTest:
     measured: float = 0.0
     expected: float = 0.0
 
-    def _limits(self, limits: Limits) -> Tensor:
+    def limits_of(self, limits: SpreadLimits) -> Tensor:
+        """How far each element's error spreads at most, [rows, columns]."""
         known = limits.known
         random = (limits.deviation.square() - known.square()).clamp(min=0)
         # No element is allowed less than if its known part were a random one of the row's size.
@@ -139,7 +171,7 @@ class SpreadTest:
         """
         errors = (out - block.out).abs()
         radius = block.out_radius
-        stated, sure = self._limits(bounds.stated) + radius, self._limits(bounds.sure)
+        stated, sure = self.limits_of(bounds.stated) + radius, self.limits_of(bounds.sure)
         failing = hold_against(
             self.elements,
             errors,
@@ -149,8 +181,8 @@ class SpreadTest:
             (head, block.first_row),
         )
         energies = HeadEnergies(
-            _energies(errors, bounds.stated, radius),
-            _energies(errors + block.out_distance, bounds.sure, torch.zeros_like(radius)),
+            energies_of(errors, bounds.stated, radius),
+            energies_of(errors + block.out_distance, bounds.sure, torch.zeros_like(radius)),
         )
         return failing, energies
 
@@ -159,16 +191,9 @@ class SpreadTest:
         stated = _joined([block.stated for block in blocks])
         sure = _joined([block.sure for block in blocks])
         queries = self.shape.queries
-        spans = [
-            ("tile", first, min(TILE_ROWS, queries - first))
-            for first in range(0, queries, TILE_ROWS)
-        ]
-        for scope, first, rows in [*spans, ("head", 0, queries)]:
-            result = self._judge(scope, head, first, rows, stated, sure, unit)
-            if not result.sure:
-                self.open_heads.add(head)
-            if scope not in self.results or result.ratio > self.results[scope].ratio:
-                self.results[scope] = result
+        row = torch.arange(queries, device=unit.device)
+        self._judge("tile", head, stated, sure, unit, row // TILE_ROWS)
+        self._judge("head", head, stated, sure, unit, torch.zeros_like(row))
         self.measured += float(stated.measured.sum())
         self.expected += float((stated.known + stated.random).sum())
 
@@ -176,43 +201,49 @@ class SpreadTest:
         self,
         scope: str,
         head: int,
-        first: int,
-        rows: int,
-        stated: _Energies,
-        sure: _Energies,
+        stated: Energies,
+        sure: Energies,
         unit: Tensor,
-    ) -> SpreadResult:
+        span: Tensor,
+    ) -> None:
+        """Judges all spans of rows of one scope."""
+        queries = self.shape.queries
+        rows = TILE_ROWS if scope == "tile" else queries
         t = self.rates.tile if scope == "tile" else self.rates.head
-        elements = rows * self.shape.v_dim
-        units = unit[first : first + rows]
-        of_rows = stated.rows(first, rows)
-        most, expected = _most(of_rows, units, t)
-        measured = float(of_rows.measured.sum())
-        sure_rows = sure.rows(first, rows)
-        least, _ = _most(sure_rows, units, t)
-        found = float(sure_rows.measured.sum())
-        return SpreadResult(
-            scope,
-            head,
-            first,
-            rows,
-            math.sqrt(measured / elements),
-            math.sqrt(expected / elements),
-            math.sqrt(most / elements),
-            measured == 0 or found <= least * (1 - 4 * SURE),
-        )
+        spans = -(-queries // rows)
+        of_stated = _most(stated, unit, span, spans, t)
+        least, _, found = _most(sure, unit, span, spans, t)
+        numbers = torch.stack([*of_stated, least, found], 1).tolist()
+        for place, (most, expected, measured, least_most, most_found) in enumerate(numbers):
+            first = place * rows
+            count = min(rows, queries - first)
+            elements = count * self.shape.v_dim
+            result = SpreadResult(
+                scope,
+                head,
+                first,
+                count,
+                math.sqrt(measured / elements),
+                math.sqrt(expected / elements),
+                math.sqrt(most / elements),
+                measured == 0 or most_found <= least_most * (1 - 4 * SURE),
+            )
+            if not result.sure:
+                self.open_heads.add(head)
+            if scope not in self.results or result.ratio > self.results[scope].ratio:
+                self.results[scope] = result
 
 
 @dataclass(frozen=True)
 class HeadEnergies:
     """The energies of a block's rows: as stated, and those that limits are surely no less than."""
 
-    stated: _Energies
-    sure: _Energies
+    stated: Energies
+    sure: Energies
 
 
-def _joined(parts: list[_Energies]) -> _Energies:
-    return _Energies(
+def _joined(parts: list[Energies]) -> Energies:
+    return Energies(
         torch.cat([part.measured for part in parts]),
         torch.cat([part.systematic for part in parts]),
         torch.cat([part.known for part in parts]),

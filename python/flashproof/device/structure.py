@@ -78,123 +78,97 @@ class StructureTest:
     def judge_head(self, index: int, parts: list[RowSums]) -> None:
         """Judges the rows of a head, its tiles, and itself."""
         rows = RowSums.joined(parts)
+        if bool(rows.is_at_half.any()):
+            self.findings.open_heads.add(index)
         self._judge_rows(index, rows)
-        queries = self._shape.queries
-        for first in range(0, queries, TILE_ROWS):
-            tile = rows.rows(first, min(TILE_ROWS, queries - first)).summed()
-            self._judge_sum(
-                "tile", (SCALE, LIGHT_SCALE, BIAS), self.limits.tile, index, first, tile
-            )
-        self._judge_sum(
-            "head",
-            (SCALE, LIGHT_SCALE, BIAS, TRUNCATION),
-            self.limits.head,
-            index,
-            0,
-            rows.summed(),
+        rows = rows.surely()
+        self._judge_sums(
+            "tile", (SCALE, LIGHT_SCALE, BIAS), self.limits.tile, index, rows.tiles(TILE_ROWS)
         )
+        everything = rows.tiles(self._shape.queries)
+        tests = (SCALE, LIGHT_SCALE, BIAS, TRUNCATION)
+        self._judge_sums("head", tests, self.limits.head, index, everything)
         self._judge_dispersion(index, rows)
         self._judge_lse(index, rows)
 
     def _judge_rows(self, index: int, rows: RowSums) -> None:
         tolerance = _tolerance(rows, self.limits.row, 1.0)
+        sizes = rows.signed.abs() + rows.slack
+        # Rows that are open are held to less: the one that is worst of all is reported, any
+        # that fails counts.
+        margins = torch.where(rows.is_open, OPEN_MARGIN, MARGIN)
         for d in (SCALE, BIAS):
-            ratios = _ratios(rows.signed[d].abs() + rows.slack[d], tolerance[d])
-            margins = torch.where(rows.is_open, OPEN_MARGIN, MARGIN)
-            # Rows that are open are held to less: the one that is worst of all is reported, any
-            # that fails counts.
-            if bool((ratios > margins).any()):
+            ratios = _ratios(sizes[d], tolerance[d])
+            at = ratios.argmax()
+            fails = (ratios > margins).any().double()
+            found = [fails, at.double(), rows.signed[d, at], rows.norm[d, at], tolerance[d, at]]
+            failed, row, signed, norm, limit = torch.stack(found).tolist()
+            if failed:
                 self.findings.open_heads.add(index)
-            at = int(ratios.argmax())
-            self._meet(
-                d,
-                "row",
-                index,
-                at,
-                (rows.signed[d, at], rows.norm[d, at], tolerance[d, at]),
-                False,
-            )
+            self._meet(d, "row", index, int(row), (signed, norm, limit))
 
-    def _judge_sum(
-        self,
-        scope: str,
-        tests: tuple[int, ...],
-        deviations: float,
-        index: int,
-        first: int,
-        sums: RowSums,
+    def _judge_sums(
+        self, scope: str, tests: tuple[int, ...], deviations: float, index: int, sums: RowSums
     ) -> None:
         tolerance = (_tolerance(sums, deviations, _MEAN_SQUARED_HALF_ULP) - sums.slack).clamp(min=0)
-        is_open = bool(sums.is_open.any())
+        tolerance[LIGHT_SCALE] *= torch.where(sums.is_tied > 0, OPEN_MARGIN, 1.0)
+        numbers = torch.stack([sums.signed, sums.norm, tolerance], -1).tolist()
         for d in tests:
-            self._meet(
-                d,
-                scope,
-                index,
-                first,
-                (sums.signed[d, 0], sums.norm[d, 0], tolerance[d, 0]),
-                is_open,
-            )
+            for place, (signed, norm, limit) in enumerate(numbers[d]):
+                self._meet(d, scope, index, place * TILE_ROWS, (signed, norm, limit))
 
     def _meet(
-        self,
-        d: int,
-        scope: str,
-        index: int,
-        first: int,
-        numbers: tuple[Tensor, Tensor, Tensor],
-        is_open: bool,
+        self, d: int, scope: str, index: int, first: int, numbers: tuple[float, float, float]
     ) -> None:
-        signed, norm, tolerance = (float(x) for x in numbers)
+        signed, norm, tolerance = numbers
         if norm == 0 or not math.isfinite(norm):
             return
         result = StructureResult(
             _TESTS[d], scope, index, first, signed / norm, tolerance / abs(norm)
         )
-        self.findings.meet(result, is_open)
+        self.findings.meet(result)
 
     def _judge_dispersion(self, index: int, rows: RowSums) -> None:
-        """How far the slopes of rows scatter: ``SlopeDispersion``."""
-        weight = rows.norm[SCALE]
+        """How far the slopes of rows scatter: ``SlopeDispersion``.
+
+        ``rows`` are those of ``surely``; rows that are open may have any direction.
+        """
+        weight = torch.where(rows.is_open, rows.known_norm[SCALE], rows.norm[SCALE])
         counts = weight > 0
-        if not bool(counts.any()):
+        inverse = torch.where(counts, 1 / torch.where(counts, weight, 1.0), 0.0)
+        each = (_MEAN_SQUARED_HALF_ULP * rows.weights + rows.others + rows.outputs)[SCALE] * inverse
+        found = (rows.signed[SCALE].abs() + rows.slack[SCALE]).square() * inverse
+        sums = [
+            each.sum(),
+            each.square().sum(),
+            each.max(),
+            (rows.systematic[SCALE].square() * inverse).sum(),
+            found.sum(),
+            torch.where(counts, weight, 0.0).sum(),
+            (~counts & rows.is_open & (rows.loose[SCALE] > 0)).any().double(),
+        ]
+        mean, squares, largest, systematic, scatter, total, unknown = torch.stack(sums).tolist()
+        if unknown:
+            self.findings.open_heads.add(index)
+        if total == 0:
             return
-        weight = weight[counts]
-        of_rest = (_MEAN_SQUARED_HALF_ULP * rows.weights + rows.others)[SCALE][counts] / weight
-        each = of_rest + rows.outputs[SCALE][counts] / weight
         t = math.log(max(self._shape.batch * self._shape.heads, 1) / self.limits.share)
-        most = (
-            float(each.sum())
-            + 2 * math.sqrt(float(each.square().sum()) * t)
-            + 2 * float(each.max()) * t
-        )
-        systematic = float((rows.systematic[SCALE][counts].square() / weight).sum())
-        found = (rows.signed[SCALE].abs() + rows.slack[SCALE])[counts].square() / weight
-        total = float(weight.sum())
+        most = mean + 2 * math.sqrt(squares * t) + 2 * largest * t
         threshold = (math.sqrt(most) + math.sqrt(systematic)) / math.sqrt(total)
-        statistic = math.sqrt(float(found.sum()) / total)
-        result = StructureResult("dispersion", "head", index, 0, statistic, threshold)
-        self.findings.meet(result, bool(rows.is_open.any()))
+        statistic = math.sqrt(scatter / total)
+        self.findings.meet(StructureResult("dispersion", "head", index, 0, statistic, threshold))
 
     def _judge_lse(self, index: int, rows: RowSums) -> None:
         """The mean error of the LSE: ``testMeanLse``."""
         count, error, systematic, random, distance = rows.lse
-        number = float(count.sum())
+        sums = [count, error, systematic - distance, random.square()]
+        number, signed, allowed, squares = torch.stack(sums).sum(1).tolist()
         if number == 0:
             return
-        amplitude = self.limits.head / ROOT3 * math.sqrt(float(random.square().sum())) / number
-        threshold = (
-            float(systematic.sum() - distance.sum()) / number
-            + self._premises.exponential / 8
-            + amplitude
-        )
-        result = StructureResult(
-            "lse-mean", "head", index, 0, float(error.sum()) / number, threshold
-        )
-        self.findings.meet(result, bool(rows.is_open.any()))
-
-
-_TESTS = {SCALE: "scale", LIGHT_SCALE: "scale", BIAS: "bias", TRUNCATION: "truncation"}
+        amplitude = self.limits.head / ROOT3 * math.sqrt(squares) / number
+        threshold = allowed / number + self._premises.exponential / 8 + amplitude
+        result = StructureResult("lse-mean", "head", index, 0, signed / number, max(threshold, 0.0))
+        self.findings.meet(result)
 
 
 def _ratios(sizes: Tensor, limits: Tensor) -> Tensor:

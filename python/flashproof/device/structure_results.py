@@ -11,7 +11,7 @@ from .spread import TILE_ROWS
 MARGIN = 1 - 2.0**-10
 """Of a limit no statistic relies on the rest."""
 OPEN_MARGIN = 0.5
-"""The same where fp64 leaves a direction open."""
+"""The same of a single row of which fp64 leaves a direction open."""
 _ENTRIES = 13
 """Tests by scope and instrument that the rate of false alarms is divided among:
 ``structureLimits`` of ``src/audit/structure/structure-entries.ts``.
@@ -66,7 +66,9 @@ class StructureResult:
     @property
     def ratio(self) -> float:
         """The share of the limit that is used."""
-        return 0.0 if self.statistic == 0 else abs(self.statistic) / self.threshold
+        if self.statistic == 0:
+            return 0.0
+        return abs(self.statistic) / self.threshold if self.threshold != 0 else math.inf
 
 
 @dataclass
@@ -77,9 +79,9 @@ class StructureFindings:
     open_heads: set[int] = field(default_factory=set)
     """Heads of which a statistic is not within its limit."""
 
-    def meet(self, result: StructureResult, is_open: bool) -> None:
-        """Meets a result; ``is_open`` where fp64 leaves a direction open."""
-        if not result.ratio <= (OPEN_MARGIN if is_open else MARGIN):
+    def meet(self, result: StructureResult) -> None:
+        """Meets a result."""
+        if not result.ratio <= MARGIN:
             self.open_heads.add(result.head)
         known = self.results.get((result.test, result.scope))
         if known is None or not result.ratio <= known.ratio:

@@ -208,13 +208,16 @@ class RecordedCall:
         outputs = {"q": problem.q, "k": problem.k, "v": problem.v, "out": self.out}
         given: AuditArguments = {**settings, **problem.arguments(), **gradients}  # type: ignore[typeddict-item]
         given["premises"] = self.premises
-        plain = None if gradients or self.premises != "fused" else problem.on_device()
+        plain = problem.on_device() if self.premises == "fused" else None
+        # Keys that no query sees are left out there, and so would be their gradients.
+        if plain is not None and gradients and plain[0][1] is not problem.k:
+            plain = None
         asked = {name for name, value in settings.items() if value is not None}
         if plain is None or not lies_on_device(problem.q) or asked - {"false_alarm_rate"}:
             return judge_and_keep(outputs, given)
         tensors, score = plain
         rate = settings.get("false_alarm_rate") or 1e-9
-        report = audit_on_device(*tensors, self.out, false_alarm_rate=rate, **score)
+        report = audit_on_device(*tensors, self.out, false_alarm_rate=rate, **gradients, **score)
         return report if report.passed else replace(report, command=keep_failure(outputs, given))
 
 

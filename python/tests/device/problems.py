@@ -15,6 +15,9 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
+from flashproof.device import KernelGradients
+from flashproof.device.command_line import write_dump
+from flashproof.device.masks import visible_keys
 from flashproof.device.problem import AttentionProblem, KernelOutputs, batched, fitted, shape_of
 
 ROOT = Path(__file__).parents[3]
@@ -112,17 +115,27 @@ def element_bounds(
     """What the library judges each element by."""
     needs_library()
     save(problem, outputs, folder / "dump.safetensors")
-    script = Path(__file__).with_name("element-bounds.mjs")
-    _run(
-        [
-            "node",
-            str(script),
-            str(DIST),
-            str(folder / "dump.safetensors"),
-            str(folder / "bounds.safetensors"),
-        ]
-    )
-    return load_file(folder / "bounds.safetensors")
+    return _bounds("element-bounds.mjs", folder)
+
+
+def gradient_bounds(
+    problem: AttentionProblem,
+    outputs: KernelOutputs | None,
+    gradients: KernelGradients,
+    folder: Path,
+) -> dict[str, torch.Tensor]:
+    """What the library judges each element of gradients by; without outputs none was stored."""
+    needs_library()
+    given = KernelOutputs(gradients.dout) if outputs is None else outputs
+    write_dump(problem, given, folder / "dump.safetensors", gradients)
+    return _bounds("gradient-bounds.mjs", folder, [] if outputs is None else ["out"])
+
+
+def _bounds(script: str, folder: Path, words: list[str] | None = None) -> dict[str, torch.Tensor]:
+    program, target = Path(__file__).with_name(script), folder / "bounds.safetensors"
+    dump = folder / "dump.safetensors"
+    _run(["node", str(program), str(DIST), str(dump), str(target), *(words or [])])
+    return load_file(target)
 
 
 def audit(problem: AttentionProblem, outputs: KernelOutputs, folder: Path) -> dict[str, object]:
@@ -212,3 +225,34 @@ __all__ = [
     "save",
     "textbook",
 ]
+
+
+def textbook_gradients(
+    problem: AttentionProblem, outputs: KernelOutputs, dout: torch.Tensor
+) -> KernelGradients:
+    """Gradients as a plain kernel computes them: scores and sums in fp32, P and dS rounded once, D of
+    the stored output.
+    """
+    shape = shape_of(problem)
+    groups = shape.heads // shape.kv_heads
+    inputs, scale = problem.q.dtype, problem.used_scale
+    q, d = problem.q.float(), dout.float()
+    k, v = (x.float().repeat_interleave(groups, 1) for x in (problem.k, problem.v))
+    seen = visible_keys(problem, shape, q.device)
+    key = torch.arange(shape.keys)
+    hidden = (key < seen.begin[:, None]) | (key >= seen.end[:, None])
+    scores = (q @ k.transpose(-1, -2) * scale).masked_fill(hidden, -math.inf)
+    largest = scores.amax(-1, keepdim=True)
+    p = (scores - torch.where(largest > -math.inf, largest, 0.0)).exp()
+    total = p.sum(-1, keepdim=True)
+    p = p / torch.where(total > 0, total, 1.0)
+    delta = (d * outputs.out.float()).sum(-1, keepdim=True)
+    ds = (p * (d @ v.transpose(-1, -2) - delta)).to(inputs).float()
+    dq = ds @ k * scale
+
+    def of_groups(x: torch.Tensor) -> torch.Tensor:
+        return x.unflatten(1, (shape.kv_heads, groups)).sum(2).to(inputs)
+
+    dk = of_groups(ds.transpose(-1, -2) @ q * scale)
+    dv = of_groups(p.to(inputs).float().transpose(-1, -2) @ d)
+    return KernelGradients(dout, dq.to(inputs), dk, dv)

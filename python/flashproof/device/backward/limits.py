@@ -1,0 +1,243 @@
+"""How far gradients of any correct kernel may be from exact ones, element by element: Theorems 8 and 9
+of docs/bounds-backward.md, ``finish-gradient.ts``, ``finish-queries.ts`` and ``group-sums.ts``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from ..formats import nearest
+from ..limits import output_rounding, rounding_spread
+from .pairs import PairErrors, Rows
+from .premises import PairArithmetic, Roundings, SumErrors, half_ulp
+
+_UP = 1 + 2.0**-12
+_LARGEST_SUM = 2.0**119
+
+
+@dataclass(frozen=True)
+class GradientLimits:
+    """What elements are allowed, [rows, dim]; surely no more than the command line allows, whose
+    oracle's radius is left out.
+    """
+
+    total: Tensor
+    systematic: Tensor
+    known: Tensor
+    deviation: Tensor
+    is_judged: Tensor
+    """[rows]: whether anything is known of the row."""
+
+
+@dataclass(frozen=True)
+class ElementErrors:
+    """What moves elements before they are rounded, [rows, dim]: ``ElementErrors``."""
+
+    worst: Tensor
+    """Of pairs, of the row's LSE and D, and of heads' shares that are stored."""
+    magnitude: Tensor
+    systematic: Tensor
+    variance: Tensor
+    known: Tensor
+    open_known: Tensor
+    """How far ``known`` may be from the command line's; 0 where it is sure."""
+    floor: Tensor
+
+
+def finish(
+    arithmetic: PairArithmetic,
+    of_sum: SumErrors,
+    growth: float,
+    exact: Tensor,
+    radius: Tensor,
+    errors: ElementErrors,
+    is_judged: Tensor,
+) -> GradientLimits:
+    """The limits of elements that are ``exact`` to within ``radius``."""
+    r, output = arithmetic.premises.elementwise, arithmetic.output
+    size = exact.abs()
+    worst = growth * _UP * (errors.worst + of_sum.worst * errors.magnitude) + _UP * (
+        3 * r * size + errors.floor
+    )
+    known = (errors.known - errors.open_known).clamp(min=0)
+    variance = (
+        errors.variance
+        + known.square()
+        + of_sum.walk**2 * ((errors.magnitude + size) / 2).square()
+        + arithmetic.elementwise_variance * size.square()
+    )
+    is_within = size + worst < min(output.max_finite, _LARGEST_SUM) / 2
+    distance = ((nearest(output, exact) - exact).abs() - radius).clamp(min=0)
+    half = torch.minimum(output_rounding(output, exact, worst, surely=True), distance + worst)
+    typical = errors.systematic + (of_sum.to_zero + r / 2) * size + errors.floor
+    systematic = torch.minimum(typical, worst)
+    rounded, spread = rounding_spread(output, exact, variance.sqrt(), systematic, (0.0, radius))
+    # What is left open of the roundings of pairs leaves open whether that of the output is known.
+    is_open = errors.open_known > 0
+    rounded, spread = (torch.where(is_open, 0.0, x) for x in (rounded, spread))
+    deviation = (variance + spread + rounded.square()).sqrt()
+    return GradientLimits(
+        worst + half, systematic, rounded, deviation, is_judged & is_within.all(1)
+    )
+
+
+def limits_of_queries(
+    arithmetic: PairArithmetic,
+    errors: PairErrors,
+    rows: Rows,
+    counts: Tensor,
+    weights: Tensor,
+    keys: Tensor,
+    exact: tuple[Tensor, Tensor],
+) -> GradientLimits:
+    """The limits of dQ of a block. ``keys`` are those of its pairs, ``exact`` dQ and its radius, both
+    with the scale, ``counts`` how many keys each row sees.
+    """
+    scale = abs(arithmetic.scale)
+    sizes = keys.abs()
+    worst, magnitude, systematic = (
+        scale * (x @ sizes) for x in (errors.worst, errors.magnitude, errors.systematic)
+    )
+    of_mean = scale * (weights @ keys).abs()
+    size = exact[0].abs()
+
+    def by_row(x: Tensor, of: Tensor) -> Tensor:
+        return x[:, None] * of
+
+    none = torch.zeros_like(worst)
+    found = ElementErrors(
+        worst=worst
+        + by_row(rows.weight, size)
+        + by_row(rows.worst_mean * (1 + rows.weight), of_mean),
+        magnitude=magnitude,
+        systematic=systematic
+        + by_row(rows.typical_mean, of_mean)
+        + by_row(rows.typical_weight, size),
+        variance=scale**2 * (errors.variance @ keys.square())
+        + by_row(rows.weight_variance, size.square())
+        + by_row(rows.mean_variance, of_mean.square()),
+        known=none,
+        open_known=none,
+        floor=by_row(
+            3 * counts * arithmetic.premises.underflow * max(1.0, scale), torch.ones_like(worst)
+        ),
+    )
+    judged = rows.is_judged
+    limits = finish(arithmetic, arithmetic.over_keys, 1.0, *exact, found, judged)
+    # A row that sees no key has exact zeros.
+    is_empty = counts == 0
+    return GradientLimits(
+        limits.total.masked_fill(is_empty[:, None], 0.0),
+        limits.systematic.masked_fill(is_empty[:, None], 0.0),
+        limits.known.masked_fill(is_empty[:, None], 0.0),
+        limits.deviation.masked_fill(is_empty[:, None], 0.0),
+        limits.is_judged | is_empty,
+    )
+
+
+@dataclass
+class KeySums:
+    """Sums of dK or dV of a group over the queries of all its heads, [keys, dim]."""
+
+    factor: float
+    """The scale of dK; 1 of dV."""
+    value: Tensor
+    radius: Tensor
+    worst: Tensor
+    magnitude: Tensor
+    systematic: Tensor
+    variance: Tensor
+    known: Tensor
+    open_known: Tensor
+    stored_worst: Tensor
+    """Of the group's heads, which may be stored in the output's format one by one; with the
+    factor.
+    """
+    stored_variance: Tensor
+    head: Tensor
+    """The share of the head at hand."""
+    is_judged: Tensor = field(init=False)
+    """[keys]"""
+
+    def __post_init__(self) -> None:
+        self.is_judged = torch.ones(self.value.shape[0], dtype=torch.bool, device=self.value.device)
+
+    @classmethod
+    def nothing(cls, keys: int, dim: int, factor: float, device: torch.device) -> KeySums:
+        """Sums of nothing yet."""
+        zeros = (torch.zeros(keys, dim, dtype=torch.float64, device=device) for _ in range(11))
+        return cls(factor, *zeros)
+
+    def add(
+        self,
+        keys: slice,
+        errors: PairErrors,
+        roundings: Roundings | None,
+        of_value: Tensor,
+        factors: Tensor,
+    ) -> None:
+        """Adds the pairs of a block; ``of_value`` are the errors of their exact values, ``factors``
+        the rows of Q or dO.
+        """
+        sizes = factors.abs()
+        share = errors.value.T @ factors
+        self.value[keys] += share
+        self.head[keys] += share
+        for to, of in (
+            (self.radius, of_value),
+            (self.worst, errors.worst),
+            (self.magnitude, errors.magnitude),
+            (self.systematic, errors.systematic),
+        ):
+            to[keys] += of.T @ sizes
+        self.variance[keys] += errors.variance.T @ factors.square()
+        if roundings is None:
+            return
+        self.known[keys] += roundings.known.T @ factors
+        if roundings.open_size is not None:
+            self.open_known[keys] += roundings.open_size.T @ sizes
+
+    def leave_out(self, is_judged: Tensor, weights: Tensor, keys: slice) -> None:
+        """Nothing is known of the keys that rows see of which nothing is."""
+        if not bool(is_judged.all()):
+            self.is_judged[keys] &= ~(weights[~is_judged] > 0).any(0)
+
+    def end_head(self, arithmetic: PairArithmetic, is_stored: bool) -> None:
+        """``group-sum``: what storing the head's share loses, where it may be stored."""
+        if is_stored:
+            output = arithmetic.output
+            size = (self.factor * self.head).abs()
+            reach = size + abs(self.factor) * (
+                self.worst + arithmetic.over_queries.worst * self.magnitude
+            )
+            self.is_judged &= (reach < output.max_finite / 2).all(1)
+            half = half_ulp(output, size)
+            least = output.smallest_subnormal / 2
+            self.stored_worst += (output.unit_roundoff * size).clamp(min=least)
+            self.stored_variance += torch.where(size > 0, half.square() / 3, 0.0)
+        self.head.zero_()
+
+    def finish(
+        self, arithmetic: PairArithmetic, is_stored: bool
+    ) -> tuple[Tensor, Tensor, GradientLimits]:
+        """The exact gradient, its radius, and its limits."""
+        factor = abs(self.factor)
+        exact = self.value * self.factor
+        radius = self.radius * factor * (1 + 2.0**-5) + exact.abs() * 2.0**-53 + 2.0**-500
+        floor = 3 * arithmetic.terms * arithmetic.premises.underflow * max(1.0, factor)
+        errors = ElementErrors(
+            worst=factor * self.worst + self.stored_worst,
+            magnitude=factor * self.magnitude,
+            systematic=factor * self.systematic,
+            variance=factor**2 * self.variance + self.stored_variance,
+            known=factor * self.known.abs(),
+            open_known=factor * self.open_known,
+            floor=torch.where(self.worst > 0, floor, 0.0),
+        )
+        growth = arithmetic.growth if is_stored else 1.0
+        of_sum = arithmetic.over_queries
+        limits = finish(arithmetic, of_sum, growth, exact, radius, errors, self.is_judged)
+        return exact, radius, limits

@@ -1,0 +1,147 @@
+"""How coarsely any correct kernel may compute gradients: the numbers of
+``src/audit/gradients/bounds/gradient-premises.ts`` and ``pair-arithmetic.ts``, for inputs of 16 bits.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ..formats import NumberFormat, exponent_of, power_of_two
+from ..limits import SURE
+from ..premises import Premises, premises_of
+from ..problem import Shape
+
+MEAN_ROUNDING = 1 / (8 * math.log(2))
+"""The variance of a rounding's relative error over u², where nothing but its format is known."""
+MOST_PRODUCTS = 2.0**16
+"""An underflow counts for every product and addition of a dot product."""
+
+
+@dataclass(frozen=True)
+class SumErrors:
+    """How far a sum of n products may be off: ``sumErrors``."""
+
+    worst: float
+    """Relative to Σ |products|."""
+    to_zero: float
+    """What adders that cut off may take away, relative to the sum itself."""
+    walk: float
+    """The deviation, relative to (Σ |products| + |sum|) / 2."""
+
+
+def sum_errors(n: int, accumulation: float) -> SumErrors:
+    """Of n products whose additions are each off by ``accumulation`` of the sizes."""
+    return SumErrors(
+        math.expm1(n * accumulation * (1 + 2.0**-10)),
+        n * accumulation / 4,
+        math.sqrt(n) * accumulation,
+    )
+
+
+@dataclass(frozen=True)
+class PairArithmetic:
+    """What the errors of single pairs of a query and a key are made of."""
+
+    premises: Premises
+    working: NumberFormat
+    """The format of the inputs, which P and dS are rounded to."""
+    output: NumberFormat
+    scale: float
+    scores: SumErrors
+    products: SumErrors
+    over_keys: SumErrors
+    over_queries: SumErrors
+    terms: int
+    """Of a sum over the queries of a group."""
+
+    @property
+    def elementwise_variance(self) -> float:
+        """The variance of one elementwise operation's relative error."""
+        return MEAN_ROUNDING * self.premises.elementwise**2
+
+    @property
+    def growth(self) -> float:
+        """What storing a head's share of dK and dV before a group is added makes of errors."""
+        return 1 + self.output.unit_roundoff
+
+
+def pair_arithmetic(
+    inputs: NumberFormat, output: NumberFormat, shape: Shape, scale: float
+) -> PairArithmetic:
+    """The errors of any correct kernel's backward pass, of gradients in ``output``."""
+    premises = premises_of(inputs, inputs)
+    accumulation = premises.accumulation
+    terms = shape.queries * (shape.heads // shape.kv_heads)
+    return PairArithmetic(
+        premises,
+        inputs,
+        output,
+        scale,
+        scores=sum_errors(shape.qk_dim, accumulation),
+        products=sum_errors(shape.v_dim + 1, accumulation),
+        over_keys=sum_errors(shape.keys + 1, accumulation),
+        over_queries=sum_errors(terms + 1, accumulation),
+        terms=terms,
+    )
+
+
+def half_ulp(number_format: NumberFormat, x: Tensor) -> Tensor:
+    """Half an ulp at 0 ≤ x, of subnormals where x is among them: ``halfUlp``, surely no more."""
+    exponent = exponent_of(x * (1 - SURE)).clamp(min=number_format.min_exponent)
+    return power_of_two(exponent - number_format.precision)
+
+
+@dataclass(frozen=True)
+class Roundings:
+    """What rounding weights to a format does: ``roundOperands`` without factors."""
+
+    worst: Tensor
+    known: Tensor
+    """The rounding itself where it is certain, signed; else 0."""
+    variance: Tensor
+    """Where it is not."""
+    open_size: Tensor | None
+    """At most the size of roundings of which fp64 leaves open which of both they are, else 0; None
+    where there are none.
+    """
+
+
+_OPEN = 2.0**-28
+"""Part of half an ulp about a tie, or a limit, that fp64's roundings are within."""
+
+
+def round_weights(number_format: NumberFormat, x: Tensor, errors: Tensor) -> Roundings:
+    """Roundings of x ≥ 0, each within its error. Where fp64 leaves open what is known of one, it
+    counts for neither part.
+    """
+    half = half_ulp(number_format, (x + errors) * (1 + 2.0**-20))
+    exponent = exponent_of(x).clamp(min=number_format.min_exponent)
+    quantum = power_of_two(exponent - (number_format.precision - 1))
+    rounding = torch.round(x / quantum).mul_(quantum).sub_(x)
+    distance = rounding.abs()
+    is_known = distance + errors < half
+    is_open = (distance + errors - half).abs() <= _OPEN * half
+    is_open |= (distance - quantum / 2).abs() <= _OPEN * quantum
+    is_open |= (errors - half).abs() <= _OPEN * half
+    variance = torch.where(errors < half, distance.square(), half.square() / 3)
+    return Roundings(
+        worst=torch.minimum(half, distance + errors),
+        known=torch.where(is_known & ~is_open, rounding, 0.0),
+        variance=torch.where(is_known | is_open, 0.0, variance),
+        open_size=torch.where(is_open, half, 0.0) if bool(is_open.any()) else None,
+    )
+
+
+def round_derivatives(arithmetic: PairArithmetic, most: Tensor) -> Tensor:
+    """The most that rounding numbers up to ``most`` may move them, where the scale may multiply
+    them before: ``roundOperands`` with that factor.
+    """
+    unit = abs(arithmetic.scale)
+    own = half_ulp(arithmetic.working, most)
+    if unit == 0:
+        return own
+    return torch.maximum(own, half_ulp(arithmetic.working, most * unit) / unit)

@@ -1,0 +1,310 @@
+"""Gradients on the device against ``flashproof audit``: limits element by element, and verdicts.
+
+The law: what is within every limit on the device passes on the command line.
+"""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from problems import DIST, ROOT, drawn, gradient_bounds, needs_library, textbook, textbook_gradients
+from safetensors import safe_open
+
+from flashproof.device import (
+    AttentionProblem,
+    AuditReport,
+    KernelGradients,
+    KernelOutputs,
+    judge,
+    run_command_line,
+)
+from flashproof.device.backward import measure as module
+from flashproof.device.backward import measure_gradients
+from flashproof.device.backward.statistics import JudgedRows
+from flashproof.device.command_line import audit_dump
+from flashproof.device.problem import batched
+
+RATE = 1e-9
+RELATIVE = 2.0**-20
+
+CAPTURES = [
+    ("normal-128", "torch_flash"),
+    ("normal-128", "torch_math"),
+    ("large-128", "torch_efficient"),
+    ("normal-130-200", "torch_cudnn"),
+    ("grouped-heads", "torch_flash"),
+    ("grouped-heads", "triton_flex"),
+    ("window", "triton_flex"),
+]
+"""Captured gradients whose problems the device covers."""
+
+Backward = tuple[AttentionProblem, KernelOutputs, KernelGradients]
+
+
+@functools.cache
+def unpacked(folder: Path) -> Path:
+    needs_library()
+    names = sorted({name for name, _ in CAPTURES})
+    command = ["node", str(ROOT / "fixtures/gradients/unpack.mjs"), str(folder), *names]
+    subprocess.run(command, check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the captured gradients."""
+    return unpacked(tmp_path_factory.mktemp("gradients"))
+
+
+def read(path: Path, kernel: str) -> Backward:
+    """A capture's problem with what one kernel gave."""
+    with safe_open(path, "pt") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        metadata = file.metadata()
+    window = metadata.get("window")
+    left, right = (int(x) for x in window.split(",")) if window else (-1, -1)
+    problem = batched(
+        AttentionProblem(
+            tensors["q"],
+            tensors["k"],
+            tensors["v"],
+            float(metadata["scale"]),
+            metadata.get("causal") == "true",
+            (left, right) if window else None,
+        )
+    )
+
+    def batch(name: str) -> torch.Tensor:
+        x = tensors[name]
+        return x if x.dim() == 4 else x.unsqueeze(0)
+
+    of_kernel = (batch(f"{kernel}.{name}") for name in ("dq", "dk", "dv"))
+    gradients = KernelGradients(batch("dout"), *of_kernel)
+    return problem, KernelOutputs(batch(f"{kernel}.out")), gradients
+
+
+def drawn_backward(
+    sizes: tuple[int, int, int, int, int, int], dtype: torch.dtype, seed: int, **settings: Any
+) -> Backward:
+    """A drawn problem, and what a textbook kernel makes of it."""
+    problem = drawn(sizes, dtype, seed, **settings)
+    outputs = textbook(problem, dtype, dtype)
+    generator = torch.Generator().manual_seed(seed + 1)
+    dout = torch.randn(outputs.out.shape, generator=generator).to(dtype)
+    return problem, outputs, textbook_gradients(problem, outputs, dout)
+
+
+def limits_of(
+    case: Backward, monkeypatch: pytest.MonkeyPatch, *, with_output: bool
+) -> dict[str, list[JudgedRows]]:
+    """What each head of each gradient is judged by."""
+    seen: dict[str, list[JudgedRows]] = {}
+    original = module._judge_head
+
+    def spy(found: Any, name: str, head: int, rows: JudgedRows, common: Any) -> None:
+        seen.setdefault(name, []).append(rows)
+        original(found, name, head, rows, common)
+
+    monkeypatch.setattr(module, "_judge_head", spy)
+    problem, outputs, gradients = case
+    measure_gradients(problem, gradients, outputs.out if with_output else None, RATE)
+    return seen
+
+
+def assert_limits_agree(
+    case: Backward, folder: Path, monkeypatch: pytest.MonkeyPatch, *, with_output: bool = True
+) -> None:
+    """Asserts that exact values agree within their radii, and that limits are the command line's,
+    or less where fp64 leaves something open.
+    """
+    problem, outputs, gradients = case
+    library = gradient_bounds(problem, outputs if with_output else None, gradients, folder)
+    for name, heads in limits_of(case, monkeypatch, with_output=with_output).items():
+        exact, radius = (
+            torch.cat([getattr(x, of).flatten() for x in heads]) for of in ("exact", "radius")
+        )
+        judged = torch.cat(
+            [x.limits.is_judged[:, None].expand_as(x.exact).flatten() for x in heads]
+        )
+        assert bool(judged.all())
+        distance = (exact - library[f"{name}.exact"]).abs()
+        assert bool((distance <= radius + library[f"{name}.radius"]).all())
+        for of in ("total", "systematic", "known", "deviation"):
+            mine = torch.cat([getattr(x.limits, of).flatten() for x in heads])
+            theirs = library[f"{name}.{of}"]
+            assert bool((mine <= theirs * (1 + RELATIVE)).all()), (name, of)
+            if of == "known":
+                continue
+            # Binades of single roundings may be left open, and little else.
+            share = (mine >= theirs * (1 - 2.0**-10)).double().mean()
+            assert share > 0.99, (name, of, float(share))
+
+
+@pytest.mark.parametrize(("capture", "kernel"), CAPTURES[:4:2])
+def test_limits_are_those_of_the_command_line(
+    capture: str, kernel: str, captures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = read(captures / f"{capture}.safetensors", kernel)
+    assert_limits_agree(case, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("with_output", [True, False])
+@pytest.mark.parametrize(
+    ("dtype", "sizes", "settings"),
+    [
+        (torch.bfloat16, (1, 2, 1, 40, 60, 16), {}),
+        (torch.float16, (1, 1, 1, 70, 50, 24), {"causal": True}),
+        (torch.bfloat16, (2, 2, 2, 33, 80, 16), {"window": (20, 5)}),
+        (torch.bfloat16, (1, 4, 2, 30, 30, 16), {"causal": True, "window": (9, -1)}),
+    ],
+)
+def test_limits_of_drawn_problems_are_those_of_the_command_line(
+    dtype: torch.dtype,
+    sizes: tuple[int, int, int, int, int, int],
+    settings: dict[str, Any],
+    with_output: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    case = drawn_backward(sizes, dtype, 3, **settings)
+    assert_limits_agree(case, tmp_path, monkeypatch, with_output=with_output)
+
+
+def command_line() -> Any:
+    needs_library()
+    return run_command_line(["node", str(DIST / "src/cli/main.js")])
+
+
+def no_auditor(dump: Path, options: Sequence[str]) -> AuditReport:
+    raise AssertionError(f"the command line was asked: {dump} {options}")
+
+
+def audited(case: Backward) -> bool:
+    """Whether the command line passes it."""
+    problem, outputs, gradients = case
+    return audit_dump(problem, outputs, command_line(), [], gradients).passed
+
+
+@pytest.mark.parametrize(("capture", "kernel"), CAPTURES)
+def test_captured_gradients_pass_on_the_device(capture: str, kernel: str, captures: Path) -> None:
+    problem, outputs, gradients = read(captures / f"{capture}.safetensors", kernel)
+    found = measure_gradients(problem, gradients, outputs.out, RATE)
+    assert not found.open_groups
+
+
+def damages(gradients: KernelGradients) -> dict[str, KernelGradients]:
+    """What bugs make of gradients: gross ones and slight ones."""
+    dq, dk, dv = gradients.dq, gradients.dk, gradients.dv
+    assert dq is not None and dk is not None and dv is not None
+
+    def changed(x: torch.Tensor, factor: float) -> torch.Tensor:
+        return (x.double() * factor).to(x.dtype)
+
+    shifted, zeros, other, swapped, bit = (
+        dk.clone(),
+        dv.clone(),
+        dq.clone(),
+        dk.clone(),
+        dv.clone(),
+    )
+    shifted[..., 1:, :] = dk[..., :-1, :]
+    zeros[..., -1:, :] = 0
+    other[..., :8, :] = dq[..., 8:16, :]
+    swapped[..., 3] *= -1
+    bit[0, 0, 5, 3] *= 1.5
+    return {
+        "dQ scaled by 1 %": replace(gradients, dq=changed(dq, 1.01)),
+        "dK scaled by 1/1000": replace(gradients, dk=changed(dk, 1.001)),
+        "dV scaled by 1/10^4": replace(gradients, dv=changed(dv, 1.0001)),
+        "dK one row further": replace(gradients, dk=shifted),
+        "dV without its last key": replace(gradients, dv=zeros),
+        "dQ of other rows": replace(gradients, dq=other),
+        "a column's sign": replace(gradients, dk=swapped),
+        "an element of dV": replace(gradients, dv=bit),
+        "dK without a factor": replace(gradients, dk=changed(dk, 8.0)),
+        "nothing": gradients,
+    }
+
+
+DAMAGED = [
+    (torch.bfloat16, (1, 2, 1, 60, 70, 16), {}),
+    (torch.float16, (1, 2, 2, 64, 64, 16), {"causal": True}),
+]
+
+
+@pytest.mark.parametrize(("dtype", "sizes", "settings"), DAMAGED)
+def test_what_the_command_line_fails_never_passes_on_the_device(
+    dtype: torch.dtype, sizes: tuple[int, int, int, int, int, int], settings: dict[str, Any]
+) -> None:
+    problem, outputs, gradients = drawn_backward(sizes, dtype, 11, **settings)
+    passed = set()
+    for name, damaged in damages(gradients).items():
+        found = measure_gradients(problem, damaged, outputs.out, RATE)
+        if found.open_groups:
+            continue
+        passed.add(name)
+        assert audited((problem, outputs, damaged)), name
+    assert passed <= {"nothing", "dV scaled by 1/10^4", "dK scaled by 1/1000"}
+    assert "nothing" in passed
+
+
+def test_slight_errors_are_followed_up_to_the_very_limit() -> None:
+    problem, outputs, gradients = drawn_backward((1, 1, 1, 50, 60, 16), torch.bfloat16, 5)
+    assert gradients.dq is not None
+    verdicts = []
+    for power in range(-14, -3, 2):
+        scaled = (gradients.dq.double() * (1 + 2.0**power)).to(torch.bfloat16)
+        given = replace(gradients, dq=scaled)
+        found = measure_gradients(problem, given, outputs.out, RATE)
+        passed = audited((problem, outputs, given))
+        assert passed or found.open_groups
+        verdicts.append((passed, not found.open_groups))
+    assert verdicts[0] == (True, True)
+    assert verdicts[-1] == (False, False)
+
+
+def test_an_output_and_its_gradients_have_one_verdict() -> None:
+    problem, outputs, gradients = drawn_backward((1, 4, 2, 140, 150, 16), torch.bfloat16, 5)
+    verdict = judge(problem, outputs, gradients, auditor=no_auditor)
+    assert verdict.passed and verdict.decided_by == "device"
+    assert "dQ, dK and dV stay within" in verdict.sentence
+    assert gradients.dk is not None
+    dk = gradients.dk.clone()
+    dk[0, 1] = gradients.dk[0, 0]
+    wrong = judge(problem, outputs, replace(gradients, dk=dk), auditor=command_line())
+    assert not wrong.passed and wrong.decided_by == "command line"
+    assert wrong.gradients is not None and wrong.gradients.open_groups == {1}
+    assert wrong.handed_over == (
+        "the output or the gradients are not surely within their limits, in 2 of 4 heads"
+    )
+
+
+def test_what_is_not_covered_is_said() -> None:
+    problem, outputs, gradients = drawn_backward((1, 2, 1, 20, 30, 16), torch.bfloat16, 5)
+    ask = command_line()
+
+    def reason(problem: AttentionProblem, gradients: KernelGradients) -> str | None:
+        return judge(problem, outputs, gradients, auditor=ask).handed_over
+
+    assert reason(replace(problem, softcap=50.0), gradients) == (
+        "gradients under a softcap are not judged on the device"
+    )
+    assert reason(problem, replace(gradients, dk=None)) == "dk is not given"
+    ones = replace(gradients, dout=torch.ones_like(gradients.dout))
+    assert reason(problem, ones) == "rows of dout are equal, whose errors are alike"
+    assert gradients.dv is not None
+    broken = gradients.dv.clone()
+    broken[0, 0, 2, 3] = float("inf")
+    assert reason(problem, replace(gradients, dv=broken)) == "dv holds infinities or NaNs"
+    assert reason(replace(problem, scale=2.0), gradients) == (
+        "the scale is 2, by which roundings of dS are known"
+    )
+    with pytest.raises(ValueError, match="dq has shape"):
+        judge(problem, outputs, replace(gradients, dq=gradients.dk), auditor=no_auditor)
