@@ -41,6 +41,8 @@ class Instruments:
     """[rows, v dim]: whether fp64 leaves a direction open there: an output next to a power of two,
     whose half ulp may be half or twice as much, or one of which the sign is not known.
     """
+    heaviest: Tensor
+    """[rows, v dim]: the value of each row's heaviest key, as a vector of length 1, or 0."""
     is_tied: Tensor
     """[rows]: whether fp64 leaves open which key is the heaviest."""
     least_half_ulp: Tensor
@@ -64,7 +66,7 @@ def create_instruments(
     weight = torch.where((block.total > 0)[:, None] & torch.isfinite(weight), weight, 0.0)
     ones, halves = torch.ones_like(exact), half * exact.sign()
     scale = exact * weight
-    light, tied = _without_heaviest(head, block, scale)
+    light, heaviest, tied = _without_heaviest(head, block, scale)
     above, below = (
         ulp(output, (exact.abs() * x).clamp(max=output.max_finite)) for x in (1 + SURE, 1 - SURE)
     )
@@ -73,6 +75,7 @@ def create_instruments(
         torch.stack([exact, exact, ones, halves]),
         half,
         (above != below) | ((exact != 0) & (exact.abs() <= block.out_distance)),
+        heaviest,
         tied,
         below / 2,
     )
@@ -80,9 +83,9 @@ def create_instruments(
 
 def _without_heaviest(
     head: HeadTensors, block: WeightBlock, direction: Tensor
-) -> tuple[Tensor, Tensor]:
-    """A direction less its component along the value of the row's heaviest key; and whether
-    another is as heavy.
+) -> tuple[Tensor, Tensor, Tensor]:
+    """A direction less its component along the value of the row's heaviest key; that value's own
+    direction; and whether another key is as heavy.
     """
     most, at = block.weights.max(1)
     value = head.v[block.first_key + at]
@@ -92,7 +95,8 @@ def _without_heaviest(
     light = direction - share[:, None] * value
     kept = light.square().sum(1) > _NEGLIGIBLE * direction.square().sum(1)
     tied = (block.weights >= (most * (1 - SURE))[:, None]).sum(1) > 1
-    return torch.where(kept[:, None], light, 0.0), tied & (block.total > 0)
+    axis = value * torch.where(squares > 0, squares.rsqrt(), 0.0)[:, None]
+    return torch.where(kept[:, None], light, 0.0), axis, tied & (block.total > 0)
 
 
 ROOT3 = math.sqrt(3)

@@ -63,10 +63,8 @@ class RowSums(Sums):
     outputs: Tensor
     others: Tensor
     accumulated: Tensor
-    known: Tensor
-    """The part of ``signed`` of which the direction is not left open."""
     loose: Tensor
-    """What the rest may be at most, whatever the direction is."""
+    """How far ``signed`` may be from the command line's where a direction is left open."""
     known_norm: Tensor
     """The part of ``norm`` of which the direction is not left open."""
     is_open: Tensor
@@ -92,7 +90,6 @@ class RowSums(Sums):
 
         return replace(
             self,
-            signed=torch.where(self.is_open, self.known, self.signed),
             slack=self.slack + torch.where(self.is_open, self.loose, 0.0),
             **{name: closed(getattr(self, name)) for name in _TOLERANCES},
         )
@@ -181,9 +178,10 @@ def project_rows(
     )
     rounding = kernel.weight_rounding
     products, norms = (out - block.out) * directions, instruments.patterns * directions
-    known, loose = _open_sums(block, instruments, (out - block.out).abs(), directions, products)
+    signed = products.sum(2)
+    loose = _open_sums(block, instruments, out - block.out, directions)
     return RowSums(
-        signed=products.sum(2),
+        signed=signed,
         norm=norms.sum(2),
         slack=(block.out_distance * sizes).sum(2),
         systematic=systematic,
@@ -193,7 +191,6 @@ def project_rows(
         outputs=((half.square() + of_sums.square()) * sizes.square()).sum(2) / 3,
         others=others / 3,
         accumulated=(of_sums * sizes).sum(2).square() / 3,
-        known=known,
         loose=loose,
         known_norm=norms.masked_fill(instruments.open_columns, 0.0).sum(2),
         is_open=instruments.open_columns.any(1),
@@ -208,23 +205,19 @@ def _open_sums(
     instruments: Instruments,
     errors: Tensor,
     directions: Tensor,
-    products: Tensor,
-) -> tuple[Tensor, Tensor]:
-    """Of Σ r·X what columns make whose direction is known, and what the others may make at most,
-    [4, rows].
+) -> Tensor:
+    """How far Σ r·X may be off where columns are left open, [4, rows].
 
-    A direction without the heaviest key's value depends on all columns; it is no longer than the
-    one that it is made of.
+    A column that grows by δ moves a direction without the heaviest key's value v by δ(e − v_j v/|v|²).
     """
     is_open = instruments.open_columns
-    reach = errors + block.out_distance
-    known = products.masked_fill(is_open, 0.0).sum(2)
+    reach = errors.abs() + block.out_distance
     loose = _OTHERWISE * (reach * directions.abs()).masked_fill(~is_open, 0.0).sum(2)
-    of_light = is_open.any(1)
-    longest = _OTHERWISE * (reach.square().sum(1) * directions[SCALE].square().sum(1)).sqrt()
-    known[LIGHT_SCALE].masked_fill_(of_light, 0.0)
-    loose[LIGHT_SCALE] = torch.where(of_light, longest, loose[LIGHT_SCALE])
-    return known, loose
+    axis = instruments.heaviest
+    along = (errors * axis).sum(1).abs() + (block.out_distance * axis.abs()).sum(1)
+    moved = directions[SCALE].abs() * (reach + axis.abs() * along[:, None])
+    loose[LIGHT_SCALE] = _OTHERWISE * moved.masked_fill(~is_open, 0.0).sum(1)
+    return loose
 
 
 def _weight_moments(head: HeadTensors, block: WeightBlock, directions: Tensor) -> _WeightMoments:
