@@ -14,7 +14,12 @@ export {
   type ThreadWork,
 } from '../jobs/audit/index.js';
 export { RequestError } from '../request-error.js';
-export { runExperiment, type ExperimentOutputs, type ExperimentRequest } from './laboratory.js';
+export {
+  createLaboratory,
+  type Experiment,
+  type ExperimentOutputs,
+  type ExperimentRequest,
+} from './laboratory.js';
 export type { TechniqueTable } from '../attribution/index.js';
 export {
   recordTimeline,

@@ -1,12 +1,11 @@
 import { assembleKernelPieces, findKernelModel, type KernelSettings } from '../../kernels/index.js';
-import type { AttentionReference } from '../../oracles/index.js';
+import { attentionOracle, type AttentionReference } from '../../oracles/index.js';
 import {
   attributedKernel,
   createTechniqueTable,
   type TechniqueTable,
-  type TechniqueTableMeter,
 } from '../attribution/index.js';
-import { auditAccuracy, boundInParts, decodeOutputs, modelArithmetic } from '../audit/index.js';
+import { auditAccuracy, decodeOutputs, forEachRowsBound, modelArithmetic } from '../audit/index.js';
 import { encodeFromFloat64, formats, type FormatName } from '../formats/index.js';
 import { problemShape, type Problem, type Tensor } from '../problem/index.js';
 import { createUlpHistogram, type UlpHistogram } from '../report/html/index.js';
@@ -86,37 +85,54 @@ function compared(problem: Problem, out: Tensor, reference: AttentionReference):
   };
 }
 
+/** What only the problem and the output's format decide, which most knobs leave as they are. */
+interface ExactResults {
+  /** The part of a request that gives the problem, as text. */
+  readonly random: string;
+  readonly outputFormat: FormatName;
+  readonly problem: Problem;
+  readonly reference: AttentionReference;
+}
+
+/** What an experiment gave. */
+export interface Experiment {
+  readonly outputs: ExperimentOutputs;
+  /** Measures what each technique may do to the output and did, which takes longer. */
+  readonly measureTechniques: () => TechniqueTable;
+}
+
 /**
- * Runs FlashAttention-4's forward on a random problem, and says what each technique may do to the output and did.
- * @param onOutputs told what the run gave, before the techniques are measured, which takes longer
- * @throws RequestError for settings that the model does not take
+ * A laboratory, which runs FlashAttention-4's forward on random problems. It keeps the last problem with its exact
+ * results, for the next experiment on it.
+ * @returns what runs an experiment; it throws a RequestError for settings that the model does not take
  */
-export async function runExperiment(
-  request: ExperimentRequest,
-  onOutputs: (outputs: ExperimentOutputs) => void,
-): Promise<TechniqueTable> {
-  const problem = randomProblem(request);
+export function createLaboratory(): (request: ExperimentRequest) => Experiment {
   const model = findKernelModel('fa4');
-  const settings: KernelSettings = new Map(Object.entries(request.settings));
-  const prepared = model.prepare(problem, settings);
-  const assembly = assembleKernelPieces(problem, prepared);
-  for (let piece = 0; piece < prepared.pieces; piece++) assembly.add(prepared.run(piece));
-  const { out } = assembly.results();
-  const arithmetic = modelArithmetic(model, problem, settings);
-  const kernel = attributedKernel(problem, { kernel: model, settings });
-  const known: { meter?: TechniqueTableMeter } = {};
-  await boundInParts(
-    problem,
-    { accuracy: auditAccuracy(arithmetic.outputFormat), arithmetic },
-    {
-      progress: () => undefined,
-      onReference: (reference) => {
-        onOutputs(compared(problem, out, reference));
-        known.meter = createTechniqueTable(reference, arithmetic.description, { kernel });
-        return known.meter.visit;
+  let kept: ExactResults | null = null;
+  return ({ settings: words, ...random }) => {
+    const settings: KernelSettings = new Map(Object.entries(words));
+    const text = JSON.stringify(random);
+    const known = kept?.random === text ? kept : null;
+    const problem = known?.problem ?? randomProblem(random);
+    const prepared = model.prepare(problem, settings);
+    const assembly = assembleKernelPieces(problem, prepared);
+    for (let piece = 0; piece < prepared.pieces; piece++) assembly.add(prepared.run(piece));
+    const { out } = assembly.results();
+    const arithmetic = modelArithmetic(model, problem, settings);
+    const { outputFormat } = arithmetic;
+    const reference =
+      known?.outputFormat === outputFormat
+        ? known.reference
+        : attentionOracle(problem, { accuracy: auditAccuracy(outputFormat) });
+    kept = { random: text, outputFormat, problem, reference };
+    return {
+      outputs: compared(problem, out, reference),
+      measureTechniques: () => {
+        const kernel = attributedKernel(problem, { kernel: model, settings });
+        const meter = createTechniqueTable(reference, arithmetic.description, { kernel });
+        forEachRowsBound(problem, reference, arithmetic, meter.visit);
+        return meter.table();
       },
-    },
-    () => null,
-  );
-  return known.meter!.table();
+    };
+  };
 }

@@ -4,20 +4,11 @@ import { histogramSvg } from './histogram.js';
 import { addressOf, knobs, requestOf, valuesOf, type Knob, type KnobValues } from './knobs.js';
 import type { ExperimentAnswer, ExperimentQuestion } from './protocol.js';
 
-/** How long a knob must stand still, in milliseconds. */
-const stillness = 60;
-
 const state = byId('state', HTMLElement);
 const refused = byId('refused', HTMLElement);
 
-/** How the knobs stand, and how they stood for the last request; `busy` while the worker has it. */
-const desk: {
-  last: number;
-  busy: boolean;
-  timer: number;
-  values: KnobValues;
-  asked: KnobValues | null;
-} = { last: 0, busy: false, timer: 0, values: valuesOf(location.hash), asked: null };
+/** How the knobs stand, and the number of the last request. */
+const desk: { last: number; values: KnobValues } = { last: 0, values: valuesOf(location.hash) };
 
 const worker = new Worker(new URL('./laboratory-worker.ts', import.meta.url), { type: 'module' });
 
@@ -54,32 +45,21 @@ function showTable({ techniques, total }: TechniqueTable, seconds: number): void
   state.textContent += ` Techniques and bounds: ${Math.round(1000 * seconds)} ms.`;
 }
 
-/** Asks for what the knobs say now, unless the worker has a request: then when it is done. */
+/** Asks for what the knobs say now; the worker leaves out what it has not begun. */
 function experiment(): void {
-  if (desk.busy) return;
-  desk.busy = true;
-  desk.asked = desk.values;
   worker.postMessage({
     id: ++desk.last,
     request: requestOf(desk.values),
   } satisfies ExperimentQuestion);
 }
 
-/** Waits until the knobs stand still. */
-function later(): void {
-  clearTimeout(desk.timer);
-  desk.timer = window.setTimeout(experiment, stillness);
-}
-
 worker.onmessage = ({ data }: MessageEvent<ExperimentAnswer>) => {
-  if (data.kind === 'outputs') return showOutputs(data.outputs, data.seconds);
-  desk.busy = false;
-  if (data.kind === 'table') showTable(data.table, data.seconds);
+  if (data.kind === 'outputs') showOutputs(data.outputs, data.seconds);
+  else if (data.kind === 'table') showTable(data.table, data.seconds);
   else {
     refused.replaceChildren(create('p', { class: 'verdict refused' }, data.line));
     state.textContent = 'Nothing was computed.';
   }
-  if (desk.asked !== desk.values) experiment();
 };
 
 function fieldOf(knob: Knob): HTMLElement {
@@ -102,7 +82,7 @@ function fieldOf(knob: Knob): HTMLElement {
     shown.textContent = text;
     desk.values = { ...desk.values, [name]: text };
     history.replaceState(null, '', addressOf(desk.values));
-    later();
+    experiment();
   });
   const words = 'choices' in knob ? [label] : [`${label}: `, shown];
   return create('label', {}, create('span', {}, ...words), field, create('small', {}, hint));
@@ -115,7 +95,7 @@ function showKnobs(): void {
 window.addEventListener('hashchange', () => {
   desk.values = valuesOf(location.hash);
   showKnobs();
-  later();
+  experiment();
 });
 showKnobs();
 experiment();
