@@ -10,6 +10,51 @@ interface ProductSize {
   readonly columns: number;
 }
 
+/** One row of `addExactProduct`. */
+function addRow(
+  target: Float64Array,
+  a: Float64Array,
+  b: Float64Array,
+  row: number,
+  { inner, columns }: ProductSize,
+): void {
+  const into = target.subarray(row * columns, (row + 1) * columns);
+  let k = 0;
+  for (; k + 3 < inner; k += 4) {
+    const at = row * inner + k;
+    const [a0, a1, a2, a3] = [a[at], a[at + 1], a[at + 2], a[at + 3]];
+    const b0 = k * columns;
+    const [b1, b2, b3] = [b0 + columns, b0 + 2 * columns, b0 + 3 * columns];
+    for (let c = 0; c < columns; c++)
+      into[c] += a0 * b[b0 + c] + a1 * b[b1 + c] + (a2 * b[b2 + c] + a3 * b[b3 + c]);
+  }
+  for (; k < inner; k++)
+    for (let c = 0; c < columns; c++) into[c] += a[row * inner + k] * b[k * columns + c];
+}
+
+/** Two rows of `addExactProduct` at once, which read B half as often, for an `inner` that four divides. */
+function addTwoRows(
+  target: Float64Array,
+  a: Float64Array,
+  b: Float64Array,
+  row: number,
+  { inner, columns }: ProductSize,
+): void {
+  const [first, second] = [row * columns, (row + 1) * columns];
+  for (let k = 0; k < inner; k += 4) {
+    const [at, under] = [row * inner + k, (row + 1) * inner + k];
+    const [x0, x1, x2, x3] = [a[at], a[at + 1], a[at + 2], a[at + 3]];
+    const [y0, y1, y2, y3] = [a[under], a[under + 1], a[under + 2], a[under + 3]];
+    const b0 = k * columns;
+    const [b1, b2, b3] = [b0 + columns, b0 + 2 * columns, b0 + 3 * columns];
+    for (let c = 0; c < columns; c++) {
+      const [v0, v1, v2, v3] = [b[b0 + c], b[b1 + c], b[b2 + c], b[b3 + c]];
+      target[first + c] += x0 * v0 + x1 * v1 + (x2 * v2 + x3 * v3);
+      target[second + c] += y0 * v0 + y1 * v1 + (y2 * v2 + y3 * v3);
+    }
+  }
+}
+
 /**
  * target += A·B in fp64, for A [rows × inner], B [inner × columns], target [rows × columns]. Products
  * of 16-bit operands are exact; four products are summed before they are added, so that the sum of n
@@ -19,22 +64,12 @@ export function addExactProduct(
   target: Float64Array,
   a: Float64Array,
   b: Float64Array,
-  { rows, inner, columns }: ProductSize,
+  size: ProductSize,
 ): void {
-  for (let row = 0; row < rows; row++) {
-    const into = target.subarray(row * columns, (row + 1) * columns);
-    let k = 0;
-    for (; k + 3 < inner; k += 4) {
-      const at = row * inner + k;
-      const [a0, a1, a2, a3] = [a[at], a[at + 1], a[at + 2], a[at + 3]];
-      const b0 = k * columns;
-      const [b1, b2, b3] = [b0 + columns, b0 + 2 * columns, b0 + 3 * columns];
-      for (let c = 0; c < columns; c++)
-        into[c] += a0 * b[b0 + c] + a1 * b[b1 + c] + (a2 * b[b2 + c] + a3 * b[b3 + c]);
-    }
-    for (; k < inner; k++)
-      for (let c = 0; c < columns; c++) into[c] += a[row * inner + k] * b[k * columns + c];
-  }
+  let row = 0;
+  if (size.inner % 4 === 0)
+    for (; row + 1 < size.rows; row += 2) addTwoRows(target, a, b, row, size);
+  for (; row < size.rows; row++) addRow(target, a, b, row, size);
 }
 
 /** The values of one block, [inner × columns], in fp64 and as B of the tensor cores' tile. */
