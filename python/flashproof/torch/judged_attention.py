@@ -16,7 +16,8 @@ from ..arguments import JudgingArguments, check_names
 from ..dump import Premises
 from .callers import caller
 from .calls import Backward, JudgedCall, RecordedCall, chosen_premises
-from .problem import NotJudgedError, SdpaArguments, check_call
+from .problem import NotJudgedError
+from .read_call import keywords, read_call
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -166,7 +167,7 @@ class JudgedAttention:
         said = JudgedCall(len(self.calls) + 1, caller())
         self.calls.append(said)
         try:
-            call = _under_autocast(_read(args, given))
+            call = read_call(args, given)
         except NotJudgedError as error:
             said.not_judged = str(error)
             return function(*args, **given)
@@ -177,7 +178,7 @@ class JudgedAttention:
         watched = Backward() if needs_grad else None
         if watched is not None:
             call = watched.watch_inputs(call)
-        out = function(**_keywords(call))
+        out = function(**keywords(call))
         if watched is not None and out.requires_grad:
             watched.watch_output(out)
         try:
@@ -219,42 +220,6 @@ class _Mode(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
                 self.owner.compiled += 1
             return func(*args, **(kwargs or {}))
         return self.owner.dispatch(func, args, dict(kwargs or {}))
-
-
-def _read(args: tuple[Any, ...], given: dict[str, Any]) -> SdpaArguments:
-    try:
-        # The others have to be named.
-        if len(args) > 6:
-            raise TypeError(f"{len(args)} are positional")
-        call = SdpaArguments(*args, **given)
-    except TypeError as error:
-        raise NotJudgedError(f"its arguments are not known here: {error}") from error
-    functorch = getattr(torch._C, "_functorch", None)
-    if functorch is not None and functorch.peek_interpreter_stack() is not None:
-        raise NotJudgedError("it is within a transform of torch.func")
-    check_call(call)
-    return call
-
-
-def _keywords(call: SdpaArguments) -> dict[str, Any]:
-    """The arguments, those that are not the defaults: older releases lack the last ones."""
-    defaults = {name: one.default for name, one in SdpaArguments.__dataclass_fields__.items()}
-    given = {name: getattr(call, name) for name in defaults}
-    return {name: value for name, value in given.items() if value is not defaults[name]}
-
-
-def _under_autocast(call: SdpaArguments) -> SdpaArguments:
-    """The arguments as the kernel reads them: autocast rounds what is wider before."""
-    device = call.query.device.type
-    if not torch.is_autocast_enabled(device):
-        return call
-    dtype = torch.get_autocast_dtype(device)
-    cast = {
-        name: one.to(dtype)
-        for name, one in call.tensors().items()
-        if one.is_floating_point() and one.dtype != torch.float64
-    }
-    return SdpaArguments(**{**vars(call), **cast})
 
 
 def _wants_weights(args: tuple[Any, ...], given: dict[str, Any]) -> bool:
