@@ -100,6 +100,7 @@ export {
   yardstickAttention,
   yardstickAttention as textbookAttention,
 } from './yardstick-attention.js';
+export * from './cutlass-fmha/index.js';
 export * from './fa1/index.js';
 export * from './flashinfer/index.js';
 export * from './fa2/index.js';

@@ -1,4 +1,5 @@
 import { RequestError } from '../src/request-error.js';
+import { cutlassFmhaModel } from './cutlass-fmha/index.js';
 import { fa1Model } from './fa1/index.js';
 import { fa2Model } from './fa2/index.js';
 import { fa3Model } from './fa3/index.js';
@@ -16,6 +17,7 @@ export const kernelModels: readonly KernelModel[] = [
   fa2Model,
   fa1Model,
   flashInferModel,
+  cutlassFmhaModel,
   naiveFloat32Model,
   naiveInputModel,
 ];

@@ -27,6 +27,7 @@ def arguments():
     parser.add_argument("--sources", type=pathlib.Path, required=True, help="the folder data of the package flashinfer-python")
     parser.add_argument("--to", type=pathlib.Path, required=True)
     parser.add_argument("--backend", default="fa2", choices=["fa2", "fa3"])
+    parser.add_argument("--gpu", type=pathlib.Path, help="what a GPU gave: NAME/out.bin and lse.bin of each recorded problem")
     parser.add_argument("--hashes", type=pathlib.Path, help="adds the SHA-256 of each PTX to this file")
     return parser.parse_args()
 
@@ -69,10 +70,16 @@ def main():
         words = ["--output", f"{saved}:out", "--lse", f"{saved}:lse", "--lse-base", "2"]
         verdict = flashproof("audit", path, *words, "--premise", premises(name, len(launches), given["q"].dtype)).split()[0].rstrip(":")
         counts = compared(path, saved) if name == "single" else None
+        model = "not modelled" if counts is None else f"out {counts['out']}, lse {counts['lse']} differ from the model"
+        gpu = options.gpu and options.gpu / saved.parent.name
+        if gpu and gpu.exists():
+            given_there = {one: safetensors.Array(made[one].dtype, made[one].shape, (gpu / f"{one}.bin").read_bytes()) for one in ("out", "lse")}
+            there = {one: differing(made[one], given_there[one]) for one in given_there}
+            model += f"; out {there['out']}, lse {there['lse']} differ from the GPU's"
+            failed |= any(there.values())
         kinds = collections.Counter(one["kind"] for one in found)
         told = ", ".join(f"{count} {kind}" for kind, count in kinds.items()) or "0 findings"
         parts = "" if len(launches) == 1 else ", in parts"
-        model = "not modelled" if counts is None else f"out {counts['out']}, lse {counts['lse']} differ from the model"
         print(f"{name} {path.stem}{parts}: audit {verdict}; {model}; {told}", flush=True)
         failed |= verdict != "PASS" or any((counts or {}).values()) or bool(found)
         if options.hashes is not None:

@@ -1,14 +1,16 @@
-import { problemShape, type Problem, type ProblemShape } from '../../src/problem/index.js';
+import { problemShape, type Problem } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { kernelModel } from '../kernel-features.js';
 import type { KernelModel, KernelSetting, KernelSettings } from '../kernel-model.js';
-import { attributeLumped } from '../lumped-attribution.js';
-import { createForward, type Forward } from '../online-softmax/forward.js';
-import type { Recipe } from '../online-softmax/recipe.js';
+import { firstLastArithmetic } from '../online-softmax/first-last-arithmetic.js';
+import {
+  attributedRecipe,
+  preparedRecipe,
+  type RecipeOfProblem,
+} from '../online-softmax/lumped-model.js';
 import { exp2Units } from '../online-softmax/units.js';
 import { exactLaws, type ModelPromises } from '../promises.js';
 import { checkKeys, choiceValue, defined, numberValue } from '../setting-values.js';
-import { flashInferArithmetic } from './arithmetic.js';
 import { flashInferConfiguration, type FlashInferConfiguration } from './configuration.js';
 import { flashInferEvidence, flashInferRecipe } from './recipe.js';
 
@@ -25,16 +27,11 @@ const settings: readonly KernelSetting[] = [
   },
 ];
 
-/** A problem with what settings make of it. */
-interface Prepared {
-  readonly shape: ProblemShape;
-  readonly configuration: FlashInferConfiguration;
-  readonly recipe: Recipe;
-  readonly forward: Forward;
-}
-
 /** @throws RequestError for an unknown key, a bad value or a problem that the kernel does not take */
-function prepared(problem: Problem, texts: KernelSettings): Prepared {
+function prepared(
+  problem: Problem,
+  texts: KernelSettings,
+): RecipeOfProblem & { readonly configuration: FlashInferConfiguration } {
   checkKeys('flashinfer', settings, texts);
   const given = <T>(key: string, parse: (key: string, text: string) => T): T | undefined => {
     const text = texts.get(key);
@@ -53,12 +50,8 @@ function prepared(problem: Problem, texts: KernelSettings): Prepared {
     }),
   );
   const recipe = flashInferRecipe(problem, shape, configuration);
-  return { shape, configuration, recipe, forward: createForward(problem, shape, recipe) };
-}
-
-/** The configuration as settings, by key. */
-function settingsOf({ architecture, splits, multiprocessors }: FlashInferConfiguration) {
-  return { architecture, splits, multiprocessors };
+  const evidence = flashInferEvidence(configuration, recipe);
+  return { shape, configuration, recipe, settings: { ...configuration }, evidence };
 }
 
 const promises: ModelPromises = {
@@ -81,39 +74,14 @@ export const flashInferModel: KernelModel = kernelModel({
   description: "FlashInfer's prefill by its fa2 backend, bit for bit",
   settings,
   features: [],
-  prepare: (problem, texts) => {
-    const { shape, configuration, recipe, forward } = prepared(problem, texts);
-    return {
-      shape,
-      outFormat: recipe.outFormat,
-      pieces: forward.tiles,
-      settings: settingsOf(configuration),
-      evidence: flashInferEvidence(configuration, recipe),
-      run: (piece) => {
-        const { first, rows } = forward.rowsOf(piece);
-        const { out, lse, rescales, counters } = forward.runTile(piece);
-        return { firstRow: first, rows, out, lse, rescales, counters: { ...counters } };
-      },
-    };
-  },
+  prepare: (problem, texts) => preparedRecipe(problem, prepared(problem, texts)),
   attribute: (problem, texts) => {
-    const { shape, recipe, forward, configuration } = prepared(problem, texts);
-    if (recipe.split !== null)
+    const kernel = prepared(problem, texts);
+    if (kernel.recipe.split !== null)
       throw new RequestError(
-        `splits is ${configuration.splits}; the error of a merge is not told apart: leave it at 1`,
+        `splits is ${kernel.configuration.splits}; the error of a merge is not told apart: leave it at 1`,
       );
-    return attributeLumped(problem, {
-      model: 'flashinfer',
-      shape,
-      outFormat: recipe.outFormat,
-      settings: settingsOf(configuration),
-      pieces: forward.tiles,
-      rowsOf: forward.rowsOf,
-      unrounded: (piece) => {
-        const { out, lse } = forward.runUnrounded(piece);
-        return { out: Float64Array.from(out), lse: Float64Array.from(lse) };
-      },
-    });
+    return attributedRecipe(problem, kernel);
   },
   arithmetic: (problem, texts) => {
     const { shape, recipe, configuration } = prepared(problem, texts);
@@ -122,7 +90,7 @@ export const flashInferModel: KernelModel = kernelModel({
       throw new RequestError(
         `splits is ${splits}; there are no bounds for a merge yet: leave it at 1`,
       );
-    return flashInferArithmetic(problem, shape, recipe, `flashinfer (${architecture})`);
+    return firstLastArithmetic(problem, shape, recipe, `flashinfer (${architecture})`);
   },
   premises: () => ({ rowSum: 'after-rounding' }),
   promises: () => promises,

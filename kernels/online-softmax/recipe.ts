@@ -69,10 +69,16 @@ export interface FinishLaw {
   /**
    * `base-2`: (m·c + (lg2 l − offset))·ln 2, every operation rounded; `base-2-fused`: with m·c and the
    * sum as one. `natural`: m·scale + lg2 l·ln 2, with m·scale and the sum as one. `natural-of-base-2`: the same with c·ln 2 in
-   * the place of the scale, rounded. `log2`: as `base-2` before the product with ln 2, for a merge of parts that takes their
-   * LSEs so.
+   * the place of the scale, rounded. `natural-rounded-maximum`: as `natural` with lg2 l·ln 2 and the sum as one, and m·scale rounded.
+   * `log2`: as `base-2` before the product with ln 2, for a merge of parts that takes their LSEs so.
    */
-  readonly logSumExp: 'base-2' | 'base-2-fused' | 'natural' | 'natural-of-base-2' | 'log2';
+  readonly logSumExp:
+    | 'base-2'
+    | 'base-2-fused'
+    | 'natural'
+    | 'natural-of-base-2'
+    | 'natural-rounded-maximum'
+    | 'log2';
   /** The LSE of a row without weights. */
   readonly emptyLogSumExp: number;
 }
@@ -116,7 +122,8 @@ export function filledDim({ tensorCore, format }: Recipe, qkDim: number): number
 
 /** What a row's maximum is multiplied by in a natural LSE, an fp32 number; null where the LSE is taken in base 2. */
 export function naturalScale({ finish, softmaxScale, exponent }: Recipe): number | null {
-  if (finish.logSumExp === 'natural') return Math.fround(softmaxScale);
+  if (finish.logSumExp === 'natural' || finish.logSumExp === 'natural-rounded-maximum')
+    return Math.fround(softmaxScale);
   const isNatural = finish.logSumExp === 'natural-of-base-2';
   return isNatural ? Math.fround(exponent.scale * naturalLogOf2) : null;
 }

@@ -20,11 +20,11 @@ const packedLanes = 8;
 const quadThreads = 4;
 const quadColumns = 8;
 
-/** Four packed accumulators over pairs of weights, then a tree; the first begins with `start`. */
-function packedSum(start: number, weights: readonly number[]): number {
+/** Four packed accumulators over pairs of weights, then a tree; the first begins with `start` and, in its other half, `other`. */
+function packedSum(start: number, weights: readonly number[], other = 0): number {
   const lanes = weights.slice(0, packedLanes);
   lanes[0] = addFloat32(start, weights[0]);
-  lanes[1] = addFloat32(0, weights[1]);
+  lanes[1] = addFloat32(other, weights[1]);
   for (let j = packedLanes; j < weights.length; j++)
     lanes[j % packedLanes] = addFloat32(lanes[j % packedLanes], weights[j]);
   const [x, y] = [0, 1].map((lane) =>
@@ -73,7 +73,7 @@ export function warpColumns(blockKeys: number): number[][] {
 
 /**
  * How row sums are kept. `packed`: one thread has a row; within a block four packed accumulators take
- * pairs of weights with a stride of eight, and their tree is the row sum. `quad`: four threads have a
+ * pairs of weights with a stride of eight, and their tree is the row sum. `packed-halves`: so, and both halves of the first begin with half of what was summed before. `quad`: four threads have a
  * row, each adds its own weights one after the other, the first in one with the product by α, as a
  * compiler contracts them, and their sums meet once, at the end. `quads-of-warps`: four warps have 16 columns of a row in turn, a quad each; quads and then warps meet
  * after every block. `tensor-core`: the row sum is one more column of P·V, whose values are ones.
@@ -82,7 +82,15 @@ export const rowSumLaws = {
   packed: {
     columnsOfThreads: (blockKeys) => [ascending(blockKeys)],
     start: (sum, alpha) => multiplyFloat32(sum, alpha),
-    sum: packedSum,
+    sum: (start, weights) => packedSum(start, weights),
+    total: ([sum]) => sum,
+    additions: (blockKeys) => blockKeys / packedLanes + 3,
+    totalAdditions: 0,
+  },
+  'packed-halves': {
+    columnsOfThreads: (blockKeys) => [ascending(blockKeys)],
+    start: (sum, alpha) => multiplyFloat32(sum, alpha / 2),
+    sum: (start, weights) => packedSum(start, weights, start),
     total: ([sum]) => sum,
     additions: (blockKeys) => blockKeys / packedLanes + 3,
     totalAdditions: 0,

@@ -97,7 +97,9 @@ function logarithmOf(recipe: Recipe): (maximum: number, sum: number) => number {
   return (maximum, sum) => {
     const logarithm = log2Hardware(sum);
     if (natural !== null)
-      return fusedMultiplyAddFloat32(maximum, natural, multiplyFloat32(logarithm, naturalLogOf2));
+      return law === 'natural-rounded-maximum'
+        ? fusedMultiplyAddFloat32(logarithm, naturalLogOf2, multiplyFloat32(maximum, natural))
+        : fusedMultiplyAddFloat32(maximum, natural, multiplyFloat32(logarithm, naturalLogOf2));
     const lifted = subtractFloat32(logarithm, offset);
     return law === 'base-2-fused'
       ? fusedMultiplyAddFloat32(maximum, scale, lifted)

@@ -7,19 +7,21 @@ import {
 import type { Problem } from '../../src/problem/index.js';
 import { largestScore32, roundoff32, type KernelArithmetic } from '../arithmetic.js';
 import { largestRowNorm } from '../largest-row-norm.js';
-import type { Recipe } from '../online-softmax/recipe.js';
+import type { Recipe } from './recipe.js';
 
 /** Roundings of m·c before and now, of the exponent of α, and of the products with α. */
 const factorRoundings = 4;
 
 /**
- * The arithmetic of FlashInfer's prefill. The exponent of α is that of a weight, m·c less the rounded m′·c, so that its error grows with the
- * scores: none exceeds the product of norms.
+ * The arithmetic of a recipe that visits blocks from the first to the last, normalises at the end and adds up weights in any order. Where the
+ * exponent of α is that of a weight, m·c less the rounded m′·c, its error grows with the scores: none exceeds the product of norms.
+ *
+ * @param description what these are the bounds of, in words
  */
-export function flashInferArithmetic(
+export function firstLastArithmetic(
   problem: Problem,
   { qkDim }: { readonly qkDim: number },
-  { tensorCore, tiling, exponent, outFormat, format }: Recipe,
+  { tensorCore, tiling, exponent, outFormat, format, rowSum }: Recipe,
   description: string,
 ): KernelArithmetic {
   const { productsPerSum, alignedFractionBits, resultFractionBits } = tensorCore;
@@ -67,7 +69,7 @@ export function flashInferArithmetic(
     },
     rowSumAdditions: 0,
     rowSumAddition: roundoff32,
-    rowSumRounded: true,
+    rowSumRounded: rowSum === 'tensor-core',
     partials: 0,
     finish: { normalise, logarithm: hardwareLog2Error, elementwise: 2 * roundoff32 },
     outputFormat: outFormat,

@@ -1,0 +1,1 @@
+export { cutlassFmhaModel } from './model.js';

@@ -1,0 +1,55 @@
+import type { Problem, ProblemShape } from '../../src/problem/index.js';
+import type { KernelModel, PreparedKernel } from '../kernel-model.js';
+import { attributeLumped } from '../lumped-attribution.js';
+import { createForward } from './forward.js';
+import type { Recipe } from './recipe.js';
+
+/** A problem with the recipe that a model makes of it. */
+export interface RecipeOfProblem {
+  readonly shape: ProblemShape;
+  readonly recipe: Recipe;
+  /** The configuration as settings, by key. */
+  readonly settings: PreparedKernel['settings'];
+  /** What the bits rest on, a line each. */
+  readonly evidence: readonly string[];
+}
+
+/** The pieces of a recipe's forward on a problem: its tiles. */
+export function preparedRecipe(
+  problem: Problem,
+  { shape, recipe, settings, evidence }: RecipeOfProblem,
+): PreparedKernel {
+  const forward = createForward(problem, shape, recipe);
+  return {
+    shape,
+    outFormat: recipe.outFormat,
+    pieces: forward.tiles,
+    settings,
+    evidence: [...evidence],
+    run: (piece) => {
+      const { first, rows } = forward.rowsOf(piece);
+      const { out, lse, rescales, counters } = forward.runTile(piece);
+      return { firstRow: first, rows, out, lse, rescales, counters: { ...counters } };
+    },
+  };
+}
+
+/** The errors of a recipe of one part, of which only the rounding of the output is told apart. */
+export function attributedRecipe(
+  problem: Problem,
+  { shape, recipe, settings }: RecipeOfProblem,
+): ReturnType<KernelModel['attribute']> {
+  const forward = createForward(problem, shape, recipe);
+  return attributeLumped(problem, {
+    model: recipe.kernel,
+    shape,
+    outFormat: recipe.outFormat,
+    settings,
+    pieces: forward.tiles,
+    rowsOf: forward.rowsOf,
+    unrounded: (piece) => {
+      const { out, lse } = forward.runUnrounded(piece);
+      return { out: Float64Array.from(out), lse: Float64Array.from(lse) };
+    },
+  });
+}
