@@ -6,6 +6,7 @@ import { explainByHead, type HeadSource } from './conduct/explain-by-head.js';
 import {
   boundsVisitorOf,
   decoded,
+  measureBeside,
   measureHere,
   planAudit,
   type PreparedAudit,
@@ -70,21 +71,31 @@ export type StartParts = (
   parts: number,
 ) => (PartRunner & { readonly close: () => Promise<void> }) | null;
 
+/** What measures beside this thread. */
+export interface AuditThreads {
+  /** For problems of several parts. */
+  readonly start: StartParts;
+  /** For a problem of one part: measures some of it while this thread measures the rest; null where this thread does all. */
+  readonly beside?: (settings: PartSettings) => PartRunner | null;
+}
+
 /**
  * Judges outputs as `auditOutputs`, its parts measured somewhere else: the report is the same. A problem of one part is
- * measured here.
+ * measured here, with what there is beside.
  * @throws RequestError when a tensor does not fit the problem.
  */
 export async function auditOutputsApart(
   problem: Problem,
   outputs: KernelOutputs,
   options: AuditOptions,
-  start: StartParts,
+  { start, beside }: AuditThreads,
   source: HeadSource | null = null,
 ): Promise<Audit> {
   const prepared = planAudit(problem, decoded(problem, outputs, options), options, true);
   const { settings, parts } = prepared.plan;
   const isHere = parts.length === 1 && source === null;
+  const helper = isHere ? (beside?.(settings) ?? null) : null;
+  if (helper !== null) return audited(prepared, await measureBeside(prepared, helper));
   const runner = isHere ? null : start(settings, parts.length);
   if (runner === null) return audited(prepared, measureHere(prepared));
   const { progress = () => undefined, onReference } = options;

@@ -5,6 +5,7 @@ export {
   type Audit,
   type AuditedOutputs,
   type AuditedVectors,
+  type AuditThreads,
   type StartParts,
 } from './audit.js';
 export {

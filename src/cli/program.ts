@@ -72,7 +72,7 @@ export function addCommands(program: Command, context: CommandContext = {}): voi
   });
   addCommand(program, serveCommand, async () => {
     const { runServe } = await import('./serve/run.js');
-    return runServe((stop) => createProgram(stop, context));
+    return runServe((stop, helper) => createProgram(stop, { ...context, helper }));
   });
   addCommand(program, completionCommand, async (name) => {
     const { renderCompletion } = await import('./completion/run.js');

@@ -28,6 +28,7 @@ export {
   type DeclaredArithmetic,
   type DocumentHead,
   type GradientBoundRequest,
+  type HelperThread,
   type KeysFile,
   type JudgedOutputs,
   type SourcedOutputs,
@@ -39,6 +40,7 @@ export {
   type SampledFile,
 } from './audit/index.js';
 export { auditGradientsOnThreads, auditKernel, boundKernel } from './on-threads.js';
+export { createHelperThread } from './parts/helper-thread.js';
 export { emulatedKernel } from './check/emulated-kernel.js';
 export type { ExecutionFailure, KernelUnderTest } from './check/kernel-under-test.js';
 export { liveKernel, type LiveKernelRequest } from './check/live-kernel.js';

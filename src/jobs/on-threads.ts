@@ -7,14 +7,22 @@ import {
   type AuditCallbacks,
   type AuditRequest,
   type BoundRequest,
+  type HelperThread,
 } from './audit/index.js';
 import { nodeMeans } from './parts/thread-pool.js';
 
 const { startThreads } = nodeMeans;
 
-/** Judges outputs as `auditKernel` of jobs/audit, on worker threads of Node.js where more than one is asked for. */
-export function auditKernel(request: AuditRequest, callbacks: AuditCallbacks = {}) {
-  return auditWith(request, callbacks, nodeMeans);
+/**
+ * Judges outputs as `auditKernel` of jobs/audit, on worker threads of Node.js where more than one is asked for.
+ * @param helper a thread that is there for more audits than this one; null for none
+ */
+export function auditKernel(
+  request: AuditRequest,
+  callbacks: AuditCallbacks = {},
+  helper: HelperThread | null = null,
+) {
+  return auditWith(request, callbacks, { ...nodeMeans, helper });
 }
 
 /** Bounds a problem as `boundKernel` of jobs/audit, likewise. */

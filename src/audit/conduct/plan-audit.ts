@@ -6,7 +6,8 @@ import { decodeOutputs, type GivenOutputs, type KernelOutputs } from '../kernel-
 import { auditStages, type AuditPlan, type Measured } from '../parts/audit-stages.js';
 import { firstRowOf, planParts, type Part } from '../parts/part-plan.js';
 import { partTensors, visitInWhole } from '../parts/part-tensors.js';
-import { runStages } from '../parts/run-stages.js';
+import { runStages, type LocalParts, type PartRunner } from '../parts/run-stages.js';
+import { runStagesBeside } from '../parts/run-stages-beside.js';
 import { thinnedShape } from '../parts/thinning.js';
 import type { Premises } from '../premises/premises.js';
 import { resolvePremises } from '../premises/resolve-premises.js';
@@ -119,15 +120,28 @@ export function boundsVisitorOf({ options: { onBounds }, plan: { shape } }: Prep
   return (part: Part) => onBounds && visitInWhole(onBounds, firstRowOf(part, shape));
 }
 
-/** Measures what is planned, in this thread. */
-export function measureHere(prepared: PreparedAudit): Measured {
-  const { problem, given, options, plan } = prepared;
+/** What this thread measures parts by. */
+function localParts(prepared: PreparedAudit): LocalParts {
+  const { problem, given, plan } = prepared;
   const { shape, settings } = plan;
-  const { progress = () => undefined } = options;
-  const local = {
+  return {
     settings,
     read: (part: Part) => partTensors(problem, given, shape, part),
     boundsVisitor: boundsVisitorOf(prepared),
   };
-  return runStages(auditStages(plan, options.onReference), local, progress);
+}
+
+/** Measures what is planned, in this thread. */
+export function measureHere(prepared: PreparedAudit): Measured {
+  const { options, plan } = prepared;
+  const { progress = () => undefined, onReference } = options;
+  return runStages(auditStages(plan, onReference), localParts(prepared), progress);
+}
+
+/** Measures what is planned, in this thread and by a helper at the same time: the results are those of `measureHere`. */
+export function measureBeside(prepared: PreparedAudit, helper: PartRunner): Promise<Measured> {
+  const { options, plan } = prepared;
+  const { progress = () => undefined, onReference } = options;
+  const stages = auditStages(plan, onReference);
+  return runStagesBeside(helper, stages, localParts(prepared), progress);
 }

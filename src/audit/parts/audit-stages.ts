@@ -21,6 +21,9 @@ export interface Stage {
   readonly settle: (result: PartResults[PartRequest['kind']], index: number) => void;
 }
 
+/** Stages that do not depend on one another, and after them those that do; in the end what was measured. */
+export type AuditStages = Generator<readonly Stage[], Measured, undefined>;
+
 /** What is to be measured of a problem, and in which parts. */
 export interface AuditPlan {
   readonly shape: ProblemShape;
@@ -224,14 +227,14 @@ function boundsStage(
 }
 
 /**
- * What an audit measures, stage by stage: whoever runs it measures the requests of a stage, in whatever order and
- * by however many threads, and settles their results before it asks for the next.
+ * What an audit measures, stage by stage: whoever runs it measures the requests of the stages that are given together, in
+ * whatever order and by however many threads, and settles their results, stage by stage, before it asks for the next.
  * @param onReference called once the exact values are there
  */
 export function* auditStages(
   plan: AuditPlan,
   onReference: (reference: AttentionReference) => void = () => undefined,
-): Generator<Stage, Measured, undefined> {
+): AuditStages {
   const { shape, settings } = plan;
   const { batch, heads, queries, vDim } = shape;
   const rows = batch * heads * queries;
@@ -244,7 +247,7 @@ export function* auditStages(
     squares: new Float64Array(ofStatistics),
     clustered: new Uint8Array(ofStatistics),
   };
-  yield referenceStage(plan, reference, survey);
+  yield [referenceStage(plan, reference, survey)];
   onReference(reference);
   const { weightFormat } = settings.premises;
   const thinned = thinning === null ? reference : thinnedReference(reference, thinning);
@@ -252,13 +255,15 @@ export function* auditStages(
   const judge = new StructureJudge(settings.limits, settings.premises);
   const statistics: StructureSink['rows'] = { statistics: null };
   const known = { reference: thinned, survey, units };
-  yield structureStage(plan, reference, known, { judge, rows: statistics });
   const ofRows = {
     quantities: { out: createCombinedBounds(rows * vDim), lse: createCombinedBounds(rows) },
     clustered: new Uint8Array(rows),
     yardstick: plan.withYardstick ? new Float64Array(ofStatistics * vDim) : null,
   };
-  yield boundsStage(plan, reference, ofRows);
+  yield [
+    structureStage(plan, reference, known, { judge, rows: statistics }),
+    boundsStage(plan, reference, ofRows),
+  ];
   const { quantities, clustered, yardstick } = ofRows;
   const { unit } = numberUnits(reference, clustered, settings.arithmetic.weightFormat);
   return {

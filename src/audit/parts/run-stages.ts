@@ -1,4 +1,4 @@
-import type { Measured, Stage } from './audit-stages.js';
+import type { AuditStages, Measured } from './audit-stages.js';
 import type { PartAnswer } from './measure-apart.js';
 import type {
   PartCallbacks,
@@ -35,7 +35,7 @@ export interface LocalParts {
 }
 
 /** Measures one request in this thread. */
-function measureHere(
+export function measureRequestHere(
   request: PartRequest,
   { read, settings, boundsVisitor }: LocalParts,
   progress: (done: number) => void,
@@ -49,41 +49,41 @@ function measureHere(
 
 /** Measures all stages in this thread. */
 export function runStages(
-  stages: Generator<Stage, Measured, undefined>,
+  stages: AuditStages,
   local: LocalParts,
   progress: StageProgress,
 ): Measured {
   for (;;) {
     const next = stages.next();
     if (next.done === true) return next.value;
-    const { name, requests, settle } = next.value;
-    requests.forEach((request, index) => {
-      const inner = (done: number) => progress(name, (index + done) / requests.length);
-      settle(measureHere(request, local, inner), index);
-      inner(1);
-    });
+    for (const { name, requests, settle } of next.value)
+      requests.forEach((request, index) => {
+        const inner = (done: number) => progress(name, (index + done) / requests.length);
+        settle(measureRequestHere(request, local, inner), index);
+        inner(1);
+      });
   }
 }
 
 /** Measures all stages by a runner; who sees bounds sees them in their order. */
 export async function runStagesBy(
   runner: PartRunner,
-  stages: Generator<Stage, Measured, undefined>,
+  stages: AuditStages,
   boundsVisitor: LocalParts['boundsVisitor'],
   progress: StageProgress,
 ): Promise<Measured> {
   for (;;) {
     const next = stages.next();
     if (next.done === true) return next.value;
-    const { name, requests, settle } = next.value;
-    await runner.run(
-      requests,
-      ({ result, bounds }, index) => {
-        const visit = bounds.length === 0 ? undefined : boundsVisitor(requests[index].parts[0]);
-        for (const bound of bounds) visit?.(bound);
-        settle(result, index);
-      },
-      (count) => progress(name, count / requests.length),
-    );
+    for (const { name, requests, settle } of next.value)
+      await runner.run(
+        requests,
+        ({ result, bounds }, index) => {
+          const visit = bounds.length === 0 ? undefined : boundsVisitor(requests[index].parts[0]);
+          for (const bound of bounds) visit?.(bound);
+          settle(result, index);
+        },
+        (count) => progress(name, count / requests.length),
+      );
   }
 }

@@ -184,6 +184,7 @@ export async function judgeFile(
           ? {}
           : { onElements: (elements) => watchers.forEach((one) => one.onElements(elements)) }),
       },
+      context.helper,
     );
     const { identification } = result;
     const compared = await compareVersions(comparison, open, judged, result);

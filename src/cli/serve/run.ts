@@ -1,6 +1,7 @@
 import { createInterface } from 'node:readline';
 import { type Command, CommanderError } from 'commander';
 import { printable } from '../../io/index.js';
+import { createHelperThread, type HelperThread } from '../../jobs/index.js';
 import { RequestError } from '../../request-error.js';
 
 /** A request, as a line of standard input has it. */
@@ -19,6 +20,12 @@ interface ServeAnswer {
 }
 
 const wrongRequest = 2;
+
+/** A command line whose parser calls `stop` where it would end the process, and whose audits have a thread to help. */
+type CreateProgram = (
+  stop: (error: CommanderError) => never,
+  helper: HelperThread | null,
+) => Command;
 
 /** What a command writes to a stream, from now on until it is restored. */
 function captureStream(stream: NodeJS.WriteStream) {
@@ -115,18 +122,17 @@ async function answerTo(
   }
 }
 
-/**
- * Runs `flashproof serve`: answers requests until standard input ends. Returns the exit status.
- *
- * @param createProgram a command line whose parser calls `stop` where it would end the process
- */
-export async function runServe(
-  createProgram: (stop: (error: CommanderError) => never) => Command,
-): Promise<number> {
-  for await (const line of createInterface({ input: process.stdin, crlfDelay: Infinity })) {
-    if (line.trim() === '') continue;
-    const answer = await answerTo(line, createProgram);
-    process.stdout.write(`${JSON.stringify(answer)}\n`);
+/** Runs `flashproof serve`: answers requests until standard input ends. Returns the exit status. */
+export async function runServe(createProgram: CreateProgram): Promise<number> {
+  const helper = createHelperThread();
+  try {
+    for await (const line of createInterface({ input: process.stdin, crlfDelay: Infinity })) {
+      if (line.trim() === '') continue;
+      const answer = await answerTo(line, (stop) => createProgram(stop, helper));
+      process.stdout.write(`${JSON.stringify(answer)}\n`);
+    }
+  } finally {
+    await helper?.close();
   }
   return 0;
 }

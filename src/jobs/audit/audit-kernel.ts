@@ -16,7 +16,9 @@ import {
   type Audit,
   type AuditOptions,
   type KernelArithmetic,
+  multiplyAddsOf,
   type KernelOutputs,
+  type PartSettings,
   type RowSample,
   type SampledRows,
 } from '../../audit/index.js';
@@ -30,7 +32,10 @@ import { secondsSince } from './document-head.js';
 import { readShared, shareProblem } from './part-source.js';
 import type { SampledFile } from './sampled-file.js';
 import type { PartThreadData } from './thread-work.js';
-import type { StartThreads } from './threads.js';
+import type { HelperThread, StartThreads } from './threads.js';
+
+/** Multiply-adds of a problem of which less is measured sooner than sent to a helper. */
+const leastForHelper = 2 ** 19;
 
 /** The most multiply-adds that the measuring of techniques takes: some seconds. */
 const measuringEffort = 4e9;
@@ -73,6 +78,8 @@ export interface AuditRequest {
 /** What an audit takes of the platform. */
 export interface AuditMeans {
   readonly startThreads: StartThreads;
+  /** A thread that is there already, for problems that are not divided; null for none. */
+  readonly helper?: HelperThread | null;
   /** That keys and values are read from which are not in memory. */
   readonly files: TensorFiles;
 }
@@ -147,7 +154,7 @@ function sampleOf({ sample }: SampledRows, { statistics }: Audit): RowSample {
 export async function auditKernel(
   request: AuditRequest,
   callbacks: AuditCallbacks,
-  { startThreads, files }: AuditMeans,
+  { startThreads, helper = null, files }: AuditMeans,
 ): Promise<AuditResult> {
   const { declared, falseAlarmRate, models } = request;
   const { start = performance.now(), threads = 1, partEffort } = request;
@@ -164,6 +171,18 @@ export async function auditKernel(
   const { format } = outputs.out;
   const arithmetic =
     own ?? anyKernelArithmetic(problem, format, resolvePremises(problem, format, premises));
+  // What threads measure parts by.
+  const dataOf = (settings: PartSettings): PartThreadData => ({
+    source: shareProblem(problem, outputs, keys),
+    settings,
+    withBounds: request.techniques,
+  });
+  const isHelped =
+    threads > 1 &&
+    keys === null &&
+    multiplyAddsOf(problem, problemShape(problem)) >= leastForHelper;
+  const ready = isHelped ? helper : null;
+  ready?.start();
   const known: { reference?: AttentionReference; meter?: TechniqueTableMeter | null } = {};
   const audit = await auditOutputsApart(
     problem,
@@ -182,14 +201,13 @@ export async function auditKernel(
       ...(onElements === undefined ? {} : { onElements }),
       ...(partEffort === undefined ? {} : { partEffort }),
     },
-    (settings, parts) =>
-      threads === 1 && keys === null
-        ? null
-        : startThreads(Math.min(threads, parts), 'measureRequest', {
-            source: shareProblem(problem, outputs, keys),
-            settings,
-            withBounds: request.techniques,
-          } satisfies PartThreadData),
+    {
+      start: (settings, parts) =>
+        threads === 1 && keys === null
+          ? null
+          : startThreads(Math.min(threads, parts), 'measureRequest', dataOf(settings)),
+      beside: (settings) => ready?.runner(dataOf(settings)) ?? null,
+    },
     keys === null
       ? null
       : {

@@ -20,8 +20,14 @@ export {
 } from './read-outputs.js';
 export { readShared, shareProblem, type SharedProblem } from './part-source.js';
 export { sendable, unshare, withoutViews, type Shared } from './shared-values.js';
-export { threadPool, type StartThreads, type ThreadAnswer, type ThreadPool } from './threads.js';
-export { threadWork, type ThreadWork } from './thread-work.js';
+export {
+  threadPool,
+  type HelperThread,
+  type StartThreads,
+  type ThreadAnswer,
+  type ThreadPool,
+} from './threads.js';
+export { threadWork, type PartThreadData, type ThreadWork } from './thread-work.js';
 export type { RowsRequest } from './chosen-rows.js';
 export { boundKernel, type BoundRequest, type BoundResult, type KeptBounds } from './bound.js';
 export { auditGradientsOnThreads } from './gradients.js';

@@ -1,12 +1,21 @@
 import type { PartRunner } from '../../audit/index.js';
 import { RequestError } from '../../request-error.js';
-import type { ThreadWork } from './thread-work.js';
+import type { PartThreadData, ThreadWork } from './thread-work.js';
 
 /** Requests that wait in a thread's queue, so that it need not wait for the next. */
 const queued = 2;
 
 /** Threads that answer requests. To be closed. */
 export interface ThreadPool<Request, Answer> extends PartRunner<Request, Answer> {
+  readonly close: () => Promise<void>;
+}
+
+/** A thread that outlives an audit: it measures a part of each, for as long as the process carries out requests. */
+export interface HelperThread {
+  /** Starts the thread, unless it runs, so that it is ready when it is asked. */
+  readonly start: () => void;
+  /** Measures by the thread what is asked of one audit. */
+  readonly runner: (data: PartThreadData) => PartRunner;
   readonly close: () => Promise<void>;
 }
 

@@ -1,6 +1,18 @@
 import { workerData } from 'piscina';
 import { machineFiles } from '../../io/index.js';
-import { threadWork } from '../audit/index.js';
+import type { PartRequest } from '../../audit/index.js';
+import { threadWork, type PartThreadData } from '../audit/index.js';
 
 /** What a worker thread of an audit does, one request at a time. */
 export const { measureRequest, measureGroup, boundRequest } = threadWork(workerData, machineFiles);
+
+/** A request to a thread that outlives an audit, with what those of an audit's own threads are given once. */
+export interface RequestWithData {
+  readonly data: PartThreadData;
+  readonly request: PartRequest;
+}
+
+/** Measures a part of an audit that the thread was not started for. */
+export function measureWithData({ data, request }: RequestWithData) {
+  return threadWork(data, machineFiles).measureRequest(request);
+}

@@ -94,7 +94,7 @@ describe('a sample of rows of a problem in a file', () => {
       sampled.problem,
       sampled.outputs,
       { partEffort: 1 },
-      start as never,
+      { start: start as never },
       { readHead: (head) => read({ head, firstRow: 0, rows: 20 }) },
     );
     return { found, expected: auditOutputs(inMemory.problem, inMemory.outputs, { partEffort: 1 }) };

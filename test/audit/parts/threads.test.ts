@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { attentionOracle } from '../../../oracles/index.js';
 import { encodeFromFloat64, formats } from '../../../src/formats/index.js';
 import type * as Jobs from '../../../src/jobs/index.js';
@@ -11,9 +11,9 @@ import { filledProblem, tensor, uniformNumbers } from '../../setup/problems.js';
 
 const frame = { heads: 2, kvHeads: 1, queries: 70, keys: 66, dim: 8 };
 
-function requestOf(problem: Problem, threads: number): Jobs.AuditRequest {
+function requestOf(problem: Problem, threads: number, sizes = frame): Jobs.AuditRequest {
   const { values } = attentionOracle(problem).quantities.out;
-  const shape = [1, frame.heads, frame.queries, frame.dim];
+  const shape = [1, sizes.heads, sizes.queries, sizes.dim];
   const out = { format: 'bf16', shape, data: encodeFromFloat64(formats.bf16, values) } as const;
   return {
     problem,
@@ -57,6 +57,31 @@ describe('an audit on several threads', () => {
     const one = await reportOf(1);
     expect(JSON.parse(one)).toMatchObject({ verdict: { pass: true } });
     expect(await reportOf(2)).toBe(one);
+  });
+
+  it('has it with a thread that helps one audit after the other', async () => {
+    // Of one part, and worth sending.
+    const sizes = { ...frame, queries: 200, keys: 190 };
+    const problems = [false, true].map((causal) =>
+      filledProblem(sizes, () => normal() * 4 - 2, { causal }),
+    );
+    const helper = jobs.built!.createHelperThread();
+    const runner = vi.fn(helper!.runner);
+    try {
+      for (const one of problems) {
+        const request = { ...requestOf(one, 2, sizes), partEffort: undefined };
+        const reports = [null, { ...helper!, runner }].map(async (beside) => {
+          const { report } = await jobs.built!.auditKernel(request, {}, beside);
+          return JSON.stringify({ ...report, seconds: 0, created: '' });
+        });
+        expect(await reports[1]).toBe(await reports[0]);
+      }
+      expect(runner).toHaveBeenCalledTimes(problems.length);
+      const bad = { ...requestOf(problems[0], 2, sizes), problem: { ...problems[0], scale: NaN } };
+      await expect(jobs.built!.auditKernel(bad, {}, helper)).rejects.toThrow(/^scale is NaN/);
+    } finally {
+      await helper!.close();
+    }
   });
 
   it('tells a bad request in one line', async () => {
