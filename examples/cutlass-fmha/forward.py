@@ -77,9 +77,9 @@ def main():
         line = f"{path.stem}: audit {verdict}; out {wrong['out']}, lse {wrong['lse']} differ from the model; {told(found)}"
         if options.mend:
             other, count = mended(launch)
-            again, found = run([other])
+            again, left = run([other])
             same = sum(differing(made[name], again[name]) for name in ("out", "lse"))
-            line += f"; with {count} waits more {same} elements differ, {told(found)}"
+            line += f"; with {count} waits more {same} elements differ, {told(left)}"
         print(line, flush=True)
         failed |= verdict != "PASS" or bool(found) or any(wrong.values())
         if options.hashes is not None:

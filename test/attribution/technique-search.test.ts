@@ -300,10 +300,20 @@ describe('a sample', () => {
 });
 
 describe('the default candidates', () => {
-  it('can all be searched', () => {
+  it('can be searched, or say that they split keys or take no such problem', () => {
     // So many heads that no kernel splits the keys to have more work to share.
     const wide = filledProblem({ heads: 128, queries: 1, keys: 16, dim: 16 }, Math.sin);
-    for (const candidate of defaultCandidates)
-      expect(kernelOf(wide, candidate).techniques.length).toBeGreaterThan(5);
+    const searched = defaultCandidates.filter((candidate) => {
+      try {
+        expect(kernelOf(wide, candidate).techniques.length).toBeGreaterThan(5);
+        return true;
+      } catch (error) {
+        if (!(error instanceof RequestError)) throw error;
+        expect(error.message).toMatch(/splits|head dimensions/);
+        return false;
+      }
+    });
+    const models = new Set(searched.map(({ model }) => model));
+    expect([...models]).toEqual(expect.arrayContaining(['fa4', 'fa2', 'naive-fp32']));
   });
 });
