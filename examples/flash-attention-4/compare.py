@@ -78,7 +78,8 @@ def prepare(name, of, options, folder):
 
 def settings_of(of, options, backward):
     """The model's settings as words of the command line."""
-    settings = {"architecture": options.architecture.removesuffix("a"), **of.settings}
+    # what a kernel is tuned to is tuned on sm_100a alone
+    settings = {"architecture": options.architecture.removesuffix("a"), **(of.settings if options.architecture == "sm_100a" else {})}
     if of.splits > 1:
         settings["splits"] = of.splits
     if of.deterministic and backward:

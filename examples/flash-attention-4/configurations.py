@@ -201,6 +201,9 @@ def draw_blocks(generator, sizes, tensors, metadata):
     full = torch.zeros_like(seen)
     if number(generator, 0, 1):
         full = seen & (torch.rand(seen.shape, generator=generator) < 0.5)
+        if metadata["causal"] == "true":  # those that lie before the diagonal as a whole
+            first, last = torch.arange(rows) * block_q + keys - queries, torch.arange(columns) * 128 + 127
+            full &= last <= first[:, None]
         whole = full.repeat_interleave(block_q, 2).repeat_interleave(128, 3)[:, :, :queries, :keys]
         tensors["mask"] = stored(whole | (torch.rand(whole.shape, generator=generator) < 0.5), "BOOL")
         lists(full, "full_kv_num_blocks", "full_kv_indices", tensors)

@@ -87,7 +87,10 @@ function both<A, B>(
   throw new RequestError(`there is ${there} but no ${missing}; give both, or --ignore ${there}`);
 }
 
-/** Lists of blocks as one: the blocks of both, row by row. */
+/**
+ * Lists of blocks as one: the blocks of both, row by row. Full blocks come first, as FlashAttention-4, which goes from the end of a
+ * list to its beginning, visits them last.
+ */
 function joinedBlocks(
   [counts, indices]: readonly [IntegerTensor, IntegerTensor],
   [fullCounts, fullIndices]: readonly [IntegerTensor, IntegerTensor],
@@ -98,8 +101,8 @@ function joinedBlocks(
     );
   const rows = counts.data.length;
   const lists = [
-    { counts, indices, room: indices.data.length / Math.max(1, rows) },
     { counts: fullCounts, indices: fullIndices, room: fullIndices.data.length / Math.max(1, rows) },
+    { counts, indices, room: indices.data.length / Math.max(1, rows) },
   ];
   const room = lists.reduce((sum, list) => sum + list.room, 0);
   const data = new Int32Array(rows * room);
