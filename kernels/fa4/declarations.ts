@@ -90,7 +90,7 @@ export const fa4Candidates: readonly Readonly<Record<string, string>>[] = [
 ];
 
 const ptxConversions = 'cvt, fp32 add, mul and fma: sm_90 silicon';
-/** By the bits of an input element, on sm_100 and elsewhere. */
+/** By the bits of an input element, as compiled for sm_100a and sm_103a and elsewhere. */
 const order = {
   16: {
     compiled:
@@ -114,7 +114,7 @@ export function fa4Evidence(
   format: Fa4Format,
   splits = 1,
 ): string[] {
-  const shown = architecture === 'sm_100' ? 'compiled' : 'read';
+  const shown = architecture === 'sm_90' ? 'read' : 'compiled';
   const tensorCore = tensorCoreEvidence(fa4TensorCore(architecture, format));
   return [
     `matrix products: ${tensorCore}`,
