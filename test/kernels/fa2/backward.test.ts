@@ -3,6 +3,7 @@ import { fa2Model, runBackward } from '../../../kernels/index.js';
 import { fa2BackwardRecipe } from '../../../kernels/fa2/backward/recipe.js';
 import { createBackward } from '../../../kernels/online-softmax/backward/backward.js';
 import { runKernelModel } from '../../../kernels/models.js';
+import { rowProductSum } from '../../../kernels/online-softmax/backward/row-values.js';
 import type { BackwardRecipe } from '../../../kernels/online-softmax/backward/recipe.js';
 import { decodeToFloat64, formats, type Tensor } from '../../../src/formats/index.js';
 import { problemShape, type Problem } from '../../../src/problem/index.js';
@@ -130,6 +131,28 @@ describe("FlashAttention-2's backward", () => {
     // In ascending order 2^30 swallows the 1, whether there is one buffer or one for each block; of two the first has both 2^30.
     expect([1, 3, 132].map(dq)).toEqual([0, 0, 0]);
     expect(dq(2)).toBe(1);
+  });
+
+  it('sums D run by run within a thread, and the threads that lie farthest apart first', () => {
+    const law = fa2BackwardRecipe(
+      ofOnes({ queries: 1, keys: 1, dim: 8 }, () => 0).problem,
+      { batch: 1, heads: 1, kvHeads: 1, groupSize: 1, queries: 1, keys: 1, qkDim: 8, vDim: 8 },
+      'bf16',
+      { architecture: 'sm_90', build: 'pytorch', multiprocessors: 132, deterministic: false },
+    ).productSum;
+    const ones = new Float64Array(8).fill(1);
+    const sum = (changes: Partial<typeof law>, ...row: number[]) =>
+      rowProductSum({ ...law, ...changes }, Float64Array.from(row), ones);
+    // Two threads with columns 0, 1, 4, 5 and the others; 2^30 swallows a 1 that is added to it.
+    const two = { run: 2, width: () => 4 };
+    expect(sum(two, 2 ** 30, 1, 0, 0, -(2 ** 30), 0, 0, 0)).toBe(0);
+    // Four threads with two columns.
+    const four = { run: 2, width: () => 8 };
+    expect(sum(four, 2 ** 30, 0, 1, 0, -(2 ** 30), 0, 0, 0)).toBe(1);
+    expect(law.run).toBe(8);
+    expect([32, 40, 64, 72, 96, 128, 192, 256].map(law.width)).toEqual([
+      ...[32, 64, 64, 32, 32, 64, 64, 64],
+    ]);
   });
 
   it('has as many buffers as the GPU has room for thread blocks', () => {
