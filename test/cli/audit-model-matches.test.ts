@@ -147,8 +147,8 @@ describe('flashproof audit --as, of gradients', () => {
         gradients: [],
       },
     ]);
-    expect(await refusal(...words('alone', '--as', 'fa2'))).toMatch(
-      /^fa2 has no backward pass; choose a model that has one$/,
+    expect(await refusal(...words('alone', '--as', 'fa1'))).toMatch(
+      /^fa1 has no backward pass; choose a model that has one$/,
     );
     const both = await runInProcess(...words('own', '--as', 'eager', '--json', '-'));
     expect(await modelsOf(both.stdout)).toEqual([]);

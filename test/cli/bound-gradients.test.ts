@@ -111,7 +111,6 @@ describe('flashproof bound --backward', () => {
         ['--backward', '--kernel', 'fa4', '--set', 'backward.blockQueries=7'],
         /^backward.blockQueries is 7; give a multiple of 16/,
       ],
-      ['training', ['--backward', '--kernel', 'fa2'], /^fa2 has no backward pass/],
       ['training', ['--dout', ':dout'], /^--dout is for the backward pass; add --backward$/],
       [
         'training',
@@ -127,5 +126,10 @@ describe('flashproof bound --backward', () => {
       expect(said).toMatch(message);
       expect(said).not.toContain('\n');
     }
+    const naive = kernelModels.find(({ name }) => name === 'naive-fp32')!;
+    const forwards = { models: [{ ...naive, name: 'forwards', backward: null }] };
+    await expect(
+      runInProcessWith(forwards, ...words('training', '--backward', '--kernel', 'forwards')),
+    ).rejects.toThrow(/^forwards has no backward pass/);
   });
 });

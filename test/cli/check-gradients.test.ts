@@ -107,9 +107,9 @@ describe('flashproof check --gradients', { timeout: 300_000 }, () => {
       { promise: 'bits', result: 'holds' },
       { promise: 'bits', result: 'holds' },
     ]);
-    const refused = runInProcess(...asked, '--kernel', 'fa2');
+    const refused = runInProcess(...asked, '--kernel', 'fa1');
     await expect(refused).rejects.toThrow(RequestError);
-    await expect(refused).rejects.toThrow(/fa2 has no backward pass/);
+    await expect(refused).rejects.toThrow(/fa1 has no backward pass/);
   });
 
   it('refuses laws of gradients that are not promised, and a replay of a file without dO', async () => {

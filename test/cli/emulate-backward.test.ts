@@ -139,8 +139,8 @@ describe('flashproof emulate --backward', () => {
     expect(await emulate('naive-fp32', 'forward', '--backward')).toMatch(
       /forward\.safetensors: has no tensor "dout" or "do", the gradient of the output, which --backward begins with; give it as --dout/,
     );
-    expect(await emulate('fa2', 'training', '--backward')).toMatch(
-      /^fa2 has no backward pass; choose a model that has one$/,
+    expect(await emulate('fa1', 'training', '--backward')).toMatch(
+      /^fa1 has no backward pass; choose a model that has one$/,
     );
     expect(await emulate('naive-fp32', 'short', '--backward')).toMatch(
       /^dout has shape \[1, 2, 28, 16\]; give it that of the output, \[1, 4, 20, 16\]$/,
