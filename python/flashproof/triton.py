@@ -25,6 +25,7 @@ from .launches import (
     write_tensors,
 )
 from .safetensors import Array
+from .tensor_maps import descriptor_parameters, descriptor_type, is_descriptor
 
 #: Programs along each axis, or a function of the arguments that gives them.
 Grid = Union[Sequence[int], Callable[[dict[str, Any]], Sequence[int]]]
@@ -71,12 +72,13 @@ def record(
     """
     Write `kernel.ptx`, `launch.json` and `tensors.safetensors` of a kernel's launch into a folder.
 
-    `kernel` is a function with @triton.jit; `arguments` are all of its arguments by name, constants too; tensors are PyTorch's, NumPy's
-    (ml_dtypes too) or `flashproof.Array`. `outputs` are the tensors that it writes. With `target` (`"sm_90"`, `"sm_100"`) the kernel is
-    compiled for it, and no GPU is needed. Without, it is launched here with PyTorch's tensors, and what it wrote is kept as
-    `T.fused`, with which `flashproof run` compares. `template` also writes `template.json`, by which the kernel takes any
-    problem that fits; it needs a target, since Triton compiles for the very numbers of a launch (1, multiples of 16). `options`
-    are Triton's: `num_warps`, `num_stages`, ….
+    `kernel` is a function with @triton.jit or @gluon.jit; `arguments` are all of its arguments by name, constants too; tensors are
+    PyTorch's, NumPy's (ml_dtypes too) or `flashproof.Array`, or descriptors of these (what has `base`, `shape`, `strides` and
+    `block_shape`, as `TensorDescriptor`; Gluon's have a `layout`). `outputs` are the tensors that it writes. With `target`
+    (`"sm_90"`, `"sm_100"`) the kernel is compiled for it, and no GPU is needed. Without, it is launched here with PyTorch's tensors,
+    and what it wrote is kept as `T.fused`, with which `flashproof run` compares. `template` also writes `template.json`, by which the
+    kernel takes any problem that fits; it needs a target, since Triton compiles for the very numbers of a launch (1, multiples of
+    16). `options` are Triton's: `num_warps`, `num_stages`, ….
 
     Returns what Triton compiled. ValueError and TypeError for arguments that cannot be recorded.
     """
@@ -97,9 +99,9 @@ def record(
             "a template takes other numbers than those of a launch, for which Triton compiles; give target too"
         )
     given = {one.name: arguments[one.name] for one in kernel.params}
-    before = {name: to_array(one, name) if _is_tensor(one) else one for name, one in given.items()}
+    before = {name: _copied(name, one) for name, one in given.items()}
     compiled = kernel[tuple(axes)](**given, **options)
-    results = {name: to_array(given[name], name) for name in outputs}
+    results = {name: to_array(_stored(given[name]), name) for name in outputs}
     record_compiled(folder, compiled, axes, before, outputs, results)
     return compiled
 
@@ -125,12 +127,14 @@ def compile_for(kernel: Any, arguments: Mapping[str, Any], target: str, **option
         value = arguments[name]
         if parameter.is_constexpr:
             signature[name], constants[name] = "constexpr", value
+        elif is_descriptor(value):
+            signature[name] = descriptor_type(_element_type(name, value.base), value)
         elif _is_tensor(value):
             signature[name] = "*" + _element_type(name, value)
             attributes[(place,)] = [["tt.divisibility", 16]]
         else:
             signature[name] = _number_type(name, value)
-    source = triton.compiler.ASTSource(kernel, signature, constants, attributes)
+    source = _source_type(kernel)(kernel, signature, constants, attributes)
     gpu = GPUTarget("cuda", int(named.group(1)), 32)
     return triton.compile(source, target=gpu, options=options)
 
@@ -150,7 +154,8 @@ def record_compiled(
     `arguments` are as they were before the launch; `results` what a GPU made of the outputs, by name, where one was there.
     """
     launch = launch_of(compiled, grid, arguments, outputs)
-    tensors = {name: to_array(one, name) for name, one in arguments.items() if _is_tensor(one)}
+    held = {name: _stored(one) for name, one in arguments.items()}
+    tensors = {name: to_array(one, name) for name, one in held.items() if _is_tensor(one)}
     kept = {f"{name}.fused": one for name, one in (results or {}).items()}
     write_launch(folder, compiled.asm["ptx"], launch)
     write_tensors(folder, {**tensors, **kept})
@@ -182,9 +187,16 @@ def _parameters(
 ) -> list[Parameter]:
     """The parameters that a compiled kernel takes; those that the compiler appended are scratch."""
     parameters: list[Parameter] = []
+    maps = iter(getattr(compiled.metadata, "tensordesc_meta", None) or ())
     for name, kind in _signature(compiled).items():
         if kind.startswith("*"):
             parameters.append({"tensor": name})
+        elif kind.startswith("tensordesc") and is_descriptor(arguments[name]):
+            made = next(maps, None)
+            if made is None:
+                raise ValueError(f"{name} is a descriptor of which the compiler made no tensor map")
+            dtype = to_array(arguments[name].base, name).dtype
+            parameters += descriptor_parameters(name, dtype, arguments[name], made)
         elif kind in _NUMBERS:
             parameters.append(number_parameter(_NUMBERS[kind], arguments[name]))
         else:
@@ -222,6 +234,33 @@ def _template(launch: Launch, compiled: Any, template: Template) -> dict[str, An
         "formats": list(template["formats"]),
         "requires": list(template["requires"]),
     }
+
+
+def _source_type(kernel: Any) -> Any:
+    """What takes a kernel to the compiler: Gluon's kernels have their own."""
+    import triton
+
+    if getattr(kernel, "is_gluon", lambda: False)():
+        from triton.experimental.gluon._runtime import GluonASTSource
+
+        return GluonASTSource
+    return triton.compiler.ASTSource
+
+
+def _stored(value: Any) -> Any:
+    """The tensor of a descriptor, and anything else as it is."""
+    return value.base if is_descriptor(value) else value
+
+
+def _copied(name: str, value: Any) -> Any:
+    """An argument before the launch: elements are copied."""
+    if is_descriptor(value):
+        import copy
+
+        before = copy.copy(value)
+        before.base = to_array(value.base, name)
+        return before
+    return to_array(value, name) if _is_tensor(value) else value
 
 
 def _is_tensor(value: Any) -> bool:

@@ -143,6 +143,56 @@ def test_what_cannot_be_recorded_is_refused_in_a_line(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def described(**changes):
+    """Rows 0 to 69 of 64 elements, 96 apart, as a descriptor has them."""
+    base = Array.filled("BF16", (70, 96), 0xFF)
+    given = {"base": base, "shape": [70, 64], "strides": [96, 1], "block_shape": [32, 64]}
+    return SimpleNamespace(**{**given, "padding": "nan", **changes})
+
+
+def with_map(**changes):
+    """A kernel that takes a descriptor, a tensor and no numbers, as the compiler says it."""
+    made = {"swizzle": 2, "elem_size": 2, "elem_type": 10, "block_size": [32, 32], **changes}
+    signature = {"x": "tensordesc<bf16[32, 64]>", "y": "*fp32"}
+    return compiled(signature, tensordesc_meta=[{"fp4_padded": False, **made}])
+
+
+def test_a_descriptor_is_a_tensor_map_and_the_numbers_behind_it(tmp_path):
+    given = {"x": described(), "y": arguments()["y"]}
+    one = with_map()
+    # A map, two sizes, two strides, the tensor and two of scratch.
+    one.asm["ptx"] = PTX.replace(
+        "double_it_param_5", "double_it_param_5, .param .u64 a, .param .u64 b"
+    )
+    record_compiled(tmp_path, one, (1,), given, ["y"])
+    (tensor_map, *others) = written(tmp_path)["parameters"]
+    # cuTensorMapEncodeTiled: innermost first, strides in bytes and without that of the innermost.
+    assert tensor_map["tensorMap"] == {
+        **{"tensor": "x", "elementType": "bfloat16", "globalDim": [64, 70], "globalStrides": [192]},
+        **{"boxDim": [32, 32], "swizzle": "64B", "oobFill": "nan"},
+    }
+    assert others == [
+        *({"s32": 70}, {"s32": 64}, {"s64": 96}, {"s64": 1}, {"tensor": "y"}),
+        *({"scratch": 0}, {"scratch": 0}),
+    ]
+    tensors, _ = read(tmp_path / "tensors.safetensors")
+    assert tensors == {"x": given["x"].base, "y": given["y"]}
+
+
+def test_descriptors_that_have_no_map_here_are_refused(tmp_path):
+    y = arguments()["y"]
+    with pytest.raises(ValueError, match="x is a descriptor of packed elements"):
+        record_compiled(
+            tmp_path, with_map(fp4_padded=True), (1,), {"x": described(), "y": y}, ["y"]
+        )
+    with pytest.raises(ValueError, match="x is a descriptor of BF16 with swizzle 7"):
+        record_compiled(tmp_path, with_map(swizzle=7), (1,), {"x": described(), "y": y}, ["y"])
+    bare = with_map()
+    bare.metadata.tensordesc_meta = None
+    with pytest.raises(ValueError, match="the compiler made no tensor map"):
+        record_compiled(tmp_path, bare, (1,), {"x": described(), "y": y}, ["y"])
+
+
 ATTENTION = """
 import triton
 import triton.language as tl
