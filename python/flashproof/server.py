@@ -12,6 +12,10 @@ from dataclasses import dataclass
 
 from .node import node, program
 
+#: A small heap is collected once an audit, and with it goes the compiled code of functions that are made anew for each. No
+#: memory is taken before it is needed.
+INITIAL_HEAP = "--initial-heap-size=2000"
+
 #: The exit status of a request that cannot be carried out.
 WRONG_REQUEST = 2
 
@@ -42,7 +46,7 @@ class Server:
         # A child of a fork must not speak to its parent's server.
         if self._process is None or self._process.poll() is not None or self._owner != os.getpid():
             self._process = subprocess.Popen(
-                [node(), program(), "serve"],
+                [node(), INITIAL_HEAP, program(), "serve"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,

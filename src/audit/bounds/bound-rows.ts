@@ -15,7 +15,7 @@ import {
 import { RequestError } from '../../request-error.js';
 import { createRowNumbers, isClustered } from './alike.js';
 import { createCoarseRow } from './coarse/coarse-row.js';
-import { createFinishRow } from './finish-row.js';
+import { createFinishRow } from './finish/finish-row.js';
 import { headOperands, queryNorm, type HeadOperands } from './head-operands.js';
 import type { KernelArithmetic } from '../../../kernels/index.js';
 import { keyTiles } from './key-tiles.js';
