@@ -25,6 +25,7 @@ const processTests = [
   'test/hardening/kill.test.ts',
   'test/package/package.test.ts',
   'test/profile/sweep.test.ts',
+  'test/site/accessibility.test.ts',
   'test/site/audit-page.test.ts',
   'test/site/laboratory-page.test.ts',
   'test/site/timeline-page.test.ts',

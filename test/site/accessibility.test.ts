@@ -1,0 +1,198 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import axe from 'axe-core';
+import { chromium, type Browser, type Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { buildSite, chromiumPath, hasChromium, serveFolder } from './serve-site.js';
+
+/** In milliseconds. */
+const patience = 180_000;
+const fixture = 'fixtures/attention/12-tiny-128x256-d64-bf16.safetensors';
+
+/** Brings a page to the state in which a person reads it. */
+type Prepare = (page: Page) => Promise<unknown>;
+
+async function giveFixture(page: Page): Promise<void> {
+  await page.setInputFiles('#files', fixture);
+  await page.waitForSelector('#form:not([hidden])');
+  await page.selectOption('#output', ':torch_flash.out');
+}
+
+async function judge(page: Page): Promise<void> {
+  await giveFixture(page);
+  await page.click('#run');
+  await page.waitForSelector('#report:not([hidden])', { timeout: patience });
+}
+
+const laboratoryDone = '#state:has-text("Techniques and bounds")';
+const pages: readonly (readonly [name: string, prepare: Prepare])[] = [
+  ['index.html', () => Promise.resolve()],
+  ['audit.html', judge],
+  ['laboratory.html', (page) => page.waitForSelector(laboratoryDone, { timeout: patience })],
+  ['timeline.html', (page) => page.waitForSelector('#findings .verdict', { timeout: patience })],
+];
+
+interface Finding {
+  readonly rule: string;
+  readonly where: readonly string[];
+}
+
+/**
+ * What axe finds wrong with a page, and the contrasts that it cannot tell. Pictures are left out: axe tells no contrast of
+ * their texts, and Plot labels the groups of its marks, which have no role.
+ */
+async function findings(page: Page): Promise<readonly Finding[]> {
+  await page.evaluate(axe.source);
+  const { violations, incomplete } = await page.evaluate<axe.AxeResults>(
+    'axe.run({ exclude: [["svg"]] }, { iframes: false })',
+  );
+  const unknown = incomplete.filter(({ id }) => id === 'color-contrast');
+  return [...violations, ...unknown].map(({ id, nodes }) => ({
+    rule: id,
+    where: nodes.map(({ html, failureSummary }) => `${html}: ${failureSummary}`),
+  }));
+}
+
+describe.runIf(hasChromium())('the pages for everybody', { timeout: patience }, () => {
+  const scratch = mkdtempSync(join(tmpdir(), 'flashproof-everybody-'));
+  let browser: Browser;
+  let page: Page;
+  let folder = '';
+  let address = '';
+  let close = () => {};
+
+  beforeAll(async () => {
+    folder = await buildSite();
+    ({ address, close } = await serveFolder(folder));
+    browser = await chromium.launch({
+      executablePath: chromiumPath,
+      args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking'],
+    });
+  }, patience);
+  afterAll(async () => {
+    await browser?.close();
+    close();
+    rmSync(folder, { recursive: true, force: true });
+    rmSync(scratch, { recursive: true, force: true });
+  });
+
+  async function open(name: string, colorScheme: 'light' | 'dark' = 'light'): Promise<void> {
+    await page?.context().close();
+    page = await (await browser.newContext({ colorScheme })).newPage();
+    page.setDefaultTimeout(patience);
+    await page.goto(`${address}${name}`);
+  }
+
+  /** Presses Tab until an element has the focus, every stop of which is seen. */
+  async function tabTo(selector: string): Promise<void> {
+    for (let stop = 0; stop < 40; stop++) {
+      await page.keyboard.press('Tab');
+      const [isThere, isSeen] = await page.evaluate<[boolean, boolean]>(
+        `(({ activeElement: at }) => at === document.body ? [false, true]
+          : [at.matches(${JSON.stringify(selector)}), getComputedStyle(at).outlineStyle !== 'none'])(document)`,
+      );
+      expect(isSeen, `focus before ${selector}`).toBe(true);
+      if (isThere) return;
+    }
+    throw new Error(`Tab does not lead to ${selector}`);
+  }
+
+  /** The live regions of the page that the tree of a screen reader has, by their texts. */
+  async function liveTexts(): Promise<string[]> {
+    return page.evaluate<string[]>(
+      `[...document.querySelectorAll('[role=status], [role=alert], [aria-live]')]
+        .filter((region) => region.checkVisibility()).map(({ innerText }) => innerText)`,
+    );
+  }
+
+  describe.each(['light', 'dark'] as const)('in the %s scheme', (scheme) => {
+    it.each(pages)('%s has nothing that axe finds, at 360 pixels too', async (name, prepare) => {
+      await open(name, scheme);
+      await prepare(page);
+      const ground = await page.evaluate<string>('getComputedStyle(document.body).backgroundColor');
+      const [red] = /\d+/.exec(ground)!;
+      expect(Number(red) < 128).toBe(scheme === 'dark');
+      expect(await findings(page)).toEqual([]);
+      await page.setViewportSize({ width: 360, height: 700 });
+      const wide = await page.evaluate<number>('document.documentElement.scrollWidth');
+      expect(wide).toBeLessThanOrEqual(360);
+    });
+
+    it('has nothing that axe finds in the report of an audit', async () => {
+      await open('audit.html', scheme);
+      await judge(page);
+      const saving = page.waitForEvent('download');
+      await page.click('#saveHtml');
+      const path = join(scratch, `${scheme}.html`);
+      await (await saving).saveAs(path);
+      await page.goto(`file://${path}`);
+      expect(await findings(page)).toEqual([]);
+      await page.setViewportSize({ width: 360, height: 700 });
+      const wide = await page.evaluate<number>('document.documentElement.scrollWidth');
+      expect(wide).toBeLessThanOrEqual(360);
+    });
+  });
+
+  it('finds a text that cannot be read and a field without a name', async () => {
+    await open('laboratory.html', 'dark');
+    await page.waitForSelector(laboratoryDone);
+    await page.evaluate(
+      `document.documentElement.style.setProperty('--muted', '#555d66');
+       document.querySelector('#main').append(document.createElement('select')); null`,
+    );
+    const rules = (await findings(page)).map(({ rule }) => rule);
+    expect(rules).toEqual(expect.arrayContaining(['color-contrast', 'select-name']));
+  });
+
+  it.each([
+    ['audit.html', '#outcome', '.verdict'],
+    ['laboratory.html', '#refused', '*'],
+    ['timeline.html', '#findings', '.verdict'],
+  ])('%s says its verdict in a region that was live before', async (name, region) => {
+    await open(name);
+    // A region that comes with its text is not announced.
+    const live = await page.$eval(region, (found) => [
+      found.getAttribute('aria-live') ?? found.getAttribute('role'),
+      found.closest('[hidden]') === null,
+    ]);
+    expect(live).toEqual([expect.stringMatching(/^(polite|status|alert)$/), true]);
+  });
+
+  it('is judged by keys alone, and the verdict is announced', async () => {
+    await open('audit.html');
+    await page.keyboard.press('Tab');
+    expect(await page.evaluate('document.activeElement.className')).toBe('skip');
+    await page.keyboard.press('Enter');
+    await tabTo('#files');
+    const choosing = page.waitForEvent('filechooser');
+    await page.keyboard.press('Enter');
+    await (await choosing).setFiles(fixture);
+    await page.waitForSelector('#form:not([hidden])');
+    expect((await liveTexts()).join()).toMatch(/12-tiny\S*: \d+ tensors/);
+    await tabTo('#output');
+    await page.keyboard.type(':torch_flash.out');
+    expect(await page.inputValue('#output')).toBe(':torch_flash.out');
+    await tabTo('#run');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('#report:not([hidden])');
+    expect((await liveTexts()).join()).toContain('PASS');
+    await tabTo('#saveJson');
+    const saving = page.waitForEvent('download');
+    await page.keyboard.press('Enter');
+    expect((await saving).suggestedFilename()).toBe('report.json');
+  });
+
+  it('moves every knob of the laboratory by keys alone, and says what came of it', async () => {
+    await open('laboratory.html');
+    await page.waitForSelector(laboratoryDone);
+    for (const knob of ['degree', 'share', 'threshold', 'spread', 'format', 'output', 'seed']) {
+      await tabTo(`[name=${knob}]`);
+      // The seed stands at its lowest.
+      await page.keyboard.press(knob === 'seed' ? 'ArrowUp' : 'ArrowDown');
+      await expect.poll(() => page.url(), { timeout: patience }).toContain(`${knob}=`);
+    }
+    await page.waitForSelector(laboratoryDone);
+    expect((await liveTexts()).join()).toMatch(/Largest error .* Techniques and bounds/s);
+  });
+});
