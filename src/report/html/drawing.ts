@@ -114,6 +114,8 @@ export async function loadDrawing(): Promise<Drawing> {
       `max-width:${Math.round(1.2 * Number(figure.getAttribute('width')))}px`,
     );
     figure.setAttribute('role', 'img');
+    // Marks have no role that a name would be of; the title and the description speak for all.
+    for (const mark of figure.querySelectorAll('[aria-label]')) mark.removeAttribute('aria-label');
     figure.setAttribute('aria-labelledby', `${id}-title ${id}-description`);
     const named =
       `<title id="${id}-title">${escapeXml(label.title)}</title>` +
