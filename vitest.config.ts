@@ -5,7 +5,8 @@ import { compiledModules, nativeSources } from './test/setup/native-sources.js';
 
 /**
  * Tests that start many processes or worker threads: documented commands, live kernels, kills, signals,
- * random command lines, checks on several threads, the package as it is installed. They are a command of
+ * random command lines, checks on several threads, the package as it is installed; and one that counts what is on the
+ * heap, which takes long beside what other tests leave there. They are a command of
  * their own, `npm run test:processes`, which sets PROCESSES.
  */
 const processTests = [
@@ -23,6 +24,7 @@ const processTests = [
   'test/hardening/command-lines.test.ts',
   'test/hardening/endings.test.ts',
   'test/hardening/kill.test.ts',
+  'test/machine/ordering/tracker-size.test.ts',
   'test/package/package.test.ts',
   'test/profile/sweep.test.ts',
   'test/site/accessibility.test.ts',

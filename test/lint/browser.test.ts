@@ -13,26 +13,56 @@ const nodeGlobals = ['Buffer', 'process', 'setImmediate', '__dirname', '__filena
 /** The packages that pages are built with: all of them run in browsers. */
 const packages = ['@observablehq/plot', '@petamoriken/float16', 'linkedom'];
 
-/** What a module of JavaScript imports, now or later. */
-function importsOf(code: string): string[] {
-  return ts.preProcessFile(code).importedFiles.map(({ fileName }) => fileName);
+/** What a module leads to, and the globals of Node.js that it names; types are nothing of both. */
+interface ReadModule {
+  readonly imports: readonly string[];
+  readonly globals: readonly string[];
 }
 
-/** The globals of Node.js that a module names, members and properties of other things aside. */
-function globalsOf(path: string, code: string): string[] {
-  const found: string[] = [];
+/** Whether nothing is left of a node when types are gone. */
+function isOfTypes(node: ts.Node): boolean {
+  return (
+    ts.isTypeNode(node) ||
+    ts.isInterfaceDeclaration(node) ||
+    ts.isTypeAliasDeclaration(node) ||
+    (ts.isImportDeclaration(node) && node.importClause?.isTypeOnly === true) ||
+    (ts.isExportDeclaration(node) && node.isTypeOnly)
+  );
+}
+
+/** The module that a node imports, now or later; null for any other node. */
+function importOf(node: ts.Node): string | null {
+  const named =
+    ts.isImportDeclaration(node) || ts.isExportDeclaration(node)
+      ? node.moduleSpecifier
+      : ts.isCallExpression(node) && node.expression.kind === ts.SyntaxKind.ImportKeyword
+        ? node.arguments.at(0)
+        : undefined;
+  return named !== undefined && ts.isStringLiteral(named) ? named.text : null;
+}
+
+/** Whether an identifier is a name of its own, and no member or property of something else. */
+function isOfItsOwn(node: ts.Identifier): boolean {
+  const { parent } = node;
+  return !(
+    (ts.isPropertyAccessExpression(parent) && parent.name === node) ||
+    (ts.isPropertyAssignment(parent) && parent.name === node)
+  );
+}
+
+function readModule(path: string): ReadModule {
+  const imports: string[] = [];
+  const globals: string[] = [];
   const visit = (node: ts.Node): void => {
-    if (ts.isIdentifier(node) && nodeGlobals.includes(node.text)) {
-      const { parent } = node;
-      const isMember =
-        (ts.isPropertyAccessExpression(parent) && parent.name === node) ||
-        (ts.isPropertyAssignment(parent) && parent.name === node);
-      if (!isMember) found.push(node.text);
-    }
+    if (isOfTypes(node)) return;
+    const imported = importOf(node);
+    if (imported !== null) imports.push(imported);
+    if (ts.isIdentifier(node) && nodeGlobals.includes(node.text) && isOfItsOwn(node))
+      globals.push(node.text);
     ts.forEachChild(node, visit);
   };
-  visit(ts.createSourceFile(path, code, ts.ScriptTarget.ESNext, true));
-  return found;
+  visit(ts.createSourceFile(path, readFileSync(path, 'utf8'), ts.ScriptTarget.ESNext, true));
+  return { imports, globals };
 }
 
 /** What is wrong with a module and all that it leads to, each with the way there. */
@@ -43,17 +73,10 @@ function faultsFrom(start: string): string[] {
     const way: string[] = [];
     for (let at: string | null = path; at !== null; at = from.get(at) ?? null)
       way.unshift(relative(root, at));
-    const { outputText } = ts.transpileModule(readFileSync(path, 'utf8'), {
-      // Types are gone from this.
-      compilerOptions: {
-        module: ts.ModuleKind.ESNext,
-        target: ts.ScriptTarget.ESNext,
-        verbatimModuleSyntax: true,
-      },
-    });
+    const { imports, globals } = readModule(path);
     const say = (what: string) => faults.push(`${what}: ${way.join(' → ')}`);
-    for (const name of globalsOf(path, outputText)) say(name);
-    for (const specifier of importsOf(outputText)) {
+    for (const name of globals) say(name);
+    for (const specifier of imports) {
       if (specifier.startsWith('.')) {
         const target = join(dirname(path), specifier.replace(/\.js$/, '.ts'));
         if (!existsSync(target)) say(`${specifier} is not there`);

@@ -1,5 +1,5 @@
 import { queryObjects } from 'node:v8';
-import { describe, expect } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   createGridOrder,
   createTensorMap,
@@ -23,9 +23,6 @@ import {
   wait,
   words,
 } from '../launch.js';
-import { turns } from '../../setup/turns.js';
-
-const inTurn = turns(import.meta.url);
 
 const bytes = 128;
 const store = words('st.shared', data);
@@ -157,7 +154,7 @@ function sizesOf({ first, second, ...program }: Loop) {
 }
 
 describe('what the tracker holds does not grow with the rounds of a loop', () => {
-  inTurn.each(Object.entries(loops))('%s', (_name, loop) => {
+  it.each(Object.entries(loops))('%s', (_name, loop) => {
     const [few, many] = sizesOf(loop);
     expect(few.stamps).toBeGreaterThan(0);
     expect(many).toEqual(few);

@@ -5,9 +5,12 @@ import type { QueryBlock } from '../../../../kernels/online-softmax/backward/key
 import { encodeFromFloat64, formats } from '../../../../src/formats/index.js';
 import { pseudorandom } from '../../../setup/problems.js';
 import { backwardCases, prepareCase, runAll, smallBlocks } from './backward-cases.js';
+import { turns } from '../../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 describe('the backward in WebAssembly', () => {
-  it.each(backwardCases)('has the bits of its definition: $name', (chosen) => {
+  inTurn.each(backwardCases)('has the bits of its definition: $name', (chosen) => {
     const { backward } = prepareCase(chosen);
     const plain = runAll(backward({ execution: 'plain' }));
     expect(runAll(backward())).toEqual(plain);
