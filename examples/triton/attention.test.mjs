@@ -72,7 +72,7 @@ function withoutBarrier(target, n) {
 
 describe('a kernel without one of its barriers', () => {
   it('is found where its numbers are right', () => {
-    const folder = withoutBarrier('sm_90', 2);
+    const folder = withoutBarrier('sm_100', 1);
     const problem = join(folder, 'tensors.safetensors');
     const { status, text } = flashproof(
       'audit',
@@ -85,6 +85,15 @@ describe('a kernel without one of its barriers', () => {
       /^FAIL: the compiled kernel has a finding, race: .* its numbers alone: PASS/,
     );
     assert.equal(status, 1);
+  });
+
+  it('is found where the ISA asks for it and an H200 does not', () => {
+    const folder = withoutBarrier('sm_90', 2);
+    const launch = join(folder, 'launch.json');
+    const byIsa = flashproof('run', launch, '--model', 'ptx');
+    assert.match(byIsa.text, /race .*shared memory.* wgmma\.mma_async/);
+    assert.equal(byIsa.status, 1);
+    assert.match(flashproof('run', launch).text, /0 findings/);
   });
 
   it('is found where MMAs read tensor memory', () => {
