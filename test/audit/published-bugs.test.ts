@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect } from 'vitest';
 import { attentionOracle } from '../../oracles/index.js';
 import { usualChecks } from '../../src/audit/baselines.js';
 import { auditAccuracy, auditableOutput, judgeOutputs } from '../../src/audit/index.js';
@@ -65,28 +65,31 @@ describe.each(tried)('%s', (name, bug) => {
     expect(verdictOn(run({ ...format, ...sizes })).findings).toEqual([]);
   });
 
-  it(bug.causes.length === 0 ? 'is within what rounding explains' : 'is seen, and named', () => {
-    const outputs = run(bug.kernel);
-    const verdict = verdictOn(outputs);
-    if (everything) {
-      const { out } = outputs;
-      const values = auditableOutput(out, reference().shape);
-      const usual = usualChecks(problem, reference(), values, out.format);
-      outcomes.set(name, {
-        flashproof: verdict.pass,
-        allclose: usual.allclose.pass,
-        flashAttention: usual.flashAttention.pass,
-        cosine: usual.cosine.pass,
-        cause: verdict.diagnosis?.id ?? '-',
-      });
-    }
-    expect(verdict.pass, verdict.sentence).toBe(bug.causes.length === 0);
-    if (verdict.diagnosis === null) return;
-    // Named alone, or among what looks the same on this problem.
-    const named = [verdict.diagnosis.id, ...verdict.diagnosis.equivalents];
-    expect(
-      named.some((id) => bug.causes.includes(id)),
-      verdict.sentence,
-    ).toBe(true);
-  });
+  inTurn(
+    bug.causes.length === 0 ? 'is within what rounding explains' : 'is seen, and named',
+    () => {
+      const outputs = run(bug.kernel);
+      const verdict = verdictOn(outputs);
+      if (everything) {
+        const { out } = outputs;
+        const values = auditableOutput(out, reference().shape);
+        const usual = usualChecks(problem, reference(), values, out.format);
+        outcomes.set(name, {
+          flashproof: verdict.pass,
+          allclose: usual.allclose.pass,
+          flashAttention: usual.flashAttention.pass,
+          cosine: usual.cosine.pass,
+          cause: verdict.diagnosis?.id ?? '-',
+        });
+      }
+      expect(verdict.pass, verdict.sentence).toBe(bug.causes.length === 0);
+      if (verdict.diagnosis === null) return;
+      // Named alone, or among what looks the same on this problem.
+      const named = [verdict.diagnosis.id, ...verdict.diagnosis.equivalents];
+      expect(
+        named.some((id) => bug.causes.includes(id)),
+        verdict.sentence,
+      ).toBe(true);
+    },
+  );
 });

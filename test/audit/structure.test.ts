@@ -60,7 +60,7 @@ describe('structure tests of bf16 attention over independent numbers', () => {
     expect(failing((x) => x)).toEqual([]);
   });
 
-  it('see an output that is truncated', () => {
+  inTurn('see an output that is truncated', () => {
     expect(failing(truncated)).toContain('truncation' satisfies StructureTest);
   });
 

@@ -18,6 +18,9 @@ import { refusal, runInProcess } from '../cli/run-in-process.js';
 import { npyBytes, npyDict } from '../io/npy-bytes.js';
 import { temporaryFolder } from '../io/temporary-folder.js';
 import { zipBytes } from '../io/zip-bytes.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const folder = temporaryFolder();
 const fixture = 'fixtures/attention/12-tiny-128x256-d64-bf16.safetensors';
@@ -73,7 +76,7 @@ async function commandReport(...words: string[]): Promise<object> {
 describe('auditFiles', () => {
   const content = readFileSync(fixture);
 
-  it.each([
+  inTurn.each([
     [{ output: ':torch_flash.out', lse: ':torch_flash.lse' }, 1],
     [{ output: ':torch_flash.out', lse: ':torch_flash.lse' }, 3],
     [{ output: ':torch_flash.out', scale: '0.13', causal: 'yes' }, 1],

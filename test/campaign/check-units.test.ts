@@ -6,6 +6,9 @@ import type { CheckUnitResult } from '../../src/campaign/run-check-units.js';
 import { hasUnit } from '../../src/campaign/shard.js';
 import { checkKernel, lawIds, planCheck, type LawId } from '../../properties/index.js';
 import type { ReportedViolation } from '../../src/report/json/check/index.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const kernel = { command: null, model: 'fa4', settings: {}, judgedAs: null };
 
@@ -81,7 +84,7 @@ describe('what is found in units, put together', () => {
     return { tried, found, count };
   }
 
-  it('is what one run finds, problem by problem, whatever was tried beyond a violation', () => {
+  inTurn('is what one run finds, problem by problem, whatever was tried beyond a violation', () => {
     const planned = scope.chain(({ laws, runs }) =>
       fc.record({
         runs: fc.constant(runs),

@@ -10,6 +10,9 @@ import { normalCase } from '../audit/gradients/gradient-case.js';
 import { encode } from '../audit/damage.js';
 import { normalTensor, seededRandom } from '../kernels/features/index.js';
 import { refusal, runInProcess } from './run-in-process.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const audit = (...args: string[]) => runInProcess('audit', ...args, '--no-techniques');
 
@@ -104,7 +107,7 @@ describe('an audit of a file with gradients', () => {
     expect(text.stdout).toMatch(/^Tests of gradients/m);
   });
 
-  it('judges the gradients of a bias and of sinks', async () => {
+  inTurn('judges the gradients of a bias and of sinks', async () => {
     const random = seededRandom(5);
     const biased = {
       ...problem,

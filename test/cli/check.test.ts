@@ -143,7 +143,7 @@ describe('flashproof check, an emulated kernel', () => {
     expect((await runInProcess('check', ...replay!.slice(2), '--quiet')).status).toBe(1);
   });
 
-  it('keeps the finding when it cannot be saved', async () => {
+  inTurn('keeps the finding when it cannot be saved', async () => {
     const blocked = folder('a file');
     writeFileSync(blocked, '');
     const { status, stdout, stderr } = await runInProcess(
@@ -160,7 +160,7 @@ describe('flashproof check, an emulated kernel', () => {
     expect(stderr).toMatch(/^flashproof: not saved: .*--save-dir\n$/);
   });
 
-  it('writes JUnit with a case per property, and annotations for GitHub', async () => {
+  inTurn('writes JUnit with a case per property, and annotations for GitHub', async () => {
     vi.stubEnv('GITHUB_ACTIONS', 'true');
     const junit = join(scratch, 'check.xml');
     const { stdout } = await runInProcess(
@@ -192,7 +192,7 @@ describe('flashproof check, an emulated kernel', () => {
     expect(xml).toMatch(/<testcase name="within-bound"[^>]* time="[\d.]+">\s*<failure message="/);
   });
 
-  it('takes promises from flags, else from a file, else from the model', async () => {
+  inTurn('takes promises from flags, else from a file, else from the model', async () => {
     const path = join(scratch, 'promises.json');
     writeFileSync(
       path,

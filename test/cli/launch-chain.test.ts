@@ -160,7 +160,7 @@ describe('launches that follow one another', () => {
     );
   });
 
-  it('run up to the first that takes dO where no gradient is asked for', async () => {
+  inTurn('run up to the first that takes dO where no gradient is asked for', async () => {
     const kernel = await startCompiledKernel(at('chain.json'));
     const plain = await kernel.run(problem);
     expect(plain.ok && Object.keys(plain.outputs).sort()).toEqual(['lse', 'out']);

@@ -90,7 +90,7 @@ describe('what was found is printed though a file cannot be written:', () => {
 });
 
 describe('a report on standard output is nothing else', () => {
-  it('and comes although another file cannot be written', async () => {
+  inTurn('and comes although another file cannot be written', async () => {
     const words = ['audit', ...judged, '--json', '-', '--junit', nowhere];
     const { stdout } = await refused(command(...words));
     expect(JSON.parse(stdout)).toMatchObject({ kind: 'audit', verdict: { pass: true } });

@@ -7,6 +7,9 @@ import type { ExploredLaunch, MutantResults, RunDocument } from '../../src/jobs/
 import { expectTrace, threadNames } from '../machine/trace/trace-format.js';
 import { refusal, runInProcess } from './run-in-process.js';
 import { fused, smallKernel, smallTensor, unfused, writeLaunch, x } from './small-launch.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const scratch = mkdtempSync(join(tmpdir(), 'flashproof-run-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -159,7 +162,7 @@ describe('flashproof run', () => {
     expect(line).toContain('give a schedule that --schedules has printed for this launch');
   });
 
-  it('runs the CTAs on threads, with the same result', async () => {
+  inTurn('runs the CTAs on threads, with the same result', async () => {
     const path = await prepare('threads', {}, recorded);
     const { stdout, status } = await runInProcess('run', path, '--threads', '2');
     expect(stdout).toMatch(/y +F32 \[2, 48\] +equals y\.unfused in all 96 elements/);

@@ -110,7 +110,7 @@ describe('the mutants of the program', () => {
     expect(ordering.sort()).toEqual([...known].sort());
   });
 
-  it('each change something in one of the small configurations', () => {
+  inTurn('each change something in one of the small configurations', () => {
     const idle = machineMutants.filter(
       (mutant) => !smallRunners().some(({ applies }) => applies(mutant)),
     );

@@ -3,6 +3,9 @@ import { exp2Coefficients } from '../../kernels/index.js';
 import { formats, patternsOf, storageOf } from '../../src/formats/index.js';
 import type { Problem, Tensor } from '../../src/problem/index.js';
 import { runFa4, runVariant, scoredProblem, tensorOf, wavyProblem } from './variants-problems.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 /** The first 96 columns of a block by the polynomial. */
 const software = { 'exp2.frequency': '32', 'exp2.reserve': '32', 'exp2.startFragment': '0' };
@@ -30,7 +33,7 @@ describe('mask-dependent-exp2', () => {
   }
   const rows = [0, 60, 100, 127, 128, 199];
 
-  it('has a query differ in bits between prefill and decode, which the kernel has not', () => {
+  inTurn('has a query differ in bits between prefill and decode, which the kernel has not', () => {
     const kernel = runFa4(prefill).bits.lse;
     const variant = runVariant('mask-dependent-exp2', prefill).bits.lse;
     const differing = rows.filter((row) => {

@@ -146,7 +146,7 @@ describe('alpha-of-other-stage', () => {
     expect(variant.out[2 * 8]).toBe(kernel.out[2 * 8] * 2 ** 16);
   });
 
-  it('is not seen in a CTA of one tile, nor without a rescale', () => {
+  inTurn('is not seen in a CTA of one tile, nor without a rescale', () => {
     for (const unseen of [problem(128), growing(8, 256)])
       expect(runVariant('alpha-of-other-stage', unseen).bits).toEqual(runFa4(unseen).bits);
   });

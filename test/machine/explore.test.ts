@@ -66,7 +66,7 @@ describe('exploration of schedules', () => {
     },
   );
 
-  it('agrees with the races: what one run finds, some schedule shows', () => {
+  inTurn('agrees with the races: what one run finds, some schedule shows', () => {
     const site = 'output: read';
     expect(runGemm({}, without(site)).findings.length).toBeGreaterThan(0);
     const found = explore(gemm(without(site)), { delays: 1, stopsAtDifference: true });

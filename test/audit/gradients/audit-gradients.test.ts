@@ -15,7 +15,7 @@ const cases = {
 };
 
 describe('an audit of gradients', () => {
-  it.each(['causal', 'full'] as const)('passes exact gradients in bf16, %s', (name) => {
+  inTurn.each(['causal', 'full'] as const)('passes exact gradients in bf16, %s', (name) => {
     const given = cases[name];
     const { verdict, gradients } = auditGradients(
       given.problem,

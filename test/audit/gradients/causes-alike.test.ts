@@ -6,6 +6,9 @@ import { normalProblem, seededRandom } from '../../kernels/features/index.js';
 import { drawDout, faultyBackwards } from '../../kernels/gradients/index.js';
 import { testSeed } from '../../setup/effort.js';
 import { encode } from '../damage.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 type Judged = 'dq' | 'dk' | 'dv';
 
@@ -39,7 +42,7 @@ function causesOf(name: string, problem: Problem, dout: Tensor, judged: readonly
 }
 
 describe('causes that give the same gradients are named together', () => {
-  it('one head of a group, and the mean over heads that are the same', () => {
+  inTurn('one head of a group, and the mean over heads that are the same', () => {
     const problem = draw();
     const same = { ...problem, q: repeated(problem.q) };
     const dout = repeated(drawDout(seededRandom(testSeed + 1), problem));

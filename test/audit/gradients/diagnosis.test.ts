@@ -1,8 +1,11 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { auditGradients } from '../../../src/audit/index.js';
 import { sampled, testSeed } from '../../setup/effort.js';
 import { seededRandom } from '../../kernels/features/index.js';
 import { drawDout, faultyBackwards } from '../../kernels/gradients/index.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 /** What each faulty kernel's gradients are explained by; those that are not listed by nothing. */
 const causes: Readonly<Record<string, string>> = {
@@ -75,7 +78,7 @@ describe('the cause of the gradients of faulty kernels', () => {
     return auditGradients(problem, { dout, ...kernel(problem, dout) }).verdict;
   };
 
-  it.each(isTable ? names : sampled(names, 2))('%s', (name) => {
+  inTurn.each(isTable ? names : sampled(names, 2))('%s', (name) => {
     const verdict = verdictOf(name, 5);
     if (isTable)
       console.info(
@@ -86,7 +89,7 @@ describe('the cause of the gradients of faulty kernels', () => {
   });
 
   // Where rows that see nothing forwards do backwards there are NaNs, which are not explained.
-  it.each(sampled(names, 1))('%s, whose cause on any problem is it or unexplained', (name) => {
+  inTurn.each(sampled(names, 1))('%s, whose cause on any problem is it or unexplained', (name) => {
     const { diagnosis, sentence } = verdictOf(name, testSeed);
     expect(['unexplained', causes[name]], sentence).toContain(diagnosis?.id);
   });

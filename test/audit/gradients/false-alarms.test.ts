@@ -15,6 +15,9 @@ import {
   drawDout,
   faultyBackwards,
 } from '../../kernels/gradients/index.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 /** How many random problems a run tries: GRADIENT_PROBLEMS, else few enough for a default run. */
 const count = fromEnvironment('GRADIENT_PROBLEMS', 15);
@@ -107,7 +110,7 @@ describe('audits of plain backward kernels', () => {
 
   const isTable = process.env['GRADIENTS_TABLE'] !== undefined;
   const faults = faultyBackwards.map(({ name }) => name);
-  it.each(isTable ? faults : sampled(faults, 2))('fail for %s on its example', (name) => {
+  inTurn.each(isTable ? faults : sampled(faults, 2))('fail for %s on its example', (name) => {
     const { kernel, example, wrong } = faultyBackwards.find((one) => one.name === name)!;
     const problem = example(seededRandom(testSeed));
     const dout = drawDout(seededRandom(testSeed + 1), problem);

@@ -61,7 +61,7 @@ describe('samples of rows and of keys', () => {
     );
   });
 
-  it('have the exact values and the bounds of the whole', () => {
+  inTurn('have the exact values and the bounds of the whole', () => {
     const all = auditGradients(problem, given).gradients;
     const some = auditGradients(problem, given, { rows, keys }).gradients;
     const places = [

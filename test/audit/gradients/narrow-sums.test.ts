@@ -13,6 +13,9 @@ import { formats, round } from '../../../src/formats/index.js';
 import { seededRandom } from '../../kernels/features/index.js';
 import { drawDout, faultyBackwards } from '../../kernels/gradients/index.js';
 import { testSeed } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const bf16 = (x: number) => round(formats.bf16, x);
 
@@ -74,7 +77,7 @@ describe('sums in 16 bits', () => {
 });
 
 describe('errors as large as those of sums in 16 bits', () => {
-  it('in an order that is not tried are unexplained, and what they are like is said', () => {
+  inTurn('in an order that is not tried are unexplained, and what they are like is said', () => {
     const name = 'dq-many-atomics-in-16-bits';
     const { kernel, example } = faultyBackwards.find((one) => one.name === name)!;
     const problem = example(seededRandom(testSeed));

@@ -9,9 +9,12 @@ import {
 import { declaredGradientPremises } from '../../../src/audit/gradients/premises/gradient-declaration.js';
 import { gradientPremiseHelp } from '../../../src/cli/options/shared-options.js';
 import { readCapturedGradients } from '../../fixtures/captured-gradients.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 describe('premises of gradients', () => {
-  it.each([
+  inTurn.each([
     [['delta=weights'], { delta: 'weights' }],
     [['delta=weights,ds=fp32', 'delta=any'], { delta: 'any', ds: 'fp32' }],
     [[' '], {}],
@@ -19,7 +22,7 @@ describe('premises of gradients', () => {
     expect(parseGradientDeclaration(texts, '--gradient-premise')).toEqual(declared);
   });
 
-  it.each([
+  inTurn.each([
     ['delta=mine', /^--gradient-premise has delta "mine"; give any, stored-output, weights$/],
     ['delta', /^--gradient-premise has delta ""; give any/],
     ['D=weights', /^--gradient-premise has "D"; the premises of gradients are delta, p, /],
@@ -56,7 +59,7 @@ describe('premises of gradients', () => {
     expect(any.tanh).toBeLessThan(2 ** -16);
   });
 
-  it.each([
+  inTurn.each([
     ['torch_flash', 'stored-output'],
     ['torch_math', 'weights'],
   ])('that gradients of %s are consistent with have D of %s', async (kernel, source) => {

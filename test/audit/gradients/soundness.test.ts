@@ -358,21 +358,21 @@ describe('bounds of gradients', () => {
     tally.expectToSay(rounding);
   });
 
-  it('hold for all roundings together', () => {
+  inTurn('hold for all roundings together', () => {
     const tally = new Tally();
     for (let i = 0; i < problems * 2; i++)
       checkOne(testSeed + 104729 * i, { makes: roundings, isWritten: false, tally });
     tally.expectToSay('all', 0.5);
   });
 
-  it('hold for attention written out in a framework', () => {
+  inTurn('hold for attention written out in a framework', () => {
     const tally = new Tally();
     for (let i = 0; i < problems; i++)
       checkOne(testSeed + 15485863 * i, { makes: roundings, isWritten: true, tally });
     tally.expectToSay('a framework');
   });
 
-  it('tell how far errors spread, and how far they may', () => {
+  inTurn('tell how far errors spread, and how far they may', () => {
     const random = randomValues(testSeed);
     // Errors of fp32 are those of sums, of which premises admit more than any of these orders makes.
     const least = { bf16: 0.7, fp16: 0.7, fp32: 0.1 };

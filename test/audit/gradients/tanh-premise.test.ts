@@ -2,6 +2,9 @@ import { expect, it } from 'vitest';
 import { anyGradientPremises } from '../../../src/audit/index.js';
 import { tanhApprox } from '../../../src/hardware/mufu/index.js';
 import { filledProblem } from '../../setup/problems.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const problem = filledProblem({ queries: 1, keys: 1, dim: 1, format: 'bf16' }, () => 1);
 const { tanh, tanhFloor } = anyGradientPremises(problem, 'bf16');
@@ -26,7 +29,7 @@ it("is of the hardware's tanh what no argument exceeds, and little more", () => 
   expect(largest).toBeGreaterThan(0.85 * tanh);
 });
 
-it('admits a tanh that is made of an exponential', () => {
+inTurn('admits a tanh that is made of an exponential', () => {
   const f = Math.fround;
   for (const x of argumentsOf(2 ** 10))
     // The worst of what the exponential and the quotient may be off by.

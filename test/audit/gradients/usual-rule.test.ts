@@ -12,6 +12,9 @@ import {
 import { testSeed } from '../../setup/effort.js';
 import { normalProblem, seededRandom } from '../../kernels/features/index.js';
 import { drawDout } from '../../kernels/gradients/index.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const problem = normalProblem(seededRandom(testSeed), { batch: 1, queries: 30, keys: 40, dim: 16 });
 const dout = drawDout(seededRandom(testSeed + 1), problem);
@@ -50,7 +53,7 @@ describe("FlashAttention's rule for gradients", () => {
     expect(found(0.9).verdict.pass).toBe(false);
   });
 
-  it('allows three times, and 3e-4 beside, under a softcap', () => {
+  inTurn('allows three times, and 3e-4 beside, under a softcap', () => {
     const capped = { ...problem, softcap: 1e4 };
     const { lowPrecisionMaxError, allowance } = ruleOf(capped).flashAttention.dq!;
     const shaken = attentionGradients(capped, dout).dq!.values.reduce((most, x) => {

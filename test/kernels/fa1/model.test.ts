@@ -51,7 +51,7 @@ describe('the model of FlashAttention-1', () => {
     );
   });
 
-  it('is attention under a causal mask', () => {
+  inTurn('is attention under a causal mask', () => {
     fc.assert(
       fc.property(problems, (problem) => {
         const keys = problem.k.shape.at(-2)!;

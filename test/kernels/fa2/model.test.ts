@@ -7,6 +7,9 @@ import { auditOutputs, judgedArithmetic, modelPremises } from '../../../src/audi
 import { encodeFromFloat64, formats, patternsOf } from '../../../src/formats/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import { scaled } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const sizes = {
   formats: ['bf16', 'fp16'],
@@ -32,7 +35,7 @@ const settings = fc.constantFrom(
 );
 
 describe('the model of FlashAttention-2', () => {
-  it('is attention, within its own bounds', () => {
+  inTurn('is attention, within its own bounds', () => {
     fc.assert(
       fc.property(attentionProblem(ordinary), settings, (problem, chosen) => {
         const outputs = runKernelModel('fa2', problem, chosen);

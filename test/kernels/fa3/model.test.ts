@@ -16,6 +16,9 @@ import { encodeFromFloat64, formats, patternsOf } from '../../../src/formats/ind
 import { problemShape } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import { scaled } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const sizes = {
   formats: ['bf16', 'fp16'],
@@ -35,7 +38,7 @@ const ordinary = {
 const settings = fc.constant(new Map<string, string>());
 
 describe('the model of FlashAttention-3', () => {
-  it('is attention, within its own bounds', () => {
+  inTurn('is attention, within its own bounds', () => {
     fc.assert(
       fc.property(attentionProblem(ordinary), settings, (problem, chosen) => {
         const outputs = runKernelModel('fa3', problem, chosen);

@@ -10,6 +10,9 @@ import {
   gradientsOf,
   sharedOf,
 } from './gradient-errors.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const names = Object.keys(featureProblems);
 const orders = Object.entries(correctBackwards);
@@ -43,7 +46,7 @@ describe('plain backward kernels are near the exact gradients', () => {
     }
   });
 
-  it('of fp32 in five orders, each with bits of its own', () => {
+  inTurn('of fp32 in five orders, each with bits of its own', () => {
     const random = seededRandom(testSeed);
     const problem = normalProblem(random, { batch: 1, queries: 150, keys: 200, format: 'fp32' });
     const dout = drawDout(random, problem);

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { formats, patternsOf, type Tensor } from '../../../src/formats/index.js';
 import { sampled, testSeed } from '../../setup/effort.js';
 import { featureProblems, seededRandom } from '../features/index.js';
@@ -67,7 +67,7 @@ describe('faulty backward kernels', () => {
     expect(bits(given.lse)).toEqual(bits(right.lse));
   });
 
-  it.each(sampled(names, 2))(
+  inTurn.each(sampled(names, 2))(
     'have the bits of the correct one where they do nothing: %s',
     (name) => {
       const problem = featureProblems[name](seededRandom(testSeed));

@@ -90,7 +90,7 @@ describe('the oracle of gradients', () => {
     }
   });
 
-  it('is within its radii across tiles', () => {
+  inTurn('is within its radii across tiles', () => {
     const random = randomValues(testSeed);
     for (const [queries, keys] of [
       [3, 130],

@@ -5,6 +5,9 @@ import { decodeTensor } from '../../../src/formats/index.js';
 import type { Problem, Tensor } from '../../../src/problem/index.js';
 import { scaled, testSeed } from '../../setup/effort.js';
 import { filledProblem, tensor } from '../../setup/problems.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const [queries, keys, dim, vDim] = [4, 6, 3, 2];
 
@@ -104,7 +107,7 @@ function drawProblem(random: RandomValues) {
   return { problem, dout, sees: (i: number, j: number) => seen[i * keys + j] !== 0, specials };
 }
 
-it('carries infinities and NaNs through the formulas, and nowhere else', () => {
+inTurn('carries infinities and NaNs through the formulas, and nowhere else', () => {
   let poisoned = 0;
   for (let run = 0; run < scaled(300); run++) {
     const { problem, dout, sees, specials } = drawProblem(randomValues(testSeed + run));

@@ -20,6 +20,9 @@ import {
 } from '../../kernels/gradients/index.js';
 import { sampled, testSeed } from '../../setup/effort.js';
 import { gradientPromises, kernelOf } from './kernel-of.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 /** Problems that take a millisecond or two. */
 const small: KernelPromises = {
@@ -134,7 +137,7 @@ const violating: Readonly<Partial<Record<LawId, AttentionKernel>>> = {
 describe('laws of gradients', () => {
   const orders = Object.entries(correctBackwards);
 
-  it.each(sampled(ofGradients, 2))('%s holds for right kernels', async (id) => {
+  inTurn.each(sampled(ofGradients, 2))('%s holds for right kernels', async (id) => {
     const [, options] = orders[(testSeed + ofGradients.indexOf(id)) % orders.length];
     const kernel =
       id === 'gradients-stored-output' ? reading(0) : kernelOf(backwardKernel(options));
@@ -143,7 +146,7 @@ describe('laws of gradients', () => {
     expect(result.status).toBe('holds');
   });
 
-  it.each(sampled(ofGradients, 2))('%s is violated by a fault', async (id) => {
+  inTurn.each(sampled(ofGradients, 2))('%s is violated by a fault', async (id) => {
     const kernel = violating[id];
     if (kernel === undefined) throw new Error(`no kernel violates ${id}`);
     const { result, text } = await tried(id, kernel, 40, { ...small, readsForward: true });
@@ -152,17 +155,20 @@ describe('laws of gradients', () => {
     expect(text).toContain('\ndout: ');
   });
 
-  it('runs that differ by an order of sums are within the bound, as nothing else is promised', async () => {
-    const open = { ...small, deterministic: false };
-    const id = 'gradients-determinism';
-    const ordered = await tried(id, inconstant({ order: 'descending' }), 6, open);
-    expect(ordered.result).toMatchObject({ status: 'holds', strength: 'bound' });
-    const noDelta = () => ({
-      delta: ({ out }: { readonly out: Float32Array }) => new Float32Array(out.length),
-    });
-    const stale = await tried(id, inconstant({ change: noDelta }), 40, open);
-    expect(stale.result.status).toBe('violated');
-  });
+  inTurn(
+    'runs that differ by an order of sums are within the bound, as nothing else is promised',
+    async () => {
+      const open = { ...small, deterministic: false };
+      const id = 'gradients-determinism';
+      const ordered = await tried(id, inconstant({ order: 'descending' }), 6, open);
+      expect(ordered.result).toMatchObject({ status: 'holds', strength: 'bound' });
+      const noDelta = () => ({
+        delta: ({ out }: { readonly out: Float32Array }) => new Float32Array(out.length),
+      });
+      const stale = await tried(id, inconstant({ change: noDelta }), 40, open);
+      expect(stale.result.status).toBe('violated');
+    },
+  );
 
   it('are tried on kernels that promise gradients alone', async () => {
     const forward = await checkKernel(

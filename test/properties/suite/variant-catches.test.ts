@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect } from 'vitest';
 import { kernelVariants } from '../../../kernels/index.js';
 import { checkKernel, modelPromises, type LawFailure } from '../../../properties/index.js';
 import { problemShape } from '../../../src/problem/index.js';
@@ -81,7 +81,7 @@ describe('a maximum that is stored as 0 where the first block is masked', () => 
   // Blocks are visited from the last to the first, and the last query sees the last key: it takes
   // another query to have its first block masked.
   const title = 'is simplified to two queries, one of them wrong, and two blocks of keys';
-  it(title, { timeout: 600_000 }, async () => {
+  inTurn(title, { timeout: 600_000 }, async () => {
     const { kernel, promises } = modelPromises('fa4', new Map([['variant', 'stale-zero-max']]));
     // No more than what is to be simplified: batches, heads, queries, dims, two or three blocks.
     const keys = { min: 129, max: 300 };

@@ -9,6 +9,9 @@ import {
 import { prepareLaunch, type PreparedLaunch } from '../../../src/ptx/run/index.js';
 import { parsePtx } from '../../../src/ptx/syntax/index.js';
 import { launchBody, type BodyOptions } from '../run/run-body.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 /** %p1 holds for the first lane of each warp, %r5 is the warp's number in its CTA. */
 const lanes = `and.b32 %r3, %r0, 31;
@@ -81,7 +84,7 @@ describe('the exploration of a kernel', () => {
     expect(again.findings.map(({ message }) => message)).toContain(value.message);
   });
 
-  it('finds a lock that is released too early', async () => {
+  inTurn('finds a lock that is released too early', async () => {
     // Who gets the lock second adds in vain: the first reads, releases, and writes then.
     const body = `@!%p1 bra DONE;
 LOCK:
@@ -100,7 +103,7 @@ DONE:`;
     expect(mended.results).toHaveLength(1);
   });
 
-  it('finds a deadlock of some schedules only', async () => {
+  inTurn('finds a deadlock of some schedules only', async () => {
     // Two locks, taken in another order by the other warp: in turns nobody waits.
     const body = `@!%p1 bra DONE;
   setp.eq.u32 %p5, %r5, 0;
@@ -211,7 +214,7 @@ const act = fc.record({
 });
 
 describe('what the exploration comes to', () => {
-  it.each([
+  inTurn.each([
     ['warps of a CTA', 2, 1],
     ['CTAs', 1, 2],
   ])('is what every interleaving of two %s comes to', async (_, warps, ctas) => {

@@ -74,7 +74,7 @@ describe('CTAs that wait for others of their grid', () => {
     );
   });
 
-  it('that read on, or count, do not poll', async () => {
+  inTurn('that read on, or count, do not poll', async () => {
     // More looks than a cluster may poll, each of a new address or with a new value.
     const text = `
   mov.u32 %r3, 0;

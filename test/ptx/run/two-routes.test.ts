@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { createFa4Forward } from '../../../kernels/index.js';
 import { attentionProblem } from '../../../properties/index.js';
 import { encodeFromFloat64, formats } from '../../../src/formats/index.js';
@@ -102,7 +102,7 @@ function compare(kernel: LaunchTemplate, problem: Problem) {
 describe('the forward of FlashAttention-4, compiled with mma.sync and run, equals its emulation bit for bit', () => {
   const short = { queries: 40, keys: 150, dim: 64, factor: 8, causal: true };
 
-  it('causal, with a ragged end', async () => {
+  inTurn('causal, with a ragged end', async () => {
     const { out, lse, count } = compare(await forwardKernel(64), problemOf(short));
     expect([out, lse]).toEqual([0, 0]);
     for (const counter of ['rowRescales', 'rowRescalesSkipped', 'polynomialLanes'] as const)

@@ -5,6 +5,9 @@ import { laneInstructions } from '../../../src/ptx/instructions/index.js';
 import { fromEnvironment, testSeed } from '../../setup/effort.js';
 import { fingerprints, modelResults } from './row-kernels.js';
 import { rowKey } from './sweep.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 /** Fingerprints of what an H200 gave, by row: fixtures/ptx/README.md. */
 const captured = JSON.parse(
@@ -26,7 +29,7 @@ function marksOf(row: (typeof rows)[number]): string {
 }
 
 describe('lane instructions', () => {
-  it('give what an H200 gave for 4,096 tuples of operands', () => {
+  inTurn('give what an H200 gave for 4,096 tuples of operands', () => {
     const tried = ofSilicon.filter((_, i) => (i + testSeed) % every === 0);
     expect(tried.length).toBeGreaterThan(0);
     const wrong = tried.filter((row) => marksOf(row) !== captured.rows[rowKey(row)]);

@@ -29,6 +29,9 @@ import {
   type ShortcutGradients,
   type Shortcuts,
 } from './shortcuts.js';
+import { turns } from '../../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const isStudy = process.env['STUDY'] !== undefined;
 const names = ['dq', 'dk', 'dv'] as const;
@@ -147,7 +150,7 @@ describe('orders of sums', () => {
   const deterministic = { deterministic: true } as const;
   const one = backwardOf(chosen, { ...deterministic, ctas: 1 });
 
-  it('one CTA or two: dQ alone differs, by less than it errs', () => {
+  inTurn('one CTA or two: dQ alone differs, by less than it errs', () => {
     const alone = one.backward.run(0);
     const paired = backwardOf(chosen, { ...deterministic, ctas: 2 }).backward.run(0);
     expect(paired.dk).toEqual(alone.dk);

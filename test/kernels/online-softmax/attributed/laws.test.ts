@@ -7,6 +7,9 @@ import { encodeFromFloat64, formats, patternsOf } from '../../../../src/formats/
 import type { Problem } from '../../../../src/problem/index.js';
 import { scaled } from '../../../setup/effort.js';
 import { everything, nothing, runAttributed } from './run-attributed.js';
+import { turns } from '../../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 /** The output's bit patterns by the fast model. */
 function forwardBits(problem: Problem, configuration: Partial<Fa4Configuration>): number[] {
@@ -53,7 +56,7 @@ describe('the forward with switches', () => {
     );
   });
 
-  it('with none is exact attention, on any problem whose scores fp32 holds', () => {
+  inTurn('with none is exact attention, on any problem whose scores fp32 holds', () => {
     const problems = attentionProblem({
       ...sizes,
       scales: ['default', 'odd'],

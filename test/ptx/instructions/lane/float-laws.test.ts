@@ -2,6 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { bits64, type Exact, exact, float32, order, product, sum } from '../../../arith/exact.js';
 import { operand, row } from './rows.js';
 import { patternCount } from './silicon-patterns.js';
+import { turns } from '../../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 /** Whether no neighbour of a number of the format is nearer to the exact value, ties to even. */
 function isNearest(
@@ -157,7 +160,7 @@ describe('fp64', () => {
 });
 
 describe('fma.oob', () => {
-  it('is fma, and 0 where a factor is the NaN of what lies outside of a tensor', () => {
+  inTurn('is fma, and 0 where a factor is the NaN of what lies outside of a tensor', () => {
     for (const type of ['f16', 'bf16'] as const)
       for (let pattern = 0; pattern < patternCount; pattern++) {
         const [a, b, c] = [0, 1, 2].map((k) => Number(operand(pattern, k, 16)));
