@@ -191,7 +191,9 @@ describe.runIf(hasChromium())('the pages for everybody', { timeout: patience }, 
       await page.keyboard.press(knob === 'seed' ? 'ArrowUp' : 'ArrowDown');
       await expect.poll(() => page.url(), { timeout: patience }).toContain(`${knob}=`);
     }
-    await page.waitForSelector(laboratoryDone);
-    expect((await liveTexts()).join()).toMatch(/Largest error .* Techniques and bounds/s);
+    // What the last knob changed may still be on its way.
+    await expect
+      .poll(async () => (await liveTexts()).join(), { timeout: patience })
+      .toMatch(/Largest error .* Techniques and bounds/s);
   });
 });
