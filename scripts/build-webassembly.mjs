@@ -18,6 +18,10 @@ const modules = [
     'kernels/online-softmax/webassembly/forward.generated.ts',
   ],
   [
+    'kernels/online-softmax/attributed/assembly/attributed.ts',
+    'kernels/online-softmax/attributed/attributed.generated.ts',
+  ],
+  [
     'kernels/online-softmax/backward/webassembly/assembly/backward.ts',
     'kernels/online-softmax/backward/webassembly/backward.generated.ts',
   ],

@@ -1,4 +1,5 @@
-import { exactExponentScale, polynomialColumnsOf, type Recipe } from '../recipe.js';
+import { exactExponentScale, filledDim, polynomialColumnsOf, type Recipe } from '../recipe.js';
+import { createExactArithmetic } from './engine.js';
 import { decodeToFloat64, formats, storageOf } from '../../../src/formats/index.js';
 import { createTensorCoreTile } from '../../../src/hardware/index.js';
 import { groupRuns } from '../../run-groups.js';
@@ -104,10 +105,15 @@ export function createAttributedTile(
     isFused: recipe.exponent.isFused,
   };
   const elements = tileQueries * blockKeys;
-  const scores = createTileScores(recipe, qkDim);
+  const arithmetic = createExactArithmetic({
+    rows: tileQueries,
+    inner: Math.max(filledDim(recipe, qkDim), blockKeys),
+    columns: Math.max(columns, blockKeys),
+  });
+  const scores = createTileScores(recipe, qkDim, arithmetic);
   const path = createRunningMaximum(recipe, null);
   const largest = createLargestWeights(tileQueries);
-  const computeWeights = createWeightFunction(recipe, elements);
+  const computeWeights = createWeightFunction(recipe, elements, arithmetic);
   const product = createTensorCoreTile(recipe.tensorCore, {
     rows: tileQueries,
     columns,
@@ -118,7 +124,7 @@ export function createAttributedTile(
   const valueNumbers = new Float64Array(blockKeys * columns);
   const exponents = new Float64Array(elements);
   const weightNumbers = new Float64Array(elements);
-  const products = createBlockProducts(tileQueries * columns);
+  const products = createBlockProducts(tileQueries * columns, arithmetic);
   const groups = groupRuns(choices, weightTechniques(recipe)).groups.map((group) =>
     createWeightGroup(group, choices, { recipe, scale, vDim, columns }),
   );

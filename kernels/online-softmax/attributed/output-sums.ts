@@ -1,76 +1,8 @@
 import type { TensorCoreTile } from '../../../src/hardware/index.js';
+import type { ExactArithmetic } from './engine.js';
 import type { BlockWeights } from './weights.js';
 import { emulatedRescale, type RunningMaximum } from './running-maximum.js';
 import type { EmulatedTechniques } from '../../techniques.js';
-
-/** The sizes of a product of matrices [rows × inner] and [inner × columns]. */
-interface ProductSize {
-  readonly rows: number;
-  readonly inner: number;
-  readonly columns: number;
-}
-
-/** One row of `addExactProduct`. */
-function addRow(
-  target: Float64Array,
-  a: Float64Array,
-  b: Float64Array,
-  row: number,
-  { inner, columns }: ProductSize,
-): void {
-  const into = target.subarray(row * columns, (row + 1) * columns);
-  let k = 0;
-  for (; k + 3 < inner; k += 4) {
-    const at = row * inner + k;
-    const [a0, a1, a2, a3] = [a[at], a[at + 1], a[at + 2], a[at + 3]];
-    const b0 = k * columns;
-    const [b1, b2, b3] = [b0 + columns, b0 + 2 * columns, b0 + 3 * columns];
-    for (let c = 0; c < columns; c++)
-      into[c] += a0 * b[b0 + c] + a1 * b[b1 + c] + (a2 * b[b2 + c] + a3 * b[b3 + c]);
-  }
-  for (; k < inner; k++)
-    for (let c = 0; c < columns; c++) into[c] += a[row * inner + k] * b[k * columns + c];
-}
-
-/** Two rows of `addExactProduct` at once, which read B half as often, for an `inner` that four divides. */
-function addTwoRows(
-  target: Float64Array,
-  a: Float64Array,
-  b: Float64Array,
-  row: number,
-  { inner, columns }: ProductSize,
-): void {
-  const [first, second] = [row * columns, (row + 1) * columns];
-  for (let k = 0; k < inner; k += 4) {
-    const [at, under] = [row * inner + k, (row + 1) * inner + k];
-    const [x0, x1, x2, x3] = [a[at], a[at + 1], a[at + 2], a[at + 3]];
-    const [y0, y1, y2, y3] = [a[under], a[under + 1], a[under + 2], a[under + 3]];
-    const b0 = k * columns;
-    const [b1, b2, b3] = [b0 + columns, b0 + 2 * columns, b0 + 3 * columns];
-    for (let c = 0; c < columns; c++) {
-      const [v0, v1, v2, v3] = [b[b0 + c], b[b1 + c], b[b2 + c], b[b3 + c]];
-      target[first + c] += x0 * v0 + x1 * v1 + (x2 * v2 + x3 * v3);
-      target[second + c] += y0 * v0 + y1 * v1 + (y2 * v2 + y3 * v3);
-    }
-  }
-}
-
-/**
- * target += A·B in fp64, for A [rows × inner], B [inner × columns], target [rows × columns]. Products
- * of 16-bit operands are exact; four products are summed before they are added, so that the sum of n
- * errs by less than n·2^-53 of the sum of magnitudes.
- */
-export function addExactProduct(
-  target: Float64Array,
-  a: Float64Array,
-  b: Float64Array,
-  size: ProductSize,
-): void {
-  let row = 0;
-  if (size.inner % 4 === 0)
-    for (; row + 1 < size.rows; row += 2) addTwoRows(target, a, b, row, size);
-  for (; row < size.rows; row++) addRow(target, a, b, row, size);
-}
 
 /** The values of one block, [inner × columns], in fp64 and as B of the tensor cores' tile. */
 export interface BlockValues {
@@ -92,7 +24,7 @@ export interface BlockProducts {
 }
 
 /** Makes a block's products, of up to `capacity` elements. */
-export function createBlockProducts(capacity: number): BlockProducts {
+export function createBlockProducts(capacity: number, exact: ExactArithmetic): BlockProducts {
   const kinds = ['rounded', 'weights'] as const;
   const known = { rounded: false, weights: false };
   const products = { rounded: new Float64Array(capacity), weights: new Float64Array(capacity) };
@@ -106,8 +38,7 @@ export function createBlockProducts(capacity: number): BlockProducts {
     const product = products[kind];
     if (known[kind] || block === null) return product;
     const { values, inner, columns } = block.values;
-    product.fill(0, 0, block.rows * columns);
-    addExactProduct(product, block.weights[kind], values, { rows: block.rows, inner, columns });
+    exact.product(product, block.weights[kind], values, { rows: block.rows, inner, columns });
     known[kind] = true;
     return product;
   }

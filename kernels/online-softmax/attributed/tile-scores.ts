@@ -9,7 +9,7 @@ import type { InputPatterns } from '../units.js';
 import { type KeyBlock, maskScores } from '../key-blocks.js';
 import { filledDim, type Recipe } from '../recipe.js';
 import { changeScores } from '../score-change.js';
-import { addExactProduct } from './output-sums.js';
+import type { ExactArithmetic } from './engine.js';
 
 /** Rows of `dim` elements into rows of `stride`; the rest of `target` becomes zero. */
 export function padRows(
@@ -80,11 +80,15 @@ function changedScores({ scoreChange, softmaxScale, tiling }: Recipe) {
 }
 
 /** Computes S = Q·Kᵀ of a tile, operands as bit patterns in the format of the inputs. */
-export function createTileScores(recipe: Recipe, qkDim: number): TileScores {
-  const { format, tensorCore: arithmetic } = recipe;
+export function createTileScores(
+  recipe: Recipe,
+  qkDim: number,
+  arithmetic: ExactArithmetic,
+): TileScores {
+  const { format, tensorCore } = recipe;
   const { queries: tileQueries, keys: blockKeys } = recipe.tiling;
   const inner = filledDim(recipe, qkDim);
-  const tile = createTensorCoreTile(arithmetic, {
+  const tile = createTensorCoreTile(tensorCore, {
     rows: tileQueries,
     columns: blockKeys,
     inner,
@@ -120,8 +124,7 @@ export function createTileScores(recipe: Recipe, qkDim: number): TileScores {
       for (let j = 0; j < blockKeys; j++)
         for (let t = 0; t < inner; t++)
           transposedKeys[t * blockKeys + j] = keyValues[j * inner + t];
-      exact.fill(0);
-      addExactProduct(exact, queryValues, transposedKeys, { rows, inner, columns: blockKeys });
+      arithmetic.product(exact, queryValues, transposedKeys, { rows, inner, columns: blockKeys });
       const scores =
         changed === null ? [emulated, exact] : changed.fill({ emulated, exact }, block);
       for (const one of scores) maskScores(one, block, blockKeys);

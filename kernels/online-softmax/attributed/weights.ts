@@ -11,6 +11,7 @@ import {
   type PatternArray,
   patternsOf,
 } from '../../../src/formats/index.js';
+import type { ExactArithmetic } from './engine.js';
 import type { SummedWeights } from './row-sums.js';
 
 /** The scale of the exponents: softmax scale · log2 e. */
@@ -102,10 +103,13 @@ type WeightFunction = (
 
 /**
  * The exponentials of a tile, of at most `capacity` elements in rows of the recipe's block of
- * keys: in each column by the unit or the polynomial as the recipe splits them, or exact by
- * ECMAScript's power function (within 2^-51 in V8).
+ * keys: in each column by the unit or the polynomial as the recipe splits them, or exact (within 2^-51).
  */
-export function createWeightFunction(recipe: Recipe, capacity: number): WeightFunction {
+export function createWeightFunction(
+  recipe: Recipe,
+  capacity: number,
+  exact: ExactArithmetic,
+): WeightFunction {
   const { keys: blockKeys } = recipe.tiling;
   const { unit, polynomial: software } = recipe.exponential;
   const hardware = createSpecialFunctionArrays()[unit];
@@ -123,17 +127,17 @@ export function createWeightFunction(recipe: Recipe, capacity: number): WeightFu
   ] as const;
 
   return (weights, exponents, count, emulated) => {
+    const used = units.filter(({ columns }) => columns.length > 0);
+    if (used.some(({ technique }) => !emulated.has(technique)))
+      exact.powersOfTwo(weights, exponents.subarray(0, count));
     nearest.set(exponents.subarray(0, count));
-    for (const { technique, evaluate, columns } of units) {
-      if (columns.length === 0) continue;
-      const isEmulated = emulated.has(technique);
-      if (isEmulated) evaluate(inputs.subarray(0, count), patterns);
+    for (const { technique, evaluate, columns } of used) {
+      if (!emulated.has(technique)) continue;
+      evaluate(inputs.subarray(0, count), patterns);
       for (let first = 0; first < count; first += blockKeys)
         for (const j of columns) {
-          const x = exponents[first + j];
-          weights[first + j] = isEmulated
-            ? carriedOver(results[first + j], x - nearest[first + j])
-            : 2 ** x;
+          const i = first + j;
+          weights[i] = carriedOver(results[i], exponents[i] - nearest[i]);
         }
     }
   };
