@@ -96,10 +96,6 @@ export { attributeLumped, type LumpedKernel, type UnroundedRows } from './lumped
 export { booleanValue, checkKeys, choiceValue, numberValue } from './setting-values.js';
 export { techniques, type Technique, type TechniqueDefinition } from './techniques.js';
 export * from './naive/index.js';
-export {
-  yardstickAttention,
-  yardstickAttention as textbookAttention,
-} from './yardstick-attention.js';
 export * from './cutlass-fmha/index.js';
 export * from './fa1/index.js';
 export * from './flashinfer/index.js';

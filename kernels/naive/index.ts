@@ -2,3 +2,7 @@ export { naiveArithmetic } from './arithmetic.js';
 export { createNaiveAttention, type NaiveAttention } from './attention.js';
 export { naiveGradients } from './gradients.js';
 export { naiveFloat32Model, naiveInputModel } from './models.js';
+export {
+  yardstickAttention,
+  yardstickAttention as textbookAttention,
+} from './yardstick-attention.js';

@@ -1,4 +1,9 @@
-import { decodeTensor, decodeToFloat64, encodeFromFloat64, formats } from '../src/formats/index.js';
+import {
+  decodeTensor,
+  decodeToFloat64,
+  encodeFromFloat64,
+  formats,
+} from '../../src/formats/index.js';
 import {
   countKeys,
   problemMask,
@@ -6,8 +11,8 @@ import {
   type Problem,
   type ProblemShape,
   type Tensor,
-} from '../src/problem/index.js';
-import { rowFeatures } from './row-features.js';
+} from '../../src/problem/index.js';
+import { rowFeatures } from '../row-features.js';
 
 /** Queries whose scores are held at once, at most. */
 const tileRows = 64;
