@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
@@ -25,10 +26,11 @@ function stagesOf(text: string): Stage[] {
   }));
 }
 
-// No engine is asked: whether the image builds is for who has one.
+// No engine is asked: docs/ci.md says how the image was built.
 it('Containerfile builds from the repository and runs the command without rights', () => {
   const [build, image] = stagesOf(readDocument('Containerfile'));
   const manifest = JSON.parse(readFileSync(`${root}/package.json`, 'utf8')) as {
+    readonly name: string;
     readonly engines: { readonly node: string };
     readonly bin: Readonly<Record<string, string>>;
     readonly scripts: Readonly<Record<string, string>>;
@@ -45,6 +47,37 @@ it('Containerfile builds from the repository and runs the command without rights
     image.steps.findLastIndex(([name]) => name === 'RUN'),
   );
   expect(Object.keys(manifest.bin)).toContain(JSON.parse(last('ENTRYPOINT'))[0]);
-  const ignored = readDocument('.containerignore').split('\n');
-  expect(ignored).toEqual(expect.arrayContaining(['**/node_modules', '**/dist', '.git']));
+  // What the first stage packs is what the second installs.
+  const [, folder] = /--pack-destination (\S+)/.exec(build.steps.at(-1)![1])!;
+  const tarball = `${folder}/${manifest.name}-*.tgz`;
+  const [[, copied], [, installed]] = image.steps;
+  expect(copied).toBe(`--from=build ${tarball} ${folder}/`);
+  expect(installed).toContain(`--global --no-fund --no-audit ${tarball} &&`);
+});
+
+it('the image is built from every file of the repository, and from nothing that was built or installed here', () => {
+  const patterns = readDocument('.dockerignore').trim().split('\n');
+  expect(patterns).toEqual(expect.arrayContaining(['**/node_modules', '**/dist', '.git']));
+  // Docker's rules, as far as the file uses them: a name is one of the root, ** any folders, * any letters.
+  const ignored = patterns.map(
+    (pattern) =>
+      new RegExp(
+        `^${pattern
+          .replaceAll('.', '\\.')
+          .replaceAll(/\*\*\/|\*/g, (stars) => (stars === '*' ? '[^/]*' : '(?:.*/)?'))}(?:/|$)`,
+      ),
+  );
+  const isIgnored = (path: string) => ignored.some((pattern) => pattern.test(path));
+  for (const path of [
+    'dist/src/index.js',
+    'site/dist/index.html',
+    'examples/node-test/node_modules/x',
+    'flashproof-0.1.0.tgz',
+  ])
+    expect(isIgnored(path), path).toBe(true);
+  const { stdout, status } = spawnSync('git', ['ls-files', '-z'], { cwd: root, encoding: 'utf8' });
+  expect(status).toBe(0);
+  const tracked = stdout.split('\0').filter((path) => path !== '');
+  expect(tracked).toContain('package-lock.json');
+  expect(tracked.filter(isIgnored)).toEqual([]);
 });
