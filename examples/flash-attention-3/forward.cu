@@ -1,14 +1,7 @@
 // One of FlashAttention-3's forward kernels, and the host code that launches it: which one the macros say. It reads Q, K and V from files, and writes O
 // and the LSE. Linked with the CUDA runtime it runs on a GPU; linked with launches.cpp it says what it would launch.
-#include <cstdio>
-#include <cstdlib>
-#include <fstream>
-#include <limits>
-#include <map>
-#include <string>
-#include <vector>
-
 #include "flash_fwd_launch_template.h"
+#include "folder.h"
 #if SPLIT
 #include "flash_fwd_combine_launch_template.h"
 #endif
@@ -23,44 +16,10 @@ void combine(Flash_fwd_params &parameters) {
 }
 #endif
 
-struct Folder {
-  std::string path;
-
-  template <typename T> T *allocate(char const *name, size_t count, int fill) const {
-    T *there = nullptr;
-    CHECK_CUDA(cudaMalloc(&there, count * sizeof(T)));
-    CHECK_CUDA(cudaMemset(there, fill, count * sizeof(T)));
-    std::ofstream(path + "/allocated.txt", std::ios::app) << name << " " << there << " " << count * sizeof(T) << " " << fill << "\n";
-    return there;
-  }
-
-  template <typename T> T *read(char const *name, size_t count) const {
-    std::vector<T> here(count);
-    std::ifstream file(path + "/" + name + ".bin", std::ios::binary);
-    if (!file.read(reinterpret_cast<char *>(here.data()), count * sizeof(T))) {
-      std::fprintf(stderr, "%s/%s.bin: %zu bytes are wanted\n", path.c_str(), name, count * sizeof(T));
-      std::exit(2);
-    }
-    T *there = allocate<T>(name, count, 0);
-    CHECK_CUDA(cudaMemcpy(there, here.data(), count * sizeof(T), cudaMemcpyHostToDevice));
-    return there;
-  }
-
-  template <typename T> void write(char const *name, T const *there, size_t count) const {
-    std::vector<T> here(count);
-    CHECK_CUDA(cudaMemcpy(here.data(), there, count * sizeof(T), cudaMemcpyDeviceToHost));
-    std::ofstream(path + "/" + name + ".bin", std::ios::binary).write(reinterpret_cast<char *>(here.data()), count * sizeof(T));
-  }
-};
-
 int main(int count, char **words) {
   if (count < 2) return std::fprintf(stderr, "forward FOLDER name=value …\n"), 2;
   Folder const folder{words[1]};
-  std::map<std::string, double> given;
-  for (int i = 2; i < count; i++) {
-    std::string const word = words[i];
-    given[word.substr(0, word.find('='))] = std::strtod(word.substr(word.find('=') + 1).c_str(), nullptr);
-  }
+  auto const given = numbers_of(count, words);
   auto whole = [&](char const *name) { return int64_t(given.at(name)); };
   int64_t const batch = whole("batch"), heads = whole("heads"), kv_heads = whole("kv_heads"), queries = whole("queries"), keys = whole("keys");
   int64_t const splits = whole("splits"), outputs = batch * heads * queries * DIM_V, rows = batch * heads * queries;

@@ -15,6 +15,23 @@ def entries(ptx):
     return dict(re.findall(r"\.entry (\w+)\(\s*\.param \.align \d+ \.b8 \w+\[(\d+)\]", ptx))
 
 
+def read_bytes(ptx, entry):
+    """The bytes of a kernel's parameter that it loads. What host code leaves unwritten, padding, is not among them, nor are tensor maps, whose address it takes."""
+    body = ptx.split(f".entry {entry}(")[1].split(".entry ")[0]
+    bases = {f"{entry}_param_0": 0, **dict.fromkeys(re.findall(rf"mov\.b64\s+(%\w+), {entry}_param_0;", body), 0)}
+    for register, base, offset in re.findall(r"add\.s64\s+(%\w+), (%\w+), (-?\d+);", body):
+        if base in bases:
+            bases[register] = bases[base] + int(offset)
+    loads = re.findall(r"\bld\.param(?:\.v(\d))?\.[a-z](\d+)\s+[^\[]*\[([%\w]+)(?:\+(-?\d+))?\]", body)
+    if len(loads) != len(re.findall(r"\bld\.param\b", body)) or any(base not in bases for _, _, base, _ in loads):
+        raise ValueError(f"{entry} loads its parameter from an address that is not known here")
+    found = set()
+    for count, bits, base, offset in loads:
+        start = bases[base] + int(offset or 0)
+        found.update(range(start, start + int(count or 1) * int(bits) // 8))
+    return found
+
+
 def launched(program, ptx, folder, numbers):
     """What the host code launches: the tensors that it allocates, tensor maps, launches."""
     lines, allocated = folder / "launched.jsonl", folder / "allocated.txt"
@@ -44,8 +61,8 @@ def tensor_map(said, tensors):
     }}
 
 
-def parameter(data, tensors, maps):
-    """A struct as a launch file has it: tensor maps, addresses, and everything else as numbers of 32 bits."""
+def parameter(data, read, tensors, maps):
+    """A struct as a launch file has it: tensor maps, addresses, and everything else as numbers of 32 bits, 0 where no byte is read."""
     members, at = [], 0
     while at < len(data):
         found = None
@@ -55,7 +72,8 @@ def parameter(data, tensors, maps):
             continue
         if at % 8 == 0 and at + 8 <= len(data):
             found = place(struct.unpack_from("<Q", data, at)[0], tensors)
-        members.append(found or {"u32": struct.unpack_from("<I", data, at)[0]})
+        word = bytes(data[i] if i in read else 0 for i in range(at, at + 4))
+        members.append(found or {"u32": int.from_bytes(word, "little")})
         at += 8 if found else 4
     return {"struct": members}
 
@@ -72,7 +90,7 @@ def record(program, ptx, folder, given, shapes, numbers):
     written = [name for name in stored if name not in given]
     paths = []
     for i, one in enumerate(launches, 1):
-        whole = parameter(bytes.fromhex(one["parameter"]), tensors, maps)
+        whole = parameter(bytes.fromhex(one["parameter"]), read_bytes(ptx, one["entry"]), tensors, maps)
         text = json.dumps(whole)
         launch = Launch(one["entry"], one["grid"], one["block"], [whole], [name for name in written if f'"{name}"' in text], one["shared"], one["cluster"])
         paths.append(write_launch(folder, ptx, launch, f"{i}-"))

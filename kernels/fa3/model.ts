@@ -9,6 +9,7 @@ import { createForward } from '../online-softmax/forward.js';
 import type { Recipe } from '../online-softmax/recipe.js';
 import { exp2Units } from '../online-softmax/units.js';
 import { checkKeys, defined, numberValue } from '../setting-values.js';
+import { fa3Backward } from './backward/model.js';
 import { fa3Configuration, fa3Tile, type Fa3Configuration } from './configuration.js';
 import { fa3Evidence, fa3Recipe, fa3TechniqueDefinitions, fa3Techniques } from './recipe.js';
 
@@ -117,5 +118,5 @@ export const fa3Model: KernelModel = kernelModel({
     return [{ name: unit, place: 'The special function unit', share: 1, exp2: exp2Units[unit] }];
   },
   program: null,
-  backward: null,
+  backward: fa3Backward,
 });

@@ -52,5 +52,6 @@ export function fa2BackwardRecipe(
     queryOrder: deterministic ? 'ascending' : 'any',
     queryBuffers: queryBuffers(shape, problem, configuration),
     groupOrder: 'rounded',
+    groupScale: 'each',
   };
 }

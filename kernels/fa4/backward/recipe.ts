@@ -63,5 +63,6 @@ export function fa4BackwardRecipe(
     queryOrder: deterministic ? order : 'any',
     queryBuffers: 1,
     groupOrder: hasOwnKernels ? 'chain' : deterministic ? 'ascending' : 'any',
+    groupScale: 'sum',
   };
 }

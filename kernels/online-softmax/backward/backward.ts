@@ -11,7 +11,7 @@ import { createHeadPasses, type BackwardTensors, type HeadPasses } from './head-
 import type { Stretch } from './blocks.js';
 import type { KeyBlockWork } from './key-block.js';
 import { createPlainKeyBlock } from './plain-key-block.js';
-import type { BackwardRecipe } from './recipe.js';
+import { keyFactors, type BackwardRecipe } from './recipe.js';
 import { addTile } from './tile-sums.js';
 import { createKeyBlock } from './webassembly/webassembly-key-block.js';
 
@@ -41,13 +41,18 @@ export interface Backward {
   readonly run: (kvHead: number) => HeadGroupGradients;
 }
 
+/** fp32 sums times a factor, each product rounded to fp32. */
+export function scaledSums(sums: Float32Array, factor: number): Float32Array {
+  return factor === 1 ? sums : sums.map((sum) => multiplyFloat32(sum, factor));
+}
+
 /** fp32 sums times a factor, each product rounded to fp32 and then to the format, as bit patterns. */
 export function scaledPatterns(
   sums: Float32Array,
   factor: number,
   format: BackwardRecipe['format'],
 ): Uint16Array {
-  const scaled = sums.map((sum) => multiplyFloat32(sum, factor));
+  const scaled = Float32Array.from(scaledSums(sums, factor));
   const patterns = new Uint16Array(sums.length);
   convertFloat32Bits(formats[format], new Uint32Array(scaled.buffer), patterns);
   return patterns;
@@ -112,6 +117,7 @@ export function createBackward(
       const ofGroup = headsOfGroup(kvHead, shape);
       const placeOf = (i: number, { first }: Stretch): number => (i * queries + first) * qkDim;
       const isRounded = recipe.groupOrder === 'rounded' && groupSize > 1;
+      const factors = keyFactors(recipe, groupSize);
       const addKeys = (
         { first, count }: Stretch,
         sums: { readonly dk: Float32Array; readonly dv: Float32Array },
@@ -122,10 +128,10 @@ export function createBackward(
           ofKeys.set(sums.dk);
           ofValues.set(sums.dv);
         } else if (isRounded) {
-          addRounded(ofKeys, scaledPatterns(sums.dk, softmaxScale, format), format);
+          addRounded(ofKeys, scaledPatterns(sums.dk, factors.each, format), format);
           addRounded(ofValues, scaledPatterns(sums.dv, 1, format), format);
         } else {
-          addTile(ofKeys, sums.dk);
+          addTile(ofKeys, scaledSums(sums.dk, factors.each));
           addTile(ofValues, sums.dv);
         }
       };
@@ -154,10 +160,9 @@ export function createBackward(
           passes.run([head], { ...(hasOwnPass ? {} : { tile }), keys: addKeys });
         });
       for (const buffer of [...used].sort((a, b) => a - b)) addSums(dq, buffers[buffer - 1]());
-      const keyScale = isRounded ? 1 : softmaxScale;
       return {
         dq: scaledPatterns(dq, hasOwnPass ? 1 : softmaxScale, format),
-        dk: scaledPatterns(dk, keyScale, format),
+        dk: scaledPatterns(dk, factors.sum, format),
         dv: scaledPatterns(dv, 1, format),
       };
     },

@@ -3,8 +3,8 @@ import { encode, formats } from '../../../src/formats/index.js';
 import { conversions } from '../../../src/hardware/index.js';
 import { roundingConversions } from '../units.js';
 import type { BackwardPatterns, OrderMatch, OrderMatches } from '../../backward-model.js';
-import { headsOfGroup, type Backward, type HeadGroupGradients } from './backward.js';
-import type { BackwardRecipe } from './recipe.js';
+import { headsOfGroup, scaledSums, type Backward, type HeadGroupGradients } from './backward.js';
+import { keyFactors, type BackwardRecipe } from './recipe.js';
 import { reachability } from './reachable-sums.js';
 
 const { fp32 } = formats;
@@ -71,7 +71,7 @@ function termsOfQueries(
 
 /** What the query heads of a group add to some elements of dK and dV. */
 function termsOfKeys(
-  { passes, shape }: Backward,
+  { passes, recipe, shape }: Backward,
   kvHead: number,
   places: { readonly dk: readonly number[]; readonly dv: readonly number[] },
 ): { readonly dk: Map<number, number[]>; readonly dv: Map<number, number[]> } {
@@ -82,10 +82,11 @@ function termsOfKeys(
     for (const [place, values] of of)
       if (begin <= place && place < begin + sums.length) values.push(sums[place - begin]);
   };
+  const { each } = keyFactors(recipe, shape.groupSize);
   for (const head of headsOfGroup(kvHead, shape))
     passes.run([head], {
       keys: ({ first }, { dk, dv }) => {
-        collect(terms.dk, first * shape.qkDim, dk);
+        collect(terms.dk, first * shape.qkDim, scaledSums(dk, each));
         collect(terms.dv, first * shape.vDim, dv);
       },
     });
@@ -118,11 +119,15 @@ export function matchOrders(
         ? termsOfQueries(backward, kvHead, places.dq)
         : new Map<number, number[]>(),
   };
+  const factors = {
+    dq: recipe.softmaxScale,
+    dk: keyFactors(recipe, shape.groupSize).sum,
+    dv: 1,
+  };
   const counts = (name: keyof HeadGroupGradients): OrderMatch | null => {
     const patterns = given[name];
     if (patterns === null) return null;
-    const factor = name === 'dv' ? 1 : recipe.softmaxScale;
-    const resultOf = finished(recipe, factor);
+    const resultOf = finished(recipe, factors[name]);
     return countsOf(expected[name].length, patterns, terms[name], places[name], resultOf);
   };
   return { dq: counts('dq'), dk: counts('dk'), dv: counts('dv') };

@@ -42,8 +42,7 @@ export type SumOrder = 'ascending' | 'descending' | 'any';
 
 /**
  * How dK and dV of the query heads of a group become one. Added in fp32 memory, in some order; `chain`: they are no sums in memory, but
- * chains of products that go on from head to head; `rounded`: each head's are scaled and rounded, and added in fp32 afterwards, in
- * ascending order.
+ * chains of products that go on from head to head; `rounded`: each head's are rounded, and added in fp32 afterwards, in ascending order.
  */
 export type GroupOrder = Exclude<SumOrder, 'descending'> | 'chain' | 'rounded';
 
@@ -82,6 +81,8 @@ export interface BackwardRecipe {
   readonly queryBuffers: number;
   /** Counts only where a group has several query heads. */
   readonly groupOrder: GroupOrder;
+  /** Whether dK of such a group is multiplied by the scale as a sum, or that of each head before it is added. */
+  readonly groupScale: 'sum' | 'each';
 }
 
 /** A head dimension filled up to whole instructions of the tensor cores. */
@@ -91,4 +92,14 @@ export function filledBackwardDim(
 ): number {
   const length = Math.max(...instructionLengths(tensorCore.instruction, format));
   return length * Math.ceil(dimension / length);
+}
+
+/** What dK is multiplied by, fp32 numbers: that of a query head before it is added to its group's, and the group's. */
+export function keyFactors(
+  { softmaxScale, groupScale }: Pick<BackwardRecipe, 'softmaxScale' | 'groupScale'>,
+  groupSize: number,
+): { readonly each: number; readonly sum: number } {
+  return groupScale === 'each' && groupSize > 1
+    ? { each: softmaxScale, sum: 1 }
+    : { each: 1, sum: softmaxScale };
 }

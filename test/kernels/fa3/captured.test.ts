@@ -15,7 +15,7 @@ const folder = fileURLToPath(new URL('../../../fixtures/flash-attention-3/', imp
 const bundled = join(folder, 'bundled.safetensors');
 const own = readdirSync(folder)
   .map((name) => join(folder, name))
-  .filter((path) => path !== bundled);
+  .filter((path) => path.endsWith('.safetensors') && path !== bundled);
 
 /** A problem, and what FlashAttention-3 made of it on an H200: of the bundled ones it lies in a file for all. */
 async function captured(

@@ -1,0 +1,135 @@
+import type { Tensor } from '../../../src/formats/index.js';
+import { specialFunctionEvidence, tensorCoreEvidence } from '../../../src/hardware/index.js';
+import { lazily } from '../../../src/lazily.js';
+import { problemShape, type Problem } from '../../../src/problem/index.js';
+import { RequestError } from '../../../src/request-error.js';
+import type {
+  BackwardInputs,
+  BackwardModel,
+  ForwardOutputs,
+  PreparedBackward,
+} from '../../backward-model.js';
+import { checkBackwardInputs } from '../../backward-pieces.js';
+import type { KernelSetting, KernelSettings } from '../../kernel-model.js';
+import { createBackward } from '../../online-softmax/backward/backward.js';
+import { matchOrders } from '../../online-softmax/backward/order-match.js';
+import type { BackwardRecipe } from '../../online-softmax/backward/recipe.js';
+import { createForward } from '../../online-softmax/forward.js';
+import { storedForward } from '../../online-softmax/stored-forward.js';
+import { booleanValue, checkKeys } from '../../setting-values.js';
+import { fa3Configuration } from '../configuration.js';
+import { fa3Recipe } from '../recipe.js';
+import { checkFa3Backward, type Fa3BackwardConfiguration } from './configuration.js';
+import { fa3BackwardRecipe } from './recipe.js';
+
+const settings: readonly KernelSetting[] = [
+  {
+    key: 'deterministic',
+    description:
+      'whether tiles of dQ, and dK and dV of a group, are added in an order: true or false (default)',
+  },
+];
+
+/**
+ * What the backward makes of a problem by some settings.
+ * @param dout null where it is not known yet
+ * @throws RequestError for a problem and settings that the kernel has no path for
+ */
+function lawOf(problem: Problem, dout: Tensor | null, texts: KernelSettings) {
+  checkKeys('fa3', settings, texts);
+  const shape = problemShape(problem);
+  const forward = fa3Configuration(problem, shape);
+  const chosen = texts.get('deterministic');
+  const configuration = {
+    deterministic: chosen !== undefined && booleanValue('deterministic', chosen),
+  };
+  const format = checkFa3Backward(problem, shape, dout, configuration);
+  const recipe = fa3BackwardRecipe(problem, shape, format, configuration);
+  return { shape, format, forward, configuration, recipe };
+}
+
+/** @throws RequestError for an O or an LSE that the kernel's forward does not store */
+function checkForward(format: string, { out, lse }: ForwardOutputs): void {
+  if (out.format !== format)
+    throw new RequestError(`out is ${out.format}; the backward of fa3 reads ${format}, as q is`);
+  if (lse.format !== 'fp32')
+    throw new RequestError(`lse is ${lse.format}; the backward of fa3 reads fp32`);
+}
+
+/** What the bits of the backward rest on, a line each. */
+function evidenceOf(
+  { deterministic }: Fa3BackwardConfiguration,
+  { tensorCore }: BackwardRecipe,
+): string[] {
+  return [
+    `matrix products: ${tensorCoreEvidence(tensorCore)}`,
+    `ex2: ${specialFunctionEvidence.sm_90.label}`,
+    'fp32 add, mul and fma: IEEE 754',
+    'order of operations: compiled kernel (commit 0251105a, nvcc 13.0) on the emulated machine',
+    deterministic
+      ? 'order of the adds in memory: as the semaphores of the kernel order them'
+      : 'adds in memory have no order: these are in ascending order, one of many that a GPU may take',
+    'adds in memory flush subnormal numbers: PTX ISA on cp.reduce.async.bulk',
+  ];
+}
+
+function prepare(
+  problem: Problem,
+  { dout, forward: given }: BackwardInputs,
+  texts: KernelSettings,
+): PreparedBackward {
+  checkBackwardInputs(problem, dout, given);
+  const { shape, format, forward, configuration, recipe } = lawOf(problem, dout, texts);
+  if (given !== null) checkForward(format, given);
+  const stored = lazily<ForwardOutputs>(
+    () =>
+      given ??
+      storedForward(
+        shape,
+        format,
+        createForward(problem, shape, fa3Recipe(problem, shape, forward)),
+      ),
+  );
+  const backward = lazily(() => createBackward(problem, shape, recipe, { dout, ...stored() }));
+  return {
+    shape,
+    format,
+    pieces: shape.batch * shape.kvHeads,
+    settings: { ...configuration },
+    evidence: evidenceOf(configuration, recipe),
+    run: (kvHead) => {
+      const { passes, run } = backward();
+      return { kvHead, ...run(kvHead), counters: { blockPairs: shape.groupSize * passes.pairs } };
+    },
+    someOrder: configuration.deterministic
+      ? null
+      : (kvHead, patterns) => matchOrders(backward(), kvHead, patterns),
+  };
+}
+
+/**
+ * FlashAttention-3's backward on Hopper, bit for bit: its preprocess, main and postprocess kernels. Without `deterministic` the adds in
+ * memory have no order, and `run` makes them in ascending order.
+ */
+export const fa3Backward: BackwardModel = {
+  settings,
+  features: [],
+  promises: {
+    formats: ['bf16', 'fp16'],
+    multiples: { qkDim: 8, vDim: 8 },
+  },
+  prepare,
+  arithmetic: (problem, texts) => {
+    const { format } = lawOf(problem, null, texts);
+    return {
+      description: "FlashAttention-3's backward",
+      delta: 'stored-output',
+      p: format,
+      ds: format,
+      weights: 'fp32',
+      partials: 'fp32',
+      scaleBeforeRounding: false,
+    };
+  },
+  candidates: [{}, { deterministic: 'true' }],
+};
