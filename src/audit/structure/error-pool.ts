@@ -26,16 +26,18 @@ export class ErrorPool {
   #groupCount = 0;
   readonly #absolute: Float64Array;
 
-  constructor(channels = 1) {
+  /** @param groups how many there will be, as far as that is known: less is grown to, again and again */
+  constructor(channels = 1, groups = 8) {
     this.channels = channels;
     this.#sums = new Float64Array(8 * channels);
     this.#squares = new Float64Array(8 * channels);
     this.#absolute = new Float64Array(channels);
+    this.#reserve(groups);
   }
 
   /** A pool of what another one, of another thread perhaps, had collected. */
   static of({ channels, groups, sums, squares, absolute }: ErrorPoolState): ErrorPool {
-    const pool = new ErrorPool(channels);
+    const pool = new ErrorPool(channels, groups.length);
     groups.forEach((group, i) => {
       const at = pool.#place(group) * channels;
       pool.#sums.set(sums.subarray(i * channels, (i + 1) * channels), at);
@@ -81,6 +83,7 @@ export class ErrorPool {
   /** Adds every error of another pool of as many channels, each times its channel's factor. */
   merge(other: ErrorPool, factors: ArrayLike<number>): void {
     const { channels } = this;
+    this.#reserve(other.#groupCount);
     for (let i = 0; i < other.#groupCount; i++) {
       const at = this.#place(other.#groups[i]) * channels;
       for (let channel = 0; channel < channels; channel++) {
@@ -165,7 +168,7 @@ export class ErrorPool {
     for (let key; (key = this.#keys[slot]) !== 0; slot = (slot + 1) & mask)
       if (key === group + 1) return this.#places[slot];
     if (this.#groupCount === this.#groups.length) {
-      this.#grow();
+      this.#grow(2 * this.#groups.length);
       return this.#place(group);
     }
     const place = this.#groupCount++;
@@ -178,8 +181,13 @@ export class ErrorPool {
     return place;
   }
 
-  #grow(): void {
-    const length = 2 * this.#groups.length;
+  /** Makes room for so many groups at once. */
+  #reserve(groups: number): void {
+    if (groups > this.#groups.length) this.#grow(2 ** Math.ceil(Math.log2(groups)));
+  }
+
+  /** @param length a power of two: the groups that there is room for */
+  #grow(length: number): void {
     const grown = <T extends Int32Array | Float64Array>(to: T, from: T): T => (to.set(from), to);
     this.#groups = grown(new Int32Array(length), this.#groups);
     this.#sums = grown(new Float64Array(length * this.channels), this.#sums);

@@ -100,13 +100,16 @@ interface RowSums {
   sink: number;
 }
 
+/** Groups that a row's pool has room for from the start, at most. */
+const mostGroups = 256;
+
 /** What else the weights of a row may be multiplied by before they are rounded: sinks' and dropout's, log2. */
 const mostFactors = 6;
 
-function emptySums(count: number, equal: EqualWeights | null): RowSums {
+function emptySums(count: number, groups: number, equal: EqualWeights | null): RowSums {
   return {
     isUsed: false,
-    pool: new ErrorPool(count + 1),
+    pool: new ErrorPool(count + 1, groups),
     equal,
     moments: new Float64Array(2 * count + 1),
     rounded: new Float64Array(count * smoothPlaces),
@@ -139,11 +142,14 @@ export class RowCollector {
 
   constructor(model: ProjectionModel) {
     const count = model.instruments.length;
+    const { keys } = model.reference.shape;
+    // Of weights that are as different as they may be; of long rows not, which have more alike.
+    const groups = Math.min(keys, model.weightGroups.size, mostGroups);
     this.#model = model;
     this.#rows = Array.from({ length: walkRows }, () =>
-      emptySums(count, model.sumsTruncate ? null : new EqualWeights(model.reference.shape.keys)),
+      emptySums(count, groups, model.sumsTruncate ? null : new EqualWeights(keys)),
     );
-    this.#outputs = new ErrorPool(count);
+    this.#outputs = new ErrorPool(count, model.reference.shape.vDim);
     this.#smooth = new Float64Array(count * smoothPlaces);
     this.#places = new Float64Array(count * outputPlaces);
     const numbers = () => new Float64Array(count);
