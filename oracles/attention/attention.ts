@@ -14,7 +14,8 @@ import { tileRows } from './operand.js';
 import { checkAccuracy, isAccurate, type Accuracy, type Row, type RowResult } from './row.js';
 import { rulesOf, type Rules } from './rules.js';
 import { resolveSpecialRow } from './special-values.js';
-import { createTileEngine } from './tile-engine.js';
+import { withTileEngine } from './tile-engine.js';
+import { WorkingMemories } from './working-memories.js';
 import { largestExponent, tileLevel } from './tile-level.js';
 import { visibleRow } from './visible-row.js';
 import { exponentIntervals, weightyRow, withDroppedKeys } from './weighty-keys.js';
@@ -75,6 +76,8 @@ export interface AttentionOracleOptions {
   readonly progress?: Progress;
   /** Which keys each query sees, in place of the problem's own mask. */
   readonly mask?: Mask;
+  /** What its loops work in; default: memories of this call's own. */
+  readonly memories?: WorkingMemories | undefined;
 }
 
 const defaultAccuracy: Accuracy = {
@@ -137,7 +140,7 @@ export function attentionOracle(
   const accuracy = options.accuracy ?? defaultAccuracy;
   checkAccuracy(accuracy);
   const shape = problemShape(problem);
-  const { batch, heads, queries, vDim, qkDim } = shape;
+  const { batch, heads, queries, vDim } = shape;
   const rows = batch * heads * queries;
   const numbers = (length: number) => new Float64Array(length);
   const out = {
@@ -161,43 +164,44 @@ export function attentionOracle(
   };
   const rules = rulesOf(problem, shape);
   const mask = options.mask ?? problemMask(problem, shape);
-  const engine = createTileEngine(qkDim, vDim);
   const isKept = (head: number, row: number, key: number) => {
     const one = new Uint8Array([1]);
     rules.kept?.fill(head, row, key, one);
     return one[0] === 1;
   };
-  for (const operands of headOperands(problem, shape)) {
-    const { head, query, keys, values } = operands;
-    const anySpecial = query.anySpecial || keys.anySpecial || values.anySpecial;
-    for (let first = 0; first < queries; first += tileRows) {
-      const count = Math.min(tileRows, queries - first);
-      const ranges = Array.from({ length: count }, (_, i) => mask.ranges(head, first + i));
-      const results = tileLevel(engine, { operands, firstRow: first, ranges }, rules);
-      results.forEach((result, i) => {
-        const row = first + i;
-        const at = head * queries + row;
-        if (ranges[i].length === 0) return store(at, result, 'empty');
-        const solve = (visible: Int32Array, infinite: Int8Array) =>
-          escalate(visibleRow(operands, row, rules, visible, infinite), rules, accuracy);
-        const plain = () =>
-          isAccurate(result, accuracy)
-            ? { result, level: 'fp64' as const }
-            : solve(Int32Array.from(keysOf(ranges[i])), new Int8Array(countKeys(ranges[i])));
-        const special = anySpecial
-          ? resolveSpecialRow(operands, row, ranges[i], rules.law, {
-              sink: rules.sinkOf(head),
-              isKept: (key) => isKept(head, row, key),
-              plain: () => plain().result,
-              solve: (visible, infinite) => solve(visible, infinite).result,
-            })
-          : null;
-        if (special) return store(at, special, 'special');
-        const finite = plain();
-        store(at, finite.result, finite.level);
-      });
-      options.progress?.((head + (first + count) / queries) / (batch * heads));
+  withTileEngine(options.memories ?? new WorkingMemories(), shape, (engine) => {
+    for (const operands of headOperands(problem, shape)) {
+      const { head, query, keys, values } = operands;
+      const anySpecial = query.anySpecial || keys.anySpecial || values.anySpecial;
+      for (let first = 0; first < queries; first += tileRows) {
+        const count = Math.min(tileRows, queries - first);
+        const ranges = Array.from({ length: count }, (_, i) => mask.ranges(head, first + i));
+        const results = tileLevel(engine, { operands, firstRow: first, ranges }, rules);
+        results.forEach((result, i) => {
+          const row = first + i;
+          const at = head * queries + row;
+          if (ranges[i].length === 0) return store(at, result, 'empty');
+          const solve = (visible: Int32Array, infinite: Int8Array) =>
+            escalate(visibleRow(operands, row, rules, visible, infinite), rules, accuracy);
+          const plain = () =>
+            isAccurate(result, accuracy)
+              ? { result, level: 'fp64' as const }
+              : solve(Int32Array.from(keysOf(ranges[i])), new Int8Array(countKeys(ranges[i])));
+          const special = anySpecial
+            ? resolveSpecialRow(operands, row, ranges[i], rules.law, {
+                sink: rules.sinkOf(head),
+                isKept: (key) => isKept(head, row, key),
+                plain: () => plain().result,
+                solve: (visible, infinite) => solve(visible, infinite).result,
+              })
+            : null;
+          if (special) return store(at, special, 'special');
+          const finite = plain();
+          store(at, finite.result, finite.level);
+        });
+        options.progress?.((head + (first + count) / queries) / (batch * heads));
+      }
     }
-  }
+  });
   return { shape, quantities: { out, lse }, maximum, denominator, level };
 }

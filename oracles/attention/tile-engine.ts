@@ -2,9 +2,10 @@ import { bytesOfBase64 } from '../../src/base64.js';
 import { lazily } from '../../src/lazily.js';
 import { type Operand, tileRows } from './operand.js';
 import { binary } from './tile-kernels.generated.js';
-import type { InterruptedRow, KeyRange } from '../../src/problem/index.js';
+import type { InterruptedRow, KeyRange, ProblemShape } from '../../src/problem/index.js';
 import { log2eWords } from './logarithm-words.js';
 import type { ScoreConstants } from './scores.js';
+import type { WorkingMemories } from './working-memories.js';
 
 /** The WebAssembly loops of a tile. */
 export interface TileKernels {
@@ -133,6 +134,15 @@ export function createTileEngine(qkDim: number, vDim: number, spare = 0): TileEn
     ...rowState,
     block,
   };
+}
+
+/** What `work` returns, given the tiles for one pair of head dimensions, of memories that are used again. */
+export function withTileEngine<Result>(
+  memories: WorkingMemories,
+  { qkDim, vDim }: Pick<ProblemShape, 'qkDim' | 'vDim'>,
+  work: (engine: TileEngine) => Result,
+): Result {
+  return memories.lend(`tile ${qkDim} ${vDim}`, () => createTileEngine(qkDim, vDim), work);
 }
 
 /** Copies up to 64 rows of `dim` elements into a tile, zero beyond them. */

@@ -10,13 +10,14 @@ import { headOperands, type QueryBlock } from './head-operands.js';
 import { tileRows } from './operand.js';
 import { rulesOf, type Rules } from './rules.js';
 import {
-  createTileEngine,
   loadTile,
   loadTransposedTile,
   scoreTile,
   type TileEngine,
   weightTile,
+  withTileEngine,
 } from './tile-engine.js';
+import { WorkingMemories } from './working-memories.js';
 import { dropWeights, loadAddends } from './tile-features.js';
 
 /** Normalised weights p / Σ p (a sink among Σ p) of 64 rows against one tile of 64 keys, for statistics. */
@@ -140,46 +141,57 @@ export interface WeightVisitor {
   readonly end: (head: number, firstRow: number, rows: number) => void;
 }
 
+/** How weights are walked over. */
+interface WeightWalkOptions {
+  /** The problem's unless given: that of the reference. */
+  readonly mask?: Mask;
+  /** What the loops work in; default: memories of this walk's own. */
+  readonly memories?: WorkingMemories | undefined;
+}
+
 /**
  * Visits the normalised weights of a problem tile by tile (at most 64 queries × 64 keys), with the
  * inner products X_i · v_j of the given [batch, heads, queries, vDim] arrays: what a statistic over
  * single weights needs without ever holding them all. Not an oracle: no radius (about 2^-44
  * relative). Rows with special values or without keys have no weights.
- * @param mask the problem's unless given: that of the reference
  */
 export function forEachWeightTile(
   problem: Problem,
   reference: AttentionReference,
   projected: readonly Float64Array[],
   visitor: WeightVisitor,
-  mask: Mask = problemMask(problem, reference.shape),
+  {
+    mask = problemMask(problem, reference.shape),
+    memories = new WorkingMemories(),
+  }: WeightWalkOptions = {},
 ): void {
   const { shape } = reference;
-  const { queries, qkDim, vDim } = shape;
+  const { queries, vDim } = shape;
   const rules = rulesOf(problem, shape);
-  const engine = createTileEngine(qkDim, vDim);
-  for (const operands of headOperands(problem, shape)) {
-    const { head } = operands;
-    const size = queries * vDim;
-    const ofHead = (matrix: Float64Array) => matrix.subarray(head * size, (head + 1) * size);
-    const slices = projected.map(ofHead);
-    for (let first = 0; first < queries; first += tileRows) {
-      const count = Math.min(tileRows, queries - first);
-      const ranges = Array.from({ length: count }, (_, i) => mask.ranges(head, first + i));
-      const rows = ranges.map((_, i) => {
-        const at = head * queries + first + i;
-        const special = levels[reference.level[at]] === 'special';
-        return {
-          denominator: special ? NaN : reference.denominator[at],
-          maximum: reference.maximum[at],
-        };
-      });
-      visitor.begin(head, first, count);
-      visitWeightTiles(engine, { operands, firstRow: first, ranges }, rows, rules, {
-        projected: slices,
-        visit: visitor.visit,
-      });
-      visitor.end(head, first, count);
+  withTileEngine(memories, shape, (engine) => {
+    for (const operands of headOperands(problem, shape)) {
+      const { head } = operands;
+      const size = queries * vDim;
+      const ofHead = (matrix: Float64Array) => matrix.subarray(head * size, (head + 1) * size);
+      const slices = projected.map(ofHead);
+      for (let first = 0; first < queries; first += tileRows) {
+        const count = Math.min(tileRows, queries - first);
+        const ranges = Array.from({ length: count }, (_, i) => mask.ranges(head, first + i));
+        const rows = ranges.map((_, i) => {
+          const at = head * queries + first + i;
+          const special = levels[reference.level[at]] === 'special';
+          return {
+            denominator: special ? NaN : reference.denominator[at],
+            maximum: reference.maximum[at],
+          };
+        });
+        visitor.begin(head, first, count);
+        visitWeightTiles(engine, { operands, firstRow: first, ranges }, rows, rules, {
+          projected: slices,
+          visit: visitor.visit,
+        });
+        visitor.end(head, first, count);
+      }
     }
-  }
+  });
 }

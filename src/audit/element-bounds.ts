@@ -1,4 +1,9 @@
-import { levels, type AttentionReference, type Progress } from '../../oracles/index.js';
+import {
+  levels,
+  type AttentionReference,
+  type Progress,
+  type WorkingMemories,
+} from '../../oracles/index.js';
 import type { ByQuantity, Problem, Quantity } from '../problem/index.js';
 import { RequestError } from '../request-error.js';
 import { numberUnits } from './structure/survey-rows.js';
@@ -42,6 +47,13 @@ export interface MeasuredBounds {
   readonly clustered: Uint8Array;
 }
 
+/** Who is told of bounds while they are made, and what their loops work in. */
+interface MeasureBoundsOptions {
+  readonly visit?: RowsBoundVisitor;
+  readonly progress?: Progress;
+  readonly memories?: WorkingMemories | undefined;
+}
+
 /**
  * Computes and keeps the bounds of every element and row: see `forEachRowsBound`. It says
  * nothing of rows whose inputs hold infinities or NaNs: these take the bound from `premises`, with the
@@ -52,7 +64,7 @@ export function measureBounds(
   reference: AttentionReference,
   arithmetic: KernelArithmetic,
   premises: KernelBound,
-  { visit, progress }: { readonly visit?: RowsBoundVisitor; readonly progress?: Progress } = {},
+  { visit, progress, memories }: MeasureBoundsOptions = {},
 ): MeasuredBounds {
   const out = createCombinedBounds(reference.quantities.out.values.length);
   const lse = createCombinedBounds(reference.quantities.lse.values.length);
@@ -73,7 +85,7 @@ export function measureBounds(
       clustered.set(bound.clustered.subarray(0, bound.rows), bound.firstRow);
       visit?.(bound);
     },
-    progress === undefined ? {} : { progress },
+    progress === undefined ? { memories } : { memories, progress },
   );
   reference.level.forEach((level, row) => {
     if (levels[level] !== 'special') return;

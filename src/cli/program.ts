@@ -72,7 +72,7 @@ export function addCommands(program: Command, context: CommandContext = {}): voi
   });
   addCommand(program, serveCommand, async () => {
     const { runServe } = await import('./serve/run.js');
-    return runServe((stop, helper) => createProgram(stop, { ...context, helper }));
+    return runServe((stop, lasting) => createProgram(stop, { ...context, lasting }));
   });
   addCommand(program, completionCommand, async (name) => {
     const { renderCompletion } = await import('./completion/run.js');

@@ -28,7 +28,6 @@ export {
   type DeclaredArithmetic,
   type DocumentHead,
   type GradientBoundRequest,
-  type HelperThread,
   type KeysFile,
   type JudgedOutputs,
   type SourcedOutputs,
@@ -39,7 +38,12 @@ export {
   type RowsRequest,
   type SampledFile,
 } from './audit/index.js';
-export { auditGradientsOnThreads, auditKernel, boundKernel } from './on-threads.js';
+export {
+  auditGradientsOnThreads,
+  auditKernel,
+  boundKernel,
+  type LastingMeans,
+} from './on-threads.js';
 export { createHelperThread } from './parts/helper-thread.js';
 export { emulatedKernel } from './check/emulated-kernel.js';
 export type { ExecutionFailure, KernelUnderTest } from './check/kernel-under-test.js';

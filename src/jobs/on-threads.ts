@@ -5,24 +5,27 @@ import {
   auditKernel as auditWith,
   boundKernel as boundWith,
   type AuditCallbacks,
+  type AuditMeans,
   type AuditRequest,
   type BoundRequest,
-  type HelperThread,
 } from './audit/index.js';
 import { nodeMeans } from './parts/thread-pool.js';
 
 const { startThreads } = nodeMeans;
 
+/** What serves several audits, one after the other. */
+export type LastingMeans = Pick<AuditMeans, 'helper' | 'memories'>;
+
 /**
  * Judges outputs as `auditKernel` of jobs/audit, on worker threads of Node.js where more than one is asked for.
- * @param helper a thread that is there for more audits than this one; null for none
+ * @param lasting what is there for more audits than this one
  */
 export function auditKernel(
   request: AuditRequest,
   callbacks: AuditCallbacks = {},
-  helper: HelperThread | null = null,
+  lasting: LastingMeans = {},
 ) {
-  return auditWith(request, callbacks, { ...nodeMeans, helper });
+  return auditWith(request, callbacks, { ...nodeMeans, ...lasting });
 }
 
 /** Bounds a problem as `boundKernel` of jobs/audit, likewise. */

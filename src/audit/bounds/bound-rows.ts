@@ -1,4 +1,9 @@
-import { type AttentionReference, levels, type Progress } from '../../../oracles/index.js';
+import {
+  type AttentionReference,
+  levels,
+  type Progress,
+  WorkingMemories,
+} from '../../../oracles/index.js';
 import {
   countKeys,
   featureNames,
@@ -20,7 +25,7 @@ import { headOperands, queryNorm, type HeadOperands } from './head-operands.js';
 import type { KernelArithmetic } from '../../../kernels/index.js';
 import { keyTiles } from './key-tiles.js';
 import { createScoreTiles } from './score-tiles.js';
-import { createBoundMemory, tileRows } from './memory.js';
+import { tileRows, withBoundMemory, type BoundMemory } from './memory.js';
 import { appliedRounding } from './weights.js';
 import { coarseFactors } from './sums.js';
 import { RowErrors } from './technique-bound.js';
@@ -91,11 +96,10 @@ function createRowBounder(
   reference: AttentionReference,
   arithmetic: KernelArithmetic,
   mask: Mask,
+  memory: BoundMemory,
 ) {
   const { shape } = reference;
   const { maximum } = arithmetic;
-  refuseUntaken(problem, arithmetic);
-  const memory = createBoundMemory(shape.qkDim, shape.vDim, mostKeys(problem, shape.keys));
   const scoreTiles = createScoreTiles(problem, shape, arithmetic, memory);
   const weighTiles = createWeigher(problem, reference, arithmetic, memory, scoreTiles);
   const { out, lse, unit, clustered, fillRow } = createRowsBounds(shape.vDim);
@@ -249,6 +253,8 @@ interface RowsBoundOptions {
   readonly progress?: Progress;
   /** Which keys each query sees, in place of the problem's own mask: that of the reference. */
   readonly mask?: Mask;
+  /** What the loops work in; default: memories of this call's own. */
+  readonly memories?: WorkingMemories | undefined;
 }
 
 /**
@@ -267,17 +273,25 @@ export function forEachRowsBound(
   reference: AttentionReference,
   arithmetic: KernelArithmetic,
   visit: (bound: RowsBound) => void,
-  { progress, mask = problemMask(problem, reference.shape) }: RowsBoundOptions = {},
+  {
+    progress,
+    mask = problemMask(problem, reference.shape),
+    memories = new WorkingMemories(),
+  }: RowsBoundOptions = {},
 ): void {
   const { shape } = reference;
   const special = levels.indexOf('special');
   const isSpecial = (row: number) => reference.level[row] === special;
-  const boundRows = createRowBounder(problem, reference, arithmetic, mask);
+  const { batch, heads, queries } = shape;
   const placeOf = rowPlaces(problem, shape);
-  for (const operands of headOperands(problem, shape, arithmetic))
-    for (let first = 0, count = 0; first < shape.queries; first += count) {
-      count = rowsOfSequence(placeOf, operands.head, first, shape.queries);
-      visit(boundRows(operands, first, count, isSpecial));
-      progress?.((operands.head + (first + count) / shape.queries) / (shape.batch * shape.heads));
-    }
+  refuseUntaken(problem, arithmetic);
+  withBoundMemory(memories, shape, mostKeys(problem, shape.keys), (memory) => {
+    const boundRows = createRowBounder(problem, reference, arithmetic, mask, memory);
+    for (const operands of headOperands(problem, shape, arithmetic))
+      for (let first = 0, count = 0; first < queries; first += count) {
+        count = rowsOfSequence(placeOf, operands.head, first, queries);
+        visit(boundRows(operands, first, count, isSpecial));
+        progress?.((operands.head + (first + count) / queries) / (batch * heads));
+      }
+  });
 }

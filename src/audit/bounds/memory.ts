@@ -1,3 +1,5 @@
+import type { WorkingMemories } from '../../../oracles/index.js';
+import type { ProblemShape } from '../../problem/index.js';
 import { createAllocator, instantiator } from '../../simd/index.js';
 import { binary } from './bounds.generated.js';
 
@@ -173,14 +175,29 @@ const fewestTableBits = 12;
 const mostTableBits = 16;
 
 /**
- * Allocates for one pair of head dimensions. Memory depends on the number of keys only through the
- * tables of counts, and not beyond 8 MB.
+ * What `work` returns, given memory for one pair of head dimensions, of memories that are used again. It depends on the number
+ * of keys only through the tables of counts, and not beyond 8 MB.
  */
+export function withBoundMemory<Result>(
+  memories: WorkingMemories,
+  { qkDim, vDim }: Pick<ProblemShape, 'qkDim' | 'vDim'>,
+  keys: number,
+  work: (memory: BoundMemory) => Result,
+): Result {
+  const create = () => createBoundMemory(qkDim, vDim, keys);
+  return memories.lend(`bounds ${qkDim} ${vDim} ${tableBitsOf(keys)}`, create, work);
+}
+
+function tableBitsOf(keys: number): number {
+  const wanted = Math.ceil(Math.log2(Math.max(4 * keys, 1)));
+  return Math.min(Math.max(wanted, fewestTableBits), mostTableBits);
+}
+
+/** Allocates for one pair of head dimensions. */
 export function createBoundMemory(qkDim: number, vDim: number, keys: number): BoundMemory {
   const kernels = instantiate();
   const vStride = Math.max(4, Math.ceil(vDim / 4) * 4);
-  const wanted = Math.ceil(Math.log2(Math.max(4 * keys, 1)));
-  const tableBits = Math.min(Math.max(wanted, fewestTableBits), mostTableBits);
+  const tableBits = tableBitsOf(keys);
   const tableBytes = 2 * tileRows * 2 ** tableBits;
   const numbers =
     tileRows *

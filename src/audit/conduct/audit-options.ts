@@ -1,4 +1,4 @@
-import type { AttentionReference } from '../../../oracles/index.js';
+import type { AttentionReference, WorkingMemories } from '../../../oracles/index.js';
 import type { PremiseDeclaration } from '../../../kernels/index.js';
 import type { Quantity } from '../../problem/index.js';
 import type { KernelArithmetic } from '../bounds/index.js';
@@ -48,6 +48,8 @@ export interface AuditOptions {
   readonly thinning?: Thinning | null;
   /** Multiply-adds that are measured at once; default: those of about a second. Larger problems are divided. */
   readonly partEffort?: number;
+  /** What the loops work in, where several audits are made one after the other; default: memories of this audit's own. */
+  readonly memories?: WorkingMemories | undefined;
   /** Called with the stage's name and the share of it that is done. */
   readonly progress?: (stage: string, done: number) => void;
 }

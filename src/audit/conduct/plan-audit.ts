@@ -1,4 +1,4 @@
-import type { Accuracy } from '../../../oracles/index.js';
+import { WorkingMemories, type Accuracy } from '../../../oracles/index.js';
 import type { FormatName } from '../../formats/index.js';
 import { problemShape, type Problem } from '../../problem/index.js';
 import { anyKernelArithmetic, type KernelArithmetic } from '../bounds/index.js';
@@ -122,12 +122,13 @@ export function boundsVisitorOf({ options: { onBounds }, plan: { shape } }: Prep
 
 /** What this thread measures parts by. */
 function localParts(prepared: PreparedAudit): LocalParts {
-  const { problem, given, plan } = prepared;
+  const { problem, given, plan, options } = prepared;
   const { shape, settings } = plan;
   return {
     settings,
     read: (part: Part) => partTensors(problem, given, shape, part),
     boundsVisitor: boundsVisitorOf(prepared),
+    memories: options.memories ?? new WorkingMemories(),
   };
 }
 

@@ -1,3 +1,4 @@
+import { WorkingMemories } from '../../../oracles/index.js';
 import type { RowsBound } from '../bounds/index.js';
 import {
   measurePart,
@@ -34,15 +35,20 @@ export function copiedBound({ firstRow, rows, unit, clustered, quantities }: Row
 /**
  * Measures a request for another thread: see `measurePart`.
  * @param withBounds whether the bounds are wanted as they are made
+ * @param memories what the loops work in
  */
 export function measureApart(
   request: PartRequest,
   tensors: readonly PartTensors[],
   settings: PartSettings,
   withBounds: boolean,
+  memories = new WorkingMemories(),
 ): PartAnswer {
   const bounds: RowsBound[] = [];
   const visitBounds = (bound: RowsBound) => bounds.push(copiedBound(bound));
-  const result = measurePart(request, tensors, settings, withBounds ? { visitBounds } : {});
+  const result = measurePart(request, tensors, settings, {
+    memories,
+    ...(withBounds && { visitBounds }),
+  });
   return { result, bounds };
 }

@@ -4,6 +4,7 @@ import {
   type Accuracy,
   type AttentionReference,
   type Progress,
+  type WorkingMemories,
 } from '../../../oracles/index.js';
 import type { FormatName } from '../../formats/index.js';
 import { problemShape, type Problem } from '../../problem/index.js';
@@ -106,11 +107,13 @@ export interface PartResults {
   readonly yardstick: Float64Array;
 }
 
-/** Who is told of a measurement while it goes on. */
+/** Who is told of a measurement while it goes on, and what its loops work in. */
 export interface PartCallbacks {
   readonly progress?: Progress;
   /** See `measureBounds`; rows are those of the part. */
   readonly visitBounds?: RowsBoundVisitor;
+  /** Default: memories of each loop's own. */
+  readonly memories?: WorkingMemories;
 }
 
 function boundOf({ problem }: PartTensors, reference: AttentionReference, settings: PartSettings) {
@@ -126,25 +129,25 @@ function measureReference(
   tensors: PartTensors,
   { known }: ReferenceRequest,
   settings: PartSettings,
-  progress?: Progress,
+  { progress, memories }: PartCallbacks,
 ): ReferenceResult {
   const { accuracy, premises, thinning } = settings;
   const reference =
     known ??
     attentionOracle(
       tensors.problem,
-      progress === undefined ? { accuracy } : { accuracy, progress },
+      progress === undefined ? { accuracy, memories } : { accuracy, memories, progress },
     );
   const ofRows = thinning === null ? reference : thinnedReference(reference, thinning);
   const { problem } = forStatistics(tensors, settings);
-  return { reference, survey: surveyRows(problem, ofRows, premises.weightFormat) };
+  return { reference, survey: surveyRows(problem, ofRows, premises.weightFormat, memories) };
 }
 
 function measureErrors(
   tensors: PartTensors,
   { reference, survey, units }: StructureRequest,
   settings: PartSettings,
-  progress?: Progress,
+  { progress, memories }: PartCallbacks,
 ): StructureMeasured {
   const { problem, out, lse } = tensors;
   const { premises, limits, rows } = settings;
@@ -153,8 +156,7 @@ function measureErrors(
   const structure = measureStructure(
     { problem, reference, outputs: { out, lse }, bound, premises, limits },
     { survey, units },
-    progress,
-    meter?.visitor,
+    { progress, observer: meter?.visitor, memories },
   );
   return { structure, rows: meter?.statistics ?? null };
 }
@@ -163,6 +165,7 @@ function measureKeyTiles(
   blocks: readonly PartTensors[],
   { group, references }: KeyTilesRequest,
   settings: PartSettings,
+  { memories }: PartCallbacks,
 ): readonly StructureResult[] {
   const { outputFormat, premises, keyTiles } = settings;
   const measured = blocks.map((tensors, i) => ({
@@ -176,7 +179,7 @@ function measureKeyTiles(
       weightGroups: weightGroups(premises.weightFormat),
     },
   }));
-  return testKeyTiles(group, measured, keyTiles);
+  return testKeyTiles(group, measured, keyTiles, memories);
 }
 
 /**
@@ -193,24 +196,26 @@ export function measurePart(
   request: PartRequest,
   tensors: readonly PartTensors[],
   settings: PartSettings,
-  { progress, visitBounds }: PartCallbacks = {},
+  callbacks: PartCallbacks = {},
 ): PartResults[PartRequest['kind']] {
   const [first] = tensors;
+  const { progress, visitBounds, memories } = callbacks;
   switch (request.kind) {
     case 'reference':
-      return measureReference(first, request, settings, progress);
+      return measureReference(first, request, settings, callbacks);
     case 'structure':
-      return measureErrors(forStatistics(first, settings), request, settings, progress);
+      return measureErrors(forStatistics(first, settings), request, settings, callbacks);
     case 'bounds': {
       const { reference } = request;
       const bound = boundOf(first, reference, settings);
       return measureBounds(first.problem, reference, settings.arithmetic, bound, {
+        memories,
         ...(visitBounds === undefined ? {} : { visit: visitBounds }),
         ...(progress === undefined ? {} : { progress }),
       });
     }
     case 'key-tiles':
-      return measureKeyTiles(tensors, request, settings);
+      return measureKeyTiles(tensors, request, settings, callbacks);
     case 'yardstick': {
       const { problem } = forStatistics(first, settings);
       return yardstickAttention(problem, problemShape(problem));

@@ -1,3 +1,4 @@
+import type { WorkingMemories } from '../../../oracles/index.js';
 import type { AuditStages, Measured } from './audit-stages.js';
 import type { PartAnswer } from './measure-apart.js';
 import type {
@@ -32,17 +33,20 @@ export interface LocalParts {
   readonly settings: PartSettings;
   /** Who sees bounds as they are made, of a part. */
   readonly boundsVisitor: (part: Part) => PartCallbacks['visitBounds'];
+  /** What the loops work in. */
+  readonly memories: WorkingMemories;
 }
 
 /** Measures one request in this thread. */
 export function measureRequestHere(
   request: PartRequest,
-  { read, settings, boundsVisitor }: LocalParts,
+  { read, settings, boundsVisitor, memories }: LocalParts,
   progress: (done: number) => void,
 ): PartResults[PartRequest['kind']] {
   const visitBounds = request.kind === 'bounds' ? boundsVisitor(request.parts[0]) : undefined;
   return measurePart(request, request.parts.map(read), settings, {
     progress,
+    memories,
     ...(visitBounds === undefined ? {} : { visitBounds }),
   });
 }

@@ -1,6 +1,11 @@
-import { forEachWeightTile, type WeightTile } from '../../../oracles/index.js';
+import {
+  forEachWeightTile,
+  type WeightTile,
+  type WeightVisitor,
+  type WorkingMemories,
+} from '../../../oracles/index.js';
 import { decodeTensor } from '../../formats/index.js';
-import { clipRanges, problemMask, type Problem } from '../../problem/index.js';
+import { clipRanges, problemMask, type Mask, type Problem } from '../../problem/index.js';
 import {
   collectRow,
   collectWeights,
@@ -81,6 +86,7 @@ function tileDirections(
   { problem, errors: { reference } }: KeyTileBlock,
   { firstTile, tiles, tileKeys }: KeyTileGroup,
   { firstKey: origin, keys }: TestedRows,
+  memories: WorkingMemories | undefined,
 ): Float64Array[] {
   const { vDim, queries: rows } = reference.shape;
   const directions = Array.from({ length: tiles }, () => new Float64Array(rows * vDim));
@@ -103,9 +109,10 @@ function tileDirections(
     },
     end: () => undefined,
   };
-  forEachWeightTile(problem, reference, [], visitor, {
+  const ofGroup: Mask = {
     ranges: (head, query) => clipRanges(mask.ranges(head, query), firstKey, end),
-  });
+  };
+  forEachWeightTile(problem, reference, [], visitor, { mask: ofGroup, memories });
   for (const direction of directions)
     for (let i = 0; i < rows; i++) clearRoundings(direction, magnitude, i * vDim, vDim);
   return directions;
@@ -155,14 +162,15 @@ function collectBlock(
   block: KeyTileBlock,
   group: KeyTileGroup,
   place: TestedRows,
+  memories: WorkingMemories | undefined,
 ): void {
   const { problem, errors } = block;
   const { reference, bound } = errors;
   const { vDim } = reference.shape;
-  const directions = tileDirections(block, group, place);
+  const directions = tileDirections(block, group, place, memories);
   const toLargest = new Float64Array(walkRows);
   const amplitude = new Float64Array(walkRows);
-  forEachWeightTile(problem, reference, directions, {
+  const visitor: WeightVisitor = {
     begin: (_, firstRow, rows) => {
       for (let i = 0; i < rows; i++) {
         const row = firstRow + i;
@@ -179,7 +187,8 @@ function collectBlock(
           collectRow(statistics[t], errors, row, ofRow);
         });
     },
-  });
+  };
+  forEachWeightTile(problem, reference, directions, visitor, { memories });
 }
 
 /**
@@ -198,6 +207,7 @@ export function testKeyTiles(
   group: KeyTileGroup,
   blocks: readonly KeyTileBlock[],
   { ofBlock, ofHead, queries }: KeyTileLimits,
+  memories?: WorkingMemories,
 ): StructureResult[] {
   const { head, firstTile, tiles, tileKeys, blocks: places } = group;
   const statistics = () => Array.from({ length: tiles }, () => new Statistic());
@@ -209,7 +219,7 @@ export function testKeyTiles(
   };
   blocks.forEach((block, index) => {
     const place = places[index];
-    collectBlock(blockStatistics, block, group, place);
+    collectBlock(blockStatistics, block, group, place, memories);
     blockStatistics.forEach((statistic, t) => {
       const { firstKey, keys } = keysOf(t, place.keys);
       const { firstRow, rows } = place;

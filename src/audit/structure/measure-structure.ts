@@ -1,4 +1,9 @@
-import { forEachWeightTile, type Progress, type WeightVisitor } from '../../../oracles/index.js';
+import {
+  forEachWeightTile,
+  type Progress,
+  type WeightVisitor,
+  type WorkingMemories,
+} from '../../../oracles/index.js';
 import { decodeTensor, formats, type FormatName } from '../../formats/index.js';
 import { keptWeights } from '../../problem/index.js';
 import { anyDropout, type Premises } from '../premises/premises.js';
@@ -73,19 +78,24 @@ interface KnownRows {
   readonly units: RowUnits;
 }
 
+/** Who is told of a measurement, and what its loops work in. */
+interface StructureCallbacks {
+  readonly progress?: Progress | undefined;
+  /** Sees the weights of all rows as well, since the walk over them is made anyway. */
+  readonly observer?: WeightVisitor | undefined;
+  readonly memories?: WorkingMemories | undefined;
+}
+
 /**
  * Projects the errors of all rows and judges rows and tiles of 128 rows; what heads are judged by is summed up. A
  * problem that is a part of another begins at a tile.
  *
  * Rows that hold NaN or infinities, rows of zeros and rows whose sums overflow fp64 are left out.
- *
- * @param observer sees the weights of all rows as well, since the walk over them is made anyway
  */
 export function measureStructure(
   input: StructureInput,
   { survey, units }: KnownRows,
-  progress?: Progress,
-  observer?: WeightVisitor,
+  { progress, observer, memories }: StructureCallbacks = {},
 ): StructurePart {
   const { problem, reference, outputs, bound, premises, limits } = input;
   const { values: out, format: outputFormat } = outputs.out;
@@ -189,6 +199,7 @@ export function measureStructure(
         progress?.(finished / (headCount * queries));
       },
     },
+    { memories },
   );
   return { results: worst.list(), heads };
 }

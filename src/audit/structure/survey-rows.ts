@@ -1,4 +1,10 @@
-import { type AttentionReference, forEachWeightTile, levels } from '../../../oracles/index.js';
+import {
+  type AttentionReference,
+  forEachWeightTile,
+  levels,
+  type WeightVisitor,
+  type WorkingMemories,
+} from '../../../oracles/index.js';
 import { formats, type FormatName } from '../../formats/index.js';
 import type { Problem } from '../../problem/index.js';
 import { createRowNumbers, isClustered } from '../bounds/index.js';
@@ -58,6 +64,7 @@ export function surveyRows(
   problem: Problem,
   reference: AttentionReference,
   weightFormat: FormatName,
+  memories?: WorkingMemories,
 ): RowSurvey {
   const groups = fineGroups(weightFormat);
   const { queries } = reference.shape;
@@ -72,7 +79,7 @@ export function surveyRows(
   const own = new Float64Array(walkRows);
   const most = new Float64Array(walkRows);
   const at = new Int32Array(walkRows).fill(-1);
-  forEachWeightTile(problem, reference, [], {
+  const visitor: WeightVisitor = {
     begin: (head, firstRow, count) => {
       for (let i = 0; i < count; i++) {
         const row = head * queries + firstRow + i;
@@ -110,6 +117,7 @@ export function surveyRows(
         at[i] = -1;
       }
     },
-  });
+  };
+  forEachWeightTile(problem, reference, [], visitor, { memories });
   return { heaviest, squares, clustered };
 }

@@ -184,7 +184,7 @@ export async function judgeFile(
           ? {}
           : { onElements: (elements) => watchers.forEach((one) => one.onElements(elements)) }),
       },
-      context.helper,
+      context.lasting,
     );
     const { identification } = result;
     const compared = await compareVersions(comparison, open, judged, result);

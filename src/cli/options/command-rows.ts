@@ -1,14 +1,14 @@
 import { Argument, type Command } from 'commander';
 import type { KernelModel } from '../../../kernels/index.js';
-import type { HelperThread } from '../../jobs/index.js';
+import type { LastingMeans } from '../../jobs/index.js';
 import { addOptions, type Completes, type OptionRows, type ParsedOptions } from './option-rows.js';
 
 /** What every command works with. */
 export interface CommandContext {
   /** The kernel models that there are; undefined for the library's. */
   readonly models?: readonly KernelModel[] | undefined;
-  /** A thread that measures a part of each audit, where several are made; none unless given. */
-  readonly helper?: HelperThread | null;
+  /** What several audits have in common, one made after the other; none unless given. */
+  readonly lasting?: LastingMeans;
 }
 
 /** An argument of a command. */

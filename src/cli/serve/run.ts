@@ -1,7 +1,8 @@
 import { createInterface } from 'node:readline';
 import { type Command, CommanderError } from 'commander';
 import { printable } from '../../io/index.js';
-import { createHelperThread, type HelperThread } from '../../jobs/index.js';
+import { WorkingMemories } from '../../../oracles/index.js';
+import { createHelperThread, type LastingMeans } from '../../jobs/index.js';
 import { RequestError } from '../../request-error.js';
 
 /** A request, as a line of standard input has it. */
@@ -21,11 +22,8 @@ interface ServeAnswer {
 
 const wrongRequest = 2;
 
-/** A command line whose parser calls `stop` where it would end the process, and whose audits have a thread to help. */
-type CreateProgram = (
-  stop: (error: CommanderError) => never,
-  helper: HelperThread | null,
-) => Command;
+/** A command line whose parser calls `stop` where it would end the process, and whose audits use what lasts. */
+type CreateProgram = (stop: (error: CommanderError) => never, lasting: LastingMeans) => Command;
 
 /** What a command writes to a stream, from now on until it is restored. */
 function captureStream(stream: NodeJS.WriteStream) {
@@ -125,10 +123,11 @@ async function answerTo(
 /** Runs `flashproof serve`: answers requests until standard input ends. Returns the exit status. */
 export async function runServe(createProgram: CreateProgram): Promise<number> {
   const helper = createHelperThread();
+  const lasting = { helper, memories: new WorkingMemories() };
   try {
     for await (const line of createInterface({ input: process.stdin, crlfDelay: Infinity })) {
       if (line.trim() === '') continue;
-      const answer = await answerTo(line, (stop) => createProgram(stop, helper));
+      const answer = await answerTo(line, (stop) => createProgram(stop, lasting));
       process.stdout.write(`${JSON.stringify(answer)}\n`);
     }
   } finally {

@@ -1,5 +1,5 @@
 import type { AttributedKernel, KernelModel } from '../../../kernels/index.js';
-import type { AttentionReference } from '../../../oracles/index.js';
+import type { AttentionReference, WorkingMemories } from '../../../oracles/index.js';
 import {
   attributedKernel,
   createTechniqueTable,
@@ -80,6 +80,8 @@ export interface AuditMeans {
   readonly startThreads: StartThreads;
   /** A thread that is there already, for problems that are not divided; null for none. */
   readonly helper?: HelperThread | null;
+  /** See `AuditOptions.memories`. */
+  readonly memories?: WorkingMemories | undefined;
   /** That keys and values are read from which are not in memory. */
   readonly files: TensorFiles;
 }
@@ -154,7 +156,7 @@ function sampleOf({ sample }: SampledRows, { statistics }: Audit): RowSample {
 export async function auditKernel(
   request: AuditRequest,
   callbacks: AuditCallbacks,
-  { startThreads, helper = null, files }: AuditMeans,
+  { startThreads, helper = null, memories, files }: AuditMeans,
 ): Promise<AuditResult> {
   const { declared, falseAlarmRate, models } = request;
   const { start = performance.now(), threads = 1, partEffort } = request;
@@ -190,6 +192,7 @@ export async function auditKernel(
     {
       falseAlarmRate,
       progress,
+      memories,
       ...(own === null ? {} : { arithmetic: own }),
       premises,
       thinning,

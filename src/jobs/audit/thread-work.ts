@@ -13,6 +13,7 @@ import {
   type PartSettings,
   type PartTensors,
 } from '../../audit/index.js';
+import { WorkingMemories } from '../../../oracles/index.js';
 import type { TensorFiles } from '../../io/tensors/index.js';
 import { lazily } from '../../lazily.js';
 import type { Problem } from '../../problem/index.js';
@@ -76,8 +77,13 @@ export interface ThreadWork {
  * The functions of a thread; each makes its data ready at its first request.
  * @param data that of the function that is called
  * @param files that keys are read from which are not in memory
+ * @param memories what the loops of parts work in, one request after the other
  */
-export function threadWork(data: unknown, files: TensorFiles): ThreadWork {
+export function threadWork(
+  data: unknown,
+  files: TensorFiles,
+  memories = new WorkingMemories(),
+): ThreadWork {
   const read = lazily(() => readShared((data as PartThreadData).source, files));
   const requested = lazily(() => createRequestedMeasure(unshareGroups(data as GroupThreadData)));
   const whole = lazily(() => unshare((data as BoundThreadData).problem));
@@ -87,7 +93,7 @@ export function threadWork(data: unknown, files: TensorFiles): ThreadWork {
         const { settings, withBounds } = data as PartThreadData;
         const tensors: PartTensors[] = [];
         for (const part of request.parts) tensors.push(await read()(part));
-        return measureApart(request, tensors, settings, withBounds);
+        return measureApart(request, tensors, settings, withBounds, memories);
       }),
     measureGroup: (request) => answered(() => requested()(request)),
     boundRequest: (request) =>

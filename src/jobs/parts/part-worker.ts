@@ -1,10 +1,14 @@
 import { workerData } from 'piscina';
+import { WorkingMemories } from '../../../oracles/index.js';
 import { machineFiles } from '../../io/index.js';
 import type { PartRequest } from '../../audit/index.js';
 import { threadWork, type PartThreadData } from '../audit/index.js';
 
 /** What a worker thread of an audit does, one request at a time. */
 export const { measureRequest, measureGroup, boundRequest } = threadWork(workerData, machineFiles);
+
+/** Of this thread, for as long as it lives. */
+const memories = new WorkingMemories();
 
 /** A request to a thread that outlives an audit, with what those of an audit's own threads are given once. */
 export interface RequestWithData {
@@ -14,5 +18,5 @@ export interface RequestWithData {
 
 /** Measures a part of an audit that the thread was not started for. */
 export function measureWithData({ data, request }: RequestWithData) {
-  return threadWork(data, machineFiles).measureRequest(request);
+  return threadWork(data, machineFiles, memories).measureRequest(request);
 }

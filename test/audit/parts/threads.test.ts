@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
-import { attentionOracle } from '../../../oracles/index.js';
+import { attentionOracle, WorkingMemories } from '../../../oracles/index.js';
 import { encodeFromFloat64, formats } from '../../../src/formats/index.js';
 import type * as Jobs from '../../../src/jobs/index.js';
 import type { Problem } from '../../../src/problem/index.js';
@@ -59,26 +59,27 @@ describe('an audit on several threads', () => {
     expect(await reportOf(2)).toBe(one);
   });
 
-  it('has it with a thread that helps one audit after the other', async () => {
+  it('has it with a thread and memories that serve one audit after the other', async () => {
     // Of one part, and worth sending.
     const sizes = { ...frame, queries: 200, keys: 190 };
-    const problems = [false, true].map((causal) =>
+    const problems = [false, true, false].map((causal) =>
       filledProblem(sizes, () => normal() * 4 - 2, { causal }),
     );
     const helper = jobs.built!.createHelperThread();
     const runner = vi.fn(helper!.runner);
+    const memories = new WorkingMemories();
     try {
       for (const one of problems) {
         const request = { ...requestOf(one, 2, sizes), partEffort: undefined };
-        const reports = [null, { ...helper!, runner }].map(async (beside) => {
-          const { report } = await jobs.built!.auditKernel(request, {}, beside);
+        const reports = [{}, { helper: { ...helper!, runner }, memories }].map(async (lasting) => {
+          const { report } = await jobs.built!.auditKernel(request, {}, lasting);
           return JSON.stringify({ ...report, seconds: 0, created: '' });
         });
         expect(await reports[1]).toBe(await reports[0]);
       }
       expect(runner).toHaveBeenCalledTimes(problems.length);
       const bad = { ...requestOf(problems[0], 2, sizes), problem: { ...problems[0], scale: NaN } };
-      await expect(jobs.built!.auditKernel(bad, {}, helper)).rejects.toThrow(/^scale is NaN/);
+      await expect(jobs.built!.auditKernel(bad, {}, { helper })).rejects.toThrow(/^scale is NaN/);
     } finally {
       await helper!.close();
     }

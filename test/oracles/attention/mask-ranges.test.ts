@@ -143,7 +143,7 @@ describe('a mask of several ranges a row', () => {
         },
         end: () => undefined,
       },
-      mask,
+      { mask },
     );
     totals.forEach((total, row) => {
       const isEmpty = reference.quantities.lse.values[row] === -Infinity;

@@ -1,0 +1,39 @@
+/** What works in a WebAssembly memory of its own. */
+interface WorkingMemory {
+  readonly kernels: { readonly memory: WebAssembly.Memory };
+}
+
+/** Below this is what the compiler placed: constants, which no loop writes to. */
+const firstUsed = 65536;
+
+/** So many that are not lent are kept: those of the kinds that were lent last. */
+const mostIdle = 8;
+
+/**
+ * Lends WebAssembly instances with their memories, and takes them back for who asks for the same kind next: V8 frees those that
+ * are dropped by its slowest collection only, which throws compiled code away with them. What is lent is as good as new.
+ */
+export class WorkingMemories {
+  /** The kind of each that is not lent, the one that came back last at the end. */
+  readonly #idle: { readonly kind: string; readonly memory: WorkingMemory }[] = [];
+
+  /**
+   * What `work` returns, given a memory that is nobody else's until then.
+   * @param kind all that `create` depends on, its type included
+   */
+  lend<Memory extends WorkingMemory, Result>(
+    kind: string,
+    create: () => Memory,
+    work: (memory: Memory) => Result,
+  ): Result {
+    const at = this.#idle.findLastIndex((one) => one.kind === kind);
+    const memory = at < 0 ? create() : (this.#idle.splice(at, 1)[0].memory as Memory);
+    try {
+      return work(memory);
+    } finally {
+      new Uint8Array(memory.kernels.memory.buffer, firstUsed).fill(0);
+      this.#idle.push({ kind, memory });
+      if (this.#idle.length > mostIdle) this.#idle.shift();
+    }
+  }
+}
