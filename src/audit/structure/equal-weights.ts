@@ -23,6 +23,9 @@ export interface SumErrors {
 export class EqualWeights {
   readonly #counts: Uint32Array;
   readonly #shift: number;
+  /** What `errors` gives: whole numbers, so that they are exact in whatever order weights come. */
+  #drift = 0;
+  #variance = 0;
 
   /** @param keys of the longest row */
   constructor(keys: number) {
@@ -33,19 +36,22 @@ export class EqualWeights {
 
   clear(): void {
     this.#counts.fill(0);
+    this.#drift = this.#variance = 0;
   }
 
   /** @param weight relative to the row sum */
   add(weight: number): void {
-    this.#counts[Math.imul(Math.round(weight * cellsPerUnit), 0x9e3779b1) >>> this.#shift]++;
+    const cell = Math.imul(Math.round(weight * cellsPerUnit), 0x9e3779b1) >>> this.#shift;
+    const count = ++this.#counts[cell];
+    if (count < many) this.#variance += 2 * count - 1;
+    else if (count > many) this.#drift++;
+    else {
+      this.#variance -= (many - 1) ** 2;
+      this.#drift += many;
+    }
   }
 
   errors(): SumErrors {
-    let drift = 0;
-    let variance = 0;
-    for (const count of this.#counts)
-      if (count >= many) drift += count;
-      else variance += count * count;
-    return { drift, variance };
+    return { drift: this.#drift, variance: this.#variance };
   }
 }

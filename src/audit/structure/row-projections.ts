@@ -128,11 +128,30 @@ function emptySums(count: number, groups: number, equal: EqualWeights | null): R
   };
 }
 
+/** What weights may be multiplied by before they are rounded: a family's factor times 2^shift. */
+interface OtherFactor {
+  readonly family: number;
+  readonly shift: number;
+}
+
+/**
+ * What weights may be multiplied by before they are rounded, beside what they are in a problem without sink and dropout:
+ * relative to the sink, and with dropout's factor.
+ */
+function otherFactors({ kept, sinks }: ProjectionModel): readonly OtherFactor[] {
+  const families = sinks === null ? [0, 1] : [0, 1, 2];
+  const shifts = kept === null ? [0] : [0, -Math.log2(kept.share)];
+  return families
+    .flatMap((family) => shifts.map((shift) => ({ family, shift })))
+    .filter(({ family, shift }) => family === 2 || shift !== 0);
+}
+
 /** Collects 64 rows at a time while their weights are walked over. */
 export class RowCollector {
   readonly #model: ProjectionModel;
   readonly #rows: RowSums[];
   readonly #outputs: ErrorPool;
+  readonly #factors: readonly OtherFactor[];
   readonly #smooth: Float64Array;
   readonly #places: Float64Array;
   readonly #of: Pick<
@@ -146,6 +165,7 @@ export class RowCollector {
     // Of weights that are as different as they may be; of long rows not, which have more alike.
     const groups = Math.min(keys, model.weightGroups.size, mostGroups);
     this.#model = model;
+    this.#factors = otherFactors(model);
     this.#rows = Array.from({ length: walkRows }, () =>
       emptySums(count, groups, model.sumsTruncate ? null : new EqualWeights(keys)),
     );
@@ -222,7 +242,7 @@ export class RowCollector {
     const { weightGroups, weightFormat, weightScale, roundingErrors, kept, roundings } =
       this.#model;
     const rate = 1 / (kept?.share ?? 1);
-    const factors = this.#otherFactors();
+    const factors = this.#factors;
     const smallest = smallestNormal(formats[weightFormat]) / weightScale;
     const half = smallestSubnormal(formats[weightFormat]) / 2 / weightScale;
     const count = projections.length;
@@ -233,7 +253,9 @@ export class RowCollector {
       const sums = this.#rows[i];
       if (!sums.isUsed) continue;
       const { pool, moments, rounded, squares, lost, mass, toLargest, exponents } = sums;
+      const { last: roundedLast, first: roundedFirst, equal } = sums;
       const [first, second, third] = exponents as unknown as readonly [number, number, number];
+      let [sum, sumOfSquares] = [sums.applied, sums.appliedSquares];
       for (let j = 0; j < keys; j++) {
         const at = i * stride + j;
         const w = weights[at];
@@ -253,8 +275,8 @@ export class RowCollector {
         mass[smoothPlaces + Math.floor(y * smoothPlaces)] += w;
         mass[2 * smoothPlaces + Math.floor(z * smoothPlaces)] += w;
         const p = applied[at];
-        sums.applied += p;
-        sums.appliedSquares += p * p;
+        sum += p;
+        sumOfSquares += p * p;
         for (let d = 0; d < count; d++) {
           const c = p * projections[d][at];
           errors[d] = c;
@@ -262,8 +284,8 @@ export class RowCollector {
           moments[count + d] += c * w;
           rounded[d * smoothPlaces + nearest] += c;
           squares[d * smoothPlaces + nearest] += c * c;
-          sums.last[d] += c * ifLast;
-          sums.first[d] += c * ifFirst;
+          roundedLast[d] += c * ifLast;
+          roundedFirst[d] += c * ifFirst;
           if (w < smallest)
             lost[d] += roundings * Math.min(p, half * rate) * Math.abs(projections[d][at]);
           const of = d * ofInstrument;
@@ -277,25 +299,14 @@ export class RowCollector {
           for (let d = 0; d < count; d++)
             sums.otherwise[f * count + d] += errors[d] * roundingErrors[place];
         }
-        sums.equal?.add(w);
+        equal?.add(w);
         errors[count] = w;
         moments[2 * count] += w * w;
         pool.addAll(weightGroups.group(w * toLargest), errors);
       }
+      sums.applied = sum;
+      sums.appliedSquares = sumOfSquares;
     }
-  }
-
-  /**
-   * What weights may be multiplied by before they are rounded, beside what they are in a problem without sink and dropout:
-   * relative to the sink, and with dropout's factor.
-   */
-  #otherFactors(): readonly { readonly family: number; readonly shift: number }[] {
-    const { kept, sinks } = this.#model;
-    const families = sinks === null ? [0, 1] : [0, 1, 2];
-    const shifts = kept === null ? [0] : [0, -Math.log2(kept.share)];
-    return families
-      .flatMap((family) => shifts.map((shift) => ({ family, shift })))
-      .filter(({ family, shift }) => family === 2 || shift !== 0);
   }
 
   /** The collected row `row`, the `local`-th of the 64; null for one that is left out. */
