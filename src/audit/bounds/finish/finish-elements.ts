@@ -106,6 +106,16 @@ export function finishElements(
   const ofAccumulated = memory.accumulated.view;
   const ofRescaled = memory.rescaled.view;
   const ofPredicted = memory.predicted.view;
+  // One for all elements: nobody keeps it.
+  const element = {
+    size: 0,
+    magnitude: 0,
+    scatter: 0,
+    moved: 0,
+    accumulated: 0,
+    rescaled: 0,
+    underflow: 0,
+  } satisfies ElementTerms;
   for (let c = 0; c < vDim; c++) {
     const at = local * vDim + c;
     const inMemory = local * memory.vStride + c;
@@ -113,16 +123,14 @@ export function finishElements(
     const size = Math.abs(exact) * scale;
     const squares = squaresOf[inMemory] * share;
     const variance = squares - size * size;
-    const element: ElementTerms = {
-      size,
-      magnitude: exactOut.magnitude[row * vDim + c] * scale,
-      // The subtraction cancels, up to an error of fp64.
-      scatter: Math.sqrt(Math.max(0, variance) + size * size * 2 ** -40),
-      moved: ofMoved[inMemory] * share,
-      accumulated: ofAccumulated[inMemory] * share,
-      rescaled: ofRescaled[inMemory] * share,
-      underflow: terms.lost * (largestValue * scale + size),
-    };
+    element.size = size;
+    element.magnitude = exactOut.magnitude[row * vDim + c] * scale;
+    // The subtraction cancels, up to an error of fp64.
+    element.scatter = Math.sqrt(Math.max(0, variance) + size * size * 2 ** -40);
+    element.moved = ofMoved[inMemory] * share;
+    element.accumulated = ofAccumulated[inMemory] * share;
+    element.rescaled = ofRescaled[inMemory] * share;
+    element.underflow = terms.lost * (largestValue * scale + size);
     // Sums are not yet divided by the row sum: on the way they may leave their range.
     const overflows = columnLargest[c] * reach >= arithmetic.largestSum;
     const factor = overflows ? Infinity : inflation / scale;
