@@ -1,5 +1,5 @@
 """Compiles FlashAttention-3's backward kernels with nvcc, records their launches behind those of the forward, and compares the gradients with what
-an H200 gave where that is known, or with `flashproof emulate fa3 --backward`, bit for bit.
+a GPU gave where that is known, or with `flashproof emulate fa3 --backward`, bit for bit.
 
     python backward.py problem.safetensors … --sources flash-attention --to recorded
     python backward.py problem.safetensors … --sources flash-attention --to recorded --deterministic
@@ -48,11 +48,12 @@ def in_any_order(problem, macros):
     return [*(["dq"] if keys > 2 * macros["BLOCK_N"] else []), *(["dk", "dv"] if heads > 2 * kv_heads else [])]
 
 
-def expected(path, given, options):
+def expected(path, problem, options):
     """dQ, dK and dV of a problem, and whose they are."""
+    given, metadata = problem
     kernel = "fa3_deterministic" if options.deterministic else "fa3"
     if f"{kernel}.dq" in given:
-        return {name: given[f"{kernel}.{name}"] for name in GRADIENTS}, "an H200"
+        return {name: given[f"{kernel}.{name}"] for name in GRADIENTS}, metadata["gpu"]
     emulated = options.to / f"{path.stem}-emulated.safetensors"
     words = ["--backward", "--set", f"deterministic={str(options.deterministic).lower()}"]
     compiled.flashproof("emulate", "fa3", path, "--save", emulated, "--quiet", *words)
@@ -72,7 +73,7 @@ def main():
         name = f"{path.stem}-backward{'-deterministic' * options.deterministic}"
         launches, macros = recorded(problem, name, options, made["out"], made["lse"])
         made, more = compiled.run(launches)
-        wanted, whose = expected(path, problem[0], options)
+        wanted, whose = expected(path, problem, options)
         wrong = {one: compiled.differing(made[one], wanted[one]) for one in GRADIENTS}
         unordered = in_any_order(problem[0], macros)
         counts = ", ".join(f"{one} {count} of {math.prod(made[one].shape):,}{' (in any order)' * (one in unordered)}" for one, count in wrong.items())
