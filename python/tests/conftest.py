@@ -1,5 +1,8 @@
-"""Leaves out the tests of PyTorch's device judge where there is no PyTorch, and says so."""
+"""Which tests of PyTorch's device judge are run: none where there is no PyTorch, which is said; else all of them, or, with
+``DEVICE_TESTS=first``, the first case of each.
+"""
 
+import os
 from importlib.util import find_spec
 
 HAS_TORCH = find_spec("torch") is not None
@@ -10,3 +13,16 @@ collect_ignore = [] if HAS_TORCH else ["device"]
 def pytest_terminal_summary(terminalreporter):
     if not HAS_TORCH:
         terminalreporter.write_line("LEFT OUT: tests/device need torch, which is not installed")
+
+
+def pytest_collection_modifyitems(config, items):
+    if os.environ.get("DEVICE_TESTS") != "first":
+        return
+    seen, chosen, left = set(), [], []
+    for item in items:
+        function = (item.path, item.originalname)
+        is_later = item.path.parent.name == "device" and function in seen
+        (left if is_later else chosen).append(item)
+        seen.add(function)
+    items[:] = chosen
+    config.hook.pytest_deselected(items=left)
