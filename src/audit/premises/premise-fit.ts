@@ -5,19 +5,28 @@ import { formatRoughly } from '../../words/index.js';
 import type { GivenOutputs } from '../kernel-outputs.js';
 import type { PremiseDeclaration } from '../../../kernels/index.js';
 import { declarationFlags, describeDeclaration } from './declaration.js';
+import { correlation, isWithin, sizesOf, type Errors, type ErrorSizes } from './error-sizes.js';
 
 /** What a failed output would pass as. */
 export interface PremiseFit {
+  /** The likelier one, where two would pass. */
   readonly declaration: PremiseDeclaration;
   /** A clause: what kind of kernel errs like this, and by which number. */
   readonly statement: string;
-  /** The flags that declare it. */
+  /** The flags that declare it; those of two, joined by "or", where two would pass. */
   readonly flags: string;
 }
 
+/**
+ * What errs in the LSE alone, or nearly. A row sum of rounded weights is emulated by weights of the row's own maximum; of those of a
+ * maximum that runs, roundings are as large and others.
+ */
+const roundedSums = { rowSum: 'after-rounding' } as const satisfies PremiseDeclaration;
+const factors = { factors: 'as-weights' } as const satisfies PremiseDeclaration;
+
 /** What may be declared whose roundings follow from the problem: errors must be those of the emulation. */
 const followed: readonly PremiseDeclaration[] = [
-  { rowSum: 'after-rounding' },
+  roundedSums,
   { outputRounding: 'truncated' },
   { weightScale: 1 },
   { dequantized: 'bf16' },
@@ -65,16 +74,6 @@ const slopeDeviations = 6;
 /** Audits that are made again at most. */
 const mostJudged = 3;
 
-/** How large errors are: root mean squares over elements and rows, and the LSE's mean. */
-interface ErrorSizes {
-  readonly out: number;
-  readonly lse: number;
-  readonly lseMean: number;
-  /** The regression slope of O's errors on the exact O, and its standard error for errors by chance. */
-  readonly slope: number;
-  readonly slopeError: number;
-}
-
 /** A failed output, and what may be asked of it. */
 interface FitRequest {
   readonly problem: Problem;
@@ -109,49 +108,14 @@ function sampleOf({
   return chosen;
 }
 
-/** Errors of sampled rows: of O element by element, beside the exact O, and of the LSE. */
-interface Errors {
-  readonly out: Float64Array;
-  readonly exact: Float64Array;
-  readonly lse: Float64Array;
-}
-
-function sizesOf({ out, exact, lse }: Errors): ErrorSizes {
-  const squares = (values: Float64Array) => values.reduce((sum, x) => sum + x * x, 0);
-  const ofOut = Math.sqrt(squares(out) / Math.max(out.length, 1));
-  const norm = squares(exact);
+/** What is told where two explain an output alike. */
+function eitherOf(one: PremiseFit, other: PremiseFit): PremiseFit {
+  const [first, ...rest] = other.statement;
   return {
-    out: ofOut,
-    slope: norm === 0 ? 0 : out.reduce((sum, x, i) => sum + x * exact[i], 0) / norm,
-    slopeError: norm === 0 ? Infinity : ofOut / Math.sqrt(norm),
-    lse: Math.sqrt(squares(lse) / Math.max(lse.length, 1)),
-    lseMean: lse.reduce((sum, x) => sum + x, 0) / Math.max(lse.length, 1),
+    declaration: one.declaration,
+    statement: `${one.statement}; ${first.toLowerCase()}${rest.join('')}; nothing here tells one from the other`,
+    flags: `${one.flags}, or ${other.flags}`,
   };
-}
-
-/** The correlation of a and b, each less a common part; 1 where b is no more than `noise`. */
-function correlation(
-  a: Float64Array,
-  b: Float64Array,
-  common: Float64Array,
-  noise: number,
-): number {
-  let products = 0;
-  let ofA = 0;
-  let ofB = 0;
-  for (let i = 0; i < a.length; i++) {
-    const x = a[i] - common[i];
-    const y = b[i] - common[i];
-    products += x * y;
-    ofA += x * x;
-    ofB += y * y;
-  }
-  if (ofB <= noise * noise * b.length) return 1;
-  return products / Math.sqrt(ofA * ofB);
-}
-
-function isWithin(found: number, expected: number, factor: number): boolean {
-  return found <= factor * expected && found * factor >= expected;
 }
 
 /**
@@ -159,7 +123,8 @@ function isWithin(found: number, expected: number, factor: number): boolean {
  * kernel: root mean squares of O, and of the LSE where there is one, within a factor of 1.6 of those that
  * a plain kernel of that kind makes on a sample of the rows, the LSE's mean no farther off, and, where
  * roundings follow from the problem, errors that correlate with its errors by 1/2 and more; and O not
- * larger or smaller as a whole than its. Null where none does.
+ * larger or smaller as a whole than its. Null where none does. Where the LSE alone errs, by what factors of rescales may come to,
+ * and no errors correlate, these and a row sum of rounded weights are told together.
  * A declaration explains nothing that it merely allows: a row sum that is half a per cent too large lies
  * within what scores in bf16 may do, but errs by one number in all rows, which they do not.
  */
@@ -209,13 +174,6 @@ export function fitPremise(request: FitRequest): PremiseFit | null {
   const found = foundOn(rows);
   const size = sizesOf(found);
   if (!Number.isFinite(size.out) || !Number.isFinite(size.lse)) return null;
-  const factors = { factors: 'as-weights' } as const;
-  if (request.onlyLse && size.lse <= mostOfFactors && request.passes(factors))
-    return {
-      declaration: factors,
-      statement: `${kernelOf(factors)} would pass: the LSE alone errs, by ${formatRoughly(size.lse)} (root mean square), and such factors err by up to ${formatRoughly(2 ** -13.4)} a tile of keys`,
-      flags: declarationFlags(factors),
-    };
   const usual = emulate({}, rows);
   // Roundings of the LSE itself, and of its sums, come to some ulps of fp32.
   const rounding = 4 * 2 ** -24 * (1 + Math.abs(reference.quantities.lse.values[rows[0]]));
@@ -232,23 +190,24 @@ export function fitPremise(request: FitRequest): PremiseFit | null {
   const firstSize = sizesOf(foundOn(first));
   const mayBeAsLarge = (declaration: PremiseDeclaration): boolean =>
     isWithin(firstSize.out, sizesOf(emulate(declaration, first)).out, nearlyAlike);
-  const fits = [...followed, ...unforeseen].flatMap((declaration, order) => {
-    if (!mayBeAsLarge(declaration)) return [];
-    const errors = emulate(declaration, rows);
-    const expected = sizesOf(errors);
-    if (!isAsLarge(expected)) return [];
-    const isFollowed = order < followed.length;
-    const agreement = isFollowed
-      ? Math.min(
+  /** The declarations whose emulation errs as much, the one that errs most alike first. */
+  const fitsAmong = (declarations: readonly PremiseDeclaration[], leastAgreement: number) =>
+    declarations
+      .flatMap((declaration) => {
+        if (!mayBeAsLarge(declaration)) return [];
+        const errors = emulate(declaration, rows);
+        const expected = sizesOf(errors);
+        if (!isAsLarge(expected)) return [];
+        const agreement = Math.min(
           correlation(found.out, errors.out, usual.out, 2 ** -4 * size.out),
           correlation(found.lse, errors.lse, nothing, rounding),
-        )
-      : 0;
-    return isFollowed && agreement < leastCorrelation ? [] : [{ declaration, expected, agreement }];
-  });
-  fits.sort((a, b) => b.agreement - a.agreement);
-  for (const { declaration, expected } of fits.slice(0, mostJudged)) {
-    if (!request.passes(declaration)) continue;
+        );
+        return agreement < leastAgreement ? [] : [{ declaration, expected, agreement }];
+      })
+      .sort((a, b) => b.agreement - a.agreement)
+      .slice(0, mostJudged)
+      .filter(({ declaration }) => request.passes(declaration));
+  const fitOf = ({ declaration, expected }: ReturnType<typeof fitsAmong>[number]): PremiseFit => {
     const ofLse =
       lse === null
         ? ''
@@ -258,6 +217,15 @@ export function fitPremise(request: FitRequest): PremiseFit | null {
       statement: `${kernelOf(declaration)} would pass: it errs as much (root mean square ${formatRoughly(size.out)}, one like it ${formatRoughly(expected.out)}${ofLse})`,
       flags: declarationFlags(declaration),
     };
+  };
+  const likest = fitsAmong(followed, leastCorrelation);
+  if (likest.length > 0) return fitOf(likest[0]);
+  if (request.onlyLse && size.lse <= mostOfFactors && request.passes(factors)) {
+    const statement = `${kernelOf(factors)} would pass: the LSE alone errs, by ${formatRoughly(size.lse)} (root mean square), and such factors err by up to ${formatRoughly(2 ** -13.4)} a tile of keys`;
+    const fit = { declaration: factors, statement, flags: declarationFlags(factors) };
+    const [sums] = fitsAmong([roundedSums], -1);
+    return sums === undefined ? fit : eitherOf(fitOf(sums), fit);
   }
-  return null;
+  const [alikeByChance] = fitsAmong(unforeseen, -1);
+  return alikeByChance === undefined ? null : fitOf(alikeByChance);
 }
