@@ -12,6 +12,11 @@ export interface SummedWeights {
 
 const lanes = 8;
 
+/** What x exceeds the fp32 number nearest to it by; 0 of what fp32 does not hold, where the kernel has ∞. */
+function excess(x: number, nearest: number): number {
+  return Number.isFinite(nearest) ? x - nearest : 0;
+}
+
 /** start + Σ p over the weights [first, end), in fp64. */
 function exactRowSum(
   start: number,
@@ -38,12 +43,12 @@ function packedRowSum(
   const { fround } = Math;
   const sums = new Float32Array(lanes);
   const nearestStart = fround(start);
-  let difference = start === nearestStart ? 0 : start - nearestStart;
+  let difference = excess(start, nearestStart);
   sums[0] = nearestStart;
   for (let i = first; i < end; i++) {
     // A store to a Float32Array rounds to nearest even.
     sums[(i - first) % lanes] += nearest[i];
-    if (weights[i] !== nearest[i]) difference += weights[i] - nearest[i];
+    if (weights[i] !== nearest[i]) difference += excess(weights[i], nearest[i]);
   }
   const pair = (lane: number): number =>
     fround(fround(sums[lane] + sums[lane + 2]) + fround(sums[lane + 4] + sums[lane + 6]));
@@ -140,7 +145,7 @@ function addColumns(
   for (const column of columns) {
     const i = first + column;
     sum = Math.fround(sum + nearest[i]);
-    if (weights[i] !== nearest[i]) rest += weights[i] - nearest[i];
+    if (weights[i] !== nearest[i]) rest += excess(weights[i], nearest[i]);
   }
   return rest === 0 ? sum : sum + rest;
 }
@@ -157,9 +162,10 @@ function addFused(
   const factor = Math.fround(alpha);
   const nearestWeight = weights.nearest[first + column];
   const start = fusedMultiplyAddFloat32(nearestSum, factor, nearestWeight);
-  const ofProduct =
-    factor === alpha ? (sum - nearestSum) * alpha : sum * alpha - nearestSum * factor;
-  const difference = ofProduct + (weights.weights[first + column] - nearestWeight);
+  // Of an fp32 sum and α nothing is left, also where α is ∞.
+  const isExact = sum === nearestSum && alpha === factor;
+  const ofProduct = isExact ? 0 : excess(sum * alpha, nearestSum * factor);
+  const difference = ofProduct + excess(weights.weights[first + column], nearestWeight);
   return addColumns(start, difference, weights, first, columns);
 }
 
@@ -173,11 +179,11 @@ function emulatedThreads(name: RowSumName, blockKeys: number): RowThreads {
     columns,
     add: (start, weights, first, _end, thread) => {
       const nearestStart = Math.fround(start);
-      return addColumns(nearestStart, start - nearestStart, weights, first, columns[thread]);
+      return addColumns(nearestStart, excess(start, nearestStart), weights, first, columns[thread]);
     },
     total: (sums) => {
       const nearest = Array.from(sums, Math.fround);
-      const difference = nearest.reduce((rest, x, thread) => rest + (sums[thread] - x), 0);
+      const difference = nearest.reduce((rest, x, thread) => rest + excess(sums[thread], x), 0);
       return difference === 0 ? total(nearest) : total(nearest) + difference;
     },
   };
