@@ -56,28 +56,29 @@ FORMATS: dict[torch.dtype, NumberFormat] = {
 """The formats that tensors are judged in, by PyTorch's name; fp64 is that of the judge itself."""
 
 
-def power_of_two(exponent: Tensor) -> Tensor:
-    """2^exponent, exactly, of int64 exponents within those of fp64's normal numbers."""
-    return ((exponent + 1023) << 52).view(torch.float64)
-
-
 def exponent_of(x: Tensor) -> Tensor:
     """⌊log2 |x|⌋ of fp64 numbers as int64; −1023 for 0 and fp64's subnormals."""
     return ((x.view(torch.int64) >> 52) & 0x7FF) - 1023
+
+
+def binade(x: Tensor) -> Tensor:
+    """2^⌊log2 |x|⌋ of finite fp64 numbers; 0 for 0 and fp64's subnormals."""
+    return (x.view(torch.int64) & (0x7FF << 52)).view(torch.float64)
 
 
 def ulp(number_format: NumberFormat, x: Tensor) -> Tensor:
     """The spacing of a format's numbers in the binade of |x|: ``ulp`` of ``src/formats/ulp.ts``,
     for finite fp64 x.
     """
-    exponent = exponent_of(x).clamp(number_format.min_exponent, number_format.max_exponent)
-    return power_of_two(exponent - (number_format.precision - 1))
+    largest = 2.0**number_format.max_exponent
+    power = binade(x).clamp_(number_format.smallest_normal, largest)
+    return power.mul_(2.0 ** (1 - number_format.precision))
 
 
 def nearest(number_format: NumberFormat, x: Tensor) -> Tensor:
     """The nearest number of the format, ties to even, as if its exponents had no upper end; for
     finite fp64 x.
     """
-    exponent = exponent_of(x).clamp(min=number_format.min_exponent)
-    quantum = power_of_two(exponent - (number_format.precision - 1))
-    return torch.round(x / quantum) * quantum
+    quantum = binade(x).clamp_(min=number_format.smallest_normal)
+    quantum.mul_(2.0 ** (1 - number_format.precision))
+    return (x / quantum).round_().mul_(quantum)

@@ -131,7 +131,8 @@ class ExactPairs:
     delta: Tensor
     """[rows]: D."""
     shares: Tensor
-    share_errors: Tensor
+    share_errors: tuple[Tensor, Tensor]
+    """[rows] each: dS is off by at most the first times |dS| and the second times P."""
     is_bounded: Tensor
     """[rows]: whether the errors are errors."""
 
@@ -149,16 +150,14 @@ def exact_pairs(block: WeightBlock, dout: Tensor, values: Tensor) -> ExactPairs:
     products = block.weights * x
     delta = products.sum(-1)
     of_delta = ((relative + gamma(terms + 1)) * products.abs_().sum(-1) + of_x) * _UP
-    moved = x - delta[:, None]
-    shares = block.weights * moved
-    errors = moved.abs_().mul_((relative + 3 * ROUNDOFF)[:, None]).add_((of_x + of_delta)[:, None])
+    shares = (x - delta[:, None]).mul_(block.weights)
     return ExactPairs(
         block.weights,
         relative,
         x,
         delta,
         shares,
-        errors.mul_(block.weights).mul_(_UP),
+        ((relative + 3 * ROUNDOFF) * _UP, (of_x + of_delta) * _UP),
         is_bounded,
     )
 
@@ -186,10 +185,13 @@ def _add_head(
         sums.dk[batch, kv, low:high] += pairs.shares.T @ q
         sums.dv[batch, kv, low:high] += pairs.weights.T @ d
         size = pairs.shares.abs()
-        radius = (pairs.share_errors + gamma(float(high - low)) * size) @ k.abs()
+        of_size, of_weight = (x[:, None] for x in pairs.share_errors)
+        radius = (of_size + gamma(float(high - low))) * (size @ k.abs())
+        radius += of_weight * (pairs.weights @ k.abs())
         radius[~pairs.is_bounded] = math.inf
         sums.dq_radius[batch, number, rows] = radius
-        of_shares = (pairs.share_errors + of_keys * size).T @ q.abs()
+        of_shares = size.T @ ((of_size + of_keys) * q.abs())
+        of_shares += pairs.weights.T @ (of_weight * q.abs())
         of_weights = ((pairs.weight_errors + of_keys)[:, None] * pairs.weights).T @ d.abs()
         if not bool(pairs.is_bounded.all()):
             of_shares, of_weights = (torch.full_like(x, math.inf) for x in (of_shares, of_weights))

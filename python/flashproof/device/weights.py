@@ -117,6 +117,8 @@ class WeightBlock:
     """[rows]: natural logarithm; −∞ for a row without keys."""
     trust: Tensor
     """[rows]: the largest relative error of a weight before the division."""
+    hidden: Tensor | None
+    """Where a row does not see a key; None where all see all."""
 
     @property
     def out_radius(self) -> Tensor:
@@ -166,8 +168,9 @@ def weigh_block(
     else:
         exponents.mul_(scale / softcap).tanh_().mul_(softcap * LOG2E)
     place = torch.arange(lowest, highest, device=q.device)
-    hidden = (place < keys.begin[:, None]) | (place >= keys.end[:, None])
-    if bool(hidden.any()):
+    hidden = None
+    if bool(((keys.begin > lowest) | (keys.end < highest)).any()):
+        hidden = (place < keys.begin[:, None]) | (place >= keys.end[:, None])
         exponents.masked_fill_(hidden, -math.inf)
     maximum = exponents.amax(-1)
     maximum = torch.where(maximum > -math.inf, maximum, 0.0)
@@ -192,6 +195,7 @@ def weigh_block(
         units,
         lse,
         _trust(problem, head, keys, first_row, maximum),
+        hidden,
     )
 
 

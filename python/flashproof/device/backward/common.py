@@ -53,7 +53,7 @@ def mean_variances(
     exact = block.out
     half = ulp(output, (exact.abs() * (1 - SURE)).clamp(max=output.max_finite)) / 2
     heaviest = torch.where(block.total > 0, 1 / block.total.clamp(min=1), 0.0)
-    magnitude = (pairs.weight * pairs.derivative.abs()).sum(1)
+    magnitude = pairs.product.sum(1)
     of_weights = u**2 * heaviest[:, None] * block.magnitude * largest_values
     variance = (dout.square() * (half.square() + of_weights)).sum(1)
     reach = (dout.abs() * largest_values).sum(1)

@@ -91,16 +91,18 @@ def limits_of_queries(
     counts: Tensor,
     weights: Tensor,
     keys: Tensor,
+    of_sizes: Tensor,
     exact: tuple[Tensor, Tensor],
 ) -> GradientLimits:
-    """The limits of dQ of a block. ``keys`` are those of its pairs, ``exact`` dQ and its radius, both
-    with the scale, ``counts`` how many keys each row sees.
+    """The limits of dQ of a block. ``keys`` are those of its pairs, ``of_sizes`` is Σ |dS| |k|,
+    ``exact`` dQ and its radius, both with the scale, ``counts`` how many keys each row sees.
     """
     scale = abs(arithmetic.scale)
     sizes = keys.abs()
-    worst, magnitude, systematic = (
-        scale * (x @ sizes) for x in (errors.worst, errors.magnitude, errors.systematic)
+    worst, whole, systematic = (
+        scale * (x @ sizes) for x in (errors.worst, errors.whole, errors.systematic)
     )
+    magnitude = whole + scale * of_sizes
     of_mean = scale * (weights @ keys).abs()
     size = exact[0].abs()
 
@@ -179,20 +181,25 @@ class KeySums:
         of_value: Tensor,
         factors: Tensor,
     ) -> None:
-        """Adds the pairs of a block; ``of_value`` are the errors of their exact values, ``factors``
-        the rows of Q or dO.
+        """Adds the pairs of a block; ``of_value`` [rows] are the errors of their exact values,
+        relative, ``factors`` the rows of Q or dO.
         """
         sizes = factors.abs()
         share = errors.value.T @ factors
         self.value[keys] += share
         self.head[keys] += share
-        for to, of in (
-            (self.radius, of_value),
-            (self.worst, errors.worst),
-            (self.magnitude, errors.magnitude),
-            (self.systematic, errors.systematic),
-        ):
-            to[keys] += of.T @ sizes
+        # What a row's number multiplies is left to the rows of Q or dO, which are fewer than pairs.
+        by_row = [sizes, of_value[:, None] * sizes]
+        if errors.row_systematic is not None:
+            by_row.append(errors.row_systematic[:, None] * sizes)
+        of_sizes = (errors.size.T @ torch.cat(by_row, 1)).split(sizes.shape[1], 1)
+        of_errors = errors.whole.T @ sizes
+        self.worst[keys] += of_errors
+        self.magnitude[keys] += of_errors + of_sizes[0]
+        self.radius[keys] += of_sizes[1]
+        self.systematic[keys] += errors.systematic.T @ sizes
+        if errors.row_systematic is not None:
+            self.systematic[keys] += of_sizes[2]
         self.variance[keys] += errors.variance.T @ factors.square()
         if roundings is None:
             return

@@ -241,7 +241,7 @@ def _measure_block(
     kernel = kernel_rows(judged.problem, head, shape, arithmetic.premises, block)
     dout = judged.dout[(*place, rows)].double()
     exact = exact_pairs(block, dout, head.v[keys])
-    pairs, is_judged = weigh_pairs(arithmetic, head, block, dout, exact.products)
+    pairs, is_judged = weigh_pairs(arithmetic, head, block, dout, exact)
     of = row_errors(
         arithmetic,
         block,
@@ -257,13 +257,15 @@ def _measure_block(
     of.is_judged.logical_and_(of_shares.is_within | (block.total == 0))
     # Theorem 23: what the exact values here may be off by.
     queries, group = head.q[rows], shape.heads // shape.kv_heads
-    size = exact.shares.abs()
+    key_sizes = head.k[keys].abs()
     sums_of_keys = gamma(2.0 * shape.queries * group + 2)
-    radius = (exact.share_errors + gamma(float(high - low)) * size) @ head.k[keys].abs()
-    of_dk = exact.share_errors + sums_of_keys * size
-    of_dv = (exact.weight_errors + sums_of_keys)[:, None] * exact.weights
-    sums.dk.add(keys, of_shares.of_keys, None, of_dk, queries)
-    sums.dv.add(keys, of_weights, roundings, of_dv, dout)
+    of_size, of_weight = exact.share_errors
+    of_sizes = of_shares.of_queries.size @ key_sizes
+    radius = (of_size + gamma(float(high - low)))[:, None] * of_sizes
+    radius += of_weight[:, None] * (block.weights @ key_sizes)
+    sums.dk.add(keys, of_shares.of_keys, None, of_size + sums_of_keys, queries)
+    sums.dk.radius[keys] += block.weights.T @ (of_weight[:, None] * queries.abs())
+    sums.dv.add(keys, of_weights, roundings, exact.weight_errors + sums_of_keys, dout)
     for each in (sums.dk, sums.dv):
         each.leave_out(of.is_judged, block.weights, keys)
     largest = head.v.abs().amax(0)
@@ -280,6 +282,7 @@ def _measure_block(
         seen.count.double(),
         block.weights,
         head.k[keys],
+        of_sizes,
         (value, radius),
     )
     return _QueryRows(value, radius, limits)

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from ..formats import ulp
+from ..gradients import ExactPairs
 from ..kernel_rows import KernelRows
 from ..limits import SURE
 from ..weights import LN2, HeadTensors, WeightBlock
@@ -33,18 +34,30 @@ _SURELY = 1 - SURE
 
 @dataclass(frozen=True)
 class Weighed:
-    """P and dP of the pairs of a block with their errors, [rows, keys]; 0 where a row does not see
-    a key.
+    """P, x = dO·v and dS of the pairs of a block with their errors, [rows, keys]; 0 where a row does
+    not see a key, but for what P or dS multiplies.
     """
 
     weight: Tensor
+    weight_square: Tensor
     weight_error: Tensor
     typical_weight: Tensor
     weight_variance: Tensor
-    derivative: Tensor
-    derivative_error: Tensor
-    typical_derivative: Tensor
+    size: Tensor
+    """|x|."""
+    product: Tensor
+    """P |x|."""
+    share: Tensor
+    """dS = P (x − D)."""
+    distance: Tensor
+    """|x − D|."""
+    derivative_error: tuple[Tensor, Tensor, float]
+    """Of x at most: numbers of the row and of the key, whose product counts, and what is added."""
+    typical_derivative: tuple[float, float]
+    """Of x too: a factor of |x|, and what is added."""
     derivative_variance: Tensor
+    hidden: Tensor | None
+    """Where a row does not see a key; None where all see all."""
 
 
 @dataclass(frozen=True)
@@ -74,58 +87,67 @@ def weigh_pairs(
     head: HeadTensors,
     block: WeightBlock,
     dout: Tensor,
-    products: Tensor,
+    exact: ExactPairs,
 ) -> tuple[Weighed, Tensor]:
     """``p-recompute`` and ``dp-accumulate`` of a block's pairs, and whether each row's are bounded to
-    the first order and within the range of fp32. ``dout`` is [rows, v dim], ``products`` are dO·v.
+    the first order and within the range of fp32. ``dout`` is [rows, v dim].
+
+    Of errors of P neither the typical ones nor the deviation exceed the worst case, as they may not:
+    each of their terms is one of its, times less than 1.
     """
     premises = arithmetic.premises
     r, e, tiny = premises.elementwise, premises.exponential, premises.underflow
     rows = slice(block.first_row, block.first_row + dout.shape[0])
     keys = slice(block.first_key, block.first_key + block.weights.shape[1])
-    is_seen = block.exponents > -math.inf
-    score = torch.where(is_seen, block.exponents * LN2, 0.0)
-    size = score.abs()
-    exponent = torch.where(is_seen, score - block.lse[:, None], 0.0).abs_()
-    norm = abs(arithmetic.scale) * head.query_norm[rows][:, None] * head.key_norm[keys]
-    worst = norm * arithmetic.scores.worst + 8 * r * size + 2 * r * exponent
-    typical = (arithmetic.scores.to_zero + r) * size
-    of_scores = MEAN_ROUNDING * r * r
-    variance = (
-        arithmetic.scores.walk**2 / 4 * (norm + size).square_()
-        + 2 * of_scores * size.square()
-        + of_scores * exponent.square_()
-    )
-    is_judged = ((worst < _SURELY) | ~is_seen).all(1)
-    # Products and scores are far below what fp32 holds.
-    reach = norm.amax(1) / min(1.0, abs(arithmetic.scale) or 1.0)
-    is_judged &= reach < 2.0**120
-    worst.clamp_(max=1)
-    p = block.weights
-    error = p * (worst * (1 + worst) * (1 + e) + e) + 2 * tiny
-    of_p = torch.minimum(p * (typical * (1 + typical)) + 2 * tiny, error)
-    p_variance = p.square() * (torch.minimum(variance, worst.square()) + e * e)
-    sizes = products.abs()
-    norms = _norms(dout)[:, None] * _norms(head.v[keys])
-    is_judged &= norms.amax(1) < 2.0**120
-    floor = tiny * MOST_PRODUCTS
-    x_error = arithmetic.products.worst * norms * (1 + 2.0**-8) + floor
-    typical_x = arithmetic.products.to_zero * sizes + floor
-    x_variance = arithmetic.products.walk**2 / 4 * (norms + sizes).square_()
+    hidden, p = block.hidden, block.weights
+    two_tiny = torch.full((), 2 * tiny, dtype=p.dtype, device=p.device)
 
     def seen(of: Tensor) -> Tensor:
-        return of.masked_fill_(~is_seen, 0.0)
+        return of if hidden is None else of.masked_fill_(hidden, 0.0)
 
+    size = seen(block.exponents * LN2)
+    exponent = seen(size - block.lse[:, None]).abs_()
+    size.abs_()
+    norm = abs(arithmetic.scale) * head.query_norm[rows]
+    of_keys = head.key_norm[keys]
+    worst = torch.outer(norm * arithmetic.scores.worst, of_keys)
+    worst = seen(worst.add_(size, alpha=8 * r).add_(exponent, alpha=2 * r))
+    is_judged = worst.amax(1) < _SURELY
+    # Products and scores are far below what fp32 holds.
+    reach = norm * of_keys.amax() / min(1.0, abs(arithmetic.scale) or 1.0)
+    is_judged &= reach < 2.0**120
+    worst.clamp_(max=1)
+    of_scores, walk = MEAN_ROUNDING * r * r, arithmetic.scores.walk / 2
+    variance = torch.outer(norm * walk, of_keys).add_(size, alpha=walk).square_()
+    variance.addcmul_(size, size, value=2 * of_scores)
+    variance.addcmul_(exponent, exponent, value=of_scores).add_(e * e)
+    square = p.square()
+    variance.mul_(square)
+    torch.addcmul(worst, worst, worst, out=exponent)
+    error = seen(torch.addcmul(two_tiny, p, exponent.mul_(1 + e).add_(e), out=worst))
+    size.mul_(arithmetic.scores.to_zero + r)
+    torch.addcmul(size, size, size, out=exponent)
+    of_p = seen(torch.addcmul(two_tiny, p, exponent, out=size))
+    sizes = exact.products.abs()
+    of_rows, of_values = _norms(dout), _norms(head.v[keys])
+    is_judged &= of_rows * of_values.amax() < 2.0**120
+    floor, walk = tiny * MOST_PRODUCTS, arithmetic.products.walk / 2
+    x_variance = torch.outer(of_rows * walk, of_values).add_(sizes, alpha=walk).square_()
     return (
         Weighed(
             p,
-            seen(error),
-            seen(of_p),
-            p_variance,
-            products,
-            seen(x_error),
-            seen(typical_x),
+            square,
+            error,
+            of_p,
+            variance,
+            sizes,
+            p * sizes,
+            exact.shares,
+            (exact.products - exact.delta[:, None]).abs_(),
+            (of_rows * (arithmetic.products.worst * (1 + 2.0**-8)), of_values, floor),
+            (arithmetic.products.to_zero, floor),
             x_variance,
+            hidden,
         ),
         is_judged,
     )
@@ -164,34 +186,32 @@ class _RowSums:
     errors: Tensor
     typical: Tensor
     variance: Tensor
-    scatter: Tensor
-    typical_scatter: Tensor
-    scatter_variance: Tensor
     weight_errors: Tensor
     typical_weights: Tensor
     weight_variance: Tensor
 
 
-def _row_sums(pairs: Weighed, mean: Tensor) -> _RowSums:
-    size = pairs.derivative.abs()
-    distance = (pairs.derivative - mean[:, None]).abs_()
-    products = pairs.weight * size
+def _row_sums(pairs: Weighed) -> _RowSums:
+    size, product = pairs.size, pairs.product
+    of_row, of_key, floor = pairs.derivative_error
+    # Σ P and Σ of its errors, each with and without the key's number.
+    factors = torch.stack([of_key, torch.ones_like(of_key)], 1)
+    of_errors, of_weights = pairs.weight_error @ factors, pairs.weight @ factors
+    by_key, alone = (of_errors + of_weights).unbind(1)
+    total, weight_errors = product.sum(1), of_errors[:, 1]
+    part, typical_floor = pairs.typical_derivative
+    work = pairs.weight_error * size
+    errors = work.sum(1) + of_row * by_key + floor * alone
+    typical = torch.mul(pairs.typical_weight, size, out=work).sum(1)
+    torch.mul(pairs.weight_variance, size, out=work).mul_(size)
+    work.addcmul_(pairs.weight_square, pairs.derivative_variance)
     return _RowSums(
-        size=products.sum(1),
-        squares=products.square().sum(1),
-        errors=(
-            pairs.weight_error * (size + pairs.derivative_error)
-            + pairs.weight * pairs.derivative_error
-        ).sum(1),
-        typical=(pairs.typical_weight * size + pairs.weight * pairs.typical_derivative).sum(1),
-        variance=(
-            pairs.weight_variance * size.square()
-            + pairs.weight.square() * pairs.derivative_variance
-        ).sum(1),
-        scatter=(pairs.weight_error * distance).sum(1),
-        typical_scatter=(pairs.typical_weight * distance).sum(1),
-        scatter_variance=(pairs.weight_variance * distance.square()).sum(1),
-        weight_errors=pairs.weight_error.sum(1),
+        size=total,
+        squares=torch.linalg.vector_norm(product, dim=1).square(),
+        errors=errors,
+        typical=typical + part * total + typical_floor * of_weights[:, 1],
+        variance=work.sum(1),
+        weight_errors=weight_errors,
         typical_weights=pairs.typical_weight.sum(1),
         weight_variance=pairs.weight_variance.sum(1),
     )
@@ -201,11 +221,16 @@ def _of_any_output(
     arithmetic: PairArithmetic,
     block: WeightBlock,
     kernel: KernelRows,
+    pairs: Weighed,
     sums: _RowSums,
     dout: Tensor,
     mean: Tensor,
 ) -> _MeanError:
     """dO·O of an O that is not known: what any correct forward may have stored."""
+    distance = pairs.distance
+    scatter = (pairs.weight_error * distance).sum(1)
+    typical_scatter = (pairs.typical_weight * distance).sum(1)
+    scatter_variance = (pairs.weight_variance * distance.square()).sum(1)
     u, floor = kernel.weight_rounding, kernel.floor[:, None]
     accumulation = torch.expm1(kernel.keys * arithmetic.premises.accumulation) * (1 + 2.0**-6)
     value, magnitude, size = block.out.abs(), block.magnitude, dout.abs()
@@ -226,19 +251,19 @@ def _of_any_output(
     sizes = (size * value).sum(1)
     of_weights = torch.where(
         sums.weight_errors < 0.5,
-        torch.minimum(2 * kernel.weight * sums.size, sums.scatter / (1 - sums.weight_errors)),
+        torch.minimum(2 * kernel.weight * sums.size, scatter / (1 - sums.weight_errors)),
         2 * kernel.weight * sums.size,
     )
     tiny = MOST_PRODUCTS * arithmetic.premises.underflow
     r = arithmetic.premises.elementwise
     return _MeanError(
         worst.sum(1) + u * sums.size + of_weights + tiny,
-        sums.typical_scatter
+        typical_scatter
         + (over_keys.to_zero + products.to_zero + r) * sizes
         + (size * floor).sum(1)
         + tiny,
         variance.sum(1)
-        + sums.scatter_variance
+        + scatter_variance
         + (products.walk * (sizes + mean.abs()) / 2).square()
         + MEAN_ROUNDING * u**2 * sums.squares,
     )
@@ -259,7 +284,7 @@ def row_errors(
     """
     premises = arithmetic.premises
     r, tiny = premises.elementwise, premises.underflow
-    sums = _row_sums(pairs, mean)
+    sums = _row_sums(pairs)
     is_empty = block.total == 0
     lse = torch.where(is_empty, 0.0, block.lse).abs()
     maximum = block.maximum.abs() * LN2
@@ -316,7 +341,7 @@ def row_errors(
         + over_keys.walk**2 * partials,
     )
     of_output = (
-        _of_any_output(arithmetic, block, kernel, sums, dout, mean)
+        _of_any_output(arithmetic, block, kernel, pairs, sums, dout, mean)
         if stored_out is None
         else _of_stored(arithmetic, stored_out, dout, mean)
     )
@@ -334,14 +359,21 @@ def row_errors(
 
 @dataclass(frozen=True)
 class PairErrors:
-    """Errors of numbers of pairs, [rows, keys]: P as dV has it, or dS."""
+    """Errors of numbers of pairs, [rows, keys]: P as dV has it, or dS. Terms as they may be, errors
+    and all, are ``size`` and ``whole``.
+    """
 
     value: Tensor
+    size: Tensor
+    """|value|."""
     worst: Tensor
-    magnitude: Tensor
-    """Of the terms as they may be, errors and all."""
+    whole: Tensor
+    """``worst``, with what rows have in common."""
     systematic: Tensor
+    """Without what ``row_systematic`` counts."""
     variance: Tensor
+    row_systematic: Tensor | None = None
+    """[rows]: what of ``size`` comes on top."""
 
 
 def err_weights(
@@ -349,16 +381,15 @@ def err_weights(
 ) -> tuple[PairErrors, Roundings]:
     """P as dV has it, and its roundings: ``errWeights``."""
     p, whole = pairs.weight, rows.weight[:, None]
-    alone = pairs.weight_error * (1 + whole)
-    of_row = p * whole
-    roundings = round_weights(arithmetic.working, p, alone + of_row)
+    error = (pairs.weight_error * (1 + whole)).addcmul_(p, whole)
+    roundings = round_weights(arithmetic.working, p, error)
     roundings.worst.masked_fill_(p == 0, 0.0)
-    worst = alone + of_row + roundings.worst
-    variance = (
-        rows.weight_variance[:, None] * p.square() + pairs.weight_variance + roundings.variance
-    )
-    systematic = pairs.typical_weight + rows.typical_weight[:, None] * p
-    return PairErrors(p, worst, p + worst, systematic, variance), roundings
+    worst = error.add_(roundings.worst)
+    variance = roundings.variance.add_(pairs.weight_variance)
+    variance.addcmul_(pairs.weight_square, rows.weight_variance[:, None])
+    return PairErrors(
+        p, p, worst, worst, pairs.typical_weight, variance, rows.typical_weight
+    ), roundings
 
 
 @dataclass(frozen=True)
@@ -379,58 +410,40 @@ def err_derivatives(
     """
     premises = arithmetic.premises
     r, tiny = premises.elementwise, premises.underflow
-    p, mean = pairs.weight, rows.mean[:, None]
-    is_seen = pairs.weight_error > 0
+    p, p_squares, size, value = pairs.weight, pairs.weight_square, pairs.distance, pairs.share
+    mean, worst_mean = rows.mean.abs()[:, None], rows.worst_mean[:, None]
     grown = 1 + rows.weight[:, None]
-    shifted = pairs.derivative - mean
-    size = shifted.abs()
-    value = p * shifted
     sizes = value.abs()
-    begun = arithmetic.products.worst * mean.abs()
-    of_x = pairs.derivative_error + begun
-    of_mean = r * (size + mean.abs())
-    reach = size + of_x + of_mean + rows.worst_mean[:, None]
-    most = p + pairs.weight_error + of_weights
-    own = grown * (
-        (pairs.weight_error + of_weights + 3 * r * most) * reach
-        + p * (of_x + of_mean)
-        + 3 * tiny * (1 + reach)
-    )
-    of_row = rows.weight[:, None] * sizes + rows.worst_mean[:, None] * p * grown
-    u = arithmetic.working.unit_roundoff
-    squares, p_squares = size.square(), p.square()
-    r_variance = arithmetic.elementwise_variance
-    before = (sizes + own + of_row) * (1 + 2.0**-20)
+    of_row, of_key, floor = pairs.derivative_error
+    # Errors of x and of D's part in it, relative to P; then all that x − D may come to.
+    of_x = torch.outer(of_row, of_key).add_((arithmetic.products.worst + r) * mean + floor)
+    of_x.add_(size, alpha=r)
+    reach = (of_x + size).add_(worst_mean)
+    own = (pairs.weight_error + of_weights).mul_(1 + 3 * r).add_(p, alpha=3 * r).add_(3 * tiny)
+    own.mul_(reach).addcmul_(p, of_x).add_(3 * tiny).mul_(grown)
+    together = (sizes * rows.weight[:, None]).addcmul_(p, worst_mean * grown)
+    before = torch.add(sizes, own, out=reach).add_(together).mul_(1 + 2.0**-20)
     rounded = round_derivatives(arithmetic, before)
-    largest = (before * max(1.0, abs(arithmetic.scale))).amax(1)
-    variance = (
-        pairs.weight_variance * squares
-        + (MEAN_ROUNDING * u * u + 2 * r_variance) * value.square()
-        + p_squares
-        * (
-            pairs.derivative_variance
-            + (arithmetic.products.walk * mean).square()
-            + r_variance * (squares + mean.square())
-        )
-        + rounded.square() / 3
+    largest = before.amax(1) * max(1.0, abs(arithmetic.scale))
+    u, r_variance = arithmetic.working.unit_roundoff, arithmetic.elementwise_variance
+    squares = torch.mul(size, size, out=of_x)
+    variance = torch.add(
+        pairs.derivative_variance, squares, alpha=MEAN_ROUNDING * u * u + 3 * r_variance
     )
-    systematic = pairs.typical_weight * size + p * pairs.typical_derivative + 3 * tiny
-    own = own + rounded
-
-    def seen(of: Tensor) -> Tensor:
-        return of.masked_fill_(~is_seen, 0.0)
-
-    own, variance, systematic = seen(own), seen(variance), seen(systematic)
-    of_row.masked_fill_(~is_seen, 0.0)
-    queries = PairErrors(value, own, sizes + own + of_row, systematic, variance)
-    keys = PairErrors(
-        value,
-        own + of_row,
-        queries.magnitude,
-        systematic + rows.typical_weight[:, None] * sizes + rows.typical_mean[:, None] * p,
-        variance
-        + rows.weight_variance[:, None] * value.square()
-        + rows.mean_variance[:, None] * p_squares,
-    )
+    variance.add_((arithmetic.products.walk**2 + r_variance) * mean.square()).mul_(p_squares)
+    variance.addcmul_(pairs.weight_variance, squares).addcmul_(rounded, rounded, value=1 / 3)
+    part, typical_floor = pairs.typical_derivative
+    systematic = (pairs.typical_weight * size).add_(pairs.product, alpha=part)
+    systematic.add_(p, alpha=typical_floor).add_(3 * tiny)
+    own.add_(rounded)
+    if pairs.hidden is not None:
+        for each in (own, variance, systematic, together):
+            each.masked_fill_(pairs.hidden, 0.0)
+    whole = together.add_(own)
+    queries = PairErrors(value, sizes, own, whole, systematic, variance)
+    of_weight, of_mean = rows.weight_variance[:, None], rows.mean_variance[:, None]
+    moved = squares.mul_(of_weight).add_(of_mean).mul_(p_squares).add_(variance)
+    typical = torch.addcmul(systematic, p, rows.typical_mean[:, None], out=rounded)
+    keys = PairErrors(value, sizes, whole, whole, typical, moved, rows.typical_weight)
     is_within = largest < arithmetic.working.max_finite * _SURELY
     return DerivativeErrors(queries, keys, is_within)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..formats import NumberFormat, exponent_of, power_of_two
+from ..formats import NumberFormat, binade
 from ..limits import SURE
 from ..premises import Premises, premises_of
 from ..problem import Shape
@@ -91,8 +91,8 @@ def pair_arithmetic(
 
 def half_ulp(number_format: NumberFormat, x: Tensor) -> Tensor:
     """Half an ulp at 0 ≤ x, of subnormals where x is among them: ``halfUlp``, surely no more."""
-    exponent = exponent_of(x * (1 - SURE)).clamp(min=number_format.min_exponent)
-    return power_of_two(exponent - number_format.precision)
+    half = binade(x * (1 - SURE)).clamp_(min=number_format.smallest_normal)
+    return half.mul_(number_format.unit_roundoff)
 
 
 @dataclass(frozen=True)
@@ -118,21 +118,30 @@ def round_weights(number_format: NumberFormat, x: Tensor, errors: Tensor) -> Rou
     """Roundings of x ≥ 0, each within its error. Where fp64 leaves open what is known of one, it
     counts for neither part.
     """
-    half = half_ulp(number_format, (x + errors) * (1 + 2.0**-20))
-    exponent = exponent_of(x).clamp(min=number_format.min_exponent)
-    quantum = power_of_two(exponent - (number_format.precision - 1))
-    rounding = torch.round(x / quantum).mul_(quantum).sub_(x)
+    half = half_ulp(number_format, (x + errors).mul_(1 + 2.0**-20))
+    quantum = binade(x).clamp_(min=number_format.smallest_normal)
+    quantum.mul_(2 * number_format.unit_roundoff)
+    # Quotients by powers of two are exact, and so are the difference and its product.
+    quotient = x / quantum
+    rounding = torch.round(quotient).sub_(quotient)
     distance = rounding.abs()
-    is_known = distance + errors < half
-    is_open = (distance + errors - half).abs() <= _OPEN * half
-    is_open |= (distance - quantum / 2).abs() <= _OPEN * quantum
-    is_open |= (errors - half).abs() <= _OPEN * half
-    variance = torch.where(errors < half, distance.square(), half.square() / 3)
+    is_open = distance >= 0.5 - _OPEN
+    rounding.mul_(quantum)
+    distance.mul_(quantum)
+    worst = distance + errors
+    part = worst / half
+    is_known = part < 1
+    is_open |= part.sub_(1).abs_() <= _OPEN
+    part = torch.div(errors, half, out=part)
+    is_small = part < 1
+    is_open |= part.sub_(1).abs_() <= _OPEN
+    variance = torch.where(is_small, distance, half * 3**-0.5).square_()
+    has_open = bool(is_open.any())
     return Roundings(
-        worst=torch.minimum(half, distance + errors),
-        known=torch.where(is_known & ~is_open, rounding, 0.0),
-        variance=torch.where(is_known | is_open, 0.0, variance),
-        open_size=torch.where(is_open, half, 0.0) if bool(is_open.any()) else None,
+        worst=torch.minimum(half, worst, out=worst),
+        known=rounding.masked_fill_((~is_known).logical_or_(is_open), 0.0),
+        variance=variance.masked_fill_(is_known | is_open, 0.0),
+        open_size=torch.where(is_open, half, 0.0) if has_open else None,
     )
 
 
