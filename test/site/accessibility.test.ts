@@ -163,8 +163,9 @@ describe.runIf(hasChromium())('the pages for everybody', { timeout: patience }, 
     await page.keyboard.press('Tab');
     expect(await page.evaluate('document.activeElement.className')).toBe('skip');
     await page.keyboard.press('Enter');
-    await tabTo('#files');
+    // Asked for before Tab is pressed, since the browser takes a while to hand choosers over.
     const choosing = page.waitForEvent('filechooser');
+    await tabTo('#files');
     await page.keyboard.press('Enter');
     await (await choosing).setFiles(fixture);
     await page.waitForSelector('#form:not([hidden])');
