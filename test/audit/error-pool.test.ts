@@ -40,7 +40,7 @@ describe('a pool of errors', () => {
         expect(pool.tolerance(6)).toBeCloseTo(toleranceOf(first, 6), 9);
         const other = new ErrorPool();
         for (const [group, x] of second) other.add(group, x);
-        pool.merge(other, [factor]);
+        pool.merge(other.state(), [factor]);
         const both = [...first, ...second.map(([group, x]) => [group, factor * x] as const)];
         expect(pool.tolerance(6)).toBeCloseTo(toleranceOf(both, 6), 9);
       }),

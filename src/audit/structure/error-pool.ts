@@ -10,12 +10,22 @@ export interface ErrorPoolState {
   readonly absolute: Float64Array;
 }
 
+/** What a pool of errors comes to by channel, whoever collected it: see `ErrorPool`. */
+export interface PooledErrors {
+  readonly absolute: (channel: number) => number;
+  readonly coherent: (channel: number) => number;
+  readonly independent: (channel: number) => number;
+  readonly squared: (channel: number) => number;
+  /** What is collected, not copied. */
+  readonly view: () => ErrorPoolState;
+}
+
 /**
  * Sums of bounded errors x_j·e_j, |e_j| ≤ 1, whose e_j are alike within a group (equal numbers round
  * alike) and independent between groups. Collects what is needed to bound the sums: one in each channel,
  * all with the same e_j and groups.
  */
-export class ErrorPool {
+export class ErrorPool implements PooledErrors {
   readonly channels: number;
   /** Open addressing: group + 1 and where its sums are; as large as the groups that occur ask for. */
   #keys = new Int32Array(16);
@@ -35,27 +45,27 @@ export class ErrorPool {
     this.#reserve(groups);
   }
 
-  /** A pool of what another one, of another thread perhaps, had collected. */
-  static of({ channels, groups, sums, squares, absolute }: ErrorPoolState): ErrorPool {
-    const pool = new ErrorPool(channels, groups.length);
-    groups.forEach((group, i) => {
-      const at = pool.#place(group) * channels;
-      pool.#sums.set(sums.subarray(i * channels, (i + 1) * channels), at);
-      pool.#squares.set(squares.subarray(i * channels, (i + 1) * channels), at);
-    });
-    pool.#absolute.set(absolute);
-    return pool;
-  }
-
   /** What is collected, as data. */
   state(): ErrorPoolState {
-    const { channels } = this;
+    const { channels, groups, sums, squares, absolute } = this.view();
     return {
       channels,
-      groups: this.#groups.slice(0, this.#groupCount),
-      sums: this.#sums.slice(0, this.#groupCount * channels),
-      squares: this.#squares.slice(0, this.#groupCount * channels),
-      absolute: this.#absolute.slice(),
+      groups: groups.slice(),
+      sums: sums.slice(),
+      squares: squares.slice(),
+      absolute: absolute.slice(),
+    };
+  }
+
+  view(): ErrorPoolState {
+    const { channels } = this;
+    const count = this.#groupCount;
+    return {
+      channels,
+      groups: this.#groups.subarray(0, count),
+      sums: this.#sums.subarray(0, count * channels),
+      squares: this.#squares.subarray(0, count * channels),
+      absolute: this.#absolute,
     };
   }
 
@@ -80,20 +90,31 @@ export class ErrorPool {
     }
   }
 
-  /** Adds every error of another pool of as many channels, each times its channel's factor. */
-  merge(other: ErrorPool, factors: ArrayLike<number>): void {
+  /** Adds every error of a pool of as many channels, of another thread perhaps, each times its channel's factor. */
+  merge({ groups, sums, squares, absolute }: ErrorPoolState, factors: ArrayLike<number>): void {
     const { channels } = this;
-    this.#reserve(other.#groupCount);
-    for (let i = 0; i < other.#groupCount; i++) {
-      const at = this.#place(other.#groups[i]) * channels;
+    this.#reserve(groups.length);
+    for (let i = 0; i < groups.length; i++) {
+      const at = this.#place(groups[i]) * channels;
       for (let channel = 0; channel < channels; channel++) {
         const factor = factors[channel];
-        this.#sums[at + channel] += factor * other.#sums[i * channels + channel];
-        this.#squares[at + channel] += factor * factor * other.#squares[i * channels + channel];
+        this.#sums[at + channel] += factor * sums[i * channels + channel];
+        this.#squares[at + channel] += factor * factor * squares[i * channels + channel];
       }
     }
     for (let channel = 0; channel < channels; channel++)
-      this.#absolute[channel] += Math.abs(factors[channel]) * other.#absolute[channel];
+      this.#absolute[channel] += Math.abs(factors[channel]) * absolute[channel];
+  }
+
+  /** Adds every error that another pool has in one channel to the first. */
+  mergeChannel({ channels, groups, ...other }: ErrorPoolState, channel: number): void {
+    this.#reserve(groups.length);
+    for (let i = 0; i < groups.length; i++) {
+      const at = this.#place(groups[i]) * this.channels;
+      this.#sums[at] += other.sums[i * channels + channel];
+      this.#squares[at] += other.squares[i * channels + channel];
+    }
+    this.#absolute[0] += other.absolute[channel];
   }
 
   clear(): void {
@@ -120,18 +141,6 @@ export class ErrorPool {
     let sum = 0;
     for (let i = channel; i < this.#groupCount * this.channels; i += this.channels)
       sum += this.#squares[i];
-    return sum;
-  }
-
-  /**
-   * Three times the variance of Σ (x_j − factor·m_j) e_j, x a channel's errors and m the last one's, all
-   * groups coherent.
-   */
-  coherentDifference(channel: number, factor: number): number {
-    const { channels } = this;
-    let sum = 0;
-    for (let i = 0; i < this.#groupCount * channels; i += channels)
-      sum += (this.#sums[i + channel] - factor * this.#sums[i + channels - 1]) ** 2;
     return sum;
   }
 
@@ -208,22 +217,23 @@ export class ErrorPool {
 /** Numbers the groups of nearly equal positive numbers: `bits` groups per octave as a power of two. */
 export class NearlyEqual {
   readonly size: number;
-  readonly #shift: number;
-  readonly #lowest: number;
+  /** A group is an fp32 number's word shifted by so many bits, less the lowest. */
+  readonly shift: number;
+  readonly lowest: number;
   readonly #float = new Float32Array(1);
   readonly #word = new Uint32Array(this.#float.buffer);
 
   /** Covers 2^lowestExponent to 2^(highestExponent + 1); what is outside joins the nearest group. */
   constructor(bits: number, lowestExponent: number, highestExponent: number) {
-    this.#shift = 23 - bits;
-    this.#lowest = (127 + lowestExponent) << bits;
+    this.shift = 23 - bits;
+    this.lowest = (127 + lowestExponent) << bits;
     this.size = (highestExponent - lowestExponent + 1) << bits;
   }
 
   /** The group of x ≥ 0. */
   group(x: number): number {
     this.#float[0] = x;
-    const index = (this.#word[0] >>> this.#shift) - this.#lowest;
+    const index = (this.#word[0] >>> this.shift) - this.lowest;
     return index < 0 ? 0 : index >= this.size ? this.size - 1 : index;
   }
 }

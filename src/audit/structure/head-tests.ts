@@ -153,15 +153,8 @@ export class SlopeDispersion {
   #systematic = 0;
   #weight = 0;
   readonly #units = new Map<number, Unit>();
-  readonly #outputs: ErrorPool;
-  readonly #ones: Float64Array;
+  readonly #outputs = new ErrorPool();
   #ofOutputs = 0;
-
-  /** @param instruments how many rows are projected by */
-  constructor(instruments: number) {
-    this.#outputs = new ErrorPool(instruments);
-    this.#ones = new Float64Array(instruments).fill(1);
-  }
 
   /** Rows of one unit may err alike. */
   add(row: RowProjections, variances: Variances, unit: number): void {
@@ -174,7 +167,7 @@ export class SlopeDispersion {
       ofKnown[slope] ** 2,
     );
     const ofRest = ofWeights + variances.others[slope];
-    this.#outputs.merge(row.outputs, this.#ones);
+    this.#outputs.mergeChannel(row.outputs.view(), slope);
     this.#ofOutputs += row.outputs.squared(slope);
     this.#measured += signed[slope] ** 2 / weight;
     this.#systematic += systematic[slope] ** 2 / weight;
@@ -202,7 +195,7 @@ export class SlopeDispersion {
     this.#systematic += systematic;
     this.#weight += weight;
     this.#ofOutputs += ofOutputs;
-    this.#outputs.merge(ErrorPool.of(outputs), this.#ones);
+    this.#outputs.mergeChannel(outputs, 0);
     for (const [unit, one] of units) {
       const known = this.#units.get(unit) ?? { ofOutputs: 0, ofRest: 0 };
       this.#units.set(unit, {
@@ -226,7 +219,7 @@ export class SlopeDispersion {
     const t = Math.log(1 / falseAlarmRate);
     // Rows whose outputs round alike do not scatter independently by these roundings: the variance of the sum of
     // all slopes, against the sum of their variances, tells how many of them err as one.
-    const alike = Math.max(1, this.#outputs.squared(slope) / this.#ofOutputs || 1);
+    const alike = Math.max(1, this.#outputs.squared() / this.#ofOutputs || 1);
     let trace = 0;
     let squares = 0;
     let largest = 0;

@@ -2,7 +2,7 @@ import {
   forEachWeightTile,
   type Progress,
   type WeightVisitor,
-  type WorkingMemories,
+  WorkingMemories,
 } from '../../../oracles/index.js';
 import { decodeTensor, formats, type FormatName } from '../../formats/index.js';
 import { keptWeights } from '../../problem/index.js';
@@ -18,7 +18,7 @@ import {
 } from './head-tests.js';
 import { createInstruments } from './instruments.js';
 import { PooledProjections, type PooledState } from './pooled-projections.js';
-import { RowCollector } from './row-projections.js';
+import { RowCollector } from './row-collector.js';
 import {
   leastRowTolerance,
   rowTolerance,
@@ -95,7 +95,7 @@ interface StructureCallbacks {
 export function measureStructure(
   input: StructureInput,
   { survey, units }: KnownRows,
-  { progress, observer, memories }: StructureCallbacks = {},
+  { progress, observer, memories = new WorkingMemories() }: StructureCallbacks = {},
 ): StructurePart {
   const { problem, reference, outputs, bound, premises, limits } = input;
   const { values: out, format: outputFormat } = outputs.out;
@@ -110,7 +110,7 @@ export function measureStructure(
   );
   const instruments = [scale, lightScale, bias, truncation];
   const offset = commonOffset(weightFormat);
-  const collector = new RowCollector({
+  const model = {
     reference,
     out,
     outputFormat,
@@ -128,11 +128,11 @@ export function measureStructure(
     roundings: appliedRoundings(problem, premises),
     sinks: problem.sink === undefined ? null : decodeTensor(problem.sink.logits),
     isSinkInLse: problem.sink?.inLse ?? false,
-  });
+  };
   const pooled = pooledFactory(premises);
   const [tile, head] = [pooled(), pooled()];
   const worst = new WorstResults();
-  const dispersion = new SlopeDispersion(instrumentCount);
+  const dispersion = new SlopeDispersion();
   const rowEntries = structureEntries.filter(({ scope }) => scope === 'row');
   const heads: HeadPart[] = [];
 
@@ -150,7 +150,7 @@ export function measureStructure(
   };
 
   /** Passes a row on to its tile and head, and ends those that end with it. */
-  const finishRow = (row: number, local: number) => {
+  const finishRow = (collector: RowCollector, row: number, local: number) => {
     const query = row % queries;
     const ofHead = Math.floor(row / queries);
     const collected = collector.finish(row, local, tile);
@@ -179,27 +179,26 @@ export function measureStructure(
   };
 
   let finished = 0;
-  forEachWeightTile(
-    problem,
-    reference,
-    instruments.map(({ direction }) => direction),
-    {
+  const directions = instruments.map(({ direction }) => direction);
+  RowCollector.with(memories, model, tile.places, (collector) => {
+    const visitor: WeightVisitor = {
       begin: (ofHead, firstRow, rows) => {
         collector.begin(ofHead * queries + firstRow, rows);
         observer?.begin(ofHead, firstRow, rows);
       },
       visit: (weights) => {
-        collector.visit(weights, tile);
+        collector.visit(weights);
         observer?.visit(weights);
       },
       end: (ofHead, firstRow, rows) => {
+        collector.end(tile);
         observer?.end(ofHead, firstRow, rows);
-        for (let i = 0; i < rows; i++) finishRow(ofHead * queries + firstRow + i, i);
+        for (let i = 0; i < rows; i++) finishRow(collector, ofHead * queries + firstRow + i, i);
         finished += rows;
         progress?.(finished / (headCount * queries));
       },
-    },
-    { memories },
-  );
+    };
+    forEachWeightTile(problem, reference, directions, visitor, { memories });
+  });
   return { results: worst.list(), heads };
 }

@@ -129,8 +129,8 @@ export class PooledProjections {
       return;
     }
     const shared = this.#sharedRows(unit);
-    shared.weights.merge(row.weights, new Float64Array(count + 1).fill(row.rounding));
-    shared.outputs.merge(row.outputs, new Float64Array(count).fill(1));
+    shared.weights.merge(row.weights.view(), new Float64Array(count + 1).fill(row.rounding));
+    shared.outputs.merge(row.outputs.view(), new Float64Array(count).fill(1));
     // Outputs that cancel do not show which sums are alike.
     for (let d = 0; d < count; d++)
       shared.common[d] += Math.hypot(row.common[d], row.accumulated[d]);
@@ -207,8 +207,8 @@ export class PooledProjections {
     this.#sums().forEach((to, i) => addTo(to, sums[i]));
     for (const { unit, weights, outputs, sums: ofUnit } of shared) {
       const to = this.#sharedRows(unit);
-      to.weights.merge(ErrorPool.of(weights), new Float64Array(this.#count + 1).fill(1));
-      to.outputs.merge(ErrorPool.of(outputs), new Float64Array(this.#count).fill(1));
+      to.weights.merge(weights, new Float64Array(this.#count + 1).fill(1));
+      to.outputs.merge(outputs, new Float64Array(this.#count).fill(1));
       [to.common, to.smooth, to.mass, to.rest].forEach((numbers, i) => addTo(numbers, ofUnit[i]));
     }
   }
@@ -222,8 +222,8 @@ export class PooledProjections {
     this.#sums().forEach((to, i) => addTo(to, from[i]));
     for (const [unit, from] of other.#shared) {
       const to = this.#sharedRows(unit);
-      to.weights.merge(from.weights, new Float64Array(count + 1).fill(1));
-      to.outputs.merge(from.outputs, new Float64Array(count).fill(1));
+      to.weights.merge(from.weights.view(), new Float64Array(count + 1).fill(1));
+      to.outputs.merge(from.outputs.view(), new Float64Array(count).fill(1));
       addTo(to.common, from.common);
       addTo(to.smooth, from.smooth);
       addTo(to.mass, from.mass);

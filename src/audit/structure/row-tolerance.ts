@@ -1,5 +1,5 @@
 import { largestShiftedRounding, outputPlaces } from './common-offset.js';
-import type { ErrorPool } from './error-pool.js';
+import type { PooledErrors } from './error-pool.js';
 
 /** What weights may be taken relative to before they are rounded: the largest, the sum, or e^0. */
 export const weightFamilies = 3;
@@ -13,9 +13,9 @@ export interface RowProjections {
   readonly signed: Float64Array;
   readonly norm: Float64Array;
   /** Σ c·e of P's rounding per instrument, of amplitude `rounding`; Σ w in the last channel. */
-  readonly weights: ErrorPool;
+  readonly weights: PooledErrors;
   /** What the outputs' rounding and the sums over keys do. */
-  readonly outputs: ErrorPool;
+  readonly outputs: PooledErrors;
   /** Σ c by place in an ulp, of the outputs' rounding: per instrument. */
   readonly places: Float64Array;
   /** Worst cases: Σ half ulp·|X|, and what is systematic. */

@@ -45,8 +45,8 @@ export class Statistic {
   systematic = 0;
 
   merge(row: Statistic): void {
-    this.weights.merge(row.weights, [1]);
-    this.outputs.merge(row.outputs, [1]);
+    this.weights.merge(row.weights.view(), [1]);
+    this.outputs.merge(row.outputs.view(), [1]);
     this.signed += row.signed;
     this.norm += row.norm;
     this.accumulation += row.accumulation;

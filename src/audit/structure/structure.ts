@@ -1,7 +1,7 @@
 import type { Premises } from '../premises/premises.js';
 import { joinLseSums, type LseSums, SlopeDispersion, testMeanLse } from './head-tests.js';
 import { pooledFactory, type HeadPart } from './measure-structure.js';
-import { instrumentCount, judgePooled, type StructureLimits } from './structure-entries.js';
+import { judgePooled, type StructureLimits } from './structure-entries.js';
 import {
   inTestOrder,
   structureScopes,
@@ -24,7 +24,7 @@ export class StructureJudge {
   readonly #premises: Premises;
   readonly #worst = new WorstResults();
   readonly #pooled;
-  readonly #dispersion = new SlopeDispersion(instrumentCount);
+  readonly #dispersion = new SlopeDispersion();
   #lse: LseSums[] = [];
   #rows = 0;
   #head = 0;

@@ -1,0 +1,293 @@
+import {
+  levels,
+  type AttentionReference,
+  type WeightTile,
+  type WorkingMemories,
+} from '../../../oracles/index.js';
+import {
+  formats,
+  smallestNormal,
+  smallestSubnormal,
+  type FormatName,
+} from '../../formats/index.js';
+import type { KeptWeights } from '../../problem/index.js';
+import type { KernelBound } from '../bounds/index.js';
+import type { Premises } from '../premises/premises.js';
+import type { NearlyEqual } from './error-pool.js';
+import type { Instrument } from './instruments.js';
+import type { PooledProjections } from './pooled-projections.js';
+import { withRowMemory, type OtherFactor, type RowMemory, type RowRules } from './row-memory.js';
+import { RowOutputs } from './row-outputs.js';
+import type { RowProjections } from './row-tolerance.js';
+import { walkRows } from './structure-statistic.js';
+
+/** Numbers of fp64 between which squares and their inverses stay in its range with room to spare. */
+const sizes = { least: 2 ** -300, most: 2 ** 300 } as const;
+
+/** Whether statistics can square a magnitude and what it is weighed by: everything but fp64 near its ends. */
+function hasSquare(magnitude: number): boolean {
+  return magnitude === 0 || (magnitude > sizes.least && magnitude < sizes.most);
+}
+
+/** What all rows' projections are collected by. */
+interface ProjectionModel {
+  readonly reference: AttentionReference;
+  /** The kernel's output, decoded. */
+  readonly out: Float64Array;
+  readonly outputFormat: FormatName;
+  readonly bound: KernelBound;
+  readonly instruments: readonly Instrument[];
+  /** Of weights that round alike, and of outputs that do. */
+  readonly weightGroups: NearlyEqual;
+  readonly outputGroups: NearlyEqual;
+  /** Whether sums over keys may be truncated, and so err to one side. */
+  readonly sumsTruncate: boolean;
+  /** The most that weights may be off as a function of their score. */
+  readonly scoreError: number;
+  /** Of an elementwise operation, and of one whose result is subnormal. */
+  readonly premises: Pick<Premises, 'elementwise' | 'underflow' | 'exponential'>;
+  /** P's format, and the relative error of rounding to it by place; null where that is as fine as fp32. */
+  readonly weightFormat: FormatName;
+  /** What P is multiplied by before it is rounded. */
+  readonly weightScale: number;
+  readonly roundingErrors: Float64Array | null;
+  /** What dropout keeps; null without. */
+  readonly kept: KeptWeights | null;
+  /** How many times each weight is rounded on its way to V: Theorem 12 of docs/bounds.md. */
+  readonly roundings: number;
+  /** By head: the scores of sinks, natural units; null without. */
+  readonly sinks: Float64Array | null;
+  /** Whether the LSE has the sink. */
+  readonly isSinkInLse: boolean;
+}
+
+/** Weights that may be off by more, relatively, are no longer taken to err at random. */
+const largestRandomError = 2 ** -4;
+
+/**
+ * A row whose Σ w² is more is that of one key: its outputs are that key's values times one factor near 1, so
+ * that how each rounds follows from its significand and the factor, as an instrument's weights may. Their
+ * worst case counts.
+ */
+const dominated = 1 - 2 ** -4;
+
+/**
+ * What weights may be multiplied by before they are rounded, beside what they are in a problem without sink and dropout:
+ * relative to the sink, and with dropout's factor.
+ */
+function otherFactors({ kept, sinks }: ProjectionModel): readonly OtherFactor[] {
+  const families = sinks === null ? [0, 1] : [0, 1, 2];
+  const shifts = kept === null ? [0] : [0, -Math.log2(kept.share)];
+  return families
+    .flatMap((family) => shifts.map((shift) => ({ family, shift })))
+    .filter(({ family, shift }) => family === 2 || shift !== 0);
+}
+
+/** By what weights are summed up in a problem. */
+function rowRules(model: ProjectionModel, places: number): RowRules {
+  const { weightFormat, weightScale, weightGroups, roundingErrors, roundings, kept } = model;
+  const format = formats[weightFormat];
+  return {
+    keys: model.reference.shape.keys,
+    groups: weightGroups,
+    smallest: smallestNormal(format) / weightScale,
+    mostLost: smallestSubnormal(format) / 2 / weightScale / (kept?.share ?? 1),
+    roundings,
+    places,
+    roundingErrors,
+    // Sums that may be truncated count as of one sign already.
+    countsEqual: !model.sumsTruncate,
+    factors: otherFactors(model),
+  };
+}
+
+/** Collects 64 rows at a time while their weights are walked over. */
+export class RowCollector {
+  readonly #model: ProjectionModel;
+  readonly #memory: RowMemory;
+  /** Which of the rows are not left out. */
+  readonly #isUsed = new Uint8Array(walkRows);
+  /** By row: the sink's weight; 0 for none. */
+  readonly #sinks = new Float64Array(walkRows);
+  readonly #outputs: RowOutputs;
+  readonly #systematic: Float64Array;
+  readonly #common: Float64Array;
+
+  private constructor(model: ProjectionModel, memory: RowMemory) {
+    this.#model = model;
+    this.#memory = memory;
+    this.#outputs = new RowOutputs(model);
+    this.#systematic = new Float64Array(model.instruments.length);
+    this.#common = new Float64Array(model.instruments.length);
+  }
+
+  /** What `work` returns, given a collector. `places` are those of an octave in what rows are pooled by. */
+  static with<Result>(
+    memories: WorkingMemories,
+    model: ProjectionModel,
+    places: number,
+    work: (collector: RowCollector) => Result,
+  ): Result {
+    return withRowMemory(memories, rowRules(model, places), (memory) =>
+      work(new RowCollector(model, memory)),
+    );
+  }
+
+  /**
+   * Starts `rows` rows from row `first` of all on. Rows that hold NaN or infinities, among their inputs or
+   * outputs, rows without keys, rows whose weights may be off by half and rows whose sums overflow fp64 are
+   * left out.
+   */
+  begin(first: number, rows: number): void {
+    const { reference, instruments, out, bound, sinks } = this.#model;
+    const { values, magnitude } = reference.quantities.out;
+    const { vDim, heads, queries } = reference.shape;
+    for (let i = 0; i < rows; i++) {
+      const row = first + i;
+      const total = reference.denominator[row];
+      const largest = reference.maximum[row];
+      const sink = sinks?.[Math.floor(row / queries) % heads] ?? -Infinity;
+      let isUsed =
+        levels[reference.level[row]] !== 'special' &&
+        Number.isFinite(total) &&
+        Number.isFinite(largest) &&
+        !bound.row(row).isCoarse;
+      for (let at = row * vDim; isUsed && at < (row + 1) * vDim; at++)
+        isUsed = Number.isFinite(out[at] - values[at]) && hasSquare(magnitude[at]);
+      this.#isUsed[i] = 0;
+      if (!isUsed) continue;
+      // Of a row with a sink: the sink's score where it is the largest, in place of no maximum at all.
+      const origin = sink === -Infinity ? 0 : Math.max(largest, sink);
+      const [toLargest, toSink] = [total - largest, total - origin];
+      this.#sinks[i] = Math.exp(sink - total);
+      const exponents = [toLargest / Math.LN2, 0, toSink / Math.LN2];
+      this.#memory.begin(i, Math.exp(toLargest), exponents);
+      const ofRow = this.#memory.own(i);
+      for (let d = 0; d < instruments.length; d++) {
+        const { direction, pattern } = instruments[d];
+        let own = 0;
+        let norm = 0;
+        for (let at = row * vDim; at < (row + 1) * vDim; at++) {
+          own += values[at] * direction[at];
+          norm += pattern[at] * direction[at];
+        }
+        ofRow[d] = own;
+        isUsed &&= Number.isFinite(own) && Number.isFinite(norm);
+      }
+      this.#isUsed[i] = isUsed ? 1 : 0;
+    }
+  }
+
+  /** Adds one tile of weights, times their projections, to its rows. */
+  visit({ weights, applied, rows, keys, projections }: WeightTile): void {
+    const { tile } = this.#memory;
+    [weights, applied, ...projections].forEach((numbers, block) => tile[block].set(numbers));
+    for (let i = 0; i < rows; i++) if (this.#isUsed[i] === 1) this.#memory.add(i, keys);
+  }
+
+  /** Adds the weights of the rows that were started, times their projections, to those of `pooled` by place. */
+  end(pooled: PooledProjections): void {
+    this.#memory.takePhases(pooled.phases);
+  }
+
+  /** The collected row `row`, the `local`-th of the 64; null for one that is left out. */
+  finish(row: number, local: number, pooled: PooledProjections): RowProjections | null {
+    const { reference, bound, instruments, sumsTruncate, scoreError, premises } = this.#model;
+    const { out: exactOut, lse: exactLse } = reference.quantities;
+    const { qkDim } = reference.shape;
+    if (this.#isUsed[local] === 0) return null;
+    const sums = this.#memory.sums(local);
+    const { typicalWeight, addition, keys, weightRounding, range, declared } = bound.row(row);
+    const count = instruments.length;
+    const outputs = this.#outputs;
+    const [systematic, common] = [this.#systematic, this.#common];
+    // Sums that do not truncate round to nearest: by half of the last place of fp32.
+    const ofAddition = sumsTruncate ? addition : Math.min(addition, 2 ** -24);
+    outputs.collect(row, pooled, Math.sqrt(keys) * ofAddition);
+    // Four elementwise operations: one errs to one side at the most, all are uniform.
+    const { elementwise, underflow, exponential } = premises;
+    const truncated = sumsTruncate ? (keys * addition) / 4 : 0;
+    // Half of the range is the largest magnitude in V.
+    const floor = (keys + 2) * underflow + keys * 2 ** -126 * (range / 2);
+    // The four operations of a score are independent of each other, and of its sum.
+    const random =
+      exponential +
+      scoreSize(typicalWeight - exponential, elementwise, Math.sqrt(qkDim) * addition) *
+        Math.hypot(Math.sqrt(qkDim) * ofAddition, 2 * elementwise);
+    const { own: ofRow, moments, products, weightSquares, lost, mass, drift } = sums;
+    const variance = sumsTruncate ? keys : Math.max(sums.variance, keys);
+    const sink = this.#sinks[local];
+    const ofDominated = sums.appliedSquares > dominated * sums.applied ** 2 ? 1 : 0;
+    for (let d = 0; d < count; d++) {
+      const { direction } = instruments[d];
+      let total = 0;
+      let ofOutputs = 0;
+      let ofMagnitudes = 0;
+      for (let at = row * reference.shape.vDim; at < (row + 1) * reference.shape.vDim; at++) {
+        total += Math.abs(direction[at]);
+        ofOutputs += Math.abs(direction[at] * exactOut.values[at]);
+        ofMagnitudes += Math.abs(direction[at]) * exactOut.magnitude[at];
+      }
+      const own = ofRow[d];
+      const shared = Math.max(
+        moments[d] - 2 * own * products[d] + own * own * weightSquares,
+        sums.difference(d),
+      );
+      common[d] = Math.hypot(
+        random * Math.sqrt(shared),
+        own * 2 * elementwise,
+        own * Math.sqrt(variance) * ofAddition,
+      );
+      // Errors of weights so large do not add up: all of them count.
+      const coarse = typicalWeight > largestRandomError ? typicalWeight : 0;
+      const ofScores =
+        (scoreError + coarse + declared.ofWeights) *
+        (sums.absolute(d) + Math.abs(own) * sums.absolute(count));
+      systematic[d] =
+        (floor + declared.floor) * total +
+        lost[d] +
+        (truncated + declared.ofValue) * ofOutputs +
+        declared.ofMagnitude * ofMagnitudes +
+        (declared.halves + ofDominated) * outputs.outputWorst[d] +
+        (elementwise + drift * ofAddition + sink * typicalWeight) * Math.abs(own) +
+        ofScores;
+    }
+    // The LSE may be that of the keys alone.
+    const isOfKeys = sink > 0 && !this.#model.isSinkInLse;
+    const ofLse = isOfKeys ? Math.exp(reference.denominator[row] - exactLse.values[row]) : 1;
+    const massOfLse = ofLse === 1 ? mass : mass.map((x) => x * Math.min(ofLse, 2 ** 500));
+    pooled.addMass(mass, ofRow, massOfLse);
+    const { last, first, otherwise, exponents, smooth, squares } = sums;
+    const { signed, norm, outputWorst, accumulated, places } = outputs;
+    return {
+      signed,
+      norm,
+      outputWorst,
+      accumulated,
+      places,
+      systematic,
+      common,
+      smooth,
+      squares,
+      weights: sums,
+      outputs: outputs.pool,
+      mass: massOfLse,
+      known: last.map((x, d) => {
+        let largest = Math.max(Math.abs(x), Math.abs(first[d]));
+        for (let at = d; at < otherwise.length; at += count)
+          largest = Math.max(largest, Math.abs(otherwise[at]));
+        return largest;
+      }),
+      shifts: [...exponents].map((exponent) => exponent - exponents[0]),
+      rounding: weightRounding,
+    };
+  }
+}
+
+/**
+ * The size that a row's scores may have: `typical` is what √d additions, in all of relative error `ofSum`, and four
+ * elementwise operations do to a weight one after the other.
+ */
+function scoreSize(typical: number, elementwise: number, ofSum: number): number {
+  return Math.max(0, typical) / (ofSum + 4 * elementwise);
+}
