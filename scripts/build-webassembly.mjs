@@ -28,7 +28,7 @@ const modules = [
   ['src/simd/assembly/tensor-core.ts', 'src/simd/tensor-core.generated.ts'],
   ['src/profile/assembly/accumulate.ts', 'src/profile/accumulate.generated.ts'],
   ['src/audit/bounds/assembly/bounds.ts', 'src/audit/bounds/bounds.generated.ts'],
-  ['src/audit/structure/assembly/rows.ts', 'src/audit/structure/rows.generated.ts'],
+  ['src/audit/structure/assembly/structure.ts', 'src/audit/structure/structure.generated.ts'],
 ];
 
 function modified(file) {

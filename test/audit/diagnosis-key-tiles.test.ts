@@ -5,17 +5,14 @@ import { RowReader } from '../../src/audit/diagnosis/row-reader.js';
 import { headRows } from '../../src/audit/parts/head-rows.js';
 import { referenceRows } from '../../src/audit/parts/reference-rows.js';
 import { planKeyTiles } from '../../src/audit/structure/key-tile-plan.js';
+import type { RowErrors } from '../../src/audit/structure/key-tile-statistics.js';
 import { testKeyTiles } from '../../src/audit/structure/key-tile-test.js';
 import {
   keyTileKeys,
   WorstResults,
   type StructureResult,
 } from '../../src/audit/structure/structure-result.js';
-import {
-  outputGroups,
-  weightGroups,
-  type RowErrors,
-} from '../../src/audit/structure/structure-statistic.js';
+import { outputGroups, weightGroups } from '../../src/audit/structure/structure-statistic.js';
 import { problemShape, type Problem } from '../../src/problem/index.js';
 import { filledProblem } from '../setup/problems.js';
 import { turns } from '../setup/turns.js';

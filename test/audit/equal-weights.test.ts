@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { randomValues, type RandomValues } from '../../properties/problems/values.js';
 import { judgeOutputs } from '../../src/audit/index.js';
-import { EqualWeights } from '../../src/audit/structure/equal-weights.js';
+import { WorkingMemories } from '../../oracles/index.js';
+import { fineGroups } from '../../src/audit/structure/survey-rows.js';
+import { withRowMemory } from '../../src/audit/structure/row-memory.js';
 import type { Problem } from '../../src/problem/index.js';
 import { testSeed } from '../setup/effort.js';
 import { encode } from './damage.js';
@@ -73,9 +75,27 @@ describe('one query whose keys are all alike, in fp32', () => {
 
 describe('the errors of a row sum', () => {
   const errorsOf = (weights: readonly number[]) => {
-    const equal = new EqualWeights(weights.length);
-    for (const weight of weights) equal.add(weight);
-    return equal.errors();
+    const rules = {
+      keys: weights.length,
+      groups: fineGroups('fp32'),
+      smallest: 0,
+      mostLost: 0,
+      roundings: 1,
+      places: 32,
+      roundingErrors: null,
+      countsEqual: true,
+      factors: [],
+    };
+    return withRowMemory(new WorkingMemories(), rules, (memory) => {
+      memory.begin(0, 1, [0, 0, 0]);
+      for (let first = 0; first < weights.length; first += 64) {
+        const ofTile = weights.slice(first, first + 64);
+        memory.tile[0].set(ofTile);
+        memory.add(0, ofTile.length);
+      }
+      const { drift, variance } = memory.sums(0);
+      return { drift, variance };
+    });
   };
 
   it('are as many as there are weights where all are one', () => {

@@ -34,12 +34,12 @@ describe('a pool of errors', () => {
     fc.assert(
       fc.property(errors, errors, fc.integer({ min: -3, max: 3 }), (first, second, factor) => {
         const pool = new ErrorPool();
-        for (const [group, x] of second) pool.add(group, x);
+        for (const [group, x] of second) pool.addAll(group, Float64Array.of(x));
         pool.clear();
-        for (const [group, x] of first) pool.add(group, x);
+        for (const [group, x] of first) pool.addAll(group, Float64Array.of(x));
         expect(pool.tolerance(6)).toBeCloseTo(toleranceOf(first, 6), 9);
         const other = new ErrorPool();
-        for (const [group, x] of second) other.add(group, x);
+        for (const [group, x] of second) other.addAll(group, Float64Array.of(x));
         pool.merge(other.state(), [factor]);
         const both = [...first, ...second.map(([group, x]) => [group, factor * x] as const)];
         expect(pool.tolerance(6)).toBeCloseTo(toleranceOf(both, 6), 9);

@@ -78,6 +78,12 @@ function largestOf(values: Float64Array): number {
 /** Places of an ulp that outputs are told apart by. */
 export const outputPlaces = 64;
 
+/** The rounding error in half ulps of an output in the middle of each place. */
+const roundingByPlace = Float64Array.from({ length: outputPlaces }, (_, place) => {
+  const at = (place + 0.5) / outputPlaces;
+  return at < 0.5 ? -2 * at : 2 - 2 * at;
+});
+
 /**
  * The largest |Σ c·(rounding error in half ulps)| of outputs that are all moved by one part of their ulp
  * before they are rounded, given Σ c by their place in it.
@@ -86,10 +92,8 @@ export function largestShiftedRounding(byPlace: Float64Array): number {
   let largest = 0;
   for (let shift = 0; shift < outputPlaces; shift++) {
     let sum = 0;
-    for (let place = 0; place < outputPlaces; place++) {
-      const at = ((place + shift + 0.5) / outputPlaces) % 1;
-      sum += byPlace[place] * (at < 0.5 ? -2 * at : 2 - 2 * at);
-    }
+    for (let place = 0; place < outputPlaces; place++)
+      sum += byPlace[place] * roundingByPlace[(place + shift) % outputPlaces];
     largest = Math.max(largest, Math.abs(sum));
   }
   return largest;

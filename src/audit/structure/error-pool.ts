@@ -27,7 +27,9 @@ export interface PooledErrors {
  */
 export class ErrorPool implements PooledErrors {
   readonly channels: number;
-  /** Open addressing: group + 1 and where its sums are; as large as the groups that occur ask for. */
+  /** Of groups with a slot each: where its sums are, + 1. */
+  readonly #direct: Int32Array | null;
+  /** Of others, open addressing: group + 1 and where its sums are; as large as the groups that occur ask for. */
   #keys = new Int32Array(16);
   #places = new Int32Array(16);
   #groups = new Int32Array(8);
@@ -36,9 +38,13 @@ export class ErrorPool implements PooledErrors {
   #groupCount = 0;
   readonly #absolute: Float64Array;
 
-  /** @param groups how many there will be, as far as that is known: less is grown to, again and again */
-  constructor(channels = 1, groups = 8) {
+  /**
+   * @param groups how many there will be, as far as that is known: less is grown to, again and again
+   * @param numbers all that there could be, where they are so few that each gets a slot
+   */
+  constructor(channels = 1, groups = 8, numbers: number | null = null) {
     this.channels = channels;
+    this.#direct = numbers === null ? null : new Int32Array(numbers);
     this.#sums = new Float64Array(8 * channels);
     this.#squares = new Float64Array(8 * channels);
     this.#absolute = new Float64Array(channels);
@@ -67,14 +73,6 @@ export class ErrorPool implements PooledErrors {
       squares: this.#squares.subarray(0, count * channels),
       absolute: this.#absolute,
     };
-  }
-
-  /** Adds the error x·e to the first channel of a group. */
-  add(group: number, x: number): void {
-    const at = this.#place(group) * this.channels;
-    this.#sums[at] += x;
-    this.#squares[at] += x * x;
-    this.#absolute[0] += Math.abs(x);
   }
 
   /** Adds the errors x·e of all channels to a group. */
@@ -118,7 +116,8 @@ export class ErrorPool implements PooledErrors {
   }
 
   clear(): void {
-    this.#keys.fill(0);
+    if (this.#direct === null) this.#keys.fill(0);
+    else for (let i = 0; i < this.#groupCount; i++) this.#direct[this.#groups[i]] = 0;
     this.#groupCount = 0;
     this.#absolute.fill(0);
   }
@@ -156,37 +155,47 @@ export class ErrorPool implements PooledErrors {
   }
 
   /**
-   * What |Σ x_j e_j| of the first channel exceeds with probability at most 2·exp(−deviations²/2), for e_j
+   * What |Σ x_j e_j| of a channel exceeds with probability at most 2·exp(−deviations²/2), for e_j
    * uniform on [−1, 1]: the least of
    * - all groups independent, each counted as coherent or as independent, whichever is more;
    * - every group at its coherent worst, the rest of each e_j independent;
    * - the worst case Σ |x_j|.
    */
-  tolerance(deviations: number): number {
+  tolerance(deviations: number, channel = 0): number {
     return Math.min(
-      (deviations / root3) * Math.sqrt(this.squared()),
-      this.coherent() + (deviations / root3) * Math.sqrt(this.independent()),
-      this.absolute(),
+      (deviations / root3) * Math.sqrt(this.squared(channel)),
+      this.coherent(channel) + (deviations / root3) * Math.sqrt(this.independent(channel)),
+      this.absolute(channel),
     );
   }
 
   /** Which of the groups this is; its sums are 0 when it is new. */
   #place(group: number): number {
-    const mask = this.#keys.length - 1;
+    if (this.#direct !== null) {
+      const known = this.#direct[group];
+      return known > 0 ? known - 1 : (this.#direct[group] = this.#addGroup(group) + 1) - 1;
+    }
+    const keys = this.#keys;
+    const mask = keys.length - 1;
     let slot = Math.imul(group, 0x9e3779b1) & mask;
-    for (let key; (key = this.#keys[slot]) !== 0; slot = (slot + 1) & mask)
+    for (let key; (key = keys[slot]) !== 0; slot = (slot + 1) & mask)
       if (key === group + 1) return this.#places[slot];
     if (this.#groupCount === this.#groups.length) {
       this.#grow(2 * this.#groups.length);
       return this.#place(group);
     }
+    keys[slot] = group + 1;
+    return (this.#places[slot] = this.#addGroup(group));
+  }
+
+  /** Adds a group, whose sums are 0; its place. */
+  #addGroup(group: number): number {
+    if (this.#groupCount === this.#groups.length) this.#grow(2 * this.#groups.length);
     const place = this.#groupCount++;
-    this.#keys[slot] = group + 1;
-    this.#places[slot] = place;
     this.#groups[place] = group;
     const { channels } = this;
-    this.#sums.fill(0, place * channels, (place + 1) * channels);
-    this.#squares.fill(0, place * channels, (place + 1) * channels);
+    for (let at = place * channels; at < (place + 1) * channels; at++)
+      this.#sums[at] = this.#squares[at] = 0;
     return place;
   }
 
@@ -201,6 +210,7 @@ export class ErrorPool implements PooledErrors {
     this.#groups = grown(new Int32Array(length), this.#groups);
     this.#sums = grown(new Float64Array(length * this.channels), this.#sums);
     this.#squares = grown(new Float64Array(length * this.channels), this.#squares);
+    if (this.#direct !== null) return;
     const mask = 2 * length - 1;
     this.#keys = new Int32Array(mask + 1);
     this.#places = new Int32Array(mask + 1);

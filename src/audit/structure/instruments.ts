@@ -31,6 +31,14 @@ const meanSquareRounding = 0.18;
 /** A direction that keeps less than this of its square is not free of fp64 roundings of what was removed. */
 const negligible = 2 ** -20;
 
+const root3 = Math.sqrt(3);
+
+/** √(x² + y²), by squares where these are well within fp64's range: Math.hypot takes several times as long. */
+function lengthOf(x: number, y: number): number {
+  const squared = x * x + y * y;
+  return squared > 2 ** -900 && squared < 2 ** 900 ? Math.sqrt(squared) : Math.hypot(x, y);
+}
+
 /** Mean square of what the roundings within a kernel do to an element, from Σ w|v| and Σ w². */
 function innerNoise(
   bound: KernelBound,
@@ -82,7 +90,7 @@ export function createInstruments(
     for (let at = row * vDim; at < (row + 1) * vDim; at++) {
       const exact = out[at];
       const half = outputRounding(outputFormat, exact, 0);
-      const deviation = Math.hypot(ofRow * magnitude[at], half / Math.sqrt(3));
+      const deviation = lengthOf(ofRow * magnitude[at], half / root3);
       halves[at] = half * Math.sign(exact);
       scale[at] = weigh(exact, deviation);
       bias[at] = weigh(1, deviation);

@@ -1,28 +1,9 @@
 import type { WorkingMemories } from '../../../oracles/index.js';
-import { instantiator } from '../../simd/index.js';
 import type { ErrorPoolState, PooledErrors } from './error-pool.js';
 import { smoothPlaces, weightFamilies } from './row-tolerance.js';
-import { binary } from './rows.generated.js';
 import { instrumentCount } from './structure-entries.js';
+import { instantiateLoops } from './structure-loops.js';
 import { walkRows } from './structure-statistic.js';
-
-/** What the module exports; addresses are of its memory. Its source tells what they do. */
-interface RowKernels {
-  readonly memory: WebAssembly.Memory;
-  movePool(
-    row: number,
-    capacity: number,
-    slots: number,
-    groups: number,
-    sums: number,
-    squares: number,
-  ): void;
-  clearRow(row: number, equalBytes: number): void;
-  addWeights(row: number, weights: number, keys: number, from: number, parameters: number): number;
-  summarise(row: number): void;
-}
-
-const instantiate = instantiator<RowKernels>(binary, 'the structure tests');
 
 /** What weights may be multiplied by before they are rounded: a family's factor times 2^shift. */
 export interface OtherFactor {
@@ -143,7 +124,7 @@ export interface RowSums extends PooledErrors {
  * the groups that occur.
  */
 export class RowMemory {
-  readonly kernels = instantiate();
+  readonly kernels = instantiateLoops();
   #next = firstUsed;
   #rules: RowRules | null = null;
   #addresses = { rows: 0, tile: 0, parameters: 0, phases: 0, roundingErrors: 0, equal: 0 };

@@ -53,12 +53,6 @@ export function numberUnits(
   return { unit, isShared: Uint8Array.from(unit, (number) => (counts.get(number)! > 1 ? 1 : 0)) };
 }
 
-function sumOfSquares(values: Float64Array): number {
-  let sum = 0;
-  for (let i = 0; i < values.length; i++) sum += values[i] * values[i];
-  return sum;
-}
-
 /** Walks over the weights once, before the statistics do. */
 export function surveyRows(
   problem: Problem,
@@ -77,6 +71,7 @@ export function surveyRows(
   const mass = new Float64Array(walkRows);
   const toLargest = new Float64Array(walkRows);
   const own = new Float64Array(walkRows);
+  const alike = new Float64Array(walkRows);
   const most = new Float64Array(walkRows);
   const at = new Int32Array(walkRows).fill(-1);
   const visitor: WeightVisitor = {
@@ -94,6 +89,8 @@ export function surveyRows(
           const w = weights[i * stride + j];
           if (w === 0) continue;
           const slot = Math.imul(groups.group(w * factor), 0x9e3779b1) >>> (32 - tableBits);
+          // What adding w to the sum adds to its square.
+          alike[i] += w * (2 * table[slot] + w);
           table[slot] += w;
           own[i] += w * w;
           mass[i] += w;
@@ -106,14 +103,13 @@ export function surveyRows(
     end: (head, firstRow, count) => {
       for (let i = 0; i < count; i++) {
         const row = head * queries + firstRow + i;
-        const table = tables[i];
         heaviest[row] = at[i];
         squares[row] = own[i];
         const isSpecial = levels[reference.level[row]] === 'special';
-        const sums = { mass: mass[i], squares: own[i], squaresAlike: sumOfSquares(table) };
+        const sums = { mass: mass[i], squares: own[i], squaresAlike: alike[i] };
         clustered[row] = !isSpecial && isClustered(sums) ? 1 : 0;
-        table.fill(0);
-        most[i] = own[i] = mass[i] = 0;
+        tables[i].fill(0);
+        most[i] = own[i] = alike[i] = mass[i] = 0;
         at[i] = -1;
       }
     },

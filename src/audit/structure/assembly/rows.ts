@@ -178,17 +178,16 @@ export function addWeights(row: usize, weights: usize, keys: i32, from: i32, par
     let group = <i32>(reinterpret<u32>(<f32>(w * toLargest)) >> shift) - lowest;
     group = min<i32>(max<i32>(group, 0), size - 1);
     const slot = slotOf(slots, 2 * capacity - 1, group);
-    let place: i32;
-    if (load<i32>(slot) == 0) {
+    const isNew = load<i32>(slot) == 0;
+    let place = load<i32>(slot, 4);
+    if (isNew) {
       place = load<i32>(pool, 4);
       if (place == capacity) break;
       store<i32>(pool, place + 1, 4);
       store<i32>(slot, group + 1);
       store<i32>(slot, place, 4);
       store<i32>(groups + (<usize>place << 2), group);
-      memory.fill(sums + <usize>place * groupBytes, 0, groupBytes);
-      memory.fill(squares + <usize>place * groupBytes, 0, groupBytes);
-    } else place = load<i32>(slot, 4);
+    }
     const p = load<f64>(at + blockBytes);
     const factor = f64x2.splat(p);
     const x0 = pair(at + 2 * blockBytes, at + 3 * blockBytes);
@@ -210,13 +209,22 @@ export function addWeights(row: usize, weights: usize, keys: i32, from: i32, par
     ownSquares += w * w;
     // The group's sums.
     const ofGroup = sums + <usize>place * groupBytes;
-    addTo(ofGroup, c0);
-    addTo(ofGroup + 16, c1);
-    addNumber(ofGroup + 32, w);
     const ofSquares = squares + <usize>place * groupBytes;
-    addTo(ofSquares, s0);
-    addTo(ofSquares + 16, s1);
-    addNumber(ofSquares + 32, w * w);
+    if (isNew) {
+      v128.store(ofGroup, c0);
+      v128.store(ofGroup, c1, 16);
+      store<f64>(ofGroup, w, 32);
+      v128.store(ofSquares, s0);
+      v128.store(ofSquares, s1, 16);
+      store<f64>(ofSquares, w * w, 32);
+    } else {
+      addTo(ofGroup, c0);
+      addTo(ofGroup + 16, c1);
+      addNumber(ofGroup + 32, w);
+      addTo(ofSquares, s0);
+      addTo(ofSquares + 16, s1);
+      addNumber(ofSquares + 32, w * w);
+    }
     // By place in an octave: coarse ones of the row, fine ones of all rows.
     const exponent = load<f64>(logarithms + (<usize>j << 3));
     const x = fractionOf(exponent + first);

@@ -1,0 +1,158 @@
+import { levels, type AttentionReference, type WeightTile } from '../../../oracles/index.js';
+import { formats, smallestNormal, ulp, type FormatName } from '../../formats/index.js';
+import type { KernelBound } from '../bounds/index.js';
+import { ErrorPool, type NearlyEqual } from './error-pool.js';
+
+/** What is projected: the errors of the output's rows, and what may cause them. */
+export interface RowErrors {
+  readonly reference: AttentionReference;
+  readonly out: Float64Array;
+  readonly outputFormat: FormatName;
+  readonly bound: KernelBound;
+  /** Of weights that round alike. */
+  readonly weightGroups: NearlyEqual;
+  /** Of outputs that round alike. */
+  readonly groups: NearlyEqual;
+}
+
+/** What the errors of some rows come to, projected on the directions of some tiles of keys. */
+export class KeyTileStatistics {
+  /** Σ r·X and Σ X², by tile. */
+  readonly signed: Float64Array;
+  readonly norm: Float64Array;
+  /** Σ of squared random accumulation errors, Σ of systematic ones. */
+  readonly #accumulation: Float64Array;
+  readonly #systematic: Float64Array;
+  /** A tile is a channel. */
+  readonly #weights: ErrorPool;
+  readonly #outputs: ErrorPool;
+  readonly #ones: Float64Array;
+  readonly #errors: Float64Array;
+  readonly #isAdmitted: Uint8Array;
+
+  /** @param weightGroups of weights that round alike, few enough for a slot each */
+  constructor(tiles: number, weightGroups: NearlyEqual) {
+    const numbers = () => new Float64Array(tiles);
+    this.signed = numbers();
+    this.norm = numbers();
+    this.#accumulation = numbers();
+    this.#systematic = numbers();
+    this.#weights = new ErrorPool(tiles, 8, weightGroups.size);
+    this.#outputs = new ErrorPool(tiles);
+    this.#ones = numbers().fill(1);
+    this.#errors = numbers();
+    this.#isAdmitted = new Uint8Array(tiles);
+  }
+
+  /** Adds those of other rows. */
+  merge(other: KeyTileStatistics): void {
+    this.#weights.merge(other.#weights.view(), this.#ones);
+    this.#outputs.merge(other.#outputs.view(), this.#ones);
+    const theirs = other.#sums();
+    this.#sums().forEach((sums, i) => sums.forEach((x, t) => (sums[t] = x + theirs[i][t])));
+  }
+
+  clear(): void {
+    this.#weights.clear();
+    this.#outputs.clear();
+    for (const sums of this.#sums()) sums.fill(0);
+  }
+
+  /** What |Σ r·X| of a tile exceeds with probability at most 2·exp(−deviations²/2), several times at most. */
+  tolerance(tile: number, deviations: number): number {
+    return (
+      this.#weights.tolerance(deviations, tile) +
+      this.#outputs.tolerance(deviations, tile) +
+      deviations * Math.sqrt(this.#accumulation[tile]) +
+      this.#systematic[tile]
+    );
+  }
+
+  /**
+   * Adds weights, times their projections on each direction.
+   * @param toLargest per row what a weight is to be multiplied by to be relative to the largest
+   * @param amplitude per row the largest relative error of a weight
+   */
+  addWeights(
+    { weights, applied, rows, keys, stride, projections }: WeightTile,
+    weightGroups: NearlyEqual,
+    toLargest: Float64Array,
+    amplitude: Float64Array,
+  ): void {
+    const errors = this.#errors;
+    for (let i = 0; i < rows; i++) {
+      const [factor, error] = [toLargest[i], amplitude[i]];
+      for (let at = i * stride; at < i * stride + keys; at++) {
+        const w = weights[at];
+        if (w === 0) continue;
+        const size = error * applied[at];
+        for (let t = 0; t < errors.length; t++) errors[t] = size * projections[t][at];
+        this.#weights.addAll(weightGroups.group(w * factor), errors);
+      }
+    }
+  }
+
+  /**
+   * Adds the error of row `row` projected on each tile's direction, [rows × vDim], but for its weights. Adds nothing of a
+   * row that no statistic admits: NaN, infinities (also among its inputs, for then no weights are collected), no keys, a
+   * direction that is zero or whose square overflows.
+   */
+  addRow(
+    { reference, out, outputFormat, bound, groups }: RowErrors,
+    row: number,
+    directions: readonly Float64Array[],
+  ): void {
+    if (levels[reference.level[row]] === 'special') return;
+    const { isCoarse, ...ofRow } = bound.row(row);
+    if (isCoarse || !(ofRow.keys > 0)) return;
+    const { typicalWeight, addition, normalisation, floor, keys, declared } = ofRow;
+    const { values, magnitude: magnitudes } = reference.quantities.out;
+    const { vDim } = reference.shape;
+    const [first, end] = [row * vDim, (row + 1) * vDim];
+    const isAdmitted = this.#isAdmitted;
+    directions.forEach((direction, t) => {
+      let signed = 0;
+      let norm = 0;
+      let magnitude = 0;
+      let own = 0;
+      for (let at = first; at < end; at++) {
+        const x = direction[at];
+        const exact = values[at];
+        signed += (out[at] - exact) * x;
+        norm += x * x;
+        magnitude += magnitudes[at] * Math.abs(x);
+        own += Math.abs(exact * x);
+      }
+      isAdmitted[t] = Number.isFinite(signed) && norm > 0 && norm < Infinity ? 1 : 0;
+      if (isAdmitted[t] === 0) return;
+      this.signed[t] += signed;
+      this.norm[t] += norm;
+      this.#accumulation[t] += keys * (addition * magnitude) ** 2;
+      this.#systematic[t] +=
+        (typicalWeight + normalisation) * own +
+        floor * Math.sqrt(norm * vDim) +
+        (2 * declared.ofWeights + declared.ofMagnitude) * magnitude;
+    });
+    if (!isAdmitted.includes(1)) return;
+    const table = formats[outputFormat];
+    const smallest = smallestNormal(table);
+    const errors = this.#errors;
+    for (let at = first; at < end; at++) {
+      const exact = values[at];
+      const size = Math.abs(exact);
+      const half = ulp(table, Math.min(size, table.maxFinite)) / 2;
+      const signedHalf = half * Math.sign(exact);
+      for (let t = 0; t < errors.length; t++) {
+        const x = isAdmitted[t] === 1 ? directions[t][at] : 0;
+        errors[t] = signedHalf * x;
+        this.#systematic[t] += declared.halves * half * Math.abs(x);
+      }
+      // Subnormal outputs are as far apart as the smallest normal ones.
+      this.#outputs.addAll(groups.group(size < smallest ? size + smallest : size), errors);
+    }
+  }
+
+  #sums(): readonly Float64Array[] {
+    return [this.signed, this.norm, this.#accumulation, this.#systematic];
+  }
+}

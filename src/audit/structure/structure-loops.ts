@@ -1,0 +1,22 @@
+import { instantiator } from '../../simd/index.js';
+import { binary } from './structure.generated.js';
+
+/** What the WebAssembly module of the structure tests exports; addresses are of its memory. Its sources tell what they do. */
+export interface StructureLoops {
+  readonly memory: WebAssembly.Memory;
+  product(a: number, b: number, c: number, rows: number, inner: number, columns: number): void;
+  movePool(
+    row: number,
+    capacity: number,
+    slots: number,
+    groups: number,
+    sums: number,
+    squares: number,
+  ): void;
+  clearRow(row: number, equalBytes: number): void;
+  addWeights(row: number, weights: number, keys: number, from: number, parameters: number): number;
+  summarise(row: number): void;
+}
+
+/** Makes an instance with a memory of its own. */
+export const instantiateLoops = instantiator<StructureLoops>(binary, 'the structure tests');
