@@ -142,7 +142,7 @@ export class RowMemory {
     this.#phases = new Float64Array(0);
     const cells = Math.min(cellsPerKey * Math.max(keys, 2), mostCells);
     const equalBits = countsEqual ? Math.ceil(Math.log2(cells)) : 0;
-    this.#equalBytes = countsEqual ? 4 * 2 ** equalBits : 0;
+    this.#equalBytes = countsEqual ? 2 ** equalBits : 0;
     this.#addresses = {
       rows: this.#allocate(8 * record.end * walkRows),
       tile: this.#allocate(8 * tileLength * tileBlocks),

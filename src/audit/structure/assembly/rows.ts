@@ -278,9 +278,10 @@ export function addWeights(row: usize, weights: usize, keys: i32, from: i32, par
     if (equalShift != 0) {
       // Halves go up, as Math.round takes them.
       const cell = (<u32>(w * cellsPerUnit + 0.5) * 0x9e3779b1) >> equalShift;
-      const counter = equal + (<usize>cell << 2);
-      const count = load<i32>(counter) + 1;
-      store<i32>(counter, count);
+      const counter = equal + cell;
+      const count = <i32>load<u8>(counter) + 1;
+      // More than many are as many.
+      if (count <= many) store<u8>(counter, <u8>count);
       if (count < many) addNumber(row + equalAt + 8, 2 * count - 1);
       else if (count > many) addNumber(row + equalAt, 1);
       else {
