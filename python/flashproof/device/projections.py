@@ -1,5 +1,5 @@
 """Projections of rows' errors on directions, and of what may cause them:
-``src/audit/structure/row-projections.ts``.
+``src/audit/structure/row-collector.ts``.
 
 All roundings count as independent: what weights, outputs and rows may have in common is left out,
 which makes limits smaller.
