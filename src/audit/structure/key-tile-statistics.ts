@@ -15,6 +15,9 @@ export interface RowErrors {
   readonly groups: NearlyEqual;
 }
 
+/** Outputs of a block that do not round alike, about. */
+const likelyGroups = 4096;
+
 /** What the errors of some rows come to, projected on the directions of some tiles of keys. */
 export class KeyTileStatistics {
   /** Σ r·X and Σ X², by tile. */
@@ -38,7 +41,7 @@ export class KeyTileStatistics {
     this.#accumulation = numbers();
     this.#systematic = numbers();
     this.#weights = new ErrorPool(tiles, 8, weightGroups.size);
-    this.#outputs = new ErrorPool(tiles);
+    this.#outputs = new ErrorPool(tiles, likelyGroups);
     this.#ones = numbers().fill(1);
     this.#errors = numbers();
     this.#isAdmitted = new Uint8Array(tiles);

@@ -31,6 +31,12 @@ export class RowOutputs {
   readonly pool: ErrorPool;
   readonly #model: OutputModel;
   readonly #errors: Float64Array;
+  /** By column: half an ulp and the size of an error, with the output's sign; what sums err by; place in an ulp; group. */
+  readonly #halves: Float64Array;
+  readonly #amplitudes: Float64Array;
+  readonly #ofSums: Float64Array;
+  readonly #places: Uint8Array;
+  readonly #groups: Int32Array;
 
   constructor(model: OutputModel) {
     const count = model.instruments.length;
@@ -42,43 +48,78 @@ export class RowOutputs {
     this.outputWorst = numbers();
     this.accumulated = numbers();
     this.places = new Float64Array(count * outputPlaces);
-    this.pool = new ErrorPool(count, model.reference.shape.vDim);
+    const { vDim } = model.reference.shape;
+    this.pool = new ErrorPool(count, vDim);
+    this.#halves = new Float64Array(vDim);
+    this.#amplitudes = new Float64Array(vDim);
+    this.#ofSums = new Float64Array(vDim);
+    this.#places = new Uint8Array(vDim);
+    this.#groups = new Int32Array(vDim);
   }
 
   /** Collects a row, and adds its roundings by place to `pooled`. `accumulated`: what sums err by, relative to Σ w|v|. */
   collect(row: number, pooled: PooledProjections, accumulated: number): void {
-    const { reference, out, outputFormat, instruments, outputGroups } = this.#model;
+    const { vDim } = this.#model.reference.shape;
+    this.#roundingsOf(row * vDim, accumulated);
+    this.places.fill(0);
+    for (let d = 0; d < this.signed.length; d++) this.#project(row * vDim, d, pooled);
+    const [groups, amplitudes, errors] = [this.#groups, this.#amplitudes, this.#errors];
+    const { instruments } = this.#model;
+    this.pool.clear();
+    for (let c = 0; c < vDim; c++) {
+      for (let d = 0; d < errors.length; d++)
+        errors[d] = amplitudes[c] * instruments[d].direction[row * vDim + c];
+      this.pool.addAll(groups[c], errors);
+    }
+  }
+
+  /** How each output of a row, whose first is the `first`, is rounded, and by what its sums err. */
+  #roundingsOf(first: number, accumulated: number): void {
+    const { reference, outputFormat, outputGroups } = this.#model;
     const { values, magnitude } = reference.quantities.out;
-    const { vDim } = reference.shape;
     const table = formats[outputFormat];
     const smallest = smallestNormal(table);
-    const { signed, norm, outputWorst, places, pool } = this;
-    const ofRow = this.accumulated;
-    const errors = this.#errors;
-    for (const sums of [signed, norm, outputWorst, ofRow, places]) sums.fill(0);
-    pool.clear();
-    for (let at = row * vDim; at < (row + 1) * vDim; at++) {
-      const exact = values[at];
-      const error = out[at] - exact;
+    for (let c = 0; c < this.#halves.length; c++) {
+      const exact = values[first + c];
       const size = Math.abs(exact);
       const spacing = ulp(table, Math.min(size, table.maxFinite));
-      const half = exact < 0 ? -spacing / 2 : spacing / 2;
-      const place = Math.floor(((size / spacing) % 1) * outputPlaces);
-      const ofSums = accumulated * magnitude[at];
-      const amplitude = Math.sqrt(half * half + ofSums * ofSums) * (exact < 0 ? -1 : 1);
-      for (let d = 0; d < errors.length; d++) {
-        const { direction, pattern } = instruments[d];
-        const x = direction[at];
-        signed[d] += error * x;
-        norm[d] += pattern[at] * x;
-        outputWorst[d] += Math.abs(half * x);
-        errors[d] = amplitude * x;
-        ofRow[d] += ofSums * Math.abs(x);
-        pooled.outputs[d * outputPlaces + place] += half * x;
-        places[d * outputPlaces + place] += half * x;
-      }
+      const half = spacing / 2;
+      const ofSums = accumulated * magnitude[first + c];
+      const amplitude = Math.sqrt(half * half + ofSums * ofSums);
+      const ulps = size / spacing;
+      this.#places[c] = (ulps - Math.floor(ulps)) * outputPlaces;
+      this.#ofSums[c] = ofSums;
+      this.#halves[c] = exact < 0 ? -half : half;
+      this.#amplitudes[c] = exact < 0 ? -amplitude : amplitude;
       // Subnormal outputs are as far apart as the smallest normal ones.
-      pool.addAll(outputGroups.group(size < smallest ? size + smallest : size), errors);
+      this.#groups[c] = outputGroups.group(size < smallest ? size + smallest : size);
     }
+  }
+
+  /** Projects a row's errors, and what they may be, on an instrument. */
+  #project(first: number, d: number, pooled: PooledProjections): void {
+    const { reference, out, instruments } = this.#model;
+    const { values } = reference.quantities.out;
+    const { direction, pattern } = instruments[d];
+    const [halves, allSums, byPlace] = [this.#halves, this.#ofSums, this.#places];
+    const [ofRow, ofAll] = [this.places, pooled.outputs];
+    let signed = 0;
+    let norm = 0;
+    let worst = 0;
+    let accumulated = 0;
+    for (let c = 0; c < halves.length; c++) {
+      const x = direction[first + c];
+      const rounding = halves[c] * x;
+      signed += (out[first + c] - values[first + c]) * x;
+      norm += pattern[first + c] * x;
+      worst += Math.abs(rounding);
+      accumulated += allSums[c] * Math.abs(x);
+      ofRow[d * outputPlaces + byPlace[c]] += rounding;
+      ofAll[d * outputPlaces + byPlace[c]] += rounding;
+    }
+    this.signed[d] = signed;
+    this.norm[d] = norm;
+    this.outputWorst[d] = worst;
+    this.accumulated[d] = accumulated;
   }
 }

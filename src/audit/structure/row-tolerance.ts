@@ -62,16 +62,16 @@ export function shareOfLargest(squares: Float64Array, set: number): number {
   for (let shift = 0; shift < smoothPlaces; shift++) {
     let sum = 0;
     for (let place = 0; place < smoothPlaces; place++)
-      sum += squares[first + place] * squaredHalfUlp[(place + shift) % smoothPlaces];
+      sum += squares[first + place] * squaredHalfUlp[place + shift];
     largest = Math.max(largest, sum);
   }
   return largest / all;
 }
 
-/** Half an ulp relative to a number at the lower end of each coarse place, squared, as a part of its largest. */
+/** Half an ulp relative to a number at the lower end of each coarse place of two octaves, squared, as a part of its largest. */
 const squaredHalfUlp = Float64Array.from(
-  { length: smoothPlaces },
-  (_, i) => 4 ** (-i / smoothPlaces),
+  { length: 2 * smoothPlaces },
+  (_, i) => 4 ** (-(i % smoothPlaces) / smoothPlaces),
 );
 
 /** The same of one row's weights. */
