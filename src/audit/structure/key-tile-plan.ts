@@ -6,7 +6,7 @@ import { keyTileKeys } from './structure-result.js';
  * Directions that are projected at once: each holds 128 × vDim numbers, and each walk over a block's
  * weights serves so many key tiles.
  */
-const directionsAtOnce = 4;
+export const directionsAtOnce = 4;
 
 /**
  * Key tiles per head that all blocks of queries are tested against. With more of them the blocks are

@@ -1,7 +1,7 @@
-import { levels, type AttentionReference, type WeightTile } from '../../../oracles/index.js';
+import { levels, type AttentionReference } from '../../../oracles/index.js';
 import { formats, smallestNormal, ulp, type FormatName } from '../../formats/index.js';
 import type { KernelBound } from '../bounds/index.js';
-import { ErrorPool, type NearlyEqual } from './error-pool.js';
+import { ErrorPool, type ErrorPoolState, type NearlyEqual } from './error-pool.js';
 
 /** What is projected: the errors of the output's rows, and what may cause them. */
 export interface RowErrors {
@@ -71,28 +71,9 @@ export class KeyTileStatistics {
     );
   }
 
-  /**
-   * Adds weights, times their projections on each direction.
-   * @param toLargest per row what a weight is to be multiplied by to be relative to the largest
-   * @param amplitude per row the largest relative error of a weight
-   */
-  addWeights(
-    { weights, applied, rows, keys, stride, projections }: WeightTile,
-    weightGroups: NearlyEqual,
-    toLargest: Float64Array,
-    amplitude: Float64Array,
-  ): void {
-    const errors = this.#errors;
-    for (let i = 0; i < rows; i++) {
-      const [factor, error] = [toLargest[i], amplitude[i]];
-      for (let at = i * stride; at < i * stride + keys; at++) {
-        const w = weights[at];
-        if (w === 0) continue;
-        const size = error * applied[at];
-        for (let t = 0; t < errors.length; t++) errors[t] = size * projections[t][at];
-        this.#weights.addAll(weightGroups.group(w * factor), errors);
-      }
-    }
+  /** Adds the errors of weights, projected on each tile's direction. */
+  addWeights(errors: ErrorPoolState): void {
+    this.#weights.merge(errors, this.#ones);
   }
 
   /**

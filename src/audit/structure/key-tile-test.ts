@@ -4,7 +4,7 @@ import { tileDirections } from './key-tile-directions.js';
 import type { KeyTileGroup, KeyTileLimits, TestedRows } from './key-tile-plan.js';
 import { KeyTileStatistics, type RowErrors } from './key-tile-statistics.js';
 import { WorstResults, type StructureResult } from './structure-result.js';
-import { walkRows } from './structure-statistic.js';
+import { WeightErrors } from './weight-errors.js';
 
 /** Adds the result of some rows and a tile of keys, unless nothing is known of it. */
 function addResult(
@@ -40,24 +40,25 @@ function collectBlock(
 ): void {
   const { reference, bound } = errors;
   const directions = tileDirections(problem, reference, group, place, memories);
-  const toLargest = new Float64Array(walkRows);
-  const amplitude = new Float64Array(walkRows);
-  const visitor: WeightVisitor = {
-    begin: (_, firstRow, rows) => {
-      for (let i = 0; i < rows; i++) {
-        const row = firstRow + i;
-        toLargest[i] = Math.exp(reference.denominator[row] - reference.maximum[row]);
-        const { weightRounding, typicalWeight, isCoarse } = bound.row(row);
-        amplitude[i] = isCoarse ? 0 : weightRounding + typicalWeight;
-      }
-    },
-    visit: (tile) => statistics.addWeights(tile, errors.weightGroups, toLargest, amplitude),
-    end: (_, firstRow, rows) => {
-      for (let row = firstRow; row < firstRow + rows; row++)
-        statistics.addRow(errors, row, directions);
-    },
-  };
-  forEachWeightTile(problem, reference, directions, visitor, { memories });
+  WeightErrors.with(memories, errors.weightGroups, directions.length, (ofWeights) => {
+    const visitor: WeightVisitor = {
+      begin: (_, firstRow, rows) => {
+        for (let i = 0; i < rows; i++) {
+          const row = firstRow + i;
+          ofWeights.toLargest[i] = Math.exp(reference.denominator[row] - reference.maximum[row]);
+          const { weightRounding, typicalWeight, isCoarse } = bound.row(row);
+          ofWeights.amplitude[i] = isCoarse ? 0 : weightRounding + typicalWeight;
+        }
+      },
+      visit: (tile) => ofWeights.add(tile),
+      end: (_, firstRow, rows) => {
+        for (let row = firstRow; row < firstRow + rows; row++)
+          statistics.addRow(errors, row, directions);
+      },
+    };
+    forEachWeightTile(problem, reference, directions, visitor, { memories });
+    statistics.addWeights(ofWeights.state());
+  });
 }
 
 /**

@@ -2,6 +2,7 @@
 // instruments, which go in pairs of lanes. Addresses of a row's record are those of ../row-memory.ts. Sums are fp64, in the order
 // of the keys; their errors are far below what the tests tell apart.
 
+import { groupOf } from './errors';
 import { logarithm } from './logarithm';
 
 /** Bytes from a block of [64 × 64] numbers to the next. */
@@ -65,11 +66,12 @@ function addNumber(at: usize, x: f64): void {
   store<f64>(at, load<f64>(at) + x);
 }
 
-/** y less the whole number below; 0 for what is a whole number but for roundings. */
+/** y less the whole number below; 0 for what is a whole number but for roundings, which are of either sign. */
 // @ts-ignore: decorator
 @inline
 function fractionOf(y: f64): f64 {
-  return max<f64>(0, y - floor<f64>(y + wholeNumber));
+  const fraction = y - floor<f64>(y + wholeNumber);
+  return fraction < wholeNumber ? 0 : fraction;
 }
 
 /** The slot of a group in a table of pairs of group + 1 and place, or an empty one. */
@@ -175,8 +177,7 @@ export function addWeights(row: usize, weights: usize, keys: i32, from: i32, par
     const at = weights + (<usize>j << 3);
     const w = load<f64>(at);
     if (w == 0) continue;
-    let group = <i32>(reinterpret<u32>(<f32>(w * toLargest)) >> shift) - lowest;
-    group = min<i32>(max<i32>(group, 0), size - 1);
+    const group = groupOf(w * toLargest, shift, lowest, size);
     const slot = slotOf(slots, 2 * capacity - 1, group);
     const isNew = load<i32>(slot) == 0;
     let place = load<i32>(slot, 4);

@@ -2,4 +2,5 @@
 // by some 2^-44 of themselves, far below what the tests tell apart.
 
 export { product } from '../../../../oracles/attention/assembly/tile-kernels';
+export { addErrors } from './errors';
 export { addWeights, clearRow, movePool, summarise } from './rows';
