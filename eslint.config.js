@@ -13,6 +13,7 @@ export const arrows = {
   'request-error': [],
   lazily: [],
   base64: [],
+  'working-memories': [],
   words: [],
   problem: ['formats'],
   formats: [],
@@ -114,7 +115,7 @@ export const arrows = {
   index: ['attribution', 'audit', 'formats', 'arith', 'problem', 'report/text/attribution'],
 };
 /** The vocabulary that every element may import. */
-const shared = ['request-error', 'lazily', 'base64', 'words'];
+const shared = ['request-error', 'lazily', 'base64', 'words', 'working-memories'];
 /** Elements that are folders of the root; the others lie in src. */
 const rootFolders = ['oracles', 'kernels', 'properties'];
 

@@ -15,7 +15,7 @@ export {
   type WeightTile,
   type WeightVisitor,
 } from './attention/weight-tiles.js';
-export { WorkingMemories } from './attention/working-memories.js';
+export { WorkingMemories } from '../src/working-memories.js';
 export {
   attentionGradients,
   gradientNames,

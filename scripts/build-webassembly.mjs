@@ -25,6 +25,7 @@ const modules = [
     'kernels/online-softmax/backward/webassembly/assembly/backward.ts',
     'kernels/online-softmax/backward/webassembly/backward.generated.ts',
   ],
+  ['kernels/naive/assembly/yardstick.ts', 'kernels/naive/yardstick.generated.ts'],
   ['src/simd/assembly/tensor-core.ts', 'src/simd/tensor-core.generated.ts'],
   ['src/profile/assembly/accumulate.ts', 'src/profile/accumulate.generated.ts'],
   ['src/audit/bounds/assembly/bounds.ts', 'src/audit/bounds/bounds.generated.ts'],

@@ -12,38 +12,15 @@ import {
   type ProblemShape,
   type Tensor,
 } from '../../src/problem/index.js';
+import { WorkingMemories } from '../../src/working-memories.js';
 import { rowFeatures } from '../row-features.js';
+import { withYardstickMemory, type MemoryPart, type YardstickMemory } from './yardstick-memory.js';
 
 /** Queries whose scores are held at once, at most. */
 const tileRows = 64;
 
 /** Numbers that are held at once: scores of some rows, or a kv head's keys or values decoded, 16 MiB each. */
 const heldNumbers = 2 ** 21;
-
-/** Four partial sums, so that additions need not wait for one another. */
-function dotProduct(
-  a: Float64Array,
-  aStart: number,
-  b: Float64Array,
-  bStart: number,
-  length: number,
-): number {
-  let s0 = 0;
-  let s1 = 0;
-  let s2 = 0;
-  let s3 = 0;
-  const end = aStart + length;
-  let i = aStart;
-  let j = bStart;
-  for (; i + 3 < end; i += 4, j += 4) {
-    s0 += a[i] * b[j];
-    s1 += a[i + 1] * b[j + 1];
-    s2 += a[i + 2] * b[j + 2];
-    s3 += a[i + 3] * b[j + 3];
-  }
-  for (; i < end; i++, j++) s0 += a[i] * b[j];
-  return s0 + s1 + (s2 + s3);
-}
 
 /** Rows [first, first + rows) of a tensor with rows of `dim` elements, decoded. */
 function decodeRows(tensor: Tensor, first: number, rows: number, dim: number): Float64Array {
@@ -63,12 +40,13 @@ function blockOf(count: number, width: number): number {
   return Math.max(1, Math.min(count, Math.floor(heldNumbers / Math.max(width, 1))));
 }
 
-/** A function of a block of rows that remembers its last answer. */
-function remembered(of: (first: number, count: number) => Float64Array) {
-  let known: { readonly first: number; readonly rows: Float64Array } | null = null;
-  return (first: number, count: number): Float64Array => {
-    if (known?.first !== first) known = { first, rows: of(first, count) };
-    return known.rows;
+/** A function that fills a part of a memory with a block of rows, unless that is there already; the block's address. */
+function remembered(part: MemoryPart, fill: (first: number, count: number) => void) {
+  let known = -1;
+  return (first: number, count: number): number => {
+    if (known !== first) fill(first, count);
+    known = first;
+    return part.address;
   };
 }
 
@@ -84,53 +62,65 @@ function softmax(scores: Float64Array, sink: number): void {
   divide(scores, total);
 }
 
-/** row += Σ_j weights[j] · values[first + j], four rows of values at a time. */
-function addWeightedRows(
-  row: Float64Array,
-  weights: Float64Array,
-  values: Float64Array,
-  first: number,
-): void {
-  const dim = row.length;
-  let j = 0;
-  for (; j + 3 < weights.length; j += 4) {
-    const w0 = weights[j];
-    const w1 = weights[j + 1];
-    const w2 = weights[j + 2];
-    const w3 = weights[j + 3];
-    let at0 = (first + j) * dim;
-    let at1 = at0 + dim;
-    let at2 = at1 + dim;
-    let at3 = at2 + dim;
-    for (let c = 0; c < dim; c++)
-      row[c] += w0 * values[at0++] + w1 * values[at1++] + (w2 * values[at2++] + w3 * values[at3++]);
-  }
-  for (; j < weights.length; j++)
-    for (let c = 0; c < dim; c++) row[c] += weights[j] * values[(first + j) * dim + c];
-}
-
 /**
  * The yardstick of FlashAttention's tests: attention in the input format, as they compute it
  * (`attention_ref` without upcast and with reordered operations): every tensor is rounded to the
  * format of Q, to nearest even: K·scale, the scores, the softcapped scores, those with a bias, the weights, the output;
  * sums are in fp64. A sink is in the sum of a row; dropout multiplies the weights by 0 or 1/(1 − p), which are not rounded again. Returns the output's values, [batch, heads, queries, vDim].
+ * @param memories what its loops work in
  */
-export function yardstickAttention(problem: Problem, shape: ProblemShape): Float64Array {
+export function yardstickAttention(
+  problem: Problem,
+  shape: ProblemShape,
+  memories: WorkingMemories = new WorkingMemories(),
+): Float64Array {
+  const { keys, qkDim, vDim } = shape;
+  const blockKeys = blockOf(keys, Math.max(qkDim, vDim));
+  const rows = blockOf(tileRows, keys);
+  const lengths = {
+    keys: blockKeys * qkDim,
+    values: blockKeys * vDim,
+    queries: rows * qkDim,
+    scores: rows * keys,
+    tile: rows * vDim,
+  };
+  return withYardstickMemory(memories, lengths, (memory) =>
+    attend(problem, shape, { blockKeys, blockRows: rows }, memory),
+  );
+}
+
+/** How many keys are decoded at once, and rows' scores held. */
+interface Blocks {
+  readonly blockKeys: number;
+  readonly blockRows: number;
+}
+
+/** The yardstick, in a memory. */
+function attend(
+  problem: Problem,
+  shape: ProblemShape,
+  { blockKeys, blockRows }: Blocks,
+  memory: YardstickMemory,
+): Float64Array {
   const { batch, heads, kvHeads, groupSize, queries, keys, qkDim, vDim } = shape;
+  const { kernels } = memory;
   const { softcap } = problem;
   const format = formats[problem.q.format];
   const out = new Float64Array(batch * heads * queries * vDim);
+  /** Rounds numbers of the memory. */
   const roundAll = (values: Float64Array): void => {
-    decodeToFloat64(encodeFromFloat64(format, values), format, values);
+    if (format === formats.fp32) kernels.roundToFloat32(values.byteOffset, values.length);
+    else decodeToFloat64(encodeFromFloat64(format, values), format, values);
   };
-  const blockKeys = blockOf(keys, Math.max(qkDim, vDim));
-  const keyBlock = remembered((first, count) => {
-    const k = decodeRows(problem.k, first, count, qkDim);
+  const keyBlock = remembered(memory.keys, (first, count) => {
+    const k = memory.keys.view.subarray(0, count * qkDim);
+    k.set(decodeRows(problem.k, first, count, qkDim));
     multiply(k, problem.scale);
     roundAll(k);
-    return k;
   });
-  const valueBlock = remembered((first, count) => decodeRows(problem.v, first, count, vDim));
+  const valueBlock = remembered(memory.values, (first, count) =>
+    memory.values.view.set(decodeRows(problem.v, first, count, vDim)),
+  );
   const mask = problemMask(problem, shape);
   const featuresOf = rowFeatures(problem, shape);
   const isAdded = problem.bias !== undefined || problem.alibiSlopes !== undefined;
@@ -162,29 +152,28 @@ export function yardstickAttention(problem: Problem, shape: ProblemShape): Float
       });
     }
   };
-  /** The products of rows of Q with the keys that they see. */
+  /** The products of the rows of Q with the keys that they see. */
   const score = (
     scores: readonly Float64Array[],
-    q: Float64Array,
     ranges: readonly (readonly KeyRange[])[],
     firstKey: number,
   ) =>
     forEachStretch(ranges, ({ first, count }, row, at, stretch) => {
-      const k = keyBlock(firstKey + first, count);
-      for (let j = 0; j < stretch.count; j++)
-        scores[row][at + j] = dotProduct(q, row * qkDim, k, (stretch.from + j) * qkDim, qkDim);
+      const k = keyBlock(firstKey + first, count) + 8 * qkDim * stretch.from;
+      const q = memory.queries.address + 8 * qkDim * row;
+      kernels.scoreRow(q, k, scores[row].byteOffset + 8 * at, stretch.count, qkDim);
     });
-  /** The sums of the values that rows see, times their weights, into rows of `tile`. */
+  /** The sums of the values that rows see, times their weights, into the tile. */
   const addValues = (
-    tile: Float64Array,
     weights: readonly Float64Array[],
     ranges: readonly (readonly KeyRange[])[],
     firstKey: number,
   ) =>
     forEachStretch(ranges, ({ first, count }, row, at, stretch) => {
-      const v = valueBlock(firstKey + first, count);
-      const ofRow = tile.subarray(row * vDim, (row + 1) * vDim);
-      addWeightedRows(ofRow, weights[row].subarray(at, at + stretch.count), v, stretch.from);
+      const v = valueBlock(firstKey + first, count) + 8 * vDim * stretch.from;
+      const ofRow = memory.tile.address + 8 * vDim * row;
+      const ofKeys = weights[row].byteOffset + 8 * at;
+      kernels.addWeightedRows(ofRow, ofKeys, v, stretch.count, vDim);
     });
   const cap = (scores: Float64Array, limit: number): void => {
     divide(scores, limit);
@@ -197,16 +186,17 @@ export function yardstickAttention(problem: Problem, shape: ProblemShape): Float
   for (let head = 0; head < batch * heads; head++) {
     const kv = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
     for (let first = 0, rows = 0; first < queries; first += rows) {
-      rows = Math.min(blockOf(tileRows, keys), queries - first);
+      rows = Math.min(blockRows, queries - first);
       const row = head * queries + first;
-      const q = decodeRows(problem.q, row, rows, qkDim);
+      memory.queries.view.set(decodeRows(problem.q, row, rows, qkDim));
       const ranges = Array.from({ length: rows }, (_, i) => mask.ranges(head, first + i));
       const counts = ranges.map(countKeys);
       // The visible scores of one row after the other.
-      const scores = new Float64Array(counts.reduce((sum, count) => sum + count, 0));
+      const seen = counts.reduce((sum, count) => sum + count, 0);
+      const scores = memory.scores.view.subarray(0, seen);
       let at = 0;
       const ofRows = counts.map((count) => scores.subarray(at, (at += count)));
-      score(ofRows, q, ranges, kv * keys);
+      score(ofRows, ranges, kv * keys);
       roundAll(scores);
       if (softcap !== null) cap(scores, softcap);
       const features = ofRows.map((_, i) => featuresOf(head, first + i));
@@ -217,9 +207,10 @@ export function yardstickAttention(problem: Problem, shape: ProblemShape): Float
       ofRows.forEach((ofRow, i) => softmax(ofRow, features[i].sink));
       roundAll(scores);
       ofRows.forEach((ofRow, i) => features[i].kept?.forEach((x, j) => (ofRow[j] *= x / share)));
-      const tile = out.subarray(row * vDim, (row + rows) * vDim);
-      addValues(tile, ofRows, ranges, kv * keys);
+      const tile = memory.tile.view.subarray(0, rows * vDim).fill(0);
+      addValues(ofRows, ranges, kv * keys);
       roundAll(tile);
+      out.set(tile, row * vDim);
     }
   }
   return out;

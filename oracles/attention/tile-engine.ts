@@ -5,7 +5,7 @@ import { binary } from './tile-kernels.generated.js';
 import type { InterruptedRow, KeyRange, ProblemShape } from '../../src/problem/index.js';
 import { log2eWords } from './logarithm-words.js';
 import type { ScoreConstants } from './scores.js';
-import type { WorkingMemories } from './working-memories.js';
+import type { WorkingMemories } from '../../src/working-memories.js';
 
 /** The WebAssembly loops of a tile. */
 export interface TileKernels {

@@ -218,7 +218,7 @@ export function measurePart(
       return measureKeyTiles(tensors, request, settings, callbacks);
     case 'yardstick': {
       const { problem } = forStatistics(first, settings);
-      return yardstickAttention(problem, problemShape(problem));
+      return yardstickAttention(problem, problemShape(problem), memories);
     }
   }
 }

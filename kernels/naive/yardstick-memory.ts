@@ -1,0 +1,51 @@
+import { createAllocator, instantiator } from '../../src/simd/index.js';
+import type { WorkingMemories } from '../../src/working-memories.js';
+import { binary } from './yardstick.generated.js';
+
+/** The WebAssembly loops; addresses are of their memory. Their source tells what they do. */
+interface YardstickKernels {
+  readonly memory: WebAssembly.Memory;
+  scoreRow(q: number, k: number, scores: number, keys: number, dim: number): void;
+  addWeightedRows(row: number, weights: number, values: number, keys: number, dim: number): void;
+  roundToFloat32(at: number, count: number): void;
+}
+
+const instantiate = instantiator<YardstickKernels>(binary, 'textbook attention');
+
+/** A part of the memory. */
+export interface MemoryPart {
+  readonly address: number;
+  readonly view: Float64Array;
+}
+
+/** What the memory holds: keys and values that are decoded, queries, scores and outputs of some rows. */
+const parts = ['keys', 'values', 'queries', 'scores', 'tile'] as const;
+
+type Part = (typeof parts)[number];
+
+/** The loops, and the parts of their memory. */
+export interface YardstickMemory extends Readonly<Record<Part, MemoryPart>> {
+  readonly kernels: YardstickKernels;
+}
+
+/** What `work` returns, given a memory with parts of these lengths, of memories that are used again. */
+export function withYardstickMemory<Result>(
+  memories: WorkingMemories,
+  lengths: Readonly<Record<Part, number>>,
+  work: (memory: YardstickMemory) => Result,
+): Result {
+  const create = (): YardstickMemory => {
+    const kernels = instantiate();
+    // A part may be followed by half a number of alignment.
+    const all = parts.reduce((sum, part) => sum + lengths[part] + 1, 0);
+    const { allocate } = createAllocator(kernels.memory, 8 * all);
+    const { buffer } = kernels.memory;
+    const places = parts.map((part) => {
+      const address = allocate(8 * lengths[part]);
+      return [part, { address, view: new Float64Array(buffer, address, lengths[part]) }] as const;
+    });
+    return { kernels, ...(Object.fromEntries(places) as Record<Part, MemoryPart>) };
+  };
+  const kind = `yardstick ${parts.map((part) => lengths[part]).join(' ')}`;
+  return memories.lend(kind, create, work);
+}
