@@ -1,6 +1,6 @@
 import { yardstickAttention } from '../../kernels/index.js';
 import type { AttentionReference } from '../../oracles/index.js';
-import { formats, round, type FormatName } from '../formats/index.js';
+import { decodeToFloat64, encodeFromFloat64, formats, type FormatName } from '../formats/index.js';
 import type { Problem } from '../problem/index.js';
 
 /** What the usual checks say of the same output. None of them takes part in the verdict. */
@@ -60,9 +60,11 @@ export function flashAttentionRule(
   { lowPrecision, format: name, slack = 0 }: RuleTerms,
 ): Baselines['flashAttention'] {
   const format = formats[name];
-  const rounded = exact.map((x) => round(format, x));
+  const inFormat = (values: Float64Array) =>
+    decodeToFloat64(encodeFromFloat64(format, values), format);
+  const rounded = inFormat(exact);
   const lowPrecisionMaxError = maxError(lowPrecision, rounded);
-  const shaken = rounded.map((x) => round(format, round(format, x + 0.3) - 0.3));
+  const shaken = inFormat(inFormat(rounded.map((x) => x + 0.3)).map((x) => x - 0.3));
   const factor = softcap === null ? 2 : 3;
   const allowance = factor * lowPrecisionMaxError + 2 * maxError(shaken, rounded) + slack;
   const error = maxError(out, rounded);

@@ -1,5 +1,6 @@
 import { type FormatName, formats, round, ulp } from '../formats/index.js';
 import { rowElements } from '../problem/index.js';
+import { numbersOfRank } from './error-profile.js';
 import { type ComparedValues, type Coordinates, placeOf } from './kernel-outputs.js';
 
 /** Every element of a quantity of vectors against its worst-case bound. */
@@ -107,14 +108,14 @@ export function testElements(
       worst = { at: placeOf(quantity, shape, i), error, bound: limit };
     }
   }
-  const sorted = ratios.subarray(0, finite).sort();
+  const [median] = numbersOfRank(ratios.subarray(0, finite), [finite >> 1]);
   return {
     elements: values.length,
     outside,
     unbounded,
     nonFinite,
     worstRatio: Math.max(worstRatio, 0),
-    medianRatio: sorted[finite >> 1] ?? 0,
+    medianRatio: median,
     worst,
     firstNonFinite,
   };

@@ -1,3 +1,4 @@
+import quickselect from 'quickselect';
 import { formats, ulp, type FormatName } from '../formats/index.js';
 import { rowElements } from '../problem/index.js';
 import { type ComparedValues, type Coordinates, placeOf } from './kernel-outputs.js';
@@ -37,24 +38,51 @@ export interface ErrorProfile {
   } | null;
 }
 
-/** Quantiles of a sorted array (nearest rank); zeros for an empty one. */
-function percentiles(sorted: Float64Array): Percentiles {
-  const rank = (p: number) => sorted[Math.max(0, Math.ceil(p * sorted.length) - 1)] ?? 0;
-  return { p50: rank(0.5), p90: rank(0.9), p99: rank(0.99), p999: rank(0.999) };
+/**
+ * The numbers that have the given ranks, from 0, among `values` in ascending order: what sorting would put there, without it.
+ * The values, none of them NaN, are rearranged; a rank beyond them is that of nothing, 0.
+ */
+export function numbersOfRank(values: Float64Array, ranks: readonly number[]): number[] {
+  // It takes whatever has numbers at indices.
+  const numbers = values as unknown as number[];
+  const found = new Map<number, number>();
+  let right = values.length - 1;
+  // From the largest on, each of them among those below the one before.
+  for (const rank of [...ranks].sort((a, b) => b - a)) {
+    if (rank < values.length && !found.has(rank)) {
+      quickselect(numbers, rank, 0, right);
+      found.set(rank, values[rank]);
+      right = rank;
+    }
+  }
+  return ranks.map((rank) => found.get(rank) ?? 0);
 }
 
-/** Root mean square of the finite numbers among `values`; 0 for none. */
-function finiteRms(values: Float64Array): number {
-  const largest = values.reduce((a, x) => (Number.isFinite(x) ? Math.max(a, Math.abs(x)) : a), 0);
-  if (largest === 0) return 0;
-  let squares = 0;
+/** Quantiles (nearest rank) of numbers, which are rearranged; zeros for none. */
+function percentiles(values: Float64Array): Percentiles {
+  const rank = (p: number) => Math.max(0, Math.ceil(p * values.length) - 1);
+  const [p50, p90, p99, p999] = numbersOfRank(values, [0.5, 0.9, 0.99, 0.999].map(rank));
+  return { p50, p90, p99, p999 };
+}
+
+/** Root mean square of the finite numbers among values [from, to); 0 for none. */
+function finiteRms(values: Float64Array, from: number, to: number): number {
+  let largest = 0;
   let count = 0;
-  for (const value of values) {
-    if (!Number.isFinite(value)) continue;
-    squares += (value / largest) ** 2;
+  for (let i = from; i < to; i++) {
+    const size = Math.abs(values[i]);
+    if (!(size < Infinity)) continue;
     count++;
+    if (size > largest) largest = size;
   }
-  return largest * Math.sqrt(squares / count);
+  if (largest === 0) return 0;
+  const unit = largest > 2 ** -400 && largest < 2 ** 400 ? 1 : largest;
+  let squares = 0;
+  for (let i = from; i < to; i++) {
+    const inUnits = values[i] / unit;
+    if (Math.abs(inUnits) <= largest / unit) squares += inUnits * inUnits;
+  }
+  return Math.sqrt(squares / count) * unit;
 }
 
 /**
@@ -69,11 +97,11 @@ export function createUlpScale(
   formatName: FormatName,
 ): (index: number) => number {
   const format = formats[formatName];
-  const ofTensor = finiteRms(exact);
+  const ofTensor = finiteRms(exact, 0, exact.length);
   const rows = columns === 0 ? 0 : exact.length / columns;
   const typical = Float64Array.from(
     { length: rows },
-    (_, row) => finiteRms(exact.subarray(row * columns, (row + 1) * columns)) || ofTensor,
+    (_, row) => finiteRms(exact, row * columns, (row + 1) * columns) || ofTensor,
   );
   return (index) => {
     const size = Math.max(Math.abs(exact[index]), typical[Math.floor(index / columns)]);
@@ -95,6 +123,7 @@ export function profileError(compared: ComparedValues): ErrorProfile {
   let sum = 0;
   let squares = 0;
   let ulpSquares = 0;
+  let ulpMax = 0;
   let relativeMax = 0;
   let relativeSquares = 0;
   let cross = 0;
@@ -115,6 +144,7 @@ export function profileError(compared: ComparedValues): ErrorProfile {
     sum += error;
     squares += error * error;
     ulpSquares += inUlps * inUlps;
+    if (inUlps > ulpMax) ulpMax = inUlps;
     const magnitude = magnitudes === null ? Math.abs(exact) : magnitudes[i];
     const relative = size === 0 ? 0 : size / magnitude;
     relativeMax = Math.max(relativeMax, relative);
@@ -127,21 +157,19 @@ export function profileError(compared: ComparedValues): ErrorProfile {
     }
   }
   const counted = Math.max(count, 1);
-  const sortedAbsolute = absolute.subarray(0, count).sort();
-  const sortedUlps = ulps.subarray(0, count).sort();
   return {
     elements: out.length,
     nonFinite: { output: outputNonFinite, oracle: oracleNonFinite },
     absolute: {
-      max: sortedAbsolute.at(-1) ?? 0,
+      max: Math.max(worstError, 0),
       rms: Math.sqrt(squares / counted),
       mean: sum / counted,
-      percentiles: percentiles(sortedAbsolute),
+      percentiles: percentiles(absolute.subarray(0, count)),
     },
     ulps: {
-      max: sortedUlps.at(-1) ?? 0,
+      max: ulpMax,
       rms: Math.sqrt(ulpSquares / counted),
-      percentiles: percentiles(sortedUlps),
+      percentiles: percentiles(ulps.subarray(0, count)),
     },
     relative: { max: relativeMax, rms: Math.sqrt(relativeSquares / counted) },
     slope: oracleSquares === 0 ? null : cross / oracleSquares,

@@ -38,24 +38,27 @@ export interface Judgement {
   readonly arithmetic: string;
 }
 
-function summariseOracle(reference: AttentionReference): Judgement['oracle'] {
+function rowsByLevel({ level: levelOf }: AttentionReference): Judgement['oracle']['rows'] {
   const rows = Object.fromEntries(levels.map((level) => [level, 0])) as Record<
     (typeof levels)[number],
     number
   >;
-  for (const level of reference.level) rows[levels[level]]++;
+  for (const level of levelOf) rows[levels[level]]++;
+  return rows;
+}
+
+function summariseOracle(reference: AttentionReference): Judgement['oracle'] {
+  const { radius, magnitude } = reference.quantities.out;
   let largestRadius = 0;
-  reference.quantities.out.radius.forEach((radius, i) => {
-    const magnitude = reference.quantities.out.magnitude[i];
-    if (radius > 0 && magnitude > 0 && magnitude < Infinity)
-      largestRadius = Math.max(largestRadius, radius / magnitude);
-  });
-  return { rows, largestRadius };
+  for (let i = 0; i < radius.length; i++)
+    if (radius[i] > 0 && magnitude[i] > 0 && magnitude[i] < Infinity)
+      largestRadius = Math.max(largestRadius, radius[i] / magnitude[i]);
+  return { rows: rowsByLevel(reference), largestRadius };
 }
 
 /** Says so where a pass means little: no row has a finite output of keys that it sees. */
 function hollowNote(reference: AttentionReference): string | null {
-  const { rows } = summariseOracle(reference);
+  const rows = rowsByLevel(reference);
   const all = reference.level.length;
   if (all === 0 || rows.empty + rows.special < all) return null;
   if (rows.special === 0) return 'no row sees a key, so that it must only be 0';
