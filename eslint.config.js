@@ -12,7 +12,6 @@ import { entriesRule } from './scripts/entries-rule.mjs';
 export const arrows = {
   'request-error': [],
   lazily: [],
-  base64: [],
   'working-memories': [],
   words: [],
   problem: ['formats'],
@@ -115,7 +114,7 @@ export const arrows = {
   index: ['attribution', 'audit', 'formats', 'arith', 'problem', 'report/text/attribution'],
 };
 /** The vocabulary that every element may import. */
-const shared = ['request-error', 'lazily', 'base64', 'words', 'working-memories'];
+const shared = ['request-error', 'lazily', 'words', 'working-memories'];
 /** Elements that are folders of the root; the others lie in src. */
 const rootFolders = ['oracles', 'kernels', 'properties'];
 

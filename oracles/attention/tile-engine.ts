@@ -1,4 +1,4 @@
-import { bytesOfBase64 } from '../../src/base64.js';
+import { bytesOfBase64 } from '../../src/words/index.js';
 import { lazily } from '../../src/lazily.js';
 import { type Operand, tileRows } from './operand.js';
 import { binary } from './tile-kernels.generated.js';

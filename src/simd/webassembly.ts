@@ -1,4 +1,4 @@
-import { bytesOfBase64 } from '../base64.js';
+import { bytesOfBase64 } from '../words/index.js';
 import { lazily } from '../lazily.js';
 
 /**

@@ -1,3 +1,4 @@
+export { bytesOfBase64 } from './base64.js';
 export {
   formatApart,
   formatCertainDigits,

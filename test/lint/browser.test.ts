@@ -11,7 +11,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const nodeGlobals = ['Buffer', 'process', 'setImmediate', '__dirname', '__filename'];
 
 /** The packages that pages are built with: all of them run in browsers. */
-const packages = ['@observablehq/plot', '@petamoriken/float16', 'linkedom'];
+const packages = ['@observablehq/plot', '@petamoriken/float16', 'linkedom', 'quickselect'];
 
 /** What a module leads to, and the globals of Node.js that it names; types are nothing of both. */
 interface ReadModule {
