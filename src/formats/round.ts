@@ -47,7 +47,9 @@ export const magnitudeRounding: Readonly<
  * unless `flushSubnormals` is set. {@link OverflowMode} says what becomes of infinities and of
  * values beyond the largest finite number; they may come out as ±Infinity, or NaN in an `fn` format.
  */
-export function round(format: NumberFormat, value: number, options: RoundingOptions = {}): number {
+export function round(format: NumberFormat, value: number, options?: RoundingOptions): number {
+  // What is asked for most, without looking at options.
+  if (options === undefined) return roundToNearest(format, value);
   const { rounding = 'nearest-even', overflow = 'overflow', flushSubnormals = false } = options;
   if (Number.isNaN(value)) return format.specials === 'finite' ? format.maxFinite : NaN;
   const negative = value < 0 || Object.is(value, -0);
@@ -58,6 +60,24 @@ export function round(format: NumberFormat, value: number, options: RoundingOpti
       ? magnitude
       : overflowed(format, Math.abs(value) === Infinity, direction, overflow);
   return negative ? -result : result;
+}
+
+/** `round` without options. */
+function roundToNearest(format: NumberFormat, value: number): number {
+  const magnitude = Math.abs(value);
+  if (!(magnitude < Infinity && magnitude > 0)) return round(format, value, nearestEven);
+  const binade = Math.max(exponentOf(magnitude), format.minExponent);
+  const quantum = powerOfTwo(Math.max(binade - format.precision + 1, -1074));
+  const rounded = roundedToEven(magnitude / quantum) * quantum;
+  if (rounded > format.maxFinite) return round(format, value, nearestEven);
+  return value < 0 ? -rounded : rounded;
+}
+
+const nearestEven: RoundingOptions = { rounding: 'nearest-even' };
+
+/** The nearest integer to a non-negative number: from 2^52 on fp64 numbers are integers, and the addition rounds to nearest even. */
+function roundedToEven(x: number): number {
+  return x < 2 ** 52 ? x + 2 ** 52 - 2 ** 52 : x;
 }
 
 /** Rounds as if the exponent had no upper bound; Infinity for a value that rounds beyond fp64. */
@@ -80,8 +100,7 @@ function roundMagnitude(
 
 /** Rounds a non-negative number to an integer. */
 const toInteger: Readonly<Record<MagnitudeRounding, (x: number) => number>> = {
-  // From 2^52 on the fp64 numbers are integers, and the addition itself rounds to nearest even.
-  'nearest-even': (x) => (x < 2 ** 52 ? x + 2 ** 52 - 2 ** 52 : x),
+  'nearest-even': roundedToEven,
   'toward-zero': Math.floor,
   'away-from-zero': Math.ceil,
 };

@@ -10,8 +10,10 @@ export const normaliseBound: TechniqueBound = {
   elements: ({ arithmetic: { finish, maximum, underflow, dropout } }) => {
     const isOfWeights = maximum.kind === 'whole-row';
     const factor = dropout?.factor ?? 0;
-    return ({ size, magnitude }) =>
-      finish.normalise * (isOfWeights ? magnitude : size) + factor * magnitude + underflow.sums;
+    const constant = underflow.sums;
+    return isOfWeights
+      ? { magnitude: finish.normalise + factor, constant }
+      : { size: finish.normalise, magnitude: factor, constant };
   },
   lse: (row) => {
     const { finish, scaleError } = row.arithmetic;

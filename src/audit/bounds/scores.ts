@@ -93,10 +93,7 @@ export function scoreWeightError({ errors }: RowTerms): WeightError {
 
 /** `qk-accumulate`: the sums of q·k. Theorem 2. */
 export const qkAccumulateBound: TechniqueBound = {
-  elements: (row) => {
-    const { rootMeanSquare } = scoreWeightError(row);
-    return ({ scatter }) => rootMeanSquare * scatter;
-  },
+  elements: (row) => ({ scatter: scoreWeightError(row).rootMeanSquare }),
   lse: (row) => scoreWeightError(row).mean,
 };
 
@@ -160,10 +157,7 @@ export function exponentWeightError({ arithmetic, errors, largestMaximum }: RowT
 
 /** `scale-subtract`: scores to exponents, the maximum subtracted. Theorem 3. */
 export const scaleSubtractBound: TechniqueBound = {
-  elements: (row) => {
-    const { rootMeanSquare } = exponentWeightError(row);
-    return ({ scatter }) => rootMeanSquare * scatter;
-  },
+  elements: (row) => ({ scatter: exponentWeightError(row).rootMeanSquare }),
   // Nothing cancels in the LSE.
   lse: (row) => exponentWeightError(row).mean - row.errors.common + row.errors.commonOfLse,
 };

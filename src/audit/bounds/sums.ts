@@ -66,8 +66,7 @@ export const rescaleBound: TechniqueBound = {
   elements: (row) => {
     const { rootMeanSquare } = rescaleWeightError(row);
     const { rescaledSum, rescaleUnderflow } = row.errors;
-    return ({ scatter, rescaled, size }) =>
-      rootMeanSquare * scatter + rescaled + rescaledSum * size + rescaleUnderflow;
+    return { scatter: rootMeanSquare, rescaled: 1, size: rescaledSum, constant: rescaleUnderflow };
   },
   lse: (row) => rescaleWeightError(row).mean + row.errors.rescaledSum,
 };
@@ -140,7 +139,7 @@ export const pvAccumulateBound: TechniqueBound = {
   elements: ({ arithmetic, keys }) => {
     const loss = anyOrderLosses(arithmetic.values, keys) + arithmetic.partials;
     const underflow = sumUnderflow(arithmetic, keys);
-    return ({ accumulated, magnitude }) => accumulated + loss * magnitude + underflow;
+    return { accumulated: 1, magnitude: loss, constant: underflow };
   },
   lse: () => 0,
 };
@@ -175,9 +174,6 @@ export function rowSumOverflows(
 
 /** `row-sum`: the sums of p. Theorem 8. */
 export const rowSumBound: TechniqueBound = {
-  elements:
-    ({ errors: { rowSum } }) =>
-    ({ size }) =>
-      rowSum * size,
+  elements: ({ errors: { rowSum } }) => ({ size: rowSum }),
   lse: ({ errors }) => errors.rowSum,
 };

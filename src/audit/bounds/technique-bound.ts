@@ -34,10 +34,18 @@ export interface ElementTerms {
   readonly underflow: number;
 }
 
+/** Names of what is known of an element. */
+export const elementTerms = [
+  ...(['size', 'magnitude', 'scatter', 'moved', 'accumulated', 'rescaled', 'underflow'] as const),
+] as const satisfies readonly (keyof ElementTerms)[];
+
+/** Σ of an element's terms, each times its coefficient, and of the constant; what is not there does not count, not even times 0. */
+export type ElementBound = { readonly [Term in keyof ElementTerms | 'constant']?: number };
+
 /** The worst-case bound of one technique, to the first order: `finishRow` adds what is beyond. */
 export interface TechniqueBound {
-  /** For one row, a function of its elements: in the output's unit. */
-  readonly elements: (row: RowTerms) => (element: ElementTerms) => number;
+  /** For one row, a linear form in what is known of its elements: in the output's unit. */
+  readonly elements: (row: RowTerms) => ElementBound;
   /** In natural logarithms. */
   readonly lse: (row: RowTerms) => number;
 }

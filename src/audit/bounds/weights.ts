@@ -14,7 +14,7 @@ export function hardwareWeightError({ arithmetic, errors }: RowTerms): WeightErr
 export const exp2HardwareBound: TechniqueBound = {
   elements: (row) => {
     const { rootMeanSquare } = hardwareWeightError(row);
-    return ({ scatter, underflow }) => rootMeanSquare * scatter + underflow;
+    return { scatter: rootMeanSquare, underflow: 1 };
   },
   lse: (row) => hardwareWeightError(row).mean + row.lost,
 };
@@ -33,8 +33,7 @@ function isUsed({ arithmetic }: RowTerms): boolean {
 export const exp2PolynomialBound: TechniqueBound = {
   elements: (row) => {
     const { rootMeanSquare } = polynomialWeightError(row);
-    const mayUnderflow = isUsed(row);
-    return ({ scatter, underflow }) => rootMeanSquare * scatter + (mayUnderflow ? underflow : 0);
+    return { scatter: rootMeanSquare, ...(isUsed(row) ? { underflow: 1 } : {}) };
   },
   lse: (row) => polynomialWeightError(row).mean + (isUsed(row) ? row.lost : 0),
 };
@@ -109,9 +108,6 @@ export function roundedRowSum({
 
 /** `p-round`: Theorem 5. The LSE sees it only where the row sum adds weights that are rounded. */
 export const pRoundBound: TechniqueBound = {
-  elements: (row) => {
-    const ofSum = roundedRowSum(row);
-    return ({ moved, size }) => moved + ofSum * size;
-  },
+  elements: (row) => ({ moved: 1, size: roundedRowSum(row) }),
   lse: roundedRowSum,
 };

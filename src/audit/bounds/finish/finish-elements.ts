@@ -18,7 +18,13 @@ import {
   rowSumBound,
   sumUnderflow,
 } from '../sums.js';
-import type { ElementTerms, RowErrors, RowTerms, TechniqueBound } from '../technique-bound.js';
+import {
+  elementTerms,
+  type ElementTerms,
+  type RowErrors,
+  type RowTerms,
+  type TechniqueBound,
+} from '../technique-bound.js';
 import { exp2HardwareBound, exp2PolynomialBound, pRoundBound, roundedRowSum } from '../weights.js';
 
 /** The bounds of the techniques that act before the output is rounded. */
@@ -68,6 +74,82 @@ export interface ElementFinisher {
   /** See `typicalScoreShare` and `anyOrderLoss`. */
   readonly typicalScores: number;
   readonly anyOrder: number;
+  /** Of the row at hand. */
+  readonly elements: RowElements;
+}
+
+/** What is known of a row's elements, [vDim] each, times the power of two that values in memory are times. */
+export type RowElements = Readonly<
+  Record<keyof ElementTerms | 'squares' | 'factor' | 'sum', Float64Array>
+>;
+
+/** Room for the elements of a row. */
+export function createRowElements(vDim: number): RowElements {
+  const names = [...elementTerms, 'squares', 'factor', 'sum'] as const;
+  return Object.fromEntries(
+    names.map((name) => [name, new Float64Array(vDim)]),
+  ) as unknown as RowElements;
+}
+
+/**
+ * What is known of the elements of a row, and the factor of its bounds: `inflation`, and that of the output's unit; ∞ for
+ * elements whose sums, which are not yet divided by the row sum, may leave their range.
+ */
+function gatherElements(
+  { reference, arithmetic, memory, elements }: ElementFinisher,
+  { local, row, keys, columnLargest, plan, sunk, valueScale: scale }: FinishedRow,
+  { lost }: RowTerms,
+  inflation: number,
+): void {
+  const { values, magnitude } = reference.quantities.out;
+  const { squares: ofSquares, moved, accumulated, rescaled } = memory;
+  const largestValue = columnLargest.reduce((most, x) => Math.max(most, x), 0);
+  const reach = keys * 2 ** plan.reach[local];
+  // Relative to the whole row sum, as the output is, and not to that of the keys.
+  const share = sunk?.share ?? 1;
+  const vDim = columnLargest.length;
+  for (let c = 0; c < vDim; c++) {
+    const inMemory = local * memory.vStride + c;
+    const size = Math.abs(values[row * vDim + c]) * scale;
+    const squares = ofSquares.view[inMemory] * share;
+    elements.size[c] = size;
+    elements.magnitude[c] = magnitude[row * vDim + c] * scale;
+    elements.squares[c] = squares;
+    // The subtraction cancels, up to an error of fp64.
+    const variance = squares - size * size;
+    elements.scatter[c] = Math.sqrt(Math.max(0, variance) + size * size * 2 ** -40);
+    elements.moved[c] = moved.view[inMemory] * share;
+    elements.accumulated[c] = accumulated.view[inMemory] * share;
+    elements.rescaled[c] = rescaled.view[inMemory] * share;
+    elements.underflow[c] = lost * (largestValue * scale + size);
+    const overflows = columnLargest[c] * reach >= arithmetic.largestSum;
+    elements.factor[c] = overflows ? Infinity : inflation / scale;
+  }
+}
+
+/** Writes the bounds of the techniques before the output's rounding, and their sums. */
+function finishTechniques(
+  { out, elements }: ElementFinisher,
+  { local }: FinishedRow,
+  terms: RowTerms,
+): void {
+  const { factor, sum } = elements;
+  const vDim = sum.length;
+  sum.fill(0);
+  for (const name of innerNames) {
+    const { constant = 0, ...coefficients } = innerTechniques[name].elements(terms);
+    const bounds = out.techniques[name].subarray(local * vDim, (local + 1) * vDim).fill(constant);
+    for (const term of elementTerms) {
+      const coefficient = coefficients[term];
+      if (coefficient === undefined) continue;
+      const values = elements[term];
+      for (let c = 0; c < vDim; c++) bounds[c] += coefficient * values[c];
+    }
+    for (let c = 0; c < vDim; c++) {
+      bounds[c] = scaled(bounds[c], factor[c]);
+      sum[c] += bounds[c];
+    }
+  }
 }
 
 /**
@@ -75,99 +157,64 @@ export interface ElementFinisher {
  * No closure of the finisher's: its compiled code outlives an audit.
  */
 export function finishElements(
-  { reference, arithmetic, memory, out, typicalScores, anyOrder }: ElementFinisher,
+  finisher: ElementFinisher,
   finished: FinishedRow,
   terms: RowTerms,
   inflation: number,
 ): void {
-  const { out: exactOut } = reference.quantities;
+  gatherElements(finisher, finished, terms, inflation);
+  finishTechniques(finisher, finished, terms);
+  const { reference, arithmetic, memory, out, typicalScores, anyOrder, elements } = finisher;
+  const { values, radius: radii } = reference.quantities.out;
   const { vDim } = reference.shape;
   const { outputFormat, outputRounding: direction, underflow, finish, dropout } = arithmetic;
-  const { local, row, keys, columnLargest, plan, sunk } = finished;
+  const { local, row, keys, sunk, valueScale: scale } = finished;
   const { errors } = terms;
-  // A power of two: what is in memory is of values times this.
-  const scale = finished.valueScale;
-  const largestValue = columnLargest.reduce((most, x) => Math.max(most, x), 0);
-  const reach = keys * 2 ** plan.reach[local];
   const typicalWeights =
     scoreWeightError(terms).rootMeanSquare * typicalScores +
     exponentWeightError(terms).rootMeanSquare +
     rescaleWeightError(terms).rootMeanSquare;
-  const sums = sumUnderflow(arithmetic, keys);
-  const ofRounded = roundedRowSum(terms);
-  const ofElements = innerNames.map((name) => ({
-    firstOrder: innerTechniques[name].elements(terms),
-    bounds: out.techniques[name],
-  }));
-  // Relative to the whole row sum, as the output is, and not to that of the keys.
+  const ofSize =
+    keys * anyOrder + errors.rowSum + errors.rescaledSum + finish.normalise + roundedRowSum(terms);
+  const ofMagnitude = dropout?.factor ?? 0;
+  const fixed = sumUnderflow(arithmetic, keys) + underflow.sums;
+  const squaredMagnitude = keys * anyOrder ** 2 + arithmetic.partials ** 2;
   const share = sunk?.share ?? 1;
-  const squaresOf = memory.squares.view;
-  const ofMoved = memory.moved.view;
-  const ofAccumulated = memory.accumulated.view;
-  const ofRescaled = memory.rescaled.view;
-  const ofPredicted = memory.predicted.view;
-  // One for all elements: nobody keeps it.
-  const element = {
-    size: 0,
-    magnitude: 0,
-    scatter: 0,
-    moved: 0,
-    accumulated: 0,
-    rescaled: 0,
-    underflow: 0,
-  } satisfies ElementTerms;
   for (let c = 0; c < vDim; c++) {
     const at = local * vDim + c;
     const inMemory = local * memory.vStride + c;
-    const exact = exactOut.values[row * vDim + c];
-    const size = Math.abs(exact) * scale;
-    const squares = squaresOf[inMemory] * share;
-    const variance = squares - size * size;
-    element.size = size;
-    element.magnitude = exactOut.magnitude[row * vDim + c] * scale;
-    // The subtraction cancels, up to an error of fp64.
-    element.scatter = Math.sqrt(Math.max(0, variance) + size * size * 2 ** -40);
-    element.moved = ofMoved[inMemory] * share;
-    element.accumulated = ofAccumulated[inMemory] * share;
-    element.rescaled = ofRescaled[inMemory] * share;
-    element.underflow = terms.lost * (largestValue * scale + size);
-    // Sums are not yet divided by the row sum: on the way they may leave their range.
-    const overflows = columnLargest[c] * reach >= arithmetic.largestSum;
-    const factor = overflows ? Infinity : inflation / scale;
-    let sum = 0;
-    for (const { firstOrder, bounds } of ofElements) {
-      const bound = scaled(firstOrder(element), factor);
-      bounds[at] = bound;
-      sum += bound;
-    }
+    const exact = values[row * vDim + c];
+    const radius = radii[row * vDim + c];
+    const sum = elements.sum[c];
+    const factor = elements.factor[c];
+    const size = elements.size[c];
+    const magnitude = elements.magnitude[c];
     // Weights beyond fp64 have no bound, nor known roundings, whose products with zeros are no numbers.
-    const predicted = inflation === Infinity ? 0 : (ofPredicted[inMemory] * share) / scale;
+    const predicted =
+      inflation === Infinity ? 0 : (memory.predicted.view[inMemory] * share) / scale;
     // The nearest number cannot be farther than the exact output's.
     const distance = direction === 'nearest' ? distanceToFormat(outputFormat, exact) : Infinity;
     const half =
       sum === Infinity
         ? Infinity
         : Math.min(outputRounding(outputFormat, exact, sum, direction), distance + sum);
-    const radius = exactOut.radius[row * vDim + c];
     out.techniques['output-round'][at] = half;
     out.total[at] = sum + half + radius;
     const systematic =
-      typicalWeights * element.scatter +
+      typicalWeights * elements.scatter[c] +
       // Σ b|v| for biases b of at most w each, by Cauchy and Schwarz.
-      Math.sqrt(errors.subnormalBias * squares) +
-      element.accumulated +
-      element.rescaled +
-      (keys * anyOrder + errors.rowSum + errors.rescaledSum + finish.normalise + ofRounded) * size +
-      (dropout?.factor ?? 0) * element.magnitude +
-      2 * element.underflow +
-      sums +
-      underflow.sums;
+      Math.sqrt(errors.subnormalBias * elements.squares[c]) +
+      elements.accumulated[c] +
+      elements.rescaled[c] +
+      ofSize * size +
+      ofMagnitude * magnitude +
+      2 * elements.underflow[c] +
+      fixed;
     out.systematic[at] = scaled(systematic, factor) + radius;
     const random =
       memory.spread.view[inMemory] * share ** 2 +
       errors.exponentialVariance * size * size +
-      keys * (anyOrder * element.magnitude) ** 2 +
-      (arithmetic.partials * element.magnitude) ** 2;
+      squaredMagnitude * magnitude ** 2;
     const ofWeights = scaled(random, factor ** 2);
     const known = scaled(Math.abs(predicted), inflation);
     const spread = {
