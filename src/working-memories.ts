@@ -11,11 +11,15 @@ const mostIdle = 8;
 
 /**
  * Lends WebAssembly instances with their memories, and takes them back for who asks for the same kind next: V8 frees those that
- * are dropped by its slowest collection only, which throws compiled code away with them. What is lent is as good as new.
+ * are dropped by its slowest collection only, which throws compiled code away with them. What is lent is as good as new. Keeps besides what several
+ * loops need of one owner.
  */
 export class WorkingMemories {
   /** The kind of each that is not lent, the one that came back last at the end. */
   readonly #idle: { readonly kind: string; readonly memory: WorkingMemory }[] = [];
+
+  /** What was made last of each kind, and for whom. */
+  readonly #kept = new Map<string, { readonly owner: WeakRef<object>; readonly value: unknown }>();
 
   /**
    * What `work` returns, given a memory that is nobody else's until then.
@@ -35,5 +39,17 @@ export class WorkingMemories {
       this.#idle.push({ kind, memory });
       if (this.#idle.length > mostIdle) this.#idle.shift();
     }
+  }
+
+  /**
+   * What `make` returns, unless what was kept of that kind last is this owner's.
+   * @param kind all that `make` depends on but for the owner, its type included
+   */
+  keep<Value>(kind: string, owner: object, make: () => Value): Value {
+    const last = this.#kept.get(kind);
+    if (last?.owner.deref() === owner) return last.value as Value;
+    const value = make();
+    this.#kept.set(kind, { owner: new WeakRef(owner), value });
+    return value;
   }
 }

@@ -1,12 +1,14 @@
 import { levels, type AttentionReference } from './attention.js';
 import {
   maskTile,
+  type InterruptedRow,
   problemMask,
   spanOfRows,
   type Mask,
   type Problem,
+  type ProblemShape,
 } from '../../src/problem/index.js';
-import { headOperands, type QueryBlock } from './head-operands.js';
+import { headOperands, type HeadOperands, type QueryBlock } from './head-operands.js';
 import { tileRows } from './operand.js';
 import { rulesOf, type Rules } from './rules.js';
 import {
@@ -45,8 +47,51 @@ interface WeighedRow {
   readonly denominator: number;
 }
 
+/** Numbers of a tile of weights. */
+const tileLength = tileRows * tileRows;
+
+/** Weights that are computed once for all walks over a problem: of a block, by tile of keys. */
+interface KeptTiles {
+  readonly weights: Float64Array;
+  /** 1 where a tile has been computed. */
+  readonly isKnown: Uint8Array;
+}
+
+/** What walks over one small problem share. */
+interface KeptWalk {
+  /** By head. */
+  readonly operands: readonly HeadOperands[];
+  readonly ofBlock: (head: number, firstRow: number) => KeptTiles;
+}
+
+/** Problems of more numbers, weights included, are computed anew by each walk: 8 MiB in fp64. */
+const mostKept = 2 ** 20;
+
+/** Null for a problem that is not small. */
+function createKeptWalk(problem: Problem, shape: ProblemShape): KeptWalk | null {
+  const { batch, heads, kvHeads, queries, keys, qkDim, vDim } = shape;
+  const [blocks, tiles] = [queries, keys].map((rows) => Math.ceil(rows / tileRows));
+  const count = batch * heads * blocks * tiles;
+  const inputs = batch * (heads * queries * qkDim + kvHeads * keys * (qkDim + vDim));
+  if (count * tileLength + inputs > mostKept) return null;
+  const weights = new Float64Array(count * tileLength);
+  const isKnown = new Uint8Array(count);
+  return {
+    operands: [...headOperands(problem, shape)],
+    ofBlock: (head, firstRow) => {
+      const first = (head * blocks + firstRow / tileRows) * tiles;
+      return {
+        weights: weights.subarray(first * tileLength, (first + tiles) * tileLength),
+        isKnown: isKnown.subarray(first, first + tiles),
+      };
+    },
+  };
+}
+
 /** What is visited of a block: inner products with its rows of some matrices, [queries × vDim] each. */
 interface TileVisit {
+  /** Null where all is computed anew. */
+  readonly tiles: KeptTiles | null;
   readonly projected: readonly Float64Array[];
   readonly visit: (tile: WeightTile) => void;
 }
@@ -62,12 +107,11 @@ function visitWeightTiles(
   block: QueryBlock,
   rows: readonly WeighedRow[],
   { law, constants, kept }: Rules,
-  { projected, visit }: TileVisit,
+  { tiles, projected, visit }: TileVisit,
 ): void {
   const { kernels, vStride } = engine;
   const { firstRow, ranges } = block;
   const { query, keys, values } = block.operands;
-  loadTile(engine.queries.view, query.tile(firstRow / tileRows), query.dim, query.dim);
   const isUsable = rows.map(
     ({ maximum, denominator }) => Number.isFinite(maximum) && Number.isFinite(denominator),
   );
@@ -89,11 +133,25 @@ function visitWeightTiles(
   const anyKept = new Uint8Array(tileRows);
   const addendError = new Float64Array(tileRows);
   const { low, high } = engine;
+  let isLoaded = false;
+  const weigh = (firstKey: number, interrupted: readonly InterruptedRow[]) => {
+    if (!isLoaded)
+      loadTile(engine.queries.view, query.tile(firstRow / tileRows), query.dim, query.dim);
+    isLoaded = true;
+    scoreTile(engine, keys, firstKey, constants);
+    loadAddends(engine, law, block, firstKey, addendError);
+    for (let i = 0; i < tileRows; i++) engine.reference.view[i] = reference[i] ?? 0;
+    weightTile(engine, { constants, isAdded: law.addend !== null }, interrupted);
+    for (let i = 0; i < ranges.length; i++) {
+      const factor = normalise[i];
+      for (let j = 0; j < tileRows; j++) weights[i * tileRows + j] *= factor;
+    }
+  };
   const span = spanOfRows(usable);
   const first = Math.floor(span.begin / tileRows) * tileRows;
   for (let firstKey = first; firstKey < span.end; firstKey += tileRows) {
-    const tile = { begin: firstKey, end: firstKey + tileRows };
-    const { isSeen, interrupted } = maskTile(usable, tile, low.view, high.view);
+    const place = { begin: firstKey, end: firstKey + tileRows };
+    const { isSeen, interrupted } = maskTile(usable, place, low.view, high.view);
     if (!isSeen) continue;
     loadTransposedTile(engine.valuesTransposed.view, values.tile(firstKey / tileRows), values.dim);
     projected.forEach((matrix, index) => {
@@ -108,13 +166,13 @@ function visitWeightTiles(
       );
       projections[index].set(engine.scores.view);
     });
-    scoreTile(engine, keys, firstKey, constants);
-    loadAddends(engine, law, block, firstKey, addendError);
-    for (let i = 0; i < tileRows; i++) engine.reference.view[i] = reference[i] ?? 0;
-    weightTile(engine, { constants, isAdded: law.addend !== null }, interrupted);
-    for (let i = 0; i < ranges.length; i++) {
-      const factor = normalise[i];
-      for (let j = 0; j < tileRows; j++) weights[i * tileRows + j] *= factor;
+    const index = firstKey / tileRows;
+    const known = tiles?.weights.subarray(index * tileLength, (index + 1) * tileLength);
+    if (known !== undefined && tiles?.isKnown[index] === 1) weights.set(known);
+    else {
+      weigh(firstKey, interrupted);
+      known?.set(weights);
+      if (tiles !== null) tiles.isKnown[index] = 1;
     }
     if (kept !== null && dropped !== null) {
       dropWeights(engine, kept, block, firstKey, { target: dropped, anyKept });
@@ -145,7 +203,10 @@ export interface WeightVisitor {
 interface WeightWalkOptions {
   /** The problem's unless given: that of the reference. */
   readonly mask?: Mask;
-  /** What the loops work in; default: memories of this walk's own. */
+  /**
+   * What the loops work in; default: memories of this walk's own. They keep the weights of a small problem under the problem's
+   * own mask for the walks that follow with the same reference.
+   */
   readonly memories?: WorkingMemories | undefined;
 }
 
@@ -160,16 +221,18 @@ export function forEachWeightTile(
   reference: AttentionReference,
   projected: readonly Float64Array[],
   visitor: WeightVisitor,
-  {
-    mask = problemMask(problem, reference.shape),
-    memories = new WorkingMemories(),
-  }: WeightWalkOptions = {},
+  { mask: givenMask, memories = new WorkingMemories() }: WeightWalkOptions = {},
 ): void {
   const { shape } = reference;
+  const mask = givenMask ?? problemMask(problem, shape);
   const { queries, vDim } = shape;
   const rules = rulesOf(problem, shape);
+  const walk =
+    givenMask === undefined
+      ? memories.keep('weights', reference, () => createKeptWalk(problem, shape))
+      : null;
   withTileEngine(memories, shape, (engine) => {
-    for (const operands of headOperands(problem, shape)) {
+    for (const operands of walk?.operands ?? headOperands(problem, shape)) {
       const { head } = operands;
       const size = queries * vDim;
       const ofHead = (matrix: Float64Array) => matrix.subarray(head * size, (head + 1) * size);
@@ -187,6 +250,7 @@ export function forEachWeightTile(
         });
         visitor.begin(head, first, count);
         visitWeightTiles(engine, { operands, firstRow: first, ranges }, rows, rules, {
+          tiles: walk?.ofBlock(head, first) ?? null,
           projected: slices,
           visit: visitor.visit,
         });

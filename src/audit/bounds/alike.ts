@@ -5,6 +5,17 @@ import type { RowErrors } from './technique-bound.js';
 /** Numbers a row, given whether its weights are clustered; rows of one number may err alike. */
 type NumberRow = (row: number, isClustered: boolean) => number;
 
+/** What rows of one number share. */
+interface NumberedRow {
+  readonly cells: readonly number[];
+  readonly number: number;
+}
+
+/** Whether two numbers are one; NaN is NaN. */
+function isSame(a: number, b: number): boolean {
+  return a === b || (Number.isNaN(a) && Number.isNaN(b));
+}
+
 /** Columns whose outputs tell rows apart. */
 const comparedColumns = 4;
 
@@ -21,11 +32,13 @@ export function createRowNumbers(
   const { queries, vDim } = reference.shape;
   const fine = 2 ** Math.min(formats[weightFormat].precision, 14);
   const columns = Math.min(vDim, comparedColumns);
-  const known = new Map<string, number>();
+  /** By the first cell of a row. */
+  const known = new Map<number, NumberedRow[]>();
+  let clustered: number | null = null;
   let head = -1;
   let next = 0;
   const cell = (x: number, size: number) => (size > 0 ? Math.round(x / size) : x);
-  const nameOf = (row: number) => {
+  const cellsOf = (row: number) => {
     const cells = [
       cell(reference.quantities.lse.values[row], 1 / fine),
       cell(reference.maximum[row], 1 / fine),
@@ -37,16 +50,26 @@ export function createRowNumbers(
           reference.quantities.out.magnitude[at] / (4 * fine),
         ),
       );
-    return cells.join();
+    return cells;
+  };
+  const numberOf = (cells: readonly number[]): number => {
+    const [first] = cells;
+    const ofFirst = known.get(first);
+    const same = ofFirst?.find((one) => one.cells.every((x, i) => isSame(x, cells[i])));
+    if (same !== undefined) return same.number;
+    const named = { cells, number: next++ };
+    if (ofFirst === undefined) known.set(first, [named]);
+    else ofFirst.push(named);
+    return named.number;
   };
   return (row, isClustered) => {
     const headOfRow = Math.floor(row / queries);
-    if (headOfRow !== head) known.clear();
+    if (headOfRow !== head) {
+      known.clear();
+      clustered = null;
+    }
     head = headOfRow;
-    const name = isClustered ? 'clustered' : nameOf(row);
-    const number = known.get(name) ?? next++;
-    known.set(name, number);
-    return number;
+    return isClustered ? (clustered ??= next++) : numberOf(cellsOf(row));
   };
 }
 

@@ -75,8 +75,12 @@ function statisticRows({ shape, parts, settings: { thinning } }: AuditPlan): Sta
   };
 }
 
-/** The stage of the oracle: fills in the reference, unless it is known, and the survey. */
-function referenceStage(plan: AuditPlan, reference: AttentionReference, survey: RowSurvey): Stage {
+/** The stage of the oracle: puts the reference into `exact`, unless it is known, and fills in the survey. */
+function referenceStage(
+  plan: AuditPlan,
+  exact: { reference: AttentionReference | null },
+  survey: RowSurvey,
+): Stage {
   const { parts, shape } = plan;
   const statistics = statisticRows(plan);
   return {
@@ -92,7 +96,10 @@ function referenceStage(plan: AuditPlan, reference: AttentionReference, survey: 
     settle: (result, index) => {
       const ofPart = result as PartResults['reference'];
       const row = firstRowOf(parts[index], shape);
-      if (plan.reference === null) fillReference(reference, ofPart.reference, row);
+      // That of the only part is taken as it is: what is kept for it serves the stages that follow.
+      if (parts.length === 1) exact.reference = plan.reference ?? ofPart.reference;
+      else if (plan.reference === null)
+        fillReference((exact.reference ??= emptyReference(shape)), ofPart.reference, row);
       const place = firstRowOf(statistics.parts[index], statistics.shape);
       for (const name of ['heaviest', 'squares', 'clustered'] as const)
         survey[name].set(ofPart.survey[name], place);
@@ -238,7 +245,7 @@ export function* auditStages(
   const { shape, settings } = plan;
   const { batch, heads, queries, vDim } = shape;
   const rows = batch * heads * queries;
-  const reference = plan.reference ?? emptyReference(shape);
+  const exact: { reference: AttentionReference | null } = { reference: plan.reference };
   const { thinning } = settings;
   const statisticQueries = statisticRows(plan).shape.queries;
   const ofStatistics = batch * heads * statisticQueries;
@@ -247,7 +254,8 @@ export function* auditStages(
     squares: new Float64Array(ofStatistics),
     clustered: new Uint8Array(ofStatistics),
   };
-  yield [referenceStage(plan, reference, survey)];
+  yield [referenceStage(plan, exact, survey)];
+  const reference = exact.reference ?? emptyReference(shape);
   onReference(reference);
   const { weightFormat } = settings.premises;
   const thinned = thinning === null ? reference : thinnedReference(reference, thinning);

@@ -116,8 +116,24 @@ export interface PartCallbacks {
   readonly memories?: WorkingMemories;
 }
 
-function boundOf({ problem }: PartTensors, reference: AttentionReference, settings: PartSettings) {
-  return new KernelBound(problem, reference, settings.outputFormat, settings.premises);
+/** The bounds of rows, which all that is measured of one part shares. */
+function boundOf(
+  { problem }: PartTensors,
+  reference: AttentionReference,
+  settings: PartSettings,
+  memories?: WorkingMemories,
+): KernelBound {
+  const make = () => {
+    const { outputFormat, premises } = settings;
+    return {
+      problem,
+      settings,
+      bound: new KernelBound(problem, reference, outputFormat, premises),
+    };
+  };
+  const kept = memories?.keep('bounds of rows', reference, make) ?? make();
+  const isOfPart = kept.problem === problem && kept.settings === settings;
+  return isOfPart ? kept.bound : make().bound;
 }
 
 /** The rows of a part that statistics are made of. */
@@ -152,7 +168,7 @@ function measureErrors(
   const { problem, out, lse } = tensors;
   const { premises, limits, rows } = settings;
   const meter = rows === null ? null : createRowStatistics(problem, reference, rows.maximum);
-  const bound = boundOf(tensors, reference, settings);
+  const bound = boundOf(tensors, reference, settings, memories);
   const structure = measureStructure(
     { problem, reference, outputs: { out, lse }, bound, premises, limits },
     { survey, units },
@@ -174,7 +190,7 @@ function measureKeyTiles(
       reference: references[i],
       out: tensors.out.values,
       outputFormat,
-      bound: boundOf(tensors, references[i], settings),
+      bound: boundOf(tensors, references[i], settings, memories),
       groups: outputGroups(outputFormat),
       weightGroups: weightGroups(premises.weightFormat),
     },
@@ -207,7 +223,7 @@ export function measurePart(
       return measureErrors(forStatistics(first, settings), request, settings, callbacks);
     case 'bounds': {
       const { reference } = request;
-      const bound = boundOf(first, reference, settings);
+      const bound = boundOf(first, reference, settings, memories);
       return measureBounds(first.problem, reference, settings.arithmetic, bound, {
         memories,
         ...(visitBounds === undefined ? {} : { visit: visitBounds }),

@@ -2,15 +2,19 @@ import type { AttentionReference } from '../../../oracles/index.js';
 import type { ProblemShape } from '../../problem/index.js';
 
 /**
- * The rows of a reference from row `first` of all [batch, heads, queries] on. Shares memory with it.
+ * The rows of a reference from row `first` of all [batch, heads, queries] on: the reference itself where these are all. Shares
+ * memory with it.
  * @param ofProblem the shape of a problem of these rows
  */
 export function referenceRows(
-  { shape, quantities: { out, lse }, maximum, level, denominator }: AttentionReference,
-  ofProblem: AttentionReference['shape'],
+  reference: AttentionReference,
+  ofProblem: ProblemShape,
   first: number,
 ): AttentionReference {
+  const { shape, quantities, maximum, level, denominator } = reference;
   const rows = ofProblem.batch * ofProblem.heads * ofProblem.queries;
+  if (ofProblem.heads === shape.heads && rows === denominator.length) return reference;
+  const { out, lse } = quantities;
   const { vDim } = shape;
   const ofRows = <T extends Float64Array | Uint8Array>(values: T, dim: number) =>
     values.subarray(first * dim, (first + rows) * dim) as T;

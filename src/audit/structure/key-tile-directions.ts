@@ -107,6 +107,7 @@ export function tileDirections(
   const end = Math.min(origin + keys, firstKey + tiles * tileKeys);
   const values = decodeTensor(problem.v, firstKey * vDim, end * vDim);
   const { values: out, magnitude } = reference.quantities.out;
+  const isWhole = firstKey === 0 && end === reference.shape.keys;
   const ofGroup: Mask = {
     ranges: (head, query) => clipRanges(mask.ranges(head, query), firstKey, end),
   };
@@ -127,7 +128,8 @@ export function tileDirections(
         }
       };
       const visitor = { begin: () => undefined, visit, end: () => undefined };
-      forEachWeightTile(problem, reference, [], visitor, { mask: ofGroup, memories });
+      const walk = isWhole ? { memories } : { mask: ofGroup, memories };
+      forEachWeightTile(problem, reference, [], visitor, walk);
     },
   );
   for (const direction of directions)

@@ -55,4 +55,21 @@ describe('working memories', () => {
     memories.lend('0', create, () => undefined);
     expect(made).toHaveLength(101);
   });
+
+  it('keeps what was made last of a kind, for its owner alone', () => {
+    const memories = new WorkingMemories();
+    const [one, other] = [{}, {}];
+    const made: string[] = [];
+    const keep = (kind: string, owner: object, name: string) =>
+      memories.keep(kind, owner, () => {
+        made.push(name);
+        return name;
+      });
+    expect(keep('a', one, 'first')).toBe('first');
+    expect(keep('a', one, 'again')).toBe('first');
+    expect(keep('b', one, 'of another kind')).toBe('of another kind');
+    expect(keep('a', other, 'of another owner')).toBe('of another owner');
+    expect(keep('a', one, 'forgotten since')).toBe('forgotten since');
+    expect(made).toHaveLength(4);
+  });
 });
