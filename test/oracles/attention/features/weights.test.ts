@@ -1,5 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { attentionOracle, forEachWeightTile, levels } from '../../../../oracles/index.js';
+import {
+  attentionOracle,
+  type AttentionReference,
+  forEachWeightTile,
+  levels,
+  type WeightTile,
+  WorkingMemories,
+} from '../../../../oracles/index.js';
 import { randomValues } from '../../../../properties/problems/values.js';
 import { decodeTensor } from '../../../../src/formats/index.js';
 import { problemShape, type Problem } from '../../../../src/problem/index.js';
@@ -92,6 +99,48 @@ describe('weight tiles', () => {
         });
       }
       expect(allTiles).toBeGreaterThan(0);
+    },
+  );
+});
+
+/** All that a walk shows of each tile. */
+function shownTiles(
+  problem: Problem,
+  reference: AttentionReference,
+  projected: readonly Float64Array[],
+  memories: WorkingMemories,
+) {
+  const shown: unknown[] = [];
+  const visitor = {
+    begin: () => undefined,
+    visit: ({ firstRow, firstKey, rows, keys, weights, applied, projections }: WeightTile) =>
+      shown.push({
+        place: [firstRow, firstKey, rows, keys],
+        numbers: [weights, applied, ...projections].map((values) => values.slice()),
+      }),
+    end: () => undefined,
+  };
+  forEachWeightTile(problem, reference, projected, visitor, { memories });
+  return shown;
+}
+
+describe('walks that share memories', () => {
+  inTurn.each([[[]], [oracleFeatures]] as readonly (readonly [readonly OracleFeature[]])[])(
+    'of %s show what walks of their own show, of one problem after the other',
+    (features) => {
+      const memories = new WorkingMemories();
+      const random = randomValues(testSeed);
+      const problems = [0, 1].map(() => {
+        const problem = featuredProblem(random, features, sizes);
+        return { problem, reference: attentionOracle(problem) };
+      });
+      for (const at of [0, 0, 1]) {
+        const { problem, reference } = problems[at];
+        for (const projected of [[], [reference.quantities.out.values]]) {
+          const own = shownTiles(problem, reference, projected, new WorkingMemories());
+          expect(shownTiles(problem, reference, projected, memories)).toEqual(own);
+        }
+      }
     },
   );
 });
