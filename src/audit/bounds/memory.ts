@@ -108,6 +108,20 @@ interface BoundKernels {
     rows: number,
     columns: number,
   ): void;
+  finishElements(
+    columns: number,
+    stride: number,
+    count: number,
+    forms: number,
+    has: number,
+    row: number,
+    squares: number,
+    moved: number,
+    accumulated: number,
+    rescaled: number,
+    predicted: number,
+    spread: number,
+  ): void;
 }
 
 const instantiate = instantiator<BoundKernels>(binary, 'the error bounds');
@@ -146,6 +160,14 @@ type Blocks<Name extends string> = { readonly [K in Name]: Block };
 /** Numbers that `weigh` gives for each row. */
 export const sumsPerRow = 10;
 
+/** Blocks of numbers of a row's elements that `finishElements` takes, works in and fills: see assembly/elements.ts. */
+export const elementColumns = 27;
+/** Techniques before the output's rounding, and numbers of the form of each. */
+export const formCount = 9;
+export const formLength = 8;
+/** Numbers of a row that it takes. */
+const finishNumbers = 20;
+
 /** Working memory for one tile of queries against one tile of keys, and the kernels on it. */
 export interface BoundMemory
   extends
@@ -164,6 +186,11 @@ export interface BoundMemory
   readonly values: Block;
   /** [64 × sumsPerRow] */
   readonly sums: Block;
+  /** [elementColumns × vStride], [formCount × formLength], [finishNumbers], and a bit for each coefficient of a form. */
+  readonly elements: Block;
+  readonly forms: Block;
+  readonly finish: Block;
+  readonly has: { readonly address: number; readonly view: Int32Array };
   readonly low: { readonly address: number; readonly view: Int32Array };
   readonly high: { readonly address: number; readonly view: Int32Array };
   /** Counts of exponents that share a bin, 2^tableBits (u16) for each row. */
@@ -201,12 +228,15 @@ export function createBoundMemory(qkDim: number, vDim: number, keys: number): Bo
   const tableBytes = 2 * tileRows * 2 ** tableBits;
   const numbers =
     tileRows *
-    (4 * (qkDim + 1) +
-      vStride * (outputBlocks.length + 1) +
-      squareBlocks.length * tileRows +
-      rowBlocks.length +
-      sumsPerRow +
-      1);
+      (4 * (qkDim + 1) +
+        vStride * (outputBlocks.length + 1) +
+        squareBlocks.length * tileRows +
+        rowBlocks.length +
+        sumsPerRow +
+        2) +
+    elementColumns * vStride +
+    formCount * formLength +
+    finishNumbers;
   const { allocate } = createAllocator(kernels.memory, 8 * numbers + tableBytes);
   const { buffer } = kernels.memory;
   const block = (length: number): Block => {
@@ -232,6 +262,10 @@ export function createBoundMemory(qkDim: number, vDim: number, keys: number): Bo
     keyUnits: block(tileRows * Math.max(qkDim, 1)),
     values: block(tileRows * vStride),
     sums: block(tileRows * sumsPerRow),
+    elements: block(elementColumns * vStride),
+    forms: block(formCount * formLength),
+    finish: block(finishNumbers),
+    has: integers(),
     low: integers(),
     high: integers(),
     tableBits,

@@ -1,10 +1,11 @@
 import { type KernelArithmetic, type Technique, techniques } from '../../../../kernels/index.js';
 import type { AttentionReference } from '../../../../oracles/index.js';
-import { distanceToFormat, normaliseBound, outputRounding, roundingSpread } from '../finish.js';
-import type { BoundMemory } from '../memory.js';
+import { formats } from '../../../formats/index.js';
+import { normaliseBound } from '../finish.js';
+import { formLength, type BoundMemory } from '../memory.js';
 import type { RowPlan } from '../row-plan.js';
 import type { SunkRow } from '../row-units.js';
-import type { Bounds } from '../rows-bound.js';
+import { combinations, type Bounds } from '../rows-bound.js';
 import {
   exponentWeightError,
   qkAccumulateBound,
@@ -20,7 +21,6 @@ import {
 } from '../sums.js';
 import {
   elementTerms,
-  type ElementTerms,
   type RowErrors,
   type RowTerms,
   type TechniqueBound,
@@ -74,87 +74,77 @@ export interface ElementFinisher {
   /** See `typicalScoreShare` and `anyOrderLoss`. */
   readonly typicalScores: number;
   readonly anyOrder: number;
-  /** Of the row at hand. */
-  readonly elements: RowElements;
 }
 
-/** What is known of a row's elements, [vDim] each, times the power of two that values in memory are times. */
-export type RowElements = Readonly<
-  Record<keyof ElementTerms | 'squares' | 'factor' | 'sum', Float64Array>
->;
+/** Columns of a row's elements in memory: those that are given, and the first of those that are written. */
+const given = { exact: 0, radius: 1, largestValue: 2, magnitude: 4 } as const;
+const firstWritten = 13;
 
-/** Room for the elements of a row. */
-export function createRowElements(vDim: number): RowElements {
-  const names = [...elementTerms, 'squares', 'factor', 'sum'] as const;
-  return Object.fromEntries(
-    names.map((name) => [name, new Float64Array(vDim)]),
-  ) as unknown as RowElements;
-}
+/** Directions of rounding, as the loop knows them. */
+const directions = { nearest: 0, truncated: 1, stochastic: 2 } as const;
 
-/**
- * What is known of the elements of a row, and the factor of its bounds: `inflation`, and that of the output's unit; ∞ for
- * elements whose sums, which are not yet divided by the row sum, may leave their range.
- */
-function gatherElements(
-  { reference, arithmetic, memory, elements }: ElementFinisher,
-  { local, row, keys, columnLargest, plan, sunk, valueScale: scale }: FinishedRow,
-  { lost }: RowTerms,
-  inflation: number,
-): void {
-  const { values, magnitude } = reference.quantities.out;
-  const { squares: ofSquares, moved, accumulated, rescaled } = memory;
-  const largestValue = columnLargest.reduce((most, x) => Math.max(most, x), 0);
-  const reach = keys * 2 ** plan.reach[local];
-  // Relative to the whole row sum, as the output is, and not to that of the keys.
-  const share = sunk?.share ?? 1;
-  const vDim = columnLargest.length;
-  for (let c = 0; c < vDim; c++) {
-    const inMemory = local * memory.vStride + c;
-    const size = Math.abs(values[row * vDim + c]) * scale;
-    const squares = ofSquares.view[inMemory] * share;
-    elements.size[c] = size;
-    elements.magnitude[c] = magnitude[row * vDim + c] * scale;
-    elements.squares[c] = squares;
-    // The subtraction cancels, up to an error of fp64.
-    const variance = squares - size * size;
-    elements.scatter[c] = Math.sqrt(Math.max(0, variance) + size * size * 2 ** -40);
-    elements.moved[c] = moved.view[inMemory] * share;
-    elements.accumulated[c] = accumulated.view[inMemory] * share;
-    elements.rescaled[c] = rescaled.view[inMemory] * share;
-    elements.underflow[c] = lost * (largestValue * scale + size);
-    const overflows = columnLargest[c] * reach >= arithmetic.largestSum;
-    elements.factor[c] = overflows ? Infinity : inflation / scale;
-  }
-}
-
-/** Writes the bounds of the techniques before the output's rounding, and their sums. */
-function finishTechniques(
-  { out, elements }: ElementFinisher,
-  { local }: FinishedRow,
-  terms: RowTerms,
-): void {
-  const { factor, sum } = elements;
-  const vDim = sum.length;
-  sum.fill(0);
-  for (const name of innerNames) {
+/** The techniques' forms, in the loop's order: coefficients of `elementTerms`, then the constant. */
+function writeForms({ forms, has }: BoundMemory, terms: RowTerms): void {
+  innerNames.forEach((name, index) => {
     const { constant = 0, ...coefficients } = innerTechniques[name].elements(terms);
-    const bounds = out.techniques[name].subarray(local * vDim, (local + 1) * vDim).fill(constant);
-    for (const term of elementTerms) {
+    const first = index * formLength;
+    let present = 0;
+    elementTerms.forEach((term, at) => {
       const coefficient = coefficients[term];
-      if (coefficient === undefined) continue;
-      const values = elements[term];
-      for (let c = 0; c < vDim; c++) bounds[c] += coefficient * values[c];
-    }
-    for (let c = 0; c < vDim; c++) {
-      bounds[c] = scaled(bounds[c], factor[c]);
-      sum[c] += bounds[c];
-    }
-  }
+      if (coefficient === undefined) return;
+      forms.view[first + at] = coefficient;
+      present |= 1 << at;
+    });
+    forms.view[first + elementTerms.length] = constant;
+    has.view[index] = present;
+  });
+}
+
+/** The numbers of a row that the loop takes, in its order. */
+function rowNumbers(
+  { arithmetic, typicalScores, anyOrder }: ElementFinisher,
+  { local, keys, columnLargest, plan, sunk, valueScale }: FinishedRow,
+  terms: RowTerms,
+  inflation: number,
+): readonly number[] {
+  const { outputFormat, outputRounding, underflow, finish, dropout } = arithmetic;
+  const { errors } = terms;
+  const { precision, minExponent, maxExponent, maxFinite, specials } = formats[outputFormat];
+  const typicalWeights =
+    scoreWeightError(terms).rootMeanSquare * typicalScores +
+    exponentWeightError(terms).rootMeanSquare +
+    rescaleWeightError(terms).rootMeanSquare;
+  const ofSize =
+    keys * anyOrder + errors.rowSum + errors.rescaledSum + finish.normalise + roundedRowSum(terms);
+  return [
+    valueScale,
+    // Relative to the whole row sum, as the output is, and not to that of the keys.
+    sunk?.share ?? 1,
+    terms.lost,
+    columnLargest.reduce((most, x) => Math.max(most, x), 0),
+    // Elements whose sums, which are not yet divided by the row sum, may leave their range have no bound.
+    keys * 2 ** plan.reach[local],
+    arithmetic.largestSum,
+    inflation,
+    typicalWeights,
+    ofSize,
+    dropout?.factor ?? 0,
+    sumUnderflow(arithmetic, keys) + underflow.sums,
+    errors.subnormalBias,
+    errors.exponentialVariance,
+    keys * anyOrder ** 2 + arithmetic.partials ** 2,
+    precision,
+    minExponent,
+    maxExponent,
+    maxFinite,
+    specials === 'finite' ? 1 : 0,
+    directions[outputRounding],
+  ];
 }
 
 /**
- * Writes the bounds of a row's elements: the techniques' bounds times `inflation`, and the rounding of the output.
- * No closure of the finisher's: its compiled code outlives an audit.
+ * Writes the bounds of a row's elements: the techniques' bounds times `inflation`, and the rounding of the output. The systematic
+ * part and the random one: docs/bounds.md, "The spread".
  */
 export function finishElements(
   finisher: ElementFinisher,
@@ -162,69 +152,32 @@ export function finishElements(
   terms: RowTerms,
   inflation: number,
 ): void {
-  gatherElements(finisher, finished, terms, inflation);
-  finishTechniques(finisher, finished, terms);
-  const { reference, arithmetic, memory, out, typicalScores, anyOrder, elements } = finisher;
-  const { values, radius: radii } = reference.quantities.out;
-  const { vDim } = reference.shape;
-  const { outputFormat, outputRounding: direction, underflow, finish, dropout } = arithmetic;
-  const { local, row, keys, sunk, valueScale: scale } = finished;
-  const { errors } = terms;
-  const typicalWeights =
-    scoreWeightError(terms).rootMeanSquare * typicalScores +
-    exponentWeightError(terms).rootMeanSquare +
-    rescaleWeightError(terms).rootMeanSquare;
-  const ofSize =
-    keys * anyOrder + errors.rowSum + errors.rescaledSum + finish.normalise + roundedRowSum(terms);
-  const ofMagnitude = dropout?.factor ?? 0;
-  const fixed = sumUnderflow(arithmetic, keys) + underflow.sums;
-  const squaredMagnitude = keys * anyOrder ** 2 + arithmetic.partials ** 2;
-  const share = sunk?.share ?? 1;
-  for (let c = 0; c < vDim; c++) {
-    const at = local * vDim + c;
-    const inMemory = local * memory.vStride + c;
-    const exact = values[row * vDim + c];
-    const radius = radii[row * vDim + c];
-    const sum = elements.sum[c];
-    const factor = elements.factor[c];
-    const size = elements.size[c];
-    const magnitude = elements.magnitude[c];
-    // Weights beyond fp64 have no bound, nor known roundings, whose products with zeros are no numbers.
-    const predicted =
-      inflation === Infinity ? 0 : (memory.predicted.view[inMemory] * share) / scale;
-    // The nearest number cannot be farther than the exact output's.
-    const distance = direction === 'nearest' ? distanceToFormat(outputFormat, exact) : Infinity;
-    const half =
-      sum === Infinity
-        ? Infinity
-        : Math.min(outputRounding(outputFormat, exact, sum, direction), distance + sum);
-    out.techniques['output-round'][at] = half;
-    out.total[at] = sum + half + radius;
-    const systematic =
-      typicalWeights * elements.scatter[c] +
-      // Σ b|v| for biases b of at most w each, by Cauchy and Schwarz.
-      Math.sqrt(errors.subnormalBias * elements.squares[c]) +
-      elements.accumulated[c] +
-      elements.rescaled[c] +
-      ofSize * size +
-      ofMagnitude * magnitude +
-      2 * elements.underflow[c] +
-      fixed;
-    out.systematic[at] = scaled(systematic, factor) + radius;
-    const random =
-      memory.spread.view[inMemory] * share ** 2 +
-      errors.exponentialVariance * size * size +
-      squaredMagnitude * magnitude ** 2;
-    const ofWeights = scaled(random, factor ** 2);
-    const known = scaled(Math.abs(predicted), inflation);
-    const spread = {
-      predicted,
-      noise: Math.sqrt(ofWeights),
-      systematic: out.systematic[at] + (known - Math.abs(predicted)),
-    };
-    const rounded = roundingSpread(outputFormat, exact, spread, direction);
-    out.systematic[at] += rounded.systematic;
-    out.known[at] = rounded.known ?? known;
-    out.deviation[at] = Math.sqrt(ofWeights + rounded.variance + out.known[at] ** 2);
-  }
+  const { reference, memory, out } = finisher;
+  const { values, radius, magnitude } = reference.quantities.out;
+  const { local, row, columnLargest } = finished;
+  const { vStride, elements, forms, has, finish, kernels } = memory;
+  const vDim = columnLargest.length;
+  const place = (column: number) => column * vStride;
+  const ofRow = (numbers: Float64Array) => numbers.subarray(row * vDim, (row + 1) * vDim);
+  elements.view.set(ofRow(values), place(given.exact));
+  elements.view.set(ofRow(radius), place(given.radius));
+  elements.view.set(ofRow(magnitude), place(given.magnitude));
+  elements.view.set(columnLargest, place(given.largestValue));
+  writeForms(memory, terms);
+  finish.view.set(rowNumbers(finisher, finished, terms, inflation));
+  const ofLocal = ({ address }: { readonly address: number }) => address + 8 * local * vStride;
+  kernels.finishElements(
+    ...([elements.address, 8 * vStride, vDim, forms.address, has.address, finish.address] as const),
+    ...([ofLocal(memory.squares), ofLocal(memory.moved), ofLocal(memory.accumulated)] as const),
+    ...([ofLocal(memory.rescaled), ofLocal(memory.predicted), ofLocal(memory.spread)] as const),
+  );
+  const written = [
+    ...innerNames.map((name) => out.techniques[name]),
+    out.techniques['output-round'],
+    ...combinations.map((name) => out[name]),
+  ];
+  written.forEach((target, index) => {
+    const first = place(firstWritten + index);
+    target.set(elements.view.subarray(first, first + vDim), local * vDim);
+  });
 }

@@ -1,7 +1,6 @@
 import type { KernelArithmetic } from '../../../../kernels/index.js';
 import type { AttentionReference } from '../../../../oracles/index.js';
 import {
-  createRowElements,
   finishElements,
   innerNames,
   innerTechniques,
@@ -40,7 +39,6 @@ export function createFinishRow(
     out,
     typicalScores: typicalScoreShare(arithmetic.scores, reference.shape.qkDim),
     anyOrder: anyOrderLoss(arithmetic.values),
-    elements: createRowElements(reference.shape.vDim),
   };
 
   /** What the shared weights may be off on average, all techniques together. */

@@ -1,0 +1,285 @@
+// AssemblyScript: the bounds of a row's elements. Its laws are the comments of ../finish/finish-elements.ts, and the rounding's
+// are those of ../finish.ts; products and sums are in the same order, so that the numbers are too.
+
+/** Blocks of `stride` bytes, one behind the other: what is known of the elements, and what is written. */
+enum Column {
+  // Given.
+  exact,
+  radius,
+  largestValue,
+  // In the order of a form's coefficients; the magnitude is given.
+  size,
+  magnitude,
+  scatter,
+  moved,
+  accumulated,
+  rescaled,
+  underflow,
+  // Of this module alone.
+  squares,
+  factor,
+  sum,
+  // Written: a bound for each technique but the last, then these.
+  techniques,
+}
+
+/** Techniques before the output's rounding, terms of a form, and its numbers: the coefficients and the constant. */
+const forms: i32 = 9;
+const terms: i32 = 7;
+const formBytes: usize = 64;
+
+/** Numbers of a row, and of the output's format: the order of `rowNumbers` in ../finish/finish-elements.ts. */
+enum Row {
+  scale,
+  share,
+  lost,
+  largestValue,
+  reach,
+  largestSum,
+  inflation,
+  typicalWeights,
+  ofSize,
+  ofMagnitude,
+  fixed,
+  subnormalBias,
+  exponentialVariance,
+  squaredMagnitude,
+  precision,
+  minExponent,
+  maxExponent,
+  maxFinite,
+  saturates,
+  direction,
+}
+
+/** Directions of the output's rounding. */
+const nearest_: f64 = 0;
+const truncated: f64 = 1;
+
+/** Standard deviations within which noise is taken to stay when the rounding is called known. */
+const sureDeviations: f64 = 12;
+
+// @ts-ignore: decorator
+@inline
+function number(row: usize, name: Row): f64 {
+  return load<f64>(row + (<usize>name << 3));
+}
+
+/** ⌊log2 x⌋ of a positive finite number. */
+function exponentOf(x: f64): i32 {
+  const field = <i32>(reinterpret<u64>(x) >> 52);
+  return field === 0 ? <i32>(reinterpret<u64>(x * 18014398509481984) >> 52) - 1077 : field - 1023;
+}
+
+function powerOfTwo(exponent: i32): f64 {
+  if (exponent > 1023) return Infinity;
+  if (exponent < -1074) return 0;
+  if (exponent >= -1022) return reinterpret<f64>((<u64>(exponent + 1023)) << 52);
+  return reinterpret<f64>((<u64>1) << <u64>(exponent + 1074));
+}
+
+/** Half an ulp of a value known to within `error`. */
+function halfUlp(row: usize, value: f64, error: f64): f64 {
+  const x = min<f64>(abs<f64>(value) + error, number(row, Row.maxFinite));
+  if (x !== x) return NaN;
+  const least = <i32>number(row, Row.minExponent);
+  const exponent = x === 0 ? least : max<i32>(exponentOf(x), least);
+  const top = min<i32>(exponent, <i32>number(row, Row.maxExponent));
+  return powerOfTwo(top - <i32>number(row, Row.precision) + 1) / 2;
+}
+
+/** To the nearest number of the format, ties to even: NaN beyond the largest, or that. */
+function rounded(row: usize, value: f64): f64 {
+  const magnitude = abs<f64>(value);
+  const maxFinite = number(row, Row.maxFinite);
+  const beyond = number(row, Row.saturates) !== 0 ? maxFinite : NaN;
+  if (magnitude === 0) return value;
+  if (magnitude !== magnitude) return beyond;
+  if (magnitude === Infinity) return copysign<f64>(beyond, value);
+  const binade = max<i32>(exponentOf(magnitude), <i32>number(row, Row.minExponent));
+  const quantum = powerOfTwo(max<i32>(binade - <i32>number(row, Row.precision) + 1, -1074));
+  const result = nearest<f64>(magnitude / quantum) * quantum;
+  return copysign<f64>(result > maxFinite ? beyond : result, value);
+}
+
+/** How far a value is from the nearest number of the format; ∞ beyond the largest. */
+function distanceToFormat(row: usize, value: f64): f64 {
+  const distance = abs<f64>(rounded(row, value) - value);
+  return distance !== distance ? Infinity : distance;
+}
+
+/** What is known of the elements, from the running sums of the row. */
+function gather(
+  row: usize,
+  columns: usize,
+  stride: usize,
+  squares: usize,
+  moved: usize,
+  accumulated: usize,
+  rescaled: usize,
+): void {
+  const scale = f64x2.splat(number(row, Row.scale));
+  const share = f64x2.splat(number(row, Row.share));
+  const lost = f64x2.splat(number(row, Row.lost));
+  const largest = f64x2.splat(number(row, Row.largestValue) * number(row, Row.scale));
+  const reach = f64x2.splat(number(row, Row.reach));
+  const largestSum = f64x2.splat(number(row, Row.largestSum));
+  const factor = f64x2.splat(number(row, Row.inflation) / number(row, Row.scale));
+  for (let at: usize = 0; at < stride; at += 16) {
+    const place = columns + at;
+    const size = f64x2.mul(f64x2.abs(v128.load(place + <usize>Column.exact * stride)), scale);
+    const ofSquares = f64x2.mul(v128.load(squares + at), share);
+    v128.store(place + <usize>Column.size * stride, size);
+    const magnitude = place + <usize>Column.magnitude * stride;
+    v128.store(magnitude, f64x2.mul(v128.load(magnitude), scale));
+    v128.store(place + <usize>Column.squares * stride, ofSquares);
+    // The subtraction cancels, up to an error of fp64.
+    const square = f64x2.mul(size, size);
+    const variance = f64x2.max(f64x2.splat(0), f64x2.sub(ofSquares, square));
+    const slack = f64x2.mul(square, f64x2.splat(9.094947017729282e-13));
+    v128.store(place + <usize>Column.scatter * stride, f64x2.sqrt(f64x2.add(variance, slack)));
+    v128.store(place + <usize>Column.moved * stride, f64x2.mul(v128.load(moved + at), share));
+    v128.store(place + <usize>Column.accumulated * stride, f64x2.mul(v128.load(accumulated + at), share));
+    v128.store(place + <usize>Column.rescaled * stride, f64x2.mul(v128.load(rescaled + at), share));
+    v128.store(place + <usize>Column.underflow * stride, f64x2.mul(lost, f64x2.add(largest, size)));
+    const ofValues = f64x2.mul(v128.load(place + <usize>Column.largestValue * stride), reach);
+    const overflows = f64x2.ge(ofValues, largestSum);
+    v128.store(
+      place + <usize>Column.factor * stride,
+      v128.bitselect(f64x2.splat(Infinity), factor, overflows),
+    );
+    v128.store(place + <usize>Column.sum * stride, f64x2.splat(0));
+  }
+}
+
+/** The techniques' bounds, and their sums. What a form does not have does not count, not even times 0. */
+function boundTechniques(columns: usize, stride: usize, formsAt: usize, has: usize): void {
+  for (let k = 0; k < forms; k++) {
+    const form = formsAt + <usize>k * formBytes;
+    const present = load<i32>(has + (<usize>k << 2));
+    const bounds = columns + <usize>(Column.techniques + k) * stride;
+    const constant = v128.load64_splat(form, 56);
+    for (let at: usize = 0; at < stride; at += 16) v128.store(bounds + at, constant);
+    for (let t = 0; t < terms; t++) {
+      if (((present >> t) & 1) === 0) continue;
+      const coefficient = v128.load64_splat(form + (<usize>t << 3));
+      const values = columns + <usize>(Column.size + t) * stride;
+      for (let at: usize = 0; at < stride; at += 16) {
+        const added = f64x2.mul(coefficient, v128.load(values + at));
+        v128.store(bounds + at, f64x2.add(v128.load(bounds + at), added));
+      }
+    }
+    const sums = columns + <usize>Column.sum * stride;
+    for (let at: usize = 0; at < stride; at += 16) {
+      const factor = v128.load(columns + <usize>Column.factor * stride + at);
+      const nothing = f64x2.eq(factor, f64x2.splat(Infinity));
+      const product = f64x2.mul(v128.load(bounds + at), factor);
+      const bound = v128.bitselect(f64x2.splat(Infinity), product, nothing);
+      v128.store(bounds + at, bound);
+      v128.store(sums + at, f64x2.add(v128.load(sums + at), bound));
+    }
+  }
+}
+
+/** A bound times a factor; nothing is known where the factor is infinite. */
+// @ts-ignore: decorator
+@inline
+function scaled(bound: f64, factor: f64): f64 {
+  return factor === Infinity ? Infinity : bound * factor;
+}
+
+/**
+ * The bounds of a row's elements, with the rounding of the output.
+ * @param columns blocks of `stride` bytes, a multiple of 16: see `Column`
+ * @param formsAt by technique: coefficients of the terms, then the constant
+ * @param has by technique: a bit for each coefficient that is there, i32
+ * @param row see `Row`
+ */
+export function finishElements(
+  columns: usize,
+  stride: usize,
+  count: i32,
+  formsAt: usize,
+  has: usize,
+  row: usize,
+  squares: usize,
+  moved: usize,
+  accumulated: usize,
+  rescaled: usize,
+  predictions: usize,
+  spread: usize,
+): void {
+  gather(row, columns, stride, squares, moved, accumulated, rescaled);
+  boundTechniques(columns, stride, formsAt, has);
+  const share = number(row, Row.share);
+  const scale = number(row, Row.scale);
+  const inflation = number(row, Row.inflation);
+  const typicalWeights = number(row, Row.typicalWeights);
+  const ofSize = number(row, Row.ofSize);
+  const ofMagnitude = number(row, Row.ofMagnitude);
+  const fixed = number(row, Row.fixed);
+  const subnormalBias = number(row, Row.subnormalBias);
+  const exponentialVariance = number(row, Row.exponentialVariance);
+  const squaredMagnitude = number(row, Row.squaredMagnitude);
+  const direction = number(row, Row.direction);
+  const written = columns + <usize>(Column.techniques + forms) * stride;
+  for (let c = 0; c < count; c++) {
+    const at = <usize>c << 3;
+    const place = columns + at;
+    const out = written + at;
+    const exact = load<f64>(place + <usize>Column.exact * stride);
+    const radius = load<f64>(place + <usize>Column.radius * stride);
+    const size = load<f64>(place + <usize>Column.size * stride);
+    const magnitude = load<f64>(place + <usize>Column.magnitude * stride);
+    const sum = load<f64>(place + <usize>Column.sum * stride);
+    const factor = load<f64>(place + <usize>Column.factor * stride);
+    // Weights beyond fp64 have no bound, nor known roundings, whose products with zeros are no numbers.
+    const predicted =
+      inflation === Infinity ? 0 : (load<f64>(predictions + at) * share) / scale;
+    // The nearest number cannot be farther than the exact output's.
+    const distance = direction === nearest_ ? distanceToFormat(row, exact) : Infinity;
+    const ofFormat = halfUlp(row, exact, sum) * (direction === nearest_ ? 1 : 2);
+    const rounding = sum === Infinity ? Infinity : min<f64>(ofFormat, distance + sum);
+    store<f64>(out, rounding);
+    store<f64>(out + stride, sum + rounding + radius);
+    let systematic =
+      typicalWeights * load<f64>(place + <usize>Column.scatter * stride) +
+      // Σ b|v| for biases b of at most w each, by Cauchy and Schwarz.
+      sqrt<f64>(subnormalBias * load<f64>(place + <usize>Column.squares * stride)) +
+      load<f64>(place + <usize>Column.accumulated * stride) +
+      load<f64>(place + <usize>Column.rescaled * stride) +
+      ofSize * size +
+      ofMagnitude * magnitude +
+      2 * load<f64>(place + <usize>Column.underflow * stride) +
+      fixed;
+    systematic = scaled(systematic, factor) + radius;
+    const random =
+      load<f64>(spread + at) * (share * share) +
+      exponentialVariance * size * size +
+      squaredMagnitude * (magnitude * magnitude);
+    const ofWeights = scaled(random, factor * factor);
+    const shift = abs<f64>(predicted);
+    let known = scaled(shift, inflation);
+    // The spread of the rounding: `roundingSpread`.
+    const moving = exact + predicted;
+    const half = halfUlp(row, moving, 0);
+    const noise = sqrt<f64>(ofWeights);
+    const bias = systematic + (known - shift);
+    let variance: f64 = 0;
+    if (direction === nearest_) {
+      const gap = distanceToFormat(row, moving);
+      if (gap + sureDeviations * noise + bias < half)
+        known = abs<f64>(rounded(row, moving) - exact);
+      else {
+        const off = noise + bias;
+        const closest = min<f64>(gap + off, half);
+        const width = off < half / 8 ? closest : min<f64>(half / sqrt<f64>(3), closest);
+        variance = width * width;
+      }
+    } else if (direction === truncated) systematic += 2 * half;
+    else variance = half * half;
+    store<f64>(out + 2 * stride, systematic);
+    store<f64>(out + 3 * stride, known);
+    store<f64>(out + 4 * stride, sqrt<f64>(ofWeights + variance + known * known));
+  }
+}
