@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
+import { lazily } from '../lazily.js';
 
 /** The version in the package's own package.json, from the sources and from dist alike. */
-export function toolVersion(): string {
+export const toolVersion = lazily((): string => {
   for (const up of ['../../package.json', '../../../package.json']) {
     try {
       const parsed: unknown = JSON.parse(readFileSync(new URL(up, import.meta.url), 'utf8'));
@@ -12,4 +13,4 @@ export function toolVersion(): string {
     }
   }
   return 'unknown';
-}
+});

@@ -52,6 +52,18 @@ it('carries out one request after the other, each as a process of its own would'
   expect(answers[4]).toMatchObject({ stdout: '', stderr: '' });
 });
 
+it('forgets a request’s options before the next', async () => {
+  const { answers } = await serve([
+    request(1, 'bound', fixture, '--threads', '1', '--json', '-', '--quiet'),
+    request(2, 'bound', fixture, '--threads', '1'),
+  ]);
+  expect(answers.map(({ status }) => status)).toEqual([0, 0]);
+  expect(JSON.parse(answers[0].stdout)).toMatchObject({ kind: 'bound' });
+  // As text, and not quietly.
+  expect(() => JSON.parse(answers[1].stdout) as unknown).toThrow();
+  expect(answers[1].stdout).toMatch(/\S/);
+});
+
 it('answers what is no request, and goes on', async () => {
   const { answers, status } = await serve([
     'hello',

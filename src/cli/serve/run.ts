@@ -25,6 +25,11 @@ const wrongRequest = 2;
 /** A command line whose parser calls `stop` where it would end the process, and whose audits use what lasts. */
 type CreateProgram = (stop: (error: CommanderError) => never, lasting: LastingMeans) => Command;
 
+/** What a request's parser does in place of ending the process. */
+function stopRequest(error: CommanderError): never {
+  throw error;
+}
+
 /** What a command writes to a stream, from now on until it is restored. */
 function captureStream(stream: NodeJS.WriteStream) {
   const pieces: Buffer[] = [];
@@ -76,10 +81,7 @@ function parseLine(line: string): { readonly id?: unknown; readonly args?: unkno
 }
 
 /** Carries out a command line. */
-async function carryOut(
-  { id, args }: ServeRequest,
-  createProgram: (stop: (error: CommanderError) => never) => Command,
-): Promise<ServeAnswer> {
+async function carryOut({ id, args }: ServeRequest, program: Command): Promise<ServeAnswer> {
   const [stdout, stderr] = [captureStream(process.stdout), captureStream(process.stderr)];
   const answer = (status: number, complaint = '') => ({
     id,
@@ -89,9 +91,6 @@ async function carryOut(
   });
   process.exitCode = undefined;
   try {
-    const program = createProgram((error) => {
-      throw error;
-    });
     await program.parseAsync([...args], { from: 'user' });
     return answer(Number(process.exitCode ?? 0));
   } catch (error) {
@@ -106,15 +105,12 @@ async function carryOut(
 }
 
 /** The answer to a line, whatever it is. */
-async function answerTo(
-  line: string,
-  createProgram: (stop: (error: CommanderError) => never) => Command,
-): Promise<ServeAnswer> {
+async function answerTo(line: string, program: Command): Promise<ServeAnswer> {
   let id: unknown = null;
   try {
     const request = parseLine(line);
     ({ id = null } = request);
-    return await carryOut({ id, args: wordsOf(request.args) }, createProgram);
+    return await carryOut({ id, args: wordsOf(request.args) }, program);
   } catch (error) {
     return { id, status: wrongRequest, stdout: '', stderr: lineOf(error) };
   }
@@ -123,11 +119,12 @@ async function answerTo(
 /** Runs `flashproof serve`: answers requests until standard input ends. Returns the exit status. */
 export async function runServe(createProgram: CreateProgram): Promise<number> {
   const helper = createHelperThread();
-  const lasting = { helper, memories: new WorkingMemories() };
+  // One parser for all requests: Commander forgets the options of the last one on each parse.
+  const program = createProgram(stopRequest, { helper, memories: new WorkingMemories() });
   try {
     for await (const line of createInterface({ input: process.stdin, crlfDelay: Infinity })) {
       if (line.trim() === '') continue;
-      const answer = await answerTo(line, (stop) => createProgram(stop, lasting));
+      const answer = await answerTo(line, program);
       process.stdout.write(`${JSON.stringify(answer)}\n`);
     }
   } finally {
