@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { printable } from '../../io/index.js';
+import { makeFolder } from '../../io/index.js';
 import type { PageOf } from '../../report/html/index.js';
 import { RequestError } from '../../request-error.js';
 
@@ -38,10 +37,5 @@ export async function makePageFolder(index: string): Promise<void> {
     throw new RequestError(
       '--html of several files is an index and a page for each; name a file for the index',
     );
-  const folder = pageFolder(index);
-  await mkdir(folder, { recursive: true }).catch((error: NodeJS.ErrnoException) => {
-    throw new RequestError(
-      `${printable(folder)}: cannot be made (${error.code ?? error.message}), which is to hold the pages of --html; check the path`,
-    );
-  });
+  await makeFolder(pageFolder(index));
 }

@@ -1,6 +1,12 @@
-import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { openTensorFile, printable, quoted, readProblem, writeProblem } from '../../io/index.js';
+import {
+  makeFolder,
+  openTensorFile,
+  printable,
+  quoted,
+  readProblem,
+  writeProblem,
+} from '../../io/index.js';
 import {
   describeCase,
   type KernelPromises,
@@ -71,12 +77,7 @@ function givenTensors(
 export async function saveCase(path: string, saved: SavedCase): Promise<void> {
   const { lawCase, property, regime, seed, kernel, version, outputs } = saved;
   const { problem } = lawCase;
-  const folder = dirname(path);
-  await mkdir(folder, { recursive: true }).catch((error: NodeJS.ErrnoException) => {
-    throw new RequestError(
-      `${printable(folder)}: cannot be created (${error.code ?? error.message}); choose another --save-dir`,
-    );
-  });
+  await makeFolder(dirname(path));
   const { dout } = lawCase;
   await writeProblem(path, problem, {
     tensors: {
