@@ -1,6 +1,6 @@
 import { doubleDouble } from '../../src/arith/index.js';
 import { countKeys, maskTile, spanOfRows } from '../../src/problem/index.js';
-import { naturalLogarithmOfNumber } from '../fixed-point.js';
+import { float64Logarithm } from '../log2.js';
 import { dotError, gamma } from './dot-error.js';
 import type { QueryBlock } from './head-operands.js';
 import { tileRows } from './operand.js';
@@ -135,7 +135,7 @@ export function trustOf(
 
 /** ln(sum · 2^reference) with its radius, for a sum with relative error `trusted`. */
 function logarithmOfSum(sum: number, reference: number, trusted: number) {
-  const logarithm = naturalLogarithmOfNumber(sum);
+  const logarithm = float64Logarithm(sum);
   // reference · ln 2 with ln 2 = high + low, high of 32 bits so that the product is exact.
   const value =
     reference * 0.6931471803691238 + (reference * 1.9082149292705877e-10 + logarithm.value);
