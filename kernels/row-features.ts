@@ -1,4 +1,5 @@
 import { decodeTensor } from '../src/formats/index.js';
+import { lazily } from '../src/lazily.js';
 import {
   countKeys,
   keptWeights,
@@ -11,7 +12,7 @@ import {
 
 /** What a row is computed from beside q, k, v, scale and softcap; the arrays have an element for each of its keys. */
 export interface RowFeatures {
-  /** The keys that it sees, ascending. */
+  /** The keys that it sees, ascending; listed when they are first asked for. */
   readonly keys: Int32Array;
   /** What is added to their scores, exactly; null for nothing. */
   readonly addend: Float64Array | null;
@@ -48,10 +49,15 @@ export function rowFeatures(
   return (head, query) => {
     const ranges = mask.ranges(head, query);
     const count = countKeys(ranges);
-    return {
-      keys: gathered(new Int32Array(count), ranges, (first, target) => {
+    const keys = lazily(() =>
+      gathered(new Int32Array(count), ranges, (first, target) => {
         for (let j = 0; j < target.length; j++) target[j] = first + j;
       }),
+    );
+    return {
+      get keys() {
+        return keys();
+      },
       addend:
         addend === null
           ? null

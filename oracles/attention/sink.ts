@@ -80,6 +80,7 @@ export function headSinks({ sink }: Problem): readonly (Sink | null)[] | null {
 
 /** x · 2^-n for a whole n ≥ 0, off by less than 2^-1073 where it underflows. */
 export function scaledDown(x: number, n: number): number {
+  if (n === 0) return x;
   const first = Math.min(n, 1000);
   return x * 2 ** -first * 2 ** -Math.min(n - first, 1074);
 }
