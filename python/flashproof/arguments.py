@@ -82,6 +82,19 @@ def check_names(function: str, given: Mapping[str, Any], described: type) -> Non
             )
 
 
+def check_gradients(given: Mapping[str, Any]) -> None:
+    """ValueError for gradients without what they are judged by, and for that without them."""
+    judged = [name for name in GRADIENTS[1:] if given.get(name) is not None]
+    if judged and given.get("dout") is None:
+        raise ValueError(
+            f"{', '.join(judged)} is given without dout, the gradient of out; give it as well"
+        )
+    if given.get("dout") is not None and not judged:
+        raise ValueError(
+            f"dout is given without a gradient to judge; give {', '.join(GRADIENTS[1:])}, those that there are"
+        )
+
+
 def settings_of(given: Mapping[str, Any]) -> Settings:
     """The settings of a problem among arguments."""
     return Settings(
@@ -98,4 +111,14 @@ def words_of(given: Mapping[str, Any]) -> list[str]:
     for name, option in _NUMBERS.items():
         if given.get(name) is not None:
             words += [option, str(given[name])]
-    return [*words, *given.get("options", ())]
+    return [*words, *_options(given.get("options", ()))]
+
+
+def _options(options: Sequence[str]) -> Sequence[str]:
+    """Further words of a command line. TypeError and ValueError for what would be none, or would lead the report elsewhere."""
+    if isinstance(options, str) or not all(isinstance(word, str) for word in options):
+        raise TypeError(f"options is {options!r}; give a list of words, as ['--full']")
+    for word in options:
+        if word.partition("=")[0] in ("--json", "--quiet"):
+            raise ValueError(f"options has {word}; the report that is returned has .json and .text")
+    return options

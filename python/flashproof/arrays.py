@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import sys
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from .safetensors import Array
@@ -50,10 +52,10 @@ def to_array(value: Any, what: str = "the array") -> Array:
     """
     if isinstance(value, Array):
         return value
-    module = type(value).__module__.partition(".")[0]
-    if module == "torch":
-        return _from_torch(value)
-    if module == "cupy":
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        return _from_torch(value, what)
+    if type(value).__module__.partition(".")[0] == "cupy":
         value = value.get()
     elif not hasattr(value, "__array__") and hasattr(value, "__dlpack__"):
         import numpy
@@ -67,6 +69,8 @@ def to_array(value: Any, what: str = "the array") -> Array:
         )
     import numpy
 
+    if isinstance(value, numpy.ma.MaskedArray):
+        raise TypeError(f"{what} is a masked array; give its .data, and `mask` for hidden keys")
     array = numpy.asarray(value)
     if array.dtype.byteorder == ">":
         array = array.astype(array.dtype.newbyteorder("<"))
@@ -75,11 +79,35 @@ def to_array(value: Any, what: str = "the array") -> Array:
     )
 
 
-def _from_torch(tensor: Any) -> Array:
+def check_tensors(tensors: Mapping[str, Any]) -> None:
+    """TypeError for what is no dense tensor of PyTorch, by its name."""
+    import torch
+
+    for name, value in tensors.items():
+        if not isinstance(value, torch.Tensor):
+            raise TypeError(f"{name} is a {type(value).__name__}; give a tensor of PyTorch")
+        if value.layout is not torch.strided or value.is_nested:
+            kind = "nested" if value.is_nested else str(value.layout)
+            raise TypeError(f"{name} is a {kind} tensor; give a dense one, as .to_dense() makes it")
+        if value.is_meta:
+            raise TypeError(f"{name} is a meta tensor, without elements; give one that has them")
+
+
+def _from_torch(tensor: Any, what: str) -> Array:
+    """TypeError for a tensor whose elements do not lie one beside the other, or nowhere."""
     dtype = dtype_of(str(tensor.dtype))
-    own = tensor.detach().cpu().contiguous()
+    check_tensors({what: tensor})
+    # A view whose numbers are to be negated shares the bytes of what it is a view of.
+    own = tensor.detach().cpu().resolve_neg().contiguous()
     size = own.numel() * own.element_size()
-    return Array(dtype, tuple(own.shape), ctypes.string_at(own.data_ptr(), size) if size else b"")
+    if size == 0:
+        return Array(dtype, tuple(own.shape), b"")
+    # That of a FakeTensor says that it is on the meta device; a wrapper may have none.
+    if own.untyped_storage().device.type == "meta" or own.data_ptr() == 0:
+        raise TypeError(
+            f"{what} is a {type(tensor).__name__} without elements of its own; give a plain tensor"
+        )
+    return Array(dtype, tuple(own.shape), ctypes.string_at(own.data_ptr(), size))
 
 
 def _from_memory(view: memoryview) -> Array:

@@ -18,15 +18,16 @@ from .arguments import (
     KeptAuditArguments,
     ProblemArguments,
     ScoreArguments,
+    check_gradients,
     check_names,
     settings_of,
     words_of,
 )
-from .arrays import Framework, from_array
+from .arrays import Framework, check_tensors, from_array
 from .dump import Settings, gather, temporary_folder, write_dump
 from .report import Report, parse_report
 from .safetensors import Array, read
-from .server import Answer, shared_server
+from .server import Answer, RequestError, shared_server
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -60,6 +61,14 @@ def _unused(folder: Path, suffix: str) -> Path:
     raise AssertionError
 
 
+def _answer_about(path: str, words: Sequence[str]) -> Answer:
+    """The answer to a command about a file that its caller never saw: no error names the file."""
+    try:
+        return shared_server().run(words)
+    except RequestError as error:
+        raise RequestError(str(error).replace(f"{path}: ", "")) from None
+
+
 @dataclass(frozen=True)
 class _Request:
     """A problem with what a kernel gave, as the command line takes it."""
@@ -74,8 +83,13 @@ class _Request:
             path = write_dump(folder, "problem", self.tensors, self.settings)
             document = os.path.join(folder, "report.json")
             page = [] if session.html is None else ["--html", str(_unused(session.html, ".html"))]
-            answer = shared_server().run(["audit", path, "--json", document, *self.words, *page])
-            return parse_report(json.loads(Path(document).read_text()), answer.stdout, None)
+            words = ["audit", path, "--json", document, *self.words, *page]
+            answer = _answer_about(path, words)
+            report = parse_report(json.loads(Path(document).read_text()), answer.stdout, None)
+        # Whatever was given was to count: no pass without it.
+        for warning in report.json["warnings"]:
+            raise RequestError(f"{', '.join(warning['names'])}: {warning['statement']}")
+        return report
 
     def keep(self, path: Path) -> str:
         """Keep the problem in a file; the command that judges it again."""
@@ -89,6 +103,11 @@ def _request(
 ) -> _Request:
     """The request of Q, K, V, outputs and arguments; TypeError and ValueError for what is none of these."""
     check_names(function, given, described)
+    check_gradients(given)
+    # Words of the command line may name it.
+    is_elsewhere = given.get("dout") is not None or given.get("options")
+    if "out" in outputs and outputs["out"] is None and not is_elsewhere:
+        raise ValueError("out is None; give the kernel's output")
     beside = {name: given.get(name) for name in (*FEATURES, *GRADIENTS)}
     features = given.get("features") or {}
     return _Request(gather({**outputs, **beside, **features}), settings_of(given), words_of(given))
@@ -166,8 +185,12 @@ def audit_on_device(
     check_names("audit_on_device", score, ScoreArguments)
     from .device import AttentionProblem, AuditReport, KernelGradients, KernelOutputs, judge
 
-    if dout is None and not (dq is None and dk is None and dv is None):
-        raise ValueError("gradients are given without dout, the gradient of out; give it as well")
+    required = {"q": q, "k": k, "v": v, "out": out}
+    others = {"lse": lse, "dout": dout, "dq": dq, "dk": dk, "dv": dv}
+    check_tensors({**required, **{name: x for name, x in others.items() if x is not None}})
+    check_gradients({"dout": dout, "dq": dq, "dk": dk, "dv": dv})
+    # What is no setting is told as `audit` tells it.
+    settings_of(score).metadata()
     gradients = None if dout is None else KernelGradients(dout, dq, dk, dv)
 
     answers: list[Answer] = []
@@ -243,6 +266,9 @@ def tolerance(
     with temporary_folder() as folder:
         path = write_dump(folder, "problem", request.tensors, request.settings)
         saved = os.path.join(folder, "bounds.safetensors")
-        shared_server().run(["bound", path, "--save", saved, "--quiet", *words])
+        answer = _answer_about(path, ["bound", path, "--save", saved, "--quiet", *words])
+        # Of tensors that are not used.
+        if answer.stderr:
+            raise RequestError(answer.stderr.strip().replace(f"warning: {path}: ", ""))
         tensors, _ = read(saved)
     return Tolerance(**{name: from_array(array, framework) for name, array in tensors.items()})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -30,18 +31,41 @@ class Settings:
     layout: str = "bhsd"
 
     def metadata(self) -> dict[str, str]:
-        """The settings as a file's metadata."""
+        """The settings as a file's metadata. ValueError for what is none, with what to give."""
         if self.layout not in ("bhsd", "bshd"):
             raise ValueError(f"layout is {self.layout!r}; give 'bhsd' or 'bshd'")
+        # As a flag of a framework may be: True, 1, NumPy's true; a text would be true whatever it says.
+        if self.causal not in (None, False, True):
+            raise ValueError(f"causal is {self.causal!r}; give True or False")
         found = {"causal": "true" if self.causal else "false", "layout": self.layout}
         if self.scale is not None:
-            found["scale"] = repr(float(self.scale))
+            found["scale"] = repr(_number("scale", self.scale))
         if self.window is not None:
-            left, right = self.window
-            found["window"] = f"{int(left)},{int(right)}"
+            found["window"] = _pair(self.window)
         if self.softcap is not None and self.softcap != 0:
-            found["softcap"] = repr(float(self.softcap))
+            found["softcap"] = repr(_number("softcap", self.softcap))
         return found
+
+
+def _number(name: str, value: Any) -> float:
+    """A number of Python, NumPy or PyTorch. ValueError for anything else."""
+    if isinstance(value, bool) or not hasattr(value, "__float__"):
+        raise ValueError(f"{name} is {value!r}; give a number")
+    try:
+        return float(value)
+    except (TypeError, ValueError, RuntimeError):
+        raise ValueError(f"{name} is {value!r}; give one number") from None
+
+
+def _pair(window: Any) -> str:
+    """A window as a file's metadata has it. ValueError for what are not two whole numbers."""
+    try:
+        left, right = (operator.index(one) for one in window)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"window is {window!r}; give two whole numbers, (left, right), -1 for no limit"
+        ) from None
+    return f"{left},{right}"
 
 
 def premise_words(premises: Premises, *, gradients: bool = False) -> list[str]:

@@ -122,6 +122,52 @@ def test_what_cannot_be_judged_is_one_line():
         assert_attention(q, k, v, out, keep="kept.safetensors")
 
 
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"causal": "no"}, "causal is 'no'; give True or False"),
+        ({"scale": True}, "scale is True; give a number"),
+        ({"scale": [0.25]}, "scale is .*; give a number"),
+        ({"scale": np.ones(2)}, "scale is .*; give one number"),
+        ({"softcap": "deep"}, "softcap is 'deep'; give a number"),
+        ({"window": (1.5, 2)}, r"window is \(1.5, 2\); give two whole numbers"),
+        ({"window": (1,)}, r"window is \(1,\); give two whole numbers"),
+        ({"window": 5}, "window is 5; give two whole numbers"),
+        ({"options": "--full"}, "options is '--full'; give a list of words"),
+        ({"options": ["--json", "x.json"]}, "options has --json"),
+        ({"dq": np.ones((1, 2, 33, 16))}, "dq is given without dout"),
+        ({"dout": np.ones((1, 2, 33, 16))}, "dout is given without a gradient"),
+        ({"out": None}, "out is None; give the kernel's output"),
+        ({"features": {"unheard_of": np.ones(3)}}, "^unheard_of: no input .* is known"),
+        ({"features": {"page_tables": np.ones(3)}}, "^page_tables: attention is judged without"),
+        ({"q": np.ma.masked_array(np.ones((1, 2, 33, 16)))}, "q is a masked array; give its .data"),
+        # The file that errors are about is no file of the caller's.
+        ({"mask": np.ones((33, 32), bool)}, r"^mask has shape \[33, 32\]; give one"),
+    ],
+)
+@pytest.mark.parametrize("function", [audit, assert_attention])
+def test_what_would_be_left_out_or_misread_is_refused(function, given, error):
+    q, k, v = problem()
+    out, _ = attention(q, k, v)
+    with pytest.raises((TypeError, ValueError), match=error) as caught:
+        function(**{"q": q, "k": k, "v": v, "out": out, **given})
+    assert "\n" not in str(caught.value)
+
+
+def test_numbers_and_flags_of_other_libraries_are_settings():
+    q, k, v = problem()
+    out, _ = attention(q, k, v, causal=True, scale=0.25)
+    given = {"scale": np.float32(0.25), "softcap": 0, "window": np.array([-1, -1])}
+    for causal in (True, 1, np.True_):
+        assert audit(q, k, v, out, causal=causal, **given).passed
+
+
+def test_a_tolerance_is_refused_with_what_nothing_reads():
+    q, k, v = problem()
+    with pytest.raises(RequestError, match="^not used: unheard_of; no input"):
+        tolerance(q, k, v, features={"unheard_of": np.ones(3)})
+
+
 def test_files_are_what_they_were(tmp_path):
     arrays = {
         "a": Array("BF16", (2, 3), bytes(range(12))),

@@ -65,6 +65,47 @@ class TestTorch:
         with pytest.raises(ValueError, match="without dout"):
             flashproof.audit_on_device(q, k, v, out, dq=dq)
 
+    def test_tensors_of_every_make_are_read_as_they_count(self):
+        torch = self.torch
+        q, k, v = (torch.from_numpy(x).bfloat16() for x in problem())
+
+        class Wrapped(torch.Tensor):
+            """Of a class that is defined elsewhere."""
+
+        Wrapped.__module__ = "elsewhere"
+        out = torch.nn.functional.scaled_dot_product_attention(-q, k, v)
+        given = [
+            torch._neg_view(q),
+            -q.as_subclass(Wrapped).requires_grad_(),
+            torch.nn.Parameter(-q),
+            (-q).transpose(2, 3).contiguous().transpose(2, 3),
+        ]
+        for one in given:
+            assert audit(one, k, v, out).passed
+
+    def test_tensors_without_elements_of_their_own_are_refused(self):
+        torch = self.torch
+        from torch._subclasses.fake_tensor import FakeTensorMode
+
+        q, k, v = (torch.from_numpy(x) for x in problem())
+        with FakeTensorMode():
+            fake = torch.empty(q.shape)
+        refused = {
+            "q is a meta tensor": q.to("meta"),
+            "q is a torch.sparse_coo tensor": q.to_sparse(),
+            "q is a nested tensor": torch.nested.nested_tensor([q[0]]),
+        }
+        for error, one in refused.items():
+            for function in (audit, flashproof.audit_on_device):
+                with pytest.raises(TypeError, match=error):
+                    function(one, k, v, q)
+        with pytest.raises(TypeError, match="q is a FakeTensor without elements"):
+            audit(fake, k, v, q)
+        with pytest.raises(TypeError, match="out is a NoneType; give a tensor"):
+            flashproof.audit_on_device(q, k, v, None)
+        with pytest.raises(ValueError, match="causal is 'no'"):
+            flashproof.audit_on_device(q, k, v, q, causal="no")
+
     def test_gradients_of_autograd_pass(self):
         torch = self.torch
         q, k, v = (torch.from_numpy(x).requires_grad_() for x in problem())

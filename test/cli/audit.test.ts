@@ -156,7 +156,7 @@ describe('flashproof audit', () => {
     const given = named('q', 'k', 'v', 'out', 'lse');
     await writeSafetensors(
       path,
-      { ...given, attn_mask: given['lse'], dq: given['q'] },
+      { ...given, attn_mask: given['lse'], dq: given['q'], unheard: given['lse'] },
       {
         causal: 'true',
         dropout_p: '0.1',
@@ -173,7 +173,11 @@ describe('flashproof audit', () => {
     );
     expect(text).toMatch(/dq: these gradients are not judged$/m);
     const report = JSON.parse((await audit(path, '--json', '-')).stdout) as AuditReport;
-    expect(report.warnings.map(({ kind }) => kind)).toEqual(['unused-input', 'unused-gradient']);
+    expect(report.warnings.map(({ kind }) => kind)).toEqual([
+      'unused-input',
+      'unused-gradient',
+      'unknown-tensor',
+    ]);
     expect((await audit(path, '--junit', '-')).stdout).toContain(
       'Not used: attn_mask, metadata dropout_p: attention is judged without them.',
     );
@@ -181,7 +185,9 @@ describe('flashproof audit', () => {
       /<p class="warning">Not used: attn_mask, metadata dropout_p: /,
     );
     const { stderr } = await runInProcess('bound', path, '--quiet');
-    expect(stderr).toMatch(/^warning: .*: not used: attn_mask, metadata dropout_p; .*\n$/);
+    expect(stderr).toMatch(
+      /^warning: .*: not used: attn_mask, metadata dropout_p; .*\nwarning: .*: not used: unheard; .*\n$/,
+    );
   });
 
   inTurn('reads an npz, a folder of npy and the other layout alike', async () => {

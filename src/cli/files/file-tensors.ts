@@ -13,12 +13,14 @@ export function namesOwnFile(text: string): boolean {
   return ownTensor(text, machineFiles, '') !== null;
 }
 
-/** A line on stderr that names inputs of attention which the file holds and nothing reads; or nothing. */
+/** Lines on stderr that name what the file holds and nothing reads: inputs of attention, and what is not known; or nothing. */
 export function warnOfUnusedInputs(file: TensorFile, settings: ProblemSettings): void {
-  const { ofAttention } = unusedInputs(file, namesRead(file, settings));
-  if (ofAttention.length === 0) return;
-  const names = ofAttention.map(printable).join(', ');
-  process.stderr.write(
-    `warning: ${printable(file.path)}: not used: ${names}; attention is computed without\n`,
-  );
+  const { ofAttention, unknown } = unusedInputs(file, namesRead(file, settings));
+  const warn = (names: readonly string[], statement: string) => {
+    if (names.length === 0) return;
+    const what = names.map(printable).join(', ');
+    process.stderr.write(`warning: ${printable(file.path)}: not used: ${what}; ${statement}\n`);
+  };
+  warn(ofAttention, 'attention is computed without');
+  warn(unknown, 'no input or output is known by such a name');
 }
