@@ -30,10 +30,11 @@ async function makeAll(path: string): Promise<void> {
 /**
  * Makes a folder, and those above it, where there is none. Node's own recursive mkdir says "no such
  * file" of a read-only file system, and a user would look for a wrong path.
- * @throws RequestError when it cannot be made: the line names the folder and the reason
+ * @param option the one that names it, or a file in it
+ * @throws RequestError when it cannot be made: the line names the folder, the option and the reason
  */
-export async function makeFolder(path: string): Promise<void> {
+export async function makeFolder(path: string, option: string): Promise<void> {
   await makeAll(path).catch((error: unknown) => {
-    throw fileError(error, path, 'make the folder');
+    throw fileError(error, path, `make the folder of ${option}`);
   });
 }

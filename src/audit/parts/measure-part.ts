@@ -19,7 +19,12 @@ import { measureStructure, type StructurePart } from '../structure/measure-struc
 import type { StructureLimits } from '../structure/structure-entries.js';
 import type { StructureResult } from '../structure/structure-result.js';
 import { outputGroups, weightGroups } from '../structure/structure-statistic.js';
-import { surveyRows, type RowSurvey, type RowUnits } from '../structure/survey-rows.js';
+import {
+  surveyRows,
+  surveyWhole,
+  type RowSurvey,
+  type SurveyedRows,
+} from '../structure/survey-rows.js';
 import type { Part } from './part-plan.js';
 import { thinnedReference, thinnedTensors, type Thinning } from './thinning.js';
 
@@ -44,17 +49,18 @@ export interface PartSettings {
   readonly rows: { readonly maximum: MaximumRule | null } | null;
 }
 
-/** The exact values of a part, unless they are known, and a survey of the rows that statistics are made of. */
+/** The exact values of a part, unless they are known, and a survey of the rows that statistics are made of if asked for. */
 interface ReferenceRequest {
   readonly kind: 'reference';
   readonly parts: readonly [Part];
   readonly known: AttentionReference | null;
+  readonly withSurvey: boolean;
 }
 
 /** What `ReferenceRequest` asks for. */
 export interface ReferenceResult {
   readonly reference: AttentionReference;
-  readonly survey: RowSurvey;
+  readonly survey: RowSurvey | null;
 }
 
 /** What the structure tests find in the rows of a part that statistics are made of: all here is of those. */
@@ -62,8 +68,8 @@ interface StructureRequest {
   readonly kind: 'structure';
   readonly parts: readonly [Part];
   readonly reference: AttentionReference;
-  readonly survey: RowSurvey;
-  readonly units: RowUnits;
+  /** Null for a part that is all: its rows are surveyed first. */
+  readonly surveyed: SurveyedRows | null;
 }
 
 /** What `StructureRequest` asks for; places are those of the part. */
@@ -143,7 +149,7 @@ function forStatistics(tensors: PartTensors, { thinning }: PartSettings): PartTe
 
 function measureReference(
   tensors: PartTensors,
-  { known }: ReferenceRequest,
+  { known, withSurvey }: ReferenceRequest,
   settings: PartSettings,
   { progress, memories }: PartCallbacks,
 ): ReferenceResult {
@@ -154,6 +160,7 @@ function measureReference(
       tensors.problem,
       progress === undefined ? { accuracy, memories } : { accuracy, memories, progress },
     );
+  if (!withSurvey) return { reference, survey: null };
   const ofRows = thinning === null ? reference : thinnedReference(reference, thinning);
   const { problem } = forStatistics(tensors, settings);
   return { reference, survey: surveyRows(problem, ofRows, premises.weightFormat, memories) };
@@ -161,7 +168,7 @@ function measureReference(
 
 function measureErrors(
   tensors: PartTensors,
-  { reference, survey, units }: StructureRequest,
+  { reference, surveyed }: StructureRequest,
   settings: PartSettings,
   { progress, memories }: PartCallbacks,
 ): StructureMeasured {
@@ -171,7 +178,7 @@ function measureErrors(
   const bound = boundOf(tensors, reference, settings, memories);
   const structure = measureStructure(
     { problem, reference, outputs: { out, lse }, bound, premises, limits },
-    { survey, units },
+    surveyed ?? surveyWhole(problem, reference, premises.weightFormat, memories),
     { progress, observer: meter?.visitor, memories },
   );
   return { structure, rows: meter?.statistics ?? null };

@@ -1,4 +1,5 @@
-import type { AuditStages, Measured, Stage } from './audit-stages.js';
+import type { Stage } from './audit-plan.js';
+import type { AuditStages, Measured } from './audit-stages.js';
 import type { PartRequest, PartResults } from './measure-part.js';
 import {
   measureRequestHere,
@@ -8,8 +9,8 @@ import {
 } from './run-stages.js';
 
 /**
- * What a helper measures of a problem that is not divided: about half of what follows the exact values, and nothing whose
- * answer is as large as the bounds.
+ * What a helper measures of a problem that is not divided: textbook attention beside the exact values, then about half of
+ * what follows them, and nothing whose answer is as large as the bounds.
  */
 const ofHelper: ReadonlySet<PartRequest['kind']> = new Set(['structure', 'yardstick']);
 

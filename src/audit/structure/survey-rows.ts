@@ -32,6 +32,12 @@ export interface RowUnits {
   readonly isShared: Uint8Array;
 }
 
+/** What the structure tests know of rows before they look at any. */
+export interface SurveyedRows {
+  readonly survey: RowSurvey;
+  readonly units: RowUnits;
+}
+
 /** Tells weights apart that do not round alike. */
 export function fineGroups(weightFormat: FormatName): NearlyEqual {
   return new NearlyEqual(Math.min(formats[weightFormat].precision + 1, 13), -40, 0);
@@ -116,4 +122,15 @@ export function surveyRows(
   };
   forEachWeightTile(problem, reference, [], visitor, { memories });
   return { heaviest, squares, clustered };
+}
+
+/** What is to be known of the rows of a problem that is not divided. */
+export function surveyWhole(
+  problem: Problem,
+  reference: AttentionReference,
+  weightFormat: FormatName,
+  memories?: WorkingMemories,
+): SurveyedRows {
+  const survey = surveyRows(problem, reference, weightFormat, memories);
+  return { survey, units: numberUnits(reference, survey.clustered, weightFormat) };
 }

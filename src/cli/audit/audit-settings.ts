@@ -58,6 +58,7 @@ export function auditStages({
 }: AuditCommandOptions): readonly (readonly [string, number])[] {
   return [
     ['oracle', 2],
+    ['yardstick', 1],
     ['structure', 5],
     ['bounds', 4],
     ...(identify === true ? [['identification', 12] as const] : []),

@@ -37,5 +37,5 @@ export async function makePageFolder(index: string): Promise<void> {
     throw new RequestError(
       '--html of several files is an index and a page for each; name a file for the index',
     );
-  await makeFolder(pageFolder(index));
+  await makeFolder(pageFolder(index), '--html');
 }

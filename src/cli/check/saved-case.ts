@@ -77,7 +77,7 @@ function givenTensors(
 export async function saveCase(path: string, saved: SavedCase): Promise<void> {
   const { lawCase, property, regime, seed, kernel, version, outputs } = saved;
   const { problem } = lawCase;
-  await makeFolder(dirname(path));
+  await makeFolder(dirname(path), '--save-dir');
   const { dout } = lawCase;
   await writeProblem(path, problem, {
     tensors: {
