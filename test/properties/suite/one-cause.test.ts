@@ -41,10 +41,10 @@ function spoilt(change: Change): AttentionKernel {
   return (problem) => {
     const { out, lse } = exactKernel(problem) as { out: Tensor; lse: Tensor };
     const values = decodeToFloat64(out.data, formats[out.format]);
-    const ofLse = Float64Array.from(lse.data as Float64Array);
+    const ofLse = decodeToFloat64(lse.data, formats[lse.format]);
     change(values, ofLse, problem);
     const data = encodeFromFloat64(formats[out.format], values);
-    return { out: { ...out, data }, lse: { ...lse, data: ofLse } };
+    return { out: { ...out, data }, lse: { ...lse, data: Float32Array.from(ofLse) } };
   };
 }
 
