@@ -150,28 +150,6 @@ function logarithmOfSum(sum: number, reference: number, trusted: number) {
 }
 
 /**
- * A function that says by column what the weights that the tile kernels drop can amount to, and fp64's underflow. It
- * remembers its last answer, for rows that see as many keys one after the other: subnormal numbers are slow.
- */
-function droppedFloors(
-  columnLargest: Float64Array,
-  share: number,
-): (keys: number, isAnyKept: boolean, lift: number) => Float64Array {
-  let known = { keys: NaN, isAnyKept: false, lift: 0, floors: new Float64Array(0) };
-  return (keys, isAnyKept, lift) => {
-    if (known.keys === keys && known.isAnyKept === isAnyKept && known.lift === lift)
-      return known.floors;
-    const floors = columnLargest.map((ofColumn) => {
-      const largest = isAnyKept ? ofColumn : 0;
-      const dropped = (keys * (droppedWeight * largest + 2 ** -1070) * 2) / share;
-      return scaledDown(dropped, lift) + (lift === 0 ? 2 ** -1074 : 2 ** -1073);
-    });
-    known = { keys, isAnyKept, lift, floors };
-    return floors;
-  };
-}
-
-/**
  * Up to 64 rows in fp64 with a proven radius, streaming over the keys tile by tile. Rows without a
  * visible key give out 0 and LSE −∞, or what their sink makes of it. A row that leaves the range of the error
  * analysis comes back with an infinite or NaN radius. Infinities and NaNs of the operands count as 0 here.
@@ -185,7 +163,6 @@ export function tileLevel(engine: TileEngine, block: QueryBlock, rules: Rules): 
   const share = rules.kept?.share ?? 1;
   // The quotient's rounding; of the sink's sum and of the product with the share, too.
   const roundings = sink === null && rules.kept === null ? 2 * u : 6 * u;
-  const floorsOf = droppedFloors(values.columnLargest, share);
   return ranges.map((ofRow, i) => {
     if (ofRow.length === 0) return emptyRow(values.dim, sink);
     const start = i * vStride;
@@ -203,17 +180,17 @@ export function tileLevel(engine: TileEngine, block: QueryBlock, rules: Rules): 
     const reference = engine.reference.view[i];
     const { sum, lift } = withSink(doubleDouble(total[i]), reference, sink);
     const divisor = sum.high * share;
-    const isAnyKept = anyKept[i] === 1;
-    const floors = floorsOf(count, isAnyKept, lift);
     for (let c = 0; c < values.dim; c++) {
       out[c] = scaledDown(engine.sum.view[start + c] / divisor, lift);
       magnitude[c] = scaledDown(engine.magnitude.view[start + c] / divisor, lift);
-      const isZero =
-        magnitude[c] === 0 && out[c] === 0 && (!isAnyKept || values.columnLargest[c] === 0);
-      // Beyond the range of the analysis weights can be anything, negative too.
-      outRadius[c] = isZero
-        ? 0
-        : relative * (1 + 4 * relative) * Math.abs(magnitude[c]) + floors[c];
+      const largest = anyKept[i] === 0 ? 0 : values.columnLargest[c];
+      const dropped = (count * (droppedWeight * largest + 2 ** -1070) * 2) / share;
+      const floor = scaledDown(dropped, lift) + (lift === 0 ? 2 ** -1074 : 2 ** -1073);
+      outRadius[c] =
+        magnitude[c] === 0 && out[c] === 0 && largest === 0
+          ? 0
+          : // Beyond the range of the analysis weights can be anything, negative too.
+            relative * (1 + 4 * relative) * Math.abs(magnitude[c]) + floor;
     }
     const denominator = logarithmOfSum(sum.high, reference + lift, trusted);
     const lse = sink?.inLse === false ? logarithmOfSum(total[i], reference, trusted) : denominator;
