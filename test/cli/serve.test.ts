@@ -52,16 +52,25 @@ it('carries out one request after the other, each as a process of its own would'
   expect(answers[4]).toMatchObject({ stdout: '', stderr: '' });
 });
 
-it('forgets a request’s options before the next', async () => {
+it('forgets a request’s options before the next, those that may be repeated too', async () => {
+  const bound = ['bound', fixture, '--threads', '1'];
   const { answers } = await serve([
-    request(1, 'bound', fixture, '--threads', '1', '--json', '-', '--quiet'),
-    request(2, 'bound', fixture, '--threads', '1'),
+    request(1, ...bound, '--json', '-', '--quiet', '--premise', 'weights=fp16'),
+    request(2, ...bound),
+    request(3, ...bound, '--json', '-'),
+    request(4, ...bound, '--json', '-', '--premise', 'weights=fp16'),
   ]);
-  expect(answers.map(({ status }) => status)).toEqual([0, 0]);
+  expect(answers.map(({ status }) => status)).toEqual([0, 0, 0, 0]);
   expect(JSON.parse(answers[0].stdout)).toMatchObject({ kind: 'bound' });
   // As text, and not quietly.
   expect(() => JSON.parse(answers[1].stdout) as unknown).toThrow();
   expect(answers[1].stdout).toMatch(/\S/);
+  const [premised, , plain, again] = answers.map(
+    ({ stdout }) => /"techniques".*/s.exec(stdout)?.[0],
+  );
+  expect(plain).toBeDefined();
+  expect(again).toEqual(premised);
+  expect(plain).not.toEqual(premised);
 });
 
 it('answers what is no request, and goes on', async () => {
