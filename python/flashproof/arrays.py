@@ -80,7 +80,7 @@ def to_array(value: Any, what: str = "the array") -> Array:
 
 
 def check_tensors(tensors: Mapping[str, Any]) -> None:
-    """TypeError for what is no dense tensor of PyTorch, by its name."""
+    """TypeError for what is no dense tensor of PyTorch with elements, by its name."""
     import torch
 
     for name, value in tensors.items():
@@ -89,25 +89,19 @@ def check_tensors(tensors: Mapping[str, Any]) -> None:
         if value.layout is not torch.strided or value.is_nested:
             kind = "nested" if value.is_nested else str(value.layout)
             raise TypeError(f"{name} is a {kind} tensor; give a dense one, as .to_dense() makes it")
-        if value.is_meta:
-            raise TypeError(f"{name} is a meta tensor, without elements; give one that has them")
+        # A FakeTensor's own device is not where its elements would be.
+        if value.untyped_storage().device.type == "meta":
+            kind = "meta tensor" if value.is_meta else type(value).__name__
+            raise TypeError(f"{name} is a {kind} without elements; give one that has them")
 
 
 def _from_torch(tensor: Any, what: str) -> Array:
-    """TypeError for a tensor whose elements do not lie one beside the other, or nowhere."""
     dtype = dtype_of(str(tensor.dtype))
     check_tensors({what: tensor})
     # A view whose numbers are to be negated shares the bytes of what it is a view of.
     own = tensor.detach().cpu().resolve_neg().contiguous()
     size = own.numel() * own.element_size()
-    if size == 0:
-        return Array(dtype, tuple(own.shape), b"")
-    # That of a FakeTensor says that it is on the meta device; a wrapper may have none.
-    if own.untyped_storage().device.type == "meta" or own.data_ptr() == 0:
-        raise TypeError(
-            f"{what} is a {type(tensor).__name__} without elements of its own; give a plain tensor"
-        )
-    return Array(dtype, tuple(own.shape), ctypes.string_at(own.data_ptr(), size))
+    return Array(dtype, tuple(own.shape), ctypes.string_at(own.data_ptr(), size) if size else b"")
 
 
 def _from_memory(view: memoryview) -> Array:

@@ -87,8 +87,11 @@ class _Request:
             answer = _answer_about(path, words)
             report = parse_report(json.loads(Path(document).read_text()), answer.stdout, None)
         # Whatever was given was to count: no pass without it.
-        for warning in report.json["warnings"]:
-            raise RequestError(f"{', '.join(warning['names'])}: {warning['statement']}")
+        warnings = report.json["warnings"]
+        if warnings:
+            raise RequestError(
+                "; ".join(f"{', '.join(one['names'])}: {one['statement']}" for one in warnings)
+            )
         return report
 
     def keep(self, path: Path) -> str:
