@@ -1,7 +1,18 @@
+export { describePlace, listRanges } from './describe-place.js';
 export { defaultRows, mostMultiplyAdds, multiplyAddsOf } from './default-rows.js';
 export { type FaultOdds } from './fault-odds.js';
 export { chooseKeys, keysOfHead, type KeySample, type KeySampleRequest } from './key-sample.js';
 export { createRowLocator, locateOutputs } from './locate-rows.js';
+export {
+  axisOf,
+  everywhere,
+  placeOfKeys,
+  placeOfRows,
+  rangesOf,
+  type Place,
+  type PlaceAxis,
+  type PlaceRange,
+} from './place.js';
 export { chooseRows, type RowSample, type RowSampleRequest } from './row-sample.js';
 export { drawsOf } from './random-numbers.js';
 export {
