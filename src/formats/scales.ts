@@ -35,10 +35,13 @@ export function tensorScales(
 ): TensorScales {
   let [precision, largest] = [0, 1];
   for (const { name, values, shape: counts, blocks } of factors) {
+    // An axis without elements may have a factor.
+    const covers = (size: number, axis: number) =>
+      counts[axis] === Math.ceil(size / blocks[axis]) || (size === 0 && counts[axis] === 1);
     const fits =
       counts.length === shape.length &&
       blocks.length === shape.length &&
-      shape.every((size, axis) => counts[axis] === Math.ceil(size / blocks[axis])) &&
+      shape.every(covers) &&
       values.length === counts.reduce((product, count) => product * count, 1);
     if (!fits)
       throw new RequestError(

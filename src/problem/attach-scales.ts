@@ -9,6 +9,7 @@ import {
 import { RequestError } from '../request-error.js';
 import type { Problem } from './problem.js';
 import {
+  binaryBlock,
   rank4,
   scaledTensors,
   scaleNames,
@@ -23,7 +24,8 @@ export interface GivenScales {
   /**
    * A number: [] or [1]; by head: [heads] or [batch, heads], where heads are the tensor's own or those of K and V, and
    * the batch of packed sequences is their number; by block of rows too: [heads, blocks] or [batch, heads, blocks] with
-   * `rowsPerBlock`, each sequence beginning with a block of its own; or of rank 4, see `block_scale`.
+   * `rowsPerBlock`, each sequence beginning with a block of its own; or of rank 4, or of the rank of the tensor without
+   * `rowsPerBlock`, see `block_scale`.
    */
   readonly descale?: Tensor | undefined;
   /** Rows that share a factor of `descale`. */
@@ -45,13 +47,6 @@ function describeShape({ shape }: { readonly shape: readonly number[] }): string
 function evenBlock(size: number, count: number): number | null {
   if (count === 1) return Math.max(1, size);
   return count > 0 && size % count === 0 ? size / count : null;
-}
-
-/** The same for blocks of a power of two of elements, the last of which may be shorter. */
-function binaryBlock(size: number, count: number): number | null {
-  if (count === 1) return Math.max(1, size);
-  for (let block = 1; block < size; block *= 2) if (Math.ceil(size / block) === count) return block;
-  return null;
 }
 
 /** Factors for [batch, heads, rows, dim] as they are, before the rank of the tensor is met. */
@@ -137,10 +132,17 @@ function placedByHead(
     );
     return placedByRow(all, [whole, h, blocks], perBlock, target);
   }
+  // Of several sequences the rows are those of all.
+  const sharedRows = blocks === 1 ? Math.max(1, rows) : perBlock;
   return {
     values,
     shape: [b, h, blocks, 1],
-    blocks: [b === 1 ? Math.max(1, batch) : 1, Math.max(1, heads / h), perBlock, Math.max(1, dim)],
+    blocks: [
+      b === 1 ? Math.max(1, batch) : 1,
+      Math.max(1, heads / h),
+      sharedRows,
+      Math.max(1, dim),
+    ],
   };
 }
 
@@ -152,9 +154,19 @@ function checkFactors(label: string, values: Float64Array, orZero: boolean): voi
     );
 }
 
-/** Whether factors lie as the elements do, axis by axis. */
-export function liesAsElements(kind: ScaleName, factors: Pick<Tensor, 'shape'>): boolean {
-  return kind === 'block_scale' || factors.shape.length === 4;
+/**
+ * Whether factors lie as the elements do, axis by axis: those of blocks, and descales of rank 4 or, where the tensor
+ * that they scale has it and they are not by blocks of rows, of rank 3.
+ */
+export function liesAsElements(
+  kind: ScaleName,
+  { shape }: Pick<Tensor, 'shape'>,
+  rank: number,
+  isByBlock: boolean,
+): boolean {
+  return (
+    kind === 'block_scale' || shape.length === 4 || (shape.length === 3 && rank === 3 && !isByBlock)
+  );
 }
 
 function factorsOf(
@@ -171,7 +183,7 @@ function factorsOf(
     shape,
     blocks,
     values: spread,
-  } = liesAsElements(kind, source)
+  } = liesAsElements(kind, source, rank, rowsPerBlock !== undefined)
     ? placedAlike(source, values, target)
     : placedByHead(source, values, kind === 'descale' ? rowsPerBlock : undefined, target);
   const ofRank = (sizes: Sizes) => sizes.slice(4 - rank);

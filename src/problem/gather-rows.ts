@@ -1,4 +1,5 @@
 import { allocateStorage, formats, patternsOf, storageOf, type Tensor } from '../formats/index.js';
+import { binaryBlock } from './scale-target.js';
 import { slotCount, storedAt, storedShape, type StoredRows } from './stored.js';
 
 /** The heads and the elements a row of a stored tensor of rank 3 or 4. */
@@ -31,6 +32,34 @@ export function gatherRows(tensor: Tensor, rows: StoredRows): Tensor {
     shape: [1, heads, rows.slots.length, dim],
     data: storageOf(format, target),
   };
+}
+
+/**
+ * Factors that lie as a stored tensor does, [groups, slots, heads, dim] or with heads before slots, as those of the
+ * canonical rows: [1, heads, rows, dim]. Where all groups, or 2^n slots of each, share a factor, they have one in the
+ * tensor; where all rows do, so has the result.
+ * @returns null for factors of so many groups or slots as there are not
+ */
+export function gatherFactors(factors: Tensor, rows: StoredRows): Tensor | null {
+  const { groups, slotsPerGroup, headsFirst, slots, form } = rows;
+  const [first, ...inner] = factors.shape.length === 4 ? factors.shape : [1, ...factors.shape];
+  const ofGroup = inner[headsFirst ? 1 : 0];
+  const perSlot = binaryBlock(slotsPerGroup, ofGroup);
+  if (inner.length !== 3 || (first !== 1 && first !== groups) || perSlot === null) return null;
+  const isOne = first === 1 && ofGroup === 1;
+  const places = isOne
+    ? Int32Array.of(0)
+    : slots.map((slot) => {
+        const group = Math.floor(slot / slotsPerGroup);
+        return (first === 1 ? 0 : group) * ofGroup + Math.floor((slot % slotsPerGroup) / perSlot);
+      });
+  return gatherRows(factors, {
+    form,
+    groups: first,
+    slotsPerGroup: ofGroup,
+    headsFirst,
+    slots: places,
+  });
 }
 
 /**

@@ -62,7 +62,7 @@ export {
 } from './store-problem.js';
 export { gatherOutput, poseOutput, unusedRows } from './stored-outputs.js';
 export { cacheName, halfOfPages, storedHalf, type CacheHalf } from './joined-pages.js';
-export { gatherRows, scatterRows } from './gather-rows.js';
+export { gatherFactors, gatherRows, scatterRows } from './gather-rows.js';
 export { cropToArea, featureTensors, scoreTensors, type ScoreArea } from './feature-tensors.js';
 export { attachScales, liesAsElements, type GivenScales } from './attach-scales.js';
 export { scaledTensors, scaleTensorName, type ScaledTensor } from './scale-target.js';

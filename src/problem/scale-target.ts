@@ -28,6 +28,17 @@ export function rank4({ shape }: Pick<Tensor, 'shape'>): Sizes {
   return [1, ...shape].slice(-4) as unknown as Sizes;
 }
 
+/**
+ * How many of `size` elements share one of `count` factors: all, or the power of two of them that makes so many, the
+ * last block shorter; null where none does.
+ */
+export function binaryBlock(size: number, count: number): number | null {
+  if (count === size) return 1;
+  if (count === 1) return Math.max(1, size);
+  for (let block = 2; block < size; block *= 2) if (Math.ceil(size / block) === count) return block;
+  return null;
+}
+
 /** What is known of the tensor that is scaled. */
 export interface ScaleTarget {
   /** "q_descale", for messages. */

@@ -5,7 +5,6 @@ import {
   type ScaleFactors,
   type Tensor,
 } from '../formats/index.js';
-import { RequestError } from '../request-error.js';
 import { scatterRows } from './gather-rows.js';
 import type { Sequence } from './features.js';
 import type { Problem } from './problem.js';
@@ -48,7 +47,6 @@ export interface NotedScales {
 /**
  * The factors of a problem's tensors as a problem file has them: `attachScales` gives the same back. Those that lie as
  * elements do have a factor or as many as there are rows along the rows of packed sequences.
- * @throws RequestError for a descale by row within packed sequences
  */
 export function scaleTensors(problem: Problem): NotedScales {
   const tensors: Record<string, Tensor> = {};
@@ -68,11 +66,8 @@ export function scaleTensors(problem: Problem): NotedScales {
           metadata[`${label}_block`] = String(factors.blocks.at(-2));
         } else if (rows > 1 && sequences !== undefined) {
           const found = bySequence(factors, sequences, scaleTarget(problem, name, kind).rowsOf);
-          if (found === null)
-            throw new RequestError(
-              `${label} differs from row to row of a packed sequence, which no file has`,
-            );
-          ({ values, shape } = found);
+          if (found !== null) ({ values, shape } = found);
+          else shape = [batch, heads, rows, columns];
         }
       }
       tensors[label] = { format, shape, data: encodeFromFloat64(formats[format], values) };
@@ -93,10 +88,7 @@ function ofEveryRow(tensor: Tensor, rows: number): Tensor {
   return { format: tensor.format, shape: [batch, heads, rows, columns], data };
 }
 
-/**
- * The factors of packed sequences as they are stored in a form; unused slots have the factor 1.
- * @throws RequestError for factors that no file has for packed sequences
- */
+/** The factors of packed sequences as they are stored in a form; unused slots have the factor 1. */
 export function storedScales(
   problem: Problem,
   rows: Readonly<Record<ScaledTensor, StoredRows>>,
@@ -108,11 +100,7 @@ export function storedScales(
         const label = scaleTensorName(name, kind);
         if (!Object.hasOwn(tensors, label)) return [];
         const tensor = tensors[label];
-        if (kind !== 'block_scale' && tensor.shape.length < 3) return [[label, tensor] as const];
-        if (kind !== 'block_scale')
-          throw new RequestError(
-            `${label} differs from column to column of packed sequences, which no file has`,
-          );
+        if (tensor.shape.length < 3) return [[label, tensor] as const];
         const whole = ofEveryRow(tensor, rows[name].slots.length);
         const one = encodeFromFloat64(formats[tensor.format], Float64Array.of(1));
         return [[label, scatterRows(whole, rows[name], one)] as const];

@@ -43,8 +43,13 @@ export interface ScaleReading {
   readonly given?: GivenDescales | undefined;
   /** What the file notes, by key. */
   readonly notes: Readonly<Record<string, string>>;
-  /** A tensor that lies as q, k or v does in the file, as the problem has it: [batch, heads, rows, …]. */
-  readonly arrange: (name: ScaledTensor, tensor: Tensor) => Tensor;
+  /** The rank of q, k or v in the file. */
+  readonly rankOf: (name: ScaledTensor) => number;
+  /**
+   * Factors that lie as q, k or v does in the file, as the problem has them: [batch, heads, rows, …]; null for those that
+   * cannot lie so.
+   */
+  readonly arrange: (name: ScaledTensor, factors: Tensor) => Tensor | null;
 }
 
 function positive(text: string, where: string, isWhole: boolean): number {
@@ -68,30 +73,34 @@ function positive(text: string, where: string, isWhole: boolean): number {
 export async function readScales(
   file: TensorFile,
   problem: Problem,
-  { notes, arrange, given: elsewhere = {} }: ScaleReading,
+  { notes, rankOf, arrange, given: elsewhere = {} }: ScaleReading,
 ): Promise<Problem> {
   const where = (key: string) => `${printable(file.path)}: metadata ${key}`;
   const note = (key: string, isWhole: boolean) =>
     Object.hasOwn(notes, key) ? positive(notes[key], where(key), isWhole) : undefined;
   const given: Partial<Record<ScaledTensor, GivenScales>> = {};
   for (const name of scaledTensors) {
-    const read = async (kind: 'descale' | 'block_scale' | 'global_scale') => {
+    const rowsPerBlock = note(`${scaleTensorName(name, 'descale')}_block`, true);
+    const arranged = (kind: ScaleName, tensor: Tensor): Tensor => {
+      const isByBlock = kind === 'descale' && rowsPerBlock !== undefined;
+      if (!liesAsElements(kind, tensor, rankOf(name), isByBlock)) return tensor;
+      const found = arrange(name, tensor);
+      if (found !== null) return found;
+      throw new RequestError(
+        `${scaleTensorName(name, kind)} has shape [${tensor.shape.join(', ')}]; give it the shape of ${name} as it is stored, with 1 or fewer where elements share a factor`,
+      );
+    };
+    const read = async (kind: ScaleName) => {
       const label = scaleTensorName(name, kind);
       const text = kind === 'descale' ? elsewhere[name] : undefined;
-      if (text !== undefined) {
-        const tensor = await readGiven(file, text, label);
-        return liesAsElements(kind, tensor) ? arrange(name, tensor) : tensor;
-      }
-      if (file.entries.has(label)) {
-        const tensor = await readFactors(file, label, kind);
-        return liesAsElements(kind, tensor) ? arrange(name, tensor) : tensor;
-      }
+      if (text !== undefined) return arranged(kind, await readGiven(file, text, label));
+      if (file.entries.has(label)) return arranged(kind, await readFactors(file, label, kind));
       const number = kind === 'block_scale' ? undefined : note(label, false);
       return number === undefined ? undefined : numberTensor(number);
     };
     given[name] = {
       descale: await read('descale'),
-      rowsPerBlock: note(`${scaleTensorName(name, 'descale')}_block`, true),
+      rowsPerBlock,
       block_scale: await read('block_scale'),
       global_scale: await read('global_scale'),
     };

@@ -1,4 +1,9 @@
-import { checkProblem, gatherRows, type Problem } from '../../../problem/index.js';
+import {
+  checkProblem,
+  gatherFactors,
+  type Problem,
+  type ScaledTensor,
+} from '../../../problem/index.js';
 import { RequestError } from '../../../request-error.js';
 import { printable, tensorIn } from '../messages.js';
 import { readScales, type ScaleReading } from '../scales.js';
@@ -56,26 +61,33 @@ async function readWith(
   settings: ProblemSettings,
 ): Promise<Problem> {
   const headsFirst = problemLayout(file, settings) === 'bhsd';
-  const withScales = (problem: Problem, arrange: ScaleReading['arrange']) =>
+  const withScales = (problem: Problem, lie: Pick<ScaleReading, 'rankOf' | 'arrange'>) =>
     readScales(withoutIgnored(file, settings), problem, {
       notes: keptNotes(file, settings),
-      arrange,
+      ...lie,
       given: settings.descales,
     });
   if (!hasSequences(inputs)) {
     const tensors = await readBatches(file, headsFirst);
     const laws = lawsOf(settings, tensors.q.shape.at(-1) ?? 0);
     const problem = { ...tensors, ...laws, ...featuresOf(inputs, settings, null) };
-    return withScales(problem, (_, tensor) => (headsFirst ? tensor : toHeadsFirst(tensor)));
+    return withScales(problem, {
+      rankOf: (name) => tensors[name].shape.length,
+      arrange: (_, factors) => (headsFirst ? factors : toHeadsFirst(factors)),
+    });
   }
   const read = await readSequences(file, inputs, settings);
   const { tensors, sequences, placed } = read;
   const laws = lawsOf(settings, tensors.q.shape.at(-1) ?? 0);
   const features = featuresOf(inputs, settings, placed);
   const { queries, keys } = read.stored;
+  const rowsOf = (name: ScaledTensor) => (name === 'q' ? queries : keys);
   const problem = await withScales(
     { ...tensors, ...laws, ...features, sequences },
-    (name, tensor) => gatherRows(tensor, name === 'q' ? queries : keys),
+    {
+      rankOf: (name) => (rowsOf(name).form === 'packed' ? 3 : 4),
+      arrange: (name, factors) => gatherFactors(factors, rowsOf(name)),
+    },
   );
   return { ...problem, stored: { ...read.stored, of: problem } };
 }
