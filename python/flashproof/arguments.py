@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypedDict
 
 from .dump import Premises, Settings, premise_words
@@ -39,7 +41,7 @@ class JudgingArguments(TypedDict, total=False):
     rows: int | str | None
     seed: int | None
     threads: int | None
-    options: Sequence[str]
+    options: Sequence[str] | None
 
 
 class AuditArguments(ProblemArguments, JudgingArguments, total=False):
@@ -103,7 +105,7 @@ def settings_of(given: Mapping[str, Any]) -> Settings:
 
 
 def words_of(given: Mapping[str, Any]) -> list[str]:
-    """The words of a command line that arguments come to, besides tensors and settings."""
+    """The words of a command line that arguments come to, besides tensors, settings and `options`."""
     premises = given.get("premises", "fused")
     words = [] if premises is None else premise_words(premises)
     if given.get("gradient_premises") is not None:
@@ -111,14 +113,59 @@ def words_of(given: Mapping[str, Any]) -> list[str]:
     for name, option in _NUMBERS.items():
         if given.get(name) is not None:
             words += [option, str(given[name])]
-    return [*words, *_options(given.get("options", ()))]
+    return words
 
 
-def _options(options: Sequence[str]) -> Sequence[str]:
-    """Further words of a command line. TypeError and ValueError for what would be none, or would lead the report elsewhere."""
-    if isinstance(options, str) or not all(isinstance(word, str) for word in options):
+_NOTHING = ", which judges nothing; leave it out"
+_PART = ", which makes a part of a campaign; run campaigns on the command line"
+#: Options with which a command makes no report of what was given, and what is said of each.
+_REFUSED = {
+    "--help": _NOTHING,
+    "-h": _NOTHING,
+    "--version": _NOTHING,
+    "-V": _NOTHING,
+    "--list": _NOTHING,
+    "--shard": _PART,
+    "--journal": _PART,
+    "--json": "; the report that is returned has .json",
+    "--promises": "; give them as promises=",
+    "--replay": ", which makes no report; call flashproof.replay",
+}
+_KERNELS = ("--exec", "--kernel", "--launch")
+
+
+def option_words(options: Sequence[str] | None, *, has_kernel: bool) -> list[str]:
+    """
+    Further words of a command line; `has_kernel` where they may not name one.
+
+    TypeError and ValueError for what would be no words, or would lead the report elsewhere.
+    """
+    if options is None:
+        return []
+    words = [] if isinstance(options, str) or not isinstance(options, Iterable) else list(options)
+    if not words and options not in ([], ()) or not all(isinstance(word, str) for word in words):
         raise TypeError(f"options is {options!r}; give a list of words, as ['--full']")
-    for word in options:
-        if word.partition("=")[0] == "--json":
-            raise ValueError(f"options has {word}; the report that is returned has .json")
-    return options
+    for word in words:
+        name = word.partition("=")[0]
+        if name in _REFUSED:
+            raise ValueError(f"options has {word}{_REFUSED[name]}")
+        if has_kernel and name in _KERNELS:
+            raise ValueError(f"options has {word}, which names another kernel; leave it out")
+    return words
+
+
+#: What the report of a command has, and no other document of it.
+_MARKS = {"audit": "warnings", "check": "verdict"}
+
+
+def read_report(path: str, command: str, options: Sequence[str]) -> Any:
+    """The report that `audit` or `check` wrote. ValueError where its options kept it from one."""
+    try:
+        report = json.loads(Path(path).read_text())
+    except FileNotFoundError:
+        report = {}
+    if _MARKS[command] not in report:
+        raise ValueError(
+            f"options is {options!r}, which makes no report of this {command}; give options that it has"
+        )
+    return report

@@ -20,6 +20,8 @@ from .arguments import (
     ScoreArguments,
     check_gradients,
     check_names,
+    option_words,
+    read_report,
     settings_of,
     words_of,
 )
@@ -76,6 +78,7 @@ class _Request:
     tensors: Mapping[str, Array]
     settings: Settings
     words: Sequence[str]
+    options: Sequence[str]
 
     def report(self) -> Report:
         """What `flashproof audit` says."""
@@ -83,9 +86,15 @@ class _Request:
             path = write_dump(folder, "problem", self.tensors, self.settings)
             document = os.path.join(folder, "report.json")
             page = [] if session.html is None else ["--html", str(_unused(session.html, ".html"))]
-            words = ["audit", path, "--json", document, *self.words, *page]
-            answer = _answer_about(path, words)
-            report = parse_report(json.loads(Path(document).read_text()), answer.stdout, None)
+            words = ["audit", path, "--json", document, *self.words, *page, *self.options]
+            try:
+                said = _answer_about(path, words).stdout
+            except RequestError as error:
+                # What is wrong with one of several problems stands in the report of all.
+                if str(error) != "":
+                    raise
+                said = ""
+            report = parse_report(read_report(document, "audit", self.options), said, None)
         # Whatever was given was to count: no pass without it.
         warnings = report.json["warnings"]
         if warnings:
@@ -98,7 +107,8 @@ class _Request:
         """Keep the problem in a file; the command that judges it again."""
         path.parent.mkdir(parents=True, exist_ok=True)
         write_dump(path.parent, path.name.removesuffix(".safetensors"), self.tensors, self.settings)
-        return shlex.join(["python", "-m", "flashproof", "audit", str(path), *self.words])
+        words = [*self.words, *self.options]
+        return shlex.join(["python", "-m", "flashproof", "audit", str(path), *words])
 
 
 def _request(
@@ -108,12 +118,14 @@ def _request(
     check_names(function, given, described)
     check_gradients(given)
     # Words of the command line may name it.
-    is_elsewhere = given.get("dout") is not None or given.get("options")
-    if "out" in outputs and outputs["out"] is None and not is_elsewhere:
+    has_output = outputs.get("out") is not None
+    options = option_words(given.get("options"), has_kernel=has_output)
+    if "out" in outputs and not has_output and given.get("dout") is None and not options:
         raise ValueError("out is None; give the kernel's output")
     beside = {name: given.get(name) for name in (*FEATURES, *GRADIENTS)}
     features = given.get("features") or {}
-    return _Request(gather({**outputs, **beside, **features}), settings_of(given), words_of(given))
+    tensors = gather({**outputs, **beside, **features})
+    return _Request(tensors, settings_of(given), words_of(given), options)
 
 
 def audit(

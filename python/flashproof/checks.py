@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from .arguments import option_words, read_report
 from .arrays import Framework, from_array, to_array
 from .audits import session
 from .dump import Premises, premise_words, temporary_folder
@@ -221,11 +222,13 @@ def _carry_out(
             str(listener.getsockname()[1]),
             word,
         ]
-        command = ["check", "--exec", shlex.join(relay), *words]
+        command = ["check", "--exec", shlex.join(relay)]
         if promises is not None:
             named = os.path.join(folder, "promises.json")
             Path(named).write_text(json.dumps(promises))
             command += ["--promises", named]
+        # Last, so that an option without its value takes none of these words for it.
+        command += words
 
         def ask() -> None:
             try:
@@ -270,7 +273,7 @@ def check(
     seed: int | None = None,
     seconds: float | None = None,
     timeout: float | None = None,
-    options: Sequence[str] = (),
+    options: Sequence[str] | None = None,
     server: Server | None = None,
 ) -> CheckReport:
     """
@@ -287,11 +290,12 @@ def check(
     words = _command(premises, numbers, {"--property": laws, "--regime": regimes})
     with temporary_folder() as folder:
         document = os.path.join(folder, "check.json")
-        words += ["--json", document, "--save-dir", str(session.failures), *options]
+        further = option_words(options, has_kernel=True)
+        words += ["--json", document, "--save-dir", str(session.failures), *further]
         answer = _carry_out(
             _KernelHost(kernel, backward, framework), folder, promises, words, server
         )
-        report = json.loads(Path(document).read_text())
+        report = read_report(document, "check", further)
     verdict = report["verdict"]
     return CheckReport(
         bool(verdict["pass"]),

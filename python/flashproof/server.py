@@ -24,6 +24,15 @@ class RequestError(ValueError):
     """What was asked for cannot be done: what is wrong, where, and how to mend it."""
 
 
+def _line(stderr: str) -> str:
+    """What a command said of a wrong request, without what is for a terminal: whose line it is, and where help is."""
+    text = stderr.strip()
+    if not text.startswith("error: "):
+        return text.removeprefix("flashproof: ")
+    lines = text.removeprefix("error: ").splitlines()
+    return " ".join(line for line in lines if not line.startswith("(flashproof --help"))
+
+
 @dataclass(frozen=True)
 class Answer:
     """What a command wrote, and its exit status: 0 or 1."""
@@ -82,7 +91,7 @@ class Server:
                 )
         said = json.loads(line)
         if said["status"] == WRONG_REQUEST:
-            raise RequestError(said["stderr"].strip().removeprefix("flashproof: "))
+            raise RequestError(_line(said["stderr"]))
         return Answer(said["status"], said["stdout"], said["stderr"])
 
     def close(self) -> None:

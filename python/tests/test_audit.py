@@ -133,8 +133,6 @@ def test_what_cannot_be_judged_is_one_line():
         ({"window": (1.5, 2)}, r"window is \(1.5, 2\); give two whole numbers"),
         ({"window": (1,)}, r"window is \(1,\); give two whole numbers"),
         ({"window": 5}, "window is 5; give two whole numbers"),
-        ({"options": "--full"}, "options is '--full'; give a list of words"),
-        ({"options": ["--json", "x.json"]}, "options has --json"),
         ({"dq": np.ones((1, 2, 33, 16))}, "dq is given without dout"),
         ({"dout": np.ones((1, 2, 33, 16))}, "dout is given without a gradient"),
         ({"out": None}, "out is None; give the kernel's output"),
@@ -152,6 +150,56 @@ def test_what_would_be_left_out_or_misread_is_refused(function, given, error):
     with pytest.raises((TypeError, ValueError), match=error) as caught:
         function(**{"q": q, "k": k, "v": v, "out": out, **given})
     assert "\n" not in str(caught.value)
+
+
+#: Options that make no report of the kernel that was given, or of another, and what is said of each.
+HOSTILE = {
+    "help": (["--help"], r"^options has --help, which judges nothing; leave it out"),
+    "h": (["-h"], r"^options has -h, which judges nothing; leave it out"),
+    "letters": (["-qh"], r"^options is \['-qh'\], which makes no report of "),
+    "version": (["--version"], r"^options has --version, which judges nothing; leave it out"),
+    "shard": (["--shard", "2/2"], r"^options has --shard, .* on the command line"),
+    "shard=": (["--shard=1/1"], r"^options has --shard=1/1, .* on the command line"),
+    "journal": (["--journal", "j"], r"^options has --journal, .* on the command line"),
+    "json": (["--json", "x.json"], r"^options has --json; the report that is returned has \.json"),
+    "exec": (["--exec", "true"], r"^options has --exec, which names another kernel; leave it out"),
+    "kernel": (["--kernel=fa4"], r"^options has --kernel=fa4, which names another kernel;"),
+    "launch": (["--launch", "x"], r"^options has --launch, which names another kernel; leave it"),
+    "no number": (["--threads", "x"], r"^option '--threads <n>' argument 'x' is invalid"),
+    "no value": (["--threads"], r"^option '--threads <n>' argument missing"),
+    "unknown": (["--fulll"], r"^unknown option '--fulll' "),
+    "number": ([1], r"^options is \[1\]; give a list of words"),
+    "bytes": ([b"--full"], r"^options is \[b'--full'\]; give a list of words"),
+    "text": ("--full", r"^options is '--full'; give a list of words"),
+    "no list": (7, r"^options is 7; give a list of words"),
+}
+
+
+@pytest.mark.parametrize(("options", "error"), HOSTILE.values(), ids=HOSTILE)
+def test_options_that_make_no_report_are_refused(options, error):
+    q, k, v = problem()
+    out, _ = attention(q, k, v)
+    with pytest.raises((TypeError, ValueError), match=error) as caught:
+        audit(q, k, v, out, options=options)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("word", ["", " ", "other.safetensors", "a\nb", "\ud800"])
+def test_words_of_options_that_belong_to_none_are_refused(word):
+    q, k, v = problem()
+    out, _ = attention(q, k, v)
+    for options in ([word], ["--", word]):
+        with pytest.raises(ValueError, match="^options is .*, which makes no report of") as caught:
+            audit(q, k, v, out, options=options)
+        assert "\n" not in str(caught.value)
+
+
+def test_options_may_be_any_words_in_order_and_none():
+    q, k, v = problem()
+    out, _ = attention(q, k, v)
+    for options in (["--full"], ("--full",), iter(["--full"])):
+        assert len(audit(q, k, v, out, options=options).text.splitlines()) > 40
+    assert audit(q, k, v, out, options=None).passed
 
 
 def test_numbers_and_flags_of_other_libraries_are_settings():

@@ -59,6 +59,30 @@ def test_what_a_kernel_raises_is_a_finding_and_what_it_declines_is_none():
     assert flashproof.check(narrow, PROMISES, laws=["within-bound"], runs=4, seed=1).passed
 
 
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (["--help"], r"^options has --help, which judges nothing; leave it out"),
+        (["-qh"], r"^options is \['-qh'\], which makes no report of "),
+        (["--list"], r"^options has --list, which judges nothing; leave it out"),
+        (["--replay", "x"], r"^options has --replay, .*flashproof\.replay"),
+        (["--shard", "2/2"], r"^options has --shard, .* on the command line"),
+        (["--exec", "true"], r"^options has --exec, which names another kernel; leave it out"),
+        (["--json=x"], r"^options has --json=x; the report that is returned has \.json"),
+        (["--promises", "x"], r"^options has --promises; give them as promises="),
+        (["--threads"], r"^option '--threads <n>' argument missing"),
+        ([""], r"^too many arguments for 'check'"),
+        ([1], r"^options is \[1\]; give a list of words"),
+        ("--full", r"^options is '--full'; give a list of words"),
+    ],
+)
+def test_options_that_make_no_report_are_refused(options, error):
+    settings = {"laws": ["within-bound"], "runs": 1, "seed": 1}
+    with pytest.raises((TypeError, ValueError), match=error) as caught:
+        flashproof.check(attention, PROMISES, options=options, **settings)
+    assert "\n" not in str(caught.value)
+
+
 def test_gradients_of_a_kernel_that_has_none_are_asked_for_by_name():
     promises = {"formats": ["fp32"], "gradients": True}
     with pytest.raises(flashproof.RequestError, match="give backward="):
