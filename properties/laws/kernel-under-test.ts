@@ -183,6 +183,8 @@ export interface ProblemPromises {
   readonly scoreLimit: ScoreLimit;
   /** Of a problem, or of the kernel whatever the problem. */
   readonly premises: (problem: Problem | null) => PremiseDeclaration;
+  /** Whether no other premises are told by which a failure would pass. */
+  readonly strictPremises: boolean;
   readonly arithmetic: (problem: Problem) => KernelArithmetic | null;
   readonly configurations: Readonly<Record<string, KernelConfiguration>>;
   readonly groupSizes: readonly number[] | null;

@@ -81,6 +81,8 @@ export interface KernelPromises {
    */
   readonly premises?:
     PremiseDeclaration | string | ((problem: Problem) => PremiseDeclaration) | undefined;
+  /** See `AuditOptions.strictPremises`; it is whoever tries the kernel that asks for it. */
+  readonly strictPremises?: boolean | undefined;
   /** How it computes on a problem, for bounds tighter than those of any correct kernel. */
   readonly arithmetic?: ((problem: Problem) => KernelArithmetic | null) | undefined;
   /** Other settings of the kernel, by name: they too must stay within the bound. */
@@ -141,6 +143,7 @@ const promiseNames: Readonly<Record<keyof KernelPromises, true>> = {
   rescaleThreshold: true,
   scoreLimit: true,
   premises: true,
+  strictPremises: true,
   arithmetic: true,
   configurations: true,
   laws: true,
@@ -209,6 +212,7 @@ export function resolvePromises(promises: KernelPromises = {}): ResolvedPromises
     rescaleThreshold,
     scoreLimit: { raw: 2 ** 100, scaled: 2 ** 20, ...promises.scoreLimit },
     premises,
+    strictPremises: promises.strictPremises ?? false,
     arithmetic: promises.arithmetic ?? (() => null),
     configurations: promises.configurations ?? {},
     laws: promisedLaws(promises.laws, { declared: premises(null), deterministic }),

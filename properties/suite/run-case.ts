@@ -123,6 +123,7 @@ export async function runCase(
       const judgement = judgeOutputs(problem, outputs, {
         diagnose,
         premises: promises.premises(problem),
+        strictPremises: promises.strictPremises,
         ...(reference === undefined ? {} : { reference }),
         ...(arithmetic === null ? {} : { arithmetic }),
       });

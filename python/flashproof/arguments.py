@@ -37,6 +37,8 @@ class JudgingArguments(TypedDict, total=False):
     """How it is judged."""
 
     gradient_premises: Premises | None
+    #: The judge alone says what may be coarse: no hint of other premises is told.
+    strict_premises: bool
     false_alarm_rate: float | None
     rows: int | str | None
     seed: int | None
@@ -110,6 +112,8 @@ def words_of(given: Mapping[str, Any]) -> list[str]:
     words = [] if premises is None else premise_words(premises)
     if given.get("gradient_premises") is not None:
         words += premise_words(given["gradient_premises"], gradients=True)
+    if given.get("strict_premises"):
+        words.append("--strict-premises")
     for name, option in _NUMBERS.items():
         if given.get(name) is not None:
             words += [option, str(given[name])]

@@ -147,7 +147,7 @@ def audit(
       `cu_seqlens_q` or `block_table`, which say how Q, K and V lie.
     - Gradients: `dout`, and those of `dq`, `dk`, `dv`, `dbias`, `dsink` that are to be judged.
     - How the kernel computes: `premises`, `"fused"` as flash kernels do, `"eager"` with scores and weights stored in Q's format;
-      `gradient_premises`.
+      `gradient_premises`. With `strict_premises` no failure is told other premises that it would pass by, whatever the output.
     - How it is judged: `false_alarm_rate`, `rows`, `seed`, `threads`; `options` are further words of `flashproof audit`. With
       `keep` the file of the problem is kept there.
 

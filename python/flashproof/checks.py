@@ -273,6 +273,7 @@ def check(
     seed: int | None = None,
     seconds: float | None = None,
     timeout: float | None = None,
+    strict_premises: bool = False,
     options: Sequence[str] | None = None,
     server: Server | None = None,
 ) -> CheckReport:
@@ -284,10 +285,13 @@ def check(
     `alibi_slopes`, `sink`, …). It returns the output, or output and LSE, and raises `Declined` or NotImplementedError for what
     it does not take. `promises` are those of a file of promises (docs/properties.md). Where they have `gradients`, these come
     from autograd (PyTorch), from `jax.vjp`, or from `backward(q, k, v, dout, scale=…, …)`, which returns dQ, dK and dV.
+    With `strict_premises` no failure is told other premises that it would pass by.
     `options` are further words of `flashproof check`. RequestError where no problem could be tried.
     """
     numbers = {"--runs": runs, "--seed": seed, "--seconds": seconds, "--timeout": timeout}
     words = _command(premises, numbers, {"--property": laws, "--regime": regimes})
+    if strict_premises:
+        words.append("--strict-premises")
     with temporary_folder() as folder:
         document = os.path.join(folder, "check.json")
         further = option_words(options, has_kernel=True)

@@ -253,3 +253,20 @@ def test_sequences_are_packed_and_in_pages_as_posed():
     paged["paged_kv_last_page_len"] = np.ones(3, np.int32)
     features = {"cu_seqlens_q": ends, **paged}
     assert audit(q, pages[0], pages[1], out, causal=True, features=features).passed
+
+
+def test_strict_premises_tell_no_hint():
+    q, k, v = problem(ml_dtypes.bfloat16)
+    scores = (q.astype(np.float32) @ k.astype(np.float32).swapaxes(2, 3)).astype(ml_dtypes.bfloat16)
+    scaled = (scores.astype(np.float32) / np.sqrt(q.shape[-1])).astype(ml_dtypes.bfloat16)
+    shifted = scaled.astype(np.float32) - scaled.astype(np.float32).max(-1, keepdims=True)
+    total = np.exp(shifted).sum(-1, keepdims=True)
+    out = (np.exp(shifted) / total @ v.astype(np.float32)).astype(ml_dtypes.bfloat16)
+    lse = (np.log(total) + scaled.astype(np.float32).max(-1, keepdims=True))[..., 0]
+    told, strict = audit(q, k, v, out, lse), audit(q, k, v, out, lse, strict_premises=True)
+    assert not told.passed and "--premise scores=bf16" in " ".join(told.text.split())
+    assert not strict.passed and "--premise" not in strict.text and "would pass" not in strict.text
+    assert strict.json["verdict"]["premise"] is None
+    with pytest.raises(AssertionError) as caught:
+        assert_attention(q, k, v, out, lse, strict_premises=True)
+    assert "would pass" not in str(caught.value)

@@ -2,7 +2,12 @@ import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { beforeAll, expect, it } from 'vitest';
+import { runKernelModel } from '../../kernels/index.js';
+import { openTensorFile, readProblem, writeSafetensors } from '../../src/io/index.js';
+import { temporaryFolder } from '../io/temporary-folder.js';
 import { builtDist } from '../setup/built-dist.js';
+
+const folder = temporaryFolder();
 
 // A build may take longer than a test.
 beforeAll(async () => void (await builtDist()));
@@ -88,4 +93,22 @@ it('answers what is no request, and goes on', async () => {
     [10, 0],
   ]);
   for (const { stderr } of answers.slice(0, 5)) expect(stderr).toMatch(/^flashproof: [^\n]+\n$/);
+});
+
+it('tells no hint to a request with --strict-premises, and one to the next without', async () => {
+  const source = await openTensorFile('fixtures/attention/09-normal-200x300-d64-bf16.safetensors');
+  const problem = await readProblem(source);
+  await source.close();
+  const { q, k, v } = problem;
+  const { out, lse } = runKernelModel('naive-input', problem);
+  const path = folder.at('eager.safetensors');
+  await writeSafetensors(path, { q, k, v, out, lse: lse! }, { premises: 'eager' });
+  const { answers } = await serve([
+    request(1, 'audit', path, '--as', 'fused', '--strict-premises', '--quiet'),
+    request(2, 'audit', path, '--as', 'fused', '--quiet'),
+    request(3, 'audit', path, '--strict-premises', '--quiet'),
+  ]);
+  expect(answers.map(({ status }) => status)).toEqual([1, 1, 1]);
+  const hints = answers.map(({ stdout }) => stdout.includes('would pass'));
+  expect(hints).toEqual([false, true, false]);
 });

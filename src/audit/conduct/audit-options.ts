@@ -44,6 +44,11 @@ export interface AuditOptions {
   readonly falseAlarmRate?: number;
   /** Whether a failure's cause is looked for, which takes some audits' time; default true. */
   readonly diagnose?: boolean;
+  /**
+   * Whether the judge alone says by which premises the kernel is judged, so that a failure is told no others that it would
+   * pass by: for candidates that read the verdict; default false.
+   */
+  readonly strictPremises?: boolean;
   /** Of which rows of a sample the statistics are made; null, the default, for all, as they are with `onElements`. */
   readonly thinning?: Thinning | null;
   /** Multiply-adds that are measured at once; default: those of about a second. Larger problems are divided. */

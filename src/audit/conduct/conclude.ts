@@ -145,7 +145,7 @@ function ownExplainers(
       return diagnose({ problem, reference, outputs, bound });
     },
     fitPremise: (findings) =>
-      isDeclared || !isFinite
+      isDeclared || !isFinite || options.strictPremises === true
         ? null
         : fitPremise({
             problem,

@@ -66,6 +66,7 @@ export async function explainByHead(
       ...(options.arithmetic !== undefined && { arithmetic: options.arithmetic }),
       ...(options.falseAlarmRate !== undefined && { falseAlarmRate: options.falseAlarmRate }),
       premises: options.premises,
+      strictPremises: options.strictPremises ?? false,
       thinning: plan.settings.thinning,
       reference: referenceRows(
         judgement.reference,

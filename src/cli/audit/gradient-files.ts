@@ -139,7 +139,7 @@ const wordsOf = (texts: readonly string[]) =>
   texts.flatMap((text) => text.split(',')).map((word) => word.trim());
 
 /** Whether --gradient-premise asks which narrower premises fit. */
-function isFitWanted(texts: readonly string[]): boolean {
+export function isFitWanted(texts: readonly string[]): boolean {
   return wordsOf(texts).includes(fit);
 }
 

@@ -37,6 +37,7 @@ import { openProblem, originOf, type OpenProblem } from './open-problem.js';
 import type { AuditCommandOptions } from './options.js';
 import { openSample, type OpenSample } from './sampled-file.js';
 import { judgeSplitResults, readSplits } from './split-results.js';
+import { rejectShorterFormats, withStrictNote } from './strict-premises.js';
 
 /** What was found of one file: its report, and what goes beside it. */
 export interface JudgedFile {
@@ -83,12 +84,14 @@ async function judgeSample(
   const { sampled } = sampledFile;
   const { outputs } = withNaturalLse({ outputs: sampled.outputs, sources }, options);
   const read = namesRead(file, audit.problem);
+  rejectShorterFormats(outline, outputs, options);
   const { report } = await auditKernel(
     {
       problem: outline,
       outputs,
       sampledFile: { ...sampledFile, sampled: { ...sampled, outputs } },
       declared,
+      strictPremises: options.strictPremises,
       falseAlarmRate,
       threads: options.threads ?? availableParallelism(),
       techniques: options.techniques,
@@ -100,7 +103,8 @@ async function judgeSample(
     },
     progress === undefined ? {} : { progress },
   );
-  return { report, page: null, identification: null, sketch: null };
+  const noted = withStrictNote(report, file, options);
+  return { report: noted, page: null, identification: null, sketch: null };
 }
 
 /**
@@ -163,11 +167,13 @@ export async function judgeFile(
     const made = obtained.gradients;
     const gradients = await obtainGradients(open, { wanted, backward, made }, judged, options);
     const sources = { ...judged.sources, ...gradients?.sources };
+    rejectShorterFormats(problem, { ...judged.outputs, ...gradients?.tensors }, options);
     const result = await auditKernel(
       {
         problem,
         outputs: judged.outputs,
         declared,
+        strictPremises: options.strictPremises,
         falseAlarmRate,
         rows: hasGradients && audit.rows.count === null ? { count: 'all' } : audit.rows,
         threads: options.threads ?? availableParallelism(),
@@ -196,10 +202,9 @@ export async function judgeFile(
         { problem, judged, result, arithmetic, settings: audit },
       ),
     );
+    const noted = withStrictNote(withParts, file, options);
     const report =
-      compared.length === 0
-        ? withParts
-        : { ...withParts, comparison: reportedComparison(compared) };
+      compared.length === 0 ? noted : { ...noted, comparison: reportedComparison(compared) };
     const identified = identification === null ? null : renderIdentification(identification);
     return {
       report,

@@ -27,6 +27,7 @@ import { kernelSettings } from '../options/settings.js';
 import type { AuditSettings } from './audit-settings.js';
 import { emulateGradients, type EmulatedBackward } from './emulated-gradients.js';
 import {
+  isFitWanted,
   judgeGradientFiles,
   premisesBesideFit,
   readGradients,
@@ -37,10 +38,18 @@ import {
 import { arithmeticRequest } from './kernel-choice.js';
 import { matchModels } from './model-matches.js';
 import { originOf, type OpenProblem } from './open-problem.js';
+import { rejectShorterFormats } from './strict-premises.js';
 import type { AuditCommandOptions } from './options.js';
 
-/** What --gradient-premise declares. @throws RequestError for an unknown premise or value */
-function gradientDeclaration({ gradientPremise = [] }: AuditCommandOptions): GradientDeclaration {
+/** What --gradient-premise declares. @throws RequestError for an unknown premise or value, and for a hint that none is to get */
+function gradientDeclaration({
+  gradientPremise = [],
+  strictPremises,
+}: AuditCommandOptions): GradientDeclaration {
+  if (strictPremises === true && isFitWanted(gradientPremise))
+    throw new RequestError(
+      '--gradient-premise fit tells which premises fit, and --strict-premises tells none; leave out one',
+    );
   return parseGradientDeclaration(premisesBesideFit(gradientPremise), '--gradient-premise');
 }
 
@@ -89,6 +98,7 @@ export async function judgeGradientsAlone(
   const { file, problem, reading } = open;
   const { options, falseAlarmRate } = audit;
   rejectBesideGradients(options, true);
+  rejectShorterFormats(problem, { ...read.tensors }, options);
   const lse = await readLoneLse(file, options, reading);
   const forward = { out: null, lse: lse && naturalLse(lse.tensor, options.lseBase) };
   const arithmetic = arithmeticRequest(file, audit, true);

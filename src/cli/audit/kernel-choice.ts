@@ -18,10 +18,10 @@ export function arithmeticRequest(
   { options, context: { models } }: AuditSettings,
   withBackward: boolean,
 ): ArithmeticRequest {
-  const { kernel, as, premise } = options;
+  const { kernel, as, premise, strictPremises } = options;
   const noted = problemNote(file, 'premises');
   const settings = () => settingsOfForward(options, models, withBackward);
-  return { kernel, as, premise, noted, settings, models };
+  return { kernel, as, premise, noted, strictPremises, settings, models };
 }
 
 /** The model of which techniques are measured: the kernel's own; a declared one for the page of plots. */

@@ -12,6 +12,7 @@ import {
   problemDescription,
   problemOptions,
   rowOptions,
+  strictPremisesOption,
 } from '../options/shared-options.js';
 
 type OutputOption = (typeof quantities)[number]['option'];
@@ -175,6 +176,7 @@ export const auditOptions = optionRows({
     completes: 'judged-name',
   },
   premise: premiseOption,
+  strictPremises: strictPremisesOption,
   gradientPremise: {
     argument: '<name=value>',
     description: 'how the kernel computes gradients (repeatable; below)',

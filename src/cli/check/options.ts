@@ -3,6 +3,7 @@ import {
   campaignOptions,
   premiseHelp,
   premiseOption,
+  strictPremisesOption,
 } from '../options/shared-options.js';
 import { commandRow } from '../options/command-rows.js';
 import { optionRows, type ParsedOptions } from '../options/option-rows.js';
@@ -118,6 +119,7 @@ export const checkOptions = optionRows({
     completes: 'judged-name',
   },
   premise: premiseOption,
+  strictPremises: strictPremisesOption,
   property: {
     argument: '<names>',
     description: 'properties to try (repeatable; default: all)',

@@ -222,7 +222,7 @@ export async function declaredPromises(
 ): Promise<KernelPromises> {
   const read = options.promises === undefined ? {} : await readPromises(options.promises);
   const promised = Object.fromEntries((options.promise ?? []).map(parsePromise));
-  const { as, premise } = options;
+  const { as, premise, strictPremises } = options;
   const declared =
     as === undefined && premise === undefined ? null : declaredPremises({ as, premise, models });
   return {
@@ -230,6 +230,7 @@ export async function declaredPromises(
     ...read,
     ...flaggedPromises(options),
     ...(declared === null ? {} : { premises: declared }),
+    ...(strictPremises === undefined ? {} : { strictPremises }),
     laws: { ...own.laws, ...read.laws, ...promised },
   };
 }

@@ -104,7 +104,9 @@ export async function saveExecutionFailure(
 }
 
 /** The options that say which kernel it is. */
-const kernelKeys = ['kernel', 'exec', 'launch', 'as', 'premise', 'set', 'variant'] as const;
+const kernelKeys = [
+  ...(['kernel', 'exec', 'launch', 'as', 'premise', 'strictPremises', 'set', 'variant'] as const),
+];
 
 /** The options that say what it promises, and how long it may take. */
 const promiseKeys = [

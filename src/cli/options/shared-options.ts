@@ -90,6 +90,11 @@ export const premiseOption = {
   completes: 'premise',
 } as const satisfies OptionRow;
 
+/** --strict-premises. */
+export const strictPremisesOption = {
+  description: 'the judge alone says what may be coarse: no file does, and no hint is told',
+} as const satisfies OptionRow;
+
 /** The options of commands whose work can be divided and resumed. */
 export const campaignOptions = optionRows({
   shard: {

@@ -51,6 +51,8 @@ export interface AuditRequest {
   readonly problem: Problem;
   readonly outputs: KernelOutputs;
   readonly declared: DeclaredArithmetic;
+  /** See `AuditOptions.strictPremises`. */
+  readonly strictPremises?: boolean | undefined;
   /** The probability that the statistical tests fail a correct kernel. */
   readonly falseAlarmRate: number;
   /** Whether the report has the table of techniques. */
@@ -195,6 +197,7 @@ export async function auditKernel(
       memories,
       ...(own === null ? {} : { arithmetic: own }),
       premises,
+      strictPremises: request.strictPremises ?? false,
       thinning,
       ...(request.techniques ? { onBounds: (bound) => known.meter?.visit(bound) } : {}),
       onReference: (reference) => {

@@ -20,6 +20,8 @@ export interface ArithmeticRequest {
   readonly premise?: readonly string[] | undefined;
   /** What the problem's file notes of premises, where nothing else is said, and its place. */
   readonly noted?: { readonly text: string; readonly where: string } | undefined;
+  /** Whether what the file notes of premises is left aside, since the kernel's side may have written it. */
+  readonly strictPremises?: boolean | undefined;
   /** The settings of a model as text, by key; called for a model only. */
   readonly settings: () => ReadonlyMap<string, string>;
   /** The kernel models that there are; default: the library's. */
@@ -68,7 +70,8 @@ export function declaredModel({ kernel, as, models }: ArithmeticRequest): string
 export function declaredPremises(
   request: Omit<ArithmeticRequest, 'settings'>,
 ): PremiseDeclaration | null {
-  const { as, premise, noted } = request;
+  const { as, premise, strictPremises } = request;
+  const noted = strictPremises === true ? undefined : request.noted;
   const model = declaredModel({ ...request, settings: () => new Map() });
   if (model !== undefined) {
     if (premise !== undefined)
