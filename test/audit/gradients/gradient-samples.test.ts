@@ -111,6 +111,21 @@ describe('samples of rows and of keys', () => {
     expect(auditGradients(problem, unseen).verdict.pass).toBe(false);
   });
 
+  it('fail by what is wrong in either of them', () => {
+    const { selection } = chooseKeys(problem, shape, keys)!;
+    const rowOf = chooseRows(problem, shape, rows)!.selection.queries;
+    const wrong = {
+      dq: changed(given.dq, (6 * 70 + rowOf[6 * 20 + 7]) * 16 + 9),
+      dk: changed(given.dk, (3 * 80 + selection[3 * 10 + 4]) * 16 + 5),
+    };
+    for (const [name, tensor] of Object.entries(wrong)) {
+      const outputs = { ...given, [name]: tensor };
+      const { verdict } = auditGradients(problem, outputs, { rows, keys, diagnose: false });
+      expect(verdict.pass).toBe(false);
+      expect(verdict.findings.map(({ test }) => test)).toContain(`${name}-bound`);
+    }
+  });
+
   inTurn('name a factor, and look for nothing else', () => {
     const scaled = decodeTensor(given.dk).map((x) => x / problem.scale);
     const dk = { ...given.dk, data: encodeFromFloat64(formats[given.dk.format], scaled) };
