@@ -146,6 +146,38 @@ ${more}
     expect(kindsOf((await run(body)).result)).toContain('race');
   });
 
+  describe('as matrices', () => {
+    /** Both warps store a matrix of 8 × 8 halves at one place. */
+    const stored = (value: string) => `
+  .shared .align 16 .b8 rows[128];
+  ${value}
+  and.b32 %r4, %r0, 7;
+  shl.b32 %r4, %r4, 4;
+  mov.u32 %r5, rows;
+  add.u32 %r5, %r5, %r4;
+  stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r5], {%r3};
+  bar.sync 0;
+  ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r6}, [%r5];
+  st.global.u32 [%rd1], %r6;`;
+    const ofLane = 'and.b32 %r3, %r0, 31; mad.lo.u32 %r3, %r3, 65793, 77;';
+
+    it('have no race where all bits are the same, but by the letter of the ISA', async () => {
+      const { result, words } = await run(stored(ofLane));
+      expect(result.findings).toEqual([]);
+      expect(words).toEqual(Array.from({ length: 64 }, (_, i) => (i & 31) * 65793 + 77));
+      const strict = await run(stored(ofLane), { model: memoryModels.ptx });
+      expect(kindsOf(strict.result)).toEqual(['race']);
+    });
+
+    it.each([
+      ['low', 1],
+      ['high', 1 << 31],
+    ])('have one where one lane of the second warp has another %s bit', async (_, bit) => {
+      const other = `${ofLane} setp.eq.u32 %p1, %r0, 45; @%p1 xor.b32 %r3, %r3, ${bit};`;
+      expect(kindsOf((await run(stored(other))).result)).toEqual(['race']);
+    });
+  });
+
   it('tell the arrivals that a phase lacked, and let some not complete it', async () => {
     const body = (count: number) => `
   mov.u32 %r3, bar;

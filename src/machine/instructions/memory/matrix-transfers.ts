@@ -79,7 +79,12 @@ const rowsRead: Touched<Op> = {
 const rowsWritten: Touched<Op> = {
   registers: noRegisters,
   memory: (machine, cta, instruction, visit) =>
-    visitPlaces(machine, cta, { places: rowsOf(instruction), use: 'writes' }, visit),
+    visitPlaces(
+      machine,
+      cta,
+      { places: rowsOf(instruction), use: 'writes', repeats: machine.hasRepeated },
+      visit,
+    ),
 };
 const describe = ({ matrices, isTransposed }: MatrixTransfer) => ({ matrices, isTransposed });
 
@@ -125,15 +130,19 @@ export const matrixTransferRecords: InstructionRecords<Op> = {
     execute: (machine, warp, instruction) => {
       const places = rowsOf(instruction);
       const registers = instruction.data;
+      let repeats = true;
       forEachPlace(machine, warp, places, 'writes', (place, row) => {
         const { bytes, offset } = place;
         forEachHalf(instruction, row, (column, register, half) => {
-          const value = registers[register] >>> (16 * half);
-          bytes[offset + 2 * column] = value;
-          bytes[offset + 2 * column + 1] = value >>> 8;
+          const value = (registers[register] >>> (16 * half)) & 0xffff;
+          const byte = offset + 2 * column;
+          repeats &&= value === (bytes[byte] | (bytes[byte + 1] << 8));
+          bytes[byte] = value;
+          bytes[byte + 1] = value >>> 8;
         });
         followRow(machine, warp, instruction, { place, row, isWrite: true });
       });
+      machine.hasRepeated = repeats;
       const { counters } = warp.cta;
       count(
         counters.sharedBytes,
