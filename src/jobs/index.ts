@@ -96,25 +96,23 @@ export { readTensorsBeside, tensorsBeside } from './launch/tensors-beside.js';
 export { launchTensor } from './launch/launch-tensors.js';
 export { runOnProblem, type ProblemRun } from './launch/run-on-problem.js';
 export {
-  dependenceClause,
+  type FindingGroup,
+  type LaunchAccess,
   type LaunchFinding,
   type MachineStatements,
+  sourceText,
 } from './launch/launch-findings.js';
 export type { RecordedComparison } from './launch/recorded-results.js';
 export { runDocument, type RunDocument } from './launch/run-document.js';
 export {
-  hasFailed,
   runLaunchFile,
   type LaunchTracer,
   type RunOutput,
   type RunRequest,
   type RunResult,
 } from './launch/run-launch-file.js';
-export {
-  dependsOnSchedule,
-  exploreLaunchFile,
-  type ExploredLaunch,
-} from './launch/explore-launch-file.js';
+export { exploreLaunchFile, type ExploredLaunch } from './launch/explore-launch-file.js';
+export { groupTitle, judgeRun, type RunVerdict } from './launch/run-verdict.js';
 export { runOnThreads } from './launch/run-on-threads.js';
 export { judgeMutants, type MutantResults, type MutantsRequest } from './launch/judge-mutants.js';
 export { startCompiledKernel } from './launch/compiled-kernel.js';

@@ -51,9 +51,10 @@ export const runOptions = optionRows({
     completes: ['sm_80', 'sm_89', 'sm_90', 'sm_100', 'sm_103'],
   },
   races: { without: 'do not look for races: faster, but proves nothing' },
+  hints: { description: 'print hints too, which are illegal in no schedule' },
   model: {
     argument: '<name>',
-    description: `memory model: ${Object.keys(modelNames).join(', ')}`,
+    description: `memory model: ${Object.keys(modelNames).join(', ')} (default: practice)`,
     completes: 'memory-model',
   },
   break: {
@@ -156,9 +157,13 @@ results change, or every schedule gives the same.
 Open a trace at https://ui.perfetto.dev, or in chrome://tracing; 1 ns there is
 1 step, or 1 clock with --schedule timed, where code on registers takes none.
 
-Exit status: 0 done, 1 findings or other results than were recorded, results
-that depend on the schedule, or a mutant that the machine has overlooked, 2 the
-request is wrong.`;
+The first line is the verdict, by the memory model: what it says of schedules
+it says of those that the model allows. Findings of a kind at the same lines are
+one.
+
+Exit status: 0 PASS, 1 FAIL: findings or other results than were recorded, or
+results that depend on the schedule; also 1 where the machine has overlooked a
+mutant, 2 the request is wrong.`;
 
 /** `flashproof run`. */
 export const runCommand = commandRow({

@@ -1,11 +1,10 @@
 import { availableParallelism } from 'node:os';
 import { writeRawTensors } from '../../io/index.js';
 import {
-  dependsOnSchedule,
   type ExploredLaunch,
   exploreLaunchFile,
-  hasFailed,
   judgeMutants,
+  judgeRun,
   type MutantResults,
   runDocument,
   runLaunchFile,
@@ -62,7 +61,7 @@ function printFitted(text: string): void {
  * @throws RequestError for a request that cannot be carried out
  */
 export async function runRun(path: string, options: RunCommandOptions): Promise<number> {
-  const { save, trace, json, quiet, lines, contract = false, races } = options;
+  const { save, trace, json, quiet, lines, hints = false, contract = false, races } = options;
   const { ptx, tensors, problem, schedule, starts, model, architecture } = options;
   const { threads, mutants: withMutants = false } = options;
   rejectClashes(runOptions, options);
@@ -76,11 +75,13 @@ export async function runRun(path: string, options: RunCommandOptions): Promise<
   ).finally(progress.done);
   const version = toolVersion();
   const isPrinted = json !== '-' && quiet !== true;
+  // Before anything is printed: what other schedules come to is part of the verdict.
+  const explored = await resultsOfSchedules(result, options);
+  const verdict = judgeRun(result, explored);
   if (isPrinted) {
-    printFitted(renderRun(result));
+    printFitted(renderRun(result, verdict, hints));
     if (lines === true) process.stdout.write(`\n${renderLines(result)}`);
   }
-  const explored = await resultsOfSchedules(result, options);
   if (isPrinted && explored !== null) printFitted(`\n${renderExploration(explored)}`);
   const mutants = await resultsOfMutants(result, options);
   if (isPrinted && mutants !== null) printFitted(`\n${renderMutants(mutants)}`);
@@ -92,15 +93,10 @@ export async function runRun(path: string, options: RunCommandOptions): Promise<
   }
   if (json !== undefined)
     await writeJson(json, {
-      ...runDocument(version, result),
+      ...runDocument(version, result, explored),
       exploration: explored,
       mutants,
     });
   const isOverlooked = mutants?.judged.some((mutant) => mutant.isOverlooked) === true;
-  const isSettled = explored?.isExhausted === true;
-  const isWrong =
-    hasFailed(result, isSettled) ||
-    isOverlooked ||
-    (explored !== null && dependsOnSchedule(explored));
-  return isWrong ? somethingWrong : nothingWrong;
+  return verdict.pass && !isOverlooked ? nothingWrong : somethingWrong;
 }

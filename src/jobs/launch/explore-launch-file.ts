@@ -37,12 +37,3 @@ export async function exploreLaunchFile(
   );
   return { ...explored, mostRuns, seconds: secondsSince(start) };
 }
-
-/** Whether an exploration shows that something is wrong, or that what the kernel gives depends on the schedule. */
-export function dependsOnSchedule({
-  findings,
-  incomplete,
-  results,
-}: Pick<Exploration, 'findings' | 'incomplete' | 'results'>): boolean {
-  return findings.length > 0 || incomplete !== null || results.length > 1;
-}

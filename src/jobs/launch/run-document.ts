@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
-import { memoryModels } from '../../machine/index.js';
 import type { BreakStop, LaunchRun, RegisterValues } from '../../ptx/run/index.js';
 import { type DocumentHead, documentHead } from '../audit/index.js';
 import type { LaunchFinding } from './launch-findings.js';
-import { hasFailed, type RunOutput, type RunResult } from './run-launch-file.js';
+import type { ExploredLaunch } from './explore-launch-file.js';
+import type { RunOutput, RunResult } from './run-launch-file.js';
+import { judgeRun, type RunVerdict } from './run-verdict.js';
 
 /** What registers held at a line. */
 export interface ReportedStop {
@@ -69,9 +70,11 @@ export interface RunDocument extends DocumentHead<'run'> {
   readonly speaksForAllSchedules: boolean;
   /** Strong accesses in no order, whose values the schedule has decided. */
   readonly dependences: LaunchRun['dependences'];
+  readonly verdict: RunVerdict;
+  /** The verdict's, for readers of older documents. */
   readonly hasFailed: boolean;
   readonly findings: readonly LaunchFinding[];
-  /** How many more there are, of kinds of which 1,000 are there. */
+  /** How many more there are, of kinds of which 1,000 at the same places of the program are there. */
   readonly unlistedFindings: number;
   readonly outputs: readonly (Omit<RunOutput, 'bytes'> & { readonly sha256: string })[];
   readonly clusters: number;
@@ -87,8 +90,13 @@ export interface RunDocument extends DocumentHead<'run'> {
 
 const sha256 = (content: string | Uint8Array) => createHash('sha256').update(content).digest('hex');
 
-/** A run as a document. */
-export function runDocument(version: string, result: RunResult): RunDocument {
+/** A run as a document. @param explored what its schedules came to, where they were run */
+export function runDocument(
+  version: string,
+  result: RunResult,
+  explored: ExploredLaunch | null = null,
+): RunDocument {
+  const verdict = judgeRun(result, explored);
   const { opened, run, request, outputs, findings } = result;
   const { entry, grid, block, cluster, dynamicSharedBytes } = opened.launch;
   return {
@@ -108,14 +116,15 @@ export function runDocument(version: string, result: RunResult): RunDocument {
       starts: request.starts ?? 'ascending',
       races: request.races,
       contract: request.contract,
-      model: request.model ?? memoryModels.practice.name,
+      model: result.model.name,
       architecture: run.architecture,
     },
     breaks: run.stops.map(reportedStop),
     isComplete: run.isComplete,
     speaksForAllSchedules: run.speaksForAllSchedules,
     dependences: run.dependences,
-    hasFailed: hasFailed(result),
+    verdict,
+    hasFailed: !verdict.pass,
     findings,
     unlistedFindings: run.unlisted,
     outputs: outputs.map(({ name, dtype, shape, bytes, recorded }) => ({

@@ -1,11 +1,5 @@
 import type { Architecture } from '../../hardware/index.js';
-import {
-  type FindingWeight,
-  findingWeight,
-  type MemoryModel,
-  memoryModels,
-  type TraceEvent,
-} from '../../machine/index.js';
+import { type MemoryModel, memoryModels, type TraceEvent } from '../../machine/index.js';
 import type { Launch } from '../../ptx/launch/index.js';
 import {
   type Breakpoint,
@@ -15,12 +9,18 @@ import {
   runLaunch,
 } from '../../ptx/run/index.js';
 import { exploredSchedule, type Holds, holdsOf, runExplored } from '../../ptx/explore/index.js';
+import { sourceLines } from '../../ptx/syntax/index.js';
 import { RequestError } from '../../request-error.js';
 import { nearestName } from '../../words/index.js';
 import { secondsSince } from '../audit/index.js';
 import { findSchedule } from '../machine/request.js';
 import { findStarts } from './cluster-starts.js';
-import { gatherFindings, type LaunchFinding } from './launch-findings.js';
+import {
+  type FindingGroup,
+  gatherFindings,
+  groupFindings,
+  type LaunchFinding,
+} from './launch-findings.js';
 import { type LaunchPaths, type OpenedLaunch, openLaunch, openTemplate } from './open-launch.js';
 import { compareWithRecorded, type RecordedComparison } from './recorded-results.js';
 import { openOnProblem } from './tensors-beside.js';
@@ -74,6 +74,10 @@ export interface RunResult {
   /** The schedule as it is called. */
   readonly schedule: string;
   readonly findings: readonly LaunchFinding[];
+  /** The same, by their kinds and the lines of the PTX. */
+  readonly groups: readonly FindingGroup[];
+  /** The memory model that the run went by. */
+  readonly model: MemoryModel;
   readonly outputs: readonly RunOutput[];
   readonly seconds: number;
 }
@@ -153,6 +157,7 @@ export async function runLaunchFile(
   const { contract, breaks = [] } = request;
   const opened = await openRequest(request);
   const { launch, module, tensors } = opened;
+  const sources = sourceLines(module);
   const { schedule, options } = launchOptions(request, opened);
   const isTimed = options.scheduler?.(0).isTimed === true;
   const ctas = launch.cluster.reduce((all, one) => all * one, 1);
@@ -183,7 +188,9 @@ export async function runLaunchFile(
     run,
     request,
     schedule,
-    findings: gatherFindings(run.findings),
+    findings: gatherFindings(run.findings, sources),
+    groups: groupFindings(run.findings, sources),
+    model: options.model ?? memoryModels.practice,
     outputs,
     seconds: secondsSince(start),
   };
@@ -211,19 +218,4 @@ function runExploredSchedule(
       `--schedule ${exploredSchedule(holds)}: ${error.message}; give a schedule that --schedules has printed for this launch`,
     );
   }
-}
-
-/**
- * Whether a run shows that something is wrong: a finding that is more than a hint, no end, or other results than recorded.
- *
- * @param isExplored whether all schedules have been run, so that it is no matter that this one speaks for itself alone
- */
-export function hasFailed({ findings, run, outputs }: RunResult, isExplored = false): boolean {
-  const weighs = (weight: FindingWeight) =>
-    weight === 'illegal' || (weight === 'one-schedule' && !isExplored);
-  return (
-    !run.isComplete ||
-    findings.some(({ kind }) => weighs(findingWeight(kind))) ||
-    outputs.some(({ recorded }) => recorded !== null && recorded.differing > 0)
-  );
 }

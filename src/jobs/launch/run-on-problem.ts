@@ -15,6 +15,7 @@ import {
   problemVariables,
 } from '../../ptx/launch/index.js';
 import { runLaunch } from '../../ptx/run/index.js';
+import { sourceLines } from '../../ptx/syntax/index.js';
 import { RequestError } from '../../request-error.js';
 import { plainText } from '../../words/index.js';
 import { UnsupportedProblem } from '../../../properties/index.js';
@@ -196,7 +197,7 @@ export function runOnProblem(
     const run = runLaunch(one.module, launch, { file: one.ptxPath });
     for (const [name, bytes] of run.tensors) tensors.set(name, { ...tensors.get(name)!, bytes });
     for (const { name } of one.file.outputs) written.add(name);
-    return [one.path, machineStatements(run)] as const;
+    return [one.path, machineStatements(run, sourceLines(one.module))] as const;
   });
   const made = outputs.filter(({ name }) => written.has(name));
   for (const { name, tensor } of made) bytesOf(tensor).set(tensors.get(name)?.bytes ?? []);

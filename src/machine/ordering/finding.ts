@@ -77,6 +77,30 @@ export interface Finding {
   readonly count: number;
 }
 
+/**
+ * Names findings of one kind at the same places of the program, whichever came first and whoever was there; those without
+ * places by what they say.
+ */
+export function findingGroup({
+  kind,
+  message,
+  accesses,
+}: Pick<Finding, 'kind' | 'message' | 'accesses'>): string {
+  const sites = [...new Set(accesses.map(({ site }) => site))].sort();
+  return [kind, ...(sites.length === 0 ? [message] : sites)].join('\n');
+}
+
+/** The accesses of a finding as its message ends with them. */
+export function toldAccesses(accesses: readonly FindingAccess[]): string {
+  return `: ${accesses.map(({ who, site }) => `${who} (${site})`).join(' and ')}`;
+}
+
+/** What a finding says, without the accesses that it ends with, for a list that has them beside it. */
+export function messageAlone({ message, accesses }: Pick<Finding, 'message' | 'accesses'>): string {
+  const told = toldAccesses(accesses);
+  return message.endsWith(told) ? message.slice(0, -told.length) : message;
+}
+
 /** Collects findings; the same one is kept once and counted. */
 export interface FindingCollector {
   /** @param finding `alike`: what stands for the message in telling whether it is the same; default the message */
@@ -86,18 +110,25 @@ export interface FindingCollector {
   readonly list: () => readonly Finding[];
 }
 
-/** The most different findings that are kept. */
-const mostFindings = 200;
+/** The most different findings of a group that are kept: none keeps those of other places or kinds out. */
+const mostAlike = 200;
 
 export function createFindingCollector(): FindingCollector {
   const found = new Map<string, Finding>();
+  const kept = new Map<string, number>();
   return {
     add: ({ kind, message, alike = message, cta, step, accesses = [] }) => {
       const key = [kind, cta, alike, ...accesses.map(({ who, site }) => who + site)].join('\n');
       const earlier = found.get(key);
-      if (earlier !== undefined) found.set(key, { ...earlier, count: earlier.count + 1 });
-      else if (found.size < mostFindings)
-        found.set(key, { kind, message, cta, step, accesses, count: 1 });
+      if (earlier !== undefined) {
+        found.set(key, { ...earlier, count: earlier.count + 1 });
+        return;
+      }
+      const group = findingGroup({ kind, message, accesses });
+      const inGroup = kept.get(group) ?? 0;
+      if (inGroup === mostAlike) return;
+      kept.set(group, inGroup + 1);
+      found.set(key, { kind, message, cta, step, accesses, count: 1 });
     },
     list: () => [...found.values()],
   };

@@ -34,8 +34,10 @@ export {
 } from './clock.js';
 export {
   createFindingCollector,
+  findingGroup,
   findingKinds,
   findingWeight,
+  messageAlone,
   type Finding,
   type FindingAccess,
   type FindingCollector,

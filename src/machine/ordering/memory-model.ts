@@ -4,6 +4,8 @@ import type { Proxy } from './accesses.js';
 export interface MemoryModel {
   readonly name: string;
   readonly description: string;
+  /** The name of the model that asks for more, step by step up to the letter of the ISA; null for none. */
+  readonly stricter: string | null;
   /**
    * Which of one warp's MMAs are executed in the order of issue, beyond those into the same accumulator
    * with the same shape: none, those that write what an earlier one reads as A, or all.
@@ -77,6 +79,7 @@ export const memoryModels = {
   practice: {
     name: 'practice',
     description: 'what kernels rely on: A is read before later MMAs write there; no tcgen05.fence',
+    stricter: 'ptx',
     mmaOrder: 'operand-reads',
     copyOrder: true,
     registerDependencies: true,
@@ -93,6 +96,7 @@ export const memoryModels = {
   ptx: {
     name: 'ptx',
     description: 'the PTX ISA, with the order of A before D of its later revisions',
+    stricter: 'ptx-9.2',
     mmaOrder: 'operand-reads',
     copyOrder: false,
     registerDependencies: false,
@@ -109,6 +113,7 @@ export const memoryModels = {
   'ptx-9.2': {
     name: 'ptx-9.2',
     description: 'the letter of PTX ISA 9.2: only MMAs into one accumulator are ordered',
+    stricter: null,
     mmaOrder: 'accumulator',
     copyOrder: false,
     registerDependencies: false,
@@ -125,6 +130,7 @@ export const memoryModels = {
   pipe: {
     name: 'pipe',
     description: 'as measured: one tensor pipe that executes MMAs in the order of issue',
+    stricter: 'practice',
     mmaOrder: 'issue',
     copyOrder: true,
     registerDependencies: true,

@@ -5,6 +5,7 @@ import {
   barrierViolationKinds,
   type FindingAccess,
   type FindingKind,
+  toldAccesses,
 } from './finding.js';
 import type { MemoryArea, OrderedRun } from './order-tracker.js';
 import { conflictKinds, type Conflict, type ConflictKind } from './shadow-states.js';
@@ -81,9 +82,9 @@ export function createOrderFindings(): OrderFindings {
 
   function add(machine: OrderedRun, { kind, cta, message, alike, stamps }: Unordered): void {
     const accesses = stamps.flatMap(eventOf);
-    const told = accesses.map(({ who, site }) => `${who} (${site})`).join(' and ');
     const { step } = machine;
-    machine.findings.add({ kind, message: `${message}: ${told}`, alike, cta, step, accesses });
+    const told = `${message}${toldAccesses(accesses)}`;
+    machine.findings.add({ kind, message: told, alike, cta, step, accesses });
   }
 
   const unordered: OrderFindings['unordered'] = (machine, kind, cta, message, stamps) =>

@@ -1,4 +1,4 @@
-import { type Finding, findingWeight } from '../../machine/index.js';
+import { type Finding, findingGroup, findingWeight } from '../../machine/index.js';
 import {
   type KernelOptions,
   type LaunchRun,
@@ -33,7 +33,7 @@ export interface Exploration {
   readonly mostPairs: number;
   /** The different results, that of the usual schedule first: the outputs that differ from its own. */
   readonly results: readonly ExploredOutcome<readonly DifferingOutput[]>[];
-  /** The different findings that are illegal in any schedule: hints, and what says that a run speaks for its schedule alone, left out. */
+  /** The findings that are illegal in any schedule, of each kind and place of the program the first: hints, and what says that a run speaks for its schedule alone, left out. */
   readonly findings: readonly ExploredOutcome<Finding>[];
   /** Runs that did not come to their end, and the first schedule of one. */
   readonly incomplete: { readonly runs: number; readonly schedule: string } | null;
@@ -117,6 +117,16 @@ function count<Value>(
   else seen.set(key, { value: value(), runs: 1, schedule });
 }
 
+/** The first finding of each kind at the same lines. */
+function firstOfGroups(findings: readonly Finding[]): ReadonlyMap<string, Finding> {
+  const first = new Map<string, Finding>();
+  for (const finding of findings) {
+    const group = findingGroup(finding);
+    if (!first.has(group)) first.set(group, finding);
+  }
+  return first;
+}
+
 /**
  * Runs a launch in the orders of its steps that a schedule may choose and that may give something else (`exploreOrders`): of strong accesses
  * in no order, tests of barriers, allocations of tensor memory.
@@ -150,9 +160,10 @@ export function exploreLaunch(
       };
     const key = outputs.map((name) => hashOf(result.tensors.get(name) ?? new Uint8Array(0)));
     count(results, key.join(' '), () => differences(first!, result, outputs), schedule);
-    for (const finding of result.findings)
-      if (findingWeight(finding.kind) === 'illegal')
-        count(findings, `${finding.kind} ${finding.message}`, () => finding, schedule);
+    const illegal = result.findings.filter(({ kind }) => findingWeight(kind) === 'illegal');
+    for (const [group, finding] of firstOfGroups(illegal))
+      count(findings, group, () => finding, schedule);
+    if (illegal.length > 0) left.add('what an illegal act comes to in another order');
     if (!result.areCtasCompared)
       left.add('the order of accesses of different clusters, in a grid too large for it');
     if (result.cancelsLaunches) left.add('which launches that have not started are cancelled');

@@ -1,5 +1,5 @@
 import type { Slot, SlotGuard } from '../instructions/index.js';
-import type { PtxFunction, PtxInstruction, Statement } from '../syntax/index.js';
+import { type PtxFunction, type PtxInstruction, siteAt, type Statement } from '../syntax/index.js';
 import { createBlockBuilder, type BlockBuilder, type Placed } from './block-builder.js';
 import { lowerLaneInstruction } from './lower-lane.js';
 import { lowerParameterAccess } from './lower-parameter.js';
@@ -84,7 +84,7 @@ function lowerInstruction(
   program.watched.get(line)?.push(...watchedRegisters(program, instruction, scope));
   const guard = guardOf(program, instruction, scope);
   if (guard === undefined) return;
-  const place: Placed = { guard, line, mnemonic, site: `line ${line}: ${mnemonic}` };
+  const place: Placed = { guard, line, mnemonic, site: siteAt(line, mnemonic) };
   const at: ScopedInstruction = { ...place, instruction, scope };
   const operations: LaneOperation[] = [];
   if (lowerControl(lowering, at, place)) return;

@@ -1,6 +1,7 @@
 import type { Instruction, WarpProgram } from '../../machine/index.js';
 import { lowestLane, operandNumber, type IssuingWarp } from '../instructions/index.js';
 import type { Item, LaneStretch, ProgramFunction, Terminator } from '../program/index.js';
+import { siteAt } from '../syntax/index.js';
 import type { ExecutableBlock, ExecutableProgram } from './executable.js';
 import { copyLanes, countLanes, guardedLanes, maskName } from './lanes.js';
 import type { Loans } from './loans.js';
@@ -65,7 +66,7 @@ function* runBlocks(
     }
     if (++silent > mostSilentBlocks) {
       const message = `no end after ${mostSilentBlocks} blocks without memory or barriers`;
-      yield { op: 'report', kind: 'trap', message, site: `line ${one.line}: ${one.name}` };
+      yield { op: 'report', kind: 'trap', message, site: siteAt(one.line, one.name) };
       warp.live &= ~active;
       return arrived;
     }
@@ -243,10 +244,9 @@ function neededLanes(
 function takeBackFor(warp: RunningWarp, item: Item): Steps {
   const { loans } = warp;
   if (item.kind === 'lanes') {
-    const line = item.operations[0]?.line;
     return loans.takeBack(
       (offset) => item.reads.has(offset) || item.writes.has(offset),
-      `line ${line}: registers`,
+      siteAt(item.operations[0]?.line ?? 0, 'registers'),
     );
   }
   const { site } = item;

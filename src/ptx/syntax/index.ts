@@ -12,3 +12,4 @@ export type {
   VariableDeclaration,
 } from './module.js';
 export { parsePtx } from './parse-ptx.js';
+export { lineOfSite, siteAt, type SourceLine, sourceLines } from './source-lines.js';

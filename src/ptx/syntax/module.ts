@@ -116,6 +116,13 @@ export interface PtxInstruction {
   readonly place: Place;
 }
 
+/** A place in the source that a compiler was given; the file by the number that `.file` gives it. */
+export interface SourcePosition {
+  readonly file: number;
+  readonly line: number;
+  readonly column: number;
+}
+
 /** A statement of a function. */
 export type Statement =
   | PtxInstruction
@@ -127,14 +134,13 @@ export type Statement =
       readonly statements: readonly Statement[];
       readonly place: Place;
     }
-  /** `.loc file line column`, with what `function_name … inlined_at …` says left out. */
-  | {
+  /** `.loc file line column`: what follows, up to the next one, is of that place in the source. */
+  | ({
       readonly kind: 'location';
-      readonly file: number;
-      readonly line: number;
-      readonly column: number;
+      /** Where the function that it is in has been inlined; null where none has. */
+      readonly inlinedAt: SourcePosition | null;
       readonly place: Place;
-    }
+    } & SourcePosition)
   /** `name: .branchtargets a, b;` of brx.idx. */
   | {
       readonly kind: 'branch-targets';

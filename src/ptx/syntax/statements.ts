@@ -1,6 +1,6 @@
 import { readIntegerWithin } from './constant-expression.js';
 import { beginsDeclaration, readDeclaration, readLinkage, readParameters } from './declarations.js';
-import type { Guard, Operand, Place, PtxInstruction, Statement } from './module.js';
+import type { Guard, Operand, Place, PtxInstruction, SourcePosition, Statement } from './module.js';
 import { readList, readOperand } from './operands.js';
 import type { TokenReader } from './token-reader.js';
 
@@ -85,30 +85,35 @@ function finishLabel(reader: TokenReader, name: string, place: Place): Statement
   return readPrototype(reader, name, place);
 }
 
-/** `.loc 1 20 5`, with `, function_name label, inlined_at 1 2 3` skipped. */
+/** `.loc 1 20 5`, with `inlined_at 1 2 3` after it; what `function_name label` says is skipped. */
 function readLocation(reader: TokenReader): Statement {
   const place = reader.place();
   reader.advance();
-  const [file, line, column] = readPosition(reader);
+  const position = readPosition(reader);
+  let inlinedAt: SourcePosition | null = null;
   while (reader.acceptMark(',')) {
     const word = reader.expectName('"function_name" or "inlined_at"');
-    if (word === 'inlined_at') readPosition(reader);
+    if (word === 'inlined_at') inlinedAt = readPosition(reader);
     else {
       reader.expectName('a label');
       if (reader.acceptMark('+')) reader.expectKind('number', 'a number');
     }
   }
-  return { kind: 'location', file, line, column, place };
+  return { kind: 'location', ...position, inlinedAt, place };
 }
 
-function readPosition(reader: TokenReader): readonly [number, number, number] {
+function readPosition(reader: TokenReader): SourcePosition {
   const read = (what: string) => {
     const place = reader.place();
     const value = Number(reader.expectKind('number', what));
     if (Number.isInteger(value) && value <= mostLines) return value;
     throw reader.error(`expected ${what} below 2^32`, place);
   };
-  return [read('the number of a file'), read('a line'), read('a column')];
+  return {
+    file: read('the number of a file'),
+    line: read('a line'),
+    column: read('a column'),
+  };
 }
 
 /** Goes past `.pragma "…", "…";`: advice that changes no result. */

@@ -179,8 +179,14 @@ describe('statements', () => {
       .pragma "nounroll", "other";
       q: .callprototype ()_ ();`);
     expect(withoutPlaces(statements)).toMatchObject([
-      { kind: 'location', file: 1, line: 20, column: 5 },
-      { kind: 'location', file: 2, line: 7, column: 3 },
+      { kind: 'location', file: 1, line: 20, column: 5, inlinedAt: null },
+      {
+        kind: 'location',
+        file: 2,
+        line: 7,
+        column: 3,
+        inlinedAt: { file: 1, line: 20, column: 5 },
+      },
       { kind: 'branch-targets', name: '$L_brx_0', labels: ['$L1', '$L2'] },
       { kind: 'call-targets', name: 't', functions: ['f', 'g'] },
       {

@@ -137,9 +137,14 @@ const { statement } = fc.letrec<{ statement: Statement }>((tie) => ({
     registers,
     declaration(['shared', 'local']),
     name.map((label) => ({ kind: 'label' as const, name: label, place })),
-    fc
-      .tuple(fc.nat(), fc.nat(), fc.nat())
-      .map(([file, line, column]) => ({ kind: 'location' as const, file, line, column, place })),
+    fc.tuple(fc.nat(), fc.nat(), fc.nat()).map(([file, line, column]) => ({
+      kind: 'location' as const,
+      file,
+      line,
+      column,
+      inlinedAt: null,
+      place,
+    })),
     fc
       .tuple(name, names)
       .map(([list, labels]) => ({ kind: 'branch-targets' as const, name: list, labels, place })),

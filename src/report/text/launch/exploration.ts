@@ -8,9 +8,9 @@ const mostShown = 20;
 /** For which schedules the runs stand. */
 function scopeLine({ runs, isExhausted, left, mostRuns, mostPairs }: ExploredLaunch): string {
   if (isExhausted && runs === 1)
-    return 'Every schedule has the same order: nothing is left to the schedule.';
+    return 'No schedule that the memory model allows has another order.';
   if (isExhausted)
-    return 'They stand for all schedules, but for how often warps poll: no order of what the schedule decides is left.';
+    return 'They stand for all schedules that the memory model allows, but for how often warps poll: no order of what the schedule decides is left.';
   const what =
     left.length === 0
       ? `orders are left: up to ${formatGroupedCount(mostPairs, 'pair')} of steps in a run may come either way`

@@ -1,29 +1,33 @@
-import { findingWeight } from '../../../machine/index.js';
+import { findingWeight, messageAlone } from '../../../machine/index.js';
 import {
-  dependenceClause,
-  type LaunchFinding,
+  type FindingGroup,
+  groupTitle,
+  type LaunchAccess,
   type RunOutput,
   type RunResult,
+  type RunVerdict,
+  sourceText,
 } from '../../../jobs/index.js';
 import { formatGrouped, formatGroupedCount, plainText } from '../../../words/index.js';
 import { alignColumns, alignTextColumns } from '../../layout/index.js';
 import { breakLines } from './breaks.js';
 import { workLines } from './work.js';
 
-/** Findings, and instructions, that are shown; the others are counted. */
-const mostFindings = 20;
+/** Groups of findings, accesses of one, and instructions that are shown; the others are counted. */
+const mostGroups = 20;
+const mostAccesses = 8;
 const mostInstructions = 12;
 
 const extents = (values: readonly number[]) => values.join(' × ');
 const volume = (values: readonly number[]) => values.reduce((all, one) => all * one, 1);
 
 /** What ran. */
-function headLines({ opened, run, seconds, request }: RunResult): readonly string[] {
+function headLines({ opened, run, seconds, request, schedule }: RunResult): readonly string[] {
   const { entry, grid, block, cluster } = opened.launch;
   const clusters = volume(cluster) === 1 ? '' : ` in clusters of ${extents(cluster)}`;
   const contracted = request.contract ? ', contracted' : '';
   return [
-    `${plainText(entry)}: ${formatGroupedCount(volume(grid), 'CTA')} (${extents(grid)})${clusters} of ${formatGroupedCount(volume(block), 'thread')} (${extents(block)}) in ${seconds.toFixed(2)} s, arithmetic of ${run.architecture}${contracted}`,
+    `${plainText(entry)}: ${formatGroupedCount(volume(grid), 'CTA')} (${extents(grid)})${clusters} of ${formatGroupedCount(volume(block), 'thread')} (${extents(block)}) in ${seconds.toFixed(2)} s, arithmetic of ${run.architecture}${contracted}, schedule ${schedule}`,
   ];
 }
 
@@ -39,78 +43,58 @@ function outputLine({ name, dtype, shape, recorded }: RunOutput): readonly strin
   ];
 }
 
-function findingLines(finding: LaunchFinding): readonly string[] {
-  const { kind, message, accesses, count, cluster, clusters } = finding;
-  const times = count === 1 ? '' : `, ${formatGrouped(count)} times`;
+function accessLine({ step, who, site, source }: LaunchAccess): readonly string[] {
+  const cells = [`    step ${formatGrouped(step)}`, who, plainText(site)];
+  return source === null ? cells : [...cells, plainText(sourceText(source))];
+}
+
+/** Findings of a kind at the same lines: what the first of them says, and its accesses. */
+function groupLines(group: FindingGroup): readonly string[] {
+  const { first, findings, clusters } = group;
   const where =
-    clusters === 1 ? `cluster ${cluster}` : `${formatGrouped(clusters)} clusters, first ${cluster}`;
-  const steps = accesses.map(({ who, site, step }) => [
-    `    step ${formatGrouped(step)}`,
-    who,
-    plainText(site),
-  ]);
+    clusters === 1
+      ? `cluster ${first.cluster}`
+      : `${formatGrouped(clusters)} clusters, first ${first.cluster}`;
+  const which = findings === 1 ? '' : `the first of ${formatGrouped(findings)}: `;
+  const { accesses } = first;
+  const shown = accesses.slice(0, mostAccesses).map(accessLine);
+  const more = accesses.length - shown.length;
   return [
-    `  ${kind} (${where}${times}): ${plainText(message)}`,
-    ...(steps.length === 0 ? [] : alignTextColumns(steps)),
+    `${plainText(groupTitle(group))} (${where})`,
+    `  ${which}${plainText(messageAlone(first))}`,
+    ...(shown.length === 0 ? [] : alignTextColumns(shown)),
+    ...(more > 0 ? [`    and ${formatGroupedCount(more, 'other')}`] : []),
   ];
 }
 
-/** For which schedules a run without findings speaks, and what makes it speak for its own alone. */
-function scheduleLines(run: RunResult['run']): readonly string[] {
-  const { speaksForAllSchedules, dependences, cancelsLaunches } = run;
-  if (speaksForAllSchedules) return ['  Every schedule has the same order, values and end.'];
+function groupsLines(groups: readonly FindingGroup[]): readonly string[] {
+  const more = groups.length - mostGroups;
   return [
-    ...(dependences.length === 0
-      ? []
-      : [`  Speaks for this schedule alone: ${dependenceClause(dependences)}.`]),
-    ...(cancelsLaunches
-      ? ['  Speaks for this schedule alone: it cancels launches that have not started.']
-      : []),
+    ...groups
+      .slice(0, mostGroups)
+      .flatMap((group, at) => [...(at === 0 ? [] : ['']), ...groupLines(group)]),
+    ...(more > 0 ? [`and ${formatGrouped(more)} more; --json has all`] : []),
   ];
 }
 
-/** What was found, or what it means that nothing was. */
-function verdictLines({ findings, run, request, schedule }: RunResult): readonly string[] {
-  const illegal = findings.filter(({ kind }) => findingWeight(kind) !== 'hint');
-  const hints = findings.filter(({ kind }) => findingWeight(kind) === 'hint');
-  const list = (some: readonly LaunchFinding[]) => [
-    ...some.slice(0, mostFindings).flatMap(findingLines),
-    ...(some.length > mostFindings ? [`  and ${some.length - mostFindings} more`] : []),
-  ];
+/** What was found, by kinds and lines; hints where they are asked for, else how many there are. */
+function findingLines({ groups, run }: RunResult, withHints: boolean): readonly string[] {
+  const isHint = ({ kind }: FindingGroup) => findingWeight(kind) === 'hint';
+  const hints = groups.filter(isHint);
+  const findings = groups.filter((group) => !isHint(group));
   const unlisted =
     run.unlisted === 0
       ? []
-      : [`${formatGrouped(run.unlisted)} more findings and hints of the same kinds`];
-  const hintLines = [
-    ...(hints.length === 0 ? [] : [formatGroupedCount(hints.length, 'hint'), ...list(hints)]),
-    ...unlisted,
-  ];
-  if (illegal.length > 0)
-    return [
-      `${formatGroupedCount(illegal.length, 'finding')} (schedule ${schedule})`,
-      ...list(illegal),
-      ...hintLines,
-    ];
-  if (!run.isComplete)
-    return [
-      `0 findings, but the kernel did not come to its end (schedule ${schedule})`,
-      ...hintLines,
-    ];
-  if (!request.races)
-    return [
-      `0 findings: nothing illegal in the schedule ${schedule}; races were not looked for`,
-      ...hintLines,
-    ];
-  const scope = run.areCtasCompared ? '' : ' within a cluster';
-  const between = run.areCtasCompared
-    ? []
-    : ['  The grid is too large for the order between its clusters to be looked at.'];
-  return [
-    `0 findings: no race, deadlock or illegal access${scope} (schedule ${schedule})`,
-    ...between,
-    ...scheduleLines(run),
-    ...hintLines,
-  ];
+      : [`${formatGrouped(run.unlisted)} more findings and hints at the same lines are not kept`];
+  const count = formatGroupedCount(hints.length, 'hint');
+  const hintLines =
+    hints.length === 0
+      ? []
+      : withHints
+        ? [`${count}, of what is worth a look and illegal in no schedule:`, ...groupsLines(hints)]
+        : [`${count}; --hints prints ${hints.length === 1 ? 'it' : 'them'}`];
+  const lines = [...groupsLines(findings), ...hintLines, ...unlisted];
+  return lines.length === 0 ? [] : [...lines, ''];
 }
 
 /** What was executed, the most frequent first. */
@@ -152,14 +136,20 @@ function nextLines({ opened }: RunResult): readonly string[] {
       ];
 }
 
-/** What a run of a compiled kernel has shown, as text. */
-export function renderRun(result: RunResult): string {
+/**
+ * What a run of a compiled kernel has shown, as text: the verdict, what ran, the outputs, the findings, then counts.
+ *
+ * @param verdict `judgeRun`'s, of the run with the schedules that were explored
+ * @param withHints whether hints are printed, and not only counted
+ */
+export function renderRun(result: RunResult, { sentence }: RunVerdict, withHints: boolean): string {
   return [
+    plainText(sentence),
+    '',
     ...headLines(result),
     ...alignTextColumns(result.outputs.map(outputLine)),
     '',
-    ...verdictLines(result),
-    '',
+    ...findingLines(result, withHints),
     ...breakLines(result),
     ...countLines(result),
     '',

@@ -1,6 +1,7 @@
 import { alignColumns, alignTextColumns } from '../../layout/index.js';
 import {
   findingWeight,
+  messageAlone,
   sharedMemoryLimits,
   tensorMemoryColumns,
   type Amounts,
@@ -37,15 +38,12 @@ function table(title: string, rows: readonly (readonly string[])[]): string[] {
 }
 
 function findingLines(finding: ClusterFinding): string[] {
-  const { kind, message, accesses, count, cluster, clusters } = finding;
+  const { kind, accesses, count, cluster, clusters } = finding;
   const times = count === 1 ? '' : `, ${whole(count)} times`;
   const where = clusters === 1 ? `cluster ${cluster}` : `${clusters} clusters, first ${cluster}`;
   const steps = accesses.map(({ who, site, step }) => [`  step ${whole(step)}`, who, site]);
-  // What the lines below tell need not be told twice.
-  const told = `: ${accesses.map(({ who, site }) => `${who} (${site})`).join(' and ')}`;
-  const text = message.endsWith(told) ? message.slice(0, -told.length) : message;
   return [
-    `  ${kind} (${where}${times}): ${text}`,
+    `  ${kind} (${where}${times}): ${messageAlone(finding)}`,
     ...(steps.length === 0 ? [] : alignTextColumns(steps)),
   ];
 }

@@ -1,0 +1,137 @@
+import { findingKinds, type FindingWeight, findingWeight } from '../../machine/index.js';
+import { formatGrouped, formatGroupedCount } from '../../words/index.js';
+import type { ExploredLaunch } from './explore-launch-file.js';
+import {
+  dependenceClause,
+  type FindingGroup,
+  type ProgramLine,
+  sourceText,
+} from './launch-findings.js';
+import type { RunOutput, RunResult } from './run-launch-file.js';
+
+/** What a run of a compiled kernel comes to. */
+export interface RunVerdict {
+  /** Whether nothing is wrong: no finding but hints, an end, the recorded results, the same in every schedule that was run. */
+  readonly pass: boolean;
+  /** One sentence that begins with PASS or FAIL and the memory model: what was found, and for which schedules it speaks. */
+  readonly sentence: string;
+}
+
+/** "lines 16 and 17 (kernel.py:42, kernel.py:45)", with the source where it is known; '' for none. */
+export function linesText(lines: readonly ProgramLine[]): string {
+  if (lines.length === 0) return '';
+  const numbers = lines.map(({ line }) => String(line));
+  const listed =
+    numbers.length === 1
+      ? `line ${numbers[0]}`
+      : `lines ${numbers.slice(0, -1).join(', ')} and ${numbers.at(-1)}`;
+  const known = lines.flatMap(({ source }) => (source === null ? [] : [sourceText(source)]));
+  return known.length === 0 ? listed : `${listed} (${[...new Set(known)].join(', ')})`;
+}
+
+/** "race at lines 16 and 17, 512 times". */
+export function groupTitle({ kind, lines, count }: FindingGroup): string {
+  const where = linesText(lines);
+  const times = count === 1 ? '' : `, ${formatGrouped(count)} times`;
+  return `${kind}${where === '' ? '' : ` at ${where}`}${times}`;
+}
+
+function weighing(groups: readonly FindingGroup[], weight: FindingWeight): readonly FindingGroup[] {
+  return groups.filter(({ kind }) => findingWeight(kind) === weight);
+}
+
+/** The first of some findings, with what its kind means, and how many others there are. */
+function findingClauses(groups: readonly FindingGroup[]): readonly string[] {
+  const [first, ...others] = groups;
+  if (first === undefined) return [];
+  const more =
+    others.length === 0 ? '' : `; and ${formatGroupedCount(others.length, 'other finding')}`;
+  return [`${groupTitle(first)} (${findingKinds[first.kind]})${more}`];
+}
+
+function differenceClause({ name, recorded }: RunOutput): readonly string[] {
+  if (recorded === null || recorded.differing === 0) return [];
+  const { differing, elements } = recorded;
+  return [
+    `${name} differs from ${recorded.name} in ${formatGrouped(differing)} of ${formatGroupedCount(elements, 'element')}`,
+  ];
+}
+
+/** What only other schedules than the first have shown. */
+function explorationClauses({ results, findings, incomplete }: ExploredLaunch): readonly string[] {
+  return [
+    ...(results.length === 1
+      ? []
+      : [`the outputs depend on the schedule, with ${formatGrouped(results.length)} results`]),
+    ...(findings.length === 0
+      ? []
+      : [`${formatGroupedCount(findings.length, 'finding')} in the schedules that were run`]),
+    ...(incomplete === null
+      ? []
+      : [`${formatGroupedCount(incomplete.runs, 'run')} without an end among them`]),
+  ];
+}
+
+/** All that is wrong, a clause each. */
+function faultClauses(
+  { run, groups, outputs }: RunResult,
+  explored: ExploredLaunch | null,
+): readonly string[] {
+  const illegal = weighing(groups, 'illegal');
+  const isTold = illegal.length > 0;
+  // Where all schedules have been run, it is no matter that this one speaks for itself alone.
+  const ofOneSchedule = explored?.isExhausted === true ? [] : weighing(groups, 'one-schedule');
+  return [
+    ...findingClauses(illegal),
+    ...(run.isComplete || isTold ? [] : ['the kernel does not come to its end']),
+    ...outputs.flatMap(differenceClause),
+    ...findingClauses(ofOneSchedule),
+    ...(explored === null || isTold ? [] : explorationClauses(explored)),
+  ];
+}
+
+/** Why a run without faults speaks for its own schedule alone, a clause each. */
+function limits({ run }: RunResult): readonly string[] {
+  return [
+    ...(run.dependences.length === 0 ? [] : [dependenceClause(run.dependences)]),
+    ...(run.areCtasCompared
+      ? []
+      : ['the grid is too large for the order between its clusters to be looked at']),
+    ...(run.cancelsLaunches ? ['it cancels launches that have not started'] : []),
+  ];
+}
+
+/** For which schedules a run without faults speaks. */
+function scopeClause(result: RunResult, explored: ExploredLaunch | null): string {
+  const { run, schedule, request } = result;
+  if (!request.races) return `this says nothing of other schedules than ${schedule}`;
+  if (explored !== null && !run.speaksForAllSchedules)
+    return explored.isExhausted
+      ? `${formatGroupedCount(explored.runs, 'run')} stand for all schedules, but for how often warps poll`
+      : `${formatGroupedCount(explored.runs, 'run')} do not stand for all schedules`;
+  if (run.speaksForAllSchedules) return 'every schedule has the same order, values and end';
+  return `this speaks for the schedule ${schedule} alone: ${limits(result).join('; ')}`;
+}
+
+/**
+ * Judges a run of a compiled kernel.
+ *
+ * @param explored what its schedules came to, where they were run; null where not
+ */
+export function judgeRun(result: RunResult, explored: ExploredLaunch | null): RunVerdict {
+  const { request, model } = result;
+  const under = `under model ${model.name}`;
+  const faults = faultClauses(result, explored);
+  if (faults.length > 0) return { pass: false, sentence: `FAIL ${under}: ${faults.join('; ')}.` };
+  const found = request.races
+    ? 'no race, deadlock or illegal access'
+    : 'nothing illegal, races not looked for';
+  const isAsRecorded = result.outputs.some(({ recorded }) => recorded !== null);
+  const recorded = isAsRecorded ? '; the outputs equal those recorded' : '';
+  const stricter =
+    !request.races || model.stricter === null ? '' : `; --model ${model.stricter} is stricter`;
+  return {
+    pass: true,
+    sentence: `PASS ${under}: ${found}${recorded}; ${scopeClause(result, explored)}${stricter}.`,
+  };
+}

@@ -1,0 +1,51 @@
+import type { PtxModule, SourcePosition, Statement } from './module.js';
+
+/** A place in the source that a compiler was given. */
+export interface SourceLine {
+  /** As `.file` names it. */
+  readonly file: string;
+  readonly line: number;
+  readonly column: number;
+  /** Where the function that it is in has been inlined; null where none has. */
+  readonly inlinedAt: Omit<SourceLine, 'inlinedAt'> | null;
+}
+
+/** What a run calls a place of the program: an instruction, or what it does, at a line of the PTX. */
+export function siteAt(line: number, what: string): string {
+  return `line ${line}: ${what}`;
+}
+
+/** The line of the PTX that a site is at; null for one that `siteAt` has not made. */
+export function lineOfSite(site: string): number | null {
+  const [, line] = /^line (\d+): /.exec(site) ?? [];
+  return line === undefined ? null : Number(line);
+}
+
+/** The source of each line of the PTX that has an instruction, as `.loc` says it; none of those before the first `.loc`. */
+export function sourceLines({ functions, files }: PtxModule): ReadonlyMap<number, SourceLine> {
+  const lines = new Map<number, SourceLine>();
+  const named = ({ file, line, column }: SourcePosition) => ({
+    file: files.get(file) ?? `file ${file}`,
+    line,
+    column,
+  });
+  let current: SourceLine | null = null;
+  function follow(statements: readonly Statement[]): void {
+    for (const statement of statements) {
+      if (statement.kind === 'location') {
+        const { inlinedAt } = statement;
+        current = {
+          ...named(statement),
+          inlinedAt: inlinedAt === null ? null : named(inlinedAt),
+        };
+      } else if (statement.kind === 'block') follow(statement.statements);
+      else if (statement.kind === 'instruction' && current !== null)
+        lines.set(statement.place.line, current);
+    }
+  }
+  for (const { body } of functions) {
+    current = null;
+    follow(body ?? []);
+  }
+  return lines;
+}
