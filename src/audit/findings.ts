@@ -87,9 +87,11 @@ const structureStatement: Readonly<
   Record<StructureTest, (result: StructureResult, where: string, what: string) => string>
 > = {
   scale: ({ statistic, threshold }, where, what) =>
-    statistic <= -1 + 1e-9
+    Math.abs(1 + statistic) <= 1e-9
       ? `${what} is zero on ${where}`
-      : `${what} is ${percent(statistic)} ${statistic > 0 ? 'large' : 'small'} on ${where} (slope on the oracle ${(1 + statistic).toFixed(4)}; rounding explains 1 ± ${formatNumber(threshold)})`,
+      : statistic < -1
+        ? `${what} runs against what it should be on ${where} (slope on the oracle ${(1 + statistic).toFixed(4)}; rounding explains 1 ± ${formatNumber(threshold)})`
+        : `${what} is ${percent(statistic)} ${statistic > 0 ? 'large' : 'small'} on ${where} (slope on the oracle ${(1 + statistic).toFixed(4)}; rounding explains 1 ± ${formatNumber(threshold)})`,
   bias: ({ statistic, threshold }, where, what) =>
     `${what} is ${formatNumber(Math.abs(statistic))} too ${statistic > 0 ? 'high' : 'low'} on average on ${where}; rounding explains ± ${formatNumber(threshold)}`,
   truncation: ({ statistic, threshold }, where, what) =>

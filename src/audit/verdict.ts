@@ -2,6 +2,7 @@ import { formatNumber } from '../words/index.js';
 import type { Diagnosis } from './diagnosis/index.js';
 import { findingsOf, type Finding } from './findings.js';
 import type { JudgedQuantity } from './judge-quantity.js';
+import { describePlace } from './rows/index.js';
 import type { PremiseFit } from './premises/premise-fit.js';
 import type { UntestedStructure } from './structure/structure-result.js';
 
@@ -30,6 +31,12 @@ export interface Explainers {
   readonly fitPremise: (findings: readonly Finding[]) => PremiseFit | null;
 }
 
+/** Where a cause is, in brackets; '' where it is everywhere or nowhere in particular. */
+function placeOf({ place }: Diagnosis): string {
+  const text = place === null ? '' : describePlace(place);
+  return text === '' || text === 'everywhere' ? '' : ` (${text})`;
+}
+
 /** "FAIL: the cause." — or, where that is unknown, the finding that explains most. */
 function failureSentence(
   first: Finding,
@@ -41,7 +48,8 @@ function failureSentence(
   const declared =
     premise === null ? '' : ` ${premise.statement}; if that is what it is, say ${premise.flags}.`;
   if (diagnosis === null) return `FAIL: ${first.statement}${of}.${declared}`;
-  if (diagnosis.id !== 'unexplained') return `FAIL: ${diagnosis.sentence}${of}.${declared}`;
+  if (diagnosis.id !== 'unexplained')
+    return `FAIL: ${diagnosis.sentence}${placeOf(diagnosis)}${of}.${declared}`;
   return premise === null
     ? `FAIL: ${first.statement}${of}; the cause is unexplained.`
     : `FAIL: ${first.statement}${of}.${declared}`;

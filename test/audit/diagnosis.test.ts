@@ -4,6 +4,7 @@ import { attentionOracle } from '../../oracles/index.js';
 import { judgeOutputs, KernelBound, type KernelOutputs } from '../../src/audit/index.js';
 import { listNumbers, rankCorrelation } from '../../src/audit/diagnosis/describe-damage.js';
 import { diagnose, type Diagnosis } from '../../src/audit/diagnosis/index.js';
+import { describePlace, everywhere } from '../../src/audit/rows/index.js';
 import { runOnlineSoftmax } from '../../src/audit/diagnosis/hypotheses/online-softmax-faults.js';
 import { logSumExp, softmaxRow } from '../../src/audit/diagnosis/prediction.js';
 import { measureRows } from '../../src/audit/diagnosis/row-damage.js';
@@ -214,18 +215,19 @@ describe('a diagnosis', () => {
     const half = (x: number, row: number) => (row >= queries ? x / 2 : x);
     const ofHead = diagnosisOf(problem, withValues(half));
     expect(ofHead.id).toBe('output-scale');
-    expect(ofHead.sentence).toMatch(/1\/2 times .* on head 1 only/);
-    expect(
-      diagnosisOf(
-        problem,
-        withValues((x) => x / 2),
-      ).sentence,
-    ).not.toMatch(/only/);
+    expect(describePlace(ofHead.place!)).toBe('head 1');
+    const ofAll = diagnosisOf(
+      problem,
+      withValues((x) => x / 2),
+    );
+    expect(ofAll.place).toEqual(everywhere);
   });
 
   inTurn('says which queries are concerned', () => {
     const warp = withValues((x, row) => ((row % queries) % 64 < 32 ? x / 2 : x));
-    expect(diagnosisOf(problem, warp).sentence).toMatch(/ for queries 0 to 31 of each 64/);
+    expect(describePlace(diagnosisOf(problem, warp).place!)).toBe(
+      'queries 0 to 31 and 64 to 71 (80 of 144 rows)',
+    );
   });
 
   inTurn('tells a row sum from a final scale by the LSE', () => {

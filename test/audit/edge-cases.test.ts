@@ -297,7 +297,7 @@ describe('the LSE', () => {
     expect(auditOutputs(problem, { ...outputs, lse: base2 }).verdict.sentence).toMatch(/base 2/);
     const off = edited(outputs.lse!, (values) => values.forEach((x, i) => (values[i] = x + 0.01)));
     expect(auditOutputs(problem, { ...outputs, lse: off }).verdict.sentence).toMatch(
-      /0\.01 too high on every row/,
+      /the LSE is 0\.01 too high\.$/,
     );
   });
 });

@@ -129,6 +129,6 @@ describe('damage to one head of several', () => {
       out: encode(values, 'bf16', out.shape),
     });
     expect(verdict.pass).toBe(false);
-    expect(verdict.sentence).toMatch(new RegExp(`small on head ${head}\\b`));
+    expect(verdict.sentence).toMatch(new RegExp(`too small.* \\(head ${head}\\)\\.$`));
   });
 });

@@ -2,6 +2,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { attentionOracle, type AttentionReference } from '../../oracles/index.js';
 import { checkKernel } from '../../properties/index.js';
 import { auditAccuracy, judgeOutputs, type KernelOutputs } from '../../src/audit/index.js';
+import { describePlace } from '../../src/audit/rows/index.js';
 import { formats, patternsOf } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem/index.js';
 import { fromEnvironment, sampled, testSeed } from '../setup/effort.js';
@@ -88,7 +89,9 @@ describe.runIf(tried.length > 0)('a planted bug is named rightly, or not at all'
         return right ? 'named' : diagnosis!.id === 'unexplained' ? 'unexplained' : 'WRONG';
       return moves(problem, bug, outputs) ? 'missed' : 'no change';
     };
-    if (everything) findings.set(name, [finding(), verdict.sentence]);
+    const found = diagnosis?.place ?? null;
+    const place = found === null ? 'nowhere' : describePlace(found);
+    if (everything) findings.set(name, [finding(), `${verdict.sentence} @ ${place}`]);
     if (diagnosis !== null && diagnosis.id !== 'unexplained')
       expect(right, verdict.sentence).toBe(true);
   });

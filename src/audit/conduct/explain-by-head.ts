@@ -2,6 +2,8 @@ import type { Diagnosis } from '../diagnosis/index.js';
 import { judgedQuantities, type JudgedOutputs, type JudgedQuantity } from '../judge-quantity.js';
 import type { Coordinates } from '../kernel-outputs.js';
 import type { PartTensors } from '../parts/measure-part.js';
+import { axisOf } from '../rows/index.js';
+import type { ProblemShape } from '../../problem/index.js';
 import { partShape } from '../parts/part-plan.js';
 import { referenceRows } from '../parts/reference-rows.js';
 import { conclude, type Judgement, type KnownCause } from './conclude.js';
@@ -43,10 +45,15 @@ function failingHead(outputs: JudgedOutputs, heads: number): number {
 }
 
 /** What is said of a head that was a problem of its own, for readers of the whole. */
-function ofHead(diagnosis: Diagnosis, place: string): Diagnosis {
+function ofHead(diagnosis: Diagnosis, { batch, heads }: ProblemShape, head: number): Diagnosis {
+  const place = diagnosis.place && {
+    ...diagnosis.place,
+    sequences: axisOf([Math.floor(head / heads)], batch),
+    heads: axisOf([head % heads], heads),
+  };
   return diagnosis.id === 'unexplained'
-    ? diagnosis
-    : { ...diagnosis, sentence: `taking ${place} alone, ${diagnosis.sentence}` };
+    ? { ...diagnosis, place }
+    : { ...diagnosis, place, sentence: `taking one head alone, ${diagnosis.sentence}` };
 }
 
 /** The cause of a failure, looked for in one head alone: the keys of the others are not in memory. */
@@ -82,7 +89,7 @@ export async function explainByHead(
     explainers:
       diagnosis === null
         ? null
-        : { diagnose: () => ofHead(diagnosis, place), fitPremise: () => premise },
+        : { diagnose: () => ofHead(diagnosis, judgement.shape, head), fitPremise: () => premise },
     note:
       diagnosis === null
         ? `the cause was looked for in ${place} alone, which does not fail by itself`

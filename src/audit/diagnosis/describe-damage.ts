@@ -35,40 +35,6 @@ export function nameHeads(heads: readonly number[], shape: ProblemShape): string
     : `${heads.length} of ${shape.batch * shape.heads} heads over the batch`;
 }
 
-/** The part of the problem that a fault is confined to, as " on head 1 only", or '' for all of it. */
-export function describeScope(
-  damaged: readonly number[],
-  spared: readonly SampleRow[],
-  shape: ProblemShape,
-  problem: Pick<Problem, 'rows'>,
-): string {
-  const heads = headsOf(damaged, shape);
-  const onHeads = heads.length < shape.batch * shape.heads;
-  const sameHead = spared.some(({ head }) => heads.includes(head));
-  const parts: string[] = [];
-  if (onHeads) parts.push(` on ${nameHeads(heads, shape)} only`);
-  if (sameHead) {
-    const places = queryPattern(damaged, shape, problem);
-    if (places !== null) parts.push(`${onHeads ? ',' : ''} for ${places}`);
-  }
-  return parts.join('');
-}
-
-/** The rows that were looked at together, as " on head 1, queries 0 to 127", or '' for all of the problem. */
-export function describePooled(
-  rows: readonly number[],
-  shape: ProblemShape,
-  problem: Pick<Problem, 'rows'>,
-): string {
-  const { batch, heads, queries } = shape;
-  if (rows.length === batch * heads * queries) return '';
-  const ofHeads = headsOf(rows, shape);
-  const local = rows.map((row) => queryOf(row, shape, problem));
-  const whole = rows.length === ofHeads.length * queries;
-  const range = whole ? '' : `, queries ${Math.min(...local)} to ${Math.max(...local)}`;
-  return ` on ${nameHeads(ofHeads, shape)}${range}`;
-}
-
 /** The damaged elements' columns, when they are few or repeat; columns count when they are far off. */
 function describeColumns({ input, rows, noise }: ColumnFacts): string[] {
   const {

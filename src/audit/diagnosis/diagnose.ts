@@ -1,21 +1,23 @@
 import { levels } from '../../../oracles/index.js';
 import { bestAgreements, isAccepted, nearestCandidates } from './acceptance.js';
-import {
-  describeCorrelations,
-  describeDamage,
-  describePooled,
-  describeScope,
-} from './describe-damage.js';
+import { describeCorrelations, describeDamage } from './describe-damage.js';
 import { type Diagnosis, type DiagnosisInput, unexplained } from './diagnosis.js';
 import type { HypothesisContext, SampleRow } from './hypothesis.js';
 import { familiesOf } from './hypotheses/families.js';
-import { everyRow } from './hypotheses/uniform-scale.js';
 import { explainEmptyRows, explainLostRows, failsOnlyByLse, lostRows } from './lost-rows.js';
 import { measureAgreement, misfitOf, type Agreement } from './measure-agreement.js';
 import { structureOf } from '../judge-quantity.js';
-import { formatRoughly } from '../../words/index.js';
+import { placeOfRows } from '../rows/index.js';
+import { formatCount, formatRoughly } from '../../words/index.js';
+import { placeOfCause } from './place-of-cause.js';
 import { measureRows, type RowDamage } from './row-damage.js';
-import { damageRatio, damagedRows, rowsThatFailTogether, sampleRows } from './row-sample.js';
+import {
+  damageRatio,
+  damagedRows,
+  rowBuilder,
+  rowsThatFailTogether,
+  sampleRows,
+} from './row-sample.js';
 import { RowReader } from './row-reader.js';
 
 /** Clauses joined in one sentence for one cause with several parameters. */
@@ -37,29 +39,18 @@ function clausesOf(best: readonly Agreement[], ids: readonly string[]): string[]
   });
 }
 
-/** Puts the rows concerned where the clause speaks of them, else at its end. */
-function withScope(clause: string, scope: string): string {
-  return scope !== '' && clause.includes(everyRow)
-    ? clause.replaceAll(everyRow, scope)
-    : `${clause}${scope}`;
-}
-
 /** The best hypotheses as one diagnosis. */
 function conclude(
   best: readonly [Agreement, ...Agreement[]],
   damaged: readonly number[],
-  { input, shape, pooled }: HypothesisContext,
+  context: HypothesisContext,
 ): Diagnosis {
-  const { problem } = input;
+  const { pooled } = context;
   const [first] = best;
   const ids = [...new Set(best.map(({ hypothesis }) => hypothesis.id))];
   const clauses = clausesOf(best, ids);
   const techniques = new Set(best.map(({ hypothesis }) => hypothesis.technique));
-  const scope = pooled
-    ? describePooled(damaged, shape, problem)
-    : best.every(({ spared }) => spared.length > 0)
-      ? describeScope(damaged, first.spared, shape, problem)
-      : '';
+  const { place, unexplained } = placeOfCause(first.hypothesis, context, damaged);
   const alternatives = best
     .map(({ hypothesis }) => hypothesis.statement)
     .filter((statement) => !clauses.includes(statement));
@@ -68,13 +59,17 @@ function conclude(
     id: ids[0],
     equivalents: ids.slice(1),
     technique: techniques.size === 1 ? first.hypothesis.technique : null,
+    place,
     candidates: [],
-    sentence: withScope(clauses.join(' or '), scope),
+    sentence: clauses.join(' or '),
     evidence: [
       pooled
         ? `over ${first.rows} rows together the error is ${formatRoughly(first.slope.value)} ± ${formatRoughly(first.slope.standardError)} times what this cause makes`
         : `${first.explained} of ${first.rows} damaged rows of the sample are what this cause gives: their squared error against it is ${formatRoughly(first.misfit)} times what rounding makes, against the correct output ${formatRoughly(first.correctMisfit)} times`,
       ...lse,
+      ...(unexplained === 0
+        ? []
+        : [`${formatCount(unexplained, 'row')} that err beside are not explained by it`]),
       ...(alternatives.length === 0
         ? []
         : [`equally good: ${alternatives.slice(0, mostListed).join('; ')}`]),
@@ -139,6 +134,7 @@ export function diagnose(input: DiagnosisInput): Diagnosis {
     (row) => reference.level[row] !== special,
   );
   const reader = new RowReader(problem, shape);
+  const place = damaged.length === 0 ? null : placeOfRows(damaged, { ...problem, shape });
   const located = onlyLse
     ? ['the output is right, the LSE is not', ...describeDamage(input, damage, damaged, 'LSE')]
     : damaged.length === 0
@@ -149,13 +145,14 @@ export function diagnose(input: DiagnosisInput): Diagnosis {
       id: 'rows-without-keys-not-zero',
       equivalents: [],
       technique: 'normalise',
+      place,
       candidates: [],
       sentence: 'rows without visible keys are not zero',
       evidence: located,
     };
   const lost = onlyLse ? [] : lostRows(input, damaged);
   if (lost.length > 0 && lost.length === damaged.length) {
-    const found = explainLostRows(input, reader, lost, damaged) ?? unexplained([]);
+    const found = explainLostRows(input, reader, lost, damaged) ?? unexplained([], place);
     return { ...found, evidence: [...found.evidence, ...located] };
   }
   const found = findCause(input, { damage, damaged, reader, onlyLse });
@@ -165,7 +162,7 @@ export function diagnose(input: DiagnosisInput): Diagnosis {
     return { ...ofLost, evidence: [...ofLost.evidence, ...located] };
   const { contexts, tried } = found;
   const ofSizes = contexts.slice(0, 1).flatMap((one) => describeCorrelations(one, damage));
-  return unexplained([...located, ...ofSizes], nearestCandidates(tried));
+  return unexplained([...located, ...ofSizes], place, nearestCandidates(tried));
 }
 
 interface Failure {
@@ -205,15 +202,26 @@ interface Attempts {
 function findCause(input: DiagnosisInput, failure: Failure): Diagnosis | Attempts {
   const { damage, damaged, reader, onlyLse } = failure;
   const { shape } = input.reference;
+  const buildRow = rowBuilder(input, damage, reader);
   const contexts: HypothesisContext[] = [];
   const tried: Agreement[] = [];
   for (const pooled of onlyLse || !failsTogether(input, damaged) ? [false] : [false, true]) {
     const rows = pooled ? rowsThatFailTogether(input, damaged) : damaged;
-    const sample = rows.length === 0 ? [] : sampleRows(input, damage, rows, reader, pooled);
+    const sample = rows.length === 0 ? [] : sampleRows(input, damage, rows, buildRow, pooled);
     if (!sample.some((row) => row.damaged)) continue;
     // What rows show by themselves must be explained row by row.
     if (pooled && meanMisfit(sample) > damageRatio) continue;
-    const context = { input, shape, reader, sample, noise: damage.noise, onlyLse, pooled };
+    const context = {
+      input,
+      shape,
+      reader,
+      sample,
+      noise: damage.noise,
+      onlyLse,
+      pooled,
+      erring: rows,
+      buildRow,
+    };
     contexts.push(context);
     const trial = tryHypotheses(context);
     tried.push(...trial.tried);
@@ -223,6 +231,7 @@ function findCause(input: DiagnosisInput, failure: Failure): Diagnosis | Attempt
     if (causes.size > mostEqual)
       return unexplained(
         [`${causes.size} causes would give this output equally well: ${[...causes].join(', ')}`],
+        placeOfRows(rows, { ...input.problem, shape }),
         nearestCandidates([first, ...others]),
       );
     return conclude([first, ...others], rows, context);

@@ -2,6 +2,7 @@ import type { AttentionReference } from '../../../oracles/index.js';
 import type { Problem } from '../../problem/index.js';
 import type { KernelBound } from '../bounds/index.js';
 import type { JudgedOutputs } from '../judge-quantity.js';
+import type { Place } from '../rows/index.js';
 
 /** A cause that is not the cause, or not surely so. */
 export interface DiagnosisCandidate {
@@ -22,7 +23,13 @@ export interface Diagnosis {
   readonly equivalents: readonly string[];
   /** The technique at fault; null when it belongs to none, or is not known. */
   readonly technique: string | null;
-  /** The cause in a clause, without its full stop. */
+  /**
+   * Where the cause is: the rows that err and that it explains, and with them what it touches by less than
+   * rounding shows; of what is unexplained the rows that err. `describePlace` says it in words, for behind
+   * the sentence. Null where no row is known to err.
+   */
+  readonly place: Place | null;
+  /** The cause in a clause, without its place and its full stop. */
   readonly sentence: string;
   /** What speaks for it, a clause each. */
   readonly evidence: readonly string[];
@@ -33,6 +40,7 @@ export interface Diagnosis {
 /** The diagnosis of an output whose failure fits no known cause; the evidence ends with what comes nearest. */
 export function unexplained(
   evidence: readonly string[],
+  place: Place | null = null,
   candidates: readonly DiagnosisCandidate[] = [],
 ): Diagnosis {
   const nearest = candidates.map(
@@ -43,6 +51,7 @@ export function unexplained(
     id: 'unexplained',
     equivalents: [],
     technique: null,
+    place,
     sentence: 'unexplained',
     evidence: [...evidence, ...nearest],
     candidates,

@@ -47,6 +47,10 @@ export interface HypothesisContext {
    * together, and all of them count as damaged.
    */
   readonly pooled: boolean;
+  /** The rows that err; where they do so together only, those that fail together. */
+  readonly erring: readonly number[];
+  /** Any row as the sample has it. */
+  readonly buildRow: (row: number, damaged: boolean) => SampleRow;
 }
 
 /** A cause that may explain a failed output, and what it would have made of each row. */
@@ -74,6 +78,10 @@ export interface Hypothesis {
    * speak against it.
    */
   readonly local?: boolean;
+  /** The keys that it is about, as K has them; absent where that is none in particular. */
+  readonly keys?: KeyRange;
+  /** Whether a head has it as a whole, so that sound rows of the same head in another sequence speak against it. */
+  readonly ofHeads?: boolean;
   /**
    * Whether it is fitted to the sample so far that it is asked only when nothing simpler explains
    * the output.

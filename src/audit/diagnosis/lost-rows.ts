@@ -2,6 +2,7 @@ import { formats, smallestSubnormal } from '../../formats/index.js';
 import type { Diagnosis, DiagnosisInput } from './diagnosis.js';
 import { listNumbers, nameHeads, queryOf } from './describe-damage.js';
 import { type Loss, type LossSignature, lossSignatures } from './loss-signatures.js';
+import { placeOfRows } from '../rows/index.js';
 import type { RowReader } from './row-reader.js';
 
 /** Rows per side whose scores are looked at. */
@@ -86,6 +87,7 @@ export function explainLostRows(
   damaged: readonly number[],
 ): Diagnosis | null {
   const spoilt = new Set(damaged);
+  const place = placeOfRows(lost, { ...input.problem, shape: input.reference.shape });
   const sound = Array.from(input.reference.quantities.lse.values.keys()).filter(
     (row) => !spoilt.has(row),
   );
@@ -112,6 +114,7 @@ export function explainLostRows(
       id: first.id,
       equivalents: equivalents(causes),
       technique: causes.length === 1 ? first.technique : null,
+      place,
       candidates: [],
       sentence: `${description}: ${causes.map(({ statement }) => statement).join(', or ')}`,
       evidence: [
@@ -124,6 +127,7 @@ export function explainLostRows(
     id: 'rows-not-written',
     equivalents: [],
     technique: null,
+    place,
     candidates: [],
     sentence: `${description} though there are keys to see: never written, or overwritten`,
     evidence: ['zeros exactly, on rows with nothing else in common'],
@@ -160,6 +164,7 @@ export function explainEmptyRows(input: DiagnosisInput): Diagnosis | null {
     id: 'lse-of-empty-rows',
     equivalents: [],
     technique: 'normalise',
+    place: placeOfRows(wrong, { ...input.problem, shape: reference.shape }),
     candidates: [],
     sentence: `the LSE of rows without keys is ${text} instead of −∞`,
     evidence: [`all ${wrong.length} rows concerned see no key`, 'the output is right'],

@@ -93,7 +93,7 @@ function withinLimit({ observed, correct }: SampleRow, { out, limit }: RowPredic
 }
 
 /** Whether a row's observed output is what the prediction says, rounding allowed for. */
-function explains(row: SampleRow, prediction: RowPrediction): boolean {
+export function explains(row: SampleRow, prediction: RowPrediction): boolean {
   return misfitOf(row.observed, prediction) <= damageRatio && withinLimit(row, prediction);
 }
 

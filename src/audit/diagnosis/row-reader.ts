@@ -130,7 +130,11 @@ export class RowReader {
 
   /** What the weights of a flat row are applied to: V of a flat kv head, and of dropout what is kept, divided. */
   valuesOf(row: number, kv: number): Float64Array {
-    const values = this.values(kv);
+    return this.keptOf(row, this.values(kv));
+  }
+
+  /** Values [keys × vDim] of a row as dropout leaves them: those that it keeps, divided. */
+  keptOf(row: number, values: Float64Array): Float64Array {
     if (this.#kept === null) return values;
     const { queries, keys, vDim } = this.shape;
     const kept = new Uint8Array(keys);

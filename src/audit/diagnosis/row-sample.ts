@@ -140,6 +140,56 @@ function rowsOfFailingStructure({ outputs, reference }: DiagnosisInput): number[
   return Array.from({ length: rows }, (_, i) => head * queries + firstRow + i);
 }
 
+/** Makes rows as samples have them, of the kernel's outputs and what is known of them. */
+export function rowBuilder(
+  input: DiagnosisInput,
+  damage: RowDamage,
+  reader: RowReader,
+): (row: number, damaged: boolean) => SampleRow {
+  const { reference, bound, outputs } = input;
+  const { values: out, format: outputFormat } = outputs.out;
+  const lse = outputs.lse?.values ?? null;
+  const { queries, vDim } = reference.shape;
+  const count = reference.quantities.lse.values.length;
+  const rowWithKeys = Array.from({ length: count }, (_, row) => row).find(
+    (row) => reader.ranges(row).length > 0,
+  );
+  return (row, damaged) => {
+    const ranges = reader.ranges(row);
+    return {
+      row,
+      head: Math.floor(row / queries),
+      query: row % queries,
+      kv: reader.kvHead(row),
+      ranges,
+      span: spanOf(ranges),
+      bound: bound.row(row),
+      outputFormat,
+      vDim,
+      elsewhere: bound.row(rowWithKeys ?? row),
+      denominator: reference.denominator[row],
+      reported: (logarithm) => reader.reportedLse(row, logarithm),
+      observed: out.subarray(row * vDim, (row + 1) * vDim),
+      observedLse: lse === null ? null : lse[row],
+      correct: {
+        ...correctRow(input, row),
+        noise: damage.noise[row],
+        lse: reference.quantities.lse.values[row],
+      },
+      magnitude: reference.quantities.out.magnitude
+        .subarray(row * vDim, (row + 1) * vDim)
+        .reduce((sum, x) => sum + x * x, 0),
+      lseNoise:
+        lse === null
+          ? 0
+          : ranges.length === 0
+            ? bound.row(rowWithKeys ?? row).lse / 3
+            : lseNoiseOf(input, reader, row, reference.denominator[row]),
+      damaged,
+    };
+  };
+}
+
 /**
  * The rows to try hypotheses on: damaged rows, half of them the worst, where these are clear cases,
  * the others spread over all of them, and sound rows spread over the rest and next to damaged ones.
@@ -148,13 +198,11 @@ export function sampleRows(
   input: DiagnosisInput,
   damage: RowDamage,
   damaged: readonly number[],
-  reader: RowReader,
+  build: (row: number, damaged: boolean) => SampleRow,
   pooled: boolean,
 ): SampleRow[] {
-  const { reference, bound, outputs } = input;
-  const { values: out, format: outputFormat } = outputs.out;
-  const lse = outputs.lse?.values ?? null;
-  const { queries, keys, vDim } = reference.shape;
+  const { reference } = input;
+  const { keys, vDim } = reference.shape;
   const affordable = Math.floor(productBudget / Math.max(keys * vDim, 1));
   const count = Math.max(fewestRows, Math.min(mostDamaged, affordable));
   const ranked = damaged
@@ -188,40 +236,5 @@ export function sampleRows(
       Math.floor(spare / 2),
     ),
   ]);
-  const rowWithKeys = [...chosen, ...sound].find((row) => reader.ranges(row).length > 0);
-  const build = (row: number): SampleRow => {
-    const ranges = reader.ranges(row);
-    return {
-      row,
-      head: Math.floor(row / queries),
-      query: row % queries,
-      kv: reader.kvHead(row),
-      ranges,
-      span: spanOf(ranges),
-      bound: bound.row(row),
-      outputFormat,
-      vDim,
-      elsewhere: bound.row(rowWithKeys ?? row),
-      denominator: reference.denominator[row],
-      reported: (logarithm) => reader.reportedLse(row, logarithm),
-      observed: out.subarray(row * vDim, (row + 1) * vDim),
-      observedLse: lse === null ? null : lse[row],
-      correct: {
-        ...correctRow(input, row),
-        noise: damage.noise[row],
-        lse: reference.quantities.lse.values[row],
-      },
-      magnitude: reference.quantities.out.magnitude
-        .subarray(row * vDim, (row + 1) * vDim)
-        .reduce((sum, x) => sum + x * x, 0),
-      lseNoise:
-        lse === null
-          ? 0
-          : ranges.length === 0
-            ? bound.row(rowWithKeys ?? row).lse / 3
-            : lseNoiseOf(input, reader, row, reference.denominator[row]),
-      damaged: isDamaged.has(row),
-    };
-  };
-  return [...chosen, ...(pooled ? [] : others)].map(build);
+  return [...chosen, ...(pooled ? [] : others)].map((row) => build(row, isDamaged.has(row)));
 }

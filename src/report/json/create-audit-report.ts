@@ -29,11 +29,12 @@ function reportedSources({ outputs, command }: Provenance): ReportedSource[] {
 
 function reportedDiagnosis(diagnosis: Verdict['diagnosis']): Verdict['diagnosis'] {
   if (diagnosis === null) return null;
-  const { id, equivalents, technique, sentence, evidence, candidates } = diagnosis;
+  const { id, equivalents, technique, place, sentence, evidence, candidates } = diagnosis;
   return {
     id,
     equivalents: [...equivalents],
     technique,
+    place: structuredClone(place),
     sentence,
     evidence: [...evidence],
     candidates: candidates.map((one) => ({ ...one })),
@@ -157,6 +158,7 @@ function diagnosisOf({ diagnosis }: ReportedGradients): Verdict['diagnosis'] {
     id,
     equivalents: [...equivalents],
     technique: null,
+    place: null,
     sentence,
     evidence: [...evidence],
     candidates: [],

@@ -1,6 +1,5 @@
 import { formats, round } from '../../../formats/index.js';
 import type { Hypothesis, HypothesisContext, HypothesisFamily, SampleRow } from '../hypothesis.js';
-import { everyRow } from './uniform-scale.js';
 
 /** Facts of a row that a wrong LSE may be made of; natural units. */
 interface LseFacts {
@@ -90,7 +89,7 @@ function* offsets(damaged: readonly SampleRow[]): Generator<Hypothesis> {
       : '';
   yield ofLse(
     'lse-offset',
-    `the LSE is ${size} too ${mean > 0 ? 'high' : 'low'}${everyRow}${shift}`,
+    `the LSE is ${size} too ${mean > 0 ? 'high' : 'low'}${shift}`,
     ({ correct }) => correct.lse + mean,
     { adjusted: true },
   );
@@ -106,7 +105,7 @@ function* constants(damaged: readonly SampleRow[]): Generator<Hypothesis> {
   const exact = damaged.map(({ correct }) => correct.lse);
   const rounding = Math.max(...damaged.map(({ bound }) => bound.lse));
   if (Math.max(...exact) - Math.min(...exact) <= 2 * rounding) return;
-  yield ofLse('lse-not-written', `the LSE is ${value}${everyRow}: not written`, () => value);
+  yield ofLse('lse-not-written', `the LSE is ${value}: not written`, () => value);
 }
 
 /** An LSE that a shorter format holds. */

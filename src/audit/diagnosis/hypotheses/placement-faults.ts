@@ -62,7 +62,7 @@ export const columnHypotheses: HypothesisFamily = function* ({ shape }) {
 };
 
 /** The exact output of any row as a prediction for `row`, with that row's rounding. */
-function fromRow(context: HypothesisContext, source: number): RowPrediction {
+export function exactRow(context: HypothesisContext, source: number): RowPrediction {
   const { input, noise } = context;
   const { out, limit } = correctRow(input, source);
   return { out, limit, noise: noise[source], lse: NaN };
@@ -76,7 +76,7 @@ function findSource(context: HypothesisContext, row: SampleRow, head: number): n
   for (let query = 0; query < queries; query++) {
     const source = head * queries + query;
     if (source === row.row) continue;
-    const misfit = misfitOf(row.observed, fromRow(context, source));
+    const misfit = misfitOf(row.observed, exactRow(context, source));
     if (misfit < least) {
       least = misfit;
       best = source;
@@ -108,7 +108,7 @@ export const rowHypotheses: HypothesisFamily = function* (context) {
       technique: null,
       statement: `rows hold the output of the query ${Math.abs(offset)} ${offset > 0 ? 'after' : 'before'} their own`,
       local: true,
-      predict: (row) => fromRow(context, source(row)),
+      predict: (row) => exactRow(context, source(row)),
     };
   }
   if (damaged.length > 0 && damaged.every(({ row }) => sources.has(row))) {
@@ -129,7 +129,7 @@ export const rowHypotheses: HypothesisFamily = function* (context) {
       local: true,
       predict: (row) => {
         const source = sources.get(row.row);
-        return source === undefined ? row.correct : fromRow(context, source);
+        return source === undefined ? row.correct : exactRow(context, source);
       },
     };
   }
@@ -145,7 +145,7 @@ export const rowHypotheses: HypothesisFamily = function* (context) {
               const first = row.query - (row.query % size);
               const height = Math.min(size, shape.queries - first);
               const other = first + (((row.query % size) + shift) % height);
-              return fromRow(context, row.row - row.query + other);
+              return exactRow(context, row.row - row.query + other);
             },
           };
 };
@@ -171,7 +171,7 @@ export const headPlaceHypotheses: HypothesisFamily = function* (context) {
       id: 'heads-permuted',
       technique: null,
       statement,
-      predict: (row) => fromRow(context, from(row.head) * queries + row.query),
+      predict: (row) => exactRow(context, from(row.head) * queries + row.query),
     };
 };
 

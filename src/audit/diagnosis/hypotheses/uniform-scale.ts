@@ -1,9 +1,6 @@
 import type { HypothesisContext, HypothesisFamily, SampleRow } from '../hypothesis.js';
 import { scalePrediction } from '../prediction.js';
 
-/** Where the statement names the rows concerned. */
-export const everyRow = ' on every row';
-
 /**
  * The common factor of some rows, less one: regression of the output on the exact one; with the LSE, where
  * that follows the factor.
@@ -77,7 +74,7 @@ export const uniformScaleHypotheses: HypothesisFamily = function* ({
     yield {
       id,
       technique: input.outputs.lse === null ? null : technique,
-      statement: `${describe(relative)}${everyRow}: ${input.outputs.lse === null ? 'row sum or final scale' : cause}`,
+      statement: `${describe(relative)}: ${input.outputs.lse === null ? 'row sum or final scale' : cause}`,
       adjusted: true,
       predict: (row) =>
         scalePrediction(row, row.correct, 1 + relative, row.correct.lse + lse(relative)),
