@@ -33,6 +33,7 @@ export {
 } from './problems/index.js';
 export {
   isGradientRun,
+  KernelAbsent,
   KernelFault,
   lawIds,
   laws,

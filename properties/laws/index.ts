@@ -40,6 +40,7 @@ import { configurations, withinBound } from './within-bound.js';
 
 export {
   isTensor,
+  KernelAbsent,
   KernelFault,
   kernelGradients,
   kernelOutputs,

@@ -82,6 +82,9 @@ export class KernelFault extends Error {
   }
 }
 
+/** What a kernel throws that cannot be run at all: it says nothing about the kernel, and ends what tries it. */
+export class KernelAbsent extends RequestError {}
+
 /** Whether a value looks like a tensor: it has data and a shape. */
 export function isTensor(value: unknown): value is Tensor {
   return typeof value === 'object' && value !== null && 'data' in value && 'shape' in value;

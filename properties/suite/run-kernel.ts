@@ -9,6 +9,7 @@ import {
 import { problemShape, type Problem, type Tensor } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import {
+  KernelAbsent,
   KernelFault,
   kernelGradients,
   kernelOutputs,
@@ -57,7 +58,8 @@ async function askKernel<T>(
   try {
     return read(await kernel(posedFor(problem, features), conditions));
   } catch (error) {
-    if (error instanceof UnsupportedProblem || error instanceof KernelFault) throw error;
+    const known = [UnsupportedProblem, KernelFault, KernelAbsent];
+    if (known.some((one) => error instanceof one)) throw error;
     throw new KernelFault(`the kernel threw: ${describeError(error)}`);
   }
 }

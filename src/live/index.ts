@@ -1,4 +1,5 @@
 export {
+  notStarted,
   startLiveKernel,
   writtenOutputs,
   type AskedBeside,

@@ -9,9 +9,14 @@ export type FailureCause =
   'error' | 'unsupported' | 'protocol' | 'timeout' | 'ended' | 'not-started';
 
 /** What became of a request: `reason` says in one line what the kernel's process did wrong. */
-export type KernelAnswer =
-  | { readonly ok: true }
-  | { readonly ok: false; readonly cause: FailureCause; readonly reason: string };
+export type KernelAnswer = { readonly ok: true } | KernelFailure;
+
+/** What a kernel's process did wrong. */
+export interface KernelFailure {
+  readonly ok: false;
+  readonly cause: FailureCause;
+  readonly reason: string;
+}
 
 /** The most characters of a kernel's text that a message repeats. */
 const clippedLength = 120;

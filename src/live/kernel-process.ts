@@ -1,4 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   createLineSplitter,
   type FailureCause,
@@ -93,6 +95,11 @@ const mostEarlyLines = 16;
 /** With what a shell ends that cannot execute (126) or find (127) the command: POSIX, 2.8.2. */
 const shellFailures: readonly (number | null)[] = [126, 127];
 
+/** How a process ended. */
+function endingOf(code: number | null, signal: string | null): string {
+  return signal === null ? `ended with status ${code}` : `was killed by ${signal}`;
+}
+
 /** Stops a process and what it has started, and may outlive it: it leads a group of its own. */
 function stopGroup(child: ChildProcess): void {
   if (child.pid === undefined) return;
@@ -101,6 +108,31 @@ function stopGroup(child: ChildProcess): void {
   } catch {
     // None of the group is left, or the system has no groups.
     child.kill('SIGKILL');
+  }
+}
+
+/**
+ * Starts a kernel's command and asks nothing of it: how it ended by itself within so long, as a sentence's end; null where it waits
+ * for a request. What it writes is dropped.
+ */
+export async function endsUnasked(command: string, milliseconds: number): Promise<string | null> {
+  const child = spawn(command, {
+    shell: true,
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+  const leaveItRunning = cleanUpWhenInterrupted(() => stopGroup(child));
+  const timer = new AbortController();
+  try {
+    const ended = once(child, 'exit') as Promise<[code: number | null, signal: string | null]>;
+    const { signal } = timer;
+    const waited = sleep(Math.min(milliseconds, mostMilliseconds), null, { signal });
+    const end = await Promise.race([ended, waited.catch(() => null)]);
+    return end === null ? null : endingOf(...end);
+  } finally {
+    timer.abort();
+    stopGroup(child);
+    leaveItRunning();
   }
 }
 
@@ -138,7 +170,7 @@ export function startKernelProcess(command: string, timeoutSeconds: number): Ker
     child.once('close', (code, signal) => {
       ended ??= {
         cause: !hasAnswered && shellFailures.includes(code) ? 'not-started' : 'ended',
-        reason: signal === null ? `ended with status ${code}` : `was killed by ${signal}`,
+        reason: endingOf(code, signal),
       };
       settle(null);
       resolve();

@@ -20,12 +20,13 @@ import {
 import { RequestError } from '../request-error.js';
 import {
   cleanUpWhenInterrupted,
+  endsUnasked,
   type FeatureRequest,
   type KernelProcess,
   type KernelRequest,
   startKernelProcess,
 } from './kernel-process.js';
-import type { FailureCause } from './kernel-answer.js';
+import type { FailureCause, KernelFailure } from './kernel-answer.js';
 
 /** What kept a live kernel from giving outputs; `reason` goes on after "the kernel's process". */
 export interface LiveFailure {
@@ -90,6 +91,35 @@ export interface LiveKernel<Outputs> {
 
 /** After these the process goes on with the next problem. */
 const survivable: readonly FailureCause[] = ['error', 'unsupported'];
+
+/** How often a command is started that is asked nothing, to see whether it waits to be. */
+const idleStarts = 2;
+
+/** How long such a start may take to end: twice as long as one that was asked took, and this many milliseconds. */
+const idleMilliseconds = 500;
+
+/**
+ * Tells a command that cannot be started, which ends whether it is asked or not, from one that a problem ends.
+ * @param lifetime milliseconds in which it ended when it was asked
+ */
+async function withoutRequest(
+  command: string,
+  failure: KernelFailure,
+  lifetime: number,
+): Promise<KernelFailure> {
+  let reason = failure.reason;
+  for (let start = 0; start < idleStarts; start++) {
+    const ending = await endsUnasked(command, 2 * lifetime + idleMilliseconds);
+    if (ending === null) return failure;
+    reason = `${ending} before it was asked anything`;
+  }
+  return { ...failure, cause: 'not-started', reason };
+}
+
+/** The line for a command that cannot be started. */
+export function notStarted(command: string, { reason }: LiveFailure): string {
+  return `--exec is ${JSON.stringify(command)}, which cannot be run: its process ${reason}; check the command and the path`;
+}
 
 /**
  * Makes a folder of a new name in the system's folder for temporary files, which TMPDIR names.
@@ -180,14 +210,17 @@ async function readOutputs<Outputs>(
  * nor folder behind.
  * @param timeoutSeconds how long one answer may take, the start of the command included
  * @param read takes the outputs from the file of an answer
- * @throws RequestError when there can be no temporary folder
+ * @throws RequestError for no command, and when there can be no temporary folder
  */
 export async function startLiveKernel<Outputs>(
   command: string,
   timeoutSeconds: number,
   read: OutputReader<Outputs>,
 ): Promise<LiveKernel<Outputs>> {
+  if (command.trim() === '')
+    throw new RequestError(`--exec is ${JSON.stringify(command)}; give the command of a kernel`);
   const folder = await createTemporaryFolder();
+  let hasAnswered = false;
   let kernel: KernelProcess | null = null;
   let queue: Promise<unknown> = Promise.resolve();
 
@@ -205,13 +238,18 @@ export async function startLiveKernel<Outputs>(
   const answer = async (problem: Problem, asked: AskedBeside): Promise<LiveAnswer<Outputs>> => {
     const request = await offerProblem(problem, folder, asked);
     kernel ??= startKernelProcess(command, timeoutSeconds);
+    const begin = performance.now();
     const answered = await kernel.request(request);
+    const lifetime = performance.now() - begin;
+    hasAnswered ||= answered.ok || survivable.includes(answered.cause);
     if (answered.ok) return readOutputs(request, problem, asked, read);
     if (!survivable.includes(answered.cause)) {
       kernel.stop();
       await dismiss();
     }
-    return answered;
+    return answered.cause === 'ended' && !hasAnswered
+      ? withoutRequest(command, answered, lifetime)
+      : answered;
   };
   const run = (problem: Problem, asked: AskedBeside = {}): Promise<LiveAnswer<Outputs>> => {
     const answered = queue.then(() => answer(problem, asked));

@@ -6,11 +6,13 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { writeProblem } from '../../src/io/index.js';
 import { validateCheckReport } from '../../src/report/validation/index.js';
 import type { CheckReport } from '../../src/report/json/check/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { builtDist } from '../setup/built-dist.js';
-import { runInProcess } from './run-in-process.js';
+import { filledProblem } from '../setup/problems.js';
+import { refusal, runInProcess } from './run-in-process.js';
 
 const scratch = mkdtempSync(join(tmpdir(), 'flashproof-check-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -20,6 +22,8 @@ const script = fileURLToPath(new URL('check-protocol-kernel.mjs', import.meta.ur
 const promises = join(scratch, 'promises.json');
 const sizes = { batch: { max: 1 }, kvHeads: { max: 2 }, queries: { max: 4 }, keys: { max: 4 } };
 writeFileSync(promises, JSON.stringify({ formats: ['bf16'], dims: [4], sizes }));
+
+const ordinary = filledProblem({ heads: 1, queries: 2, keys: 2, dim: 4, format: 'bf16' }, () => 1);
 
 /** The options of a check of the script with one fault. */
 function live(fault: string, ...more: string[]): string[] {
@@ -130,10 +134,41 @@ describe('flashproof check, a live kernel', () => {
     expect(violation!.statement).toMatch(/ended with status 3/);
   });
 
-  it('refuses a command that there is not', async () => {
-    const refused = runInProcess('check', '--exec', 'no-such-kernel-command');
-    await expect(refused).rejects.toThrow(RequestError);
-    await expect(refused).rejects.toThrow(/cannot be run: its shell ended with status 127/);
+  const node = `"${process.execPath}"`;
+  const unable: readonly (readonly [what: string, command: string, reason: RegExp])[] = [
+    ['there is not', 'no-such-kernel-command', /ended with status 127/],
+    ['names no file', `${node} no-such-kernel.mjs`, /ended with status 1 before it was asked/],
+    ['lacks a module', `${node} -e "import('nothing')"`, /ended with status 1 before it was asked/],
+    ['ends as if all were well', 'true', /ended with status 0 before it was asked/],
+    [
+      'begins elsewhere',
+      'cd no-such-folder && exec cat',
+      /ended with status \d before it was asked/,
+    ],
+    ['is empty', '', /^--exec is ""; give the command of a kernel$/],
+    ['is blank', ' ', /^--exec is " "; give the command of a kernel$/],
+  ];
+  it.each(unable)('refuses a command that %s, in one line', async (_, command, reason) => {
+    const exec = ['--exec', command];
+    const saved = join(scratch, 'saved.safetensors');
+    await writeProblem(saved, ordinary, { metadata: { property: 'within-bound' } });
+    for (const words of [
+      ['check', ...exec],
+      ['check', ...exec, '--shard', '1/2', '--seed', '1', '--json', join(scratch, 'part.json')],
+      ['check', ...exec, '--replay', saved],
+      ['audit', saved, ...exec],
+    ]) {
+      const said = await refusal(...words);
+      expect(said).toMatch(reason);
+      expect(said).not.toContain('\n');
+    }
+  });
+
+  it('starts a command that needs a second start', async () => {
+    const log = join(scratch, 'starts');
+    const flaky = `echo >> "${log}"; [ $(wc -l < "${log}") -ne 1 ] && exec ${node} "${script}" none`;
+    const asked = live('none').with(1, flaky);
+    expect((await runInProcess('check', ...asked, '--quiet')).status).toBe(0);
   });
 
   it('judges by the arithmetic of a model, and where the model takes no problem by any', async () => {

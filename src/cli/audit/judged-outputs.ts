@@ -7,6 +7,7 @@ import { formats, patternsOf } from '../../formats/index.js';
 import type { TensorFile } from '../../io/index.js';
 import { judgedOutputs, type JudgedOutputs, type SourcedTensor } from '../../jobs/index.js';
 import {
+  notStarted,
   startLiveKernel,
   unaskedTensors,
   writtenOutputs,
@@ -21,6 +22,7 @@ import {
   type Tensor,
 } from '../../problem/index.js';
 import type { TensorSource } from '../../report/json/index.js';
+import { RequestError } from '../../request-error.js';
 import type { AuditCommandOptions, outputKeys } from './options.js';
 
 /** What the options say of where the outputs are, by quantity. */
@@ -52,7 +54,7 @@ export async function readExecuted(
 /**
  * Runs a kernel's command on one problem over the process protocol. Nothing of it is left when it has
  * answered: judging may take minutes, in which an interrupt would leave its folder behind.
- * @throws RequestError when there can be no temporary folder
+ * @throws RequestError for a command that cannot be started, and when there can be no temporary folder
  */
 export async function executeKernel(
   command: string,
@@ -63,7 +65,10 @@ export async function executeKernel(
     readExecuted(file, posed),
   );
   try {
-    return await kernel.run(problem);
+    const answer = await kernel.run(problem);
+    if (!answer.ok && answer.cause === 'not-started')
+      throw new RequestError(notStarted(command, answer));
+    return answer;
   } finally {
     await kernel.close();
   }

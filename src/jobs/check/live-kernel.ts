@@ -8,8 +8,9 @@ import {
   type KernelArithmetic,
   type KernelOutputs,
 } from '../../audit/index.js';
-import type { LiveFailure, LiveKernel } from '../../live/index.js';
+import { notStarted, type LiveFailure, type LiveKernel } from '../../live/index.js';
 import {
+  KernelAbsent,
   KernelFault,
   UnsupportedProblem,
   type AttentionKernel,
@@ -48,7 +49,7 @@ function allOutputs({ bias, sink }: Problem): readonly string[] {
   return [...quantities, ...gradientQuantities, ...shared].map(({ name }) => name);
 }
 
-function kernelOf({ live, subject = process }: LiveKernelRequest): AttentionKernel {
+function kernelOf({ live, command, subject = process }: LiveKernelRequest): AttentionKernel {
   return async (problem, { dout } = {}) => {
     const answer = await live.run(
       problem,
@@ -61,6 +62,7 @@ function kernelOf({ live, subject = process }: LiveKernelRequest): AttentionKern
     );
     if (answer.ok) return answer.outputs;
     const statement = `${subject} ${answer.reason}`;
+    if (answer.cause === 'not-started') throw new KernelAbsent(notStarted(command, answer));
     if (answer.cause === 'unsupported') throw new UnsupportedProblem(statement);
     throw new KernelFault(statement, { isSlow: answer.cause === 'timeout' });
   };
@@ -75,10 +77,7 @@ async function firstFailure(
   for (let start = 1; ; start++) {
     const answer = await live.run(problem);
     if (answer.ok || answers.includes(answer.cause)) return null;
-    if (answer.cause === 'not-started')
-      throw new RequestError(
-        `--exec is ${JSON.stringify(command)}, which cannot be run: its shell ${answer.reason}; check the command and the path`,
-      );
+    if (answer.cause === 'not-started') throw new KernelAbsent(notStarted(command, answer));
     if (answer.cause !== 'ended' || start === mostStarts) return answer;
   }
 }
