@@ -75,14 +75,28 @@ _NUMBERS = {
 }
 
 
+#: What arguments are called elsewhere.
+_OTHER_NAMES = {
+    "scale": ("softmax_scale", "sm_scale", "attn_scale"),
+    "causal": ("is_causal", "causal_mask"),
+    "window": ("window_size", "sliding_window"),
+    "softcap": ("soft_cap", "logits_soft_cap", "logit_cap"),
+    "mask": ("attn_mask", "attention_mask"),
+    "bias": ("attn_bias", "attention_bias"),
+    "sink": ("sinks", "s_aux"),
+    "dout": ("do", "grad_out", "grad_output"),
+}
+
+
 def check_names(function: str, given: Mapping[str, Any], described: type) -> None:
     """TypeError, as Python itself raises it, for an argument that `described`, a TypedDict, does not have."""
     known = described.__optional_keys__  # type: ignore[attr-defined]
     for name in given:
         if name not in known:
+            meant = next((one for one, others in _OTHER_NAMES.items() if name in others), None)
             raise TypeError(
                 f"{function}() got an unexpected keyword argument {name!r}; "
-                f"it takes {', '.join(sorted(known))}"
+                + (f"call it {meant}" if meant in known else f"it takes {', '.join(sorted(known))}")
             )
 
 

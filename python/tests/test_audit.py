@@ -115,6 +115,13 @@ def test_what_cannot_be_judged_is_one_line():
     for function in (audit, assert_attention):
         with pytest.raises(TypeError, match="unexpected keyword argument 'casual'; it takes"):
             function(q, k, v, out, casual=True)
+    for name, meant in {"is_causal": "causal", "softmax_scale": "scale", "do": "dout"}.items():
+        with pytest.raises(
+            TypeError, match=f"unexpected keyword argument '{name}'; call it {meant}"
+        ):
+            audit(q, k, v, out, **{name: out})
+    with pytest.raises(TypeError, match="'grad_out'; it takes"):
+        tolerance(q, k, v, grad_out=out)
     # What is judged says nothing of a tolerance, nor a file of what an assertion keeps.
     with pytest.raises(TypeError, match="dout"):
         tolerance(q, k, v, dout=out)
@@ -136,6 +143,7 @@ def test_what_cannot_be_judged_is_one_line():
         ({"dq": np.ones((1, 2, 33, 16))}, "dq is given without dout"),
         ({"dout": np.ones((1, 2, 33, 16))}, "dout is given without a gradient"),
         ({"out": None}, "out is None; give the kernel's output"),
+        ({"features": {"softmax_scale": np.float32(0.1)}}, '^tensor "softmax_scale" is not read'),
         ({"features": {"unheard_of": np.ones(3)}}, "^unheard_of: no input .* is known"),
         ({"features": {"page_tables": np.ones(3)}}, "^page_tables: attention is judged without"),
         ({"q": np.ma.masked_array(np.ones((1, 2, 33, 16)))}, "q is a masked array; give its .data"),

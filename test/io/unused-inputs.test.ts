@@ -52,12 +52,6 @@ describe('inputs that are not used', () => {
     for (const zero of ['0', '0.0', 'None']) expect(names({ dropout_p: zero })).toEqual([]);
     expect(names({ meta: '{"dropout_p": 0.1, "seed": 1}' })).toEqual(['metadata dropout_p']);
     expect(names({ meta: '{"dropout_p": 0.0}' })).toEqual([]);
-    expect(names({ softmax_scale: '0.1' })).toEqual(['metadata softmax_scale']);
-    expect(names({ is_causal: 'True' })).toEqual(['metadata is_causal']);
-    expect(names({ is_causal: 'False', window_size: '(-1, -1)' })).toEqual([]);
-    expect(names({ window_size: '(128, 0)', lse_sink: 'true' })).toEqual([
-      'metadata window_size',
-      'metadata lse_sink',
-    ]);
+    expect(names({ kv_layout: 'NHD', lse_sink: 'true' })).toEqual(['metadata lse_sink']);
   });
 });

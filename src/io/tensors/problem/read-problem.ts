@@ -10,6 +10,7 @@ import { readScales, type ScaleReading } from '../scales.js';
 import type { TensorFile } from '../tensor-file.js';
 import { checkEmptySizes, toHeadsFirst } from './canonical.js';
 import { featuresOf, readInputs, type ReadInputs } from './read-features.js';
+import { refuseMisnamedSettings } from './misnamed-settings.js';
 import { hasSequences, readSequences } from './read-stored.js';
 import {
   fileSettings,
@@ -49,10 +50,15 @@ export function lawsOf(settings: ProblemSettings, dim: number): Laws {
   };
 }
 
-/** The settings that are given, and those that the file notes where they are not. */
+/**
+ * The settings that are given, and those that the file notes where they are not.
+ * @throws RequestError for settings that do not parse, or that the file has under names that nothing reads
+ */
 export function settledSettings(file: TensorFile, given: ProblemSettings): ProblemSettings {
   const told = Object.entries(given).filter(([, value]) => value !== undefined);
-  return { ...fileSettings(file, given), ...Object.fromEntries(told) };
+  const settled = { ...fileSettings(file, given), ...Object.fromEntries(told) };
+  refuseMisnamedSettings(file, settled);
+  return settled;
 }
 
 async function readWith(

@@ -48,7 +48,8 @@ const truths: Readonly<Record<string, boolean>> = {
   '0': false,
 };
 
-function parseBoolean(text: string, name: string): boolean {
+/** A truth as text. */
+export function parseBoolean(text: string, name: string): boolean {
   const value = truths[text.trim().toLowerCase()];
   if (value === undefined) throw new RequestError(`${name} is ${quoted(text)}; give true or false`);
   return value;

@@ -31,13 +31,12 @@ const attentionInputs: readonly RegExp[] = [
   /^rotary_(cos|sin)$|^q_v$|^qv$|^(k|v)_(new|cache)$|^(paged_)?kv_cache$|^k_?rope$|^q_?rope$/,
 ];
 
-/** Metadata keys that change the output of attention, lower case, and the values that leave it alone. */
+/**
+ * Metadata keys that change the output of attention, lower case, and the values that leave it alone. Settings under names that are
+ * not read are refused before: `refuseMisnamedSettings`.
+ */
 const attentionNotes: readonly (readonly [key: RegExp, harmless: RegExp])[] = [
   [/^(dropout|dropout_p|p_dropout|attn_dropout)$/, /^(0(\.0*)?|none|null|false)$/],
-  [/^(softmax_scale|sm_scale|qk_scale|attn_scale)$/, /^(none|null)$/],
-  [/^(is_causal|causal_mask)$/, /^(none|null|false|0)$/],
-  [/^(window_size|sliding_window|local_window)$/, /^(none|null|0|-1|\[?\(?-1, ?-1\)?\]?)$/],
-  [/^(soft_cap|logits?_soft_?cap|attn_logit_softcapping)$/, /^(none|null|0(\.0*)?)$/],
   [/^kv_layout$/, /^(none|null|nhd)$/],
   [/^(lse_sink|block_q|block_k|page_size|block_size|num_splits)$/, /^(none|null|0)$/],
 ];

@@ -1,0 +1,110 @@
+import type { Window } from '../../../problem/index.js';
+import { RequestError } from '../../../request-error.js';
+import { printable, quoted, shortened, tensorIn } from '../messages.js';
+import type { TensorFile } from '../tensor-file.js';
+import {
+  keptNotes,
+  parseBoolean,
+  parseLayout,
+  parseScale,
+  parseSoftcap,
+  parseWindow,
+  type ProblemSettings,
+} from './settings.js';
+
+/** What a setting is called elsewhere. */
+interface OtherNames {
+  readonly setting: 'scale' | 'causal' | 'window' | 'softcap' | 'layout';
+  /** Names in FlashAttention, PyTorch, FlashInfer, Triton's tutorials, Transformer Engine and others, lower case. */
+  readonly names: RegExp;
+  /** Values, lower case, that ask for nothing. */
+  readonly harmless: RegExp;
+  /** What a value means. @throws RequestError for one that means nothing */
+  readonly parse: (text: string) => unknown;
+}
+
+const otherNames: readonly OtherNames[] = [
+  {
+    setting: 'scale',
+    names:
+      /^((softmax|sm|qk|attn|attention|scores?|logits?)_?)?scale$|^(softmax_)?scaling$|^scale_factor$/,
+    harmless: /^(none|null)?$/,
+    parse: (text) => parseScale(text),
+  },
+  {
+    setting: 'causal',
+    names: /^((is|use)_)?causal(_?mask(ing)?)?$|^causality$/,
+    harmless: /^(none|null|false|0)?$/,
+    parse: (text) => parseBoolean(text, 'causal'),
+  },
+  {
+    setting: 'window',
+    names:
+      /^((sliding|local|attn|attention)_)?window(_size)?(_(left|right))?$|^(left|right)_window$/,
+    harmless: /^(none|null|0|-1|[[(]? *-1 *, *-1 *[\])]?)?$/,
+    parse: (text) => parseWindow(text.replace(/^\((.*)\)$/, '$1')),
+  },
+  {
+    setting: 'softcap',
+    names:
+      /^((attn|attention|scores?|logits?|tanh)_?)*soft_?cap(ping)?$|^(attn_)?logits?_?cap(ping)?$/,
+    harmless: /^(none|null|0(\.0*)?)?$/,
+    parse: (text) => parseSoftcap(text),
+  },
+  {
+    setting: 'layout',
+    names: /^layout$|^(qkv|tensor|attn|input)_layout$|^qkv_format$/,
+    harmless: /^(none|null|bhsd|hnd)?$/,
+    parse: (text) => parseLayout(text),
+  },
+];
+
+/** The most elements of a tensor that may be a setting: a window has two. */
+const settingElements = 2;
+
+/** Whether a value means what a setting is. */
+function means({ parse }: OtherNames, text: string, setting: unknown): boolean {
+  try {
+    return JSON.stringify(parse(text.trim())) === JSON.stringify(setting);
+  } catch (error) {
+    if (error instanceof RequestError) return false;
+    throw error;
+  }
+}
+
+/** A setting as its option has it. */
+function written(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return String(value ?? 'none');
+  const { left, right } = value as Window;
+  return `${left},${right}`;
+}
+
+/**
+ * Refuses settings that a file has under names that nothing reads, such as `softmax_scale`, `is_causal` or `Scale`: attention would be
+ * judged without them. One that asks for nothing, or says what is read elsewhere, is none.
+ * @param settled all settings that are read or given
+ * @throws RequestError with the name to use
+ */
+export function refuseMisnamedSettings(file: TensorFile, settled: ProblemSettings): void {
+  const meant = (name: string) => otherNames.find(({ names }) => names.test(name.toLowerCase()));
+  for (const [key, text] of Object.entries(keptNotes(file, settled))) {
+    const other = meant(key);
+    if (other === undefined || key === other.setting) continue;
+    const { setting, harmless } = other;
+    if (harmless.test(text.trim().toLowerCase()) || means(other, text, settled[setting])) continue;
+    const where = `${printable(file.path)}: metadata ${shortened(key)} is ${quoted(text)}`;
+    throw new RequestError(
+      settled[setting] === undefined
+        ? `${where}, which is not read; call it ${setting}, give --${setting}, or leave it out with --ignore ${shortened(key)}`
+        : `${where}, but ${setting} is ${written(settled[setting])}; leave it out with --ignore ${shortened(key)}`,
+    );
+  }
+  for (const [name, { elements }] of file.entries) {
+    const setting = meant(name)?.setting;
+    if (setting === undefined || elements > settingElements) continue;
+    if (settled[setting] !== undefined || settled.ignored?.includes(name) === true) continue;
+    throw new RequestError(
+      `${tensorIn(file.path, name)} is not read; give --${setting}, or ${setting} in the metadata, or leave it out with --ignore ${shortened(name)}`,
+    );
+  }
+}
