@@ -28,7 +28,8 @@ export interface Verdict {
 /** What a verdict asks for once it knows that the audit fails. */
 export interface Explainers {
   readonly diagnose: () => Diagnosis;
-  readonly fitPremise: (findings: readonly Finding[]) => PremiseFit | null;
+  /** @param cause what `diagnose` found */
+  readonly fitPremise: (findings: readonly Finding[], cause: Diagnosis | null) => PremiseFit | null;
 }
 
 /** Where a cause is, in brackets; '' where it is everywhere or nowhere in particular. */
@@ -136,7 +137,7 @@ export function reachVerdict(evidence: Evidence, explainers: Explainers | null):
   const common = { findings, judged, notes, untested };
   if (findings.length > 0) {
     const diagnosis = explainers?.diagnose() ?? null;
-    const premise = explainers?.fitPremise(findings) ?? null;
+    const premise = explainers?.fitPremise(findings, diagnosis) ?? null;
     const sentence = failureSentence(findings[0], diagnosis, premise, sampledRows(evidence));
     return { pass: false, sentence, diagnosis, premise, ...common };
   }

@@ -133,6 +133,8 @@ function ownExplainers(
   );
   // Who declares something knows what the kernel does.
   const isDeclared = options.arithmetic !== undefined || !premises.isUsual;
+  // What is rounded to a shorter format afterwards says nothing of how it was computed.
+  const isShortened = narrowerNotes(given.out.values, given.out.format).length > 0;
   const falseAlarmRate = options.falseAlarmRate ?? usualFalseAlarmRate;
   const passes = (premises: PremiseDeclaration) => {
     const changed = { falseAlarmRate, premises, diagnose: false, reference, thinning };
@@ -144,14 +146,15 @@ function ownExplainers(
       const bound = new KernelBound(problem, reference, given.out.format, premises);
       return diagnose({ problem, reference, outputs, bound });
     },
-    fitPremise: (findings) =>
-      isDeclared || !isFinite || options.strictPremises === true
+    fitPremise: (findings, cause) =>
+      isDeclared || !isFinite || isShortened || options.strictPremises === true
         ? null
         : fitPremise({
             problem,
             reference,
             outputs: given,
             passes,
+            cause,
             onlyLse: findings.every(({ quantity }) => quantity === 'lse'),
           }),
   };

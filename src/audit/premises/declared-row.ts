@@ -48,8 +48,16 @@ interface EmulatedRow {
   readonly lse: number;
 }
 
-/** Keys of a split whose partial result is stored. */
-const splitKeys = 64;
+/** The order of a plain kernel's sums, where a premise says that it shows. */
+export interface SumOrder {
+  /** Products that a sum in a short format takes in at a time, as a tensor core does. */
+  readonly chunk: number;
+  /** Keys of a split whose partial result is stored. */
+  readonly split: number;
+}
+
+/** One product after the other, and a result for every 64 keys. */
+export const usualOrder: SumOrder = { chunk: 1, split: 64 };
 
 function roundingTo(format: FormatName | null): Rounder {
   return rounderTo(format ?? 'fp32', 'overflow');
@@ -82,6 +90,7 @@ export function createDeclaredRows(
   shape: ProblemShape,
   outputFormat: FormatName,
   declared: PremiseDeclaration,
+  { chunk, split }: SumOrder = usualOrder,
 ): (row: number) => EmulatedRow {
   const { heads, kvHeads, groupSize, queries, keys, qkDim, vDim } = shape;
   const working = workingFormat(problem.q.format, outputFormat);
@@ -124,7 +133,11 @@ export function createDeclaredRows(
     let dot = 0;
     if (declared.qkAccumulator === undefined)
       for (let t = 0; t < qkDim; t++) dot = Math.fround(dot + query[first + t] * key[at + t]);
-    else for (let t = 0; t < qkDim; t++) dot = ofDots(dot + query[first + t] * key[at + t]);
+    else
+      for (let t = 0; t < qkDim; t++) {
+        dot += query[first + t] * key[at + t];
+        if ((t + 1) % chunk === 0 || t + 1 === qkDim) dot = ofDots(dot);
+      }
     return dot;
   }
 
@@ -176,8 +189,14 @@ export function createDeclaredRows(
       const at = visible[j] * vDim;
       if (declared.pvAccumulator === undefined)
         for (let c = 0; c < vDim; c++) sums[c] = Math.fround(sums[c] + p * value[at + c]);
-      else for (let c = 0; c < vDim; c++) sums[c] = ofSums(sums[c] + p * value[at + c]);
-      const ends = j + 1 === visible.length || (ofPartials !== null && (j + 1) % splitKeys === 0);
+      else {
+        const isRounded = (j + 1) % chunk === 0 || j + 1 === visible.length;
+        for (let c = 0; c < vDim; c++) {
+          const sum = sums[c] + p * value[at + c];
+          sums[c] = isRounded ? ofSums(sum) : sum;
+        }
+      }
+      const ends = j + 1 === visible.length || (ofPartials !== null && (j + 1) % split === 0);
       if (!ends) continue;
       for (let c = 0; c < vDim; c++)
         out[c] += ofPartials === null ? sums[c] / divisor : ofPartials(sums[c] / divisor);

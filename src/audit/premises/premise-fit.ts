@@ -1,10 +1,13 @@
 import { levels, type AttentionReference } from '../../../oracles/index.js';
 import type { Problem } from '../../problem/index.js';
-import { createDeclaredRows } from './declared-row.js';
+import type { Diagnosis } from '../diagnosis/index.js';
+import { createDeclaredRows, usualOrder, type SumOrder } from './declared-row.js';
 import { formatRoughly } from '../../words/index.js';
 import type { GivenOutputs } from '../kernel-outputs.js';
 import type { PremiseDeclaration } from '../../../kernels/index.js';
 import { declarationFlags, describeDeclaration } from './declaration.js';
+import { isOwnCause } from './own-causes.js';
+import { errsRowByRow, fewestRows, isTypical } from './row-fit.js';
 import { correlation, isWithin, sizesOf, type Errors, type ErrorSizes } from './error-sizes.js';
 
 /** What a failed output would pass as. */
@@ -24,34 +27,50 @@ export interface PremiseFit {
 const roundedSums = { rowSum: 'after-rounding' } as const satisfies PremiseDeclaration;
 const factors = { factors: 'as-weights' } as const satisfies PremiseDeclaration;
 
-/** What may be declared whose roundings follow from the problem: errors must be those of the emulation. */
-const followed: readonly PremiseDeclaration[] = [
-  roundedSums,
-  { outputRounding: 'truncated' },
-  { weightScale: 1 },
-  { dequantized: 'bf16' },
-  { dequantized: 'fp16' },
-  { scale: 'q-before-rounding' },
-  { scale: 'root-of-both' },
-  { weights: 'bf16' },
-  { weights: 'fp16' },
-  { scores: 'fp16' },
-  { scores: 'bf16' },
-  { scores: 'bf16', scale: 'root-of-both' },
-  { scores: 'fp16', scale: 'root-of-both' },
+/** A premise, and an order of sums by which a plain kernel of it is run. */
+interface Candidate {
+  readonly declaration: PremiseDeclaration;
+  readonly order: SumOrder;
+}
+
+/** A premise with each of some orders. */
+function inOrders(declaration: PremiseDeclaration, orders: readonly Partial<SumOrder>[]) {
+  return orders.map((order) => ({ declaration, order: { ...usualOrder, ...order } }));
+}
+
+const chunks = [1, 8, 16].map((chunk) => ({ chunk }));
+const splits = [16, 32, 48, 64, 96, 128, 192, 256, 512, 1024].map((split) => ({ split }));
+
+/** What may be declared whose roundings follow from the problem: errors must be those of the emulation, by some order. */
+const followed: readonly Candidate[] = [
+  ...(
+    [
+      roundedSums,
+      { outputRounding: 'truncated' },
+      { weightScale: 1 },
+      { dequantized: 'bf16' },
+      { dequantized: 'fp16' },
+      { scale: 'q-before-rounding' },
+      { scale: 'root-of-both' },
+      { weights: 'bf16' },
+      { weights: 'fp16' },
+      { scores: 'fp16' },
+      { scores: 'bf16' },
+      { scores: 'bf16', scale: 'root-of-both' },
+      { scores: 'fp16', scale: 'root-of-both' },
+    ] as const satisfies readonly PremiseDeclaration[]
+  ).flatMap((declaration) => inOrders(declaration, [{}])),
+  ...inOrders({ partials: 'bf16' }, splits),
+  ...inOrders({ partials: 'fp16' }, splits),
+  ...inOrders({ pvAccumulator: 'fp16' }, chunks),
+  ...inOrders({ pvAccumulator: 'bf16' }, chunks),
+  ...inOrders({ qkAccumulator: 'fp16' }, chunks),
+  ...inOrders({ qkAccumulator: 'bf16' }, chunks),
+  ...inOrders({ qkAccumulator: 'fp16', pvAccumulator: 'fp16' }, chunks),
 ];
 
-/** The same of those that follow from chance, or from an order of operations: errors must be as large. */
-const unforeseen: readonly PremiseDeclaration[] = [
-  { outputRounding: 'stochastic' },
-  { partials: 'bf16' },
-  { partials: 'fp16' },
-  { pvAccumulator: 'fp16' },
-  { pvAccumulator: 'bf16' },
-  { qkAccumulator: 'fp16' },
-  { qkAccumulator: 'bf16' },
-  { qkAccumulator: 'fp16', pvAccumulator: 'fp16' },
-];
+/** The same of what follows from chance: errors must be as large. */
+const unforeseen: readonly Candidate[] = inOrders({ outputRounding: 'stochastic' }, [{}]);
 
 /** Errors of one emulation correlate with those found by this much at least, where they follow from it. */
 const leastCorrelation = 0.5;
@@ -60,9 +79,8 @@ const leastCorrelation = 0.5;
 const mostOfFactors = 16 * 2 ** -13.4;
 
 /** Rows that candidates are emulated on, and products of them at most. */
-const sampledRows = 32;
-const mostProducts = 2 ** 20;
-const fewestRows = 8;
+const sampledRows = 64;
+const mostProducts = 2 ** 21;
 /** Rows that a declaration is emulated on first, and the factor that its errors may be off by there. */
 const firstRows = 4;
 const nearlyAlike = 4;
@@ -81,6 +99,8 @@ interface FitRequest {
   readonly outputs: GivenOutputs;
   /** Whether the LSE alone fails. */
   readonly onlyLse: boolean;
+  /** The cause that was found; null where none was looked for. */
+  readonly cause: Diagnosis | null;
   /** Whether the output passes the whole audit of a declaration. */
   readonly passes: (declared: PremiseDeclaration) => boolean;
 }
@@ -118,98 +138,164 @@ function eitherOf(one: PremiseFit, other: PremiseFit): PremiseFit {
   };
 }
 
-/**
- * What kind of kernel would pass the audit that this output fails, where its errors are those of such a
- * kernel: root mean squares of O, and of the LSE where there is one, within a factor of 1.6 of those that
- * a plain kernel of that kind makes on a sample of the rows, the LSE's mean no farther off, and, where
- * roundings follow from the problem, errors that correlate with its errors by 1/2 and more; and O not
- * larger or smaller as a whole than its. Null where none does. Where the LSE alone errs, by what factors of rescales may come to,
- * and no errors correlate, these and a row sum of rounded weights are told together.
- * A declaration explains nothing that it merely allows: a row sum that is half a per cent too large lies
- * within what scores in bf16 may do, but errs by one number in all rows, which they do not.
- */
-export function fitPremise(request: FitRequest): PremiseFit | null {
-  const { problem, reference, outputs } = request;
-  const { values: out, format: outputFormat } = outputs.out;
-  const lse = outputs.lse?.values ?? null;
-  const { shape } = reference;
-  const { vDim } = shape;
-  const rows = sampleOf(reference);
-  if (rows.length === 0) return null;
-  const errorsOf = (
-    rows: readonly number[],
-    outOf: (row: number) => Float64Array,
-    lseOf: (row: number) => number,
-  ): Errors => {
-    const ofRows = rows.flatMap((row) =>
-      Array.from(outOf(row), (x, c) => x - reference.quantities.out.values[row * vDim + c]),
+/** The errors of sampled rows, and those that plain kernels of some premises make of them. */
+class SampledErrors {
+  readonly rows: readonly number[];
+  readonly found: Errors;
+  readonly size: ErrorSizes;
+  readonly usual: Errors;
+  readonly lseRounding: number;
+  readonly #request: FitRequest;
+
+  constructor(request: FitRequest) {
+    const { outputs, reference } = request;
+    this.#request = request;
+    this.rows = sampleOf(reference);
+    this.found = this.foundOn(this.rows);
+    this.size = sizesOf(this.found);
+    this.usual = this.emulate({ declaration: {}, order: usualOrder }, this.rows);
+    // Roundings of the LSE itself, and of its sums, come to some ulps of fp32.
+    const { values } = reference.quantities.lse;
+    const largest = this.rows.reduce((most, row) => Math.max(most, Math.abs(values[row])), 0);
+    this.lseRounding = outputs.lse === null ? 0 : 4 * 2 ** -24 * (1 + largest);
+  }
+
+  /** The heads of the rows. */
+  heads(): number[] {
+    return this.rows.map((row) => Math.floor(row / this.#request.reference.shape.queries));
+  }
+
+  /** What was found on some rows. */
+  foundOn(rows: readonly number[]): Errors {
+    const { outputs, reference } = this.#request;
+    const { vDim } = reference.shape;
+    const { values } = outputs.out;
+    return this.#errorsOf(
+      rows,
+      (row) => values.subarray(row * vDim, (row + 1) * vDim),
+      (row) => outputs.lse!.values[row],
     );
-    const exact = rows.flatMap((row) =>
-      Array.from(reference.quantities.out.values.subarray(row * vDim, (row + 1) * vDim)),
-    );
-    const ofLse = rows.map((row) =>
-      lse === null ? 0 : lseOf(row) - reference.quantities.lse.values[row],
-    );
-    return {
-      out: Float64Array.from(ofRows),
-      exact: Float64Array.from(exact),
-      lse: Float64Array.from(ofLse),
-    };
-  };
-  const emulate = (declaration: PremiseDeclaration, rows: readonly number[]): Errors => {
-    const emulateRow = createDeclaredRows(problem, shape, outputFormat, declaration);
-    const emulated = new Map(rows.map((row) => [row, emulateRow(row)]));
-    return errorsOf(
+  }
+
+  /** What a plain kernel makes of some rows. */
+  emulate({ declaration, order }: Candidate, rows: readonly number[]): Errors {
+    const { problem, reference, outputs } = this.#request;
+    const { format } = outputs.out;
+    const rowOf = createDeclaredRows(problem, reference.shape, format, declaration, order);
+    const emulated = new Map(rows.map((row) => [row, rowOf(row)]));
+    return this.#errorsOf(
       rows,
       (row) => emulated.get(row)!.out,
       (row) => emulated.get(row)!.lse,
     );
-  };
-  const foundOn = (rows: readonly number[]) =>
-    errorsOf(
-      rows,
-      (row) => out.subarray(row * vDim, (row + 1) * vDim),
-      (row) => lse![row],
-    );
-  const found = foundOn(rows);
-  const size = sizesOf(found);
-  if (!Number.isFinite(size.out) || !Number.isFinite(size.lse)) return null;
-  const usual = emulate({}, rows);
-  // Roundings of the LSE itself, and of its sums, come to some ulps of fp32.
-  const rounding = 4 * 2 ** -24 * (1 + Math.abs(reference.quantities.lse.values[rows[0]]));
-  const nothing = new Float64Array(found.lse.length);
-  const isAsLarge = (expected: ErrorSizes): boolean => {
-    if (!isWithin(size.out, expected.out, alike)) return false;
-    if (!isWithin(size.lse + rounding, expected.lse + rounding, 2 * alike)) return false;
-    if (Math.abs(size.slope) > 4 * Math.abs(expected.slope) + slopeDeviations * size.slopeError)
-      return false;
-    return Math.abs(size.lseMean) <= 2 * (Math.abs(expected.lseMean) + expected.lse / 2 + rounding);
-  };
+  }
+
+  #errorsOf(
+    rows: readonly number[],
+    outOf: (row: number) => Float64Array,
+    lseOf: (row: number) => number,
+  ): Errors {
+    const { reference, outputs } = this.#request;
+    const { out, lse } = reference.quantities;
+    const { vDim } = reference.shape;
+    const exact = rows.flatMap((row) => [...out.values.subarray(row * vDim, (row + 1) * vDim)]);
+    const ofRows = rows.flatMap((row) => [...outOf(row)]);
+    return {
+      out: Float64Array.from(ofRows, (x, i) => x - exact[i]),
+      exact: Float64Array.from(exact),
+      lse: Float64Array.from(rows, (row) =>
+        outputs.lse === null ? 0 : lseOf(row) - lse.values[row],
+      ),
+    };
+  }
+}
+
+/** Whether sizes are as large as those expected, and O no larger or smaller as a whole. */
+function isAsLarge(size: ErrorSizes, expected: ErrorSizes, lseRounding: number): boolean {
+  if (!isWithin(size.out, expected.out, alike)) return false;
+  if (!isWithin(size.lse + lseRounding, expected.lse + lseRounding, 2 * alike)) return false;
+  if (Math.abs(size.slope) > 4 * Math.abs(expected.slope) + slopeDeviations * size.slopeError)
+    return false;
+  const { lseMean, lse } = expected;
+  return Math.abs(size.lseMean) <= 2 * (Math.abs(lseMean) + lse / 2 + lseRounding);
+}
+
+/** A premise whose prediction fits, and how well. */
+interface Fitting extends Candidate {
+  readonly expected: ErrorSizes;
+  readonly agreement: number;
+}
+
+/** The candidates whose emulation errs as the output does, the one that errs most alike first. */
+function fitsAmong(
+  candidates: readonly Candidate[],
+  leastAgreement: number,
+  sampled: SampledErrors,
+  { cause, passes }: FitRequest,
+): readonly Fitting[] {
+  const { rows, found, size, usual, lseRounding } = sampled;
   // To emulate a row takes a while, and most declarations err by another order of magnitude.
   const first = rows.filter((_, i) => i % Math.ceil(rows.length / firstRows) === 0);
-  const firstSize = sizesOf(foundOn(first));
-  const mayBeAsLarge = (declaration: PremiseDeclaration): boolean =>
-    isWithin(firstSize.out, sizesOf(emulate(declaration, first)).out, nearlyAlike);
-  /** The declarations whose emulation errs as much, the one that errs most alike first. */
-  const fitsAmong = (declarations: readonly PremiseDeclaration[], leastAgreement: number) =>
-    declarations
-      .flatMap((declaration) => {
-        if (!mayBeAsLarge(declaration)) return [];
-        const errors = emulate(declaration, rows);
-        const expected = sizesOf(errors);
-        if (!isAsLarge(expected)) return [];
-        const agreement = Math.min(
-          correlation(found.out, errors.out, usual.out, 2 ** -4 * size.out),
-          correlation(found.lse, errors.lse, nothing, rounding),
-        );
-        return agreement < leastAgreement ? [] : [{ declaration, expected, agreement }];
-      })
-      .sort((a, b) => b.agreement - a.agreement)
-      .slice(0, mostJudged)
-      .filter(({ declaration }) => request.passes(declaration));
-  const fitOf = ({ declaration, expected }: ReturnType<typeof fitsAmong>[number]): PremiseFit => {
+  const firstSize = sizesOf(sampled.foundOn(first));
+  const nothing = new Float64Array(found.lse.length);
+  const heads = sampled.heads();
+  const fitting = candidates.flatMap((candidate): Fitting[] => {
+    if (!isOwnCause(cause, candidate.declaration)) return [];
+    const few = sizesOf(sampled.emulate(candidate, first));
+    if (!isWithin(firstSize.out, few.out, nearlyAlike)) return [];
+    const predicted = sampled.emulate(candidate, rows);
+    const expected = sizesOf(predicted);
+    if (!isAsLarge(size, expected, lseRounding)) return [];
+    const agreement = Math.min(
+      correlation(found.out, predicted.out, usual.out, 2 ** -4 * size.out),
+      correlation(found.lse, predicted.lse, nothing, lseRounding),
+    );
+    if (agreement < leastAgreement) return [];
+    const compared = { found, predicted, usual, heads, lseRounding };
+    if (!errsRowByRow(compared, leastAgreement > 0) || !isTypical(compared)) return [];
+    return [{ ...candidate, expected, agreement }];
+  });
+  const best = [...fitting].sort((a, b) => b.agreement - a.agreement);
+  // Of a premise the order that fits best, or none.
+  const premises = best.filter(
+    (one, i) => best.findIndex(({ declaration }) => declaration === one.declaration) === i,
+  );
+  return premises.slice(0, mostJudged).filter(({ declaration }) => passes(declaration));
+}
+
+/** Whether an LSE errs as factors of rescales do: by little, in one direction as often as in the other. */
+function errsAsFactors({ size, found, rows, lseRounding }: SampledErrors): boolean {
+  const nothing = {
+    ...found,
+    out: new Float64Array(found.out.length),
+    lse: new Float64Array(rows.length),
+  };
+  const onlyLse = { ...found, out: nothing.out };
+  const heads = rows.map(() => 0);
+  return (
+    size.lse <= mostOfFactors &&
+    isTypical({ found: onlyLse, predicted: nothing, usual: nothing, heads, lseRounding })
+  );
+}
+
+/**
+ * What kind of kernel would pass the audit that this output fails, where its errors are those of such a kernel, and no cause
+ * was found but that: root mean squares of O, and of the LSE where there is one, within a factor of 1.6 of those that
+ * a plain kernel of that kind makes on a sample of the rows; row by row as large, in most rows and in every head; where
+ * roundings follow from the problem in one of the usual orders, errors that correlate with its errors by 1/2 and more; and what is
+ * left beside them without a common part. Null where none does. Where the LSE alone errs, by what factors of rescales may come to,
+ * as often up as down, and no errors correlate, these and a row sum of rounded weights are told together.
+ * A declaration explains nothing that it merely allows: a row sum that is half a per cent too large lies
+ * within what scores in bf16 may do, but errs by one number in all rows, which they do not.
+ */
+export function fitPremise(request: FitRequest): PremiseFit | null {
+  if (sampleOf(request.reference).length < fewestRows) return null;
+  const sampled = new SampledErrors(request);
+  const { size } = sampled;
+  if (!Number.isFinite(size.out) || !Number.isFinite(size.lse)) return null;
+  const fitOf = ({ declaration, expected }: Fitting): PremiseFit => {
     const ofLse =
-      lse === null
+      request.outputs.lse === null
         ? ''
         : `, ${formatRoughly(size.lse)} and ${formatRoughly(expected.lse)} in the LSE`;
     return {
@@ -218,14 +304,16 @@ export function fitPremise(request: FitRequest): PremiseFit | null {
       flags: declarationFlags(declaration),
     };
   };
-  const likest = fitsAmong(followed, leastCorrelation);
-  if (likest.length > 0) return fitOf(likest[0]);
-  if (request.onlyLse && size.lse <= mostOfFactors && request.passes(factors)) {
+  const [likest] = fitsAmong(followed, leastCorrelation, sampled, request);
+  if (likest !== undefined) return fitOf(likest);
+  const mayBeFactors =
+    request.onlyLse && isOwnCause(request.cause, factors) && errsAsFactors(sampled);
+  if (mayBeFactors && request.passes(factors)) {
     const statement = `${kernelOf(factors)} would pass: the LSE alone errs, by ${formatRoughly(size.lse)} (root mean square), and such factors err by up to ${formatRoughly(2 ** -13.4)} a tile of keys`;
     const fit = { declaration: factors, statement, flags: declarationFlags(factors) };
-    const [sums] = fitsAmong([roundedSums], -1);
+    const [sums] = fitsAmong(inOrders(roundedSums, [{}]), -1, sampled, request);
     return sums === undefined ? fit : eitherOf(fitOf(sums), fit);
   }
-  const [alikeByChance] = fitsAmong(unforeseen, -1);
-  return alikeByChance === undefined ? null : fitOf(alikeByChance);
+  const [byChance] = fitsAmong(unforeseen, -1, sampled, request);
+  return byChance === undefined ? null : fitOf(byChance);
 }

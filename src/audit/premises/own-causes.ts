@@ -1,0 +1,28 @@
+import type { PremiseDeclaration } from '../../../kernels/index.js';
+import type { Diagnosis } from '../diagnosis/index.js';
+import type { PremiseName } from './premise-words.js';
+
+/**
+ * The causes that say of a kernel what a premise declares, by their names: a hint beside one of these says how a kernel that
+ * means it declares it. Any other cause that explains the rows is a fault, which no premise excuses.
+ */
+const ownCauses: Readonly<Partial<Record<PremiseName, readonly string[]>>> = {
+  scores: ['scores-narrow', 'product-narrow', 'exponent-narrow', 'scaled-query-narrow'],
+  scale: ['scaled-query-narrow', 'scores-narrow', 'product-narrow'],
+  weights: ['weights-narrow'],
+  weightScale: ['weights-narrow', 'weights-underflow'],
+  qkAccumulator: ['product-narrow', 'accumulator-narrow', 'scores-narrow'],
+  pvAccumulator: ['accumulator-narrow', 'product-narrow', 'partials-narrow'],
+  partials: ['partials-narrow', 'accumulator-narrow'],
+  // Coefficients of a polynomial are fitted: they follow roundings of weights some of the way.
+  rowSum: ['row-sum-narrow', 'exp2-coefficient'],
+  factors: ['rescale-narrow', 'exp2-coefficient'],
+  outputRounding: ['output-truncated', 'output-rounded-one-way', 'output-rounded-twice'],
+};
+
+/** Whether a cause that was found leaves a premise to be named: none was, or it says the same. */
+export function isOwnCause(cause: Diagnosis | null, declared: PremiseDeclaration): boolean {
+  if (cause === null || cause.id === 'unexplained') return true;
+  const own = Object.keys(declared).flatMap((name) => ownCauses[name as PremiseName] ?? []);
+  return [cause.id, ...cause.equivalents].every((id) => own.includes(id));
+}
