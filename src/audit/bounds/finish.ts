@@ -57,7 +57,7 @@ interface BeforeRounding {
 }
 
 /** Standard deviations within which noise is taken to stay when the rounding is called known. */
-const sureDeviations = 12;
+export const sureDeviations = 12;
 
 /**
  * How the rounding of an output to a format spreads. `known` is the magnitude of the whole error where the

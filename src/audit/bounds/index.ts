@@ -1,7 +1,7 @@
 export { createRowNumbers, isClustered } from './alike.js';
 export { forEachRowsBound } from './bound-rows.js';
 export { createAddends, type Addends } from './addend.js';
-export { distanceToFormat, outputRounding, roundingSpread } from './finish.js';
+export { distanceToFormat, outputRounding, roundingSpread, sureDeviations } from './finish.js';
 export {
   anyKernelArithmetic,
   judgedArithmetic,

@@ -15,6 +15,7 @@ import {
   type SummedGradient,
 } from './structure/gradient-structure.js';
 import { worstStatistics, type GradientStatistic } from './structure/gradient-statistic.js';
+import { outputRoundings } from './structure/output-roundings.js';
 import { togetherOf, type RowsTogether } from './structure/mean-errors.js';
 import { pairingStatistics } from './structure/pairing.js';
 
@@ -104,9 +105,10 @@ function summed(
   const { name, axes } = compared.quantity;
   const [batch, heads] = axes;
   const columns = rowElements(compared.quantity, shape);
+  const { bound } = measuredGradient(measured, name as JudgedGradientName);
   return {
     compared,
-    bound: measuredGradient(measured, name as JudgedGradientName).bound,
+    errors: { ...bound, roundings: outputRoundings(compared, bound) },
     units: gradientUnits(compared.exact.values, columns),
     means: togetherOf(together, name as JudgedGradientName, shape[batch] * shape[heads], columns),
   };

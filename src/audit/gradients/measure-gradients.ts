@@ -86,7 +86,7 @@ const shareOfForward = 0.2;
 
 const noneShared: SharedFormats = { dbias: null, dsink: null };
 const parts = ['values', 'radius', 'magnitude'] as const;
-const boundNames = [...combinations, 'shift'] as const;
+const boundNames = [...combinations, 'shift', 'reach', 'operands'] as const;
 
 /** So many elements of a quantity, to be filled in group by group. */
 function emptyMeasure(quantity: Quantity, shape: ProblemShape) {
@@ -101,6 +101,8 @@ function emptyMeasure(quantity: Quantity, shape: ProblemShape) {
       known: numbers(),
       deviation: numbers(),
       shift: numbers(),
+      reach: numbers(),
+      operands: numbers(),
     },
   };
 }
@@ -148,7 +150,7 @@ export function createGroupMeasure(
 }
 
 /**
- * The exact gradients of a problem and the bounds of their elements. Memory is that of eight numbers an element.
+ * The exact gradients of a problem and the bounds of their elements. Memory is that of ten numbers an element.
  * @param dout [batch, heads, queries, vDim]
  * @throws RequestError as `gradientOracle`
  */

@@ -1,6 +1,11 @@
 import type { Gradient } from '../../../../oracles/index.js';
 import { formats, unitRoundoff, type FormatName } from '../../../formats/index.js';
-import { distanceToFormat, outputRounding, roundingSpread } from '../../bounds/index.js';
+import {
+  distanceToFormat,
+  outputRounding,
+  roundingSpread,
+  sureDeviations,
+} from '../../bounds/index.js';
 import { addShare, techniquePlaces } from './gradient-techniques.js';
 import type { GradientTechniqueBound } from './group-bounds.js';
 import type { PairArithmetic, SumErrors } from './pair-arithmetic.js';
@@ -18,7 +23,7 @@ export interface ElementErrors {
   /** Of the pairs that it is a sum over: all techniques together at worst, and the variance but for what is known. */
   pairs: number;
   pairVariance: number;
-  /** What is known of the roundings of pairs, and whose they are. */
+  /** What is known of the roundings of pairs, signed, and whose they are. */
   known: number;
   readonly knownOf: number;
   /** Of the sum: its terms with their errors, and how many of them may err alike. */
@@ -73,7 +78,7 @@ export function createFinish(
 ) {
   const table = formats[format];
   // What is halfway to the next number beyond the largest becomes infinite.
-  const most = table.maxFinite * (1 + unitRoundoff(table) / 2);
+  const infinite = table.maxFinite * (1 + unitRoundoff(table) / 2);
   const { lseInput, delta, accumulate, groupSum, scale, outputRound } = techniquePlaces;
   const grown = growth * up;
 
@@ -112,13 +117,15 @@ export function createFinish(
     addShare(techniques, row, groupSum, ofGroup, errors.groupVariance);
     addShare(techniques, row, scale, ofScale, scaleVariance);
     bound.shift[at] = shift;
-    const reach = size + worst;
-    if (!(reach < most && (format === 'fp64' || reach < largestSum))) {
+    bound.operands[at] = known;
+    const most = size + worst;
+    if (!(most < infinite && (format === 'fp64' || most < largestSum))) {
       bound.total[at] = Infinity;
       bound.systematic[at] = Infinity;
       bound.deviation[at] = Infinity;
       addShare(techniques, row, outputRound, Infinity, Infinity);
       if (!Number.isFinite(shift)) bound.shift[at] = 0;
+      bound.operands[at] = 0;
       return;
     }
     const half = Math.min(
@@ -136,6 +143,9 @@ export function createFinish(
     });
     bound.systematic[at] = systematic + rounded.systematic;
     bound.known[at] = rounded.known ?? 0;
+    const reach = sureDeviations * Math.sqrt(variance) + systematic;
+    const isNear = rounded.known === null && reach < outputRounding(format, value, 0);
+    bound.reach[at] = isNear ? reach : 0;
     const ofRounding = rounded.variance + bound.known[at] ** 2;
     bound.deviation[at] = Math.sqrt(variance + ofRounding);
     addShare(techniques, row, outputRound, half, ofRounding);

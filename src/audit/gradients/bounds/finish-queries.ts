@@ -47,7 +47,7 @@ export function finishQueries(
       errors.shift = shift;
       errors.pairs = scale * sums.worst[from];
       errors.pairVariance = scale ** 2 * sums.variance[from];
-      errors.known = scale * sums.known[from];
+      errors.known = arithmetic.scale * sums.known[from];
       errors.magnitude = scale * sums.magnitude[from];
       errors.partials = scale ** 2 * partialsOf(sums, from);
       errors.lseInput = row.weight * size;

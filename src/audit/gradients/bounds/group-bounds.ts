@@ -14,6 +14,13 @@ export interface GradientBound extends CombinedBounds {
    * makes its row sums of the stored O (then its magnitude is in `total` and `systematic`).
    */
   readonly shift: Float64Array;
+  /**
+   * How far errors may take the element before its output is rounded, where that is less than half an ulp and its rounding is not certain:
+   * 12 deviations and what does not average out; else 0.
+   */
+  readonly reach: Float64Array;
+  /** What the roundings of operands come to that are certain where a kernel makes them, signed; it is in `deviation` too. */
+  readonly operands: Float64Array;
 }
 
 /** Bounds of the elements of a gradient, technique by technique. */
@@ -59,6 +66,8 @@ export function emptyGradientBound(rows: number, dim: number): GradientTechnique
     known: numbers(),
     deviation: numbers(),
     shift: numbers(),
+    reach: numbers(),
+    operands: numbers(),
     techniques: emptyTechniqueShares(rows),
   };
 }

@@ -11,7 +11,7 @@ import {
   type TechniqueShares,
 } from './gradient-techniques.js';
 import { emptyGradientBound, type GradientTechniqueBound } from './group-bounds.js';
-import { halfUlp, shortFormat, type PairArithmetic } from './pair-arithmetic.js';
+import { halfUlp, roundedNear, shortFormat, type PairArithmetic } from './pair-arithmetic.js';
 import {
   addPairs,
   commonOf,
@@ -58,6 +58,7 @@ interface KeyGradient {
   readonly stored: {
     readonly head: Float64Array;
     readonly worst: Float64Array;
+    readonly known: Float64Array;
     readonly variance: Float64Array;
   } | null;
   readonly matricesOf: (memory: PairMemory) => PairMatrices;
@@ -86,7 +87,9 @@ export function createGroupSums(
       scale,
       sums: emptyPairSums(keys * dim, memory),
       shares: emptyTechniqueShares(keys),
-      stored: isStored ? { head: numbers(), worst: numbers(), variance: numbers() } : null,
+      stored: isStored
+        ? { head: numbers(), worst: numbers(), known: numbers(), variance: numbers() }
+        : null,
       ...of,
     };
   };
@@ -127,7 +130,7 @@ export function createGroupSums(
         errors.shift = scale * sums.signed[from];
         errors.pairs = isUnknown[key] === 1 ? Infinity : factor * sums.worst[from];
         errors.pairVariance = factor ** 2 * sums.variance[from];
-        errors.known = factor * sums.known[from];
+        errors.known = scale * sums.known[from] + (stored?.known[from] ?? 0);
         errors.magnitude = factor * sums.magnitude[from];
         errors.partials = factor ** 2 * partialsOf(sums, from);
         errors.groupSum = stored?.worst[from] ?? 0;
@@ -158,14 +161,18 @@ export function createGroupSums(
       mostAlike = Math.max(mostAlike, alike);
       for (const { scale, sums, stored } of [ofKeys, ofValues])
         stored?.head.forEach((sum, at) => {
-          const size = Math.abs(scale * sum);
+          const value = scale * sum;
+          const size = Math.abs(value);
           // The errors of all heads so far are no less than this one's.
-          const reach =
-            size + Math.abs(scale) * (sums.worst[at] + overQueries.worst * sums.magnitude[at]);
-          if (!(reach < short.maxFinite)) stored.worst[at] = Infinity;
+          const error = Math.abs(scale) * (sums.worst[at] + overQueries.worst * sums.magnitude[at]);
+          if (!(size + error < short.maxFinite)) stored.worst[at] = Infinity;
           const half = halfUlp(short, Math.min(size, short.maxFinite));
-          stored.worst[at] += Math.max(unitRoundoff(partials) * size, short.least);
-          if (size > 0) stored.variance[at] += half ** 2 / 3;
+          const rounding = roundedNear(short, value) - value;
+          const near = Math.abs(rounding) + error;
+          const most = Math.max(unitRoundoff(partials) * size, short.least);
+          stored.worst[at] += Math.min(most, near);
+          if (near < half) stored.known[at] += rounding;
+          else if (size > 0) stored.variance[at] += half ** 2 / 3;
           stored.head[at] = 0;
         });
     },

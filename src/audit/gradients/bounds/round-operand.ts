@@ -49,6 +49,12 @@ export function roundOperands(
       continue;
     }
     const half = halfUlp(format, most);
+    // It becomes zero, whatever factor it has by then.
+    if (most * largestUnit < format.least) {
+      worst[at] = most;
+      known[at] = -x;
+      continue;
+    }
     if (isOpen) {
       let largest = half;
       for (let i = 0; i < units.length; i++)

@@ -14,6 +14,7 @@ import {
 import { gradientUnits } from '../row-units.js';
 import { isBeyond } from '../structure/gradient-statistic.js';
 import { gradientStatistics, statisticCount } from '../structure/gradient-structure.js';
+import { noRoundings } from '../structure/output-roundings.js';
 import { togetherOf } from '../structure/mean-errors.js';
 import type { FailedGradients } from './failed-gradients.js';
 import { boundOfPrediction, type PredictedRows } from './predicted-bound.js';
@@ -121,7 +122,16 @@ export function isAsPredicted(
   const { name } = given.quantity;
   const means = togetherOf(together, name, shape[batch] * shape[heads], columns);
   const deviations = alarmDeviations(statisticCount(compared), falseAlarmRate);
-  const summed = { compared, bound: scaled, units, means };
+  const summed = {
+    compared,
+    errors: {
+      ...scaled,
+      operands: new Float64Array(predicted.length),
+      roundings: noRoundings(scaled.deviation),
+    },
+    units,
+    means,
+  };
   for (const statistic of gradientStatistics(summed, deviations))
     if (isBeyond(statistic)) return false;
   return true;

@@ -1,37 +1,154 @@
-/** What of a row's projected error is known beforehand. */
-export interface RowError {
-  /** Σ e·x over the row's elements. */
-  readonly signed: number;
-  /** Σ systematic·|x|. */
-  readonly systematic: number;
-  /** Σ deviation·|x|: the elements of a row may err together. */
-  readonly deviation: number;
+import type { OutputRoundings } from './output-roundings.js';
+
+/** Errors of elements of a gradient: what they are made of, element by element. */
+export interface SummedErrors {
+  /** What does not average out, and the root mean square of the rest. */
+  readonly systematic: Float64Array;
+  readonly deviation: Float64Array;
+  /** What the roundings of operands come to that follow from the problem, signed. */
+  readonly operands: Float64Array;
+  readonly roundings: OutputRoundings;
+}
+
+/** Shares of what errors may come to that jumps of roundings are told apart by, to each side. */
+const places = 32;
+
+/** Deviations within which what follows from the problem is as independent roundings would have it. */
+const byChanceDeviations = 4;
+
+/** Squares of deviations: of all that is not systematic, and without what is known or may be. */
+interface Deviations {
+  all: number;
+  unknown: number;
 }
 
 /**
  * Errors of rows projected on a pattern, summed up: rows err independently, but those of one unit together, and elements of
- * a row together.
+ * a row together; beside what follows from the problem: Theorem 24 of docs/bounds-backward.md.
  */
 export class ErrorSum {
+  /** Σ of what was projected; and of the roundings of outputs that are expected. */
   signed = 0;
+  expected = 0;
+  /** Σ of the squares of the pattern. */
   norm = 0;
+  readonly #of: SummedErrors;
+  readonly #row: Deviations = { all: 0, unknown: 0 };
   #systematic = 0;
-  #squares = 0;
-  readonly #shared = new Map<number, number>();
+  #operands = 0;
+  #blurred = 0;
+  readonly #squares: Deviations = { all: 0, unknown: 0 };
+  readonly #shared = new Map<number, Deviations>();
+  /** Σ jump·pattern by the share of their errors at which they jump. */
+  readonly #jumps = new Float64Array(2 * places);
+  #jumpSquares = 0;
+
+  constructor(of: SummedErrors) {
+    this.#of = of;
+  }
+
+  /**
+   * Adds an element of the row that `endRow` ends.
+   * @param projected its error, or its value, times the pattern
+   */
+  add(at: number, projected: number, pattern: number): void {
+    const { systematic, deviation, operands, roundings } = this.#of;
+    const size = Math.abs(pattern);
+    this.signed += projected;
+    this.expected += roundings.expected[at] * pattern;
+    this.norm += pattern * pattern;
+    this.#systematic += systematic[at] * size;
+    this.#operands += operands[at] * pattern;
+    this.#blurred += roundings.blurred[at] * pattern;
+    this.#row.all += deviation[at] * size;
+    this.#row.unknown += roundings.unknown[at] * size;
+    if (roundings.jump[at] === 0) return;
+    const place = Math.min(Math.floor((1 + roundings.turn[at]) * places), 2 * places - 1);
+    const jump = roundings.jump[at] * pattern;
+    this.#jumps[place] += jump;
+    this.#jumpSquares += jump * jump;
+  }
 
   /** @param unit of rows that may err alike; null for a row that shares its errors with no other */
-  add({ signed, systematic, deviation }: RowError, norm: number, unit: number | null): void {
-    this.signed += signed;
-    this.norm += norm;
-    this.#systematic += systematic;
-    if (unit === null) this.#squares += deviation * deviation;
-    else this.#shared.set(unit, (this.#shared.get(unit) ?? 0) + deviation);
+  endRow(unit: number | null): void {
+    const { all, unknown } = this.#row;
+    if (unit === null) {
+      this.#squares.all += all * all;
+      this.#squares.unknown += unknown * unknown;
+    } else {
+      const shared = this.#shared.get(unit) ?? { all: 0, unknown: 0 };
+      shared.all += all;
+      shared.unknown += unknown;
+      this.#shared.set(unit, shared);
+    }
+    this.#row.all = this.#row.unknown = 0;
   }
 
-  /** What the sum stays below, but for that many standard deviations; `common` is one that all rows have together. */
-  tolerance(deviations: number, common: number): number {
-    let squares = this.#squares + common * common;
-    for (const deviation of this.#shared.values()) squares += deviation * deviation;
-    return this.#systematic + deviations * Math.sqrt(squares);
+  /** The most that jumps come to, of one sign, where all rows have the same share of their errors. */
+  #largestJump(sign: number): number {
+    let largest = 0;
+    for (const step of [1, -1]) {
+      let sum = 0;
+      for (let at = step > 0 ? places : places - 1; at >= 0 && at < 2 * places; at += step) {
+        sum += this.#jumps[at];
+        largest = Math.max(largest, sign * sum);
+      }
+    }
+    return largest;
   }
+
+  /** Squares of deviations, of units that err together too. */
+  #deviations(common: number): Deviations {
+    let all = this.#squares.all + common * common;
+    let unknown = this.#squares.unknown + common * common;
+    for (const shared of this.#shared.values()) {
+      all += shared.all * shared.all;
+      unknown += shared.unknown * shared.unknown;
+    }
+    return { all, unknown };
+  }
+
+  /**
+   * What the sum stays below where all roundings are independent, but for that many standard deviations.
+   * @param common a deviation that all rows have together
+   */
+  ofIndependent(deviations: number, common: number): number {
+    return this.#systematic + deviations * Math.sqrt(this.#deviations(common).all);
+  }
+
+  /**
+   * What the sum without the roundings that are expected stays below on one side, where roundings follow from the values.
+   * @param sign of the side
+   */
+  ofFollowing(deviations: number, common: number, sign: number): number {
+    const { all, unknown } = this.#deviations(common);
+    const following = Math.max(0, sign * this.#operands) + Math.max(0, sign * this.#blurred);
+    const jumps = this.#largestJump(sign);
+    const byChance = byChanceDeviations * Math.sqrt(all - unknown + this.#jumpSquares);
+    return following + jumps <= byChance
+      ? this.ofIndependent(deviations, common)
+      : this.#systematic + jumps + largestOf(following, deviations, all, unknown);
+  }
+
+  /** The sum with its threshold: as of independent roundings, or, where it is beyond, as of those that follow from the values. */
+  judge(
+    deviations: number,
+    common: number,
+  ): { readonly statistic: number; readonly threshold: number } {
+    const independent = this.ofIndependent(deviations, common);
+    if (!(Math.abs(this.signed) > independent))
+      return { statistic: this.signed, threshold: independent };
+    const statistic = this.signed - this.expected;
+    const sign = statistic < 0 ? -1 : 1;
+    return { statistic, threshold: this.ofFollowing(deviations, common, sign) };
+  }
+}
+
+/** The largest of a·expected + deviations·√(all − a²(all − unknown)) for a from 0 to 1: a part of what is expected is blurred. */
+function largestOf(expected: number, deviations: number, all: number, unknown: number): number {
+  const rounded = all - unknown;
+  const part = (expected ** 2 * all) / (rounded * (deviations ** 2 * rounded + expected ** 2));
+  return part <= 1
+    ? Math.sqrt(all * (deviations ** 2 + expected ** 2 / rounded))
+    : Math.max(expected + deviations * Math.sqrt(unknown), deviations * Math.sqrt(all));
 }

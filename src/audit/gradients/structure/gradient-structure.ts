@@ -1,16 +1,15 @@
 import { rowElements } from '../../../problem/index.js';
 import type { ComparedValues } from '../../kernel-outputs.js';
 import { structureTileRows } from '../../structure/structure-statistic.js';
-import type { GradientBound } from '../bounds/index.js';
 import type { GradientUnits } from '../row-units.js';
-import { ErrorSum } from './error-sum.js';
+import { ErrorSum, type SummedErrors } from './error-sum.js';
 import type { GradientStatistic } from './gradient-statistic.js';
 import type { MeanErrors } from './mean-errors.js';
 
 /** A gradient whose errors are to be summed up. */
 export interface SummedGradient {
   readonly compared: ComparedValues;
-  readonly bound: Pick<GradientBound, 'systematic' | 'deviation'>;
+  readonly errors: SummedErrors;
   readonly units: GradientUnits;
   readonly means: MeanErrors;
 }
@@ -26,10 +25,15 @@ export function statisticCount({ quantity, shape }: ComparedValues): number {
   return shape[batch] * shape[heads] * ofHead;
 }
 
+/** The rows that a row may err alike with; null where it shares its errors with no other. */
+export function unitOf({ units }: Pick<SummedGradient, 'units'>, row: number): number | null {
+  return units.isShared[row] === 1 ? units.unit[row] : null;
+}
+
 /** Whether statistics can be made of a row: its errors and what they may be are numbers. */
 function isSummable(
   { values, exact, isSpecialRow }: ComparedValues,
-  { systematic, deviation }: SummedGradient['bound'],
+  { systematic, deviation }: SummedErrors,
   row: number,
   columns: number,
 ): boolean {
@@ -42,25 +46,22 @@ function isSummable(
 
 /** The sums of one column of a head, whose rows may err together with others. */
 function columnStatistic(
-  { compared, bound, units, means }: SummedGradient,
+  of: SummedGradient,
   place: StatisticPlace,
   column: number,
   rowsOfHead: readonly number[],
   deviations: number,
 ): GradientStatistic {
+  const { compared, means } = of;
   const columns = rowElements(compared.quantity, compared.shape);
-  const sum = new ErrorSum();
+  const sum = new ErrorSum(of.errors);
   for (const row of rowsOfHead) {
-    const i = row * columns + column;
-    const error = {
-      signed: compared.values[i] - compared.exact.values[i],
-      systematic: bound.systematic[i],
-      deviation: bound.deviation[i],
-    };
-    sum.add(error, 1, units.isShared[row] === 1 ? units.unit[row] : null);
+    const at = row * columns + column;
+    sum.add(at, compared.values[at] - compared.exact.values[at], 1);
+    sum.endRow(unitOf(of, row));
   }
-  const threshold = sum.tolerance(deviations, means.columns[place.head * columns + column]);
-  return { test: 'sum', scope: 'head', ...place, column, statistic: sum.signed, threshold };
+  const judged = sum.judge(deviations, means.columns[place.head * columns + column]);
+  return { test: 'sum', scope: 'head', ...place, column, ...judged };
 }
 
 /**
@@ -72,7 +73,7 @@ export function* gradientStatistics(
   of: SummedGradient,
   deviations: number,
 ): Generator<GradientStatistic> {
-  const { compared, bound, units, means } = of;
+  const { compared, errors, means } = of;
   const { quantity, shape, values, exact } = compared;
   const [batch, heads, rowAxis] = quantity.axes;
   const columns = rowElements(quantity, shape);
@@ -80,16 +81,13 @@ export function* gradientStatistics(
 
   /** Adds a row projected on its exact values; returns the length of those. */
   const addRow = (row: number, sums: readonly ErrorSum[]): number => {
-    let [signed, systematic, deviation, norm] = [0, 0, 0, 0];
+    let norm = 0;
     for (let i = row * columns; i < (row + 1) * columns; i++) {
       const x = exact.values[i];
-      signed += (values[i] - x) * x;
-      systematic += bound.systematic[i] * Math.abs(x);
-      deviation += bound.deviation[i] * Math.abs(x);
       norm += x * x;
+      for (const sum of sums) sum.add(i, (values[i] - x) * x, x);
     }
-    const unit = units.isShared[row] === 1 ? units.unit[row] : null;
-    for (const sum of sums) sum.add({ signed, systematic, deviation }, norm, unit);
+    for (const sum of sums) sum.endRow(unitOf(of, row));
     return Math.sqrt(norm);
   };
   const slope = (
@@ -98,30 +96,30 @@ export function* gradientStatistics(
     place: StatisticPlace,
     common: number,
   ): GradientStatistic[] => {
-    const tolerance = sum.tolerance(deviations, common);
     if (!(sum.norm > 0 && sum.norm < Infinity)) return [];
+    const { statistic, threshold } = sum.judge(deviations, common);
     return [
       {
         test: 'scale',
         scope,
         ...place,
         column: null,
-        statistic: sum.signed / sum.norm,
-        threshold: tolerance / sum.norm,
+        statistic: statistic / sum.norm,
+        threshold: threshold / sum.norm,
       },
     ];
   };
 
   for (let head = 0; head < shape[batch] * shape[heads]; head++) {
-    const ofHead = new ErrorSum();
+    const ofHead = new ErrorSum(errors);
     const summable: number[] = [];
     let longestOfHead = 0;
     for (let first = 0; first < rows; first += structureTileRows) {
-      const ofTile = new ErrorSum();
+      const ofTile = new ErrorSum(errors);
       const count = Math.min(structureTileRows, rows - first);
       let longest = 0;
       for (let row = head * rows + first; row < head * rows + first + count; row++) {
-        if (!isSummable(compared, bound, row, columns)) continue;
+        if (!isSummable(compared, errors, row, columns)) continue;
         summable.push(row);
         longest = Math.max(longest, addRow(row, [ofTile, ofHead]));
       }

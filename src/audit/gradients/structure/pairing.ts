@@ -1,7 +1,7 @@
 import { decodeTensor } from '../../../formats/index.js';
 import { problemShape, type Problem } from '../../../problem/index.js';
 import { ErrorSum } from './error-sum.js';
-import type { SummedGradient } from './gradient-structure.js';
+import { unitOf, type SummedGradient } from './gradient-structure.js';
 import type { GradientStatistic } from './gradient-statistic.js';
 
 /** Roundings of this very sum, relative to the sizes of its terms. */
@@ -9,29 +9,26 @@ const ownError = 2 ** -40;
 
 /** Rows of a gradient projected on the tensor that it is of. */
 function project(
-  { compared, bound, units }: SummedGradient,
+  of: SummedGradient,
   tensor: Float64Array,
   [firstRow, endRow]: readonly [number, number],
   columns: number,
 ) {
-  const sum = new ErrorSum();
-  let [total, sizes, longest] = [0, 0, 0];
+  const { values } = of.compared;
+  const sum = new ErrorSum(of.errors);
+  let [sizes, longest] = [0, 0];
   for (let row = firstRow; row < endRow; row++) {
-    let [systematic, deviation, norm] = [0, 0, 0];
+    let norm = 0;
     for (let i = row * columns; i < (row + 1) * columns; i++) {
-      const term = compared.values[i] * tensor[i];
-      const size = Math.abs(tensor[i]);
-      total += term;
+      const term = values[i] * tensor[i];
+      sum.add(i, term, tensor[i]);
       sizes += Math.abs(term);
-      systematic += bound.systematic[i] * size;
-      deviation += bound.deviation[i] * size;
-      norm += size * size;
+      norm += tensor[i] * tensor[i];
     }
+    sum.endRow(unitOf(of, row));
     longest = Math.max(longest, Math.sqrt(norm));
-    const unit = units.isShared[row] === 1 ? units.unit[row] : null;
-    sum.add({ signed: 0, systematic, deviation }, norm, unit);
   }
-  return { sum, total, sizes, longest };
+  return { sum, sizes, longest };
 }
 
 /**
@@ -56,14 +53,20 @@ export function* pairingStatistics(
     );
     const ofKeys = project(dk, k, [kvHead * keys, (kvHead + 1) * keys], qkDim);
     const sizes = ofQueries.sizes + ofKeys.sizes;
-    const threshold =
-      ofQueries.sum.tolerance(deviations, 0) +
-      ofKeys.sum.tolerance(
-        deviations,
-        dk.means.pairing?.[kvHead] ?? ofKeys.longest * dk.means.norm[kvHead],
-      ) +
+    const common = dk.means.pairing?.[kvHead] ?? ofKeys.longest * dk.means.norm[kvHead];
+    let difference = ofQueries.sum.signed - ofKeys.sum.signed;
+    let threshold =
+      ofQueries.sum.ofIndependent(deviations, 0) +
+      ofKeys.sum.ofIndependent(deviations, common) +
       ownError * sizes;
-    const difference = ofQueries.total - ofKeys.total;
+    if (Math.abs(difference) > threshold) {
+      difference -= ofQueries.sum.expected - ofKeys.sum.expected;
+      const sign = difference < 0 ? -1 : 1;
+      threshold =
+        ofQueries.sum.ofFollowing(deviations, 0, sign) +
+        ofKeys.sum.ofFollowing(deviations, common, -sign) +
+        ownError * sizes;
+    }
     if (!Number.isFinite(difference) || !(sizes > 0) || !Number.isFinite(threshold)) continue;
     yield {
       test: 'pairing',
