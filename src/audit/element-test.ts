@@ -120,3 +120,47 @@ export function testElements(
     firstNonFinite,
   };
 }
+
+/** Elements that are no larger than what underflow may take from them. */
+export interface LostElements {
+  readonly elements: number;
+  /** Whether no element is larger than its bound: zeros and numbers of the other sign would be as good. */
+  readonly isAll: boolean;
+}
+
+/** Nothing is lost to underflow. */
+export const nothingLost: LostElements = { elements: 0, isAll: false };
+
+/** Bounds of more than so many times what one operation loses are not of underflow alone: sums and factors are far smaller. */
+const mostTimes = 2 ** 64;
+
+/** Whether elements may be lost to underflow: others are below such bounds, and so small. */
+function mayBeLost(exact: Float64Array, total: Float64Array, underflow: number): boolean {
+  return exact.some(
+    (x, i) => x !== 0 && Math.abs(x) <= total[i] && total[i] < mostTimes * underflow,
+  );
+}
+
+/**
+ * Counts the elements that are within their bound of zero, and would not be if nothing underflowed.
+ * @param total the worst case of a correct kernel
+ * @param underflow what one of its operations may lose, absolutely
+ * @param withoutUnderflow the worst case of one of which no operation underflows; asked for where it matters
+ */
+export function countLost(
+  exact: Float64Array,
+  total: Float64Array,
+  underflow: number,
+  withoutUnderflow: () => Float64Array,
+): LostElements {
+  if (!mayBeLost(exact, total, underflow)) return nothingLost;
+  const least = withoutUnderflow();
+  let elements = 0;
+  let larger = 0;
+  exact.forEach((x, i) => {
+    const size = Math.abs(x);
+    if (size > total[i]) larger++;
+    else if (size > least[i]) elements++;
+  });
+  return { elements, isAll: elements > 0 && larger === 0 };
+}

@@ -2,6 +2,7 @@ import { formatNumber } from '../words/index.js';
 import type { Diagnosis } from './diagnosis/index.js';
 import { findingsOf, type Finding } from './findings.js';
 import type { JudgedQuantity } from './judge-quantity.js';
+import { nothingLost, type LostElements } from './element-test.js';
 import { describePlace } from './rows/index.js';
 import type { PremiseFit } from './premises/premise-fit.js';
 import type { UntestedStructure } from './structure/structure-result.js';
@@ -57,7 +58,7 @@ function failureSentence(
 }
 
 /** What a verdict is reached from. */
-interface Evidence {
+export interface Evidence {
   /** In the order in which the report lists them; the first is what the kernel is for. */
   readonly outputs: readonly JudgedQuantity[];
   readonly untested: readonly UntestedStructure[];
@@ -67,6 +68,8 @@ interface Evidence {
   readonly arithmetic: string;
   /** What a reader should know beside. */
   readonly notes: readonly string[];
+  /** What of each quantity, by name, is no larger than what underflow may take. */
+  readonly lost: Readonly<Record<string, LostElements>>;
   /** Why a pass means little whatever the kernel computes, in a clause; null where it means something. */
   readonly hollow: string | null;
   /** How many rows were judged of how many, where those are not all. */
@@ -101,6 +104,14 @@ function leftClause(judged: JudgedQuantity): string {
     : `${prose} has none`;
 }
 
+/** What of a quantity is no larger than underflow, in a clause; '' where nothing is. */
+function lostClause(judged: JudgedQuantity, { lost }: Evidence): string {
+  const { elements } = lost[judged.quantity.name] ?? nothingLost;
+  return elements === 0
+    ? ''
+    : `${elements} of ${judged.values.length} ${judged.quantity.parts} are no larger than underflow, and not judged`;
+}
+
 /** "PASS: …", with how much of each quantity it says nothing about. */
 function passSentence(evidence: Evidence): string {
   const { outputs } = evidence;
@@ -115,7 +126,11 @@ function passSentence(evidence: Evidence): string {
     0,
   );
   const used = `the worst element uses ${formatNumber(worst * 100)} % of its bound`;
-  const left = [evidence.hollow ?? '', ...outputs.map(leftClause)].filter((part) => part !== '');
+  const left = [
+    evidence.hollow ?? '',
+    ...outputs.map(leftClause),
+    ...outputs.map((one) => lostClause(one, evidence)),
+  ].filter((part) => part !== '');
   const sampled = sampledRows(evidence);
   const where = sampled === '' ? '' : ` in ${sampled}`;
   return `PASS: ${listed} ${stay} within what rounding explains${where}; ${[used, ...left].join('; ')}.`;
@@ -132,7 +147,8 @@ export function reachVerdict(evidence: Evidence, explainers: Explainers | null):
   const { outputs, heads, arithmetic, notes, untested } = evidence;
   const [main] = outputs;
   const { all, unbounded } = extentOf(main);
-  const judged = unbounded < all;
+  const isLost = (evidence.lost[main.quantity.name] ?? nothingLost).isAll;
+  const judged = unbounded < all && !isLost;
   const findings = findingsOf(outputs, heads, arithmetic);
   const common = { findings, judged, notes, untested };
   if (findings.length > 0) {
@@ -148,7 +164,9 @@ export function reachVerdict(evidence: Evidence, explainers: Explainers | null):
     sentence:
       all === 0
         ? `NOT JUDGED: ${main.quantity.prose} has no elements.`
-        : `NOT JUDGED: no element has a bound under the premises (${arithmetic}); scores, weights or sums leave the range of their formats everywhere.`,
+        : isLost
+          ? `NOT JUDGED: nothing in ${main.quantity.prose} is larger than underflow, which may take all of it.`
+          : `NOT JUDGED: no element has a bound under the premises (${arithmetic}); scores, weights or sums leave the range of their formats everywhere.`,
     ...unexplained,
   };
 }

@@ -5,15 +5,17 @@ import type { Problem, ProblemShape } from '../../problem/index.js';
 import { plainText } from '../../words/index.js';
 import { KernelBound } from '../bounds/index.js';
 import { diagnose } from '../diagnosis/index.js';
+import { measureBounds } from '../element-bounds.js';
 import { judgedQuantities, judgeQuantity, type JudgedOutputs } from '../judge-quantity.js';
 import { compareQuantity, type GivenQuantity } from '../kernel-outputs.js';
+import { countLost } from '../element-test.js';
 import type { Measured } from '../parts/audit-stages.js';
 import { fitPremise } from '../premises/premise-fit.js';
 import { createRowLocator, locateOutputs } from '../rows/index.js';
 import { usageBySequence, type SequenceUsage } from '../sequence-usage.js';
 import { isKeyTileTestLeftOut } from '../structure/key-tile-plan.js';
 import { untestedStructure } from '../structure/structure-result.js';
-import { reachVerdict, type Explainers, type Verdict } from '../verdict.js';
+import { reachVerdict, type Evidence, type Explainers, type Verdict } from '../verdict.js';
 import { usualFalseAlarmRate } from './audit-options.js';
 import { measureHere, planAudit, type PreparedAudit } from './plan-audit.js';
 
@@ -176,6 +178,28 @@ function sampleOf({ rows }: Problem, { batch, heads }: ProblemShape) {
   return rows === undefined ? null : { rows: rows.queries.length, of: batch * heads * rows.of };
 }
 
+/** What of the quantities is no larger than what underflow may take: of outputs, since scores are told apart by what they add up to. */
+function lostOf(
+  { problem, plan }: PreparedAudit,
+  { reference, bounds }: Measured,
+): Evidence['lost'] {
+  const { premises, arithmetic, outputFormat } = plan.settings;
+  const { out } = reference.quantities;
+  const { total } = bounds.quantities.out;
+  const lost = countLost(out.values, total, arithmetic.underflow.sums, () => {
+    // As good as nothing.
+    const least = arithmetic.underflow.sums * 2 ** -40;
+    const ideal = { ...arithmetic, underflow: { weights: least, sums: least } };
+    const bound = new KernelBound(problem, reference, outputFormat, {
+      ...premises,
+      underflow: least,
+      sumUnderflow: least,
+    });
+    return measureBounds(problem, reference, ideal, bound).quantities.out.total;
+  });
+  return { out: lost };
+}
+
 /** Judges what a kernel gave by what was measured. */
 export function conclude(
   prepared: PreparedAudit,
@@ -206,6 +230,7 @@ export function conclude(
     sample: sampleOf(problem, shape),
     heads: shape.heads,
     hollow: hollowNote(reference),
+    lost: lostOf(prepared, measured),
     untested,
     arithmetic: arithmetic.description,
     notes,

@@ -25,7 +25,11 @@ import type { GradientTensors } from './gradient-tensors.js';
 import { reachGradientVerdict, type GradientVerdict } from './gradient-verdict.js';
 import { judgeGradients, type GivenJudged, type JudgedGradient } from './judge-gradient.js';
 import { locateGradients } from './locate-gradients.js';
-import { measureGradients, type MeasuredGroup } from './measure-gradients.js';
+import {
+  measureGradients,
+  type MeasuredGradients,
+  type MeasuredGroup,
+} from './measure-gradients.js';
 import { usualRules, type GradientRules } from './usual-rule.js';
 import {
   declaredGradientPremises,
@@ -113,19 +117,27 @@ function judgePart(
   const { premises, falseAlarmRate, reference, groups, progress } = options;
   const formatOf = (name: JudgedGradientName) =>
     given.find(({ quantity }) => quantity.name === name)?.format ?? null;
-  const measured = measureGradients(problem, dout, {
+  const measure = {
     premises,
     given: storedForward(problem, tensors),
     shared: { dbias: formatOf('dbias'), dsink: formatOf('dsink') },
     wanted: measuredNames({ names }),
     keys,
-    reference,
-    groups,
-    progress,
-  });
+  };
+  const measured = measureGradients(problem, dout, { ...measure, reference, groups, progress });
+  let ideal: MeasuredGradients | null = null;
   const judgement = {
     problem,
     measured,
+    losses: {
+      underflow: premises.underflow,
+      without: () =>
+        (ideal ??= measureGradients(problem, dout, {
+          ...measure,
+          premises: { ...premises, underflow: 0 },
+          reference: measured.reference,
+        })),
+    },
     together: {
       dk: names.includes('dk')
         ? measureMeanErrors(problem, decodedDout, measured, premises)

@@ -27,6 +27,16 @@ function isUnbounded({ elements }: JudgedGradient): boolean {
   return elements.elements > 0 && elements.unbounded === elements.elements;
 }
 
+/** What of gradients is no larger than what underflow may take: clauses. */
+function lostClauses(judged: readonly JudgedGradient[]): string[] {
+  return judged
+    .filter(({ lost }) => lost.elements > 0 && !lost.isAll)
+    .map(
+      ({ lost, elements, quantity }) =>
+        `${lost.elements} of ${elements.elements} ${quantity.parts}, which are no larger than underflow`,
+    );
+}
+
 /** "PASS: …", with how much of the bounds is used. */
 function passSentence(judged: readonly JudgedGradient[]): string {
   const names = judged.map(({ quantity }) => quantity.prose);
@@ -51,7 +61,12 @@ export function reachGradientVerdict(
   diagnose: (() => GradientDiagnosis) | null,
 ): GradientVerdict {
   const unbounded = judged.filter(isUnbounded);
-  const common = { findings, notJudged, judged: unbounded.length === 0 };
+  const lost = judged.filter((one) => one.lost.isAll);
+  const common = {
+    findings,
+    notJudged: [...notJudged, ...lostClauses(judged)],
+    judged: unbounded.length + lost.length === 0,
+  };
   if (findings.length > 0) {
     const diagnosis = diagnose?.() ?? null;
     const cause =
@@ -62,12 +77,17 @@ export function reachGradientVerdict(
           : `${diagnosis.sentence}.`;
     return { pass: false, sentence: `FAIL: ${cause}`, diagnosis, ...common };
   }
-  if (unbounded.length === 0)
+  if (common.judged)
     return { pass: true, sentence: passSentence(judged), diagnosis: null, ...common };
-  const names = listed(unbounded.map(({ quantity }) => quantity.prose));
+  const named = (some: readonly JudgedGradient[]) =>
+    listed(some.map(({ quantity }) => quantity.prose));
+  const reasons = [
+    ...(unbounded.length === 0 ? [] : [`no element of ${named(unbounded)} has a bound`]),
+    ...(lost.length === 0 ? [] : [`nothing in ${named(lost)} is larger than underflow`]),
+  ];
   return {
     pass: false,
-    sentence: `NOT JUDGED: no element of ${names} has a bound.`,
+    sentence: `NOT JUDGED: ${reasons.join('; ')}.`,
     diagnosis: null,
     ...common,
   };

@@ -1,6 +1,12 @@
 import { rowElements, type Problem, type Quantity } from '../../problem/index.js';
 import type { FormatName } from '../../formats/index.js';
-import { testElements, type ElementTest } from '../element-test.js';
+import {
+  countLost,
+  nothingLost,
+  testElements,
+  type ElementTest,
+  type LostElements,
+} from '../element-test.js';
 import { profileError, type ErrorProfile } from '../error-profile.js';
 import { isUndefinedRow, type ComparedValues, type GivenQuantity } from '../kernel-outputs.js';
 import { testSpreads, type SpreadTest } from '../spread-test.js';
@@ -34,6 +40,8 @@ export interface JudgedGradient {
   readonly spread: SpreadTest;
   /** The worst of each test and scope; `pairing` is with the last of dQ and dK. */
   readonly structure: readonly GradientStatistic[];
+  /** What of it is no larger than what underflow may take. */
+  readonly lost: LostElements;
   /** What each technique of the kernel may do to it; null where they are not told apart. */
   readonly techniques: GradientTechniqueTable | null;
 }
@@ -54,6 +62,11 @@ export interface GradientJudgement {
   readonly measured: MeasuredGradients;
   /** What errors of D and of the LSE do to sums over keys. */
   readonly together: RowsTogether;
+  /** What one operation of the kernel may lose to underflow, and what is measured of one that loses nothing; default: it is not asked what is lost. */
+  readonly losses?: {
+    readonly underflow: number;
+    readonly without: () => MeasuredGradients;
+  };
   /** Whether the rows or the keys are some of them. */
   readonly isSample?: boolean;
   /** Of all gradients together: half for the spread, half for sums. */
@@ -122,7 +135,7 @@ export function judgeGradients(
   given: readonly GivenJudged[],
   judgement: GradientJudgement,
 ): readonly JudgedGradient[] {
-  const { problem, measured, falseAlarmRate, isSample = false } = judgement;
+  const { problem, measured, falseAlarmRate, isSample = false, losses } = judgement;
   const { shape, techniques } = measured;
   const all = given.map((one) => summed(compareGradient(one, measured), judgement));
   const heads = shape.batch * shape.kvHeads;
@@ -155,6 +168,15 @@ export function judgeGradients(
         falseAlarmRate / 2 / all.length,
       ),
       structure: worstStatistics(statistics),
+      lost:
+        losses === undefined
+          ? nothingLost
+          : countLost(
+              compared.exact.values,
+              bound.total,
+              losses.underflow,
+              () => measuredGradient(losses.without(), name).bound.total,
+            ),
       techniques: techniques[name] ?? null,
     };
   });
