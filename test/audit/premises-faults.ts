@@ -4,7 +4,7 @@ import { randomValues } from '../../properties/problems/values.js';
 import { encodeProblem } from '../../properties/problems/plain-problem.js';
 import { problemShape, type Problem } from '../../src/problem/index.js';
 import { decode, encode } from './damage.js';
-import { runPlainKernel, toFormat } from './declared-kernel.js';
+import { runPlainKernel, toFormat, type PlainArithmetic } from './declared-kernel.js';
 
 /** Sizes of a problem of normal numbers. */
 interface Sizes {
@@ -62,18 +62,70 @@ function withKeys(problem: Problem, keys: readonly (number | null)[]): Problem {
   return { ...problem, k: edited('k'), v: edited('v') };
 }
 
-/** What a plain kernel gives that computes another problem in place of this one. */
-function asIf(problem: Problem, other: Problem): KernelOutputs {
-  return runPlainKernel({ ...problem, ...other }, () => ({}));
+/** How a kernel computes, where it is not as most do. */
+type Changes = (plain: PlainArithmetic) => Partial<PlainArithmetic>;
+const plain: Changes = () => ({});
+
+/** Eager attention in bf16: scores are written in it, and P is once it is divided. */
+export const asEager: Changes = () => ({ score: toFormat('bf16'), dividesFirst: true });
+
+/** What a kernel gives that computes another problem in place of this one. */
+function asIf(problem: Problem, other: Problem, changes: Changes): KernelOutputs {
+  return runPlainKernel({ ...problem, ...other }, changes);
+}
+
+/** What a kernel gives whose row sums and LSEs have a sink of each head. */
+export function runWithSinks(
+  problem: Problem,
+  logits: readonly number[],
+  changes: Changes,
+): KernelOutputs {
+  const { heads, queries, vDim } = problemShape(problem);
+  const { q } = problem;
+  const { out, lse } = runPlainKernel(problem, (known) => ({
+    ...changes(known),
+    outputFormat: 'fp64',
+    output: (x) => x,
+  }));
+  const ofKeys = decode(lse!);
+  const withSinks = ofKeys.map((x, row) => {
+    const sink = logits[Math.floor(row / queries) % heads];
+    return Math.max(x, sink) + Math.log1p(Math.exp(-Math.abs(x - sink)));
+  });
+  const values = decode(out).map((x, i) => {
+    const row = Math.floor(i / vDim);
+    return x * Math.exp(ofKeys[row] - withSinks[row]);
+  });
+  return {
+    out: encode(values, q.format, out.shape),
+    lse: encode(withSinks, 'fp32', lse!.shape),
+  };
+}
+
+/** A problem with a sink of each head. */
+export function withSinks(problem: Problem, logits: readonly number[]): Problem {
+  const tensor = encode(Float64Array.from(logits), 'fp32', [logits.length]);
+  return { ...problem, sink: { logits: tensor, inLse: true } };
+}
+
+/** A kernel whose output is off by a factor before it is rounded. */
+function scaled(problem: Problem, factor: number, changes: Changes): KernelOutputs {
+  return runPlainKernel(problem, (known) => {
+    const changed = changes(known);
+    const { output } = { ...known, ...changed };
+    return { ...changed, output: (x) => output(factor * x) };
+  });
 }
 
 /** Kernels with a fault, by name: what they give for a problem. */
 export const faultyKernels = {
-  'an output 0.5 % too small': (problem: Problem) =>
-    runPlainKernel(problem, ({ output }) => ({ output: (x) => output(0.995 * x) })),
-  'an output 0.5 % too large': (problem: Problem) =>
-    runPlainKernel(problem, ({ output }) => ({ output: (x) => output(1.005 * x) })),
-  'a dropped last key': (problem: Problem) => {
+  'the sinks of another head': (problem: Problem, changes: Changes = plain) =>
+    runWithSinks(problem, [...decode(problem.sink!.logits)].reverse(), changes),
+  'an output 0.5 % too small': (problem: Problem, changes: Changes = plain) =>
+    scaled(problem, 0.995, changes),
+  'an output 0.5 % too large': (problem: Problem, changes: Changes = plain) =>
+    scaled(problem, 1.005, changes),
+  'a dropped last key': (problem: Problem, changes: Changes = plain) => {
     const { keys } = problemShape(problem);
     return asIf(
       problem,
@@ -81,9 +133,10 @@ export const faultyKernels = {
         problem,
         Array.from({ length: keys - 1 }, (_, j) => j),
       ),
+      changes,
     );
   },
-  '16 counted zero keys': (problem: Problem) => {
+  '16 counted zero keys': (problem: Problem, changes: Changes = plain) => {
     const { keys } = problemShape(problem);
     return asIf(
       problem,
@@ -91,13 +144,14 @@ export const faultyKernels = {
         problem,
         Array.from({ length: keys + 16 }, (_, j) => (j < keys ? j : null)),
       ),
+      changes,
     );
   },
-  'one wrong key of one query': (problem: Problem) => {
+  'one wrong key of one query': (problem: Problem, changes: Changes = plain) => {
     const { keys, queries, vDim, heads } = problemShape(problem);
-    const right = runPlainKernel(problem, () => ({}));
+    const right = runPlainKernel(problem, changes);
     const shifted = Array.from({ length: keys }, (_, j) => (j === 5 ? 6 : j));
-    const wrong = asIf(problem, withKeys(problem, shifted));
+    const wrong = asIf(problem, withKeys(problem, shifted), changes);
     const row = Math.floor((heads * queries) / 2);
     const out = decode(right.out);
     out.set(decode(wrong.out).subarray(row * vDim, (row + 1) * vDim), row * vDim);
@@ -128,11 +182,13 @@ export const faultyKernels = {
     }));
     return outputs;
   },
-  'a dump widened to fp32': (problem: Problem) => {
-    const { out, lse } = runPlainKernel(problem, () => ({}));
+  'a dump widened to fp32': (problem: Problem, changes: Changes = plain) => {
+    const { out, lse } = runPlainKernel(problem, changes);
     return { out: encode(decode(out), 'fp32', out.shape), lse };
   },
-} as const satisfies Readonly<Record<string, (problem: Problem) => KernelOutputs>>;
+} as const satisfies Readonly<
+  Record<string, (problem: Problem, changes?: Changes) => KernelOutputs>
+>;
 
 /** A problem whose tensors hold the same numbers in fp32. */
 export function widened(problem: Problem): Problem {

@@ -56,6 +56,8 @@ export interface RowBound {
 interface DeclaredErrors {
   /** Relative to Σ w|v − O|. */
   readonly ofWeights: number;
+  /** What of that follows from scores that are written in a short format. */
+  readonly ofScores: number;
   /** Relative to Σ w|v|. */
   readonly ofMagnitude: number;
   /** Relative to |O|. */
@@ -255,20 +257,22 @@ export class KernelBound {
       usualDots * score +
       4 * elementwise * (score + added + sink) +
       (softcap === null ? 0 : (tanh + 4 * elementwise) * capped);
+    const writtenScoreError = (added > 0 ? 5 : 4) * scoreRounding * (score + added + sink + away);
     // Scores beyond fp64 have any error; 0 · ∞ would be none.
-    const declaredScoreError =
+    const otherScoreError =
       score === Infinity
         ? Infinity
         : Math.max(0, dots - usualDots) * score +
           operands * Math.abs(scale) * (queryNorm + least) * (keyNorm + least) +
           4 * elementwise * away +
-          (added > 0 ? 5 : 4) * scoreRounding * (score + added + sink + away) +
           scoreFloor;
+    const declaredScoreError = score === Infinity ? Infinity : writtenScoreError + otherScoreError;
     const ofFactors = factorsError(factors, n);
     const weightError = (ofScores: number, ofFactor: number) =>
       (Math.expm1(Math.min(ofScores, largestExponent)) + exponential + ofFactor) * (1 + 2 ** -6);
     const weight = weightError(usualScoreError + declaredScoreError, ofFactors);
     const usualWeight = weightError(usualScoreError, 0);
+    const unwritten = weightError(usualScoreError + otherScoreError, ofFactors);
     const typicalWeight =
       usualScoreError > largestExponent
         ? usualWeight
@@ -294,6 +298,7 @@ export class KernelBound {
       (n + 2) * sumUnderflow;
     const declared: DeclaredErrors = {
       ofWeights: weight - usualWeight,
+      ofScores: weight - unwritten,
       ofMagnitude: (partials + Math.max(0, sums - usualSums)) * (1 + 2 ** -6),
       ofValue: rounded + this.#dropout.factor,
       floor: origin !== null || sumUnderflow > underflow ? floor : 0,

@@ -34,6 +34,8 @@ export interface Premises {
   readonly smallestOperand: number;
   /** Relative error of one elementwise operation (scale, subtract, rescale, normalise). */
   readonly elementwise: number;
+  /** The format that scores are written in; null where that is none shorter than sums. */
+  readonly scores: FormatName | null;
   /** Relative error of a score from the format that scores are kept in, each time they are written. */
   readonly scoreRounding: number;
   /** Absolute error of a score that is subnormal in that format. */

@@ -159,6 +159,7 @@ export function resolvePremises(
         (1 + dequantization(q, dequantized)) *
         (1 + dequantization(k, dequantized)) -
       1,
+    scores: stored === null || scores === undefined ? null : scores,
     scoreRounding: stored === null ? 0 : unitRoundoff(stored) * (1 + 2 ** -6),
     // Raw scores are written before the scale.
     scoreFloor:

@@ -53,38 +53,56 @@ export function sumLseErrors(
   head: number,
   unit: Int32Array,
 ): LseSums | null {
-  const { problem, reference, bound, premises } = input;
-  const { lse } = input.outputs;
-  if (lse === null || !premises.isUsual) return null;
+  const { reference, premises } = input;
+  if (input.outputs.lse === null || !premises.isUsual) return null;
   const { queries } = reference.shape;
-  const { accumulation, elementwise, exponential, logarithm } = premises;
-  const sumsTruncate = problem.q.format !== 'fp32' && problem.q.format !== 'fp64';
   let rows = 0;
   let error = 0;
   let systematic = 0;
   const amplitudes = new Map<number, number>();
   for (let row = head * queries; row < (head + 1) * queries; row++) {
-    const exact = reference.quantities.lse.values[row];
-    const ofRow = lse.values[row] - exact;
-    if (!Number.isFinite(ofRow)) continue;
-    const { keys, weight, typicalWeight, isCoarse } = bound.row(row);
-    if (isCoarse) continue;
+    const ofRow = lseErrorOf(input, row);
+    if (ofRow === null) continue;
     rows++;
-    error += ofRow;
-    const size = Math.abs(exact) + Math.abs(reference.maximum[row]);
-    systematic +=
-      elementwise * size +
-      logarithm +
-      reference.quantities.lse.radius[row] +
-      outputRounding(lse.format, exact, 0) +
-      tanhError(problem, premises) +
-      (typicalWeight > largestRandomError ? typicalWeight : 0) +
-      (sumsTruncate ? keys * truncatedAddition + (weight - typicalWeight) / 8 : 0);
-    const random =
-      typicalWeight - exponential + 4 * elementwise * size + Math.sqrt(3 * keys) * accumulation;
-    amplitudes.set(unit[row], (amplitudes.get(unit[row]) ?? 0) + random);
+    error += ofRow.error;
+    systematic += ofRow.systematic;
+    amplitudes.set(unit[row], (amplitudes.get(unit[row]) ?? 0) + ofRow.amplitude);
   }
   return { rows, error, systematic, amplitudes };
+}
+
+/** The error of one row's LSE; the most of it that is systematic, and that is random, of any correct kernel. */
+interface LseErrorOfRow {
+  readonly error: number;
+  readonly systematic: number;
+  readonly amplitude: number;
+}
+
+/** The error of a row's LSE, and what it may be; null where there is none, or nothing is known of it. */
+export function lseErrorOf(
+  { problem, reference, bound, premises, outputs: { lse } }: StructureInput,
+  row: number,
+): LseErrorOfRow | null {
+  if (lse === null) return null;
+  const { accumulation, elementwise, exponential, logarithm } = premises;
+  const sumsTruncate = problem.q.format !== 'fp32' && problem.q.format !== 'fp64';
+  const exact = reference.quantities.lse.values[row];
+  const error = lse.values[row] - exact;
+  const { keys, weight, typicalWeight, isCoarse, declared } = bound.row(row);
+  if (!Number.isFinite(error) || isCoarse) return null;
+  const size = Math.abs(exact) + Math.abs(reference.maximum[row]);
+  const usualWeight = weight - declared.ofWeights;
+  const systematic =
+    elementwise * size +
+    logarithm +
+    reference.quantities.lse.radius[row] +
+    outputRounding(lse.format, exact, 0) +
+    tanhError(problem, premises) +
+    (typicalWeight > largestRandomError ? typicalWeight : 0) +
+    (sumsTruncate ? keys * truncatedAddition + (usualWeight - typicalWeight) / 8 : 0);
+  const amplitude =
+    typicalWeight - exponential + 4 * elementwise * size + Math.sqrt(3 * keys) * accumulation;
+  return { error, systematic, amplitude };
 }
 
 /** Sums of the errors of the LSE over all rows of a head. */

@@ -9,6 +9,7 @@ import { keptWeights } from '../../problem/index.js';
 import { anyDropout, type Premises } from '../premises/premises.js';
 import { CommonOffset } from './common-offset.js';
 import {
+  lseErrorOf,
   SlopeDispersion,
   sumLseErrors,
   tanhError,
@@ -16,6 +17,12 @@ import {
   type LseSums,
   type StructureInput,
 } from './head-tests.js';
+import { ScorePlaces, writtenFormat, type ScorePlacesState } from './declared/score-places.js';
+import {
+  SelfNormalised,
+  type LseError,
+  type SelfNormalisedState,
+} from './declared/self-normalised.js';
 import { createInstruments } from './instruments.js';
 import { PooledProjections, type PooledState } from './pooled-projections.js';
 import { RowCollector } from './row-collector.js';
@@ -62,6 +69,11 @@ export interface HeadPart {
   readonly dispersion: DispersionState;
   /** Null where the LSE's mean is not tested. */
   readonly lse: LseSums | null;
+  /** Null where the kernel declares no scores in a short format. */
+  readonly written: {
+    readonly sums: SelfNormalisedState;
+    readonly places: ScorePlacesState;
+  } | null;
 }
 
 /** What the structure tests find in a problem that may be a part of another: data that a thread may send. */
@@ -76,6 +88,19 @@ export interface StructurePart {
 interface KnownRows {
   readonly survey: RowSurvey;
   readonly units: RowUnits;
+}
+
+/** The error of a row's LSE with what any correct kernel's may be, and one that declares this one's premises; null without. */
+function declaredLseError(input: StructureInput, row: number): LseError | null {
+  const ofRow = lseErrorOf(input, row);
+  if (ofRow === null) return null;
+  const { ofWeights, ofScores, ofValue } = input.bound.row(row).declared;
+  const { exponential } = input.premises;
+  return {
+    error: ofRow.error,
+    random: ofRow.amplitude / Math.sqrt(3),
+    systematic: ofRow.systematic + exponential + (ofWeights - ofScores) + ofValue,
+  };
 }
 
 /** Who is told of a measurement, and what its loops work in. */
@@ -133,6 +158,10 @@ export function measureStructure(
   const [tile, head] = [pooled(), pooled()];
   const worst = new WorstResults();
   const dispersion = new SlopeDispersion();
+  const written = writtenFormat(problem, premises);
+  const places =
+    written === null ? null : new ScorePlaces(problem, reference, [scale, bias], written);
+  const selfNormalised = new SelfNormalised();
   const rowEntries = structureEntries.filter(({ scope }) => scope === 'row');
   const heads: HeadPart[] = [];
 
@@ -159,6 +188,12 @@ export function measureStructure(
       judgeRow(collected, variances, { scope: 'row', head: ofHead, firstRow: query, rows: 1 });
       tile.add(collected, variances, units.isShared[row] === 1 ? units.unit[row] : null);
       dispersion.add(collected, variances, units.unit[row]);
+      if (places !== null)
+        selfNormalised.add(
+          { row: collected, variances, lse: declaredLseError(input, row) },
+          units.unit[row],
+          places.curvature(local),
+        );
     }
     const isLast = query === queries - 1;
     if (isLast || query % structureTileRows === structureTileRows - 1) {
@@ -173,7 +208,10 @@ export function measureStructure(
       pooled: head.state(),
       dispersion: dispersion.state(),
       lse: sumLseErrors(input, ofHead, units.unit),
+      written: places && { sums: selfNormalised.state(), places: places.state() },
     });
+    selfNormalised.clear();
+    places?.clear();
     dispersion.clear();
     head.clear();
   };
@@ -184,10 +222,12 @@ export function measureStructure(
     const visitor: WeightVisitor = {
       begin: (ofHead, firstRow, rows) => {
         collector.begin(ofHead * queries + firstRow, rows);
+        places?.begin(ofHead * queries + firstRow, rows);
         observer?.begin(ofHead, firstRow, rows);
       },
       visit: (weights) => {
         collector.visit(weights);
+        places?.visit(weights, (i) => collector.isUsed(i));
         observer?.visit(weights);
       },
       end: (ofHead, firstRow, rows) => {

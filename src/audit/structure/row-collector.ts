@@ -111,6 +111,7 @@ export class RowCollector {
   readonly #sinks = new Float64Array(walkRows);
   readonly #outputs: RowOutputs;
   readonly #systematic: Float64Array;
+  readonly #written: Float64Array;
   readonly #common: Float64Array;
 
   private constructor(model: ProjectionModel, memory: RowMemory) {
@@ -118,6 +119,7 @@ export class RowCollector {
     this.#memory = memory;
     this.#outputs = new RowOutputs(model);
     this.#systematic = new Float64Array(model.instruments.length);
+    this.#written = new Float64Array(model.instruments.length);
     this.#common = new Float64Array(model.instruments.length);
   }
 
@@ -178,6 +180,11 @@ export class RowCollector {
     }
   }
 
+  /** Whether the `i`-th of the rows that were started is not left out. */
+  isUsed(i: number): boolean {
+    return this.#isUsed[i] === 1;
+  }
+
   /** Adds one tile of weights, times their projections, to its rows. */
   visit({ weights, applied, rows, keys, projections }: WeightTile): void {
     const { tile } = this.#memory;
@@ -200,7 +207,7 @@ export class RowCollector {
     const { typicalWeight, addition, keys, weightRounding, range, declared } = bound.row(row);
     const count = instruments.length;
     const outputs = this.#outputs;
-    const [systematic, common] = [this.#systematic, this.#common];
+    const [systematic, written, common] = [this.#systematic, this.#written, this.#common];
     // Sums that do not truncate round to nearest: by half of the last place of fp32.
     const ofAddition = sumsTruncate ? addition : Math.min(addition, 2 ** -24);
     outputs.collect(row, pooled, Math.sqrt(keys) * ofAddition);
@@ -240,9 +247,9 @@ export class RowCollector {
       );
       // Errors of weights so large do not add up: all of them count.
       const coarse = typicalWeight > largestRandomError ? typicalWeight : 0;
-      const ofScores =
-        (scoreError + coarse + declared.ofWeights) *
-        (sums.absolute(d) + Math.abs(own) * sums.absolute(count));
+      const ofScore = sums.absolute(d) + Math.abs(own) * sums.absolute(count);
+      const ofScores = (scoreError + coarse + declared.ofWeights) * ofScore;
+      written[d] = declared.ofScores * ofScore;
       systematic[d] =
         (floor + declared.floor) * total +
         lost[d] +
@@ -266,6 +273,7 @@ export class RowCollector {
       accumulated,
       places,
       systematic,
+      written,
       common,
       smooth,
       squares,

@@ -21,6 +21,8 @@ export interface RowProjections {
   /** Worst cases: Σ half ulp·|X|, and what is systematic. */
   readonly outputWorst: Float64Array;
   readonly systematic: Float64Array;
+  /** What of that follows from scores that are written in a short format. */
+  readonly written: Float64Array;
   /** √3 standard deviations of all else: weights' random errors, and what the whole row shares. */
   readonly common: Float64Array;
   /** √3 standard deviations of the sums over keys, if they err alike in all columns. */

@@ -1,7 +1,19 @@
 import type { Premises } from '../premises/premises.js';
 import { joinLseSums, type LseSums, SlopeDispersion, testMeanLse } from './head-tests.js';
+import {
+  channels,
+  joinScorePlaces,
+  sharedRoundings,
+  type ScorePlacesState,
+} from './declared/score-places.js';
+import {
+  judgeSelfNormalised,
+  selfInstruments,
+  SelfNormalised,
+} from './declared/self-normalised.js';
 import { pooledFactory, type HeadPart } from './measure-structure.js';
-import { judgePooled, type StructureLimits } from './structure-entries.js';
+import { judgePooled, type StructureLimits, type StructurePlace } from './structure-entries.js';
+import { alarmDeviations } from './structure-statistic.js';
 import {
   inTestOrder,
   structureScopes,
@@ -26,6 +38,8 @@ export class StructureJudge {
   readonly #pooled;
   readonly #dispersion = new SlopeDispersion();
   #lse: LseSums[] = [];
+  readonly #written = new SelfNormalised();
+  #places: ScorePlacesState | null = null;
   #rows = 0;
   #head = 0;
 
@@ -41,10 +55,14 @@ export class StructureJudge {
   }
 
   /** Takes what the next rows add to their head, which is judged with its last row. */
-  addHeadPart({ pooled, dispersion, lse }: HeadPart, rows: number): void {
+  addHeadPart({ pooled, dispersion, lse, written }: HeadPart, rows: number): void {
     this.#pooled.mergeState(pooled);
     this.#dispersion.mergeState(dispersion);
     if (lse !== null) this.#lse.push(lse);
+    if (written !== null) {
+      this.#written.mergeState(written.sums);
+      this.#places = joinScorePlaces(this.#places, written.places);
+    }
     this.#rows += rows;
     if (this.#rows === this.#limits.extent.queries) this.#judgeHead();
   }
@@ -63,11 +81,38 @@ export class StructureJudge {
         ? null
         : testMeanLse(joinLseSums(this.#lse), pooled, deviations.head, exponential);
     if (mean !== null) worst.add({ test: 'lse-mean', ...all, ...mean });
+    this.#judgeWritten(place);
     pooled.clear();
     this.#dispersion.clear();
     this.#lse = [];
     this.#rows = 0;
     this.#head++;
+  }
+
+  /** Judges a head beside that by the spread of its own rows, where scores are written in a short format. */
+  #judgeWritten(place: StructurePlace): void {
+    const { extent, share } = this.#limits;
+    const { scores } = this.#premises;
+    const [places, pooled, written] = [this.#places, this.#pooled, this.#written];
+    if (places === null || scores === null || pooled.rows === 0) return;
+    // Three events for each: what is usual, what is not, and the squares of what is.
+    const deviations = alarmDeviations(3 * extent.heads, share);
+    const shared = sharedRoundings(scores, places);
+    const ofOutput = selfInstruments.map((d, channel) => ({
+      test: channels[channel],
+      norm: pooled.norm[d],
+      usual: pooled.tolerance(d, deviations) - written.written(channel),
+      shared: shared[channel],
+    }));
+    const lse = {
+      test: channels[2],
+      norm: written.lseRows,
+      usual: written.usual(2, deviations),
+      shared: shared[2],
+    };
+    judgeSelfNormalised(this.#worst, written, place, [...ofOutput, lse], deviations);
+    written.clear();
+    this.#places = null;
   }
 
   /** Per test and scope the result that is largest relative to its threshold. */
