@@ -17,7 +17,6 @@ import {
   forward,
   headScores,
   keptOf,
-  kvHeadOf,
   products,
   type BackwardOptions,
   type Run,
@@ -50,8 +49,8 @@ function factorsOf(run: Run, read: ReturnType<BackwardSteps['read']>): Factors {
   const sinks = problem.sink === undefined ? null : decode(problem.sink.logits);
   const first = options.scalesFirst === true ? fround(problem.scale) : 1;
   for (let head = 0; head < batch * heads; head++) {
-    const { scores, tanh } = headScores(run, head, steps.addend);
-    const kv = kvHeadOf(shape, head);
+    const { scores, tanh } = headScores(run, head, steps);
+    const kv = steps.kvHead(head);
     const dp = products([dout, head * queries], [v, kv * keys], [queries, keys, vDim]);
     const [p, ds, ofBias] = [0, 1, 2].map(() => new Float32Array(scores.length));
     const ofSink = new Float32Array(queries);
@@ -62,14 +61,16 @@ function factorsOf(run: Run, read: ReturnType<BackwardSteps['read']>): Factors {
       eachSeen(steps.ranges(head, row), (key) => seen.push(row * keys + key));
       const weights = seen.map((i) => fround(Math.exp(fround(scores[i] - read.logarithm[at]))));
       const factor = (i: number) => (kept[i - row * keys] === 0 ? 0 : steps.upscale);
-      const derivatives = seen.map((i) => fround(dp[i] * factor(i)));
+      const ofDp = steps.dropsDp(head, row) ? factor : () => 1;
+      const ofP = steps.dropsP(head, row) ? factor : () => 1;
+      const derivatives = seen.map((i) => fround(dp[i] * ofDp(i)));
       const ofWeights = () =>
         derivatives.reduce((sum, x, j) => fround(sum + fround(weights[j] * x)), 0);
       const delta = options.delta === 'weights' ? ofWeights() : read.delta[at];
       if (sinks !== null && seen.length > 0)
         ofSink[row] = -fround(Math.exp(fround(sinks[head % heads] - read.logarithm[at]))) * delta;
       seen.forEach((i, j) => {
-        p[i] = weights[j] * factor(i);
+        p[i] = weights[j] * ofP(i);
         ds[i] = weights[j] * fround(derivatives[j] - delta);
         const slope = tanh === null ? 1 : steps.slope(tanh[i]);
         ofBias[i] = steps.ofBias({ derivative: ds[i], slope });
@@ -125,7 +126,7 @@ function gradients(run: Run, factors: Readonly<Record<GradientOf, Float32Array[]
   const dq = new Float32Array(batch * heads * queries * qkDim);
   const sumQueries = orderedSums(law('dq'), qkDim);
   for (let head = 0; head < batch * heads; head++) {
-    const firstKey = kvHeadOf(shape, head) * keys;
+    const firstKey = steps.kvHead(head) * keys;
     const offsets = Int32Array.from({ length: keys }, (_, key) => (firstKey + key) * qkDim);
     for (let row = 0; row < queries; row++) {
       const ofRow = factors.dq[head].subarray(row * keys, (row + 1) * keys);
@@ -150,7 +151,7 @@ function gradients(run: Run, factors: Readonly<Record<GradientOf, Float32Array[]
       sums[of].map((sum) => sum * factor),
     );
   };
-  return { dq: finish('dq'), dk: finish('dk'), dv: finish('dv') };
+  return steps.afterwards({ dq: finish('dq'), dk: finish('dk'), dv: finish('dv') });
 }
 
 /**
@@ -180,9 +181,10 @@ export function backwardKernel(options: BackwardOptions = {}): BackwardKernel {
     };
     const { out, lse, logarithm } = forward(run);
     const delta = run.steps.delta({ out, dout: run.dout });
-    const factors = factorsOf(run, run.steps.read({ logarithm, delta }));
-    const { dq, dk, dv } = gradients(run, factors);
-    const { dbias, dsink } = sharedGradients(run, factors);
+    const backward = { ...run, ...run.steps.inputs(run) };
+    const factors = factorsOf(backward, run.steps.read({ logarithm, delta }));
+    const { dq, dk, dv } = gradients(backward, factors);
+    const { dbias, dsink } = sharedGradients(backward, factors);
     const tensor = (of: FormatName, tensorShape: readonly number[], values: Float32Array) => ({
       format: of,
       shape: tensorShape,

@@ -44,13 +44,30 @@ export interface DeltaInputs {
   readonly dout: Float32Array;
 }
 
+/** What the backward's products read, decoded. */
+export interface BackwardInputs {
+  readonly q: Float32Array;
+  readonly k: Float32Array;
+  readonly v: Float32Array;
+  readonly dout: Float32Array;
+}
+
 /** How the backward is computed; a fault replaces some of it. */
 export interface BackwardSteps {
+  /** What scores are multiplied by as P is made again. */
+  readonly scoreScale: number;
+  /** What products read of what there is; D is made of dO as it is. */
+  readonly inputs: (own: BackwardInputs) => BackwardInputs;
   readonly ranges: Mask['ranges'];
   readonly addend: ScoreAddend | null;
   readonly kept: KeptWeights | null;
   /** What P is multiplied by where it is kept. */
   readonly upscale: number;
+  /** Whether a row's dropout is applied to P, and to dP. */
+  readonly dropsP: (head: number, query: number) => boolean;
+  readonly dropsDp: (head: number, query: number) => boolean;
+  /** The head of K and V that a head reads, both counted over the batch. */
+  readonly kvHead: (head: number) => number;
   /** The row products of dO and O, in fp32. */
   readonly delta: (inputs: DeltaInputs) => Float32Array;
   /** What the backward reads of what was stored. */
@@ -71,7 +88,12 @@ export interface BackwardSteps {
   readonly entryOf: (of: SharedOf, batch: number) => number | null;
   /** A gradient before it is rounded and stored. */
   readonly stored: (of: GradientOf, values: Float32Array) => Float32Array;
+  /** All of them behind that. */
+  readonly afterwards: (all: GradientArrays) => GradientArrays;
 }
+
+/** Gradients in canonical shapes. */
+export type GradientArrays = Readonly<Record<GradientOf, Float32Array>>;
 
 const { fround } = Math;
 
@@ -94,10 +116,15 @@ export function correctSteps(problem: Problem, shape: ProblemShape): BackwardSte
   const kept = keptWeights(problem, shape);
   const scale = fround(problem.scale);
   return {
+    scoreScale: scale,
+    inputs: (own) => own,
     ranges: problemMask(problem, shape).ranges,
     addend: scoreLaw(problem, shape).addend,
     kept,
     upscale: kept === null ? 1 : fround(1 / kept.share),
+    dropsP: () => true,
+    dropsDp: () => true,
+    kvHead: (head) => Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize),
     delta: (inputs) => deltaOf(inputs, vDim),
     read: (stored) => stored,
     slope: (tanh) => fround(1 - fround(tanh * tanh)),
@@ -111,5 +138,6 @@ export function correctSteps(problem: Problem, shape: ProblemShape): BackwardSte
     ofBias: ({ derivative }) => derivative,
     entryOf: (_, entry) => entry,
     stored: (_, values) => values,
+    afterwards: (all) => all,
   };
 }

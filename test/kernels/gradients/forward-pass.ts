@@ -1,11 +1,9 @@
 import { decodeTensor, type FormatName, type Tensor } from '../../../src/formats/index.js';
 import {
   problemMask,
-  scoreLaw,
   type Mask,
   type Problem,
   type ProblemShape,
-  type ScoreAddend,
 } from '../../../src/problem/index.js';
 import { correctSteps, type BackwardSteps } from './backward-steps.js';
 import { roundTo, type SumOrder } from './ordered-sums.js';
@@ -73,21 +71,15 @@ export function products(
   return all;
 }
 
-/** The kv head, counted over the batch, of a head counted so. */
-export function kvHeadOf({ heads, kvHeads, groupSize }: ProblemShape, head: number): number {
-  return Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
-}
-
 /** The scores of a head. */
 export function headScores(
   { problem, shape, q, k }: Run,
   head: number,
-  addend: ScoreAddend | null,
+  { addend, scoreScale: scale, kvHead }: Pick<BackwardSteps, 'addend' | 'scoreScale' | 'kvHead'>,
 ): HeadScores {
   const { queries, keys, qkDim } = shape;
   const { softcap } = problem;
-  const kv = kvHeadOf(shape, head);
-  const scale = fround(problem.scale);
+  const kv = kvHead(head);
   const scores = products([q, head * queries], [k, kv * keys], [queries, keys, qkDim]);
   const tanh = softcap === null ? null : new Float32Array(scores.length);
   const added = new Float64Array(keys);
@@ -123,15 +115,14 @@ export function forward(run: Run): Readonly<Record<'out' | 'lse' | 'logarithm', 
   const { batch, heads, queries, keys, vDim } = shape;
   const { ranges } = problemMask(problem, shape);
   const steps = correctSteps(problem, shape);
-  const { addend } = scoreLaw(problem, shape);
   const sinks = problem.sink === undefined ? null : decodeTensor(problem.sink.logits);
   const out = new Float32Array(batch * heads * queries * vDim);
   const lse = new Float32Array(batch * heads * queries).fill(-Infinity);
   const logarithm = lse.slice();
   for (let head = 0; head < batch * heads; head++) {
-    const { scores } = headScores(run, head, addend);
+    const { scores } = headScores(run, head, steps);
     const sink = fround(sinks?.[head % heads] ?? -Infinity);
-    const firstKey = kvHeadOf(shape, head) * keys;
+    const firstKey = steps.kvHead(head) * keys;
     for (let row = 0; row < queries; row++) {
       const seen: number[] = [];
       eachSeen(ranges(head, row), (key) => seen.push(key));

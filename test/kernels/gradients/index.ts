@@ -5,7 +5,13 @@ export {
   type BackwardKernel,
   type BackwardOutputs,
 } from './backward-kernel.js';
-export type { BackwardSteps, GradientOf } from './backward-steps.js';
+export type {
+  BackwardInputs,
+  BackwardSteps,
+  GradientArrays,
+  GradientOf,
+  RowStatistics,
+} from './backward-steps.js';
 export type { BackwardOptions } from './forward-pass.js';
 export type { FaultyBackward } from './fault.js';
 export { faultyBackwards } from './faulty-backwards.js';
