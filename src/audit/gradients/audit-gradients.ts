@@ -154,7 +154,14 @@ function judgePart(
     gradients,
     findings,
     usual: usualRules(problem, dout, given, measured, isSample),
-    diagnose: () => explainGradients({ ...judgement, dout, given, findings }),
+    diagnose: () =>
+      explainGradients({
+        ...judgement,
+        dout,
+        given,
+        findings,
+        forward: storedForward(problem, tensors),
+      }),
   };
 }
 

@@ -54,7 +54,9 @@ function sumStatement(result: GradientStatistic, judged: JudgedGradient, where: 
   if (test === 'scale')
     return statistic <= -1 + 1e-9 && statistic >= -1 - 1e-9
       ? `${prose} is zero on ${where}`
-      : `${prose} is ${formatNumber(100 * Math.abs(statistic))} % ${statistic > 0 ? 'large' : 'small'} on ${where} (slope on the oracle ${(1 + statistic).toFixed(4)}; rounding explains 1 ± ${explained})`;
+      : statistic < -1
+        ? `${prose} runs against what it should be on ${where} (slope on the oracle ${(1 + statistic).toFixed(4)}; rounding explains 1 ± ${explained})`
+        : `${prose} is ${formatNumber(100 * Math.abs(statistic))} % ${statistic > 0 ? 'large' : 'small'} on ${where} (slope on the oracle ${(1 + statistic).toFixed(4)}; rounding explains 1 ± ${explained})`;
   if (test === 'pairing')
     return `⟨Q, dQ⟩ and ⟨K, dK⟩ of ${where}, which are one number, differ by ${size} of the sizes of their terms; rounding explains ${explained}`;
   const law = judged.isSample

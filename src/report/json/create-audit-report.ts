@@ -153,12 +153,12 @@ const withoutOutput = {
 /** A diagnosis of gradients as reports have them. */
 function diagnosisOf({ diagnosis }: ReportedGradients): Verdict['diagnosis'] {
   if (diagnosis === null) return null;
-  const { id, equivalents, sentence, evidence } = diagnosis;
+  const { id, equivalents, place, sentence, evidence } = diagnosis;
   return {
     id,
     equivalents: [...equivalents],
     technique: null,
-    place: null,
+    place: structuredClone(place),
     sentence,
     evidence: [...evidence],
     candidates: [],

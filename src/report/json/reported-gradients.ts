@@ -124,6 +124,7 @@ export function reportedGradients({
         ? null
         : {
             ...diagnosis,
+            place: structuredClone(diagnosis.place),
             equivalents: [...diagnosis.equivalents],
             evidence: [...diagnosis.evidence],
           },

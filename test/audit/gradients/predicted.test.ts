@@ -55,6 +55,7 @@ describe('a cause', () => {
         dout: problem.q,
         given: [ofQueries, ofValues],
         findings: failing.map(finding),
+        forward: { out: null, lse: null },
       },
       { predicted: { dq: ofQueries.values } },
     );

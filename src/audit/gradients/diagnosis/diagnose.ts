@@ -1,33 +1,39 @@
-import { multiplyAddsOf } from '../../rows/index.js';
+import { everywhere, multiplyAddsOf, type Place } from '../../rows/index.js';
 import type { GradientDiagnosis } from './diagnosis.js';
-import { deltaFaults } from './delta-faults.js';
-import { factorFaults } from './factor-faults.js';
+import { deltaFaults } from './statistics/delta-faults.js';
+import { factorFaults } from './stored/factor-faults.js';
 import type { FailedGradients } from './failed-gradients.js';
-import { groupFaults, movedHeadFaults } from './group-faults.js';
-import { leftOverFaults } from './left-over-faults.js';
-import { lseFaults } from './lse-faults.js';
-import { maskFaults } from './mask-faults.js';
+import { groupFaults } from './sums/group-faults.js';
+import { leftOverFaults } from './sums/left-over-faults.js';
+import { lseFaults } from './statistics/lse-faults.js';
+import { maskFaults } from './replayed/mask-faults.js';
 import { narrowFaults, narrowSize } from './narrow-sums/narrow-faults.js';
-import { overflowFaults } from './overflow-faults.js';
+import { overflowFaults } from './stored/overflow-faults.js';
 import { explains, type Prediction } from './prediction.js';
-import { paddingFaults } from './padding-faults.js';
+import { paddingFaults } from './stored/padding-faults.js';
 import { backwardOperands } from './replay/backward-row.js';
 import { replayBudget } from './replay/budget.js';
-import type { Replayed } from './replay/replay.js';
-import { replayFaults } from './replayed-fault.js';
-import { statisticsFaults } from './statistics-faults.js';
-import { storedFaults } from './stored-faults.js';
-import { sinkFaults } from './sink-faults.js';
-import { otherTileFaults, tileFaults } from './tile-faults.js';
-import { weightFaults } from './weight-faults.js';
+import { replayOrder, type Replayed } from './replay/replay.js';
+import { storedStatistics } from './replay/stored-statistics.js';
+import { operandFaults } from './replayed/operand-faults.js';
+import { visitFaults } from './replayed/visit-faults.js';
+import { scopesOf } from './scope.js';
+import { placeShown } from './showing.js';
+import { movedFaults } from './stored/moved-faults.js';
+import { replayFaults } from './replayed/replayed-fault.js';
+import { statisticsFaults } from './statistics/statistics-faults.js';
+import { storedFaults } from './stored/stored-faults.js';
+import { sinkFaults } from './replayed/sink-faults.js';
+import { otherTileFaults, tileFaults } from './sums/tile-faults.js';
+import { weightFaults } from './replayed/weight-faults.js';
 
 /** Causes of one kind, for gradients that failed. */
 type Family = (replayed: Replayed) => Generator<Prediction>;
 
 /** Causes that are told from the exact gradients alone. */
 const cheapFamilies: readonly Family[] = [
-  ({ failed }) => factorFaults(failed),
-  ({ failed }) => movedHeadFaults(failed),
+  ({ failed, scope }) => factorFaults(failed, scope),
+  ({ failed }) => movedFaults(failed),
   ({ failed }) => storedFaults(failed),
   ({ failed }) => leftOverFaults(failed),
 ];
@@ -36,30 +42,75 @@ const cheapFamilies: readonly Family[] = [
 const costlyFamilies: readonly Family[] = [
   ({ failed }) => groupFaults(failed),
   deltaFaults,
-  ({ failed }) => lseFaults(failed),
+  (of) => replayFaults(of, lseFaults(of.failed)),
   (of) => replayFaults(of, maskFaults(of.failed.problem, of.failed.measured.shape)),
   (of) => replayFaults(of, weightFaults(of.failed.problem, of.failed.measured.shape)),
   (of) => replayFaults(of, sinkFaults(of.failed)),
+  (of) => replayFaults(of, operandFaults(of)),
+  (of) => replayFaults(of, visitFaults(of)),
   tileFaults,
 ];
 
 /** Causes that are looked for one kind after the other, where none before explains what failed. */
 const lastFamilies: readonly Family[] = [statisticsFaults, narrowFaults, otherTileFaults];
 
+/** Causes that may hold in some heads, sequences or rows alone. */
+const scopedFamilies: readonly Family[] = [
+  ({ failed, scope }) => factorFaults(failed, scope),
+  deltaFaults,
+  (of) => replayFaults(of, lseFaults(of.failed)),
+  (of) => replayFaults(of, maskFaults(of.failed.problem, of.failed.measured.shape)),
+  (of) => replayFaults(of, weightFaults(of.failed.problem, of.failed.measured.shape)),
+  (of) => replayFaults(of, sinkFaults(of.failed)),
+  (of) => replayFaults(of, operandFaults(of)),
+  (of) => replayFaults(of, visitFaults(of)),
+];
+
 /** Multiply-adds of exact gradients from which on nothing of a changed problem is computed: some tens of seconds. */
 const mostMultiplyAdds = 1e9;
 
-/**
- * The causes that explain what failed, of all families: gradients that a factor gives may be those of a missing head, too. A
- * factor without a name comes last.
- */
-function accepted(of: Replayed, families: readonly Family[]): readonly Prediction[] {
-  const found: Prediction[] = [];
+/** A cause that explains what failed, and where. */
+interface Accepted {
+  readonly prediction: Prediction;
+  readonly place: Place;
+}
+
+/** What is said where nothing better is, that first which takes fewer numbers: rows whose D or LSE is off by no rule, a factor without a name. */
+const nameless: readonly string[] = ['delta-wrong', 'lse-wrong', 'statistics-wrong', 'factor'];
+
+function isNamed({ prediction: { id } }: Accepted): boolean {
+  return !nameless.includes(id);
+}
+
+/** Those with a name first, in their order. */
+function namedFirst(all: readonly Accepted[]): readonly Accepted[] {
+  const rank = ({ prediction: { id } }: Accepted) => nameless.indexOf(id);
+  return [...all].sort((a, b) => rank(a) - rank(b));
+}
+
+/** The causes that explain what failed, of all families: gradients that a factor gives may be those of a missing head, too. */
+function accepted(of: Replayed, families: readonly Family[]): readonly Accepted[] {
+  const found: Accepted[] = [];
   for (const family of families)
-    for (const prediction of family(of))
-      if (explains(of.failed, prediction)) found.push(prediction);
-  const isNamed = ({ id }: Prediction) => id !== 'factor';
-  return [...found.filter(isNamed), ...found.filter((one) => !isNamed(one))];
+    for (const prediction of family(of)) {
+      if (!explains(of.failed, prediction)) continue;
+      const place = placeShown(of.failed, prediction, of.scope);
+      if (place !== null) found.push({ prediction, place });
+    }
+  return found;
+}
+
+/** The causes of all that failed: of everything, else of some heads, sequences or rows. */
+function causesOf(of: Replayed, isSmall: boolean): readonly Accepted[] {
+  let all = accepted(of, isSmall ? [...cheapFamilies, ...costlyFamilies] : cheapFamilies);
+  if (isSmall && !all.some(isNamed))
+    for (const scope of scopesOf(of.failed)) {
+      all = [...accepted({ ...of, scope }, scopedFamilies), ...all];
+      if (all.some(isNamed)) break;
+    }
+  for (const family of isSmall ? lastFamilies : [])
+    if (!all.some(isNamed)) all = [...accepted(of, [family]), ...all];
+  return namedFirst(all);
 }
 
 /** What was not tried, and so may be the cause as well. */
@@ -71,64 +122,81 @@ function untried(isSmall: boolean, isSpent: boolean): readonly string[] {
   return isSpent ? ['not every cause was tried, which would take too long on this problem'] : [];
 }
 
+/** The diagnosis of gradients that no fault gives. */
+function unexplained(evidence: readonly string[]): GradientDiagnosis {
+  return {
+    id: 'unexplained',
+    equivalents: [],
+    sentence: 'the cause is unexplained',
+    place: everywhere,
+    evidence,
+  };
+}
+
+/** The cause of gradients that hold a NaN or an infinity too many. */
+function diagnoseNonFinite(failed: FailedGradients): GradientDiagnosis {
+  const [found] = [...overflowFaults(failed), ...paddingFaults(failed)];
+  if (found === undefined)
+    return unexplained([
+      'but for padding and an LSE that overflows, causes are looked for among finite gradients only',
+    ]);
+  return {
+    id: found.id,
+    equivalents: [],
+    sentence: found.sentence,
+    place: found.place ?? everywhere,
+    evidence: [
+      'every other gradient that was judged passes all tests',
+      ...(found.id === 'padding-nan'
+        ? ['sums that begin with what their memory held, a NaN, would look the same']
+        : []),
+    ],
+  };
+}
+
+/** The cause of a sample of gradients that failed. */
+function diagnoseSample(failed: FailedGradients): GradientDiagnosis {
+  const found = [...factorFaults(failed, null)].find((one) => explains(failed, one));
+  const evidence = ['of a sample factors alone are tried: other causes take all rows and keys'];
+  if (found === undefined) return unexplained(evidence);
+  const { id, sentence } = found;
+  return { id, equivalents: [], sentence, place: everywhere, evidence };
+}
+
 /**
  * The cause of gradients that failed: the fault whose exact gradients these are but for rounding, as the audit's own tests
  * say. Gradients that no fault gives are unexplained, and so are those that hold a NaN or an infinity too many.
  */
 export function diagnoseGradients(failed: FailedGradients): GradientDiagnosis {
-  const unexplained = (evidence: readonly string[]): GradientDiagnosis => ({
-    id: 'unexplained',
-    equivalents: [],
-    sentence: 'the cause is unexplained',
-    evidence,
-  });
-  if (failed.findings.some(({ test }) => test.endsWith('-non-finite'))) {
-    const [found] = [...overflowFaults(failed), ...paddingFaults(failed)];
-    if (found === undefined)
-      return unexplained([
-        'but for padding and an LSE that overflows, causes are looked for among finite gradients only',
-      ]);
-    return {
-      id: found.id,
-      equivalents: [],
-      sentence: found.sentence,
-      evidence: [
-        'every other gradient that was judged passes all tests',
-        ...(found.id === 'padding-nan'
-          ? ['sums that begin with what their memory held, a NaN, would look the same']
-          : []),
-      ],
-    };
-  }
+  if (failed.findings.some(({ test }) => test.endsWith('-non-finite')))
+    return diagnoseNonFinite(failed);
+  if (failed.isSample === true) return diagnoseSample(failed);
   const { problem, measured, dout } = failed;
-  if (failed.isSample === true) {
-    const found = [...factorFaults(failed)].find((one) => explains(failed, one));
-    const evidence = ['of a sample factors alone are tried: other causes take all rows and keys'];
-    return found === undefined
-      ? unexplained(evidence)
-      : { id: found.id, equivalents: [], sentence: found.sentence, evidence };
-  }
   const multiplyAdds = multiplyAddsOf(problem, measured.shape);
   const isSmall = multiplyAdds <= mostMultiplyAdds;
-  const families = isSmall ? [...cheapFamilies, ...costlyFamilies] : cheapFamilies;
   const budget = replayBudget(multiplyAdds);
-  const operands = backwardOperands(problem, dout);
-  const of: Replayed = { failed, operands, budget };
-  let all = accepted(of, families);
-  for (const family of isSmall ? lastFamilies : [])
-    if (!all.some(({ id }) => id !== 'factor')) all = [...accepted(of, [family]), ...all];
-  const [found, ...others] = all;
+  const of: Replayed = {
+    failed,
+    operands: backwardOperands(problem, dout),
+    budget,
+    stored: storedStatistics(failed),
+    scope: null,
+    order: replayOrder(failed),
+  };
+  const [found, ...others] = causesOf(of, isSmall);
   if (found === undefined) {
     const near = isSmall ? narrowSize(of) : null;
     return unexplained([...(near === null ? [] : [near]), ...untried(isSmall, budget.isSpent())]);
   }
-  const equivalents = [...new Set(others.map(({ id }) => id))].filter(
-    (id) => id !== found.id && id !== 'factor',
+  const { prediction, place } = found;
+  const equivalents = [...new Set(others.filter(isNamed).map((one) => one.prediction.id))].filter(
+    (id) => id !== prediction.id,
   );
   return {
-    id: found.id,
+    id: prediction.id,
     equivalents,
-    sentence: found.sentence,
+    sentence: prediction.sentence,
+    place,
     evidence: [
       'against what this fault gives, every gradient that was judged passes all tests',
       ...(equivalents.length === 0

@@ -1,3 +1,5 @@
+import type { Place } from '../../rows/index.js';
+
 /** What caused the failure of gradients. */
 export interface GradientDiagnosis {
   /** Of the cause; `unexplained` where no known cause gives these gradients. */
@@ -6,6 +8,8 @@ export interface GradientDiagnosis {
   readonly equivalents: readonly string[];
   /** The cause in words, without a full stop. */
   readonly sentence: string;
+  /** Where the cause shows; everywhere where it is unexplained. */
+  readonly place: Place;
   /** What speaks for it, a clause each. */
   readonly evidence: readonly string[];
 }

@@ -1,4 +1,5 @@
 import type { Tensor } from '../../../problem/index.js';
+import type { StoredForward } from '../bounds/index.js';
 import type { GradientFinding } from '../gradient-findings.js';
 import type { GivenGradient, GradientJudgement } from '../judge-gradient.js';
 
@@ -8,4 +9,6 @@ export interface FailedGradients extends GradientJudgement {
   readonly dout: Tensor;
   readonly given: readonly GivenGradient[];
   readonly findings: readonly GradientFinding[];
+  /** What the forward pass stored. */
+  readonly forward: StoredForward;
 }

@@ -25,6 +25,12 @@ function lengthOf(values: Float64Array, first: number, end: number): number {
   return Math.sqrt(squares);
 }
 
+/** Roundings to the format of the gradient that a term may have: of P or dS, of D, of the sum. */
+const roundingsOfTerm = 4;
+
+/** How near, relatively, a number is to be to count as the exact one. */
+const sameness = 2 ** -20;
+
 /** How many rows the usual size of bounds is taken from, at most. */
 const sampledRows = 256;
 
@@ -64,6 +70,10 @@ export function boundOfPrediction(
     names.map((name) => [name, bound[name].slice(first, end)]),
   ) as unknown as PredictedBound;
   let usual: PredictedShares | null = null;
+  // What nothing adds to has no bounds: of known sizes a few roundings of each term are allowed.
+  const ofNothing = (name: (typeof names)[number], i: number, ofLength: number) =>
+    sizes === null ? ofLength : Math.max(ofLength, name === 'total' ? unit * sizes[1][i] : 0);
+  const unit = roundingsOfTerm * unitRoundoff(formats[format]);
   for (let at = first; at < end; at += columns) {
     const [length, own] = [predicted, exact].map((x) => lengthOf(x, at, at + columns));
     const ofRow = Math.max(length / own, least);
@@ -76,7 +86,7 @@ export function boundOfPrediction(
       for (const name of names)
         made[name][i - first] =
           growth === Infinity
-            ? ((usual?.[name] ?? 0) * length) / Math.sqrt(columns)
+            ? ofNothing(name, i, ((usual?.[name] ?? 0) * length) / Math.sqrt(columns))
             : growth * bound[name][i];
       if (sizes !== null && growth > 1 && growth < Infinity)
         made.deviation[i - first] = Math.hypot(
@@ -91,12 +101,13 @@ export function boundOfPrediction(
       const more = unitRoundoff(formats[format]) * (sizes[1][i] - sizes[0][i]);
       if (more > 0 && more < Infinity) made.total[i - first] += more;
     }
-  // An output's rounding grows with the element itself.
+  // How an output that is another number is rounded is not known as that of the exact one may be.
   for (let i = first; i < end; i++) {
-    if (!(Math.abs(predicted[i]) > Math.abs(exact[i]) && Number.isFinite(predicted[i]))) continue;
-    const more = (ulp(formats[format], predicted[i]) - ulp(formats[format], exact[i])) / 2;
-    made.total[i - first] += more;
-    made.deviation[i - first] += more;
+    const change = Math.abs(predicted[i] - exact[i]);
+    if (!(change > sameness * Math.abs(exact[i]) && Number.isFinite(change))) continue;
+    const half = ulp(formats[format], predicted[i]) / 2;
+    made.total[i - first] += half;
+    made.deviation[i - first] = Math.hypot(made.deviation[i - first], half / Math.sqrt(3));
   }
   return made;
 }

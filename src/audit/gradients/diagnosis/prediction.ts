@@ -1,4 +1,5 @@
 import { rowElements } from '../../../problem/index.js';
+import type { Place } from '../../rows/index.js';
 import { testElements } from '../../element-test.js';
 import type { ComparedValues } from '../../kernel-outputs.js';
 import { testSpreads } from '../../spread-test.js';
@@ -17,7 +18,7 @@ import { gradientStatistics, statisticCount } from '../structure/gradient-struct
 import { noRoundings } from '../structure/output-roundings.js';
 import { togetherOf } from '../structure/mean-errors.js';
 import type { FailedGradients } from './failed-gradients.js';
-import { boundOfPrediction, type PredictedRows } from './predicted-bound.js';
+import { boundOfPrediction, type PredictedBound, type PredictedRows } from './predicted-bound.js';
 
 /** Exact gradients of a kernel with some fault; those that are left out are as they should be. */
 export type PredictedGradients = Partial<ByGradient<Float64Array>>;
@@ -33,11 +34,21 @@ export interface Prediction {
   readonly id: string;
   /** The cause in words, without a full stop. */
   readonly sentence: string;
+  /** Where it is; default wherever it changes what is given, of the rows that it touches. */
+  readonly place?: Place;
+  /** The rows of queries that it touches, 1 each, where these are not all of a head. */
+  readonly rows?: Uint8Array;
   readonly predicted: PredictedGradients;
   /** The sizes that elements are sums of, where they are known. */
   readonly sizes?: PredictedGradients;
   /** Whether roundings shrink with the rows of a gradient, as where all is multiplied; default they do not. */
   readonly shrinks?: boolean;
+  /** Whether what is predicted is moved by the stored forward already; default it is beside that. */
+  readonly isShifted?: boolean;
+  /** What would be predicted without the fault, where that is not exact but as the stored forward has it. */
+  readonly without?: () => PredictedGradients;
+  /** Of which exact element each is, where gradients are right and elsewhere: these keep their bounds. */
+  readonly sources?: Partial<ByGradient<Int32Array>>;
   /** What the fault itself rounds by, beyond what is predicted; default nothing. */
   readonly wider?: Partial<ByGradient<WiderBound>>;
 }
@@ -50,6 +61,23 @@ interface PredictedGradient {
   readonly predicted: Float64Array;
   readonly sizes: Float64Array | null;
   readonly wider?: WiderBound | undefined;
+  readonly isShifted?: boolean;
+  readonly sources?: Int32Array | undefined;
+}
+
+/** Bounds of elements that are those of others. */
+function boundOfSources(
+  bound: FailedGradients['measured']['gradients']['dq']['bound'],
+  sources: Int32Array,
+): PredictedBound {
+  const from = (values: Float64Array) => Float64Array.from(sources, (at) => values[at]);
+  const { total, systematic, known, deviation } = bound;
+  return {
+    total: from(total),
+    systematic: from(systematic),
+    known: from(known),
+    deviation: from(deviation),
+  };
 }
 
 /** Whose bounds those of a prediction are made from. */
@@ -77,12 +105,13 @@ export function isWithinBounds(
   [first, end]: readonly [first: number, end: number],
 ): boolean {
   const { values, quantity } = given;
-  const { predicted } = prediction;
+  const { predicted, isShifted = false } = prediction;
   const { exact, bound } = measured.gradients[quantity.name];
   const { total } = boundOfPrediction(predictedRows(given, prediction, measured), 1, [first, end]);
   for (let i = first; i < end; i++) {
     if (!Number.isFinite(exact.values[i])) continue;
-    if (!(Math.abs(values[i] - predicted[i] - bound.shift[i]) <= total[i - first])) return false;
+    const moved = isShifted ? 0 : bound.shift[i];
+    if (!(Math.abs(values[i] - predicted[i] - moved) <= total[i - first])) return false;
   }
   return true;
 }
@@ -98,15 +127,20 @@ export function isAsPredicted(
   least = leastFactor,
 ): boolean {
   const usual = compareGradient(given, measured);
-  const { predicted } = prediction;
+  const { predicted, isShifted = false, sources } = prediction;
   const { bound } = measuredGradient(measured, given.quantity.name);
+  const moved = (x: number, i: number) =>
+    isShifted ? x : x + bound.shift[sources === undefined ? i : sources[i]];
   const compared: ComparedValues = {
     ...usual,
-    exact: { ...usual.exact, values: predicted.map((x, i) => x + bound.shift[i]) },
+    exact: { ...usual.exact, values: predicted.map(moved) },
   };
   const { quantity, shape } = usual;
   const columns = rowElements(quantity, shape);
-  const scaled = boundOfPrediction(predictedRows(given, prediction, measured), least);
+  const scaled =
+    sources === undefined
+      ? boundOfPrediction(predictedRows(given, prediction, measured), least)
+      : boundOfSources(bound, sources);
   prediction.wider?.total.forEach((x, i) => (scaled.total[i] += x));
   prediction.wider?.deviation.forEach((x, i) => {
     scaled.deviation[i] = Math.hypot(scaled.deviation[i], x);
@@ -148,7 +182,14 @@ export function fails({ findings }: FailedGradients, { quantity }: GivenGradient
  */
 export function explains(
   failed: FailedGradients,
-  { predicted, sizes, shrinks = false, wider }: Omit<Prediction, 'id' | 'sentence'>,
+  {
+    predicted,
+    sizes,
+    shrinks = false,
+    wider,
+    isShifted = false,
+    sources,
+  }: Omit<Prediction, 'id' | 'sentence'>,
 ): boolean {
   const { given } = failed;
   const isLeft = given.some(
@@ -159,7 +200,13 @@ export function explains(
     const values = predicted[one.quantity.name];
     if (values === undefined) return true;
     const { name } = one.quantity;
-    const ofOne = { predicted: values, sizes: sizes?.[name] ?? null, wider: wider?.[name] };
+    const ofOne = {
+      predicted: values,
+      sizes: sizes?.[name] ?? null,
+      wider: wider?.[name],
+      isShifted,
+      sources: sources?.[name],
+    };
     return isAsPredicted(one, ofOne, failed, shrinks ? leastFactor : 1);
   });
 }

@@ -4,7 +4,7 @@ import type { SharedGradientName } from '../gradient-quantities.js';
 import { measuredGradient, type GivenJudged, type GradientJudgement } from '../judge-gradient.js';
 import { withRowFactors } from './changed-gradients.js';
 import type { GradientDiagnosis } from './diagnosis.js';
-import { multiplyAddsOf } from '../../rows/index.js';
+import { everywhere, multiplyAddsOf } from '../../rows/index.js';
 import type { Tensor } from '../../../problem/index.js';
 import { isAsPredicted } from './prediction.js';
 
@@ -94,7 +94,12 @@ export function diagnoseShared(
     (one): one is GivenShared =>
       isShared(one) && findings.some(({ quantity }) => quantity === one.quantity.name),
   );
-  const unexplained = { id: 'unexplained', equivalents: [], sentence: 'the cause is unexplained' };
+  const unexplained = {
+    id: 'unexplained',
+    equivalents: [],
+    sentence: 'the cause is unexplained',
+    place: everywhere,
+  };
   const { problem, measured, dout } = judgement;
   const isSmall = multiplyAddsOf(problem, measured.shape) <= mostMultiplyAdds;
   const [one] = failing;
@@ -117,6 +122,7 @@ export function diagnoseShared(
     id: first.id,
     equivalents,
     sentence: first.sentence,
+    place: everywhere,
     evidence: ['against what this fault gives it passes all tests'],
   };
 }

@@ -16,11 +16,12 @@ import type { MeasuredGradients } from '../../measure-gradients.js';
 export interface BackwardChange {
   /** The keys that it sees. */
   readonly ranges?: Mask['ranges'];
-  /** How it makes scores. */
+  /** How it makes scores; and the scale of dQ and dK, where that is not the law's. */
   readonly law?: ScoreLaw;
-  /** [batch, heads, queries] each: the natural logarithm of the row sum, and D. */
+  readonly outerScale?: number;
+  /** [batch, heads, queries] each: the natural logarithm of the row sum, and D; that of the pass's own P and dP. */
   readonly logarithm?: ArrayLike<number>;
-  readonly delta?: ArrayLike<number>;
+  readonly delta?: ArrayLike<number> | 'weights';
   /** The sizes that D is a sum of. */
   readonly deltaSizes?: ArrayLike<number>;
   /** The power of the softcap's derivative in dS. */
@@ -30,6 +31,9 @@ export interface BackwardChange {
   readonly keptOfDp?: WeightFactors;
   /** Decoded, in the shapes of the problem. */
   readonly operands?: Partial<BackwardOperands>;
+  /** The head of K and V that a head reads, and that its dK and dV are added to, all counted over the batch. */
+  readonly kvHead?: (head: number) => number;
+  readonly addedTo?: (head: number) => number;
 }
 
 /** Writes a factor for every key of a head, counted over [batch, heads]; null for 1 everywhere. */
@@ -45,6 +49,8 @@ export interface BackwardOperands {
 
 /** P·kept/(1 − p) of dV and dS of dQ and dK, over the keys of a head; outside of the ranges they are not written. */
 export interface BackwardRow {
+  /** The first row of K and V that is read. */
+  readonly firstKey: number;
   readonly ranges: readonly KeyRange[];
   readonly weights: Float64Array;
   readonly scores: Float64Array;
@@ -98,19 +104,23 @@ export function backwardRows(
     slopePower = 1,
     keptOfP = usual,
     keptOfDp = usual,
+    kvHead = (head: number) => Math.floor(head / groupSize),
   } = change;
+  const isOwn = delta === 'weights';
   const numbers = () => new Float64Array(keys);
-  const [weights, scores, sizes, added] = [numbers(), numbers(), numbers(), numbers()];
+  const [weights, scores, sizes] = [numbers(), numbers(), numbers()];
+  const [added, derivatives] = [numbers(), numbers()];
   const [ofP, ofDp] = [numbers().fill(1), numbers().fill(1)];
   return (head, query) => {
     const row = head * queries + query;
-    const firstKey = Math.floor(head / groupSize) * keys;
+    const firstKey = kvHead(head) * keys;
     const seen = ranges(head, query);
     if (seen.length > 0) {
       addend?.(head, query, 0, added);
       keptOfP?.(head, query, ofP);
       keptOfDp?.(head, query, ofDp);
     }
+    let own = 0;
     for (const { begin, end } of seen)
       for (let key = begin; key < end; key++) {
         const at = firstKey + key;
@@ -118,13 +128,19 @@ export function backwardRows(
         const tanh = softcap === null ? 0 : Math.tanh(scaled / softcap);
         const capped = softcap === null ? scaled : softcap * tanh;
         const weight = Math.exp(capped + added[key] - logarithm[row]);
-        const dp = ofDp[key] * product(dout, row * vDim, v, at * vDim, vDim);
         const slope = softcap === null ? 1 : (1 - tanh * tanh) ** slopePower;
+        derivatives[key] = ofDp[key] * product(dout, row * vDim, v, at * vDim, vDim);
+        own += weight * derivatives[key];
         weights[key] = weight * ofP[key];
-        scores[key] = weight * (dp - delta[row]) * slope;
-        sizes[key] =
-          weight * (Math.abs(dp) + Math.max(Math.abs(delta[row]), deltaSizes[row])) * slope;
+        scores[key] = weight * slope;
       }
-    return { ranges: seen, weights, scores, sizes };
+    const mean = isOwn ? own : delta[row];
+    const size = Math.max(Math.abs(mean), deltaSizes[row]);
+    for (const { begin, end } of seen)
+      for (let key = begin; key < end; key++) {
+        sizes[key] = scores[key] * (Math.abs(derivatives[key]) + size);
+        scores[key] *= derivatives[key] - mean;
+      }
+    return { firstKey, ranges: seen, weights, scores, sizes };
   };
 }

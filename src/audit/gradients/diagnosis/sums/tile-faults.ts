@@ -1,9 +1,10 @@
-import type { KeyRange } from '../../../problem/index.js';
-import type { GradientQuantityName } from '../gradient-quantities.js';
-import { listed } from '../gradient-verdict.js';
-import { fails, type PredictedGradients, type Prediction } from './prediction.js';
-import type { Replayed } from './replay/replay.js';
-import { tileShare, type ScoreTile, type TileUse } from './replay/tile-shares.js';
+import type { KeyRange } from '../../../../problem/index.js';
+import type { GradientQuantityName } from '../../gradient-quantities.js';
+import { axisOf, placeOfKeys, placeOfRows, type Place } from '../../../rows/index.js';
+import { listed } from '../../gradient-verdict.js';
+import { fails, type PredictedGradients, type Prediction } from '../prediction.js';
+import type { Replayed } from '../replay/replay.js';
+import { tileShare, type ScoreTile, type TileUse } from '../replay/tile-shares.js';
 
 /** Rows and keys of the tiles of most kernels. */
 const usualSizes = [128, 64] as const;
@@ -77,29 +78,83 @@ interface Failing {
   readonly prose: string;
   readonly exact: Float64Array;
   readonly error: Float64Array;
+  /** Over the batch. */
+  readonly heads: number;
 }
 
 function failingOf({ failed }: Replayed, names: readonly GradientQuantityName[]): Failing[] {
   return failed.given
     .filter((one) => names.includes(one.quantity.name) && fails(failed, one))
-    .map(({ quantity: { name, prose }, values }) => {
-      const exact = failed.measured.gradients[name].exact.values;
-      return { name, prose, exact, error: values.map((x, i) => x - exact[i]) };
+    .map(({ quantity: { name, prose, axes }, values }) => {
+      const { gradients, shape } = failed.measured;
+      const exact = gradients[name].exact.values;
+      const heads = shape[axes[0]] * shape[axes[1]];
+      return { name, prose, exact, error: values.map((x, i) => x - exact[i]), heads };
     });
 }
 
-/** What gradients become where each changes by what a fault does to it, if that is in all of their errors. */
+/** What gradients become in the heads that a fault is in, and which these are, counted over the batch. */
+interface TilePrediction {
+  readonly predicted: PredictedGradients;
+  readonly heads: readonly number[];
+}
+
+/** The heads of a gradient whose errors have what a fault does to them; null where others have a part of it. */
+function headsWith(error: Float64Array, change: Float64Array, heads: number): number[] | null {
+  const size = error.length / heads;
+  const parts = Array.from({ length: heads }, (_, head) =>
+    partIn(
+      error.subarray(head * size, (head + 1) * size),
+      change.subarray(head * size, (head + 1) * size),
+    ),
+  );
+  const isWhole = (part: number) => Math.abs(part - 1) < nearness;
+  if (!parts.every((part) => isWhole(part) || Math.abs(part) < nearness)) return null;
+  const found = [...parts.keys()].filter((head) => isWhole(parts[head]));
+  return found.length === 0 ? null : found;
+}
+
+/** What gradients become where each changes by what a fault does to it, if that is in the errors of some of their heads. */
 function predictionOf(
   failing: readonly Failing[],
   changeOf: (name: GradientQuantityName) => Float64Array,
-): PredictedGradients | null {
+): TilePrediction | null {
   const predicted: [GradientQuantityName, Float64Array][] = [];
-  for (const { name, exact, error } of failing) {
+  let all: readonly number[] | null = null;
+  for (const { name, exact, error, heads } of failing) {
     const change = changeOf(name);
-    if (!(Math.abs(partIn(error, change) - 1) < nearness)) return null;
-    predicted.push([name, exact.map((x, i) => x + change[i])]);
+    const found = headsWith(error, change, heads);
+    if (found === null || (all !== null && String(all) !== String(found))) return null;
+    all = found;
+    const size = exact.length / heads;
+    const isIn = new Set(found);
+    predicted.push([
+      name,
+      exact.map((x, i) => (isIn.has(Math.floor(i / size)) ? x + change[i] : x)),
+    ]);
   }
-  return Object.fromEntries(predicted) as PredictedGradients;
+  return all === null
+    ? null
+    : { predicted: Object.fromEntries(predicted) as PredictedGradients, heads: all };
+}
+
+/** The place of a tile of some heads: its keys in dQ, its queries in dK and dV, and which rows of these. */
+function placeOf(
+  { failed: { problem, measured } }: Replayed,
+  heads: readonly number[],
+  [axis, tile]: readonly ['keys' | 'queries', KeyRange],
+  rows?: KeyRange,
+): Place {
+  const { shape } = measured;
+  const other = axis === 'keys' ? 'queries' : 'keys';
+  const { begin, end } = rows ?? { begin: 0, end: shape[other] };
+  const members = heads.flatMap((head) =>
+    Array.from({ length: end - begin }, (_, i) => head * shape[other] + begin + i),
+  );
+  const layout = { ...problem, shape };
+  const within = Array.from({ length: tile.end - tile.begin }, (_, i) => tile.begin + i);
+  const place = axis === 'keys' ? placeOfRows(members, layout) : placeOfKeys(members, layout);
+  return { ...place, [axis]: axisOf(within, shape[axis]) };
 }
 
 function* tiles(count: number, size: number): Generator<KeyRange> {
@@ -130,32 +185,33 @@ function* lostTiles(of: Replayed, axis: 'keys' | 'queries', size: number): Gener
     for (const { id, verbs, use, kept } of faults) {
       const used = use(tile, before, size);
       if (used === null) continue;
-      const predicted = predictionOf(failing, (name) => {
+      const found = predictionOf(failing, (name) => {
         const instead = tileShare(of, name, tile, used);
         const ofTile = own.get(name)!;
         return instead.map((x, i) => x + (kept - 1) * ofTile[i]);
       });
-      if (predicted === null) continue;
+      if (found === null) continue;
       yield {
         id: `${axis === 'keys' ? 'key' : 'query'}-tile-${id}`,
         sentence: `${words} ${verbs[failing.length === 1 ? 0 : 1]} ${axis} ${range.begin} to ${range.end - 1} add`,
-        predicted,
+        place: placeOf(of, found.heads, [axis, range]),
+        predicted: found.predicted,
       };
     }
     const ofTile = `${axis} ${range.begin} to ${range.end - 1}`;
-    yield* lostBlocks(of, failing, own, [ofTile, axis, size]);
+    yield* lostBlocks(of, failing, own, [ofTile, axis, size, range]);
   }
 }
 
 /** A tile of keys in dQ of some queries of a head, or of queries in dK and dV of some keys: missing, or twice. */
 function* lostBlocks(
-  { failed }: Replayed,
+  of: Replayed,
   failing: readonly Failing[],
   own: ReadonlyMap<GradientQuantityName, Float64Array>,
-  words: readonly [tile: string, of: 'keys' | 'queries', size: number],
+  words: readonly [tile: string, of: 'keys' | 'queries', size: number, range: KeyRange],
 ): Generator<Prediction> {
-  const { shape } = failed.measured;
-  const [tile, axis, size] = words;
+  const { shape } = of.failed.measured;
+  const [tile, axis, size, range] = words;
   const [other, heads] =
     axis === 'keys'
       ? (['queries', shape.batch * shape.heads] as const)
@@ -185,9 +241,22 @@ function* lostBlocks(
       yield {
         id: `${axis === 'keys' ? 'key' : 'query'}-tile-${times > 0 ? 'twice' : 'missing'}`,
         sentence: `${names} of ${other} ${begin} to ${end - 1} of head ${ofHead} ${verb[failing.length === 1 ? 0 : 1]} ${tile} add`,
+        place: placeOf(of, [head], [axis, range], { begin, end }),
         predicted: Object.fromEntries(predicted) as PredictedGradients,
       };
     }
+}
+
+/** The place of a tile that is transposed in a gradient. */
+function transposedPlace(
+  of: Replayed,
+  heads: readonly number[],
+  { queries, keys }: ScoreTile,
+  name: GradientQuantityName,
+): Place {
+  return name === 'dq'
+    ? placeOf(of, heads, ['keys', keys], queries)
+    : placeOf(of, heads, ['queries', queries], keys);
 }
 
 /** Tiles of P or dS with rows for columns, in all heads: one, or all. */
@@ -207,12 +276,13 @@ function* transposedTiles(of: Replayed, size: number): Generator<Prediction> {
       for (const ofKeys of tiles(keys, size)) {
         if (!of.budget.takes((2 * size * size) / (queries * keys) + 1 / keys)) return;
         const change = turned({ queries: ofQueries, keys: ofKeys });
-        const predicted = predictionOf(failing, () => change);
-        if (predicted === null) continue;
+        const found = predictionOf(failing, () => change);
+        if (found === null) continue;
         yield {
           id: 'tile-transposed',
           sentence: `a tile of ${name === 'dv' ? 'P' : 'dS'}, queries ${ofQueries.begin} to ${ofQueries.end - 1} and keys ${ofKeys.begin} to ${ofKeys.end - 1}, is transposed in ${one.prose}`,
-          predicted,
+          place: transposedPlace(of, found.heads, { queries: ofQueries, keys: ofKeys }, name),
+          predicted: found.predicted,
         };
       }
   }

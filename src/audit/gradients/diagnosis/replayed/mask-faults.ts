@@ -6,7 +6,7 @@ import {
   type Mask,
   type Problem,
   type ProblemShape,
-} from '../../../problem/index.js';
+} from '../../../../problem/index.js';
 import type { ReplayedFault } from './replayed-fault.js';
 
 /** Masks that a backward pass may leave out, in words. */

@@ -1,48 +1,32 @@
-import { rowElements } from '../../../problem/index.js';
-import type { GradientQuantityName } from '../gradient-quantities.js';
-import { listed } from '../gradient-verdict.js';
-import { gradientsOf, withRowFactors } from './changed-gradients.js';
-import type { FailedGradients } from './failed-gradients.js';
-import { fails, type PredictedGradients, type Prediction } from './prediction.js';
+import type { GradientQuantityName } from '../../gradient-quantities.js';
+import { listed } from '../../gradient-verdict.js';
+import { gradientsOf, withRowFactors } from '../changed-gradients.js';
+import type { FailedGradients } from '../failed-gradients.js';
+import { fails, type PredictedGradients, type Prediction } from '../prediction.js';
 
 const ofKeys = ['dk', 'dv'] as const;
 
-/** Heads of a gradient in another order: head h of each batch gets that of h + shift. */
-function movedHeads(
-  values: Float64Array,
-  heads: number,
-  sizeOfHead: number,
-  shift: number,
-): Float64Array {
-  const moved = new Float64Array(values.length);
-  for (let at = 0; at * sizeOfHead < values.length; at++) {
-    const batch = Math.floor(at / heads);
-    const from = batch * heads + (((at % heads) + shift) % heads);
-    moved.set(values.subarray(from * sizeOfHead, (from + 1) * sizeOfHead), at * sizeOfHead);
-  }
-  return moved;
-}
-
-/** Gradients of another head, the same number of heads on for all. */
-export function* movedHeadFaults(failed: FailedGradients): Generator<Prediction> {
-  const { measured, given } = failed;
-  const { shape, gradients } = measured;
-  const failing = given.filter((one) => fails(failed, one));
-  const most = Math.min(...failing.map(({ quantity }) => shape[quantity.axes[1]]));
-  for (let shift = 1; shift < most; shift++) {
-    const moved = failing.map(({ quantity }) => {
-      const [, heads, rows] = quantity.axes;
-      const size = shape[rows] * rowElements(quantity, shape);
-      const { values } = gradients[quantity.name].exact;
-      return [quantity.name, movedHeads(values, shape[heads], size, shift)] as const;
-    });
-    const words = listed(failing.map(({ quantity }) => quantity.prose));
-    yield {
-      id: 'heads-moved',
-      sentence: `every head of ${words} is that of the head ${shift} further on`,
-      predicted: Object.fromEntries(moved),
-    };
-  }
+/** What is predicted of those heads of K and V whose gradients are nearer to that than to the exact ones. */
+function whereNearer(failed: FailedGradients, predicted: PredictedGradients): PredictedGradients {
+  const { shape, gradients } = failed.measured;
+  const heads = shape.batch * shape.kvHeads;
+  const chosen = failed.given.flatMap(({ quantity: { name }, values }) => {
+    const other = predicted[name];
+    if (other === undefined) return [];
+    const { values: exact } = gradients[name].exact;
+    const size = exact.length / heads;
+    const made = exact.slice();
+    for (let head = 0; head < heads; head++) {
+      let [own, away] = [0, 0];
+      for (let i = head * size; i < (head + 1) * size; i++) {
+        own += (values[i] - exact[i]) ** 2;
+        away += (values[i] - other[i]) ** 2;
+      }
+      if (away < own) made.set(other.subarray(head * size, (head + 1) * size), head * size);
+    }
+    return [[name, made] as const];
+  });
+  return Object.fromEntries(chosen) as PredictedGradients;
 }
 
 /** Groups of query heads of which dK and dV have one head only, or all but one. */
@@ -85,13 +69,13 @@ export function* groupFaults(failed: FailedGradients): Generator<Prediction> {
     yield {
       id: 'group-one-head',
       sentence: `${words} ${wanted.length === 1 ? 'has' : 'have'} what ${one} adds, and nothing of the others`,
-      predicted: only,
+      predicted: whereNearer(failed, only),
     };
     if (groupSize > 2)
       yield {
         id: 'group-head-missing',
         sentence: `${words} ${wanted.length === 1 ? 'lacks' : 'lack'} what ${one} adds`,
-        predicted: without,
+        predicted: whereNearer(failed, without),
       };
   }
   if (kvHeads === 1) return;

@@ -1,5 +1,5 @@
-import type { FailedGradients } from './failed-gradients.js';
-import { fails, type PredictedGradients, type Prediction } from './prediction.js';
+import type { FailedGradients } from '../failed-gradients.js';
+import { fails, type PredictedGradients, type Prediction } from '../prediction.js';
 
 /** Tiles of queries or keys, the last of which may be padded. */
 const tileSizes = [64, 128] as const;

@@ -1,9 +1,11 @@
-import { formatNumber } from '../../../words/index.js';
-import type { GradientQuantityName } from '../gradient-quantities.js';
-import { listed } from '../gradient-verdict.js';
-import type { GivenGradient } from '../judge-gradient.js';
-import type { FailedGradients } from './failed-gradients.js';
-import { fails, type Prediction } from './prediction.js';
+import { formatNumber } from '../../../../words/index.js';
+import { rowElements } from '../../../../problem/index.js';
+import type { GradientQuantityName } from '../../gradient-quantities.js';
+import { listed } from '../../gradient-verdict.js';
+import type { GivenGradient } from '../../judge-gradient.js';
+import type { FailedGradients } from '../failed-gradients.js';
+import { fails, type Prediction } from '../prediction.js';
+import { rowsInScope, type Scope } from '../scope.js';
 
 /** A factor that a whole gradient may be off by, and what then is the matter. */
 interface NamedFactor {
@@ -66,10 +68,11 @@ function namedFactors({ problem: { scale, dropout }, measured }: FailedGradients
   return candidates.filter(({ factor }) => Math.abs(factor - 1) > leastChange);
 }
 
-/** The slope of a gradient on the exact one; NaN where there is none. */
-function slopeOf(values: Float64Array, exact: Float64Array): number {
+/** The slope of some rows of a gradient on the exact ones; NaN where there is none. */
+function slopeOf(values: Float64Array, exact: Float64Array, isIn: (i: number) => boolean): number {
   let [products, squares] = [0, 0];
   exact.forEach((x, i) => {
+    if (!isIn(i)) return;
     if (!Number.isFinite(values[i]) || !Number.isFinite(x)) return;
     products += values[i] * x;
     squares += x * x;
@@ -97,20 +100,26 @@ function* scaleMoved(
   };
 }
 
-/** Whole gradients off by a factor: of a known mistake, or of any. */
-export function* factorFaults(failed: FailedGradients): Generator<Prediction> {
+/** Gradients off by a factor, whole or of some heads and sequences: of a known mistake, or of any. */
+export function* factorFaults(failed: FailedGradients, scope: Scope | null): Generator<Prediction> {
   const { given, measured } = failed;
   const named = namedFactors(failed);
   const failing = given.filter((one) => fails(failed, one));
-  const slopes = failing.map(({ quantity: { name }, values }) =>
-    slopeOf(values, measured.gradients[name].exact.values),
+  const scoped = failing.flatMap((one) => {
+    const rows = rowsInScope(failed, one, scope);
+    const columns = rowElements(one.quantity, measured.shape);
+    return rows === null ? [] : [(i: number) => rows[Math.floor(i / columns)] === 1];
+  });
+  if (scoped.length < failing.length) return;
+  const slopes = failing.map(({ quantity: { name }, values }, i) =>
+    slopeOf(values, measured.gradients[name].exact.values, scoped[i]),
   );
   if (!slopes.every((slope) => Number.isFinite(slope) && slope !== 0)) return;
   const predict = (factors: readonly number[]) =>
     Object.fromEntries(
       failing.map(({ quantity: { name } }, i) => [
         name,
-        measured.gradients[name].exact.values.map((x) => x * factors[i]),
+        measured.gradients[name].exact.values.map((x, at) => (scoped[i](at) ? x * factors[i] : x)),
       ]),
     );
   const words = failing.map(({ quantity }) => quantity.prose);
@@ -127,7 +136,7 @@ export function* factorFaults(failed: FailedGradients): Generator<Prediction> {
   );
   yield {
     id: 'factor',
-    sentence: `${listed(found)}, everywhere`,
+    sentence: `${listed(found)}${scope === null ? ', everywhere' : ''}`,
     predicted: predict(slopes),
     shrinks: true,
   };

@@ -1,5 +1,5 @@
-import { attentionOracle } from '../../../../oracles/index.js';
-import type { FailedGradients } from './failed-gradients.js';
+import { attentionOracle } from '../../../../../oracles/index.js';
+import type { FailedGradients } from '../failed-gradients.js';
 import { without } from './mask-faults.js';
 import type { ReplayedFault } from './replayed-fault.js';
 

@@ -1,8 +1,8 @@
-import { problemMask, rowElements } from '../../../problem/index.js';
-import { listed } from '../gradient-verdict.js';
-import type { GivenGradient } from '../judge-gradient.js';
-import type { FailedGradients } from './failed-gradients.js';
-import { fails, type Prediction } from './prediction.js';
+import { problemMask, rowElements } from '../../../../problem/index.js';
+import { listed } from '../../gradient-verdict.js';
+import type { GivenGradient } from '../../judge-gradient.js';
+import type { FailedGradients } from '../failed-gradients.js';
+import { fails, type Prediction } from '../prediction.js';
 
 /** The exponent from which on e^−LSE is no number in fp32. */
 const largestExponent = Math.log(2 ** 128);

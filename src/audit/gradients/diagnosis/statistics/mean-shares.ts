@@ -1,8 +1,8 @@
-import { decodeTensor } from '../../../formats/index.js';
-import { meanKeys, transposedProduct } from './changed-gradients.js';
-import type { FailedGradients } from './failed-gradients.js';
-import { backwardSums } from './replay/backward-sums.js';
-import type { Replayed } from './replay/replay.js';
+import { decodeTensor } from '../../../../formats/index.js';
+import { meanKeys, transposedProduct } from '../changed-gradients.js';
+import type { FailedGradients } from '../failed-gradients.js';
+import { backwardSums } from '../replay/backward-sums.js';
+import type { Replayed } from '../replay/replay.js';
 
 /** What rows of D that are 1 too small would add: to dQ row by row, and to dK by a number for each row. */
 export interface MeanShares {
@@ -32,7 +32,7 @@ function cappedShares({ failed, operands }: Replayed): MeanShares {
   const { batch, kvHeads } = measured.shape;
   const silent = { dout: new Float64Array(operands.dout.length) };
   const summed = (delta: Float64Array, name: 'dq' | 'dk') => {
-    const change = { delta, operands: silent };
+    const change = { change: { delta, operands: silent } };
     const { gradients, addGroup } = backwardSums(failed, operands, change, [name]);
     for (let kvHead = 0; kvHead < batch * kvHeads; kvHead++) addGroup(kvHead);
     return gradients[name].values;

@@ -1,12 +1,11 @@
 import {
   keptWeights,
-  scoreLaw,
   type KeptWeights,
   type Problem,
   type ProblemShape,
-} from '../../../problem/index.js';
-import { without } from './mask-faults.js';
-import { factorsOfKept } from './replay/backward-row.js';
+} from '../../../../problem/index.js';
+import { scoreFaults } from './score-faults.js';
+import { factorsOfKept } from '../replay/backward-row.js';
 import type { ReplayedFault } from './replayed-fault.js';
 
 const inBackward = 'in the backward pass';
@@ -76,37 +75,6 @@ function* dropoutFaults(problem: Problem, shape: ProblemShape): Generator<Replay
     sentence: 'dropout is not applied to the P of dV',
     change: { keptOfP: null },
   };
-}
-
-/** Softcaps, biases and slopes that a backward pass leaves out, or differentiates otherwise. */
-function* scoreFaults(problem: Problem, shape: ProblemShape): Generator<ReplayedFault> {
-  if (problem.softcap !== null) {
-    yield {
-      id: 'softcap-derivative-missing',
-      sentence: "the softcap's derivative 1 − tanh² is missing in dS",
-      change: { slopePower: 0 },
-    };
-    yield {
-      id: 'softcap-derivative-twice',
-      sentence: "the softcap's derivative 1 − tanh² is applied twice in dS",
-      change: { slopePower: 2 },
-    };
-    yield {
-      id: 'softcap-missing',
-      sentence: `the softcap is left out ${inBackward}`,
-      change: { law: scoreLaw({ ...problem, softcap: null }, shape) },
-    };
-  }
-  for (const [name, words] of [
-    ['bias', 'the bias'],
-    ['alibiSlopes', "ALiBi's slopes"],
-  ] as const)
-    if (problem[name] !== undefined)
-      yield {
-        id: `${name === 'bias' ? 'bias' : 'alibi'}-missing`,
-        sentence: `${words} ${name === 'bias' ? 'is' : 'are'} left out of the scores ${inBackward}`,
-        change: { law: scoreLaw(without(problem, [name]), shape) },
-      };
 }
 
 /** Backward passes whose P is not that of the forward, or whose dP or slope is not that of its P. */

@@ -1,10 +1,10 @@
-import { formatNumber } from '../../../words/index.js';
-import { rowElements } from '../../../problem/index.js';
-import type { GradientQuantityName } from '../gradient-quantities.js';
-import { listed } from '../gradient-verdict.js';
-import type { GivenGradient } from '../judge-gradient.js';
-import type { FailedGradients } from './failed-gradients.js';
-import { fails, type Prediction } from './prediction.js';
+import { formatNumber } from '../../../../words/index.js';
+import { rowElements } from '../../../../problem/index.js';
+import type { GradientQuantityName } from '../../gradient-quantities.js';
+import { listed } from '../../gradient-verdict.js';
+import type { GivenGradient } from '../../judge-gradient.js';
+import type { FailedGradients } from '../failed-gradients.js';
+import { fails, type Prediction } from '../prediction.js';
 
 /** Rows of tiles that an accumulator is used for, one after the other. */
 const tileSizes = [64, 128, 32, 96, 192, 256] as const;

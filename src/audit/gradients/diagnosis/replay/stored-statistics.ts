@@ -1,0 +1,40 @@
+import { decodeTensor } from '../../../../formats/index.js';
+import type { FailedGradients } from '../failed-gradients.js';
+
+/** [batch, heads, queries] each: the natural logarithm of row sums, and D. */
+export interface StoredStatistics {
+  readonly logarithm: Float64Array;
+  readonly delta: Float64Array;
+}
+
+/** D = dO·O of the O that was stored, [batch, heads, queries]; null where none is known. */
+export function storedDelta({
+  forward: { out },
+  measured,
+  dout,
+}: FailedGradients): Float64Array | null {
+  if (out === null) return null;
+  const { vDim } = measured.shape;
+  const [o, d] = [decodeTensor(out), decodeTensor(dout)];
+  return measured.mean.values.map((_, row) => {
+    let sum = 0;
+    for (let i = row * vDim; i < (row + 1) * vDim; i++) sum += o[i] * d[i];
+    return sum;
+  });
+}
+
+/** What a backward pass reads of the stored forward, which is off by its roundings; null where no O is known, or no number. */
+export function storedStatistics(failed: FailedGradients): StoredStatistics | null {
+  const { problem, forward, measured } = failed;
+  const delta = storedDelta(failed);
+  if (delta?.every(Number.isFinite) !== true) return null;
+  const { denominator, quantities } = measured.reference;
+  const isOfKeys = problem.sink?.inLse === false;
+  if (forward.lse === null || isOfKeys) return { logarithm: Float64Array.from(denominator), delta };
+  const stored = decodeTensor(forward.lse);
+  const logarithm = Float64Array.from(denominator, (x, row) => {
+    const moved = x + (stored[row] - quantities.lse.values[row]);
+    return Number.isFinite(moved) ? moved : x;
+  });
+  return { logarithm, delta };
+}

@@ -1,0 +1,224 @@
+import type { Problem, ProblemShape } from '../../../../problem/index.js';
+import { axisOf, everywhere } from '../../../rows/index.js';
+import { decodeTensor } from '../../../../formats/index.js';
+import type { BackwardChange } from '../replay/backward-row.js';
+import type { Replayed } from '../replay/replay.js';
+import type { ReplayedFault } from './replayed-fault.js';
+
+const inBackward = 'in the backward pass';
+
+/** Rows that are read from others; rows beyond the last are the first. */
+function readFrom(values: Float64Array, columns: number, from: (row: number) => number) {
+  const rows = values.length / columns;
+  const made = new Float64Array(values.length);
+  for (let row = 0; row < rows; row++) {
+    const at = ((from(row) + rows) % rows) * columns;
+    made.set(values.subarray(at, at + columns), row * columns);
+  }
+  return made;
+}
+
+/** A tensor that is read from other rows, in words, and which rows. */
+interface OtherRows {
+  readonly words: string;
+  readonly from: (row: number) => number;
+}
+
+/** Rows, heads and batch entries beside the own. */
+function neighbours(
+  { batch, heads, rows }: { readonly batch: number; readonly heads: number; readonly rows: number },
+  one: string,
+): readonly OtherRows[] {
+  const entry = heads * rows;
+  const by = (distance: number, words: string): OtherRows => ({
+    words,
+    from: (row) => row + distance,
+  });
+  return [
+    by(1, `of the next ${one}`),
+    by(-1, `of the ${one} before`),
+    ...(heads > 1 ? [by(rows, 'of the next head'), by(-rows, 'of the head before')] : []),
+    ...(batch > 1 ? [by(entry, 'of another batch entry')] : []),
+    ...(batch > 2 ? [by(-entry, 'of the batch entry before')] : []),
+  ];
+}
+
+/** A row of [batch, heads, rows] in the memory of [batch, rows, heads], and the reverse. */
+function layouts({
+  heads,
+  rows,
+}: {
+  readonly heads: number;
+  readonly rows: number;
+}): readonly OtherRows[] {
+  if (heads === 1) return [];
+  const size = heads * rows;
+  const within = (of: (at: number) => number) => (row: number) =>
+    row - (row % size) + of(row % size);
+  return [
+    {
+      words: 'written as [batch, heads, rows, columns] and read as [batch, rows, heads, columns]',
+      from: within((at) => (at % heads) * rows + Math.floor(at / heads)),
+    },
+    {
+      words: 'written as [batch, rows, heads, columns] and read as [batch, heads, rows, columns]',
+      from: within((at) => (at % rows) * heads + Math.floor(at / rows)),
+    },
+  ];
+}
+
+/** dO of something else, with D as it should be and with D made of it. */
+function* doutFaults({ failed, operands }: Replayed): Generator<ReplayedFault> {
+  const { shape, reference } = failed.measured;
+  const { batch, heads, queries, vDim } = shape;
+  const sizes = { batch, heads, rows: queries };
+  const out =
+    failed.forward.out === null
+      ? reference.quantities.out.values
+      : decodeTensor(failed.forward.out);
+  const ways = [
+    ...neighbours(sizes, 'query').map((one) => ({ ...one, id: 'dout-of-others', verb: 'is that' })),
+    ...layouts(sizes).map((one) => ({ ...one, id: 'dout-layout', verb: 'is' })),
+  ];
+  for (const { id, verb, words, from } of ways) {
+    const dout = readFrom(operands.dout, vDim, from);
+    const sentence = `dO ${verb} ${words} ${inBackward}`;
+    yield { id, sentence, change: { operands: { dout } } };
+    const delta = Float64Array.from({ length: batch * heads * queries }, (_, row) => {
+      let sum = 0;
+      for (let i = row * vDim; i < (row + 1) * vDim; i++) sum += dout[i] * out[i];
+      return sum;
+    });
+    yield {
+      id,
+      sentence: `${sentence}, and D is made of it`,
+      change: { operands: { dout }, delta },
+    };
+  }
+}
+
+/** K and V of other heads, batch entries and layouts, and of one another. */
+function* keyFaults({ failed, operands }: Replayed): Generator<ReplayedFault> {
+  const { batch, heads, kvHeads, keys, qkDim, vDim, groupSize } = failed.measured.shape;
+  const { k, v } = operands;
+  const sizes = { batch, heads: kvHeads, rows: keys };
+  const columns = { k: qkDim, v: vDim } as const;
+  const change = (
+    names: readonly ('k' | 'v')[],
+    from: (row: number) => number,
+  ): BackwardChange => ({
+    operands: Object.fromEntries(
+      names.map((name) => [name, readFrom(operands[name], columns[name], from)]),
+    ),
+  });
+  if (qkDim === vDim) {
+    yield {
+      id: 'keys-for-values',
+      sentence: `K is read for V ${inBackward}`,
+      change: { operands: { v: k } },
+    };
+    yield {
+      id: 'values-for-keys',
+      sentence: `V is read for K ${inBackward}`,
+      change: { operands: { k: v } },
+    };
+  }
+  for (const [names, words, id] of [
+    [['k', 'v'], 'K and V are those', 'keys-of-others'],
+    [['v'], 'V is that', 'values-of-others'],
+    [['k'], 'K is that', 'keys-of-others'],
+  ] as const) {
+    for (const one of neighbours(sizes, 'key'))
+      yield {
+        id,
+        sentence: `${words} ${one.words} ${inBackward}`,
+        change: change(names, one.from),
+      };
+    const verb = words.replace(/ (those|that)$/, '');
+    for (const one of layouts(sizes))
+      yield {
+        id: 'keys-layout',
+        sentence: `${verb} ${one.words} ${inBackward}`,
+        change: change(names, one.from),
+      };
+  }
+  if (groupSize === 1 || kvHeads === 1) return;
+  const other = (head: number) => Math.floor(head / heads) * kvHeads + ((head % heads) % kvHeads);
+  const words = `query head h reads K and V of head h mod ${kvHeads} in the place of h div ${groupSize} ${inBackward}`;
+  const id = 'kv-head-of-another-group';
+  yield { id, sentence: words, change: { kvHead: other } };
+  yield {
+    id,
+    sentence: `${words}, and adds its dK and dV there`,
+    change: { kvHead: other, addedTo: other },
+  };
+}
+
+/** Pages that are exchanged at most. */
+const mostPages = 24;
+
+/** The size of the pages of a problem's keys; null where they are in none. */
+function pageSizeOf({ stored }: Problem): number | null {
+  return stored?.keys.form === 'paged' ? stored.keys.slotsPerGroup : null;
+}
+
+/** Pages of a sequence that are read in the place of one another. */
+function* pageFaults({ failed, operands }: Replayed): Generator<ReplayedFault> {
+  const { problem, measured } = failed;
+  const { sequences = [] } = problem;
+  const size = pageSizeOf(problem);
+  if (size === null) return;
+  const { shape } = measured;
+  const pairs = sequences.flatMap(({ firstKey, keys }, sequence) => {
+    const full = Math.floor(keys / size);
+    return Array.from({ length: full }, (_, one) =>
+      Array.from({ length: full - one - 1 }, (__, i) => [one, one + i + 1] as const),
+    )
+      .flat()
+      .map((pages) => ({ pages, firstKey, sequence, keys }));
+  });
+  if (pairs.length > (mostPages * (mostPages - 1)) / 2) return;
+  for (const { pages, firstKey, sequence, keys } of pairs) {
+    const [one, other] = pages;
+    const from = (row: number) => {
+      const key = (row % shape.keys) - firstKey;
+      const page = Math.floor(key / size);
+      if (key < 0 || key >= keys || (page !== one && page !== other)) return row;
+      return row + (page === one ? other - one : one - other) * size;
+    };
+    const members = [one, other].flatMap((page) =>
+      Array.from({ length: size }, (_, i) => page * size + i),
+    );
+    const place = {
+      ...everywhere,
+      sequences: axisOf([sequence], sequences.length),
+      keys: axisOf(members, keys),
+    };
+    for (const [names, words] of [
+      [['k', 'v'], 'pages'],
+      [['v'], 'pages of V'],
+      [['k'], 'pages of K'],
+    ] as const)
+      yield {
+        id: 'wrong-page',
+        sentence: `${words} ${one} and ${other} of sequence ${sequence} are read in the place of one another ${inBackward}`,
+        place,
+        change: {
+          operands: Object.fromEntries(
+            names.map((name) => [name, readFrom(operands[name], columnsOf(shape, name), from)]),
+          ),
+        },
+      };
+  }
+}
+
+function columnsOf({ qkDim, vDim }: ProblemShape, name: 'k' | 'v'): number {
+  return name === 'k' ? qkDim : vDim;
+}
+
+/** Backward passes that read another dO, K or V than the forward pass. */
+export function* operandFaults(of: Replayed): Generator<ReplayedFault> {
+  yield* doutFaults(of);
+  yield* keyFaults(of);
+  yield* pageFaults(of);
+}
