@@ -150,10 +150,10 @@ describe('reading safetensors', () => {
     await expectRefusal(() => undeclared.read('a'), path, '"a"', '--format a=e4m3');
     await undeclared.close();
     await expectRefusal(
-      () => openTensorFile(path, { formats: { e: 'bf16' } }),
+      () => openTensorFile(path, { formats: { e: 'fp64' } }),
       path,
       '"e"',
-      'cannot be declared bf16',
+      'cannot be declared fp64',
       'fp32 or tf32',
     );
     await expectRefusal(

@@ -14,7 +14,7 @@ import {
   type JudgedOutputs,
 } from '../../jobs/index.js';
 import type { Problem } from '../../problem/index.js';
-import type { Provenance } from '../../report/json/index.js';
+import type { Provenance, WidenedTensor } from '../../report/json/index.js';
 import { toolVersion } from '../tool-version.js';
 import type { AuditSettings } from './audit-settings.js';
 import { emulationCommand } from './judged-outputs.js';
@@ -59,6 +59,19 @@ function commandOf(
   return launch === undefined ? (exec ?? null) : `flashproof run ${launch} --problem ${path}`;
 }
 
+/** The tensors of the problem's file, and outputs of others, that are read in a narrower format than they are stored in. */
+function widenedTensors(
+  { path, entries }: TensorFile,
+  sources: Provenance['outputs'],
+): WidenedTensor[] {
+  const others = Object.values(sources).flatMap((source) =>
+    source === null || source.path === path ? [] : [{ ...source, name: source.tensor }],
+  );
+  return [...entries.values(), ...others].flatMap(({ name, format, storedAs }) =>
+    format === null || storedAs === undefined ? [] : [{ name, format, storedAs }],
+  );
+}
+
 /** Where the problem and its outputs came from; no outputs where the kernel's process gave none. */
 export async function originOf(
   { file, read, unasked = [] }: Pick<OpenProblem, 'file' | 'read'> & Pick<JudgedOutputs, 'unasked'>,
@@ -77,5 +90,6 @@ export async function originOf(
     outputs: sources ?? {},
     command: commandOf(options, path, Object.hasOwn(sources ?? {}, 'dq')),
     unused: { ...unused, unknown: [...unused.unknown, ...written] },
+    widened: widenedTensors(file, sources ?? {}),
   };
 }

@@ -23,7 +23,7 @@ export const problemOptions = optionRows({
   },
   format: {
     argument: '<tensor=format>',
-    description: 'format of a tensor whose dtype does not tell (repeatable)',
+    description: 'format of a tensor whose dtype does not tell, or that was widened (repeatable)',
     repeats: true,
     completes: 'tensor-format',
   },

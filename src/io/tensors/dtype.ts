@@ -14,6 +14,8 @@ export interface DtypeFacts {
   readonly format: FormatName | null;
   /** The formats a caller may declare such elements to have. */
   readonly declarable: readonly DeclaredFormat[];
+  /** Narrower formats that its elements may be declared to be numbers of: a dump may have been widened. */
+  readonly narrower: readonly FormatName[];
   /** The whole numbers that its elements are; null when they are none. */
   readonly whole: WholeDtype | null;
   /** What the elements are, for messages, as in `holds ${holds}`. */
@@ -30,6 +32,12 @@ function formatsOfWidth(bits: number): DeclaredFormat[] {
   return bits === 8 ? [...named, packedFormat] : named;
 }
 
+/** The formats whose numbers may be stored as fp32 or fp64, by the format that they are stored as. */
+const widenedFrom: Readonly<Partial<Record<FormatName, readonly FormatName[]>>> = {
+  fp32: ['bf16', 'fp16', 'e4m3', 'e5m2', 'e2m1'],
+  fp64: ['fp32', 'tf32', 'bf16', 'fp16', 'e4m3', 'e5m2', 'e2m1'],
+};
+
 const convert = 'convert it to a floating-point dtype before saving, or leave it out';
 
 /** Facts of a dtype whose elements are numbers of a format; fp32 may be declared tf32. */
@@ -38,6 +46,7 @@ export function floatDtype(format: FormatName): DtypeFacts {
     bits: formats[format].storageBits,
     format,
     declarable: format === 'fp32' ? ['fp32', 'tf32'] : [format],
+    narrower: widenedFrom[format] ?? [],
     whole: null,
     holds: `${format} numbers`,
     mend: '',
@@ -53,7 +62,8 @@ export function rawDtype(
   holds: string,
   format: FormatName | null = null,
 ): DtypeFacts {
-  return { bits, format, declarable: formatsOfWidth(bits), whole: null, holds, mend: convert };
+  const declarable = formatsOfWidth(bits);
+  return { bits, format, declarable, narrower: [], whole: null, holds, mend: convert };
 }
 
 /** Facts of a dtype of integers, which may carry the bit patterns of any format of their width. */
@@ -72,7 +82,7 @@ export function opaqueDtype(
   holds: string,
   mend: string = convert,
 ): DtypeFacts {
-  return { bits, format: null, declarable: [], whole: null, holds, mend };
+  return { bits, format: null, declarable: [], narrower: [], whole: null, holds, mend };
 }
 
 /** e2m1, two elements in a byte with the first in its low half, as PyTorch's float4_e2m1fn_x2 stores them. */
@@ -115,7 +125,13 @@ export function checkDeclarations(
 
 /** What a tensor's elements are read as, or why they cannot be read. */
 export type Reading =
-  | { readonly format: FormatName; readonly refusal: null; readonly isPacked?: boolean }
+  | {
+      readonly format: FormatName;
+      readonly refusal: null;
+      readonly isPacked?: boolean;
+      /** The wider format that its numbers are stored as. */
+      readonly storedAs?: FormatName;
+    }
   | { readonly format: null; readonly refusal: string };
 
 /**
@@ -154,6 +170,9 @@ export function readingOf(
   const spelling = `${facts.holds} (dtype ${shortened(dtype)})`;
   const declaration = Object.hasOwn(declared, name) ? declared[name] : null;
   if (declaration !== null) {
+    const narrower = facts.narrower.find((format) => format === declaration);
+    if (narrower !== undefined && facts.format !== null)
+      return { format: narrower, refusal: null, storedAs: facts.format };
     if (!facts.declarable.includes(declaration))
       throw new RequestError(
         `${where}: cannot be declared ${declaration}, for it holds ${spelling}; ` +

@@ -1,4 +1,10 @@
-import type { FormatName, TensorData } from '../../formats/index.js';
+import {
+  decodeToFloat64,
+  encodeFromFloat64,
+  formats,
+  type FormatName,
+  type TensorData,
+} from '../../formats/index.js';
 import { RequestError } from '../../request-error.js';
 import type { ByteSource, TensorEntry, TensorFile } from './tensor-file.js';
 import { type ReadBytes, readRowMajorRange, toRowMajor } from './column-major.js';
@@ -7,7 +13,7 @@ import { allocate, bytesOf, elementBytes, elementsOver, swapBytes } from './elem
 import { int32Of, truthsOf, wholeBytes } from './whole-numbers.js';
 import { readingUnpacked } from './packed-elements.js';
 import { nearestName } from '../../words/index.js';
-import { listed, printable, quoted, tensorIn } from './messages.js';
+import { listed, printable, quoted, shortened, tensorIn } from './messages.js';
 
 /** A tensor as a container holds it. */
 export interface HeldTensor {
@@ -76,6 +82,54 @@ function unpacked(path: string, stored: HeldTensor): HeldTensor {
   };
 }
 
+/** The wider format that a tensor's numbers are stored as; undefined where they are stored in their own. */
+function storedAs({ reading }: HeldTensor): FormatName | undefined {
+  return reading.format === null ? undefined : reading.storedAs;
+}
+
+function entryOf(tensor: HeldTensor): TensorEntry {
+  const wider = storedAs(tensor);
+  return wider === undefined ? tensor.entry : { ...tensor.entry, storedAs: wider };
+}
+
+/** Where widened elements are from, and what they are to be. */
+interface Narrowing {
+  readonly path: string;
+  readonly stored: FormatName;
+  readonly format: FormatName;
+  /** The row-major position of the first. */
+  readonly start: number;
+}
+
+/** The indices of an element along each axis. */
+function placeIn(shape: readonly number[], element: number): readonly number[] {
+  let rest = element;
+  return shape
+    .toReversed()
+    .map((size) => {
+      const index = rest % size;
+      rest = Math.floor(rest / size);
+      return index;
+    })
+    .reverse();
+}
+
+/** Elements in the format that they were widened from. @throws RequestError for one that it does not hold */
+function narrowed(
+  { path, stored, format, start }: Narrowing,
+  { name, shape }: TensorEntry,
+  data: TensorData,
+): TensorData {
+  const values = decodeToFloat64(data, formats[stored]);
+  const narrow = encodeFromFloat64(formats[format], values);
+  const back = decodeToFloat64(narrow, formats[format]);
+  const wrong = values.findIndex((x, i) => !Object.is(x, back[i]));
+  if (wrong < 0) return narrow;
+  throw new RequestError(
+    `${tensorIn(path, name)}: is ${values[wrong]} at [${placeIn(shape, start + wrong).join(', ')}], which ${format} does not hold; leave out --format ${shortened(name)}=${format}`,
+  );
+}
+
 /**
  * The TensorFile over the tensors a container holds.
  * @param close releases the container; called once
@@ -118,8 +172,12 @@ export function tensorFile(
   };
   const numbers = async (name: string, start: number, count: number): Promise<TensorData> => {
     const [tensor, format] = readable(name);
-    const size = elementBytes(format);
-    return elementsOver(format, await readRange(path, tensor, size, start, count));
+    const stored = storedAs(tensor) ?? format;
+    const data = elementsOver(
+      stored,
+      await readRange(path, tensor, elementBytes(stored), start, count),
+    );
+    return stored === format ? data : narrowed({ path, stored, format, start }, tensor.entry, data);
   };
 
   const readElements = async (name: string, start: number, count: number): Promise<TensorData> => {
@@ -138,7 +196,7 @@ export function tensorFile(
     path,
     beside: platform.files,
     metadata: Object.freeze(Object.fromEntries(metadata)),
-    entries: new Map(tensors.map(({ entry }) => [entry.name, entry])),
+    entries: new Map(tensors.map((tensor) => [tensor.entry.name, entryOf(tensor)])),
     readElements,
     read: async (name) => {
       const [tensor, format] = readable(name);

@@ -9,6 +9,8 @@ export interface TensorEntry {
   readonly dtype: string;
   /** The format its elements are read in; null for a dtype that is listed but cannot be read. */
   readonly format: FormatName | null;
+  /** The wider format that its elements are stored as, where a narrower one is declared; absent otherwise. */
+  readonly storedAs?: FormatName;
   readonly shape: readonly number[];
   /** The product of the shape; 1 for a scalar. */
   readonly elements: number;
@@ -66,7 +68,8 @@ export interface TensorFile {
 export interface OpenOptions {
   /**
    * Formats of tensors whose dtype does not tell, by tensor name: e4m3 or e5m2 stored as opaque
-   * bytes or 8-bit integers, e2m1 there as one element a byte, or e2m1x2 as two, bf16 or fp16 stored as 16-bit ones, tf32 stored as fp32.
+   * bytes or 8-bit integers, e2m1 there as one element a byte, or e2m1x2 as two, bf16 or fp16 stored as 16-bit ones, tf32 stored as fp32; and
+   * narrower formats than fp32 or fp64 whose numbers were widened to it.
    */
   readonly formats?: DeclaredFormats;
 }

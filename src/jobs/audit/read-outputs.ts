@@ -58,6 +58,7 @@ export async function readStoredArgument(
   const chosen = await openTensorArgument(argument, problemFile, fallback, formats);
   try {
     const tensor = await chosen.file.read(chosen.name);
+    const storedAs = chosen.file.entries.get(chosen.name)?.storedAs;
     return {
       tensor,
       source: {
@@ -65,6 +66,7 @@ export async function readStoredArgument(
         tensor: chosen.name,
         sha256: await chosen.file.sha256(chosen.name),
         format: tensor.format,
+        ...(storedAs !== undefined && { storedAs }),
       },
     };
   } finally {

@@ -25,6 +25,15 @@ export interface TensorSource {
   /** Of the elements, in row-major order and little-endian; lower-case hexadecimal. */
   readonly sha256: string;
   readonly format: FormatName;
+  /** The wider format that its file has it in; absent where that is its own. */
+  readonly storedAs?: FormatName;
+}
+
+/** A tensor whose numbers were widened before they were stored. */
+export interface WidenedTensor {
+  readonly name: string;
+  readonly format: FormatName;
+  readonly storedAs: FormatName;
 }
 
 /** Where an audit's inputs came from, who judged them and when. */
@@ -42,6 +51,8 @@ export interface Provenance {
   readonly command: string | null;
   /** What the problem's file holds and nothing used; null, or left out, when that is nothing. */
   readonly unused?: UnusedNames | null;
+  /** What is judged in a narrower format than it is stored in; left out for nothing. */
+  readonly widened?: readonly WidenedTensor[];
   /** Which rows are judged; null, or left out, for all. */
   readonly sample?: RowSample | null;
   /** Wall-clock time of the audit. */
@@ -51,7 +62,7 @@ export interface Provenance {
 }
 
 /** A tensor that was judged; `path` is null when a live kernel wrote it, to a temporary file. */
-export interface ReportedSource extends Omit<TensorSource, 'path'> {
+export interface ReportedSource extends Omit<TensorSource, 'path' | 'storedAs'> {
   /** Of the quantity. */
   readonly name: string;
   readonly path: string | null;

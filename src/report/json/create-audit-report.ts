@@ -8,6 +8,7 @@ import type {
   ReportedSource,
   ReportHead,
   ReportWithoutOutput,
+  WidenedTensor,
 } from './audit-report.js';
 import { toReported } from './report-number.js';
 import { reportedOutput } from './reported-outputs.js';
@@ -24,6 +25,20 @@ function reportedSources({ outputs, command }: Provenance): ReportedSource[] {
     // What a command made is in no file; dO it was given.
     const isMade = command !== null && name !== 'dout';
     return [{ name, path: isMade ? null : path, tensor, sha256, format }];
+  });
+}
+
+/** "q and out are fp32 in the file, widened from bf16, and judged as bf16": a clause for each pair of formats. */
+function widenedNotes(widened: readonly WidenedTensor[]): string[] {
+  const pairOf = ({ format, storedAs }: WidenedTensor) => `${storedAs} ${format}`;
+  const firsts = widened.filter(
+    (one, i) => widened.findIndex((other) => pairOf(other) === pairOf(one)) === i,
+  );
+  return firsts.map((first) => {
+    const { format, storedAs } = first;
+    const names = widened.filter((one) => pairOf(one) === pairOf(first)).map(({ name }) => name);
+    const listed = [...names.slice(0, -2), names.slice(-2).join(' and ')].join(', ');
+    return `${listed} ${names.length === 1 ? 'is' : 'are'} ${storedAs} in the file, widened from ${format}, and judged as ${format}`;
   });
 }
 
@@ -68,7 +83,7 @@ function reportHead(
       findings: verdict.findings.map((finding) => ({ ...finding })),
       diagnosis: reportedDiagnosis(verdict.diagnosis),
       premise: verdict.premise,
-      notes: verdict.notes,
+      notes: [...widenedNotes(provenance.widened ?? []), ...verdict.notes],
       untested: verdict.untested,
     },
     warnings,

@@ -6,6 +6,7 @@ export {
   type ReportHead,
   type ReportedSource,
   type TensorSource,
+  type WidenedTensor,
   verdictWord,
 } from './audit-report.js';
 export {

@@ -15,6 +15,8 @@ import { keptNotes, problemLayout, type ProblemSettings } from './settings.js';
 function unreadTensor(file: TensorFile, name: string): Tensor | null {
   const entry = file.entries.get(name);
   if (entry === undefined || entry.format === null || entry.elements === 0) return null;
+  // Who reads a part at a time reads elements as they are stored.
+  if (entry.storedAs !== undefined) return null;
   return {
     format: entry.format,
     shape: entry.shape,
