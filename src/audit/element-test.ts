@@ -15,9 +15,11 @@ export interface ElementTest {
   /** Largest and median of error / bound over the finite elements. */
   readonly worstRatio: number;
   readonly medianRatio: number;
-  /** Where worstRatio stands, and its error and bound; null without finite elements. */
+  /** Where worstRatio stands, with what was found, the exact value, error and bound; null without finite elements. */
   readonly worst: {
     readonly at: Coordinates;
+    readonly value: number;
+    readonly oracle: number;
     readonly error: number;
     readonly bound: number;
   } | null;
@@ -105,7 +107,13 @@ export function testElements(
     if (ratio > 1) outside++;
     if (ratio > worstRatio) {
       worstRatio = ratio;
-      worst = { at: placeOf(quantity, shape, i), error, bound: limit };
+      worst = {
+        at: placeOf(quantity, shape, i),
+        value: values[i],
+        oracle: exact,
+        error,
+        bound: limit,
+      };
     }
   }
   const [median] = numbersOfRank(ratios.subarray(0, finite), [finite >> 1]);

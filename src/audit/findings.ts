@@ -126,7 +126,7 @@ function vectorFindings(judged: JudgedVectors, heads: number, arithmetic: string
         'bound',
         bound === 0
           ? `${elements.outside} of ${elements.elements} ${parts} are not zero where no key is visible, the largest ${formatNumber(error)} at ${describePlace(at)}`
-          : `${elements.outside} of ${elements.elements} ${parts} err by more than ${arithmetic} can; the worst, ${formatNumber(elements.worstRatio)} times its bound of ${formatNumber(bound)}, at ${describePlace(at)}`,
+          : `${elements.outside} of ${elements.elements} ${parts} err by more than ${arithmetic} can; the worst by ${formatNumber(error)} where at most ${formatNumber(bound)}, at ${describePlace(at)}`,
       ),
     );
   }

@@ -1,3 +1,4 @@
+import type { FormatName } from '../formats/index.js';
 import { formatNumber } from '../words/index.js';
 import type { Diagnosis } from './diagnosis/index.js';
 import { findingsOf, type Finding } from './findings.js';
@@ -70,10 +71,25 @@ export interface Evidence {
   readonly notes: readonly string[];
   /** What of each quantity, by name, is no larger than what underflow may take. */
   readonly lost: Readonly<Record<string, LostElements>>;
+  /** The output's format and a shorter one that all its values are numbers of, as no exact output is; null where none is. */
+  readonly widened: { readonly format: FormatName; readonly from: FormatName } | null;
   /** Why a pass means little whatever the kernel computes, in a clause; null where it means something. */
   readonly hollow: string | null;
   /** How many rows were judged of how many, where those are not all. */
   readonly sample: { readonly rows: number; readonly of: number } | null;
+}
+
+/** The cause of a failure where roundings to a shorter format are errors of the longer one. */
+function widened({ format, from }: NonNullable<Evidence['widened']>): Diagnosis {
+  return {
+    id: 'output-widened',
+    equivalents: [],
+    technique: 'output-round',
+    place: null,
+    candidates: [],
+    sentence: `the output is widened: a tensor in ${format} whose values are all numbers of ${from}; say --format out=${from} to judge it as that`,
+    evidence: [],
+  };
 }
 
 /** "4096 sampled rows of 4194304"; '' where all rows are judged. */
@@ -152,8 +168,10 @@ export function reachVerdict(evidence: Evidence, explainers: Explainers | null):
   const findings = findingsOf(outputs, heads, arithmetic);
   const common = { findings, judged, notes, untested };
   if (findings.length > 0) {
-    const diagnosis = explainers?.diagnose() ?? null;
-    const premise = explainers?.fitPremise(findings, diagnosis) ?? null;
+    // What is rounded to another format errs like many a kernel, and is none of them.
+    const isWidened = evidence.widened !== null && findings[0].quantity === main.quantity.name;
+    const diagnosis = isWidened ? widened(evidence.widened) : (explainers?.diagnose() ?? null);
+    const premise = isWidened ? null : (explainers?.fitPremise(findings, diagnosis) ?? null);
     const sentence = failureSentence(findings[0], diagnosis, premise, sampledRows(evidence));
     return { pass: false, sentence, diagnosis, premise, ...common };
   }

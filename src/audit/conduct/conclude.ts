@@ -70,13 +70,38 @@ function hollowNote(reference: AttentionReference): string | null {
     : 'no exact element is a number other than 0, so that it must only be NaN or infinite where they are';
 }
 
-/** Says so where every output of a long format is a number of a short one. */
-function narrowerNotes(out: Float64Array, format: FormatName): string[] {
-  if (formats[format].precision < formats.fp32.precision || out.length === 0) return [];
-  const narrow = (['bf16', 'fp16'] as const).filter((name) =>
+/** The short formats that every output of a long one is a number of. */
+function narrowerFormats(out: Float64Array, format: FormatName): readonly FormatName[] {
+  if (formats[format].precision < formats.fp32.precision) return [];
+  if (out.every((x) => x === 0)) return [];
+  return (['bf16', 'fp16'] as const).filter((name) =>
     out.every((x) => Object.is(round(formats[name], x), x)),
   );
-  if (narrow.length === 0 || out.every((x) => x === 0)) return [];
+}
+
+/** As many different outputs as make it no accident that they are numbers of a short format where the exact ones are not. */
+const fewestWidened = 4;
+
+/** The short format that an output has been widened from; null where that is none, or might be what is exact. */
+function widenedFrom(
+  { values: out, format }: Pick<GivenQuantity, 'values' | 'format'>,
+  exact: Float64Array,
+): { readonly format: FormatName; readonly from: FormatName } | null {
+  const [from] = narrowerFormats(out, format);
+  if (from === undefined) return null;
+  const others = new Set<number>();
+  for (let i = 0; i < out.length && others.size < fewestWidened; i++) {
+    const stored = round(formats[format], exact[i]);
+    if (Number.isFinite(stored) && !Object.is(round(formats[from], stored), stored))
+      others.add(out[i]);
+  }
+  return others.size < fewestWidened ? null : { format, from };
+}
+
+/** Says so where every output of a long format is a number of a short one. */
+function narrowerNotes(out: Float64Array, format: FormatName): string[] {
+  const narrow = narrowerFormats(out, format);
+  if (narrow.length === 0) return [];
   return [
     `every ${format} output is a number of ${narrow.join(' and of ')}: the kernel rounds to that, or something after it does; dump the output in its own format`,
   ];
@@ -229,6 +254,7 @@ export function conclude(
     outputs: judgedQuantities(located),
     sample: sampleOf(problem, shape),
     heads: shape.heads,
+    widened: widenedFrom(given.out, reference.quantities.out.values),
     hollow: hollowNote(reference),
     lost: lostOf(prepared, measured),
     untested,

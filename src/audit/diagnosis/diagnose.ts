@@ -45,7 +45,7 @@ function conclude(
   damaged: readonly number[],
   context: HypothesisContext,
 ): Diagnosis {
-  const { pooled } = context;
+  const { pooled, onlyLse } = context;
   const [first] = best;
   const ids = [...new Set(best.map(({ hypothesis }) => hypothesis.id))];
   const clauses = clausesOf(best, ids);
@@ -65,7 +65,9 @@ function conclude(
     evidence: [
       pooled
         ? `over ${first.rows} rows together the error is ${formatRoughly(first.slope.value)} ± ${formatRoughly(first.slope.standardError)} times what this cause makes`
-        : `${first.explained} of ${first.rows} damaged rows of the sample are what this cause gives: their squared error against it is ${formatRoughly(first.misfit)} times what rounding makes, against the correct output ${formatRoughly(first.correctMisfit)} times`,
+        : onlyLse
+          ? `${first.explained} of the ${formatCount(first.rows, 'row')} of the sample whose LSE errs are what this cause gives`
+          : `${first.explained} of the ${formatCount(first.rows, 'row')} of the sample that err are what this cause gives: their squared error against it is ${formatRoughly(first.misfit)} times what rounding makes, against the correct output ${formatRoughly(first.correctMisfit)} times`,
       ...lse,
       ...(unexplained === 0
         ? []

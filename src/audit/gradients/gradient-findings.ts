@@ -105,7 +105,7 @@ function findingsOf(judged: JudgedGradient, arithmetic: string): readonly Gradie
         'bound',
         bound === 0
           ? `${elements.outside} of ${elements.elements} ${parts} are not zero where nothing adds to them, the largest ${formatNumber(error)} at ${describePlace(at)}`
-          : `${elements.outside} of ${elements.elements} ${parts} err by more than ${arithmetic} can; the worst, ${formatNumber(elements.worstRatio)} times its bound of ${formatNumber(bound)}, at ${describePlace(at)}`,
+          : `${elements.outside} of ${elements.elements} ${parts} err by more than ${arithmetic} can; the worst by ${formatNumber(error)} where at most ${formatNumber(bound)}, at ${describePlace(at)}`,
       ),
     );
   }

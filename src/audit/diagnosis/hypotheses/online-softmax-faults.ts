@@ -117,14 +117,14 @@ const rescaleFaults: readonly OnlineFault[] = [
   {
     id: 'output-not-rescaled',
     technique: 'rescale',
-    statement: 'O is not rescaled when the maximum grows, the row sum is',
+    statement: 'O is not rescaled when the maximum grows, while the row sum is rescaled',
     law: { rescaled: 'sum' },
     inOneBlock: false,
   },
   {
     id: 'sum-not-rescaled',
     technique: 'rescale',
-    statement: 'the row sum is not rescaled when the maximum grows, O is',
+    statement: 'the row sum is not rescaled when the maximum grows, while O is rescaled',
     law: { rescaled: 'output' },
     inOneBlock: false,
   },
