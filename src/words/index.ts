@@ -17,6 +17,7 @@ export {
   formatScientific,
   formatShare,
   formatTenths,
+  formatUse,
   shareUsed,
 } from './numbers.js';
 export { nearestName } from './nearest-name.js';

@@ -95,6 +95,11 @@ export function formatShare(share: number): string {
   return share < largestPercentage ? `${formatNumber(100 * share)} %` : `${formatNumber(share)} ×`;
 }
 
+/** What is used of what is allowed, for one who reads: "12.3 %" up to all of it, and "beyond" where it is more. */
+export function formatUse(share: number): string {
+  return share > 1 ? 'beyond' : formatShare(share);
+}
+
 /** A part of a whole in percent with one decimal and no unit, "12.3"; what rounds to zero has no sign. */
 export function formatTenths(share: number): string {
   const text = (100 * share).toFixed(1);

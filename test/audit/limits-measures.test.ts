@@ -22,6 +22,8 @@ describe('the element test', () => {
     expect(result).toMatchObject({ elements: count, outside: 1, nonFinite: 0, worstRatio: 2 });
     expect(result.worst).toEqual({
       at: { batch: 1, head: 2, query: 3, column: 1 },
+      value: at + 2,
+      oracle: at,
       error: 2,
       bound: 1,
     });

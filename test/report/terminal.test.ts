@@ -1,5 +1,5 @@
 import { quantities } from '../../src/problem/index.js';
-import { structureOf } from '../../src/audit/index.js';
+import { describeCausePlace, structureOf } from '../../src/audit/index.js';
 import fc from 'fast-check';
 import { verdictWord, type AuditReport } from '../../src/report/json/audit-report.js';
 import { describe, expect, test } from 'vitest';
@@ -99,26 +99,53 @@ describe.each(reports)('%s on a terminal', (_, report) => {
     }
   });
 
-  test.each(forms)('gives every finding, each once (%s)', (_form, render) => {
-    const text = flowing(render(report));
+  test('gives every finding, each once, where all is asked for', () => {
+    const text = flowing(full(report));
     for (const { statement } of report.verdict.findings)
       expect(text.split(flowing(statement))).toHaveLength(2);
   });
 
-  test.each(forms)(
-    'gives the cause in the verdict, and the evidence for it (%s)',
-    (_form, render) => {
-      const { diagnosis, sentence } = report.verdict;
-      const isExplained = !report.verdict.pass && report.outputs !== null && report.verdict.judged;
-      expect(diagnosis !== null).toBe(isExplained);
-      if (diagnosis === null) return;
-      const { premise } = report.verdict;
-      const isPremise = diagnosis.id === 'unexplained' && premise !== null;
-      expect(sentence).toContain(isPremise ? premise.flags : diagnosis.sentence);
-      const text = flowing(render(report));
-      for (const clause of diagnosis.evidence) expect(text).toContain(flowing(`- ${clause}.`));
-    },
-  );
+  test('gives the cause in the verdict, and the evidence for it where all is asked for', () => {
+    const { diagnosis, sentence } = report.verdict;
+    const isExplained = !report.verdict.pass && report.outputs !== null && report.verdict.judged;
+    expect(diagnosis !== null).toBe(isExplained);
+    if (diagnosis === null) return;
+    const { premise } = report.verdict;
+    const isPremise = diagnosis.id === 'unexplained' && premise !== null;
+    expect(sentence).toContain(isPremise ? premise.flags : diagnosis.sentence);
+    const text = flowing(full(report));
+    for (const clause of diagnosis.evidence) expect(text).toContain(flowing(`- ${clause}.`));
+  });
+
+  test('gives of a failure the place, the worst row and three tests, in this order, before all else', () => {
+    const text = renderAudit(report);
+    if (report.verdict.findings.length === 0 || report.outputs === null) {
+      expect(text).not.toMatch(/^Worst row/m);
+      return;
+    }
+    const at = (heading: RegExp) => text.search(heading);
+    const order = [/^FAIL: /, /^Place {2}/m, /^Worst row {2}/m, /^Tests {2}/m, /^Problem {2}/m];
+    const places = order.map(at).filter((place) => place >= 0);
+    expect(places).toEqual([...places].sort((a, b) => a - b));
+    for (const heading of [/^Worst row {2}/m, /^Tests {2}/m])
+      expect(at(heading)).toBeGreaterThan(0);
+    const where = report.verdict.diagnosis?.place ?? null;
+    const place = where === null ? 'everywhere' : describeCausePlace(where);
+    if (place !== 'everywhere') expect(flowing(text.slice(0, at(/^Tests/m)))).toContain(place);
+    const tests = section(text, 'Tests').filter((line) => /^ {2}[^ ]/.test(line));
+    const isCount = (line: string) => /more tests? fails?; --full/.test(line);
+    expect(tests.filter((line) => !isCount(line)).length).toBeLessThanOrEqual(3);
+    expect(text).not.toMatch(/^(Evidence|Findings)$/m);
+  });
+
+  test('gives no share above all of a bound, and no ulps above 100, unless all is asked for', () => {
+    const lines = renderAudit(report, { columns: 140 }).slice(report.verdict.sentence.length);
+    for (const [, number] of lines.matchAll(/([\d.e+]+) %/g))
+      expect(Number(number), lines).toBeLessThanOrEqual(100);
+    for (const [, number] of lines.matchAll(/([\d.e+]+) ulp/g))
+      expect(Number(number), lines).toBeLessThanOrEqual(100);
+    expect(lines).not.toMatch(/[\d.] ×( |$)(?!\d)/m);
+  });
 
   test('has its sections in order', () => {
     const techniques = report.techniques === null ? [] : ['Techniques ', 'In the LSE '];
@@ -139,7 +166,7 @@ describe.each(reports)('%s on a terminal', (_, report) => {
     const lines = full(report).split('\n');
     const starts = lines
       .filter((line, i) => i > 0 && lines[i - 1] === '' && line !== '')
-      .filter((line) => !['Also', 'Findings', 'Evidence'].includes(line));
+      .filter((line) => !/^(Also|Findings|Evidence|Place|Nearest cause|Worst row)/.test(line));
     expect(starts).toHaveLength(headings.length);
     starts.forEach((line, i) => expect(`${line} `.startsWith(headings[i])).toBe(true));
   });
@@ -178,7 +205,10 @@ describe.each(reports)('%s on a terminal', (_, report) => {
       // Of gradients the worst of each test is in the next table.
       if (share === undefined) continue;
       const failing =
-        share!.endsWith('×') || share === 'Infinity' || parseFloat(share!.replace(' %', '')) > 0;
+        share === 'beyond' ||
+        share!.endsWith('×') ||
+        share === 'Infinity' ||
+        parseFloat(share!.replace(' %', '')) > 0;
       expect(failing, line).toBe(true);
     }
   });
@@ -384,26 +414,29 @@ describe('the short report', () => {
     expect(text('pass, NaN and infinity in V')).toMatch(/Not judged the size of \d+ elements/);
   });
 
-  test('of a fail has each test that fails once, where it fails by most', () => {
+  test('of a fail has those of the tests that fail by most, each once, and says how many others fail', () => {
     for (const { report, findings } of Object.values(judgedCases)) {
       if (findings.length === 0 || report.outputs === null) continue;
-      const tests = lines(report).slice(
-        lines(report).findIndex((line) => line.startsWith('Tests')),
-      );
+      const tests = section(renderAudit(report), 'Tests').slice(1);
       const names = tests
         .filter((line) => /^ {2}[a-zA-Z]/.test(line) && / {2}/.test(line.trim()))
         .map((line) => line.trim().split(/,| {2,}/)[0]);
       expect(names.length).toBeGreaterThan(0);
       expect(new Set(names).size).toBe(names.length);
-      for (const { test, scope, statistic, threshold } of structureIn(report)) {
-        const rows = structureIn(report).filter((result) => result.test === test);
-        const shares = rows.map((row) => Math.abs(Number(row.statistic)) / Number(row.threshold));
+      const shares = new Map<string, number>();
+      for (const { test, statistic, threshold } of structureIn(report)) {
         const share = Math.abs(Number(statistic)) / Number(threshold);
-        const isWorst = share > 1 && share === Math.max(...shares);
-        const shown = tests.some((line) => line.startsWith(`  ${test}, ${scope} `));
-        if (share <= 1) expect(shown).toBe(false);
-        else if (isWorst) expect(tests.some((line) => line.startsWith(`  ${test}, `))).toBe(true);
+        shares.set(test, Math.max(shares.get(test) ?? 0, share));
       }
+      const failing = [...shares].filter(([, share]) => share > 1);
+      const listed = failing.filter(([test]) => names.includes(test)).map(([, share]) => share);
+      for (const [test, share] of failing)
+        if (!names.includes(test))
+          for (const other of listed) expect(other).toBeGreaterThanOrEqual(share);
+      const [, more = '0'] = /(\d+) more tests? fails?; --full/.exec(tests.join('\n')) ?? [];
+      if (names.length < 3) expect(more).toBe('0');
+      for (const name of names)
+        if (shares.has(name as never)) expect(shares.get(name as never)).toBeGreaterThan(1);
     }
   });
 });

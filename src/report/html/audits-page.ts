@@ -1,4 +1,4 @@
-import { formatNumber, formatShare } from '../../words/index.js';
+import { formatNumber, formatUse } from '../../words/index.js';
 import {
   describeReportedProblem,
   fileFigures,
@@ -34,7 +34,7 @@ function bodyRow(file: AuditedFile, link: string | null): Content {
       { class: word === 'PASS' ? null : 'failure' },
       word === 'PASS' ? word : element('strong', {}, word),
     ),
-    number(figures === null ? '' : `${formatShare(figures.share)} ${figures.label}`),
+    number(figures === null ? '' : `${formatUse(figures.share)} ${figures.label}`),
     number(figures === null ? '' : formatNumber(figures.largestError)),
     element('td', { class: 'long' }, fileReason(file)),
     element(

@@ -1,4 +1,4 @@
-import { formatCosine, formatNumber, formatShare } from '../../words/index.js';
+import { formatCosine, formatNumber, formatUse } from '../../words/index.js';
 import type { Baselines, ElementTest, ErrorProfile, OutputDifference } from '../../audit/index.js';
 import {
   fromReported,
@@ -30,7 +30,7 @@ function comparisonRow({ name, report }: ComparedOutput): Cell[] {
   const elements = fromReported<ElementTest>(mainOutput(report).elements);
   const { allclose, flashAttention, cosine } = fromReported<Baselines>(report.baselines);
   const word = (ok: boolean) => (ok ? 'pass' : 'fail');
-  const share = formatShare(elements.worstRatio);
+  const share = formatUse(elements.worstRatio);
   return [
     name,
     elements.worstRatio > 1 ? { text: share, tone: 'failure' } : share,
@@ -76,7 +76,7 @@ export function comparisonContent(
         ? ''
         : figure({
             title: `${name}: share of the bound`,
-            caption: `The worst of all heads; at most ${formatShare(map.largest)}.`,
+            caption: `The worst of all heads${map.largest > 1 ? '' : `; at most ${formatUse(map.largest)}`}.`,
             svg: drawHeatMap(
               drawing,
               plots.heat,

@@ -1,5 +1,5 @@
 import type { TechniqueTable } from '../../attribution/index.js';
-import { formatNumber, formatShare } from '../../words/index.js';
+import { formatNumber, formatUse } from '../../words/index.js';
 import type { ElementTest, ErrorProfile } from '../../audit/index.js';
 import {
   type AuditReport,
@@ -10,11 +10,15 @@ import {
 } from '../json/index.js';
 import {
   errorSections,
+  failedTestsSection,
+  nearestText,
+  placeText,
   techniqueNotes,
   techniqueSections,
   testNotes,
   testsSection,
   usualChecksSection,
+  worstRowText,
 } from '../text/index.js';
 import { dataTable, figure, figures, sectionTable } from './figure.js';
 import type { Drawing } from './drawing.js';
@@ -37,6 +41,21 @@ function capitalized(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
+/** Where a failure is, the worst row, and the tests that fail by most, as on a terminal; nothing on a pass. */
+function failureContent(report: AuditReport): Html {
+  if (report.verdict.findings.length === 0) return join();
+  const texts = [
+    ['Place', placeText(report)],
+    ['Nearest cause', nearestText(report)],
+    ['Worst row', worstRowText(report)],
+  ] as const;
+  const failed = failedTestsSection(report);
+  return join(
+    texts.flatMap(([name, text]) => (text === null ? [] : [element('p', {}, `${name}: ${text}.`)])),
+    failed === null ? '' : sectionTable('The tests that fail by most', failed),
+  );
+}
+
 /** Every reason to fail, its cause with the evidence, and the tests one by one. */
 export function findingsContent(report: AuditReport, identification: string | null): Html {
   const { findings, diagnosis } = report.verdict;
@@ -50,13 +69,15 @@ export function findingsContent(report: AuditReport, identification: string | nu
             {},
             diagnosis.id === 'unexplained' ? 'Unexplained.' : `${capitalized(diagnosis.sentence)}.`,
           ),
-          diagnosis.evidence.length === 0 ? '' : list(diagnosis.evidence),
         ];
+  const evidence = diagnosis?.evidence ?? [];
   return join(
+    cause,
+    failureContent(report),
     findings.length === 0
       ? element('p', {}, 'No test fails.')
-      : list(findings.map(({ statement }) => statement)),
-    cause,
+      : [element('h3', {}, 'All findings'), list(findings.map(({ statement }) => statement))],
+    evidence.length === 0 ? '' : [element('h3', {}, 'Evidence'), list(evidence)],
     report.outputs === null
       ? ''
       : join(
@@ -226,11 +247,12 @@ export function figuresOfMerit(report: JudgedReport): Html {
   return element(
     'dl',
     { class: 'figures-of-merit' },
-    figure('largest share of a bound', elements.worstRatio, formatShare(elements.worstRatio)),
+    figure('largest share of a bound', elements.worstRatio, formatUse(elements.worstRatio)),
     figure('elements beyond their bound', elements.outside, String(elements.outside)),
     figure('largest error', absolute.max),
     figure('root mean square error', absolute.rms),
-    figure(`largest error, ulps of ${format}`, ulps.max),
+    // A larger number of them says no more than the error itself.
+    ulps.max > 100 ? '' : figure(`largest error, ulps of ${format}`, ulps.max),
     numbersOf(report).map(({ prose, numbers }) =>
       figure(`largest error of ${prose}`, fromReported<number>(numbers.max)),
     ),

@@ -10,6 +10,7 @@ import {
   type AuditReport,
   type ReportedFinding,
 } from '../json/index.js';
+import { causeLines } from './cause-lines.js';
 import { escapeXml, xmlDocument, xmlElement, type XmlAttributes } from '../layout/index.js';
 
 /** One test case: the findings that fail it, and, where it cannot be run, why. */
@@ -187,12 +188,6 @@ function suiteName({ inputs: { problem, outputs, command } }: AuditReport): stri
   return [problem.path, ...file, output?.tensor].filter((part) => part).join(' ');
 }
 
-/** The cause and the evidence for it, a line each; nothing where there is no diagnosis. */
-function causeLines({ verdict: { diagnosis } }: AuditReport): string[] {
-  if (diagnosis === null) return [];
-  return [`Cause: ${diagnosis.sentence}`, ...diagnosis.evidence];
-}
-
 function testCase(leg: Leg, outcome: Outcome, classname: string, report: AuditReport): string {
   const attributes = { name: leg.name, classname };
   if ('skipped' in outcome)
@@ -202,12 +197,13 @@ function testCase(leg: Leg, outcome: Outcome, classname: string, report: AuditRe
   const { failures } = outcome;
   if (failures.length === 0) return xmlElement('testcase', attributes);
   // At most one failure per test case: readers of JUnit disagree about more.
+  const { sentence } = report.verdict;
   const statement = failures.map(({ statement }) => statement).join('; ');
   const type = failures.map(({ test }) => test).join(' ');
   return xmlElement('testcase', attributes, [
     xmlElement(
       'failure',
-      { message: statement, type },
+      { message: sentence, type },
       [statement, ...causeLines(report)].map(escapeXml),
     ),
   ]);
@@ -228,7 +224,8 @@ function warningLines({ warnings, sample, gradients }: AuditReport): string[] {
 
 /**
  * Reports as JUnit XML 1.0, UTF-8: a suite per report, a test case per test that takes part in the
- * verdict. What fails carries the finding's statement and, in its text, the diagnosis; tests that could not be run are skipped.
+ * verdict. What fails carries the verdict's sentence as its message and, in its text, the finding's statement, the cause
+ * with its place and evidence, and the worst row; tests that could not be run are skipped.
  * Rows that were not judged and inputs that were not used are the suite's output. Times are in seconds; single tests have none, as they are not timed.
  */
 export function renderJunit(reports: readonly AuditReport[]): string {

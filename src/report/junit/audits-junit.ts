@@ -7,13 +7,20 @@ import {
   type AuditReport,
   type AuditsReport,
 } from '../json/index.js';
+import { causeLines } from './cause-lines.js';
 import { escapeXml, xmlDocument, xmlElement, type XmlAttributes } from '../layout/index.js';
 
 /** What became of one test case. */
 type Outcome =
   | { readonly kind: 'pass' }
   | { readonly kind: 'skipped' | 'error'; readonly message: string }
-  | { readonly kind: 'failure'; readonly message: string; readonly type: string };
+  | {
+      readonly kind: 'failure';
+      /** The verdict's sentence. */
+      readonly message: string;
+      readonly text: string;
+      readonly type: string;
+    };
 
 /** A test case: a quantity of a file. */
 interface Case {
@@ -25,14 +32,18 @@ interface Case {
 function outcomeOf({ verdict }: AuditReport, quantity: string | null): Outcome {
   const findings = verdict.findings.filter((finding) => finding.quantity === quantity);
   if (findings.length === 0) return { kind: 'pass' };
-  const message = findings.map(({ statement }) => statement).join('; ');
-  return { kind: 'failure', message, type: findings.map(({ test }) => test).join(' ') };
+  return {
+    kind: 'failure',
+    message: verdict.sentence,
+    text: findings.map(({ statement }) => statement).join('; '),
+    type: findings.map(({ test }) => test).join(' '),
+  };
 }
 
 /** What is not judged is no pass: the test that says so; null for what is judged. */
 function unjudgedAs(report: AuditReport, type: string): Outcome | null {
   return verdictWord(report) === 'NOT JUDGED'
-    ? { kind: 'failure', message: report.verdict.sentence, type }
+    ? { kind: 'failure', message: report.verdict.sentence, text: report.verdict.sentence, type }
     : null;
 }
 
@@ -72,17 +83,12 @@ function casesOf({ report, error }: AuditedFile): Case[] {
   ];
 }
 
-/** The cause and the evidence for it, a line each; none where there is no diagnosis. */
-function causeLines(report: AuditReport | null): string[] {
-  const diagnosis = report?.verdict.diagnosis ?? null;
-  return diagnosis === null ? [] : [`Cause: ${diagnosis.sentence}`, ...diagnosis.evidence];
-}
-
 function testCase({ name, outcome }: Case, { path, report }: AuditedFile): string {
   const attributes = { name, classname: path };
   if (outcome.kind === 'pass') return xmlElement('testcase', attributes);
   const { kind, message } = outcome;
-  const lines = kind === 'failure' ? [message, ...causeLines(report)] : [];
+  const cause = report === null ? [] : causeLines(report);
+  const lines = kind === 'failure' ? [outcome.text, ...cause] : [];
   return xmlElement('testcase', attributes, [
     xmlElement(
       kind,
@@ -106,7 +112,7 @@ function totals(cases: readonly Case[], seconds: number): XmlAttributes {
 /**
  * A report of several files as JUnit XML 1.0, UTF-8: a suite a file, with a test case for each quantity. A
  * file that could not be judged has an error, a quantity that is expected and was not given is skipped. A
- * failure has the findings and, in its text, the diagnosis; inputs that were not used are the suite's output.
+ * failure has the verdict's sentence and, in its text, the findings and the diagnosis; inputs that were not used are the suite's output.
  */
 export function renderAuditsJunit({ files, seconds, created }: AuditsReport): string {
   const suites = files.map((file) => ({ file, cases: casesOf(file) }));

@@ -74,6 +74,14 @@ function largestOfNumbers({ label, numbers }: ReportedNumbers): LargestError {
   return { label, max, share: worstRatio };
 }
 
+/** Ulps beyond which an error is told by its size alone. */
+const mostUlps = 100;
+
+/** "; median 0.22 ulp of bf16"; '' where a number of ulps says no more than the error itself. */
+function medianText(ulps: number, format: string): string {
+  return ulps > mostUlps ? '' : `; median ${formatNumber(ulps)} ulp of ${format}`;
+}
+
 /**
  * The numbers that a person asks for first, a line each: how large errors are, what they typically are,
  * how much of a bound is used, how near the statistical tests came, the LSE; then what the usual
@@ -97,7 +105,7 @@ export function summarySection(report: JudgedReport): Section {
       ],
       [
         heading('Rms error'),
-        `${formatNumber(absolute.rms)}, ${formatNumber(relative.rms)} of ${magnitude}; median ${formatNumber(ulps.percentiles.p50)} ulp of ${format}`,
+        `${formatNumber(absolute.rms)}, ${formatNumber(relative.rms)} of ${magnitude}${medianText(ulps.percentiles.p50, format)}`,
       ],
       [
         heading('Bound used'),

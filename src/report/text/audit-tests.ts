@@ -14,24 +14,14 @@ import {
   mainOutput,
   numbersOf,
   vectorsOf,
+  type AuditReport,
   type JudgedReport,
   type ReportedNumbers,
   type ReportedVectors,
 } from '../json/index.js';
 import { heading, type Cell, type Section, type TableRow } from '../layout/index.js';
-import { testLabel, testName, testWords } from './test-words.js';
-
-/** What one row of the table of tests is made of. */
-interface TestRow {
-  readonly test: string;
-  /** Whether chance takes part in it. */
-  readonly isStatistical: boolean;
-  readonly label: string;
-  readonly found: number;
-  /** Null for a count, of which nothing is allowed. */
-  readonly allowed: number | null;
-  readonly place: string;
-}
+import { gradientTestRows } from './gradient-tests.js';
+import { testLabel, testName, testWords, type TestRow } from './test-words.js';
 
 /** Whether a row of the table is a reason to fail. */
 function isFailing({ found, allowed }: TestRow): boolean {
@@ -178,14 +168,39 @@ function excess({ found, allowed }: TestRow): number {
   return allowed === null ? Infinity : shareUsed(found, allowed);
 }
 
-/** The tests that fail, each where it fails by most; null when none does. */
-export function failedTestsSection(report: JudgedReport): Section | null {
+/** Tests that are listed of a failure. */
+const mostListed = 3;
+
+/**
+ * Of the tests that fail those that do by most, each where it fails by most, and how many others fail; null when none
+ * does. What is allowed and what was found are given, and no share: a share above all of it says no more.
+ */
+export function failedTestsSection(report: AuditReport): Section | null {
   const worst = new Map<string, TestRow>();
-  for (const row of testRows(report).filter(isFailing)) {
+  const ofOutputs = report.outputs === null ? [] : testRows(report);
+  for (const row of [...ofOutputs, ...gradientTestRows(report)].filter(isFailing)) {
     const known = worst.get(row.test);
     if (known === undefined || excess(row) > excess(known)) worst.set(row.test, row);
   }
-  return worst.size === 0 ? null : testTable([...worst.values()], report);
+  if (worst.size === 0) return null;
+  const failing = [...worst.values()].sort((a, b) => excess(b) - excess(a));
+  const words = testWords(report.outputs ?? []);
+  const left = failing.length - mostListed;
+  const more = left === 1 ? '1 more test fails' : `${left} more tests fail`;
+  return {
+    rows: [
+      [heading('Tests'), 'found', 'allowed', 'worst at'],
+      ...failing.slice(0, mostListed).flatMap((row): TableRow[] => {
+        const [label, found, allowed, , place] = testCells(row);
+        const known = words[row.test];
+        const gloss =
+          known === undefined ? [] : [{ span: `${known.gloss}; ${known.unit}`, indent: 4 }];
+        return [[label, found, allowed, place], ...gloss];
+      }),
+      ...(left > 0 ? [{ span: `${more}; --full prints them`, indent: 2 }] : []),
+    ],
+    numberColumns: 2,
+  };
 }
 
 /** The statistical test that comes nearest to its limit; null when there is none. */

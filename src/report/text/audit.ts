@@ -20,6 +20,7 @@ import {
 } from './audit-summary.js';
 import { failedTestsSection, testNotes, testsSection } from './audit-tests.js';
 import { comparisonBlocks } from './comparison.js';
+import { failureSection } from './failure.js';
 import { gradientsBlocks } from './gradients.js';
 import { splitsBlock } from './splits.js';
 import {
@@ -71,6 +72,21 @@ function findingLines({ verdict }: AuditReport, setting: Setting): string[] {
   return named ? list('Findings', statements, setting) : list('Also', statements.slice(1), setting);
 }
 
+/** Findings that are listed at most where not all are asked for. */
+const mostFindings = 3;
+
+/** Findings beyond the verdict's that no test of numbers has made: of a machine, a process, the parts of splits. */
+function otherFindingLines({ verdict }: AuditReport, setting: Setting): string[] {
+  const others = verdict.findings.filter(({ quantity }, at) => at > 0 && quantity === null);
+  const left = others.length - mostFindings;
+  const more = left > 0 ? [`${left} more, which --full prints`] : [];
+  return list(
+    'Also',
+    [...others.slice(0, mostFindings).map((one) => one.statement), ...more],
+    setting,
+  );
+}
+
 /** The tables of techniques, the last with what they are of; none where there are none. */
 function techniqueBlocks(
   reported: JudgedReport['techniques'],
@@ -103,9 +119,9 @@ function fullBlocks(
   ];
 }
 
-/** Of a pass the numbers asked for first, of a fail the tests that fail; and where the rest is. */
+/** Of a pass the numbers asked for first; and by what was judged, and where the rest is. */
 function shortBlocks(report: JudgedReport, { section, indented }: Setting): string[][] {
-  const numbers = report.verdict.pass ? summarySection(report) : failedTestsSection(report);
+  const numbers = report.verdict.pass ? summarySection(report) : null;
   return [[...section(numbers), ...indented(summaryNotes(report))]];
 }
 
@@ -116,9 +132,9 @@ function inputBlock(report: AuditReport, { section, indented }: Setting): string
 }
 
 /**
- * The report for a terminal, newline at the end: the verdict, the findings, the evidence, the problem,
- * inputs that were not used; then of a pass the numbers that are asked for first, which fits one screen,
- * of a fail the tests that fail. `full` prints all there is instead: the error (with sparklines of it, if
+ * The report for a terminal, newline at the end: the verdict with its cause and place, the worst row, the three tests
+ * that fail by most, the problem, inputs that were not used; of a pass the numbers that are asked for first, which fits one
+ * screen. `full` prints all there is: every finding, the evidence, the error (with sparklines of it, if
  * wanted), the tests, the techniques, what the usual checks say, the oracle, the inputs. Numbers have
  * three significant digits; characters of file names and commands that could act on the terminal are
  * written as \u{hex}. Only what fails is red.
@@ -136,8 +152,13 @@ export function renderAudit(report: AuditReport, options: AuditRenderOptions = {
         : fullBlocks(report, options.sketch ?? null, setting);
   return joinBlocks([
     verdictLines(report, setting),
-    findingLines(report, setting),
-    list('Evidence', report.verdict.diagnosis?.evidence ?? [], setting),
+    section(failureSection(report)),
+    ...(isShort
+      ? [section(failedTestsSection(report)), otherFindingLines(report, setting)]
+      : [
+          findingLines(report, setting),
+          list('Evidence', report.verdict.diagnosis?.evidence ?? [], setting),
+        ]),
     [
       ...section(problemSection(report)),
       ...section(sampleSection(report)),

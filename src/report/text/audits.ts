@@ -1,4 +1,4 @@
-import { formatNumber, formatShare, plainText } from '../../words/index.js';
+import { formatNumber, formatUse, plainText } from '../../words/index.js';
 import {
   fileFigures,
   fileReason,
@@ -18,7 +18,7 @@ function fileRow(file: AuditedFile): readonly Cell[] {
   const [share, error] =
     figures === null
       ? ['', '']
-      : [`${formatShare(figures.share)} ${figures.label}`, formatNumber(figures.largestError)];
+      : [`${formatUse(figures.share)} ${figures.label}`, formatNumber(figures.largestError)];
   return [
     { text: word, tone: word === 'PASS' ? 'success' : 'failure' },
     share,

@@ -4,7 +4,7 @@ import {
   formatNumber,
   formatPercentage,
   formatScientific,
-  formatShare,
+  formatUse,
   plainText,
 } from '../../words/index.js';
 import {
@@ -24,7 +24,7 @@ const listedHeads = 8;
 function versionRow(version: ReportedVersion): TableRow {
   const { name, rms, max, ulps, boundUsed, pass } = version;
   const [a, b, c] = [rms, max, ulps].map((size) => formatNumber(Number(size)));
-  const share = formatShare(Number(boundUsed));
+  const share = formatUse(Number(boundUsed));
   return [
     plainText(name),
     a,

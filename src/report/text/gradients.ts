@@ -1,15 +1,11 @@
 import {
-  describeRows,
-  describePlace,
-  judgedGradients,
   type ElementTest,
   type ErrorProfile,
-  type GradientRule,
   type GradientStatistic,
   type GradientTechniqueTable,
   type SpreadTest,
 } from '../../audit/index.js';
-import { formatNumber, formatShare, plainText, shareUsed } from '../../words/index.js';
+import { formatNumber, formatShare, formatUse, plainText, shareUsed } from '../../words/index.js';
 import {
   describeGradientSamples,
   fromReported,
@@ -19,6 +15,7 @@ import {
 } from '../json/index.js';
 import { heading, type Cell, type Section } from '../layout/index.js';
 import { errorNotesSection, errorSection } from './audit-sections.js';
+import { gradientTestsSection } from './gradient-tests.js';
 import { modelMatchesSection, modelMatchNotes } from './model-matches.js';
 import type { Setting } from './setting.js';
 
@@ -44,7 +41,7 @@ function useOf({ elements, spread, structure }: ReportedGradient): Use {
 }
 
 function shareCell(share: number): Cell {
-  return share > 1 ? { text: formatShare(share), tone: 'failure' } : formatShare(share);
+  return share > 1 ? { text: formatUse(share), tone: 'failure' } : formatUse(share);
 }
 
 /** The gradients, a row each: errors, and the shares that they use of their bounds, their spread and what sums may be. */
@@ -85,66 +82,6 @@ export function unjudgedGradientsSection({ notJudged }: ReportedGradients): Sect
   return {
     rows: notJudged.map((clause, i) => [heading(i === 0 ? 'Not judged' : ''), clause]),
     numberColumns: 0,
-  };
-}
-
-const sumWords: Readonly<Record<GradientStatistic['test'], string>> = {
-  scale: 'slope on the exact gradient, less 1',
-  sum: "error of a column's sum",
-  pairing: '⟨Q, dQ⟩ less ⟨K, dK⟩, of the sizes of their terms',
-};
-
-/** Every test of every gradient: found, allowed, used, and where. */
-export function gradientTestsSection({ gradients }: AuditReport): Section {
-  const rows = (gradients?.gradients ?? []).flatMap((gradient): Cell[][] => {
-    const { label, name, heads } = gradient;
-    const quantity = judgedGradients.find((one) => one.name === name)!;
-    const row = (test: string, found: number, allowed: number, place: string): Cell[] => [
-      `  ${label} ${test}`,
-      formatNumber(found),
-      formatNumber(allowed),
-      shareCell(shareUsed(Math.abs(found), allowed)),
-      place,
-    ];
-    const { worst } = fromReported<ElementTest>(gradient.elements);
-    const spread = fromReported<SpreadTest>(gradient.spread);
-    const rule = gradient.flashAttention && fromReported<GradientRule>(gradient.flashAttention);
-    const where = (place: Parameters<typeof describeRows>[0]) =>
-      describeRows(place, quantity, heads);
-    return [
-      ...(worst === null
-        ? []
-        : [row('element', worst.error, worst.bound, describePlace(worst.at))]),
-      ...(spread.worst === null
-        ? []
-        : [row('spread', spread.worst.error, spread.worst.bound, describePlace(spread.worst.at))]),
-      ...spread.results.map((result) =>
-        row(`rms, ${result.scope}`, result.measured, result.limit, where(result)),
-      ),
-      ...(rule === null
-        ? []
-        : [
-            [
-              `  ${label} FlashAttention's rule`,
-              formatNumber(rule.maxError),
-              formatNumber(rule.allowance),
-              formatShare(shareUsed(rule.maxError, rule.allowance)),
-              `${formatNumber(rule.lowPrecisionMaxError)} in textbook gradients; decides nothing`,
-            ],
-          ]),
-      ...fromReported<readonly GradientStatistic[]>(gradient.structure).map((one) =>
-        row(
-          `${one.test}, ${one.scope}`,
-          one.statistic,
-          one.threshold,
-          `${where(one)}${one.column === null ? '' : `, column ${one.column}`}: ${sumWords[one.test]}`,
-        ),
-      ),
-    ];
-  });
-  return {
-    rows: [[heading('Tests of gradients'), 'found', 'allowed', 'used', 'worst at'], ...rows],
-    numberColumns: 3,
   };
 }
 

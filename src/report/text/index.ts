@@ -6,7 +6,8 @@ export {
 } from './audit-sections.js';
 export { gatherSketch, type AuditSketch } from './audit-sketch.js';
 export { notJudged } from './audit-summary.js';
-export { testNotes, testsSection } from './audit-tests.js';
+export { failedTestsSection, testNotes, testsSection } from './audit-tests.js';
+export { nearestText, placeText, worstRowText } from './failure.js';
 export { renderAudit, type AuditRenderOptions } from './audit.js';
 export { renderAudits } from './audits.js';
 export { renderBenchmarks } from './benchmarks.js';
@@ -27,8 +28,8 @@ export {
   gradientsSection,
   gradientTechniquesNote,
   gradientTechniquesSection,
-  gradientTestsSection,
 } from './gradients.js';
+export { gradientTestsSection } from './gradient-tests.js';
 export { splitsSection } from './splits.js';
 export { probeSentence, renderProbes, type MachineProbe } from './doctor.js';
 export { conformanceSentence, renderConformance } from './conformance.js';

@@ -1,4 +1,4 @@
-import { formatNumber, formatShare, plainText } from '../../words/index.js';
+import { formatNumber, formatUse, plainText } from '../../words/index.js';
 import { describePartKeys, wordOf, type ReportedSplits } from '../json/index.js';
 import { heading, type Section } from '../layout/index.js';
 import type { Setting } from './setting.js';
@@ -7,7 +7,7 @@ import type { Setting } from './setting.js';
 export function splitsSection({ rule, parts, merge }: ReportedSplits): Section {
   const rows = parts.map((part) => [
     `  part ${part.split}`,
-    formatShare(Number(part.boundUsed)),
+    formatUse(Number(part.boundUsed)),
     formatNumber(Number(part.largestError)),
     { text: wordOf(part), tone: part.pass ? ('success' as const) : ('failure' as const) },
     plainText(describePartKeys(part)),
@@ -18,14 +18,14 @@ export function splitsSection({ rule, parts, merge }: ReportedSplits): Section {
       : [
           [
             '  merge',
-            formatShare(Number(merge.used)),
+            formatUse(Number(merge.used)),
             '',
             merge.pass
               ? ({ text: 'PASS', tone: 'success' } as const)
               : ({ text: 'FAIL', tone: 'failure' } as const),
             merge.lseUsed === null
               ? 'of what fp32 may err by'
-              : `of what fp32 may err by; of the LSE ${formatShare(Number(merge.lseUsed))}`,
+              : `of what fp32 may err by; of the LSE ${formatUse(Number(merge.lseUsed))}`,
           ],
         ];
   return {

@@ -1,6 +1,19 @@
 import type { SpreadScope, StructureScope, StructureTest } from '../../audit/index.js';
 import type { Quantity } from '../../problem/index.js';
 
+/** What one row of the table of tests is made of. */
+export interface TestRow {
+  /** By which its words are found, and tests of several places are one. */
+  readonly test: string;
+  /** Whether chance takes part in it. */
+  readonly isStatistical: boolean;
+  readonly label: string;
+  readonly found: number;
+  /** Null for a count, of which nothing is allowed. */
+  readonly allowed: number | null;
+  readonly place: string;
+}
+
 /** How the table of tests words one of them. */
 interface TestWords {
   /** Of found and allowed. */

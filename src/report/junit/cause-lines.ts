@@ -1,0 +1,15 @@
+import type { AuditReport } from '../json/index.js';
+import { placeText, worstRowText } from '../text/index.js';
+
+/** Of a failure its cause, its place where the verdict does not say it, the worst row and the evidence, a line each; none on a pass. */
+export function causeLines(report: AuditReport): string[] {
+  const { diagnosis, findings } = report.verdict;
+  if (findings.length === 0) return [];
+  const [place, worst] = [placeText(report), worstRowText(report)];
+  return [
+    ...(diagnosis === null ? [] : [`Cause: ${diagnosis.sentence}`]),
+    ...(place === null ? [] : [`Place: ${place}`]),
+    ...(worst === null ? [] : [`Worst row: ${worst}`]),
+    ...(diagnosis?.evidence ?? []),
+  ];
+}

@@ -1,0 +1,92 @@
+import {
+  describeCausePlace,
+  describePlace,
+  type ElementTest,
+  type NumberTest,
+} from '../../audit/index.js';
+import { formatApart, formatNumber, plainText, shareUsed } from '../../words/index.js';
+import { fromReported, type AuditReport } from '../json/index.js';
+import { heading, type Section } from '../layout/index.js';
+
+/** The element or row of a quantity that uses most of its bound. */
+interface WorstRow {
+  /** Of the quantity. */
+  readonly name: string;
+  readonly share: number;
+  readonly text: string;
+}
+
+type Named = { readonly name: string; readonly label: string };
+
+/** Of a quantity the first element or row that is NaN or infinite and must not be, or the reverse; else the worst. */
+function worstRow(
+  { name, label }: Named,
+  { firstNonFinite, worst }: Pick<ElementTest | NumberTest, 'firstNonFinite' | 'worst'>,
+): WorstRow[] {
+  if (firstNonFinite !== null) {
+    const found =
+      'at' in firstNonFinite
+        ? `${describePlace(firstNonFinite.at)}: got ${firstNonFinite.value}, exact ${firstNonFinite.oracle}`
+        : `${describePlace(firstNonFinite)}: NaN or infinite where a correct kernel is not, or the reverse`;
+    return [{ name, share: Infinity, text: `${label} at ${found}` }];
+  }
+  if (worst === null) return [];
+  const { at, value, oracle, bound } = worst;
+  const [got, exact] = formatApart(value, oracle);
+  const text = `${label} at ${describePlace(at)}: got ${got}, exact ${exact}, bound ± ${formatNumber(bound)}`;
+  return [{ name, share: shareUsed(value - oracle, bound), text }];
+}
+
+/** The worst of each quantity that was judged. */
+function worstRows({ outputs, gradients }: AuditReport): WorstRow[] {
+  return [
+    ...(outputs ?? []).flatMap((output) =>
+      worstRow(
+        output,
+        output.row === 'vector'
+          ? fromReported<ElementTest>(output.elements)
+          : fromReported<NumberTest>(output.numbers),
+      ),
+    ),
+    ...(gradients?.gradients ?? []).flatMap((gradient) =>
+      worstRow(gradient, fromReported<ElementTest>(gradient.elements)),
+    ),
+  ];
+}
+
+/** The worst row of the quantity that the first finding is about; of all where it is about none. */
+export function worstRowText(report: AuditReport): string | null {
+  const quantity = report.verdict.findings[0]?.quantity ?? null;
+  const all = worstRows(report);
+  const own = all.filter(({ name }) => name === quantity);
+  const [first, ...others] = own.length === 0 ? all : own;
+  if (first === undefined) return null;
+  return others.reduce((most, row) => (row.share > most.share ? row : most), first).text;
+}
+
+/** Where a failure is, if its sentence does not say so; null where that is not known or everywhere. */
+export function placeText({ verdict: { diagnosis, sentence } }: AuditReport): string | null {
+  const place = diagnosis?.place ?? null;
+  const text = place === null ? 'everywhere' : describeCausePlace(place);
+  return text === 'everywhere' || sentence.includes(text) ? null : text;
+}
+
+/** What comes nearest to a cause where none is named, and nothing else is said of it; null for nothing. */
+export function nearestText({ verdict: { diagnosis, premise } }: AuditReport): string | null {
+  const [nearest] = diagnosis?.candidates ?? [];
+  if (nearest === undefined || premise !== null) return null;
+  return `${nearest.sentence}, which would explain ${Math.floor(nearest.explained * 100)} % of the squared error`;
+}
+
+/** Of a failure, what is asked for behind its sentence: where it is, what comes nearest to a cause, and the worst row. */
+export function failureSection(report: AuditReport): Section | null {
+  if (report.verdict.pass || report.verdict.findings.length === 0) return null;
+  const rows = (
+    [
+      ['Place', placeText(report)],
+      ['Nearest cause', nearestText(report)],
+      ['Worst row', worstRowText(report)],
+    ] as const
+  ).flatMap(([name, text]) => (text === null ? [] : [[heading(name), plainText(text)]]));
+  return rows.length === 0 ? null : { rows, numberColumns: 0 };
+}
