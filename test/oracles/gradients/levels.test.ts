@@ -9,7 +9,7 @@ import { randomValues } from '../../../properties/problems/values.js';
 import { rationalOfFloat64 } from '../../../src/arith/index.js';
 import { keysOf, problemMask, problemShape, type Problem } from '../../../src/problem/index.js';
 import { scaled, testSeed } from '../../setup/effort.js';
-import { tensor } from '../../setup/problems.js';
+import { filledProblem, tensor } from '../../setup/problems.js';
 import { featuredProblem, oracleFeatures } from '../attention/features/featured-problems.js';
 
 /** A fraction whose denominator is positive. */
@@ -142,4 +142,28 @@ it('double-double is within its radii of fixed point', () => {
   }, ofDoubleDouble);
   expect(solved).toBeGreaterThan(0);
   expect(most).toBeGreaterThan(2 ** -16);
+});
+
+/** A row whose D is 0 and whose products with dO are not: weights are equal, and values cancel. */
+function cancellingRow(keys: number, vDim: number) {
+  const value = (at: number) => (Math.floor(at / vDim) % 2 === 0 ? 1 : -1);
+  const problem = filledProblem(
+    { queries: 1, keys, dim: 1, vDim, format: 'fp32' },
+    { q: () => 0, k: () => 1, v: value },
+  );
+  const [{ row, rules, dout }] = [...rowsOf(problem, 3)];
+  const size = dout.values.reduce((sum, x) => sum + Math.abs(x), 0);
+  return { ...doubleDoubleRow(row, dout, rules.law, rules.constants)!, size };
+}
+
+it('D in double-double has the errors of its sum and of its products, also where it is 0', () => {
+  const u = 2 ** -53;
+  // Each addition errs by 3u² of the sizes; a compensated product by 2d²u² of its own (docs/bounds-backward.md).
+  const manyKeys = cancellingRow(512, 1);
+  expect(manyKeys.mean).toBe(0);
+  expect(manyKeys.meanRadius).toBeGreaterThan(3 * 511 * u ** 2 * manyKeys.meanSize);
+  const manyColumns = cancellingRow(2, 512);
+  expect(manyColumns.mean).toBe(0);
+  expect(manyColumns.meanRadius).toBeGreaterThan(2 * 512 ** 2 * u ** 2 * manyColumns.size);
+  expect(manyColumns.meanRadius).toBeLessThan(2 ** -20 * u * manyColumns.size * 512);
 });
