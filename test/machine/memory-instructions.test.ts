@@ -323,6 +323,29 @@ describe('cp.async', () => {
     }
   });
 
+  it('makes known what was copied by its arrival, and no other writes of its warp', () => {
+    const { memory, tensor } = withTensor();
+    const arrives: Instruction = {
+      op: 'cp.async.mbarrier.arrive.noinc',
+      barrier: 0,
+      threads: 32,
+    };
+    const [written, copied] = [data + 128, data];
+    const kinds = (reads: number) =>
+      kindsOf(
+        runProgram({
+          memory,
+          barriers: { full: 32 },
+          warps: [
+            [copy(tensor.base, 4, copied), words('st.shared', written), arrives],
+            [wait(0, 0), words('ld.shared', reads)],
+          ],
+        }),
+      );
+    expect(kinds(copied)).toEqual([]);
+    expect(kinds(written)).toEqual(['race']);
+  });
+
   it.each(['cp.async.mbarrier.arrive', 'cp.async.mbarrier.arrive.noinc'] as const)(
     '%s lets other warps read',
     (op) => {

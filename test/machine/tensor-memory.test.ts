@@ -141,6 +141,23 @@ describe('allocation of tensor memory', () => {
     ]);
   });
 
+  it('ends after a store that is not awaited, or that store is lost', () => {
+    for (const scheduler of adversarialSchedulers(1)) {
+      const messages = (...between: Instruction[]) =>
+        messagesOf(
+          runProgram(
+            { warps: [[allocate(32, data), move('tcgen05.st', 0), ...between, deallocate(32)]] },
+            { scheduler },
+          ),
+        );
+      expect(messages(waitSt), scheduler.name).toEqual([]);
+      // Whichever of the two comes first, the other one is in no order with it.
+      expect(messages().join(), scheduler.name).toMatch(
+        /column 0: (?:used after it has been freed|two writes in no order): .*tcgen05\.st/,
+      );
+    }
+  });
+
   it('ends after all uses', () => {
     const program = (...meeting: Instruction[]): SmallProgram => ({
       warps: [

@@ -207,6 +207,28 @@ describe('a wgmma', () => {
     }
   });
 
+  it('has its registers until a wait', () => {
+    const out = b + 1024;
+    const kinds = (model: MemoryModel, ofWarp: (sums: Fragment, out: number) => Instruction[]) => {
+      const programs = warps.map((warp) => [
+        ...rows(warp, one),
+        ...(warp === 0 ? columns(one) : []),
+        toAsync,
+        sync(groupWarps),
+        ...ofWarp(fragment(4), out + 512 * warp),
+      ]);
+      return kindsOf(run(programs, undefined, { model }));
+    };
+    for (const model of all) {
+      const store = (sums: Fragment, to: number) => words('st.shared', to, sums);
+      const before = kinds(model, (sums, to) => [...product(sums), store(sums, to), await0]);
+      const after = kinds(model, (sums, to) => [...product(sums), await0, store(sums, to)]);
+      // Where registers are waited for, who reads them waits.
+      expect(before, model.name).toEqual(model.registerDependencies ? [] : ['race']);
+      expect(after, model.name).toEqual([]);
+    }
+  });
+
   it('is not under way before all four warps have come to it', () => {
     const [first, ...others] = warps.map((warp) => [
       ...rows(warp, one),

@@ -147,6 +147,25 @@ DONE:
     expect({ isExhausted, results: results.length }).toEqual({ isExhausted: true, results: 2 });
   });
 
+  it('says that launches which running clusters cancel are left out', async () => {
+    const body = `@%p0 mbarrier.init.shared::cta.b64 [bar], 1;
+  bar.sync 0;
+  mov.u32 %r6, bar;
+  mov.u32 %r7, answer;
+  @%p0 mbarrier.arrive.expect_tx.relaxed.cta.shared::cta.b64 _, [%r6], 16;
+  @%p0 clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [%r7], [%r6];
+  @%p2 mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r6], 0;`;
+    const { isExhausted, left } = await explored(body, {
+      declarations: '.shared .align 16 .b8 answer[16];\n.shared .align 8 .b64 bar;',
+      target: 'sm_100a',
+      ctas: 2,
+    });
+    expect({ isExhausted, left }).toEqual({
+      isExhausted: false,
+      left: ['which launches that have not started are cancelled'],
+    });
+  });
+
   it('stops after as many runs as it was given, and says so', async () => {
     const body = '@%p1 atom.global.add.u32 %r4, [%rd2], 1;\n  @%p1 st.global.u32 [%rd1], %r4;';
     const { runs, isExhausted } = await explored(body, { ctas: 3 }, 5);
