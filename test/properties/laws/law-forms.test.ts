@@ -12,7 +12,7 @@ import {
 import { gradientDifference } from '../../../properties/laws/gradients/compare-gradients.js';
 import { decodeTensor, type Tensor } from '../../../src/formats/index.js';
 import { problemShape, type Problem } from '../../../src/problem/index.js';
-import { mergeBy, rightMerge } from '../../kernels/features/index.js';
+import { rightMerge, type mergeBy } from '../../kernels/features/index.js';
 import { filledProblem, tensor } from '../../setup/problems.js';
 import { bellShaped } from '../../audit/gradients/gradient-case.js';
 import { exactKernel } from '../exact-kernel.js';
