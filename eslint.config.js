@@ -3,6 +3,7 @@ import tseslint from 'typescript-eslint';
 import { arrowRule } from './scripts/arrow-rule.mjs';
 import { circleRule } from './scripts/circle-rule.mjs';
 import { entriesRule } from './scripts/entries-rule.mjs';
+import { sharpFaultRule } from './scripts/sharp-fault-rule.mjs';
 
 /**
  * The arrows of dependence: each key may import only from itself, from the elements listed and from
@@ -118,6 +119,12 @@ const shared = ['request-error', 'lazily', 'words', 'working-memories'];
 /** Elements that are folders of the root; the others lie in src. */
 const rootFolders = ['oracles', 'kernels', 'properties'];
 
+/** By folder the faults of its tests, of which each is seen by one test alone. */
+const faultTables = {
+  'src/audit/gradients': 'test/audit/sharp-faults/gradient-faults.ts',
+  'src/audit': 'test/audit/sharp-faults/forward-faults.ts',
+};
+
 const root = import.meta.dirname;
 const libraryFolders = ['src', ...rootFolders];
 
@@ -163,12 +170,14 @@ export default defineConfig(
           arrows: arrowRule({ root, arrows, shared, rootFolders, packageName: 'flashproof' }),
           circles: circleRule({ root, folders: libraryFolders }),
           entries: entriesRule({ root, most: 25 }),
+          'sharp-faults': sharpFaultRule({ root, tables: faultTables }),
         },
       },
     },
     rules: {
       'flashproof/arrows': 'error',
       'flashproof/circles': 'error',
+      'flashproof/sharp-faults': 'error',
       'no-restricted-syntax': [
         'error',
         ...restrictedSyntax,

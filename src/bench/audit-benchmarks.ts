@@ -1,15 +1,13 @@
-import { execFile, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { attentionOracle } from '../../oracles/index.js';
-import { yardstickAttention } from '../../kernels/index.js';
 import { encodeFromFloat64, formats } from '../formats/index.js';
 import { writeSafetensors } from '../io/index.js';
-import { type Problem, problemShape } from '../problem/index.js';
+import type { Problem } from '../problem/index.js';
 import { type Benchmark, secondsOf } from './benchmark.js';
+import { measureCommand } from './command-process.js';
 import { normalProblem } from './normal-problem.js';
 import {
   anyKernelArithmetic,
@@ -23,29 +21,22 @@ import { multiplyAdds } from './oracle-benchmarks.js';
 const auditSize = { heads: 8, seqlen: 1024, dim: 128 };
 const quickAuditSize = { heads: 1, seqlen: 64, dim: 16 };
 
-const auditProcess = fileURLToPath(new URL('./audit-process.js', import.meta.url));
-
-/** A problem with the output of the yardstick and the oracle's LSE as fp32, in a file. */
+/** A problem with the exact output in bf16 and the exact LSE in fp32, in a file: what passes has no cause to be looked for. */
 async function writeAudited(path: string, quick: boolean): Promise<void> {
   const problem = normalProblem('bf16', quick ? quickAuditSize : auditSize);
   const { q, k, v } = problem;
-  const out = yardstickAttention(problem, problemShape(problem));
-  const {
-    quantities: {
-      lse: { values: lse },
-    },
-  } = attentionOracle(problem);
+  const { out, lse } = attentionOracle(problem).quantities;
   await writeSafetensors(path, {
     q,
     k,
     v,
-    out: { ...q, data: encodeFromFloat64(formats.bf16, out) },
-    lse: { format: 'fp32', shape: q.shape.slice(0, 2), data: Float32Array.from(lse) },
+    out: { ...q, data: encodeFromFloat64(formats.bf16, out.values) },
+    lse: { format: 'fp32', shape: q.shape.slice(0, 2), data: Float32Array.from(lse.values) },
   });
 }
 
-/** An audit of output and LSE, bf16, [8, 1024, 128], read from a file, in a process of its own. */
-export const auditBenchmark: Benchmark = {
+/** An audit of output and LSE, bf16, [8, 1024, 128], by the command line on all cores, as its user has it. */
+export const auditBenchmark = (commandLine: string): Benchmark => ({
   quantities: [
     { name: 'audit of [8, 1024, 128] bf16: time', unit: 's', better: 'lower', target: 20 },
     {
@@ -60,14 +51,11 @@ export const auditBenchmark: Benchmark = {
     const path = join(folder, 'problem.safetensors');
     await writeAudited(path, quick);
     return {
-      measure: async () => {
-        const { stdout } = await promisify(execFile)(process.execPath, [auditProcess, path]);
-        return JSON.parse(stdout) as number[];
-      },
+      measure: () => measureCommand(commandLine, ['audit', path]),
       dispose: () => rm(folder, { recursive: true, force: true }),
     };
   },
-};
+});
 
 const boundSize = { heads: 1, seqlen: 2048, dim: 128 };
 const quickBoundSize = { heads: 1, seqlen: 64, dim: 16 };

@@ -63,7 +63,7 @@ function usualBenchmarks(commandLine: string): readonly Benchmark[] {
     backwardBenchmark,
     ...machineBenchmarks,
     ...ptxBenchmarks,
-    auditBenchmark,
+    auditBenchmark(commandLine),
     ...formatBenchmarks,
     ...arithmeticBenchmarks,
     ...scalarBenchmarks,

@@ -1,14 +1,12 @@
-import { execFile } from 'node:child_process';
 import { mkdtemp, open, rm, type FileHandle } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { attentionOracle } from '../../oracles/index.js';
 import { auditAccuracy, chooseRows } from '../audit/index.js';
 import { encodeFromFloat64, formats } from '../formats/index.js';
 import { problemShape, type Problem, type Tensor } from '../problem/index.js';
 import type { Benchmark } from './benchmark.js';
+import { measureCommand } from './command-process.js';
 import { normalValues } from './normal-problem.js';
 
 /** A long problem, batch 1, and how many of its rows are judged. */
@@ -106,8 +104,6 @@ async function writeLongProblem(path: string, size: LongSize): Promise<void> {
   }
 }
 
-const peakMemory = fileURLToPath(new URL('./peak-memory.js', import.meta.url));
-
 /** An audit of a sample of a problem of 2^17 keys by the command line, with two threads, as its user has it. */
 export function longAuditBenchmark(commandLine: string): Benchmark {
   const name = 'audit of 4096 rows of [1, 32, 131072, 128] bf16, 2 threads';
@@ -130,14 +126,8 @@ export function longAuditBenchmark(commandLine: string): Benchmark {
         throw error;
       }
       const audit = ['audit', path, '--rows', `${size.rows}`, '--seed', `${seed}`, '--quiet'];
-      const command = ['--import', peakMemory, commandLine, ...audit, '--threads', '2'];
       return {
-        measure: async () => {
-          const start = performance.now();
-          const { stderr } = await promisify(execFile)(process.execPath, command);
-          const seconds = (performance.now() - start) / 1000;
-          return [seconds, Number(/peak memory: (\d+)/.exec(stderr)![1])];
-        },
+        measure: () => measureCommand(commandLine, [...audit, '--threads', '2']),
         dispose,
       };
     },

@@ -8,7 +8,7 @@ import {
 import { decodeTensor } from '../../../src/formats/index.js';
 import { lazily } from '../../../src/lazily.js';
 import type { Problem, Tensor } from '../../../src/problem/index.js';
-import { filledProblem } from '../../setup/problems.js';
+import { filledProblem, tensor } from '../../setup/problems.js';
 import { bellShaped } from '../gradients/gradient-case.js';
 import type { ForwardStatisticName, SpoiledOutput } from './forward-faults.js';
 
@@ -16,7 +16,7 @@ import type { ForwardStatisticName, SpoiledOutput } from './forward-faults.js';
 const tileKeys = 128;
 
 /** What leaving the last tile of keys out does to O, to first order in its weight: W (O − O of the tile). */
-function withoutLastTile(problem: Problem, out: Float64Array, lse: Float64Array) {
+export function withoutLastTile(problem: Problem, out: Float64Array, lse: Float64Array) {
   const rowsOf = (tensor: Tensor): Tensor => {
     const [batch, heads, rows, columns] = tensor.shape;
     const values = decodeTensor(tensor);
@@ -88,18 +88,24 @@ function measured(frame: Parameters<typeof filledProblem>[0], changes: Partial<P
 }
 
 /** Problems of two batch entries, and two tiles of queries and of keys. */
-const cases = {
+const forwardCases = {
   plain: lazily(() => measured({ batch: 2, queries: 224, keys: 192, dim: 16 })),
+  withSink: lazily(() =>
+    measured(
+      { batch: 2, heads: 2, queries: 16, keys: 40, dim: 8 },
+      { sink: { logits: tensor('fp32', [2], (head) => 1 + head), inLse: true } },
+    ),
+  ),
   /** Sums of few terms, whose worst case is next to what is expected. */
   few: lazily(() => measured({ batch: 2, queries: 4, keys: 3, dim: 8 })),
 } as const;
 
 /** The name of a problem whose outputs are spoiled. */
-export type ForwardCaseName = keyof typeof cases;
+export type ForwardCaseName = keyof typeof forwardCases;
 
 /** An output of a problem, to be spoiled. */
 export function spoiledOutput(of: ForwardCaseName, name: 'out' | 'lse'): SpoiledOutput {
-  return cases[of]().spoiled[name];
+  return forwardCases[of]().spoiled[name];
 }
 
 /** How much of their limits the statistics of outputs use. */
@@ -126,6 +132,6 @@ function usesOf({ outputs: { out, lse } }: Judgement): Map<ForwardStatisticName,
 
 /** What an audit says of outputs of which one has errors: how much of their limits statistics use, and the verdict. */
 export function judgeSpoiledOutput(of: ForwardCaseName, name: 'out' | 'lse', errors: Float64Array) {
-  const judgement = cases[of]().judge({ [name]: errors });
+  const judgement = forwardCases[of]().judge({ [name]: errors });
   return { uses: usesOf(judgement), verdict: judgement.verdict };
 }

@@ -20,6 +20,20 @@ describe('a fault of an output that one statistic sees alone', () => {
     expect(judge(at(0.99)).verdict).toMatchObject({ pass: true, findings: [] });
   });
 
+  it.each(['scale head', 'lse-mean head', 'lse-bound'] as const)(
+    'is seen where there is a sink: %s',
+    (statistic) => {
+      const { quantity, errors }: ForwardFault = forwardFaults[statistic];
+      const judge = (spoiled: Float64Array) => judgeSpoiledOutput('withSink', quantity, spoiled);
+      const at = faultAt(errors(spoiledOutput('withSink', quantity)), (spoiled) =>
+        judge(spoiled).uses.get(statistic)!,
+      );
+      const { findings } = judge(at(1.01)).verdict;
+      expect(findings.map(({ test }) => test)).toContain(statistic.split(' ')[0]);
+      expect(judge(at(0.99)).uses.get(statistic)).toBeLessThan(1);
+    },
+  );
+
   it('is there for every statistic', () => {
     const none = new Float64Array(spoiledOutput('plain', 'out').exact.length);
     const { uses } = judgeSpoiledOutput('plain', 'out', none);

@@ -1,0 +1,21 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+const peakMemory = fileURLToPath(new URL('./peak-memory.js', import.meta.url));
+
+/** Seconds from starting a command of the command line to its end, as its user waits for it, and the most memory that it had, in bytes. */
+export async function measureCommand(
+  commandLine: string,
+  words: readonly string[],
+): Promise<readonly [seconds: number, peakBytes: number]> {
+  const start = performance.now();
+  const { stderr } = await promisify(execFile)(process.execPath, [
+    '--import',
+    peakMemory,
+    commandLine,
+    ...words,
+  ]);
+  const seconds = (performance.now() - start) / 1000;
+  return [seconds, Number(/peak memory: (\d+)/.exec(stderr)![1])];
+}
