@@ -5,7 +5,7 @@ export interface Roundings {
   /** The numbers, and how far they may be off before. */
   readonly numbers: Float64Array;
   readonly errors: Float64Array;
-  /** At most; the rounding itself where it is certain, else 0; its variance where it is not. */
+  /** At most; the rounding itself where it is certain, or is so for one of several factors among subnormals, else 0; its variance where it is not certain. */
   readonly worst: Float64Array;
   readonly known: Float64Array;
   readonly variance: Float64Array;
@@ -38,6 +38,7 @@ export function roundOperands(
     return;
   }
   const isOpen = units.length > 0 || times > 1;
+  const coarsest = units.reduce((least, unit) => Math.min(least, unit), 1);
   for (let at = begin; at < end; at++) {
     const x = numbers[at];
     const error = errors[at];
@@ -62,6 +63,10 @@ export function roundOperands(
       // What is rounded again may be in the next binade by then.
       worst[at] = times === 1 ? largest : 2 * times * largest * (1 + 2 ** -6);
       variance[at] = (times * largest * largest) / 3;
+      // Among the smallest numbers of a format little but the values decides what they become: by the factor that leaves least of them.
+      const scaled = x * coarsest;
+      if (Math.abs(scaled) * format.unit <= format.least)
+        known[at] = roundedNear(format, scaled) / coarsest - x;
       continue;
     }
     const rounding = roundedNear(format, x) - x;
