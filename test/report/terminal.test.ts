@@ -115,6 +115,8 @@ describe.each(reports)('%s on a terminal', (_, report) => {
     expect(sentence).toContain(isPremise ? premise.flags : diagnosis.sentence);
     const text = flowing(full(report));
     for (const clause of diagnosis.evidence) expect(text).toContain(flowing(`- ${clause}.`));
+    // Where the LSE errs alone the output is right.
+    expect(text).not.toContain('damaged');
   });
 
   test('gives of a failure the place, the worst row and three tests, in this order, before all else', () => {
