@@ -33,6 +33,7 @@ export function describeLawFailure({ id, failure }: LawResult): string {
     `Law:    ${statement}.`,
     `Reason: ${reason}`,
     ...(failure.cause === null ? [] : [`Cause:  probably that ${failure.cause}.`]),
+    ...(failure.hint === null ? [] : [`Hint:   ${failure.hint}.`]),
     `Found:  problem ${round} of this law, regime ${regime}, ${simplified}`,
     ...(choices > 1 ? [`Choice: ${lawCase.choice} of the ${choices} forms that the law has`] : []),
     '',

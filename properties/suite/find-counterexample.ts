@@ -29,6 +29,8 @@ export interface Counterexample {
    * causes. Null where that finds none.
    */
   readonly cause: string | null;
+  /** As what that audit would let the kernel pass, in a clause; null where as nothing. */
+  readonly hint: string | null;
   /** What it comes down to: violations of several laws have one cause where their kinds agree. */
   readonly kind: ViolationKind;
   /** Every run of the kernel on the case, in order. */
@@ -127,24 +129,25 @@ export async function findCounterexample(
   const violated = (
     { statement, runs }: Pick<Counterexample, 'statement' | 'runs'>,
     kind: ViolationKind,
-    cause: string | null,
+    { cause, hint }: Pick<Counterexample, 'cause' | 'hint'>,
   ): SearchResult => ({
     status: 'violated',
     runs: first.runs,
     drawn,
-    counterexample: { statement, runs, kind, cause, lawCase, shrinks },
+    counterexample: { statement, runs, kind, cause, hint, lawCase, shrinks },
   });
-  if (first.isSlow) return violated(first, faultKind(first.statement), null);
+  if (first.isSlow) return violated(first, faultKind(first.statement), { cause: null, hint: null });
   const diagnosed = await attempt(drawn, true);
   const diagnosis = diagnosed.status === 'violated' ? diagnosed.diagnosis : null;
-  const cause = diagnosis?.sentence ?? null;
+  const hint = diagnosed.status === 'violated' ? diagnosed.hint : null;
+  const told = { cause: diagnosis?.sentence ?? null, hint };
   const result = drawn === lawCase ? diagnosed : await attempt(lawCase, false);
   if (result.status !== 'violated') {
     const again =
       'the same problem passed when it was tried again: the kernel is not deterministic';
     const kind = { id: 'not-deterministic', title: again, equivalents: [] };
-    return violated({ statement: `${first.statement}; ${again}`, runs: [] }, kind, cause);
+    return violated({ statement: `${first.statement}; ${again}`, runs: [] }, kind, told);
   }
   const kind = await findKind({ law, lawCase, drawn, result, diagnosis }, kernel, promises);
-  return violated(result, kind, cause);
+  return violated(result, kind, told);
 }

@@ -3,6 +3,7 @@ import {
   auditGradients,
   judgeOutputs,
   measureGradients,
+  premiseHint,
   type Diagnosis,
   type GradientPremises,
 } from '../../src/audit/index.js';
@@ -44,6 +45,8 @@ export type CaseResult =
       readonly statement: string;
       /** Its cause by an audit; null where that finds none, or it was not asked for. */
       readonly diagnosis: FoundCause | null;
+      /** As what an audit would let it pass, in the audit's own words; null where as nothing, or it was not asked for. */
+      readonly hint: string | null;
       /** What the kernel did in place of computing, in a clause; null where it computed. */
       readonly fault: string | null;
       /** Every run of the kernel that the law asked for, in order. */
@@ -91,7 +94,7 @@ export async function runCase(
   const strength = promises.laws[id];
   if (strength === 'none') return { status: 'unsupported', reason: 'the law is not promised' };
   const runs: KernelRun[] = [];
-  let diagnosis: FoundCause | null = null;
+  let [diagnosis, hint]: [FoundCause | null, string | null] = [null, null];
   const note = ({ diagnosis: found }: { readonly diagnosis: FoundCause | null }): void => {
     if (found !== null && found.id !== 'unexplained') diagnosis = found;
   };
@@ -127,7 +130,9 @@ export async function runCase(
         ...(reference === undefined ? {} : { reference }),
         ...(arithmetic === null ? {} : { arithmetic }),
       });
+      const { premise } = judgement.verdict;
       note(judgement.verdict);
+      if (premise !== null) hint ??= premiseHint(premise);
       return judgement;
     },
     runGradients: (problem, dout, conditions) =>
@@ -158,7 +163,7 @@ export async function runCase(
         if (diagnose && diagnosis === null)
           if (isGradientRun(run)) tools.judgeGradients(run);
           else tools.judge(run);
-      return { status: 'violated', statement, diagnosis, fault: null, runs, isSlow: false };
+      return { status: 'violated', statement, diagnosis, hint, fault: null, runs, isSlow: false };
     }
     if (runs.length === 0) return { status: 'inapplicable', reason: 'the kernel is not asked' };
     return { status: 'held', runs };
@@ -172,6 +177,7 @@ export async function runCase(
         statement: error.message,
         fault: error.message,
         diagnosis: null,
+        hint: null,
         runs,
         isSlow: error.isSlow,
       };

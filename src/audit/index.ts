@@ -143,5 +143,5 @@ export {
   type StructureTest,
 } from './structure/structure-result.js';
 export { findingTest, type Finding, type FindingTest } from './findings.js';
-export type { Verdict } from './verdict.js';
+export { premiseHint, type Verdict } from './verdict.js';
 export type { UntestedStructure } from './structure/structure-result.js';

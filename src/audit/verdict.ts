@@ -40,6 +40,11 @@ function placeOf({ place }: Diagnosis): string {
   return text === '' || text === 'everywhere' ? '' : ` (${text})`;
 }
 
+/** What is said of a premise that a failed kernel would pass by, without a full stop. */
+export function premiseHint({ statement, flags }: PremiseFit): string {
+  return `${statement}; if that is what it is, say ${flags}`;
+}
+
 /** "FAIL: the cause." — or, where that is unknown, the finding that explains most. */
 function failureSentence(
   first: Finding,
@@ -48,8 +53,7 @@ function failureSentence(
   sampled: string,
 ): string {
   const of = sampled === '' ? '' : ` (judged: ${sampled})`;
-  const declared =
-    premise === null ? '' : ` ${premise.statement}; if that is what it is, say ${premise.flags}.`;
+  const declared = premise === null ? '' : ` ${premiseHint(premise)}.`;
   if (diagnosis === null) return `FAIL: ${first.statement}${of}.${declared}`;
   if (diagnosis.id !== 'unexplained')
     return `FAIL: ${diagnosis.sentence}${placeOf(diagnosis)}${of}.${declared}`;

@@ -52,6 +52,7 @@ function violated(statement: string): LawResult {
     runs: [],
     shrinks: 3,
     cause: 'the mask is off',
+    hint: 'A kernel with scores in bf16 would pass; say --premise scores=bf16',
     kind: { id: 'diagnosis mask', title: 'the mask is off', equivalents: [] },
     regime: 'normal' as const,
     round: 2,

@@ -28,6 +28,7 @@ function violationLines(
     violation.statement,
     ...seenByOthers(name, findings),
     ...(violation.cause === null ? [] : [`Cause: probably that ${violation.cause}.`]),
+    ...(violation.hint === null ? [] : [`Hint: ${violation.hint}.`]),
     `Law: ${statement}. ${reason}`,
     `Problem: ${describeReportedProblem(problem)}; regime ${regime}`,
     ...(values ?? []),

@@ -104,6 +104,7 @@ function findingLines(
   const labelled: readonly (readonly [label: string, texts: readonly string[]])[] = [
     ['Wrong', [`${violation.statement}.`]],
     ['Cause', violation.cause === null ? [] : [`probably that ${violation.cause}.`]],
+    ['Hint', violation.hint === null ? [] : [`${violation.hint}.`]],
     ['Law', [`${property.statement}. ${property.reason}`]],
     ['Problem', [choice === 0 ? problem : `${problem}; form ${choice} of the law`]],
     ['Values', values ?? []],

@@ -49,6 +49,8 @@ export interface ReportedViolation {
   readonly statement: string;
   /** What the problem as it was drawn looks to be caused by, in a clause; null where nothing does. */
   readonly cause: string | null;
+  /** As what an audit of that problem would let the kernel pass, in a clause; null where as nothing. */
+  readonly hint: string | null;
   /** Violations of several properties that have one cause have the same kind. */
   readonly kind: ViolationKind;
   /** Which of the property's forms it was; 0 where there is one only. */

@@ -60,11 +60,12 @@ export function reportedViolation(
   failure: LawFailure,
   saved: SavedViolation = notSaved,
 ): ReportedViolation {
-  const { statement, cause, kind, lawCase, regime, round, runsUntil, secondsUntil, shrinks } =
+  const { statement, cause, hint, kind, lawCase, regime, round, runsUntil, secondsUntil, shrinks } =
     failure;
   return {
     statement,
     cause,
+    hint,
     kind: { ...kind, equivalents: [...kind.equivalents] },
     choice: lawCase.choice,
     regime,
