@@ -9,7 +9,7 @@ import { compiledModules, nativeSources } from './test/setup/native-sources.js';
  * heap, which takes long beside what other tests leave there. They are a command of
  * their own, `npm run test:processes`, which sets PROCESSES.
  */
-const processTests = [
+export const processTests = [
   'test/audit/gradients/gradient-threads.test.ts',
   'test/audit/parts/bound-threads.test.ts',
   'test/audit/parts/threads.test.ts',

@@ -1,28 +1,16 @@
 import { defineConfig } from 'vitest/config';
+import { processTests } from './vitest.config.js';
 
 /**
- * The tests that mutants are tried on (stryker.config.js): those that are quick and about what is mutated.
- * Campaigns over many problems would be run whole for every mutant that survives. MUTATION_TESTS names
- * others, separated by spaces.
+ * The tests that mutants are tried on (stryker.config.js): those of a default run that are about what is mutated, so that
+ * a mutant that survives is one that a default run does not notice. MUTATION_TESTS names others, separated by spaces.
  */
-const quickTests = [
-  'test/audit/{edge-cases,error-pool,spread-clusters}.test.ts',
-  'test/audit/limits-*.test.ts',
-  'test/audit/diagnosis*.test.ts',
-  'test/audit/bounds/{alike,constants,inner-loops,score-tiles,techniques}.test.ts',
-  'test/campaign/*.test.ts',
-  'test/oracles/**/*.test.ts',
-  'test/properties/{describe-kernel,vitest-matcher,laws/laws-*,problems/shrinking,suite/assert-kernel}.test.ts',
-  'test/report/{audit-report,text}.test.ts',
-];
-
-// Faults and laws of which a default run draws a sample are all tried on a mutant.
-process.env['TEST_EFFORT'] ??= '3';
-process.env['LONG'] ??= '1';
+const judgingTests = ['test/{audit,campaign,machine,oracles,properties}/**/*.test.ts'];
 
 export default defineConfig({
   test: {
-    include: process.env['MUTATION_TESTS']?.split(' ') ?? quickTests,
+    include: process.env['MUTATION_TESTS']?.split(' ') ?? judgingTests,
+    exclude: processTests,
     // As in vitest.config.ts, whose global setup is in stryker.config.js. Stryker runs threads, which take
     // no options of V8.
     isolate: false,
