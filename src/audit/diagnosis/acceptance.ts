@@ -77,10 +77,20 @@ function followsPrediction({ slope }: Agreement, slack: number): boolean {
 
 /**
  * Whether sound rows that the fault would have spoilt lie apart from the damaged ones: in other heads or
- * in other rows of a warp, unless the hypothesis is about single rows.
+ * in other rows of a warp, unless the hypothesis is about single rows. What a head has as a whole it has in
+ * every sequence.
  */
-function sparesApart({ hypothesis, spared }: Agreement, damaged: readonly SampleRow[]): boolean {
+function sparesApart(
+  { hypothesis, spared }: Agreement,
+  damaged: readonly SampleRow[],
+  heads: number,
+): boolean {
   if (hypothesis.local === true || spared.length === 0) return true;
+  if (hypothesis.ofAll === true) return false;
+  if (hypothesis.ofHeads === true) {
+    const struck = new Set(damaged.map(({ head }) => head % heads));
+    return spared.every(({ head }) => !struck.has(head % heads));
+  }
   return warpSizes.some((size) => {
     const place = ({ head, query }: SampleRow) => `${head}:${Math.floor(query / size)}`;
     const struck = new Set(damaged.map(place));
@@ -151,7 +161,7 @@ export function isAccepted(agreement: Agreement, context: HypothesisContext): bo
     : pooled
       ? explainsTogether(agreement, damaged)
       : explainsRows(agreement, damaged, sample.length);
-  return explainsThem && sparesApart(agreement, damaged);
+  return explainsThem && sparesApart(agreement, damaged, context.shape.heads);
 }
 
 /** The part of the cost by which two hypotheses may differ through their noise estimates alone. */

@@ -82,6 +82,8 @@ export interface Hypothesis {
   readonly keys?: KeyRange;
   /** Whether a head has it as a whole, so that sound rows of the same head in another sequence speak against it. */
   readonly ofHeads?: boolean;
+  /** Whether it is said of all rows, so that any sound row that it would have spoilt speaks against it. */
+  readonly ofAll?: boolean;
   /**
    * Whether it is fitted to the sample so far that it is asked only when nothing simpler explains
    * the output.

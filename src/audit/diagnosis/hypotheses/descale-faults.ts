@@ -50,6 +50,19 @@ function ofNextSequence(own: ScaleFactors, { sequences = [] }: Problem, name: Sc
   return [rearranged(own, -2, (row) => first[(sequenceOf(row) + 1) % first.length])];
 }
 
+/** The factors of the same name that another tensor has, where they fit. */
+function ofOtherTensor(other: ScaledTensor): DescaleFault {
+  return {
+    id: 'descale-of-other-tensor',
+    what: `is that of ${other.toUpperCase()}`,
+    factors: (own, problem, name) => {
+      const found = problem[other].scales?.factors.find((one) => one.name === own.name);
+      if (name === other || found?.values.length !== own.values.length) return null;
+      return [{ ...own, values: found.values }];
+    },
+  };
+}
+
 const faults: readonly DescaleFault[] = [
   { id: 'descale-missing', what: 'is not applied', factors: () => [] },
   { id: 'descale-twice', what: 'is applied twice', factors: (own) => [own, own] },
@@ -80,6 +93,9 @@ const faults: readonly DescaleFault[] = [
     factors: (own, { sequences }) =>
       sequences === undefined ? alongAxis(headAxis + 1, () => 0)(own) : null,
   },
+  ofOtherTensor('k'),
+  ofOtherTensor('q'),
+  ofOtherTensor('v'),
 ];
 
 /** The tensor with one of its factors replaced. */

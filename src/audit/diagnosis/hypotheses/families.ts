@@ -13,10 +13,13 @@ import { headHypotheses } from './head-faults.js';
 import { keyTileHypotheses } from './key-tile-faults.js';
 import { lseHypotheses } from './lse-faults.js';
 import { maskHypotheses } from './mask-faults.js';
+import { movedHeadHypotheses } from './moved-heads.js';
+import { operandHypotheses } from './operand-faults.js';
 import { narrowHypotheses } from './narrow-faults.js';
 import { onlineSoftmaxHypotheses } from './online-softmax-faults.js';
 import { outputPrecisionHypotheses, scorePrecisionHypotheses } from './precision-faults.js';
-import { rowFactorHypotheses, rowSumHypotheses, splitHypotheses } from './row-sum-faults.js';
+import { rowFactorHypotheses, rowSumHypotheses } from './row-sum-faults.js';
+import { splitHypotheses } from './split-faults.js';
 import { scaleFactorHypotheses } from './scale-factor.js';
 import { scoreBiasHypotheses } from './score-bias.js';
 import { scoreHypotheses } from './score-faults.js';
@@ -47,6 +50,8 @@ export const hypothesisFamilies: readonly HypothesisFamily[] = [
   pageHypotheses,
   headHypotheses,
   headPlaceHypotheses,
+  operandHypotheses,
+  movedHeadHypotheses,
   columnHypotheses,
   columnPlaceHypotheses,
   rowHypotheses,

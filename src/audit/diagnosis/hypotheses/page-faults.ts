@@ -14,6 +14,7 @@ import { predictWeighted, softmaxRow } from '../prediction.js';
 interface Pages {
   readonly rows: StoredRows;
   readonly pageSize: number;
+  readonly kvHeads: number;
   /** The row of K, or of V, that a slot holds for a kv head; null where it is no number. */
   readonly row: (which: 'k' | 'v', slot: number, kvHead: number) => Float64Array | null;
 }
@@ -27,16 +28,18 @@ function pagesOf({ keys, tensors }: StoredProblem, kvHeads: number): Pages | nul
     const values = decodeTensor(tensor, first, first + dim);
     return values.every(Number.isFinite) ? values : null;
   };
-  return { rows: keys, pageSize: keys.slotsPerGroup, row };
+  return { rows: keys, pageSize: keys.slotsPerGroup, kvHeads, row };
 }
 
 /** For a key of a sequence, counted within it, the slot that a faulty kernel reads in place of its own. */
-type SlotOf = (own: number, key: number, sequence: number) => number;
+type SlotOf = (own: number, key: number, sequence: number, kvHead: number) => number;
 
 interface PageFault {
   readonly id: string;
   readonly statement: string;
   readonly slotOf: SlotOf;
+  /** The head that is read, of a slot and a head; default its own. */
+  readonly headOf?: (slot: number, kvHead: number) => number;
   /** Whether V is read rightly all the same, or K. */
   readonly only?: 'k' | 'v';
   readonly local?: boolean;
@@ -47,7 +50,7 @@ function readElsewhere(
   { reader, shape }: HypothesisContext,
   pages: Pages,
   row: SampleRow,
-  { slotOf, only }: PageFault,
+  { slotOf, headOf, only }: PageFault,
 ) {
   const { firstKey, sequence } = reader.place(row.row);
   const kvHead = row.kv % shape.kvHeads;
@@ -57,17 +60,18 @@ function readElsewhere(
   let isTouched = false;
   for (const key of keysOf(row.ranges)) {
     const own = pages.rows.slots[key];
-    const slot = slotOf(own, key - firstKey, sequence);
-    if (slot === own) continue;
+    const slot = slotOf(own, key - firstKey, sequence, kvHead);
+    const head = headOf?.(own, kvHead) ?? kvHead;
+    if (slot === own && head === kvHead) continue;
     if (slot < 0 || slot >= pages.rows.groups * pages.pageSize) return null;
     isTouched = true;
     if (only !== 'v') {
-      const k = pages.row('k', slot, kvHead);
+      const k = pages.row('k', slot, head);
       if (k === null) return null;
       dots[key] = k.reduce((sum, x, t) => sum + x * query[t], 0);
     }
     if (only !== 'k') {
-      const v = pages.row('v', slot, kvHead);
+      const v = pages.row('v', slot, head);
       if (v === null) return null;
       values.set(v, key * shape.vDim);
     }
@@ -80,10 +84,11 @@ function readElsewhere(
 }
 
 /** Faults that concern every page. */
-function* everyPage({ rows, pageSize }: Pages, firstKeys: readonly number[]): Generator<PageFault> {
+function* everyPage(pages: Pages, firstKeys: readonly number[]): Generator<PageFault> {
+  const { rows, pageSize } = pages;
   const pageAt = (sequence: number, page: number) => {
     const key = firstKeys[sequence] + page * pageSize;
-    return key < (firstKeys[sequence + 1] ?? rows.slots.length)
+    return page >= 0 && key < (firstKeys[sequence + 1] ?? rows.slots.length)
       ? Math.floor(rows.slots[key] / pageSize)
       : -1;
   };
@@ -94,20 +99,37 @@ function* everyPage({ rows, pageSize }: Pages, firstKeys: readonly number[]): Ge
     slotOf: (_, key) => key,
   };
   for (const [by, which] of [
-    [1, 'next'],
-    [-1, 'one before'],
+    [1, 'behind'],
+    [-1, 'before'],
   ] as const) {
+    for (const [end, atEnd] of [
+      ['itself', (own: number) => own],
+      ['page 0 of the cache', (_: number, key: number) => slotIn(0, key)],
+      [
+        `that of the sequence ${which}`,
+        (own: number, key: number, sequence: number) => {
+          const last = Math.ceil((firstKeys[sequence] - (firstKeys[sequence - 1] ?? 0)) / pageSize);
+          const page = pageAt(sequence + by, by > 0 ? 0 : last - 1);
+          return page < 0 ? own : slotIn(page, key);
+        },
+      ],
+    ] as const)
+      yield {
+        id: 'block-table-shifted',
+        statement: `the block table is shifted by one: each page of a sequence is the one ${which} it, the ${by > 0 ? 'last' : 'first'} one ${end}`,
+        slotOf: (own, key, sequence) => {
+          const page = pageAt(sequence, Math.floor(key / pageSize) + by);
+          return page < 0 ? atEnd(own, key, sequence) : slotIn(page, key);
+        },
+      };
     yield {
-      id: 'wrong-page',
-      statement: `each page of a sequence is the ${which === 'next' ? 'next one' : which}`,
-      slotOf: (own, key, sequence) => {
-        const page = pageAt(sequence, Math.floor(key / pageSize) + by);
-        return page < 0 || key + by * pageSize < 0 ? own : slotIn(page, key);
-      },
+      id: 'block-table-shifted',
+      statement: `the block table is off by one: each page is the one ${which} it in the cache`,
+      slotOf: (own) => own + by * pageSize,
     };
     yield {
       id: 'page-of-other-sequence',
-      statement: `each sequence has the pages of the ${which}`,
+      statement: `a sequence has the pages of the one ${which} it`,
       slotOf: (own, key, sequence) => {
         if (firstKeys[sequence + by] === undefined) return own;
         const page = pageAt(sequence + by, Math.floor(key / pageSize));
@@ -121,6 +143,27 @@ function* everyPage({ rows, pageSize }: Pages, firstKeys: readonly number[]): Ge
       statement: `places within a page are counted modulo ${size}, not modulo its ${pageSize} slots`,
       slotOf: (own, key) => own - (key % pageSize) + (key % size),
     };
+  yield* exchangedAxes(pages);
+}
+
+/** A cache whose pages are read with the axes of slots and heads exchanged. */
+function* exchangedAxes({ rows, pageSize, kvHeads }: Pages): Generator<PageFault> {
+  if (kvHeads < 2 || pageSize < 2) return;
+  const [as, of] = rows.headsFirst
+    ? ['[pages, page size, heads, dim]', '[pages, heads, page size, dim]']
+    : ['[pages, heads, page size, dim]', '[pages, page size, heads, dim]'];
+  // Where in a page's memory the kernel looks, counted in rows, and what lies there.
+  const at = (slot: number, head: number) =>
+    rows.headsFirst ? slot * kvHeads + head : head * pageSize + slot;
+  const slotAt = (row: number) => (rows.headsFirst ? row % pageSize : Math.floor(row / kvHeads));
+  const headAt = (row: number) => (rows.headsFirst ? Math.floor(row / pageSize) : row % kvHeads);
+  yield {
+    id: 'page-axes-exchanged',
+    statement: `page size and heads of the cache are exchanged: ${of} is read as ${as}`,
+    slotOf: (own, _key, _sequence, kvHead) =>
+      own - (own % pageSize) + slotAt(at(own % pageSize, kvHead)),
+    headOf: (own, kvHead) => headAt(at(own % pageSize, kvHead)),
+  };
 }
 
 /** Rows that a wrong page must explain to be a candidate, and how many pages are tried for them. */

@@ -171,6 +171,7 @@ export const headPlaceHypotheses: HypothesisFamily = function* (context) {
       id: 'heads-permuted',
       technique: null,
       statement,
+      ofAll: true,
       predict: (row) => exactRow(context, from(row.head) * queries + row.query),
     };
 };

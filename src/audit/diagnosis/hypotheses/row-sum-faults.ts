@@ -1,6 +1,6 @@
 import type { ProblemShape } from '../../../problem/index.js';
 import type { HypothesisFamily, SampleRow } from '../hypothesis.js';
-import { logSumExp, predictWeighted, scalePrediction } from '../prediction.js';
+import { scalePrediction } from '../prediction.js';
 import type { RowReader } from '../row-reader.js';
 
 /** A wrong divisor: what it is in units of the row's correct sum. */
@@ -16,11 +16,16 @@ interface RowSumFault {
   readonly inLse: boolean;
 }
 
-/** Σ exp(score − LSE) over the keys that `counts`: their share in the row sum. */
-function share(row: SampleRow, scores: Float64Array, counts: (key: number) => boolean): number {
+/** Σ exp(score − LSE) over the keys that `counts` and a sink: their share in the row sum. */
+function share(
+  row: SampleRow,
+  scores: Float64Array,
+  keys: number,
+  counts: (key: number) => boolean,
+): number {
   let sum = 0;
   scores.forEach((s, j) => {
-    if (s !== -Infinity && counts(j)) sum += Math.exp(s - row.denominator);
+    if (s !== -Infinity && (j >= keys || counts(j))) sum += Math.exp(s - row.denominator);
   });
   return sum;
 }
@@ -29,17 +34,31 @@ const padSizes = [16, 32, 64, 128, 256] as const;
 const strides = [2, 4, 8, 16, 32] as const;
 const tileSizes = [16, 32, 64, 128] as const;
 
-function* paddingFaults({ keys }: ProblemShape, causal: boolean): Generator<RowSumFault> {
-  const known = new Set<number>();
-  for (const size of padSizes) {
-    const extra = (size - (keys % size)) % size;
-    if (extra === 0 || known.has(extra) || causal) continue;
-    known.add(extra);
+/** Keys of zeros that pad a sequence up to a multiple of some number, or up to the longest sequence. */
+function* paddingFaults(reader: RowReader, { keys, batch }: ProblemShape): Generator<RowSumFault> {
+  const { sequences, causal } = reader.problem;
+  const lengths = sequences?.map((one) => one.keys) ?? Array.from({ length: batch }, () => keys);
+  const longest = Math.max(...lengths);
+  const paddings = [
+    ...padSizes.map((size) => ({
+      extra: (length: number) => (size - (length % size)) % size,
+      where: `up to a multiple of ${size}`,
+    })),
+    { extra: (length: number) => longest - length, where: 'up to the longest sequence' },
+  ];
+  const known = new Set<string>();
+  for (const { extra, where } of causal ? [] : paddings) {
+    const extras = lengths.map(extra);
+    const some = [...new Set(extras.filter((count) => count > 0))];
+    const [count] = some;
+    if (count === undefined || known.has(extras.join())) continue;
+    known.add(extras.join());
+    const past = sequences === undefined ? 'the last one' : 'the end of a sequence';
     yield {
       id: 'tail-keys-counted',
       technique: null,
-      statement: `${extra} keys of zeros past the last one, up to a multiple of ${size}, are counted`,
-      ratio: (row) => 1 + extra * Math.exp(-row.denominator),
+      statement: `${some.length === 1 ? `${count} ` : ''}keys of zeros past ${past}, ${where}, are counted`,
+      ratio: (row) => 1 + extra(reader.place(row.row).keys) * Math.exp(-row.denominator),
       inLse: true,
     };
   }
@@ -58,7 +77,8 @@ function* partialSums({ keys }: ProblemShape): Generator<RowSumFault> {
     technique: 'row-sum',
     statement,
     cause: 'the row sum leaves out part of the keys',
-    ratio: (row: SampleRow, scores: Float64Array) => share(row, scores, (key) => counts(key, row)),
+    ratio: (row: SampleRow, scores: Float64Array) =>
+      share(row, scores, keys, (key) => counts(key, row)),
     inLse: true,
   });
   for (const stride of strides)
@@ -121,7 +141,7 @@ function* divisionFaults(): Generator<RowSumFault> {
 }
 
 function* rowSumFaults(reader: RowReader, shape: ProblemShape): Generator<RowSumFault> {
-  yield* paddingFaults(shape, reader.problem.causal);
+  yield* paddingFaults(reader, shape);
   yield* partialSums(shape);
   yield* divisionFaults();
 }
@@ -183,54 +203,4 @@ export const rowFactorHypotheses: HypothesisFamily = function* ({ sample, input 
       return scalePrediction(row, row.correct, factor, row.observedLse!);
     },
   };
-};
-
-const splitCounts = [2, 3, 4, 6, 8, 16, 32] as const;
-
-/** How the results of splits are combined wrongly: the weight of one with that LSE. */
-const combinations = [
-  {
-    id: 'splits-averaged',
-    what: 'averaged, whatever their row sums',
-    weight: (_lse: number, _all: number, splits: number) => 1 / splits,
-  },
-  {
-    id: 'splits-base-2',
-    what: 'weighed by powers of two of their natural LSE',
-    weight: (lse: number, all: number) => 2 ** (lse - all),
-  },
-  {
-    id: 'splits-added',
-    what: 'added, not averaged by their row sums',
-    weight: () => 1,
-  },
-] as const;
-
-/** Partial results of splits of the keys combined wrongly. */
-export const splitHypotheses: HypothesisFamily = function* ({ reader, shape }) {
-  for (const { id, what, weight } of combinations)
-    for (const splits of splitCounts.filter((count) => count < shape.keys))
-      yield {
-        id,
-        technique: null,
-        statement: `the partial results of ${splits} splits are ${what}`,
-        cause: `the partial results of splits are ${what}`,
-        predict: (row: SampleRow) => {
-          const scores = reader.scores(row.row);
-          const size = Math.ceil(shape.keys / splits);
-          const weights = new Float64Array(scores.length);
-          for (let begin = 0; begin < scores.length; begin += size) {
-            const part = scores.subarray(begin, begin + size);
-            const lse = logSumExp(part);
-            if (lse === -Infinity) continue;
-            const factor = weight(lse, row.denominator, splits);
-            part.forEach((s, j) => (weights[begin + j] = factor * Math.exp(s - lse)));
-          }
-          return predictWeighted(row, {
-            weights,
-            values: reader.valuesOf(row.row, row.kv),
-            lse: row.denominator,
-          });
-        },
-      };
 };

@@ -85,12 +85,15 @@ function fitHeads(
   of: HeadParameter,
 ): Map<number, number> | null {
   const damaged = sample.filter((row) => row.damaged);
-  const heads = [...new Set(damaged.map(({ head }) => head))];
+  // The same head of another batch entry has the same number.
+  const heads = [...new Set(damaged.map(({ head }) => head % shape.heads))];
   if (heads.length > mostHeads) return null;
   const numbers = new Map<number, number>();
   for (const head of heads) {
     const value = fitNumber(
-      damaged.filter((row) => row.head === head).slice(0, rowsToFit(shape, fittedRows)),
+      damaged
+        .filter((row) => row.head % shape.heads === head)
+        .slice(0, rowsToFit(shape, fittedRows)),
       of,
       pooled,
     );
@@ -101,11 +104,11 @@ function fitHeads(
 }
 
 /** "0.5 on head 0, 0.25 on head 1". */
-function listOf(numbers: ReadonlyMap<number, number>, heads: number): string {
+function listOf(numbers: ReadonlyMap<number, number>): string {
   const entries = [...numbers].sort(([a], [b]) => a - b);
   const shown = entries
     .slice(0, 4)
-    .map(([head, value]) => `${Number(value.toPrecision(3))} on head ${head % heads}`);
+    .map(([head, value]) => `${Number(value.toPrecision(3))} on head ${head}`);
   return `${shown.join(', ')}${entries.length > 4 ? ' and so on' : ''}`;
 }
 
@@ -121,8 +124,9 @@ function hypothesis(
     ...about,
     statement: statement(numbers),
     adjusted: true,
+    ofHeads: true,
     predict: (row) => {
-      const value = numbers.get(row.head);
+      const value = numbers.get(row.head % context.shape.heads);
       return value === undefined ? row.correct : of.predict(row, value);
     },
   };
@@ -177,7 +181,6 @@ const distances = [
 
 /** Attention sinks and ALiBi where none was asked for. */
 export const scoreBiasHypotheses: HypothesisFamily = function* (context) {
-  const { heads } = context.shape;
   const { sink: asked, alibiSlopes, bias } = context.reader.problem;
   const follow = context.input.outputs.lse === null ? [false] : [true, false];
   for (const follows of asked === undefined ? follow : []) {
@@ -186,7 +189,7 @@ export const scoreBiasHypotheses: HypothesisFamily = function* (context) {
       sink(follows),
       { id: 'sink-unasked', technique: 'row-sum' },
       (numbers) =>
-        `an attention sink is in the row sum that was not asked for, of logit ${listOf(numbers, heads)}${context.input.outputs.lse === null || follows ? '' : ', but not in the LSE'}`,
+        `an attention sink is in the row sum that was not asked for, of logit ${listOf(numbers)}${context.input.outputs.lse === null || follows ? '' : ', but not in the LSE'}`,
     );
     if (found !== null) yield found;
   }
@@ -197,7 +200,7 @@ export const scoreBiasHypotheses: HypothesisFamily = function* (context) {
       alibi(context, distance),
       { id: 'alibi-unasked', technique: 'scale-subtract' },
       (numbers) =>
-        `a bias that was not asked for (ALiBi) is on the scores, proportional to ${name}: ${listOf(numbers, heads)}`,
+        `a bias that was not asked for (ALiBi) is on the scores, proportional to ${name}: ${listOf(numbers)}`,
     );
     if (found !== null) yield found;
   }

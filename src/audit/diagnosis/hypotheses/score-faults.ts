@@ -124,8 +124,10 @@ export const scoreHypotheses: HypothesisFamily = function* ({ reader, shape }) {
         const dots = reader.dots(row.row, row.kv);
         let growth = 1;
         const scores = reader.maskedScores(row.row, row.ranges, (key) => {
-          const faulty = score(dots[key]);
           const correct = reader.score(dots[key], row.row, key);
+          // Bias and ALiBi, which are added behind.
+          const added = correct - capped(problem.scale * dots[key], problem.softcap);
+          const faulty = score(dots[key]) + added;
           growth = Math.max(growth, Math.abs(faulty / correct) || 1);
           return faulty;
         });

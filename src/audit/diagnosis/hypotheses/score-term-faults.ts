@@ -1,6 +1,11 @@
 import { decodeTensor, encodeFromFloat64, formats, type Tensor } from '../../../formats/index.js';
-import { broadcastStrides, type Problem, type ProblemShape } from '../../../problem/index.js';
-import type { HypothesisFamily } from '../hypothesis.js';
+import {
+  broadcastStrides,
+  keptWeights,
+  type Problem,
+  type ProblemShape,
+} from '../../../problem/index.js';
+import type { HypothesisFamily, SampleRow } from '../hypothesis.js';
 import { predictWeighted, softmaxRow } from '../prediction.js';
 import { type FeatureFault, featureHypothesis } from './feature-fault.js';
 
@@ -74,7 +79,7 @@ function* biasFaults(problem: Problem): Generator<FeatureFault> {
 }
 
 function* alibiFaults(problem: Problem, shape: ProblemShape): Generator<FeatureFault> {
-  const { alibiSlopes: slopes, scale, causal } = problem;
+  const { alibiSlopes: slopes, scale } = problem;
   if (slopes === undefined) return;
   const technique = 'scale-subtract';
   const { heads } = shape;
@@ -110,20 +115,6 @@ function* alibiFaults(problem: Problem, shape: ProblemShape): Generator<FeatureF
       (_, i, all) => all[from(i)],
     );
   }
-  const { sequences } = problem;
-  const isSquare =
-    sequences === undefined
-      ? shape.queries === shape.keys
-      : sequences.every(({ queries, keys }) => queries === keys);
-  // Causal keys are all on one side: a shift of every distance moves no weight, and no mask may move along.
-  if (isSquare || causal || problem.window !== null || problem.rows !== undefined) return;
-  if (sequences === undefined) return;
-  yield {
-    id: 'alibi-aligned-top-left',
-    technique,
-    statement: "ALiBi's distances are aligned to the top left, not to the bottom right",
-    problem: { ...problem, sequences: sequences.map((one) => ({ ...one, queries: one.keys })) },
-  };
 }
 
 function* sinkFaults(problem: Problem, { heads }: ProblemShape): Generator<FeatureFault> {
@@ -206,19 +197,6 @@ function* dropoutFaults(problem: Problem): Generator<FeatureFault> {
       dropout: { kept: { ...kept, data: kept.data.map((x) => (x === 0 ? 1 : 0)) }, probability },
     },
   };
-  yield {
-    id: 'dropout-before-row-sum',
-    technique: 'row-sum',
-    statement: 'dropped weights are missing in the row sum, too',
-    problem: withoutDropped(problem),
-  };
-}
-
-/** A problem whose dropped keys are masked: what is kept is divided by its own sum, and by 1 − p. */
-function withoutDropped(problem: Problem): Problem {
-  const { dropout, mask } = problem;
-  if (dropout === undefined || mask !== undefined) return problem;
-  return { ...problem, mask: dropout.kept };
 }
 
 /** A softcap around the sum of score and bias, not around the score alone. */
@@ -242,6 +220,78 @@ const capOfSum: HypothesisFamily = function* ({ reader }) {
   };
 };
 
+/** ALiBi that counts distances from a diagonal through the first key, where the mask may be right. */
+const alibiAlignment: HypothesisFamily = function* ({ reader, shape }) {
+  const { alibiSlopes, ...others } = reader.problem;
+  if (alibiSlopes === undefined) return;
+  const slopes = decodeTensor(alibiSlopes);
+  const perSequence = alibiSlopes.shape.length === 2 ? shape.heads : 0;
+  const plain = reader.as(others);
+  yield {
+    id: 'alibi-aligned-top-left',
+    technique: 'scale-subtract',
+    statement: "ALiBi's distances are aligned to the top left, not to the bottom right",
+    predict: (row) => {
+      const { sequence, head, query, queries, keys, firstKey } = reader.place(row.row);
+      if (queries === keys) return row.correct;
+      const slope = slopes[sequence * perSequence + head];
+      const dots = reader.dots(row.row, row.kv);
+      const scores = reader.maskedScores(
+        row.row,
+        row.ranges,
+        (key) => plain.score(dots[key], row.row, key) - slope * Math.abs(query + firstKey - key),
+      );
+      return predictWeighted(row, softmaxRow(scores, reader.valuesOf(row.row, row.kv)));
+    },
+  };
+};
+
+/** Dropped weights that are missing in the row sum too, and what then becomes of the factor and the LSE. */
+const dropoutInSum: HypothesisFamily = function* ({ reader, shape, input }) {
+  const { dropout } = reader.problem;
+  const kept = keptWeights(reader.problem, shape);
+  if (dropout === undefined || kept === null) return;
+  const { share } = kept;
+  const ofKept = (lse: number) => lse;
+  const ofAll = (_: number, row: SampleRow) => row.denominator;
+  const notInLse = ', but not in the LSE';
+  const variants: readonly (readonly [
+    factor: number,
+    words: string,
+    lse: (lse: number, row: SampleRow) => number,
+  ])[] = [
+    [1 / share, '', ofKept],
+    [1 / share, notInLse, ofAll],
+    [1, ', and divided by 1 − p', (lse) => lse - Math.log(share)],
+    [1, ', and divided by 1 − p, which the LSE lacks', ofKept],
+    [1, `, and divided by 1 − p${notInLse}`, ofAll],
+  ];
+  const known = new Set<number>();
+  for (const [factor, words, lseOf] of variants) {
+    // Without an LSE the factor alone tells variants apart.
+    if (input.outputs.lse === null && known.has(factor)) continue;
+    known.add(factor);
+    yield {
+      id: 'dropout-before-row-sum',
+      technique: 'row-sum',
+      statement: `dropped weights are missing in the row sum, too${words}`,
+      predict: (row) => {
+        const keeps = new Uint8Array(shape.keys);
+        kept.fill(row.head, row.query, 0, keeps);
+        const scores = reader
+          .scores(row.row)
+          .map((s, j) => (j < shape.keys && keeps[j] === 0 ? -Infinity : s));
+        const { weights, values, lse } = softmaxRow(scores, reader.values(row.kv));
+        return predictWeighted(row, {
+          weights: weights.map((w) => w * factor),
+          values,
+          lse: lseOf(lse, row),
+        });
+      },
+    };
+  }
+};
+
 /** Faults in what is added to scores, to the row sum and to the weights: bias, ALiBi, sinks, dropout. */
 export const scoreTermHypotheses: HypothesisFamily = function* (context) {
   const { shape, reader } = context;
@@ -254,4 +304,6 @@ export const scoreTermHypotheses: HypothesisFamily = function* (context) {
   ];
   for (const fault of faults) yield featureHypothesis(context, fault);
   yield* capOfSum(context);
+  yield* alibiAlignment(context);
+  yield* dropoutInSum(context);
 };

@@ -158,27 +158,27 @@ function* sequenceFaults(problem: Problem, { keys }: ProblemShape): Generator<Fe
   for (const [by, where] of sides)
     yield changed(
       'sequence-shifted',
-      `each sequence's keys are read one ${where} their place`,
+      `the keys of a sequence are read one ${where} their place`,
       (i) => ({
         firstKey: sequences[i].firstKey + by,
         keys: sequences[i].keys,
       }),
     );
-  yield changed('sequence-long', 'each sequence has one key of the next', (i) => ({
+  yield changed('sequence-long', 'a sequence has one key of the next', (i) => ({
     firstKey: sequences[i].firstKey,
     keys: sequences[i].keys + 1,
   }));
-  yield changed('sequence-short', "each sequence's last key is left out", (i) => ({
+  yield changed('sequence-short', 'the last key of a sequence is left out', (i) => ({
     firstKey: sequences[i].firstKey,
     keys: sequences[i].keys - 1,
   }));
   const last = sequences.length - 1;
   if (last < 1) return;
-  yield changed('sequence-neighbour', "each sequence reads the next one's keys", (i) => ({
+  yield changed('sequence-neighbour', "a sequence reads the next one's keys", (i) => ({
     firstKey: sequences[Math.min(i + 1, last)].firstKey,
     keys: sequences[i].keys,
   }));
-  yield changed('sequence-first', "each sequence reads the first one's keys", (i) => ({
+  yield changed('sequence-first', "a sequence reads the first one's keys", (i) => ({
     firstKey: 0,
     keys: sequences[i].keys,
   }));
