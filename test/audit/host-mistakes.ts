@@ -487,41 +487,68 @@ const pages: Readonly<Record<string, HostMistake>> = {
   ),
 };
 
-/** Keys of zeros behind those of some sequences. */
-const paddedBy =
-  (counts: readonly number[]): Change =>
+/** Sequences that read other keys than theirs. */
+const keysFrom =
+  (
+    read: (one: Sequence, index: number) => { readonly first: number; readonly count: number },
+  ): Change =>
   (problem) => {
-    const sequences = problem.sequences!;
-    const { kvHeads, keys } = problemShape(problem);
-    const longer = sequencesOf(sequences.map((one, i) => [one.queries, one.keys + counts[i]]));
-    const total = longer.reduce((sum, one) => sum + one.keys, 0);
+    const reads = problem.sequences!.map(read);
+    const others = sequencesOf(problem.sequences!.map((one, i) => [one.queries, reads[i].count]));
+    const sources = reads.flatMap(({ first, count }) =>
+      Array.from({ length: count }, (_, i) => first + i),
+    );
     const of = (tensor: Tensor): Tensor => {
-      const dim = tensor.shape.at(-1)!;
+      const [heads, keys, dim] = tensor.shape.slice(-3) as [number, number, number];
       const values = decode(tensor);
-      const padded = new Float64Array(kvHeads * total * dim);
-      for (let head = 0; head < kvHeads; head++)
-        sequences.forEach(({ firstKey, keys: own }, i) => {
-          const from = (head * keys + firstKey) * dim;
-          const to = (head * total + longer[i].firstKey) * dim;
-          padded.set(values.subarray(from, from + own * dim), to);
+      const read = new Float64Array(heads * sources.length * dim);
+      for (let head = 0; head < heads; head++)
+        sources.forEach((key, i) => {
+          const from = (head * keys + key) * dim;
+          read.set(values.subarray(from, from + dim), (head * sources.length + i) * dim);
         });
-      return encode(padded, tensor.format, [1, kvHeads, total, dim]);
+      return encode(read, tensor.format, [1, heads, sources.length, dim]);
     };
-    return { ...problem, k: of(problem.k), v: of(problem.v), sequences: longer };
+    return { ...problem, k: of(problem.k), v: of(problem.v), sequences: others };
   };
 
-const withSequence =
-  (index: number, change: (one: Sequence) => Partial<Sequence>): Change =>
-  (problem) => ({
-    ...problem,
-    sequences: problem.sequences!.map((one, i) => (i === index ? { ...one, ...change(one) } : one)),
+/** Keys of zeros behind those of the first sequence, which take the place of none. */
+const paddedBy =
+  (count: number): Change =>
+  (problem) => {
+    const [first] = problem.sequences!;
+    const of = (tensor: Tensor): Tensor => {
+      const [heads, keys, dim] = tensor.shape.slice(-3) as [number, number, number];
+      const values = decode(tensor);
+      const total = keys + count;
+      const padded = new Float64Array(heads * total * dim);
+      for (let head = 0; head < heads; head++) {
+        const own = values.subarray(head * keys * dim, (head + 1) * keys * dim);
+        padded.set(own.subarray(0, first.keys * dim), head * total * dim);
+        padded.set(own.subarray(first.keys * dim), (head * total + first.keys + count) * dim);
+      }
+      return encode(padded, tensor.format, [1, heads, total, dim]);
+    };
+    const sizes = problem.sequences!.map(
+      ({ queries, keys }, i) => [queries, keys + (i === 0 ? count : 0)] as const,
+    );
+    return { ...problem, k: of(problem.k), v: of(problem.v), sequences: sequencesOf(sizes) };
+  };
+
+const withSequence = (
+  index: number,
+  change: (one: Sequence) => Partial<Pick<Sequence, 'firstKey' | 'keys'>>,
+): Change =>
+  keysFrom((one, i) => {
+    const { firstKey, keys } = i === index ? { ...one, ...change(one) } : one;
+    return { first: firstKey, count: keys };
   });
 
 const sequences: Readonly<Record<string, HostMistake>> = {
   'five keys of zeros of one padded sequence': mistake(
     'sequences',
     'packed',
-    paddedBy([5, 0]),
+    paddedBy(5),
     ['tail-keys-counted'],
     'sequence 0',
   ),

@@ -851,6 +851,7 @@ const bothHeads = (first: number, last: number) =>
  */
 export const plantedPlaces: Readonly<Partial<Record<string, string>>> = {
   'scale 1 % too large on one head': secondHead,
+  'ALiBi under a causal mask': bothHeads(1, 255),
   'columns 5 and 6 swapped': 'columns 5 to 6',
   'columns 3 and 40 swapped on one head': 'head 1, columns 3 and 40',
   'columns interleaved': 'columns 1 to 62',

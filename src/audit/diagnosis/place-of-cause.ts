@@ -1,7 +1,7 @@
 import { axisOf, placeOfRows, type Place } from '../rows/index.js';
 import { lseFits, SlopeSums, type Slope } from './agreement-sums.js';
 import type { Hypothesis, HypothesisContext, SampleRow } from './hypothesis.js';
-import { explains } from './measure-agreement.js';
+import { explainedShare, explains } from './measure-agreement.js';
 import type { RowPrediction } from './prediction.js';
 
 /**
@@ -76,16 +76,23 @@ function liesBetweenErring(status: readonly Status[], at: number): boolean {
 }
 
 /** The rows of a group that a cause has to do with. */
-function rowsStruck({ rows, status, slopes }: Group, isShown: boolean): number[] {
+function rowsStruck(
+  { rows, status, slopes }: Group,
+  { onlyLse, pooled }: HypothesisContext,
+): number[] {
   const errs = status.includes('explained');
-  if (!errs && (isShown || !followsCause(slopes.slope()) || status.includes('unexplained')))
-    return [];
-  const isWhole = !status.includes('against');
+  const misses = status.filter((one) => one === 'against' || one === 'unexplained').length;
+  // Rows that show a cause together only may miss it like those that it is accepted by.
+  const mayMiss = pooled ? (1 - explainedShare) * rows.length : 0;
+  const isWhole = misses <= mayMiss;
+  if (!errs && (onlyLse || !isWhole || !followsCause(slopes.slope()))) return [];
+  if (isWhole && pooled) return rows.filter((_, i) => status[i] !== 'untouched');
+  const isSpared = status.includes('against');
   return rows.filter((_, i) => {
     const one = status[i];
     if (one === 'explained') return true;
     if (one !== 'consistent' && one !== 'unknown') return false;
-    return isWhole || liesBetweenErring(status, i);
+    return !isSpared || liesBetweenErring(status, i);
   });
 }
 
@@ -119,7 +126,7 @@ export function placeOfCause(
   context: HypothesisContext,
   erring: readonly number[],
 ): PlacedCause {
-  const { reader, shape, input, buildRow, onlyLse } = context;
+  const { reader, shape, input, buildRow } = context;
   const { keys, qkDim, vDim, heads } = shape;
   const isErring = new Set(erring);
   const all = Array.from(input.reference.quantities.lse.values.keys());
@@ -151,7 +158,7 @@ export function placeOfCause(
     if (status === 'explained' && explained.length < fewestRows) explained.push(row);
     if (prediction !== null) group.slopes.add(row, prediction, row.correct.out);
   }
-  const rows = [...groups.values()].flatMap((group) => rowsStruck(group, onlyLse));
+  const rows = [...groups.values()].flatMap((group) => rowsStruck(group, context));
   const layout = { ...input.problem, shape };
   const place = placeOfRows(rows.length === 0 ? erring : rows, layout);
   const columns = columnsOf(hypothesis, explained, vDim);
