@@ -103,4 +103,22 @@ describe('what is judged', () => {
       auditGradients(problem, roundedGradients(of, of.exact), { diagnose: false }).verdict,
     ).toMatchObject({ pass: true, judged: true });
   });
+
+  it('are elements that cancel and are small: equal values leave dP − D nothing but roundings', () => {
+    const number = normal(9);
+    const values = Array.from({ length: dim }, () => number());
+    const problem = filledProblem(
+      { queries: 5, keys: 7, dim, format: 'bf16' },
+      { q: number, k: number, v: (i) => values[i % dim] },
+    );
+    const of = gradientCase(
+      problem,
+      tensor('bf16', [1, 1, 5, dim], () => 1e-25 * number()),
+    );
+    const { dq } = of.exact;
+    expect(dq.some((x) => x !== 0)).toBe(true);
+    expect(
+      auditGradients(problem, roundedGradients(of, { dq }), { diagnose: false }).verdict,
+    ).toMatchObject({ pass: true, judged: true });
+  });
 });

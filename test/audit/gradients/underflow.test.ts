@@ -100,7 +100,9 @@ describe('gradients among the smallest numbers of fp16', () => {
     const shorter = tensor('fp16', dout.shape, (i) => (i < 16 ? 0 : values[i]));
     const { exact } = gradientCase(problem, shorter);
     expect(verdictOf(of).pass).toBe(true);
-    expect(verdictOf(of, () => exact.dv).pass).toBe(false);
+    const found = verdictOf(of, () => exact.dv).findings.map(({ test }) => test);
+    expect(found).toContain('dv-sum');
+    expect(found).toContain('dv-scale');
   });
 });
 
