@@ -1,5 +1,5 @@
 import { clipRanges, problemMask, type Problem } from '../../../../src/problem/index.js';
-import { decodeTensor } from '../../../../src/formats/index.js';
+import { decodeTensor, formats, round } from '../../../../src/formats/index.js';
 import {
   around,
   changedProblem,
@@ -101,6 +101,27 @@ const deltas: Readonly<Record<string, PlantedBug>> = {
       },
     }),
     causes: ['delta-without-sink'],
+  },
+  // A published backward does so: what it does is said, and nothing is called unwritten.
+  'D of products in bf16': {
+    on: 'causal',
+    change: (_, __, { vDim }) => ({
+      delta: ({ out, dout }) => {
+        const short = (x: number) => round(formats.bf16, x);
+        return new Float32Array(out.length / vDim).map((_x, row) => {
+          let sum = 0;
+          for (let c = row * vDim; c < (row + 1) * vDim; c++)
+            sum = Math.fround(sum + short(out[c] * dout[c]));
+          return sum;
+        });
+      },
+    }),
+    causes: ['delta-narrow'],
+  },
+  'D in bf16': {
+    on: 'causal',
+    change: ofDelta((d, row) => round(formats.bf16, d[row])),
+    causes: ['delta-narrow'],
   },
   'stale D in 20 rows': {
     change: inRows(
