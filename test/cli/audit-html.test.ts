@@ -147,7 +147,7 @@ describe('flashproof audit --html', () => {
       'audit',
       path,
       '--exec',
-      'exit 3',
+      'read request; exit 3',
       '--html',
       page(),
       '--quiet',
