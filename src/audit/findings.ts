@@ -11,9 +11,18 @@ import {
 /** What of a quantity was found wrong: not a number, beyond its bound, beyond what roundings add up to. */
 type Fault = 'non-finite' | 'bound' | 'spread' | 'rms';
 
+/** Of a declared premise; the fault that it alone sees is in test/audit/declared-faults.test.ts, which no size of an error bounds. */
+type DeclaredTest = 'premise';
+
 /** Names of findings: a structure test's own, else the quantity's with the fault; the output's are bare. */
 export type FindingTest =
-  'non-finite' | 'element-bound' | 'element-spread' | 'rms' | StructureTest | `${string}-${Fault}`;
+  | 'non-finite'
+  | 'element-bound'
+  | 'element-spread'
+  | 'rms'
+  | DeclaredTest
+  | StructureTest
+  | `${string}-${Fault}`;
 
 /** One reason to fail a kernel. */
 export interface Finding {

@@ -62,6 +62,14 @@ function failureSentence(
     : `FAIL: ${first.statement}${of}.${declared}`;
 }
 
+/** Whether a declared premise is what a kernel errs by. */
+export interface PremiseTest {
+  /** False where the output passes by the premise alone, and does not err as that makes. */
+  readonly pass: boolean;
+  /** A clause: what was measured beside what is predicted; null where nothing is to be said. */
+  readonly statement: string | null;
+}
+
 /** What a verdict is reached from. */
 export interface Evidence {
   /** In the order in which the report lists them; the first is what the kernel is for. */
@@ -79,6 +87,8 @@ export interface Evidence {
   readonly widened: { readonly format: FormatName; readonly from: FormatName } | null;
   /** Why a pass means little whatever the kernel computes, in a clause; null where it means something. */
   readonly hollow: string | null;
+  /** Whether a declared premise is what the output errs by: asked once nothing else fails. */
+  readonly testPremise: () => PremiseTest;
   /** How many rows were judged of how many, where those are not all. */
   readonly sample: { readonly rows: number; readonly of: number } | null;
 }
@@ -156,6 +166,16 @@ function passSentence(evidence: Evidence): string {
   return `PASS: ${listed} ${stay} within what rounding explains${where}; ${[used, ...left].join('; ')}.`;
 }
 
+/** The finding of a premise that is not what the output errs by. */
+function premiseFinding({ quantity }: JudgedQuantity, { statement }: PremiseTest): Finding {
+  return {
+    quantity: quantity.name,
+    test: 'premise',
+    isWorstCase: false,
+    statement: statement ?? 'the premise is not borne out',
+  };
+}
+
 /**
  * Pass when every test passes. A fail gives its cause, which `diagnose` is then asked for, and the
  * findings, the one that explains most first: a wrong scale of a whole head before a bias, then
@@ -169,8 +189,19 @@ export function reachVerdict(evidence: Evidence, explainers: Explainers | null):
   const { all, unbounded } = extentOf(main);
   const isLost = (evidence.lost[main.quantity.name] ?? nothingLost).isAll;
   const judged = unbounded < all && !isLost;
-  const findings = findingsOf(outputs, heads, arithmetic);
+  const measured = findingsOf(outputs, heads, arithmetic);
+  const premiseTest =
+    measured.length === 0 && judged ? evidence.testPremise() : { pass: true, statement: null };
+  const findings = premiseTest.pass ? measured : [premiseFinding(main, premiseTest)];
   const common = { findings, judged, notes, untested };
+  if (!premiseTest.pass)
+    return {
+      pass: false,
+      sentence: `FAIL: ${findings[0].statement}.`,
+      diagnosis: null,
+      premise: null,
+      ...common,
+    };
   if (findings.length > 0) {
     // What is rounded to another format errs like many a kernel, and is none of them.
     const isWidened = evidence.widened !== null && findings[0].quantity === main.quantity.name;
@@ -180,7 +211,8 @@ export function reachVerdict(evidence: Evidence, explainers: Explainers | null):
     return { pass: false, sentence, diagnosis, premise, ...common };
   }
   const unexplained = { diagnosis: null, premise: null, ...common };
-  if (judged) return { pass: true, sentence: passSentence(evidence), ...unexplained };
+  const said = premiseTest.statement === null ? '' : ` ${premiseTest.statement}.`;
+  if (judged) return { pass: true, sentence: `${passSentence(evidence)}${said}`, ...unexplained };
   return {
     pass: false,
     sentence:

@@ -31,6 +31,14 @@ const faults = [
 ] as const;
 const sinks = [1, 2.5];
 
+/** A plain kernel with one row that errs by more than it may, and by less than eager's may. */
+function smallFault(problem: Problem): KernelOutputs {
+  const { out, lse } = runPlainKernel(problem, () => ({}));
+  const values = decode(lse!);
+  values[7] += 0.004;
+  return { out, lse: encode(values, 'fp32', lse!.shape) };
+}
+
 describe('declared eager, 2 heads of 256 × 256 × 64', () => {
   const problemOf = (name: string) => {
     const problem = normalProblem(testSeed);
@@ -113,6 +121,39 @@ describe('a statistic by the spread of its own rows', () => {
       expect(found.find((tests) => tests.length > 0)).toEqual([test]);
     },
   );
+});
+
+describe('a declared premise', () => {
+  inTurn('that a plain kernel does not need is said to be none of it, and it passes', () => {
+    const problem = normalProblem(testSeed);
+    const outputs = runPlainKernel(problem, () => ({}));
+    for (const given of [outputs, { ...outputs, lse: null }]) {
+      const { pass, sentence } = judge(problem, given);
+      expect(pass).toBe(true);
+      expect(sentence).toMatch(
+        /Premise not borne out: the (output|LSE) errs by [\d.e-]+, where a kernel with scores in the input's format .* \(medians of \d+ rows\); it passes without as well\.$/,
+      );
+    }
+  });
+
+  inTurn('is no excuse for one wrong row of a kernel that errs as any other', () => {
+    const problem = normalProblem(testSeed, { heads: 1 });
+    const { pass, findings, sentence } = judge(problem, smallFault(problem));
+    expect(
+      findings.map(({ test }) => test),
+      sentence,
+    ).toEqual(['premise']);
+    expect(pass).toBe(false);
+    expect(sentence).toMatch(/^FAIL: premise not borne out: .*without it/);
+    expect(judgeOutputs(problem, smallFault(problem), { diagnose: false }).verdict.pass).toBe(
+      false,
+    );
+  });
+
+  inTurn('that a kernel errs by is told of nothing', () => {
+    const problem = normalProblem(testSeed);
+    expect(judge(problem, runPlainKernel(problem, asEager)).sentence).not.toContain('remise');
+  });
 });
 
 describe('scores of few distinct numbers, whose roundings all rows share', () => {

@@ -10,12 +10,19 @@ import { judgedQuantities, judgeQuantity, type JudgedOutputs } from '../judge-qu
 import { compareQuantity, type GivenQuantity } from '../kernel-outputs.js';
 import { countLost } from '../element-test.js';
 import type { Measured } from '../parts/audit-stages.js';
+import { measurePremise } from '../premises/borne-out.js';
 import { fitPremise } from '../premises/premise-fit.js';
 import { createRowLocator, locateOutputs } from '../rows/index.js';
 import { usageBySequence, type SequenceUsage } from '../sequence-usage.js';
 import { isKeyTileTestLeftOut } from '../structure/key-tile-plan.js';
 import { untestedStructure } from '../structure/structure-result.js';
-import { reachVerdict, type Evidence, type Explainers, type Verdict } from '../verdict.js';
+import {
+  reachVerdict,
+  type Evidence,
+  type Explainers,
+  type PremiseTest,
+  type Verdict,
+} from '../verdict.js';
 import { usualFalseAlarmRate } from './audit-options.js';
 import { measureHere, planAudit, type PreparedAudit } from './plan-audit.js';
 
@@ -148,13 +155,50 @@ function judgeAll({ given, options, plan }: PreparedAudit, measured: Measured): 
   ) as unknown as JudgedOutputs;
 }
 
+/** Judges the same outputs by other premises. */
+function judgeAgain(
+  { problem, given, options, plan }: PreparedAudit,
+  reference: AttentionReference,
+  premises: PremiseDeclaration,
+): Judgement {
+  const { thinning } = plan.settings;
+  const falseAlarmRate = options.falseAlarmRate ?? usualFalseAlarmRate;
+  const changed = { falseAlarmRate, premises, diagnose: false, reference, thinning };
+  const again = planAudit(problem, { given, unjudged: [] }, changed, false);
+  return conclude(again, measureHere(again));
+}
+
+/**
+ * Whether what a kernel declares is what it errs by: where most rows err by far less than it predicts, the output must pass without
+ * it, for what the others err by is something else.
+ */
+function testPremise(prepared: PreparedAudit, reference: AttentionReference): PremiseTest {
+  const { problem, given, options, plan } = prepared;
+  const { premises: declared = {}, arithmetic } = options;
+  const nothing = { pass: true, statement: null };
+  if (arithmetic !== undefined || plan.settings.premises.isUsual) return nothing;
+  const measured = measurePremise({ problem, reference, outputs: given }, declared);
+  if (measured === null || measured.isBorneOut) return nothing;
+  const { pass, findings } = judgeAgain(prepared, reference, {}).verdict;
+  // Without it nothing may have a bound, which is no reason to fail.
+  if (!pass && findings.length === 0) return nothing;
+  const statement = `premise not borne out: ${measured.statement}`;
+  return pass
+    ? { pass, statement: `P${statement.slice(1)}; it passes without as well` }
+    : {
+        pass: false,
+        statement: `${statement}, and what some rows err by is no part of it: without it ${findings[0].statement}`,
+      };
+}
+
 /** Who looks for the cause of a failure in the whole problem. */
 function ownExplainers(
-  { problem, given, options, plan }: PreparedAudit,
+  prepared: PreparedAudit,
   reference: AttentionReference,
   outputs: JudgedOutputs,
 ): Explainers {
-  const { premises, thinning } = plan.settings;
+  const { problem, given, options, plan } = prepared;
+  const { premises } = plan.settings;
   const isFinite = judgedQuantities(outputs).every(
     (judged) => (judged.row === 'vector' ? judged.elements : judged.numbers).nonFinite === 0,
   );
@@ -162,12 +206,8 @@ function ownExplainers(
   const isDeclared = options.arithmetic !== undefined || !premises.isUsual;
   // What is rounded to a shorter format afterwards says nothing of how it was computed.
   const isShortened = narrowerNotes(given.out.values, given.out.format).length > 0;
-  const falseAlarmRate = options.falseAlarmRate ?? usualFalseAlarmRate;
-  const passes = (premises: PremiseDeclaration) => {
-    const changed = { falseAlarmRate, premises, diagnose: false, reference, thinning };
-    const again = planAudit(problem, { given, unjudged: [] }, changed, false);
-    return conclude(again, measureHere(again)).verdict.pass;
-  };
+  const passes = (premises: PremiseDeclaration) =>
+    judgeAgain(prepared, reference, premises).verdict.pass;
   return {
     diagnose: () => {
       const bound = new KernelBound(problem, reference, given.out.format, premises);
@@ -256,6 +296,7 @@ export function conclude(
     heads: shape.heads,
     widened: widenedFrom(given.out, reference.quantities.out.values),
     hollow: hollowNote(reference),
+    testPremise: () => testPremise(prepared, reference),
     lost: lostOf(prepared, measured),
     untested,
     arithmetic: arithmetic.description,

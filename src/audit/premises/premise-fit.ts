@@ -1,14 +1,17 @@
-import { levels, type AttentionReference } from '../../../oracles/index.js';
-import type { Problem } from '../../problem/index.js';
 import type { Diagnosis } from '../diagnosis/index.js';
-import { createDeclaredRows, usualOrder, type SumOrder } from './declared-row.js';
+import { usualOrder, type SumOrder } from './declared-row.js';
 import { formatRoughly } from '../../words/index.js';
-import type { GivenOutputs } from '../kernel-outputs.js';
 import type { PremiseDeclaration } from '../../../kernels/index.js';
 import { declarationFlags, describeDeclaration } from './declaration.js';
 import { isOwnCause } from './own-causes.js';
 import { errsRowByRow, fewestRows, isTypical } from './row-fit.js';
-import { correlation, isWithin, sizesOf, type Errors, type ErrorSizes } from './error-sizes.js';
+import { correlation, isWithin, sizesOf, type ErrorSizes } from './error-sizes.js';
+import {
+  SampledErrors,
+  sampledRowsOf,
+  type Candidate,
+  type SampledOutputs,
+} from './sampled-errors.js';
 
 /** What a failed output would pass as. */
 export interface PremiseFit {
@@ -26,12 +29,6 @@ export interface PremiseFit {
  */
 const roundedSums = { rowSum: 'after-rounding' } as const satisfies PremiseDeclaration;
 const factors = { factors: 'as-weights' } as const satisfies PremiseDeclaration;
-
-/** A premise, and an order of sums by which a plain kernel of it is run. */
-interface Candidate {
-  readonly declaration: PremiseDeclaration;
-  readonly order: SumOrder;
-}
 
 /** A premise with each of some orders. */
 function inOrders(declaration: PremiseDeclaration, orders: readonly Partial<SumOrder>[]) {
@@ -78,9 +75,6 @@ const leastCorrelation = 0.5;
 /** What factors as good as the weights may do to an LSE, over some tiles of keys. */
 const mostOfFactors = 16 * 2 ** -13.4;
 
-/** Rows that candidates are emulated on, and products of them at most. */
-const sampledRows = 64;
-const mostProducts = 2 ** 21;
 /** Rows that a declaration is emulated on first, and the factor that its errors may be off by there. */
 const firstRows = 4;
 const nearlyAlike = 4;
@@ -93,10 +87,7 @@ const slopeDeviations = 6;
 const mostJudged = 3;
 
 /** A failed output, and what may be asked of it. */
-interface FitRequest {
-  readonly problem: Problem;
-  readonly reference: AttentionReference;
-  readonly outputs: GivenOutputs;
+interface FitRequest extends SampledOutputs {
   /** Whether the LSE alone fails. */
   readonly onlyLse: boolean;
   /** The cause that was found; null where none was looked for. */
@@ -110,24 +101,6 @@ function kernelOf(declaration: PremiseDeclaration): string {
   return describeDeclaration(declaration).replace('any correct kernel', 'A kernel');
 }
 
-function sampleOf({
-  shape,
-  level,
-  quantities: {
-    lse: { values: lse },
-  },
-}: AttentionReference): number[] {
-  const { keys, qkDim, vDim } = shape;
-  const affordable = Math.floor(mostProducts / Math.max(keys * (qkDim + vDim), 1));
-  const count = Math.max(fewestRows, Math.min(sampledRows, affordable));
-  const rows = lse.length;
-  const step = Math.max(1, Math.floor(rows / count));
-  const chosen: number[] = [];
-  for (let row = Math.floor(step / 2); row < rows && chosen.length < count; row += step)
-    if (levels[level[row]] !== 'special' && Number.isFinite(lse[row])) chosen.push(row);
-  return chosen;
-}
-
 /** What is told where two explain an output alike. */
 function eitherOf(one: PremiseFit, other: PremiseFit): PremiseFit {
   const [first, ...rest] = other.statement;
@@ -136,78 +109,6 @@ function eitherOf(one: PremiseFit, other: PremiseFit): PremiseFit {
     statement: `${one.statement}; ${first.toLowerCase()}${rest.join('')}; nothing here tells one from the other`,
     flags: `${one.flags}, or ${other.flags}`,
   };
-}
-
-/** The errors of sampled rows, and those that plain kernels of some premises make of them. */
-class SampledErrors {
-  readonly rows: readonly number[];
-  readonly found: Errors;
-  readonly size: ErrorSizes;
-  readonly usual: Errors;
-  readonly lseRounding: number;
-  readonly #request: FitRequest;
-
-  constructor(request: FitRequest) {
-    const { outputs, reference } = request;
-    this.#request = request;
-    this.rows = sampleOf(reference);
-    this.found = this.foundOn(this.rows);
-    this.size = sizesOf(this.found);
-    this.usual = this.emulate({ declaration: {}, order: usualOrder }, this.rows);
-    // Roundings of the LSE itself, and of its sums, come to some ulps of fp32.
-    const { values } = reference.quantities.lse;
-    const largest = this.rows.reduce((most, row) => Math.max(most, Math.abs(values[row])), 0);
-    this.lseRounding = outputs.lse === null ? 0 : 4 * 2 ** -24 * (1 + largest);
-  }
-
-  /** The heads of the rows. */
-  heads(): number[] {
-    return this.rows.map((row) => Math.floor(row / this.#request.reference.shape.queries));
-  }
-
-  /** What was found on some rows. */
-  foundOn(rows: readonly number[]): Errors {
-    const { outputs, reference } = this.#request;
-    const { vDim } = reference.shape;
-    const { values } = outputs.out;
-    return this.#errorsOf(
-      rows,
-      (row) => values.subarray(row * vDim, (row + 1) * vDim),
-      (row) => outputs.lse!.values[row],
-    );
-  }
-
-  /** What a plain kernel makes of some rows. */
-  emulate({ declaration, order }: Candidate, rows: readonly number[]): Errors {
-    const { problem, reference, outputs } = this.#request;
-    const { format } = outputs.out;
-    const rowOf = createDeclaredRows(problem, reference.shape, format, declaration, order);
-    const emulated = new Map(rows.map((row) => [row, rowOf(row)]));
-    return this.#errorsOf(
-      rows,
-      (row) => emulated.get(row)!.out,
-      (row) => emulated.get(row)!.lse,
-    );
-  }
-
-  #errorsOf(
-    rows: readonly number[],
-    outOf: (row: number) => Float64Array,
-    lseOf: (row: number) => number,
-  ): Errors {
-    const { reference, outputs } = this.#request;
-    const { out, lse } = reference.quantities;
-    const { vDim } = reference.shape;
-    const exact = rows.flatMap((row) => [...out.values.subarray(row * vDim, (row + 1) * vDim)]);
-    const ofRows = rows.flatMap((row) => [...outOf(row)]);
-    return {
-      out: Float64Array.from(ofRows, (x, i) => x - exact[i]),
-      exact: Float64Array.from(exact),
-      lse: Float64Array.from(rows, (row) =>
-        outputs.lse === null ? 0 : lseOf(row) - lse.values[row],
-      ),
-    };
-  }
 }
 
 /** Whether sizes are as large as those expected, and O no larger or smaller as a whole. */
@@ -289,7 +190,7 @@ function errsAsFactors({ size, found, rows, lseRounding }: SampledErrors): boole
  * within what scores in bf16 may do, but errs by one number in all rows, which they do not.
  */
 export function fitPremise(request: FitRequest): PremiseFit | null {
-  if (sampleOf(request.reference).length < fewestRows) return null;
+  if (sampledRowsOf(request.reference).length < fewestRows) return null;
   const sampled = new SampledErrors(request);
   const { size } = sampled;
   if (!Number.isFinite(size.out) || !Number.isFinite(size.lse)) return null;

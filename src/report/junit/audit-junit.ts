@@ -38,6 +38,8 @@ function vectorLegs(report: AuditReport, quantity: Words): Leg[] {
     const names = faults.map((fault) => findingTest(quantity, fault));
     return ({ test }: ReportedFinding) => names.some((name) => name === test);
   };
+  const isPremise = ({ test, quantity: of }: ReportedFinding) =>
+    test === 'premise' && of === quantity.name;
   const isAtRandom = output?.row !== 'vector' || output.spread.results.length > 0;
   return [
     { name: named('non-finite'), isOf: tests('non-finite'), skipped },
@@ -55,6 +57,9 @@ function vectorLegs(report: AuditReport, quantity: Words): Leg[] {
         skipped:
           skipped ?? report.verdict.untested.find((one) => one.test === test)?.reason ?? null,
       })),
+    ...(report.verdict.findings.some(isPremise)
+      ? [{ name: 'declared premise', isOf: isPremise, skipped: null }]
+      : []),
   ];
 }
 
