@@ -27,6 +27,8 @@ export interface MergeJudgement {
 /** The unit roundoff of fp32, and the error of its exponential and logarithm by hardware: some ulps. */
 const roundoff = 2 ** -24;
 const functionError = 2 ** -21;
+/** What an operation of fp32 may lose whose result is subnormal, and flushed. */
+const underflow = 2 ** -126;
 
 /**
  * How far fp32 may take the weights of a row: l_s·log2 e and m·log2 e round, their difference rounds, and so does what multiplies
@@ -62,7 +64,8 @@ function outUsed(
   for (let row = 0; row < parts.rows; row++) {
     const error = weightError(parts, row);
     for (let i = row * parts.dim; i < (row + 1) * parts.dim; i++) {
-      const inner = error * merged.magnitude[i] + merged.outRadius[i];
+      const lost = (parts.splits + 2) * underflow;
+      const inner = error * merged.magnitude[i] + merged.outRadius[i] + lost;
       const exact = merged.out[i];
       const allowed = inner + outputRounding(format, exact, inner, rounding);
       used = Math.max(used, share(distance(values[i], exact), allowed));
