@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { builtinModules, createRequire } from 'node:module';
-import { join } from 'node:path';
+import { join, posix } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { fingerprintTargets } from '../../src/conform/targets.js';
@@ -88,10 +88,21 @@ describe('the package', () => {
     expect(paths.filter((path) => /(^|\/)test\/|\.test\.|(^|\/)assembly\//.test(path))).toEqual([]);
   });
 
+  it('has every declaration that those of its entry points lead to', () => {
+    // Those of folders that no entry point leads to are left out.
+    const found = new Set(promised.filter((path) => path.endsWith('.d.ts')));
+    for (const path of found) {
+      const text = readFileSync(join(root, path), 'utf8');
+      for (const [, name] of text.matchAll(/(?:from |import\()'(\.[^']+)\.js'/g))
+        found.add(`./${posix.join(posix.dirname(path), `${name}.d.ts`)}`);
+    }
+    expect(found.size).toBeGreaterThan(modules.length);
+    for (const path of found) expect(paths, path).toContain(path.replace('./', ''));
+  });
+
   it('is small', () => {
-    // What is downloaded is mostly captures, which do not compress; what is unpacked, declarations with
-    // their comments, of the machine, the features of problems, gradients, compiled kernels and the HTML report not least. Either grows by
-    // a tenth before somebody is asked why; 3 MB to download is the most.
+    // What is downloaded is mostly captures, which do not compress. Either grows by a tenth before somebody is asked why;
+    // 3 MB to download is the most.
     expect(pack.size).toBeLessThan(3e6);
     expect(pack.unpackedSize).toBeLessThan(8.1e6);
   });

@@ -118,7 +118,7 @@ describe('toBeWithinBound', () => {
     const index = (20 + 3) * 8 + 5;
     const wrong = moved(3, index);
     expect(() => expect(wrong).toBeWithinBound(problem)).toThrow(
-      /^1 of 320 elements err by more than .*; the worst, 3 times .*, at head 1, query 3, column 5\nworst element: \S+ for \S+ ± \S+ at head 1, query 3, column 5$/,
+      /^1 of 320 elements err by more than .*; the worst by \S+ where at most \S+, at head 1, query 3, column 5\nworst element: \S+ for \S+ ± \S+ at head 1, query 3, column 5$/,
     );
     const { message } = matchBound(problem, wrong);
     const [, found, exact] = /worst element: (\S+) for (\S+) ±/.exec(message)!;
