@@ -30,6 +30,8 @@ const faults = [
   'the sinks of another head',
 ] as const;
 const sinks = [1, 2.5];
+/** What O alone does not show of every problem: one key of many may weigh little where its value is far off. */
+const byLse: readonly string[] = ['a dropped last key'];
 
 /** A plain kernel with one row that errs by more than it may, and by less than eager's may. */
 function smallFault(problem: Problem): KernelOutputs {
@@ -45,19 +47,16 @@ describe('declared eager, 2 heads of 256 × 256 × 64', () => {
     return name.includes('sinks') ? withSinks(problem, sinks) : problem;
   };
 
-  inTurn.each(faults)(
-    '%s fails, of a plain kernel and of an eager one, without an LSE too',
-    (name) => {
-      const problem = problemOf(name);
-      for (const changes of [undefined, asEager]) {
-        const { out, lse } = faultyKernels[name](problem, changes);
-        for (const one of [lse, null]) {
-          const { pass, sentence } = judge(problem, { out, lse: one });
-          expect(pass, sentence).toBe(false);
-        }
+  inTurn.each(faults)('%s fails, of a plain kernel and of an eager one', (name) => {
+    const problem = problemOf(name);
+    for (const changes of [undefined, asEager]) {
+      const { out, lse } = faultyKernels[name](problem, changes);
+      for (const one of byLse.includes(name) ? [lse] : [lse, null]) {
+        const { pass, sentence } = judge(problem, { out, lse: one });
+        expect(pass, sentence).toBe(false);
       }
-    },
-  );
+    }
+  });
 
   inTurn('a correct eager kernel passes, with sinks too', () => {
     const problem = problemOf('');
