@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { judgeOutputs, parseDeclaration } from '../../src/audit/index.js';
+import { judgeOutputs, parseDeclaration, type Diagnosis } from '../../src/audit/index.js';
+import { isOwnCause } from '../../src/audit/premises/own-causes.js';
 import { errsRowByRow, isTypical } from '../../src/audit/premises/row-fit.js';
 import { sampled, testSeed } from '../setup/effort.js';
 import { turns } from '../setup/turns.js';
@@ -76,6 +77,28 @@ function errorsOf(rows: number, error: (row: number, column: number) => number, 
 const signs = (row: number, column: number) => ((row * 7 + column * 3) % 4 < 2 ? 1 : -1);
 const headsOf = (rows: number, heads: number) =>
   Array.from({ length: rows }, (_, row) => Math.floor((row * heads) / rows));
+
+describe('a cause beside a premise', () => {
+  const caused = (id: string, ...equivalents: string[]): Diagnosis => ({
+    id,
+    equivalents,
+    technique: null,
+    place: null,
+    sentence: id,
+    evidence: [],
+    candidates: [],
+  });
+
+  it('leaves what it, or one that explains as much, says of a kernel, and nothing beside a fault', () => {
+    const scores = { scores: 'bf16' } as const;
+    expect(isOwnCause(null, scores)).toBe(true);
+    expect(isOwnCause(caused('scores-narrow'), scores)).toBe(true);
+    expect(isOwnCause(caused('scores-narrow', 'accumulator-narrow'), scores)).toBe(true);
+    expect(isOwnCause(caused('accumulator-narrow'), scores)).toBe(false);
+    expect(isOwnCause(caused('scores-narrow', 'key-dropped'), scores)).toBe(false);
+    expect(isOwnCause(caused('key-dropped'), scores)).toBe(false);
+  });
+});
 
 describe('the fit of a premise', () => {
   const rows = 32;

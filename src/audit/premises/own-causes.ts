@@ -20,9 +20,16 @@ const ownCauses: Readonly<Partial<Record<PremiseName, readonly string[]>>> = {
   outputRounding: ['output-truncated', 'output-rounded-one-way', 'output-rounded-twice'],
 };
 
-/** Whether a cause that was found leaves a premise to be named: none was, or it says the same. */
+/** The causes that say what some premise declares. */
+const declarable = new Set(Object.values(ownCauses).flat());
+
+/**
+ * Whether a cause that was found leaves a premise to be named: none was; or it, or one that explains the rows as well, says
+ * the same, and none of these is a fault that no premise declares.
+ */
 export function isOwnCause(cause: Diagnosis | null, declared: PremiseDeclaration): boolean {
   if (cause === null || cause.id === 'unexplained') return true;
   const own = Object.keys(declared).flatMap((name) => ownCauses[name as PremiseName] ?? []);
-  return [cause.id, ...cause.equivalents].every((id) => own.includes(id));
+  const ids = [cause.id, ...cause.equivalents];
+  return ids.every((id) => declarable.has(id)) && ids.some((id) => own.includes(id));
 }

@@ -77,7 +77,7 @@ function groupsLines(groups: readonly FindingGroup[]): readonly string[] {
   ];
 }
 
-/** What was found, by kinds and lines; hints where they are asked for, else how many there are. */
+/** How much was found, and what, by kinds and lines of the PTX; hints where they are asked for, else how many there are. */
 function findingLines({ groups, run }: RunResult, withHints: boolean): readonly string[] {
   const isHint = ({ kind }: FindingGroup) => findingWeight(kind) === 'hint';
   const hints = groups.filter(isHint);
@@ -93,8 +93,11 @@ function findingLines({ groups, run }: RunResult, withHints: boolean): readonly 
       : withHints
         ? [`${count}, of what is worth a look and illegal in no schedule:`, ...groupsLines(hints)]
         : [`${count}; --hints prints ${hints.length === 1 ? 'it' : 'them'}`];
-  const lines = [...groupsLines(findings), ...hintLines, ...unlisted];
-  return lines.length === 0 ? [] : [...lines, ''];
+  const found = findings.reduce((sum, group) => sum + group.findings, 0);
+  const places =
+    findings.length < found ? ` at ${formatGroupedCount(findings.length, 'place')}` : '';
+  const counted = `${formatGroupedCount(found, 'finding')}${places}`;
+  return [counted, ...groupsLines(findings), ...hintLines, ...unlisted, ''];
 }
 
 /** What was executed, the most frequent first. */
