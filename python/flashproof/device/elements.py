@@ -58,6 +58,40 @@ class LimitTest:
     worst: Worst = field(default_factory=Worst)
 
 
+_MOST_OF_UNDERFLOW = 2.0**64 * 2.0**-126
+"""Bounds from here on are not of underflow alone: ``mostTimes`` of ``element-test.ts``."""
+_SURELY_TIMES = 4
+"""So many times its limit here an element is surely larger than its bound on the command line."""
+
+
+@dataclass
+class LostTest:
+    """Whether the command line may find that underflow may take all of a quantity, which it then
+    does not judge: ``countLost``.
+    """
+
+    has_larger: bool = False
+    """Whether an element is surely larger than its bound."""
+    has_small: bool = False
+    """Whether one may be no larger than what underflow takes."""
+
+    def meet(self, exact: Tensor, radius: Tensor, total: Tensor, is_judged: Tensor) -> None:
+        """Meets elements [rows, columns] that are ``exact`` to within ``radius``, and limits that
+        are no more than the command line's, of rows that are judged or not.
+        """
+        judged = is_judged[:, None]
+        larger = (exact.abs() - radius > _SURELY_TIMES * (total + radius)) & judged
+        # A bound of 0 is that of an exact 0, which a kernel has to give.
+        is_small = ~larger & ~((total >= _MOST_OF_UNDERFLOW) | (total == 0)) | ~judged
+        self.has_larger |= bool(larger.any())
+        self.has_small |= bool(is_small.any())
+
+    @property
+    def may_be_all(self) -> bool:
+        """Whether it is left open that anything is larger than what underflow may take."""
+        return self.has_small and not self.has_larger
+
+
 def ratio_of(errors: Tensor, limits: Tensor) -> Tensor:
     """error / limit; 0 for no error, whatever the limit is."""
     return torch.where(errors == 0, 0.0, errors / limits)

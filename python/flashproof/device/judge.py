@@ -91,19 +91,21 @@ def judge(
         why_not_covered(problem, outputs) or why_not_fp64(problem) or _why_hollow(problem, shape)
     )
     if reason is None and gradients is not None:
-        reason = why_gradients_not_covered(problem, gradients)
+        reason = why_gradients_not_covered(problem, gradients, outputs.lse)
     if reason is not None:
         return work.ask_of_all(Measured(), reason)
     findings = measure(problem, outputs, false_alarm_rate)
     if gradients is not None:
         found = measure_gradients(problem, gradients, outputs.out, false_alarm_rate)
         measured = Measured(findings, found)
-        if measured.open_heads:
-            return work.ask_with_gradients(measured)
     else:
         measured = Measured(findings)
-        if findings.open_heads:
-            return work.ask_what_is_open(measured, findings)
+    if measured.lost:
+        return work.ask_what_is_lost(measured)
+    if gradients is not None and measured.open_heads:
+        return work.ask_with_gradients(measured)
+    if gradients is None and findings.open_heads:
+        return work.ask_what_is_open(measured, findings)
     place = str(problem.q.device)
     return DeviceVerdict(
         True, _pass_sentence(measured), "device", place, *measured.both, None, None
@@ -121,6 +123,15 @@ class Measured:
     def both(self) -> tuple[DeviceFindings | None, BackwardFindings | None]:
         """Of the output, and of the gradients."""
         return self.outputs, self.gradients
+
+    @property
+    def lost(self) -> list[str]:
+        """Quantities that underflow may take all of."""
+        found = {} if self.outputs is None else {"the output": self.outputs.lost}
+        if self.gradients is not None:
+            of = self.gradients
+            found |= {"dQ": of.dq.lost, "dK": of.dk.lost, "dV": of.dv.lost}
+        return [name for name, test in found.items() if test.may_be_all]
 
     @property
     def open_heads(self) -> set[int]:
@@ -191,6 +202,19 @@ class _Work:
     def ask_of_all(self, measured: Measured, reason: str) -> DeviceVerdict:
         """The command line's verdict on the whole problem."""
         return self._verdict(self._audit_all([]), measured, reason)
+
+    def ask_what_is_lost(self, measured: Measured) -> DeviceVerdict:
+        """The command line's verdict on the whole problem, on all rows and keys where it passes a
+        sample: what is lost of a quantity is not judged only if all of it is.
+        """
+        names = measured.lost
+        listed = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+        reason = f"nothing in {listed} is surely larger than what underflow may take"
+        verdict = self.ask_of_all(measured, reason)
+        if not verdict.passed or not (verdict.report is not None and verdict.report.is_sample):
+            return verdict
+        options = ["--rows", "all", *([] if self.gradients is None else ["--keys", "all"])]
+        return self._verdict(self._audit_all(options), measured, reason)
 
     def ask_with_gradients(self, measured: Measured) -> DeviceVerdict:
         """As ``ask_what_is_open``, of an output with its gradients: where the command line's verdict

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .alike import row_units
 from .bounds import BlockBounds, bound_block
-from .elements import LimitTest, judge_elements, judge_numbers
+from .elements import LimitTest, LostTest, judge_elements, judge_numbers
 from .formats import FORMATS, NumberFormat
 from .instruments import create_instruments
 from .kernel_rows import kernel_rows
@@ -37,6 +37,7 @@ class DeviceFindings:
     lse: LimitTest | None
     spread: SpreadTest
     structure: StructureFindings
+    lost: LostTest = field(default_factory=LostTest)
     unjudged_rows: int = 0
     """Rows whose errors are not bounded to the first order, or beyond what the device's oracle is
     sure of.
@@ -189,6 +190,7 @@ def _measure_block(
     bounds = bound_block(judged.problem, head, judged.shape, judged.premises, block, judged.output)
     out = judged.outputs.out[batch, number, first : first + count].double()
     is_open = judge_elements(found.elements, block, bounds, out, index)
+    found.lost.meet(block.out, block.out_distance, bounds.sure.total, bounds.is_judged)
     spread_open, energies = found.spread.judge_block(block, bounds, out, index)
     is_open |= spread_open
     lse = None

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 import torch
 from torch import Tensor
 
-from ..elements import LimitTest, hold_against
+from ..elements import LimitTest, LostTest, hold_against
 from ..formats import FORMATS
 from ..gradients import exact_pairs
 from ..kernel_rows import kernel_rows
@@ -38,6 +38,7 @@ class GradientFindings:
     elements: LimitTest
     spread: SpreadTest
     sums: SumTest
+    lost: LostTest = field(default_factory=LostTest)
     open_heads: set[int] = field(default_factory=set)
     """Heads of it, over [batch, heads], of which a test is not surely passed."""
 
@@ -98,6 +99,7 @@ def _judge_head(
     place = (head, 0)
     total, spread = limits.total * _SURE, found.spread.limits_of(limits) * _SURE
     is_open = hold_against(found.elements, errors, radius, (total, total), limits.is_judged, place)
+    found.lost.meet(rows.exact, radius, total, limits.is_judged)
     is_open |= hold_against(
         found.spread.elements, errors, radius, (spread, spread), limits.is_judged, place
     )

@@ -59,14 +59,18 @@ def _has_equal_rows(x: Tensor) -> bool:
     return bool((numbers[..., 1:] == numbers[..., :-1]).any())
 
 
-def why_gradients_not_covered(problem: AttentionProblem, given: KernelGradients) -> str | None:
+def why_gradients_not_covered(
+    problem: AttentionProblem, given: KernelGradients, lse: Tensor | None
+) -> str | None:
     """What keeps gradients from being judged on their device, in a clause; None where nothing does.
-    The problem itself is covered.
+    The problem itself is covered. ``lse`` is what the kernel's forward stored.
     """
     if problem.softcap is not None:
         return "gradients under a softcap are not judged on the device"
     if not {problem.q.dtype, problem.v.dtype} <= set(_INPUTS) or problem.q.dtype != problem.v.dtype:
         return "gradients are judged on the device where q, k and v are all of one 16-bit format"
+    if lse is not None and lse.dtype != torch.float32:
+        return "gradients are judged on the device where the LSE is stored in fp32"
     scale = abs(problem.used_scale)
     if scale >= 1 and math.log2(scale).is_integer():
         return f"the scale is {problem.used_scale:g}, by which roundings of dS are known"
