@@ -103,6 +103,7 @@ function emptyMeasure(quantity: Quantity, shape: ProblemShape) {
       shift: numbers(),
       reach: numbers(),
       operands: numbers(),
+      byOthers: [] as Float64Array[],
     },
   };
 }
@@ -192,6 +193,9 @@ export function measureGradients(
   ) => {
     for (const name of parts) exact[name].set(part[name], at);
     for (const name of boundNames) bound[name].set(ofPart[name], at);
+    ofPart.byOthers.forEach((of, k) => {
+      (bound.byOthers[k] ??= new Float64Array(bound.total.length)).set(of, at);
+    });
   };
   const settings = { premises, given, wanted, keys: sample, reference };
   const ofGroups = gradientOracle(problem, dout, {

@@ -1,6 +1,7 @@
 import type { KeyRange } from '../../../problem/index.js';
 import { tileRows } from '../../bounds/index.js';
 import { pairPlaces, techniquePlaces } from './gradient-techniques.js';
+import { mostOtherUnits } from './pair-sums.js';
 import { meanRounding, type OperandRounding, type PairArithmetic } from './pair-arithmetic.js';
 import { emptyRoundings, roundOperands, type Roundings } from './round-operand.js';
 import type { KnownPairs, RowErrors, WeighedPairs } from './weigh-pairs.js';
@@ -23,8 +24,9 @@ export interface PairErrors {
   readonly value: Float64Array;
   readonly unshifted: Float64Array;
   readonly sloped: Float64Array;
-  /** The rounding that is known, and what does not average out but for the row's. */
+  /** The rounding that is known, that by other factors, and what does not average out but for the row's. */
   readonly known: Float64Array;
+  readonly byOthers: readonly Float64Array[];
   readonly systematic: Float64Array;
   /** What it is off by, signed, where all scores of the forward pass, all scores, all dP or all D are off by the
    * same share of themselves. */
@@ -47,6 +49,7 @@ export function emptyPairErrors(): PairErrors {
     unshifted: numbers(),
     sloped: numbers(),
     known: numbers(),
+    byOthers: Array.from({ length: mostOtherUnits }, numbers),
     systematic: numbers(),
     ofWeights: numbers(),
     ofScores: numbers(),
@@ -80,7 +83,7 @@ export function errWeights(arithmetic: PairArithmetic, tile: WeighedTile, to: Pa
   const { dropout, p } = arithmetic;
   const { weighed, rows, ranges } = tile;
   const { factor: factors } = tile.known;
-  const { worst: rounded, known, variance } = to.roundings;
+  const { worst: rounded, known, variance, byOthers } = to.roundings;
   roundWeights(p, tile, to.roundings);
   for (let i = 0; i < rows.length; i++) {
     const row = rows[i];
@@ -102,6 +105,7 @@ export function errWeights(arithmetic: PairArithmetic, tile: WeighedTile, to: Pa
         to.unshifted[at] = (weight * factor) / (1 + row.weightShift);
         to.sloped[at] = 0;
         to.known[at] = known[at] * factor;
+        for (let k = 0; k < mostOtherUnits; k++) to.byOthers[k][at] = byOthers[k][at] * factor;
         to.ofWeights[at] = row.commonWeight * weight * factor;
         to.ofScores[at] = weighed.commonWeight[at] * factor;
         to.ofProducts[at] = 0;
@@ -186,7 +190,7 @@ export function errDerivatives(
   to: PairErrors,
 ): void {
   errUnrounded(arithmetic, tile, to);
-  const { worst, variance, value, known, roundings } = to;
+  const { worst, variance, value, known, byOthers, roundings } = to;
   for (let i = 0; i < tile.rows.length; i++)
     for (const { begin, end } of tile.ranges[i]) {
       const [first, last] = [i * tileRows + begin, i * tileRows + end];
@@ -200,6 +204,7 @@ export function errDerivatives(
         worst[dsRound][at] += roundings.worst[at];
         variance[dsRound][at] += roundings.variance[at];
         known[at] = roundings.known[at];
+        for (let k = 0; k < mostOtherUnits; k++) byOthers[k][at] = roundings.byOthers[k][at];
       }
     }
 }

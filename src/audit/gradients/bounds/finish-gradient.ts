@@ -8,6 +8,7 @@ import {
 } from '../../bounds/index.js';
 import { addShare, techniquePlaces } from './gradient-techniques.js';
 import type { GradientTechniqueBound } from './group-bounds.js';
+import { mostOtherUnits } from './pair-sums.js';
 import type { PairArithmetic, SumErrors } from './pair-arithmetic.js';
 
 /** What fp64 leaves uncertain in all of this, many times over. */
@@ -26,6 +27,8 @@ export interface ElementErrors {
   /** What is known of the roundings of pairs, signed, and whose they are. */
   known: number;
   readonly knownOf: number;
+  /** The same of other factors. */
+  readonly byOthers: Float64Array;
   /** Of the sum: its terms with their errors, and how many of them may err alike. */
   magnitude: number;
   /** The mean square of its partial sums; Infinity where nothing but the magnitude is known. */
@@ -52,6 +55,7 @@ export function noErrors(of: Pick<ElementErrors, 'knownOf' | 'alike'>): ElementE
     pairs: 0,
     pairVariance: 0,
     known: 0,
+    byOthers: new Float64Array(mostOtherUnits),
     magnitude: 0,
     partials: Infinity,
     lseInput: 0,
@@ -118,6 +122,7 @@ export function createFinish(
     addShare(techniques, row, scale, ofScale, scaleVariance);
     bound.shift[at] = shift;
     bound.operands[at] = known;
+    bound.byOthers.forEach((of, k) => (of[at] = errors.byOthers[k]));
     const most = size + worst;
     if (!(most < infinite && (format === 'fp64' || most < largestSum))) {
       bound.total[at] = Infinity;
@@ -126,6 +131,7 @@ export function createFinish(
       addShare(techniques, row, outputRound, Infinity, Infinity);
       if (!Number.isFinite(shift)) bound.shift[at] = 0;
       bound.operands[at] = 0;
+      for (const of of bound.byOthers) of[at] = 0;
       return;
     }
     const half = Math.min(

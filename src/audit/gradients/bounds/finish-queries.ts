@@ -5,7 +5,7 @@ import { addShare, scaleShares, techniquePlaces } from './gradient-techniques.js
 import type { GradientTechniqueBound } from './group-bounds.js';
 import type { PairReader, QueryRows } from './head-tiles.js';
 import type { PairArithmetic } from './pair-arithmetic.js';
-import { commonOf, partialsOf, type PairSums } from './pair-sums.js';
+import { byOthersOf, commonOf, partialsOf, type PairSums } from './pair-sums.js';
 import type { RowErrors } from './weigh-pairs.js';
 
 /** What rows of dQ are bounded by. */
@@ -48,6 +48,7 @@ export function finishQueries(
       errors.pairs = scale * sums.worst[from];
       errors.pairVariance = scale ** 2 * sums.variance[from];
       errors.known = arithmetic.scale * sums.known[from];
+      byOthersOf(sums, from, arithmetic.scale, errors.byOthers);
       errors.magnitude = scale * sums.magnitude[from];
       errors.partials = scale ** 2 * partialsOf(sums, from);
       errors.lseInput = row.weight * size;

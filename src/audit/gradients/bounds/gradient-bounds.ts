@@ -156,7 +156,7 @@ function boundHead(
   const weightVariance = new Float64Array(queries);
   const exact = head.dq;
   const qkDim = exact === null ? 0 : reader.shape.qkDim;
-  const bound = emptyGradientBound(queries, qkDim);
+  const bound = emptyGradientBound(queries, qkDim, context.arithmetic.ds.otherUnits.length);
   const isSpecial = (row: number) => levels[head.level[row]] === 'special';
   for (let first = 0; first < queries; first += tileRows) {
     const block = loadQueries(reader, head.head, first, isSpecial);
@@ -198,7 +198,10 @@ export function createGradientBounds(
   const { shape } = reference;
   const arithmetic = pairArithmetic(problem, shape, premises);
   // Where operands are rounded what dot products lose is little beside it.
-  const memory = createPairMemory(shape.qkDim, shape.vDim, arithmetic.ds.format !== null);
+  const memory = createPairMemory(shape.qkDim, shape.vDim, {
+    usesNorms: arithmetic.ds.format !== null,
+    others: Math.max(arithmetic.ds.otherUnits.length, arithmetic.p.otherUnits.length),
+  });
   const context: BoundContext = {
     ...gradients,
     reader: createPairReader(problem, dout, shape, memory),

@@ -21,6 +21,8 @@ export interface GradientBound extends CombinedBounds {
   readonly reach: Float64Array;
   /** What the roundings of operands come to that are certain where a kernel makes them, signed; it is in `deviation` too. */
   readonly operands: Float64Array;
+  /** The same where another factor was there when operands were rounded: one array for each that may have been. */
+  readonly byOthers: Float64Array[];
 }
 
 /** Bounds of the elements of a gradient, technique by technique. */
@@ -57,8 +59,12 @@ export interface StoredForward {
   readonly lse: Tensor | null;
 }
 
-/** Arrays for so many rows of so many elements, all 0. */
-export function emptyGradientBound(rows: number, dim: number): GradientTechniqueBound {
+/** Arrays for so many rows of so many elements, all 0. @param others how many other factors operands may have had */
+export function emptyGradientBound(
+  rows: number,
+  dim: number,
+  others: number,
+): GradientTechniqueBound {
   const numbers = () => new Float64Array(rows * dim);
   return {
     total: numbers(),
@@ -68,6 +74,7 @@ export function emptyGradientBound(rows: number, dim: number): GradientTechnique
     shift: numbers(),
     reach: numbers(),
     operands: numbers(),
+    byOthers: Array.from({ length: others }, numbers),
     techniques: emptyTechniqueShares(rows),
   };
 }

@@ -14,6 +14,7 @@ import { emptyGradientBound, type GradientTechniqueBound } from './group-bounds.
 import { halfUlp, roundedNear, shortFormat, type PairArithmetic } from './pair-arithmetic.js';
 import {
   addPairs,
+  byOthersOf,
   commonOf,
   emptyPairSums,
   partialsOf,
@@ -54,6 +55,8 @@ interface KeyGradient {
   readonly shares: TechniqueShares;
   /** Whose roundings are known. */
   readonly knownOf: number;
+  /** How many factors operands may have had when they were rounded, beside the smallest. */
+  readonly others: number;
   /** Of one query head: the sum itself; and what storing heads' sums loses: null where they are not stored short. */
   readonly stored: {
     readonly head: Float64Array;
@@ -79,7 +82,7 @@ export function createGroupSums(
   const gradient = (
     dim: number,
     scale: number,
-    of: Pick<KeyGradient, 'knownOf' | 'matricesOf' | 'factorOf'>,
+    of: Pick<KeyGradient, 'knownOf' | 'others' | 'matricesOf' | 'factorOf'>,
   ): KeyGradient => {
     const numbers = () => new Float64Array(keys * dim);
     return {
@@ -95,11 +98,13 @@ export function createGroupSums(
   };
   const ofKeys = gradient(qkDim, arithmetic.scale, {
     knownOf: techniquePlaces.dsRound,
+    others: arithmetic.ds.otherUnits.length,
     matricesOf: ({ dk }) => dk,
     factorOf: (memory) => memory.queries,
   });
   const ofValues = gradient(vDim, 1, {
     knownOf: techniquePlaces.pRound,
+    others: arithmetic.p.otherUnits.length,
     matricesOf: ({ dv }) => dv,
     factorOf: (memory) => memory.dout,
   });
@@ -107,11 +112,11 @@ export function createGroupSums(
   let mostAlike = 1;
 
   function finishKeys(
-    { dim, scale, sums, shares, knownOf, stored }: KeyGradient,
+    { dim, scale, sums, shares, knownOf, stored, others }: KeyGradient,
     chosen: Int32Array,
     exact: Gradient,
   ): GradientTechniqueBound {
-    const bound = emptyGradientBound(chosen.length, dim);
+    const bound = emptyGradientBound(chosen.length, dim, others);
     const factor = Math.abs(scale);
     const terms = queries * groupSize;
     const growth = stored === null ? 1 : 1 + unitRoundoff(partials);
@@ -131,6 +136,9 @@ export function createGroupSums(
         errors.pairs = isUnknown[key] === 1 ? Infinity : factor * sums.worst[from];
         errors.pairVariance = factor ** 2 * sums.variance[from];
         errors.known = scale * sums.known[from] + (stored?.known[from] ?? 0);
+        byOthersOf(sums, from, scale, errors.byOthers);
+        if (stored !== null)
+          for (let k = 0; k < errors.byOthers.length; k++) errors.byOthers[k] += stored.known[from];
         errors.magnitude = factor * sums.magnitude[from];
         errors.partials = factor ** 2 * partialsOf(sums, from);
         errors.groupSum = stored?.worst[from] ?? 0;

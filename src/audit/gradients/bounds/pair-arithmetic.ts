@@ -32,6 +32,9 @@ export interface OperandRounding {
   /** Magnitudes of factors that numbers may have when they are rounded, beside 1; and the largest of all. */
   readonly units: readonly number[];
   readonly largestUnit: number;
+  /** The smallest of all, by which least is left of subnormals, and those that are neither that nor the same. */
+  readonly smallestUnit: number;
+  readonly otherUnits: readonly number[];
   readonly times: number;
 }
 
@@ -108,10 +111,14 @@ export function operandRounding(
   const sizes = units.map(Math.abs);
   // A power of two leaves significands as they are, but for subnormals.
   const isOther = (unit: number) => unit !== 0 && !(Math.log2(unit) % 1 === 0 && unit >= 1);
+  const open = sizes.filter(isOther);
+  const smallestUnit = Math.min(1, ...open);
   return {
     format: isCoarser ? shortFormat(format) : null,
-    units: sizes.filter(isOther),
+    units: open,
     largestUnit: Math.max(1, ...sizes),
+    smallestUnit,
+    otherUnits: isCoarser ? [...new Set([1, ...open])].filter((unit) => unit !== smallestUnit) : [],
     times,
   };
 }

@@ -8,6 +8,9 @@ export const pairParts = [
   'systematic',
   'variance',
   'known',
+  'byFirst',
+  'bySecond',
+  'byThird',
   'signed',
   'value',
   'squares',
@@ -16,6 +19,11 @@ export const pairParts = [
   'ofProducts',
   'ofMeans',
 ] as const;
+/** What would be known by factors that numbers may have beside the smallest, when they are rounded. */
+export const otherParts = ['byFirst', 'bySecond', 'byThird'] as const;
+/** So many of them there are at most: dropout's, the scale's and that of both. */
+export const mostOtherUnits = otherParts.length;
+
 /**
  * One of {@link pairParts}: `magnitude` of the terms as they may be, errors and all; `signed` are P·slope for dQ, and what the
  * stored forward moves for dK and dV; `value` dT or P, and `squares` theirs; the others what they
@@ -56,6 +64,13 @@ export function commonOf(
   );
 }
 
+/** Writes what would be known of an element by each of the other factors, times a scale; 0 where that is not summed. */
+export function byOthersOf(sums: PairSums, at: number, scale: number, to: Float64Array): void {
+  otherParts.forEach((part, k) => {
+    to[k] = sums[part].length === 0 ? 0 : scale * sums[part][at];
+  });
+}
+
 /** Something of each part. */
 export function byPart<T>(make: (part: PairPart) => T): ByPart<T> {
   return Object.fromEntries(pairParts.map((part) => [part, make(part)])) as ByPart<T>;
@@ -82,6 +97,9 @@ const factorOf = {
   systematic: 'sizes',
   variance: 'squares',
   known: 'values',
+  byFirst: 'values',
+  bySecond: 'values',
+  byThird: 'values',
   signed: 'values',
   value: 'values',
   squares: 'squares',
@@ -145,14 +163,20 @@ const ofSums: readonly PairPart[] = [
 /**
  * Allocates for one pair of head dimensions: O(tile).
  * @param usesNorms whether the product of two rows' norms will do for that of their magnitudes, which it is never less than
+ * @param others how many factors numbers may have beside the smallest, when they are rounded
  */
-export function createPairMemory(qkDim: number, vDim: number, usesNorms: boolean): PairMemory {
+export function createPairMemory(
+  qkDim: number,
+  vDim: number,
+  { usesNorms, others }: { readonly usesNorms: boolean; readonly others: number },
+): PairMemory {
   const strideOf = (dim: number) => Math.max(4, Math.ceil(dim / 4) * 4);
   const [qkStride, vStride] = [strideOf(qkDim), strideOf(vDim)];
   const square = tileRows * tileRows;
+  const unused: readonly PairPart[] = [...(usesNorms ? ofSums : []), ...otherParts.slice(others)];
   const most = Math.max(qkStride, vStride);
   const ofStretches = partialSumNumbers(Math.max(most, tileRows));
-  const numbers = square * 48 + ofStretches + tileRows * (10 * qkStride + 10 * vStride + 64) + 4096;
+  const numbers = square * 57 + ofStretches + tileRows * (10 * qkStride + 10 * vStride + 64) + 4096;
   const products = createTileProducts(numbers);
   const { matrix, multiply } = products;
   const { forEachStretch } = createPartialSums(products, Math.max(most, tileRows));
@@ -177,7 +201,7 @@ export function createPairMemory(qkDim: number, vDim: number, usesNorms: boolean
     productSizes: matrix(square),
     scorePartials: usesNorms ? null : matrix(square),
     productPartials: usesNorms ? null : matrix(square),
-    parts: usesNorms ? pairParts.filter((part) => !ofSums.includes(part)) : pairParts,
+    parts: pairParts.filter((part) => !unused.includes(part)),
     dq: matrices(),
     dk: matrices(),
     dv: matrices(),

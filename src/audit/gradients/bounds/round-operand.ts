@@ -1,4 +1,5 @@
-import { halfUlp, roundedNear, type OperandRounding } from './pair-arithmetic.js';
+import { mostOtherUnits } from './pair-sums.js';
+import { halfUlp, roundedNear, type OperandRounding, type ShortFormat } from './pair-arithmetic.js';
 
 /** What rounding numbers to the format of an operand does, place by place. */
 export interface Roundings {
@@ -9,6 +10,8 @@ export interface Roundings {
   readonly worst: Float64Array;
   readonly known: Float64Array;
   readonly variance: Float64Array;
+  /** What `known` would be by each of the other factors. */
+  readonly byOthers: readonly Float64Array[];
 }
 
 /** Room for so many roundings. */
@@ -20,6 +23,7 @@ export function emptyRoundings(length: number): Roundings {
     worst: numbers(),
     known: numbers(),
     variance: numbers(),
+    byOthers: Array.from({ length: mostOtherUnits }, numbers),
   };
 }
 
@@ -28,17 +32,17 @@ export function emptyRoundings(length: number): Roundings {
  * may multiply them before, their significands are not known, and the worst of its units counts.
  */
 export function roundOperands(
-  { format, units, largestUnit, times }: OperandRounding,
-  { numbers, errors, worst, known, variance }: Roundings,
+  { format, units, largestUnit, smallestUnit, otherUnits, times }: OperandRounding,
+  { numbers, errors, worst, known, variance, byOthers }: Roundings,
   begin: number,
   end: number,
 ): void {
+  for (const of of byOthers) of.fill(0, begin, end);
   if (format === null) {
     for (const of of [worst, known, variance]) of.fill(0, begin, end);
     return;
   }
   const isOpen = units.length > 0 || times > 1;
-  const coarsest = units.reduce((least, unit) => Math.min(least, unit), 1);
   for (let at = begin; at < end; at++) {
     const x = numbers[at];
     const error = errors[at];
@@ -54,6 +58,7 @@ export function roundOperands(
     if (most * largestUnit < format.least) {
       worst[at] = most;
       known[at] = -x;
+      otherUnits.forEach((_, i) => (byOthers[i][at] = -x));
       continue;
     }
     if (isOpen) {
@@ -63,10 +68,10 @@ export function roundOperands(
       // What is rounded again may be in the next binade by then.
       worst[at] = times === 1 ? largest : 2 * times * largest * (1 + 2 ** -6);
       variance[at] = (times * largest * largest) / 3;
-      // Among the smallest numbers of a format little but the values decides what they become: by the factor that leaves least of them.
-      const scaled = x * coarsest;
-      if (Math.abs(scaled) * format.unit <= format.least)
-        known[at] = roundedNear(format, scaled) / coarsest - x;
+      // By the factor that leaves least of them, and by each of the others.
+      known[at] = ofSubnormal(format, x, smallestUnit);
+      for (let i = 0; i < otherUnits.length; i++)
+        byOthers[i][at] = ofSubnormal(format, x, otherUnits[i]);
       continue;
     }
     const rounding = roundedNear(format, x) - x;
@@ -76,4 +81,12 @@ export function roundOperands(
     // What is left open though less than half an ulp moves it is beside a tie: off by its distance, up or down.
     else variance[at] = error < half ? distance * distance : (half * half) / 3;
   }
+}
+
+/** What x is rounded by, times a factor: among the smallest numbers of a format little but the values decides that; else 0. */
+function ofSubnormal(format: ShortFormat, x: number, factor: number): number {
+  const scaled = x * factor;
+  return Math.abs(scaled) * format.unit <= format.least
+    ? roundedNear(format, scaled) / factor - x
+    : 0;
 }

@@ -211,7 +211,7 @@ export class ScoreSums {
     format: FormatName,
   ): GradientTechniqueBound {
     const { worst, systematic, variance, known, magnitude, shift } = this.#sums;
-    const bound = emptyGradientBound(1, exact.values.length);
+    const bound = emptyGradientBound(1, exact.values.length, 0);
     const sum = sumErrors(terms, premises);
     const finish = createFinish(arithmetic, format, { sum, growth: 1 });
     const errors = noErrors({ knownOf: techniquePlaces.dsRound, alike: this.#alike });

@@ -15,6 +15,7 @@ import {
 import type { PairArithmetic } from './pair-arithmetic.js';
 import {
   byPart,
+  otherParts,
   pairParts,
   type PairMatrices,
   type PairMemory,
@@ -134,7 +135,7 @@ function collectKeys(
 
 /** Writes the other parts of a gradient of keys, which counts the row's errors among the pair's. */
 function completeKeys(tile: WeighedTile, errors: PairErrors, to: TileParts): void {
-  const { value, unshifted, sloped, known, systematic } = errors;
+  const { value, unshifted, sloped, known, byOthers, systematic } = errors;
   for (let i = 0; i < tile.rows.length; i++) {
     const { typicalWeight, typicalMean } = tile.rows[i];
     for (const { begin, end } of tile.ranges[i])
@@ -143,6 +144,7 @@ function completeKeys(tile: WeighedTile, errors: PairErrors, to: TileParts): voi
         to.magnitude[at] = size + to.worst[at];
         to.systematic[at] = systematic[at] + typicalWeight * size + typicalMean * sloped[at];
         to.known[at] = known[at];
+        otherParts.forEach((part, k) => (to[part][at] = byOthers[k][at]));
         to.value[at] = value[at];
         to.squares[at] = value[at] * value[at];
         to.ofWeights[at] = errors.ofWeights[at];
@@ -156,7 +158,7 @@ function completeKeys(tile: WeighedTile, errors: PairErrors, to: TileParts): voi
 
 /** The same of dQ, which has the row's errors beside the pairs'. */
 function completeQueries(tile: WeighedTile, errors: PairErrors, to: TileParts): void {
-  const { value, sloped, known, systematic, worst } = errors;
+  const { value, sloped, known, byOthers, systematic, worst } = errors;
   for (let i = 0; i < tile.rows.length; i++)
     for (const { begin, end } of tile.ranges[i])
       for (let at = i * tileRows + begin; at < i * tileRows + end; at++) {
@@ -164,6 +166,7 @@ function completeQueries(tile: WeighedTile, errors: PairErrors, to: TileParts): 
           Math.abs(value[at]) + to.worst[at] + worst[lseInput][at] + worst[delta][at];
         to.systematic[at] = systematic[at];
         to.known[at] = known[at];
+        otherParts.forEach((part, k) => (to[part][at] = byOthers[k][at]));
         to.value[at] = value[at];
         to.squares[at] = value[at] * value[at];
         to.ofScores[at] = errors.ofScores[at];

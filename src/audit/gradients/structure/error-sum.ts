@@ -37,6 +37,8 @@ export class ErrorSum {
   #systematic = 0;
   #operands = 0;
   #blurred = 0;
+  /** Σ of what both come to together, by each factor that operands may have when they are rounded. */
+  readonly #following: Float64Array;
   readonly #squares: Deviations = { all: 0, unknown: 0 };
   readonly #shared = new Map<number, Deviations>();
   /** Σ jump·pattern by the share of their errors at which they jump. */
@@ -45,6 +47,7 @@ export class ErrorSum {
 
   constructor(of: SummedErrors) {
     this.#of = of;
+    this.#following = new Float64Array(of.roundings.following.length);
   }
 
   /**
@@ -60,6 +63,8 @@ export class ErrorSum {
     this.#systematic += systematic[at] * size;
     this.#operands += operands[at] * pattern;
     this.#blurred += roundings.blurred[at] * pattern;
+    for (let k = 0; k < this.#following.length; k++)
+      this.#following[k] += roundings.following[k][at] * pattern;
     this.#row.all += deviation[at] * size;
     this.#row.unknown += roundings.unknown[at] * size;
     if (roundings.jump[at] === 0) return;
@@ -122,7 +127,8 @@ export class ErrorSum {
    */
   ofFollowing(deviations: number, common: number, sign: number): number {
     const { all, unknown } = this.#deviations(common);
-    const following = Math.max(0, sign * this.#operands) + Math.max(0, sign * this.#blurred);
+    const apart = Math.max(0, sign * this.#operands) + Math.max(0, sign * this.#blurred);
+    const following = this.#following.reduce((most, sum) => Math.max(most, sign * sum), apart);
     const jumps = this.#largestJump(sign);
     const byChance = byChanceDeviations * Math.sqrt(all - unknown + this.#jumpSquares);
     return following + jumps <= byChance

@@ -16,40 +16,51 @@ export interface OutputRoundings {
   readonly turn: Float64Array;
   /** What the exact value is rounded by where errors may blur that, as they need not; else 0. */
   readonly blurred: Float64Array;
+  /**
+   * What the operands' roundings come to with that of what they make of the exact value, where errors may blur that: by each factor that
+   * operands may have when they are rounded.
+   */
+  readonly following: readonly Float64Array[];
   /** The deviation without all that is known or may be: the rounding of the output, and those of operands. */
   readonly unknown: Float64Array;
 }
 
-type RoundedBound = Pick<GradientBound, 'deviation' | 'known' | 'reach' | 'operands'>;
+type RoundedBound = Pick<GradientBound, 'deviation' | 'known' | 'reach' | 'operands' | 'byOthers'>;
 
-function emptyRoundings(length: number): OutputRoundings {
+function emptyRoundings(length: number, factors: number): OutputRoundings {
   const numbers = () => new Float64Array(length);
   return {
     expected: numbers(),
     jump: numbers(),
     turn: numbers(),
     blurred: numbers(),
+    following: Array.from({ length: factors }, numbers),
     unknown: numbers(),
   };
 }
 
 /** Of values of which no rounding is expected. */
 export function noRoundings(deviation: Float64Array): OutputRoundings {
-  return { ...emptyRoundings(deviation.length), unknown: deviation };
+  return { ...emptyRoundings(deviation.length, 0), unknown: deviation };
 }
 
 /** The roundings of a gradient as exact arithmetic makes them, and what errors make of these. */
 export function outputRoundings(
   { exact: { values }, format }: ComparedValues,
-  { deviation, known, reach, operands }: RoundedBound,
+  { deviation, known, reach, operands, byOthers }: RoundedBound,
 ): OutputRoundings {
-  const roundings = emptyRoundings(values.length);
-  const { expected, jump, turn, blurred, unknown } = roundings;
+  const factors = [operands, ...byOthers];
+  const roundings = emptyRoundings(values.length, factors.length);
+  const { expected, jump, turn, blurred, following, unknown } = roundings;
   const table = formats[format];
+  const roundingOf = (x: number) => {
+    const rounding = round(table, x) - x;
+    return Number.isFinite(rounding) ? rounding : 0;
+  };
   values.forEach((x, i) => {
     const others = deviation[i] ** 2 - operands[i] ** 2;
-    const nearest = round(table, x) - x;
-    const rounding = Number.isFinite(nearest) ? nearest : 0;
+    const rounding = roundingOf(x);
+    factors.forEach((of, k) => (following[k][i] = of[i]));
     const size = Math.abs(rounding);
     if (known[i] > 0) {
       expected[i] = rounding;
@@ -59,6 +70,7 @@ export function outputRoundings(
     const half = size === 0 ? 0 : outputRounding(format, x, 0);
     if (reach[i] === 0) {
       blurred[i] = rounding;
+      factors.forEach((of, k) => (following[k][i] += roundingOf(x + of[i])));
       unknown[i] = Math.sqrt(Math.max(0, others - Math.min(half / Math.sqrt(3), size) ** 2));
       return;
     }
