@@ -10,12 +10,16 @@ import torch
 from torch import Tensor
 
 from ..formats import nearest
-from ..limits import output_rounding, rounding_spread
+from ..limits import SURE, output_rounding, rounding_spread
 from .pairs import PairErrors, Rows
 from .premises import PairArithmetic, Roundings, SumErrors, half_ulp
 
 _UP = 1 + 2.0**-12
 _LARGEST_SUM = 2.0**119
+_OPEN_STORED = 2.0**-10
+"""Part of half an ulp about that half within which it is open whether a stored share's rounding is
+certain.
+"""
 
 
 @dataclass(frozen=True)
@@ -159,6 +163,10 @@ class KeySums:
     factor.
     """
     stored_variance: Tensor
+    stored_known: Tensor
+    """Signed, of those whose rounding is certain."""
+    stored_open: Tensor
+    """At most the size of roundings of which it is open whether they are."""
     head: Tensor
     """The share of the head at hand."""
     is_judged: Tensor = field(init=False)
@@ -170,7 +178,7 @@ class KeySums:
     @classmethod
     def nothing(cls, keys: int, dim: int, factor: float, device: torch.device) -> KeySums:
         """Sums of nothing yet."""
-        zeros = (torch.zeros(keys, dim, dtype=torch.float64, device=device) for _ in range(11))
+        zeros = (torch.zeros(keys, dim, dtype=torch.float64, device=device) for _ in range(13))
         return cls(factor, *zeros)
 
     def add(
@@ -216,15 +224,25 @@ class KeySums:
         """``group-sum``: what storing the head's share loses, where it may be stored."""
         if is_stored:
             output = arithmetic.output
-            size = (self.factor * self.head).abs()
-            reach = size + abs(self.factor) * (
-                self.worst + arithmetic.over_queries.worst * self.magnitude
-            )
-            self.is_judged &= (reach < output.max_finite / 2).all(1)
-            half = half_ulp(output, size)
-            least = output.smallest_subnormal / 2
-            self.stored_worst += (output.unit_roundoff * size).clamp(min=least)
-            self.stored_variance += torch.where(size > 0, half.square() / 3, 0.0)
+            value = self.factor * self.head
+            size = value.abs()
+            error = abs(self.factor) * (self.worst + arithmetic.over_queries.worst * self.magnitude)
+            self.is_judged &= (size + error < output.max_finite / 2).all(1)
+            # Of all heads so far, which is no less than of this one, there and here.
+            radius = 4 * abs(self.factor) * self.radius + size * 2.0**-50 + 2.0**-500
+            rounding = nearest(output, value) - value
+            distance = rounding.abs()
+            half, above = half_ulp(output, size), half_ulp(output, size * (1 + 4 * SURE))
+            most = (output.unit_roundoff * size).clamp(min=output.smallest_subnormal / 2)
+            near = (distance - radius).clamp(min=0) + error
+            self.stored_worst += torch.minimum(most, near)
+            slack = _OPEN_STORED * half + 2 * radius
+            is_open = (half != above) | ((near - half).abs() <= slack)
+            is_known = (near < half) & ~is_open
+            is_spread = (near >= half) & ~is_open & (size > 0)
+            self.stored_variance += torch.where(is_spread, half.square() / 3, 0.0)
+            self.stored_known += torch.where(is_known, rounding, 0.0)
+            self.stored_open += torch.where(is_open & (size > 0), above, 0.0)
         self.head.zero_()
 
     def finish(
@@ -240,8 +258,8 @@ class KeySums:
             magnitude=factor * self.magnitude,
             systematic=factor * self.systematic,
             variance=factor**2 * self.variance + self.stored_variance,
-            known=factor * self.known.abs(),
-            open_known=factor * self.open_known,
+            known=(self.factor * self.known + self.stored_known).abs(),
+            open_known=factor * self.open_known + self.stored_open,
             floor=torch.where(self.worst > 0, floor, 0.0),
         )
         growth = arithmetic.growth if is_stored else 1.0
