@@ -38,9 +38,8 @@ const cheapFamilies: readonly Family[] = [
   ({ failed }) => leftOverFaults(failed),
 ];
 
-/** Causes for which gradients of a changed problem are computed, those first that are tried soonest. */
-const costlyFamilies: readonly Family[] = [
-  ({ failed }) => groupFaults(failed),
+/** Causes that are tried by computing rows again. */
+const replayedFamilies: readonly Family[] = [
   deltaFaults,
   (of) => replayFaults(of, lseFaults(of.failed)),
   (of) => replayFaults(of, maskFaults(of.failed.problem, of.failed.measured.shape)),
@@ -48,6 +47,12 @@ const costlyFamilies: readonly Family[] = [
   (of) => replayFaults(of, sinkFaults(of.failed)),
   (of) => replayFaults(of, operandFaults(of)),
   (of) => replayFaults(of, visitFaults(of)),
+];
+
+/** Causes for which gradients of a changed problem are computed, those first that are tried soonest. */
+const costlyFamilies: readonly Family[] = [
+  ({ failed }) => groupFaults(failed),
+  ...replayedFamilies,
   tileFaults,
 ];
 
@@ -57,13 +62,7 @@ const lastFamilies: readonly Family[] = [statisticsFaults, narrowFaults, otherTi
 /** Causes that may hold in some heads, sequences or rows alone. */
 const scopedFamilies: readonly Family[] = [
   ({ failed, scope }) => factorFaults(failed, scope),
-  deltaFaults,
-  (of) => replayFaults(of, lseFaults(of.failed)),
-  (of) => replayFaults(of, maskFaults(of.failed.problem, of.failed.measured.shape)),
-  (of) => replayFaults(of, weightFaults(of.failed.problem, of.failed.measured.shape)),
-  (of) => replayFaults(of, sinkFaults(of.failed)),
-  (of) => replayFaults(of, operandFaults(of)),
-  (of) => replayFaults(of, visitFaults(of)),
+  ...replayedFamilies,
 ];
 
 /** Multiply-adds of exact gradients from which on nothing of a changed problem is computed: some tens of seconds. */
