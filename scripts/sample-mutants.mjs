@@ -1,7 +1,8 @@
 /**
  * Tries a random sample of mutants of the code that judges on the default suite, each in a copy of the repository, on all
- * cores: `npm run mutation:sample`, which installs what makes the mutants. Environment: MUTATION_SEED, MUTATION_MINUTES,
- * MUTATION_WORKERS, and MUTATION_FILES, a regular expression of paths. Writes reports/mutation/sample-<seed>.txt and .json.
+ * cores: `npm run mutation:sample`, which installs what makes the mutants. What all tests let live goes to the compiler, which
+ * refuses some. Environment: MUTATION_SEED, MUTATION_MINUTES, MUTATION_WORKERS, and MUTATION_FILES, a regular expression of
+ * paths. Writes reports/mutation/sample-<seed>.txt and .json.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import {
@@ -151,10 +152,9 @@ function copyRepository(index) {
   return to;
 }
 
-/** Runs tests in a copy, until the first that fails. */
-function runTests(folder, files, { options, time }) {
-  const vitest = join(folder, 'node_modules/vitest/vitest.mjs');
-  const child = spawn(process.execPath, [vitest, 'run', ...files, ...options], {
+/** Runs a program of Node.js in a copy, for so many milliseconds. */
+function runIn(folder, args, time) {
+  const child = spawn(process.execPath, args, {
     cwd: folder,
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -176,6 +176,25 @@ function runTests(folder, files, { options, time }) {
     });
   });
 }
+
+/** Runs tests in a copy, until the first that fails. */
+const runTests = (folder, files, { options, time }) =>
+  runIn(
+    folder,
+    [join(folder, 'node_modules/vitest/vitest.mjs'), 'run', ...files, ...options],
+    time,
+  );
+
+/** Compiles a copy, after the first time only what changed. */
+const checkTypes = (folder, time) =>
+  runIn(
+    folder,
+    [
+      ...[join(folder, 'node_modules/typescript/bin/tsc'), '--noEmit', '-p', 'tsconfig.json'],
+      ...['--incremental', '--tsBuildInfoFile', join(folder, 'types.tsbuildinfo')],
+    ],
+    time,
+  );
 
 /** Runs all that may be tried once without a mutant; by area the tests in the order in which they are tried. */
 async function planTests(folder) {
@@ -251,6 +270,11 @@ async function tryMutant(folder, { area, mutant }, stages) {
     killer = run.isLate ? 'it takes too long' : (/FAIL\s+(.*)/.exec(run.output)?.[1] ?? null);
     break;
   }
+  if (status === 'survived') {
+    const run = await checkTypes(folder, Math.max(deadline - Date.now(), 1000));
+    if (run.isLate) status = 'unfinished';
+    else if (run.code !== 0) [status, killer] = ['refused', /error TS.*/.exec(run.output)?.[0]];
+  }
   writeFileSync(path, text);
   const { line, column } = mutant.location.start;
   const place = `${mutant.path}:${line + 1}:${column + 1}`;
@@ -262,12 +286,13 @@ function scoreOf(area, results) {
   const tried = results.filter((one) => one.area === area && one.status !== 'unfinished');
   const n = tried.length;
   if (n === 0) return `${area}: none tried`;
-  const share = tried.filter(({ status }) => status === 'killed').length / n;
+  const count = (kind) => tried.filter(({ status }) => status === kind).length;
+  const share = (count('killed') + count('refused')) / n;
   const z = 1.96;
   const middle = (share + z ** 2 / (2 * n)) / (1 + z ** 2 / n);
   const half = (z * Math.sqrt((share * (1 - share)) / n + (z / (2 * n)) ** 2)) / (1 + z ** 2 / n);
   const percent = (x) => (100 * x).toFixed(1);
-  return `${area}: ${percent(share)} % of ${n} killed, between ${percent(middle - half)} and ${percent(middle + half)} % (95 %)`;
+  return `${area}: ${percent(share)} % of ${n} fall, ${count('killed')} by tests and ${count('refused')} by types; between ${percent(middle - half)} and ${percent(middle + half)} % (95 %)`;
 }
 
 /** Writes what is known so far; returns it as text. */
@@ -291,6 +316,8 @@ const mutants = await listMutants();
 console.log(`${seconds()}: ${mutants.length} mutants; seed ${seed}`);
 const draw = createDraw(mutants);
 const first = copyRepository(0);
+const { code: refused, output: reasons } = await checkTypes(first, 600_000);
+if (refused !== 0) throw new Error(`the types do not hold without a mutant:\n${reasons}`);
 const plan = await planTests(first);
 const results = [];
 await Promise.all(
