@@ -145,11 +145,12 @@ class BoundUse {
 /**
  * The places of the techniques that the errors of a gradient count with where one rounding alone is made; null where several
  * are, or none that the gradient knows. D that is made of weights has their errors: they count with it. Numbers that are rounded to
- * the format of the arithmetic are no rounding of an operand: P's counts with what makes it, a head's share with the sum.
+ * the format of the arithmetic are no rounding of an operand: P's counts with what makes it, a head's share with the sum, and so
+ * does a head's share that is scaled.
  */
 function placesOf(
   gradient: 'dq' | 'dk' | 'dv',
-  { makes, delta }: Simulation,
+  { makes, delta, storesHeads }: Simulation,
   { p, partials }: GradientPremises,
 ): readonly number[] | null {
   const [made, ...others] = makes;
@@ -159,7 +160,9 @@ function placesOf(
     made === 'accumulate' ? `${gradient}-accumulate` : made,
     ...(delta === 'weights' && ofWeights.includes(made) ? ['delta'] : []),
     ...(made === 'p-round' && p === 'fp32' ? ['p-recompute'] : []),
-    ...(made === 'group-sum' && partials === 'fp32' ? [`${gradient}-accumulate`] : []),
+    ...((made === 'group-sum' && partials === 'fp32') || (made === 'scale' && storesHeads)
+      ? [`${gradient}-accumulate`]
+      : []),
   ];
   const places = names.map((name) => techniquesByPlace[gradient].findIndex((one) => one === name));
   return places.every((place) => place < 0) ? null : places.filter((place) => place >= 0);
