@@ -80,6 +80,9 @@ export interface GradientArithmetic {
   /** Whose it is. */
   readonly description: string;
   readonly delta?: DeltaSource;
+  /** What the products of dO and O are rounded to before they are added, and what that sum is. */
+  readonly deltaProducts?: FormatName;
+  readonly deltaSums?: FormatName;
   /** What P is rounded to before dV's product, and dS before those of dQ and dK. */
   readonly p?: FormatName;
   readonly ds?: FormatName;

@@ -53,6 +53,8 @@ export interface GradientAuditOptions {
   readonly reference?: AttentionReference;
   /** Whether a failure's cause is looked for, which takes some audits' time; default true. */
   readonly diagnose?: boolean;
+  /** Whether a failure is told no premise that it would pass by; default false. */
+  readonly strictPremises?: boolean;
   /** Called with the share that is done of exact values and bounds. */
   readonly progress?: (done: number) => void;
 }
@@ -105,7 +107,7 @@ function canonicalLse(problem: Problem, lse: Tensor): Tensor {
 /** Measures and judges what a part has. */
 function judgePart(
   { problem, tensors, given, keys, names, isSample }: PreparedPart,
-  options: GradientAuditOptions & {
+  options: Omit<GradientAuditOptions, 'rows' | 'keys'> & {
     readonly groups: MeasuredGroup[] | undefined;
     readonly premises: GradientPremises;
     readonly falseAlarmRate: number;
@@ -150,6 +152,11 @@ function judgePart(
   const judged = judgeGradients(given, judgement);
   const gradients = locateGradients(judged, problem, shape, keys);
   const findings = gradientFindings(gradients, premises.description);
+  const usedBy = (declared: GradientDeclaration) => {
+    const again = { premises, declared, falseAlarmRate, reference: measured.reference };
+    const { verdict, gradients } = auditGradients(problem, tensors, { ...again, diagnose: false });
+    return verdict.pass ? Math.max(...gradients.map(({ elements }) => elements.worstRatio)) : null;
+  };
   return {
     gradients,
     findings,
@@ -161,6 +168,8 @@ function judgePart(
         given,
         findings,
         forward: storedForward(problem, tensors),
+        premises,
+        usedBy: options.strictPremises === true || isSample ? null : usedBy,
       }),
   };
 }
@@ -236,6 +245,7 @@ export function judgePrepared(
     const { reference } = part;
     return judgePart(part, {
       premises,
+      strictPremises: options.strictPremises ?? false,
       falseAlarmRate: falseAlarmRate / parts.length,
       ...(reference !== null && { reference }),
       groups: measured.at(index) ?? undefined,

@@ -1,3 +1,6 @@
+import { formatNumber } from '../../words/index.js';
+import { everywhere } from '../rows/index.js';
+import { deltaFormats } from './bounds/index.js';
 import { diagnoseGradients } from './diagnosis/diagnose.js';
 import type { GradientDiagnosis } from './diagnosis/diagnosis.js';
 import type { FailedGradients } from './diagnosis/failed-gradients.js';
@@ -6,15 +9,49 @@ import { isOfTensors } from './given-gradients.js';
 import { judgedGradients } from './gradient-quantities.js';
 import { listed } from './gradient-verdict.js';
 import type { GivenJudged } from './judge-gradient.js';
+import type { GradientDeclaration } from './premises/gradient-declaration.js';
+
+/** What is to be explained. */
+export interface Unexplained extends Omit<FailedGradients, 'given'> {
+  readonly given: readonly GivenJudged[];
+  /** The largest share of a bound that is used once a premise is declared, null where the gradients fail by it too; or null where none is to be told. */
+  readonly usedBy: ((declared: GradientDeclaration) => number | null) | null;
+}
 
 /**
- * The cause of what failed of dQ, dK and dV; where they pass, what is known of the others.
+ * The cause of what failed of dQ, dK and dV; where they pass, what is known of the others. Where a correct kernel may do what the
+ * cause says, and all passes once that is declared, the evidence says how.
  */
-export function explainGradients({
+export function explainGradients({ usedBy, ...failed }: Unexplained): GradientDiagnosis {
+  const { products, sums } = deltaFormats(failed.premises);
+  const usedOtherwise = (products ?? sums) === null ? null : usedBy?.(unroundedDelta);
+  if (typeof usedOtherwise === 'number') return notBorneOut(usedOtherwise);
+  const { declares, ...found } = explainFailed(failed);
+  if (declares === undefined || typeof usedBy?.(declares) !== 'number') return found;
+  const words = Object.entries(declares).map(([name, value]) => `${name}=${value}`);
+  const hint = `all gradients pass by a kernel that is declared so; if that is what it is, say --gradient-premise ${words.join(',')}`;
+  return { ...found, evidence: [...found.evidence, hint] };
+}
+
+/** A D that is kept in what it is computed in. */
+const unroundedDelta: GradientDeclaration = { deltaProducts: 'fp64', deltaSums: 'fp64' };
+
+/** What is said where D is not rounded as declared. @param used by a kernel that does not round it, the largest share of a bound */
+function notBorneOut(used: number): GradientDiagnosis {
+  return {
+    id: 'premise-not-borne-out',
+    equivalents: [],
+    sentence: `the declared rounding of D = dO·O is not borne out: by a kernel without it the gradients pass, and the worst element uses ${formatNumber(100 * used)} % of its bound`,
+    place: everywhere,
+    evidence: ['the roundings of a D of a stored O are known, and these gradients lack them'],
+  };
+}
+
+function explainFailed({
   given,
   findings,
   ...judgement
-}: Omit<FailedGradients, 'given'> & { readonly given: readonly GivenJudged[] }): GradientDiagnosis {
+}: Omit<Unexplained, 'usedBy'>): GradientDiagnosis {
   const ofTensors = given.filter(isOfTensors);
   const names = new Set<string>(ofTensors.map(({ quantity }) => quantity.name));
   const failing = findings.filter(({ quantity }) => names.has(quantity));

@@ -108,6 +108,7 @@ export async function judgeGradientsAlone(
     falseAlarmRate,
     ...(premises === undefined ? {} : { premises }),
     declared: gradientDeclaration(options),
+    strictPremises: options.strictPremises ?? false,
     ...gradientSamples(audit),
     progress: (done: number) => progress('oracle', done),
   };
@@ -183,6 +184,7 @@ export async function addGradients(
     reference: result.reference,
     falseAlarmRate: settings.falseAlarmRate,
     declared: gradientDeclaration(settings.options),
+    strictPremises: settings.options.strictPremises ?? false,
     ...gradientSamples(settings),
     ...(premises === undefined ? {} : { premises }),
   };

@@ -74,6 +74,7 @@ export const gradientPremiseHelp = `
 Premises of gradients, as name=value: what the kernel is known to do of what any
 correct one may, or beyond that.
   delta                        any, stored-output, weights
+  deltaProducts, deltaSums     a format, or input: what dO·O and D are rounded to
   p, ds, weights, scores, dp   a format, or input for that of Q
   partials                     a format, or input
   scale                        any, after-rounding

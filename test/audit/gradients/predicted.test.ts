@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { anyGradientPremises } from '../../../src/audit/index.js';
 import { explains, isAsPredicted } from '../../../src/audit/gradients/diagnosis/prediction.js';
 import {
   gradientQuantities,
@@ -56,6 +57,7 @@ describe('a cause', () => {
         given: [ofQueries, ofValues],
         findings: failing.map(finding),
         forward: { out: null, lse: null },
+        premises: anyGradientPremises(problem, 'fp64'),
       },
       { predicted: { dq: ofQueries.values } },
     );

@@ -25,7 +25,14 @@ describe('premises of gradients', () => {
   inTurn.each([
     ['delta=mine', /^--gradient-premise has delta "mine"; give any, stored-output, weights$/],
     ['delta', /^--gradient-premise has delta ""; give any/],
-    ['D=weights', /^--gradient-premise has "D"; the premises of gradients are delta, p, /],
+    [
+      'D=weights',
+      /^--gradient-premise has "D"; the premises of gradients are delta, deltaProducts, deltaSums, p, /,
+    ],
+    [
+      'delta=weights,deltaSums=bf16',
+      /^--gradient-premise has deltaSums, which is of D = dO·O, and delta "weights"; leave out one/,
+    ],
     ['toString=x', /^--gradient-premise has "toString"; the premises/],
     ['delta=valueOf', /^--gradient-premise has delta "valueOf"; give any/],
   ])('%s is refused on one line', (text, message) => {

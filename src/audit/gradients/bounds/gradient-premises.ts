@@ -19,6 +19,9 @@ export interface GradientPremises {
   /** What O is stored in, for delta. */
   readonly o: FormatName;
   readonly delta: DeltaSource;
+  /** What the products of dO and O are rounded to before they are added, and what that sum is; fp32 (fp64) where they are not. */
+  readonly deltaProducts: FormatName;
+  readonly deltaSums: FormatName;
   /** What scores and dP are written in on their way; fp32 (fp64 of fp64 inputs) where they are not. */
   readonly scores: FormatName;
   readonly dp: FormatName;
@@ -95,6 +98,8 @@ export function anyGradientPremises(problem: Problem, output: FormatName): Gradi
     ds: working,
     o: output,
     delta: 'any',
+    deltaProducts: wide,
+    deltaSums: wide,
     scores: wide,
     dp: wide,
     weights: working,

@@ -14,6 +14,7 @@ export {
   type DeltaSource,
   type GradientPremises,
 } from './gradient-premises.js';
+export { deltaFormats, storedMean } from './stored-mean.js';
 export type {
   GradientTechniqueBound,
   GroupBounds,

@@ -1,11 +1,11 @@
-import { decodeTensor, formats, unitRoundoff } from '../../../formats/index.js';
-import type { Tensor } from '../../../problem/index.js';
+import { decodeTensor, formats, unitRoundoff, type FormatName } from '../../../formats/index.js';
 import { internalBound, KernelBound, outputRounding, type RowBound } from '../../bounds/index.js';
 import { resolvePremises } from '../../premises/resolve-premises.js';
 import { createLseErrors, orInfinite, type BoundedRows } from './lse-errors.js';
 import { meanRounding, type PairArithmetic, type SumErrors } from './pair-arithmetic.js';
 import { partialSquares } from './partial-sums.js';
 import type { RowSums } from './row-sums.js';
+import { createStoredMean, deltaFormats } from './stored-mean.js';
 import type { RowErrors } from './weigh-pairs.js';
 
 /** What makes the errors of rows: see `createRowErrors`. */
@@ -43,6 +43,13 @@ function larger(a: MeanError, b: MeanError): MeanError {
   };
 }
 
+/** What rounding a number that is known to within an error may move it by: beyond the largest of the format nothing bounds it. */
+function roundingOf(format: FormatName, value: number, error: number): number {
+  return Math.abs(value) + error < formats[format].maxFinite
+    ? outputRounding(format, value, error)
+    : Infinity;
+}
+
 /** `lse-input` and `delta`: the errors that all pairs of a row share. Theorems 2 and 3 of docs/bounds-backward.md. */
 export function createRowErrors(of: BoundedRows, arithmetic: PairArithmetic): RowErrorsOf {
   const { problem, reference, premises, given } = of;
@@ -62,29 +69,8 @@ export function createRowErrors(of: BoundedRows, arithmetic: PairArithmetic): Ro
   const outFormat = formats[premises.o];
   const needsSums = !(isUsed && given.out !== null && lseErrors.isStored);
 
-  /** The sum dO·O of the stored O: what it is off D by, and its own error. */
-  function ofStored(stored: Tensor, row: number, dout: Float64Array, mean: number) {
-    const values = decodeTensor(stored, row * vDim, (row + 1) * vDim);
-    let sum = 0;
-    let size = 0;
-    let squares = 0;
-    let largest = 0;
-    for (let c = 0; c < vDim; c++) {
-      const product = dout[c] * values[c];
-      sum += product;
-      size += Math.abs(product);
-      squares += product * product;
-      largest = Math.max(largest, Math.abs(sum));
-    }
-    const partials = Math.min(((size + Math.abs(sum)) / 2) ** 2, partialSquares(largest, squares));
-    return {
-      shift: sum - mean,
-      worst: products.worst * size + 2 ** 16 * underflow,
-      typical: (isApart ? 0 : products.toZero) * Math.abs(sum) + 2 ** 16 * underflow,
-      common: isApart ? products.toZero : 0,
-      variance: products.walk * products.walk * partials + ofCutting(products, sum),
-    };
-  }
+  const meanOfStored = createStoredMean(premises, arithmetic);
+  const short = deltaFormats(premises);
 
   /** The variance of what is cut off of a sum, beside what all sums have in common. */
   function ofCutting({ toZero }: SumErrors, largest: number): number {
@@ -107,6 +93,7 @@ export function createRowErrors(of: BoundedRows, arithmetic: PairArithmetic): Ro
     let variance = 0;
     let sizes = 0;
     let floors = 0;
+    let written = 0;
     for (let c = 0; c < vDim; c++) {
       const at = row * vDim + c;
       const value = out.values[at];
@@ -123,11 +110,17 @@ export function createRowErrors(of: BoundedRows, arithmetic: PairArithmetic): Ro
       // The sum itself.
       worst += size * products.worst * (Math.abs(value) + error + half);
       sizes += size * Math.abs(value);
+      if (short.products !== null)
+        written += roundingOf(premises.deltaProducts, size * value, size * (error + half));
     }
+    worst += u * sums.size + ofWeightErrors(bound, sums) + 2 ** 16 * underflow;
+    // Of an O that is not known these may all be alike.
+    if (short.sums !== null) written += roundingOf(premises.deltaSums, mean, worst + written);
     const isRounded = unitRoundoff(outFormat) > elementwise;
     return {
-      worst: worst + u * sums.size + ofWeightErrors(bound, sums) + 2 ** 16 * underflow,
+      worst: worst + written,
       typical:
+        written +
         sums.typicalScatter +
         Math.abs(sums.commonScatter) +
         (isApart ? 0 : overKeys.toZero + products.toZero + elementwise) * sizes +
@@ -194,7 +187,10 @@ export function createRowErrors(of: BoundedRows, arithmetic: PairArithmetic): Ro
     finish: (row, walked, sums, dout) => {
       const { mean } = walked;
       const begun = needsSums ? { ...walked, ...lseErrors.refine(row, walked, sums) } : walked;
-      const stored = given.out === null ? null : ofStored(given.out, row, dout, mean);
+      const stored =
+        given.out === null
+          ? null
+          : meanOfStored(dout, decodeTensor(given.out, row * vDim, (row + 1) * vDim), mean);
       if (isUsed && stored !== null)
         return {
           ...begun,

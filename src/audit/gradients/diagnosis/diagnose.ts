@@ -196,6 +196,7 @@ export function diagnoseGradients(failed: FailedGradients): GradientDiagnosis {
     equivalents,
     sentence: prediction.sentence,
     place,
+    ...(prediction.declares !== undefined && { declares: prediction.declares }),
     evidence: [
       'against what this fault gives, every gradient that was judged passes all tests',
       ...(equivalents.length === 0

@@ -1,4 +1,5 @@
 import type { Place } from '../../rows/index.js';
+import type { GradientDeclaration } from '../premises/gradient-declaration.js';
 
 /** What caused the failure of gradients. */
 export interface GradientDiagnosis {
@@ -12,4 +13,6 @@ export interface GradientDiagnosis {
   readonly place: Place;
   /** What speaks for it, a clause each. */
   readonly evidence: readonly string[];
+  /** The premise of a correct kernel that does what the cause says; left out where none does. */
+  readonly declares?: GradientDeclaration;
 }

@@ -1,5 +1,5 @@
 import type { Tensor } from '../../../problem/index.js';
-import type { StoredForward } from '../bounds/index.js';
+import type { GradientPremises, StoredForward } from '../bounds/index.js';
 import type { GradientFinding } from '../gradient-findings.js';
 import type { GivenGradient, GradientJudgement } from '../judge-gradient.js';
 
@@ -11,4 +11,6 @@ export interface FailedGradients extends GradientJudgement {
   readonly findings: readonly GradientFinding[];
   /** What the forward pass stored. */
   readonly forward: StoredForward;
+  /** What the bounds are of. */
+  readonly premises: GradientPremises;
 }

@@ -12,6 +12,7 @@ import {
   type GivenJudged,
   type GradientJudgement,
 } from '../judge-gradient.js';
+import type { GradientDeclaration } from '../premises/gradient-declaration.js';
 import { gradientUnits } from '../row-units.js';
 import { isBeyond } from '../structure/gradient-statistic.js';
 import { gradientStatistics, statisticCount } from '../structure/gradient-structure.js';
@@ -34,6 +35,8 @@ export interface Prediction {
   readonly id: string;
   /** The cause in words, without a full stop. */
   readonly sentence: string;
+  /** The premise of a correct kernel that does this; left out where none does. */
+  readonly declares?: GradientDeclaration;
   /** Where it is; default wherever it changes what is given, of the rows that it touches. */
   readonly place?: Place;
   /** The rows of queries that it touches, 1 each, where these are not all of a head. */

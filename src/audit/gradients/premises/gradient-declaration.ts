@@ -37,6 +37,20 @@ function ofFormat(
   return { description, values, clause: (value) => `${what} ${read(value)}` };
 }
 
+/** What D is written in on its way, which is told of a D of the stored O alone. */
+function ofDelta(
+  name: 'deltaProducts' | 'deltaSums',
+  description: string,
+  what: string,
+): GradientPremiseWord {
+  const { values, ...word } = ofFormat(name, description, what);
+  const changes = Object.entries(values).map(([value, change]): [string, Change] => [
+    value,
+    (problem, output) => ({ ...change(problem, output), delta: 'stored-output' }),
+  ]);
+  return { ...word, values: Object.fromEntries(changes) };
+}
+
 /** Every premise of a backward pass that can be declared. */
 export const gradientPremiseWords = {
   delta: {
@@ -53,6 +67,12 @@ export const gradientPremiseWords = {
       weights: () => ({ delta: 'weights' }),
     },
   },
+  deltaProducts: ofDelta(
+    'deltaProducts',
+    'the format that the products of dO and the stored O are rounded to before they are added',
+    'products dO·O in',
+  ),
+  deltaSums: ofDelta('deltaSums', 'the format that D = dO·O is kept in', 'D = dO·O kept in'),
   p: ofFormat('p', "the format that P is rounded to before dV's product", 'P for dV in'),
   ds: ofFormat('ds', 'the format that dS is rounded to', 'dS in'),
   weights: ofFormat('weights', 'the format of the P that dS is made of', 'dS made of P in'),
@@ -143,6 +163,11 @@ export function parseGradientDeclaration(
       );
     declared[name as GradientPremiseName] = value;
   }
+  const short = (['deltaProducts', 'deltaSums'] as const).find((name) => declared[name]);
+  if (short !== undefined && (declared.delta ?? 'stored-output') !== 'stored-output')
+    throw new RequestError(
+      `${where} has ${short}, which is of D = dO·O, and delta ${JSON.stringify(declared.delta)}; leave out one, or give delta=stored-output`,
+    );
   return declared;
 }
 

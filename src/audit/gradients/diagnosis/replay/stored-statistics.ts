@@ -1,4 +1,5 @@
 import { decodeTensor } from '../../../../formats/index.js';
+import { deltaFormats, storedMean } from '../../bounds/index.js';
 import type { FailedGradients } from '../failed-gradients.js';
 
 /** [batch, heads, queries] each: the natural logarithm of row sums, and D. */
@@ -7,20 +8,20 @@ export interface StoredStatistics {
   readonly delta: Float64Array;
 }
 
-/** D = dO·O of the O that was stored, [batch, heads, queries]; null where none is known. */
+/** D = dO·O of the O that was stored, written as the premises say, [batch, heads, queries]; null where none is known. */
 export function storedDelta({
   forward: { out },
   measured,
   dout,
+  premises,
 }: FailedGradients): Float64Array | null {
   if (out === null) return null;
   const { vDim } = measured.shape;
   const [o, d] = [decodeTensor(out), decodeTensor(dout)];
-  return measured.mean.values.map((_, row) => {
-    let sum = 0;
-    for (let i = row * vDim; i < (row + 1) * vDim; i++) sum += o[i] * d[i];
-    return sum;
-  });
+  const written = deltaFormats(premises);
+  const rowOf = (values: Float64Array, row: number) =>
+    values.subarray(row * vDim, (row + 1) * vDim);
+  return measured.mean.values.map((_, row) => storedMean(written, rowOf(d, row), rowOf(o, row)));
 }
 
 /** What a backward pass reads of the stored forward, which is off by its roundings; null where no O is known, or no number. */

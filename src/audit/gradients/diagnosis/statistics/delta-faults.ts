@@ -54,7 +54,7 @@ export function* deltaFaults(of: Replayed): Generator<Prediction> {
     yield* deltaLaws(failed);
     if (found !== null) yield* deltaFactor(failed, mean.values, found, isIn);
   };
-  for (const { id, words, deltas, rows } of laws()) {
+  for (const { id, words, deltas, rows, declares } of laws()) {
     const off = deltas.map((x, row) => (isIn(row) ? x - mean.values[row] : 0));
     if (!off.every(Number.isFinite)) continue;
     if (found !== null && !fits(off, found, failed)) continue;
@@ -63,6 +63,7 @@ export function* deltaFaults(of: Replayed): Generator<Prediction> {
       sentence: `the row sum D = dO·O ${words} in dS = P(dP − D), which dQ and dK follow`,
       predicted: predict(off),
       ...(rows !== undefined && { rows }),
+      ...(declares !== undefined && scope === null && { declares }),
     };
   }
   if (found === null || scope !== null) return;

@@ -1,5 +1,6 @@
 import { decodeTensor, formats, round, type FormatName } from '../../../../formats/index.js';
 import { formatNumber } from '../../../../words/index.js';
+import type { GradientDeclaration } from '../../premises/gradient-declaration.js';
 import type { FailedGradients } from '../failed-gradients.js';
 import { storedDelta } from '../replay/stored-statistics.js';
 
@@ -12,6 +13,8 @@ export interface DeltaLaw {
   readonly deltas: Float64Array;
   /** The rows that it is another for, 1 each, where the rule itself leaves some alone. */
   readonly rows?: Uint8Array;
+  /** The premise of a correct kernel that takes it. */
+  readonly declares?: GradientDeclaration;
 }
 
 /** How far reads are off by, in rows. */
@@ -190,13 +193,20 @@ function* inShort(
     id: 'delta-narrow',
     words: `is made of products that are rounded to ${format}`,
     deltas: products,
+    declares: { deltaProducts: format },
   };
   yield {
     id: 'delta-narrow',
     words: `is made of products that are rounded to ${format}, and rounded to it`,
     deltas: products.map(short),
+    declares: { deltaProducts: format, deltaSums: format },
   };
-  yield { id: 'delta-narrow', words: `is rounded to ${format}`, deltas: exact.map(short) };
+  yield {
+    id: 'delta-narrow',
+    words: `is rounded to ${format}`,
+    deltas: exact.map(short),
+    declares: { deltaSums: format },
+  };
 }
 
 /** Rows' D found, and how far that may be off: Infinity where nothing is known. */

@@ -1,0 +1,117 @@
+import { formats, round, unitRoundoff, type NumberFormat } from '../../../formats/index.js';
+import type { GradientPremises } from './gradient-premises.js';
+import type { PairArithmetic } from './pair-arithmetic.js';
+import { partialSquares } from './partial-sums.js';
+
+/** A row's sum dO·O of the O that was stored: how it differs from the exact D, and its own error. */
+export interface StoredMean {
+  /** What it is more than D. */
+  readonly shift: number;
+  /** Its error: at worst, what of it does not average out, the variance of the rest. */
+  readonly worst: number;
+  readonly typical: number;
+  readonly variance: number;
+  /** What of it is the same share of D in all rows. */
+  readonly common: number;
+}
+
+/** What D is written in on its way, where that is shorter than what it is computed in. */
+export interface DeltaFormats {
+  /** Of each product of dO and O. */
+  readonly products: NumberFormat | null;
+  /** Of the sum. */
+  readonly sums: NumberFormat | null;
+}
+
+/** What premises say that D is written in. */
+export function deltaFormats({
+  deltaProducts,
+  deltaSums,
+  elementwise,
+}: GradientPremises): DeltaFormats {
+  const short = (format: NumberFormat) => (unitRoundoff(format) > elementwise ? format : null);
+  return { products: short(formats[deltaProducts]), sums: short(formats[deltaSums]) };
+}
+
+/** A number of an interval, rounded: halfway between what its ends give, and half of their distance. */
+function roundedBetween(format: NumberFormat, low: number, high: number) {
+  const [from, to] = [round(format, low), round(format, high)];
+  return from === to
+    ? { value: from, error: 0 }
+    : { value: (from + to) / 2, error: (to - from) / 2 };
+}
+
+/** Sums of the products of dO and O of a row as they are added. */
+interface ProductSums {
+  readonly sum: number;
+  /** Σ |product|, Σ product², the largest sum on the way. */
+  readonly size: number;
+  readonly squares: number;
+  readonly largest: number;
+  /** What is not known of how products are rounded: fp32 may round them first, which matters near halves of an ulp. */
+  readonly ambiguous: number;
+}
+
+function sumProducts(
+  { products }: DeltaFormats,
+  dout: Float64Array,
+  out: Float64Array,
+): ProductSums {
+  let [sum, size, squares, largest, ambiguous] = [0, 0, 0, 0, 0];
+  for (let c = 0; c < out.length; c++) {
+    let product = dout[c] * out[c];
+    if (products !== null) {
+      const [once, twice] = [round(products, product), round(products, Math.fround(product))];
+      product = once === twice ? once : (once + twice) / 2;
+      if (once !== twice) ambiguous += Math.abs(once - twice) / 2;
+    }
+    sum += product;
+    size += Math.abs(product);
+    squares += product * product;
+    largest = Math.max(largest, Math.abs(sum));
+  }
+  return { sum, size, squares, largest, ambiguous };
+}
+
+/** The D that a kernel makes of a row of the O that it stored, but for the errors of its additions. */
+export function storedMean(written: DeltaFormats, dout: Float64Array, out: Float64Array): number {
+  const { sum } = sumProducts(written, dout, out);
+  return written.sums === null ? sum : round(written.sums, sum);
+}
+
+/**
+ * Makes a function that sums dO·O of a row of the O that was stored, as the kernel does: with its products, and the sum, rounded
+ * as the premises say. Roundings of numbers that are known are known, and so no errors. Theorem 5 of docs/bounds-backward.md.
+ */
+export function createStoredMean(
+  premises: GradientPremises,
+  { products, underflow, tellsApart }: PairArithmetic,
+): (dout: Float64Array, out: Float64Array, mean: number) => StoredMean {
+  const written = deltaFormats(premises);
+  return (dout, out, mean) => {
+    const { sum, size, squares, largest, ambiguous } = sumProducts(written, dout, out);
+    const partials = Math.min(((size + Math.abs(sum)) / 2) ** 2, partialSquares(largest, squares));
+    const floor = 2 ** 16 * underflow;
+    const ofSum = products.worst * size + ambiguous;
+    if (written.sums !== null) {
+      const { value, error } = roundedBetween(written.sums, sum - ofSum, sum + ofSum);
+      return {
+        shift: value - mean,
+        worst: error + floor,
+        typical: error + floor,
+        variance: 0,
+        common: 0,
+      };
+    }
+    return {
+      shift: sum - mean,
+      worst: ofSum + floor,
+      typical: (tellsApart ? 0 : products.toZero) * Math.abs(sum) + ambiguous + floor,
+      // What is cut off of a sum, beside what all sums have in common.
+      variance:
+        products.walk * products.walk * partials +
+        (tellsApart ? (products.toZero * sum) ** 2 / 12 : 0),
+      common: tellsApart ? products.toZero : 0,
+    };
+  };
+}
