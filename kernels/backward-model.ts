@@ -83,6 +83,8 @@ export interface GradientArithmetic {
   /** What the products of dO and O are rounded to before they are added, and what that sum is. */
   readonly deltaProducts?: FormatName;
   readonly deltaSums?: FormatName;
+  /** What P and dS of a sink are rounded to before dSink adds them. */
+  readonly sinkTerms?: FormatName;
   /** What P is rounded to before dV's product, and dS before those of dQ and dK. */
   readonly p?: FormatName;
   readonly ds?: FormatName;

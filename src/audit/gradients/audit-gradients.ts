@@ -7,7 +7,7 @@ import type { KeySample, KeySampleRequest, RowSample, RowSampleRequest } from '.
 import { anyGradientPremises, type GradientPremises, type StoredForward } from './bounds/index.js';
 import type { GradientDiagnosis } from './diagnosis/diagnosis.js';
 import { explainGradients } from './explain-gradients.js';
-import { givenGradients, gradientFormat, unjudged } from './given-gradients.js';
+import { givenGradients, gradientFormat, isOfTensors, unjudged } from './given-gradients.js';
 import { gradientFindings, type GradientFinding } from './gradient-findings.js';
 import {
   gradientQuantities,
@@ -104,19 +104,21 @@ function canonicalLse(problem: Problem, lse: Tensor): Tensor {
   return { format: 'fp64', shape: [batch, heads, queries], data: values };
 }
 
-/** Measures and judges what a part has. */
-function judgePart(
+/** How a part is judged. */
+interface PartOptions extends Omit<GradientAuditOptions, 'rows' | 'keys'> {
+  readonly groups?: MeasuredGroup[] | undefined;
+  readonly premises: GradientPremises;
+  readonly falseAlarmRate: number;
+}
+
+/** Measures and judges some of a part's gradients. */
+function judgeSome(
   { problem, tensors, given, keys, names, isSample }: PreparedPart,
-  options: Omit<GradientAuditOptions, 'rows' | 'keys'> & {
-    readonly groups: MeasuredGroup[] | undefined;
-    readonly premises: GradientPremises;
-    readonly falseAlarmRate: number;
-  },
-): JudgedPart {
+  { premises, falseAlarmRate, reference, groups, progress }: PartOptions,
+) {
   const shape = problemShape(problem);
   const { dout } = tensors;
   const decodedDout = decodeQuantity(outputGradient, dout, shape).values;
-  const { premises, falseAlarmRate, reference, groups, progress } = options;
   const formatOf = (name: JudgedGradientName) =>
     given.find(({ quantity }) => quantity.name === name)?.format ?? null;
   const measure = {
@@ -128,6 +130,7 @@ function judgePart(
   };
   const measured = measureGradients(problem, dout, { ...measure, reference, groups, progress });
   let ideal: MeasuredGradients | null = null;
+  const heads = shape.batch * shape.kvHeads;
   const judgement = {
     problem,
     measured,
@@ -143,28 +146,74 @@ function judgePart(
     together: {
       dk: names.includes('dk')
         ? measureMeanErrors(problem, decodedDout, measured, premises)
-        : noMeanErrors(shape.batch * shape.kvHeads, shape.qkDim),
-      dv: measureWeightErrors(problem, decodedDout, measured),
+        : noMeanErrors(heads, shape.qkDim),
+      dv: names.includes('dv')
+        ? measureWeightErrors(problem, decodedDout, measured)
+        : noMeanErrors(heads, shape.vDim),
     },
     falseAlarmRate,
     isSample,
   };
-  const judged = judgeGradients(given, judgement);
-  const gradients = locateGradients(judged, problem, shape, keys);
-  const findings = gradientFindings(gradients, premises.description);
+  const gradients = locateGradients(judgeGradients(given, judgement), problem, shape, keys);
+  return { judgement, gradients, findings: gradientFindings(gradients, premises.description) };
+}
+
+/**
+ * Judges dBias and dSink where a kernel may make D of the stored O or of its weights: it does either in all rows, so that all is
+ * judged as by a kernel that does the one, and where that fails as by one that does the other. Null where there is no such choice, or
+ * nothing of the kind to judge.
+ */
+function judgeShared(
+  part: PreparedPart,
+  options: PartOptions,
+): Pick<JudgedPart, 'gradients' | 'findings'> | null {
+  const { premises, falseAlarmRate, reference } = options;
+  const given = part.given.filter((one) => !isOfTensors(one));
+  const { out } = storedForward(part.problem, part.tensors);
+  if (given.length === 0 || premises.delta !== 'any' || out === null) return null;
+  const some = { ...part, given, names: [] };
+  const judge = (delta: 'stored-output' | 'weights') =>
+    judgeSome(some, {
+      premises: { ...premises, delta },
+      falseAlarmRate: (falseAlarmRate * given.length) / part.given.length,
+      ...(reference !== undefined && { reference }),
+    });
+  const ofStored = judge('stored-output');
+  if (ofStored.findings.length === 0) return ofStored;
+  const ofWeights = judge('weights');
+  return ofWeights.findings.length < ofStored.findings.length ? ofWeights : ofStored;
+}
+
+/** Measures and judges what a part has. */
+function judgePart(part: PreparedPart, options: PartOptions): JudgedPart {
+  const { problem, tensors, given, isSample } = part;
+  const { premises, falseAlarmRate } = options;
+  const { judgement, ...own } = judgeSome(part, options);
+  const { measured } = judgement;
+  const shared = judgeShared(part, { ...options, reference: measured.reference });
+  const isOwn = (name: string) =>
+    shared?.gradients.every(({ quantity }) => quantity.name !== name) !== false;
+  const gradients = own.gradients.map(
+    (one) => shared?.gradients.find(({ quantity }) => quantity.name === one.quantity.name) ?? one,
+  );
+  const findings = [
+    ...own.findings.filter(({ quantity }) => isOwn(quantity)),
+    ...(shared?.findings ?? []),
+  ];
   const usedBy = (declared: GradientDeclaration) => {
     const again = { premises, declared, falseAlarmRate, reference: measured.reference };
-    const { verdict, gradients } = auditGradients(problem, tensors, { ...again, diagnose: false });
-    return verdict.pass ? Math.max(...gradients.map(({ elements }) => elements.worstRatio)) : null;
+    const audit = auditGradients(problem, tensors, { ...again, diagnose: false });
+    const used = audit.gradients.map(({ elements }) => elements.worstRatio);
+    return audit.verdict.pass ? Math.max(...used) : null;
   };
   return {
     gradients,
     findings,
-    usual: usualRules(problem, dout, given, measured, isSample),
+    usual: usualRules(problem, tensors.dout, given, measured, isSample),
     diagnose: () =>
       explainGradients({
         ...judgement,
-        dout,
+        dout: tensors.dout,
         given,
         findings,
         forward: storedForward(problem, tensors),

@@ -75,6 +75,7 @@ Premises of gradients, as name=value: what the kernel is known to do of what any
 correct one may, or beyond that.
   delta                        any, stored-output, weights
   deltaProducts, deltaSums     a format, or input: what dO·O and D are rounded to
+  sinkTerms                    any, a format, or input: what P and dS of a sink are
   p, ds, weights, scores, dp   a format, or input for that of Q
   partials                     a format, or input
   scale                        any, after-rounding

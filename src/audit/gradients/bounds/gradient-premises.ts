@@ -22,6 +22,11 @@ export interface GradientPremises {
   /** What the products of dO and O are rounded to before they are added, and what that sum is; fp32 (fp64) where they are not. */
   readonly deltaProducts: FormatName;
   readonly deltaSums: FormatName;
+  /**
+   * What P and dS of a sink are rounded to before dSink adds them; `any` the format of the inputs where D may be of a kernel's own weights, as
+   * in a framework, and not at all where it is of the stored O, as in fused kernels.
+   */
+  readonly sinkTerms: FormatName | 'any';
   /** What scores and dP are written in on their way; fp32 (fp64 of fp64 inputs) where they are not. */
   readonly scores: FormatName;
   readonly dp: FormatName;
@@ -100,6 +105,7 @@ export function anyGradientPremises(problem: Problem, output: FormatName): Gradi
     delta: 'any',
     deltaProducts: wide,
     deltaSums: wide,
+    sinkTerms: 'any',
     scores: wide,
     dp: wide,
     weights: working,

@@ -1,14 +1,14 @@
 import type { Gradient } from '../../../../oracles/index.js';
-import { decodeTensor, type FormatName } from '../../../formats/index.js';
+import { decodeTensor, formats, unitRoundoff, type FormatName } from '../../../formats/index.js';
 import type { Problem, ProblemShape } from '../../../problem/index.js';
 import { tileRows } from '../../bounds/index.js';
+import { workingFormat } from '../../premises/premises.js';
 import type { GradientPremises } from './gradient-premises.js';
 import type { GradientTechniqueBound } from './group-bounds.js';
-import type { PairArithmetic } from './pair-arithmetic.js';
+import { operandRounding, type PairArithmetic } from './pair-arithmetic.js';
 import {
   createScoreSharer,
   emptyScoreShare,
-  scoreArithmetic,
   ScoreSums,
   type AlikePairs,
 } from './score-shares.js';
@@ -27,6 +27,27 @@ export interface SinkBound {
 const firstPair = [[{ begin: 0, end: 1 }]];
 
 /**
+ * How kernels compute the terms of dSink. No matrix product takes them: a fused kernel, whose D is of the stored O, adds P·D as it is,
+ * and a framework writes dS.
+ */
+function sinkArithmetic(
+  { q }: Problem,
+  arithmetic: PairArithmetic,
+  { sinkTerms: declared, delta, elementwise, output }: GradientPremises,
+): PairArithmetic {
+  const usual = delta === 'stored-output' ? 'fp64' : workingFormat(q.format, output);
+  const sinkTerms = declared === 'any' ? usual : declared;
+  const rounding = operandRounding(sinkTerms, elementwise, [], 1);
+  return {
+    ...arithmetic,
+    softcap: null,
+    weights: rounding,
+    weightRounding: rounding.format === null ? 0 : unitRoundoff(formats[sinkTerms]),
+    ds: rounding,
+  };
+}
+
+/**
  * Starts sums of the sinks' gradient. A sink is a key of value 0 whose score is given: dP = 0, dSink = Σ P(0 − D) over all rows.
  * @param format what the gradient is stored in
  */
@@ -39,7 +60,7 @@ export function createSinkBound(
 ): SinkBound {
   const { sink } = problem;
   const logits = sink === undefined ? new Float64Array(heads) : decodeTensor(sink.logits);
-  const ofSink = { ...scoreArithmetic(arithmetic, premises), softcap: null };
+  const ofSink = sinkArithmetic(problem, arithmetic, premises);
   const shareOf = createScoreSharer(ofSink);
   const sums = new ScoreSums(heads);
   const share = emptyScoreShare();

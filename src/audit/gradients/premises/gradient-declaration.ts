@@ -51,6 +51,15 @@ function ofDelta(
   return { ...word, values: Object.fromEntries(changes) };
 }
 
+/** The premise of a sink's terms, which may be that of whatever makes D. */
+function ofSinks({ values, clause, ...word }: GradientPremiseWord): GradientPremiseWord {
+  return {
+    ...word,
+    values: { any: () => ({ sinkTerms: 'any' }), ...values },
+    clause: (value) => (value === 'any' ? "sinks' P and dS as D has them" : clause(value)),
+  };
+}
+
 /** Every premise of a backward pass that can be declared. */
 export const gradientPremiseWords = {
   delta: {
@@ -76,6 +85,13 @@ export const gradientPremiseWords = {
   p: ofFormat('p', "the format that P is rounded to before dV's product", 'P for dV in'),
   ds: ofFormat('ds', 'the format that dS is rounded to', 'dS in'),
   weights: ofFormat('weights', 'the format of the P that dS is made of', 'dS made of P in'),
+  sinkTerms: ofSinks(
+    ofFormat(
+      'sinkTerms',
+      'the format that P and dS of a sink are rounded to before dSink adds them',
+      "sinks' P and dS in",
+    ),
+  ),
   scores: ofFormat('scores', 'the format that scores are written in', 'scores in'),
   dp: ofFormat('dp', 'the format that dP is written in', 'dP in'),
   partials: ofFormat(
