@@ -74,8 +74,8 @@ export const gradientPremiseHelp = `
 Premises of gradients, as name=value: what the kernel is known to do of what any
 correct one may, or beyond that.
   delta                        any, stored-output, weights
-  deltaProducts, deltaSums     a format, or input: what dO·O and D are rounded to
-  sinkTerms                    any, a format, or input: what P and dS of a sink are
+  deltaProducts, deltaSums     a format, or input; of dO·O and of D
+  sinkTerms                    any, a format, or input; of dSink's terms
   p, ds, weights, scores, dp   a format, or input for that of Q
   partials                     a format, or input
   scale                        any, after-rounding
