@@ -6,12 +6,7 @@ import { workingFormat } from '../../premises/premises.js';
 import type { GradientPremises } from './gradient-premises.js';
 import type { GradientTechniqueBound } from './group-bounds.js';
 import { operandRounding, type PairArithmetic } from './pair-arithmetic.js';
-import {
-  createScoreSharer,
-  emptyScoreShare,
-  ScoreSums,
-  type AlikePairs,
-} from './score-shares.js';
+import { createScoreSharer, emptyScoreShare, ScoreSums, type AlikePairs } from './score-shares.js';
 import { emptyWeighedPairs, weighPairs, type KnownPairs, type RowErrors } from './weigh-pairs.js';
 
 /** Sums what rows err by in the gradient of their sinks: Theorem 20 of docs/bounds-backward.md. */
