@@ -1,8 +1,8 @@
 /**
  * Tries a random sample of mutants of the code that judges on the default suite, each in a copy of the repository, on all
  * cores: `npm run mutation:sample`, which installs what makes the mutants. What all tests let live goes to the compiler, which
- * refuses some. Environment: MUTATION_SEED, MUTATION_MINUTES, MUTATION_WORKERS, and MUTATION_FILES, a regular expression of
- * paths. Writes reports/mutation/sample-<seed>.txt and .json.
+ * refuses some, and then to the long tests of its area. Environment: MUTATION_SEED, MUTATION_MINUTES, MUTATION_WORKERS, and
+ * MUTATION_FILES, a regular expression of paths. Writes reports/mutation/sample-<seed>.txt and .json.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import {
@@ -152,14 +152,14 @@ function copyRepository(index) {
   return to;
 }
 
-/** Runs a program of Node.js in a copy, for so many milliseconds. */
-function runIn(folder, args, time) {
+/** Runs a program of Node.js in a copy, for so many milliseconds; with long tests whole, or as in a default run. */
+function runIn(folder, args, time, LONG = '0') {
   const child = spawn(process.execPath, args, {
     cwd: folder,
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
-    // A default run, whose tests are the same for every mutant.
-    env: { ...process.env, LONG: '0', TEST_SEED: '20261121', CI: '', NO_COLOR: '1' },
+    // The tests are the same for every mutant.
+    env: { ...process.env, LONG, TEST_SEED: '20261121', CI: '', NO_COLOR: '1' },
   });
   let output = '';
   for (const stream of [child.stdout, child.stderr])
@@ -178,11 +178,12 @@ function runIn(folder, args, time) {
 }
 
 /** Runs tests in a copy, until the first that fails. */
-const runTests = (folder, files, { options, time }) =>
+const runTests = (folder, files, { options, time, long }) =>
   runIn(
     folder,
     [join(folder, 'node_modules/vitest/vitest.mjs'), 'run', ...files, ...options],
     time,
+    long,
   );
 
 /** Compiles a copy, after the first time only what changed. */
@@ -218,6 +219,8 @@ async function planTests(folder) {
     `${seconds()}: ${files.length} files of tests; left out, since they fail without a mutant: ${failing.join(' ') || 'none'}`,
   );
   const passing = files.filter((name) => !failing.includes(name));
+  const isLong = (name) =>
+    readFileSync(join(root, name), 'utf8').includes('turns(import.meta.url)');
   return new Map(
     areas.map(({ name, own, others }) => {
       const ofArea = passing.filter((file) => own.test(file));
@@ -227,15 +230,13 @@ async function planTests(folder) {
         ofArea.filter((file) => !isQuick(file)),
         passing.filter((file) => others.test(file) && !own.test(file)),
       ];
-      return [
-        name,
-        stages
-          .filter((stage) => stage.length > 0)
-          .map((stage) => {
-            const sum = stage.reduce((all, file) => all + (took.get(file) ?? 0), 0);
-            return { files: stage, time: 60_000 + 4000 * sum };
-          }),
-      ];
+      const usual = stages
+        .filter((stage) => stage.length > 0)
+        .map((stage) => {
+          const sum = stage.reduce((all, file) => all + (took.get(file) ?? 0), 0);
+          return { files: stage, time: 60_000 + 4000 * sum };
+        });
+      return [name, { usual, long: ofArea.filter(isLong) }];
     }),
   );
 }
@@ -252,29 +253,35 @@ function applied(text, { location: { start, end }, replacement }) {
   };
 }
 
+/** How the tests of a default run, the compiler and the long tests of its area take a mutant that stands in a copy. */
+async function judgeMutant(folder, { usual, long }) {
+  const options = ['--bail=1', '--maxWorkers=1'];
+  const left = () => Math.max(deadline - Date.now(), 1000);
+  const failureOf = ({ output }) => /FAIL\s+(.*)/.exec(output)?.[1] ?? null;
+  for (const { files, time } of usual) {
+    const isCut = left() < time;
+    const run = await runTests(folder, files, { options, time: Math.min(time, left()) });
+    if (run.isLate && isCut) return { status: 'unfinished', killer: null };
+    if (run.isLate) return { status: 'killed', killer: 'it takes too long' };
+    if (run.code !== 0) return { status: 'killed', killer: failureOf(run) };
+  }
+  const types = await checkTypes(folder, left());
+  if (types.isLate) return { status: 'unfinished', killer: null };
+  if (types.code !== 0)
+    return { status: 'refused', killer: /error TS.*/.exec(types.output)?.[0] ?? null };
+  // Long tests took no time without a mutant: one that they are not done with in time lives.
+  const run = await runTests(folder, long, { options, time: left(), long: '1' });
+  if (!run.isLate && run.code !== 0) return { status: 'killed by long', killer: failureOf(run) };
+  return { status: 'survived', killer: null };
+}
+
 /** Tries one mutant in a copy. */
 async function tryMutant(folder, { area, mutant }, stages) {
   const path = join(folder, mutant.path);
   const text = readFileSync(path, 'utf8');
   const { mutated, original } = applied(text, mutant);
   writeFileSync(path, mutated);
-  let status = 'survived';
-  let killer = null;
-  for (const { files, time } of stages) {
-    const options = ['--bail=1', '--maxWorkers=1'];
-    const left = Math.max(deadline - Date.now(), 1000);
-    const run = await runTests(folder, files, { options, time: Math.min(time, left) });
-    if (run.isLate) status = time <= left ? 'killed' : 'unfinished';
-    else if (run.code !== 0) status = 'killed';
-    if (status === 'survived') continue;
-    killer = run.isLate ? 'it takes too long' : (/FAIL\s+(.*)/.exec(run.output)?.[1] ?? null);
-    break;
-  }
-  if (status === 'survived') {
-    const run = await checkTypes(folder, Math.max(deadline - Date.now(), 1000));
-    if (run.isLate) status = 'unfinished';
-    else if (run.code !== 0) [status, killer] = ['refused', /error TS.*/.exec(run.output)?.[0]];
-  }
+  const { status, killer } = await judgeMutant(folder, stages);
   writeFileSync(path, text);
   const { line, column } = mutant.location.start;
   const place = `${mutant.path}:${line + 1}:${column + 1}`;
@@ -292,7 +299,8 @@ function scoreOf(area, results) {
   const middle = (share + z ** 2 / (2 * n)) / (1 + z ** 2 / n);
   const half = (z * Math.sqrt((share * (1 - share)) / n + (z / (2 * n)) ** 2)) / (1 + z ** 2 / n);
   const percent = (x) => (100 * x).toFixed(1);
-  return `${area}: ${percent(share)} % of ${n} fall, ${count('killed')} by tests and ${count('refused')} by types; between ${percent(middle - half)} and ${percent(middle + half)} % (95 %)`;
+  const withLong = percent(share + count('killed by long') / n);
+  return `${area}: ${percent(share)} % of ${n} fall, ${count('killed')} by tests of a default run and ${count('refused')} by types; between ${percent(middle - half)} and ${percent(middle + half)} % (95 %); ${withLong} % with its long tests`;
 }
 
 /** Writes what is known so far; returns it as text. */
@@ -300,13 +308,18 @@ function report(results) {
   const folder = join(root, 'reports/mutation');
   mkdirSync(folder, { recursive: true });
   const short = (code) => code.replace(/\s+/g, ' ').slice(0, 120);
-  const survivors = results
-    .filter(({ status }) => status === 'survived')
-    .map(
-      (one) => `${one.place} ${one.mutator}: ${short(one.original)} → ${short(one.replacement)}`,
-    );
+  const listed = (kind) =>
+    results
+      .filter(({ status }) => status === kind)
+      .map(
+        (one) => `${one.place} ${one.mutator}: ${short(one.original)} → ${short(one.replacement)}`,
+      );
   const scores = areas.map(({ name }) => scoreOf(name, results));
-  const text = [`seed ${seed}, ${seconds()}`, ...scores, '', 'Survivors:', ...survivors].join('\n');
+  const survivors = ['Survivors:', ...listed('survived')];
+  const ofLong = ['Only long tests see:', ...listed('killed by long')];
+  const text = [`seed ${seed}, ${seconds()}`, ...scores, '', ...survivors, '', ...ofLong].join(
+    '\n',
+  );
   writeFileSync(join(folder, `sample-${seed}.txt`), `${text}\n`);
   writeFileSync(join(folder, `sample-${seed}.json`), JSON.stringify(results, null, 1));
   return text;
