@@ -104,6 +104,7 @@ function emptyMeasure(quantity: Quantity, shape: ProblemShape) {
       reach: numbers(),
       operands: numbers(),
       byOthers: [] as Float64Array[],
+      apart: null,
     },
   };
 }

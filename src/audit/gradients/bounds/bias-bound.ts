@@ -86,6 +86,8 @@ export function createBiasBound(
             alike.products =
               (ofQueries ? queries.alikeProducts[i] : 1) * (isOfKeys ? keys.alikeProducts[j] : 1);
             shareOf(weighed, i * tileRows + j, row, alike, share);
+            // Pairs of equal keys err alike.
+            if (keys.alikeScores[j] > 1 || keys.alikeProducts[j] > 1) share.ofRow = share.variance;
             sums.add(places[i](firstKey + j), share, alike);
             weights[i] += share.weight;
             squares[i] += share.weight ** 2;

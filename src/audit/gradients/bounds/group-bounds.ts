@@ -23,6 +23,8 @@ export interface GradientBound extends CombinedBounds {
   readonly operands: Float64Array;
   /** The same where another factor was there when operands were rounded: one array for each that may have been. */
   readonly byOthers: Float64Array[];
+  /** The part of `deviation` that elements of a row do not share; null where they may share all of it. */
+  readonly apart: Float64Array | null;
 }
 
 /** Bounds of the elements of a gradient, technique by technique. */
@@ -75,6 +77,7 @@ export function emptyGradientBound(
     reach: numbers(),
     operands: numbers(),
     byOthers: Array.from({ length: others }, numbers),
+    apart: null,
     techniques: emptyTechniqueShares(rows),
   };
 }

@@ -26,6 +26,8 @@ export interface ScoreShare {
   systematic: number;
   variance: number;
   known: number;
+  /** What of the variance is the row's, by its LSE and its D: all pairs of the row err so together. */
+  ofRow: number;
   /** The largest that dS may be. */
   magnitude: number;
   /** What the stored forward moves dS by; P. */
@@ -112,8 +114,10 @@ export function createScoreSharer(
     const add = (place: number, worst: number, variance: number) => {
       addShare(techniques, 0, place, worst, variance);
     };
-    add(lseInput, row.weight * dSSize, row.weightVariance * dS ** 2 * alike.scores);
-    add(delta, grown * row.worstMean * weight, row.meanVariance * weight ** 2 * equal);
+    const byLse = row.weightVariance * dS ** 2 * alike.scores;
+    const byMean = row.meanVariance * weight ** 2 * equal;
+    add(lseInput, row.weight * dSSize, byLse);
+    add(delta, grown * row.worstMean * weight, byMean);
     add(
       pRecompute,
       grown * ofWeight * reach,
@@ -134,6 +138,7 @@ export function createScoreSharer(
         elementwiseVariance * (weight ** 2 * (size ** 2 + row.mean ** 2) + 2 * dS ** 2),
     );
     share.variance = techniques.variance.reduce((sum, x) => sum + x, 0);
+    share.ofRow = byLse + byMean + elementwiseVariance * (weight * row.mean) ** 2;
   };
 }
 
@@ -144,6 +149,7 @@ export function emptyScoreShare(): ScoreShare {
     systematic: 0,
     variance: 0,
     known: 0,
+    ofRow: 0,
     magnitude: 0,
     shift: 0,
     weight: 0,
@@ -167,17 +173,19 @@ export class ScoreSums {
       systematic: numbers(),
       variance: numbers(),
       known: numbers(),
+      ofRow: numbers(),
       magnitude: numbers(),
       shift: numbers(),
     };
   }
 
   add(at: number, share: ScoreShare, { scores, products }: AlikePairs): void {
-    const { worst, systematic, variance, known, magnitude, shift } = this.#sums;
+    const { worst, systematic, variance, known, ofRow, magnitude, shift } = this.#sums;
     worst[at] += share.worst;
     systematic[at] += share.systematic;
     variance[at] += share.variance;
     known[at] += share.known;
+    ofRow[at] += share.ofRow;
     magnitude[at] += share.magnitude;
     shift[at] += share.shift;
     for (let place = 0; place < pairPlaces; place++) {
@@ -190,6 +198,7 @@ export class ScoreSums {
   /** What an error of D that pairs which were added have in common does beside. */
   addVariance(at: number, variance: number): void {
     this.#sums.variance[at] += variance;
+    this.#sums.ofRow[at] += variance;
     addShare(this.#techniques, 0, techniquePlaces.delta, 0, variance);
   }
 
@@ -210,8 +219,9 @@ export class ScoreSums {
     arithmetic: PairArithmetic,
     format: FormatName,
   ): GradientTechniqueBound {
-    const { worst, systematic, variance, known, magnitude, shift } = this.#sums;
+    const { worst, systematic, variance, known, ofRow, magnitude, shift } = this.#sums;
     const bound = emptyGradientBound(1, exact.values.length, 0);
+    const apart = new Float64Array(exact.values.length);
     const sum = sumErrors(terms, premises);
     const finish = createFinish(arithmetic, format, { sum, growth: 1 });
     const errors = noErrors({ knownOf: techniquePlaces.dsRound, alike: this.#alike });
@@ -225,6 +235,7 @@ export class ScoreSums {
       // What nothing adds to is an exact zero.
       errors.floor = worst[at] > 0 ? 3 * terms * premises.underflow : 0;
       finish(bound, 0, at, exact, errors);
+      apart[at] = Math.sqrt(Math.max(0, bound.deviation[at] ** 2 - ofRow[at]));
     }
     for (let place = 0; place < pairPlaces; place++)
       addShare(
@@ -234,6 +245,6 @@ export class ScoreSums {
         up * this.#techniques.worst[place],
         this.#techniques.variance[place],
       );
-    return bound;
+    return { ...bound, apart };
   }
 }

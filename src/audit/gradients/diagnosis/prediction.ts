@@ -164,6 +164,7 @@ export function isAsPredicted(
     errors: {
       ...scaled,
       operands: new Float64Array(predicted.length),
+      apart: null,
       roundings: noRoundings(scaled.deviation),
     },
     units,

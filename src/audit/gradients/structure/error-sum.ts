@@ -5,6 +5,8 @@ export interface SummedErrors {
   /** What does not average out, and the root mean square of the rest. */
   readonly systematic: Float64Array;
   readonly deviation: Float64Array;
+  /** The part of the deviation that elements of a row do not share; null where they may share all of it. */
+  readonly apart: Float64Array | null;
   /** What the roundings of operands come to that follow from the problem, signed. */
   readonly operands: Float64Array;
   readonly roundings: OutputRoundings;
@@ -22,18 +24,24 @@ interface Deviations {
   unknown: number;
 }
 
+/** Sums of a row: of deviations as if all of it erred together, of what does, and of the squares of the rest. */
+function emptyRow(): Readonly<Record<'whole' | 'common' | 'squares', Deviations>> {
+  const none = () => ({ all: 0, unknown: 0 });
+  return { whole: none(), common: none(), squares: none() };
+}
+
 /**
  * Errors of rows projected on a pattern, summed up: rows err independently, but those of one unit together, and elements of
- * a row together; beside what follows from the problem: Theorem 24 of docs/bounds-backward.md.
+ * a row together but for what they do apart; beside what follows from the problem: Theorem 24 of docs/bounds-backward.md.
  */
 export class ErrorSum {
   /** Σ of what was projected; and of the roundings of outputs that are expected. */
   signed = 0;
   expected = 0;
-  /** Σ of the squares of the pattern. */
+  /** Σ of the pattern times the values that its scale is of. */
   norm = 0;
   readonly #of: SummedErrors;
-  readonly #row: Deviations = { all: 0, unknown: 0 };
+  #row = emptyRow();
   #systematic = 0;
   #operands = 0;
   #blurred = 0;
@@ -53,20 +61,20 @@ export class ErrorSum {
   /**
    * Adds an element of the row that `endRow` ends.
    * @param projected its error, or its value, times the pattern
+   * @param value what a slope is of
    */
-  add(at: number, projected: number, pattern: number): void {
-    const { systematic, deviation, operands, roundings } = this.#of;
+  add(at: number, projected: number, pattern: number, value = pattern): void {
+    const { systematic, operands, roundings } = this.#of;
     const size = Math.abs(pattern);
     this.signed += projected;
     this.expected += roundings.expected[at] * pattern;
-    this.norm += pattern * pattern;
+    this.norm += pattern * value;
     this.#systematic += systematic[at] * size;
     this.#operands += operands[at] * pattern;
     this.#blurred += roundings.blurred[at] * pattern;
     for (let k = 0; k < this.#following.length; k++)
       this.#following[k] += roundings.following[k][at] * pattern;
-    this.#row.all += deviation[at] * size;
-    this.#row.unknown += roundings.unknown[at] * size;
+    this.#addDeviations(at, size);
     if (roundings.jump[at] === 0) return;
     const place = Math.min(Math.floor((1 + roundings.turn[at]) * places), 2 * places - 1);
     const jump = roundings.jump[at] * pattern;
@@ -74,19 +82,36 @@ export class ErrorSum {
     this.#jumpSquares += jump * jump;
   }
 
+  /** Adds the deviations of an element to those of its row. */
+  #addDeviations(at: number, size: number): void {
+    const { deviation, apart, roundings } = this.#of;
+    const [all, unknown] = [deviation[at], roundings.unknown[at]];
+    const { whole, common, squares } = this.#row;
+    whole.all += all * size;
+    whole.unknown += unknown * size;
+    if (apart === null) return;
+    const ofRow = Math.sqrt(Math.max(0, all * all - apart[at] * apart[at]));
+    const known = Math.min(ofRow, unknown);
+    common.all += ofRow * size;
+    common.unknown += known * size;
+    squares.all += (apart[at] * size) ** 2;
+    squares.unknown += Math.max(0, unknown * unknown - known * known) * size * size;
+  }
+
   /** @param unit of rows that may err alike; null for a row that shares its errors with no other */
   endRow(unit: number | null): void {
-    const { all, unknown } = this.#row;
+    const { whole, common, squares } = this.#row;
+    const together = this.#of.apart === null ? whole : common;
     if (unit === null) {
-      this.#squares.all += all * all;
-      this.#squares.unknown += unknown * unknown;
+      this.#squares.all += together.all ** 2 + squares.all;
+      this.#squares.unknown += together.unknown ** 2 + squares.unknown;
     } else {
       const shared = this.#shared.get(unit) ?? { all: 0, unknown: 0 };
-      shared.all += all;
-      shared.unknown += unknown;
+      shared.all += whole.all;
+      shared.unknown += whole.unknown;
       this.#shared.set(unit, shared);
     }
-    this.#row.all = this.#row.unknown = 0;
+    this.#row = emptyRow();
   }
 
   /** The most that jumps come to, of one sign, where all rows have the same share of their errors. */

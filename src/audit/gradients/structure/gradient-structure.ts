@@ -44,6 +44,19 @@ function isSummable(
   return Number.isFinite(sum);
 }
 
+/** Least that an element's errors count as, beside its value: a weight is a number. */
+const leastErrors = 2 ** -60;
+
+/**
+ * What an element counts in a slope: where elements err apart, the inverse of the square of what it errs by, which sees the
+ * smallest factor; the same for all where a row errs together.
+ */
+function weightOf({ apart, deviation, systematic }: SummedErrors, at: number, x: number): number {
+  if (apart === null) return 1;
+  const errors = Math.max(Math.hypot(deviation[at], systematic[at]), leastErrors * Math.abs(x));
+  return errors === 0 ? 0 : 1 / errors / errors;
+}
+
 /** The sums of one column of a head, whose rows may err together with others. */
 function columnStatistic(
   of: SummedGradient,
@@ -84,8 +97,9 @@ export function* gradientStatistics(
     let norm = 0;
     for (let i = row * columns; i < (row + 1) * columns; i++) {
       const x = exact.values[i];
+      const pattern = x * weightOf(errors, i, x);
       norm += x * x;
-      for (const sum of sums) sum.add(i, (values[i] - x) * x, x);
+      for (const sum of sums) sum.add(i, (values[i] - x) * pattern, pattern, x);
     }
     for (const sum of sums) sum.endRow(unitOf(of, row));
     return Math.sqrt(norm);
