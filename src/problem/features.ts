@@ -61,6 +61,16 @@ export interface RowSelection {
   readonly of: number;
 }
 
+/**
+ * The tables that q and k were rotated by before the kernel had them, [positions, pairs], or with every number twice,
+ * [positions, 2·pairs], as frameworks keep them. No kernel of attention reads them; who looks for a fault asks whether a
+ * rotation was left out.
+ */
+export interface RotaryTables {
+  readonly cos: Tensor;
+  readonly sin: Tensor;
+}
+
 /** What a problem may have beside q, k, v, scale, causal, window and softcap. */
 export interface ProblemFeatures {
   /** True = visible; broadcastable to [batch, heads, queries, keys]. Both it and every other mask must allow a key. */

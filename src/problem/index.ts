@@ -9,6 +9,7 @@ export {
   type FeatureName,
   type IntegerTensor,
   type ProblemFeatures,
+  type RotaryTables,
   type RowSelection,
   type Segments,
   type Sequence,
@@ -16,6 +17,7 @@ export {
 } from './features.js';
 export { broadcastStrides, type BroadcastStrides } from './broadcast.js';
 export { broadcastPlaces, broadcastTerms } from './broadcast-places.js';
+export { createRotation, type RotaryLayout, type Rotation } from './rotary.js';
 export { rowPlaces, type RowPlace, type RowsOf } from './places.js';
 export {
   quantities,

@@ -1,5 +1,5 @@
 import type { Tensor } from '../formats/index.js';
-import type { ProblemFeatures } from './features.js';
+import type { ProblemFeatures, RotaryTables } from './features.js';
 import type { StoredProblem } from './stored.js';
 
 /** How many keys on each side of its diagonal a query sees; −1 for no limit on that side. */
@@ -27,6 +27,8 @@ export interface Problem extends ProblemFeatures {
   readonly window: Window | null;
   /** Scores become cap·tanh(score / cap) after the scale; null for none. */
   readonly softcap: number | null;
+  /** Tables that q and k were rotated by, where they are known. Nothing is computed by them. */
+  readonly rotary?: RotaryTables;
   /** How packed sequences were posed, where that is known; `storedOf` reads it. */
   readonly stored?: StoredProblem;
 }

@@ -2,6 +2,7 @@ import type { Tensor } from '../formats/index.js';
 import { RequestError } from '../request-error.js';
 import { checkFeatureElements, checkFeatureSizes } from './check-features.js';
 import type { Problem, ProblemShape } from './problem.js';
+import { checkRotaryElements, checkRotarySizes } from './rotary.js';
 
 function rank4(name: string, tensor: Tensor): readonly [number, number, number, number] {
   const { shape } = tensor;
@@ -48,6 +49,7 @@ export function problemShape(problem: Problem): ProblemShape {
   const groupSize = kvHeads === 0 ? 1 : heads / kvHeads;
   const shape = { batch, heads, kvHeads, groupSize, queries, keys, qkDim, vDim };
   checkFeatureSizes(problem, shape);
+  checkRotarySizes(problem, shape);
   return shape;
 }
 
@@ -59,5 +61,6 @@ export function problemShape(problem: Problem): ProblemShape {
 export function checkProblem(problem: Problem): ProblemShape {
   const shape = problemShape(problem);
   checkFeatureElements(problem, shape);
+  checkRotaryElements(problem);
   return shape;
 }

@@ -94,6 +94,43 @@ const refusals: readonly Refusal[] = [
     { ...packed, cu_seqlens_q: integers(0, 2, 9) },
     /cu_seqlens_q ends with 9, but q has 3 rows/,
   ],
+  [
+    'cosines of a rotation without its sines',
+    { ...dense, rope_cos: fp32(new Array<number>(10).fill(1), [5, 2]) },
+    /there is rope_cos but no rope_sin; give both/,
+  ],
+  [
+    'tables of a rotation of another rank',
+    { ...dense, rope_cos: fp32([1, 1]), rope_sin: fp32([0, 0]) },
+    /rope_cos has shape \[2\]; give rope_cos and rope_sin as \[positions, pairs\]/,
+  ],
+  [
+    'a rotation of more elements than there are',
+    {
+      ...dense,
+      rope_cos: fp32([1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2], [5, 3]),
+      rope_sin: fp32(new Array<number>(15).fill(0), [5, 3]),
+    },
+    /rope_cos has 3 columns, q and k have 4 elements; give a column for each pair/,
+  ],
+  [
+    'a rotation of fewer positions than keys',
+    {
+      ...dense,
+      rope_cos: fp32(new Array<number>(8).fill(1), [4, 2]),
+      rope_sin: fp32(new Array<number>(8).fill(0), [4, 2]),
+    },
+    /rope_cos has 4 positions, and a sequence has 5/,
+  ],
+  [
+    'a rotation by what is no number',
+    {
+      ...dense,
+      rope_cos: fp32(new Array<number>(10).fill(1), [5, 2]),
+      rope_sin: fp32([...new Array<number>(9).fill(0), NaN], [5, 2]),
+    },
+    /rope_sin has an element that is no finite number/,
+  ],
   ['cu_seqlens of nothing', { ...packed, cu_seqlens_q: integers() }, /cu_seqlens_q is empty/],
   [
     'cu_seqlens of rank 2',

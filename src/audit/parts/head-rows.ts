@@ -108,7 +108,7 @@ export function headRows(
     problem.rows?.queries.subarray(first, first + rows) ??
     Int32Array.from({ length: rows }, (_, i) => firstRow + i);
   const isWhole = problem.rows === undefined && rows === queries;
-  const { scale, causal, window, softcap, prefix, sequences } = problem;
+  const { scale, causal, window, softcap, prefix, sequences, rotary } = problem;
   return {
     q: sliceRows(problem.q, first, rows),
     k: sliceRows(problem.k, kv * keys, keys),
@@ -120,6 +120,7 @@ export function headRows(
     ...featuresOfHead(problem, place),
     ...(prefix !== undefined && { prefix }),
     ...(sequences && { sequences }),
+    ...(rotary && { rotary }),
     ...(!isWhole && { rows: { queries: selected, of: problem.rows?.of ?? queries } }),
   };
 }

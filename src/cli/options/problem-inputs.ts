@@ -17,6 +17,8 @@ const tensorOptions = {
   bias: tensorOption('added to scores after the softcap, broadcast to [B, H, Sq, Sk]'),
   alibiSlopes: tensorOption('ALiBi slopes, [H] or [B, H]'),
   sink: tensorOption('logits of keys without value, [H]'),
+  ropeCos: tensorOption('cosines q and k are rotated by already, to find a fault by'),
+  ropeSin: tensorOption('sines of the same, [positions, pairs]'),
   qSegments: tensorOption('segment of each query, [Sq] or [B, Sq]'),
   kSegments: tensorOption('segment of each key: a query sees those of its own'),
   kvNumBlocks: tensorOption("visible blocks of keys, as flex_attention's BlockMask"),

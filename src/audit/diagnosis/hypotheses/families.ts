@@ -13,11 +13,12 @@ import { headHypotheses } from './head-faults.js';
 import { keyTileHypotheses } from './key-tile-faults.js';
 import { lseHypotheses } from './lse-faults.js';
 import { maskHypotheses } from './mask-faults.js';
-import { movedHeadHypotheses } from './moved-heads.js';
-import { operandHypotheses } from './operand-faults.js';
+import { movedHeadHypotheses } from './operands/moved-heads.js';
+import { operandHypotheses } from './operands/operand-faults.js';
 import { narrowHypotheses } from './narrow-faults.js';
 import { onlineSoftmaxHypotheses } from './online-softmax-faults.js';
 import { outputPrecisionHypotheses, scorePrecisionHypotheses } from './precision-faults.js';
+import { rotaryHypotheses } from './operands/rotary-faults.js';
 import { rowFactorHypotheses, rowSumHypotheses } from './row-sum-faults.js';
 import { splitHypotheses } from './split-faults.js';
 import { scaleFactorHypotheses } from './scale-factor.js';
@@ -51,6 +52,7 @@ export const hypothesisFamilies: readonly HypothesisFamily[] = [
   headHypotheses,
   headPlaceHypotheses,
   operandHypotheses,
+  rotaryHypotheses,
   movedHeadHypotheses,
   columnHypotheses,
   columnPlaceHypotheses,

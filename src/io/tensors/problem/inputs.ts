@@ -15,6 +15,8 @@ export const problemInputs = {
   bias: 'numbers',
   alibi_slopes: 'numbers',
   sink: 'numbers',
+  rope_cos: 'numbers',
+  rope_sin: 'numbers',
   q_segments: 'integers',
   k_segments: 'integers',
   kv_num_blocks: 'integers',

@@ -3,6 +3,7 @@ import {
   type BlockMask,
   type BooleanTensor,
   type IntegerTensor,
+  type Problem,
   type ProblemFeatures,
   type Tensor,
 } from '../../../problem/index.js';
@@ -178,6 +179,15 @@ function countingPart<T extends Tensor | BooleanTensor>(
     keys: mostKeys,
     left: isPadded ? keys.left : null,
   });
+}
+
+/**
+ * The tables that q and k were rotated by; nothing where there are none.
+ * @throws RequestError for one without the other
+ */
+export function rotaryOf({ rope_cos: cos, rope_sin: sin }: ReadInputs): Pick<Problem, 'rotary'> {
+  const tables = both(['rope_cos', cos], ['rope_sin', sin]);
+  return tables === null ? {} : { rotary: { cos: tables[0], sin: tables[1] } };
 }
 
 /**

@@ -9,7 +9,7 @@ import { printable, tensorIn } from '../messages.js';
 import { readScales, type ScaleReading } from '../scales.js';
 import type { TensorFile } from '../tensor-file.js';
 import { checkEmptySizes, toHeadsFirst } from './canonical.js';
-import { featuresOf, readInputs, type ReadInputs } from './read-features.js';
+import { featuresOf, readInputs, rotaryOf, type ReadInputs } from './read-features.js';
 import { refuseMisnamedSettings } from './misnamed-settings.js';
 import { hasSequences, readSequences } from './read-stored.js';
 import {
@@ -76,7 +76,12 @@ async function readWith(
   if (!hasSequences(inputs)) {
     const tensors = await readBatches(file, headsFirst);
     const laws = lawsOf(settings, tensors.q.shape.at(-1) ?? 0);
-    const problem = { ...tensors, ...laws, ...featuresOf(inputs, settings, null) };
+    const problem = {
+      ...tensors,
+      ...laws,
+      ...featuresOf(inputs, settings, null),
+      ...rotaryOf(inputs),
+    };
     return withScales(problem, {
       rankOf: (name) => tensors[name].shape.length,
       arrange: (_, factors) => (headsFirst ? factors : toHeadsFirst(factors)),
@@ -89,7 +94,7 @@ async function readWith(
   const { queries, keys } = read.stored;
   const rowsOf = (name: ScaledTensor) => (name === 'q' ? queries : keys);
   const problem = await withScales(
-    { ...tensors, ...laws, ...features, sequences },
+    { ...tensors, ...laws, ...features, ...rotaryOf(inputs), sequences },
     {
       rankOf: (name) => (rowsOf(name).form === 'packed' ? 3 : 4),
       arrange: (name, factors) => gatherFactors(factors, rowsOf(name)),

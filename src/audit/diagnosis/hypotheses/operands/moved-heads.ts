@@ -1,8 +1,13 @@
-import type { Hypothesis, HypothesisContext, HypothesisFamily, SampleRow } from '../hypothesis.js';
-import { misfitOf } from '../measure-agreement.js';
-import type { RowPrediction } from '../prediction.js';
+import type {
+  Hypothesis,
+  HypothesisContext,
+  HypothesisFamily,
+  SampleRow,
+} from '../../hypothesis.js';
+import { misfitOf } from '../../measure-agreement.js';
+import type { RowPrediction } from '../../prediction.js';
 import { predictOperands, rowsOfKeys, type Operands } from './operand-faults.js';
-import { exactRow } from './placement-faults.js';
+import { exactRow } from '../placement-faults.js';
 
 /** Heads that stand in place of others, whatever their order: by head the one that is found there. */
 type HeadMap = ReadonlyMap<number, number>;

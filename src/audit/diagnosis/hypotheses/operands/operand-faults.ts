@@ -1,7 +1,12 @@
-import { keysOf } from '../../../problem/index.js';
-import type { Hypothesis, HypothesisContext, HypothesisFamily, SampleRow } from '../hypothesis.js';
-import { predictWeighted, softmaxRow, type RowPrediction } from '../prediction.js';
-import { exactRow } from './placement-faults.js';
+import { keysOf } from '../../../../problem/index.js';
+import type {
+  Hypothesis,
+  HypothesisContext,
+  HypothesisFamily,
+  SampleRow,
+} from '../../hypothesis.js';
+import { predictWeighted, softmaxRow, type RowPrediction } from '../../prediction.js';
+import { exactRow } from '../placement-faults.js';
 
 /** What a faulty kernel reads for a row of Q, K or V, by that row's flat number over [batch, heads, rows]. */
 type ReadRow = (flat: number) => Float64Array;
