@@ -95,11 +95,11 @@ describe('docs/properties.md', () => {
   });
 });
 
-describe('README.md', () => {
+describe('docs/your-kernel.md', () => {
   it('shows the adapter of the Python example as it is', () => {
     const adapter = read('examples/python/flashproof_kernel.py');
     const loop = adapter.slice(adapter.indexOf('for line in sys.stdin:')).trim();
     expect(loop).toContain('json.loads');
-    expect(read('README.md')).toContain(loop);
+    expect(read('docs/your-kernel.md')).toContain(loop);
   });
 });
