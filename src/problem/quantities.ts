@@ -5,7 +5,7 @@ export type Axis = 'batch' | 'heads' | 'kvHeads' | 'queries' | 'keys' | 'qkDim' 
 
 /**
  * One named result of an attention kernel: what a kernel gives, an oracle computes, bounds are of and an
- * audit judges. All that tests, verdicts and reports need to know of it is here: see CONTRIBUTING.md, "To
+ * audit judges. All that tests, verdicts and reports need to know of it is here: see docs/extending.md, "To
  * add an output".
  */
 export interface Quantity {

@@ -103,6 +103,19 @@ describe('the documents', () => {
       .map((name) => `docs/${name}`),
   ];
 
+  it.each(['README.md', 'CONTRIBUTING.md', 'docs/extending.md', 'docs/architecture.md'])(
+    '%s names files that there are',
+    (page) => {
+      const folders = 'src|test|oracles|properties|kernels|fixtures|scripts|python|site|docs';
+      const paths = new RegExp(`\`((?:${folders})/[\\w./-]+)\``, 'g');
+      const missing = [...readDocument(page).matchAll(paths)]
+        .map(([, path]) => path)
+        // What a command makes is not there before.
+        .filter((path) => path !== 'docs/api' && !existsSync(join(root, path)));
+      expect(missing).toEqual([]);
+    },
+  );
+
   it.each(pages)('%s links to what there is', (page) => {
     const text = readDocument(page);
     for (const [, target] of text.matchAll(/\]\(([^)\s]+)\)/g)) {
