@@ -78,8 +78,6 @@ export interface Hypothesis {
    * speak against it.
    */
   readonly local?: boolean;
-  /** The keys that it is about, as K has them; absent where that is none in particular. */
-  readonly keys?: KeyRange;
   /** Whether a head has it as a whole, so that sound rows of the same head in another sequence speak against it. */
   readonly ofHeads?: boolean;
   /** Whether it is said of all rows, so that any sound row that it would have spoilt speaks against it. */

@@ -163,22 +163,7 @@ export function placeOfCause(
   const place = placeOfRows(rows.length === 0 ? erring : rows, layout);
   const columns = columnsOf(hypothesis, explained, vDim);
   return {
-    place: { ...place, columns, keys: keysOfCause(hypothesis, context, rows) },
+    place: { ...place, columns },
     unexplained,
   };
-}
-
-/** The keys that a cause is about, counted within their sequence where that is one. */
-function keysOfCause({ keys }: Hypothesis, { reader, shape }: HypothesisContext, rows: number[]) {
-  const [first] = rows;
-  if (keys === undefined || first === undefined) return null;
-  const { firstKey, keys: ofSequence } = reader.place(first);
-  const isOne = rows.every((row) => reader.place(row).firstKey === firstKey);
-  const from = isOne ? firstKey : 0;
-  const of = isOne ? ofSequence : shape.keys;
-  const count = keys.end - keys.begin;
-  return axisOf(
-    Array.from({ length: count }, (_, i) => keys.begin + i - from),
-    of,
-  );
 }
