@@ -128,12 +128,19 @@ export function missingOrder(
   return clockHas(clocks.clock, earlier) ? 'proxy-fence' : 'order';
 }
 
+/** Whether every access that is morally strong with the later one is with the earlier one, too: then each race of the earlier one is one of the later. */
+function isAsStrong(earlier: Stamp, later: Stamp): boolean {
+  if (!later.isStrong) return true;
+  return earlier.strength >= later.strength && earlier.cta === later.cta;
+}
+
 /**
  * Whether a read can be forgotten for the sake of a later one: whether every write that is ordered after
  * the later one is ordered after it too. A generic read is not covered by an async one, since a write
- * through the async proxy needs a proxy fence after the former and none after the latter.
+ * through the async proxy needs a proxy fence after the former and none after the latter; nor is a weak read by a strong
+ * one, which strong writes need no order with.
  */
 export function isCovered(earlier: Stamp, later: Stamp, { clock }: AccessClocks): boolean {
   const needsNoMore = earlier.proxy === 'async' || later.proxy === 'generic';
-  return needsNoMore && clockHas(clock, earlier);
+  return needsNoMore && isAsStrong(earlier, later) && clockHas(clock, earlier);
 }
