@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { fixedPointExponents } from '../../../oracles/attention/arbitrary-level.js';
 import {
+  compensatedDotError,
   compensatedExponents,
   exactExponents,
   type Exponents,
@@ -186,4 +187,17 @@ it('what is beyond the range of double-double has no finite radius, and all else
   });
   expect(radiusOf(sunk(2 ** 39))).toBeLessThan(1);
   expect(radiusOf(sunk(2 ** 39 * (1 + 2 ** -20)))).toBe(Infinity);
+});
+
+it('what underflows has a bound of its own, where all else is 0', () => {
+  expect(compensatedDotError(5, 0)).toBe(5 * 2 ** -1070);
+  expect(compensatedDotError(5, 3)).toBe(2.1 * 36 * u ** 2 * 3);
+  const { row, rules } = onlyRow({
+    ...singleHead('fp64', { q: [[0, 0, 0]], k: [[0, 0, 0]], v: [[1]] }),
+    scale: 4,
+  });
+  const { error } = compensatedExponents(row, rules.law, rules.constants);
+  // Of the dot product, times the scale and log2 e, and of the words of the constants.
+  const formula = (4 * 1.4427 * 3 + 1) * 2 ** -1070;
+  expect(Math.abs(error - formula)).toBeLessThanOrEqual(2 ** -1073);
 });
