@@ -134,14 +134,14 @@ describe('another gradient of the output', () => {
 describe('other values and keys', () => {
   it('are one value for all keys, each in turn', async () => {
     const two = caseOf(variedProblem({}, { ...narrow, heads: 2, kvHeads: 2, queries: 1 }));
-    const keys = (await forms('gradients-of-level-values', two)).map((form) => {
+    const keys = (await forms('gradients-of-level-values', two, {}, [0, 2, 5, 7])).map((form) => {
       const origins = places(form![0].problem.v, two.problem.v, 2, 4);
       const [[, , key]] = origins;
       expect(origins).toEqual(upTo(8).map((row) => [0, row >> 2, key]));
       expect(form![0].problem.k).toBe(two.problem.k);
       return key;
     });
-    expect(keys).toEqual([0, 0, 1, 1, 2, 2, 3, 3]);
+    expect(keys).toEqual([0, 1, 2, 3]);
   });
 
   it('are one key, the last of several', async () => {
@@ -157,7 +157,11 @@ describe('other values and keys', () => {
   });
 
   it('are those with one vector more, about as many nats as the form says', async () => {
-    for (const [choice, nats] of [1, -1, 8, -8, 64, -64].entries()) {
+    for (const [choice, nats] of [
+      [0, 1],
+      [3, -8],
+      [4, 64],
+    ] as const) {
       const [pair] = await forms('gradients-key-shift', few, {}, [choice]);
       const last = pair!.map(({ problem: { q, k } }) =>
         [q, k].map((of) => new Set(numbers(of).filter((_, i) => i % 3 === 2))),

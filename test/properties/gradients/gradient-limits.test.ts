@@ -41,13 +41,9 @@ const ofBoth =
     first[name][before(index)] + second[name][index];
 
 const limits: readonly Limit[] = [
-  { law: 'gradients-determinism', name: 'dk', index: 5, limit: ofBoth('dk', 5) },
   { law: 'gradients-heads', name: 'dq', index: 7, limit: ofBoth('dq', 7) },
-  { law: 'gradients-alone', choice: 7, name: 'dk', index: 4, limit: ofBoth('dk', 4) },
-  { law: 'gradients-key-permutation', name: 'dk', index: 9, limit: ofBoth('dk', 9) },
   { law: 'gradients-key-shift', choice: 2, name: 'dv', index: 9, limit: ofBoth('dv', 9) },
   { law: 'gradients-decode', choice: 9, name: 'dq', index: 2, limit: ofBoth('dq', 2) },
-  { law: 'gradients-nan-row', choice: 0, name: 'dq', index: 12, limit: ofBoth('dq', 12) },
   {
     law: 'gradients-linear',
     choice: 4,

@@ -133,7 +133,7 @@ describe('scores along the keys', () => {
     (name, side) => {
       const step = 8 + side / 16;
       const own = { ...sizes, keys: 20, qkDim: 12 };
-      const orders = seeds.slice(0, 12).map((seed) => {
+      const orders = seeds.slice(0, 6).map((seed) => {
         const values = drawn({ name, of: own }, seed);
         expect(values.scale).toBe(Math.LN2);
         const ofHeads = headsOf(values, own).map(({ queries, keys }) => {
@@ -153,8 +153,9 @@ describe('scores along the keys', () => {
               expect(noise).toBeLessThan(4);
               expect(noise).toBeGreaterThan(0);
             }
-            for (const digit of key.slice(0, 5))
-              expect(Math.abs(digit) < 8 && Number.isInteger(digit)).toBe(true);
+            expect(
+              key.slice(0, 5).every((digit) => Math.abs(digit) < 8 && Number.isInteger(digit)),
+            ).toBe(true);
           });
           return isRising;
         });
