@@ -8,10 +8,12 @@ type ShapeOfHeads = Pick<ProblemShape, 'batch' | 'kvHeads' | 'groupSize'>;
 
 /** Batches, kv heads and the query heads of each group in another order, the same for all batches. */
 function permutedHeads({ batch, kvHeads, groupSize }: ShapeOfHeads, choice: number): Arrangement {
-  const order = permutation(kvHeads, choice);
-  const members = permutation(groupSize, choice);
+  // Axes of one size are not all in one order: then half of the forms of two would move nothing.
+  const ofAxis = (axis: number) => (choice === 0 ? 0 : 3 * choice + axis);
+  const order = permutation(kvHeads, ofAxis(0));
+  const members = permutation(groupSize, ofAxis(1));
   return {
-    batches: permutation(batch, choice),
+    batches: permutation(batch, ofAxis(2)),
     kvHeads: order,
     heads: order.flatMap((kvHead) => members.map((member) => kvHead * groupSize + member)),
   };
