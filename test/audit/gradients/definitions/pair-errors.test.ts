@@ -139,8 +139,7 @@ function derivativeDefined(a: PairArithmetic, tile: WeighedTile, i: number, at: 
     variance: {
       [lseInput]: row.weightVariance * dT ** 2,
       [delta]: row.meanVariance * steep ** 2,
-      [pRecompute]:
-        ((w.slope * x) ** 2 * w.weightVariance + (w.weight * x) ** 2 * w.slopeVariance),
+      [pRecompute]: (w.slope * x) ** 2 * w.weightVariance + (w.weight * x) ** 2 * w.slopeVariance,
       [pRound]: meanRounding * (a.weightRounding * dT) ** 2,
       [dpAccumulate]: steep ** 2 * (w.derivativeVariance + (a.products.walk * D) ** 2),
       [dsRound]:
@@ -184,7 +183,7 @@ function expectDefined(seed: number, isWhole: boolean, changes: Partial<PairArit
         expectAlike(errors.variance[place][at], variance[place], `variance of ${place} at ${at}`);
       }
       for (const [name, x] of Object.entries(numbers))
-        expectAlike((errors[name as 'value'])[at], x, `${name} at ${at}`);
+        expectAlike(errors[name as 'value'][at], x, `${name} at ${at}`);
       byOthers.forEach((x, k) => {
         expectAlike(errors.byOthers[k][at], x, `factor ${k} at ${at}`);
       });

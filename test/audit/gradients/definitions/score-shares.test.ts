@@ -78,9 +78,7 @@ function defined(
     [pRecompute]: alike.scores * weighed.weightVariance[at] * x ** 2,
     [pRound]: meanRounding * a.weightRounding ** 2 * dS ** 2,
     [dpAccumulate]:
-      alike.products *
-      P ** 2 *
-      (weighed.derivativeVariance[at] + a.products.walk ** 2 * D ** 2),
+      alike.products * P ** 2 * (weighed.derivativeVariance[at] + a.products.walk ** 2 * D ** 2),
     [dsRound]:
       both * ofDs.variance +
       a.elementwiseVariance * (P ** 2 * x ** 2 + P ** 2 * row.mean ** 2 + 2 * dS ** 2),
@@ -129,8 +127,7 @@ describe('the share of a pair in dBias and dSink is that of Theorem 7 with a slo
         expectAlike(share.techniques.worst[place], worst[place as 0], `worst of ${place}`);
         expectAlike(share.techniques.variance[place], variance[place as 0], `variance of ${place}`);
       }
-      for (const [name, x] of Object.entries(numbers))
-        expectAlike(share[name as 'worst'], x, name);
+      for (const [name, x] of Object.entries(numbers)) expectAlike(share[name as 'worst'], x, name);
     }
     expect(share.weight).not.toBe(0);
   });
