@@ -4,6 +4,7 @@ import { scopesOf } from '../../../../src/audit/gradients/diagnosis/scope.js';
 import type { Replayed } from '../../../../src/audit/gradients/diagnosis/replay/replay.js';
 import { backwardKernel, drawDout } from '../../../kernels/gradients/index.js';
 import { seededRandom } from '../../../kernels/features/index.js';
+import { sampled } from '../../../setup/effort.js';
 import { plantedBugs, type PlantedBug } from '../planted/index.js';
 import { acceptedOf, familiesOf, replayedOf } from './failed-case.js';
 import { smallProblems } from './small-problems.js';
@@ -105,8 +106,14 @@ function toldOf({ on = 'plain', change, causes }: PlantedBug): readonly string[]
 
 const bugs = Object.entries(plantedBugs).filter(([name]) => !notInLittle.has(name));
 
+/** The first bug of each cause; others are tried in other runs. */
+const firsts = bugs.filter(
+  ([, { causes }], i) => bugs.findIndex(([, other]) => other.causes[0] === causes[0]) === i,
+);
+const others = bugs.filter((bug) => !firsts.includes(bug));
+
 describe('a family of causes tells its own, where it is, and no other', () => {
-  it.each(bugs)('%s', (_, bug) => {
+  it.each([...firsts, ...sampled(others, 4)])('%s', (_, bug) => {
     const wanted = bug.causes.map((id) => `${id}: ${bug.place ?? 'everywhere'}`);
     const found = toldOf(bug);
     expect(found).not.toEqual([]);
