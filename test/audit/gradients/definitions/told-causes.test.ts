@@ -106,14 +106,13 @@ function toldOf({ on = 'plain', change, causes }: PlantedBug): readonly string[]
 
 const bugs = Object.entries(plantedBugs).filter(([name]) => !notInLittle.has(name));
 
-/** The first bug of each cause; others are tried in other runs. */
+/** The first bug of each cause, of which a run tries some: each takes a seventh of a second. */
 const firsts = bugs.filter(
   ([, { causes }], i) => bugs.findIndex(([, other]) => other.causes[0] === causes[0]) === i,
 );
-const others = bugs.filter((bug) => !firsts.includes(bug));
 
 describe('a family of causes tells its own, where it is, and no other', () => {
-  it.each([...firsts, ...sampled(others, 4)])('%s', (_, bug) => {
+  it.each(sampled(firsts, 22))('%s', (_, bug) => {
     const wanted = bug.causes.map((id) => `${id}: ${bug.place ?? 'everywhere'}`);
     const found = toldOf(bug);
     expect(found).not.toEqual([]);
