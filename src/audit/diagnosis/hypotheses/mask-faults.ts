@@ -113,7 +113,9 @@ function* alignmentFaults(problem: Problem, shape: ProblemShape): Generator<Mask
     // Tensors over all keys have no more of them for it.
     const { q, k, v, scale, softcap, causal, window, prefix } = problem;
     const diagonal = { q, k, v, scale, softcap, causal, window, ...(prefix && { prefix }) };
-    const ofDiagonal = problemMask(diagonal, { ...shape, keys: queries });
+    // As many queries as keys put the first query on the first key, and no key lies beyond the last.
+    const most = Math.max(queries, keys);
+    const ofDiagonal = problemMask(diagonal, { ...shape, queries: most, keys: most });
     const others = problemMask({ ...problem, causal: false, window: null }, shape);
     const ranges: Mask['ranges'] = (head, query) =>
       commonRanges(clipRanges(ofDiagonal.ranges(head, query), 0, keys), others.ranges(head, query));
