@@ -171,12 +171,21 @@ describe('parts that are merged', () => {
           if (own.length === 0) expect(merged.lse[row]).toBe(-Infinity);
           else expect(merged.lse[row]).toBeCloseTo(lse, 12);
           const far = own.length === 0 ? 0 : Math.max(...lses.map((x) => Math.max(...lses) - x));
-          // Errors of the exponents where the weights count, and of the sums over all parts.
-          const most = 2 ** -53 * (2 + 4 * parts.length + far + 2 * Math.abs(lse));
+          // Errors of the weights, of their sum over all parts, and of the logarithm and what joins it.
+          const largest = Math.max(...lses);
+          const ofWeights = lses.reduce(
+            (sum, x) => sum + Math.exp(x) * ((largest - x) * 2 ** -53 + 2 ** -52),
+            0,
+          );
+          const proven =
+            ofWeights / total +
+            (parts.length + 1) * 2 ** -53 +
+            2 ** -52 * Math.log(parts.length) +
+            2 ** -52 * Math.abs(lse);
           if (own.length === 0) expect(merged.lseRadius[row]).toBe(0);
           else {
-            expect(merged.lseRadius[row]).toBeGreaterThan(2 ** -53);
-            expect(merged.lseRadius[row]).toBeLessThan(3 * most);
+            expect(merged.lseRadius[row]).toBeGreaterThan(0.999 * proven);
+            expect(merged.lseRadius[row]).toBeLessThan(1.001 * proven);
           }
           for (const column of [0, 1] as const) {
             const mean = (of: (x: number) => number) =>
