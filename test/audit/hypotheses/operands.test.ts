@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { operandHypotheses } from '../../../src/audit/diagnosis/hypotheses/operand-faults.js';
+import { operandHypotheses } from '../../../src/audit/diagnosis/hypotheses/operands/operand-faults.js';
 import type { Problem } from '../../../src/problem/index.js';
 import { filledProblem, pseudorandom, type ProblemFrame } from '../../setup/problems.js';
 import { contextOfFault, expectPredicts, hypothesesOf } from './context.js';

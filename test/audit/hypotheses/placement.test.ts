@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { movedHeadHypotheses } from '../../../src/audit/diagnosis/hypotheses/moved-heads.js';
+import { movedHeadHypotheses } from '../../../src/audit/diagnosis/hypotheses/operands/moved-heads.js';
 import {
   columnHypotheses,
   columnPlaceHypotheses,

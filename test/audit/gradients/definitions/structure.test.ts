@@ -37,6 +37,7 @@ function drawnErrors(length: number) {
     systematic: numbers(0, 0.01),
     deviation,
     operands: numbers(-1, 1),
+    apart: null,
     roundings: {
       expected: numbers(-1, 1),
       jump: Float64Array.from({ length }, () => (flips() ? 0 : between(-1, 1))),

@@ -47,6 +47,7 @@ function drawnGradient(name: 'dq' | 'dk', shape: ProblemShape, isSloped: boolean
       systematic: numbers(length, 0, 0.01),
       deviation,
       operands: new Float64Array(length),
+      apart: null,
       roundings: noRoundings(deviation),
     },
     units: { unit, isShared: Uint8Array.from(unit, (one) => (one < 2 ? 1 : 0)) },
