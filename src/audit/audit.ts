@@ -71,7 +71,7 @@ export type StartParts = (
   parts: number,
 ) => (PartRunner & { readonly close: () => Promise<void> }) | null;
 
-/** What measures beside this thread. */
+/** Other threads that measure parts of an audit. */
 export interface AuditThreads {
   /** For problems of several parts. */
   readonly start: StartParts;

@@ -3,7 +3,7 @@ import type { AttentionReference } from '../../oracles/index.js';
 import { decodeToFloat64, encodeFromFloat64, formats, type FormatName } from '../formats/index.js';
 import type { Problem } from '../problem/index.js';
 
-/** What the usual checks say of the same output. None of them takes part in the verdict. */
+/** Results of the usual checks on the same output. None of them takes part in the verdict. */
 export interface Baselines {
   /** |out − oracle| ≤ 1e-2 + 1e-2·|oracle| everywhere, as torch.allclose(rtol=1e-2, atol=1e-2). */
   readonly allclose: { readonly pass: boolean; readonly violations: number };
@@ -35,7 +35,7 @@ function maxError(a: Float64Array, b: Float64Array): number {
   return largest;
 }
 
-/** What textbook attention gives in the input format, and the rows that it is of. */
+/** Textbook attention in the input format, with the rows that it covers. */
 interface LowPrecision {
   readonly lowPrecision: Float64Array;
   /** Exact values and output of these rows; default: of all. */
@@ -43,12 +43,12 @@ interface LowPrecision {
   readonly out?: Float64Array;
 }
 
-/** What FlashAttention's rule compares with, and the format of it all. */
+/** Values that FlashAttention's rule compares an output with, and their format. */
 interface RuleTerms {
-  /** Of textbook attention in the input format. */
+  /** Textbook attention in the input format. */
   readonly lowPrecision: Float64Array;
   readonly format: FormatName;
-  /** What is allowed beside; default: nothing. */
+  /** Additional error that is allowed; default: none. */
   readonly slack?: number;
 }
 

@@ -24,7 +24,10 @@ export type RowsBoundVisitor = (bound: RowsBound) => void;
 
 /** The bounds of a whole problem, without the parts of the techniques. */
 export interface ElementBounds {
-  /** Of every element of each quantity; a number's (the LSE's, natural logarithms) before it is stored. */
+  /**
+   * Bounds of every element of each quantity; those of a number (the LSE, natural logarithms) are before it
+   * is stored.
+   */
   readonly quantities: ByQuantity<CombinedBounds>;
   /** [batch, heads, queries]: rows of one number may err alike, others err independently. */
   readonly unit: Int32Array;
@@ -47,7 +50,7 @@ export interface MeasuredBounds {
   readonly clustered: Uint8Array;
 }
 
-/** Who is told of bounds while they are made, and what their loops work in. */
+/** A visitor of the bounds while they are made, and the memories that their loops work in. */
 interface MeasureBoundsOptions {
   readonly visit?: RowsBoundVisitor;
   readonly progress?: Progress;

@@ -15,7 +15,7 @@ export interface ElementTest {
   /** Largest and median of error / bound over the finite elements. */
   readonly worstRatio: number;
   readonly medianRatio: number;
-  /** Where worstRatio stands, with what was found, the exact value, error and bound; null without finite elements. */
+  /** The element of `worstRatio`: its place, value, exact value, error and bound; null without finite elements. */
   readonly worst: {
     readonly at: Coordinates;
     readonly value: number;
@@ -27,11 +27,11 @@ export interface ElementTest {
 }
 
 /**
- * Whether an infinity, or the NaN of a format without infinities, is what rounding to the format makes
- * of some number within `error` of a finite exact value: beyond the largest finite number and half an
- * ulp, to nearest even. An infinity must have the sign of such a number.
+ * Whether an infinity, or the NaN of a format without infinities, is the rounding to the format of some
+ * number within `error` of a finite exact value: beyond the largest finite number and half an ulp, to nearest
+ * even. An infinity must have the sign of such a number.
  *
- * @param error how far from exact a correct value may be before it is rounded
+ * @param error the most by which a correct value may differ from the exact one before it is rounded
  */
 export function isAdmittedOverflow(
   value: number,
@@ -49,7 +49,7 @@ function largestRounding(format: FormatName): number {
   return ulp(formats[format], formats[format].maxFinite) / 2;
 }
 
-/** Whether a special or overflowing output is what a correct kernel may give. */
+/** Whether a correct kernel may give a special or overflowing output. */
 function admitsNonFinite(value: number, exact: number, bound: number, format: FormatName): boolean {
   if (Number.isNaN(exact)) return Number.isNaN(value);
   // A weight that underflows makes 0·∞ of an infinity in V.
@@ -139,7 +139,9 @@ export interface LostElements {
 /** Nothing is lost to underflow. */
 export const nothingLost: LostElements = { elements: 0, isAll: false };
 
-/** Bounds of more than so many times what one operation loses are not of underflow alone: sums and factors are far smaller. */
+/**
+ * Bounds of more than this many times the loss of one operation are not of underflow alone: sums and factors are far smaller.
+ */
 const mostTimes = 2 ** 64;
 
 /** Whether elements may be lost to underflow: others are below such bounds, and so small. */
@@ -152,8 +154,9 @@ function mayBeLost(exact: Float64Array, total: Float64Array, underflow: number):
 /**
  * Counts the elements that are within their bound of zero, and would not be if nothing underflowed.
  * @param total the worst case of a correct kernel
- * @param underflow what one of its operations may lose, absolutely
- * @param withoutUnderflow the worst case of one of which no operation underflows; asked for where it matters
+ * @param underflow the largest loss of one of its operations, absolutely
+ * @param withoutUnderflow the worst case of a kernel without underflow in any operation; called where it
+ * matters
  */
 export function countLost(
   exact: Float64Array,

@@ -8,10 +8,13 @@ import {
   structureTests,
 } from './structure/structure-result.js';
 
-/** What of a quantity was found wrong: not a number, beyond its bound, beyond what roundings add up to. */
+/** The kind of a fault of a quantity: not a number, beyond its bound, beyond what roundings add up to. */
 type Fault = 'non-finite' | 'bound' | 'spread' | 'rms';
 
-/** Of a declared premise; the fault that it alone sees is in test/audit/declared-faults.test.ts, which no size of an error bounds. */
+/**
+ * The test of a declared premise; test/audit/declared-faults.test.ts has the fault that it alone sees, which no size of an error
+ * bounds.
+ */
 type DeclaredTest = 'premise';
 
 /** Names of findings: a structure test's own, else the quantity's with the fault; the output's are bare. */
@@ -28,7 +31,7 @@ export type FindingTest =
 export interface Finding {
   /** The name of the quantity that fails. */
   readonly quantity: string;
-  /** Which test found it. */
+  /** The test that found it. */
   readonly test: FindingTest;
   /** Whether it holds for any roundings, however they depend on one another. */
   readonly isWorstCase: boolean;
@@ -43,7 +46,7 @@ const ofOutput: Readonly<Record<Fault, FindingTest>> = {
   rms: 'rms',
 };
 
-/** What the finding of a fault is called. */
+/** The name of the finding of a fault. */
 export function findingTest({ name }: Pick<Quantity, 'name'>, fault: Fault): FindingTest {
   return name === 'out' ? ofOutput[fault] : `${name}-${fault}`;
 }
@@ -91,7 +94,7 @@ function structureFinding(
   return { quantity: quantity.name, test, isWorstCase: false, statement };
 }
 
-/** What a failing structure test says. */
+/** Statements of failing structure tests. */
 const structureStatement: Readonly<
   Record<StructureTest, (result: StructureResult, where: string, what: string) => string>
 > = {
@@ -113,7 +116,9 @@ const structureStatement: Readonly<
     `on ${where} the error is ${formatNumber(Math.abs(statistic))} times what ${statistic > 0 ? 'leaving out' : 'counting twice'} keys ${firstKey} to ${firstKey! + keys! - 1} does to first order; rounding explains ± ${formatNumber(threshold)}`,
 };
 
-/** Of vectors: NaN and infinities, then what fails as a whole, then single elements, then their spread. */
+/**
+ * Findings of vectors: NaN and infinities, then faults of the whole, then single elements, then their spread.
+ */
 function vectorFindings(judged: JudgedVectors, heads: number, arithmetic: string) {
   const { elements, quantity } = judged;
   const { parts } = quantity;
@@ -173,7 +178,7 @@ function spreadFindings(judged: JudgedVectors, heads: number): Finding[] {
   return findings;
 }
 
-/** Of numbers: NaN and infinities, then single rows, then what all have in common. */
+/** Findings of numbers: NaN and infinities, then single rows, then what all have in common. */
 function numberFindings(judged: JudgedNumbers, heads: number) {
   const { numbers, quantity } = judged;
   const { prose, parts } = quantity;

@@ -8,7 +8,7 @@ import {
 } from '../../problem/index.js';
 import { tileRows } from './memory.js';
 
-/** What is added to scores, and how large the parts are that a kernel may add one by one. */
+/** A problem's score addends, and the size of the parts that a kernel may add one by one. */
 export interface Addends {
   readonly addend: ScoreAddend;
   /** Writes at least |bias| + the largest magnitude of an ALiBi term, in the same places. */
@@ -40,8 +40,8 @@ function alibiSize(problem: Problem, shape: ProblemShape): ScoreAddend | null {
 }
 
 /**
- * What a problem adds to its scores: see `scoreLaw`. The sizes say what rounding errors of any kernel are relative to
- * that forms the parts and adds them. Null for a problem that adds nothing.
+ * The addends of a problem's scores (see `scoreLaw`), with their sizes: a kernel that forms the parts and adds them
+ * errs relative to these. Null for a problem that adds nothing.
  */
 export function createAddends(problem: Problem, shape: ProblemShape): Addends | null {
   const { addend } = scoreLaw(problem, shape);

@@ -5,7 +5,7 @@ import type { RowErrors } from './technique-bound.js';
 /** Numbers a row, given whether its weights are clustered; rows of one number may err alike. */
 type NumberRow = (row: number, isClustered: boolean) => number;
 
-/** What rows of one number share. */
+/** Cells and number that some rows share. */
 interface NumberedRow {
   readonly cells: readonly number[];
   readonly number: number;
@@ -32,7 +32,7 @@ export function createRowNumbers(
   const { queries, vDim } = reference.shape;
   const fine = 2 ** Math.min(formats[weightFormat].precision, 14);
   const columns = Math.min(vDim, comparedColumns);
-  /** By the first cell of a row. */
+  /** Numbered rows by their first cell. */
   const known = new Map<number, NumberedRow[]>();
   let clustered: number | null = null;
   let head = -1;
@@ -77,8 +77,8 @@ export function createRowNumbers(
 const mostBins = 2 ** 14;
 
 /**
- * How finely weights are told apart whose roundings to a format may be one number: bins of an octave of
- * exponents, four to an ulp. Docs/bounds.md, "The spread", on why a quarter of an ulp.
+ * The resolution at which weights are told apart whose roundings to a format may be one number: bins per
+ * octave of exponents, four to an ulp. docs/bounds.md, "The spread", explains why a quarter of an ulp.
  */
 export function alikeBinsPerOctave(weightFormat: FormatName): number {
   return Math.min(4 * 2 ** (formats[weightFormat].precision - 1), mostBins);

@@ -71,7 +71,7 @@ function negligibleExponent({ maximum, underflow }: KernelArithmetic): (largest:
   return (largest) => Math.min(largest, isNone ? 0 : largest) - lag + least;
 }
 
-/** @throws RequestError for a feature of a problem that the arithmetic says nothing of */
+/** @throws RequestError for a feature of a problem that the arithmetic does not cover */
 function refuseUntaken(
   problem: Problem,
   { exponent, dropout, description }: KernelArithmetic,
@@ -229,12 +229,12 @@ function createRowBounder(
   };
 }
 
-/** Of the longest sequence. */
+/** The number of keys of the longest sequence. */
 function mostKeys({ sequences }: Problem, keys: number): number {
   return sequences?.reduce((most, one) => Math.max(most, one.keys), 0) ?? keys;
 }
 
-/** How many rows from `first` on are of one sequence, at most 64. */
+/** Number of rows from `first` on that belong to one sequence, at most 64. */
 function rowsOfSequence(
   placeOf: (head: number, query: number) => RowPlace,
   head: number,
@@ -248,12 +248,12 @@ function rowsOfSequence(
   return count;
 }
 
-/** How bounds are visited. */
+/** Options of a visit to all bounds. */
 interface RowsBoundOptions {
   readonly progress?: Progress;
-  /** Which keys each query sees, in place of the problem's own mask: that of the reference. */
+  /** The keys that each query sees, in place of the problem's own mask: the reference's mask. */
   readonly mask?: Mask;
-  /** What the loops work in; default: memories of this call's own. */
+  /** Memories that the loops work in; default: memories of this call's own. */
   readonly memories?: WorkingMemories | undefined;
 }
 

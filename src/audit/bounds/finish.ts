@@ -29,8 +29,8 @@ export const normaliseBound: TechniqueBound = {
 };
 
 /**
- * How far rounding may move a value known to within `error`, in a format: half an ulp, or a whole one
- * where it is not to the nearest.
+ * The most by which rounding to a format may move a value known to within `error`: half an ulp, or a whole
+ * one where rounding is not to nearest.
  */
 export function outputRounding(
   format: FormatName,
@@ -43,13 +43,13 @@ export function outputRounding(
   return rounding === 'nearest' ? unit / 2 : unit;
 }
 
-/** How far an exact output is from the nearest number of its format; ∞ beyond the largest. */
+/** The distance of an exact output from the nearest number of its format; ∞ beyond the largest. */
 export function distanceToFormat(format: FormatName, value: number): number {
   const distance = Math.abs(round(formats[format], value) - value);
   return Number.isNaN(distance) ? Infinity : distance;
 }
 
-/** What moves an output before it is rounded: signed, a standard deviation, a worst case. */
+/** Errors of an output before it is rounded: signed, a standard deviation, a worst case. */
 interface BeforeRounding {
   readonly predicted: number;
   readonly noise: number;
@@ -60,10 +60,10 @@ interface BeforeRounding {
 export const sureDeviations = 12;
 
 /**
- * How the rounding of an output to a format spreads. `known` is the magnitude of the whole error where the
- * number that it is rounded to is certain, else null; `variance` that of the rounding where it is not:
- * uniform, unless so little moves the output that the rounding is its distance from the nearest number.
- * `systematic` is what of it does not average out, which truncation does not.
+ * The spread of an output's rounding to a format. `known` is the magnitude of the whole error where the
+ * number that it is rounded to is certain, else null; `variance` is that of the rounding where it is not:
+ * uniform, unless the output moves so little that the rounding is its distance from the nearest number.
+ * `systematic` is the part that does not average out, as that of truncation.
  */
 export function roundingSpread(
   format: FormatName,

@@ -11,7 +11,7 @@ export interface DecodedRows {
   readonly first: number;
   /** [rows × dim] */
   readonly values: Float64Array;
-  /** What the errors of scores are relative to: see `scoreUnits`; empty for V. */
+  /** Units that the errors of scores are relative to: see `scoreUnits`; empty for V. */
   readonly units: Float64Array;
 }
 
@@ -98,7 +98,7 @@ export interface HeadOperands {
   readonly query: OperandRows;
   readonly key: OperandRows;
   readonly value: OperandRows;
-  /** How large its keys and values are. */
+  /** Magnitudes of its keys and values. */
   readonly extents: KeyExtents;
 }
 

@@ -11,7 +11,8 @@ import {
 import { RequestError } from '../../request-error.js';
 
 /**
- * What is admitted of any correct kernel, in any order of operations, with an output in `outputFormat`.
+ * The arithmetic that admits any correct kernel, in any order of operations, with an output in
+ * `outputFormat`.
  * @param premises how coarsely it may compute
  */
 export function anyKernelArithmetic(
@@ -87,7 +88,7 @@ function boundedModel(
 }
 
 /**
- * What a kernel model declares of itself, for tests that take no whole arithmetic.
+ * The premises that a kernel model declares, for tests that take no whole arithmetic.
  * @param settings as `modelArithmetic` takes them
  * @throws RequestError for an unknown model
  */

@@ -32,7 +32,7 @@ export function euclideanNorm(values: Float64Array, from: number, to: number): n
   return largest * Math.sqrt(squares) * up;
 }
 
-/** How large the keys and values of one head are, by key. */
+/** Magnitudes of the keys and values of one head, by key. */
 export interface KeyExtents {
   /** The largest Euclidean norm of some keys, rounded up; of keys with infinities or NaNs none counts. */
   readonly keyNorm: (ranges: readonly KeyRange[]) => number;
@@ -79,7 +79,9 @@ function isFiniteRow(values: Float64Array, from: number, to: number): boolean {
   return true;
 }
 
-/** Of `count` keys what `write` says of the rows [keys × dim] of a tile: into `byKey`, from `first` on. */
+/**
+ * Magnitudes of `count` keys, a tile at a time: `write` fills `byKey` for the `keys` keys from `first` on.
+ */
 function measure(
   count: number,
   write: (byKey: Float64Array, first: number, keys: number) => void,
@@ -117,8 +119,8 @@ function remembered<T>(of: (ranges: readonly KeyRange[]) => T): (ranges: readonl
 }
 
 /**
- * Makes a function that says how large the keys and values of a kv head (counted over [batch, kvHeads]) are, of the keys
- * that a row sees and no others: what is behind a mask, or another sequence's, must not loosen a bound. Tensors are
+ * Makes a function that gives the magnitudes of the keys and values of a kv head (counted over [batch, kvHeads]), of the
+ * keys that a row sees and no others: what is behind a mask, or another sequence's, must not loosen a bound. Tensors are
  * decoded 64 rows at a time, when first asked for; two numbers a key are kept, and one a column for every 64.
  */
 export function createKeyExtents(

@@ -6,13 +6,13 @@ import { tileRows } from './memory.js';
 export interface KeyTile {
   readonly firstKey: number;
   readonly keys: number;
-  /** Which block of the kernel it belongs to, counted in the kernel's order. */
+  /** The kernel's block that it belongs to, counted in the kernel's order. */
   readonly block: number;
   readonly startsBlock: boolean;
   readonly endsBlock: boolean;
   /** [64]: for each place the key's place in the tile; those of the polynomial come first. */
   readonly order: Int32Array;
-  /** How many are the polynomial's. */
+  /** Number of keys whose exponential the polynomial computes. */
   readonly polynomial: number;
 }
 

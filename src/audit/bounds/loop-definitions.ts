@@ -8,9 +8,9 @@ import {
 import type { ScoreError } from './scores.js';
 
 /**
- * What the WebAssembly loops of assembly/ compute, by definition: of one query and one key, of a row, of an
- * element. The loops work on tiles, two lanes at a time, and are off from this by some 2^-44. Where these
- * numbers come from is docs/bounds.md; the numbers of the theorems are named below.
+ * Definitions of what the WebAssembly loops of assembly/ compute: for one query and one key, for a row, for
+ * an element. The loops work on tiles, two lanes at a time, and deviate from these by some 2^-44.
+ * docs/bounds.md derives the numbers; the numbers of its theorems are named below.
  */
 
 /**
@@ -32,7 +32,7 @@ export function chainedDot(
 }
 
 /**
- * How far a score may be off (Theorem 2): `scoreErrors`.
+ * The largest error of a score (Theorem 2): `scoreErrors`.
  * @param partials Σ |partial sums|
  * @param products Σ of the products of both operands' units
  */
@@ -48,17 +48,19 @@ export function chainError(
 interface ScoredKey {
   /** NaN for a key that the row does not see. */
   readonly score: number;
-  /** How far its exponent may be off, log2. */
+  /** Bound on the error of its exponent, log2. */
   readonly scoreError: number;
   /** The relative error of the unit or the polynomial that computes its exponential. */
   readonly exponential: number;
 }
 
-/** What scores become exponents of 2 with: `scanScores` and `weigh` share it. */
+/** Parameters that turn scores into exponents of 2: `scanScores` and `weigh` share them. */
 interface Exponents {
   /** s·factor are exponents, log2. */
   readonly factor: number;
-  /** Where the kernel's exponents count from, log2: the distance from it counts, too (Theorem 3). */
+  /**
+   * The offset that the kernel's exponents count from, log2: the distance from it counts, too (Theorem 3).
+   */
   readonly offset: number;
 }
 
@@ -71,7 +73,7 @@ export function scanKeys(keys: readonly ScoredKey[], factor: number) {
   };
 }
 
-/** How the weights of a row come about in one block of keys: its numbers in `BlockPlan`. */
+/** Parameters of a row's weights in one block of keys: its numbers in `BlockPlan`. */
 interface WeighedRow {
   readonly shift: number;
   readonly gain: number;
@@ -85,19 +87,19 @@ interface WeighedKey {
   readonly weight: number;
   /** z of Theorem 3: the larger distance of the exponent from the maximum and from the offset. */
   readonly distance: number;
-  /** How far the rounding of P can move it, at most (Theorem 5). */
+  /** The most by which the rounding of P can move it (Theorem 5). */
   readonly rounding: number;
   /** The rounding itself, signed, where no uncertainty leaves it open; else 0. */
   readonly known: number;
-  /** What it is off by on average, below the smallest normal number, unless that is known. */
+  /** Its mean error below the smallest normal number, unless that is known. */
   readonly bias: number;
   /** The variance of what the exponential does to it: 2w²·exponential². */
   readonly ofExponential: number;
-  /** That, and the variance of the rounding unless it is known; of this weight alone. */
+  /** `ofExponential` plus the variance of the rounding, unless that is known; of this weight alone. */
   readonly variance: number;
 }
 
-/** Of a weight that the row does not see. */
+/** A weight that the row does not see. */
 const unseen: WeighedKey = {
   weight: 0,
   distance: 0,
@@ -192,9 +194,9 @@ interface TileTerms {
 }
 
 /**
- * What one tile adds to the bounds of the accumulator of one element (Theorem 7) and of its rescale (Theorem 6):
- * `addTile`. |C| ≤ |sum| + slack·magnitude before the tile, and M ≤ √(mass·squares) is what the tile adds.
- * @param sum of the tiles before
+ * The terms that one tile adds to the bounds of the accumulator of one element (Theorem 7) and of its rescale
+ * (Theorem 6): `addTile`. |C| ≤ |sum| + slack·magnitude before the tile, and the tile adds M ≤ √(mass·squares).
+ * @param sum the sum over the tiles before
  * @param magnitude Σ w|v| of the element
  * @param squares Σ w·v² of the tile
  */

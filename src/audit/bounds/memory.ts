@@ -6,12 +6,12 @@ import { binary } from './bounds.generated.js';
 /** Queries and keys of a tile. */
 export const tileRows = 64;
 
-/** So many of the 64 rows that the loops take are those of some: a multiple of 4. */
+/** Number of the 64 rows of a tile that the loops take for `rows` rows: the next multiple of 4. */
 export function paddedRows(rows: number): number {
   return Math.min(tileRows, Math.ceil(rows / 4) * 4);
 }
 
-/** What the module exports; addresses are of its memory. Its source tells the layouts. */
+/** Exports of the module; addresses are of its memory. Its source documents the layouts. */
 interface BoundKernels {
   readonly memory: WebAssembly.Memory;
   product(a: number, b: number, c: number, rows: number, inner: number, columns: number): void;
@@ -202,8 +202,8 @@ const fewestTableBits = 12;
 const mostTableBits = 16;
 
 /**
- * What `work` returns, given memory for one pair of head dimensions, of memories that are used again. It depends on the number
- * of keys only through the tables of counts, and not beyond 8 MB.
+ * Calls `work` with memory for one pair of head dimensions, taken from memories that are used again; returns its result. The
+ * size depends on the number of keys only through the tables of counts, and not beyond 8 MB.
  */
 export function withBoundMemory<Result>(
   memories: WorkingMemories,

@@ -48,7 +48,7 @@ export interface RowBound {
   readonly keys: number;
   /** Whether weights may be off by so much that no statistic of them says anything. */
   readonly isCoarse: boolean;
-  /** What is declared beyond what any kernel may do, which statistics take at its worst. */
+  /** Declared errors beyond those of any kernel, which statistics take at their worst. */
   readonly declared: DeclaredErrors;
 }
 
@@ -56,7 +56,7 @@ export interface RowBound {
 interface DeclaredErrors {
   /** Relative to Σ w|v − O|. */
   readonly ofWeights: number;
-  /** What of that follows from scores that are written in a short format. */
+  /** The part of it that follows from scores that are written in a short format. */
   readonly ofScores: number;
   /** Relative to Σ w|v|. */
   readonly ofMagnitude: number;
@@ -77,8 +77,8 @@ function largestProduct(scale: number, a: number, b: number): number {
 }
 
 /**
- * How large a sink is, as far as exponents' errors are relative to it: its score, by its weight where that is small; where
- * it is the largest, all others may be relative to it.
+ * The size of a sink that exponents' errors are relative to: its score, times its weight where that is small; where it is
+ * the largest, its distance from the maximum is added, since all others may be relative to it.
  */
 function sinkSize(sink: number, maximum: number): number {
   if (sink === -Infinity) return 0;
@@ -155,7 +155,7 @@ export class KernelBound {
     this.#sharedMaximum = createSharedMaximum(problem, reference, rule);
   }
 
-  /** How large the keys and values are that query row `row` of all [batch, heads, queries] reads. */
+  /** Magnitudes of the keys and values that query row `row` of all [batch, heads, queries] reads. */
   #extentsOfRow(row: number): KeyExtents {
     const { heads, kvHeads, groupSize, queries } = this.#reference.shape;
     const head = Math.floor(row / queries);
@@ -165,14 +165,14 @@ export class KernelBound {
     return known;
   }
 
-  /** ‖q‖; 0 for a row with infinities or NaNs, of which no score is finite: its errors are none. */
+  /** ‖q‖; 0 for a row with infinities or NaNs: it has no finite score, and so no errors. */
   #queryNorm(row: number): number {
     const { qkDim } = this.#reference.shape;
     const query = decodeTensor(this.#problem.q, row * qkDim, (row + 1) * qkDim);
     return query.every(Number.isFinite) ? euclideanNorm(query, 0, qkDim) : 0;
   }
 
-  /** What scores are relative to where that is not the row's own maximum; null where it is. */
+  /** The number that scores are relative to where that is not the row's own maximum; null where it is. */
   #origin(row: number): number | null {
     const { maximum } = this.#premises;
     if (maximum === 'row' || !Number.isFinite(this.#reference.quantities.lse.values[row]))
@@ -185,7 +185,7 @@ export class KernelBound {
 
   /**
    * The largest size of what is added to the score of a key that the row sees and that may have weight: see `Addends`.
-   * @param score what a score is at most, before the addition
+   * @param score an upper bound of a score before the addition
    */
   #largestAddend(row: number, ranges: readonly KeyRange[], score: number): number {
     if (this.#addends === null) return 0;

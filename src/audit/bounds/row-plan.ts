@@ -5,12 +5,12 @@ import { rescaleFactorError } from './sums.js';
 import { mostSunken, type RowUnits } from './row-units.js';
 import { commonExponentError, largestExponentError } from './scores.js';
 
-/** What the maxima in use are while one block of keys is worked on, a number for each row. */
+/** Bounds of the maxima in use while one block of keys is worked on, a number for each row. */
 interface BlockPath {
   /** The maximum in use lies within, as an exponent (log2); both −∞ before a row's first key. */
   readonly low: Float64Array;
   readonly high: Float64Array;
-  /** By how much it may have grown on this block (log2), so that older sums are rescaled; else 0. */
+  /** The most by which it may have grown on this block (log2), so that older sums are rescaled; else 0. */
   readonly growth: Float64Array;
 }
 
@@ -54,20 +54,20 @@ export function followMaximum(
   });
 }
 
-/** What is known of the rows before the first weight: arrays of one number for each row. */
+/** Facts about the rows before the first weight: arrays of one number for each row. */
 interface KnownRows extends RowUnits {
-  /** How far an exponent (log2) may be off from errors of the scores, at most. */
+  /** The largest error of an exponent (log2) that errors of the scores cause. */
   readonly uncertainty: Float64Array;
 }
 
-/** How the weights of one block of keys come about, a number for each row. */
+/** The plan for the weights of one block of keys, a number for each row. */
 export interface BlockPlan {
   /** A weight before the division by the row sum is p = 2^(exponent + shift), after it p·gain. */
   readonly shift: Float64Array;
   readonly gain: Float64Array;
   /** p is known to within this relative error, beyond that of the exponential; see `weigh`. */
   readonly uncertainty: Float64Array;
-  /** Where p is not known: how far rounding moves it, relative to it and absolutely; else 0. */
+  /** Bounds on how far rounding moves p where it is not known, relative to it and absolutely; else 0. */
   readonly relative: Float64Array;
   readonly least: Float64Array;
   /** The relative error common to all weights of the block: as O sees it, and as the LSE does. */
@@ -82,7 +82,7 @@ export interface BlockPlan {
 /** The whole way of up to 64 rows. */
 export interface RowPlan {
   readonly blocks: readonly BlockPlan[];
-  /** What exponents are relative to in the end (log2). */
+  /** The number that exponents are relative to in the end (log2). */
   readonly origin: Float64Array;
   /** The largest magnitude of a maximum in use, and that of the last one (log2). */
   readonly largestMaximum: Float64Array;

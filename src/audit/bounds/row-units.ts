@@ -6,9 +6,8 @@ import { RequestError } from '../../request-error.js';
 import type { RowErrors } from './technique-bound.js';
 
 /**
- * Makes a function that gives the maximum (log2) which rows of a head have in use together, of a sequence; null where
- * each has its own. Rows of the query heads of one kv head may be packed into one tile, those of different sequences
- * are not.
+ * Makes a function that gives the maximum (log2) that rows of one sequence and head share; null where each has its
+ * own. Rows of the query heads of one kv head may be packed into one tile; those of different sequences are not.
  * @param rule `shared` is what counts: see `MaximumRule`
  * @throws RequestError for a sample of rows, whose tiles hold others
  */
@@ -49,7 +48,7 @@ export function createSharedMaximum(
  */
 export const mostSunken = 400;
 
-/** What the weights of up to 64 rows are relative to: log2, a number for each row. */
+/** Units of the weights of up to 64 rows: log2, a number for each row. */
 export interface RowUnits {
   /** The maximum in use where it is not the row's own; null where it is. */
   readonly shared: number | null;
@@ -57,7 +56,7 @@ export interface RowUnits {
   readonly lse: Float64Array;
   /** The largest exponent of a key. */
   readonly maximum: Float64Array;
-  /** log2 of what the output is divided by: a sink counts whether the LSE has it or not. */
+  /** log2 of the divisor of the output: a sink counts whether the LSE has it or not. */
   readonly denominator: Float64Array;
   /** The sink's exponent; −∞ for none. */
   readonly sink: Float64Array;
@@ -65,7 +64,7 @@ export interface RowUnits {
   readonly isSinkInLse: boolean;
 }
 
-/** Makes a function that says what some rows of a head are relative to. */
+/** Makes a function that gives the units of some rows of a head. */
 export function createRowUnits(
   problem: Problem,
   reference: AttentionReference,
@@ -98,12 +97,12 @@ export interface SunkRow {
   /** The sink's weight, and its exponent (log2). */
   readonly weight: number;
   readonly exponent: number;
-  /** What one is, relative to the row sum, where weights are relative to the sink: 0 unless it is the largest score. */
+  /** The size of 1 relative to the row sum where weights are relative to the sink: 0 unless it is the largest score. */
   readonly gain: number;
   readonly isInLse: boolean;
 }
 
-/** What a sink does to row `i`; null where there is none. */
+/** The effect of a sink on row `i`; null without one. */
 export function sunkRow(
   { lse, maximum, denominator, sink, shared, isSinkInLse }: RowUnits,
   i: number,

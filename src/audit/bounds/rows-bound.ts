@@ -5,7 +5,7 @@ import { tileRows } from './memory.js';
 /** A number per technique and element (or row). */
 export type ByTechnique = Readonly<Record<Technique, Float64Array>>;
 
-/** What the bounds of all techniques together come to; the names of `CombinedBounds`. */
+/** Names of `CombinedBounds`: bounds of all techniques together. */
 export const combinations = ['total', 'systematic', 'known', 'deviation'] as const;
 
 /** Bounds of every element, or of every row, all techniques together. */
@@ -14,7 +14,7 @@ export interface CombinedBounds {
   readonly total: Float64Array;
   /** Worst case of what neither averages out nor is known: see docs/bounds.md, "The spread". */
   readonly systematic: Float64Array;
-  /** The magnitude of what the roundings add up to that follow from the problem. */
+  /** The magnitude of the sum of the roundings that follow from the problem. */
   readonly known: Float64Array;
   /** Root mean square of the error, without the systematic part: √(known² + variance of the rest). */
   readonly deviation: Float64Array;

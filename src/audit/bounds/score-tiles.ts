@@ -20,7 +20,7 @@ const inOrder = Int32Array.from({ length: tileRows }, (_, place) => place);
 
 /** Scores of 64 queries at a time, in the memory's block `scores`, with how far each may be off. */
 export interface ScoreTiles {
-  /** What scores times this are exponents of 2. */
+  /** The factor that turns scores into exponents of 2. */
   readonly factor: number;
   /**
    * [64]: the largest addend of a key that each row sees and that may have weight, natural units, as `scan` met
@@ -92,8 +92,8 @@ export function createScoreTiles(
   }
 
   /**
-   * Scores become exponents with what is added to them, whose own errors join theirs: Theorem 10 of docs/bounds.md. Of
-   * keys that have no weight whatever their errors are, none counts.
+   * Turns scores into exponents with their addends, whose errors are added to theirs: Theorem 10 of docs/bounds.md. A
+   * key that has no weight, whatever its error is, counts with an error of 0.
    */
   function add({ addend, size }: Addends, head: number, { order, firstKey }: KeyTile): void {
     const errors = memory.scoreError.view;
@@ -171,7 +171,7 @@ export function createScoreTiles(
     }
   }
 
-  /** Of the places that `low` and `high` say, with the keys in order. */
+  /** Finds each row's largest addend among the places that `low` and `high` give, with the keys in order. */
   function findLargestAddends(): void {
     for (let i = 0; i < rows; i++)
       for (let key = low.view[i]; key < high.view[i]; key++)

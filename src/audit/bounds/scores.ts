@@ -6,9 +6,9 @@ import { chainLoss, fusedSumLoss } from './sums.js';
 // The errors of scores: `qk-accumulate` and `scale-subtract`, sections 2 and 3 of docs/bounds.md.
 
 /**
- * How far the score of a query and a key may be off: perPartial·Σ |partial sums| +
- * perUnit·Σ_t q_t·k_t, with t over the steps of the chain and units q_t, k_t of both operands that
- * `scoreUnits` gives. Raw score units. Theorem 2 of docs/bounds.md.
+ * The largest error of the score of a query and a key: perPartial·Σ |partial sums| + perUnit·Σ_t q_t·k_t,
+ * with t over the steps of the chain and units q_t, k_t of both operands that `scoreUnits` gives. Raw score
+ * units. Theorem 2 of docs/bounds.md.
  */
 export interface ScoreError {
   /** Dimensions per partial sum; 0 where partial sums do not matter. */
@@ -46,8 +46,8 @@ export function scoreError(arithmetic: SumArithmetic, dim: number): ScoreError {
 }
 
 /**
- * What the errors of products are relative to, [rows × units]: the largest magnitude among the
- * dimensions of a step, or the norm of all.
+ * Units that the errors of products are relative to, [rows × units]: the largest magnitude among the dimensions of a
+ * step, or the norm of all.
  *
  * @param smallestNormal of the format, or of each element where they are scaled: a subnormal's exponent counts as its
  */
@@ -77,8 +77,8 @@ export function scoreUnits(
 }
 
 /**
- * How much smaller a typical error of a score is than the largest: √dim roundings instead of dim, unless
- * it is operands that are rounded.
+ * The ratio of a typical error of a score to the largest one: √dim roundings instead of dim, unless operands
+ * are what is rounded.
  */
 export function typicalScoreShare(arithmetic: SumArithmetic, dim: number): number {
   return arithmetic.kind === 'any-order' && arithmetic.ofOperands === 0
@@ -97,7 +97,7 @@ export const qkAccumulateBound: TechniqueBound = {
   lse: (row) => scoreWeightError(row).mean,
 };
 
-/** What the weights of a row add up to, as far as errors of their exponents go. */
+/** Moments of a row's weights that errors of the exponents depend on. */
 interface ExponentMoments {
   /** Σ w·z and Σ w·z², z the distance of an exponent from the maximum in use (log2, at least 0). */
   readonly first: number;

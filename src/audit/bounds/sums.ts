@@ -8,9 +8,9 @@ import { formats, smallestNormal } from '../../formats/index.js';
 // docs/bounds.md, and what a sum of products loses, which `qk-accumulate` shares.
 
 /**
- * What one fused sum can lose, in units of the largest of the accumulator before, the accumulator
- * after and the largest product: each of the products and the accumulator less than one unit of the
- * alignment (truncation), the sum less than one unit of the result. Theorem 2 of docs/bounds.md.
+ * The largest loss of one fused sum, in units of the largest of the accumulator before, the accumulator after
+ * and the largest product: each of the products and the accumulator less than one unit of the alignment
+ * (truncation), the sum less than one unit of the result. Theorem 2 of docs/bounds.md.
  */
 export function fusedSumLoss(arithmetic: SumArithmetic & { readonly kind: 'fused' }): number {
   const { productsPerSum, alignedFractionBits, resultFractionBits } = arithmetic;
@@ -18,7 +18,7 @@ export function fusedSumLoss(arithmetic: SumArithmetic & { readonly kind: 'fused
 }
 
 /**
- * What adding `products` products to an accumulator can lose, in units of a number that exceeds every
+ * The largest loss of adding `products` products to an accumulator, in units of a number that exceeds every
  * accumulator on the way and every product.
  */
 export function chainLoss(arithmetic: SumArithmetic, products: number): number {
@@ -71,7 +71,7 @@ export const rescaleBound: TechniqueBound = {
   lse: (row) => rescaleWeightError(row).mean + row.errors.rescaledSum,
 };
 
-/** What a tile of keys may add to the error of the sums O += P·V. Theorem 7 of docs/bounds.md. */
+/** Bounds on the error that a tile of keys adds to the sums O += P·V. Theorem 7 of docs/bounds.md. */
 interface TileLoss {
   /** In units of the largest of the sum before, the sum after and the products. */
   readonly relative: number;
@@ -119,17 +119,17 @@ export function tileLoss(
   }
 }
 
-/** Where the order is not known: the loss of one product, in units of Σ w|v| of the whole row. */
+/** The loss of one product where the order is not known, in units of Σ w|v| of the whole row; else 0. */
 export function anyOrderLoss(arithmetic: SumArithmetic): number {
   return arithmetic.kind === 'any-order' ? arithmetic.perProduct : 0;
 }
 
-/** Where the order is not known: the loss of all products, in units of Σ w|v| of the whole row. */
+/** The loss of all products where the order is not known, in units of Σ w|v| of the whole row; else 0. */
 function anyOrderLosses(arithmetic: SumArithmetic, keys: number): number {
   return arithmetic.kind === 'any-order' ? chainLoss(arithmetic, keys) : 0;
 }
 
-/** What products and sums that underflow may amount to; that of known orders is in `tileLoss`. */
+/** The largest total of products and sums that underflow; `tileLoss` has that of known orders. */
 export function sumUnderflow({ values, underflow }: KernelArithmetic, keys: number): number {
   return (values.kind === 'any-order' ? keys + 1 : 1) * underflow.sums;
 }
@@ -145,10 +145,10 @@ export const pvAccumulateBound: TechniqueBound = {
 };
 
 /**
- * What adding the weights of a tile to the row sum may lose, relative to the sum after it. Every
+ * The largest loss of adding the weights of a tile to the row sum, relative to the sum after it. Every
  * addition rounds a partial sum, none of which exceeds it. Theorem 8 of docs/bounds.md.
  *
- * @param keys of the tile
+ * @param keys the number of keys of the tile
  * @param endsBlock where the kernel adds by blocks, their additions count at the block's last tile
  */
 export function rowSumLoss(
@@ -160,7 +160,7 @@ export function rowSumLoss(
   return keys * rowSumAddition;
 }
 
-/** What sums of weights may reach where they are kept in fp32, or in more. */
+/** The largest sum of weights that fp32, or a wider format, is taken to hold. */
 const largestRowSum = 2 ** 126;
 
 /** Whether the sum of `keys` weights, none above 2^reach, may leave its range, whatever the values are. */

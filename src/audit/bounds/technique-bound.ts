@@ -1,6 +1,6 @@
 import type { KernelArithmetic } from '../../../kernels/index.js';
 
-/** What is known of a row when its bounds are put together. */
+/** Facts about a row, for putting its bounds together. */
 export interface RowTerms {
   readonly arithmetic: KernelArithmetic;
   readonly errors: RowErrors;
@@ -12,39 +12,41 @@ export interface RowTerms {
   readonly logarithm: number;
   /** The exact LSE, natural units. */
   readonly lse: number;
-  /** What weights that underflow may amount to, relative to the row sum. */
+  /** The largest total of weights that underflow, relative to the row sum. */
   readonly lost: number;
   /** The most that a number beside the weights before the division is, in units of the row sum. */
   readonly gain: number;
 }
 
-/** What is known of an element. */
+/** Facts about an element. */
 export interface ElementTerms {
   /** |O| and Σ w|v|. */
   readonly size: number;
   readonly magnitude: number;
   /** √(Σ w (v − O)²): how far a weight error of square mean 1 may move it. */
   readonly scatter: number;
-  /** What rounding the weights may move. */
+  /** The most by which rounding the weights may move it. */
   readonly moved: number;
-  /** What the sums over keys, and rescales of these sums, may lose. */
+  /** The largest losses of the sums over keys, and of rescales of these sums. */
   readonly accumulated: number;
   readonly rescaled: number;
-  /** What weights that underflow may amount to. */
+  /** The largest total of weights that underflow. */
   readonly underflow: number;
 }
 
-/** Names of what is known of an element. */
+/** Names of the facts about an element. */
 export const elementTerms = [
   ...(['size', 'magnitude', 'scatter', 'moved', 'accumulated', 'rescaled', 'underflow'] as const),
 ] as const satisfies readonly (keyof ElementTerms)[];
 
-/** Σ of an element's terms, each times its coefficient, and of the constant; what is not there does not count, not even times 0. */
+/**
+ * Σ of an element's terms, each times its coefficient, and of the constant; an absent coefficient does not count, not even times 0.
+ */
 export type ElementBound = { readonly [Term in keyof ElementTerms | 'constant']?: number };
 
 /** The worst-case bound of one technique, to the first order: `finishRow` adds what is beyond. */
 export interface TechniqueBound {
-  /** For one row, a linear form in what is known of its elements: in the output's unit. */
+  /** A linear form in the facts about the elements of one row, in the output's unit. */
   readonly elements: (row: RowTerms) => ElementBound;
   /** In natural logarithms. */
   readonly lse: (row: RowTerms) => number;
@@ -65,9 +67,9 @@ export function alike(error: number, mass: number): WeightError {
 }
 
 /**
- * What the errors of a row's weights and sums amount to, before they are spread over the columns. All
- * but `lse…` are relative; the weights' errors count in the square mean over w for the output
- * (Theorem 1 of docs/bounds.md) and in the mean for the row sum.
+ * The errors of a row's weights and sums, added up before they are spread over the columns. All but `lse…`
+ * are relative; the weights' errors count in the square mean over w for the output (Theorem 1 of
+ * docs/bounds.md) and in the mean for the row sum.
  */
 export class RowErrors {
   /** Σ w, and Σ w over the columns of the polynomial. */
@@ -90,11 +92,11 @@ export class RowErrors {
   /** Relative errors of the row sum, from additions and from products with factors. */
   rowSum = 0;
   rescaledSum = 0;
-  /** What products of sums with factors may lose where they are subnormal, in the output's unit. */
+  /** The largest loss of products of sums with factors where they are subnormal, in the output's unit. */
   rescaleUnderflow = 0;
   /** The largest relative error of a weight. */
   largest = 0;
-  /** Σ of what rounding weights below the smallest normal number is off by on average, if not known. */
+  /** Σ of the mean errors of rounding weights below the smallest normal number, where they are not known. */
   subnormalBias = 0;
   /** Σ w², and the same times how many weights of the row round alike. */
   squares = 0;

@@ -33,7 +33,7 @@ interface WeighedRows {
   readonly largestValue: Float64Array;
   /** See `valueScaleOf`. */
   readonly valueScale: number;
-  /** Filled. */
+  /** The rows' errors to fill. */
   readonly errors: readonly RowErrors[];
 }
 
@@ -103,7 +103,7 @@ export function createWeigher(
     for (let i = 0; i < memory.values.view.length; i++) memory.values.view[i] *= factor;
   }
 
-  /** Of weights that dropout leaves out nothing reaches V. The row sum has had them. */
+  /** Clears the weights that dropout leaves out: they do not reach V. The row sum has had them. */
   function drop({ operands, firstRow, ranges }: WeighedRows, tile: KeyTile): void {
     if (kept === null) return;
     const views = [memory.scores, memory.rounding, memory.known, memory.variance];
@@ -160,7 +160,7 @@ export function createWeigher(
     );
   }
 
-  /** Adds the tile's sums to a row's errors, and says what the tile may do to its sums over keys. */
+  /** Adds the tile's sums to a row's errors, and returns what the tile may do to its sums over keys. */
   function addToRow(
     row: RowErrors,
     i: number,

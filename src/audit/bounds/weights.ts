@@ -38,7 +38,7 @@ export const exp2PolynomialBound: TechniqueBound = {
   lse: (row) => polynomialWeightError(row).mean + (isUsed(row) ? row.lost : 0),
 };
 
-/** What rounding P to a format does, in the terms of the inner loop. */
+/** The effect of rounding P to a format, in the terms of the inner loop. */
 export interface WeightRounding {
   readonly smallestNormal: number;
   /** ulp of 1. */
@@ -80,7 +80,7 @@ export function weightRounding({
 }
 
 /**
- * What rounding does to P before its product with V: with dropout before or after the factor 1/(1 − p), or both times,
+ * The rounding of P before its product with V: with dropout before or after the factor 1/(1 − p), or both times,
  * relative to P with the factor in either case. Theorem 12 of docs/bounds.md.
  */
 export function appliedRounding(arithmetic: KernelArithmetic): WeightRounding {
@@ -95,7 +95,9 @@ export function appliedRounding(arithmetic: KernelArithmetic): WeightRounding {
   };
 }
 
-/** What a row sum of rounded weights is off by, relative to it; 0 where it adds them before. */
+/**
+ * The relative error of a row sum of rounded weights; 0 where the kernel adds them before they are rounded.
+ */
 export function roundedRowSum({
   arithmetic,
   keys,

@@ -11,18 +11,18 @@ import type { RowStatistics } from '../row-statistics.js';
 export interface JudgedElements {
   readonly reference: AttentionReference;
   readonly outputs: GivenOutputs;
-  /** Of the arithmetic in use; `total` is what an element is allowed. */
+  /** Bounds for the arithmetic in use; `total` is the error that an element is allowed. */
   readonly bounds: ElementBounds;
   readonly rows: RowStatistics;
 }
 
-/** By what an audit judges; without any, by what any correct kernel may do. */
+/** Options of an audit; without any, it judges by what any correct kernel may do. */
 export interface AuditOptions {
-  /** How the kernel computes, where that is known; default: as any correct kernel may. */
+  /** The kernel's arithmetic, where it is known; default: that of any correct kernel. */
   readonly arithmetic?: KernelArithmetic;
   /**
-   * What the kernel declares of its arithmetic; default nothing, so that the bounds are those of any
-   * correct kernel. Beside `arithmetic` it says what the statistical tests are to expect.
+   * Declarations of the kernel about its arithmetic; default none, so that the bounds are those of any
+   * correct kernel. Beside `arithmetic` they tell the statistical tests what to expect.
    */
   readonly premises?: PremiseDeclaration | undefined;
   /** The problem's exact attention, where it is known already (to `auditAccuracy` or better). */
@@ -38,7 +38,7 @@ export interface AuditOptions {
   readonly bounds?: ElementBounds;
   /** Called once with every element and row, before the verdict is reached. */
   readonly onElements?: (judged: JudgedElements) => void;
-  /** What is judged of what the kernel gives; default: the quantities that there are. */
+  /** The quantities to judge among those that the kernel gives; default: all of them. */
   readonly quantities?: readonly Quantity[];
   /** Probability that the statistical tests fail a correct kernel; default 1e-9 per audit. */
   readonly falseAlarmRate?: number;
@@ -49,11 +49,16 @@ export interface AuditOptions {
    * pass by: for candidates that read the verdict; default false.
    */
   readonly strictPremises?: boolean;
-  /** Of which rows of a sample the statistics are made; null, the default, for all, as they are with `onElements`. */
+  /**
+   * The rows of a sample that the statistics are made of; null, the default, for all, as they are with `onElements`.
+   */
   readonly thinning?: Thinning | null;
   /** Multiply-adds that are measured at once; default: those of about a second. Larger problems are divided. */
   readonly partEffort?: number;
-  /** What the loops work in, where several audits are made one after the other; default: memories of this audit's own. */
+  /**
+   * Memories that the loops work in, where several audits are made one after the other; default: memories of this audit's
+   * own.
+   */
   readonly memories?: WorkingMemories | undefined;
   /** Called with the stage's name and the share of it that is done. */
   readonly progress?: (stage: string, done: number) => void;

@@ -26,7 +26,7 @@ import {
 import { usualFalseAlarmRate } from './audit-options.js';
 import { measureHere, planAudit, type PreparedAudit } from './plan-audit.js';
 
-/** What the tests say of a kernel's outputs, without the profile of their errors and what others would say. */
+/** Results of the tests on a kernel's outputs, without the profile of their errors and the usual checks. */
 export interface Judgement {
   readonly verdict: Verdict;
   readonly shape: ProblemShape;
@@ -41,7 +41,7 @@ export interface Judgement {
     readonly largestRadius: number;
   };
   readonly falseAlarmRate: number;
-  /** Of how many rows the statistics are; absent where of all. */
+  /** Number of rows that the statistics are made of; absent where it is all. */
   readonly statistics?: number;
   /** Whose arithmetic the bounds are of, in words. */
   readonly arithmetic: string;
@@ -127,7 +127,7 @@ function unjudgedNotes(names: readonly string[]): string[] {
   ];
 }
 
-/** What is known of a failure's cause already, and where from. */
+/** A failure's cause, as far as it is known already, and where that is from. */
 export interface KnownCause {
   /** Null where no cause is wanted; default: those of the whole problem. */
   readonly explainers?: Explainers | null;
@@ -238,12 +238,15 @@ function explainersOf(
   return explainers === undefined ? ownExplainers(prepared, reference, outputs) : explainers;
 }
 
-/** How many rows were judged of how many; null where all. */
+/** Number of rows judged, and of all rows; null where all are judged. */
 function sampleOf({ rows }: Problem, { batch, heads }: ProblemShape) {
   return rows === undefined ? null : { rows: rows.queries.length, of: batch * heads * rows.of };
 }
 
-/** What of the quantities is no larger than what underflow may take: of outputs, since scores are told apart by what they add up to. */
+/**
+ * The part of each quantity that is no larger than what underflow may take: of outputs, since scores are told apart by what they add up
+ * to.
+ */
 function lostOf(
   { problem, plan }: PreparedAudit,
   { reference, bounds }: Measured,

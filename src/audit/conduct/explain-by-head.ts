@@ -44,7 +44,7 @@ function failingHead(outputs: JudgedOutputs, heads: number): number {
   return failing[0] ?? 0;
 }
 
-/** What is said of a head that was a problem of its own, for readers of the whole. */
+/** The diagnosis of a head that was a problem of its own, for readers of the whole. */
 function ofHead(diagnosis: Diagnosis, { batch, heads }: ProblemShape, head: number): Diagnosis {
   const place = diagnosis.place && {
     ...diagnosis.place,

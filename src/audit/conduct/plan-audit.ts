@@ -21,7 +21,7 @@ export function auditAccuracy(outputFormat: FormatName): Accuracy {
   return { outputFormat, ulpFraction: 0, magnitudeFraction: 2 ** -40 };
 }
 
-/** How a kernel is taken to compute: as is declared, else as its premises admit. */
+/** The arithmetic that a kernel is taken to have: as declared, else as its premises admit. */
 function judgedArithmetic(
   problem: Problem,
   outputFormat: FormatName,
@@ -38,7 +38,7 @@ function judgedArithmetic(
 export interface PreparedAudit {
   readonly problem: Problem;
   readonly given: GivenOutputs;
-  /** What the kernel gave beside that: names of no quantity that is judged. */
+  /** Names of the kernel's other outputs: names of no quantity that is judged. */
   readonly unjudged: readonly string[];
   readonly options: AuditOptions;
   readonly plan: AuditPlan;
@@ -49,11 +49,11 @@ function sharesMaximum({ maximum }: KernelArithmetic, premises: Premises): boole
   return premises.maximum === 'group' || (maximum.kind === 'unknown' && maximum.shared === 'group');
 }
 
-/** What a kernel gave, decoded, and the names of what is not judged of it. */
+/** Outputs of a kernel, decoded, and the names of those that are not judged. */
 type DecodedOutputs = Pick<PreparedAudit, 'given' | 'unjudged'>;
 
 /**
- * What a kernel gave, as numbers.
+ * Decodes the outputs of a kernel.
  * @throws RequestError as `decodeOutputs`
  */
 export function decoded(
@@ -121,7 +121,7 @@ export function boundsVisitorOf({ options: { onBounds }, plan: { shape } }: Prep
   return (part: Part) => onBounds && visitInWhole(onBounds, firstRowOf(part, shape));
 }
 
-/** What this thread measures parts by. */
+/** Settings and data by which this thread measures parts. */
 function localParts(prepared: PreparedAudit): LocalParts {
   const { problem, given, plan, options } = prepared;
   const { shape, settings } = plan;

@@ -20,7 +20,10 @@ const decisive = 40;
 /** Standard errors, and the part of it besides, by which the error may differ from the predicted one. */
 const slopeDeviations = 4;
 const slopeSlack = 0.05;
-/** What roundings of P that are alike may add to it at most where an LSE that no correct kernel gives shows the fault. */
+/**
+ * The most that roundings of P that are alike may add to that part where an LSE that no correct kernel gives shows the
+ * fault.
+ */
 const largestAlike = 0.25;
 /** The same for an error that no row shows by itself, which must be measured to this accuracy too. */
 const pooledSlack = 0.1;
@@ -32,13 +35,16 @@ const pooledAccuracy = 0.1;
 const largestDispersion = 6;
 /** Standard errors by which a pooled gain must differ from zero, rows counting as the units. */
 const pooledDeviations = 5;
-/** What a hypothesis that takes the LSE as it is must do to the output, in units of its rounding's variance. */
+/**
+ * The least effect on the output, in units of its rounding's variance, of a hypothesis that takes the LSE as it
+ * is.
+ */
 const fittedEnergy = 4 * decisive;
 /** An LSE that no correct kernel gives must be explained but for this part of its error. */
 const lseImprovement = 0.3;
 /** Mean squared distance of the LSE from the predicted one, in units of its rounding. */
 const largestLseMisfit = 9;
-/** What the LSE of a correct fp32 kernel is off by, about, in natural units. */
+/** The approximate error of the LSE of a correct fp32 kernel, in natural units. */
 const lseRounding = 2e-6;
 /** Query rows that a kernel computes together: a warp's, or the rows of one of its instructions. */
 const warpSizes = [32, 16, 8] as const;

@@ -1,7 +1,7 @@
 import type { SampleRow } from './hypothesis.js';
 import type { RowPrediction } from './prediction.js';
 
-/** How much of the error is the predicted one: its regression on the predicted error. */
+/** The regression of the error on the predicted error: how much of it is the predicted one. */
 export interface Slope {
   readonly value: number;
   readonly standardError: number;
@@ -9,11 +9,14 @@ export interface Slope {
   readonly energy: number;
   /** Mean over the rows of the squared distance of their slopes from it, in units of the rounding's variance. */
   readonly dispersion: number;
-  /** What it may be off by where all weights round alike: P's largest relative rounding error, as a slope. */
+  /**
+   * The most by which it may be off where all weights round alike: P's largest relative rounding error, as a
+   * slope.
+   */
   readonly alike: number;
 }
 
-/** How a hypothesis does by the LSE, over the damaged rows that have one to compare. */
+/** Agreement of a hypothesis with the LSE, over the damaged rows that have one to compare. */
 export interface LseAgreement {
   readonly rows: number;
   /** Rows whose LSE a kernel with this fault, and one without, may give. */
@@ -93,7 +96,7 @@ export class LseSums {
   #squares = 0;
   #correctSquares = 0;
 
-  /** Adds a row; its misfit. */
+  /** Adds a row; returns its misfit. */
   add(row: SampleRow, predicted: number): number {
     const { observedLse, correct, lseNoise } = row;
     if (observedLse === null || Number.isNaN(predicted)) return 0;

@@ -81,7 +81,7 @@ export function queryOf(
   return rows === undefined ? row % queries : rows.queries[row];
 }
 
-/** Where the damaged rows lie among the queries, when that is a pattern; else null. */
+/** The pattern of the damaged rows among the queries, in words; null without one. */
 function queryPattern(
   rows: readonly number[],
   shape: ProblemShape,
@@ -107,7 +107,7 @@ function queryPattern(
   return contiguous ? `queries ${first} to ${last}` : null;
 }
 
-/** Where the damage sits: how many rows, which heads, queries and columns. */
+/** Describes where the damage sits: how many rows, which heads, queries and columns. */
 export function describeDamage(
   input: DiagnosisInput,
   { noise }: RowDamage,
@@ -166,7 +166,7 @@ export function rankCorrelation(a: readonly number[], b: readonly number[]): num
   return xx === 0 || yy === 0 ? 0 : cross / Math.sqrt(xx * yy);
 }
 
-/** How far the maximum of the first block visited, of 128 keys, lies below the row's. */
+/** The distance by which the maximum of the first block visited, of 128 keys, lies below the row's. */
 function lagBehindMaximum(reader: RowReader, row: SampleRow, fromLast: boolean): number {
   const { begin, end } = row.span;
   if (begin === end) return 0;
@@ -176,7 +176,10 @@ function lagBehindMaximum(reader: RowReader, row: SampleRow, fromLast: boolean):
   return largest(scores) - largest(scores.subarray(block, block + 128));
 }
 
-/** What the size of the damage goes with, over the damaged rows of the sample; for the unexplained. */
+/**
+ * Describes what the size of the damage correlates with, over the damaged rows of the sample; for the
+ * unexplained.
+ */
 export function describeCorrelations(
   { sample, reader }: HypothesisContext,
   damage: RowDamage,

@@ -79,7 +79,7 @@ function conclude(
   };
 }
 
-/** What all hypotheses make of the sample. */
+/** Agreement of all hypotheses with the sample. */
 interface Trial {
   readonly accepted: readonly Agreement[];
   readonly tried: readonly Agreement[];
@@ -191,7 +191,7 @@ function meanMisfit(sample: readonly SampleRow[]): number {
   return misfits.reduce((a, b) => a + b, 0) / misfits.length;
 }
 
-/** What was tried without success. */
+/** Hypotheses that were tried without success, and their contexts. */
 interface Attempts {
   readonly contexts: readonly HypothesisContext[];
   readonly tried: readonly Agreement[];

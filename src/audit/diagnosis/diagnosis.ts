@@ -9,8 +9,8 @@ export interface DiagnosisCandidate {
   readonly id: string;
   readonly sentence: string;
   /**
-   * Part of the squared error that it explains, of the LSE's where the LSE alone fails: 1 for all of it, 0
-   * for what a correct output explains.
+   * Part of the squared error that it explains, of the LSE's where the LSE alone fails: 1 for all of it, 0 if
+   * it explains no more than a correct output does.
    */
   readonly explained: number;
 }
@@ -24,20 +24,20 @@ export interface Diagnosis {
   /** The technique at fault; null when it belongs to none, or is not known. */
   readonly technique: string | null;
   /**
-   * Where the cause is: the rows that err and that it explains, and with them what it touches by less than
-   * rounding shows; of what is unexplained the rows that err. `describePlace` says it in words, for behind
-   * the sentence. Null where no row is known to err.
+   * The place of the cause: the rows that err and that it explains, and with them those that it touches by
+   * less than rounding shows; for an unexplained failure the rows that err. `describePlace` says it in words,
+   * for behind the sentence. Null where no row is known to err.
    */
   readonly place: Place | null;
   /** The cause in a clause, without its place and its full stop. */
   readonly sentence: string;
-  /** What speaks for it, a clause each. */
+  /** Evidence for the cause, a clause each. */
   readonly evidence: readonly string[];
-  /** Where no cause is named: the nearest ones, that which explains most first; else none. */
+  /** The nearest causes where none is named, the one that explains most first; else none. */
   readonly candidates: readonly DiagnosisCandidate[];
 }
 
-/** The diagnosis of an output whose failure fits no known cause; the evidence ends with what comes nearest. */
+/** The diagnosis of an output whose failure fits no known cause; the evidence ends with the nearest causes. */
 export function unexplained(
   evidence: readonly string[],
   place: Place | null = null,

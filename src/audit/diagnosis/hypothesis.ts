@@ -14,12 +14,12 @@ export interface SampleRow extends PredictionPlace {
   readonly kv: number;
   /** The keys that it sees. */
   readonly ranges: readonly KeyRange[];
-  /** From the first of them to behind the last. */
+  /** The range from the first of them to behind the last. */
   readonly span: KeyRange;
-  /** What the kernel gave. */
+  /** Results of the kernel. */
   readonly observed: Float64Array;
   readonly observedLse: number | null;
-  /** What a correct kernel gives. */
+  /** Results of a correct kernel. */
   readonly correct: RowPrediction;
   /** The logarithm of its row sum, a sink included; natural units. */
   readonly denominator: number;
@@ -31,7 +31,7 @@ export interface SampleRow extends PredictionPlace {
   readonly damaged: boolean;
 }
 
-/** What hypotheses are made from. */
+/** The material that hypotheses are made from. */
 export interface HypothesisContext {
   readonly input: DiagnosisInput;
   readonly shape: ProblemShape;
@@ -47,13 +47,13 @@ export interface HypothesisContext {
    * together, and all of them count as damaged.
    */
   readonly pooled: boolean;
-  /** The rows that err; where they do so together only, those that fail together. */
+  /** The rows that err; where rows err only together, those that fail together. */
   readonly erring: readonly number[];
   /** Any row as the sample has it. */
   readonly buildRow: (row: number, damaged: boolean) => SampleRow;
 }
 
-/** A cause that may explain a failed output, and what it would have made of each row. */
+/** A cause that may explain a failed output, with its prediction for each row. */
 export interface Hypothesis {
   /** Kebab-case name of the cause, without its parameters. */
   readonly id: string;
@@ -64,8 +64,8 @@ export interface Hypothesis {
   /** The clause without its parameters, for when several of them fit. */
   readonly cause?: string;
   /**
-   * What the fault gives for a row, `row.correct` where it changes nothing, or null where no
-   * statement about the row is possible.
+   * The results of the fault for a row, `row.correct` where it changes nothing, or null where no statement
+   * about the row is possible.
    */
   readonly predict: (row: SampleRow) => RowPrediction | null;
   /**
@@ -88,8 +88,8 @@ export interface Hypothesis {
    */
   readonly fitted?: boolean;
   /**
-   * Whether a number of it is fitted to the sample. Roundings that agree can make that fit better than
-   * the truth, so it excludes nothing without such a number that leaves only rounding.
+   * Whether a number of it is fitted to the sample. Roundings that agree can make that fit better than the
+   * truth, so it does not exclude a hypothesis without such a number that leaves only rounding.
    */
   readonly adjusted?: boolean;
 }

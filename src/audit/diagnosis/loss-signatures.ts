@@ -2,7 +2,7 @@ import { problemMask, type KeyRange } from '../../problem/index.js';
 import type { DiagnosisInput } from './diagnosis.js';
 import type { RowReader } from './row-reader.js';
 
-/** What a lost row holds. */
+/** The kind of a lost row, by its contents. */
 export type Loss = 'zero' | 'nan' | 'infinite';
 
 /** e^−87.3 is the smallest normal fp32, e^−104 less than half the smallest subnormal. */
@@ -67,7 +67,7 @@ interface MaskedTile {
   readonly masked: (row: number) => boolean;
 }
 
-/** Whether some tile of so many keys has none of a row's. */
+/** Whether some tile of `size` keys has none of a row's. */
 function missesTile(ranges: readonly KeyRange[], size: number, keys: number): boolean {
   let next = 0;
   for (const { begin, end } of ranges) {

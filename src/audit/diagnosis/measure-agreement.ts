@@ -3,7 +3,7 @@ import type { Hypothesis, HypothesisContext, SampleRow } from './hypothesis.js';
 import type { RowPrediction } from './prediction.js';
 import { damageRatio } from './row-sample.js';
 
-/** What is left of an error when a prediction is taken off it, row by damaged row of the sample. */
+/** Residual errors after a prediction, for each damaged row of the sample. */
 interface Residuals {
   /** Σ (observed − predicted)² over the columns; NaN for a row that the hypothesis is silent about. */
   readonly squares: Float64Array;
@@ -13,7 +13,7 @@ interface Residuals {
   readonly lse: Float64Array;
 }
 
-/** How well a hypothesis explains the sample. */
+/** The agreement of a hypothesis with the sample. */
 export interface Agreement {
   readonly hypothesis: Hypothesis;
   /** Damaged rows that it says something about, and those of them that it explains. */
@@ -97,7 +97,7 @@ export function explains(row: SampleRow, prediction: RowPrediction): boolean {
   return misfitOf(row.observed, prediction) <= damageRatio && withinLimit(row, prediction);
 }
 
-/** What is left of a row's squared error: 0 for nothing, 1 for all of it, at most 2. */
+/** The part of a row's squared error that remains: 0 for none, 1 for all of it, at most 2. */
 function remainingPart(squares: number, before: number): number {
   if (squares === 0) return 0;
   const part = squares / before;

@@ -5,24 +5,24 @@ import { explainedShare, explains } from './measure-agreement.js';
 import type { RowPrediction } from './prediction.js';
 
 /**
- * What a row says of a cause: it errs and is explained, or is not; it is sound where the cause would have
- * spoilt it, or is touched by less than rounding shows; the cause does nothing to it; or nobody looked.
+ * The relation of a row to a cause: it errs and is explained, or is not; it is sound where the cause would
+ * have spoilt it, or is touched by less than rounding shows; the cause does nothing to it; or nobody looked.
  */
 type Status = 'explained' | 'unexplained' | 'against' | 'consistent' | 'untouched' | 'unknown';
 
-/** Where a cause is, and how many rows that err it leaves unexplained. */
+/** The place of a cause, and the number of rows that err and that it leaves unexplained. */
 export interface PlacedCause {
   readonly place: Place;
   readonly unexplained: number;
 }
 
-/** Multiply-adds that predictions may take; of longer problems a part of the rows is looked at. */
+/** Multiply-adds that predictions may take; for longer problems only a part of the rows is looked at. */
 const productBudget = 2 ** 27;
 const fewestRows = 64;
 /** Relative to Σ (Σ w|v|)²: squared differences below it are those of fp64. */
 const ofDoubles = 2 ** -76;
 const lseOfDoubles = 1e-10;
-/** Standard errors that tell a slope from another, and what a slope may be off besides. */
+/** Standard errors that tell a slope from another, and the additional error that a slope may have. */
 const slopeDeviations = 4;
 const slopeSlack = 0.1;
 
@@ -62,7 +62,7 @@ function followsCause({ value, standardError }: Slope): boolean {
   return isPredicted && value > slopeDeviations * standardError;
 }
 
-/** Whether the neighbours of a row that say anything all err as the cause says. */
+/** Whether the neighbours of a row that say anything all err in accordance with the cause. */
 function liesBetweenErring(status: readonly Status[], at: number): boolean {
   const said = (step: 1 | -1): Status | null => {
     for (let i = at + step; i >= 0 && i < status.length; i += step) {
@@ -102,7 +102,7 @@ function spread(rows: readonly number[], count: number): number[] {
   return Array.from({ length: count }, (_, i) => rows[Math.floor((i * rows.length) / count)] ?? 0);
 }
 
-/** The columns that a hypothesis changes in some rows; null where in all of them. */
+/** The columns that a hypothesis changes in some rows; null where it changes all of them. */
 function columnsOf(hypothesis: Hypothesis, rows: readonly SampleRow[], vDim: number) {
   const touched = new Set<number>();
   for (const row of rows) {
@@ -118,7 +118,7 @@ function columnsOf(hypothesis: Hypothesis, rows: readonly SampleRow[], vDim: num
  * The place of a cause that was accepted: the rows that err and that it explains, with those between them and
  * in their heads that it touches by less than rounding. Heads whose rows show it together only are in it too.
  *
- * Predicts every row, of problems beyond 2^27 multiply-adds a part of them.
+ * Predicts every row; for problems beyond 2^27 multiply-adds, a part of them.
  * @param erring the rows that err, flat over [batch, heads, queries]
  */
 export function placeOfCause(

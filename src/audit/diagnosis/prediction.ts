@@ -3,12 +3,12 @@ import { internalBound, outputRounding, type RowBound } from '../bounds/index.js
 import { expectedError } from './row-damage.js';
 import type { DiagnosisInput } from './diagnosis.js';
 
-/** What a kernel with a certain fault gives for one row, up to rounding. */
+/** The results of a kernel with a certain fault for one row, up to rounding. */
 export interface RowPrediction {
   readonly out: Float64Array;
   /** Expected Σ of squared rounding errors over the columns. */
   readonly noise: number;
-  /** Per column: what an otherwise correct kernel may differ from `out` by. */
+  /** Per column: the most by which an otherwise correct kernel may differ from `out`. */
   readonly limit: Float64Array;
   /** Natural logarithm; NaN where the fault leaves it open. */
   readonly lse: number;
@@ -25,14 +25,17 @@ export interface WeightedRow {
   readonly growth?: number;
 }
 
-/** Where a prediction stands: the row's bound and the output's format and columns. */
+/** The context of a prediction: the row's bound and the output's format and columns. */
 export interface PredictionPlace {
   readonly bound: RowBound;
   readonly outputFormat: FormatName;
   readonly vDim: number;
-  /** The bound that a fault is held to which shows keys to a row without any: that of a row that has some. */
+  /** The bound for a fault that shows keys to a row without any: that of a row that has some. */
   readonly elsewhere: RowBound;
-  /** The LSE that a kernel gives for a logarithm of the row sum: without a sink where it is to be. */
+  /**
+   * The LSE that a kernel gives for a logarithm of the row sum: without the sink where the problem asks for
+   * that.
+   */
   readonly reported: (logarithm: number) => number;
 }
 
@@ -85,8 +88,8 @@ export function predictWeighted(place: PredictionPlace, row: WeightedRow): RowPr
 }
 
 /**
- * A prediction that is another one times `factor`. Roundings scale with it, but for that of the
- * output's own format, which is judged anew.
+ * A prediction multiplied by `factor`. Roundings scale with it, except that of the output's own format, which
+ * is judged anew.
  */
 export function scalePrediction(
   place: PredictionPlace,
@@ -112,7 +115,7 @@ export function logSumExp(scores: Float64Array): number {
   return maximum + Math.log(sum);
 }
 
-/** Softmax of scores, −∞ for what is masked: zeros, with an LSE of −∞, when everything is. */
+/** Softmax of scores, −∞ for masked ones: zeros, with an LSE of −∞, when all are masked. */
 export function softmaxRow(scores: Float64Array, values: Float64Array, growth = 1): WeightedRow {
   const lse = logSumExp(scores);
   const weights = scores.map((s) => (s === -Infinity ? 0 : Math.exp(s - lse)));
@@ -120,9 +123,8 @@ export function softmaxRow(scores: Float64Array, values: Float64Array, growth = 
 }
 
 /**
- * What a correct kernel gives for a row: the exact output and, per column, how far rounding can take
- * it from there (Σ w|v − O| taken for its upper bound Σ w|v| + |O|).
- * Nothing on a row without keys.
+ * The result of a correct kernel for a row: the exact output and, per column, the most by which rounding can
+ * move it (Σ w|v − O| taken for its upper bound Σ w|v| + |O|). A row without keys is not moved.
  */
 export function correctRow(
   { reference, bound, outputs }: DiagnosisInput,

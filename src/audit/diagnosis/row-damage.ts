@@ -4,7 +4,7 @@ import { outputRounding, type RowBound } from '../bounds/index.js';
 import type { GivenOutputs } from '../kernel-outputs.js';
 import type { DiagnosisInput } from './diagnosis.js';
 
-/** What the rows are measured from. */
+/** The data that rows are measured from. */
 interface RowMeasureInput extends Pick<DiagnosisInput, 'problem' | 'reference' | 'bound'> {
   readonly outputs: Pick<GivenOutputs, 'out'>;
 }
@@ -49,7 +49,7 @@ function squaredNorms(values: Float64Array, dim: number): Float64Array {
   return norms;
 }
 
-/** Σ_j w_j²‖v_j‖² of every row, of dropout what is applied, in one walk over the weights. */
+/** Σ_j w_j²‖v_j‖² of every row, with the weights that dropout applies, in one walk over the weights. */
 function weightSquares(input: RowMeasureInput, reference: AttentionReference): Float64Array {
   const { problem } = input;
   const { shape } = reference;

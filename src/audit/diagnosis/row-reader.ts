@@ -15,10 +15,10 @@ import {
   type Tensor,
 } from '../../problem/index.js';
 
-/** How many values are kept per kind; a sample of rows reads few heads over and over. */
+/** Number of values that are kept per kind; a sample of rows reads few heads over and over. */
 const keptValues = 2 ** 25;
 
-/** Keeps what a function gave, by integer key, until it holds too many numbers; then starts over. */
+/** Keeps the results of a function, by integer key, until they hold too many numbers; then starts over. */
 function remembered(compute: (key: number) => Float64Array): (key: number) => Float64Array {
   const known = new Map<number, Float64Array>();
   let size = 0;
@@ -36,13 +36,13 @@ function remembered(compute: (key: number) => Float64Array): (key: number) => Fl
   };
 }
 
-/** What a reader of a changed problem takes from the one that it is made of: q, k and v are the same. */
+/** The parts of a reader that a reader of a changed problem takes over: q, k and v are the same. */
 type Operands = Pick<RowReader, 'keys' | 'values' | 'query' | 'dots'>;
 
 /**
- * Single rows of a problem in plain fp64: what one query makes of the keys and values of any kv head.
- * Not an oracle: sums carry no radius (relative error about 2^-50 of their magnitude). Of a problem with a
- * sink every row has one more key behind the last, with the sink's logit for a score and zeros for a value.
+ * Single rows of a problem in plain fp64: one query with the keys and values of any kv head. Not an oracle:
+ * sums carry no radius (relative error about 2^-50 of their magnitude). In a problem with a sink every row
+ * has one more key behind the last, with the sink's logit for a score and zeros for a value.
  */
 export class RowReader {
   readonly problem: Problem;
@@ -121,19 +121,25 @@ export class RowReader {
     return this.#sinks[Math.floor(row / this.shape.queries) % this.shape.heads];
   }
 
-  /** The logarithm of the row sum, natural units, as the LSE that the problem asks for: without a sink where it is to be. */
+  /**
+   * The logarithm of the row sum, natural units, turned into the LSE that the problem asks for: without the sink where it is
+   * to be left out.
+   */
   reportedLse(row: number, logarithm: number): number {
     if (this.problem.sink === undefined || this.problem.sink.inLse) return logarithm;
     const share = Math.exp(this.sink(row) - logarithm);
     return share >= 1 ? -Infinity : logarithm + Math.log1p(-share);
   }
 
-  /** What the weights of a flat row are applied to: V of a flat kv head, and of dropout what is kept, divided. */
+  /**
+   * The values that the weights of a flat row are applied to: V of a flat kv head; with dropout the kept ones,
+   * divided.
+   */
   valuesOf(row: number, kv: number): Float64Array {
     return this.keptOf(row, this.values(kv));
   }
 
-  /** Values [keys × vDim] of a row as dropout leaves them: those that it keeps, divided. */
+  /** Values [keys × vDim] of a row after dropout: the kept ones, divided. */
   keptOf(row: number, values: Float64Array): Float64Array {
     if (this.#kept === null) return values;
     const { queries, keys, vDim } = this.shape;
@@ -150,7 +156,7 @@ export class RowReader {
     return Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
   }
 
-  /** Of which sequence flat row `row` is, and where in it. */
+  /** The sequence that flat row `row` belongs to, and its place in it. */
   place(row: number): RowPlace {
     const { queries } = this.shape;
     return this.#places(Math.floor(row / queries), row % queries);
@@ -176,7 +182,7 @@ export class RowReader {
     return scores;
   }
 
-  /** The score that the problem makes of a dot product of flat row `row` and a key; natural units. */
+  /** The score that the problem forms from a dot product of flat row `row` and a key; natural units. */
   score(dot: number, row: number, key: number): number {
     const { queries } = this.shape;
     return scoreOf(this.#law, dot, Math.floor(row / queries), row % queries, key);

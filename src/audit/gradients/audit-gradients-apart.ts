@@ -20,7 +20,7 @@ export interface GroupRequest {
   readonly kvHead: number;
 }
 
-/** What all groups of a part are measured from: data that a thread may be sent. */
+/** The data that all groups of a part are measured from: a thread may be sent them. */
 export interface GroupData {
   readonly problem: Problem;
   readonly dout: Tensor;

@@ -37,11 +37,11 @@ import {
 } from './premises/gradient-declaration.js';
 import { measureMeanErrors, measureWeightErrors, noMeanErrors } from './structure/mean-errors.js';
 
-/** By what gradients are judged. */
+/** Options of an audit of gradients. */
 export interface GradientAuditOptions {
-  /** How the kernel computes; default: as any correct kernel may. */
+  /** The kernel's premises; default: those of any correct kernel. */
   readonly premises?: GradientPremises;
-  /** What is declared beyond these. */
+  /** The kernel's declarations beyond these. */
   readonly declared?: GradientDeclaration;
   /** Probability that the statistical tests of all gradients fail a correct kernel; default 1e-9. */
   readonly falseAlarmRate?: number;
@@ -64,16 +64,18 @@ export interface GradientAudit {
   readonly verdict: GradientVerdict;
   /** In the order of their table. */
   readonly gradients: readonly JudgedGradient[];
-  /** Which rows of dQ and which keys of dK and dV were judged; null for all, or none. */
+  /** The rows of dQ and the keys of dK and dV that were judged; null for all, or none. */
   readonly samples: { readonly rows: RowSample | null; readonly keys: KeySample | null };
-  /** What FlashAttention's rule says of dQ, dK and dV, by name, where it does; no part of the verdict. */
+  /**
+   * Results of FlashAttention's rule for dQ, dK and dV, by name, where it applies; no part of the verdict.
+   */
   readonly flashAttention: GradientRules['rules'];
   /** Whose arithmetic the bounds are of, in words. */
   readonly arithmetic: string;
   readonly falseAlarmRate: number;
 }
 
-/** What was found of a part of what is judged. */
+/** The results for a part of what is judged. */
 interface JudgedPart {
   readonly gradients: readonly JudgedGradient[];
   readonly findings: readonly GradientFinding[];
@@ -83,7 +85,7 @@ interface JudgedPart {
 
 const [, logSumExp] = quantities;
 
-/** What the kernel's own forward stored, as its backward pass read it. */
+/** The stored results of the kernel's own forward, as its backward pass read them. */
 export function storedForward(
   problem: Problem,
   { out = null, lse = null }: GradientTensors,
@@ -96,7 +98,7 @@ export function measuredNames({ names }: Pick<GradientPart, 'names'>): GradientQ
   return gradientQuantities.map(({ name }) => name).filter((name) => names.includes(name));
 }
 
-/** The LSE as [batch, heads, queries], whatever shape of those that kernels give it has. */
+/** The LSE as [batch, heads, queries], from any shape that kernels give it in. */
 function canonicalLse(problem: Problem, lse: Tensor): Tensor {
   const shape = problemShape(problem);
   const { batch, heads, queries } = shape;
@@ -104,7 +106,7 @@ function canonicalLse(problem: Problem, lse: Tensor): Tensor {
   return { format: 'fp64', shape: [batch, heads, queries], data: values };
 }
 
-/** How a part is judged. */
+/** Options of the judgement of a part. */
 interface PartOptions extends Omit<GradientAuditOptions, 'rows' | 'keys'> {
   readonly groups?: MeasuredGroup[] | undefined;
   readonly premises: GradientPremises;
@@ -159,9 +161,9 @@ function judgeSome(
 }
 
 /**
- * Judges dBias and dSink where a kernel may make D of the stored O or of its weights: it does either in all rows, so that all is
- * judged as by a kernel that does the one, and where that fails as by one that does the other. Null where there is no such choice, or
- * nothing of the kind to judge.
+ * Judges dBias and dSink where a kernel may make D of the stored O or of its weights: it does the same in all rows, so that all is
+ * judged as of a kernel that does the one, and where that fails as of one that does the other. Null where there is no such choice, or
+ * neither gradient to judge.
  */
 function judgeShared(
   part: PreparedPart,
@@ -184,7 +186,7 @@ function judgeShared(
   return ofWeights.findings.length < ofStored.findings.length ? ofWeights : ofStored;
 }
 
-/** Measures and judges what a part has. */
+/** Measures and judges the gradients of a part. */
 function judgePart(part: PreparedPart, options: PartOptions): JudgedPart {
   const { problem, tensors, given, isSample } = part;
   const { premises, falseAlarmRate } = options;
@@ -225,8 +227,8 @@ function judgePart(part: PreparedPart, options: PartOptions): JudgedPart {
 
 /**
  * Judges dQ, dK, dV, dBias and dSink, whichever are given, against exact gradients: worst-case bounds on every element, what
- * independent roundings add up to, and sums that roundings leave near zero, among them Σ dV = Σ dO, Σ dS = 0 and
- * ⟨Q, dQ⟩ = ⟨K, dK⟩. With the kernel's own output and LSE errors that came in with them are told from those that were made.
+ * independent roundings add up to, and sums that roundings leave near zero, among them Σ dV = Σ dO, Σ dS = 0 and ⟨Q, dQ⟩ = ⟨K, dK⟩.
+ * Given the kernel's own output and LSE, it tells errors that came in with them from those that the backward pass made.
  * @throws RequestError for tensors that do not fit the problem, without any gradient to judge, for a problem that is a sample of rows,
  * and for samples of fewer rows or keys than heads
  */
@@ -238,7 +240,7 @@ export function auditGradients(
   return judgePrepared(prepareGradients(problem, tensors, options), problem, options);
 }
 
-/** What is to be judged, and by what. */
+/** The gradients to judge, and the premises to judge them by. */
 export interface PreparedGradients {
   readonly plan: GradientPlan;
   readonly all: readonly GivenJudged[];
@@ -280,8 +282,8 @@ export function prepareGradients(
 }
 
 /**
- * Judges what is planned.
- * @param measured of each part its groups where they are measured already; null, or left out, for those that are not
+ * Judges a planned audit.
+ * @param measured for each part its groups where they are measured already; null, or left out, for the others
  */
 export function judgePrepared(
   { plan, all, parts, premises }: PreparedGradients,

@@ -11,7 +11,7 @@ import { listed } from './gradient-verdict.js';
 import type { GivenJudged } from './judge-gradient.js';
 import type { GradientDeclaration } from './premises/gradient-declaration.js';
 
-/** What is to be explained. */
+/** Gradients to be explained. */
 export interface Unexplained extends Omit<FailedGradients, 'given'> {
   readonly given: readonly GivenJudged[];
   /** The largest share of a bound that is used once a premise is declared, null where the gradients fail by it too; or null where none is to be told. */
@@ -19,8 +19,8 @@ export interface Unexplained extends Omit<FailedGradients, 'given'> {
 }
 
 /**
- * The cause of what failed of dQ, dK and dV; where they pass, what is known of the others. Where a correct kernel may do what the
- * cause says, and all passes once that is declared, the evidence says how.
+ * The cause of what failed of dQ, dK and dV; where they pass, the diagnosis of the others. Where a correct kernel may do the same
+ * as the cause, and all passes once that is declared, the evidence says how.
  */
 export function explainGradients({ usedBy, ...failed }: Unexplained): GradientDiagnosis {
   const { products, sums } = deltaFormats(failed.premises);
@@ -33,10 +33,13 @@ export function explainGradients({ usedBy, ...failed }: Unexplained): GradientDi
   return { ...found, evidence: [...found.evidence, hint] };
 }
 
-/** A D that is kept in what it is computed in. */
+/** A D that is kept in the format that it is computed in. */
 const unroundedDelta: GradientDeclaration = { deltaProducts: 'fp64', deltaSums: 'fp64' };
 
-/** What is said where D is not rounded as declared. @param used by a kernel that does not round it, the largest share of a bound */
+/**
+ * The diagnosis where D is not rounded as declared.
+ * @param used the largest share of a bound that a kernel without that rounding uses
+ */
 function notBorneOut(used: number): GradientDiagnosis {
   return {
     id: 'premise-not-borne-out',

@@ -36,13 +36,16 @@ export function givenGradients(problem: Problem, tensors: GradientTensors): read
   return all;
 }
 
-/** The format of dQ, dK and dV; where none of them was given, that of the inputs, or what 8 bits come out in. */
+/**
+ * The format of dQ, dK and dV; where none of them was given, that of the inputs, or the output format of 8-bit
+ * inputs.
+ */
 export function gradientFormat({ q }: Problem, given: readonly GivenJudged[]): FormatName {
   const named = given.find(isOfTensors);
   return named?.format ?? (formats[q.format].storageBits > 8 ? q.format : 'bf16');
 }
 
-/** What the verdict says nothing about. */
+/** Parts of the gradients that the verdict does not cover. */
 export function unjudged(problem: Problem, given: readonly GivenJudged[]): string[] {
   const possible = judgedGradients.filter(
     ({ name }) => (name !== 'dbias' && name !== 'dsink') || gradientSource(problem, name) !== null,

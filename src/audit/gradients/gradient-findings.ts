@@ -5,7 +5,7 @@ import type { JudgedGradientName } from './gradient-quantities.js';
 import type { JudgedGradient } from './judge-gradient.js';
 import { isBeyond, type GradientStatistic } from './structure/gradient-statistic.js';
 
-/** What of a gradient was found wrong. */
+/** The kind of a fault of a gradient. */
 export type GradientFault = 'non-finite' | 'scale' | 'sum' | 'pairing' | 'bound' | 'rms' | 'spread';
 
 /** One reason to fail a gradient. */
@@ -45,7 +45,7 @@ export function describeRows(
   return `${batch === 0 ? '' : `batch ${batch}, `}head ${head % heads}${tile}`;
 }
 
-/** What a failing sum says. */
+/** The statement of a failing sum. */
 function sumStatement(result: GradientStatistic, judged: JudgedGradient, where: string): string {
   const { statistic, threshold, test, column } = result;
   const { prose, name } = judged.quantity;
@@ -72,7 +72,7 @@ function sumStatement(result: GradientStatistic, judged: JudgedGradient, where: 
   return `${law} in column ${column} of ${where} by ${size}; rounding explains ${explained}`;
 }
 
-/** The failing sums: of each test its widest failing scope. */
+/** The failing sums: for each test its widest failing scope. */
 function sumFindings(judged: JudgedGradient): GradientFinding[] {
   const widestFirst = [...judged.structure].sort((a, b) => a.scope.localeCompare(b.scope));
   return (['scale', 'sum', 'pairing'] as const).flatMap((test) => {
@@ -136,7 +136,7 @@ function findingsOf(judged: JudgedGradient, arithmetic: string): readonly Gradie
   return findings;
 }
 
-/** Says that ⟨Q, dQ⟩ ≠ ⟨K, dK⟩ is of dQ where dQ fails and dK does not, but for that. */
+/** Attributes ⟨Q, dQ⟩ ≠ ⟨K, dK⟩ to dQ where dQ fails and dK does not, except by that. */
 function withPairingPlaced(findings: readonly GradientFinding[]): readonly GradientFinding[] {
   const isPairing = ({ test }: GradientFinding) => test.endsWith('-pairing');
   const failing = new Set(

@@ -1,6 +1,6 @@
 import type { Quantity } from '../../problem/index.js';
 
-/** What all gradients have in common. */
+/** Properties that all gradients have in common. */
 const gradient = { row: 'vector', magnitude: 'its terms', isExpected: false } as const;
 
 const dq = {
@@ -37,8 +37,8 @@ const dv = {
 } as const satisfies Quantity;
 
 /**
- * Of the bias, in its own shape, with leading sizes of 1: see `sharedShape`. Its rows are what each query has, or all queries together
- * where it is broadcast to them.
+ * The gradient of the bias, in its own shape, with leading sizes of 1: see `sharedShape`. Its rows are those of each query, or one for
+ * all queries together where it is broadcast to them.
  */
 const dbias = {
   ...gradient,
@@ -51,7 +51,7 @@ const dbias = {
   option: 'dbias',
 } as const satisfies Quantity;
 
-/** Of the sinks: a number of each head, summed over the batch. */
+/** The gradient of the sinks: a number for each head, summed over the batch. */
 const dsink = {
   ...gradient,
   name: 'dsink',
@@ -66,7 +66,7 @@ const dsink = {
 
 /**
  * The gradients of Q, K and V, in the order in which reports tell of them. Errors relative to a gradient's magnitude
- * are beside the sum of the sizes of what each element is a sum of (`Gradient.magnitude` of the oracle).
+ * are relative to the sum of the sizes of each element's terms (`Gradient.magnitude` of the oracle).
  */
 export const gradientQuantities = [dq, dk, dv] as const satisfies readonly Quantity[];
 

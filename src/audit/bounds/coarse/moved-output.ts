@@ -3,9 +3,9 @@ import { keptWeights, type Problem } from '../../../problem/index.js';
 import type { MovedWeights } from './moved-weights.js';
 import { up, type CoarseRow } from './uncertain-scores.js';
 
-/** What moved weights do to O, each [vDim]. */
+/** The effect of moved weights on O, each [vDim]. */
 export interface MovedOutput {
-  /** How far it may be moved. */
+  /** The most by which it may move. */
   readonly output: Float64Array;
   /** The largest |v| that has weight. */
   readonly magnitude: Float64Array;

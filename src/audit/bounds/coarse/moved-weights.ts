@@ -3,24 +3,25 @@ import type { UncertainScores } from './uncertain-scores.js';
 /** Weights below e^-45 of the largest, whatever their scores' errors, do not contend with it. */
 const contending = 45;
 
-/** How the weights may move, given the error of each exponent. */
+/** Bounds of how the weights move, given the error of each exponent. */
 export interface MovedWeights {
-  /** What |w − ŵ| is at most, with ŵ scaled so that the largest weight stays. */
+  /** An upper bound of |w − ŵ|, with ŵ scaled so that the largest weight stays. */
   readonly moved: Float64Array;
-  /** What Σ ŵ is at least, so scaled. */
+  /** A lower bound of Σ ŵ, scaled the same way. */
   readonly least: number;
   /** Whether a key may have weight to speak of. */
   readonly contends: Uint8Array;
   /** At most ŵ / ŵ_largest for the keys that do not. */
   readonly rest: Float64Array;
-  /** ln of Σ w e^±error, the larger magnitude: what the LSE may move. */
+  /** ln of Σ w e^±error, the larger magnitude: the most by which the LSE may move. */
   readonly ofLse: number;
 }
 
 /**
- * How far the weights of a row move when each exponent moves by its error. Theorem 9 of docs/bounds.md.
+ * Bounds how far the weights of a row move when each exponent moves by its error. Theorem 9 of
+ * docs/bounds.md.
  * @param exact ln of the sum that the weights are relative to
- * @param shares of the errors that count
+ * @param shares the shares of the errors that count
  */
 export function moveWeights(
   { scores, ofDots, ofExponents, own, common }: UncertainScores,

@@ -9,7 +9,10 @@ import type { RowPlan } from '../row-plan.js';
 import type { SunkRow } from '../row-units.js';
 import { commonExponentError, scoreError } from '../scores.js';
 
-/** What fp64 leaves uncertain in sums of positive numbers, many times over, and second orders. */
+/**
+ * A factor that covers, many times over, what fp64 leaves uncertain in sums of positive numbers, and second
+ * orders.
+ */
 export const up = 1 + 2 ** -6;
 
 /** One row whose scores may be off by too much for the first order. */
@@ -24,17 +27,17 @@ export interface CoarseRow {
   readonly operands: HeadOperands;
   /** [vDim]: the largest magnitudes of the values that it sees, by column. */
   readonly columnLargest: Float64Array;
-  /** What a sink does to it; null without. */
+  /** The row's sink; null without one. */
   readonly sunk: SunkRow | null;
 }
 
 /** Exponents of a row's visible keys, and of the sink behind them, in nats, and how far each may be off. */
 export interface UncertainScores {
   readonly scores: Float64Array;
-  /** By the dot product, and by what makes an exponent of it. */
+  /** The part from the dot product, and the part from turning it into an exponent. */
   readonly ofDots: Float64Array;
   readonly ofExponents: Float64Array;
-  /** By fp64, here: as far as the kernel's exponent may be off, and the exact one as well. */
+  /** The part from fp64 in this computation, for the kernel's exponent and for the exact one. */
   readonly own: Float64Array;
   /** The part of the exponents' errors that all keys share: O does not see it. */
   readonly common: number;
@@ -137,7 +140,7 @@ export function createUncertainScores(
   };
 }
 
-/** The same without what is behind so many keys. */
+/** The first `keys` of the scores, without those behind them. */
 export function ofKeysAlone(scores: UncertainScores, keys: number): UncertainScores {
   return {
     scores: scores.scores.subarray(0, keys),

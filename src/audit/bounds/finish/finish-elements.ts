@@ -57,19 +57,22 @@ export interface FinishedRow {
   readonly keys: number;
   readonly errors: RowErrors;
   readonly plan: RowPlan;
-  /** [vDim]: the largest magnitudes of the values that it sees, by column; and what those in memory are times. */
+  /**
+   * [vDim]: the largest magnitudes of the values that it sees, by column; and the factor that those in memory are
+   * multiplied by.
+   */
   readonly columnLargest: Float64Array;
   readonly valueScale: number;
-  /** What a sink does to it; null without. */
+  /** The row's sink; null without one. */
   readonly sunk: SunkRow | null;
 }
 
-/** What the elements of all rows are finished by. */
+/** The context in which the elements of all rows are finished. */
 export interface ElementFinisher {
   readonly reference: AttentionReference;
   readonly arithmetic: KernelArithmetic;
   readonly memory: BoundMemory;
-  /** Filled. */
+  /** The bounds to fill. */
   readonly out: Bounds;
   /** See `typicalScoreShare` and `anyOrderLoss`. */
   readonly typicalScores: number;

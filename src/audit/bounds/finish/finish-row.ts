@@ -16,7 +16,7 @@ import { anyOrderLoss, rescaleWeightError, rowSumOverflows } from '../sums.js';
 import type { RowTerms } from '../technique-bound.js';
 import { hardwareWeightError, polynomialWeightError, roundedRowSum } from '../weights.js';
 
-/** What fp64 leaves uncertain in all of this, many times over. */
+/** A factor that covers, many times over, what fp64 leaves uncertain in all of this. */
 const up = 1 + 2 ** -12;
 
 /**
@@ -41,7 +41,7 @@ export function createFinishRow(
     anyOrder: anyOrderLoss(arithmetic.values),
   };
 
-  /** What the shared weights may be off on average, all techniques together. */
+  /** The largest mean error of the shared weights, all techniques together. */
   function weightsError(terms: RowTerms): number {
     return (
       scoreWeightError(terms).mean +
@@ -72,7 +72,7 @@ export function createFinishRow(
     lse.deviation[local] = scaled(Math.sqrt(errors.exponentialVariance / 2), inflation);
   }
 
-  /** How wrong the row sum may be, all techniques together. */
+  /** The largest error of the row sum, all techniques together. */
   function rowSumError(terms: RowTerms): number {
     const { errors, lost } = terms;
     return (

@@ -20,7 +20,7 @@ const rounds = 2;
 const blockSizes = [64, 128, 32, 256] as const;
 const orders: readonly BlockOrder[] = ['last to first', 'first to last'];
 
-/** Where the fraction is counted from: the running maximum of blocks of this size in this order. */
+/** Blocks of keys whose running maximum the fraction is counted from: their size and order. */
 interface Blocks {
   readonly block: number;
   readonly order: BlockOrder;
@@ -45,8 +45,8 @@ const screenedRows = 4;
 const leastScreened = 0.25;
 
 /**
- * The part of the error of O and LSE of some rows that a change of one coefficient explains to the first
- * order, in units of the rounding.
+ * The part of the error of O and LSE of some rows that a change of one coefficient explains to first order,
+ * in units of the rounding.
  */
 function explainedPart(
   context: HypothesisContext,

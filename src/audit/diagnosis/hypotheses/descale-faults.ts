@@ -7,7 +7,7 @@ import { predictWeighted, softmaxRow } from '../prediction.js';
 /** A wrong use of one tensor's factors. */
 interface DescaleFault {
   readonly id: string;
-  /** "q_descale is not applied": what follows the name. */
+  /** The fault in words that follow the tensor's name: "q_descale is not applied". */
   readonly what: string;
   /** The factors used instead; null where there is no such fault. */
   readonly factors: (
@@ -17,7 +17,7 @@ interface DescaleFault {
   ) => ScaleFactors[] | null;
 }
 
-/** The axis of heads, of the last four. */
+/** The axis of heads, counted from the last of four. */
 const headAxis = -3;
 
 /** Factors whose place `index` along an axis is taken from another. */
@@ -106,7 +106,7 @@ function withFactors(tensor: Tensor, own: ScaleFactors, by: readonly ScaleFactor
   return { ...tensor, scales: { ...scales, factors } };
 }
 
-/** How much larger elements become at most, at least 1. */
+/** The largest factor by which elements grow, at least 1. */
 function growthOf(own: ScaleFactors, by: readonly ScaleFactors[]): number {
   return own.values.reduce((most, x, i) => {
     const wrong = by.reduce((product, { values }) => product * values[i], 1);

@@ -14,7 +14,7 @@ function isSame(a: Float64Array, b: Float64Array): boolean {
   return a.length === b.length && a.every((x, i) => x === b[i]);
 }
 
-/** What the other problem makes of each row. */
+/** The hypothesis that each row is that of the other problem. */
 export function featureHypothesis(
   { reader }: HypothesisContext,
   { id, technique, statement, problem }: FeatureFault,

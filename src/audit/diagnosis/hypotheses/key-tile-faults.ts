@@ -5,8 +5,8 @@ import type { RowReader } from '../row-reader.js';
 import { GranuleSums, ownTile, type KeyTile } from './granule-sums.js';
 
 /**
- * What a fault does to one tile of keys: the tile's weights in the sum over V and in the row sum, in
- * multiples of the correct ones, or the tile that K or V comes from, in tiles from its own.
+ * A fault of one tile of keys: the tile's weights in the sum over V and in the row sum, in multiples of the
+ * correct ones, or the tile that K or V comes from, in tiles from its own.
  */
 interface TileFault {
   readonly id: string;
@@ -120,7 +120,7 @@ const largestMisfit = 200;
 /** Damaged rows that rank the tiles. */
 const rankingRows = 6;
 
-/** One row under a fault of one tile, or null when nothing is left of it or it is not touched. */
+/** One row under a fault of one tile, or null where the fault leaves nothing of it or does not touch it. */
 function faultyRow(
   reader: RowReader,
   row: SampleRow,

@@ -4,30 +4,32 @@ import { type FormatName, formats, unitRoundoff } from '../../../formats/index.j
 import type { KeyRange } from '../../../problem/index.js';
 import type { Hypothesis, HypothesisContext, HypothesisFamily, SampleRow } from '../hypothesis.js';
 
-/** Where a kernel rounds to a short format; what is left out is kept in fp64. */
+/**
+ * The places where a kernel rounds to a short format; where a rounder is left out, numbers are kept in fp64.
+ */
 interface NarrowKernel {
   readonly block: number;
   readonly order: BlockOrder;
-  /** Stretches of keys computed apart and combined by their LSE; default 1. */
+  /** Number of stretches of keys that are computed apart and combined by their LSE; default 1. */
   readonly splits?: number;
   readonly weights: Rounder;
   /** P is multiplied by 2^offset before its rounding; default 0. */
   readonly offset?: number;
-  /** The argument of 2^x. */
+  /** The rounding of the argument of 2^x. */
   readonly exponent?: Rounder;
-  /** O, after every key or after every block. */
+  /** The rounding of O, after every key or after every block. */
   readonly accumulator?: Rounder;
   /** The row sum likewise. */
   readonly sum?: Rounder;
   readonly every?: 'key' | 'block';
-  /** The factor that O is rescaled by. */
+  /** The rounding of the factor that O is rescaled by. */
   readonly rescale?: Rounder;
   readonly reciprocal?: Rounder;
-  /** What a split hands on. */
+  /** The rounding of the result that a split hands on. */
   readonly partial?: Rounder;
 }
 
-/** What comes out for one row. */
+/** Results of one row. */
 interface NarrowRow {
   readonly out: Float64Array;
   readonly lse: number;

@@ -3,10 +3,10 @@ import { predictWeighted, type WeightedRow } from '../prediction.js';
 import { exp2Coefficients } from '../../../../kernels/index.js';
 import type { Hypothesis, HypothesisContext, HypothesisFamily, SampleRow } from '../hypothesis.js';
 
-/** In which order a kernel visits the blocks of keys. */
+/** The order in which a kernel visits the blocks of keys. */
 export type BlockOrder = 'first to last' | 'last to first';
 
-/** How an online softmax may go wrong; what is left out is right. */
+/** The ways in which an online softmax may go wrong; it does right what is left out. */
 interface OnlineSoftmax {
   readonly block: number;
   readonly order: BlockOrder;
@@ -21,13 +21,13 @@ interface OnlineSoftmax {
   readonly rounding?: RoundingMode;
   /** Whether the row sum takes P after its rounding; default no. */
   readonly sumRounded?: boolean;
-  /** Which of O and the row sum are rescaled when the maximum grows; default both. */
+  /** The sums, of O and the row sum, that are rescaled when the maximum grows; default both. */
   readonly rescaled?: 'output' | 'sum' | 'neither';
   /** O is rescaled by the factor of the block before. */
   readonly lateRescale?: boolean;
-  /** P where the score is the running maximum exactly, x = 0, is this; default 1. */
+  /** The value of P where the score is exactly the running maximum, x = 0; default 1. */
   readonly atMaximum?: number;
-  /** The exponential: what 2^x comes out as relative to what it should be, by x's fraction in [0, 1). */
+  /** The exponential: the result for 2^x relative to the exact one, by x's fraction in [0, 1). */
   readonly exponential?: (fraction: number) => number;
 }
 
@@ -104,7 +104,7 @@ interface OnlineFault {
   readonly technique: string;
   readonly statement: string;
   readonly law: Omit<OnlineSoftmax, 'block' | 'order'>;
-  /** What of the law rounds P in a sound kernel too; nothing where the law rounds nothing. */
+  /** The part of the law that rounds P in a sound kernel too; absent where the law rounds nothing. */
   readonly sound?: Omit<OnlineSoftmax, 'block' | 'order'>;
   /** Whether one block over all keys shows it too; such a fault does not hang on the block size. */
   readonly inOneBlock: boolean;
@@ -176,7 +176,10 @@ const exponentialFaults: readonly OnlineFault[] = [
   },
 ];
 
-/** How far below 1 the largest P of a format may be shifted up, and how long a maximum may go stale. */
+/**
+ * Exponents of the power of two that the largest P of an 8-bit format may be multiplied by, and lags up to
+ * which a maximum may go stale.
+ */
 const eightBitScalings = [
   { offset: 8, lag: 4 },
   { offset: 8, lag: 8 },
@@ -184,7 +187,7 @@ const eightBitScalings = [
   { offset: 0, lag: 16 },
 ] as const;
 
-/** How far beyond the largest binade of a format a factor takes P that is too large. */
+/** Octaves beyond the largest binade of a format to which a factor takes P that is too large. */
 const excessiveOctaves = [1, 2, 4] as const;
 
 function weightFaults(format: FormatName): OnlineFault[] {

@@ -10,12 +10,12 @@ import {
 import type { Hypothesis, HypothesisContext, HypothesisFamily, SampleRow } from '../hypothesis.js';
 import { predictWeighted, softmaxRow } from '../prediction.js';
 
-/** Keys in pages, and the tensors that hold the pages. */
+/** Pages of keys, and the tensors that hold the pages. */
 interface Pages {
   readonly rows: StoredRows;
   readonly pageSize: number;
   readonly kvHeads: number;
-  /** The row of K, or of V, that a slot holds for a kv head; null where it is no number. */
+  /** The row of K, or of V, that a slot holds for a kv head; null for a row that does not hold numbers. */
   readonly row: (which: 'k' | 'v', slot: number, kvHead: number) => Float64Array | null;
 }
 
@@ -31,16 +31,19 @@ function pagesOf({ keys, tensors }: StoredProblem, kvHeads: number): Pages | nul
   return { rows: keys, pageSize: keys.slotsPerGroup, kvHeads, row };
 }
 
-/** For a key of a sequence, counted within it, the slot that a faulty kernel reads in place of its own. */
+/**
+ * The slot that a faulty kernel reads in place of the own slot of a key, which is counted within its
+ * sequence.
+ */
 type SlotOf = (own: number, key: number, sequence: number, kvHead: number) => number;
 
 interface PageFault {
   readonly id: string;
   readonly statement: string;
   readonly slotOf: SlotOf;
-  /** The head that is read, of a slot and a head; default its own. */
+  /** The head that is read for a slot and a head; default its own. */
   readonly headOf?: (slot: number, kvHead: number) => number;
-  /** Whether V is read rightly all the same, or K. */
+  /** The tensor that alone is read wrongly; default both. */
   readonly only?: 'k' | 'v';
   readonly local?: boolean;
 }
@@ -169,7 +172,7 @@ function* exchangedAxes({ rows, pageSize, kvHeads }: Pages): Generator<PageFault
 /** Rows that a wrong page must explain to be a candidate, and how many pages are tried for them. */
 const mostTried = 4096;
 
-/** How much of a row's squared error is left. */
+/** The part of a row's squared error that is left. */
 function errorLeft({ observed, correct }: SampleRow, out: Float64Array): number {
   let [left, before] = [0, 0];
   for (let c = 0; c < out.length; c++) {

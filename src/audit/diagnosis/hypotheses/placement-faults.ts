@@ -68,7 +68,7 @@ export function exactRow(context: HypothesisContext, source: number): RowPredict
   return { out, limit, noise: noise[source], lse: NaN };
 }
 
-/** Where the row that stands in place of `row` comes from, among the rows of one head. */
+/** Finds the row of one head that stands in place of `row`; null where none does. */
 function findSource(context: HypothesisContext, row: SampleRow, head: number): number | null {
   const { queries } = context.shape;
   let best: number | null = null;
@@ -176,11 +176,11 @@ export const headPlaceHypotheses: HypothesisFamily = function* (context) {
     };
 };
 
-/** Rows that tell where a column comes from. */
+/** Number of rows by which the source of a column is found. */
 const searchedRows = 24;
 /** A column errs when its squares exceed this multiple of what rounding makes. */
 const damaged = 8;
-/** Another column is its source when that leaves this part of the squares at most. */
+/** Another column is the source when it leaves at most this part of the squares. */
 const improvement = 0.2;
 
 /** Σ over the rows of (observed column − exact column)², in units of the rounding of one element. */
@@ -191,7 +191,7 @@ function mismatch(rows: readonly SampleRow[], column: number, source: number): n
   return sum;
 }
 
-/** Where each column comes from; null when a column that errs comes from nowhere. */
+/** The source of each column that errs; null when one of them has no source. */
 function sourcesOf(rows: readonly SampleRow[], vDim: number): Map<number, number> | null {
   const sources = new Map<number, number>();
   for (let column = 0; column < vDim; column++) {
@@ -208,7 +208,7 @@ function sourcesOf(rows: readonly SampleRow[], vDim: number): Map<number, number
   return sources;
 }
 
-/** "columns 5 and 6 are exchanged", or what each of them holds. */
+/** "columns 5 and 6 are exchanged", or the column that each of them holds. */
 function describeSources(sources: ReadonlyMap<number, number>): string {
   const columns = [...sources.keys()];
   const exchanged = columns.every((column) => sources.get(sources.get(column)!) === column);

@@ -40,7 +40,10 @@ function remainder(row: SampleRow, prediction: RowPrediction): number {
   return Math.min(ofOutput, mostRemainder) + Math.min(ofLse, 1e8);
 }
 
-/** Where rows show the error by themselves, no start leaves more than this part of a number that explains it. */
+/**
+ * The largest part of the squares that the best start leaves of a number that explains them, where rows show the
+ * error by themselves.
+ */
 const mostLeft = 0.9;
 
 /** The number that explains the rows of a head best, by Gauss and Newton from the best start. */

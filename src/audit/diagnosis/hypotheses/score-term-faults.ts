@@ -24,7 +24,10 @@ function mapped(tensor: Tensor, change: (x: number, index: number, all: Float64A
   } as const satisfies Tensor;
 }
 
-/** Where the same element of the next head (or of one before, by −1) is, of a tensor broadcast to all heads. */
+/**
+ * Makes a function from an element's index to that of the same element of the next head (or of the one before,
+ * by −1); null for a tensor broadcast to all heads.
+ */
 function ofOtherHead(shape: readonly number[], by: number): ((index: number) => number) | null {
   const { head: stride } = broadcastStrides(shape);
   const heads = shape.at(-3) ?? 1;

@@ -5,7 +5,7 @@ const splitCounts = [2, 3, 4, 5, 6, 8, 16, 32] as const;
 /** Keys that a split's length may be a multiple of. */
 const splitTiles = [1, 64, 128] as const;
 
-/** How the results of splits are combined wrongly: the weight of one with that LSE, by the LSEs of all. */
+/** A wrong way to combine the results of splits: the weight of a split with that LSE, by the LSE of all. */
 interface Combination {
   readonly id: string;
   readonly what: string;

@@ -45,7 +45,7 @@ function describe(relative: number): string {
   return `the output is ${inPercent(relative)} too ${relative > 0 ? 'large' : 'small'}`;
 }
 
-/** What a common factor in O and, perhaps, in the sum behind the LSE points to. */
+/** Causes that a common factor in O and, perhaps, in the sum behind the LSE points to. */
 const readings = [
   {
     id: 'row-sum-scale',

@@ -15,26 +15,31 @@ export interface WeighedTile {
   readonly ranges: readonly (readonly KeyRange[])[];
 }
 
-/** Errors of a number of each pair of a tile, [64 × 64]; meaningless where a row does not see a key. */
+/** Errors of one number for each pair of a tile, [64 × 64]; meaningless where a row does not see a key. */
 export interface PairErrors {
   /** By technique: at worst and their variances, of rows that err independently. */
   readonly worst: readonly Float64Array[];
   readonly variance: readonly Float64Array[];
-  /** dT, or P as dV has it; that without the row's shift; and P·slope, or P. */
+  /** dT, or P as dV has it; the same without the row's shift; and P·slope, or P. */
   readonly value: Float64Array;
   readonly unshifted: Float64Array;
   readonly sloped: Float64Array;
-  /** The rounding that is known, that by other factors, and what does not average out but for the row's. */
+  /**
+   * The rounding that is known, the one that other factors would give, and the part that does not average
+   * out, without the row's.
+   */
   readonly known: Float64Array;
   readonly byOthers: readonly Float64Array[];
   readonly systematic: Float64Array;
-  /** What it is off by, signed, where all scores of the forward pass, all scores, all dP or all D are off by the
-   * same share of themselves. */
+  /**
+   * Its error, signed, where all scores of the forward pass, all scores, all dP or all D are off by the same
+   * share of themselves.
+   */
   readonly ofWeights: Float64Array;
   readonly ofScores: Float64Array;
   readonly ofProducts: Float64Array;
   readonly ofMeans: Float64Array;
-  /** Of what was rounded last. */
+  /** Roundings of the numbers that were rounded last. */
   readonly roundings: Roundings;
 }
 

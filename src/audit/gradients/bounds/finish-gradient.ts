@@ -11,39 +11,42 @@ import type { GradientTechniqueBound } from './group-bounds.js';
 import { mostOtherUnits } from './pair-sums.js';
 import type { PairArithmetic, SumErrors } from './pair-arithmetic.js';
 
-/** What fp64 leaves uncertain in all of this, many times over. */
+/** A factor that covers, many times over, what fp64 leaves uncertain in all of this. */
 export const up = 1 + 2 ** -12;
 
 /** fp32 sums beyond this may leave their range on the way. */
 const largestSum = 2 ** 120;
 
-/** What moves an element before it is rounded. Numbers only, which are used again from element to element. */
+/** Errors of an element before it is rounded. The object is used again from element to element. */
 export interface ElementErrors {
-  /** Signed: what the stored forward moves. */
+  /** The shift by the stored forward, signed. */
   shift: number;
-  /** Of the pairs that it is a sum over: all techniques together at worst, and the variance but for what is known. */
+  /**
+   * Errors of the pairs that it is a sum over: all techniques together at worst, and the variance without what is
+   * known.
+   */
   pairs: number;
   pairVariance: number;
-  /** What is known of the roundings of pairs, signed, and whose they are. */
+  /** The known part of the roundings of pairs, signed, and the technique place that it belongs to. */
   known: number;
   readonly knownOf: number;
-  /** The same of other factors. */
+  /** The known part by each of the other factors. */
   readonly byOthers: Float64Array;
-  /** Of the sum: its terms with their errors, and how many of them may err alike. */
+  /** The magnitude of the sum: its terms with their errors; and the number of terms that may err alike. */
   magnitude: number;
   /** The mean square of its partial sums; Infinity where nothing but the magnitude is known. */
   partials: number;
   readonly alike: number;
-  /** At worst, and variances, of techniques that are not of pairs. */
+  /** Errors at worst, and variances, of techniques that are not of pairs. */
   lseInput: number;
   lseVariance: number;
   delta: number;
   deltaVariance: number;
   groupSum: number;
   groupVariance: number;
-  /** What does not average out, but for the sum's and the scale's. */
+  /** The part that does not average out, without the sum's and the scale's. */
   systematic: number;
-  /** What numbers that underflow come to. */
+  /** The largest total of numbers that underflow. */
   floor: number;
 }
 
@@ -72,8 +75,8 @@ export function noErrors(of: Pick<ElementErrors, 'knownOf' | 'alike'>): ElementE
 /**
  * Makes a function that writes the bound of element `column` of a row: `accumulate`, `scale` and `output-round`, Theorems 8
  * and 9.
- * @param sum of what any sum of the gradient may be off by
- * @param growth what a head's share that is stored may make of errors before
+ * @param sum errors of any sum of the gradient
+ * @param growth the factor by which storing a head's share may enlarge errors before it
  */
 export function createFinish(
   { elementwise, elementwiseVariance }: PairArithmetic,

@@ -8,7 +8,7 @@ import type { PairArithmetic } from './pair-arithmetic.js';
 import { byOthersOf, commonOf, partialsOf, type PairSums } from './pair-sums.js';
 import type { RowErrors } from './weigh-pairs.js';
 
-/** What rows of dQ are bounded by. */
+/** The context in which rows of dQ are bounded. */
 export interface FinishedQueries {
   readonly arithmetic: PairArithmetic;
   readonly reader: PairReader;

@@ -34,20 +34,20 @@ import { createPairSharer, type SideOfTile } from './share-pairs.js';
 import type { SharedBounds } from './shared-bounds.js';
 import { emptyWeighedPairs, weighPairs, type RowErrors, type WeighedPairs } from './weigh-pairs.js';
 
-/** What gradients are of, and what is known of the kernel that computed them. */
+/** Gradients to bound: their problem, and facts about the kernel that computed them. */
 export interface BoundedGradients {
   readonly problem: Problem;
   /** [batch, heads, queries, vDim] */
   readonly dout: Tensor;
-  /** Of the same problem. */
+  /** The exact attention of the same problem. */
   readonly reference: AttentionReference;
   readonly premises: GradientPremises;
   readonly given: StoredForward;
-  /** Bounds of what the groups share, which the pairs are added to. */
+  /** Bounds of the gradients that groups share, which the pairs are added to. */
   readonly shared?: SharedBounds;
 }
 
-/** All that the bounds of a problem's groups share. */
+/** The context that the bounds of a problem's groups share. */
 interface BoundContext extends BoundedGradients {
   readonly reader: PairReader;
   readonly arithmetic: PairArithmetic;
@@ -144,7 +144,7 @@ function sumPairs(
   bias?.end();
 }
 
-/** Bounds dQ of a head, and adds what its pairs do to dK and dV. */
+/** Bounds dQ of a head, and adds its pairs to the sums of dK and dV. */
 function boundHead(
   context: BoundContext,
   head: HeadGradients,
@@ -186,10 +186,10 @@ function boundHead(
 }
 
 /**
- * Makes a function that bounds what the oracle gave of a group, element by element: docs/bounds-backward.md.
- * Where a query, a key that it sees, its dO or a value holds an infinity or a NaN, nothing is known of its row of dQ nor of
- * dK and dV of the keys that it sees: their bounds are infinite.
- * Memory is that of a group's sums and O(tile). Where the oracle has no dQ tiles without a key of its group are left out.
+ * Makes a function that bounds the oracle's gradients of a group, element by element: docs/bounds-backward.md. Where a
+ * query, a key that it sees, its dO or a value holds an infinity or a NaN, nothing is known of its row of dQ nor of dK and
+ * dV of the keys that it sees: their bounds are infinite. Memory is that of a group's sums and O(tile). Where the oracle
+ * has no dQ, tiles without a key of its group are left out.
  */
 export function createGradientBounds(
   gradients: BoundedGradients,

@@ -4,40 +4,52 @@ import type { Problem } from '../../../problem/index.js';
 import { premisesByFormat, workingFormat } from '../../premises/premises.js';
 
 /**
- * What a kernel makes the row sums D = Σ P dP of: `stored-output` dO·O with O as it is stored (FlashAttention, cuDNN,
- * CUTLASS, flex_attention), `weights` Σ P dP with its own P and dP (a framework's softmax), `any` either of them.
+ * The source of a kernel's row sums D = Σ P dP: `stored-output` is dO·O with O as it is stored (FlashAttention,
+ * cuDNN, CUTLASS, flex_attention), `weights` is Σ P dP with its own P and dP (a framework's softmax), `any` is either
+ * of them.
  */
 export type DeltaSource = 'stored-output' | 'weights' | 'any';
 
-/** How coarsely a kernel may compute dQ, dK and dV and still be called correct. Errors are relative to a result. */
+/**
+ * The coarsest arithmetic by which a kernel may compute dQ, dK and dV and still be called correct. Errors are
+ * relative to a result.
+ */
 export interface GradientPremises {
-  /** Whose these are. */
+  /** The kernels that these are of, in words. */
   readonly description: string;
-  /** What P is rounded to before dV's product, and dS before those of dQ and dK. */
+  /** Formats that P is rounded to before dV's product, and dS before those of dQ and dK. */
   readonly p: FormatName;
   readonly ds: FormatName;
-  /** What O is stored in, for delta. */
+  /** The format that O is stored in, for delta. */
   readonly o: FormatName;
   readonly delta: DeltaSource;
-  /** What the products of dO and O are rounded to before they are added, and what that sum is; fp32 (fp64) where they are not. */
+  /**
+   * Formats that the products of dO and O are rounded to before they are added, and their sum; fp32 (fp64) where they are not
+   * rounded.
+   */
   readonly deltaProducts: FormatName;
   readonly deltaSums: FormatName;
   /**
-   * What P and dS of a sink are rounded to before dSink adds them; `any` the format of the inputs where D may be of a kernel's own weights, as
-   * in a framework, and not at all where it is of the stored O, as in fused kernels.
+   * The format that P and dS of a sink are rounded to before dSink adds them. `any` is the format of the inputs where D may be of a kernel's
+   * own weights, as in a framework; where it is of the stored O, as in fused kernels, they are not rounded.
    */
   readonly sinkTerms: FormatName | 'any';
-  /** What scores and dP are written in on their way; fp32 (fp64 of fp64 inputs) where they are not. */
+  /**
+   * Formats that scores and dP are written in on their way; fp32 (fp64 for fp64 inputs) where they are not.
+   */
   readonly scores: FormatName;
   readonly dp: FormatName;
-  /** What P is written in before dS is made of it. */
+  /** The format that P is written in before dS is made of it. */
   readonly weights: FormatName;
-  /** How often P and dS are rounded to `p` and `ds`: once more where a factor multiplies what is already rounded. */
+  /** Number of roundings of P and dS to `p` and `ds`: one more where a factor multiplies what is already rounded. */
   readonly pRoundings: number;
   readonly dsRoundings: number;
-  /** What dK and dV of one query head are stored in before those of a group are added; `output` or wider. */
+  /**
+   * The format that dK and dV of one query head are stored in before those of a group are added; `output` or
+   * wider.
+   */
   readonly partials: FormatName;
-  /** Of dQ, dK and dV. */
+  /** The format of dQ, dK and dV. */
   readonly output: FormatName;
   /** Whether the scale may multiply dS before it is rounded: its smallest numbers count in other units then. */
   readonly scaleBeforeRounding: boolean;
@@ -45,15 +57,15 @@ export interface GradientPremises {
   readonly sums: 'any' | 'nearest';
   /** Additions are in any order, atomics included. */
   readonly accumulate: 'any-order';
-  /** Error per product of a sum, relative to Σ of magnitudes: `Premises.accumulation`. */
+  /** Error per product of a sum, relative to the sum of magnitudes: `Premises.accumulation`. */
   readonly accumulation: number;
-  /** One elementwise operation, the exponential. */
+  /** Relative errors of one elementwise operation, and of the exponential. */
   readonly elementwise: number;
   readonly exponential: number;
-  /** The softcap's tanh: relatively, and absolutely beside that. */
+  /** Errors of the softcap's tanh: a relative one, and an absolute one beside it. */
   readonly tanh: number;
   readonly tanhFloor: number;
-  /** Absolute, of a result that is subnormal. */
+  /** Absolute error of a result that is subnormal. */
   readonly underflow: number;
 }
 
@@ -64,7 +76,7 @@ export interface GradientPremises {
 export const hardwareTanh = 2 ** -16.4;
 
 /**
- * What a tanh made of an exponential, 2σ(2x) − 1 as in Triton's kernels, loses absolutely in fp32: 2 ulp of a quotient below 1, an exponential
+ * The absolute error in fp32 of a tanh made of an exponential, 2σ(2x) − 1 as in Triton's kernels: 2 ulp of a quotient below 1, an exponential
  * that is off by 2^-22 and one addition, twice.
  */
 const sigmoidTanh = 2 ** -21;

@@ -1,6 +1,6 @@
 import type { JudgedGradientName } from '../gradient-quantities.js';
 
-/** What errors of gradients are made of, in the order in which a backward pass makes them: docs/bounds-backward.md. */
+/** Techniques that errors of gradients come from, in the order of a backward pass: docs/bounds-backward.md. */
 export const gradientTechniques = [
   'lse-input',
   'delta',
@@ -20,7 +20,7 @@ export const gradientTechniques = [
 /** One of {@link gradientTechniques}. */
 export type GradientTechnique = (typeof gradientTechniques)[number];
 
-/** Places of the techniques in arrays of shares: the sums over pairs have one. */
+/** Places of the techniques in arrays of shares: the sums over pairs share one. */
 export const techniquePlaces = {
   lseInput: 0,
   delta: 1,
@@ -34,7 +34,7 @@ export const techniquePlaces = {
   outputRound: 9,
 } as const;
 
-/** How many places a row of shares has, and how many of them, the first, are of single pairs. */
+/** Number of places in a row of shares, and how many of them, the first ones, are of single pairs. */
 export const placeCount = 10;
 export const pairPlaces = 6;
 
@@ -65,8 +65,9 @@ export const techniquesByPlace = {
 } as const;
 
 /**
- * What each technique may do to a row of a gradient, [rows × 10] by `techniquePlaces`: sums over the row's elements. With the
- * oracle's radius the worst cases of all techniques are `GradientTechniqueBound.total`, the variances the squares of `deviation`.
+ * The effect of each technique on a row of a gradient, [rows × 10] by `techniquePlaces`: sums over the row's elements. With the
+ * oracle's radius the worst cases of all techniques add up to `GradientTechniqueBound.total`, the variances to the squares of
+ * `deviation`.
  */
 export interface TechniqueShares {
   readonly worst: Float64Array;

@@ -4,24 +4,27 @@ import { emptyTechniqueShares, type TechniqueShares } from './gradient-technique
 
 /**
  * Bounds of the elements of a gradient. All of them are of output − (exact + shift), the radius of the oracle included:
- * `total` its magnitude at worst, `systematic` what of that neither averages out nor is known, `deviation` the root
- * mean square of the rest, `known` the magnitude of the output's rounding where that is certain.
+ * `total` its magnitude at worst, `systematic` the part of that which neither averages out nor is known, `deviation`
+ * the root mean square of the rest, `known` the magnitude of the output's rounding where that is certain.
  */
 export interface GradientBound extends CombinedBounds {
   /**
-   * What the kernel's own O and LSE, where they are given, move the element by: an error that came in and was not made here.
-   * Signed, in the gradient's unit, before the output is rounded; 0 where nothing is known, and where premises leave open whether the kernel
-   * makes its row sums of the stored O (then its magnitude is in `total` and `systematic`).
+   * The shift of the element by the kernel's own O and LSE, where they are given: an error that came in and was not made here. Signed, in
+   * the gradient's unit, before the output is rounded; 0 where nothing is known, and where premises leave open whether the kernel makes its
+   * row sums of the stored O (then its magnitude is in `total` and `systematic`).
    */
   readonly shift: Float64Array;
   /**
-   * How far errors may take the element before its output is rounded, where that is less than half an ulp and its rounding is not certain:
-   * 12 deviations and what does not average out; else 0.
+   * The most by which errors may move the element before its output is rounded, where that is less than half an ulp and its rounding is
+   * not certain: 12 deviations and the part that does not average out; else 0.
    */
   readonly reach: Float64Array;
-  /** What the roundings of operands come to that are certain where a kernel makes them, signed; it is in `deviation` too. */
+  /** The sum of the roundings of operands that are certain where a kernel makes them, signed; it is in `deviation` too. */
   readonly operands: Float64Array;
-  /** The same where another factor was there when operands were rounded: one array for each that may have been. */
+  /**
+   * The same where another factor was there when operands were rounded: one array for each that may have been
+   * there.
+   */
   readonly byOthers: Float64Array[];
   /** The part of `deviation` that elements of a row do not share; null where they may share all of it. */
   readonly apart: Float64Array | null;
@@ -29,7 +32,7 @@ export interface GradientBound extends CombinedBounds {
 
 /** Bounds of the elements of a gradient, technique by technique. */
 export interface GradientTechniqueBound extends GradientBound {
-  /** What each technique does to the rows. */
+  /** Shares of each technique in the rows. */
   readonly techniques: TechniqueShares;
 }
 
@@ -39,7 +42,7 @@ export interface HeadBounds {
   readonly head: number;
   /** [queries, qkDim]; null where the oracle has none. */
   readonly dq: GradientTechniqueBound | null;
-  /** [queries]: the variance of what all P of a row are off by together, relatively. */
+  /** [queries]: the variance of the relative error that all P of a row share. */
   readonly weightVariance: Float64Array;
 }
 
@@ -53,7 +56,10 @@ export interface GroupBounds {
   readonly dv: GradientTechniqueBound | null;
 }
 
-/** What the kernel's own forward pass stored, as the backward pass read it; null where that is not known. */
+/**
+ * The stored results of the kernel's own forward pass, as the backward pass read them; null where they are
+ * not known.
+ */
 export interface StoredForward {
   /** [batch, heads, queries, vDim] */
   readonly out: Tensor | null;

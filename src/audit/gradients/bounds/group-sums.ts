@@ -26,18 +26,18 @@ import {
 
 /** The sums of dK and dV of a group, over the queries of all its heads. */
 export interface GroupSums {
-  /** What techniques do to rows of keys, as far as it is of single pairs, without the scale. */
+  /** Shares of the techniques of single pairs in rows of keys, without the scale. */
   readonly shares: { readonly dk: TechniqueShares; readonly dv: TechniqueShares };
   /** Adds a tile's pairs to rows of keys. */
   readonly add: (
     memory: PairMemory,
     rows: { readonly first: number; readonly count: number },
   ) => void;
-  /** Nothing is known of these keys. */
+  /** Marks keys of which nothing is known. */
   readonly leaveOut: (ranges: readonly KeyRange[]) => void;
   /**
-   * `group-sum`: what a query head's share loses where it is stored before those of a group are added.
-   * @param alike how many queries of the head are equal at most
+   * `group-sum`: the loss of a query head's share where it is stored before those of a group are added.
+   * @param alike the largest number of equal queries of the head
    */
   readonly finishHead: (alike: number) => void;
   readonly finish: (
@@ -49,15 +49,18 @@ export interface GroupSums {
 /** One of dK and dV while it is summed. */
 interface KeyGradient {
   readonly dim: number;
-  /** What the sums are multiplied by. */
+  /** The factor that the sums are multiplied by. */
   readonly scale: number;
   readonly sums: PairSums;
   readonly shares: TechniqueShares;
-  /** Whose roundings are known. */
+  /** The technique place whose roundings are known. */
   readonly knownOf: number;
-  /** How many factors operands may have had when they were rounded, beside the smallest. */
+  /** Number of factors that operands may have had when they were rounded, beside the smallest. */
   readonly others: number;
-  /** Of one query head: the sum itself; and what storing heads' sums loses: null where they are not stored short. */
+  /**
+   * Sums of one query head, and the losses of storing the sums of heads; null where they are not stored in a shorter
+   * format.
+   */
   readonly stored: {
     readonly head: Float64Array;
     readonly worst: Float64Array;

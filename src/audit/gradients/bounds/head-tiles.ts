@@ -15,17 +15,18 @@ import { createAddends, tileRows, type Addends } from '../../bounds/index.js';
 import { loadFactor, type FactorRows, type PairMemory } from './pair-sums.js';
 import type { KnownPairs } from './weigh-pairs.js';
 
-/** How many rows of a head have the same q or k, and how many the same dO or v. */
+/** Number of rows of a head that have the same q or k, and the same dO or v, for each row. */
 export interface AlikeRows {
   readonly scores: Float64Array;
   readonly products: Float64Array;
-  /** How many rows at most have the same of both. */
+  /** The largest number of rows that have the same of both. */
   readonly most: number;
 }
 
 /**
- * How many rows of a head are equal to each of its rows, itself among them: what is computed of equal rows alone errs alike.
- * Rows are compared by one number of each, so that others may count as equal by chance, which makes more of their errors.
+ * Counts the rows of a head that are equal to each of its rows, itself among them: results computed from equal rows alone
+ * err alike. Rows are compared by one number of each, so that others may count as equal by chance; that overstates their
+ * errors.
  */
 function countAlike(tensor: Tensor, head: number, rows: number, dim: number): Float64Array {
   const values = decodeTensor(tensor, head * rows * dim, (head + 1) * rows * dim);
@@ -53,7 +54,7 @@ function alikeRows(
   return { scores, products, most };
 }
 
-/** What tells of each pair of a problem what its error follows from. */
+/** Reads the facts about each pair of a problem that its error follows from. */
 export interface PairReader {
   readonly problem: Problem;
   readonly dout: Tensor;
@@ -62,14 +63,14 @@ export interface PairReader {
   readonly mask: Mask;
   readonly addends: Addends | null;
   readonly kept: KeptWeights | null;
-  /** What is known of the pairs of the tile that is read. */
+  /** Facts about the pairs of the tile that is read. */
   readonly known: KnownPairs;
-  /** Of a head of queries, and of one of keys. */
+  /** Counts of equal rows of a head of queries, and of one of keys. */
   readonly alikeQueries: (head: number) => AlikeRows;
   readonly alikeKeys: (kvHead: number) => AlikeRows;
 }
 
-/** Keeps what was made last. */
+/** Keeps the last result. */
 function lastOf<T>(make: (head: number) => T): (head: number) => T {
   let kept: { readonly head: number; readonly made: T } | null = null;
   return (head) => {
@@ -123,7 +124,7 @@ export interface QueryRows {
   readonly kvHead: number;
   readonly first: number;
   readonly count: number;
-  /** Of each row: the keys that it sees; none for rows that are left out. */
+  /** For each row the keys that it sees; none for rows that are left out. */
   readonly ranges: readonly (readonly KeyRange[])[];
 }
 
@@ -133,7 +134,10 @@ function loadRows(factor: FactorRows, tensor: Tensor, row: number, count: number
   loadFactor(factor, decodeTensor(tensor, row * dim, (row + count) * dim));
 }
 
-/** Loads a block of rows. @param isLeftOut whether nothing is to be known of a row */
+/**
+ * Loads a block of rows.
+ * @param isLeftOut whether nothing is to be known of a row
+ */
 export function loadQueries(
   reader: PairReader,
   head: number,
@@ -161,11 +165,11 @@ export function loadQueries(
 export interface KeyTile {
   readonly firstKey: number;
   readonly count: number;
-  /** Of each row: the keys that it sees, within the tile. */
+  /** For each row the keys that it sees, within the tile. */
   readonly ranges: readonly (readonly KeyRange[])[];
 }
 
-/** Writes what is added to the scores of a tile, and what dropout does to it. */
+/** Writes the addends of the scores of a tile, and the factors of its dropout. */
 function readFeatures(
   reader: PairReader,
   { head, first, count }: QueryRows,

@@ -9,7 +9,7 @@ import type { PairArithmetic } from './pair-arithmetic.js';
 import type { RowSums } from './row-sums.js';
 import type { RowErrors } from './weigh-pairs.js';
 
-/** What the errors of rows are of. */
+/** Data that the errors of rows follow from. */
 export interface BoundedRows {
   readonly problem: Problem;
   readonly reference: AttentionReference;
@@ -36,14 +36,14 @@ export interface LseErrors {
   ) => Pick<RowErrors, 'weight' | 'typicalWeight' | 'commonWeight' | 'weightVariance'>;
 }
 
-/** NaN, of what is not to be known, is as bad as ∞. */
+/** x, with ∞ for NaN: nothing is known of either. */
 export function orInfinite(x: number): number {
   return Number.isNaN(x) ? Infinity : x;
 }
 
 /**
- * The largest error of `lg2.approx.f32` is 2^-22, which is 0.35 of what premises admit of a natural logarithm, 2^-21: it is what a logarithm
- * does alike in all rows at most.
+ * The largest error of `lg2.approx.f32` is 2^-22, which is 0.35 of the 2^-21 that premises admit for a natural logarithm: the most that
+ * logarithms of all rows may err alike.
  */
 const hardwareLogarithm = 0.35;
 
@@ -60,22 +60,25 @@ export function createLseErrors(
   const { logarithm } = premisesByFormat[workingFormat(problem.q.format, premises.output)];
 
   /**
-   * What of the LSE's bound is systematic: the exponentials' errors average out over the keys, and those of the dot products and of
-   * the row sum's additions walk at random.
+   * The systematic part of the LSE's bound: the exponentials' errors average out over the keys, and those of the dot products and
+   * of the row sum's additions walk at random.
    */
   function typicalLse({ lse, weight, typicalWeight, keys, addition }: RowBound): number {
     const ofAdditions = (keys - Math.sqrt(keys)) * addition;
     return Math.max(0, lse - weight + typicalWeight - premises.exponential - ofAdditions);
   }
 
-  /** What P may be off by together where the LSE is off by so much, beside its own product with log2 e. */
+  /**
+   * The most by which all P of a row may be off together where the LSE is off by `error`, and its own product
+   * with log2 e is rounded.
+   */
   function ofLse(error: number, row: number): number {
     // That rounds once for all pairs of the row.
     const ofProduct = 2 * elementwise * Math.abs(reference.denominator[row]);
     return orInfinite(Math.expm1(Math.min(error + ofProduct, 700)));
   }
 
-  /** The errors of P that a row's pairs have in common, from the weights' own errors in place of those of norms. */
+  /** The errors that all P of a row share, from the weights' own errors in place of those of norms. */
   function refineWeight(row: number, begun: RowErrors, sums: RowSums) {
     const { weight, typicalWeight } = begun;
     // A sink's weight has an error of its own.
@@ -107,8 +110,8 @@ export function createLseErrors(
   }
 
   /**
-   * What of the LSE's error, with its product with log2 e, does not average out over rows, and the variance of the rest: errors of the weights,
-   * additions to the row sum, the logarithm, operations on the maximum, on the LSE and on that product.
+   * The part of the error of the LSE, with its product with log2 e, that does not average out over rows, and the variance of the rest: errors
+   * of the weights, additions to the row sum, the logarithm, operations on the maximum, on the LSE and on that product.
    */
   function lseSpread(row: number, sums: RowSums, { addition }: RowBound) {
     const maximum = Math.abs(reference.maximum[row]);
@@ -130,7 +133,7 @@ export function createLseErrors(
     };
   }
 
-  /** What the stored LSE moves P by, relatively; 0 where there is none. */
+  /** The relative shift of P by the stored LSE; 0 where there is none. */
   function shiftOf(row: number): number {
     if (storedLse === null) return 0;
     return orInfinite(Math.expm1(Math.min(lse.values[row] - storedLse[row], 700)));
@@ -140,7 +143,7 @@ export function createLseErrors(
     return storedLse !== null && isUsed && shiftOf(row) < Infinity;
   }
 
-  /** What P may be off by because of a stored LSE that may be used or not. */
+  /** The largest error of P from a stored LSE that may be used or not. */
   function ofStoredLse(row: number): number {
     const shift = shiftOf(row);
     if (shift === Infinity) return Infinity;

@@ -16,7 +16,7 @@ export interface ShortFormat {
   readonly maxFinite: number;
 }
 
-/** What rounding to a format needs. */
+/** The constants that rounding to a format needs. */
 export function shortFormat(format: NumberFormat): ShortFormat {
   return {
     unit: unitRoundoff(format),
@@ -25,23 +25,25 @@ export function shortFormat(format: NumberFormat): ShortFormat {
   };
 }
 
-/** How numbers are rounded to a format on their way, and what they may be multiplied by before. */
+/**
+ * The rounding of numbers to a format on their way, and the factors that they may be multiplied by before.
+ */
 export interface OperandRounding {
   /** Null where numbers are not rounded at all, or no further than by the arithmetic. */
   readonly format: ShortFormat | null;
   /** Magnitudes of factors that numbers may have when they are rounded, beside 1; and the largest of all. */
   readonly units: readonly number[];
   readonly largestUnit: number;
-  /** The smallest of all, by which least is left of subnormals, and those that are neither that nor the same. */
+  /** The smallest of 1 and `units`, which leaves the least of subnormals; and the others of them, each once. */
   readonly smallestUnit: number;
   readonly otherUnits: readonly number[];
   readonly times: number;
 }
 
 /**
- * How far a sum of products may be off: at worst relative to Σ|products|; `toZero` relative to the sum itself, what adders that
- * cut off may take away from all sums alike; `walk` the deviation relative to the largest that a partial sum may be, which is
- * (Σ|products| + |sum|) / 2.
+ * Errors of a sum of products: at worst, relative to Σ|products|; `toZero`, relative to the sum itself: the part that adders
+ * that cut off may take away from all sums alike; `walk`, the deviation, relative to the largest that a partial sum may be,
+ * which is (Σ|products| + |sum|) / 2.
  */
 export interface SumErrors {
   readonly worst: number;
@@ -49,57 +51,66 @@ export interface SumErrors {
   readonly walk: number;
 }
 
-/** What the errors of single pairs of a query and a key are made of: section 6 of docs/bounds-backward.md. */
+/**
+ * Arithmetic that the errors of single pairs of a query and a key follow from: section 6 of
+ * docs/bounds-backward.md.
+ */
 export interface PairArithmetic {
   readonly scale: number;
   readonly softcap: number | null;
   /** The relative error of dropout's factor in a product. */
   readonly dropout: number;
-  /** Of dot products over qkDim and vDim, and of sums over keys and over the queries of a group. */
+  /** Errors of dot products over qkDim and vDim, and of sums over keys and over the queries of a group. */
   readonly scores: SumErrors;
   readonly products: SumErrors;
   readonly overKeys: SumErrors;
   readonly overQueries: SumErrors;
   /**
-   * What all scores without a softcap, and all dP, may be off by together, relative to themselves, by sums that cut off and constants that are
-   * rounded, where that is told from what each is off by: it is little beside roundings of operands.
+   * Errors that all scores without a softcap, and all dP, may share, relative to themselves, from sums that cut off and constants that are
+   * rounded; and whether these are told from the error of each: beside roundings of operands they are too little for that.
    */
   readonly tellsApart: boolean;
   readonly commonScores: number;
   readonly commonProducts: number;
-  /** What operations on a score lose, relative to it: at worst, and the variance of it. */
+  /** Loss of the operations on a score, relative to it: at worst, and its variance. */
   readonly operations: number;
   readonly operationVariance: number;
-  /** What P and dP lose where they are written. */
+  /** Relative errors of writing dP and P. */
   readonly productRounding: number;
   readonly weightRounding: number;
-  /** Scores (raw, scaled or with what is added) and dP from here on are beyond the range of what they are written in. */
+  /**
+   * Scores (raw, scaled or with their addends) and dP from here on are beyond the range of the format that they are
+   * written in.
+   */
   readonly largestScore: number;
   readonly largestProduct: number;
   readonly elementwise: number;
   /** The variance of an elementwise operation's relative error. */
   readonly elementwiseVariance: number;
   readonly exponential: number;
-  /** The softcap's tanh: at worst with the operations about it, what does not average out, the variance of the rest. */
+  /**
+   * The error of the softcap's tanh: at worst with the operations about it, the part that does not average out, the
+   * variance of the rest.
+   */
   readonly tanh: number;
-  /** Absolutely, beside that; its roundings are of numbers near 1, and random. */
+  /** The absolute error beside that; its roundings are of numbers near 1, and random. */
   readonly tanhFloor: number;
   readonly typicalTanh: number;
   readonly tanhVariance: number;
   readonly underflow: number;
   readonly p: OperandRounding;
-  /** Of P before dS is made of it. */
+  /** The rounding of P before dS is made of it. */
   readonly weights: OperandRounding;
   readonly ds: OperandRounding;
 }
 
 /**
- * The variance of a rounding's relative error over u², where nothing but its format is known: a third of the mean of 1/x² over x
- * of a binade whose logarithms are uniform, which is 3 / (8 ln 2).
+ * The variance of a rounding's relative error over u², where only its format is known: a third of the mean of 1/x² over x of a
+ * binade whose logarithms are uniform, which is 3 / (8 ln 2).
  */
 export const meanRounding = 1 / (8 * Math.LN2);
 
-/** The rounding to a format, if it is coarser than what the arithmetic does anyway. */
+/** The rounding to a format, if it is coarser than the arithmetic itself. */
 export function operandRounding(
   name: FormatName,
   arithmetic: number,
@@ -209,7 +220,7 @@ export function halfUlp({ unit, least }: ShortFormat, x: number): number {
 }
 
 /**
- * What x is rounded to in a format without a largest number: one of the two nearest numbers, of which either will do (Theorem 5 of
+ * The rounding of x to a format without a largest number: one of the two nearest numbers, either of which will do (Theorem 5 of
  * docs/bounds.md).
  */
 export function roundedNear(format: ShortFormat, x: number): number {

@@ -1,7 +1,7 @@
 import { createTileProducts, tileRows, type TileMatrix } from '../../bounds/index.js';
 import { createPartialSums, partialSquares, partialSumNumbers } from './partial-sums.js';
 
-/** What is summed of the pairs that an element is a sum over, each with the sizes, squares or values of the other factor. */
+/** Parts of a pair's errors that are summed into an element, each times the sizes, squares or values of the other factor. */
 export const pairParts = [
   'worst',
   'magnitude',
@@ -19,15 +19,15 @@ export const pairParts = [
   'ofProducts',
   'ofMeans',
 ] as const;
-/** What would be known by factors that numbers may have beside the smallest, when they are rounded. */
+/** Parts that would be known by factors that numbers may have when they are rounded, beside the smallest. */
 export const otherParts = ['byFirst', 'bySecond', 'byThird'] as const;
-/** So many of them there are at most: dropout's, the scale's and that of both. */
+/** The largest number of such factors: dropout's, the scale's and that of both. */
 export const mostOtherUnits = otherParts.length;
 
 /**
- * One of {@link pairParts}: `magnitude` of the terms as they may be, errors and all; `signed` are P·slope for dQ, and what the
- * stored forward moves for dK and dV; `value` dT or P, and `squares` theirs; the others what they
- * are off by where all scores of the forward pass, all scores, dP or D are off by the same share.
+ * One of {@link pairParts}: `magnitude` is that of the terms, errors and all; `signed` is P·slope for dQ, and the shift by the
+ * stored forward for dK and dV; `value` is dT or P, and `squares` theirs; the others are the errors where all scores of the
+ * forward pass, all scores, dP or D are off by the same share.
  */
 export type PairPart = (typeof pairParts)[number];
 
@@ -35,7 +35,7 @@ type ByPart<T> = Readonly<Record<PairPart, T>>;
 
 /** Sums of a gradient's elements. */
 export interface PairSums extends ByPart<Float64Array> {
-  /** The largest size that the sums of `value` have had on their way. */
+  /** The largest size that the running sums of `value` have had. */
   readonly largest: Float64Array;
 }
 
@@ -50,7 +50,7 @@ export function partialsOf({ largest, squares }: PairSums, at: number): number {
   return largest.length === 0 ? Infinity : partialSquares(largest[at], squares[at]);
 }
 
-/** What an element is off by where scores, dP and D are off by shares of themselves; 0 where that is not summed. */
+/** The error of an element where scores, dP and D are off by shares of themselves; 0 where that is not summed. */
 export function commonOf(
   { ofWeights, ofScores, ofProducts, ofMeans }: PairSums,
   at: number,
@@ -64,7 +64,7 @@ export function commonOf(
   );
 }
 
-/** Writes what would be known of an element by each of the other factors, times a scale; 0 where that is not summed. */
+/** Writes the known part of an element by each of the other factors, times a scale; 0 where that is not summed. */
 export function byOthersOf(sums: PairSums, at: number, scale: number, to: Float64Array): void {
   otherParts.forEach((part, k) => {
     to[k] = sums[part].length === 0 ? 0 : scale * sums[part][at];
@@ -87,10 +87,10 @@ export interface FactorRows {
   readonly rowSquares: Float64Array;
 }
 
-/** One of the three that pairs are multiplied by. */
+/** One of the three arrays that pairs are multiplied by. */
 type FactorKind = 'values' | 'sizes' | 'squares';
 
-/** Which of them a part is multiplied by. */
+/** The array that each part is multiplied by. */
 const factorOf = {
   worst: 'sizes',
   magnitude: 'sizes',
@@ -123,10 +123,10 @@ export interface PairMemory {
   readonly scoreSizes: TileMatrix;
   readonly products: TileMatrix;
   readonly productSizes: TileMatrix;
-  /** The mean squares of their partial sums; null where norms have to do. */
+  /** The mean squares of their partial sums; null where norms take their place. */
   readonly scorePartials: TileMatrix | null;
   readonly productPartials: TileMatrix | null;
-  /** Which parts are summed. */
+  /** The parts that are summed. */
   readonly parts: readonly PairPart[];
   readonly dq: PairMatrices;
   readonly dk: PairMatrices;
@@ -150,7 +150,7 @@ export interface PairMemory {
   ) => void;
 }
 
-/** Parts of which nothing but the errors of fp32 sums follows, and these little beside roundings of operands. */
+/** Parts that only the errors of fp32 sums follow from, which are little beside roundings of operands. */
 const ofSums: readonly PairPart[] = [
   'value',
   'squares',
@@ -162,8 +162,9 @@ const ofSums: readonly PairPart[] = [
 
 /**
  * Allocates for one pair of head dimensions: O(tile).
- * @param usesNorms whether the product of two rows' norms will do for that of their magnitudes, which it is never less than
- * @param others how many factors numbers may have beside the smallest, when they are rounded
+ * @param usesNorms whether the product of two rows' norms takes the place of that of their magnitudes, which it is never
+ * less than
+ * @param others number of factors that numbers may have when they are rounded, beside the smallest
  */
 export function createPairMemory(
   qkDim: number,
@@ -234,7 +235,7 @@ export function createPairMemory(
     multiplyRows(a, b, 'squares', to);
     for (let at = 0; at < square; at++) to.view[at] = partialSquares(largest[at], to.view[at]);
   };
-  /** |a||b|ᵀ, or what it is at most. */
+  /** |a||b|ᵀ, or an upper bound of it. */
   const multiplySizes = (a: FactorRows, b: FactorRows, to: TileMatrix) => {
     if (!usesNorms) {
       multiplyRows(a, b, 'sizes', to);

@@ -1,13 +1,13 @@
 import { tileRows, type TileMatrix, type TileProducts } from '../../bounds/index.js';
 
-/** How many terms are added between two partial sums that are looked at. */
+/** Number of terms that are added between two partial sums that are looked at. */
 const stretch = 16;
 
 /** Products of matrices of 64 rows whose partial sums are looked at. */
 export interface PartialSums {
   /**
-   * A·B for A of [64 × inner], B of [inner × columns], a stretch of terms at a time: `visit` is called with what each adds,
-   * [64 × columns], which is overwritten by the next.
+   * A·B for A of [64 × inner], B of [inner × columns], a stretch of terms at a time: `visit` is called with the sums of
+   * each, [64 × columns], which the next overwrites.
    */
   readonly forEachStretch: (
     a: TileMatrix,
@@ -18,7 +18,7 @@ export interface PartialSums {
   ) => void;
 }
 
-/** How many numbers {@link createPartialSums} takes of the memory of its products. */
+/** Number of elements that {@link createPartialSums} takes from the memory of its products. */
 export function partialSumNumbers(columns: number): number {
   return tileRows * (stretch + columns);
 }
@@ -49,8 +49,8 @@ export function createPartialSums(
 }
 
 /**
- * The mean square of the partial sums of some terms, in any order that does not know them: the largest that is met in the order of their
- * indices, squared, and a sixth of the terms' squares. "Sums of products" in docs/bounds-backward.md.
+ * The mean square of the partial sums of some terms, in any order that does not depend on them: the square of the largest that the order
+ * of their indices meets, and a sixth of the terms' squares. "Sums of products" in docs/bounds-backward.md.
  */
 export function partialSquares(largest: number, squares: number): number {
   return largest * largest + squares / 6;

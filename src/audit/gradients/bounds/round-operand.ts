@@ -1,16 +1,19 @@
 import { mostOtherUnits } from './pair-sums.js';
 import { halfUlp, roundedNear, type OperandRounding, type ShortFormat } from './pair-arithmetic.js';
 
-/** What rounding numbers to the format of an operand does, place by place. */
+/** Roundings of numbers to the format of an operand, place by place. */
 export interface Roundings {
   /** The numbers, and how far they may be off before. */
   readonly numbers: Float64Array;
   readonly errors: Float64Array;
-  /** At most; the rounding itself where it is certain, or is so for one of several factors among subnormals, else 0; its variance where it is not certain. */
+  /**
+   * The largest error; the rounding itself where it is certain, or is so for one of several factors among subnormals, else 0; its variance where it is not
+   * certain.
+   */
   readonly worst: Float64Array;
   readonly known: Float64Array;
   readonly variance: Float64Array;
-  /** What `known` would be by each of the other factors. */
+  /** The value of `known` by each of the other factors. */
   readonly byOthers: readonly Float64Array[];
 }
 
@@ -83,7 +86,7 @@ export function roundOperands(
   }
 }
 
-/** What x is rounded by, times a factor: among the smallest numbers of a format little but the values decides that; else 0. */
+/** The rounding of x times a factor: among the smallest numbers of a format it depends on little but the values; else 0. */
 function ofSubnormal(format: ShortFormat, x: number, factor: number): number {
   const scaled = x * factor;
   return Math.abs(scaled) * format.unit <= format.least

@@ -8,13 +8,13 @@ import type { RowSums } from './row-sums.js';
 import { createStoredMean, deltaFormats } from './stored-mean.js';
 import type { RowErrors } from './weigh-pairs.js';
 
-/** What makes the errors of rows: see `createRowErrors`. */
+/** Makes the errors of rows: see `createRowErrors`. */
 export interface RowErrorsOf {
   /** Whether `finish` needs the sums: D's error is known without them where it is made of an O that is given. */
   readonly needsSums: boolean;
-  /** Before the keys are walked over: all that `weighPairs` needs. */
+  /** Errors before the keys are walked over: all that `weighPairs` needs. */
   readonly begin: (row: number, mean: RowMean) => RowErrors;
-  /** With what the first walk over the keys has summed. */
+  /** Errors with the sums of the first walk over the keys. */
   readonly finish: (row: number, begun: RowErrors, sums: RowSums, dout: Float64Array) => RowErrors;
 }
 
@@ -24,11 +24,11 @@ export interface RowMean {
   readonly radius: number;
 }
 
-/** An error of D: at worst, what of it does not average out, the variance of the rest. */
+/** An error of D: at worst, the part that does not average out, the variance of the rest. */
 interface MeanError {
   readonly worst: number;
   readonly typical: number;
-  /** What of it is the same share of D in all rows. */
+  /** The part that is the same share of D in all rows. */
   readonly common: number;
   readonly variance: number;
 }
@@ -43,7 +43,7 @@ function larger(a: MeanError, b: MeanError): MeanError {
   };
 }
 
-/** What rounding a number that is known to within an error may move it by: beyond the largest of the format nothing bounds it. */
+/** The largest rounding of a number that is known to within an error; ∞ where it may be beyond the largest of the format. */
 function roundingOf(format: FormatName, value: number, error: number): number {
   return Math.abs(value) + error < formats[format].maxFinite
     ? outputRounding(format, value, error)
@@ -72,12 +72,15 @@ export function createRowErrors(of: BoundedRows, arithmetic: PairArithmetic): Ro
   const meanOfStored = createStoredMean(premises, arithmetic);
   const short = deltaFormats(premises);
 
-  /** The variance of what is cut off of a sum, beside what all sums have in common. */
+  /** The variance of the parts of a sum that are cut off, beside what all sums have in common. */
   function ofCutting({ toZero }: SumErrors, largest: number): number {
     return isApart ? (toZero * largest) ** 2 / 12 : 0;
   }
 
-  /** What errors of the forward's weights move D by: from norms, or from the errors of the weights of these pairs. */
+  /**
+   * The largest error of D from errors of the forward's weights: from norms, or from the errors of the weights of
+   * these pairs.
+   */
   function ofWeightErrors({ weight }: RowBound, { size, scatter, weightErrors }: RowSums): number {
     const ofNorms = 2 * weight * size;
     // A sink's weight has an error of its own.
@@ -85,7 +88,7 @@ export function createRowErrors(of: BoundedRows, arithmetic: PairArithmetic): Ro
     return Math.min(ofNorms, scatter / (1 - weightErrors));
   }
 
-  /** dO·O of an O that is not known: what any correct forward pass may have stored. */
+  /** The error of dO·O for an O that is not known: any that a correct forward pass may have stored. */
   function ofAnyOutput(row: number, sums: RowSums, dout: Float64Array, mean: number): MeanError {
     const bound = forward.row(row);
     const u = bound.weightRounding;
@@ -137,7 +140,7 @@ export function createRowErrors(of: BoundedRows, arithmetic: PairArithmetic): Ro
     };
   }
 
-  /** Σ P dP of the kernel's own P and dP. */
+  /** The error of Σ P dP from the kernel's own P and dP. */
   function ofWeights(
     sums: RowSums,
     { weight, typicalWeight, commonWeight, weightVariance, mean }: RowErrors,

@@ -5,18 +5,18 @@ export interface RowSums {
   /** Σ P|dP| and Σ P²dP². */
   size: number;
   squares: number;
-  /** Σ of what P and dP may be off by, times the other: at worst, what of it does not average out, the variance of the rest. */
+  /** Σ of the errors of P and dP, times the other: at worst, the part that does not average out, the variance of the rest. */
   errors: number;
   typical: number;
   variance: number;
-  /** The same of P times dP − D: what errors of the weights do to O, and dO·O. */
+  /** The same for P times dP − D: the effect of errors of the weights on O, and dO·O. */
   scatter: number;
   typicalScatter: number;
   scatterVariance: number;
-  /** The same of P alone: what they do to the row sum. */
+  /** The same for P alone: their effect on the row sum. */
   weightErrors: number;
   typicalWeights: number;
-  /** The same of what all scores are off by together, signed: of P dP, of P (dP − D), and of P. */
+  /** The same for the errors that all scores share, signed: of P dP, of P (dP − D), and of P. */
   commonErrors: number;
   commonScatter: number;
   commonWeights: number;
@@ -25,14 +25,14 @@ export interface RowSums {
   largestProduct: number;
   weightVariance: number;
   /**
-   * What additions to the row sum do that add equal weights, and so round alike: keys in groups of at least {@link manyAlike}; and of smaller
-   * ones the squares of their counts.
+   * Additions of equal weights to the row sum, which round alike: keys in groups of at least {@link manyAlike}; and the squares of the counts
+   * of smaller groups.
    */
   alikeAdditions: number;
   squaredAdditions: number;
 }
 
-/** So many equal terms of a sum err as one, and not by chance. */
+/** The number of equal terms of a sum from which on they err as one, and not by chance. */
 const manyAlike = 16;
 
 /** Sums of nothing. */
@@ -59,7 +59,10 @@ export function emptyRowSums(): RowSums {
   };
 }
 
-/** Adds pair `at` of a tile that is weighed. @param alike how many keys of the head have the same k, and the same v */
+/**
+ * Adds pair `at` of a tile that is weighed.
+ * @param alike number of keys of the head that have the same k, and the same v
+ */
 export function addToRow(
   sums: RowSums,
   pairs: WeighedPairs,

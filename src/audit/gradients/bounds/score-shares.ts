@@ -21,29 +21,31 @@ import type { RowErrors, WeighedPairs } from './weigh-pairs.js';
 
 /** The errors of dS = P (dP − D) of one pair, before a softcap's slope and the scale. Used again from pair to pair. */
 export interface ScoreShare {
-  /** Errors at worst, what of them does not average out, the variance of the rest, the rounding that is known. */
+  /**
+   * The error at worst, the part that does not average out, the variance of the rest, the rounding that is known.
+   */
   worst: number;
   systematic: number;
   variance: number;
   known: number;
-  /** What of the variance is the row's, by its LSE and its D: all pairs of the row err so together. */
+  /** The part of the variance that is the row's, from its LSE and its D: all pairs of the row share it. */
   ofRow: number;
   /** The largest that dS may be. */
   magnitude: number;
-  /** What the stored forward moves dS by; P. */
+  /** The shift of dS by the stored forward; P. */
   shift: number;
   weight: number;
-  /** What `worst` and `variance` add up, a row of one pair. */
+  /** The parts of `worst` and `variance` by technique, a row of one pair. */
   readonly techniques: TechniqueShares;
 }
 
-/** How many pairs of one sum err alike: in P, and in dP. */
+/** Numbers of pairs of one sum that err alike: in P, and in dP. */
 export interface AlikePairs {
   scores: number;
   products: number;
 }
 
-/** How kernels round dS that is a gradient by itself: once at most, without any factor. */
+/** The arithmetic of dS that is a gradient by itself: dS is rounded once at most, without any factor. */
 export function scoreArithmetic(
   arithmetic: PairArithmetic,
   { ds, elementwise }: GradientPremises,
@@ -162,7 +164,7 @@ export class ScoreSums {
   readonly #sums: Readonly<
     Record<Exclude<keyof ScoreShare, 'weight' | 'techniques'>, Float64Array>
   >;
-  /** Of all elements together, a row. */
+  /** Shares of all elements together, a row. */
   readonly #techniques = emptyTechniqueShares(1);
   #alike = 1;
 
@@ -195,22 +197,22 @@ export class ScoreSums {
     this.#alike = Math.max(this.#alike, Math.min(scores, products));
   }
 
-  /** What an error of D that pairs which were added have in common does beside. */
+  /** Adds the variance from an error of D that the pairs which were added share. */
   addVariance(at: number, variance: number): void {
     this.#sums.variance[at] += variance;
     this.#sums.ofRow[at] += variance;
     addShare(this.#techniques, 0, techniquePlaces.delta, 0, variance);
   }
 
-  /** Nothing is known of an element. */
+  /** Marks an element of which nothing is known. */
   giveUp(at: number): void {
     this.#sums.worst[at] = Infinity;
   }
 
   /**
    * The bounds of the sums: Theorems 8 and 9.
-   * @param terms of each sum, at most
-   * @param format what the sums are stored in
+   * @param terms the largest number of terms of a sum
+   * @param format the format that the sums are stored in
    */
   finish(
     exact: Gradient,

@@ -22,18 +22,21 @@ import {
   type PairPart,
 } from './pair-sums.js';
 
-/** The rows of one side of a tile: Σ|x| and Σ x² of what their pairs are multiplied by, and how many rows of a head are equal. */
+/**
+ * The rows of one side of a tile: Σ|x| and Σ x² of the rows that their pairs are multiplied by, and how many rows of a head are
+ * equal.
+ */
 export interface SideOfTile {
-  /** Of the factor of dQ or dK, and of that of dV. */
+  /** Sums for the factor of dQ or dK, and for that of dV. */
   readonly sizes: Float64Array;
   readonly squares: Float64Array;
   readonly ofValues: { readonly sizes: Float64Array; readonly squares: Float64Array };
-  /** How many rows of the head have the same q or k, and the same dO or v: their errors are alike. */
+  /** Number of rows of the head that have the same q or k, and the same dO or v: their errors are alike. */
   readonly alikeScores: Float64Array;
   readonly alikeProducts: Float64Array;
 }
 
-/** What the pairs of a tile are worked out from. */
+/** The data that the shares of a tile's pairs follow from. */
 export interface SharedTile extends WeighedTile {
   readonly queries: SideOfTile;
   readonly keys: SideOfTile;
@@ -55,7 +58,7 @@ const ofValues = [lseInput, pRecompute, pRound];
 /** Numbers of the pairs of a tile by part, queries first. */
 type TileParts = Readonly<Record<PairPart, Float64Array>>;
 
-/** What the errors of pairs are multiplied by on their way into the rows of the other side, and how often their variances count. */
+/** The factors of the errors of pairs in the sums of the other side's rows, and the number of times that their variances count. */
 interface OtherSide {
   readonly sizes: Float64Array;
   readonly squares: Float64Array;
@@ -184,7 +187,10 @@ function turn(from: Float64Array, to: Float64Array): void {
 
 const once = new Float64Array(tileRows).fill(1);
 
-/** How often the variances of a technique count: once for each row that errs alike, and so is rounded alike. */
+/**
+ * The number of times that the variances of a technique count: once for each row that errs alike, and so is
+ * rounded alike.
+ */
 function alikeOf({ alikeScores, alikeProducts }: SideOfTile) {
   const alikeBoth = alikeScores.map((count, i) => Math.min(count, alikeProducts[i]));
   const counts: Readonly<Record<number, Float64Array>> = {

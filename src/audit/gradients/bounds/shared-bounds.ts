@@ -7,7 +7,7 @@ import type { GradientTechniqueBound } from './group-bounds.js';
 import { pairArithmetic } from './pair-arithmetic.js';
 import { createSinkBound, type SinkBound } from './sink-bound.js';
 
-/** What the gradients of a bias and of sinks are stored in; null for what is not judged. */
+/** Formats that the gradients of a bias and of sinks are stored in; null for those that are not judged. */
 export interface SharedFormats {
   readonly dbias: FormatName | null;
   readonly dsink: FormatName | null;
@@ -17,13 +17,13 @@ export interface SharedFormats {
 export interface SharedBounds {
   readonly sink: SinkBound | null;
   readonly bias: BiasBound | null;
-  /** Once all groups are bounded: the bounds of the oracle's gradients. */
+  /** The bounds of the oracle's gradients, once all groups are bounded. */
   readonly finish: (
     exact: SharedGradients,
   ) => Readonly<Record<'dbias' | 'dsink', GradientTechniqueBound | null>>;
 }
 
-/** Starts the bounds of what a problem has of these gradients. */
+/** Starts the bounds of those of these gradients that a problem has. */
 export function createSharedBounds(
   problem: Problem,
   shape: ProblemShape,

@@ -9,11 +9,11 @@ import { operandRounding, type PairArithmetic } from './pair-arithmetic.js';
 import { createScoreSharer, emptyScoreShare, ScoreSums, type AlikePairs } from './score-shares.js';
 import { emptyWeighedPairs, weighPairs, type KnownPairs, type RowErrors } from './weigh-pairs.js';
 
-/** Sums what rows err by in the gradient of their sinks: Theorem 20 of docs/bounds-backward.md. */
+/** Sums the errors of rows in the gradient of their sinks: Theorem 20 of docs/bounds-backward.md. */
 export interface SinkBound {
   /** Adds a row that sees a key. @param head counted over [batch, heads] @param alike how many rows of the head are equal to it */
   readonly add: (head: number, row: RowErrors, alike: AlikePairs) => void;
-  /** Nothing is known of a row of this head. */
+  /** Marks a row of this head of which nothing is known. */
   readonly giveUp: (head: number) => void;
   /** @param exact [heads] */
   readonly finish: (exact: Gradient) => GradientTechniqueBound;
@@ -22,8 +22,8 @@ export interface SinkBound {
 const firstPair = [[{ begin: 0, end: 1 }]];
 
 /**
- * How kernels compute the terms of dSink. No matrix product takes them: a fused kernel, whose D is of the stored O, adds P·D as it is,
- * and a framework writes dS.
+ * The arithmetic of kernels for the terms of dSink. No matrix product takes them: a fused kernel, whose D is of the stored O, adds P·D
+ * as it is, and a framework writes dS.
  */
 function sinkArithmetic(
   { q }: Problem,
@@ -44,7 +44,7 @@ function sinkArithmetic(
 
 /**
  * Starts sums of the sinks' gradient. A sink is a key of value 0 whose score is given: dP = 0, dSink = Σ P(0 − D) over all rows.
- * @param format what the gradient is stored in
+ * @param format the format that the gradient is stored in
  */
 export function createSinkBound(
   problem: Problem,

@@ -3,27 +3,27 @@ import type { GradientPremises } from './gradient-premises.js';
 import type { PairArithmetic } from './pair-arithmetic.js';
 import { partialSquares } from './partial-sums.js';
 
-/** A row's sum dO·O of the O that was stored: how it differs from the exact D, and its own error. */
+/** A row's sum dO·O of the O that was stored: its distance from the exact D, and its own error. */
 export interface StoredMean {
-  /** What it is more than D. */
+  /** The sum less the exact D. */
   readonly shift: number;
-  /** Its error: at worst, what of it does not average out, the variance of the rest. */
+  /** Its error: at worst, the part that does not average out, the variance of the rest. */
   readonly worst: number;
   readonly typical: number;
   readonly variance: number;
-  /** What of it is the same share of D in all rows. */
+  /** The part of the error that is the same share of D in all rows. */
   readonly common: number;
 }
 
-/** What D is written in on its way, where that is shorter than what it is computed in. */
+/** Formats that D is written in on its way, where they are shorter than the one that it is computed in. */
 export interface DeltaFormats {
-  /** Of each product of dO and O. */
+  /** The format of each product of dO and O. */
   readonly products: NumberFormat | null;
-  /** Of the sum. */
+  /** The format of the sum. */
   readonly sums: NumberFormat | null;
 }
 
-/** What premises say that D is written in. */
+/** The formats that premises give for writing D. */
 export function deltaFormats({
   deltaProducts,
   deltaSums,
@@ -33,7 +33,7 @@ export function deltaFormats({
   return { products: short(formats[deltaProducts]), sums: short(formats[deltaSums]) };
 }
 
-/** A number of an interval, rounded: halfway between what its ends give, and half of their distance. */
+/** The rounding of a number of an interval: halfway between those of its ends, and half of their distance. */
 function roundedBetween(format: NumberFormat, low: number, high: number) {
   const [from, to] = [round(format, low), round(format, high)];
   return from === to
@@ -48,7 +48,7 @@ interface ProductSums {
   readonly size: number;
   readonly squares: number;
   readonly largest: number;
-  /** What is not known of how products are rounded: fp32 may round them first, which matters near halves of an ulp. */
+  /** The uncertainty of the roundings of products: fp32 may round them first, which matters near halves of an ulp. */
   readonly ambiguous: number;
 }
 
@@ -81,7 +81,7 @@ export function storedMean(written: DeltaFormats, dout: Float64Array, out: Float
 
 /**
  * Makes a function that sums dO·O of a row of the O that was stored, as the kernel does: with its products, and the sum, rounded
- * as the premises say. Roundings of numbers that are known are known, and so no errors. Theorem 5 of docs/bounds-backward.md.
+ * as the premises say. Roundings of known numbers are known, and so are not errors. Theorem 5 of docs/bounds-backward.md.
  */
 export function createStoredMean(
   premises: GradientPremises,

@@ -6,10 +6,12 @@ import {
   type TechniqueShares,
 } from './gradient-techniques.js';
 
-/** What a technique comes to for a gradient, in the gradient's unit. */
+/** The total of a technique for a gradient, in the gradient's unit. */
 export interface GradientTechniqueLine {
   readonly technique: GradientTechnique;
-  /** What it may do to an element at worst, on the average over the elements; and on that of the worst row. */
+  /**
+   * The worst case of its effect on an element: averaged over all elements, and over those of the worst row.
+   */
   readonly worst: number;
   readonly largest: number;
   /** The root mean square to expect. */
@@ -18,18 +20,21 @@ export interface GradientTechniqueLine {
   readonly share: number;
 }
 
-/** What the techniques come to for a gradient. */
+/** The totals of the techniques for a gradient. */
 export interface GradientTechniqueTable {
-  /** In the order in which a backward pass has them; those that the gradient does not know are left out. */
+  /** In the order of a backward pass, without those that the gradient does not have. */
   readonly techniques: readonly GradientTechniqueLine[];
   /** All of them together, without the oracle's radius. */
   readonly total: Omit<GradientTechniqueLine, 'technique' | 'share'>;
-  /** Elements of all rows, and of those that are left out since one of the row has no bound. */
+  /**
+   * Number of elements of all rows, and of those that are left out since one element of their row has no
+   * bound.
+   */
   readonly elements: number;
   readonly unbounded: number;
 }
 
-/** Sums over the rows of a gradient so far. Not to be changed but by `addToTable`. */
+/** Sums over the rows of a gradient so far. Only `addToTable` may change them. */
 export interface TechniqueSums {
   elements: number;
   unbounded: number;

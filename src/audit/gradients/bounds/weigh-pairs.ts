@@ -2,61 +2,66 @@ import type { KeyRange } from '../../../problem/index.js';
 import { tileRows } from '../../bounds/index.js';
 import { meanRounding, type PairArithmetic } from './pair-arithmetic.js';
 
-/** The errors that the pairs of a row of queries have in common; made by `createRowErrors`, all but the first three 0 before. */
+/** The errors that the pairs of a row of queries share; made by `createRowErrors`, all but the first three 0 before. */
 export interface RowErrors {
   /** The logarithm of the row sum, and D. */
   readonly denominator: number;
   readonly mean: number;
-  /** What the stored LSE and O move P (relatively) and D by, where they are known to be used. */
+  /** The shifts of P (relative) and of D by the stored LSE and O, where they are known to be used. */
   readonly weightShift: number;
   readonly meanShift: number;
-  /** What all P of the row may be off by together, relatively, and D, beside that; what of it does not average out. */
+  /**
+   * The largest relative error that all P of the row share, and the largest error of D beside that; the parts that do
+   * not average out.
+   */
   readonly weight: number;
   readonly typicalWeight: number;
-  /** Signed: what they are off by, by what all scores of the forward pass are off by together. */
+  /** The shared error of P, signed, from an error that all scores of the forward pass share. */
   readonly commonWeight: number;
-  /** The variance of what all P of the row are off by together, relatively, beside that. */
+  /** The variance of the relative error that all P of the row share, beside that. */
   readonly weightVariance: number;
   readonly worstMean: number;
   readonly typicalMean: number;
-  /** Signed: what D is off by, by what all D are off by together, relative to themselves. */
+  /** The error of D, signed, from an error that all D share, relative to themselves. */
   readonly commonMean: number;
   /** The variance of D's error. */
   readonly meanVariance: number;
 }
 
-/** What is known of the pairs of a tile, [64 × 64]: null for what the problem does not have. */
+/** Facts about the pairs of a tile, [64 × 64]: null for those that the problem does not have. */
 export interface KnownPairs {
   /** q·k and dO·v, and the same of magnitudes. */
   readonly dot: Float64Array;
   readonly dotSize: Float64Array;
   readonly product: Float64Array;
   readonly productSize: Float64Array;
-  /** The mean squares of their partial sums; null where magnitudes have to do. */
+  /** The mean squares of their partial sums; null where magnitudes take their place. */
   readonly dotPartials: Float64Array | null;
   readonly productPartials: Float64Array | null;
-  /** What is added to scores, and its size. */
+  /** The addends of scores, and their sizes. */
   readonly addend: Float64Array | null;
   readonly addendSize: Float64Array | null;
-  /** What dropout multiplies by. */
+  /** The factors of dropout. */
   readonly factor: Float64Array | null;
 }
 
-/** What is found out of the pairs of a tile, [64 × 64]; meaningless where a row does not see a key. */
+/** Results for the pairs of a tile, [64 × 64]; meaningless where a row does not see a key. */
 export interface WeighedPairs {
-  /** P with the row's shift, its error but for the row's, what of it does not average out, the variance of the rest. */
+  /**
+   * P with the row's shift, its error without the row's, the part that does not average out, the variance of the rest.
+   */
   readonly weight: Float64Array;
   readonly weightError: Float64Array;
   readonly typicalWeight: Float64Array;
   readonly weightVariance: Float64Array;
-  /** What it is off by, signed, by what all scores are off by together. */
+  /** Its error, signed, from an error that all scores share. */
   readonly commonWeight: Float64Array;
-  /** The softcap's slope and the same of it. */
+  /** The softcap's slope, with the same numbers. */
   readonly slope: Float64Array;
   readonly slopeError: Float64Array;
   readonly typicalSlope: Float64Array;
   readonly slopeVariance: Float64Array;
-  /** dP and the same of it. */
+  /** dP, with the same numbers. */
   readonly derivative: Float64Array;
   readonly derivativeError: Float64Array;
   readonly typicalDerivative: Float64Array;
@@ -88,10 +93,13 @@ export function emptyWeighedPairs(): WeighedPairs {
 /** Exponents beyond this are as good as infinite. */
 const largestExponent = 700;
 
-/** An underflow counts for every product and addition of a dot product; head dimensions are far below 2^16. */
+/**
+ * The number of products and additions of a dot product for which an underflow counts; head dimensions are far
+ * below 2^16.
+ */
 const mostProducts = 2 ** 16;
 
-/** The mean square of the partial sums of products: what is known of it, and at most what sizes say. */
+/** The mean square of the partial sums of products: the known one, but at most the one that sizes give. */
 function meanSquare(
   sizes: number,
   size: number,

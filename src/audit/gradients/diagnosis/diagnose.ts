@@ -30,7 +30,7 @@ import { weightFaults } from './replayed/weight-faults.js';
 /** Causes of one kind, for gradients that failed. */
 type Family = (replayed: Replayed) => Generator<Prediction>;
 
-/** Causes that are told from the exact gradients alone. */
+/** Causes that the exact gradients alone tell. */
 const cheapFamilies: readonly Family[] = [
   ({ failed, scope }) => factorFaults(failed, scope),
   ({ failed }) => movedFaults(failed),
@@ -56,7 +56,7 @@ const costlyFamilies: readonly Family[] = [
   tileFaults,
 ];
 
-/** Causes that are looked for one kind after the other, where none before explains what failed. */
+/** Causes that are looked for one kind after the other, each where none before explains what failed. */
 const lastFamilies: readonly Family[] = [statisticsFaults, narrowFaults, otherTileFaults];
 
 /** Causes that may hold in some heads, sequences or rows alone. */
@@ -65,7 +65,7 @@ const scopedFamilies: readonly Family[] = [
   ...replayedFamilies,
 ];
 
-/** Multiply-adds of exact gradients from which on nothing of a changed problem is computed: some tens of seconds. */
+/** Multiply-adds of exact gradients from which on no changed problem is computed: some tens of seconds. */
 const mostMultiplyAdds = 1e9;
 
 /** A cause that explains what failed, and where. */
@@ -74,20 +74,23 @@ interface Accepted {
   readonly place: Place;
 }
 
-/** What is said where nothing better is, that first which takes fewer numbers: rows whose D or LSE is off by no rule, a factor without a name. */
+/**
+ * Causes without a name, given where there is no better one, the one with the fewest numbers first: rows whose D or LSE is off by no rule, a
+ * factor without a name.
+ */
 const nameless: readonly string[] = ['delta-wrong', 'lse-wrong', 'statistics-wrong', 'factor'];
 
 function isNamed({ prediction: { id } }: Accepted): boolean {
   return !nameless.includes(id);
 }
 
-/** Those with a name first, in their order. */
+/** All causes, those with a name first, in their order. */
 function namedFirst(all: readonly Accepted[]): readonly Accepted[] {
   const rank = ({ prediction: { id } }: Accepted) => nameless.indexOf(id);
   return [...all].sort((a, b) => rank(a) - rank(b));
 }
 
-/** The causes that explain what failed, of all families: gradients that a factor gives may be those of a missing head, too. */
+/** The causes that explain what failed, of all families: gradients with a factor may also be those of a missing head. */
 function accepted(of: Replayed, families: readonly Family[]): readonly Accepted[] {
   const found: Accepted[] = [];
   for (const family of families)
@@ -112,7 +115,7 @@ function causesOf(of: Replayed, isSmall: boolean): readonly Accepted[] {
   return namedFirst(all);
 }
 
-/** What was not tried, and so may be the cause as well. */
+/** Statements about causes that were not tried, and so may be the cause as well. */
 function untried(isSmall: boolean, isSpent: boolean): readonly string[] {
   if (!isSmall)
     return [
@@ -121,7 +124,7 @@ function untried(isSmall: boolean, isSpent: boolean): readonly string[] {
   return isSpent ? ['not every cause was tried, which would take too long on this problem'] : [];
 }
 
-/** The diagnosis of gradients that no fault gives. */
+/** The diagnosis of gradients that no fault explains. */
 function unexplained(evidence: readonly string[]): GradientDiagnosis {
   return {
     id: 'unexplained',
@@ -164,7 +167,7 @@ function diagnoseSample(failed: FailedGradients): GradientDiagnosis {
 
 /**
  * The cause of gradients that failed: the fault whose exact gradients these are but for rounding, as the audit's own tests
- * say. Gradients that no fault gives are unexplained, and so are those that hold a NaN or an infinity too many.
+ * say. Gradients that no fault explains are unexplained, and so are those that hold a NaN or an infinity too many.
  */
 export function diagnoseGradients(failed: FailedGradients): GradientDiagnosis {
   if (failed.findings.some(({ test }) => test.endsWith('-non-finite')))

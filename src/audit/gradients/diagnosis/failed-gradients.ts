@@ -3,14 +3,14 @@ import type { GradientPremises, StoredForward } from '../bounds/index.js';
 import type { GradientFinding } from '../gradient-findings.js';
 import type { GivenGradient, GradientJudgement } from '../judge-gradient.js';
 
-/** Gradients that failed, and what they were judged by. */
+/** Gradients that failed, with the data that they were judged by. */
 export interface FailedGradients extends GradientJudgement {
   /** [batch, heads, queries, vDim] */
   readonly dout: Tensor;
   readonly given: readonly GivenGradient[];
   readonly findings: readonly GradientFinding[];
-  /** What the forward pass stored. */
+  /** The stored results of the forward pass. */
   readonly forward: StoredForward;
-  /** What the bounds are of. */
+  /** The premises that the bounds are of. */
   readonly premises: GradientPremises;
 }

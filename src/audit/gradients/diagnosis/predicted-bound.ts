@@ -6,12 +6,12 @@ export type PredictedBound = Pick<GradientBound, 'total' | 'systematic' | 'known
 
 const names = ['total', 'systematic', 'known', 'deviation'] as const;
 
-/** A gradient's exact values, what is predicted in their place, and the bounds of the exact ones. */
+/** A gradient's exact values, their prediction, and the bounds of the exact ones. */
 export interface PredictedRows {
   readonly exact: Float64Array;
   readonly predicted: Float64Array;
   readonly bound: PredictedBound;
-  /** Of the gradient. */
+  /** The format of the gradient. */
   readonly format: FormatName;
   readonly columns: number;
   /** The sizes that elements are sums of, exact and predicted, where they are known. */
@@ -28,10 +28,10 @@ function lengthOf(values: Float64Array, first: number, end: number): number {
 /** Roundings to the format of the gradient that a term may have: of P or dS, of D, of the sum. */
 const roundingsOfTerm = 4;
 
-/** How near, relatively, a number is to be to count as the exact one. */
+/** The relative distance within which a number counts as the exact one. */
 const sameness = 2 ** -20;
 
-/** How many rows the usual size of bounds is taken from, at most. */
+/** Number of rows that the usual size of bounds is taken from, at most. */
 const sampledRows = 256;
 
 type PredictedShares = Readonly<Record<(typeof names)[number], number>>;
@@ -56,9 +56,9 @@ function usualShares({ exact, bound, columns }: PredictedRows): PredictedShares 
 
 /**
  * Bounds for rows from element `first` to `end` of a predicted gradient: roundings grow as the sizes that an element is a sum of,
- * which may have grown by one term; where these are not known as the row does. Rows that are exactly 0, which
- * have no bounds, get those that are usual beside a row's length.
- * @param least what the bounds are multiplied by at least
+ * which may have grown by one term; where these are not known, as the row does. Rows that are exactly 0, which have no bounds,
+ * get the usual ones relative to a row's length.
+ * @param least the smallest factor of the bounds
  */
 export function boundOfPrediction(
   of: PredictedRows,

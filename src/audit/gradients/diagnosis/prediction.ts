@@ -21,10 +21,12 @@ import { togetherOf } from '../structure/mean-errors.js';
 import type { FailedGradients } from './failed-gradients.js';
 import { boundOfPrediction, type PredictedBound, type PredictedRows } from './predicted-bound.js';
 
-/** Exact gradients of a kernel with some fault; those that are left out are as they should be. */
+/** Exact gradients of a kernel with some fault; those that are left out are right. */
 export type PredictedGradients = Partial<ByGradient<Float64Array>>;
 
-/** What bounds of a prediction are wider by: at worst, and the deviation of what is independent. */
+/**
+ * The additional width of the bounds of a prediction: at worst, and the deviation of its independent part.
+ */
 export interface WiderBound {
   readonly total: Float64Array;
   readonly deviation: Float64Array;
@@ -35,31 +37,34 @@ export interface Prediction {
   readonly id: string;
   /** The cause in words, without a full stop. */
   readonly sentence: string;
-  /** The premise of a correct kernel that does this; left out where none does. */
+  /** The premise of a correct kernel that does the same; left out where none does. */
   readonly declares?: GradientDeclaration;
-  /** Where it is; default wherever it changes what is given, of the rows that it touches. */
+  /** The place of the cause; default wherever it changes what is given, of the rows that it touches. */
   readonly place?: Place;
-  /** The rows of queries that it touches, 1 each, where these are not all of a head. */
+  /** The rows of queries that it touches, 1 each, where these are not all rows of a head. */
   readonly rows?: Uint8Array;
   readonly predicted: PredictedGradients;
   /** The sizes that elements are sums of, where they are known. */
   readonly sizes?: PredictedGradients;
   /** Whether roundings shrink with the rows of a gradient, as where all is multiplied; default they do not. */
   readonly shrinks?: boolean;
-  /** Whether what is predicted is moved by the stored forward already; default it is beside that. */
+  /** Whether the prediction contains the shift by the stored forward already; default it does not. */
   readonly isShifted?: boolean;
-  /** What would be predicted without the fault, where that is not exact but as the stored forward has it. */
+  /** The prediction without the fault, where that is not exact but by the stored forward. */
   readonly without?: () => PredictedGradients;
-  /** Of which exact element each is, where gradients are right and elsewhere: these keep their bounds. */
+  /**
+   * The exact element that each predicted element is, where gradients are right but in another place: they
+   * keep its bounds.
+   */
   readonly sources?: Partial<ByGradient<Int32Array>>;
-  /** What the fault itself rounds by, beyond what is predicted; default nothing. */
+  /** Roundings of the fault itself, beyond what is predicted; default none. */
   readonly wider?: Partial<ByGradient<WiderBound>>;
 }
 
 /** The smallest factor that the bounds of a row that shrinks are multiplied by: what is predicted to vanish is still rounded. */
 const leastFactor = 2 ** -10;
 
-/** What is predicted of one gradient; null for sizes that are not known. */
+/** The prediction of one gradient; null for sizes that are not known. */
 interface PredictedGradient {
   readonly predicted: Float64Array;
   readonly sizes: Float64Array | null;
@@ -68,7 +73,7 @@ interface PredictedGradient {
   readonly sources?: Int32Array | undefined;
 }
 
-/** Bounds of elements that are those of others. */
+/** Bounds of elements that are copies of others. */
 function boundOfSources(
   bound: FailedGradients['measured']['gradients']['dq']['bound'],
   sources: Int32Array,
@@ -83,7 +88,7 @@ function boundOfSources(
   };
 }
 
-/** Whose bounds those of a prediction are made from. */
+/** The rows that the bounds of a prediction are made from. */
 function predictedRows(
   { quantity, format }: Pick<GivenJudged, 'quantity' | 'format'>,
   { predicted, sizes }: PredictedGradient,
@@ -121,7 +126,7 @@ export function isWithinBounds(
 
 /**
  * Whether a given gradient passes all tests of a predicted one.
- * @param least what bounds are multiplied by at least; by default they shrink with the rows
+ * @param least the smallest factor of the bounds; by default they shrink with the rows
  */
 export function isAsPredicted(
   given: GivenJudged,

@@ -3,7 +3,7 @@ import type { GivenGradient } from '../judge-gradient.js';
 import type { FailedGradients } from './failed-gradients.js';
 import { fails } from './prediction.js';
 
-/** Rows of queries that a cause is said of, over [batch, heads, queries]: 1 for those that are meant. */
+/** Rows of queries that a cause is about, over [batch, heads, queries]: 1 for each. */
 export type Scope = Uint8Array;
 
 /** Rows of a gradient that belong together: a head of a sequence or of a batch entry. */
@@ -13,7 +13,7 @@ export interface Units {
   readonly count: number;
 }
 
-/** The heads of sequences that rows of a gradient are of. */
+/** The heads of sequences that rows of a gradient belong to. */
 export function unitsOf(
   { problem, measured }: Pick<FailedGradients, 'problem' | 'measured'>,
   { axes }: GivenGradient['quantity'],
@@ -42,7 +42,7 @@ export function unitsOf(
   return { unit, count: all };
 }
 
-/** From how many times what roundings make on a row is off. */
+/** The multiple of a row's roundings from which on the row is off. */
 const sureDeviations = 3;
 
 /** The rows of a gradient that are off by more than roundings make: 1 for each. */
@@ -70,7 +70,7 @@ const tileStep = 16;
 /** Rows of queries, by their number within a sequence. */
 interface NumberedRows {
   readonly number: Int32Array;
-  /** Of the row's sequence. */
+  /** Number of queries of the row's sequence. */
   readonly count: Int32Array;
 }
 
@@ -129,8 +129,8 @@ function rowsOfKeys(failed: FailedGradients, one: GivenGradient): Scope[] {
 }
 
 /**
- * Where a fault may be that is not everywhere: the heads and sequences whose dQ is off, and the stretch of rows that is off within these;
- * where dQ is right those of dK or dV.
+ * Scopes of a fault that is not everywhere: the heads and sequences whose dQ is off, and the stretch of rows that is off within these;
+ * where dQ is right, those of dK or dV.
  */
 export function scopesOf(failed: FailedGradients): readonly Scope[] {
   const dq = failed.given.find(({ quantity }) => quantity.name === 'dq');
@@ -149,8 +149,8 @@ export function scopesOf(failed: FailedGradients): readonly Scope[] {
 }
 
 /**
- * The rows of a gradient that a scope is of, 1 each: of dK and dV the keys whose queries are all in it. Null where some keys get shares of
- * rows within and without.
+ * The rows of a gradient that a scope covers, 1 each: of dK and dV the keys whose queries are all in it. Null where some keys get shares
+ * of rows within and without.
  */
 export function rowsInScope(
   failed: FailedGradients,

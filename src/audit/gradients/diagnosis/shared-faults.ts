@@ -25,7 +25,7 @@ function isShared(one: GivenJudged): one is GivenShared {
   return one.quantity.name === 'dbias' || one.quantity.name === 'dsink';
 }
 
-/** A factor that the whole gradient has too much. */
+/** Factors by which the whole gradient is too large. */
 function* factors(
   { quantity: { name, prose } }: GivenShared,
   exact: Float64Array,
@@ -41,7 +41,7 @@ function* factors(
   yield { id: 'sign', sentence: `${prose} has the wrong sign`, values: times(-1) };
 }
 
-/** What of the batch adds: one entry only, all but one, one of them in the place of each. */
+/** Faults in adding over the batch: one entry only, all but one, one of them in the place of each. */
 function* batchEntries(
   { quantity: { name, prose } }: GivenShared,
   exact: Float64Array,
@@ -76,7 +76,7 @@ function* batchEntries(
   }
 }
 
-/** How many entries of a batch have a gradient of their own. */
+/** Number of entries of a batch that have a gradient of their own. */
 function measuredBatches(name: SharedGradientName, bias: Tensor | undefined): number {
   return name === 'dsink' ? 1 : ([1, 1, 1, 1, ...(bias?.shape ?? [])].at(-4) ?? 1);
 }

@@ -15,7 +15,7 @@ interface Showing {
   readonly isRefuted: boolean;
 }
 
-/** Where a given gradient has what is predicted of it: by the part of the change in its error, each element by what roundings leave of it. */
+/** The units in which a given gradient has the predicted change: by its part in the error, each element weighed by its roundings. */
 function showingOf(
   failed: FailedGradients,
   { quantity, values }: GivenGradient,
@@ -46,7 +46,7 @@ function showingOf(
   return { units, shown, isRefuted };
 }
 
-/** The numbers of rows that are of some units, but for those that a cause leaves alone. */
+/** The numbers of the rows of some units, without those that a cause does not touch. */
 function rowsIn({ units, shown }: Showing, touched: Uint8Array | undefined): number[] {
   const rows: number[] = [];
   units.unit.forEach((unit, row) => {
@@ -56,9 +56,9 @@ function rowsIn({ units, shown }: Showing, touched: Uint8Array | undefined): num
 }
 
 /**
- * Where a cause shows: the heads and sequences whose gradients have what it does. Where it does nothing that is beyond rounding nobody
- * knows, and its place leaves that out.
- * @returns null for a cause that is said of a head or a sequence and is not there, although it would be seen
+ * The place where a cause shows: the heads and sequences whose gradients have its change. Units in which the change is not beyond
+ * rounding tell nothing, and the place leaves them out.
+ * @returns null for a cause that claims a head or a sequence and is not there, although it would be seen
  */
 export function placeShown(
   failed: FailedGradients,

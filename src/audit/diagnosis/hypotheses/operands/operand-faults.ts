@@ -8,10 +8,10 @@ import type {
 import { predictWeighted, softmaxRow, type RowPrediction } from '../../prediction.js';
 import { exactRow } from '../placement-faults.js';
 
-/** What a faulty kernel reads for a row of Q, K or V, by that row's flat number over [batch, heads, rows]. */
+/** Reads a row of Q, K or V as a faulty kernel does, by that row's flat number over [batch, heads, rows]. */
 type ReadRow = (flat: number) => Float64Array;
 
-/** The operands of a faulty kernel; what is left out is read rightly. */
+/** The operands of a faulty kernel; it reads rightly what is left out. */
 export interface Operands {
   readonly query?: ReadRow;
   readonly key?: ReadRow;
@@ -35,7 +35,7 @@ function product(a: Float64Array, b: Float64Array): number {
   return sum;
 }
 
-/** A row as a kernel gives it that reads other operands. */
+/** A row of the output of a kernel that reads other operands. */
 export function predictOperands(
   { reader, shape }: HypothesisContext,
   row: SampleRow,
@@ -97,7 +97,7 @@ function* exchangedTensors(context: HypothesisContext): Generator<Hypothesis> {
     };
 }
 
-/** The row that stands where another should: of a tensor [batch, heads, rows] by its flat number. */
+/** The flat number of the row that stands in place of another, in a tensor [batch, heads, rows]. */
 type MovedRow = (flat: number) => number;
 
 /** Rows of a memory [batch, rows, heads] that is read as [batch, heads, rows], or the reverse. */
@@ -180,8 +180,8 @@ function* viewedOutput(context: HypothesisContext): Generator<Hypothesis> {
 
 /**
  * Heads and positions exchanged: the row of head h and position s attends to the heads of its own position. A
- * kernel that is given [batch, seqlen, heads, dim] for [batch, heads, seqlen, dim] does so; and one that is
- * right seems to where this audit was given the tensors so.
+ * kernel that is given [batch, seqlen, heads, dim] for [batch, heads, seqlen, dim] does so; a correct kernel
+ * seems to do so where this audit was given the tensors in that layout.
  */
 function* exchangedAxes({ reader, shape }: HypothesisContext): Generator<Hypothesis> {
   const { problem } = reader;
@@ -222,7 +222,7 @@ function* exchangedAxes({ reader, shape }: HypothesisContext): Generator<Hypothe
   };
 }
 
-/** Operands that are other tensors, or laid out otherwise than they are read. */
+/** Operands that are other tensors, or that have another layout than the kernel reads. */
 export const operandHypotheses: HypothesisFamily = function* (context) {
   yield* exchangedTensors(context);
   yield* viewedInputs(context);

@@ -14,14 +14,17 @@ import type {
 import type { RowPrediction } from '../../prediction.js';
 import { predictOperands, rowsOfKeys } from './operand-faults.js';
 
-/** What a kernel reads in place of a rotated row of Q or K. @param position of the row in its sequence */
+/**
+ * Computes the row that a kernel reads in place of a rotated row of Q or K.
+ * @param position of the row in its sequence
+ */
 type Misread = (
   vector: Float64Array,
   position: number,
   place: { readonly ofQuery: number },
 ) => Float64Array;
 
-/** A rotation that went wrong; null for what is rotated rightly. */
+/** A faulty rotation; null for a tensor that is rotated rightly. */
 interface RotaryFault {
   readonly statement: string;
   readonly query: Misread | null;
@@ -34,7 +37,7 @@ const layoutNames = {
   neighbours: 'neighbours (2t, 2t + 1)',
 } as const;
 
-/** What may go wrong with a rotation of some layout. */
+/** Faults that a rotation of some layout may have. */
 function faultsOf({ turn }: Rotation, layout: RotaryLayout): readonly RotaryFault[] {
   const times =
     (count: number): Misread =>
@@ -72,13 +75,13 @@ const roundings = 2;
 /** Deviations within which an element is explained. */
 const deviations = 6;
 
-/** Relative deviation of a product q·k for what the operands that a kernel had were rounded by, beside those that are given. */
+/** Relative deviation of a product q·k, from the roundings of the operands that a kernel had beside those that are given. */
 function roundoffOf({ q, k }: Problem): number {
   const u = Math.hypot(unitRoundoff(formats[q.format]), unitRoundoff(formats[k.format]));
   return u * Math.sqrt(roundings * meanSquare);
 }
 
-/** Adds to a prediction what scores that are off by so much, each on its own, make of it. */
+/** Adds to a prediction the effect of scores that are off by so much, each on its own. */
 function blurred(
   { reader }: HypothesisContext,
   row: SampleRow,
@@ -111,7 +114,10 @@ function blurred(
   };
 }
 
-/** Rotary embeddings of Q and K that are left out, made twice or otherwise, where a problem has their tables. */
+/**
+ * Rotary embeddings of Q and K that are left out, made twice or made in another way, where a problem has their
+ * tables.
+ */
 export const rotaryHypotheses: HypothesisFamily = function* (context) {
   const { reader, shape } = context;
   const { rotary } = reader.problem;

@@ -9,7 +9,7 @@ export const namedOrders = {
 
 export type NamedOrder = keyof typeof namedOrders;
 
-/** How many query heads add, and how many tiles each. */
+/** Number of query heads that add, and of tiles of each. */
 export interface TileCounts {
   readonly heads: number;
   readonly tiles: number;
@@ -47,7 +47,7 @@ function permutations(of: readonly number[]): readonly (readonly number[])[] {
   );
 }
 
-/** Chunks of which every order is tried: 120 of them; and of which every rotation is. */
+/** Number of chunks of which every order is tried: 120 of them; and of which every rotation is. */
 const mostPermuted = 5;
 const mostRotated = 64;
 

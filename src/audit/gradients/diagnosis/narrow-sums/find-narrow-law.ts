@@ -5,10 +5,10 @@ import { anyOrders, ordersOf, type AdditionOrder, type NamedOrder } from './addi
 import { gradientTerms, sizesOf, type GradientRows } from './gradient-terms.js';
 import { narrowSums, tileSums, type NarrowAccumulator, type TileSums } from './narrow-sum.js';
 
-/** How a kernel sums a gradient in 16 bits. */
+/** The way in which a kernel sums a gradient in 16 bits. */
 export interface NarrowLaw {
   readonly accumulator: NarrowAccumulator;
-  /** Terms that are added exactly before they join the sum. */
+  /** Number of terms that are added exactly before they join the sum. */
   readonly terms: number;
   /** `any` where each tile of rows has an order of its own. */
   readonly order: NamedOrder | 'any';
@@ -20,7 +20,7 @@ const tileTerms = [128, 64, 256, 32, 96, 192, 16, 1] as const;
 /** The fewest terms of tiles that may come in any order. */
 const fewestOfAny = 32;
 
-/** How far an error goes with another: their correlation, and the slope of the first on the second. */
+/** Likeness of an error to another: their correlation, and the slope of the first on the second. */
 export interface Likeness {
   readonly correlation: number;
   readonly slope: number;
@@ -48,17 +48,22 @@ export function likenessSums() {
   };
 }
 
-/** The correlation from which on errors are those of a law; and in deviations of that of independent errors. */
+/**
+ * The correlation from which on errors are those of a law; and the same in standard deviations of the
+ * correlation of independent errors.
+ */
 const leastCorrelation = 0.5;
 const leastDeviations = 8;
 
-/** Whether a gradient's errors are those of a law: where noise takes part in both, half of them at least. */
+/** Whether a gradient's errors are those of a law: where noise takes part in both, at least half of them. */
 export function isAlike({ correlation, slope, elements }: Likeness): boolean {
   const least = Math.max(leastCorrelation, leastDeviations / Math.sqrt(elements));
   return correlation >= least && slope >= 0.5 && slope <= 1.5;
 }
 
-/** What a gradient errs by, beyond the rounding of an exact one, in some rows; and what sums would err by there. */
+/**
+ * The errors of a gradient in some rows, beyond the rounding of an exact one; and those that sums would have there.
+ */
 export function errorsBeside(of: Replayed, { quantity, values, format }: GivenGradient) {
   const { exact, bound } = of.failed.measured.gradients[quantity.name];
   const stored = (x: number) => round(formats[format], x);
@@ -104,7 +109,7 @@ export const tileRows = 64;
 const mostProducts = 1e6;
 const mostRows = 32;
 
-/** The tile of rows whose errors are the largest beside what they may be. */
+/** The tile of rows whose errors are the largest beside their bounds. */
 function worstRows(of: Replayed, given: GivenGradient): GradientRows {
   const { heads, rows, columns, members, places } = sizesOf(of, given);
   const { bound } = of.failed.measured.gradients[given.quantity.name];
@@ -135,10 +140,10 @@ function accumulatorFormats({ format }: GivenGradient): readonly FormatName[] {
   return format === 'fp16' ? usual.toReversed() : usual;
 }
 
-/** How much more alike an order without a name has to be than one that has one. */
+/** The lead in likeness that an order without a name needs over one with a name. */
 const namedAdvantage = 0.03;
 
-/** Rows of a gradient that laws are tried on, and what of them every law is compared with. */
+/** Rows of a gradient that laws are tried on, and the data of them that every law is compared with. */
 function sampleOf(of: Replayed, given: GivenGradient) {
   const { members, places, rows, columns } = sizesOf(of, given);
   const sample = worstRows(of, given);
@@ -193,8 +198,9 @@ export function findNarrowLaw(of: Replayed, given: GivenGradient): NarrowLaw | n
 }
 
 /**
- * Of each format the law whose errors in the worst rows are nearest in size to those of a gradient, in ascending order; the nearest first.
- * @param most by which factor they may differ
+ * The law of each format, in ascending order, whose errors in the worst rows are nearest in size to those of a gradient; the nearest
+ * first.
+ * @param most the factor by which they may differ
  */
 export function lawsOfSize(of: Replayed, given: GivenGradient, most: number): readonly NarrowLaw[] {
   const sample = sampleOf(of, given);

@@ -13,12 +13,15 @@ export interface GradientRows {
   readonly end: number;
 }
 
-/** What rows of a gradient are sums of: factors, rounded as the products take them, times rows of an operand. */
+/**
+ * Terms that rows of a gradient are sums of: factors, rounded as the products take them, times rows of an
+ * operand.
+ */
 export interface GradientTerms {
   /** [rows, heads, places]: dS, or P of dV; 0 where nothing is seen. */
   readonly factors: Float64Array;
   readonly rows: number;
-  /** Query heads that add, and keys or queries of each. */
+  /** Number of query heads that add, and of keys or queries of each. */
   readonly heads: number;
   readonly places: number;
   /** [heads, places]: where a term's row of the operand begins. */
@@ -29,7 +32,7 @@ export interface GradientTerms {
 
 const isShort = (name: FormatName) => formats[name].precision <= 11 && formats[name].precision > 4;
 
-/** What P and dS are rounded to: the 16 bits of the gradient or of the inputs, else nothing. */
+/** The rounding of P and dS: to the 16 bits of the gradient or of the inputs, else none. */
 function factorRounder({ failed }: Replayed, { format }: GivenGradient): Rounder {
   const inputs = failed.problem.q.format;
   const name = isShort(format) ? format : inputs;
@@ -44,7 +47,7 @@ export function sizesOf({ failed: { measured } }: Replayed, { quantity }: GivenG
     heads: shape[batch] * shape[heads],
     rows: shape[rows],
     columns: rowElements(quantity, shape),
-    /** Query heads that add, and keys or queries of each. */
+    /** Number of query heads that add, and of keys or queries of each. */
     members: quantity.name === 'dq' ? 1 : shape.groupSize,
     places: quantity.name === 'dq' ? shape.keys : shape.queries,
   };

@@ -20,7 +20,7 @@ import { narrowErrors, narrowSums, tileSums } from './narrow-sum.js';
 /** Numbers that sums of tiles take at a time, at most. */
 const mostNumbers = 2 ** 22;
 
-/** Rows of a gradient, few enough for the sums of their tiles. */
+/** Rows of a gradient at a time, few enough for the sums of their tiles. */
 function* rowsAtATime(of: Replayed, given: GivenGradient, law: NarrowLaw): Generator<GradientRows> {
   const { heads, rows, columns, members, places } = sizesOf(of, given);
   const ofRow = members * Math.ceil(places / law.terms) * columns;
@@ -31,7 +31,7 @@ function* rowsAtATime(of: Replayed, given: GivenGradient, law: NarrowLaw): Gener
       yield { head, begin, end: Math.min(begin + step, rows) };
 }
 
-/** A gradient as a law gives it, and what its roundings may come to besides. */
+/** A gradient by a law, and the errors that its roundings may add. */
 interface NarrowGradient {
   readonly values: Float64Array;
   readonly wider: WiderBound;
@@ -74,7 +74,7 @@ function stepsOf({ quantity }: GivenGradient, terms: number): string {
     : `every ${terms} ${quantity.name === 'dq' ? 'keys' : 'queries'}`;
 }
 
-/** How a gradient is summed, behind its name. */
+/** The way in which a gradient is summed, in words that follow its name. */
 function inWords(of: Replayed, given: GivenGradient, { accumulator, terms, order }: NarrowLaw) {
   const { places, members } = sizesOf(of, given);
   const { format } = accumulator;
@@ -87,8 +87,8 @@ function inWords(of: Replayed, given: GivenGradient, { accumulator, terms, order
 }
 
 /**
- * Sums in 16 bits: dQ over tiles of keys, dK and dV over tiles of queries, in accumulators or in memory. Told by the roundings
- * themselves: the gradient's errors are those that its sums in some order would have.
+ * Sums in 16 bits: dQ over tiles of keys, dK and dV over tiles of queries, in accumulators or in memory. The roundings
+ * themselves tell them: the gradient's errors are those that its sums in some order would have.
  */
 export function* narrowFaults(of: Replayed): Generator<Prediction> {
   const { failed, budget } = of;
@@ -120,12 +120,12 @@ export function* narrowFaults(of: Replayed): Generator<Prediction> {
   };
 }
 
-/** How near to the size of a law's errors those of a gradient are to be, as a factor either way. */
+/** The factor, either way, within which the size of a gradient's errors is near that of a law's. */
 const nearness = 1.4;
 
 /**
- * What is said of errors that are as large as sums in 16 bits make them, but those of no order that is tried; null where they are
- * larger or smaller, or where all tests do not pass with such sums allowed for.
+ * A statement about errors that are as large as sums in 16 bits make them, but those of no order that is tried; null where they
+ * are larger or smaller, or where all tests do not pass with such sums allowed for.
  */
 export function narrowSize(of: Replayed): string | null {
   const { failed, budget } = of;

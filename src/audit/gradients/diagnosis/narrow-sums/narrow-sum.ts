@@ -12,7 +12,7 @@ export interface TileSums {
   readonly size: number;
 }
 
-/** What tiles of so many terms add to some rows of a gradient. */
+/** The sums that tiles of so many terms add to some rows of a gradient. */
 export function tileSums(
   { factors, rows, heads, places, offsets, operand, columns }: GradientTerms,
   terms: number,
@@ -32,10 +32,10 @@ export function tileSums(
   return { values, chunks: heads * tiles, size };
 }
 
-/** How a sum is kept in a short format. */
+/** The way in which a sum is kept in a short format. */
 export interface NarrowAccumulator {
   readonly format: FormatName;
-  /** What each tile's sum is multiplied by before it is added, and the whole sum at the end. */
+  /** Factors of each tile's sum before it is added, and of the whole sum at the end. */
   readonly scales: readonly [first: number, last: number];
 }
 
@@ -61,14 +61,14 @@ export function narrowSums(
   return sums;
 }
 
-/** What else the roundings of such sums may come to, where terms are a little off. */
+/** Further errors that the roundings of such sums may have where terms are a little off. */
 export interface NarrowErrors {
-  /** A unit of every partial sum; the variances of its roundings. */
+  /** An ulp of every partial sum; the variances of its roundings. */
   readonly worst: Float64Array;
   readonly variance: Float64Array;
 }
 
-/** What the roundings of such sums may come to, from the sizes of the partial sums. */
+/** Errors that the roundings of such sums may have, from the sizes of the partial sums. */
 export function narrowErrors(
   { values, size }: TileSums,
   { format, scales: [first, last] }: NarrowAccumulator,

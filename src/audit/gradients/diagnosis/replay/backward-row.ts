@@ -12,21 +12,24 @@ import {
 } from '../../../../problem/index.js';
 import type { MeasuredGradients } from '../../measure-gradients.js';
 
-/** What a faulty backward pass does otherwise; what is left out is as it should be. */
+/** The changes of a faulty backward pass; it does right what is left out. */
 export interface BackwardChange {
   /** The keys that it sees. */
   readonly ranges?: Mask['ranges'];
-  /** How it makes scores; and the scale of dQ and dK, where that is not the law's. */
+  /** Its score law; and the scale of dQ and dK, where that is not the law's. */
   readonly law?: ScoreLaw;
   readonly outerScale?: number;
-  /** [batch, heads, queries] each: the natural logarithm of the row sum, and D; that of the pass's own P and dP. */
+  /**
+   * [batch, heads, queries] each: the natural logarithm of the row sum, and D; `weights` for D from the pass's own
+   * P and dP.
+   */
   readonly logarithm?: ArrayLike<number>;
   readonly delta?: ArrayLike<number> | 'weights';
   /** The sizes that D is a sum of. */
   readonly deltaSizes?: ArrayLike<number>;
   /** The power of the softcap's derivative in dS. */
   readonly slopePower?: number;
-  /** By what dropout multiplies P for dV, and dP. */
+  /** The factors of dropout for P in dV, and for dP. */
   readonly keptOfP?: WeightFactors;
   readonly keptOfDp?: WeightFactors;
   /** Decoded, in the shapes of the problem. */
@@ -54,11 +57,11 @@ export interface BackwardRow {
   readonly ranges: readonly KeyRange[];
   readonly weights: Float64Array;
   readonly scores: Float64Array;
-  /** P(|dP| + Σ P|dP|), which is where roundings of dP and D live. */
+  /** P(|dP| + Σ P|dP|), which roundings of dP and D are relative to. */
   readonly sizes: Float64Array;
 }
 
-/** The factors of dropout as it is used: 0 where a weight is dropped, `scale` where it is kept. */
+/** The factors of dropout in use: 0 where a weight is dropped, `scale` where it is kept. */
 export function factorsOfKept(kept: KeptWeights | null, scale?: number): WeightFactors {
   if (kept === null) return null;
   const factor = scale ?? 1 / kept.share;
@@ -81,9 +84,9 @@ function product(a: Float64Array, at: number, b: Float64Array, from: number, siz
 }
 
 /**
- * The rows of P and dS of a backward pass with a fault, in fp64, one after the other: the arrays that a call gives are
- * written again by the next. Where the fault is none they are exact but for roundings of fp64.
- * @returns for a head counted over [batch, heads], and a query of it
+ * The rows of P and dS of a backward pass with a fault, in fp64, one after the other: the next call overwrites the
+ * arrays that a call returns. Where the fault is none they are exact but for roundings of fp64.
+ * @returns the row of a query of a head, counted over [batch, heads]
  */
 export function backwardRows(
   problem: Problem,

@@ -35,12 +35,12 @@ function addRow(
   }
 }
 
-/** What some rows of a backward pass do otherwise than all others. */
+/** A change of some rows of a backward pass, and that of all others. */
 export interface ScopedChange {
   readonly change: BackwardChange;
   /** Default all rows. */
   readonly scope?: Scope | null;
-  /** What all rows do that are out of it. */
+  /** The change of all rows outside of it. */
   readonly elsewhere?: BackwardChange;
 }
 

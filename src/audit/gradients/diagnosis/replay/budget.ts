@@ -1,6 +1,6 @@
-/** How many more backward passes may be computed in search of a cause. */
+/** The number of backward passes that may still be computed in search of a cause. */
 export interface Budget {
-  /** Takes some passes, a share of one for a part; false, and for good, once no more are left. */
+  /** Takes some passes, a share of one for a part; returns false, and for good, once none are left. */
   readonly takes: (passes: number) => boolean;
   /** Whether something was left out. */
   readonly isSpent: () => boolean;

@@ -8,7 +8,7 @@ import { backwardSums, type BackwardSums, type Sums } from './backward-sums.js';
 import type { Budget } from './budget.js';
 import type { StoredStatistics } from './stored-statistics.js';
 
-/** Where the rows of a head of K and V, and of its query heads, begin and end in each gradient. */
+/** The ranges of a head of K and V, and of its query heads, in each gradient. */
 function partsOfGroup({ measured: { shape } }: FailedGradients, kvHead: number) {
   const { groupSize, queries, keys, qkDim, vDim } = shape;
   const part = (size: number) => [kvHead * size, (kvHead + 1) * size] as const;
@@ -48,7 +48,7 @@ function groupsByError(failed: FailedGradients): number[] {
 /** Rows of dQ that a pass is tried on before all of it: so many that err most, and as many at equal distances. */
 const triedRows = 8;
 
-/** The rows of dQ that tell most passes apart. */
+/** The rows of dQ that distinguish most passes. */
 function rowsToTry(failed: FailedGradients): readonly number[] {
   const dq = failed.given.find(({ quantity }) => quantity.name === 'dq');
   if (dq === undefined) return [];
@@ -65,20 +65,20 @@ function rowsToTry(failed: FailedGradients): readonly number[] {
   return [...new Set([...worst, ...apart])];
 }
 
-/** What a backward pass is replayed of. */
+/** The data that a backward pass is replayed from. */
 export interface Replayed {
   readonly failed: FailedGradients;
   readonly operands: BackwardOperands;
   readonly budget: Budget;
-  /** What the stored forward gives; null where it is not known. */
+  /** Statistics of the stored forward; null where it is not known. */
   readonly stored: StoredStatistics | null;
-  /** The rows that causes are said of; null for all. */
+  /** The rows that causes are about; null for all. */
   readonly scope: Scope | null;
-  /** In which order groups are replayed, and the rows that are before all. */
+  /** The order in which groups are replayed, and the rows that come before all. */
   readonly order: ReplayOrder;
 }
 
-/** What is to be replayed first, since it tells most. */
+/** Groups and rows to replay first, since they tell most. */
 export interface ReplayOrder {
   readonly groups: readonly number[];
   readonly rows: readonly number[];
@@ -113,8 +113,8 @@ function isGivenInRows(
 }
 
 /**
- * What roundings of P and dS spread elements by that are another sum than the exact ones: these are known of those only. Uniform, half an
- * ulp at most, of every term.
+ * Deviations of elements from roundings of P and dS, where their sum is not the exact one: the roundings are known of exact terms only.
+ * Uniform, half an ulp at most, of every term.
  */
 function spreadOf(
   { measured }: FailedGradients,
@@ -132,9 +132,9 @@ function spreadOf(
 }
 
 /**
- * The gradients of a backward pass with a fault, group by group of heads; null as soon as those of a row or of a group are not what was
- * given, and where the budget is spent. Memory is that of the gradients and some rows of keys.
- * @param way how D and the LSE are made, out of the scope too
+ * The gradients of a backward pass with a fault, group by group of heads; null as soon as those of a row or of a group differ from what
+ * was given, and where the budget is spent. Memory is that of the gradients and some rows of keys.
+ * @param way the way in which D and the LSE are made, also outside of the scope
  */
 export function replay(
   of: Replayed,

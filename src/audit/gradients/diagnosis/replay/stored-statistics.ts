@@ -24,7 +24,10 @@ export function storedDelta({
   return measured.mean.values.map((_, row) => storedMean(written, rowOf(d, row), rowOf(o, row)));
 }
 
-/** What a backward pass reads of the stored forward, which is off by its roundings; null where no O is known, or no number. */
+/**
+ * Statistics that a backward pass reads from the stored forward, with its roundings; null where no O is known, or O is not
+ * finite.
+ */
 export function storedStatistics(failed: FailedGradients): StoredStatistics | null {
   const { problem, forward, measured } = failed;
   const delta = storedDelta(failed);

@@ -9,11 +9,11 @@ export interface ScoreTile {
   readonly keys: KeyRange;
 }
 
-/** What a kernel multiplies in the place of a tile's own factors and rows. */
+/** Factors and rows that a kernel multiplies in the place of a tile's own. */
 export interface TileUse {
-  /** Where the factors, P or dS, are taken from, and whether rows and columns are exchanged; null for zeros. */
+  /** The source of the factors, P or dS, and whether rows and columns are exchanged; null for zeros. */
   readonly factors: { readonly from: ScoreTile; readonly isTransposed: boolean } | null;
-  /** By how many rows Q and dO, or K, are off. */
+  /** Number of rows by which Q and dO, or K, are off. */
   readonly rowsOff: number;
 }
 
@@ -52,7 +52,10 @@ function* stripes(tile: ScoreTile, from: ScoreTile, isWhole: boolean) {
   }
 }
 
-/** What one tile of all heads adds to a gradient, in the gradient's shape, used as it should be or otherwise. */
+/**
+ * The share of one tile of all heads in a gradient, in the gradient's shape, with the tile used rightly or in
+ * another way.
+ */
 export function tileShare(
   { failed, operands }: Pick<Replayed, 'failed' | 'operands'>,
   name: GradientQuantityName,

@@ -18,19 +18,19 @@ const maskNames = {
   sequences: 'the borders of packed sequences',
 } as const satisfies Partial<Record<FeatureName, string>>;
 
-/** A problem without some of what it has. */
+/** A problem without some of its features. */
 export function without(problem: Problem, names: readonly (keyof Problem)[]): Problem {
   const kept = Object.entries(problem).filter(([name]) => !names.some((one) => one === name));
   return Object.fromEntries(kept) as unknown as Problem;
 }
 
-/** How far from the diagonal a query sees; null for no limit on that side. */
+/** Distances from the diagonal within which a query sees keys; null for no limit on that side. */
 interface Band {
   readonly left: number | null;
   readonly right: number | null;
 }
 
-/** How far a problem's causal mask and window let queries see. */
+/** The band that a problem's causal mask and window leave to queries. */
 function bandOf({ causal, window }: Problem): Band {
   const right = window === null || window.right < 0 ? null : window.right;
   return {
@@ -60,7 +60,7 @@ function bandRanges(
 
 const inBackward = 'in the backward pass, so that its P is not that of the forward';
 
-/** What masks a backward pass may leave out. */
+/** Masks that a backward pass may leave out. */
 function* leftOut(problem: Problem): Generator<readonly [words: string, masks: Problem]> {
   const { causal, window } = problem;
   if (causal) yield ['the causal mask', { ...problem, causal: false }];

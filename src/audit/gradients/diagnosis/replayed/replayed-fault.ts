@@ -3,27 +3,27 @@ import type { Prediction } from '../prediction.js';
 import { replay, replayWay, type Replayed } from '../replay/replay.js';
 import type { BackwardChange } from '../replay/backward-row.js';
 
-/** A fault of the backward pass, as what it does otherwise. */
+/** A fault of the backward pass, as the change that it makes. */
 export interface ReplayedFault {
   readonly id: string;
   /** The cause in words, without a full stop. */
   readonly sentence: string;
   readonly change: BackwardChange;
-  /** Where it is, and the rows that it touches, as of a prediction. */
+  /** The place of the fault, and the rows that it touches, as in a prediction. */
   readonly place?: Place;
   readonly rows?: Uint8Array;
 }
 
 /**
- * What kernels make D and the LSE of, to which a P that is another gives another weight: those of the stored forward, exact ones, and of
- * D what a framework makes of the P and dP that it has.
+ * Sources of D and the LSE in kernels, which give another weight to a wrong P: those of the stored forward, exact ones, and for D a
+ * framework's own P and dP.
  */
 function waysOf({ stored }: Replayed, { delta }: BackwardChange): readonly BackwardChange[] {
   if (delta !== undefined) return [{}];
   return [...(stored === null ? [] : [stored]), {}, { delta: 'weights' }];
 }
 
-/** Those of some faults that give what was given, within the worst case. */
+/** The faults among some that give what was given, within the worst case. */
 export function* replayFaults(
   of: Replayed,
   faults: Iterable<ReplayedFault>,

@@ -10,7 +10,7 @@ import type { ReplayedFault } from './replayed-fault.js';
 
 const inBackward = 'in the backward pass';
 
-/** Whose dropout is taken, by how many heads, queries and keys it is off. */
+/** Shifts of the dropout that is taken: by heads, queries and keys. */
 const shifts = [
   { head: 0, query: 0, key: 1, words: 'of the next key' },
   { head: 0, query: 0, key: -1, words: 'of the key before' },
@@ -20,7 +20,10 @@ const shifts = [
   { head: -1, query: 0, key: 0, words: 'of the head before' },
 ] as const;
 
-/** What another weight's dropout keeps, the last one's the first behind it. */
+/**
+ * The weights that dropout keeps, shifted: each takes those of another, and the last one those of the first
+ * behind it.
+ */
 function shifted(
   kept: KeptWeights,
   { batch, heads, queries, keys }: ProblemShape,

@@ -6,13 +6,16 @@ import type { Replayed } from '../replay/replay.js';
 import { deltaFactor, deltaLaws, type DeltaLaw, type FoundDeltas } from './delta-laws.js';
 import { meanShares } from './mean-shares.js';
 
-/** Standard deviations that a row's D, as dQ tells it, is within. */
+/** Standard deviations within which a row's D lies, as dQ tells it. */
 const sureDeviations = 3;
 
-/** The share of rows that are to have the D of a rule: a row in a hundred is off by chance or by another error of its own. */
+/** The share of rows that must have the D of a rule: a row in a hundred is off by chance or by another error of its own. */
 const leastShare = 0.98;
 
-/** How far a row's D may be from a rule's beside its own roundings: relatively to what it is a sum of. */
+/**
+ * The largest distance of a row's D from a rule's, beside its own roundings, relative to the sizes that D is
+ * a sum of.
+ */
 const slack = 2 ** -7;
 
 /** The fewest columns of dQ from which a row's D is told. */
@@ -21,10 +24,13 @@ const fewestColumns = 8;
 /** Passes that are needed at most under a softcap. */
 const passes = 8;
 
-/** How small a D in 16 bits can leave its errors beside the sizes of what it is a sum of. */
+/** The largest error of a D in 16 bits, relative to the sizes that it is a sum of. */
 const shortError = 2 ** -6;
 
-/** What a D that is off by `off` per row does: dQ loses scale·off·Σ P g k, dK loses scale·Σ off P g q. dV stays. */
+/**
+ * Faults of D. A D that is off by `off` per row takes scale·off·Σ P g k from dQ and scale·Σ off P g q from dK. dV
+ * stays.
+ */
 export function* deltaFaults(of: Replayed): Generator<Prediction> {
   const { failed, scope } = of;
   const { problem, measured, given } = failed;

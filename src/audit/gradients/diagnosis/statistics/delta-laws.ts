@@ -11,16 +11,16 @@ export interface DeltaLaw {
   readonly words: string;
   /** The D that is used for each row, [batch, heads, queries]. */
   readonly deltas: Float64Array;
-  /** The rows that it is another for, 1 each, where the rule itself leaves some alone. */
+  /** The rows whose D it changes, 1 each, where the rule itself leaves some alone. */
   readonly rows?: Uint8Array;
   /** The premise of a correct kernel that takes it. */
   readonly declares?: GradientDeclaration;
 }
 
-/** How far reads are off by, in rows. */
+/** Distances, in rows, by which reads are off. */
 const tiles = [32, 64, 128] as const;
 
-/** A D of other rows: by the row that is read. */
+/** The D of other rows, given by the row that is read. */
 function ofRows(
   means: Float64Array,
   [id, words]: readonly [id: string, words: string],
@@ -178,7 +178,7 @@ function* ofOutputs(failed: FailedGradients, means: Float64Array): Generator<Del
   for (const format of ['bf16', 'fp16'] as const) yield* inShort(failed, factors, format);
 }
 
-/** A D whose products, or that itself, is rounded to 16 bits. */
+/** A D that is rounded to 16 bits, or whose products are. */
 function* inShort(
   { forward }: FailedGradients,
   factors: Factors,
@@ -209,13 +209,13 @@ function* inShort(
   };
 }
 
-/** Rows' D found, and how far that may be off: Infinity where nothing is known. */
+/** D of rows as found, and the error that each may have: Infinity where nothing is known. */
 export interface FoundDeltas {
   readonly deltas: Float64Array;
   readonly tolerance: Float64Array;
 }
 
-/** How near to a factor with a name one is to be, relatively, and how far from 1. */
+/** The relative distance within which a factor is one with a name, and beyond which it differs from 1. */
 const nearness = 2 ** -6;
 
 /** A D that is multiplied by one number in some rows. */

@@ -4,7 +4,10 @@ import type { FailedGradients } from '../failed-gradients.js';
 import { backwardSums } from '../replay/backward-sums.js';
 import type { Replayed } from '../replay/replay.js';
 
-/** What rows of D that are 1 too small would add: to dQ row by row, and to dK by a number for each row. */
+/**
+ * The share of D in gradients, for a D that is 1 too small: in dQ row by row, and in dK for a number for each
+ * row.
+ */
 export interface MeanShares {
   /** [batch, heads, queries, qkDim], without the scale. */
   readonly ofQueries: Float64Array;
@@ -26,7 +29,7 @@ function plainShares({ problem, measured }: FailedGradients): MeanShares {
   };
 }
 
-/** The same with the softcap's derivative, of a backward pass without dO whose D is −1, or minus what it is off by. */
+/** The same with the softcap's derivative, from a backward pass without dO whose D is −1, or minus its error. */
 function cappedShares({ failed, operands }: Replayed): MeanShares {
   const { measured, problem } = failed;
   const { batch, kvHeads } = measured.shape;
@@ -49,8 +52,8 @@ function cappedShares({ failed, operands }: Replayed): MeanShares {
 }
 
 /**
- * What the D of each row adds to dQ and dK: by the oracle, or under a softcap, whose derivative is in it, by backward passes.
- * @param passes how many of these may be needed; null where they would take too long
+ * The share of the D of each row in dQ and dK: by the oracle; under a softcap, whose derivative is in it, by backward passes.
+ * @param passes the number of these that may be needed; null where they would take too long
  */
 export function meanShares(of: Replayed, passes: number): MeanShares | null {
   if (of.failed.problem.softcap === null) return plainShares(of.failed);

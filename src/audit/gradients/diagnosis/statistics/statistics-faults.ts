@@ -10,14 +10,16 @@ import type { ReplayedFault } from '../replayed/replayed-fault.js';
 import { replayFaults } from '../replayed/replayed-fault.js';
 import type { Replayed } from '../replay/replay.js';
 
-/** What the backward pass takes for a row's LSE and D, as dQ tells; NaN where it does not, as of a row that sees one key. */
+/**
+ * The LSE and D that the backward pass takes for a row, as dQ tells; NaN where it does not, as of a row that sees one key.
+ */
 interface FoundRow {
   readonly row: number;
   readonly logarithm: number;
   readonly delta: number;
 }
 
-/** From how many times what roundings make on a row is off. */
+/** The multiple of a row's roundings from which on the row is off. */
 const sureDeviations = 3;
 
 /** The fewest columns of dQ from which two numbers of a row are told. */
@@ -62,7 +64,7 @@ function foundRows(of: Replayed, values: Float64Array): FoundRow[] | null {
   return found;
 }
 
-/** Whose LSE and D a row may be given; null for none, whose memory holds zeros. */
+/** The row whose LSE and D a row may be given; null for none, where memory holds zeros. */
 interface OtherRows {
   readonly id: string;
   readonly words: string;
@@ -72,7 +74,7 @@ interface OtherRows {
 /** Rows and tiles that reads are off by. */
 const shifts = [1, 32, 64, 128] as const;
 
-/** Rows whose LSE and D may be taken for those of others. */
+/** Rows whose LSE and D another row may be given. */
 function otherRows({ problem, measured }: FailedGradients): readonly OtherRows[] {
   const { shape } = measured;
   const { batch, queries, heads } = shape;
@@ -130,24 +132,24 @@ function otherRows({ problem, measured }: FailedGradients): readonly OtherRows[]
   ];
 }
 
-/** How far LSE and D of a row may be from those that dQ tells, beside their own sizes. */
+/** The largest distance of a row's LSE and D from those that dQ tells, relative to their own sizes. */
 const tolerance = 2 ** -4;
 
-/** The share of rows that another row's numbers are to be found in; of the rest, as of borders, they are what dQ tells. */
+/** The share of rows that must have another row's numbers; the rest, as at borders, have those that dQ tells. */
 const leastShare = 0.75;
 
 /** Numbers that a row may be given: the natural logarithm of its row sum, D, and the sizes that D is a sum of. */
 type RowNumbers = readonly [logarithm: number, delta: number, size: number];
 
-/** What rows are given other numbers, and what is known of them. */
+/** Rows that are given other numbers, and facts about them. */
 interface RowSet {
   readonly rows: readonly number[];
-  /** Where the cause is said to be; undefined for wherever it shows. */
+  /** The place that the cause claims; undefined for wherever it shows. */
   readonly place?: Place;
   readonly touched?: Scope;
 }
 
-/** The rows that a cause may be said of: all, some heads or a stretch of rows, those whose dQ is off. */
+/** The rows that a cause may be about: all, some heads or a stretch of rows, those whose dQ is off. */
 function rowSets(failed: FailedGradients, found: readonly FoundRow[]): readonly RowSet[] {
   const { problem, measured } = failed;
   const all = Array.from(measured.mean.values.keys());
@@ -275,8 +277,8 @@ function* faultsOf(failed: FailedGradients, found: readonly FoundRow[]): Generat
 }
 
 /**
- * Rows whose LSE and D are wrong in the backward pass together, which dQ tells and dK and dV have to bear out: of other rows, zeros, or
- * anything. Of the first that is found.
+ * Rows whose LSE and D are both wrong in the backward pass, which dQ tells and dK and dV have to bear out: those of other rows, zeros,
+ * or anything. Only the first that is found.
  */
 export function* statisticsFaults(of: Replayed): Generator<Prediction> {
   const { failed } = of;

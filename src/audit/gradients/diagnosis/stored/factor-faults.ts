@@ -7,7 +7,7 @@ import type { FailedGradients } from '../failed-gradients.js';
 import { fails, type Prediction } from '../prediction.js';
 import { rowsInScope, type Scope } from '../scope.js';
 
-/** A factor that a whole gradient may be off by, and what then is the matter. */
+/** A factor by which a whole gradient may be off, and the mistake behind it. */
 interface NamedFactor {
   readonly id: string;
   readonly factor: number;
@@ -15,10 +15,10 @@ interface NamedFactor {
   readonly of: readonly GradientQuantityName[];
 }
 
-/** How near to a named factor the found one is to be, relative. */
+/** The relative distance within which a found factor is a named one. */
 const nearness = 2 ** -6;
 
-/** Factors that differ less from 1 are no names for anything. */
+/** The least relative distance from 1 of a factor that names a mistake. */
 const leastChange = 2 ** -5;
 
 /** The factors that mistakes in the scale, the base of the exponential, signs and groups make. */
@@ -80,7 +80,7 @@ function slopeOf(values: Float64Array, exact: Float64Array, isIn: (i: number) =>
   return squares > 0 ? products / squares : NaN;
 }
 
-/** The scale on a gradient that has none, and missing in one that has it. */
+/** A scale on a gradient that has none, or missing in one that has it. */
 function* scaleMoved(
   { problem: { scale } }: FailedGradients,
   failing: readonly GivenGradient[],
@@ -100,7 +100,7 @@ function* scaleMoved(
   };
 }
 
-/** Gradients off by a factor, whole or of some heads and sequences: of a known mistake, or of any. */
+/** Gradients off by a factor, whole or in some heads and sequences: that of a known mistake, or any. */
 export function* factorFaults(failed: FailedGradients, scope: Scope | null): Generator<Prediction> {
   const { given, measured } = failed;
   const named = namedFactors(failed);

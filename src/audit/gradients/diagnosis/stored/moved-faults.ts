@@ -10,7 +10,7 @@ import { fails, type Prediction } from '../prediction.js';
 interface Laid {
   readonly given: GivenGradient;
   readonly exact: Float64Array;
-  /** Over the batch. */
+  /** Number of heads over the batch. */
   readonly heads: number;
   readonly headsOfEntry: number;
   readonly rows: number;
@@ -30,7 +30,7 @@ function laidOf({ measured }: FailedGradients, given: GivenGradient): Laid {
   };
 }
 
-/** From where an element comes: its head over the batch, row and column. */
+/** The source of an element: its head over the batch, row and column. */
 type From = (
   head: number,
   row: number,
@@ -63,7 +63,7 @@ function moved(
   return { predicted, sources };
 }
 
-/** How near to 1 the slope of a head on that which it is taken for is to be. */
+/** The largest distance from 1 of the slope of a head on the head that it is taken for. */
 const nearness = 2 ** -3;
 
 /** The slope of a given head on an exact one, and the part of its squares that this explains. */
@@ -80,7 +80,7 @@ function likeness({ given, exact, rows, columns }: Laid, head: number, from: num
   return Math.abs(slope - 1) < nearness && products ** 2 > (1 - nearness) * squares * own;
 }
 
-/** Which exact head every given one is, each once; null where one is none, or all are their own. */
+/** The exact head that every given one is, each once; null where one is none, or all are their own. */
 function orderOfHeads(one: Laid): readonly number[] | null {
   const left = new Set(Array.from({ length: one.heads }, (_, head) => head));
   const order: number[] = [];
@@ -93,7 +93,7 @@ function orderOfHeads(one: Laid): readonly number[] | null {
   return order.some((from, head) => from !== head) ? order : null;
 }
 
-/** What an order of heads is called, and where it is not the usual one. */
+/** Words for an order of heads, and the places where it is not the usual one. */
 function describeOrder({ heads, headsOfEntry }: Laid, order: readonly number[], names: string) {
   const isOfBatch = order.every((from, head) => from % headsOfEntry === head % headsOfEntry);
   const entries = heads / headsOfEntry;
@@ -196,7 +196,7 @@ function* layouts(all: readonly Laid[]): Generator<Prediction> {
     };
 }
 
-/** Gradients that are those of something else: each of those that fail has one that it may be. */
+/** Gradients that are those of something else: each failing one has a candidate. */
 function* exchanged(failed: FailedGradients, all: readonly Laid[]): Generator<Prediction> {
   const candidates = failed.given.map((given) => laidOf(failed, given));
   const sources: (Laid | undefined)[] = all.map((one) =>
@@ -228,7 +228,7 @@ function* exchanged(failed: FailedGradients, all: readonly Laid[]): Generator<Pr
   };
 }
 
-/** Rows or columns, the same number on for all of them. */
+/** Rows or columns that are all shifted by the same number. */
 function* shifts(all: readonly Laid[]): Generator<Prediction> {
   const [{ rows, columns }] = all;
   const names = listed(all.map(({ given }) => given.quantity.prose));
@@ -265,7 +265,7 @@ function* shifts(all: readonly Laid[]): Generator<Prediction> {
   };
 }
 
-/** Gradients that are right, and in the wrong place: of another head, batch entry or row, of another layout, of one another. */
+/** Gradients that are right, but in the wrong place: of another head, batch entry or row, of another layout, of one another. */
 export function* movedFaults(failed: FailedGradients): Generator<Prediction> {
   const all = failed.given.filter((one) => fails(failed, one)).map((one) => laidOf(failed, one));
   if (all.length === 0) return;

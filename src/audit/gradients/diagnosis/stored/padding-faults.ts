@@ -8,7 +8,7 @@ const tileSizes = [64, 128] as const;
 const largestExponent = 88;
 
 /**
- * What is read beyond the last query or key, where nothing was written: 0 times a NaN is NaN, in dK and dV of every key by
+ * Reads beyond the last query or key, where nothing was written: 0 times a NaN is NaN, in dK and dV of every key by
  * queries beyond the last, in dQ of every query by keys beyond. Gradients are NaN throughout, and others right.
  */
 export function* paddingFaults(failed: FailedGradients): Generator<Prediction> {

@@ -13,14 +13,14 @@ interface Stored {
   readonly exact: Float64Array;
   /** The worst case of each element. */
   readonly total: Float64Array;
-  /** Counted over the batch. */
+  /** Number of heads, counted over the batch. */
   readonly heads: number;
   readonly headsOfBatch: number;
   readonly rows: number;
   readonly columns: number;
-  /** What rows are called. */
+  /** The name of the rows. */
   readonly of: 'queries' | 'keys';
-  /** How they lie in the problem. */
+  /** The layout of the rows in the problem. */
   readonly layout: RowsOf & { readonly shape: ProblemShape };
 }
 
@@ -58,7 +58,7 @@ interface HeadColumn {
   readonly column: number;
 }
 
-/** Columns of heads of which something holds. */
+/** Columns of heads that satisfy a condition. */
 function columnsOfHeads(
   { heads, columns }: Stored,
   holds: (column: number, head: number) => boolean,
@@ -69,7 +69,7 @@ function columnsOfHeads(
   })).filter(({ head, column }) => holds(column, head));
 }
 
-/** The place of columns: of all heads that have one. */
+/** The place of columns: that of all heads that have one. */
 function placeOfColumns(one: Stored, found: readonly HeadColumn[]): Place {
   const { rows, columns } = one;
   const heads = [...new Set(found.map(({ head }) => head))];
@@ -247,7 +247,7 @@ function wrongStride(one: Stored, other: { readonly columns: number; readonly pr
   };
 }
 
-/** Gradients that are right but for how they are stored: told where one alone fails. */
+/** Gradients that are right except for how they are stored: told where one alone fails. */
 export function* storedFaults(failed: FailedGradients): Generator<Prediction> {
   const failing = failed.given.filter((one) => fails(failed, one));
   if (failing.length !== 1) return;

@@ -6,7 +6,7 @@ import { fails, type PredictedGradients, type Prediction } from '../prediction.j
 
 const ofKeys = ['dk', 'dv'] as const;
 
-/** What is predicted of those heads of K and V whose gradients are nearer to that than to the exact ones. */
+/** The prediction, for those heads of K and V whose gradients are nearer to it than to the exact ones. */
 function whereNearer(failed: FailedGradients, predicted: PredictedGradients): PredictedGradients {
   const { shape, gradients } = failed.measured;
   const heads = shape.batch * shape.kvHeads;

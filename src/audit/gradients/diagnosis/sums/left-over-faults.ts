@@ -11,16 +11,16 @@ const tileSizes = [64, 128, 32, 96, 192, 256] as const;
 
 /** Stretches of a gradient that one accumulator sums one after the other: heads, or tiles of rows of one head. */
 interface Stretches {
-  /** "head", or "tile of 64 keys" */
+  /** The words "head", or "tile of 64 keys". */
   readonly words: string;
-  /** Elements of a stretch and, where the last of a head is shorter, of a head. */
+  /** Number of elements of a stretch and, where the last of a head is shorter, of a head. */
   readonly size: number;
   readonly ofHead: number;
-  /** Whether the first stretch of a head begins with what the head before left. */
+  /** Whether the first stretch of a head begins with the left-over of the head before. */
   readonly crosses: boolean;
 }
 
-/** Every stretch with all that came before it, or with the one before. */
+/** Every stretch with the left-over of all before it, or of the one before. */
 function withLeftOvers(
   values: Float64Array,
   { size, ofHead, crosses }: Stretches,
@@ -40,10 +40,10 @@ function withLeftOvers(
   return made;
 }
 
-/** How near to 1 the part in the error of what is left over is to be. */
+/** The largest distance from 1 of the part of a left-over in the error. */
 const nearness = 2 ** -3;
 
-/** Whether an error is what a prediction changes, but for other errors. */
+/** Whether an error is the change that a prediction makes, except for other errors. */
 function isAlong(values: Float64Array, exact: Float64Array, predicted: Float64Array): boolean {
   let [products, squares] = [0, 0];
   exact.forEach((x, i) => {
@@ -54,7 +54,7 @@ function isAlong(values: Float64Array, exact: Float64Array, predicted: Float64Ar
   return squares > 0 && Math.abs(products / squares - 1) < nearness;
 }
 
-/** Gradients that begin with what another stretch of them left in the accumulator. */
+/** Gradients that begin with the left-over of another stretch of them in the accumulator. */
 function* ofStretches(
   failed: FailedGradients,
   failing: readonly GivenGradient[],
@@ -106,7 +106,7 @@ function* ofStretches(
     }
 }
 
-/** How near numbers are to be to count as one. */
+/** The relative distance within which numbers count as one. */
 const sameness = 2 ** -6;
 
 /** A gradient that is off by the same number everywhere. */

@@ -9,20 +9,20 @@ import { tileShare, type ScoreTile, type TileUse } from '../replay/tile-shares.j
 /** Rows and keys of the tiles of most kernels. */
 const usualSizes = [128, 64] as const;
 
-/** And of others. */
+/** Rows and keys of the tiles of other kernels. */
 const otherSizes = [256, 192, 96, 32] as const;
 
-/** How near to 1 the part in the error of what a fault does is to be. */
+/** The largest distance from 1 of the part of a fault's change in the error. */
 const nearness = 2 ** -3;
 
-/** What may have become of a tile, given by its keys in dQ or its queries in dK and dV. */
+/** A fault of a tile, which is given by its keys in dQ or its queries in dK and dV. */
 interface TileFault {
   readonly id: string;
-  /** Behind the gradients' names: "lack what", in the plural. */
+  /** The verbs behind the gradients' names: "lacks what", and "lack what" in the plural. */
   readonly verbs: readonly [one: string, many: string];
-  /** What takes the place of the tile's share; null where there is none. */
+  /** The use that takes the place of the tile's share; null where there is none. */
   readonly use: (tile: ScoreTile, before: ScoreTile | null, size: number) => TileUse | null;
-  /** How often the tile's own share is left then. */
+  /** The number of times that the tile's own share is left then. */
   readonly kept: number;
 }
 
@@ -62,7 +62,7 @@ const faults: readonly TileFault[] = [
 
 const nothing: TileUse = { factors: null, rowsOff: 0 };
 
-/** How far an error goes along what a fault does: 1 where it is all of it. */
+/** The part of a fault's change in an error: 1 where it is all of it. */
 function partIn(error: Float64Array, change: Float64Array): number {
   let [products, squares] = [0, 0];
   change.forEach((x, i) => {
@@ -78,7 +78,7 @@ interface Failing {
   readonly prose: string;
   readonly exact: Float64Array;
   readonly error: Float64Array;
-  /** Over the batch. */
+  /** Number of heads, counted over the batch. */
   readonly heads: number;
 }
 
@@ -93,13 +93,13 @@ function failingOf({ failed }: Replayed, names: readonly GradientQuantityName[])
     });
 }
 
-/** What gradients become in the heads that a fault is in, and which these are, counted over the batch. */
+/** Predicted gradients in the heads that a fault is in, and these heads, counted over the batch. */
 interface TilePrediction {
   readonly predicted: PredictedGradients;
   readonly heads: readonly number[];
 }
 
-/** The heads of a gradient whose errors have what a fault does to them; null where others have a part of it. */
+/** The heads of a gradient whose errors contain a fault's change; null where others contain a part of it. */
 function headsWith(error: Float64Array, change: Float64Array, heads: number): number[] | null {
   const size = error.length / heads;
   const parts = Array.from({ length: heads }, (_, head) =>
@@ -114,7 +114,7 @@ function headsWith(error: Float64Array, change: Float64Array, heads: number): nu
   return found.length === 0 ? null : found;
 }
 
-/** What gradients become where each changes by what a fault does to it, if that is in the errors of some of their heads. */
+/** Gradients with each changed by a fault, if that change is in the errors of some of their heads. */
 function predictionOf(
   failing: readonly Failing[],
   changeOf: (name: GradientQuantityName) => Float64Array,
@@ -162,7 +162,10 @@ function* tiles(count: number, size: number): Generator<KeyRange> {
     yield { begin, end: Math.min(begin + size, count) };
 }
 
-/** Tiles of keys in dQ, or of queries in dK and dV, that are missing, there twice, or of another place, in all heads. */
+/**
+ * Tiles of keys in dQ, or of queries in dK and dV, that are missing, counted twice, or those of another place, in all
+ * heads.
+ */
 function* lostTiles(of: Replayed, axis: 'keys' | 'queries', size: number): Generator<Prediction> {
   const { shape } = of.failed.measured;
   const failing = failingOf(of, axis === 'keys' ? ['dq'] : ['dk', 'dv']);
@@ -289,8 +292,8 @@ function* transposedTiles(of: Replayed, size: number): Generator<Prediction> {
 }
 
 /**
- * Tiles of keys that dQ lacks, has twice or has of another place, tiles of queries so in dK and dV, and transposed ones. Those
- * of packed sequences begin elsewhere, and are not looked for.
+ * Tiles of keys that dQ lacks, has twice or has from another place, the same for tiles of queries in dK and dV, and transposed
+ * ones. Those of packed sequences begin elsewhere, and are not looked for.
  */
 function* tilesOf(of: Replayed, sizes: readonly number[]): Generator<Prediction> {
   if (of.failed.problem.sequences !== undefined) return;
