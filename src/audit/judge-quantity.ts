@@ -11,47 +11,47 @@ import {
   type StructureResult,
 } from './structure/structure-result.js';
 
-/** What the tests say of a quantity whose rows are vectors. */
+/** Results of the tests of a quantity whose rows are vectors. */
 export interface JudgedVectors {
   readonly row: 'vector';
   readonly quantity: Quantity;
   readonly format: FormatName;
-  /** As they were judged. Not to be changed. */
+  /** The values that were judged. Not to be changed. */
   readonly values: Float64Array;
   readonly elements: ElementTest;
   readonly spread: SpreadTest;
   readonly structure: readonly StructureResult[];
 }
 
-/** What the tests say of a quantity that is one number a row. */
+/** Results of the tests of a quantity that is one number a row. */
 export interface JudgedNumbers {
   readonly row: 'number';
   readonly quantity: Quantity;
   readonly format: FormatName;
-  /** As they were judged. Not to be changed. */
+  /** The values that were judged. Not to be changed. */
   readonly values: Float64Array;
   readonly numbers: NumberTest;
   readonly structure: readonly StructureResult[];
 }
 
-/** What the tests say of one quantity. */
+/** Results of the tests of one quantity. */
 export type JudgedQuantity = JudgedVectors | JudgedNumbers;
 
-/** What the tests say of all that a kernel gave, by quantity; null for what it does not give. */
+/** Results of the tests of all outputs of a kernel, by quantity; null for those that it does not give. */
 export interface JudgedOutputs {
   readonly out: JudgedVectors;
   readonly lse: JudgedNumbers | null;
   readonly [name: string]: JudgedQuantity | null | undefined;
 }
 
-/** What every quantity of an audit is judged by. */
+/** Data that every quantity of an audit is judged by. */
 interface JudgementMeasure {
   readonly bounds: ElementBounds;
   /** Whether an element without a bound may be infinite or NaN: `Premises.isShortRange`. */
   readonly admitsOverflow: boolean;
-  /** Of the spread of one quantity. */
+  /** The rate of the spread of one quantity. */
   readonly falseAlarmRate: number;
-  /** Of all quantities. */
+  /** The structure results of all quantities. */
   readonly structure: readonly StructureResult[];
 }
 

@@ -11,7 +11,7 @@ import {
 } from '../problem/index.js';
 import { RequestError } from '../request-error.js';
 
-/** What a kernel made of a problem, by quantity; null, or left out, for what it does not give. */
+/** Outputs of a kernel for a problem, by quantity; null, or left out, for those that it does not give. */
 export type KernelOutputs = {
   /** [batch, heads, seqlen_q, v dim], or rank 3 for a batch of one. */
   readonly out: Tensor;
@@ -22,26 +22,26 @@ export type KernelOutputs = {
 /** A quantity that a kernel gave, decoded. */
 export interface GivenQuantity {
   readonly quantity: Quantity;
-  /** Of the tensor that it was stored in. */
+  /** The format of the tensor that it was stored in. */
   readonly format: FormatName;
   /** In the quantity's canonical shape. */
   readonly values: Float64Array;
 }
 
-/** What a kernel gave, decoded, by quantity. */
+/** Outputs of a kernel, decoded, by quantity. */
 export interface GivenOutputs {
   readonly out: GivenQuantity;
   readonly lse: GivenQuantity | null;
   readonly [name: string]: GivenQuantity | null | undefined;
 }
 
-/** A given quantity beside its exact value, whatever that was computed by. */
+/** A given quantity beside its exact value, from whatever computation. */
 export interface ComparedValues extends GivenQuantity {
   readonly exact: Pick<ReferenceQuantity, 'values' | 'magnitude'>;
   readonly shape: ProblemShape;
-  /** Whether there are infinities or NaNs in what a row is made of, so that it has a worst case only. */
+  /** Whether the inputs of a row hold infinities or NaNs, so that it has a worst case only. */
   readonly isSpecialRow: (row: number) => boolean;
-  /** Whether a correct kernel may give NaN for a row that is exactly something else. */
+  /** Whether a correct kernel may give NaN for a row whose exact result is not NaN. */
   readonly mayBeNaN: (row: number) => boolean;
 }
 
@@ -58,7 +58,7 @@ function decode(tensor: Tensor): Float64Array {
 }
 
 /**
- * How many rows of a head a tensor of vectors holds: those of the problem. Vectors are [batch, heads, rows,
+ * The number of rows of a head in a tensor of vectors: that of the problem. Vectors are [batch, heads, rows,
  * elements], or rank 3 for a batch of one.
  * @throws RequestError when the tensor has another shape
  */
@@ -73,9 +73,9 @@ function vectorStride(quantity: Quantity, given: readonly number[], shape: Probl
 }
 
 /**
- * How many rows of a head a tensor of numbers holds. Kernels write them as [batch, heads, rows], without the batch
- * when that is one, with batch and heads merged, with a trailing dimension of one (cuDNN), or with rows padded
- * beyond their number (CUTLASS pads to 32), whose padding does not count.
+ * The number of rows of a head in a tensor of numbers. Kernels write them as [batch, heads, rows], without the
+ * batch when that is one, with batch and heads merged, with a trailing dimension of one (cuDNN), or with rows
+ * padded beyond their number (CUTLASS pads to 32), whose padding does not count.
  * @throws RequestError for any other shape
  */
 function numberStride(quantity: Quantity, given: readonly number[], shape: ProblemShape): number {
@@ -102,7 +102,8 @@ function numberStride(quantity: Quantity, given: readonly number[], shape: Probl
 }
 
 /**
- * How many rows a tensor of a quantity holds for each head, of which the problem's are the first.
+ * The number of rows that a tensor of a quantity holds for each head; the problem's rows are the first of
+ * them.
  * @param given the tensor's shape
  * @throws RequestError when that is not one that the quantity may have
  */
@@ -149,7 +150,7 @@ export function decodeQuantity(
 
 /**
  * All that a kernel gave, decoded.
- * @param known the quantities that are asked for; what else there is is left out
+ * @param known the quantities that are asked for; all others are left out
  * @throws RequestError when a tensor does not fit the problem, and for quantities without the output
  */
 export function decodeOutputs(
@@ -212,24 +213,29 @@ export function compareQuantity(
 }
 
 /**
- * Whether a row sees keys, but only such with a score of −∞. Nothing is left for it, as for a row
- * without keys; a kernel that subtracts the maximum gets −∞ − (−∞), NaN, and may.
+ * Whether a row sees keys, but only such with a score of −∞. It has no weights, like a row without keys; a
+ * kernel that subtracts the maximum gets −∞ − (−∞), NaN, and may do so.
  * @param row counted over [batch, heads, queries]
  */
 export function isUndefinedRow({ level, quantities }: AttentionReference, row: number): boolean {
   return levels[level[row]] === 'special' && quantities.lse.values[row] === -Infinity;
 }
 
-/** Where an element stands: batch, head, query or key, and column where there is one. */
+/** The place of an element: batch, head, query or key, and column where there is one. */
 export interface Coordinates {
   readonly batch: number;
   readonly head: number;
-  /** Of quantities that have a row for every query, that is all but gradients of keys and values. */
+  /**
+   * The query, for quantities that have a row for every query, that is all but gradients of keys and values.
+   */
   readonly query?: number;
-  /** Of those that have a row for every key, whose `head` is one of the keys'; and of the gradient of a bias. */
+  /**
+   * The key, for quantities that have a row for every key, whose `head` is one of the keys'; and for the
+   * gradient of a bias.
+   */
   readonly key?: number;
   readonly column?: number;
-  /** Of packed sequences the number of the row's own, within which `query` counts. */
+  /** For packed sequences the number of the row's own, within which `query` counts. */
   readonly sequence?: number;
 }
 

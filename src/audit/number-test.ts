@@ -28,14 +28,14 @@ export interface NumberTest {
     readonly oracle: number;
   } | null;
   /**
-   * What the whole tensor would pass as: `base-2` when every row fits its bound after a factor of
-   * ln 2, `offset` when it fits after subtracting the mean error, else null. Either way the root mean
+   * The mistake that would make the whole tensor pass: `base-2` when every row fits its bound after a factor
+   * of ln 2, `offset` when it fits after subtracting the mean error, else null. Either way the root mean
    * square error is then at most half of what it was.
    */
   readonly looksLike: 'base-2' | 'offset' | null;
 }
 
-/** Whether a NaN or an infinity among the values or the oracle's is what a correct kernel may give. */
+/** Whether a correct kernel may give a NaN or an infinity among the values, or where the oracle has one. */
 function admits(value: number, exact: number, error: number, format: FormatName): boolean {
   if (value === exact) return true;
   if (Number.isNaN(exact)) return Number.isNaN(value);

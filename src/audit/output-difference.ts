@@ -7,11 +7,11 @@ import { signedRankTest, type SignedRank } from './signed-rank.js';
 /** Queries of a tile of a head, by which differences are located. */
 export const comparedTile = 64;
 
-/** Which of two outputs is closer to the exact one. */
+/** The test of which of two outputs is closer to the exact one. */
 export interface Closeness extends SignedRank {
-  /** Rows that could be compared: with an exact output that is finite. */
+  /** Number of rows that could be compared: with an exact output that is finite. */
   readonly rows: number;
-  /** Of the units that the test is of, those in which the first output is closer. */
+  /** Number of the test's units in which the first output is closer. */
   readonly firstCloser: number;
   /**
    * Root mean square over all rows of a row's error relative to Σ p|v|, of the first output and of the second;
@@ -20,14 +20,17 @@ export interface Closeness extends SignedRank {
   readonly rms: readonly [first: number, second: number];
 }
 
-/** How two outputs of one problem differ. */
+/** Differences of two outputs of one problem. */
 export interface OutputDifference {
   readonly elements: number;
   /** Elements that are not the same number; the signs of zeros count, NaNs are all the same. */
   readonly differing: number;
   readonly rows: number;
   readonly differingRows: number;
-  /** Tiles of 64 queries of a head, with rows that were compared, and those of them in which some row differs. */
+  /**
+   * Number of tiles of 64 queries of a head, with rows that were compared, and of those in which some row
+   * differs.
+   */
   readonly tiles: number;
   readonly differingTiles: number;
   readonly heads: number;
@@ -40,7 +43,7 @@ export interface OutputDifference {
   readonly closeness: Closeness;
 }
 
-/** Where two outputs differ. */
+/** The places and sizes of the differences of two outputs. */
 type Differences = Omit<OutputDifference, 'closeness'>;
 
 function findDifferences(
@@ -126,15 +129,15 @@ function isExactFinite({ quantities, shape }: AttentionReference, row: number): 
   return true;
 }
 
-/** Infinite errors of both are no difference. */
+/** The difference of two errors; 0 where both are infinite. */
 function difference(a: number, b: number): number {
   return a === b ? 0 : a - b;
 }
 
 /**
- * Which of two outputs is closer to the exact one, by a paired test of their rows' root mean square errors. Rows
- * that may err alike are one unit, of their mean; and so are rows whose errors are the same numbers in both
- * outputs, as in heads that repeat one another.
+ * Tests which of two outputs is closer to the exact one, by a paired test of their rows' root mean square
+ * errors. Rows that may err alike are one unit, of their mean; and so are rows whose errors are the same numbers
+ * in both outputs, as in heads that repeat one another.
  *
  * @param unit rows of one number may err alike: `ElementBounds.unit`
  */
@@ -172,17 +175,17 @@ function compareCloseness(
   };
 }
 
-/** Which rows two outputs are of. */
+/** The rows of two outputs that are compared. */
 export interface ComparedRows {
   /** Rows of one number may err alike: `ElementBounds.unit`. */
   readonly unit: Int32Array;
-  /** Of a sample of rows, which they are: places are those of the whole problem. */
+  /** The rows of a sample: places are those of the whole problem. */
   readonly selection?: RowSelection | undefined;
   /** Packed sequences, if there are any: places are within them. */
   readonly sequences?: RowsOf['sequences'];
 }
 
-/** How two outputs of one problem differ, and which of them is closer to the exact one. */
+/** Compares two outputs of one problem: their differences, and which of them is closer to the exact one. */
 export function compareOutputs(
   reference: AttentionReference,
   rows: ComparedRows,

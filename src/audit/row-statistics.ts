@@ -4,7 +4,7 @@ import { countKeys, problemMask, rowPlaces, type Problem } from '../problem/inde
 import { followMaximum, type MaximumRule } from './bounds/index.js';
 import { walkRows } from './structure/structure-statistic.js';
 
-/** What is special about the weights of each row, [batch, heads, queries]. */
+/** Properties of the weights of each row, [batch, heads, queries]. */
 export interface RowStatistics {
   /** Keys that the masks leave visible. */
   readonly visibleKeys: Int32Array;
@@ -14,14 +14,14 @@ export interface RowStatistics {
    */
   readonly entropy: Float64Array;
   /**
-   * By how much the maximum in use lags behind the row's largest exponent when the last block is done
-   * (log2), as the declared kernel skips rescales; NaN for rows without weights. Null for a kernel whose
-   * maximum never lags, and where nothing is declared.
+   * The lag of the maximum in use behind the row's largest exponent after the last block (log2), since the
+   * declared kernel skips rescales; NaN for rows without weights. Null for a kernel whose maximum never lags,
+   * and where nothing is declared.
    */
   readonly lag: Float64Array | null;
 }
 
-/** A walk over weights that leaves statistics of the rows behind. */
+/** A visitor of weights that collects statistics of the rows. */
 interface RowStatisticsMeter {
   readonly visitor: WeightVisitor;
   readonly statistics: RowStatistics;
@@ -49,7 +49,7 @@ class BlockMaxima {
     if (exponent > ofBlock[row]) ofBlock[row] = exponent;
   }
 
-  /** How far the maximum in use is below the largest exponent in the end, for each row. */
+  /** The distance of the maximum in use below the largest exponent in the end, for each row. */
   lags(rule: MaximumRule & { readonly kind: 'online' }): Float64Array {
     const path = followMaximum(rule, this.#maxima, new Float64Array(walkRows));
     const lags = new Float64Array(walkRows).fill(NaN);

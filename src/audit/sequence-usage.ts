@@ -1,7 +1,7 @@
 import type { AttentionReference } from '../../oracles/index.js';
 import { rowPlaces, type Problem } from '../problem/index.js';
 
-/** How one of several packed sequences does: its worst element. */
+/** The usage of bounds in one of several packed sequences: its worst element. */
 export interface SequenceUsage {
   readonly sequence: number;
   readonly queries: number;
@@ -13,8 +13,8 @@ export interface SequenceUsage {
 }
 
 /**
- * What share of their bounds the output's elements use, sequence by sequence; null for a problem without packed
- * sequences.
+ * The share of their bounds that the output's elements use, sequence by sequence; null for a problem without
+ * packed sequences.
  * @param values the output, decoded
  * @param limits the bound of each of its elements
  */

@@ -1,18 +1,21 @@
-/** What Wilcoxon's signed-rank test says of paired differences. */
+/** The result of Wilcoxon's signed-rank test of paired differences. */
 export interface SignedRank {
-  /** Differences other than zero, which alone say something. */
+  /** Number of differences other than zero: only these tell something. */
   readonly units: number;
-  /** Of these, how many are above zero. */
+  /** Number of them above zero. */
   readonly positive: number;
   /**
-   * Two-sided: how likely ranks at least as one-sided are where differences are independent and as likely of
-   * either sign. Exact up to 256 units, with ties; beyond, an upper bound of the normal distribution's tail,
-   * with continuity correction. 1 without units.
+   * The two-sided probability of ranks at least as one-sided where differences are independent and equally
+   * likely of either sign. Exact up to 256 units, with ties; beyond, an upper bound of the normal
+   * distribution's tail, with continuity correction. 1 without units.
    */
   readonly pValue: number;
 }
 
-/** Up to so many units the distribution of the ranks' sum is computed: some ten million steps at most. */
+/**
+ * The number of units up to which the distribution of the ranks' sum is computed: some ten million steps at
+ * most.
+ */
 const mostExact = 256;
 
 /** Twice the rank of each size, ties sharing the mean of theirs: whole numbers. */
@@ -29,7 +32,7 @@ function doubledRanks(sizes: Float64Array): Float64Array {
   return ranks;
 }
 
-/** The probability that ranks with signs at random have positive ones that come to `sum` or more. */
+/** The probability that ranks with random signs have positive ones that add up to `sum` or more. */
 function exactTail(ranks: Float64Array, sum: number): number {
   const total = ranks.reduce((all, rank) => all + rank, 0);
   const chance = new Float64Array(total + 1);
@@ -44,18 +47,15 @@ function exactTail(ranks: Float64Array, sum: number): number {
 }
 
 /**
- * At least what a normal variable exceeds z ≥ 0 deviations by: φ(z)·4 / (3z + √(z² + 8)) (Sampford 1953), within
- * 13 % of the tail, and 1 % from z = 2 on.
+ * An upper bound of the probability that a normal variable exceeds z ≥ 0 deviations: φ(z)·4 / (3z + √(z² + 8))
+ * (Sampford 1953), within 13 % of the tail, and 1 % from z = 2 on.
  */
 function normalTail(z: number): number {
   const density = Math.exp(-(z * z) / 2) / Math.sqrt(2 * Math.PI);
   return (4 * density) / (3 * z + Math.sqrt(z * z + 8));
 }
 
-/**
- * Wilcoxon's signed-rank test of paired differences, of which infinite ones are the largest and zeros are left
- * out.
- */
+/** Wilcoxon's signed-rank test of paired differences: infinite ones are the largest, zeros are left out. */
 export function signedRankTest(differences: Float64Array, exact = mostExact): SignedRank {
   const kept = differences.filter((difference) => difference !== 0);
   const positive = kept.reduce((count, difference) => count + Number(difference > 0), 0);

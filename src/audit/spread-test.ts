@@ -15,14 +15,14 @@ export type SpreadScope = (typeof spreadScopes)[number];
 
 const rowsPerTile = 128;
 
-/** The root mean square error of some rows against what independent roundings add up to. */
+/** The root mean square error of some rows against the sum of independent roundings. */
 export interface SpreadResult {
   readonly scope: SpreadScope;
   /** Flat index over [batch, heads]. */
   readonly head: number;
   readonly firstRow: number;
   readonly rows: number;
-  /** The last row: `firstRow` + `rows` − 1, unless they are a sample that has not all between. */
+  /** The last row: `firstRow` + `rows` − 1, except in a sample that does not have all rows between. */
   readonly lastRow: number;
   /** Root mean square errors: found, expected, and exceeded with the stated probability only. */
   readonly measured: number;
@@ -32,9 +32,9 @@ export interface SpreadResult {
 
 /** The probabilistic leg of an audit. */
 export interface SpreadTest {
-  /** Elements whose error is beyond what independent roundings add up to. */
+  /** Number of elements whose error is beyond the sum of independent roundings. */
   readonly outside: number;
-  /** Largest error / limit, and where. */
+  /** The largest error / limit, and its place. */
   readonly worstRatio: number;
   readonly worst: {
     readonly at: Coordinates;
@@ -44,7 +44,7 @@ export interface SpreadTest {
   /** Over all elements. */
   readonly measured: number;
   readonly expected: number;
-  /** Per scope the result that is largest relative to its limit. */
+  /** The result of each scope that is largest relative to its limit. */
   readonly results: readonly SpreadResult[];
 }
 
@@ -65,7 +65,7 @@ function addSquares(to: Squares, from: Readonly<Squares>): void {
   for (const name of Object.keys(to) as (keyof Squares)[]) to[name] += from[name];
 }
 
-/** What has been collected of some rows. Rows of one unit may err alike and count as one. */
+/** Sums of squares of some rows. Rows of one unit may err alike and count as one. */
 class Energy {
   readonly #all = noSquares();
   readonly #units = new Map<number, Squares>();
@@ -82,10 +82,10 @@ class Energy {
   }
 
   /**
-   * The tail of a sum of squares of sub-Gaussian variables (Hsu, Kakade and Zhang 2012, Theorem 2.1):
-   * exceeds tr Σ + 2√(tr Σ² t) + 2‖Σ‖t with probability at most e^-t. Each unit's part of tr Σ² is at
-   * most the square of its part of tr Σ, and that of ‖Σ‖ at most its part of tr Σ. The product with what
-   * is known exceeds √(2t Σ known·random) over the units with probability at most e^-t too.
+   * The tail of a sum of squares of sub-Gaussian variables (Hsu, Kakade and Zhang 2012, Theorem 2.1): exceeds
+   * tr Σ + 2√(tr Σ² t) + 2‖Σ‖t with probability at most e^-t. Each unit's part of tr Σ² is at most the square
+   * of its part of tr Σ, and that of ‖Σ‖ at most its part of tr Σ. The product with the known part exceeds
+   * √(2t Σ known·random) over the units with probability at most e^-t too.
    */
   result(t: number): Pick<SpreadResult, 'measured' | 'expected' | 'limit'> {
     const { measured, systematic, known, random } = this.#all;
@@ -111,10 +111,10 @@ class Energy {
 }
 
 /**
- * Tests the errors of an output against what roundings add up to, the known ones as they are, the others
- * independent and uniform (but alike for weights of a row, and for rows, that may round alike): every element, and the root mean square of
- * every tile of queries and of every head. All of it together fails a correct kernel with probability
- * at most `falseAlarmRate` under these premises; docs/bounds.md has the proofs.
+ * Tests the errors of an output against sums of roundings, the known ones as they are, the others independent and uniform (but alike for
+ * weights of a row, and for rows, that may round alike): every element, and the root mean square of every tile of queries and of every
+ * head. All of it together fails a correct kernel with probability at most `falseAlarmRate` under these premises; docs/bounds.md has the
+ * proofs.
  */
 export function testSpread(
   compared: ComparedQuantity,
@@ -125,7 +125,7 @@ export function testSpread(
   return testSpreads(compared, spreads, falseAlarmRate);
 }
 
-/** What errors of a quantity spread by, and which of its rows may err alike: those of one number. */
+/** The spread of the errors of a quantity, and the rows that may err alike: those of one number. */
 export interface Spreads {
   readonly ofElements: CombinedBounds;
   readonly unit: Int32Array;
@@ -173,7 +173,7 @@ export function testSpreads(
   let worst = -1;
   const all = new Energy();
 
-  /** Mean square of what is known of a row's errors. */
+  /** The mean square of the known part of a row's errors. */
   const knownOfRow = (row: number): number => {
     let sum = 0;
     for (let i = row * vDim; i < (row + 1) * vDim; i++) sum += ofElements.known[i] ** 2;

@@ -8,39 +8,44 @@ import { describePlace } from './rows/index.js';
 import type { PremiseFit } from './premises/premise-fit.js';
 import type { UntestedStructure } from './structure/structure-result.js';
 
-/** What an audit found, in one sentence and in full. */
+/** The findings of an audit, in one sentence and in full. */
 export interface Verdict {
   readonly pass: boolean;
   /** One sentence: the verdict and its main reason. */
   readonly sentence: string;
   /** Every reason to fail; empty on a pass. */
   readonly findings: readonly Finding[];
-  /** What caused the failure, `unexplained` where no known cause does; null on a pass, or unasked. */
+  /**
+   * The cause of the failure, `unexplained` where no known cause explains it; null on a pass, or where none
+   * is asked for.
+   */
   readonly diagnosis: Diagnosis | null;
   /** Whether anything of the output was held against a bound; without, there is no pass. */
   readonly judged: boolean;
-  /** What kind of kernel would pass a failed audit, as far as its numbers tell; null where none is like it. */
+  /**
+   * The kind of kernel that would pass a failed audit, as far as its numbers tell; null where none is like it.
+   */
   readonly premise: PremiseFit | null;
-  /** What a reader should know beside, such as what an output's values look like; a clause each. */
+  /** Further remarks for a reader, such as on the look of an output's values; a clause each. */
   readonly notes: readonly string[];
-  /** Tests that could not be made, and why: a pass says nothing of what they look for. */
+  /** Tests that could not be made, and why: a pass does not cover their faults. */
   readonly untested: readonly UntestedStructure[];
 }
 
-/** What a verdict asks for once it knows that the audit fails. */
+/** Callbacks of a verdict once it knows that the audit fails. */
 export interface Explainers {
   readonly diagnose: () => Diagnosis;
-  /** @param cause what `diagnose` found */
+  /** @param cause the diagnosis of `diagnose` */
   readonly fitPremise: (findings: readonly Finding[], cause: Diagnosis | null) => PremiseFit | null;
 }
 
-/** Where a cause is, in brackets; '' where it is everywhere or nowhere in particular. */
+/** The place of a cause, in brackets; '' where it is everywhere or nowhere in particular. */
 function placeOf({ place }: Diagnosis): string {
   const text = place === null ? '' : describePlace(place);
   return text === '' || text === 'everywhere' ? '' : ` (${text})`;
 }
 
-/** What is said of a premise that a failed kernel would pass by, without a full stop. */
+/** The hint at a premise that a failed kernel would pass by, without a full stop. */
 export function premiseHint({ statement, flags }: PremiseFit): string {
   return `${statement}; if that is what it is, say ${flags}`;
 }
@@ -62,34 +67,40 @@ function failureSentence(
     : `FAIL: ${first.statement}${of}.${declared}`;
 }
 
-/** Whether a declared premise is what a kernel errs by. */
+/** Whether the declared premise explains the kernel's errors. */
 export interface PremiseTest {
-  /** False where the output passes by the premise alone, and does not err as that makes. */
+  /** False where the output passes by the premise alone, and does not have its errors. */
   readonly pass: boolean;
-  /** A clause: what was measured beside what is predicted; null where nothing is to be said. */
+  /** A clause: the measurement beside the prediction; null where there is nothing to say. */
   readonly statement: string | null;
 }
 
-/** What a verdict is reached from. */
+/** The evidence that a verdict is reached from. */
 export interface Evidence {
-  /** In the order in which the report lists them; the first is what the kernel is for. */
+  /** In the order of the report; the first is the quantity that the kernel is for. */
   readonly outputs: readonly JudgedQuantity[];
   readonly untested: readonly UntestedStructure[];
-  /** Heads per batch. */
+  /** Number of heads per batch. */
   readonly heads: number;
-  /** Whose bounds the elements were tested against, in words. */
+  /** The arithmetic whose bounds the elements were tested against, in words. */
   readonly arithmetic: string;
-  /** What a reader should know beside. */
+  /** Further remarks for a reader. */
   readonly notes: readonly string[];
-  /** What of each quantity, by name, is no larger than what underflow may take. */
+  /** The part of each quantity, by name, that is no larger than underflow may take. */
   readonly lost: Readonly<Record<string, LostElements>>;
-  /** The output's format and a shorter one that all its values are numbers of, as no exact output is; null where none is. */
+  /**
+   * The output's format and a shorter one that all its values are numbers of, though no exact output is; null where there is
+   * none.
+   */
   readonly widened: { readonly format: FormatName; readonly from: FormatName } | null;
-  /** Why a pass means little whatever the kernel computes, in a clause; null where it means something. */
+  /**
+   * The reason why a pass means little whatever the kernel computes, in a clause; null where it means
+   * something.
+   */
   readonly hollow: string | null;
-  /** Whether a declared premise is what the output errs by: asked once nothing else fails. */
+  /** Tests whether a declared premise explains the output's errors: called once nothing else fails. */
   readonly testPremise: () => PremiseTest;
-  /** How many rows were judged of how many, where those are not all. */
+  /** Number of rows that were judged, and of all rows, where those are not all. */
   readonly sample: { readonly rows: number; readonly of: number } | null;
 }
 
@@ -111,19 +122,19 @@ function sampledRows({ sample }: Evidence): string {
   return sample === null ? '' : `${sample.rows} sampled rows of ${sample.of}`;
 }
 
-/** How much of a quantity there is, and how much of that has no bound. */
+/** The extent of a quantity, and the part of it that has no bound. */
 function extentOf(judged: JudgedQuantity): { readonly all: number; readonly unbounded: number } {
   const { unbounded } = judged.row === 'vector' ? judged.elements : judged.numbers;
   return { all: judged.values.length, unbounded };
 }
 
-/** Whether anything of a quantity was held against a bound, or there is nothing of it. */
+/** Whether any part of a quantity was held against a bound, or the quantity is empty. */
 function isJudged(judged: JudgedQuantity): boolean {
   const { all, unbounded } = extentOf(judged);
   return all === 0 || unbounded < all;
 }
 
-/** What of a quantity has no bound, in a clause; '' where all of it has one. */
+/** The part of a quantity that has no bound, in a clause; '' where all of it has one. */
 function leftClause(judged: JudgedQuantity): string {
   const { all, unbounded } = extentOf(judged);
   const { prose, parts, row } = judged.quantity;
@@ -134,7 +145,7 @@ function leftClause(judged: JudgedQuantity): string {
     : `${prose} has none`;
 }
 
-/** What of a quantity is no larger than underflow, in a clause; '' where nothing is. */
+/** The part of a quantity that is no larger than underflow, in a clause; '' where there is none. */
 function lostClause(judged: JudgedQuantity, { lost }: Evidence): string {
   const { elements } = lost[judged.quantity.name] ?? nothingLost;
   return elements === 0
@@ -142,7 +153,7 @@ function lostClause(judged: JudgedQuantity, { lost }: Evidence): string {
     : `${elements} of ${judged.values.length} ${judged.quantity.parts} are no larger than underflow, and not judged`;
 }
 
-/** "PASS: …", with how much of each quantity it says nothing about. */
+/** "PASS: …", with the part of each quantity that it does not cover. */
 function passSentence(evidence: Evidence): string {
   const { outputs } = evidence;
   const checked = outputs.filter(isJudged).map(({ quantity }) => quantity.prose);
@@ -166,7 +177,7 @@ function passSentence(evidence: Evidence): string {
   return `PASS: ${listed} ${stay} within what rounding explains${where}; ${[used, ...left].join('; ')}.`;
 }
 
-/** The finding of a premise that is not what the output errs by. */
+/** The finding that a premise does not explain the output's errors. */
 function premiseFinding({ quantity }: JudgedQuantity, { statement }: PremiseTest): Finding {
   return {
     quantity: quantity.name,
@@ -177,11 +188,11 @@ function premiseFinding({ quantity }: JudgedQuantity, { statement }: PremiseTest
 }
 
 /**
- * Pass when every test passes. A fail gives its cause, which `diagnose` is then asked for, and the
- * findings, the one that explains most first: a wrong scale of a whole head before a bias, then
- * single elements, then the LSE; NaN and infinities before all.
+ * Pass when every test passes. A fail gives its cause, from `diagnose`, and the findings, the one that
+ * explains most first: a wrong scale of a whole head before a bias, then single elements, then the LSE; NaN
+ * and infinities before all.
  *
- * @param explainers asked once the audit fails; null where no cause is wanted
+ * @param explainers called once the audit fails; null where no cause is wanted
  */
 export function reachVerdict(evidence: Evidence, explainers: Explainers | null): Verdict {
   const { outputs, heads, arithmetic, notes, untested } = evidence;

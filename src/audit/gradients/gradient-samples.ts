@@ -29,11 +29,11 @@ export interface GradientPart {
   /** The keys that dK and dV are judged of; null for all. */
   readonly keys: KeySample | null;
   readonly isSample: boolean;
-  /** What of all that was given is judged, in the part's own shape. */
+  /** Takes the part's gradients from all that were given, in the part's own shape. */
   readonly takenOf: (all: readonly GivenJudged[]) => readonly GivenJudged[];
 }
 
-/** What is judged of a problem. */
+/** The parts of a problem's gradients that are judged, and the samples. */
 export interface GradientPlan {
   readonly parts: readonly GradientPart[];
   readonly rows: RowSample | null;
@@ -162,7 +162,7 @@ export function planGradientParts(
   return { parts, rows, keys };
 }
 
-/** What samples leave out of what was given: clauses. */
+/** The parts of the given gradients that samples leave out, a clause each. */
 export function unsampled(
   { parts, rows, keys }: GradientPlan,
   all: readonly GivenJudged[],

@@ -4,7 +4,7 @@ import type { GradientDiagnosis } from './diagnosis/diagnosis.js';
 import type { GradientFinding } from './gradient-findings.js';
 import type { JudgedGradient } from './judge-gradient.js';
 
-/** What an audit of gradients found, in one sentence and in full. */
+/** The findings of an audit of gradients, in one sentence and in full. */
 export interface GradientVerdict {
   readonly pass: boolean;
   /** Whether something of every gradient was held against a bound; without, there is no pass. */
@@ -13,9 +13,9 @@ export interface GradientVerdict {
   readonly sentence: string;
   /** Every reason to fail; empty on a pass. */
   readonly findings: readonly GradientFinding[];
-  /** What caused the failure; null on a pass, or unasked. */
+  /** The cause of the failure; null on a pass, or where none is asked for. */
   readonly diagnosis: GradientDiagnosis | null;
-  /** What the verdict says nothing about, a clause each. */
+  /** Parts of the gradients that the verdict does not cover, a clause each. */
   readonly notJudged: readonly string[];
 }
 
@@ -28,7 +28,7 @@ function isUnbounded({ elements }: JudgedGradient): boolean {
   return elements.elements > 0 && elements.unbounded === elements.elements;
 }
 
-/** What of gradients is no larger than what underflow may take: clauses. */
+/** The parts of gradients that are no larger than underflow may take, a clause each. */
 function lostClauses(judged: readonly JudgedGradient[]): string[] {
   return judged
     .filter(({ lost }) => lost.elements > 0 && !lost.isAll)
@@ -38,7 +38,7 @@ function lostClauses(judged: readonly JudgedGradient[]): string[] {
     );
 }
 
-/** "PASS: …", with how much of the bounds is used. */
+/** "PASS: …", with the share of the bounds that is used. */
 function passSentence(judged: readonly JudgedGradient[]): string {
   const names = judged.map(({ quantity }) => quantity.prose);
   const worst = judged.reduce((most, { elements }) => Math.max(most, elements.worstRatio), 0);
@@ -51,7 +51,7 @@ function passSentence(judged: readonly JudgedGradient[]): string {
   return `PASS: ${listed(names)} ${names.length === 1 ? 'stays' : 'stay'} within what rounding explains; the worst element uses ${formatNumber(100 * worst)} % of its bound${left.join('')}.`;
 }
 
-/** Where a cause is, in brackets; '' where it is everywhere. */
+/** The place of a cause, in brackets; '' where it is everywhere. */
 function placeOf({ place }: GradientDiagnosis): string {
   const text = describePlace(place);
   return text === 'everywhere' ? '' : ` (${text})`;
@@ -59,7 +59,7 @@ function placeOf({ place }: GradientDiagnosis): string {
 
 /**
  * Pass when every test of every gradient passes.
- * @param diagnose asked once the audit fails; null where no cause is wanted
+ * @param diagnose called once the audit fails; null where no cause is wanted
  */
 export function reachGradientVerdict(
   judged: readonly JudgedGradient[],

@@ -25,24 +25,24 @@ import { outputRoundings } from './structure/output-roundings.js';
 import { togetherOf, type RowsTogether } from './structure/mean-errors.js';
 import { pairingStatistics } from './structure/pairing.js';
 
-/** What the tests say of a gradient. */
+/** Results of the tests of a gradient. */
 export interface JudgedGradient {
   readonly quantity: Quantity;
-  /** How many heads a batch entry of it has. */
+  /** Number of heads in a batch entry of it. */
   readonly heads: number;
-  /** Whether it was judged of some of its rows. */
+  /** Whether only some of its rows were judged. */
   readonly isSample: boolean;
   readonly format: FormatName;
-  /** As they were judged. Not to be changed. */
+  /** The values that were judged. Not to be changed. */
   readonly values: Float64Array;
   readonly error: ErrorProfile;
   readonly elements: ElementTest;
   readonly spread: SpreadTest;
-  /** The worst of each test and scope; `pairing` is with the last of dQ and dK. */
+  /** The worst result of each test and scope; `pairing` is with the last of dQ and dK. */
   readonly structure: readonly GradientStatistic[];
-  /** What of it is no larger than what underflow may take. */
+  /** The elements that are no larger than underflow may take. */
   readonly lost: LostElements;
-  /** What each technique of the kernel may do to it; null where they are not told apart. */
+  /** The effect of each technique of the kernel on it; null where they are not told apart. */
   readonly techniques: GradientTechniqueTable | null;
 }
 
@@ -56,20 +56,23 @@ export type GivenJudged = GivenQuantity & {
   readonly quantity: { readonly name: JudgedGradientName };
 };
 
-/** What gradients are judged by. */
+/** Data that gradients are judged by. */
 export interface GradientJudgement {
   readonly problem: Problem;
   readonly measured: MeasuredGradients;
-  /** What errors of D and of the LSE do to sums over keys. */
+  /** The effects of errors of D and of the LSE on sums over keys. */
   readonly together: RowsTogether;
-  /** What one operation of the kernel may lose to underflow, and what is measured of one that loses nothing; default: it is not asked what is lost. */
+  /**
+   * The largest loss of one operation of the kernel to underflow, and the measurement of a kernel without any loss; default: losses are not
+   * determined.
+   */
   readonly losses?: {
     readonly underflow: number;
     readonly without: () => MeasuredGradients;
   };
-  /** Whether the rows or the keys are some of them. */
+  /** Whether only some of the rows or keys are judged. */
   readonly isSample?: boolean;
-  /** Of all gradients together: half for the spread, half for sums. */
+  /** The rate of all gradients together: half for the spread, half for sums. */
   readonly falseAlarmRate: number;
 }
 
@@ -82,7 +85,7 @@ function specialRows(exact: Float64Array, columns: number): (row: number) => boo
   return (row) => special[row] === 1;
 }
 
-/** What is known of a gradient that is judged. */
+/** The measurement of a gradient that is judged. */
 export function measuredGradient(
   { gradients }: Pick<MeasuredGradients, 'gradients'>,
   name: JudgedGradientName,
@@ -92,7 +95,9 @@ export function measuredGradient(
   return found;
 }
 
-/** A gradient beside what a correct kernel with this forward computes: exact, and what its own O and LSE move it by. */
+/**
+ * A gradient beside that of a correct kernel with this forward: the exact values, and their shift by its own O and LSE.
+ */
 export function compareGradient(given: GivenJudged, measured: MeasuredGradients): ComparedValues {
   const { reference } = measured;
   const { name } = given.quantity;
@@ -128,8 +133,8 @@ function summed(
 }
 
 /**
- * Judges gradients: every element against its worst case, errors against what roundings spread by, sums against what
- * roundings leave of them.
+ * Judges gradients: every element against its worst case, errors against the spread of roundings, sums against the
+ * remainders of roundings.
  */
 export function judgeGradients(
   given: readonly GivenJudged[],

@@ -4,7 +4,10 @@ import type { KeySample } from '../rows/index.js';
 import type { JudgedGradient } from './judge-gradient.js';
 import { placeShared, sharedShape } from './shared-gradients.js';
 
-/** Places of rows within their own packed sequence, and of a sample among all rows; as they are where there is neither. */
+/**
+ * Makes a function that turns places into those of rows within their own packed sequence, and of a sample among all rows;
+ * it leaves them as they are where there is neither.
+ */
 function placeIn(problem: Problem, shape: ProblemShape): (at: Coordinates) => Coordinates {
   const { sequences, rows } = problem;
   if (sequences === undefined && rows === undefined) return (at) => at;
@@ -25,7 +28,7 @@ function placeIn(problem: Problem, shape: ProblemShape): (at: Coordinates) => Co
   };
 }
 
-/** Numbers of rows of a gradient as those of the whole problem; as they are where all rows are judged. */
+/** Numbers of rows of a gradient in the whole problem; the same numbers where all rows are judged. */
 type NumberOf = (head: number, row: number) => number;
 
 /** The numbers of the rows of a gradient, whose head counts over [batch, heads]. */
@@ -44,8 +47,8 @@ function numbersOf(
 }
 
 /**
- * What the tests say of gradients, with the places of rows as they are in the whole problem, and of single elements within their own
- * sequences.
+ * Results of the tests of gradients, with the places of rows as they are in the whole problem, and of single elements within their
+ * own sequences.
  * @param keys those that dK and dV were judged of; null for all
  */
 export function locateGradients(

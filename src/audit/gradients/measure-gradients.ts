@@ -40,7 +40,7 @@ import {
 import { keysOfHead, type KeySample } from '../rows/index.js';
 import { sharedShape } from './shared-gradients.js';
 
-/** A gradient as it should be: exact values, radii and magnitudes, and how far a correct kernel may be from them. */
+/** An exact gradient: values, radii and magnitudes, and the bounds of a correct kernel's distance from them. */
 export interface MeasuredGradient {
   /** The sizes of its own tensor. */
   readonly shape: ProblemShape;
@@ -52,31 +52,34 @@ export interface MeasuredGradient {
 export interface MeasuredGradients {
   readonly shape: ProblemShape;
   readonly reference: AttentionReference;
-  /** Of the bias and the sinks where they are judged. */
+  /** The gradients of Q, K and V, and those of the bias and the sinks where they are judged. */
   readonly gradients: ByGradient<MeasuredGradient> &
     Readonly<Partial<Record<SharedGradientName, MeasuredGradient>>>;
-  /** What each technique of the kernel may do to them. */
+  /** The effect of each technique of the kernel on them. */
   readonly techniques: ByGradient<GradientTechniqueTable> &
     Readonly<Partial<Record<SharedGradientName, GradientTechniqueTable>>>;
   /** [batch, heads, queries]: D = dO·O and Σ P|dP|. */
   readonly mean: Pick<Gradient, 'values' | 'magnitude'>;
-  /** [batch, heads, queries]: the variance of what all P of a row are off by together, relatively. */
+  /** [batch, heads, queries]: the variance of the relative error that all P of a row share. */
   readonly weightVariance: Float64Array;
 }
 
-/** What gradients are measured by. */
+/** Settings by which gradients are measured. */
 export interface GradientMeasure {
   readonly premises: GradientPremises;
   readonly given: StoredForward;
   /** Default: neither is judged. */
   readonly shared?: SharedFormats;
-  /** Which of dQ, dK and dV are measured; default: all, of a sample of rows dQ. */
+  /** The gradients among dQ, dK and dV that are measured; default: all, or dQ for a sample of rows. */
   readonly wanted?: readonly GradientQuantityName[];
   /** The keys that dK and dV are measured of; default: all. */
   readonly keys?: KeySample | null;
   /** The problem's exact attention, where it is known already. */
   readonly reference?: AttentionReference | undefined;
-  /** All groups in their order, where they are measured already; without dBias and dSink. Emptied. */
+  /**
+   * All groups in their order, where they are measured already; without dBias and dSink. The array is
+   * emptied.
+   */
   readonly groups?: MeasuredGroup[] | undefined;
   readonly progress?: Progress | undefined;
 }
@@ -88,7 +91,7 @@ const noneShared: SharedFormats = { dbias: null, dsink: null };
 const parts = ['values', 'radius', 'magnitude'] as const;
 const boundNames = [...combinations, 'shift', 'reach', 'operands'] as const;
 
-/** So many elements of a quantity, to be filled in group by group. */
+/** An empty measurement of a quantity, to be filled in group by group. */
 function emptyMeasure(quantity: Quantity, shape: ProblemShape) {
   const length = quantityShape(quantity, shape).reduce((a, b) => a * b, 1);
   const numbers = () => new Float64Array(length);
@@ -109,23 +112,23 @@ function emptyMeasure(quantity: Quantity, shape: ProblemShape) {
   };
 }
 
-/** What is known of a head of K with the query heads that share it. */
+/** Results for a head of K with the query heads that share it. */
 export interface MeasuredGroup {
   readonly group: GroupGradients;
   readonly bounds: GroupBounds;
 }
 
-/** By what groups are measured: data that a thread may be sent. */
+/** Settings by which groups are measured: data that a thread may be sent. */
 export interface GroupSettings {
   readonly premises: GradientPremises;
   readonly given: StoredForward;
   readonly wanted: readonly GradientName[];
   readonly keys: KeySample | null;
-  /** Of the same problem. */
+  /** The exact attention of the same problem. */
   readonly reference: AttentionReference;
 }
 
-/** What the oracle is asked for. */
+/** The options of the oracle. */
 function oracleOptions({ wanted, keys, reference: { shape } }: GroupSettings) {
   return {
     wanted,
@@ -262,7 +265,7 @@ function sharedTables(
   return Object.fromEntries(tables);
 }
 
-/** What is known of the gradients that all groups add to, where they are judged. */
+/** The measurements of the gradients that all groups add to, where they are judged. */
 function sharedGradients(
   exact: SharedGradients,
   bounds: Readonly<Record<SharedGradientName, GradientBound | null>>,

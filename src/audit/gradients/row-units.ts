@@ -4,7 +4,7 @@ const alikeBits = 12;
 /** The bits of an fp32 number that are beyond {@link alikeBits}. */
 const droppedBits = 24 - alikeBits;
 
-/** Which rows of a gradient may err alike. */
+/** The rows of a gradient that may err alike. */
 export interface GradientUnits {
   /** Rows of one number may err alike, others err independently. */
   readonly unit: Int32Array;
@@ -13,8 +13,8 @@ export interface GradientUnits {
 }
 
 /**
- * Numbers rows by what errors they may share: rows whose exact values agree to 12 significant bits are sums of terms
- * that may round alike, as those of equal queries or of keys with equal weights are.
+ * Numbers rows by the errors that they may share: rows whose exact values agree to 12 significant bits are sums of
+ * terms that may round alike, like those of equal queries or of keys with equal weights.
  * @param exact rows of `columns` values
  */
 export function gradientUnits(exact: Float64Array, columns: number): GradientUnits {

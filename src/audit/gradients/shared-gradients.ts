@@ -4,13 +4,13 @@ import { RequestError } from '../../request-error.js';
 import type { Coordinates, GivenQuantity } from '../kernel-outputs.js';
 import type { SharedGradientName } from './gradient-quantities.js';
 
-/** What a problem has that the gradient is of, and what that is called. */
+/** The tensors of a problem that these gradients are of, and their names. */
 const sources = {
   dbias: { name: 'bias', tensorOf: ({ bias }: Problem) => bias },
   dsink: { name: 'sink', tensorOf: ({ sink }: Problem) => sink?.logits },
 } as const satisfies Readonly<Record<SharedGradientName, object>>;
 
-/** The tensor of a problem that a gradient is of; null where it has none. */
+/** The tensor of a problem that a gradient belongs to; null where there is none. */
 export function gradientSource(problem: Problem, name: SharedGradientName): Tensor | null {
   return sources[name].tensorOf(problem) ?? null;
 }
@@ -23,8 +23,8 @@ function aligned(shape: readonly number[], count: number): readonly number[] {
 }
 
 /**
- * The sizes of the gradient of a bias or of sinks, as those of a problem: what it has one of where it is broadcast is 1.
- * @throws RequestError for a problem that has none of it
+ * The sizes of the gradient of a bias or of sinks, as those of a problem: 1 along the axes that it is broadcast along.
+ * @throws RequestError for a problem that has no such tensor
  */
 export function sharedShape(
   problem: Problem,
@@ -42,8 +42,8 @@ export function sharedShape(
 }
 
 /**
- * The gradient of a bias or of sinks, decoded: in the shape of what it is of, but for sizes of 1.
- * @throws RequestError for another shape, and for a problem that has none of it
+ * The gradient of a bias or of sinks, decoded: in the shape of its tensor, apart from sizes of 1.
+ * @throws RequestError for another shape, and for a problem that has no such tensor
  */
 export function decodeShared(
   quantity: Quantity & { readonly name: SharedGradientName },
@@ -66,7 +66,10 @@ export function decodeShared(
   return { quantity, format: tensor.format, values: decodeTensor(tensor) };
 }
 
-/** Where an element is: by its key in place of a column, without what it is one for all of. */
+/**
+ * Makes a function that gives the place of an element: by its key in place of a column, and without the axes
+ * that it is broadcast along.
+ */
 export function placeShared(
   name: SharedGradientName,
   { queries }: ProblemShape,

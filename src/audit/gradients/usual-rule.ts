@@ -10,10 +10,13 @@ import { listed } from './gradient-verdict.js';
 import { measuredGradient, type GivenGradient, type GivenJudged } from './judge-gradient.js';
 import type { MeasuredGradients } from './measure-gradients.js';
 
-/** What FlashAttention's rule says of a gradient. */
+/** The result of FlashAttention's rule for a gradient. */
 export type GradientRule = Baselines['flashAttention'];
 
-/** What it says of those that were given; and what it says nothing of, a clause each. */
+/**
+ * The rule's results for the gradients that were given; and the gradients that it does not cover, a clause
+ * each.
+ */
 export interface GradientRules {
   readonly rules: Readonly<Partial<Record<GradientQuantityName, GradientRule>>>;
   readonly skipped: readonly string[];
@@ -25,10 +28,13 @@ export interface GradientRules {
  */
 const mostMultiplyAdds = 2 ** 26;
 
-/** What the rule of gradients allows beside that of the output, under a softcap: a constant of tests/cute/test_flash_attn.py. */
+/**
+ * The additional error that the rule of gradients allows under a softcap, beside that of the output's rule: a constant of
+ * tests/cute/test_flash_attn.py.
+ */
 const softcapSlack = 3e-4;
 
-/** Why the rule says nothing of a problem; null where it does. */
+/** The reason why the rule does not cover a problem; null where it does. */
 function refusal(problem: Problem, given: readonly GivenGradient[], isSample: boolean) {
   if (isSample) return 'which is of all rows and keys';
   const { format } = problem.q;

@@ -6,7 +6,7 @@ import type { PartRequest, PartResults, PartSettings } from './measure-part.js';
 import type { Part } from './part-plan.js';
 import { thinnedPart, thinnedShape } from './thinning.js';
 
-/** What is to be measured of a problem, and in which parts. */
+/** The measurements to make of a problem, and the parts to make them in. */
 export interface AuditPlan {
   readonly shape: ProblemShape;
   readonly parts: readonly Part[];
@@ -22,7 +22,7 @@ export interface AuditPlan {
 
 /** Requests that do not depend on one another. */
 export interface Stage {
-  /** What progress is told of. */
+  /** The name of the stage in reports of progress. */
   readonly name: 'oracle' | 'yardstick' | 'structure' | 'bounds';
   readonly requests: readonly PartRequest[];
   /** Takes the results, in the order of the requests. */
@@ -35,7 +35,7 @@ export interface StatisticRows {
   readonly parts: readonly Part[];
 }
 
-/** Those of a plan. */
+/** The rows of a plan that statistics are made of. */
 export function statisticRows({ shape, parts, settings: { thinning } }: AuditPlan): StatisticRows {
   if (thinning === null) return { shape, parts };
   return {

@@ -12,10 +12,10 @@ import { emptyReference, fillReference, referenceRows } from './reference-rows.j
 import { placedResults, structureStage, type StructureSink } from './structure-stage.js';
 import { thinnedReference } from './thinning.js';
 
-/** Stages that do not depend on one another, and after them those that do; in the end what was measured. */
+/** Stages that do not depend on one another, and after them those that do; in the end all measurements. */
 export type AuditStages = Generator<readonly Stage[], Measured, undefined>;
 
-/** All that is measured of a problem. */
+/** All measurements of a problem. */
 export interface Measured {
   readonly reference: AttentionReference;
   readonly bounds: ElementBounds;
@@ -26,8 +26,8 @@ export interface Measured {
 }
 
 /**
- * The stage of the oracle: puts the reference into `exact`, unless it is known, and fills in the survey: that of the only part
- * is left to the structure tests, so that the bounds need not wait for it.
+ * The stage of the oracle: puts the reference into `exact`, unless it is known, and fills in the survey. The survey of an only
+ * part is left to the structure tests, so that the bounds need not wait for it.
  */
 function referenceStage(
   plan: AuditPlan,
@@ -76,7 +76,7 @@ function yardstickStage(plan: AuditPlan, yardstick: Float64Array): Stage {
   };
 }
 
-/** What the stage of the bounds fills in. */
+/** The arrays that the stage of the bounds fills in. */
 interface BoundsSink {
   readonly quantities: MeasuredBounds['quantities'];
   readonly clustered: Uint8Array;
@@ -111,8 +111,8 @@ function boundsStage(
 }
 
 /**
- * What an audit measures, stage by stage: whoever runs it measures the requests of the stages that are given together, in
- * whatever order and by however many threads, and settles their results, stage by stage, before it asks for the next.
+ * The measurements of an audit, stage by stage: the caller measures the requests of the stages that are given together,
+ * in whatever order and by however many threads, and settles their results, stage by stage, before it asks for the next.
  * @param onReference called once the exact values are there
  */
 export function* auditStages(

@@ -12,18 +12,18 @@ import type { PartRunner, StageProgress } from './run-stages.js';
 /** The exact values of a part, or, where they are known, the bounds of its elements. */
 export interface BoundPartRequest {
   readonly part: Part;
-  /** Those of the part; null where they are asked for. */
+  /** The exact values of the part; null where they are asked for. */
   readonly reference: AttentionReference | null;
 }
 
-/** What another thread gives for a request: one of the two. */
+/** The answer of another thread to a request: one of the two. */
 export interface BoundPartAnswer {
   readonly reference: AttentionReference | null;
   /** The bounds as they were made, of the part's rows. */
   readonly bounds: readonly RowsBound[];
 }
 
-/** What all parts are measured by: data that a thread may be sent. */
+/** Settings by which all parts are measured: data that a thread may be sent. */
 export interface BoundSettings {
   readonly accuracy: Accuracy;
   readonly arithmetic: KernelArithmetic;
@@ -53,13 +53,13 @@ export function measureBoundPart(
   return { reference: null, bounds };
 }
 
-/** Who is told what, and how a problem is divided. */
+/** Callbacks, and the division of a problem. */
 export interface BoundOptions {
   /** Multiply-adds that are measured at once; default: those of about a second. */
   readonly partEffort?: number | undefined;
-  /** Told of the stages `oracle` and `bounds`. */
+  /** Called for the stages `oracle` and `bounds`. */
   readonly progress: StageProgress;
-  /** Called once with the exact values; returns who sees the bounds of all rows, in their order. */
+  /** Called once with the exact values; returns the visitor of the bounds of all rows, in their order. */
   readonly onReference: (reference: AttentionReference) => RowsBoundVisitor;
 }
 
@@ -121,9 +121,9 @@ async function boundBy(
 }
 
 /**
- * The exact values of a problem, and then the bounds of a kernel's arithmetic, part by part: what is seen does not
- * depend on who measures the parts. A problem of one part is measured here.
- * @param start starts what measures the parts; null where this thread is to measure them
+ * The exact values of a problem, and then the bounds of a kernel's arithmetic, part by part: the visitor sees the
+ * same whoever measures the parts. A problem of one part is measured here.
+ * @param start starts a runner for the parts; null where this thread is to measure them
  */
 export async function boundInParts(
   problem: Problem,

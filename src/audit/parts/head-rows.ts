@@ -1,7 +1,7 @@
 import { sliceRows, type Tensor } from '../../formats/index.js';
 import type { BlockMask, Problem, ProblemFeatures, ProblemShape } from '../../problem/index.js';
 
-/** A tensor of truths, integers or numbers, without what its elements are. */
+/** A tensor of booleans, integers or other numbers, without the type of its elements. */
 interface Sized {
   readonly shape: readonly number[];
   readonly data: { readonly length: number; subarray(begin: number, end: number): unknown };
@@ -13,12 +13,14 @@ interface HeadPlace {
   readonly head: number;
 }
 
-/** Where one of an axis is: the only one of an axis that is broadcast. */
+/** The index on an axis: 0 on an axis that is broadcast. */
 function indexOn(size: number, index: number): number {
   return size === 1 ? 0 : index;
 }
 
-/** What is left of a tensor whose sizes before the last `kept` are those of batch and heads: that of one head. */
+/**
+ * The part of a tensor that belongs to one head; the sizes before the last `kept` are those of batch and heads.
+ */
 function ofHead<T extends Sized>(tensor: T, kept: number, { batch, head }: HeadPlace): T {
   const { shape, data } = tensor;
   const rest = shape.slice(Math.max(0, shape.length - kept));
@@ -29,8 +31,8 @@ function ofHead<T extends Sized>(tensor: T, kept: number, { batch, head }: HeadP
 }
 
 /**
- * The same where the batch counts packed sequences, which a head has all of. Data are copied where several heads
- * have their own.
+ * The same where the batch counts packed sequences: a head keeps all of them. Data are copied where several
+ * heads have their own.
  */
 function ofHeadInSequences<T extends Sized>(tensor: T, kept: number, { head }: HeadPlace): T {
   const { shape, data } = tensor;
@@ -50,7 +52,7 @@ function ofHeadInSequences<T extends Sized>(tensor: T, kept: number, { head }: H
   return { ...tensor, shape: all, data: own };
 }
 
-/** What a head has of the features of a problem, all of its queries. */
+/** The features of a problem for one head, all of its queries. */
 function featuresOfHead(problem: Problem, place: HeadPlace): ProblemFeatures {
   const { mask, bias, alibiSlopes, sink, segments, blockMask, dropout, keyRanges, sequences } =
     problem;
@@ -89,8 +91,8 @@ function featuresOfHead(problem: Problem, place: HeadPlace): ProblemFeatures {
 
 /**
  * Queries [firstRow, firstRow + rows) of one head as a problem of their own, with all keys and values of its kv
- * head. They see what they saw: where not all queries are taken, `rows` says which they are. Shares memory with the
- * problem.
+ * head. They see the same keys as before: where not all queries are taken, `rows` lists them. Shares memory with
+ * the problem.
  * @param head counted over [batch, heads]
  */
 export function headRows(

@@ -8,10 +8,10 @@ import {
   type PartTensors,
 } from './measure-part.js';
 
-/** What another thread gives for a request. */
+/** The answer of another thread to a request. */
 export interface PartAnswer {
   readonly result: PartResults[PartRequest['kind']];
-  /** The bounds as they were made, of the part's rows, where somebody wants to see them. */
+  /** The bounds of the part's rows as they were made, where a visitor wants them. */
   readonly bounds: readonly RowsBound[];
 }
 
@@ -35,7 +35,7 @@ export function copiedBound({ firstRow, rows, unit, clustered, quantities }: Row
 /**
  * Measures a request for another thread: see `measurePart`.
  * @param withBounds whether the bounds are wanted as they are made
- * @param memories what the loops work in
+ * @param memories memories that the loops work in
  */
 export function measureApart(
   request: PartRequest,

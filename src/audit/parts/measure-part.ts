@@ -28,14 +28,14 @@ import {
 import type { Part } from './part-plan.js';
 import { thinnedReference, thinnedTensors, type Thinning } from './thinning.js';
 
-/** What a part is measured from: a problem of its own, and what a kernel gave for it. */
+/** The data that a part is measured from: a problem of its own, and the kernel's outputs for it. */
 export interface PartTensors {
   readonly problem: Problem;
   readonly out: GivenQuantity;
   readonly lse: GivenQuantity | null;
 }
 
-/** What all parts of an audit are measured by: data that a thread may be sent. */
+/** Settings by which all parts of an audit are measured: data that a thread may be sent. */
 export interface PartSettings {
   readonly outputFormat: FormatName;
   readonly accuracy: Accuracy;
@@ -43,7 +43,7 @@ export interface PartSettings {
   readonly arithmetic: KernelArithmetic;
   readonly limits: StructureLimits;
   readonly keyTiles: KeyTileLimits;
-  /** Of which rows statistics are made; null for all. */
+  /** The rows that statistics are made of; null for all. */
   readonly thinning: Thinning | null;
   /** The rule by which statistics of rows are made; null where none are. */
   readonly rows: { readonly maximum: MaximumRule | null } | null;
@@ -57,13 +57,13 @@ interface ReferenceRequest {
   readonly withSurvey: boolean;
 }
 
-/** What `ReferenceRequest` asks for. */
+/** The result of a `ReferenceRequest`. */
 export interface ReferenceResult {
   readonly reference: AttentionReference;
   readonly survey: RowSurvey | null;
 }
 
-/** What the structure tests find in the rows of a part that statistics are made of: all here is of those. */
+/** The structure tests of the rows of a part that statistics are made of: all fields are about those rows. */
 interface StructureRequest {
   readonly kind: 'structure';
   readonly parts: readonly [Part];
@@ -72,7 +72,7 @@ interface StructureRequest {
   readonly surveyed: SurveyedRows | null;
 }
 
-/** What `StructureRequest` asks for; places are those of the part. */
+/** The result of a `StructureRequest`; places are those of the part. */
 export interface StructureMeasured {
   readonly structure: StructurePart;
   readonly rows: RowStatistics | null;
@@ -94,7 +94,7 @@ interface KeyTilesRequest {
   readonly group: KeyTileGroup;
 }
 
-/** What textbook attention gives in the input format, for the rows that statistics are made of. */
+/** Textbook attention in the input format, for the rows that statistics are made of. */
 interface YardstickRequest {
   readonly kind: 'yardstick';
   readonly parts: readonly [Part];
@@ -104,7 +104,7 @@ interface YardstickRequest {
 export type PartRequest =
   ReferenceRequest | StructureRequest | BoundsRequest | KeyTilesRequest | YardstickRequest;
 
-/** What is measured, by the kind of request: data that a thread may send. */
+/** Results by the kind of request: data that a thread may send. */
 export interface PartResults {
   readonly reference: ReferenceResult;
   readonly structure: StructureMeasured;
@@ -113,7 +113,7 @@ export interface PartResults {
   readonly yardstick: Float64Array;
 }
 
-/** Who is told of a measurement while it goes on, and what its loops work in. */
+/** Callbacks during a measurement, and memories that its loops work in. */
 export interface PartCallbacks {
   readonly progress?: Progress;
   /** See `measureBounds`; rows are those of the part. */
@@ -122,7 +122,7 @@ export interface PartCallbacks {
   readonly memories?: WorkingMemories;
 }
 
-/** The bounds of rows, which all that is measured of one part shares. */
+/** The bounds of rows, which all measurements of one part share. */
 function boundOf(
   { problem }: PartTensors,
   reference: AttentionReference,
@@ -206,7 +206,7 @@ function measureKeyTiles(
 }
 
 /**
- * Measures what is asked of some parts.
+ * Measures the requested quantities of some parts.
  * @param tensors those of the request's parts, in their order
  */
 export function measurePart<Request extends PartRequest>(

@@ -9,8 +9,8 @@ import {
 } from './run-stages.js';
 
 /**
- * What a helper measures of a problem that is not divided: textbook attention beside the exact values, then about half of
- * what follows them, and nothing whose answer is as large as the bounds.
+ * Kinds of requests that a helper measures for a problem that is not divided: textbook attention beside the exact values,
+ * then about half of the measurements that follow them, and nothing whose answer is as large as the bounds.
  */
 const ofHelper: ReadonlySet<PartRequest['kind']> = new Set(['structure', 'yardstick']);
 
@@ -22,8 +22,8 @@ interface Placed {
 }
 
 /**
- * Measures all stages in this thread and, at the same time, by a helper: of the stages that do not depend on one another
- * each has its kinds of requests. Results are settled in the order of the stages, as if this thread had measured all.
+ * Measures all stages in this thread and, at the same time, by a helper: each takes its kinds of requests of the stages
+ * that do not depend on one another. Results are settled in the order of the stages, as if this thread had measured all.
  */
 export async function runStagesBeside(
   helper: PartRunner,

@@ -27,13 +27,13 @@ export interface PartRunner<Request = PartRequest, Answer = PartAnswer> {
   ) => Promise<void>;
 }
 
-/** What is measured in this thread. */
+/** Data and settings for measuring in this thread. */
 export interface LocalParts {
   readonly read: (part: Part) => PartTensors;
   readonly settings: PartSettings;
-  /** Who sees bounds as they are made, of a part. */
+  /** The visitor of the bounds of a part as they are made. */
   readonly boundsVisitor: (part: Part) => PartCallbacks['visitBounds'];
-  /** What the loops work in. */
+  /** Memories that the loops work in. */
   readonly memories: WorkingMemories;
 }
 
@@ -69,7 +69,7 @@ export function runStages(
   }
 }
 
-/** Measures all stages by a runner; who sees bounds sees them in their order. */
+/** Measures all stages by a runner; a visitor of bounds sees them in their order. */
 export async function runStagesBy(
   runner: PartRunner,
   stages: AuditStages,

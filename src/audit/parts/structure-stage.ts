@@ -9,7 +9,7 @@ import { firstRowOf, partShape, placedInWhole, type Part } from './part-plan.js'
 import { referenceRows } from './reference-rows.js';
 import { placedAmongAll } from './thinning.js';
 
-/** Rows [first, first + rows) of what is known of rows. */
+/** Rows [first, first + rows) of arrays of facts about rows. */
 function rowsOf<T extends Readonly<Record<keyof T, Int32Array | Float64Array | Uint8Array>>>(
   all: T,
   first: number,
@@ -22,13 +22,13 @@ function rowsOf<T extends Readonly<Record<keyof T, Int32Array | Float64Array | U
   return Object.fromEntries(cut) as T;
 }
 
-/** What the stage of the structure tests fills in. */
+/** The objects that the stage of the structure tests fills in. */
 export interface StructureSink {
   readonly judge: StructureJudge;
   readonly rows: { statistics: RowStatistics | null };
 }
 
-/** Writes a part's statistics of rows to where its rows are. */
+/** Writes a part's statistics of rows to the places of its rows. */
 function fillRows(
   sink: StructureSink['rows'],
   part: RowStatistics,

@@ -13,10 +13,10 @@ export interface Thinning {
   readonly first: number;
 }
 
-/** From more keys on the statistics of a sample are of a part of its rows. */
+/** The number of keys beyond which the statistics of a sample are made of a part of its rows. */
 const fewestKeys = 2 ** 15;
 
-/** At most one row of so many is left, and no fewer of a head than these. */
+/** The largest `every`, so that at least one row of so many is left, and the fewest rows left of a head. */
 const mostEvery = 8;
 const fewestRows = 16;
 
@@ -24,10 +24,10 @@ const fewestRows = 16;
 const stream = -2;
 
 /**
- * Of which sampled rows the statistics are made, by the sample's seed; null for all of them. Statistics are the walk
- * over all weights of a row for the structure tests, and textbook attention for the usual checks; exact values and
- * bounds are of all rows.
- * @param shape of the whole problem, or of its sampled rows
+ * The sampled rows that the statistics are made of, by the sample's seed; null for all of them. Statistics are: the
+ * walk over all weights of a row for the structure tests, and textbook attention for the usual checks; exact values
+ * and bounds are of all rows.
+ * @param shape the shape of the whole problem, or of its sampled rows
  */
 export function planThinning(
   { keys, batch, heads }: ProblemShape,
@@ -40,12 +40,12 @@ export function planThinning(
   return every === 1 ? null : { every, first: drawsOf(seed, stream)(every) };
 }
 
-/** How many of the first rows of a head are left. */
+/** Number of the first `rows` rows of a head that are left. */
 export function thinnedRows(rows: number, { every, first }: Thinning): number {
   return Math.max(0, Math.ceil((rows - first) / every));
 }
 
-/** The sizes of what is left of a problem. */
+/** The sizes of a problem's rows that are left. */
 export function thinnedShape(shape: ProblemShape, thinning: Thinning): ProblemShape {
   return { ...shape, queries: thinnedRows(shape.queries, thinning) };
 }
@@ -56,7 +56,7 @@ export function thinnedPart({ head, firstRow, rows }: Part, thinning: Thinning):
   return { head, firstRow: first, rows: thinnedRows(firstRow + rows, thinning) - first };
 }
 
-/** Where the rows that are left are among all rows of some heads. */
+/** The places of the rows that are left among all rows of some heads. */
 function rowsLeft(heads: number, queries: number, thinning: Thinning): Int32Array {
   const left = thinnedRows(queries, thinning);
   return Int32Array.from(

@@ -4,25 +4,33 @@ import { describeDeclaration } from './declaration.js';
 import type { Errors } from './error-sizes.js';
 import { SampledErrors, type SampledOutputs } from './sampled-errors.js';
 
-/** How a declared premise compares with what rows err by: medians over the rows that tell. */
+/** Comparison of a declared premise with the errors of rows: medians over the rows that tell. */
 export interface PremiseMeasure {
-  /** The clause of a sentence: who makes how much. */
+  /** The clause of a sentence: the errors found, predicted and usual. */
   readonly statement: string;
   /** Whether more than a few of the rows err by more than any kernel's. */
   readonly isBorneOut: boolean;
 }
 
-/** Rows of which a premise predicts this many times the energy of any kernel's errors tell something; fewer than so many do not. */
+/**
+ * The multiple of the energy of any kernel's errors that a premise must predict for a row to tell something; and the fewest such
+ * rows that tell something.
+ */
 const tellingEnergy = 2;
 const fewestTelling = 32;
-/** The same of an LSE, in its own roundings. */
+/** The same for an LSE, in its own roundings. */
 const tellingLse = 8;
-/** A row errs by more than any kernel's from this many times their energy on; of an LSE by this part of what is predicted. */
+/**
+ * The multiple of the energy of any kernel's errors from which on a row errs by more; for an LSE, the part of the predicted
+ * error.
+ */
 const visibleEnergy = 2;
 const visibleLse = 1 / 16;
-/** A premise of which fewer rows show anything is not what they err by: those that do are a few. */
+/**
+ * The least part of the rows that must show something of a premise that they err by: fewer are exceptions.
+ */
 const leastShare = 1 / 8;
-/** Tensor cores take in some products at a time, and round less often than a plain sum. */
+/** The order of sums: tensor cores add some products at a time, and round less often than a plain sum. */
 const order = { chunk: 32, split: 64 };
 
 function median(values: readonly number[]): number {
@@ -30,7 +38,7 @@ function median(values: readonly number[]): number {
   return sorted[Math.floor((sorted.length - 1) / 2)];
 }
 
-/** By row: the mean square of what it errs by. */
+/** The mean square of the errors of each row. */
 function energies(out: Float64Array, rows: number): number[] {
   const columns = out.length / rows;
   return Array.from({ length: rows }, (_, row) => {
@@ -40,7 +48,7 @@ function energies(out: Float64Array, rows: number): number[] {
   });
 }
 
-/** What is said of medians: root mean squares. */
+/** The statement about medians: root mean squares. */
 function statementOf(
   declared: PremiseDeclaration,
   what: string,
@@ -51,7 +59,7 @@ function statementOf(
   return `${what} errs by ${formatRoughly(found)}, where ${kernel} errs by ${formatRoughly(predicted)} and one without by ${formatRoughly(usual)} (medians of ${rows} rows)`;
 }
 
-/** Errors of the same rows: found, of a plain kernel of the premise, and of one without. */
+/** Errors of the same rows: those found, those of a plain kernel of the premise, and those of one without. */
 interface Compared {
   readonly declared: PremiseDeclaration;
   readonly errors: readonly [found: Errors, predicted: Errors, usual: Errors];
@@ -59,7 +67,7 @@ interface Compared {
   readonly lseRounding: number;
 }
 
-/** By O: null where too few rows tell anything. */
+/** The comparison by O: null where too few rows tell anything. */
 function measureOutput({ declared, errors, rows }: Compared): PremiseMeasure | null {
   const [found, predicted, usual] = errors.map(({ out }) => energies(out, rows));
   const telling = predicted.flatMap((energy, row) =>
@@ -75,7 +83,7 @@ function measureOutput({ declared, errors, rows }: Compared): PremiseMeasure | n
   };
 }
 
-/** By the LSE: null where too few rows tell anything. */
+/** The comparison by the LSE: null where too few rows tell anything. */
 function measureLse({ declared, errors, lseRounding }: Compared): PremiseMeasure | null {
   const [found, predicted, usual] = errors.map(({ lse }) => Array.from(lse, Math.abs));
   const telling = predicted.flatMap((size, row) => (size > tellingLse * lseRounding ? [row] : []));
@@ -92,9 +100,9 @@ function measureLse({ declared, errors, lseRounding }: Compared): PremiseMeasure
 }
 
 /**
- * Holds a declared premise against what sampled rows err by, O and LSE: a plain kernel of it is run on them, and one
- * of none. It is borne out where either shows it. Null where it predicts no more in enough of the rows than any kernel makes, so
- * that nothing is told.
+ * Holds a declared premise against the errors of sampled rows, O and LSE: it runs a plain kernel of the premise on them, and one
+ * without. The premise is borne out where either quantity shows it. Null where it does not predict more than any kernel's errors
+ * in enough of the rows, so that nothing is told.
  */
 export function measurePremise(
   request: SampledOutputs,

@@ -5,17 +5,17 @@ export interface Errors {
   readonly lse: Float64Array;
 }
 
-/** How large errors are: root mean squares over elements and rows, and the LSE's mean. */
+/** Sizes of errors: root mean squares over elements and rows, and the LSE's mean. */
 export interface ErrorSizes {
   readonly out: number;
   readonly lse: number;
   readonly lseMean: number;
-  /** The regression slope of O's errors on the exact O, and its standard error for errors by chance. */
+  /** The regression slope of O's errors on the exact O, and its standard error for random errors. */
   readonly slope: number;
   readonly slopeError: number;
 }
 
-/** How large errors are; the slope is 0 where O is. */
+/** The sizes of errors; the slope is 0 where O is. */
 export function sizesOf({ out, exact, lse }: Errors): ErrorSizes {
   const squares = (values: Float64Array) => values.reduce((sum, x) => sum + x * x, 0);
   const ofOut = Math.sqrt(squares(out) / Math.max(out.length, 1));
@@ -29,7 +29,7 @@ export function sizesOf({ out, exact, lse }: Errors): ErrorSizes {
   };
 }
 
-/** The correlation of a and b, each less a common part; 1 where b is no more than `noise`. */
+/** The correlation of a and b, each without a common part; 1 where b is no more than `noise`. */
 export function correlation(
   a: Float64Array,
   b: Float64Array,

@@ -13,7 +13,7 @@ import {
   type SampledOutputs,
 } from './sampled-errors.js';
 
-/** What a failed output would pass as. */
+/** The premise that a failed output would pass by. */
 export interface PremiseFit {
   /** The likelier one, where two would pass. */
   readonly declaration: PremiseDeclaration;
@@ -24,13 +24,13 @@ export interface PremiseFit {
 }
 
 /**
- * What errs in the LSE alone, or nearly. A row sum of rounded weights is emulated by weights of the row's own maximum; of those of a
- * maximum that runs, roundings are as large and others.
+ * Premises that show in the LSE alone, or nearly. A row sum of rounded weights is emulated by weights relative to the row's own
+ * maximum; the roundings of weights relative to a running maximum are as large, but others.
  */
 const roundedSums = { rowSum: 'after-rounding' } as const satisfies PremiseDeclaration;
 const factors = { factors: 'as-weights' } as const satisfies PremiseDeclaration;
 
-/** A premise with each of some orders. */
+/** Candidates of a premise with each of some orders. */
 function inOrders(declaration: PremiseDeclaration, orders: readonly Partial<SumOrder>[]) {
   return orders.map((order) => ({ declaration, order: { ...usualOrder, ...order } }));
 }
@@ -38,7 +38,7 @@ function inOrders(declaration: PremiseDeclaration, orders: readonly Partial<SumO
 const chunks = [1, 8, 16].map((chunk) => ({ chunk }));
 const splits = [16, 32, 48, 64, 96, 128, 192, 256, 512, 1024].map((split) => ({ split }));
 
-/** What may be declared whose roundings follow from the problem: errors must be those of the emulation, by some order. */
+/** Declarations whose roundings follow from the problem: errors must be those of the emulation, by some order. */
 const followed: readonly Candidate[] = [
   ...(
     [
@@ -66,33 +66,36 @@ const followed: readonly Candidate[] = [
   ...inOrders({ qkAccumulator: 'fp16', pvAccumulator: 'fp16' }, chunks),
 ];
 
-/** The same of what follows from chance: errors must be as large. */
+/** Declarations whose roundings are random: errors must be as large. */
 const unforeseen: readonly Candidate[] = inOrders({ outputRounding: 'stochastic' }, [{}]);
 
-/** Errors of one emulation correlate with those found by this much at least, where they follow from it. */
+/** The least correlation of the errors found with those of an emulation, where errors follow from it. */
 const leastCorrelation = 0.5;
 
-/** What factors as good as the weights may do to an LSE, over some tiles of keys. */
+/** The largest error of an LSE from factors as good as the weights, over some tiles of keys. */
 const mostOfFactors = 16 * 2 ** -13.4;
 
-/** Rows that a declaration is emulated on first, and the factor that its errors may be off by there. */
+/**
+ * Number of rows that a declaration is emulated on first, and the factor by which its errors may differ
+ * there.
+ */
 const firstRows = 4;
 const nearlyAlike = 4;
 
-/** Errors as large as an emulated kernel's, within this factor, are like them. */
+/** The factor within which the size of errors is like that of an emulated kernel's. */
 const alike = 1.6;
-/** Standard errors that a slope may be off by chance. */
+/** Standard errors by which a slope may be off by chance. */
 const slopeDeviations = 6;
-/** Audits that are made again at most. */
+/** The largest number of audits that are repeated. */
 const mostJudged = 3;
 
-/** A failed output, and what may be asked of it. */
+/** A failed output, and the callbacks about it. */
 interface FitRequest extends SampledOutputs {
   /** Whether the LSE alone fails. */
   readonly onlyLse: boolean;
   /** The cause that was found; null where none was looked for. */
   readonly cause: Diagnosis | null;
-  /** Whether the output passes the whole audit of a declaration. */
+  /** Whether the output passes the whole audit with a declaration. */
   readonly passes: (declared: PremiseDeclaration) => boolean;
 }
 
@@ -101,7 +104,7 @@ function kernelOf(declaration: PremiseDeclaration): string {
   return describeDeclaration(declaration).replace('any correct kernel', 'A kernel');
 }
 
-/** What is told where two explain an output alike. */
+/** The fit where two premises explain an output alike. */
 function eitherOf(one: PremiseFit, other: PremiseFit): PremiseFit {
   const [first, ...rest] = other.statement;
   return {
@@ -111,7 +114,7 @@ function eitherOf(one: PremiseFit, other: PremiseFit): PremiseFit {
   };
 }
 
-/** Whether sizes are as large as those expected, and O no larger or smaller as a whole. */
+/** Whether the sizes are those expected, and O is neither larger nor smaller as a whole. */
 function isAsLarge(size: ErrorSizes, expected: ErrorSizes, lseRounding: number): boolean {
   if (!isWithin(size.out, expected.out, alike)) return false;
   if (!isWithin(size.lse + lseRounding, expected.lse + lseRounding, 2 * alike)) return false;
@@ -121,7 +124,7 @@ function isAsLarge(size: ErrorSizes, expected: ErrorSizes, lseRounding: number):
   return Math.abs(size.lseMean) <= 2 * (Math.abs(lseMean) + lse / 2 + lseRounding);
 }
 
-/** A premise whose prediction fits, and how well. */
+/** A candidate whose prediction fits, and how well. */
 interface Fitting extends Candidate {
   readonly expected: ErrorSizes;
   readonly agreement: number;
@@ -180,14 +183,14 @@ function errsAsFactors({ size, found, rows, lseRounding }: SampledErrors): boole
 }
 
 /**
- * What kind of kernel would pass the audit that this output fails, where its errors are those of such a kernel, and no cause
- * was found but that: root mean squares of O, and of the LSE where there is one, within a factor of 1.6 of those that
- * a plain kernel of that kind makes on a sample of the rows; row by row as large, in most rows and in every head; where
- * roundings follow from the problem in one of the usual orders, errors that correlate with its errors by 1/2 and more; and what is
- * left beside them without a common part. Null where none does. Where the LSE alone errs, by what factors of rescales may come to,
- * as often up as down, and no errors correlate, these and a row sum of rounded weights are told together.
- * A declaration explains nothing that it merely allows: a row sum that is half a per cent too large lies
- * within what scores in bf16 may do, but errs by one number in all rows, which they do not.
+ * The kind of kernel that would pass the audit which this output fails, where its errors are those of such a kernel, and no other
+ * cause was found: root mean squares of O, and of the LSE where there is one, within a factor of 1.6 of those that a plain kernel
+ * of that kind makes on a sample of the rows; row by row as large, in most rows and in every head; where roundings follow from the
+ * problem in one of the usual orders, errors that correlate with its errors by 1/2 and more; and the rest without a common part.
+ * Null where none does. Where the LSE alone errs, by no more than factors of rescales may cause, as often up as down, and no
+ * errors correlate, these and a row sum of rounded weights are told together. A declaration does not explain what it merely
+ * allows: a row sum that is half a per cent too large lies within the bounds of scores in bf16, but errs by one number in all
+ * rows, which they do not.
  */
 export function fitPremise(request: FitRequest): PremiseFit | null {
   if (sampledRowsOf(request.reference).length < fewestRows) return null;

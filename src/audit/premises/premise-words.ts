@@ -15,13 +15,13 @@ export type PremiseName = keyof PremiseDeclaration;
 
 /** One premise as users write it. */
 interface PremiseWord {
-  /** What may be declared, by name. */
+  /** The values that may be declared, by name. */
   readonly values: readonly string[];
-  /** What a number means that may be declared too; null where none may. */
+  /** The meaning of a number that may be declared too; null where none may. */
   readonly number: string | null;
-  /** What it is about, for help and documents. */
+  /** The subject of the premise, for help and documents. */
   readonly description: string;
-  /** "with scores in bf16": how a declared value reads in a report. */
+  /** The words of a declared value in a report: "with scores in bf16". */
   readonly clause: (value: string) => string;
 }
 

@@ -2,17 +2,18 @@ import type { FormatName } from '../../formats/index.js';
 import type { DropoutArithmetic, OutputRounding, SharedMaximum } from '../../../kernels/index.js';
 
 /**
- * How coarsely a kernel may compute and still be called correct, for one problem: what
- * `resolvePremises` makes of a declaration.
+ * The coarsest arithmetic by which a kernel may compute one problem and still be called correct: the result
+ * of `resolvePremises` for a declaration.
  */
 export interface Premises {
-  /** Whose these are: "any correct kernel", or the same with what was declared. */
+  /** The kernels that these are of: "any correct kernel", or the same with the declarations. */
   readonly description: string;
-  /** Whether nothing is declared: what any correct kernel may do. */
+  /** Whether nothing is declared, so that they are those of any correct kernel. */
   readonly isUsual: boolean;
   /**
-   * Whether scores, weights or sums may leave the range of what they are declared to be kept in where
-   * those of any correct kernel do not: nothing is promised of such an element, nor that it is finite.
+   * Whether scores, weights or sums may leave the range of the format that they are declared to be kept in
+   * where those of any correct kernel do not: nothing is promised about such an element, not even that it is
+   * finite.
    */
   readonly isShortRange: boolean;
   /**
@@ -28,23 +29,31 @@ export interface Premises {
   /** The same of P·V, and of one addition to the row sum. */
   readonly accumulation: number;
   readonly rowSumAddition: number;
-  /** Relative error that roundings of Q and K with the scale make in Σ |q||k|; 0 where they enter exactly. */
+  /** Relative error in Σ |q||k| from roundings of Q and K with the scale; 0 where they enter exactly. */
   readonly operands: number;
-  /** Numbers of Q and K below this lose as much as it does when they are rounded with the scale. */
+  /**
+   * The magnitude below which numbers of Q and K lose as much as it does when they are rounded with the
+   * scale.
+   */
   readonly smallestOperand: number;
   /** Relative error of one elementwise operation (scale, subtract, rescale, normalise). */
   readonly elementwise: number;
-  /** The format that scores are written in; null where that is none shorter than sums. */
+  /** The format that scores are written in; null where it is not shorter than that of sums. */
   readonly scores: FormatName | null;
-  /** Relative error of a score from the format that scores are kept in, each time they are written. */
+  /**
+   * Relative error of a score from the format that scores are kept in, for each time that they are written.
+   */
   readonly scoreRounding: number;
   /** Absolute error of a score that is subnormal in that format. */
   readonly scoreFloor: number;
-  /** Raw and scaled scores from here on are beyond the range of what they are kept in. */
+  /**
+   * The magnitude from which on raw and scaled scores are beyond the range of the format that they are kept
+   * in.
+   */
   readonly largestScore: number;
-  /** Scaled scores from here on are none of the kernel's promises. */
+  /** The magnitude from which on scaled scores are outside of the kernel's promises. */
   readonly scoreLimit: number;
-  /** Sums over keys, not yet divided by the row sum, may leave their range beyond this. */
+  /** The magnitude beyond which sums over keys, not yet divided by the row sum, may leave their range. */
   readonly largestSum: number;
   /**
    * Relative error of the kernel's exponential. 2^-13.4 admits a cubic polynomial (FlashAttention-4's
@@ -58,15 +67,15 @@ export interface Premises {
   readonly factors: { readonly error: number; readonly tileKeys: number } | null;
   /** Absolute error of the logarithm behind the LSE. */
   readonly logarithm: number;
-  /** Absolute error of an operation whose result is subnormal: flushed, as GPUs may be told to. */
+  /** Absolute error of an operation whose result is subnormal: flushed to zero, as GPUs may be told to do. */
   readonly underflow: number;
-  /** The same of sums over keys and their partial results, in the format that they are kept in. */
+  /** The same for sums over keys and their partial results, in the format that they are kept in. */
   readonly sumUnderflow: number;
   /** Relative error of the softcap's tanh: `tanh.approx.f32` is within 2^-10.987 (PTX ISA). */
   readonly tanh: number;
   /** The format that P is rounded to. */
   readonly weightFormat: FormatName;
-  /** What P is multiplied by before that, relative to the row's largest weight. */
+  /** The factor of P before that rounding, relative to the row's largest weight. */
   readonly weightScale: number;
   /** Whether the row sum adds weights after they are rounded. */
   readonly rowSumRounded: boolean;
@@ -138,7 +147,7 @@ export function factorsError(factors: Premises['factors'], keys: number): number
 
 /**
  * The factor 1/(1 − p) of a p that is rounded, as is the difference, the reciprocal and the product with it; P is
- * rounded once, but by a framework that writes what it computes: the weights, and those with the factor.
+ * rounded once, except by a framework, which writes what it computes: the weights, and those with the factor.
  */
 export function anyDropout(
   probability: number,

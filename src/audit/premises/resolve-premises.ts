@@ -18,13 +18,16 @@ import { RequestError } from '../../request-error.js';
 import { describeDeclaration } from './declaration.js';
 import { fp32Accumulation, premisesByFormat, workingFormat, type Premises } from './premises.js';
 
-/** Sums over keys may leave the range of fp32 beyond this: a kernel may add weights of up to 2^24. */
+/**
+ * The magnitude beyond which sums over keys may leave the range of fp32: a kernel may add weights of up to
+ * 2^24.
+ */
 const largestSum32 = 2 ** 102;
 
-/** Keys of the smallest tile, after each of which the maximum may grow. */
+/** Number of keys of the smallest tile, after each of which the maximum may grow. */
 const fewestTileKeys = 32;
 
-/** What the named qualities of an exponential are off by, relative to its result. */
+/** Errors of the named qualities of an exponential, relative to its result. */
 const exponentialErrors = {
   'correctly-rounded': 2 ** -24 * (1 + 2 ** -20),
   // ex2.approx on sm_90 silicon: 1.44e-7 over all inputs; the argument's own error is elementwise.
@@ -32,9 +35,9 @@ const exponentialErrors = {
 } as const;
 
 /**
- * What P is multiplied by at least before it is rounded to a format, that its small weights stay: FlashAttention-3 and -4
- * take 2^8 (`max_offset`), FlashInfer the format's largest number, 448 of e4m3 (`p_scale`), and 240 is the largest of
- * another 8-bit format of AMD's. e5m2 reaches so far down that none is needed.
+ * The smallest usual factor of P before it is rounded to a format, which keeps its small weights: FlashAttention-3 and -4
+ * take 2^8 (`max_offset`), FlashInfer the format's largest number, 448 of e4m3 (`p_scale`), and 240 is the largest number
+ * of another 8-bit format, of AMD's. e5m2 reaches so far down that no factor is needed.
  */
 const usualWeightScales: Readonly<Partial<Record<FormatName, number>>> = { e4m3: 2 ** 7 };
 
@@ -48,7 +51,7 @@ function weightScaleOf(declared: number | undefined, weightFormat: FormatName): 
   return declared ?? usualWeightScales[weightFormat] ?? 1;
 }
 
-/** How many of the operands of Q·K are rounded once they hold the scale. */
+/** Number of operands of Q·K that are rounded once they hold the scale. */
 const operandRoundings: Readonly<Record<ScalePlace, number>> = {
   scores: 0,
   'folded-log2e': 0,
@@ -57,7 +60,7 @@ const operandRoundings: Readonly<Record<ScalePlace, number>> = {
   'root-of-both': 2,
 };
 
-/** How many times scores are written on their way: raw, scaled, less the maximum. */
+/** Number of times that scores are written on their way: raw, scaled, less the maximum. */
 const scoreWrites = 3;
 
 function accumulatorError(format: AccumulatorFormat | undefined, usual: number): number {
@@ -65,7 +68,7 @@ function accumulatorError(format: AccumulatorFormat | undefined, usual: number):
   return format === 'fp32' ? fp32Accumulation : unitRoundoff(formats[format]);
 }
 
-/** What a sum in a format loses at most where it is subnormal; 0 where the usual one is meant. */
+/** The largest loss of a sum in a format where it is subnormal; 0 where the usual format is meant. */
 function underflowOf(format: FormatName | undefined): number {
   return format === undefined || format === 'fp32' ? 0 : smallestSubnormal(formats[format]) / 2;
 }
@@ -83,8 +86,8 @@ function dequantization(tensor: Tensor, format: FormatName): number {
 }
 
 /**
- * What a declaration comes to on a problem with an output in `output`: see `PremiseDeclaration`; what it
- * leaves open is as in `premisesByFormat`.
+ * The premises of a declaration for a problem with an output in `output`: see `PremiseDeclaration`; where it
+ * leaves them open they are those of `premisesByFormat`.
  */
 export function resolvePremises(
   { q, k, v, scale }: Problem,

@@ -1,33 +1,39 @@
 import type { Errors } from './error-sizes.js';
 
-/** Errors of sampled rows: what an output has, what a premise predicts, and what any kernel's roundings make. */
+/**
+ * Errors of sampled rows: those of an output, those that a premise predicts, and those of any kernel's
+ * roundings.
+ */
 export interface ComparedErrors {
   readonly found: Errors;
   readonly predicted: Errors;
   readonly usual: Errors;
-  /** By row: the head that it is of. */
+  /** The head of each row. */
   readonly heads: readonly number[];
-  /** What an LSE is off by through its own rounding and that of its sums. */
+  /** The error of an LSE through its own rounding and that of its sums. */
   readonly lseRounding: number;
 }
 
-/** A row errs as predicted if it errs as much, within this factor, and in this direction, by the cosine. */
+/** The factor within which, and the least cosine with which, a row's error is the predicted one. */
 const alikeInRow = 2.5;
 const leastCosine = 0.25;
-/** Of rows that are predicted to err by this part of any kernel's roundings and more something can be told. */
+/** The least predicted error, as a part of any kernel's roundings, of a row that tells something. */
 const visible = 0.5;
-/** The part of these rows that must err as predicted: of all, and of those of each head. */
+/** The part of these rows that must err as predicted: among all, and among those of each head. */
 const mostRows = 0.75;
 const mostOfHead = 0.5;
-/** Fewer rows tell nothing. */
+/** The fewest rows that tell something. */
 export const fewestRows = 8;
-/** √(Σ x²) that a sum over rows may come to and be typical; of few rows, a part of what it can come to at most. */
+/**
+ * The size up to which a sum over rows is typical, in units of √(Σ x²); for few rows, as a part of the largest
+ * possible sum.
+ */
 const typicalDeviations = 3.5;
 const typicalShare = 0.8;
-/** What sums of O are known to, relative to Σ O². */
+/** The uncertainty of sums of O, relative to Σ O². */
 const sumsRounding = 2 ** -18;
 
-/** How one row's errors lie to the predicted ones. */
+/** The relation of one row's errors to the predicted ones. */
 interface RowFit {
   readonly head: number;
   readonly isVisible: boolean;
@@ -60,8 +66,8 @@ function fitOfRow(
 }
 
 /**
- * Whether rows err as predicted, one by one: most of those of which something can be told, and in every head. True where O is
- * predicted to err as any kernel's does.
+ * Whether rows err as predicted, one by one: most of those that tell something, and in every head. True where O is predicted
+ * to err as any kernel's does.
  * @param hasDirection whether the signs of errors follow from the problem
  */
 export function errsRowByRow(compared: ComparedErrors, hasDirection: boolean): boolean {
@@ -78,7 +84,9 @@ export function errsRowByRow(compared: ComparedErrors, hasDirection: boolean): b
   );
 }
 
-/** Whether numbers that are as likely of either sign come to no more than such numbers do, beyond what they are known to. */
+/**
+ * Whether numbers that are equally likely of either sign add up to no more than such numbers do, or than their uncertainty.
+ */
 function isTypicalSum(values: Float64Array, known: number): boolean {
   const sum = Math.abs(values.reduce((all, x) => all + x, 0));
   const size = Math.sqrt(values.reduce((all, x) => all + x * x, 0));
@@ -87,8 +95,8 @@ function isTypicalSum(values: Float64Array, known: number): boolean {
 }
 
 /**
- * Whether what is left of the errors once the predicted ones are taken off has no common part: O is neither larger nor
- * higher than predicted over the rows, nor the LSE, than numbers are that are as likely of either sign.
+ * Whether the errors less the predicted ones have no common part: over the rows, neither the scale or the level of O
+ * nor the LSE is further from the predicted one than for numbers that are equally likely of either sign.
  */
 export function isTypical({ found, predicted, heads, lseRounding }: ComparedErrors): boolean {
   const rows = heads.length;

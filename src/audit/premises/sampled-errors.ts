@@ -22,7 +22,7 @@ export interface SampledOutputs {
 /** Rows that candidates are emulated on, and products of them at most. */
 const sampledRows = 64;
 const mostProducts = 2 ** 21;
-/** Rows spread evenly over all heads, those left out that no statistic admits. */
+/** Rows spread evenly over all heads, without those that no statistic admits. */
 export function sampledRowsOf({
   shape,
   level,
@@ -41,7 +41,7 @@ export function sampledRowsOf({
   return chosen;
 }
 
-/** The errors of sampled rows, and those that plain kernels of some premises make of them. */
+/** The errors of sampled rows, and those of plain kernels of some premises on them. */
 export class SampledErrors {
   readonly rows: readonly number[];
   readonly found: Errors;
@@ -68,7 +68,7 @@ export class SampledErrors {
     return this.rows.map((row) => Math.floor(row / this.#request.reference.shape.queries));
   }
 
-  /** What was found on some rows. */
+  /** The errors found on some rows. */
   foundOn(rows: readonly number[]): Errors {
     const { outputs, reference } = this.#request;
     const { vDim } = reference.shape;
@@ -80,7 +80,7 @@ export class SampledErrors {
     );
   }
 
-  /** What a plain kernel makes of some rows. */
+  /** The errors of a plain kernel on some rows. */
   emulate({ declaration, order }: Candidate, rows: readonly number[]): Errors {
     const { problem, reference, outputs } = this.#request;
     const { format } = outputs.out;

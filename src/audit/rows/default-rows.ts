@@ -1,17 +1,20 @@
 import type { Problem, ProblemShape } from '../../problem/index.js';
 
-/** From here on an audit judges a sample of the rows unless it is told otherwise: multiply-adds of Q·K and P·V. */
+/**
+ * Number of multiply-adds of Q·K and P·V from which on an audit judges a sample of the rows, unless it is told
+ * otherwise.
+ */
 export const mostMultiplyAdds = 1e12;
 
 /**
- * Multiply-adds of a sample: some minutes on two cores. Fewer rows than `fewestRows` are not judged for it: of 4096
+ * Multiply-adds of a sample: some minutes on two cores. It never makes them fewer rows than `fewestRows`: of 4096
  * rows, one is in a fault of 0.1 % of all rows with a probability of 98 %.
  */
 const sampleMultiplyAdds = 2 ** 37;
 const fewestRows = 4096;
 const fewestOfHead = 32;
 
-/** The multiply-adds of Q·K and P·V, without masks but for sequences. */
+/** The multiply-adds of Q·K and P·V, without masks except for sequences. */
 export function multiplyAddsOf({ sequences }: Problem, shape: ProblemShape): number {
   const { batch, heads, queries, keys, qkDim, vDim } = shape;
   const pairs =
@@ -21,7 +24,7 @@ export function multiplyAddsOf({ sequences }: Problem, shape: ProblemShape): num
   return heads * pairs * (qkDim + vDim);
 }
 
-/** How many rows are judged where nothing is said of them; null for all. */
+/** Number of rows that are judged by default; null for all. */
 export function defaultRows(problem: Problem, shape: ProblemShape): number | null {
   const { batch, heads, queries } = shape;
   const all = multiplyAddsOf(problem, shape);

@@ -1,15 +1,20 @@
-/** How many rows of a head a fault could be in unseen, and how many of them are judged: drawn at random. */
+/**
+ * Number of rows of a head that a fault could be in unseen, and how many of them are judged: drawn at random.
+ */
 export interface RandomRows {
   readonly drawn: number;
   readonly among: number;
 }
 
-/** A kind of fault, by the rows it is in, and how probably one of them is judged. */
+/** A kind of fault, by the rows it is in, and the probability that one of them is judged. */
 export interface FaultOdds {
   /** "0.1 % of the rows". */
   readonly fault: string;
   readonly rows: number;
-  /** At least; exact for a fault that is in none of the rows that are chosen for their place. */
+  /**
+   * A lower bound of that probability; exact for a fault that is in none of the rows that are chosen for
+   * their place.
+   */
   readonly seen: number;
 }
 
@@ -29,7 +34,7 @@ export function missProbability({ drawn, among }: RandomRows, faulty: number): n
 /**
  * The probability that none of `faulty` rows is judged, wherever they are in some heads. Spread evenly over the heads
  * they hide best: each further row of a head is seen more probably than the one before.
- * @param head of each head
+ * @param head the random rows of each head
  */
 export function mostProbableMiss(head: RandomRows, heads: number, faulty: number): number {
   const each = Math.floor(faulty / heads);
@@ -44,10 +49,10 @@ const sharesOfRows = [0.001, 0.01] as const;
 const tileRows = 128;
 
 /**
- * How probably faults of some sizes are seen: in a part of all rows, in a tile of 128 queries of one head, in one
- * row, in a head. Each probability holds for the rows where the fault is hardest to see.
- * @param ofHeads one of each head
- * @param queries how many rows each head has
+ * The probabilities that faults of some sizes are seen: in a part of all rows, in a tile of 128 queries of one
+ * head, in one row, in a head. Each probability holds for the rows where the fault is hardest to see.
+ * @param ofHeads the random rows of each head
+ * @param queries number of rows of each head
  */
 export function faultOdds(ofHeads: readonly RandomRows[], queries: number): FaultOdds[] {
   const heads = ofHeads.length;

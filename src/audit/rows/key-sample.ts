@@ -2,21 +2,21 @@ import type { Problem, ProblemShape } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
 import { drawsOf, drawSome } from './random-numbers.js';
 
-/** Which keys the gradients of keys and values are judged of. */
+/** The keys whose gradients are judged. */
 export interface KeySample {
   /** The same seed draws the same keys. */
   readonly seed: number;
-  /** How many keys are judged, and of how many: over all heads of K. */
+  /** Number of keys that are judged, and of all keys: over all heads of K. */
   readonly keys: number;
   readonly of: number;
-  /** How many of those judged are chosen for their place, and how many are drawn. */
+  /** Number of judged keys that are chosen for their place, and of those that are drawn. */
   readonly edges: number;
   readonly random: number;
   /** [batch, kv heads, keys of a head], ascending in each head. */
   readonly selection: Int32Array;
 }
 
-/** How many keys, over all heads of K, and which. */
+/** Number of keys, over all heads of K, and the seed that draws them. */
 export interface KeySampleRequest {
   readonly keys: number;
   readonly seed: number;

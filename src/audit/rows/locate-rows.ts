@@ -7,14 +7,17 @@ interface Rows {
   readonly head: number;
   readonly firstRow: number;
   readonly rows: number;
-  /** Default: as many behind the first as there are rows. */
+  /** Default: the last of `rows` rows from the first on. */
   readonly lastRow?: number;
 }
 
-/** Says where places are: in which sequence, and of a sample in the problem that it is taken from. */
+/**
+ * Turns places into the sequence and the place within it, and for a sample into places of the problem that it
+ * is taken from.
+ */
 export interface RowLocator {
   readonly place: (at: Coordinates) => Coordinates;
-  /** @param rows of one head, counted over [batch, heads] */
+  /** @param rows rows of one head, counted over [batch, heads] */
   readonly rows: <T extends Rows>(rows: T) => T & { readonly lastRow: number };
 }
 
@@ -75,7 +78,7 @@ function locateQuantity(judged: JudgedQuantity, locator: RowLocator): JudgedQuan
   };
 }
 
-/** What the tests say of a sample of rows, with places as they are in the whole problem. */
+/** Results of the tests of a sample of rows, with places as they are in the whole problem. */
 export function locateOutputs(outputs: JudgedOutputs, locator: RowLocator): JudgedOutputs {
   const located = judgedQuantities(outputs).map((judged) => [
     judged.quantity.name,

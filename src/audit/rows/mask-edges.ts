@@ -6,15 +6,17 @@ import {
   type ProblemShape,
 } from '../../problem/index.js';
 
-/** What a row sees, as numbers that a diagonal changes by the same from row to row. */
+/**
+ * The outline of the keys that a row sees, as numbers that a diagonal changes by the same from row to row.
+ */
 function outline(ranges: readonly KeyRange[]): readonly [number, number, number] {
   const last = ranges.length - 1;
   return last < 0 ? [0, 0, 0] : [ranges.length, ranges[0].begin, ranges[last].end];
 }
 
 /**
- * The queries of a head at which what is seen changes otherwise than it did from the query before to it: the first
- * and the last of a sequence or a document, the first that sees keys, the first that a window cuts.
+ * The queries of a head where the visible keys change in another way than between the two queries before: the
+ * first and the last of a sequence or a document, the first that sees keys, the first that a window cuts.
  */
 function edgesOfHead(mask: Mask, head: number, queries: number): number[] {
   const edges: number[] = [];
@@ -35,9 +37,9 @@ function differsByHead({ mask, bias, blockMask }: Problem): boolean {
 }
 
 /**
- * Says at which queries of a head the set of visible keys changes shape, ascending, the first and the last query
- * among them.
- * @returns for a head counted over [batch, heads]; heads that see the same share a list
+ * Makes a function that lists the queries of a head where the set of visible keys changes shape, ascending, the
+ * first and the last query among them.
+ * @returns the queries of a head, counted over [batch, heads]; heads that see the same keys share a list
  */
 export function maskEdges(
   problem: Problem,

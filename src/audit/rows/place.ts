@@ -11,13 +11,16 @@ export interface PlaceRange {
 export interface PlaceAxis {
   /** In ascending order, with gaps between them. */
   readonly ranges: readonly PlaceRange[];
-  /** Members that the axis has. */
+  /** Number of members that the axis has. */
   readonly of: number;
-  /** Where the ranges are those of each stretch of so many members, as of each tile; else null. */
+  /**
+   * The length of a stretch, as of a tile, where the ranges are those of each stretch of that many members;
+   * else null.
+   */
   readonly each: number | null;
 }
 
-/** How many rows of the sequences and heads of a place are meant, of how many that these have. */
+/** Number of rows that are meant, and of all rows of the place's sequences and heads. */
 interface PlacedRows {
   readonly count: number;
   readonly of: number;
@@ -26,7 +29,7 @@ interface PlacedRows {
 }
 
 /**
- * Where a fault is. An axis is null where all of it is meant, or nothing is known of it: a place without
+ * The place of a fault. An axis is null where all of it is meant, or nothing is known of it: a place without
  * any axis is everywhere. The members of an axis are meant for each member of the others; where rows are not
  * so regular, `queries` is null and `rows` counts them. `describePlace` says it in words.
  */
@@ -39,7 +42,7 @@ export interface Place {
   readonly kvHeads: PlaceAxis | null;
   /** Counted within their sequence. */
   readonly queries: PlaceAxis | null;
-  /** Null where all rows of these sequences and heads are meant. */
+  /** The rows among those of these sequences and heads; null where all of them are meant. */
   readonly rows: PlacedRows | null;
   /** Counted within their sequence. */
   readonly keys: PlaceAxis | null;
@@ -70,7 +73,7 @@ export function rangesOf(members: Iterable<number>): PlaceRange[] {
 
 /** Lengths of a stretch that a pattern is looked for in: an instruction's, a warp's or a tile's. */
 const periods = [8, 16, 32, 64, 128] as const;
-/** Ranges from which on members are given as a pattern, where they have one, or as nothing. */
+/** The number of ranges from which on members are given as a pattern, where they have one, or not at all. */
 const mostRanges = 4;
 
 /** The pattern that members repeat in each stretch of one length; null where they repeat none. */
@@ -98,7 +101,7 @@ export function axisOf(members: Iterable<number>, of: number): PlaceAxis | null 
 interface Grouped {
   readonly sequences: ReadonlySet<number>;
   readonly heads: ReadonlySet<number>;
-  /** By sequence and head: members meant, and how many there are. */
+  /** Members meant, and the number of all members, by sequence and head. */
   readonly parts: readonly { readonly meant: ReadonlySet<number>; readonly of: number }[];
 }
 
@@ -109,7 +112,10 @@ interface Member {
   readonly index: number;
 }
 
-/** Members in their sequences and heads. @param sizeOf members that a head of a sequence has */
+/**
+ * Members in their sequences and heads.
+ * @param sizeOf the number of members of a head of a sequence
+ */
 function grouped(members: readonly Member[], sizeOf: (sequence: number, head: number) => number) {
   const sequences = new Set(members.map(({ sequence }) => sequence));
   const heads = new Set(members.map(({ head }) => head));
@@ -128,7 +134,9 @@ function grouped(members: readonly Member[], sizeOf: (sequence: number, head: nu
   return { sequences, heads, parts } satisfies Grouped;
 }
 
-/** Members that each part has alike, as far as it is long enough to have them; null where parts differ or are whole. */
+/**
+ * The members that all parts share, as far as a part is long enough to have them; null where parts differ or are whole.
+ */
 function common({ parts }: Grouped): PlaceAxis | null {
   const all = new Set(parts.flatMap(({ meant }) => [...meant]));
   const longest = parts.reduce((most, { of }) => Math.max(most, of), 0);
@@ -139,7 +147,7 @@ function common({ parts }: Grouped): PlaceAxis | null {
   return axis !== null && axis.ranges.length > mostRanges ? null : axis;
 }
 
-/** Members meant and members there are. */
+/** Number of members meant, and of all members. */
 function countsOf({ parts }: Grouped): { readonly count: number; readonly of: number } {
   return parts.reduce(
     (sum, { meant, of }) => ({ count: sum.count + meant.size, of: sum.of + of }),
@@ -147,7 +155,7 @@ function countsOf({ parts }: Grouped): { readonly count: number; readonly of: nu
   );
 }
 
-/** What tells how rows and keys lie in a problem. */
+/** The layout of rows and keys in a problem. */
 type Layout = RowsOf & { readonly shape: ProblemShape };
 
 /** Numbers of the sequences that have members at all. */
@@ -156,7 +164,7 @@ function filled({ sequences, shape }: Layout, of: 'queries' | 'keys'): number[] 
   return [...all.keys()].filter((index) => (all[index]?.[of] ?? 0) > 0);
 }
 
-/** An axis of sequences; null where all that have something are meant. */
+/** An axis of sequences; null where all sequences that have members are meant. */
 function sequencesAxis(
   layout: Layout,
   of: 'queries' | 'keys',

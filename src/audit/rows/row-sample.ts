@@ -4,19 +4,19 @@ import { faultOdds, type FaultOdds } from './fault-odds.js';
 import { maskEdges } from './mask-edges.js';
 import { drawsOf, drawSome } from './random-numbers.js';
 
-/** Which rows of a problem are judged, and what the others may hide. */
+/** The rows of a problem that are judged, and the faults that the others may hide. */
 export interface RowSample {
   /** The same seed draws the same rows. */
   readonly seed: number;
-  /** How many rows are judged, and of how many: over all heads. */
+  /** Number of rows that are judged, and of all rows: over all heads. */
   readonly rows: number;
   readonly of: number;
-  /** How many of those judged are chosen for their place, and how many are drawn. */
+  /** Number of judged rows that are chosen for their place, and of those that are drawn. */
   readonly edges: number;
   readonly random: number;
-  /** Of how many of the rows judged the structure tests and the usual checks are, where not of all. */
+  /** Number of judged rows that the structure tests and the usual checks are made of, where not all. */
   readonly statistics?: number;
-  /** How probably faults of some sizes are seen. */
+  /** The probabilities that faults of some sizes are seen. */
   readonly odds: readonly FaultOdds[];
   /** [batch, heads, rows of a head], ascending in each head. */
   readonly selection: RowSelection;
@@ -61,7 +61,7 @@ function rowsOfHead(
   return { edges, random: drawSome(others, rows - edges.size, draw) };
 }
 
-/** How many rows, over all heads, and which. */
+/** Number of rows, over all heads, and the seed that draws them. */
 export interface RowSampleRequest {
   readonly rows: number;
   readonly seed: number;

@@ -14,26 +14,26 @@ export interface MergedOutputs {
   readonly lse: GivenQuantity | null;
 }
 
-/** What a comparison of outputs with the merge of their parts says. */
+/** The result of a comparison of outputs with the merge of their parts. */
 export interface MergeJudgement {
   readonly pass: boolean;
-  /** The largest share that an element uses of what a merge may err by, of the output and of the LSE. */
+  /** The largest share that an element uses of the error bound of a merge, for the output and for the LSE. */
   readonly used: number;
   readonly lseUsed: number | null;
-  /** What was made of the parts instead, where that gives this very output; clauses. */
+  /** Other merges of the parts that give this very output, a clause each. */
   readonly causes: readonly string[];
 }
 
 /** The unit roundoff of fp32, and the error of its exponential and logarithm by hardware: some ulps. */
 const roundoff = 2 ** -24;
 const functionError = 2 ** -21;
-/** What an operation of fp32 may lose whose result is subnormal, and flushed. */
+/** The largest loss of an fp32 operation whose result is subnormal, and flushed to zero. */
 const underflow = 2 ** -126;
 
 /**
- * How far fp32 may take the weights of a row: l_s·log2 e and m·log2 e round, their difference rounds, and so does what multiplies
- * them, each within 2^-24 of |l_s| or |m|; the exponential errs by some ulps. Relative, and doubled, since weights stand
- * above and below the bar; the sums over the parts and the quotient are a roundoff for each part.
+ * The largest error of the weights of a row in fp32: l_s·log2 e and m·log2 e round, their difference rounds, and so does what
+ * multiplies them, each within 2^-24 of |l_s| or |m|; the exponential errs by some ulps. Relative, and doubled, since weights
+ * stand above and below the bar; the sums over the parts and the quotient are a roundoff for each part.
  */
 function weightError({ splits, rows, lse }: PartialResults, row: number): number {
   let largest = 0;
@@ -53,7 +53,7 @@ function distance(x: number, y: number): number {
   return Object.is(x, y) || x === y ? 0 : Math.abs(x - y);
 }
 
-/** The largest share that an element uses of what a merge in fp32 may err by. */
+/** The largest share that an element uses of the error bound of a merge in fp32. */
 function outUsed(
   parts: PartialResults,
   merged: MergedParts,
@@ -121,10 +121,10 @@ function otherMerges(splits: number): readonly OtherMerge[] {
 }
 
 /**
- * Compares outputs with the exact merge of the parts that they are of, by what a merge in fp32 may err by. Where it
- * fails, it looks for another merge that gives this output on every element.
- * @param lseParts the parts of which the LSE is
- * @param rounding how the kernel declares to round the output
+ * Compares outputs with the exact merge of their parts, by the error bound of a merge in fp32. Where it fails, it
+ * looks for another merge that gives this output on every element.
+ * @param lseParts the parts that the LSE is merged from
+ * @param rounding the rounding of the output that the kernel declares
  */
 export function judgeMerge(
   parts: PartialResults,

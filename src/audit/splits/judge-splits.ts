@@ -8,22 +8,22 @@ import { judgeMerge, type MergeJudgement } from './judge-merge.js';
 import type { PartialResults } from './merge-parts.js';
 import { otherRules, requestedRule, type SplitRequest, type SplitRule } from './split-rules.js';
 
-/** What was found of one part. */
+/** The judgement of one part. */
 export interface JudgedPart {
   /** From 0. */
   readonly split: number;
   readonly audit: Audit;
-  /** The part whose keys it is of instead of its own; null where that is none. */
+  /** The part whose keys it covers in place of its own; null where there is none. */
   readonly holds: number | null;
 }
 
-/** What was found of the parts of a problem, and of their merge. */
+/** The judgements of the parts of a problem, and of their merge. */
 export interface JudgedSplits {
   readonly rule: SplitRule;
-  /** The words of the rule that was asked for, where the parts are of this one instead; null otherwise. */
+  /** The words of the rule that was asked for, where the parts follow this one instead; null otherwise. */
   readonly instead: string | null;
   readonly parts: readonly JudgedPart[];
-  /** Null without LSEs of the parts, which the merge takes. */
+  /** Null without the LSE of each part, which the merge needs. */
   readonly merge: MergeJudgement | null;
 }
 
@@ -32,17 +32,17 @@ export interface SplitAudit {
   readonly problem: Problem;
   /** By split, in canonical shapes. */
   readonly parts: readonly KernelOutputs[];
-  /** What they were merged to. */
+  /** The outputs that they were merged to. */
   readonly outputs: KernelOutputs;
   readonly request: Omit<SplitRequest, 'keys' | 'splits'>;
 }
 
-/** How many keys each sequence has, or each batch entry. */
+/** Number of keys of each sequence, or of each batch entry. */
 function keysOf({ sequences }: Problem, { batch, keys }: { batch: number; keys: number }) {
   return sequences?.map((sequence) => sequence.keys) ?? new Array<number>(batch).fill(keys);
 }
 
-/** The problem that a part is: the keys of its ranges, and no sink, which joins when parts are merged. */
+/** The problem of a part: the keys of its ranges, and no sink, which joins when parts are merged. */
 function partProblem(problem: Problem, { ranges }: SplitRule, split: number): Problem {
   const { sink: _sink, stored: _stored, ...rest } = problem;
   void [_sink, _stored];
@@ -90,12 +90,12 @@ function judgeParts(
   return audits;
 }
 
-/** Whether a part is wrong; one that nothing judges is not. */
+/** Whether a part is wrong; a part that no test judges is not. */
 function isWrong({ verdict }: Audit): boolean {
   return !verdict.pass && verdict.findings.length > 0;
 }
 
-/** Whether an output is wrong, as other keys make it; an LSE alone is of something else. */
+/** Whether an output is wrong, as other keys make it; a wrong LSE alone has another cause. */
 function isOutWrong({ verdict }: Audit): boolean {
   return verdict.findings.some(({ quantity }) => quantity === 'out');
 }
@@ -103,7 +103,7 @@ function isOutWrong({ verdict }: Audit): boolean {
 /** Failing parts whose keys are looked for among those of the others: few, since each takes as many audits. */
 const mostSearched = 4;
 
-/** The part whose keys a failing one is of; null where there is none. */
+/** The part whose keys a failing one covers; null where there is none. */
 function heldPart(
   { problem, parts }: SplitAudit,
   rule: SplitRule,
@@ -137,10 +137,10 @@ function judgeMerged(
 }
 
 /**
- * Judges the parts of a split problem, each as a problem of its own on the keys of its split, and what they were
- * merged to beside their exact merge. Where parts fail by the keys that are assumed and all pass by another rule that
- * kernels divide keys by, they are judged by that.
- * @param options as of an audit; the rate of false alarms is shared by the parts
+ * Judges the parts of a split problem, each as a problem of its own on the keys of its split, and the merged outputs
+ * beside their exact merge. Where parts fail by the keys that are assumed and all pass by another rule that kernels
+ * divide keys by, they are judged by that.
+ * @param options options of an audit; the parts share the rate of false alarms
  * @throws RequestError for no parts, for boundaries that do not fit, and for a tensor that does not fit the problem
  */
 export function judgeSplits(of: SplitAudit, options: AuditOptions = {}): JudgedSplits {

@@ -8,14 +8,14 @@ export interface PartialResults {
   readonly lse: Float64Array;
 }
 
-/** What parts come to together, each value with its radius: |value − exact| ≤ radius. */
+/** The merge of parts, each value with its radius: |value − exact| ≤ radius. */
 export interface MergedParts {
-  /** [rows × dim]; 0 for a row whose parts are all of no key. */
+  /** [rows × dim]; 0 for a row whose parts all have no key. */
   readonly out: Float64Array;
   readonly outRadius: Float64Array;
   /** Σ w|O| of each element, by which errors of the weights are bounded. */
   readonly magnitude: Float64Array;
-  /** [rows], natural logarithms; −∞ for a row whose parts are all of no key. */
+  /** [rows], natural logarithms; −∞ for a row whose parts all have no key. */
   readonly lse: Float64Array;
   readonly lseRadius: Float64Array;
 }
@@ -26,20 +26,20 @@ export type PartWeight = (lse: number, largest: number, split: number) => number
 /** The unit roundoff of fp64, and the error of Math.exp and Math.log: within an ulp (fdlibm). */
 const roundoff = 2 ** -53;
 const functionError = 2 ** -52;
-/** More than an exponential or a product loses below the normal numbers of fp64. */
+/** An upper bound of the loss of an exponential or a product below the normal numbers of fp64. */
 const underflow = 2 ** -1070;
 
 const exactWeight: PartWeight = (lse, largest) => Math.exp(lse - largest);
 
 /**
- * Merges parts in fp64: O = Σ e^(l_s − m) O_s / Σ e^(l_s − m), L = m + ln Σ e^(l_s − m), m the largest of the l_s. A part
- * of no key, whose l_s is −∞, has no weight, whatever its O_s; parts that all are merge to (0, −∞).
+ * Merges parts in fp64: O = Σ e^(l_s − m) O_s / Σ e^(l_s − m), L = m + ln Σ e^(l_s − m), m the largest of the l_s. A part without
+ * keys, whose l_s is −∞, has no weight, whatever its O_s; if no part has keys, they merge to (0, −∞).
  *
  * The radius: l_s − m has a relative error of 2^-53, so that its exponential has one of |l_s − m|·2^-53 + 2^-52 at most, which
  * counts where the weight is not negligible; the sums over n parts err by n·2^-53 of their terms' sizes, the quotient by another.
  * In O the weights stand above and below the bar, so that their errors count twice.
  *
- * @param weight how a part is weighed; default: as above, else the radius is not proven
+ * @param weight the weight of a part; default: as above, else the radius is not proven
  */
 export function mergeParts(
   { splits, rows, dim, out, lse }: PartialResults,

@@ -1,28 +1,31 @@
 import type { KeyRange } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
 
-/** Which keys each part has: by split, then by sequence. */
+/** The keys of each part: by split, then by sequence. */
 export type SplitRanges = readonly (readonly KeyRange[])[];
 
 /** A way to divide keys into parts. */
 export interface SplitRule {
-  /** As in "blocks of 64 keys, as FlashAttention divides them". */
+  /** Words for the rule, such as "blocks of 64 keys, as FlashAttention divides them". */
   readonly words: string;
   readonly ranges: SplitRanges;
 }
 
-/** What is said of the parts of a problem. */
+/** A request for the parts of a problem. */
 export interface SplitRequest {
   readonly splits: number;
-  /** Of each sequence, or batch entry. */
+  /** Number of keys of each sequence, or batch entry. */
   readonly keys: readonly number[];
-  /** Where parts begin and the last ends, the same in every sequence; a shorter one ends earlier. */
+  /**
+   * Positions where parts begin and the last one ends, the same in every sequence; a shorter sequence ends
+   * earlier.
+   */
   readonly boundaries?: readonly number[] | undefined;
-  /** Keys of a block, of which each part has as many. */
+  /** Number of keys of a block; each part has the same number of blocks. */
   readonly block?: number | undefined;
 }
 
-/** One range a part of keys that are divided at some positions. */
+/** One range for each part of keys that are divided at some positions. */
 function divided(
   keys: readonly number[],
   splits: number,
@@ -37,8 +40,8 @@ function divided(
 }
 
 /**
- * FlashAttention's rule (`num_splits` of its flash_fwd_kernel.h): the keys are ⌈keys / block⌉ blocks, of which each part has
- * ⌈blocks / splits⌉, so that the last parts of a short sequence have none.
+ * FlashAttention's rule (`num_splits` of its flash_fwd_kernel.h): the keys are ⌈keys / block⌉ blocks, and each part has
+ * ⌈blocks / splits⌉ of them, so that the last parts of a short sequence have none.
  */
 function byBlocks(keys: readonly number[], splits: number, block: number): SplitRanges {
   return divided(
@@ -48,12 +51,15 @@ function byBlocks(keys: readonly number[], splits: number, block: number): Split
   );
 }
 
-/** Parts of as many keys each, but for the last. */
+/** Parts of the same number of keys each, except for the last. */
 function equalParts(keys: readonly number[], splits: number): SplitRanges {
   return divided(keys, splits, (split, count) => split * Math.ceil(count / splits));
 }
 
-/** Whole blocks as even as they go, the first parts having one more: FlashInfer's and Triton's usual division. */
+/**
+ * Whole blocks, divided as evenly as possible, the first parts having one more: FlashInfer's and Triton's usual
+ * division.
+ */
 function evenParts(keys: readonly number[], splits: number): SplitRanges {
   return divided(keys, splits, (split, count) => Math.floor((split * count) / splits));
 }
@@ -69,8 +75,8 @@ function byBlocksRule({ keys, splits }: SplitRequest, block: number): SplitRule 
 }
 
 /**
- * How the keys are divided: as is said, else into equal parts.
- * @throws RequestError for boundaries that do not divide keys into so many parts
+ * The requested division of the keys, else equal parts.
+ * @throws RequestError for boundaries that do not divide the keys into that many parts
  */
 export function requestedRule(request: SplitRequest): SplitRule {
   const { splits, keys, boundaries, block } = request;

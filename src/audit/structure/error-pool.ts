@@ -1,7 +1,7 @@
 /** √3: an error uniform within ± a is sub-Gaussian with standard deviation a / √3. */
 const root3 = Math.sqrt(3);
 
-/** What an `ErrorPool` has collected: for each group its number, and by channel its sums. */
+/** The contents of an `ErrorPool`: for each group its number, and by channel its sums. */
 export interface ErrorPoolState {
   readonly channels: number;
   readonly groups: Int32Array;
@@ -10,26 +10,29 @@ export interface ErrorPoolState {
   readonly absolute: Float64Array;
 }
 
-/** What a pool of errors comes to by channel, whoever collected it: see `ErrorPool`. */
+/** Bounds from a pool of errors by channel, whoever collected it: see `ErrorPool`. */
 export interface PooledErrors {
   readonly absolute: (channel: number) => number;
   readonly coherent: (channel: number) => number;
   readonly independent: (channel: number) => number;
   readonly squared: (channel: number) => number;
-  /** What is collected, not copied. */
+  /** The contents, not copied. */
   readonly view: () => ErrorPoolState;
 }
 
 /**
- * Sums of bounded errors x_j·e_j, |e_j| ≤ 1, whose e_j are alike within a group (equal numbers round
- * alike) and independent between groups. Collects what is needed to bound the sums: one in each channel,
+ * Sums of bounded errors x_j·e_j, |e_j| ≤ 1, whose e_j are alike within a group (equal numbers round alike)
+ * and independent between groups. Collects the data that bounds of the sums need: one sum in each channel,
  * all with the same e_j and groups.
  */
 export class ErrorPool implements PooledErrors {
   readonly channels: number;
-  /** Of groups with a slot each: where its sums are, + 1. */
+  /** The place of the sums, + 1, of each group that has a slot. */
   readonly #direct: Int32Array | null;
-  /** Of others, open addressing: group + 1 and where its sums are; as large as the groups that occur ask for. */
+  /**
+   * An open-addressing table of the other groups: group + 1 and the place of its sums; it grows with the groups
+   * that occur.
+   */
   #keys = new Int32Array(16);
   #places = new Int32Array(16);
   #groups = new Int32Array(8);
@@ -39,8 +42,9 @@ export class ErrorPool implements PooledErrors {
   readonly #absolute: Float64Array;
 
   /**
-   * @param groups how many there will be, as far as that is known: less is grown to, again and again
-   * @param numbers all that there could be, where they are so few that each gets a slot
+   * @param groups the number of groups, as far as it is known: from a smaller number the pool grows, again
+   * and again
+   * @param numbers the number of all possible groups, where they are so few that each gets a slot
    */
   constructor(channels = 1, groups = 8, numbers: number | null = null) {
     this.channels = channels;
@@ -51,7 +55,7 @@ export class ErrorPool implements PooledErrors {
     this.#reserve(groups);
   }
 
-  /** What is collected, as data. */
+  /** A copy of the contents, as data. */
   state(): ErrorPoolState {
     const { channels, groups, sums, squares, absolute } = this.view();
     return {
@@ -88,7 +92,10 @@ export class ErrorPool implements PooledErrors {
     }
   }
 
-  /** Adds every error of a pool of as many channels, of another thread perhaps, each times its channel's factor. */
+  /**
+   * Adds every error of a pool with the same number of channels, of another thread perhaps, each times its
+   * channel's factor.
+   */
   merge({ groups, sums, squares, absolute }: ErrorPoolState, factors: ArrayLike<number>): void {
     const { channels } = this;
     this.#reserve(groups.length);
@@ -155,7 +162,7 @@ export class ErrorPool implements PooledErrors {
   }
 
   /**
-   * What |Σ x_j e_j| of a channel exceeds with probability at most 2·exp(−deviations²/2), for e_j
+   * The bound that |Σ x_j e_j| of a channel exceeds with probability at most 2·exp(−deviations²/2), for e_j
    * uniform on [−1, 1]: the least of
    * - all groups independent, each counted as coherent or as independent, whichever is more;
    * - every group at its coherent worst, the rest of each e_j independent;
@@ -169,7 +176,7 @@ export class ErrorPool implements PooledErrors {
     );
   }
 
-  /** Which of the groups this is; its sums are 0 when it is new. */
+  /** The place of a group; its sums are 0 when it is new. */
   #place(group: number): number {
     if (this.#direct !== null) {
       const known = this.#direct[group];
@@ -188,7 +195,7 @@ export class ErrorPool implements PooledErrors {
     return (this.#places[slot] = this.#addGroup(group));
   }
 
-  /** Adds a group, whose sums are 0; its place. */
+  /** Adds a group, whose sums are 0; returns its place. */
   #addGroup(group: number): number {
     if (this.#groupCount === this.#groups.length) this.#grow(2 * this.#groups.length);
     const place = this.#groupCount++;
@@ -199,12 +206,12 @@ export class ErrorPool implements PooledErrors {
     return place;
   }
 
-  /** Makes room for so many groups at once. */
+  /** Makes room for that many groups at once. */
   #reserve(groups: number): void {
     if (groups > this.#groups.length) this.#grow(2 ** Math.ceil(Math.log2(groups)));
   }
 
-  /** @param length a power of two: the groups that there is room for */
+  /** @param length the number of groups to make room for, a power of two */
   #grow(length: number): void {
     const grown = <T extends Int32Array | Float64Array>(to: T, from: T): T => (to.set(from), to);
     this.#groups = grown(new Int32Array(length), this.#groups);
@@ -233,7 +240,7 @@ export class NearlyEqual {
   readonly #float = new Float32Array(1);
   readonly #word = new Uint32Array(this.#float.buffer);
 
-  /** Covers 2^lowestExponent to 2^(highestExponent + 1); what is outside joins the nearest group. */
+  /** Covers 2^lowestExponent to 2^(highestExponent + 1); numbers outside join the nearest group. */
   constructor(bits: number, lowestExponent: number, highestExponent: number) {
     this.shift = 23 - bits;
     this.lowest = (127 + lowestExponent) << bits;

@@ -8,7 +8,7 @@ import type { StructureLimits } from './structure-entries.js';
 import { ErrorPool, type ErrorPoolState } from './error-pool.js';
 import { type RowProjections, rowShareOfLargest, type Variances } from './row-tolerance.js';
 
-/** What the structure tests judge, and how strictly. */
+/** The data that the structure tests judge, and their strictness. */
 export interface StructureInput {
   readonly problem: Problem;
   readonly reference: AttentionReference;
@@ -18,7 +18,7 @@ export interface StructureInput {
   readonly limits: StructureLimits;
 }
 
-/** The most that a softcap's tanh may change a score, which is a function of the score; 0 without one. */
+/** The largest change of a score by a softcap's tanh, which is a function of the score; 0 without one. */
 export function tanhError({ softcap }: Problem, { tanh, elementwise }: Premises): number {
   return softcap === null ? 0 : (tanh + 4 * elementwise) * softcap;
 }
@@ -26,13 +26,13 @@ export function tanhError({ softcap }: Problem, { tanh, elementwise }: Premises)
 /** A smooth exponential's mean error over an octave, as a part of its largest. */
 const meanOfExponential = 1 / 8;
 
-/** Weights that may be off by more, relatively, are no longer taken to err at random. */
+/** The largest relative error of weights that are taken to err at random. */
 const largestRandomError = 2 ** -4;
 
 /** Mean loss of one addition to a sum that a tensor core truncates, relative to the sum. */
 const truncatedAddition = 2 ** -26;
 
-/** What some rows of a head say of the mean error of its LSE, as sums. */
+/** Sums over some rows of a head for the mean error of its LSE. */
 export interface LseSums {
   readonly rows: number;
   readonly error: number;
@@ -42,8 +42,8 @@ export interface LseSums {
 }
 
 /**
- * Sums the errors of the LSE over the rows of a head, and what they may be. Null where no LSE was given, and of a kernel
- * that declares something, of which only the worst case of each row is known.
+ * Sums the errors of the LSE over the rows of a head, and their bounds. Null where no LSE was given, and for a kernel
+ * that declares something: only the worst case of each of its rows is known.
  *
  * @param head counted over the problem's [batch, heads]
  * @param unit by row: rows of one number may err alike
@@ -71,14 +71,16 @@ export function sumLseErrors(
   return { rows, error, systematic, amplitudes };
 }
 
-/** The error of one row's LSE; the most of it that is systematic, and that is random, of any correct kernel. */
+/**
+ * The error of one row's LSE; the largest systematic and the largest random part of it for any correct kernel.
+ */
 interface LseErrorOfRow {
   readonly error: number;
   readonly systematic: number;
   readonly amplitude: number;
 }
 
-/** The error of a row's LSE, and what it may be; null where there is none, or nothing is known of it. */
+/** The error of a row's LSE, and its bounds; null where there is no LSE, or nothing is known of it. */
 export function lseErrorOf(
   { problem, reference, bound, premises, outputs: { lse } }: StructureInput,
   row: number,
@@ -120,8 +122,8 @@ export function joinLseSums(parts: readonly LseSums[]): LseSums {
 }
 
 /**
- * The mean error of a head's LSE, and what a correct kernel's exceeds with probability at most
- * 2·exp(−deviations²/2): see docs/bounds.md, "The structure". Null where none of the head's is finite.
+ * The mean error of a head's LSE, and the threshold that a correct kernel's exceeds with probability at most
+ * 2·exp(−deviations²/2): see docs/bounds.md, "The structure". Null where no LSE of the head is finite.
  *
  * @param pooled the weights of the head's rows by their place in an octave
  * @param exponential largest relative error of the exponential
@@ -145,16 +147,19 @@ export function testMeanLse(
   };
 }
 
-/** Which of the instruments gives a row's slope. */
+/** The instrument that gives a row's slope. */
 const slope = 0;
 
-/** Variances of the slopes of rows that may err alike, as they weigh: by their outputs' roundings, by all else. */
+/**
+ * Variances of the slopes of rows that may err alike, with their weights: from their outputs' roundings, and from
+ * all else.
+ */
 interface Unit {
   readonly ofOutputs: number;
   readonly ofRest: number;
 }
 
-/** What `SlopeDispersion` has collected, as data. */
+/** The sums of `SlopeDispersion`, as data. */
 export interface DispersionState {
   readonly sums: readonly [measured: number, systematic: number, weight: number, ofOutputs: number];
   readonly units: readonly (readonly [number, Unit])[];
@@ -162,9 +167,9 @@ export interface DispersionState {
 }
 
 /**
- * How far the slopes of a head's rows scatter: the root mean square of each row's regression slope of the
+ * The scatter of the slopes of a head's rows: the root mean square of each row's regression slope of the
  * output on the oracle, less one. A factor that each row gets wrong in its own way, as a reciprocal kept in
- * bf16 does, leaves their mean alone. A row weighs by how well its slope is known.
+ * bf16 does, leaves their mean alone. A row weighs by the accuracy of its slope.
  */
 export class SlopeDispersion {
   #measured = 0;
@@ -197,7 +202,7 @@ export class SlopeDispersion {
     });
   }
 
-  /** What is collected, as data. */
+  /** A copy of the sums, as data. */
   state(): DispersionState {
     return {
       sums: [this.#measured, this.#systematic, this.#weight, this.#ofOutputs],
@@ -206,7 +211,7 @@ export class SlopeDispersion {
     };
   }
 
-  /** Adds what was collected of other rows of the head, by another thread perhaps. */
+  /** Adds the sums over other rows of the head, by another thread perhaps. */
   mergeState({ sums, units, outputs }: DispersionState): void {
     const [measured, systematic, weight, ofOutputs] = sums;
     this.#measured += measured;
@@ -230,8 +235,8 @@ export class SlopeDispersion {
   }
 
   /**
-   * The root mean square slope of a head, and what it exceeds with the probability `falseAlarmRate` only: the tail of a sum of
-   * squares of sub-Gaussian variables (Hsu, Kakade and Zhang 2012, Theorem 2.1), as in the spread.
+   * The root mean square slope of a head, and the threshold that it exceeds with probability `falseAlarmRate` only: the tail
+   * of a sum of squares of sub-Gaussian variables (Hsu, Kakade and Zhang 2012, Theorem 2.1), as in the spread.
    */
   result(falseAlarmRate: number): { readonly statistic: number; readonly threshold: number } {
     const t = Math.log(1 / falseAlarmRate);

@@ -17,7 +17,7 @@ export interface Instrument {
 interface Instruments {
   /** Y = O, each element by the inverse of its noise. */
   readonly scale: Instrument;
-  /** The same without the value of the row's heaviest key: blind to how its weight is rounded. */
+  /** The same without the value of the row's heaviest key: the rounding of its weight does not show. */
   readonly lightScale: Instrument;
   /** Y = 1, weighed alike. */
   readonly bias: Instrument;
@@ -25,10 +25,13 @@ interface Instruments {
   readonly truncation: Instrument;
 }
 
-/** Mean square of the relative rounding error of a number whose logarithm is anywhere, in units of u². */
+/** Mean square of the relative rounding error of a number whose logarithm is uniform, in units of u². */
 const meanSquareRounding = 0.18;
 
-/** A direction that keeps less than this of its square is not free of fp64 roundings of what was removed. */
+/**
+ * The part of a direction's square below which it is not free of fp64 roundings of the component that was
+ * removed.
+ */
 const negligible = 2 ** -20;
 
 const root3 = Math.sqrt(3);
@@ -39,7 +42,7 @@ function lengthOf(x: number, y: number): number {
   return squared > 2 ** -900 && squared < 2 ** 900 ? Math.sqrt(squared) : Math.hypot(x, y);
 }
 
-/** Mean square of what the roundings within a kernel do to an element, from Σ w|v| and Σ w². */
+/** Mean square of the effect of roundings within a kernel on an element, from Σ w|v| and Σ w². */
 function innerNoise(
   bound: KernelBound,
   weightFormat: FormatName,
@@ -53,7 +56,7 @@ function innerNoise(
   };
 }
 
-/** What instruments are made for: the formats are those of the output and of the weights. */
+/** The data that instruments are made from: the formats are those of the output and of the weights. */
 interface InstrumentRequest {
   readonly problem: Problem;
   readonly reference: AttentionReference;

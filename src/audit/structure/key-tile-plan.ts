@@ -3,33 +3,36 @@ import { alarmDeviations, structureTileRows } from './structure-statistic.js';
 import { keyTileKeys } from './structure-result.js';
 
 /**
- * Directions that are projected at once: each holds 128 × vDim numbers, and each walk over a block's
- * weights serves so many key tiles.
+ * Number of directions that are projected at once: each holds 128 × vDim numbers, and each walk over a
+ * block's weights serves that many key tiles.
  */
 export const directionsAtOnce = 4;
 
 /**
- * Key tiles per head that all blocks of queries are tested against. With more of them the blocks are
- * thinned out in proportion, so that the test costs about as much as the scale and bias tests do: a tile that a
+ * Number of key tiles per head that all blocks of queries are tested against. With more of them the blocks are
+ * thinned out in proportion, so that the test costs about as much as the scale and bias tests: a tile that a
  * kernel skips is skipped for (nearly) all queries of a head.
  */
 const fullyTestedTiles = 2;
 
 /**
- * Key tiles of a head at the most; where a head has few blocks of queries so many for each. Beyond that neighbouring tiles are
- * taken together, so that the test costs no more walks over long keys.
+ * The largest number of key tiles of a head, and, for a head with few blocks of queries, of tiles for each block. Beyond that
+ * neighbouring tiles are taken together, so that the test does not need more walks over long keys.
  */
 const mostTiles = 32;
 const tilesPerBlock = 8;
 
-/** Keys of a tile, of a head whose longest sequence has so many keys, and which has so many blocks of queries. */
+/**
+ * Number of keys of a tile, for a head whose longest sequence has `keys` keys, and which has `blocks` blocks of
+ * queries.
+ */
 function tileKeysOf(keys: number, blocks: number): number {
   const tiles = Math.ceil(keys / keyTileKeys);
   if (tiles <= mostTiles) return keyTileKeys;
   return keyTileKeys * Math.ceil(tiles / Math.min(mostTiles, tilesPerBlock * blocks));
 }
 
-/** Queries of one sequence, and the keys of that. */
+/** Queries of one sequence, and its keys. */
 export interface TestedRows {
   readonly firstRow: number;
   readonly rows: number;
@@ -77,23 +80,23 @@ export interface KeyTileGroup {
   readonly blocks: readonly TestedRows[];
 }
 
-/** What the statistics of key tiles are judged by. */
+/** Limits that the statistics of key tiles are judged by. */
 export interface KeyTileLimits {
   readonly ofBlock: number;
   readonly ofHead: number;
-  /** Queries of a head. */
+  /** Number of queries of a head. */
   readonly queries: number;
 }
 
-/** What there is to test, group by group, and by which limits; nothing where no key tile could be missed. */
+/** The tests to make, group by group, and their limits; none where no key tile could be missed. */
 export interface KeyTilePlan {
   readonly groups: readonly KeyTileGroup[];
   readonly limits: KeyTileLimits;
 }
 
 /**
- * Whether a sample of rows has so few of each head that a test of its key tiles would cost many times what all other
- * tests do.
+ * Whether a sample has so few rows of each head that a test of its key tiles would cost many times as much as all
+ * other tests.
  */
 export function isKeyTileTestLeftOut(
   { rows }: Pick<Problem, 'rows'>,
@@ -105,10 +108,10 @@ export function isKeyTileTestLeftOut(
 }
 
 /**
- * Plans the tests of key tiles. All blocks of queries are tested against up to two key tiles; with more key tiles,
- * blocks are left out in proportion, never all of a head, and beyond 4096 keys neighbouring tiles are taken together. Problems
- * of a single key tile have none to miss. Tiles of packed sequences are counted within each, and those of one number
- * are pooled over all sequences.
+ * Plans the tests of key tiles. All blocks of queries are tested against up to two key tiles; with more key tiles, blocks are
+ * left out in proportion, never all of a head, and beyond 4096 keys neighbouring tiles are taken together. A problem with a
+ * single key tile has none to miss. Tiles of packed sequences are counted within each, and those of one number are pooled over
+ * all sequences.
  * @param share the probability of a false alarm, per scope
  */
 export function planKeyTiles(problem: Problem, shape: ProblemShape, share: number): KeyTilePlan {

@@ -3,22 +3,22 @@ import { formats, smallestNormal, ulp, type FormatName } from '../../formats/ind
 import type { KernelBound } from '../bounds/index.js';
 import { ErrorPool, type ErrorPoolState, type NearlyEqual } from './error-pool.js';
 
-/** What is projected: the errors of the output's rows, and what may cause them. */
+/** The errors of the output's rows that are projected, and their possible causes. */
 export interface RowErrors {
   readonly reference: AttentionReference;
   readonly out: Float64Array;
   readonly outputFormat: FormatName;
   readonly bound: KernelBound;
-  /** Of weights that round alike. */
+  /** Groups of weights that round alike. */
   readonly weightGroups: NearlyEqual;
-  /** Of outputs that round alike. */
+  /** Groups of outputs that round alike. */
   readonly groups: NearlyEqual;
 }
 
-/** Outputs of a block that do not round alike, about. */
+/** The approximate number of outputs of a block that do not round alike. */
 const likelyGroups = 4096;
 
-/** What the errors of some rows come to, projected on the directions of some tiles of keys. */
+/** Sums of the errors of some rows, projected on the directions of some tiles of keys. */
 export class KeyTileStatistics {
   /** Σ r·X and Σ X², by tile. */
   readonly signed: Float64Array;
@@ -26,14 +26,14 @@ export class KeyTileStatistics {
   /** Σ of squared random accumulation errors, Σ of systematic ones. */
   readonly #accumulation: Float64Array;
   readonly #systematic: Float64Array;
-  /** A tile is a channel. */
+  /** Pools with a channel for each tile. */
   readonly #weights: ErrorPool;
   readonly #outputs: ErrorPool;
   readonly #ones: Float64Array;
   readonly #errors: Float64Array;
   readonly #isAdmitted: Uint8Array;
 
-  /** @param weightGroups of weights that round alike, few enough for a slot each */
+  /** @param weightGroups groups of weights that round alike, few enough for a slot each */
   constructor(tiles: number, weightGroups: NearlyEqual) {
     const numbers = () => new Float64Array(tiles);
     this.signed = numbers();
@@ -47,7 +47,7 @@ export class KeyTileStatistics {
     this.#isAdmitted = new Uint8Array(tiles);
   }
 
-  /** Adds those of other rows. */
+  /** Adds the sums over other rows. */
   merge(other: KeyTileStatistics): void {
     this.#weights.merge(other.#weights.view(), this.#ones);
     this.#outputs.merge(other.#outputs.view(), this.#ones);
@@ -61,7 +61,9 @@ export class KeyTileStatistics {
     for (const sums of this.#sums()) sums.fill(0);
   }
 
-  /** What |Σ r·X| of a tile exceeds with probability at most 2·exp(−deviations²/2), several times at most. */
+  /**
+   * The bound that |Σ r·X| of a tile exceeds with probability at most several times 2·exp(−deviations²/2).
+   */
   tolerance(tile: number, deviations: number): number {
     return (
       this.#weights.tolerance(deviations, tile) +
@@ -77,9 +79,9 @@ export class KeyTileStatistics {
   }
 
   /**
-   * Adds the error of row `row` projected on each tile's direction, [rows × vDim], but for its weights. Adds nothing of a
-   * row that no statistic admits: NaN, infinities (also among its inputs, for then no weights are collected), no keys, a
-   * direction that is zero or whose square overflows.
+   * Adds the error of row `row` projected on each tile's direction, [rows × vDim], without the errors of its weights.
+   * Adds nothing for a row that no statistic admits: NaN, infinities (also among its inputs, for then no weights are
+   * collected), no keys, a direction that is zero or whose square overflows.
    */
   addRow(
     { reference, out, outputFormat, bound, groups }: RowErrors,

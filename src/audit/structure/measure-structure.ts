@@ -44,26 +44,26 @@ import { outputGroups, structureTileRows } from './structure-statistic.js';
 import { WorstResults, type StructureResult } from './structure-result.js';
 import { fineGroups, type RowSurvey, type RowUnits } from './survey-rows.js';
 
-/** Significant bits from which on the places of weights in an ulp tell nothing. */
+/** The number of significant bits from which on the places of weights in an ulp tell nothing. */
 const finestPrecision = 12;
 
-/** Makes collections of the errors of rows, for the premises of an audit. */
+/** Makes a function that makes empty collections of the errors of rows, for the premises of an audit. */
 export function pooledFactory({ weightFormat, exponential }: Premises): () => PooledProjections {
   const offset = commonOffset(weightFormat);
   return () => new PooledProjections(instrumentCount, offset, exponential);
 }
 
-/** Null where P is as fine as fp32. */
+/** The offset of P's roundings that rows may share; null where P is as fine as fp32. */
 function commonOffset(weightFormat: FormatName): CommonOffset | null {
   return formats[weightFormat].precision <= finestPrecision ? new CommonOffset(weightFormat) : null;
 }
 
-/** How many times a weight is rounded before its product with V. */
+/** Number of roundings of a weight before its product with V. */
 function appliedRoundings({ dropout }: StructureInput['problem'], premises: Premises): number {
   return dropout === undefined ? 1 : anyDropout(dropout.probability, premises).roundings;
 }
 
-/** What some rows of a head add to its tests. */
+/** The sums that some rows of a head add to its tests. */
 export interface HeadPart {
   readonly pooled: PooledState;
   readonly dispersion: DispersionState;
@@ -76,21 +76,24 @@ export interface HeadPart {
   } | null;
 }
 
-/** What the structure tests find in a problem that may be a part of another: data that a thread may send. */
+/** The structure tests' results for a problem that may be a part of another: data that a thread may send. */
 export interface StructurePart {
-  /** Of rows and tiles: places are those of this problem. */
+  /** Results of rows and tiles: places are those of this problem. */
   readonly results: readonly StructureResult[];
   /** By head. */
   readonly heads: readonly HeadPart[];
 }
 
-/** What is known of the rows before their errors are looked at. */
+/** Facts about the rows before their errors are looked at. */
 interface KnownRows {
   readonly survey: RowSurvey;
   readonly units: RowUnits;
 }
 
-/** The error of a row's LSE with what any correct kernel's may be, and one that declares this one's premises; null without. */
+/**
+ * The error of a row's LSE with the bounds of any correct kernel's, and of one that declares this one's premises; null without
+ * an LSE.
+ */
 function declaredLseError(input: StructureInput, row: number): LseError | null {
   const ofRow = lseErrorOf(input, row);
   if (ofRow === null) return null;
@@ -103,7 +106,7 @@ function declaredLseError(input: StructureInput, row: number): LseError | null {
   };
 }
 
-/** Who is told of a measurement, and what its loops work in. */
+/** Callbacks during a measurement, and memories that its loops work in. */
 interface StructureCallbacks {
   readonly progress?: Progress | undefined;
   /** Sees the weights of all rows as well, since the walk over them is made anyway. */
@@ -112,8 +115,8 @@ interface StructureCallbacks {
 }
 
 /**
- * Projects the errors of all rows and judges rows and tiles of 128 rows; what heads are judged by is summed up. A
- * problem that is a part of another begins at a tile.
+ * Projects the errors of all rows, judges rows and tiles of 128 rows, and sums up the data that heads are judged
+ * by. A problem that is a part of another begins at a tile.
  *
  * Rows that hold NaN or infinities, rows of zeros and rows whose sums overflow fp64 are left out.
  */

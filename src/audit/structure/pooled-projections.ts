@@ -20,11 +20,11 @@ interface SharedRows {
   readonly common: Float64Array;
   readonly smooth: Float64Array;
   readonly mass: Float64Array;
-  /** Σ over the rows of the standard deviation that is left where weights that round alike are at their worst. */
+  /** Σ over the rows of the remaining standard deviation where weights that round alike are at their worst. */
   readonly rest: Float64Array;
 }
 
-/** What `PooledProjections` have collected, as data. */
+/** The sums of `PooledProjections`, as data. */
 export interface PooledState {
   readonly rows: number;
   readonly massVariance: number;
@@ -40,11 +40,11 @@ export interface PooledState {
 /** The kinds of `Variances`. */
 const causes = ['weights', 'outputs', 'others'] as const;
 
-/** What the errors of some rows come to on each instrument: a tile of queries, or a head. */
+/** Sums of the errors of some rows on each instrument: of a tile of queries, or of a head. */
 export class PooledProjections {
   readonly signed: Float64Array;
   readonly norm: Float64Array;
-  /** Places of an octave that weights are told apart by. */
+  /** Number of places of an octave by which weights are told apart. */
   readonly places: number;
   /** Σ w·X·v by place in an octave, per instrument and family. */
   readonly phases: Float64Array;
@@ -56,11 +56,14 @@ export class PooledProjections {
   readonly #offset: CommonOffset | null;
   readonly #variances: Variances;
   readonly #weightsWorst: Float64Array;
-  /** Weights of a row that round alike at their worst; and, of rows apart, the variance of the rest. */
+  /**
+   * The worst case of weights of a row that round alike; and, for rows without a like, the variance of the
+   * rest.
+   */
   readonly #coherent: Float64Array;
   readonly #independent: Float64Array;
   readonly #outputWorst: Float64Array;
-  /** The variance of the sums over keys, of rows apart. */
+  /** The variance of the sums over keys, for rows without a like. */
   readonly #accumulated: Float64Array;
   readonly #systematic: Float64Array;
   /** Σ w·X·O by coarse place, per instrument and family, and Σ w per family. */
@@ -69,7 +72,7 @@ export class PooledProjections {
   /** Σ (w·X·v)² by coarse place, per instrument and family. */
   readonly #squares: Float64Array;
   readonly #shared = new Map<number, SharedRows>();
-  /** Squared part of the weights' mean by coarse place: of rows apart. */
+  /** The squared part of the weights' mean by coarse place, for rows without a like. */
   #massVariance = 0;
 
   /**
@@ -139,7 +142,7 @@ export class PooledProjections {
     addTo(shared.mass, row.mass);
   }
 
-  /** What has been collected of the rows of one unit: nothing, at first. */
+  /** The sums over the rows of one unit: zeros at first. */
   #sharedRows(unit: number): SharedRows {
     const known = this.#shared.get(unit);
     if (known !== undefined) return known;
@@ -168,14 +171,16 @@ export class PooledProjections {
     });
   }
 
-  /** Adds a row's weights by coarse place, and the same as parts of what its LSE counts; `own` is O·X per instrument. */
+  /**
+   * Adds a row's weights by coarse place, and the same as parts of the sum behind its LSE; `own` is O·X per instrument.
+   */
   addMass(mass: Float64Array, own: Float64Array, massOfLse: Float64Array): void {
     addTo(this.#mass, massOfLse);
     for (let d = 0; d < this.#count; d++)
       for (let at = 0; at < mass.length; at++) this.#own[d * mass.length + at] += own[d] * mass[at];
   }
 
-  /** All that is summed by instrument or by place. */
+  /** All sums by instrument or by place. */
   #sums(): Float64Array[] {
     const { weights, outputs, others } = this.#variances;
     return [
@@ -185,7 +190,7 @@ export class PooledProjections {
     ];
   }
 
-  /** What is collected, as data. */
+  /** A copy of the sums, as data. */
   state(): PooledState {
     return {
       rows: this.rows,
@@ -200,7 +205,7 @@ export class PooledProjections {
     };
   }
 
-  /** Adds what another collection, of other rows and of another thread perhaps, had collected. */
+  /** Adds the sums of another collection, of other rows and of another thread perhaps. */
   mergeState({ rows, massVariance, sums, shared }: PooledState): void {
     this.rows += rows;
     this.#massVariance += massVariance;
@@ -257,7 +262,7 @@ export class PooledProjections {
   }
 
   /**
-   * What each |Σ r·X| exceeds with probability at most 2·exp(−deviations²/2) where no two rows have
+   * A bound that each |Σ r·X| exceeds with probability at most 2·exp(−deviations²/2) where no two rows have
    * anything in common: never more than `tolerance`, and found at once.
    */
   leastTolerance(d: number, deviations: number): number {
@@ -265,7 +270,7 @@ export class PooledProjections {
   }
 
   /**
-   * What |Σ r·X| of an instrument exceeds with probability at most 2·exp(−deviations²/2): see
+   * The bound that |Σ r·X| of an instrument exceeds with probability at most 2·exp(−deviations²/2): see
    * docs/bounds.md, "The structure".
    */
   tolerance(d: number, deviations: number): number {
@@ -315,7 +320,7 @@ export class PooledProjections {
     return worst;
   }
 
-  /** The largest sum that roundings of P make which have one offset in all rows. */
+  /** The largest sum of roundings of P that have one offset in all rows. */
   #commonRoundings(offset: CommonOffset, d: number): number {
     const of = (family: number) => {
       const first = (d * weightFamilies + family) * offset.places;
@@ -325,8 +330,8 @@ export class PooledProjections {
   }
 
   /**
-   * What the mean of the weights' errors, over the rows, exceeds because exponents are not spread evenly
-   * over the octave, for a smooth error of the exponential of at most 1 and mean zero.
+   * The bound of the mean of the weights' errors, over the rows, where exponents are not spread evenly over
+   * the octave: for a smooth error of the exponential of at most 1 and mean zero.
    */
   meanExponentialError(deviations: number): number {
     const { rows } = this;

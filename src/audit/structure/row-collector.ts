@@ -24,12 +24,15 @@ import { walkRows } from './structure-statistic.js';
 /** Numbers of fp64 between which squares and their inverses stay in its range with room to spare. */
 const sizes = { least: 2 ** -300, most: 2 ** 300 } as const;
 
-/** Whether statistics can square a magnitude and what it is weighed by: everything but fp64 near its ends. */
+/**
+ * Whether statistics can square a magnitude and its inverse: true for all but fp64 numbers near the ends of
+ * their range.
+ */
 function hasSquare(magnitude: number): boolean {
   return magnitude === 0 || (magnitude > sizes.least && magnitude < sizes.most);
 }
 
-/** What all rows' projections are collected by. */
+/** The context in which all rows' projections are collected. */
 interface ProjectionModel {
   readonly reference: AttentionReference;
   /** The kernel's output, decoded. */
@@ -37,42 +40,42 @@ interface ProjectionModel {
   readonly outputFormat: FormatName;
   readonly bound: KernelBound;
   readonly instruments: readonly Instrument[];
-  /** Of weights that round alike, and of outputs that do. */
+  /** Groups of weights that round alike, and of outputs that do. */
   readonly weightGroups: NearlyEqual;
   readonly outputGroups: NearlyEqual;
   /** Whether sums over keys may be truncated, and so err to one side. */
   readonly sumsTruncate: boolean;
-  /** The most that weights may be off as a function of their score. */
+  /** The largest error of weights that is a function of their score. */
   readonly scoreError: number;
-  /** Of an elementwise operation, and of one whose result is subnormal. */
+  /** Errors of an elementwise operation, of one whose result is subnormal, and of the exponential. */
   readonly premises: Pick<Premises, 'elementwise' | 'underflow' | 'exponential'>;
   /** P's format, and the relative error of rounding to it by place; null where that is as fine as fp32. */
   readonly weightFormat: FormatName;
-  /** What P is multiplied by before it is rounded. */
+  /** The factor of P before it is rounded. */
   readonly weightScale: number;
   readonly roundingErrors: Float64Array | null;
-  /** What dropout keeps; null without. */
+  /** The weights that dropout keeps; null without. */
   readonly kept: KeptWeights | null;
-  /** How many times each weight is rounded on its way to V: Theorem 12 of docs/bounds.md. */
+  /** Number of roundings of each weight on its way to V: Theorem 12 of docs/bounds.md. */
   readonly roundings: number;
-  /** By head: the scores of sinks, natural units; null without. */
+  /** The scores of sinks by head, natural units; null without. */
   readonly sinks: Float64Array | null;
   /** Whether the LSE has the sink. */
   readonly isSinkInLse: boolean;
 }
 
-/** Weights that may be off by more, relatively, are no longer taken to err at random. */
+/** The largest relative error of weights that are taken to err at random. */
 const largestRandomError = 2 ** -4;
 
 /**
- * A row whose Σ w² is more is that of one key: its outputs are that key's values times one factor near 1, so
- * that how each rounds follows from its significand and the factor, as an instrument's weights may. Their
- * worst case counts.
+ * The Σ w² beyond which a row is that of one key: its outputs are that key's values times one factor near 1,
+ * so that the rounding of each follows from its significand and the factor, as an instrument's weights may.
+ * Their worst case counts.
  */
 const dominated = 1 - 2 ** -4;
 
 /**
- * What weights may be multiplied by before they are rounded, beside what they are in a problem without sink and dropout:
+ * Other factors that weights may have before they are rounded, beside those in a problem without sink and dropout:
  * relative to the sink, and with dropout's factor.
  */
 function otherFactors({ kept, sinks }: ProjectionModel): readonly OtherFactor[] {
@@ -83,7 +86,7 @@ function otherFactors({ kept, sinks }: ProjectionModel): readonly OtherFactor[] 
     .filter(({ family, shift }) => family === 2 || shift !== 0);
 }
 
-/** By what weights are summed up in a problem. */
+/** The rules by which weights are summed up in a problem. */
 function rowRules(model: ProjectionModel, places: number): RowRules {
   const { weightFormat, weightScale, weightGroups, roundingErrors, roundings, kept } = model;
   const format = formats[weightFormat];
@@ -105,9 +108,9 @@ function rowRules(model: ProjectionModel, places: number): RowRules {
 export class RowCollector {
   readonly #model: ProjectionModel;
   readonly #memory: RowMemory;
-  /** Which of the rows are not left out. */
+  /** 1 for each row that is not left out. */
   readonly #isUsed = new Uint8Array(walkRows);
-  /** By row: the sink's weight; 0 for none. */
+  /** The sink's weight by row; 0 for none. */
   readonly #sinks = new Float64Array(walkRows);
   readonly #outputs: RowOutputs;
   readonly #systematic: Float64Array;
@@ -123,7 +126,10 @@ export class RowCollector {
     this.#common = new Float64Array(model.instruments.length);
   }
 
-  /** What `work` returns, given a collector. `places` are those of an octave in what rows are pooled by. */
+  /**
+   * Calls `work` with a collector and returns its result. `places` are those of an octave in the sums that
+   * rows are pooled by.
+   */
   static with<Result>(
     memories: WorkingMemories,
     model: ProjectionModel,
@@ -293,8 +299,8 @@ export class RowCollector {
 }
 
 /**
- * The size that a row's scores may have: `typical` is what √d additions, in all of relative error `ofSum`, and four
- * elementwise operations do to a weight one after the other.
+ * The size that a row's scores may have: `typical` is the error of a weight after √d additions, with a relative
+ * error of `ofSum` in all, and four elementwise operations.
  */
 function scoreSize(typical: number, elementwise: number, ofSum: number): number {
   return Math.max(0, typical) / (ofSum + 4 * elementwise);

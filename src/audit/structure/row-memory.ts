@@ -5,16 +5,16 @@ import { instrumentCount } from './structure-entries.js';
 import { instantiateLoops } from './structure-loops.js';
 import { walkRows } from './structure-statistic.js';
 
-/** What weights may be multiplied by before they are rounded: a family's factor times 2^shift. */
+/** A factor that weights may have before they are rounded: a family's factor times 2^shift. */
 export interface OtherFactor {
   readonly family: number;
   readonly shift: number;
 }
 
-/** Of these there are at most so many: sinks' and dropout's. */
+/** The largest number of such factors: sinks' and dropout's. */
 const mostFactors = 6;
 
-/** What a row's record has, in fp64 numbers from its beginning: as assembly/rows.ts knows it, in bytes. */
+/** The layout of a row's record, in fp64 numbers from its beginning: assembly/rows.ts has it in bytes. */
 const record = {
   toLargest: 0,
   exponents: 1,
@@ -42,42 +42,48 @@ const record = {
   end: 690,
 } as const;
 
-/** Numbers of a tile of weights, and its blocks: weights, what values are multiplied by, projections. */
+/** Number of elements of a tile of weights, and of its blocks: weights, factors of values, projections. */
 const tileLength = walkRows * walkRows;
 const tileBlocks = 2 + instrumentCount;
 
 /** Bytes of the parameters: see assembly/rows.ts. */
 const parameterBytes = 160 + 8 * walkRows;
 
-/** Groups that a row's pool has room for from the start, at most. */
+/** The largest number of groups that a row's pool has room for from the start. */
 const mostGroups = 256;
 
 /** Bytes of a group in a pool: two slots, its number, its sums and squares. */
 const groupBytes = 16 + 4 + 2 * 8 * (instrumentCount + 1);
 
-/** The compiler's data end below. */
+/** The first address beyond the data of the compiler; and the bytes of a page. */
 const firstUsed = 65536;
 const pageBytes = 65536;
 
-/** Cells of a table of equal weights for each key, so that few share one by chance; and at most, for long rows. */
+/**
+ * Number of cells of a table of equal weights for each key, so that few share one by chance; and the largest
+ * number, for long rows.
+ */
 const cellsPerKey = 16;
 const mostCells = 2 ** 16;
 
-/** By what weights are summed up. */
+/** Rules by which weights are summed up. */
 export interface RowRules {
-  /** Of the longest row. */
+  /** Number of keys of the longest row. */
   readonly keys: number;
-  /** Of weights that round alike: see `NearlyEqual`. */
+  /** Groups of weights that round alike: see `NearlyEqual`. */
   readonly groups: { readonly size: number; readonly shift: number; readonly lowest: number };
-  /** The smallest normal weight, what rounding a smaller one may lose, and how often a weight is rounded. */
+  /**
+   * The smallest normal weight, the largest loss of rounding a smaller one, and the number of roundings of a
+   * weight.
+   */
   readonly smallest: number;
   readonly mostLost: number;
   readonly roundings: number;
-  /** Places of an octave. */
+  /** Number of places of an octave. */
   readonly places: number;
   /** The relative error of rounding P by place; null where that is as fine as fp32. */
   readonly roundingErrors: Float64Array | null;
-  /** Whether weights are counted that are added to the row sum with one error. */
+  /** Whether equal weights are counted, which are added to the row sum with one error. */
   readonly countsEqual: boolean;
   readonly factors: readonly OtherFactor[];
 }
@@ -85,7 +91,7 @@ export interface RowRules {
 /** The sums over one row's weights: views of the memory, valid until rows are begun again. */
 export interface RowSums extends PooledErrors {
   readonly toLargest: number;
-  /** log2 of what each family multiplies the weights by. */
+  /** log2 of each family's factor of the weights. */
   readonly exponents: Float64Array;
   /** O·X per instrument. */
   readonly own: Float64Array;
@@ -96,12 +102,12 @@ export interface RowSums extends PooledErrors {
   readonly weightSquares: number;
   readonly moments: Float64Array;
   readonly products: Float64Array;
-  /** Σ of what rounding a subnormal weight may lose, times |X·v|, per instrument. */
+  /** Σ of the largest loss of rounding a subnormal weight, times |X·v|, per instrument. */
   readonly lost: Float64Array;
-  /** Σ of P's rounding errors if the division by the row sum comes last, and if it comes first. */
+  /** Σ of P's rounding errors where the division by the row sum comes last, and where it comes first. */
   readonly last: Float64Array;
   readonly first: Float64Array;
-  /** The same relative to what else weights may be multiplied by: per factor, per instrument. */
+  /** The same relative to the other factors that weights may have: per factor, per instrument. */
   readonly otherwise: Float64Array;
   /** Σ w by coarse place, per family. */
   readonly mass: Float64Array;
@@ -109,9 +115,9 @@ export interface RowSums extends PooledErrors {
   readonly smooth: Float64Array;
   readonly squares: Float64Array;
   /**
-   * What adding the row's weights one after the other may be off by, in roundings of the row sum: at most, from weights of which
-   * there are many alike; and the square mean of the others, Σ m² over groups of m alike (docs/bounds.md, "Sums over keys").
-   * Where they are counted.
+   * The error of adding the row's weights one after the other, in roundings of the row sum: the largest, from weights with many
+   * alike; and the square mean of the others, Σ m² over groups of m alike (docs/bounds.md, "Sums over keys"). Only where equal
+   * weights are counted.
    */
   readonly drift: number;
   readonly variance: number;
@@ -120,8 +126,8 @@ export interface RowSums extends PooledErrors {
 }
 
 /**
- * What is summed up of up to 64 rows' weights: a record and a pool of groups for each row, in WebAssembly memory, which grows with
- * the groups that occur.
+ * Sums over the weights of up to 64 rows: a record and a pool of groups for each row, in WebAssembly memory, which grows with the
+ * groups that occur.
  */
 export class RowMemory {
   readonly kernels = instantiateLoops();
@@ -164,7 +170,7 @@ export class RowMemory {
     this.#writeParameters(rules, equalBits);
   }
 
-  /** Begins one of the rows: its sums are 0. `toLargest` is what weights are multiplied by to be relative to the largest. */
+  /** Begins one of the rows: its sums are 0. `toLargest` is the factor that makes weights relative to the largest. */
   begin(i: number, toLargest: number, exponents: readonly number[]): void {
     const numbers = this.#records[i];
     this.kernels.clearRow(this.#row(i), this.#equalBytes);
@@ -172,7 +178,7 @@ export class RowMemory {
     numbers.set(exponents, record.exponents);
   }
 
-  /** The 64 × 64 weights of a tile, what values are multiplied by, and the projections: to be filled. */
+  /** The 64 × 64 weights of a tile, the factors of values, and the projections: to be filled. */
   get tile(): readonly Float64Array[] {
     return this.#tile;
   }
@@ -189,7 +195,7 @@ export class RowMemory {
     }
   }
 
-  /** What the weights of a row come to. `own` is to be there. */
+  /** The sums over the weights of a row. `own` must be filled before. */
   sums(i: number): RowSums {
     this.kernels.summarise(this.#row(i));
     return this.#rows[i];
@@ -217,7 +223,7 @@ export class RowMemory {
     return this.#row(i) + 8 * record.pool;
   }
 
-  /** The address of so many bytes more, which are 0; views made before may be of the memory no more. */
+  /** The address of that many more bytes, which are 0; earlier views may no longer be of the memory. */
   #allocate(bytes: number): number {
     const { memory } = this.kernels;
     const address = this.#next;
@@ -253,7 +259,7 @@ export class RowMemory {
     });
   }
 
-  /** Makes the views anew, of a memory that may have grown. */
+  /** Makes the views again, since the memory may have grown. */
   #view(): void {
     const { buffer } = this.kernels.memory;
     if (this.#phases.buffer === buffer) return;
@@ -326,7 +332,10 @@ function rowSums(numbers: Float64Array): RowSums {
   };
 }
 
-/** What `work` returns, given a memory for rows of a problem, of memories that are used again. */
+/**
+ * Calls `work` with a memory for rows of a problem, taken from memories that are used again; returns its
+ * result.
+ */
 export function withRowMemory<Result>(
   memories: WorkingMemories,
   rules: RowRules,

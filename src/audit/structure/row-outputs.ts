@@ -5,18 +5,18 @@ import { ErrorPool, type NearlyEqual } from './error-pool.js';
 import type { Instrument } from './instruments.js';
 import type { PooledProjections } from './pooled-projections.js';
 
-/** What all rows' outputs are collected by. */
+/** The context in which all rows' outputs are collected. */
 interface OutputModel {
   readonly reference: AttentionReference;
   /** The kernel's output, decoded. */
   readonly out: Float64Array;
   readonly outputFormat: FormatName;
   readonly instruments: readonly Instrument[];
-  /** Of outputs that round alike. */
+  /** Groups of outputs that round alike. */
   readonly outputGroups: NearlyEqual;
 }
 
-/** The errors of one row's outputs, per instrument, and how they are rounded. */
+/** The errors of one row's outputs, per instrument, and their roundings. */
 export class RowOutputs {
   /** Σ r·X and Σ Y·X. */
   readonly signed: Float64Array;
@@ -31,7 +31,9 @@ export class RowOutputs {
   readonly pool: ErrorPool;
   readonly #model: OutputModel;
   readonly #errors: Float64Array;
-  /** By column: half an ulp and the size of an error, with the output's sign; what sums err by; place in an ulp; group. */
+  /**
+   * By column: half an ulp and the size of an error, with the output's sign; the error of sums; place in an ulp; group.
+   */
   readonly #halves: Float64Array;
   readonly #amplitudes: Float64Array;
   readonly #ofSums: Float64Array;
@@ -57,7 +59,9 @@ export class RowOutputs {
     this.#groups = new Int32Array(vDim);
   }
 
-  /** Collects a row, and adds its roundings by place to `pooled`. `accumulated`: what sums err by, relative to Σ w|v|. */
+  /**
+   * Collects a row, and adds its roundings by place to `pooled`. `accumulated` is the error of sums, relative to Σ w|v|.
+   */
   collect(row: number, pooled: PooledProjections, accumulated: number): void {
     const { vDim } = this.#model.reference.shape;
     this.#roundingsOf(row * vDim, accumulated);
@@ -73,7 +77,9 @@ export class RowOutputs {
     }
   }
 
-  /** How each output of a row, whose first is the `first`, is rounded, and by what its sums err. */
+  /**
+   * Computes the rounding of each output of a row, from flat element `first` on, and the error of its sums.
+   */
   #roundingsOf(first: number, accumulated: number): void {
     const { reference, outputFormat, outputGroups } = this.#model;
     const { values, magnitude } = reference.quantities.out;
@@ -96,7 +102,7 @@ export class RowOutputs {
     }
   }
 
-  /** Projects a row's errors, and what they may be, on an instrument. */
+  /** Projects a row's errors, and their bounds, on an instrument. */
   #project(first: number, d: number, pooled: PooledProjections): void {
     const { reference, out, instruments } = this.#model;
     const { values } = reference.quantities.out;

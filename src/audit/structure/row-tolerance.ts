@@ -1,29 +1,29 @@
 import { largestShiftedRounding, outputPlaces } from './common-offset.js';
 import type { PooledErrors } from './error-pool.js';
 
-/** What weights may be taken relative to before they are rounded: the largest, the sum, or e^0. */
+/** Number of units that weights may be relative to before they are rounded: the largest, the sum, or e^0. */
 export const weightFamilies = 3;
 
 /** Parts of an octave within which a smooth exponential's error is one number. */
 export const smoothPlaces = 32;
 
-/** The projections of one row's error on every instrument's direction, and of what may cause it. */
+/** The projections of one row's error, and of its possible causes, on every instrument's direction. */
 export interface RowProjections {
   /** Σ r·X and Σ Y·X. */
   readonly signed: Float64Array;
   readonly norm: Float64Array;
   /** Σ c·e of P's rounding per instrument, of amplitude `rounding`; Σ w in the last channel. */
   readonly weights: PooledErrors;
-  /** What the outputs' rounding and the sums over keys do. */
+  /** The effect of the outputs' rounding and of the sums over keys. */
   readonly outputs: PooledErrors;
   /** Σ c by place in an ulp, of the outputs' rounding: per instrument. */
   readonly places: Float64Array;
-  /** Worst cases: Σ half ulp·|X|, and what is systematic. */
+  /** Worst cases: Σ half ulp·|X|, and the systematic part. */
   readonly outputWorst: Float64Array;
   readonly systematic: Float64Array;
-  /** What of that follows from scores that are written in a short format. */
+  /** The part of that which follows from scores written in a short format. */
   readonly written: Float64Array;
-  /** √3 standard deviations of all else: weights' random errors, and what the whole row shares. */
+  /** √3 standard deviations of all else: weights' random errors, and the error that the whole row shares. */
   readonly common: Float64Array;
   /** √3 standard deviations of the sums over keys, if they err alike in all columns. */
   readonly accumulated: Float64Array;
@@ -33,15 +33,17 @@ export interface RowProjections {
   readonly mass: Float64Array;
   /** Σ (w·X·v)² by coarse place relative to the largest weight, per instrument. */
   readonly squares: Float64Array;
-  /** |Σ| of P's roundings where they follow from the problem: with the division last, or first, if that is more. */
+  /**
+   * |Σ| of P's roundings where they follow from the problem: with the division last or first, whichever is more.
+   */
   readonly known: Float64Array;
-  /** log2 of what each family multiplies the weights by, beyond the first. */
+  /** log2 of each family's factor of the weights, beyond the first. */
   readonly shifts: readonly number[];
   /** Largest relative error of P's rounding. */
   readonly rounding: number;
 }
 
-/** What variances are made of, of one row or of rows that err alike. */
+/** Sums that variances are computed from, for one row or for rows that err alike. */
 type ErrorSums = Pick<RowProjections, 'weights' | 'outputs' | 'common' | 'smooth'>;
 
 /** Variances of each instrument's projection by their cause. */
@@ -88,7 +90,7 @@ export function squaresAt(smooth: Float64Array, set: number): number {
   return sum;
 }
 
-/** The variances of what one row, or rows that err alike, do to each instrument. */
+/** The variances of each instrument's projection from one row, or from rows that err alike. */
 export function variancesOf(
   { weights, outputs, common, smooth }: ErrorSums,
   rounding: number,
@@ -105,22 +107,22 @@ export function variancesOf(
   return variances;
 }
 
-/** The standard deviation of P's roundings in one row that is left where those that are alike are at their worst. */
+/** The remaining standard deviation of P's roundings in one row where those that are alike are at their worst. */
 export function restOf({ weights, rounding }: RowProjections, d: number): number {
   return rounding * Math.sqrt(weights.independent(d) / 3);
 }
 
-/** The variances of what one row does to each instrument. */
+/** The variances of each instrument's projection from one row. */
 export function rowVariances(row: RowProjections, exponential: number): Variances {
   return variancesOf(row, row.rounding, exponential);
 }
 
-/** The largest sum that roundings of outputs make which are all moved by one part of their ulp. */
+/** The largest sum of roundings of outputs that are all moved by one part of their ulp. */
 export function shiftedRounding(byPlace: Float64Array, d: number): number {
   return largestShiftedRounding(byPlace.subarray(d * outputPlaces, (d + 1) * outputPlaces));
 }
 
-/** What a row's statistic is judged by. */
+/** The terms that a row's statistic is judged by. */
 interface RowAllowance {
   readonly variances: Variances;
   readonly deviations: number;
@@ -129,7 +131,8 @@ interface RowAllowance {
 }
 
 /**
- * What |Σ r·X| of one row exceeds with probability at most 2·exp(−deviations²/2), on instrument `d`.
+ * The bound that |Σ r·X| of one row exceeds with probability at most 2·exp(−deviations²/2), on instrument
+ * `d`.
  */
 export function rowTolerance(row: RowProjections, d: number, allowance: RowAllowance): number {
   return rowToleranceOf(row, d, allowance, shiftedRounding(row.places, d));
@@ -171,15 +174,15 @@ function rowToleranceOf(
   );
 }
 
-/** One way to bound a kind of rounding: what it does at most, and the variance of what is beside. */
+/** One way to bound a kind of rounding: its largest known effect, and the variance of the rest. */
 interface RoundingBound {
   readonly known: number;
   readonly variance: number;
 }
 
 /**
- * Each kind of rounding by its probable size, by what rounds alike at its worst and the rest at random, or by its worst case,
- * whichever gives less in the end.
+ * The least bound over the ways to bound each kind of rounding: by its probable size, by the worst case of those that round
+ * alike and the rest at random, or by its worst case.
  */
 export function leastTolerance(
   deviations: number,

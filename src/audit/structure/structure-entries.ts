@@ -8,9 +8,8 @@ import type {
 } from './structure-result.js';
 
 /**
- * The tests by scope, with the instruments that each is made with; `scale` is looked for with two of them.
- * One false alarm in as many as there are entries here, and dispersion, mean LSE and twice the key
- * tiles beside them, is an entry's.
+ * The tests by scope, with the instruments that each is made with; `scale` is tested with two of them. The
+ * entries here, dispersion, mean LSE and key tiles (twice) have equal shares of the false alarms.
  */
 export const structureEntries = [
   { test: 'scale', scope: 'row', instrument: 0 },
@@ -28,24 +27,26 @@ export const structureEntries = [
   readonly instrument: number;
 }[];
 
-/** Dispersion, mean LSE, key tiles over tiles of queries and over heads. */
+/** Number of other entries: dispersion, mean LSE, key tiles over tiles of queries and over heads. */
 const otherEntries = 4;
 
-/** Directions that errors are projected on: those of `createInstruments`. */
+/** Number of directions that errors are projected on: those of `createInstruments`. */
 export const instrumentCount = 4;
 
-/** How large the problem is whose rows are tested, all parts of it together. */
+/** The size of the problem whose rows are tested, all parts of it together. */
 export interface StructureExtent {
-  /** Over all batches. */
+  /** Number of heads over all batches. */
   readonly heads: number;
-  /** Of a head. */
+  /** Number of queries of a head. */
   readonly queries: number;
 }
 
-/** How often tests may fail a correct kernel, and how far statistics may deviate for that. */
+/**
+ * The rate at which tests may fail a correct kernel, and the deviations of statistics that follow from it.
+ */
 export interface StructureLimits {
   readonly extent: StructureExtent;
-  /** Of one test and scope. */
+  /** The share of one test and scope. */
   readonly share: number;
   readonly deviations: Readonly<Record<StructureScope, number>>;
 }
@@ -66,10 +67,10 @@ export function structureLimits(extent: StructureExtent, falseAlarmRate: number)
   };
 }
 
-/** Where a statistic is of. */
+/** The place of a statistic. */
 export type StructurePlace = Pick<StructureResult, 'scope' | 'head' | 'firstRow' | 'rows'>;
 
-/** Adds a projection of errors to the results, unless it says nothing. */
+/** Adds a projection of errors to the results, unless it tells nothing. */
 export function addProjection(
   worst: WorstResults,
   test: StructureTest,
@@ -88,7 +89,7 @@ export function addProjection(
   });
 }
 
-/** Judges what the errors of a tile or a head come to. */
+/** Judges the sums of the errors of a tile or a head. */
 export function judgePooled(
   worst: WorstResults,
   of: PooledProjections,

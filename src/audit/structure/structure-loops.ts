@@ -1,7 +1,7 @@
 import { instantiator } from '../../simd/index.js';
 import { binary } from './structure.generated.js';
 
-/** What the WebAssembly module of the structure tests exports; addresses are of its memory. Its sources tell what they do. */
+/** Exports of the WebAssembly module of the structure tests; addresses are of its memory. Its sources document them. */
 export interface StructureLoops {
   readonly memory: WebAssembly.Memory;
   product(a: number, b: number, c: number, rows: number, inner: number, columns: number): void;

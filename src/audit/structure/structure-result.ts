@@ -2,12 +2,12 @@ import type { ProblemShape } from '../../problem/index.js';
 import type { Premises } from '../premises/premises.js';
 
 /**
- * What rounding leaves near zero and a bug does not: `scale` is the regression slope of the output on the
- * oracle, less one (relative); `bias` the mean signed error over the columns (absolute), elements
- * weighing by the inverse of their noise; `truncation` the error in half ulps of the output, away from
- * zero (−1 for an output that is truncated); `dispersion` the root mean square of the rows' slopes;
- * `lse-mean` the mean error of the LSE; `key-tile` the part of a tile of keys' contribution that is missing
- * (Σ r·D / Σ D², D what leaving the tile out does to O, to first order in its weight).
+ * Statistics that rounding leaves near zero and a bug does not: `scale` is the regression slope of the output
+ * on the oracle, less one (relative); `bias` the mean signed error over the columns (absolute), elements
+ * weighing by the inverse of their noise; `truncation` the error in half ulps of the output, away from zero
+ * (−1 for an output that is truncated); `dispersion` the root mean square of the rows' slopes; `lse-mean` the
+ * mean error of the LSE; `key-tile` the part of a tile of keys' contribution that is missing (Σ r·D / Σ D², D
+ * the change of O when the tile is left out, to first order in its weight).
  */
 export const structureTests = [
   'scale',
@@ -42,7 +42,7 @@ export interface StructureResult {
   /** First query row and number of rows pooled. */
   readonly firstRow: number;
   readonly rows: number;
-  /** The last row: `firstRow` + `rows` − 1, unless they are a sample that has not all between. */
+  /** The last row: `firstRow` + `rows` − 1, except in a sample that does not have all rows between. */
   readonly lastRow: number;
   /** First key and number of keys of a key tile; null for the tests that are about all keys. */
   readonly firstKey: number | null;
@@ -72,8 +72,8 @@ function describeResult({ test, scope, head, firstRow }: StructureResult): strin
 type Unplaced = Omit<StructureResult, 'lastRow'>;
 
 /**
- * Keeps, per test and scope, the result that is largest relative to its threshold. One whose threshold is
- * infinite is no test; one that is NaN is a defect, which must not count as passed.
+ * Keeps, per test and scope, the result that is largest relative to its threshold. A result with an infinite
+ * threshold is no test; one that is NaN is a defect, which must not count as passed.
  */
 export class WorstResults {
   readonly #worst = new Map<string, StructureResult>();
@@ -102,20 +102,20 @@ export class WorstResults {
   }
 }
 
-/** A structure test that nothing was held against, and why: a clause that follows "since". */
+/** A structure test without any result, and the reason: a clause that follows "since". */
 export interface UntestedStructure {
   readonly test: StructureTest;
   readonly reason: string;
 }
 
-/** Tests of what a declaration may itself bring about. */
+/** Tests of effects that a declaration itself may have. */
 const needsUsualPremises: ReadonlySet<StructureTest> = new Set([
   'truncation',
   'dispersion',
   'lse-mean',
 ]);
 
-/** What decides, beside sizes and premises, which tests are made. */
+/** Facts that decide, beside sizes and premises, which tests are made. */
 interface StructureSituation {
   readonly hasLse: boolean;
   /** Whether key tiles are left out: see `isKeyTileTestLeftOut`. */

@@ -14,7 +14,7 @@ import { walkRows } from './structure-statistic.js';
 /** Slots of a row's table of weights, as a power of two. */
 const tableBits = 11;
 
-/** What the structure tests need to know of all rows before they look at any, [batch, heads, queries]. */
+/** Facts about all rows that the structure tests need before they look at any, [batch, heads, queries]. */
 export interface RowSurvey {
   /** The key with the largest weight, −1 for a row without weights. */
   readonly heaviest: Int32Array;
@@ -24,7 +24,7 @@ export interface RowSurvey {
   readonly clustered: Uint8Array;
 }
 
-/** Which rows may err alike, [batch, heads, queries]: see docs/bounds.md, "The spread". */
+/** The rows that may err alike, [batch, heads, queries]: see docs/bounds.md, "The spread". */
 export interface RowUnits {
   /** Rows of one number may err alike, others err independently. */
   readonly unit: Int32Array;
@@ -32,19 +32,19 @@ export interface RowUnits {
   readonly isShared: Uint8Array;
 }
 
-/** What the structure tests know of rows before they look at any. */
+/** Facts about rows that the structure tests have before they look at any. */
 export interface SurveyedRows {
   readonly survey: RowSurvey;
   readonly units: RowUnits;
 }
 
-/** Tells weights apart that do not round alike. */
+/** Groups that distinguish weights that do not round alike. */
 export function fineGroups(weightFormat: FormatName): NearlyEqual {
   return new NearlyEqual(Math.min(formats[weightFormat].precision + 1, 13), -40, 0);
 }
 
 /**
- * Numbers rows by what errors they may share.
+ * Numbers rows by the errors that they may share.
  * @param clustered by row, as a survey or the bounds tell it
  */
 export function numberUnits(
@@ -124,7 +124,7 @@ export function surveyRows(
   return { heaviest, squares, clustered };
 }
 
-/** What is to be known of the rows of a problem that is not divided. */
+/** Surveys the rows of a problem that is not divided. */
 export function surveyWhole(
   problem: Problem,
   reference: AttentionReference,

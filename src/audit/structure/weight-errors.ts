@@ -5,10 +5,10 @@ import { directionsAtOnce } from './key-tile-plan.js';
 import { instantiateLoops } from './structure-loops.js';
 import { walkRows } from './structure-statistic.js';
 
-/** Numbers of a tile of weights. */
+/** Number of elements of a tile of weights. */
 const tileLength = walkRows * walkRows;
 
-/** Numbers of a group: its sums, then its sums of squares. */
+/** Number of elements of a group: its sums, then its sums of squares. */
 const groupLength = 2 * directionsAtOnce;
 
 function createMemory(groups: number) {
@@ -40,7 +40,7 @@ function createMemory(groups: number) {
 
 /** Errors of weights, times their projections on some directions, summed over the weights that round alike. */
 export class WeightErrors {
-  /** By row of a tile: what a weight is to be multiplied by to be relative to the largest, and its largest relative error. */
+  /** By row of a tile: the factor that makes a weight relative to the largest, and its largest relative error. */
   readonly toLargest: Float64Array;
   readonly amplitude: Float64Array;
   readonly #memory;
@@ -61,9 +61,9 @@ export class WeightErrors {
   }
 
   /**
-   * What `work` returns, given what collects errors.
-   * @param groups few enough for a slot each
-   * @param directions at most `directionsAtOnce`
+   * Calls `work` with a collector of errors and returns its result.
+   * @param groups groups of weights, few enough for a slot each
+   * @param directions their number, at most `directionsAtOnce`
    */
   static with<Result>(
     memories: WorkingMemories,
@@ -92,7 +92,7 @@ export class WeightErrors {
     );
   }
 
-  /** What is collected, a channel for each direction. */
+  /** A copy of the sums, a channel for each direction. */
   state(): ErrorPoolState {
     const channels = this.#directions;
     const count = this.#count;

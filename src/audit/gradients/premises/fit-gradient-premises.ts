@@ -4,10 +4,10 @@ import type { GradientTensors } from '../gradient-tensors.js';
 import { describeGradientDeclaration, type GradientDeclaration } from './gradient-declaration.js';
 import { formatNumber } from '../../../words/index.js';
 
-/** Whether gradients are what a narrower kind of kernel may give. */
+/** Whether a narrower kind of kernel may give these gradients. */
 export interface GradientPremiseFit {
   readonly declared: GradientDeclaration;
-  /** Whether they pass all tests by it. */
+  /** Whether they pass all tests by these premises. */
   readonly isConsistent: boolean;
   /** By gradient: the root mean square error found over the one expected. */
   readonly spread: Readonly<Record<string, number>>;
@@ -15,7 +15,10 @@ export interface GradientPremiseFit {
   readonly worst: number;
 }
 
-/** Narrower kinds of kernels than any: what D is made of, and P that dS is made of, or in fp32 how sums round; under a softcap its tanh. */
+/**
+ * Narrower kinds of kernels than any: with a certain source of D, and of the P that dS is made of, or in fp32 a certain rounding of sums;
+ * under a softcap with a certain tanh.
+ */
 function narrower({ softcap, q }: Problem): readonly GradientDeclaration[] {
   // P of fp32 is not rounded, and sums of fp32 need not be those of tensor cores.
   const other = q.format === 'fp32' ? { sums: 'nearest' } : { weights: 'fp32' };
@@ -25,9 +28,9 @@ function narrower({ softcap, q }: Problem): readonly GradientDeclaration[] {
 }
 
 /**
- * Which narrower premises gradients are consistent with: a statement about a kernel that passes, never a reason for it to
- * pass. Empty where the gradients fail by the premises that are given: of wrong gradients nothing follows.
- * Takes as long as an audit, for each.
+ * Fits of narrower premises to gradients, consistent or not: statements about a kernel that passes, never a reason for it
+ * to pass. Empty where the gradients fail by the premises that are given: nothing follows from wrong gradients. Each
+ * takes as long as an audit.
  * @throws RequestError as `auditGradients`
  */
 export function fitGradientPremises(
@@ -57,7 +60,10 @@ export function fitGradientPremises(
   });
 }
 
-/** What fits say, a sentence each. @param fits none where the gradients fail */
+/**
+ * Describes fits, a sentence each.
+ * @param fits none where the gradients fail
+ */
 export function describeGradientFits(fits: readonly GradientPremiseFit[]): readonly string[] {
   if (fits.length === 0)
     return ['No narrower premises are tried: of gradients that fail nothing follows.'];

@@ -5,19 +5,19 @@ import { RequestError } from '../../../request-error.js';
 import { premisesByFormat, workingFormat } from '../../premises/premises.js';
 import { anyGradientPremises, hardwareTanh, type GradientPremises } from '../bounds/index.js';
 
-/** What of a backward pass can be declared, as users write it: a word for each, all of them optional. */
+/** Declarations about a backward pass, as users write them: a word for each, all of them optional. */
 export type GradientDeclaration = Readonly<Partial<Record<GradientPremiseName, string>>>;
 
-/** How the premises of a problem change by what is declared. */
+/** The change that a declaration makes to the premises of a problem. */
 type Change = (problem: Problem, output: FormatName) => Partial<GradientPremises>;
 
 /** One premise of a backward pass. */
 interface GradientPremiseWord {
-  /** What it is about, for help and documents. */
+  /** The subject of the premise, for help and documents. */
   readonly description: string;
-  /** How a declared value reads in a report. */
+  /** The words of a declared value in a report. */
   readonly clause: (value: string) => string;
-  /** What may be declared, and what it changes. */
+  /** The values that may be declared, and the changes that they make. */
   readonly values: Readonly<Record<string, Change>>;
 }
 
@@ -37,7 +37,7 @@ function ofFormat(
   return { description, values, clause: (value) => `${what} ${read(value)}` };
 }
 
-/** What D is written in on its way, which is told of a D of the stored O alone. */
+/** The format that D is written in on its way, which applies only to a D of the stored O. */
 function ofDelta(
   name: 'deltaProducts' | 'deltaSums',
   description: string,
@@ -51,7 +51,7 @@ function ofDelta(
   return { ...word, values: Object.fromEntries(changes) };
 }
 
-/** The premise of a sink's terms, which may be that of whatever makes D. */
+/** The premise of a sink's terms, whose value may be that of the kernels that make D in one way. */
 function ofSinks({ values, clause, ...word }: GradientPremiseWord): GradientPremiseWord {
   return {
     ...word,
@@ -157,7 +157,7 @@ function wordOf(name: GradientPremiseName): GradientPremiseWord {
 
 /**
  * A declaration as texts: `name=value`, several of them separated by commas; what comes later replaces what came before.
- * @param where what is being read, to begin messages with
+ * @param where the source of the texts, which messages begin with
  * @throws RequestError for an unknown premise or value
  */
 export function parseGradientDeclaration(
@@ -198,7 +198,7 @@ export function describeGradientDeclaration(of: string, declared: GradientDeclar
   return `${of} with ${clauses.length === 0 ? last : `${clauses.join(', ')} and ${last}`}`;
 }
 
-/** Premises with what is declared. */
+/** Premises with a declaration applied. */
 export function declaredGradientPremises(
   problem: Problem,
   premises: GradientPremises,

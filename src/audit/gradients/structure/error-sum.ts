@@ -1,51 +1,63 @@
 import type { OutputRoundings } from './output-roundings.js';
 
-/** Errors of elements of a gradient: what they are made of, element by element. */
+/** Errors of the elements of a gradient, by their parts. */
 export interface SummedErrors {
-  /** What does not average out, and the root mean square of the rest. */
+  /** The part that does not average out, and the root mean square of the rest. */
   readonly systematic: Float64Array;
   readonly deviation: Float64Array;
   /** The part of the deviation that elements of a row do not share; null where they may share all of it. */
   readonly apart: Float64Array | null;
-  /** What the roundings of operands come to that follow from the problem, signed. */
+  /** The sum of the roundings of operands that follow from the problem, signed. */
   readonly operands: Float64Array;
   readonly roundings: OutputRoundings;
 }
 
-/** Shares of what errors may come to that jumps of roundings are told apart by, to each side. */
+/** Number of shares of the largest error, to each side, by which jumps of roundings are told apart. */
 const places = 32;
 
-/** Deviations within which what follows from the problem is as independent roundings would have it. */
+/**
+ * Standard deviations within which errors that follow from the problem look like those of independent
+ * roundings.
+ */
 const byChanceDeviations = 4;
 
-/** Squares of deviations: of all that is not systematic, and without what is known or may be. */
+/**
+ * Squares of deviations: of all that is not systematic, and of that without the parts that are known or may
+ * be.
+ */
 interface Deviations {
   all: number;
   unknown: number;
 }
 
-/** Sums of a row: of deviations as if all of it erred together, of what does, and of the squares of the rest. */
+/**
+ * Sums of a row: of deviations as if all of it erred together, of those that do, and of the squares of the rest.
+ */
 function emptyRow(): Readonly<Record<'whole' | 'common' | 'squares', Deviations>> {
   const none = () => ({ all: 0, unknown: 0 });
   return { whole: none(), common: none(), squares: none() };
 }
 
 /**
- * Errors of rows projected on a pattern, summed up: rows err independently, but those of one unit together, and elements of
- * a row together but for what they do apart; beside what follows from the problem: Theorem 24 of docs/bounds-backward.md.
+ * Errors of rows projected on a pattern, summed up: rows err independently, except that those of one unit err together, and
+ * elements of a row err together except for the part that they do not share; errors that follow from the problem count
+ * beside: Theorem 24 of docs/bounds-backward.md.
  */
 export class ErrorSum {
-  /** Σ of what was projected; and of the roundings of outputs that are expected. */
+  /** Σ of the projected errors; and of the expected roundings of outputs. */
   signed = 0;
   expected = 0;
-  /** Σ of the pattern times the values that its scale is of. */
+  /** Σ of the pattern times the values that its scale refers to. */
   norm = 0;
   readonly #of: SummedErrors;
   #row = emptyRow();
   #systematic = 0;
   #operands = 0;
   #blurred = 0;
-  /** Σ of what both come to together, by each factor that operands may have when they are rounded. */
+  /**
+   * Σ of the roundings of operands and outputs together, by each factor that operands may have when they are
+   * rounded.
+   */
   readonly #following: Float64Array;
   readonly #squares: Deviations = { all: 0, unknown: 0 };
   readonly #shared = new Map<number, Deviations>();
@@ -61,7 +73,7 @@ export class ErrorSum {
   /**
    * Adds an element of the row that `endRow` ends.
    * @param projected its error, or its value, times the pattern
-   * @param value what a slope is of
+   * @param value the value that a slope refers to
    */
   add(at: number, projected: number, pattern: number, value = pattern): void {
     const { systematic, operands, roundings } = this.#of;
@@ -114,7 +126,7 @@ export class ErrorSum {
     this.#row = emptyRow();
   }
 
-  /** The most that jumps come to, of one sign, where all rows have the same share of their errors. */
+  /** The largest sum of jumps of one sign, where all rows have the same share of their errors. */
   #largestJump(sign: number): number {
     let largest = 0;
     for (const step of [1, -1]) {
@@ -127,7 +139,7 @@ export class ErrorSum {
     return largest;
   }
 
-  /** Squares of deviations, of units that err together too. */
+  /** Squares of deviations, including those of units that err together. */
   #deviations(common: number): Deviations {
     let all = this.#squares.all + common * common;
     let unknown = this.#squares.unknown + common * common;
@@ -139,16 +151,16 @@ export class ErrorSum {
   }
 
   /**
-   * What the sum stays below where all roundings are independent, but for that many standard deviations.
-   * @param common a deviation that all rows have together
+   * An upper bound of the sum where all roundings are independent, for that many standard deviations.
+   * @param common a deviation that all rows share
    */
   ofIndependent(deviations: number, common: number): number {
     return this.#systematic + deviations * Math.sqrt(this.#deviations(common).all);
   }
 
   /**
-   * What the sum without the roundings that are expected stays below on one side, where roundings follow from the values.
-   * @param sign of the side
+   * An upper bound, on one side, of the sum without the expected roundings, where roundings follow from the values.
+   * @param sign the sign of the side
    */
   ofFollowing(deviations: number, common: number, sign: number): number {
     const { all, unknown } = this.#deviations(common);
@@ -175,7 +187,10 @@ export class ErrorSum {
   }
 }
 
-/** The largest of a·expected + deviations·√(all − a²(all − unknown)) for a from 0 to 1: a part of what is expected is blurred. */
+/**
+ * The largest of a·expected + deviations·√(all − a²(all − unknown)) for a from 0 to 1: a part of the expected rounding is
+ * blurred.
+ */
 function largestOf(expected: number, deviations: number, all: number, unknown: number): number {
   const rounded = all - unknown;
   const part = (expected ** 2 * all) / (rounded * (deviations ** 2 * rounded + expected ** 2));

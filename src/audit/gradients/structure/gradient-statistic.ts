@@ -16,7 +16,7 @@ export interface GradientStatistic {
   /** First row and number of rows: of queries for dQ, of keys for dK and dV. */
   readonly firstRow: number;
   readonly rows: number;
-  /** The last row: `firstRow` + `rows` − 1, unless they are a sample that has not all between. */
+  /** The last row: `firstRow` + `rows` − 1, except in a sample that does not have all rows between. */
   readonly lastRow: number;
   /** Null for a test of all columns. */
   readonly column: number | null;
@@ -30,8 +30,8 @@ function usedBy({ statistic, threshold }: GradientStatistic): number {
 }
 
 /**
- * Of each test and scope the statistic that is largest relative to its threshold. One whose threshold is infinite is no
- * test.
+ * The statistic of each test and scope that is largest relative to its threshold. A statistic with an infinite
+ * threshold is no test.
  * @throws Error for a statistic or a threshold that is NaN: a defect, which must not count as passed
  */
 export function worstStatistics(found: Iterable<GradientStatistic>): GradientStatistic[] {

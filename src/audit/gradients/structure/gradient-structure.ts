@@ -14,10 +14,10 @@ export interface SummedGradient {
   readonly means: MeanErrors;
 }
 
-/** Of which rows a statistic is. */
+/** The rows that a statistic is made of. */
 type StatisticPlace = Pick<GradientStatistic, 'head' | 'firstRow' | 'rows' | 'lastRow'>;
 
-/** How many statistics `gradientStatistics` makes of a gradient. */
+/** Number of statistics that `gradientStatistics` makes of a gradient. */
 export function statisticCount({ quantity, shape }: ComparedValues): number {
   if (quantity.row === 'number') return 0;
   const [batch, heads, rows] = quantity.axes;
@@ -30,7 +30,7 @@ export function unitOf({ units }: Pick<SummedGradient, 'units'>, row: number): n
   return units.isShared[row] === 1 ? units.unit[row] : null;
 }
 
-/** Whether statistics can be made of a row: its errors and what they may be are numbers. */
+/** Whether statistics can be made of a row: its errors and their bounds are numbers. */
 function isSummable(
   { values, exact, isSpecialRow }: ComparedValues,
   { systematic, deviation }: SummedErrors,
@@ -44,11 +44,11 @@ function isSummable(
   return Number.isFinite(sum);
 }
 
-/** Least that an element's errors count as, beside its value: a weight is a number. */
+/** The least relative size that an element's errors count as: a weight must be finite. */
 const leastErrors = 2 ** -60;
 
 /**
- * What an element counts in a slope: where elements err apart, the inverse of the square of what it errs by, which sees the
+ * The weight of an element in a slope: where elements err apart, the inverse square of its error, which detects the
  * smallest factor; the same for all where a row errs together.
  */
 function weightOf({ apart, deviation, systematic }: SummedErrors, at: number, x: number): number {
@@ -79,7 +79,7 @@ function columnStatistic(
 
 /**
  * The slope of every tile of 128 rows and of every head on the exact gradient, and the sum of every column over a head, each
- * against what roundings explain. Rows with infinities or NaNs are left out, patterns of zeros are no test.
+ * against what roundings explain. Rows with infinities or NaNs are left out; patterns of zeros are no test.
  * @param deviations standard deviations that a statistic of a correct kernel stays within
  */
 export function* gradientStatistics(

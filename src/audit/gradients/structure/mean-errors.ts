@@ -7,20 +7,29 @@ import type { JudgedGradientName } from '../gradient-quantities.js';
 import type { MeasuredGradients } from '../measure-gradients.js';
 
 /**
- * What the errors of the row sums D, and of the LSE, do to dK, or the latter to dV, all keys together. An error ε of a row's D moves every key's dK by
- * −scale·ε·P·q: the keys err together, which no sum over independent rows of dK counts.
+ * The effect of errors of the row sums D, and of the LSE, on dK, or of the latter on dV, all keys together. An error ε of a row's D moves every key's
+ * dK by −scale·ε·P·q: the keys err together, and no sum over independent rows of dK covers that.
  */
 export interface MeanErrors {
-  /** [batch, kv heads, qkDim]: standard deviation of what they do to Σ dK of a column, at most. */
+  /** [batch, kv heads, qkDim]: the largest standard deviation of their effect on Σ dK of a column. */
   readonly columns: Float64Array;
-  /** [batch, kv heads]: √Σ (scale·|ε|·|q|)², or the same of dO; times the largest row of a pattern that of a projection of dK, at most. */
+  /**
+   * [batch, kv heads]: √Σ (scale·|ε|·|q|)², or the same of dO; times the largest row of a pattern, it is the largest standard deviation of
+   * the effect on a projection of dK.
+   */
   readonly norm: Float64Array;
-  /** [batch, kv heads]: that of a head's dK projected on the exact one, and on K; null where only `norm` is known, as of a sample of keys. */
+  /**
+   * [batch, kv heads]: the same of a head's dK projected on the exact one, and on K; null where only `norm` is known, as for a sample of
+   * keys.
+   */
   readonly slope: Float64Array | null;
   readonly pairing: Float64Array | null;
 }
 
-/** What the row sums D may be off by at random, [batch, heads, queries]; 0 for rows that have none. */
+/**
+ * Random errors of the row sums D, as standard deviations, [batch, heads, queries]; 0 for rows that have
+ * none.
+ */
 function meanDeviations(
   problem: Problem,
   dout: Float64Array,
@@ -65,7 +74,7 @@ function meanDeviations(
   return sigma;
 }
 
-/** The mean of what each query's keys have in some pattern, by the query's weights: [batch, heads, queries, columns]. */
+/** The mean of a pattern over each query's keys, by the query's weights: [batch, heads, queries, columns]. */
 function weightedMeans(problem: Problem, pattern: Float64Array, columns: number): Float64Array {
   const { batch, kvHeads, keys } = problemShape(problem);
   // The weights of D are those before dropout; how the problem was posed is of another V.
@@ -77,7 +86,7 @@ function weightedMeans(problem: Problem, pattern: Float64Array, columns: number)
   return quantities.out.values;
 }
 
-/** Statistics need no more. */
+/** The accuracy that statistics need. */
 const coarse = { outputFormat: 'fp32', ulpFraction: 0, magnitudeFraction: 2 ** -20 } as const;
 
 /** Rows of two matrices side by side. */
@@ -91,8 +100,8 @@ function sideBySide(a: Float64Array, b: Float64Array, columns: number): Float64A
 }
 
 /**
- * What a correct kernel's errors of D do to sums over dK: those of O's rounding, of P's before O, of the sum itself, or of
- * dP where D is made of that. And those of the LSE, by which all dT of a row, Σ |dT| ≤ 2 Σ P|dP|, are too large.
+ * The effect of a correct kernel's errors of D on sums over dK: those of O's rounding, of P's before O, of the sum itself,
+ * or of dP where D is made of that. And those of the LSE, by which all dT of a row, Σ |dT| ≤ 2 Σ P|dP|, are too large.
  * @param dout decoded
  */
 export function measureMeanErrors(
@@ -163,8 +172,8 @@ function longestRows(values: Float64Array, heads: number, columns: number): Floa
 }
 
 /**
- * What a correct kernel's errors of the LSE do to sums over dV: an error λ of a row's moves every key's dV by λ P m dO, and Σ P m ≤ 1/(1 − p)
- * under dropout.
+ * The effect of a correct kernel's errors of the LSE on sums over dV: an error λ of a row's LSE moves every key's dV by λ P m dO, and Σ P m ≤
+ * 1/(1 − p) under dropout.
  * @param dout decoded
  */
 export function measureWeightErrors(
@@ -189,13 +198,13 @@ export function measureWeightErrors(
   return { columns: roots(columns), norm: roots(norm), slope: null, pairing: null };
 }
 
-/** What rows of a gradient err by together. */
+/** Errors that rows of a gradient share. */
 export interface RowsTogether {
   readonly dk: MeanErrors;
   readonly dv: MeanErrors;
 }
 
-/** Of one gradient: nothing for those whose rows err independently. */
+/** The shared errors of one gradient: none for a gradient whose rows err independently. */
 export function togetherOf(
   together: RowsTogether,
   name: JudgedGradientName,
@@ -205,7 +214,7 @@ export function togetherOf(
   return name === 'dk' || name === 'dv' ? together[name] : noMeanErrors(heads, columns);
 }
 
-/** Of gradients whose rows err independently. */
+/** The shared errors of gradients whose rows err independently. */
 export function noMeanErrors(heads: number, columns: number): MeanErrors {
   const none = new Float64Array(heads);
   return { columns: new Float64Array(heads * columns), norm: none, slope: none, pairing: none };

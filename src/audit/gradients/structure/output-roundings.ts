@@ -4,24 +4,30 @@ import type { ComparedValues } from '../../kernel-outputs.js';
 import type { GradientBound } from '../bounds/index.js';
 
 /**
- * What rounding a gradient to its format does to exact values, and what errors before it may make of that: Theorem 24 of
+ * Roundings of a gradient to its format, by exact values, and their changes by errors before them: Theorem 24 of
  * docs/bounds-backward.md.
  */
 export interface OutputRoundings {
-  /** What the exact value is rounded by, signed, where errors take it past no more than one midpoint of its format; else 0. */
+  /** The rounding of the exact value, signed, where errors take it past no more than one midpoint of its format; else 0. */
   readonly expected: Float64Array;
-  /** What that changes by, signed, where errors take the value past the next midpoint; 0 where they do not. */
+  /**
+   * The change of that rounding, signed, where errors take the value past the next midpoint; 0 where they do
+   * not.
+   */
   readonly jump: Float64Array;
-  /** Where that is, as a signed share of what errors may come to: between −1 and 1. */
+  /** The place of that change, as a signed share of the largest error: between −1 and 1. */
   readonly turn: Float64Array;
-  /** What the exact value is rounded by where errors may blur that, as they need not; else 0. */
+  /** The rounding of the exact value where errors may blur it, but need not; else 0. */
   readonly blurred: Float64Array;
   /**
-   * What the operands' roundings come to with that of what they make of the exact value, where errors may blur that: by each factor that
-   * operands may have when they are rounded.
+   * The operands' roundings together with the change that they make in the rounding of the exact value, where errors may blur that: by
+   * each factor that operands may have when they are rounded.
    */
   readonly following: readonly Float64Array[];
-  /** The deviation without all that is known or may be: the rounding of the output, and those of operands. */
+  /**
+   * The deviation without the parts that are known or may be: the rounding of the output, and those of
+   * operands.
+   */
   readonly unknown: Float64Array;
 }
 
@@ -39,12 +45,12 @@ function emptyRoundings(length: number, factors: number): OutputRoundings {
   };
 }
 
-/** Of values of which no rounding is expected. */
+/** Roundings of values for which none is expected. */
 export function noRoundings(deviation: Float64Array): OutputRoundings {
   return { ...emptyRoundings(deviation.length, 0), unknown: deviation };
 }
 
-/** The roundings of a gradient as exact arithmetic makes them, and what errors make of these. */
+/** The roundings of a gradient in exact arithmetic, and their changes by errors. */
 export function outputRoundings(
   { exact: { values }, format }: ComparedValues,
   { deviation, known, reach, operands, byOthers }: RoundedBound,

@@ -7,20 +7,22 @@ import { CommonOffset } from '../common-offset.js';
 import type { Instrument } from '../instruments.js';
 import { walkRows } from '../structure-statistic.js';
 
-/** What is summed: on the instruments of scale and of bias, and of the LSE. */
+/** Channels of the sums: the instruments of scale and of bias, and the LSE. */
 export const channels = ['scale', 'bias', 'lse-mean'] as const;
 
-/** Scores are written as they are twice, raw and scaled, and once less the maximum. */
+/**
+ * Number of times that a score itself is written, raw and scaled; it is written once more less the maximum.
+ */
 const writesOfScore = 2;
-/** The same for what roundings do to the second order, with what is added among them. */
+/** The same for the second order of roundings, addends included. */
 const mostWrites = 3;
 
-/** Significant bits of a format whose roundings places tell. */
+/** The most significant bits of a format whose roundings the places tell. */
 const finestPrecision = 12;
 
 /**
- * The format that scores are written in, where that is all that is known of a score; null where scores are not written in a short
- * format, or are capped or added to on the way, so that the exact weights do not tell what was written.
+ * The format that scores are written in, where the exact weights tell what was written; null where scores are not written in a
+ * short format, or are capped or added to on the way.
  */
 export function writtenFormat(problem: Problem, { scores, maximum }: Premises): FormatName | null {
   const isPlain =
@@ -30,17 +32,17 @@ export function writtenFormat(problem: Problem, { scores, maximum }: Premises): 
   return scores !== null && isPlain && formats[scores].precision <= finestPrecision ? scores : null;
 }
 
-/** What roundings of written scores come to, as data: by channel, by place in an octave. */
+/** Sums of the roundings of written scores, as data: by channel, by place in an octave. */
 export interface ScorePlacesState {
-  /** Of scores, and of their distances from the maximum. */
+  /** Sums for scores, and for their distances from the maximum. */
   readonly scores: Float64Array;
   readonly distances: Float64Array;
 }
 
 /**
- * Sums what a relative error of written scores does, Σ c·s by the place that s has in its octave, of scores and of their
- * distances from the maximum: the roundings that all rows share follow from it (docs/bounds.md, Theorem 14). Of single rows it knows
- * what roundings do to the second order, which is of one sign.
+ * Sums the effect of a relative error of written scores, Σ c·s by the place of s in its octave, for scores and for their distances
+ * from the maximum: the roundings that all rows share follow from it (docs/bounds.md, Theorem 14). For single rows it has the second
+ * order of roundings, which is of one sign.
  */
 export class ScorePlaces {
   readonly #offset: CommonOffset;
@@ -55,7 +57,7 @@ export class ScorePlaces {
   readonly #curvature = new Float64Array(walkRows * channels.length);
   #first = 0;
 
-  /** @param instruments of scale and of bias */
+  /** @param instruments the instruments of scale and of bias */
   constructor(
     problem: Problem,
     reference: AttentionReference,
@@ -89,7 +91,10 @@ export class ScorePlaces {
     }
   }
 
-  /** A sink's score is one number for all rows: its roundings count in full, but for that of its distance. */
+  /**
+   * Adds a sink's score, which is one number for all rows: its roundings count in full, except for that of
+   * its distance.
+   */
   #addSink(i: number, row: number, sink: number): void {
     const { denominator, maximum, quantities } = this.#reference;
     const weight = Math.exp(sink - denominator[row]);
@@ -139,7 +144,7 @@ export class ScorePlaces {
     }
   }
 
-  /** What roundings do to the second order, and a sink's in full, in the `i`-th row, by channel. */
+  /** The second order of roundings, and a sink's roundings in full, in the `i`-th row, by channel. */
   curvature(i: number): Float64Array {
     return this.#curvature.subarray(channels.length * i, channels.length * (i + 1));
   }
@@ -162,7 +167,7 @@ function placeOf(x: number, places: number): number {
   return Math.min(places - 1, Math.floor((at - Math.floor(at)) * places));
 }
 
-/** What roundings come to over more rows. */
+/** Joins the sums of roundings with those of more rows. */
 export function joinScorePlaces(
   known: ScorePlacesState | null,
   more: ScorePlacesState,
@@ -174,7 +179,7 @@ export function joinScorePlaces(
   };
 }
 
-/** The most that roundings come to, by channel, which are those of one factor on all scores: Theorem 14. */
+/** The largest sums, by channel, of roundings that are those of one factor on all scores: Theorem 14. */
 export function sharedRoundings(format: FormatName, { scores, distances }: ScorePlacesState) {
   const offset = new CommonOffset(format);
   return channels.map((_, d) => {

@@ -6,18 +6,18 @@ import { channels } from './score-places.js';
 /** The instruments of scale and of bias among those that errors are projected on. */
 export const selfInstruments = [0, 2] as const;
 
-/** What the rows of one unit, which may err alike, come to on each channel. */
+/** Sums of the rows of one unit, which may err alike, on each channel. */
 interface UnitSums {
-  /** Σ of what was found. */
+  /** Σ of the errors found. */
   readonly found: Float64Array;
-  /** Standard deviations and worst cases of what any correct kernel may add to that. */
+  /** Standard deviations and worst cases of any correct kernel's errors in that sum. */
   readonly random: Float64Array;
   readonly systematic: Float64Array;
 }
 
-/** What `SelfNormalised` has collected, as data. */
+/** The sums of `SelfNormalised`, as data. */
 export interface SelfNormalisedState {
-  /** Of all rows, by channel: what roundings of written scores count as at their worst, and to the second order. */
+  /** Sums over all rows, by channel: worst cases of roundings of written scores, and their second order. */
   readonly written: Float64Array;
   readonly curvature: Float64Array;
   readonly lseRows: number;
@@ -29,14 +29,14 @@ function noSums(): UnitSums {
   return { found: numbers(), random: numbers(), systematic: numbers() };
 }
 
-/** An LSE's error in one row, and what any correct kernel's may be. */
+/** The error of an LSE in one row, and the bounds of any correct kernel's. */
 export interface LseError {
   readonly error: number;
   readonly random: number;
   readonly systematic: number;
 }
 
-/** A row's errors, and what may cause them. */
+/** The errors of a row, and their possible causes. */
 interface DeclaredRow {
   readonly row: RowProjections;
   readonly variances: Variances;
@@ -45,18 +45,22 @@ interface DeclaredRow {
 }
 
 /**
- * How far sums over a head's rows are from zero, in units of the spread that the same rows have: for errors that are as likely of
- * either sign, unit by unit, P(|Σ x| > z √(Σ x²)) ≤ 2·exp(−z²/2) whatever their size, so that a coarse premise blunts nothing.
- * What any correct kernel may add, which is not of either sign alike, is allowed beside: docs/bounds.md, Theorem 14.
+ * Distances from zero of sums over a head's rows, in units of the spread that the same rows have: for errors that are equally
+ * likely of either sign, unit by unit, P(|Σ x| > z √(Σ x²)) ≤ 2·exp(−z²/2) whatever their size, so that a coarse premise blunts
+ * nothing. The errors of any correct kernel, which are not equally likely of either sign, are allowed beside: docs/bounds.md,
+ * Theorem 14.
  */
 export class SelfNormalised {
   readonly #written = new Float64Array(channels.length);
   readonly #curvature = new Float64Array(channels.length);
   readonly #units = new Map<number, UnitSums>();
-  /** Rows whose LSE is among the sums. */
+  /** Number of rows whose LSE is among the sums. */
   lseRows = 0;
 
-  /** Adds a row. @param curvature by channel, what written scores do to the second order */
+  /**
+   * Adds a row.
+   * @param curvature by channel, the second order of written scores' roundings
+   */
   add({ row, variances, lse }: DeclaredRow, unit: number, curvature: Float64Array): void {
     const sums = this.#unit(unit);
     selfInstruments.forEach((d, channel) => {
@@ -94,7 +98,7 @@ export class SelfNormalised {
     };
   }
 
-  /** Adds what was collected of other rows of the head, by another thread perhaps. */
+  /** Adds the sums over other rows of the head, by another thread perhaps. */
   mergeState({ written, curvature, lseRows, units }: SelfNormalisedState): void {
     this.lseRows += lseRows;
     written.forEach((x, d) => (this.#written[d] += x));
@@ -113,7 +117,9 @@ export class SelfNormalised {
     this.#units.clear();
   }
 
-  /** What any correct kernel makes of a channel's sum with its known variances: at its worst, and by chance. */
+  /**
+   * The bound of a channel's sum for any correct kernel, by its known variances: at its worst, and by chance.
+   */
   usual(channel: number, deviations: number): number {
     let [systematic, variance] = [0, 0];
     for (const unit of this.#units.values()) {
@@ -123,7 +129,10 @@ export class SelfNormalised {
     return systematic + deviations * Math.sqrt(variance);
   }
 
-  /** What a channel's sum is allowed at its worst beyond any correct kernel by written scores, which the tests of today count. */
+  /**
+   * The allowance of a channel's sum, at its worst, for written scores beyond any correct kernel, which the tests by known
+   * variances count.
+   */
   written(channel: number): number {
     return this.#written[channel];
   }
@@ -136,9 +145,9 @@ export class SelfNormalised {
   }
 
   /**
-   * What the part of a sum that is of either sign alike exceeds with probability at most 2·exp(−deviations²/2), and what it is
-   * to the second order. Σ x² has in it what any correct kernel does: √ of that is added, by the tail of a
-   * sum of squares (Hsu, Kakade and Zhang 2012, Theorem 2.1).
+   * The bound that the part of a sum which is equally likely of either sign exceeds with probability at most
+   * 2·exp(−deviations²/2), and its second order. Σ x² contains the errors of any correct kernel: their √ is added, by the tail
+   * of a sum of squares (Hsu, Kakade and Zhang 2012, Theorem 2.1).
    */
   tolerance(channel: number, deviations: number): number {
     const t = deviations ** 2 / 2;
@@ -158,14 +167,14 @@ export class SelfNormalised {
   }
 }
 
-/** A sum over a head's rows beside what any correct kernel may make of it, by the channel's test. */
+/** A sum over a head's rows beside the bounds of any correct kernel, by the channel's test. */
 export interface HeadSum {
   readonly test: (typeof channels)[number] & StructureTest;
-  /** What the sum is divided by to be the test's statistic. */
+  /** The divisor that turns the sum into the test's statistic. */
   readonly norm: number;
-  /** What any correct kernel may make of the sum. */
+  /** The bound of the sum for any correct kernel. */
   readonly usual: number;
-  /** What roundings of written scores that all rows share may add. */
+  /** The bound of the roundings of written scores that all rows share. */
   readonly shared: number;
 }
 

@@ -132,7 +132,10 @@ function otherRows({ problem, measured }: FailedGradients): readonly OtherRows[]
   ];
 }
 
-/** The largest distance of a row's LSE and D from those that dQ tells, relative to their own sizes. */
+/**
+ * The largest distance of a row's LSE, in nats, and of its D, relative to the sizes of its terms, from those
+ * that dQ tells.
+ */
 const tolerance = 2 ** -4;
 
 /** The share of rows that must have another row's numbers; the rest, as at borders, have those that dQ tells. */
