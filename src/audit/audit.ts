@@ -25,7 +25,7 @@ export interface AuditedVectors extends JudgedVectors {
   readonly error: ErrorProfile;
 }
 
-/** All that a kernel gave, judged, by quantity; null for what it does not give. */
+/** All outputs of a kernel, judged, by quantity; null for those that it does not give. */
 export interface AuditedOutputs {
   readonly out: AuditedVectors;
   readonly lse: JudgedNumbers | null;
@@ -39,8 +39,8 @@ export interface Audit extends Omit<Judgement, 'reference' | 'outputs'> {
 }
 
 /**
- * Judges what a kernel gives, its output and its LSE if it gives one, against the oracle: worst-case bound on
- * every element, what independent roundings add up to, structure tests, LSE.
+ * Judges the outputs of a kernel, O and the LSE if it gives one, against the oracle: worst-case bound on
+ * every element, sums of independent roundings, structure tests, LSE.
  * @throws RequestError when a tensor does not fit the problem.
  */
 export function judgeOutputs(
@@ -53,7 +53,7 @@ export function judgeOutputs(
 }
 
 /**
- * Judges outputs as `judgeOutputs`; beside that the error profiles and what the usual checks say.
+ * Judges outputs as `judgeOutputs`, and adds the error profiles and the results of the usual checks.
  * @throws RequestError when a tensor does not fit the problem.
  */
 export function auditOutputs(
@@ -65,7 +65,7 @@ export function auditOutputs(
   return audited(prepared, measureHere(prepared));
 }
 
-/** Starts what measures parts by these settings; null where this thread is to measure them. */
+/** Starts a runner that measures parts by these settings; null where this thread is to measure them. */
 export type StartParts = (
   settings: PartSettings,
   parts: number,
@@ -81,7 +81,7 @@ export interface AuditThreads {
 
 /**
  * Judges outputs as `auditOutputs`, its parts measured somewhere else: the report is the same. A problem of one part is
- * measured here, with what there is beside.
+ * measured here, with the help of `beside` where it is given.
  * @throws RequestError when a tensor does not fit the problem.
  */
 export async function auditOutputsApart(
@@ -114,7 +114,7 @@ export async function auditOutputsApart(
   }
 }
 
-/** A judgement with the error profiles and what the usual checks say. */
+/** A judgement with the error profiles and the results of the usual checks. */
 function audited(prepared: PreparedAudit, measured: Measured, known?: KnownCause): Audit {
   const { problem } = prepared;
   const { reference, outputs: judged, ...judgement } = conclude(prepared, measured, known);

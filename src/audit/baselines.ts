@@ -73,7 +73,8 @@ export function flashAttentionRule(
 
 /**
  * Judges an output (decoded, [batch, heads, queries, vDim]) as the usual checks would.
- * @param textbook textbook attention, of some of the rows perhaps, of which FlashAttention's rule is then
+ * @param textbook textbook attention; where it has only some of the rows, FlashAttention's rule covers only
+ * these
  */
 export function usualChecks(
   problem: Problem,

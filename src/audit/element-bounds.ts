@@ -58,9 +58,9 @@ interface MeasureBoundsOptions {
 }
 
 /**
- * Computes and keeps the bounds of every element and row: see `forEachRowsBound`. It says
- * nothing of rows whose inputs hold infinities or NaNs: these take the bound from `premises`, with the
- * magnitude and |O| for Σ w|v − O|, and no part of it is random.
+ * Computes and keeps the bounds of every element and row: see `forEachRowsBound`. It does not cover rows
+ * whose inputs hold infinities or NaNs: these take the bound from `premises`, with the magnitude and |O| for
+ * Σ w|v − O|, and no part of it is random.
  */
 export function measureBounds(
   problem: Problem,

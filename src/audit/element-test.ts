@@ -129,7 +129,7 @@ export function testElements(
   };
 }
 
-/** Elements that are no larger than what underflow may take from them. */
+/** Elements that are no larger than underflow may take from them. */
 export interface LostElements {
   readonly elements: number;
   /** Whether no element is larger than its bound: zeros and numbers of the other sign would be as good. */

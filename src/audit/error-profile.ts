@@ -39,8 +39,8 @@ export interface ErrorProfile {
 }
 
 /**
- * The numbers that have the given ranks, from 0, among `values` in ascending order: what sorting would put there, without it.
- * The values, none of them NaN, are rearranged; a rank beyond them is that of nothing, 0.
+ * The numbers that have the given ranks, from 0, among `values` in ascending order, without sorting all of them. The values,
+ * none of them NaN, are rearranged; a rank beyond them gives 0.
  */
 export function numbersOfRank(values: Float64Array, ranks: readonly number[]): number[] {
   // It takes whatever has numbers at indices.
@@ -87,8 +87,8 @@ function finiteRms(values: Float64Array, from: number, to: number): number {
 
 /**
  * The size of an ulp for each element, by its index: that of the format at |exact|, or at the root mean
- * square of its row where that is larger. Next to zero an ulp of the value itself is far below what any
- * sum of the row's terms can resolve. Rows of zeros take the tensor's.
+ * square of its row where that is larger. Near zero an ulp of the value itself is far below the resolution of
+ * any sum of the row's terms. Rows of zeros take the tensor's.
  * @param exact rows of `columns` exact values
  */
 export function createUlpScale(

@@ -178,7 +178,7 @@ function spreadFindings(judged: JudgedVectors, heads: number): Finding[] {
   return findings;
 }
 
-/** Findings of numbers: NaN and infinities, then single rows, then what all have in common. */
+/** Findings of numbers: NaN and infinities, then single rows, then the error that all share. */
 function numberFindings(judged: JudgedNumbers, heads: number) {
   const { numbers, quantity } = judged;
   const { prose, parts } = quantity;

@@ -20,10 +20,10 @@ function isSame(a: number, b: number): boolean {
 const comparedColumns = 4;
 
 /**
- * Makes a function that numbers the rows of a problem by what errors they may share, from 0. All clustered
- * rows of a head have one number, whatever their scores: their weights are alike relative to the maximum,
- * or to the sum. So have rows that are nearly equal: LSE and maximum to an ulp of the weights' format, and
- * outputs to a quarter of that, relative to Σ w|v|.
+ * Makes a function that numbers the rows of a problem by the errors that they may share, from 0. All
+ * clustered rows of a head have one number, whatever their scores: their weights are alike relative to the
+ * maximum, or to the sum. So have rows that are nearly equal: LSE and maximum to an ulp of the weights'
+ * format, and outputs to a quarter of that, relative to Σ w|v|.
  */
 export function createRowNumbers(
   reference: AttentionReference,
@@ -84,7 +84,7 @@ export function alikeBinsPerOctave(weightFormat: FormatName): number {
   return Math.min(4 * 2 ** (formats[weightFormat].precision - 1), mostBins);
 }
 
-/** A row is clustered where its weights are as many as this at the most that round independently. */
+/** The largest number of weights that round independently in a clustered row. */
 const fewIndependent = 16;
 
 /**

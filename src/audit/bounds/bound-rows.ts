@@ -36,7 +36,7 @@ import { exponentError } from './scores.js';
 import { createRowUnits, sunkRow, type SunkRow } from './row-units.js';
 import { createWeigher, valueScaleOf } from './weigh-tiles.js';
 
-/** The most that a weight of one row can be off, but for weights that underflow or are flushed. */
+/** The largest error of a weight of one row, apart from weights that underflow or are flushed to zero. */
 function largestWeightError(
   { exponent, exponential }: KernelArithmetic,
   plan: RowPlan,
@@ -59,8 +59,8 @@ function largestWeightError(
 }
 
 /**
- * The exponent (log2) from which on down a key's weight, with all its errors, is no more than what a weight that
- * underflows is allowed, given the row's largest exponent: Theorem 10 of docs/bounds.md.
+ * The exponent (log2) at and below which a key's weight, with all its errors, is within the allowance of a
+ * weight that underflows, given the row's largest exponent: Theorem 10 of docs/bounds.md.
  */
 function negligibleExponent({ maximum, underflow }: KernelArithmetic): (largest: number) => number {
   // The largest exponent that the kernel has may be off itself, by 1 at most in a row that is not coarse.
@@ -125,8 +125,8 @@ function createRowBounder(
   }
 
   /**
-   * Whether no score that a kernel has leaves the range of what it is kept in: as a product, which may hold what is
-   * added over the scale, and as an exponent.
+   * Whether all scores of a kernel stay within the range of their formats: as a product, which may hold the addend
+   * over the scale, and as an exponent.
    */
   function isInRange(norms: number, addend: number): boolean {
     const scaled = norms * Math.abs(problem.scale) + addend;
@@ -258,15 +258,14 @@ interface RowsBoundOptions {
 }
 
 /**
- * Visits the bounds of a problem, up to 64 rows of one sequence at a time: for every element of the output and every LSE how
- * far a kernel of the given arithmetic may be from the oracle, by technique and in total, and what of
- * it is systematic and what random. Nothing is run: bounds follow from the problem alone. Proofs in
- * docs/bounds.md. Cost is that of about two to three oracles; memory that of a tile, of at most 64
- * tiles of scores, and of what is kept of one head's inputs (see `headOperands`).
+ * Visits the bounds of a problem, up to 64 rows of one sequence at a time: for every element of the output and every LSE the
+ * largest distance of a kernel of the given arithmetic from the oracle, by technique and in total, and the systematic and
+ * the random part of it. Nothing is run: bounds follow from the problem alone. Proofs in docs/bounds.md. Cost is that of
+ * about two to three oracles; memory that of a tile, of at most 64 tiles of scores, and of the kept inputs of one head (see
+ * `headOperands`).
  *
- * NaN where an input of the row is infinite or NaN (nothing is said), ∞ where the kernel may leave the
- * range of its formats.
- * @throws RequestError for a feature of the problem that the arithmetic says nothing of
+ * NaN where an input of the row is infinite or NaN (nothing is said), ∞ where the kernel may leave the range of its formats.
+ * @throws RequestError for a feature of the problem that the arithmetic does not cover
  */
 export function forEachRowsBound(
   problem: Problem,

@@ -4,7 +4,7 @@ import type { OutputRounding } from '../../../kernels/index.js';
 
 // The end of a row: `normalise` and `output-round`, section 8 of docs/bounds.md.
 
-/** `normalise`: dropout's factor; the reciprocal and the product with it; the logarithm and what joins it to m. Theorem 8. */
+/** `normalise`: dropout's factor; the reciprocal and the product with it; the logarithm and its sum with m. Theorem 8. */
 export const normaliseBound: TechniqueBound = {
   // A kernel that divides every weight by the row sum rounds every one.
   elements: ({ arithmetic: { finish, maximum, underflow, dropout } }) => {

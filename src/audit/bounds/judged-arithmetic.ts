@@ -116,8 +116,8 @@ export function modelArithmetic(
 }
 
 /**
- * The arithmetic that a model's output is judged by: without what a variant does or sets, and without
- * weights beyond the range of their format.
+ * The arithmetic that a model's output is judged by: without the changes and settings of a variant, and
+ * without weights beyond the range of their format.
  * @throws RequestError as `modelArithmetic`
  */
 export function judgedArithmetic(

@@ -8,7 +8,7 @@ import {
 } from '../../problem/index.js';
 import { tileRows } from './memory.js';
 
-/** Rounds up what a sum of squares and its root may be off. */
+/** A factor that covers the error of a sum of squares and its root. */
 const up = 1 + 2 ** -40;
 
 /** Sums of squares between these have lost nothing to the ends of the range of fp64 that `up` does not make good. */
@@ -120,7 +120,7 @@ function remembered<T>(of: (ranges: readonly KeyRange[]) => T): (ranges: readonl
 
 /**
  * Makes a function that gives the magnitudes of the keys and values of a kv head (counted over [batch, kvHeads]), of the
- * keys that a row sees and no others: what is behind a mask, or another sequence's, must not loosen a bound. Tensors are
+ * keys that a row sees and no others: keys behind a mask, or of another sequence, must not loosen a bound. Tensors are
  * decoded 64 rows at a time, when first asked for; two numbers a key are kept, and one a column for every 64.
  */
 export function createKeyExtents(

@@ -82,7 +82,7 @@ interface WeighedRow {
   readonly least: number;
 }
 
-/** One weight, and what rounding may do to it, all in units of the row sum. */
+/** One weight, and the effects of rounding on it, all in units of the row sum. */
 interface WeighedKey {
   readonly weight: number;
   /** z of Theorem 3: the larger distance of the exponent from the maximum and from the offset. */
@@ -93,7 +93,7 @@ interface WeighedKey {
   readonly known: number;
   /** Its mean error below the smallest normal number, unless that is known. */
   readonly bias: number;
-  /** The variance of what the exponential does to it: 2w²·exponential². */
+  /** The variance that the exponential adds to it: 2w²·exponential². */
   readonly ofExponential: number;
   /** `ofExponential` plus the variance of the rounding, unless that is known; of this weight alone. */
   readonly variance: number;
@@ -111,13 +111,13 @@ const unseen: WeighedKey = {
 };
 
 /**
- * A weight p·gain with p = 2^(s·factor + shift), and what its rounding to the format does: `weigh`.
+ * A weight p·gain with p = 2^(s·factor + shift), and its rounding to the format: `weigh`.
  *
  * Theorem 5, with κ the relative uncertainty of p: the rounding moves p by at most |p − r| + κp, r being the
  * nearest number of the format, and by at most half an ulp of p(1 + κ). It is known where the first is less than
- * the second: then nothing leaves open at which number it ends. Where κ is small beside the half ulp the distance
- * is what it is; else the error counts as uniform. Beyond the largest number a conversion to fp8 saturates and
- * the whole excess is lost.
+ * the second: then the resulting number is certain. Where κ is small beside the half ulp, the distance is the
+ * error; else the error counts as uniform. Beyond the largest number a conversion to fp8 saturates and the whole
+ * excess is lost.
  */
 export function weighKey(
   { score, exponential }: ScoredKey,

@@ -152,7 +152,7 @@ const rowBlocks = [
   ] as const),
   ...(['mass', 'slack', 'perTile', 'floor', 'rescale', 'exponential'] as const),
 ] as const;
-/** Blocks of [64 × 64]: raw scores, then weights; their errors; what rounding does to weights. */
+/** Blocks of [64 × 64]: raw scores, then weights; their errors; the roundings of weights. */
 const squareBlocks = ['scores', 'scoreError', 'rounding', 'known', 'variance'] as const;
 
 type Blocks<Name extends string> = { readonly [K in Name]: Block };
@@ -177,7 +177,7 @@ export interface BoundMemory
   readonly kernels: BoundKernels;
   /** vDim rounded up to the kernels' multiple of 4. */
   readonly vStride: number;
-  /** [64 × qkDim], [qkDim × 64], and the same of what products' errors are relative to. */
+  /** [64 × qkDim], [qkDim × 64], and the same of the units of products' errors. */
   readonly queries: Block;
   readonly keysTransposed: Block;
   readonly queryUnits: Block;

@@ -28,7 +28,7 @@ import type { DropoutArithmetic } from '../../../kernels/index.js';
 export interface RowBound {
   /** Relative to Σ w|v − O|: errors of the weights that numerator and denominator share. */
   readonly weight: number;
-  /** At most what `weight` may do, absolutely: O stays within the range of V. */
+  /** The largest absolute effect of `weight`: O stays within the range of V. */
   readonly range: number;
   /** Relative to Σ w|v|: the rounding of P, which the denominator does not see. */
   readonly weightRounding: number;
@@ -52,7 +52,9 @@ export interface RowBound {
   readonly declared: DeclaredErrors;
 }
 
-/** Errors that follow from what a kernel declares, and dropout's factor, which is one for all; else zeros. */
+/**
+ * Errors that follow from a kernel's declarations, and dropout's factor, which is one for all; else zeros.
+ */
 interface DeclaredErrors {
   /** Relative to Σ w|v − O|. */
   readonly ofWeights: number;
@@ -184,7 +186,7 @@ export class KernelBound {
   }
 
   /**
-   * The largest size of what is added to the score of a key that the row sees and that may have weight: see `Addends`.
+   * The largest size of an addend of the score of a key that the row sees and that may have weight: see `Addends`.
    * @param score an upper bound of a score before the addition
    */
   #largestAddend(row: number, ranges: readonly KeyRange[], score: number): number {
@@ -327,8 +329,8 @@ export class KernelBound {
 }
 
 /**
- * The bound of one element before the rounding of the output: a row's bound spread over the columns
- * by what each error is relative to. `deviation` is Σ w|v − O|.
+ * The bound of one element before the rounding of the output: a row's bound spread over the columns, each
+ * error by the quantity that it is relative to. `deviation` is Σ w|v − O|.
  */
 export function internalBound(
   row: RowBound,

@@ -8,7 +8,7 @@ import type { RowErrors } from './technique-bound.js';
 /**
  * Makes a function that gives the maximum (log2) that rows of one sequence and head share; null where each has its
  * own. Rows of the query heads of one kv head may be packed into one tile; those of different sequences are not.
- * @param rule `shared` is what counts: see `MaximumRule`
+ * @param rule only `shared` counts: see `MaximumRule`
  * @throws RequestError for a sample of rows, whose tiles hold others
  */
 export function createSharedMaximum(
@@ -43,8 +43,8 @@ export function createSharedMaximum(
 }
 
 /**
- * A row sum with a sink counts as no more than 2^this times that of the keys, so that squares of the ratio are numbers:
- * beyond, no weight is left that bounds could be about.
+ * The largest log2 of a row sum with a sink relative to that of the keys, so that squares of the ratio are finite:
+ * beyond, no weight remains for bounds to cover.
  */
 export const mostSunken = 400;
 
@@ -52,7 +52,7 @@ export const mostSunken = 400;
 export interface RowUnits {
   /** The maximum in use where it is not the row's own; null where it is. */
   readonly shared: number | null;
-  /** log2 Σ 2^exponent over what the LSE counts: the unit of all sums. */
+  /** log2 Σ 2^exponent over the keys and the sink that the LSE counts: the unit of all sums. */
   readonly lse: Float64Array;
   /** The largest exponent of a key. */
   readonly maximum: Float64Array;
@@ -122,7 +122,7 @@ export function sunkRow(
 /**
  * The errors of a row with a sink, relative to its whole row sum: those of the keys, which `errors` has, and those of the
  * sink, a key of value 0. Theorem 11 of docs/bounds.md.
- * @param origin what exponents are relative to (log2)
+ * @param origin the number that exponents are relative to (log2)
  */
 export function errorsWithSink(
   errors: RowErrors,

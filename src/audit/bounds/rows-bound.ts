@@ -12,7 +12,7 @@ export const combinations = ['total', 'systematic', 'known', 'deviation'] as con
 export interface CombinedBounds {
   /** Worst case, the rounding of an output and the oracle's own radius included. */
   readonly total: Float64Array;
-  /** Worst case of what neither averages out nor is known: see docs/bounds.md, "The spread". */
+  /** Worst case of the part that neither averages out nor is known: see docs/bounds.md, "The spread". */
   readonly systematic: Float64Array;
   /** The magnitude of the sum of the roundings that follow from the problem. */
   readonly known: Float64Array;
@@ -42,7 +42,7 @@ export interface RowsBound {
   readonly quantities: ByQuantity<Bounds>;
 }
 
-/** Bounds of so many elements or rows, all 0 as yet. */
+/** Bounds of `length` elements or rows, all 0. */
 export function createCombinedBounds(length: number): CombinedBounds {
   const numbers = () => new Float64Array(length);
   return {
@@ -53,7 +53,7 @@ export function createCombinedBounds(length: number): CombinedBounds {
   };
 }
 
-/** Bounds of so many elements or rows with the parts of the techniques, all 0 as yet. */
+/** Bounds of `length` elements or rows with the parts of the techniques, all 0. */
 export function createBounds(length: number): Bounds {
   const parts = techniques.map((name) => [name, new Float64Array(length)]);
   return { techniques: Object.fromEntries(parts) as ByTechnique, ...createCombinedBounds(length) };

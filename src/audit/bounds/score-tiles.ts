@@ -115,7 +115,7 @@ export function createScoreTiles(
     }
   }
 
-  /** Keeps what is in memory, scores and errors with the keys in order, as those of the tile. */
+  /** Keeps the contents of the memory, scores and errors with the keys in order, as those of the tile. */
   function keep(tile: KeyTile): void {
     if (kept.size === mostKept) return;
     const both = (room[kept.size] ??= new Float64Array(2 * count));
@@ -124,7 +124,7 @@ export function createScoreTiles(
     kept.set(tile, both);
   }
 
-  /** Into memory what was kept, with the keys in the order of the tile. */
+  /** Loads into memory the kept scores and errors, with the keys in the order of the tile. */
   function recall({ order }: KeyTile, both: Float64Array): void {
     const errors = memory.scoreError.view;
     for (let row = 0; row < padded * tileRows; row += tileRows)

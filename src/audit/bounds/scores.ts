@@ -107,8 +107,8 @@ interface ExponentMoments {
 }
 
 /**
- * The error that the fp32 arithmetic of an exponent puts on the weights, beyond what is common to all
- * weights with the same maximum in use (that cancels in O). Natural units: relative to the weight.
+ * The error that the fp32 arithmetic of an exponent puts on the weights, beyond the part that is common to
+ * all weights with the same maximum in use (which cancels in O). Natural units: relative to the weight.
  * Theorem 3 of docs/bounds.md.
  */
 export function exponentError(
@@ -142,7 +142,7 @@ export function largestExponentError(
   return 128 * ofDistance + (ofScore + ofSoftcap) * (maximum + 128) + absolute;
 }
 
-/** The errors of the exponents as relative errors of the weights, but for what cancels in O. */
+/** The errors of the exponents as relative errors of the weights, without the part that cancels in O. */
 export function exponentWeightError({ arithmetic, errors, largestMaximum }: RowTerms): WeightError {
   const own = exponentError(arithmetic.exponent, {
     first: errors.distance,

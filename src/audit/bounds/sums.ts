@@ -34,7 +34,7 @@ export function chainLoss(arithmetic: SumArithmetic, products: number): number {
   }
 }
 
-/** A factor 2^-growth of less than this is flushed to zero: what was summed before is lost. */
+/** The growth beyond which a factor 2^-growth is flushed to zero: earlier sums are lost. */
 const largestGrowth = 125.5;
 
 /**

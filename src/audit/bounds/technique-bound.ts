@@ -44,7 +44,7 @@ export const elementTerms = [
  */
 export type ElementBound = { readonly [Term in keyof ElementTerms | 'constant']?: number };
 
-/** The worst-case bound of one technique, to the first order: `finishRow` adds what is beyond. */
+/** The worst-case bound of one technique, to first order: `finishRow` adds the rest. */
 export interface TechniqueBound {
   /** A linear form in the facts about the elements of one row, in the output's unit. */
   readonly elements: (row: RowTerms) => ElementBound;

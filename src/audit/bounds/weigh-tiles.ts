@@ -27,7 +27,7 @@ interface WeighedRows {
   readonly firstRow: number;
   readonly ranges: readonly (readonly KeyRange[])[];
   readonly plan: RowPlan;
-  /** By row: what a sink does to it. */
+  /** By row: its sink; null without one. */
   readonly sunk: readonly (SunkRow | null)[];
   /** By row: the largest magnitude among the values that it sees, times dropout's factor. */
   readonly largestValue: Float64Array;
@@ -37,13 +37,15 @@ interface WeighedRows {
   readonly errors: readonly RowErrors[];
 }
 
-/** Blocks of the memory that hold, after all tiles, what the bounds of the elements are made of. */
+/**
+ * Blocks of the memory that, after all tiles, hold the sums that the bounds of the elements are made from.
+ */
 const runningSums = [
   ...(['sum', 'squares', 'moved', 'predicted', 'spread', 'accumulated', 'rescaled'] as const),
 ] as const;
 
 /**
- * Makes a function that takes rows through their tiles of keys: weights, what errors do to them, and
+ * Makes a function that takes rows through their tiles of keys: weights, the effects of errors on them, and
  * their products with V, into the memory's running sums and the rows' errors.
  */
 export function createWeigher(
@@ -160,7 +162,7 @@ export function createWeigher(
     );
   }
 
-  /** Adds the tile's sums to a row's errors, and returns what the tile may do to its sums over keys. */
+  /** Adds the tile's sums to a row's errors, and returns the tile's effects on its sums over keys. */
   function addToRow(
     row: RowErrors,
     i: number,

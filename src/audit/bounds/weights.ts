@@ -10,7 +10,7 @@ export function hardwareWeightError({ arithmetic, errors }: RowTerms): WeightErr
   return alike(arithmetic.exponential.hardware, errors.mass - errors.polynomialMass);
 }
 
-/** `exp2-hardware`: the unit, and what it flushes to zero. Theorem 4. */
+/** `exp2-hardware`: the unit, and the weights that it flushes to zero. Theorem 4. */
 export const exp2HardwareBound: TechniqueBound = {
   elements: (row) => {
     const { rootMeanSquare } = hardwareWeightError(row);

@@ -45,8 +45,8 @@ export interface AuditOptions {
   /** Whether a failure's cause is looked for, which takes some audits' time; default true. */
   readonly diagnose?: boolean;
   /**
-   * Whether the judge alone says by which premises the kernel is judged, so that a failure is told no others that it would
-   * pass by: for candidates that read the verdict; default false.
+   * Whether only the judge chooses the premises, so that a failure is not told others that it would pass by: for
+   * candidates that read the verdict; default false.
    */
   readonly strictPremises?: boolean;
   /**

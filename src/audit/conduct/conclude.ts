@@ -43,7 +43,7 @@ export interface Judgement {
   readonly falseAlarmRate: number;
   /** Number of rows that the statistics are made of; absent where it is all. */
   readonly statistics?: number;
-  /** Whose arithmetic the bounds are of, in words. */
+  /** The arithmetic that the bounds are of, in words. */
   readonly arithmetic: string;
 }
 
@@ -89,7 +89,10 @@ function narrowerFormats(out: Float64Array, format: FormatName): readonly Format
 /** As many different outputs as make it no accident that they are numbers of a short format where the exact ones are not. */
 const fewestWidened = 4;
 
-/** The short format that an output has been widened from; null where that is none, or might be what is exact. */
+/**
+ * The short format that an output has been widened from; null where there is none, or where the exact values
+ * might be numbers of it.
+ */
 function widenedFrom(
   { values: out, format }: Pick<GivenQuantity, 'values' | 'format'>,
   exact: Float64Array,
@@ -134,7 +137,7 @@ export interface KnownCause {
   readonly note?: string;
 }
 
-/** The quantities, each judged by what was measured of it. */
+/** The quantities, each judged by its measurements. */
 function judgeAll({ given, options, plan }: PreparedAudit, measured: Measured): JudgedOutputs {
   const { reference, bounds, structure } = measured;
   const randomRate = (options.falseAlarmRate ?? usualFalseAlarmRate) / 2;
@@ -169,8 +172,8 @@ function judgeAgain(
 }
 
 /**
- * Whether what a kernel declares is what it errs by: where most rows err by far less than it predicts, the output must pass without
- * it, for what the others err by is something else.
+ * Tests whether a kernel's errors are those that it declares: where most rows err by far less than the declaration predicts, the
+ * output must pass without it, since the errors of the other rows have another cause.
  */
 function testPremise(prepared: PreparedAudit, reference: AttentionReference): PremiseTest {
   const { problem, given, options, plan } = prepared;
@@ -191,7 +194,7 @@ function testPremise(prepared: PreparedAudit, reference: AttentionReference): Pr
       };
 }
 
-/** Who looks for the cause of a failure in the whole problem. */
+/** The explainers of a failure in the whole problem. */
 function ownExplainers(
   prepared: PreparedAudit,
   reference: AttentionReference,
@@ -227,7 +230,7 @@ function ownExplainers(
   };
 }
 
-/** Who looks for a failure's cause; null where nobody is to. */
+/** The explainers of a failure; null where none are wanted. */
 function explainersOf(
   prepared: PreparedAudit,
   reference: AttentionReference,
@@ -244,8 +247,8 @@ function sampleOf({ rows }: Problem, { batch, heads }: ProblemShape) {
 }
 
 /**
- * The part of each quantity that is no larger than what underflow may take: of outputs, since scores are told apart by what they add up
- * to.
+ * The part of each quantity that is no larger than underflow may take: only that of the output, since scores are told apart by their
+ * sums.
  */
 function lostOf(
   { problem, plan }: PreparedAudit,
@@ -268,7 +271,7 @@ function lostOf(
   return { out: lost };
 }
 
-/** Judges what a kernel gave by what was measured. */
+/** Judges the outputs of a kernel by the measurements. */
 export function conclude(
   prepared: PreparedAudit,
   measured: Measured,

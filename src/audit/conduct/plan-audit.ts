@@ -69,7 +69,7 @@ export function decoded(
 }
 
 /**
- * Plans what is measured for an audit.
+ * Plans the measurements of an audit.
  * @param withYardstick whether the usual checks are made, which need textbook attention
  */
 export function planAudit(
@@ -116,7 +116,7 @@ export function planAudit(
   return { problem, given, unjudged, options, plan };
 }
 
-/** Who sees the bounds of a part. */
+/** The visitor of the bounds of a part. */
 export function boundsVisitorOf({ options: { onBounds }, plan: { shape } }: PreparedAudit) {
   return (part: Part) => onBounds && visitInWhole(onBounds, firstRowOf(part, shape));
 }
@@ -133,14 +133,17 @@ function localParts(prepared: PreparedAudit): LocalParts {
   };
 }
 
-/** Measures what is planned, in this thread. */
+/** Makes the planned measurements in this thread. */
 export function measureHere(prepared: PreparedAudit): Measured {
   const { options, plan } = prepared;
   const { progress = () => undefined, onReference } = options;
   return runStages(auditStages(plan, onReference), localParts(prepared), progress);
 }
 
-/** Measures what is planned, in this thread and by a helper at the same time: the results are those of `measureHere`. */
+/**
+ * Makes the planned measurements in this thread and by a helper at the same time: the results are those of
+ * `measureHere`.
+ */
 export function measureBeside(prepared: PreparedAudit, helper: PartRunner): Promise<Measured> {
   const { options, plan } = prepared;
   const { progress = () => undefined, onReference } = options;

@@ -17,7 +17,10 @@ const evidentMisfit = 6;
  * variance, each hypothesis reaches it on a correct output with a probability of e^-20.
  */
 const decisive = 40;
-/** Standard errors, and the part of it besides, by which the error may differ from the predicted one. */
+/**
+ * Standard errors, and the additional part, by which the slope of the error on the predicted one may differ
+ * from 1.
+ */
 const slopeDeviations = 4;
 const slopeSlack = 0.05;
 /**
@@ -30,7 +33,7 @@ const pooledSlack = 0.1;
 const pooledAccuracy = 0.1;
 /**
  * Mean squared distance of the rows' slopes, in units of the rounding: roundings of P that point along the output
- * make it several times what independent ones do.
+ * make it several times as large as independent ones do.
  */
 const largestDispersion = 6;
 /** Standard errors by which a pooled gain must differ from zero, rows counting as the units. */
@@ -40,7 +43,7 @@ const pooledDeviations = 5;
  * is.
  */
 const fittedEnergy = 4 * decisive;
-/** An LSE that no correct kernel gives must be explained but for this part of its error. */
+/** The part of its error up to which an LSE that no correct kernel gives must be explained. */
 const lseImprovement = 0.3;
 /** Mean squared distance of the LSE from the predicted one, in units of its rounding. */
 const largestLseMisfit = 9;
@@ -82,9 +85,9 @@ function followsPrediction({ slope }: Agreement, slack: number): boolean {
 }
 
 /**
- * Whether sound rows that the fault would have spoilt lie apart from the damaged ones: in other heads or
- * in other rows of a warp, unless the hypothesis is about single rows. What a head has as a whole it has in
- * every sequence.
+ * Whether sound rows that the fault would have spoilt lie apart from the damaged ones: in other heads or in
+ * other rows of a warp, unless the hypothesis is about single rows. A fault of a whole head is one in every
+ * sequence.
  */
 function sparesApart(
   { hypothesis, spared }: Agreement,

@@ -32,7 +32,7 @@ export interface LseAgreement {
 /** A row's largest share in the mean misfit of the LSE. */
 const lseCap = 400;
 
-/** |a − b|, equal infinities being no distance, and what is not finite counting as 1. */
+/** |a − b|; 0 for equal infinities, and 1 where it is not finite. */
 function lseDistance(a: number, b: number): number {
   if (a === b) return 0;
   const distance = Math.abs(a - b);

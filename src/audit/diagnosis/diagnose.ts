@@ -116,11 +116,11 @@ function holdsSomethingForNothing(
 }
 
 /**
- * Names the cause of a failed audit. Causes are hypotheses whose exact consequences are held against
- * the output on a sample of rows; the one that leaves nothing but rounding on (nearly) all damaged
- * rows is named, or all that do so equally well. Rows that are NaN, infinite or zero, and an LSE that
- * fails alone, are recognised by what they have in common. Without such a cause (`isAccepted` has the
- * criterion) the diagnosis is `unexplained`, with what was observed and the nearest causes as evidence.
+ * Names the cause of a failed audit. Causes are hypotheses whose exact consequences are held against the
+ * output on a sample of rows; the one that leaves nothing but rounding on (nearly) all damaged rows is named,
+ * or all that do so equally well. Rows that are NaN, infinite or zero, and an LSE that fails alone, are
+ * recognised by their common properties. Without such a cause (`isAccepted` has the criterion) the diagnosis
+ * is `unexplained`, with the observations and the nearest causes as evidence.
  *
  * Costs one walk over the weights and, per hypothesis, some tens of rows; memory O(seqlen · dim).
  */

@@ -58,7 +58,7 @@ export function unexplained(
   };
 }
 
-/** A failed output with what the audit knows about it. */
+/** A failed output with the audit's data on it. */
 export interface DiagnosisInput {
   readonly problem: Problem;
   readonly reference: AttentionReference;

@@ -21,7 +21,7 @@ export interface Agreement {
   readonly explained: number;
   /** Damaged rows of the sample that differ from each other: equal rows are one piece of evidence. */
   readonly distinct: number;
-  /** Mean over the explained rows of Σ error² relative to what rounding is expected to leave. */
+  /** Mean over the explained rows of Σ error² relative to the expected roundings. */
   readonly misfit: number;
   /** The mean over all those rows for a correct kernel: the fault's visibility on them. */
   readonly correctMisfit: number;
@@ -36,7 +36,7 @@ export interface Agreement {
   readonly complete: boolean;
 }
 
-/** A hypothesis may miss one damaged row of so many. */
+/** The part of the damaged rows that a hypothesis must explain. */
 export const explainedShare = 0.97;
 /** A row's largest share in the means: beyond that all misfits are equally bad. */
 export const rowCap = 200;
@@ -83,7 +83,7 @@ function saysSomething({ magnitude }: SampleRow, { out, noise, limit }: RowPredi
 }
 
 /**
- * Whether every element lies within what rounding may do: that of the faulty kernel or, where a fault
+ * Whether every element lies within the limit of roundings: that of the faulty kernel or, where a fault
  * leaves the sums as large as they were, that of the correct one.
  */
 function withinLimit({ observed, correct }: SampleRow, { out, limit }: RowPrediction): boolean {
@@ -92,7 +92,7 @@ function withinLimit({ observed, correct }: SampleRow, { out, limit }: RowPredic
   );
 }
 
-/** Whether a row's observed output is what the prediction says, rounding allowed for. */
+/** Whether a row's observed output is the predicted one, up to rounding. */
 export function explains(row: SampleRow, prediction: RowPrediction): boolean {
   return misfitOf(row.observed, prediction) <= damageRatio && withinLimit(row, prediction);
 }

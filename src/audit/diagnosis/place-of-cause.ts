@@ -26,7 +26,7 @@ const lseOfDoubles = 1e-10;
 const slopeDeviations = 4;
 const slopeSlack = 0.1;
 
-/** Whether a prediction is the correct result but for fp64's own rounding. */
+/** Whether a prediction is the correct result up to fp64's own rounding. */
 function isUntouched(row: SampleRow, { out, lse }: RowPrediction): boolean {
   const { correct, magnitude, observedLse } = row;
   if (out === correct.out && lse === correct.lse) return true;
@@ -96,7 +96,7 @@ function rowsStruck(
   });
 }
 
-/** Evenly spread entries, at most so many. */
+/** Evenly spread entries, `count` at most. */
 function spread(rows: readonly number[], count: number): number[] {
   if (rows.length <= count) return [...rows];
   return Array.from({ length: count }, (_, i) => rows[Math.floor((i * rows.length) / count)] ?? 0);

@@ -17,11 +17,11 @@ export interface RowPrediction {
 /** A row of weights already divided by the row sum, as a faulty kernel applies them to V. */
 export interface WeightedRow {
   readonly weights: Float64Array;
-  /** [keys × vDim]; row j is what weight j is applied to. */
+  /** [keys × vDim]; weight j is applied to row j. */
   readonly values: Float64Array;
   /** The logarithm of the row sum, a sink included; natural units. */
   readonly lse: number;
-  /** Factor by which the scores outgrow those of the problem, when more than one. */
+  /** Factor by which the scores are larger than those of the problem, when more than one. */
   readonly growth?: number;
 }
 
@@ -56,7 +56,7 @@ function finish(
   return { out, noise: expectedError(bound, squares, out, magnitude, outputFormat), limit, lse };
 }
 
-/** The output of weights applied to values, with what rounding may add to it. */
+/** The output of weights applied to values, with the limits of its rounding. */
 export function predictWeighted(place: PredictionPlace, row: WeightedRow): RowPrediction {
   const { vDim, reported } = place;
   const { weights, values, growth = 1 } = row;

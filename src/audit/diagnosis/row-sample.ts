@@ -8,8 +8,8 @@ import type { RowDamage } from './row-damage.js';
 import type { RowReader } from './row-reader.js';
 
 /**
- * A row errs by more than rounding when Σ error² exceeds this multiple of what is expected. Over the
- * captured outputs of six correct kernels the largest is 2.5.
+ * The multiple of the expected Σ error² from which on a row errs by more than rounding. Over the captured
+ * outputs of six correct kernels the largest is 2.5.
  */
 export const damageRatio = 4;
 
@@ -140,7 +140,7 @@ function rowsOfFailingStructure({ outputs, reference }: DiagnosisInput): number[
   return Array.from({ length: rows }, (_, i) => head * queries + firstRow + i);
 }
 
-/** Makes rows as samples have them, of the kernel's outputs and what is known of them. */
+/** Makes rows of samples from the kernel's outputs and the facts about them. */
 export function rowBuilder(
   input: DiagnosisInput,
   damage: RowDamage,

@@ -45,7 +45,10 @@ export function createRequestedMeasure({
 /** Multiply-adds of the forward from which on threads are worth their start. */
 const worthwhile = 2 ** 25;
 
-/** Whether the groups of a part are measured apart: several, worth it, of which nothing is added up over all. */
+/**
+ * Whether the groups of a part are measured apart: where there are several, they are worth it, and no quantity
+ * is a sum over all of them.
+ */
 function isDivisible({ problem, given }: PreparedPart, effort: number): boolean {
   const shape = problemShape(problem);
   const { batch, kvHeads } = shape;
@@ -58,8 +61,9 @@ const shareOfForward = 0.2;
 
 /**
  * Judges gradients as `auditGradients`, groups of heads measured somewhere else: the report is the same.
- * @param start starts what measures a part's groups
- * @param effort multiply-adds of the forward from which on that is done; default: those of some tenths of a second
+ * @param start starts a runner for a part's groups
+ * @param effort multiply-adds of the forward from which on threads are used; default: those of some tenths of a
+ * second
  * @throws RequestError as `auditGradients`
  */
 export async function auditGradientsApart(

@@ -70,12 +70,12 @@ export interface GradientAudit {
    * Results of FlashAttention's rule for dQ, dK and dV, by name, where it applies; no part of the verdict.
    */
   readonly flashAttention: GradientRules['rules'];
-  /** Whose arithmetic the bounds are of, in words. */
+  /** The arithmetic that the bounds are of, in words. */
   readonly arithmetic: string;
   readonly falseAlarmRate: number;
 }
 
-/** The results for a part of what is judged. */
+/** The results for a part of the judged gradients. */
 interface JudgedPart {
   readonly gradients: readonly JudgedGradient[];
   readonly findings: readonly GradientFinding[];
@@ -226,9 +226,9 @@ function judgePart(part: PreparedPart, options: PartOptions): JudgedPart {
 }
 
 /**
- * Judges dQ, dK, dV, dBias and dSink, whichever are given, against exact gradients: worst-case bounds on every element, what
- * independent roundings add up to, and sums that roundings leave near zero, among them Σ dV = Σ dO, Σ dS = 0 and ⟨Q, dQ⟩ = ⟨K, dK⟩.
- * Given the kernel's own output and LSE, it tells errors that came in with them from those that the backward pass made.
+ * Judges dQ, dK, dV, dBias and dSink, whichever are given, against exact gradients: worst-case bounds on every element, sums of
+ * independent roundings, and sums that roundings leave near zero, among them Σ dV = Σ dO, Σ dS = 0 and ⟨Q, dQ⟩ = ⟨K, dK⟩. Given the
+ * kernel's own output and LSE, it tells errors that came in with them from those that the backward pass made.
  * @throws RequestError for tensors that do not fit the problem, without any gradient to judge, for a problem that is a sample of rows,
  * and for samples of fewer rows or keys than heads
  */
@@ -248,7 +248,7 @@ export interface PreparedGradients {
   readonly premises: GradientPremises;
 }
 
-/** A part with what was given of it, and its exact attention where that is known. */
+/** A part with the gradients given for it, and its exact attention where that is known. */
 export interface PreparedPart extends Omit<GradientPart, 'takenOf'> {
   readonly given: readonly GivenJudged[];
   readonly reference: AttentionReference | null;

@@ -14,13 +14,16 @@ import type { GradientDeclaration } from './premises/gradient-declaration.js';
 /** Gradients to be explained. */
 export interface Unexplained extends Omit<FailedGradients, 'given'> {
   readonly given: readonly GivenJudged[];
-  /** The largest share of a bound that is used once a premise is declared, null where the gradients fail by it too; or null where none is to be told. */
+  /**
+   * The largest share of a bound that is used once a premise is declared, null where the gradients fail by it too; the function itself is null where no
+   * premise is to be told.
+   */
   readonly usedBy: ((declared: GradientDeclaration) => number | null) | null;
 }
 
 /**
- * The cause of what failed of dQ, dK and dV; where they pass, the diagnosis of the others. Where a correct kernel may do the same
- * as the cause, and all passes once that is declared, the evidence says how.
+ * The cause of the failure among dQ, dK and dV; where they pass, the diagnosis of the others. Where a correct kernel may do the
+ * same as the cause, and all passes once that is declared, the evidence says how.
  */
 export function explainGradients({ usedBy, ...failed }: Unexplained): GradientDiagnosis {
   const { products, sums } = deltaFormats(failed.premises);

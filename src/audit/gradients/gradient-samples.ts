@@ -132,7 +132,8 @@ function wholePart(
 }
 
 /**
- * Plans what is judged. A sample of rows is of dQ, one of keys of dK and dV; what would be all of them is judged as a whole.
+ * Plans the parts to judge. A sample of rows is of dQ, one of keys of dK and dV; a sample that would be all of them is
+ * judged as a whole.
  * @throws RequestError for fewer rows or keys than heads, and for a problem that is itself a sample of rows
  */
 export function planGradientParts(

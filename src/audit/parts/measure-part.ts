@@ -45,7 +45,7 @@ export interface PartSettings {
   readonly keyTiles: KeyTileLimits;
   /** The rows that statistics are made of; null for all. */
   readonly thinning: Thinning | null;
-  /** The rule by which statistics of rows are made; null where none are. */
+  /** The rule by which statistics of rows are made; null where none are made. */
   readonly rows: { readonly maximum: MaximumRule | null } | null;
 }
 

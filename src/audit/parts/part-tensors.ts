@@ -5,7 +5,7 @@ import { headRows } from './head-rows.js';
 import type { PartTensors } from './measure-part.js';
 import { firstRowOf, type Part } from './part-plan.js';
 
-/** A part of a problem that is in memory, with what a kernel gave for it. Shares memory with both. */
+/** A part of a problem that is in memory, with the kernel's outputs for it. Shares memory with both. */
 export function partTensors(
   problem: Problem,
   { out, lse }: Pick<GivenOutputs, 'out' | 'lse'>,

@@ -5,8 +5,8 @@ import { drawsOf, rowsProblem, type RowSample } from '../rows/index.js';
 import type { Part } from './part-plan.js';
 
 /**
- * The rows of each head of a sample that statistics are made of: every so many, from `first` on. `every` divides the
- * rows of a tile of the structure tests, at which parts begin.
+ * The rows of each head of a sample that statistics are made of: one in `every`, from `first` on. `every` divides
+ * the rows of a tile of the structure tests, at which parts begin.
  */
 export interface Thinning {
   readonly every: number;

@@ -42,7 +42,7 @@ export function declarationFlags(declared: PremiseDeclaration): string {
 
 /**
  * A declaration, checked: names and values of the vocabulary only.
- * @param where what is being read, to begin the message with
+ * @param where the source of the declaration, which messages begin with
  * @throws RequestError for an unknown premise or value
  */
 export function checkDeclaration(declared: object, where: string): PremiseDeclaration {
@@ -69,8 +69,8 @@ export function checkDeclaration(declared: object, where: string): PremiseDeclar
 }
 
 /**
- * A declaration as text: names of presets, and premises as name=value, separated by commas; what comes
- * later replaces what came before.
+ * A declaration as text: names of presets, and premises as name=value, separated by commas; later ones
+ * replace earlier ones.
  * @throws RequestError for an unknown preset, premise or value
  */
 export function parseDeclaration(text: string, where: string): PremiseDeclaration {

@@ -23,9 +23,9 @@ import { resolvePremises } from './resolve-premises.js';
 export type Rounder = (x: number) => number;
 
 /**
- * Rounds to nearest, by Veltkamp's splitting where the number is normal, for which a tie may go either
- * way: for emulations that are to err as much as a kernel, not to have its bits.
- * @param overflow what becomes of numbers beyond the largest
+ * Rounds to nearest, by Veltkamp's splitting where the number is normal, for which a tie may go either way:
+ * for emulations that are to err as much as a kernel, not to have its bits.
+ * @param overflow the treatment of numbers beyond the largest
  */
 export function rounderTo(name: FormatName, overflow: OverflowMode = 'saturate'): Rounder {
   const format = formats[name];

@@ -3,8 +3,8 @@ import type { Diagnosis } from '../diagnosis/index.js';
 import type { PremiseName } from './premise-words.js';
 
 /**
- * The causes that say of a kernel what a premise declares, by their names: a hint beside one of these says how a kernel that
- * means it declares it. Any other cause that explains the rows is a fault, which no premise excuses.
+ * The names of the causes that are the same as a premise: a hint beside one of these tells how a kernel that does so by
+ * design declares it. Any other cause that explains the rows is a fault, which no premise excuses.
  */
 const ownCauses: Readonly<Partial<Record<PremiseName, readonly string[]>>> = {
   scores: ['scores-narrow', 'product-narrow', 'exponent-narrow', 'scaled-query-narrow'],
@@ -20,7 +20,7 @@ const ownCauses: Readonly<Partial<Record<PremiseName, readonly string[]>>> = {
   outputRounding: ['output-truncated', 'output-rounded-one-way', 'output-rounded-twice'],
 };
 
-/** The causes that say what some premise declares. */
+/** The causes that are the same as some premise. */
 const declarable = new Set(Object.values(ownCauses).flat());
 
 /**

@@ -17,7 +17,7 @@ import {
 export interface PremiseFit {
   /** The likelier one, where two would pass. */
   readonly declaration: PremiseDeclaration;
-  /** A clause: what kind of kernel errs like this, and by which number. */
+  /** A clause: the kind of kernel that errs like this, and by which number. */
   readonly statement: string;
   /** The flags that declare it; those of two, joined by "or", where two would pass. */
   readonly flags: string;

@@ -106,9 +106,8 @@ const sixteenBit: FormatPremises = {
 const eightBit: FormatPremises = { ...sixteenBit, accumulation: (34 / 32) * 2 ** -13 };
 
 /**
- * The premises of the verdict, by the format of Q, K and V: what "any correct kernel" may do. Inputs
- * enter exactly, products accumulate in fp32 (fp64 for fp64 inputs), P is rounded to V's format and O
- * to its own.
+ * The premises of the verdict, by the format of Q, K and V: those of "any correct kernel". Inputs enter
+ * exactly, products accumulate in fp32 (fp64 for fp64 inputs), P is rounded to V's format and O to its own.
  */
 export const premisesByFormat: Readonly<Record<FormatName, FormatPremises>> = {
   fp64: {

@@ -12,7 +12,7 @@ export interface Candidate {
   readonly order: SumOrder;
 }
 
-/** Outputs of which rows are sampled. */
+/** Outputs whose rows are sampled. */
 export interface SampledOutputs {
   readonly problem: Problem;
   readonly reference: AttentionReference;

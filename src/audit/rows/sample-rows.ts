@@ -114,7 +114,7 @@ export function sampledQuantity(
   return gather(tensor, quantity.row === 'vector' ? [...leading, dim] : leading, dim, rows);
 }
 
-/** A sample of a problem's rows, with what a kernel gave for them. */
+/** A sample of a problem's rows, with the kernel's outputs for them. */
 export interface SampledRows {
   readonly problem: Problem;
   readonly outputs: KernelOutputs;
@@ -122,8 +122,9 @@ export interface SampledRows {
 }
 
 /**
- * A sample of a problem's rows and of what a kernel gave for all of them: to be judged in their place.
- * @param known the quantities that there are
+ * Takes a sample of a problem's rows and of the kernel's outputs for all of them: to be judged in their
+ * place.
+ * @param known all quantities
  * @returns null where the sample would be all rows
  * @throws RequestError as `chooseRows`, and for tensors that do not fit the problem
  */

@@ -31,8 +31,8 @@ const functionError = 2 ** -21;
 const underflow = 2 ** -126;
 
 /**
- * The largest error of the weights of a row in fp32: l_s·log2 e and m·log2 e round, their difference rounds, and so does what
- * multiplies them, each within 2^-24 of |l_s| or |m|; the exponential errs by some ulps. Relative, and doubled, since weights
+ * The largest error of the weights of a row in fp32: l_s·log2 e and m·log2 e round, their difference rounds, and so do the
+ * factors of both, each within 2^-24 of |l_s| or |m|; the exponential errs by some ulps. Relative, and doubled, since weights
  * stand above and below the bar; the sums over the parts and the quotient are a roundoff for each part.
  */
 function weightError({ splits, rows, lse }: PartialResults, row: number): number {

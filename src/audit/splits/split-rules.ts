@@ -100,7 +100,7 @@ export function requestedRule(request: SplitRequest): SplitRule {
   };
 }
 
-/** Other ways in which kernels divide keys, none of which gives the ranges of one before it. */
+/** Other ways in which kernels divide keys, each with other ranges than those before it. */
 export function otherRules(request: SplitRequest, known: SplitRule): readonly SplitRule[] {
   const { keys, splits } = request;
   const seen = new Set([JSON.stringify(known.ranges)]);

@@ -7,10 +7,10 @@ const placesPerUlp = 3;
 const mostPlaces = 13;
 
 /**
- * The roundings of weights that kernels share which take all exponents relative to one number: a weight
- * at place f of its octave (its logarithm's fraction) is rounded to a format after it was multiplied by
- * 2^θ, with one θ for all weights. What a projection of these errors comes to is a function of θ, the
- * correlation of Σ c over the weights at each place with the rounding error at each place.
+ * The roundings of weights that kernels share which take all exponents relative to one number: a weight at
+ * place f of its octave (its logarithm's fraction) is rounded to a format after it was multiplied by 2^θ,
+ * with one θ for all weights. A projection of these errors is a function of θ, the correlation of Σ c over
+ * the weights at each place with the rounding error at each place.
  */
 export class CommonOffset {
   /** Places of an octave. */

@@ -234,7 +234,7 @@ export class ErrorPool implements PooledErrors {
 /** Numbers the groups of nearly equal positive numbers: `bits` groups per octave as a power of two. */
 export class NearlyEqual {
   readonly size: number;
-  /** A group is an fp32 number's word shifted by so many bits, less the lowest. */
+  /** A group is the word of an fp32 number, shifted by `shift` bits, less the lowest. */
   readonly shift: number;
   readonly lowest: number;
   readonly #float = new Float32Array(1);

@@ -137,7 +137,9 @@ export function tileDirections(
   return directions;
 }
 
-/** Sets a row of D to zero where it is no more than roundings: all that the row sees is in the tile. */
+/**
+ * Sets a row of D to zero where it consists of roundings: where all keys that the row sees are in the tile.
+ */
 function clearRoundings(
   direction: Float64Array,
   magnitude: Float64Array,

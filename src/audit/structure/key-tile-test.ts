@@ -30,7 +30,7 @@ export interface KeyTileBlock {
   readonly errors: RowErrors;
 }
 
-/** Collects a block's errors, projected on what leaving each tile of a group out would do. */
+/** Collects a block's errors, projected on the change of O when each tile of a group is left out. */
 function collectBlock(
   statistics: KeyTileStatistics,
   { problem, errors }: KeyTileBlock,
@@ -62,12 +62,12 @@ function collectBlock(
 }
 
 /**
- * Whether each tile of 128 keys is there: the kernel's error projected on what leaving the tile out
- * would do to O, D = Σ_{j in tile} (w_j O − w_j D_j v_j), pooled over tiles of 128 queries and over heads. A
- * tile that is skipped shows as about 1, one that is counted twice as about −1, whatever the weight
- * it carries; rounding leaves the statistic within its threshold, under the premises of
- * `StructureJudge` and with probability of a false alarm at most that of the plan per scope. Where a tile
- * carries so little weight that rounding hides it, the threshold exceeds 1.
+ * Whether each tile of 128 keys is there: the kernel's error projected on the change of O when the tile is left
+ * out, D = Σ_{j in tile} (w_j O − w_j D_j v_j), pooled over tiles of 128 queries and over heads. A tile that is
+ * skipped shows as about 1, one that is counted twice as about −1, whatever the weight it carries; rounding leaves
+ * the statistic within its threshold, under the premises of `StructureJudge` and with a probability of a false
+ * alarm of at most that of the plan, per scope. Where a tile carries so little weight that rounding hides it, the
+ * threshold exceeds 1.
  *
  * @param blocks those of the group, in its order
  * @returns the result that is largest relative to its threshold, per scope; places are those of the group, and the

@@ -22,14 +22,13 @@ import {
 } from './structure-result.js';
 
 /**
- * The structure tests of an audit: per row, per tile of 128 query rows and per head, projections of the
- * kernel's error against what rounding errors can cause. Parts of the problem are measured apart (`measureStructure`);
- * here they are put together, in the order of heads and rows. The premises and the proof of the thresholds are
- * in docs/bounds.md, "The structure". All tests together raise a false alarm with probability at most
- * `falseAlarmRate`.
+ * The structure tests of an audit: per row, per tile of 128 query rows and per head, projections of the kernel's error
+ * against thresholds that rounding errors explain. Parts of the problem are measured apart (`measureStructure`); here
+ * they are put together, in the order of heads and rows. The premises and the proof of the thresholds are in
+ * docs/bounds.md, "The structure". All tests together raise a false alarm with probability at most `falseAlarmRate`.
  *
- * Rows that hold NaN or infinities, rows of zeros and rows whose sums overflow fp64 are left out.
- * Returns, per test and scope, the result that is largest relative to its threshold.
+ * Rows that hold NaN or infinities, rows of zeros and rows whose sums overflow fp64 are left out. Returns, per test
+ * and scope, the result that is largest relative to its threshold.
  */
 export class StructureJudge {
   readonly #limits: StructureLimits;
@@ -54,7 +53,7 @@ export class StructureJudge {
     for (const result of results) this.#worst.add(result);
   }
 
-  /** Takes what the next rows add to their head, which is judged with its last row. */
+  /** Adds a part of the next rows to their head, which is judged with its last row. */
   addHeadPart({ pooled, dispersion, lse, written }: HeadPart, rows: number): void {
     this.#pooled.mergeState(pooled);
     this.#dispersion.mergeState(dispersion);

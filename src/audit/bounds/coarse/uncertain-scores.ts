@@ -61,7 +61,7 @@ export function createUncertainScores(
   const online = maximum.kind === 'online' ? maximum : null;
   const lag = online === null ? 0 : Math.min(online.threshold, 128);
 
-  /** q·k in fp64, and what a kernel may be off by before the scale. */
+  /** q·k in fp64, and the largest error of a kernel's before the scale. */
   function dotProduct({ operands, query }: CoarseRow, norm: number, key: number) {
     const ofQuery = operands.query.with(query);
     const ofKey = operands.key.with(key);

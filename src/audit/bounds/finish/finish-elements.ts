@@ -44,7 +44,7 @@ export const innerTechniques: Readonly<Record<Exclude<Technique, 'output-round'>
 /** Their names. */
 export const innerNames = techniques.filter((name) => name !== 'output-round');
 
-/** A bound times a factor; nothing is known where the factor is infinite. */
+/** A bound times a factor; infinite where the factor is. */
 export function scaled(bound: number, factor: number): number {
   return factor === Infinity ? Infinity : bound * factor;
 }

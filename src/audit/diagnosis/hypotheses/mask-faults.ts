@@ -21,7 +21,7 @@ interface MaskFault {
 
 const tileSizes = [16, 32, 64, 128, 256] as const;
 
-/** A mask that is another one but for what is done to the ranges of each query. */
+/** A mask that differs from another in the ranges of each query only, by a given change. */
 function changed(
   { ranges }: Mask,
   change: (ranges: readonly KeyRange[]) => readonly KeyRange[],
@@ -29,12 +29,12 @@ function changed(
   return { ranges: (head, query) => change(ranges(head, query)) };
 }
 
-/** Some ranges of which the first begins elsewhere, before it; nothing if there are none. */
+/** Ranges whose first one begins earlier; none if there are none. */
 function beginningAt(ranges: readonly KeyRange[], begin: (first: number) => number) {
   return ranges.map((range, i) => (i === 0 ? { ...range, begin: begin(range.begin) } : range));
 }
 
-/** Some ranges of which the last ends elsewhere, behind it; nothing if there are none. */
+/** Ranges whose last one ends later; none if there are none. */
 function endingAt(ranges: readonly KeyRange[], end: (last: number) => number) {
   const last = ranges.length - 1;
   return ranges.map((range, i) => (i === last ? { ...range, end: end(range.end) } : range));

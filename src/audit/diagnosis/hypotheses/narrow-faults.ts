@@ -188,7 +188,7 @@ function faultsOf(name: (typeof shortFormats)[number]): NarrowFault[] {
   ];
 }
 
-/** Runs laws on rows, keeping what the sound ones gave, which several faults are compared with. */
+/** Runs laws on rows, and keeps the results of the sound ones, which several faults are compared with. */
 class Runs {
   readonly #context: HypothesisContext;
   readonly #sound = new Map<string, Float64Array>();

@@ -40,9 +40,9 @@ function visitedBlocks(scores: Float64Array, block: number, order: BlockOrder): 
 }
 
 /**
- * The weights with which a kernel that computes `scores` (natural, −∞ where masked) block by block
- * takes the rows of `values`, and its LSE; in fp64 but for P's rounding. The weights of a correct
- * online softmax are those of the softmax. Without keys all is zero and the LSE −∞.
+ * The weights with which a kernel that computes `scores` (natural, −∞ where masked) block by block takes the
+ * rows of `values`, and its LSE; in fp64 except for P's rounding. The weights of a correct online softmax are
+ * those of the softmax. Without keys all weights are zero and the LSE is −∞.
  */
 export function runOnlineSoftmax(
   scores: Float64Array,

@@ -178,7 +178,7 @@ export const headPlaceHypotheses: HypothesisFamily = function* (context) {
 
 /** Number of rows by which the source of a column is found. */
 const searchedRows = 24;
-/** A column errs when its squares exceed this multiple of what rounding makes. */
+/** The multiple of the roundings' squares from which on a column errs. */
 const damaged = 8;
 /** Another column is the source when it leaves at most this part of the squares. */
 const improvement = 0.2;

@@ -137,7 +137,7 @@ function* roundedQueries(context: HypothesisContext): Generator<Hypothesis> {
   }
 }
 
-/** Scores, or what they are made of, kept in too short a format. */
+/** Scores, or the operands and sums that they are made of, kept in too short a format. */
 export const scorePrecisionHypotheses: HypothesisFamily = function* (context) {
   const { reader } = context;
   for (const { id, technique, statement, score } of roundedScores(reader.problem))
@@ -175,7 +175,7 @@ const directed: readonly (readonly [mode: RoundingMode, words: string])[] = [
   ['up', 'rounded up'],
 ];
 
-/** Half an ulp in the direction of a rounding: what it does to an output on average. */
+/** Half an ulp in the direction of a rounding: its mean effect on an output. */
 function shift(mode: RoundingMode, x: number): number {
   return mode === 'toward-zero' ? -Math.sign(x) : mode === 'down' ? -1 : 1;
 }

@@ -3,7 +3,7 @@ import type { HypothesisFamily, SampleRow } from '../hypothesis.js';
 import { scalePrediction } from '../prediction.js';
 import type { RowReader } from '../row-reader.js';
 
-/** A wrong divisor: what it is in units of the row's correct sum. */
+/** A wrong divisor, in units of the row's correct sum. */
 interface RowSumFault {
   readonly id: string;
   readonly technique: string | null;
@@ -177,7 +177,7 @@ function rangeOf(factors: readonly number[]): string {
   return `${percent(Math.min(...factors))} to ${percent(Math.max(...factors))}`;
 }
 
-/** The factor of a row's output that its LSE gives away: what the row sum is too small by. */
+/** The factor of a row's output that its LSE shows: the factor by which the row sum is too small. */
 function factorByLse({ observedLse, correct }: SampleRow): number {
   return Math.exp(correct.lse - observedLse!);
 }

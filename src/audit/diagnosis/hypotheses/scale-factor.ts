@@ -32,7 +32,7 @@ function withFactor({ reader }: HypothesisContext, row: SampleRow, factor: numbe
   );
 }
 
-/** Sum of squares of what a factor leaves, in units of the rounding, of output and LSE. */
+/** The sum of squares that a factor leaves of output and LSE, in units of the rounding. */
 function remainder({ observed, observedLse, correct, lseNoise }: SampleRow, of: RowPrediction) {
   let sum = 0;
   of.out.forEach((x, c) => (sum += (observed[c] - x) ** 2));

@@ -249,7 +249,7 @@ const alibiAlignment: HypothesisFamily = function* ({ reader, shape }) {
   };
 };
 
-/** Dropped weights that are missing in the row sum too, and what then becomes of the factor and the LSE. */
+/** Dropped weights that are missing in the row sum too, with the effects on the factor and the LSE. */
 const dropoutInSum: HypothesisFamily = function* ({ reader, shape, input }) {
   const { dropout } = reader.problem;
   const kept = keptWeights(reader.problem, shape);
@@ -295,7 +295,7 @@ const dropoutInSum: HypothesisFamily = function* ({ reader, shape, input }) {
   }
 };
 
-/** Faults in what is added to scores, to the row sum and to the weights: bias, ALiBi, sinks, dropout. */
+/** Faults in the addends of scores, of the row sum and of the weights: bias, ALiBi, sinks, dropout. */
 export const scoreTermHypotheses: HypothesisFamily = function* (context) {
   const { shape, reader } = context;
   const { problem } = reader;

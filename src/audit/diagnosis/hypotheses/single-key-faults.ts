@@ -6,7 +6,7 @@ const fewestRows = 6;
 /** By how much more of the error (in units of its variance) than any other the key must explain. */
 const margin = 100;
 
-/** A key and the difference of its V from what it should be, that fits a kv head's rows best. */
+/** A key, and the error of its V, that fits a kv head's rows best. */
 interface WrongValue {
   readonly key: number;
   readonly difference: Float64Array;

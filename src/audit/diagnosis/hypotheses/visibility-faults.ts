@@ -24,7 +24,7 @@ function fault(id: string, statement: string, problem: Problem): FeatureFault {
   return { id, technique: null, statement, problem };
 }
 
-/** Rows of a tensor moved by so many of its last axis, the end repeated. */
+/** Rows of a tensor shifted by `by` along an axis, the end repeated. */
 function movedAlong(tensor: BooleanTensor, axis: -1 | -2, by: number): BooleanTensor {
   const { shape, data } = tensor;
   const size = shape.at(axis) ?? 1;

@@ -30,7 +30,7 @@ export interface BiasTile extends Pick<SharedTile, 'weighed' | 'ranges'> {
   readonly keys: Pick<SideOfTile, 'alikeScores' | 'alikeProducts'>;
 }
 
-/** Sums what pairs err by in the gradient of a bias: Theorem 21 of docs/bounds-backward.md. */
+/** Sums the errors of pairs in the gradient of a bias: Theorem 21 of docs/bounds-backward.md. */
 export interface BiasBound {
   /** Begins a block of rows of a head, which count from `first` on. */
   readonly begin: (head: number, first: number, rows: readonly RowErrors[]) => void;
@@ -45,8 +45,9 @@ export interface BiasBound {
 }
 
 /**
- * Starts sums of the gradient of a bias: dS, before a softcap's slope and the scale, summed over what the bias is broadcast to.
- * @param format what the gradient is stored in
+ * Starts sums of the gradient of a bias: dS, before a softcap's slope and the scale, summed over the axes that the bias is
+ * broadcast along.
+ * @param format the format that the gradient is stored in
  */
 export function createBiasBound(
   problem: Problem,

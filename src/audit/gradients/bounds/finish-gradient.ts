@@ -22,8 +22,8 @@ export interface ElementErrors {
   /** The shift by the stored forward, signed. */
   shift: number;
   /**
-   * Errors of the pairs that it is a sum over: all techniques together at worst, and the variance without what is
-   * known.
+   * Errors of the pairs that it is a sum over: all techniques together at worst, and the variance without the
+   * known part.
    */
   pairs: number;
   pairVariance: number;

@@ -41,7 +41,7 @@ export interface GradientPremises {
   readonly dp: FormatName;
   /** The format that P is written in before dS is made of it. */
   readonly weights: FormatName;
-  /** Number of roundings of P and dS to `p` and `ds`: one more where a factor multiplies what is already rounded. */
+  /** Number of roundings of P and dS to `p` and `ds`: one more where a factor multiplies a rounded number. */
   readonly pRoundings: number;
   readonly dsRoundings: number;
   /**
@@ -101,10 +101,10 @@ function usual(problem: Problem, output: FormatName) {
 }
 
 /**
- * The widest of what fused kernels do that are called correct: FlashAttention-2 to -4, cuDNN, CUTLASS (PyTorch's
+ * The widest premises of the fused kernels that are called correct: FlashAttention-2 to -4, cuDNN, CUTLASS (PyTorch's
  * "efficient"), flex_attention's Triton kernel, and PyTorch's "math", which computes 16-bit inputs in fp32. P and dS are rounded
- * once to the format of the inputs, all else is in fp32; FlashAttention-2 stores dK and dV of every query head of a
- * group before it adds them.
+ * once to the format of the inputs, all else is in fp32; FlashAttention-2 stores dK and dV of every query head of a group before
+ * it adds them.
  * @param output the format of dQ, dK and dV
  */
 export function anyGradientPremises(problem: Problem, output: FormatName): GradientPremises {
@@ -151,7 +151,8 @@ export function eagerGradientPremises(problem: Problem, output: FormatName): Gra
 }
 
 /**
- * The premises of a kernel that says how it computes gradients: those of any correct kernel, but for what it says.
+ * The premises of a kernel that declares how it computes gradients: those of any correct kernel, except for its
+ * declarations.
  * @param output the format of dQ, dK and dV
  */
 export function kernelGradientPremises(

@@ -67,7 +67,10 @@ export interface StoredForward {
   readonly lse: Tensor | null;
 }
 
-/** Arrays for so many rows of so many elements, all 0. @param others how many other factors operands may have had */
+/**
+ * Arrays for `rows` rows, all 0.
+ * @param others number of other factors that operands may have had
+ */
 export function emptyGradientBound(
   rows: number,
   dim: number,

@@ -39,7 +39,7 @@ export interface PairSums extends ByPart<Float64Array> {
   readonly largest: Float64Array;
 }
 
-/** Arrays of so many sums, all 0; empty of the parts that are not summed. */
+/** Arrays of `length` sums, all 0; empty for parts that are not summed. */
 export function emptyPairSums(length: number, { parts }: Pick<PairMemory, 'parts'>): PairSums {
   const numbers = (part: PairPart) => new Float64Array(parts.includes(part) ? length : 0);
   return { ...byPart(numbers), largest: numbers('value') };

@@ -17,7 +17,7 @@ export interface Roundings {
   readonly byOthers: readonly Float64Array[];
 }
 
-/** Room for so many roundings. */
+/** Room for `length` roundings. */
 export function emptyRoundings(length: number): Roundings {
   const numbers = () => new Float64Array(length);
   return {

@@ -72,7 +72,7 @@ export function createRowErrors(of: BoundedRows, arithmetic: PairArithmetic): Ro
   const meanOfStored = createStoredMean(premises, arithmetic);
   const short = deltaFormats(premises);
 
-  /** The variance of the parts of a sum that are cut off, beside what all sums have in common. */
+  /** The variance of the parts of a sum that are cut off, beside the part that all sums share. */
   function ofCutting({ toZero }: SumErrors, largest: number): number {
     return isApart ? (toZero * largest) ** 2 / 12 : 0;
   }

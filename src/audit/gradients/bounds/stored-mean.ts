@@ -73,7 +73,7 @@ function sumProducts(
   return { sum, size, squares, largest, ambiguous };
 }
 
-/** The D that a kernel makes of a row of the O that it stored, but for the errors of its additions. */
+/** The D that a kernel makes of a row of the O that it stored, without the errors of its additions. */
 export function storedMean(written: DeltaFormats, dout: Float64Array, out: Float64Array): number {
   const { sum } = sumProducts(written, dout, out);
   return written.sums === null ? sum : round(written.sums, sum);

@@ -68,7 +68,7 @@ const scopedFamilies: readonly Family[] = [
 /** Multiply-adds of exact gradients from which on no changed problem is computed: some tens of seconds. */
 const mostMultiplyAdds = 1e9;
 
-/** A cause that explains what failed, and where. */
+/** A cause that explains the failed gradients, and its place. */
 interface Accepted {
   readonly prediction: Prediction;
   readonly place: Place;
@@ -166,8 +166,8 @@ function diagnoseSample(failed: FailedGradients): GradientDiagnosis {
 }
 
 /**
- * The cause of gradients that failed: the fault whose exact gradients these are but for rounding, as the audit's own tests
- * say. Gradients that no fault explains are unexplained, and so are those that hold a NaN or an infinity too many.
+ * The cause of gradients that failed: the fault whose exact gradients these are up to rounding, by the audit's own tests.
+ * Gradients that no fault explains are unexplained, and so are those that hold a NaN or an infinity too many.
  */
 export function diagnoseGradients(failed: FailedGradients): GradientDiagnosis {
   if (failed.findings.some(({ test }) => test.endsWith('-non-finite')))

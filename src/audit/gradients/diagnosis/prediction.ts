@@ -57,11 +57,14 @@ export interface Prediction {
    * keep its bounds.
    */
   readonly sources?: Partial<ByGradient<Int32Array>>;
-  /** Roundings of the fault itself, beyond what is predicted; default none. */
+  /** Roundings of the fault itself, beyond the predicted values; default none. */
   readonly wider?: Partial<ByGradient<WiderBound>>;
 }
 
-/** The smallest factor that the bounds of a row that shrinks are multiplied by: what is predicted to vanish is still rounded. */
+/**
+ * The smallest factor that the bounds of a row that shrinks are multiplied by: a row that is predicted to vanish is still
+ * rounded.
+ */
 const leastFactor = 2 ** -10;
 
 /** The prediction of one gradient; null for sizes that are not known. */
@@ -186,8 +189,8 @@ export function fails({ findings }: FailedGradients, { quantity }: GivenGradient
 }
 
 /**
- * Whether a cause explains all that failed, and nothing that did not: every given gradient passes the audit's tests against
- * what the cause predicts.
+ * Whether a cause explains all failed gradients, and no others: every given gradient passes the audit's tests against the
+ * prediction.
  */
 export function explains(
   failed: FailedGradients,

@@ -83,7 +83,7 @@ function measuredBatches(name: SharedGradientName, bias: Tensor | undefined): nu
 
 /**
  * The cause of a gradient of a bias or of sinks that fails where those of Q, K and V do not: the fault whose exact gradient it
- * is but for rounding, if it is the only one that fails.
+ * is up to rounding, if it is the only one that fails.
  */
 export function diagnoseShared(
   given: readonly GivenJudged[],

@@ -156,7 +156,7 @@ function wordOf(name: GradientPremiseName): GradientPremiseWord {
 }
 
 /**
- * A declaration as texts: `name=value`, several of them separated by commas; what comes later replaces what came before.
+ * A declaration as texts: `name=value`, several of them separated by commas; later ones replace earlier ones.
  * @param where the source of the texts, which messages begin with
  * @throws RequestError for an unknown premise or value
  */

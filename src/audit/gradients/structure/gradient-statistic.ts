@@ -50,7 +50,7 @@ export function worstStatistics(found: Iterable<GradientStatistic>): GradientSta
   return [...worst.values()];
 }
 
-/** Whether a statistic is beyond what roundings explain. */
+/** Whether a statistic is beyond its threshold, which roundings explain. */
 export function isBeyond({ statistic, threshold }: GradientStatistic): boolean {
   return Math.abs(statistic) > threshold;
 }

@@ -79,7 +79,7 @@ function columnStatistic(
 
 /**
  * The slope of every tile of 128 rows and of every head on the exact gradient, and the sum of every column over a head, each
- * against what roundings explain. Rows with infinities or NaNs are left out; patterns of zeros are no test.
+ * against the threshold that roundings explain. Rows with infinities or NaNs are left out; patterns of zeros are no test.
  * @param deviations standard deviations that a statistic of a correct kernel stays within
  */
 export function* gradientStatistics(

@@ -101,7 +101,7 @@ function sideBySide(a: Float64Array, b: Float64Array, columns: number): Float64A
 
 /**
  * The effect of a correct kernel's errors of D on sums over dK: those of O's rounding, of P's before O, of the sum itself,
- * or of dP where D is made of that. And those of the LSE, by which all dT of a row, Σ |dT| ≤ 2 Σ P|dP|, are too large.
+ * or of dP where D is made of that. Also those of the LSE, by which all dT of a row, Σ |dT| ≤ 2 Σ P|dP|, are too large.
  * @param dout decoded
  */
 export function measureMeanErrors(

@@ -70,7 +70,7 @@ function faultsOf({ turn }: Rotation, layout: RotaryLayout): readonly RotaryFaul
 
 /** Mean square of a rounding to nearest, in units of the unit roundoff: over significands, 1/(8 ln 2). */
 const meanSquare = 0.18;
-/** Roundings of an operand, at most: of what is given, and of what the kernel made of it. */
+/** The largest number of roundings of an operand: of the given one, and of the kernel's own. */
 const roundings = 2;
 /** Deviations within which an element is explained. */
 const deviations = 6;

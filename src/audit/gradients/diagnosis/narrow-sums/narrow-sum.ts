@@ -12,7 +12,7 @@ export interface TileSums {
   readonly size: number;
 }
 
-/** The sums that tiles of so many terms add to some rows of a gradient. */
+/** The sums that tiles of `terms` terms add to some rows of a gradient. */
 export function tileSums(
   { factors, rows, heads, places, offsets, operand, columns }: GradientTerms,
   terms: number,

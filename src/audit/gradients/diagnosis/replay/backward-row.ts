@@ -85,7 +85,7 @@ function product(a: Float64Array, at: number, b: Float64Array, from: number, siz
 
 /**
  * The rows of P and dS of a backward pass with a fault, in fp64, one after the other: the next call overwrites the
- * arrays that a call returns. Where the fault is none they are exact but for roundings of fp64.
+ * arrays that a call returns. Without a fault they are exact up to roundings of fp64.
  * @returns the row of a query of a head, counted over [batch, heads]
  */
 export function backwardRows(

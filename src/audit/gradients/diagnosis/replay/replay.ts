@@ -45,7 +45,10 @@ function groupsByError(failed: FailedGradients): number[] {
   return worst.map((_, kvHead) => kvHead).sort((a, b) => worst[b] - worst[a]);
 }
 
-/** Rows of dQ that a pass is tried on before all of it: so many that err most, and as many at equal distances. */
+/**
+ * The number of rows of dQ that err most, and of rows at equal distances, that a pass is tried on before all of
+ * it.
+ */
 const triedRows = 8;
 
 /** The rows of dQ that distinguish most passes. */
@@ -92,7 +95,7 @@ export function replayOrder(failed: FailedGradients): ReplayOrder {
 /** The gradients of a backward pass, and the sizes that its elements are sums of. */
 export type Replay = Required<Pick<Prediction, 'predicted' | 'sizes' | 'wider' | 'isShifted'>>;
 
-/** Whether the dQ of single rows is what was given. Leaves no trace in the sums. */
+/** Whether the dQ of single rows is the given one. Leaves no trace in the sums. */
 function isGivenInRows(
   { failed, order, budget }: Replayed,
   { gradients: { dq }, addQuery }: BackwardSums,
@@ -132,8 +135,8 @@ function spreadOf(
 }
 
 /**
- * The gradients of a backward pass with a fault, group by group of heads; null as soon as those of a row or of a group differ from what
- * was given, and where the budget is spent. Memory is that of the gradients and some rows of keys.
+ * The gradients of a backward pass with a fault, group by group of heads; null as soon as those of a row or of a group differ from the
+ * given ones, and where the budget is spent. Memory is that of the gradients and some rows of keys.
  * @param way the way in which D and the LSE are made, also outside of the scope
  */
 export function replay(

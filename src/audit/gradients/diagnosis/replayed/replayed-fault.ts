@@ -23,7 +23,7 @@ function waysOf({ stored }: Replayed, { delta }: BackwardChange): readonly Backw
   return [...(stored === null ? [] : [stored]), {}, { delta: 'weights' }];
 }
 
-/** The faults among some that give what was given, within the worst case. */
+/** The faults among some that explain the given gradients, within the worst case. */
 export function* replayFaults(
   of: Replayed,
   faults: Iterable<ReplayedFault>,

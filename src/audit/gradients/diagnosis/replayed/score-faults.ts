@@ -12,7 +12,7 @@ import type { ReplayedFault } from './replayed-fault.js';
 
 const inBackward = 'in the backward pass';
 
-/** Softcaps that a backward pass leaves out, or differentiates otherwise. */
+/** Softcaps that a backward pass leaves out, or differentiates in a wrong way. */
 function* softcapFaults(problem: Problem, shape: ProblemShape): Generator<ReplayedFault> {
   if (problem.softcap === null) return;
   yield {
@@ -150,7 +150,7 @@ function* alibiFaults(problem: Problem, shape: ProblemShape): Generator<Replayed
     };
 }
 
-/** Scores that are scaled otherwise as P is made again. dQ and dK have their scale. */
+/** Scores with a wrong scale where P is made again. dQ and dK have the right scale. */
 function* scaleFaults(problem: Problem, shape: ProblemShape): Generator<ReplayedFault> {
   const { scale } = problem;
   const usual = 1 / Math.sqrt(shape.qkDim);
@@ -171,7 +171,7 @@ function* scaleFaults(problem: Problem, shape: ProblemShape): Generator<Replayed
   }
 }
 
-/** Backward passes whose scores are not those of the forward, or that differentiate them otherwise. */
+/** Backward passes whose scores are not those of the forward, or that differentiate them in a wrong way. */
 export function* scoreFaults(
   problem: Problem,
   shape: ProblemShape = problemShape(problem),

@@ -26,8 +26,8 @@ function spoiledRows({ problem, measured }: FailedGradients) {
 }
 
 /**
- * P as e^score times e^−LSE: where scores are so low that the second overflows, 0 times infinity. What such rows add to is no number, and all else
- * is right.
+ * P as e^score times e^−LSE: where scores are so low that the second overflows, 0 times infinity. The gradients that such rows add to are not
+ * finite, and all others are right.
  */
 export function* overflowFaults(failed: FailedGradients): Generator<Prediction> {
   const { given, measured } = failed;

@@ -29,7 +29,7 @@ function whereNearer(failed: FailedGradients, predicted: PredictedGradients): Pr
   return Object.fromEntries(chosen) as PredictedGradients;
 }
 
-/** Groups of query heads of which dK and dV have one head only, or all but one. */
+/** Groups of query heads whose dK and dV have one head only, or all but one. */
 export function* groupFaults(failed: FailedGradients): Generator<Prediction> {
   const { problem, dout, measured, given } = failed;
   const { shape, gradients } = measured;
