@@ -90,7 +90,7 @@ export function testElements(
     const limit = limits[i];
     if (Number.isNaN(limit) && Number.isFinite(exact))
       throw new Error(`the bound of element ${i} is NaN`);
-    // What is exactly infinite or NaN is judged for being so.
+    // Values that are exactly infinite or NaN are tested for being so.
     if (limit === Infinity && Number.isFinite(exact)) unbounded++;
     const error = Math.abs(values[i] - exact);
     if (!Number.isFinite(error)) {

@@ -43,7 +43,7 @@ export interface ErrorProfile {
  * none of them NaN, are rearranged; a rank beyond them gives 0.
  */
 export function numbersOfRank(values: Float64Array, ranks: readonly number[]): number[] {
-  // It takes whatever has numbers at indices.
+  // It takes anything with numbers at indices.
   const numbers = values as unknown as number[];
   const found = new Map<number, number>();
   let right = values.length - 1;

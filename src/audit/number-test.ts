@@ -114,7 +114,7 @@ export function testNumbers(compared: ComparedQuantity, bounds: Float64Array): N
       remaining += error * error;
       return error <= 2 * limits[row];
     });
-    // What fits as it is, but for a few rows, is not explained by what is done to all of them.
+    // A tensor that fits as it is, except for a few rows, is not explained by a change of all of them.
     return isWithin && remaining <= squares / 4;
   };
   const looksLike =

@@ -179,11 +179,11 @@ export function testSpreads(
     for (let i = row * vDim; i < (row + 1) * vDim; i++) sum += ofElements.known[i] ** 2;
     return sum / vDim;
   };
-  // What is known of one element hangs on every bit of the kernel's configuration, of a row it does not:
+  // The known part of one element depends on every bit of the kernel's configuration, that of a row does not:
   // no element is allowed less than if its known part were a random one of the row's size.
   const limitOf = (i: number, ofRow: number): number => {
     const known = ofElements.known[i];
-    // Nothing is known of it: ∞ − ∞.
+    // Nothing is known of the element: ∞ − ∞.
     if (ofElements.deviation[i] === Infinity) return Infinity;
     const random = Math.max(0, ofElements.deviation[i] ** 2 - known ** 2);
     const spread = Math.max(

@@ -214,7 +214,7 @@ export function reachVerdict(evidence: Evidence, explainers: Explainers | null):
       ...common,
     };
   if (findings.length > 0) {
-    // What is rounded to another format errs like many a kernel, and is none of them.
+    // An output that is rounded to another format errs like many a kernel, but is not from any of them.
     const isWidened = evidence.widened !== null && findings[0].quantity === main.quantity.name;
     const diagnosis = isWidened ? widened(evidence.widened) : (explainers?.diagnose() ?? null);
     const premise = isWidened ? null : (explainers?.fitPremise(findings, diagnosis) ?? null);

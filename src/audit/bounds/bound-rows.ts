@@ -63,10 +63,10 @@ function largestWeightError(
  * weight that underflows, given the row's largest exponent: Theorem 10 of docs/bounds.md.
  */
 function negligibleExponent({ maximum, underflow }: KernelArithmetic): (largest: number) => number {
-  // The largest exponent that the kernel has may be off itself, by 1 at most in a row that is not coarse.
+  // The kernel's largest exponent may itself be off, by 1 at most in a row that is not coarse.
   const least = Math.log2(underflow.weights) - 2;
   const isNone = maximum.kind === 'unknown' && maximum.shared === 'none';
-  // A maximum that lags, and where there is none, weights relative to which are larger.
+  // A maximum that lags; or weights relative to no maximum, which are larger.
   const lag = maximum.kind === 'online' ? Math.abs(maximum.offset) + maximum.threshold : 0;
   return (largest) => Math.min(largest, isNone ? 0 : largest) - lag + least;
 }

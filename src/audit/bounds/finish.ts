@@ -73,7 +73,7 @@ export function roundingSpread(
 ): { readonly known: number | null; readonly variance: number; readonly systematic: number } {
   const moved = exact + predicted;
   const half = outputRounding(format, moved, 0);
-  // Up or down by chance, less than an ulp apart: sub-Gaussian with half of that.
+  // Up or down at random, less than an ulp apart: sub-Gaussian with half of that.
   if (rounding === 'stochastic') return { known: null, variance: half ** 2, systematic: 0 };
   if (rounding === 'truncated') return { known: null, variance: 0, systematic: 2 * half };
   const distance = distanceToFormat(format, moved);

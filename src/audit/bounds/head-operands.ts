@@ -48,7 +48,7 @@ function operandRows(
 ): OperandRows {
   const kept = new Map<number, DecodedRows>();
   const recent: DecodedRows[] = [];
-  // Units are far fewer than elements but where partial sums are of one product.
+  // Units are far fewer than elements, except where partial sums are of one product.
   const keptUnits = new Map<number, Float64Array>();
   let numbers = 0;
   let units = 0;
@@ -66,7 +66,7 @@ function operandRows(
     if (known !== undefined) return known;
     const count = Math.min(tileRows, rows - tile * tileRows);
     const begin = (first + tile * tileRows) * dim;
-    // What was met longest ago makes room.
+    // The rows that were used longest ago make room.
     const isKept = numbers + count * dim <= mostKept;
     const room = isKept || recent.length < mostRecent ? undefined : recent.pop()?.values;
     const isRoom = room?.length === count * dim;

@@ -36,11 +36,11 @@ export function anyKernelArithmetic(
     largestScore: premises.largestScore,
     scoreLimit: premises.scoreLimit,
     exponent: {
-      // What is written once the maximum is subtracted.
+      // The roundings of writing exponents once the maximum is subtracted.
       ofDistance: scoreRounding,
-      // What is written before and after the scale, and once more with what is added.
+      // The roundings of writing scores before and after the scale, and once more with their addends.
       ofScore: 4 * elementwise + (adds ? 3 : 2) * scoreRounding,
-      // What is added may itself be written.
+      // The addends may themselves be written.
       ofAddend: 4 * elementwise + 2 * scoreRounding,
       common: 0,
       ofSoftcap: softcap * (tanh + 4 * elementwise + scoreRounding),

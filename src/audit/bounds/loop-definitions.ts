@@ -151,7 +151,7 @@ export function weighKey(
   const moved = isOver ? Math.max(p + slack - format.maxFinite, near) : near;
   const isKnown = near < half || isOver;
   const ofRounding = slack < half / 8 ? near ** 2 : Math.min(half ** 2 / 3, near ** 2);
-  // Lost, or between the first subnormals favoured by a tenth of their distance.
+  // Lost; or between the first subnormals, favoured by a tenth of their distance.
   const favoured = nearest === 0 ? p : smallestSubnormal(format) / 10;
   const isBiased = !isKnown && p > 0 && p < smallestNormal(format);
   return {

@@ -283,8 +283,8 @@ export class KernelBound {
     const usualSums = Math.expm1(n * usualAccumulation);
     const rowSums = additions * this.#premises.rowSumAddition;
     const u = unitRoundoff(this.#weightFormat);
-    // The denominator in units of the largest weight, a sink's among them, or of what is one for a maximum that is shared.
-    // ∞ − ∞ where no score is finite: there are no weights to lose.
+    // The denominator in units of the largest weight, a sink's among them, or of 1 relative to a shared maximum. ∞ − ∞
+    // where no score is finite: there are no weights to lose.
     const relative = Math.exp(denominator[row] - Math.max(origin ?? maximum[row], ofSink));
     const total = Number.isNaN(relative) ? 1 : origin === null ? Math.max(1, relative) : relative;
     const { rowSumRounded, partials, weightScale } = this.#premises;

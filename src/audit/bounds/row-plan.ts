@@ -152,7 +152,7 @@ function planWhole(
     if (!Number.isFinite(largest[i])) continue;
     const divisor = Math.min(denominator[i], lse[i] + mostSunken);
     const origin = isDivided ? divisor : (shared ?? largest[i]);
-    // No weight is more than one where the maximum is that of the very scores that the kernel has.
+    // No weight is more than one where the maximum is that of the kernel's very scores.
     if (!isDivided && shared !== null) reach[i] = Math.max(0, largest[i] - origin + uncertainty[i]);
     // The largest weight itself may be the largest number of the format.
     if (reach[i] > 0 && reach[i] >= Math.min(largestExponent, mostWeight)) overflows[i] = 1;
@@ -225,7 +225,7 @@ function planOnline(
     logarithm[i] =
       Math.abs(offset) + Math.max(Math.abs(lse[i] - lastLow), Math.abs(lse[i] - lastHigh));
     let later = 0;
-    // From the last block back: what later blocks do to the sums of this one.
+    // From the last block back: the effects of later blocks on the sums of this one.
     for (let b = path.length - 1; b >= 0; b--) {
       const { low, high, growth } = path[b];
       const plan = blocks[b];
@@ -240,8 +240,8 @@ function planOnline(
       const wrong = half + uncertainty[i] + ofExponent + roundoff32;
       const relative = growthOf(wrong);
       plan.uncertainty[i] = relative;
-      // No score that the kernel has is farther above its maximum than the threshold, however far both
-      // may be off: then only the exponent's own roundings add to it.
+      // No score of the kernel is farther above its maximum than the threshold, however far both may be off:
+      // then only the exponent's own roundings add to it.
       const own = 2 * ofExponent + roundoff32;
       const known = offset + maxima[b][i] + uncertainty[i] - low[i];
       const limit = offset + maximum.threshold + own;

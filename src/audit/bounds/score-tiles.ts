@@ -52,7 +52,7 @@ export function createScoreTiles(
   const { step, units, perPartial, perUnit } = scoreError(arithmetic.scores, qkDim);
   const toExponent = (softcap ?? scale) * Math.LOG2E;
   const addends = createAddends(problem, shape);
-  // With something added it is exponents that are in memory.
+  // With addends, the memory holds exponents.
   const factor = addends === null ? toExponent : 1;
   const { exponent: rounding } = arithmetic;
   const perAddend = (rounding.ofAddend ?? 0) * Math.LOG2E * (1 + 2 ** -12);

@@ -4,8 +4,8 @@ import type { RowTerms, TechniqueBound, WeightError } from './technique-bound.js
 import { hardwareExp2Error } from '../../hardware/index.js';
 import { formats, smallestNormal } from '../../formats/index.js';
 
-// The errors of sums over keys: `rescale`, `pv-accumulate` and `row-sum`, sections 6 to 8 of
-// docs/bounds.md, and what a sum of products loses, which `qk-accumulate` shares.
+// The errors of sums over keys: `rescale`, `pv-accumulate` and `row-sum`, sections 6 to 8 of docs/bounds.md,
+// and the loss of a sum of products, which `qk-accumulate` shares.
 
 /**
  * The largest loss of one fused sum, in units of the largest of the accumulator before, the accumulator after

@@ -79,7 +79,7 @@ export function createWeigher(
       const share = rows.sunk[i]?.share ?? 1;
       const ofRow = memory.magnitude.view.subarray(i * vStride, i * vStride + vDim);
       ofRow.set(magnitude.subarray((first + i) * vDim, (first + i + 1) * vDim));
-      // Beside a sink that has all the weight nothing is left to divide: then what it is at most.
+      // Beside a sink that has all the weight nothing remains to divide: then the upper bound.
       if (share !== 1)
         for (let c = 0; c < vDim; c++)
           ofRow[c] = Math.min(ofRow[c] / share, largestValue[i]) || largestValue[i];
@@ -173,7 +173,7 @@ export function createWeigher(
     const sum = (index: number) => memory.sums.view[i * sumsPerRow + index];
     const mass = sum(0);
     const isMultiplied = tile.startsBlock && block.multiplied[i] === 1;
-    // What is lost before the division by the row sum grows with it where the row sum is below 1.
+    // A loss before the division by the row sum grows with it where the row sum is below 1.
     const gain = Math.max(block.gain[i], 1);
     if (isMultiplied) {
       row.rescaledSum += roundoff32 * row.massAtMost;
@@ -205,7 +205,7 @@ export function createWeigher(
     const { ranges, plan, errors } = rows;
     const padded = paddedRows(ranges.length);
     loadMagnitudes(rows);
-    // Of a subnormal value the exponent counts that is the smallest of normal ones.
+    // A subnormal value counts with the exponent of the smallest normal number.
     const leastValue = smallestNormalOf(problem.v);
     const largestValue = rows.largestValue.map((most) => Math.max(most, leastValue));
     for (const name of runningSums) memory[name].view.fill(0);

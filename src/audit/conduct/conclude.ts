@@ -205,9 +205,9 @@ function ownExplainers(
   const isFinite = judgedQuantities(outputs).every(
     (judged) => (judged.row === 'vector' ? judged.elements : judged.numbers).nonFinite === 0,
   );
-  // Who declares something knows what the kernel does.
+  // Someone who declares something knows what the kernel does.
   const isDeclared = options.arithmetic !== undefined || !premises.isUsual;
-  // What is rounded to a shorter format afterwards says nothing of how it was computed.
+  // An output that is rounded to a shorter format afterwards does not tell how it was computed.
   const isShortened = narrowerNotes(given.out.values, given.out.format).length > 0;
   const passes = (premises: PremiseDeclaration) =>
     judgeAgain(prepared, reference, premises).verdict.pass;

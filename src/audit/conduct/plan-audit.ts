@@ -93,7 +93,7 @@ export function planAudit(
   // Half of the false alarms for the structure tests, half for the spread.
   const limits = structureLimits(extent, (options.falseAlarmRate ?? usualFalseAlarmRate) / 2);
   const allKeyTiles = planKeyTiles(problem, shape, limits.share);
-  // Key tiles are tested in blocks of rows, which do not know the maximum of others.
+  // Key tiles are tested in blocks of rows, where the maximum of other rows is not known.
   const keyTiles = premises.maximum === 'group' ? { ...allKeyTiles, groups: [] } : allKeyTiles;
   const plan: AuditPlan = {
     shape,

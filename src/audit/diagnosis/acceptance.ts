@@ -118,7 +118,7 @@ function explainsRows(agreement: Agreement, damaged: readonly SampleRow[], all: 
   const few = damaged.length < all / 2 && damaged.length < fewRows;
   if (few && correctMisfit < evidentMisfit) return false;
   const gain = rowGains(agreement, damaged).reduce((a, b) => a + b, 0);
-  // An LSE that the fault explains, and nothing else, leaves less for the output to prove.
+  // Where the fault, and nothing else, explains the LSE, the output has less to prove.
   const { lse, slope } = agreement;
   const isShownByLse = lse.rows === rows && lse.fittingCorrect === 0;
   const slack = slopeSlack + (isShownByLse ? Math.min(slope.alike, largestAlike) : 0);
@@ -146,7 +146,7 @@ function explainsLseAlone(agreement: Agreement, damaged: readonly SampleRow[]): 
   if (hypothesis.fitted === true && slope.energy < fittedEnergy) return false;
   if (explained < explainedShare * damaged.length || lse.fittingCorrect === lse.rows) return false;
   if (slope.energy === 0) return true;
-  // What the output would show, whatever way its weights round, it must show.
+  // Whatever way its weights round, the output must show the effects that it would show.
   const alike = hypothesis.fitted === true ? 0 : slope.alike;
   return slope.energy < decisive || followsPrediction(agreement, pooledSlack + alike);
 }
@@ -224,7 +224,8 @@ export function bestAgreements(
   );
   const rigid = likely.filter((one) => isRigid(one) && costOf(one) <= least + slack);
   const simplest = rigid.length > 0 ? rigid : likely;
-  // What also explains why the sound rows are sound is better than what needs them to be spared.
+  // A hypothesis that also explains why the sound rows are sound is better than one that needs them to be
+  // spared.
   const fewestSpared = Math.min(...simplest.map(({ spared }) => spared.length));
   const consistent = simplest.filter(({ spared }) => spared.length === fewestSpared);
   // Among those, the LSE decides as far as its own rounding lets it.

@@ -92,7 +92,7 @@ function queryPattern(
   const local = [...new Set(numbers)].sort((a, b) => a - b);
   if (local.length === queries) return null;
   if (local.length <= 4) return `${local.length === 1 ? 'query' : 'queries'} ${listNumbers(local)}`;
-  // Which of the rows between err nobody knows.
+  // Nobody knows which of the rows between err.
   if (problem.rows !== undefined) return null;
   for (const period of [8, 16, 32, 64, 128]) {
     if (queries <= period) break;

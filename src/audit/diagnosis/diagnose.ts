@@ -211,7 +211,7 @@ function findCause(input: DiagnosisInput, failure: Failure): Diagnosis | Attempt
     const rows = pooled ? rowsThatFailTogether(input, damaged) : damaged;
     const sample = rows.length === 0 ? [] : sampleRows(input, damage, rows, buildRow, pooled);
     if (!sample.some((row) => row.damaged)) continue;
-    // What rows show by themselves must be explained row by row.
+    // Errors that rows show by themselves must be explained row by row.
     if (pooled && meanMisfit(sample) > damageRatio) continue;
     const context = {
       input,

@@ -108,7 +108,7 @@ export function explainLostRows(
     [...new Set(of.map(({ id }) => id))].slice(1);
   if (separating.length > 0) {
     const [first] = separating as [LossSignature, ...LossSignature[]];
-    // Tiles of several sizes may be masked for the same rows: the first of each cause speaks for it.
+    // Tiles of several sizes may be masked for the same rows: the first of each cause stands for all.
     const causes = separating.filter(({ id }, i) => separating.findIndex((s) => s.id === id) === i);
     return {
       id: first.id,

@@ -131,7 +131,7 @@ export function measureAgreement(hypothesis: Hypothesis, context: HypothesisCont
       const sound = hypothesis.sound?.(row) ?? row.correct.out;
       const distance = squaredDistance(row.observed, prediction.out);
       const before = squaredDistance(row.observed, row.correct.out);
-      // What the sound kernel's own roundings explain is no merit of the fault's.
+      // The part that the sound kernel's own roundings explain does not count for the fault.
       const ofSound = sound === row.correct.out ? before : squaredDistance(row.observed, sound);
       const squares = distance === 0 ? 0 : Math.max(0, distance + (before - ofSound));
       const ofCorrect = misfitOf(row.observed, row.correct);

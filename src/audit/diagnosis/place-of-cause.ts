@@ -44,7 +44,7 @@ function isUntouched(row: SampleRow, { out, lse }: RowPrediction): boolean {
 function statusOf(row: SampleRow, prediction: RowPrediction | null): Status {
   if (prediction === null) return row.damaged ? 'unexplained' : 'untouched';
   const isRight = explains(row, prediction) && lseFits(row, prediction.lse);
-  // What a cause does nothing to may be counted among the rows of a head that errs as a whole.
+  // A row that a cause does not change may be counted among the rows of a head that errs as a whole.
   if (isUntouched(row, prediction)) return isRight ? 'untouched' : 'unexplained';
   return row.damaged ? (isRight ? 'explained' : 'unexplained') : isRight ? 'consistent' : 'against';
 }

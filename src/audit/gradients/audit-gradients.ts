@@ -270,7 +270,7 @@ export function prepareGradients(
   const { rows, reference = null } = options;
   const parts = plan.parts.flatMap(({ takenOf, ...part }) => {
     const given = takenOf(all);
-    // What is known is of all rows, or of those that are sampled.
+    // The known reference is of all rows, or of those that are sampled.
     const isKnown = !rows || part.keys === null;
     return given.length === 0 ? [] : [{ ...part, given, reference: isKnown ? reference : null }];
   });

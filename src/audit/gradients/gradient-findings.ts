@@ -66,7 +66,7 @@ function sumStatement(result: GradientStatistic, judged: JudgedGradient, where: 
         dk: `Σ dK over the keys is off, as where Σ dS of a row is not 0`,
         dv: `Σ dV is not Σ dO`,
         dbias: `the sum of dBias over its queries is off`,
-        // A number of each head, of which there are no sums.
+        // One number for each head, so that there are no sums.
         dsink: `the sum of dSink is off`,
       }[name as JudgedGradientName];
   return `${law} in column ${column} of ${where} by ${size}; rounding explains ${explained}`;

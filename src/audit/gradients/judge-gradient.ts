@@ -154,7 +154,7 @@ export function judgeGradients(
     const { quantity, format, values } = compared;
     const name = quantity.name as JudgedGradientName;
     const { bound } = measuredGradient(measured, name);
-    // Numbers, of which nothing is summed.
+    // Numbers have no sums.
     const isSummed = quantity.row === 'vector';
     const statistics = isSummed ? [...gradientStatistics(one, deviations)] : [];
     if (one === dk && dq !== undefined && !isSample)

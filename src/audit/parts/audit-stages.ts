@@ -50,7 +50,7 @@ function referenceStage(
     settle: (result, index) => {
       const ofPart = result as PartResults['reference'];
       const row = firstRowOf(parts[index], shape);
-      // That of the only part is taken as it is: what is kept for it serves the stages that follow.
+      // The reference of an only part is taken as it is: the arrays kept for it serve the stages that follow.
       if (parts.length === 1) exact.reference = plan.reference ?? ofPart.reference;
       else if (plan.reference === null)
         fillReference((exact.reference ??= emptyReference(shape)), ofPart.reference, row);
@@ -126,7 +126,7 @@ export function* auditStages(
   const { thinning } = settings;
   const statisticQueries = statisticRows(plan).shape.queries;
   const ofStatistics = batch * heads * statisticQueries;
-  // What rows of several parts have in common is known once all are surveyed.
+  // The common properties of rows of several parts are known once all are surveyed.
   const survey: RowSurvey | null =
     plan.parts.length === 1
       ? null

@@ -44,7 +44,7 @@ export async function runStagesBeside(
       ({ result }, at) => void results.set(away[at], result),
       () => undefined,
     );
-    // Begun once the helper has its requests; what fails here is thrown when the helper is done.
+    // Begun once the helper has its requests; an error here is thrown when the helper is done.
     const measured = Promise.resolve().then(() => {
       for (const placed of all) {
         const { stage, request, index } = placed;

@@ -138,7 +138,7 @@ function fitsAmong(
   { cause, passes }: FitRequest,
 ): readonly Fitting[] {
   const { rows, found, size, usual, lseRounding } = sampled;
-  // To emulate a row takes a while, and most declarations err by another order of magnitude.
+  // Emulating a row takes a while, and most declarations err by another order of magnitude.
   const first = rows.filter((_, i) => i % Math.ceil(rows.length / firstRows) === 0);
   const firstSize = sizesOf(sampled.foundOn(first));
   const nothing = new Float64Array(found.lse.length);
@@ -160,7 +160,7 @@ function fitsAmong(
     return [{ ...candidate, expected, agreement }];
   });
   const best = [...fitting].sort((a, b) => b.agreement - a.agreement);
-  // Of a premise the order that fits best, or none.
+  // The order that fits best for each premise, or none.
   const premises = best.filter(
     (one, i) => best.findIndex(({ declaration }) => declaration === one.declaration) === i,
   );

@@ -124,7 +124,7 @@ export const premisesByFormat: Readonly<Record<FormatName, FormatPremises>> = {
   fp16: sixteenBit,
   e4m3: eightBit,
   e5m2: eightBit,
-  // No tensor core of Hopper takes it.
+  // No tensor core of Hopper takes this format.
   e2m1: sixteenBit,
 };
 

@@ -179,7 +179,7 @@ export function resolvePremises(
     weightFormat,
     weightScale: weightScaleOf(declared.weightScale, weightFormat),
     rowSumRounded: declared.rowSum === 'after-rounding',
-    // A rounding of V is one of each product p·v, and comes to as much as one of their sum at most.
+    // A rounding of V is one of each product p·v, and adds up to at most one of their sum.
     partials:
       (declared.partials === undefined ? 0 : unitRoundoff(formats[declared.partials])) +
       dequantization(v, dequantized),

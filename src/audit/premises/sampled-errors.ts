@@ -57,7 +57,7 @@ export class SampledErrors {
     this.found = this.foundOn(this.rows);
     this.size = sizesOf(this.found);
     this.usual = this.emulate({ declaration: {}, order: usualOrder }, this.rows);
-    // Roundings of the LSE itself, and of its sums, come to some ulps of fp32.
+    // Roundings of the LSE itself, and of its sums, add up to some ulps of fp32.
     const { values } = reference.quantities.lse;
     const largest = this.rows.reduce((most, row) => Math.max(most, Math.abs(values[row])), 0);
     this.lseRounding = outputs.lse === null ? 0 : 4 * 2 ** -24 * (1 + largest);

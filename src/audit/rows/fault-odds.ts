@@ -24,7 +24,7 @@ export interface FaultOdds {
  */
 export function missProbability({ drawn, among }: RandomRows, faulty: number): number {
   if (faulty > among - drawn) return 0;
-  // From whichever of the two has fewer factors.
+  // By whichever of the two has fewer factors.
   const [factors, other] = faulty < drawn ? [faulty, drawn] : [drawn, faulty];
   let logarithm = 0;
   for (let j = 0; j < factors; j++) logarithm += Math.log1p(-other / (among - j));

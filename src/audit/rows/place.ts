@@ -206,7 +206,7 @@ export function placeOfRows(rows: Iterable<number>, layout: Layout): Place {
     ...everywhere,
     sequences: sequencesAxis(layout, 'queries', groups.sequences),
     heads: axisOf(groups.heads, heads),
-    // Which rows between those of a sample err nobody knows.
+    // Nobody knows which rows between those of a sample err.
     queries: isWhole || sampled ? null : common(groups),
     rows: isWhole ? null : { count, of, sampled },
   };

@@ -184,7 +184,7 @@ export class SlopeDispersion {
     const { signed, norm, systematic, known: ofKnown } = row;
     const weight = norm[slope];
     if (!(weight > 0)) return;
-    // What the roundings of P come to where they are known counts where that is more than by chance.
+    // The sum of the roundings of P where they are known counts where it is more than random ones have.
     const ofWeights = Math.max(
       rowShareOfLargest(row, slope) * variances.weights[slope],
       ofKnown[slope] ** 2,

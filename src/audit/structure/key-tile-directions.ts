@@ -116,7 +116,7 @@ export function tileDirections(
     () => createProductMemory(vDim),
     (memory) => {
       const visit = (tile: WeightTile) => {
-        // What is before the group's first key is masked.
+        // Keys before the group's first one are masked.
         for (let from = Math.max(0, firstKey - tile.firstKey); from < tile.keys;) {
           const index = Math.floor((tile.firstKey + from - firstKey) / tileKeys);
           if (index >= tiles) break;

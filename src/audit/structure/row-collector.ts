@@ -164,7 +164,7 @@ export class RowCollector {
         isUsed = Number.isFinite(out[at] - values[at]) && hasSquare(magnitude[at]);
       this.#isUsed[i] = 0;
       if (!isUsed) continue;
-      // Of a row with a sink: the sink's score where it is the largest, in place of no maximum at all.
+      // For a row with a sink: the sink's score where it is the largest, in place of no maximum at all.
       const origin = sink === -Infinity ? 0 : Math.max(largest, sink);
       const [toLargest, toSink] = [total - largest, total - origin];
       this.#sinks[i] = Math.exp(sink - total);
@@ -217,7 +217,7 @@ export class RowCollector {
     // Sums that do not truncate round to nearest: by half of the last place of fp32.
     const ofAddition = sumsTruncate ? addition : Math.min(addition, 2 ** -24);
     outputs.collect(row, pooled, Math.sqrt(keys) * ofAddition);
-    // Four elementwise operations: one errs to one side at the most, all are uniform.
+    // Four elementwise operations: at most one errs to one side, all are uniform.
     const { elementwise, underflow, exponential } = premises;
     const truncated = sumsTruncate ? (keys * addition) / 4 : 0;
     // Half of the range is the largest magnitude in V.

@@ -229,7 +229,7 @@ export class RowMemory {
     const address = this.#next;
     this.#next = Math.ceil((address + bytes) / 16) * 16;
     const missing = this.#next - memory.buffer.byteLength;
-    // By an eighth more than is asked for, so that it grows seldom.
+    // By an eighth more than asked for, so that it grows seldom.
     if (missing > 0) memory.grow(Math.ceil((missing + memory.buffer.byteLength / 8) / pageBytes));
     return address;
   }

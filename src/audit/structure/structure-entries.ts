@@ -98,10 +98,10 @@ export function judgePooled(
   deviations: number,
 ): void {
   for (const { test, scope, instrument: d } of structureEntries) {
-    // What follows from a declaration is no test of it.
+    // Effects of a declaration are no test of it.
     if (scope !== place.scope || (test === 'truncation' && !isUsual)) continue;
     const [signed, norm] = [of.signed[d], of.norm[d]];
-    // What rows have in common takes a while to find, and most results need not be known.
+    // The common errors of rows take a while to find, and most results do not need them.
     if (worst.isBeyond(test, scope, Math.abs(signed) / of.leastTolerance(d, deviations)))
       addProjection(worst, test, place, { signed, norm, tolerance: of.tolerance(d, deviations) });
   }

@@ -94,7 +94,7 @@ export class StructureJudge {
     const { scores } = this.#premises;
     const [places, pooled, written] = [this.#places, this.#pooled, this.#written];
     if (places === null || scores === null || pooled.rows === 0) return;
-    // Three events for each: what is usual, what is not, and the squares of what is.
+    // Three events for each: the usual errors, the others, and the squares of the usual ones.
     const deviations = alarmDeviations(3 * extent.heads, share);
     const shared = sharedRoundings(scores, places);
     const ofOutput = selfInstruments.map((d, channel) => ({

@@ -95,7 +95,7 @@ export function surveyRows(
           const w = weights[i * stride + j];
           if (w === 0) continue;
           const slot = Math.imul(groups.group(w * factor), 0x9e3779b1) >>> (32 - tableBits);
-          // What adding w to the sum adds to its square.
+          // The change of the sum's square when w is added.
           alike[i] += w * (2 * table[slot] + w);
           table[slot] += w;
           own[i] += w * w;

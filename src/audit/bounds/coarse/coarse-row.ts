@@ -109,7 +109,7 @@ export function createCoarseRow(
       smallestNormalOf(problem.v),
     );
     const loss = tileLoss(arithmetic, keys, smallestNormalOf(problem.v));
-    // Saturation takes from a weight what is beyond the largest number; else the bound is infinite.
+    // Saturation takes from a weight the excess over the largest number; else the bound is infinite.
     const ofRounding = Math.max(
       rounding.relative,
       1 - rounding.maxFinite * 2 ** -plan.reach[local] * (1 - 2 ** -30),
@@ -140,7 +140,7 @@ export function createCoarseRow(
       parts['normalise'][at] = times(
         (finish.normalise + (dropout?.factor ?? 0)) * size + underflow.sums,
       );
-      // Of the scores' errors together: no sum of them leaves the range of V.
+      // The effect of all errors of the scores together: no sum of them leaves the range of V.
       let inner = times(worst.output[c]);
       for (const name of laterTechniques) inner += parts[name][at];
       const value = exactOut.values[row * vDim + c];

@@ -56,7 +56,7 @@ export function moveWeights(
     contends[j] = relative >= -contending ? 1 : 0;
     if (contends[j] === 0) rest[j] = Math.exp(relative);
     moved[j] = Math.exp(logarithm) * Math.expm1(error + ofTop);
-    // 0 · ∞: a weight that is none, and may be any up to this.
+    // 0 · ∞: a weight that is zero, and may be as large as this.
     if (Number.isNaN(moved[j])) moved[j] = Math.exp(logarithm + error + ofTop);
     least += Math.exp(logarithm - error - ofTop);
   }

@@ -153,7 +153,7 @@ function faultyRow(
   if (first + from < 0 || last + from > keys) return null;
   const moved = values.slice();
   moved.copyWithin(first * vDim, (first + from) * vDim, (last + from) * vDim);
-  // The source may overlap nothing of the tile, since they are a whole tile apart.
+  // The source may not overlap the tile, since they are a whole tile apart.
   return { weights, values: moved, lse };
 }
 

@@ -101,7 +101,7 @@ function* constants(damaged: readonly SampleRow[]): Generator<Hypothesis> {
   if (first === undefined || damaged.length < 2) return;
   const value = first.observedLse!;
   if (!Number.isFinite(value) || damaged.some(({ observedLse }) => observedLse !== value)) return;
-  // Where it should be one number anyway, that it is tells nothing.
+  // Where the exact LSE is one number anyway, a constant LSE tells nothing.
   const exact = damaged.map(({ correct }) => correct.lse);
   const rounding = Math.max(...damaged.map(({ bound }) => bound.lse));
   if (Math.max(...exact) - Math.min(...exact) <= 2 * rounding) return;

@@ -220,7 +220,7 @@ function weightFaults(format: FormatName): OnlineFault[] {
     sound: { weights: format },
     inOneBlock: false,
   };
-  // As kernels raise it.
+  // The factor's usual exponent in kernels.
   const raised = 8;
   const excessive = excessiveOctaves.map((octaves): OnlineFault => {
     const offset = Math.floor(Math.log2(formats[format].maxFinite)) + octaves;

@@ -155,7 +155,7 @@ function* exchangedAxes({ rows, pageSize, kvHeads }: Pages): Generator<PageFault
   const [as, of] = rows.headsFirst
     ? ['[pages, page size, heads, dim]', '[pages, heads, page size, dim]']
     : ['[pages, heads, page size, dim]', '[pages, page size, heads, dim]'];
-  // Where in a page's memory the kernel looks, counted in rows, and what lies there.
+  // The place in a page's memory where the kernel looks, counted in rows, and the row that lies there.
   const at = (slot: number, head: number) =>
     rows.headsFirst ? slot * kvHeads + head : head * pageSize + slot;
   const slotAt = (row: number) => (rows.headsFirst ? row % pageSize : Math.floor(row / kvHeads));

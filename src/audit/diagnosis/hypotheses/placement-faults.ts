@@ -245,7 +245,7 @@ export const columnPlaceHypotheses: HypothesisFamily = function* ({ sample, shap
     id: 'columns-permuted',
     technique: null,
     statement: describeSources(sources),
-    // A regular permutation that does the same is said in fewer words.
+    // A regular permutation with the same effect takes fewer words.
     adjusted: true,
     predict: ({ correct }) => ({
       ...correct,

@@ -125,7 +125,7 @@ export const scoreHypotheses: HypothesisFamily = function* ({ reader, shape }) {
         let growth = 1;
         const scores = reader.maskedScores(row.row, row.ranges, (key) => {
           const correct = reader.score(dots[key], row.row, key);
-          // Bias and ALiBi, which are added behind.
+          // Bias and ALiBi, which are added afterwards.
           const added = correct - capped(problem.scale * dots[key], problem.softcap);
           const faulty = score(dots[key]) + added;
           growth = Math.max(growth, Math.abs(faulty / correct) || 1);

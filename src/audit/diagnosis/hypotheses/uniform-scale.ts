@@ -9,7 +9,7 @@ function relativeError(rows: readonly SampleRow[], lseFollows: boolean): number 
   let cross = 0;
   let squares = 0;
   for (const { observed, observedLse, correct, lseNoise } of rows) {
-    // Rows weigh by what their rounding leaves to see of them.
+    // Rows weigh by the inverse of their rounding.
     const weight = observed.length / correct.noise;
     for (let c = 0; c < observed.length; c++) {
       cross += weight * (observed[c] - correct.out[c]) * correct.out[c];

@@ -64,7 +64,7 @@ export function createBiasBound(
   const sums = new ScoreSums(bias.shape.reduce((product, size) => product * size, 1));
   const share = emptyScoreShare();
   const alike: AlikePairs = { scores: 1, products: 1 };
-  // Of rows whose keys all add to one element: Σ P and Σ P², since an error of D is one of all of them.
+  // For rows whose keys all add to one element: Σ P and Σ P², since an error of D is shared by all of them.
   const [weights, squares] = [new Float64Array(tileRows), new Float64Array(tileRows)];
   let rows: readonly RowErrors[] = [];
   let places: readonly ((key: number) => number)[] = [];
@@ -79,7 +79,7 @@ export function createBiasBound(
       rows.forEach((row, i) => {
         for (const { begin, end } of ranges[i])
           for (let j = begin; j < end; j++) {
-            // Equal rows add to one element where that is theirs together.
+            // Equal rows add to one element where the bias is broadcast over them.
             const ofQueries = strides.query === 0;
             const isOfKeys = strides.key === 0;
             alike.scores =

@@ -126,7 +126,7 @@ function errUnrounded(arithmetic: PairArithmetic, tile: WeighedTile, to: PairErr
   const { weighed, rows, ranges } = tile;
   const { worst, variance } = to;
   const ofWritten = meanRounding * weightRounding * weightRounding;
-  // Where dS is made of P that is written: of the same number.
+  // Where dS is made of a P that is written, it is of the same number.
   const { worst: written } = to.roundings;
   roundWeights(arithmetic.weights, tile, to.roundings);
   for (let i = 0; i < rows.length; i++) {

@@ -84,7 +84,7 @@ export function createFinish(
   { sum, growth }: { readonly sum: SumErrors; readonly growth: number },
 ) {
   const table = formats[format];
-  // What is halfway to the next number beyond the largest becomes infinite.
+  // A number halfway to the next one beyond the largest becomes infinite.
   const infinite = table.maxFinite * (1 + unitRoundoff(table) / 2);
   const { lseInput, delta, accumulate, groupSum, scale, outputRound } = techniquePlaces;
   const grown = growth * up;

@@ -42,7 +42,7 @@ export function finishQueries(
       const value = exact.values[at];
       const shift = row.weightShift * value - arithmetic.scale * row.meanShift * sums.signed[from];
       const size = Math.abs(value + shift);
-      // The keys cancel in what an error of D does, and in what one of the LSE does.
+      // The keys cancel in the effect of an error of D, and of one of the LSE.
       const ofMean = scale * Math.abs(sums.signed[from]);
       errors.shift = shift;
       errors.pairs = scale * sums.worst[from];

@@ -197,7 +197,7 @@ export function createGradientBounds(
   const { problem, dout, reference, premises } = gradients;
   const { shape } = reference;
   const arithmetic = pairArithmetic(problem, shape, premises);
-  // Where operands are rounded what dot products lose is little beside it.
+  // Where operands are rounded, the loss of dot products is little beside it.
   const memory = createPairMemory(shape.qkDim, shape.vDim, {
     usesNorms: arithmetic.ds.format !== null,
     others: Math.max(arithmetic.ds.otherUnits.length, arithmetic.p.otherUnits.length),

@@ -145,7 +145,7 @@ export function eagerGradientPremises(problem: Problem, output: FormatName): Gra
     scores: working,
     dp: working,
     pRoundings: problem.dropout === undefined ? 1 : 2,
-    // dS, dS times the scale; and with a softcap what its tanh and the division make of it.
+    // dS, and dS times the scale; with a softcap also the roundings of its tanh and of the division.
     dsRoundings: problem.softcap === null ? 2 : 4,
   };
 }

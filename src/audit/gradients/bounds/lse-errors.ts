@@ -73,7 +73,7 @@ export function createLseErrors(
    * with log2 e is rounded.
    */
   function ofLse(error: number, row: number): number {
-    // That rounds once for all pairs of the row.
+    // This product rounds once for all pairs of the row.
     const ofProduct = 2 * elementwise * Math.abs(reference.denominator[row]);
     return orInfinite(Math.expm1(Math.min(error + ofProduct, 700)));
   }
@@ -90,7 +90,7 @@ export function createLseErrors(
     const others = orInfinite(bound.lse - bound.weight);
     const shift = ofStoredLse(row);
     const spread = lseSpread(row, sums, bound);
-    // Nothing is random of what may be as large as this.
+    // Errors that may be as large as this are not random.
     if (!(spread.typical + Math.abs(sums.commonWeights) + 8 * Math.sqrt(spread.variance) < 0.5))
       return {
         weight: Math.min(weight, Math.max(shift, ofLse(others + ofPairs, row))),

@@ -224,7 +224,7 @@ export function halfUlp({ unit, least }: ShortFormat, x: number): number {
  * docs/bounds.md).
  */
 export function roundedNear(format: ShortFormat, x: number): number {
-  // The ulp of what is added is that of the format at x.
+  // The ulp of the number that is added is that of the format at x.
   const far = 1.5 * 2 ** 53 * halfUlp(format, Math.abs(x));
   return x + far - far;
 }

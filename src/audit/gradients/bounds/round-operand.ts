@@ -68,7 +68,7 @@ export function roundOperands(
       let largest = half;
       for (let i = 0; i < units.length; i++)
         largest = Math.max(largest, halfUlp(format, most * units[i]) / units[i]);
-      // What is rounded again may be in the next binade by then.
+      // A number that is rounded again may be in the next binade by then.
       worst[at] = times === 1 ? largest : 2 * times * largest * (1 + 2 ** -6);
       variance[at] = (times * largest * largest) / 3;
       // By the factor that leaves least of them, and by each of the others.
@@ -81,7 +81,8 @@ export function roundOperands(
     const distance = Math.abs(rounding);
     worst[at] = Math.min(half, distance + error);
     if (distance + error < half) known[at] = rounding;
-    // What is left open though less than half an ulp moves it is beside a tie: off by its distance, up or down.
+    // A rounding that is open though the error is less than half an ulp is next to a tie: off by its distance,
+    // up or down.
     else variance[at] = error < half ? distance * distance : (half * half) / 3;
   }
 }

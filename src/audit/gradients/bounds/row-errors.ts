@@ -117,7 +117,7 @@ export function createRowErrors(of: BoundedRows, arithmetic: PairArithmetic): Ro
         written += roundingOf(premises.deltaProducts, size * value, size * (error + half));
     }
     worst += u * sums.size + ofWeightErrors(bound, sums) + 2 ** 16 * underflow;
-    // Of an O that is not known these may all be alike.
+    // For an O that is not known these may all be alike.
     if (short.sums !== null) written += roundingOf(premises.deltaSums, mean, worst + written);
     const isRounded = unitRoundoff(outFormat) > elementwise;
     return {
@@ -151,7 +151,7 @@ export function createRowErrors(of: BoundedRows, arithmetic: PairArithmetic): Ro
       partialSquares(sums.largestProduct, sums.squares),
     );
     const ofTerms = overKeys.worst + 4 * elementwise + weightRounding;
-    // What all P have in common multiplies D.
+    // The error that all P share multiplies D.
     return {
       worst:
         (1 + weight) * (sums.errors + ofTerms * (sums.size + sums.errors)) +

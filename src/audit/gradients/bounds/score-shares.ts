@@ -75,7 +75,7 @@ export function createScoreSharer(
     const ofMean = elementwise * (size + Math.abs(row.mean));
     const ofDerivative =
       weighed.derivativeError[at] + products.worst * Math.abs(row.mean + row.meanShift);
-    // Where dS is made of P that is written.
+    // Where dS is made of a P that is written.
     roundings.numbers[0] = weight;
     roundings.errors[0] = ofWeight * grown + row.weight * weight;
     roundOperands(arithmetic.weights, roundings, 0, 1);
@@ -234,7 +234,7 @@ export class ScoreSums {
       errors.known = known[at];
       errors.magnitude = magnitude[at];
       errors.systematic = systematic[at];
-      // What nothing adds to is an exact zero.
+      // A sum without terms is an exact zero.
       errors.floor = worst[at] > 0 ? 3 * terms * premises.underflow : 0;
       finish(bound, 0, at, exact, errors);
       apart[at] = Math.sqrt(Math.max(0, bound.deviation[at] ** 2 - ofRow[at]));

@@ -107,7 +107,7 @@ export function createStoredMean(
       shift: sum - mean,
       worst: ofSum + floor,
       typical: (tellsApart ? 0 : products.toZero) * Math.abs(sum) + ambiguous + floor,
-      // What is cut off of a sum, beside what all sums have in common.
+      // The parts of a sum that are cut off, beside the part that all sums share.
       variance:
         products.walk * products.walk * partials +
         (tellsApart ? (products.toZero * sum) ** 2 / 12 : 0),

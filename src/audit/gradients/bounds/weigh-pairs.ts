@@ -132,7 +132,7 @@ function weighScore(
   let typical = isApart ? 0 : (scores.toZero + elementwise / 2) * rawSize;
   const partials = meanSquare(size, rawSize, known.dotPartials, at, scale);
   let variance = scores.walk * scores.walk * partials + operationVariance * raw * raw;
-  // What is cut off of a sum is anything from nothing to twice the mean.
+  // The part of a sum that is cut off is anything from zero to twice the mean.
   if (isApart) variance += (scores.toZero * rawSize) ** 2 / 12;
   if (softcap !== null) {
     const z = Math.tanh(raw / softcap);

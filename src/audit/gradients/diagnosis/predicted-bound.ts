@@ -70,7 +70,7 @@ export function boundOfPrediction(
     names.map((name) => [name, bound[name].slice(first, end)]),
   ) as unknown as PredictedBound;
   let usual: PredictedShares | null = null;
-  // What nothing adds to has no bounds: of known sizes a few roundings of each term are allowed.
+  // Elements without terms have no bounds: where sizes are known, a few roundings of each term are allowed.
   const ofNothing = (name: (typeof names)[number], i: number, ofLength: number) =>
     sizes === null ? ofLength : Math.max(ofLength, name === 'total' ? unit * sizes[1][i] : 0);
   const unit = roundingsOfTerm * unitRoundoff(formats[format]);
@@ -95,13 +95,14 @@ export function boundOfPrediction(
         );
     }
   }
-  // Where P or dS is rounded in this format, what a factor that has grown is rounded by is not known as that of the exact one may be.
+  // Where P or dS is rounded in this format, the rounding of a factor that has grown is not known, though that of the exact one may
+  // be.
   if (sizes !== null)
     for (let i = first; i < end; i++) {
       const more = unitRoundoff(formats[format]) * (sizes[1][i] - sizes[0][i]);
       if (more > 0 && more < Infinity) made.total[i - first] += more;
     }
-  // How an output that is another number is rounded is not known as that of the exact one may be.
+  // The rounding of an output that is another number is not known, though that of the exact one may be.
   for (let i = first; i < end; i++) {
     const change = Math.abs(predicted[i] - exact[i]);
     if (!(change > sameness * Math.abs(exact[i]) && Number.isFinite(change))) continue;

@@ -30,7 +30,7 @@ function showingOf(
     if (change === 0) return;
     const unit = units.unit[Math.floor(i / columns)];
     const noise = bound.deviation[i] ** 2 + bound.systematic[i] ** 2;
-    // What has no roundings of its own is told by its size.
+    // A change without roundings of its own is told by its size.
     const weight = 1 / (noise > 0 ? noise : change ** 2);
     if (!Number.isFinite(weight) || !Number.isFinite(change)) return;
     along[unit] += weight * change * (x - base[i]);

@@ -77,7 +77,7 @@ function meanDeviations(
 /** The mean of a pattern over each query's keys, by the query's weights: [batch, heads, queries, columns]. */
 function weightedMeans(problem: Problem, pattern: Float64Array, columns: number): Float64Array {
   const { batch, kvHeads, keys } = problemShape(problem);
-  // The weights of D are those before dropout; how the problem was posed is of another V.
+  // The weights of D are those before dropout; `stored` describes another V.
   const plain = Object.fromEntries(
     Object.entries(problem).filter(([name]) => name !== 'dropout' && name !== 'stored'),
   ) as unknown as Problem;
@@ -153,7 +153,7 @@ export function measureMeanErrors(
   };
 }
 
-// Where nothing is known there is no test.
+// An unknown deviation counts as infinite, which makes no test.
 function roots(squares: Float64Array): Float64Array {
   return squares.map((x) => (Number.isNaN(x) ? Infinity : Math.sqrt(x)));
 }

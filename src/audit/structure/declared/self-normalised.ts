@@ -65,7 +65,7 @@ export class SelfNormalised {
     const sums = this.#unit(unit);
     selfInstruments.forEach((d, channel) => {
       const { outputs, others } = variances;
-      // What the roundings of P come to where they are known counts where that is more than by chance.
+      // The sum of the roundings of P where they are known counts where it is more than random ones have.
       const weights = Math.max(variances.weights[d], row.known[d] ** 2);
       const written = row.written[d];
       this.#written[channel] += written;

@@ -216,7 +216,7 @@ function* exchangedAxes({ reader, shape }: HypothesisContext): Generator<Hypothe
         const x = scale * dot;
         return softcap === null ? x : softcap * Math.tanh(x / softcap);
       });
-      // What rounding may do to an LSE of so few keys the row's own bound does not say.
+      // The row's own bound does not cover the rounding of an LSE of so few keys.
       return { ...predictWeighted(row, softmaxRow(scores, values)), lse: NaN };
     },
   };

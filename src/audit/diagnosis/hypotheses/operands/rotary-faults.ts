@@ -107,7 +107,7 @@ function blurred(
   });
   return {
     ...prediction,
-    // Beside its own rounding an LSE is off by that of the operands, by much more.
+    // Beside its own rounding an LSE has the much larger error from that of the operands.
     lse: NaN,
     noise: prediction.noise + spread.reduce((sum, x) => sum + x, 0),
     limit: prediction.limit.map((limit, c) => limit + deviations * Math.sqrt(spread[c])),

@@ -89,7 +89,7 @@ function* offRows(
   });
   const rows = Array.from(off.keys()).filter((row) => off[row] !== 0);
   if (rows.length === 0) return;
-  // A correct kernel may keep D, or what it is a sum of, in 16 bits.
+  // A correct kernel may keep D, or its terms, in 16 bits.
   if (rows.every((row) => Math.abs(off[row]) <= shortError * mean.magnitude[row])) return;
   const isPart = 2 * rows.length < off.length;
   const cause = isPart

@@ -227,7 +227,7 @@ function* faultsOfOthers(
         ...(place !== undefined && { place }),
         ...(touched !== undefined && { rows: touched }),
       };
-  // Of borders there is no rule: these rows are as dQ tells.
+  // There is no rule for borders: dQ alone tells these rows.
   const rows = found.map(({ row }) => row);
   for (const { id, sentence, numbers, near } of rules) {
     const others = new Map(
@@ -297,7 +297,7 @@ export function* statisticsFaults(of: Replayed): Generator<Prediction> {
       isFound ||= explains(failed, prediction);
       yield prediction;
     }
-    // What has a name needs no numbers of its own.
+    // A cause with a name needs no numbers of its own.
     if (isFound) return;
   }
 }

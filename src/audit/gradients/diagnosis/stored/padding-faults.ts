@@ -18,7 +18,7 @@ export function* paddingFaults(failed: FailedGradients): Generator<Prediction> {
   const isOfQueries = failing.every(({ quantity }) => quantity.name === 'dq');
   const isOfKeys = failing.every(({ quantity }) => quantity.name !== 'dq');
   if (problem.sequences !== undefined || (!isOfQueries && !isOfKeys)) return;
-  // What is right of a gradient that the same rows give tells that they are as they should be themselves.
+  // A gradient that is right, from the same rows, tells that these rows are right themselves.
   const others = given.filter((one) => !fails(failed, one));
   if (!others.some(({ quantity }) => (quantity.name === 'dq') === isOfKeys)) return;
   // One query's tile is all padding, and kernels treat it apart; e^−LSE may overflow as well.

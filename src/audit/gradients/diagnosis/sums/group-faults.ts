@@ -40,7 +40,8 @@ export function* groupFaults(failed: FailedGradients): Generator<Prediction> {
   if (groupSize === 1 || wanted.length === 0) return;
   const words = listed(wanted.map((name) => ({ dk: 'dK', dv: 'dV' })[name]));
   const { kvHeads } = shape;
-  // What head h of each batch entry and group adds is known once heads of one number in their groups are left alone.
+  // The share of head h of each batch entry and group is known once heads of one number in their groups are left
+  // alone.
   const regrouped = wanted.map((name) => new Float64Array(gradients[name].exact.values.length));
   for (let member = 0; member < groupSize; member++) {
     const factors = Float64Array.from({ length: batch * heads * queries }, (_, row) =>
