@@ -73,9 +73,12 @@ export type StartParts = (
 
 /** Other threads that measure parts of an audit. */
 export interface AuditThreads {
-  /** For problems of several parts. */
+  /** Starts a runner for problems of several parts. */
   readonly start: StartParts;
-  /** For a problem of one part: measures some of it while this thread measures the rest; null where this thread does all. */
+  /**
+   * Starts a runner for a problem of one part: it measures some of it while this thread measures the rest; null where this thread
+   * does all.
+   */
   readonly beside?: (settings: PartSettings) => PartRunner | null;
 }
 

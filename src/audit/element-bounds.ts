@@ -24,10 +24,7 @@ export type RowsBoundVisitor = (bound: RowsBound) => void;
 
 /** The bounds of a whole problem, without the parts of the techniques. */
 export interface ElementBounds {
-  /**
-   * Bounds of every element of each quantity; those of a number (the LSE, natural logarithms) are before it
-   * is stored.
-   */
+  /** Bounds of every element of each quantity; those of a number (the LSE, natural logarithms) are before it is stored. */
   readonly quantities: ByQuantity<CombinedBounds>;
   /** [batch, heads, queries]: rows of one number may err alike, others err independently. */
   readonly unit: Int32Array;

@@ -136,12 +136,10 @@ export interface LostElements {
   readonly isAll: boolean;
 }
 
-/** Nothing is lost to underflow. */
+/** The result where nothing is lost to underflow. */
 export const nothingLost: LostElements = { elements: 0, isAll: false };
 
-/**
- * Bounds of more than this many times the loss of one operation are not of underflow alone: sums and factors are far smaller.
- */
+/** Bounds of more than this many times the loss of one operation are not of underflow alone: sums and factors are far smaller. */
 const mostTimes = 2 ** 64;
 
 /** Whether elements may be lost to underflow: others are below such bounds, and so small. */

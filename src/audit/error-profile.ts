@@ -16,16 +16,16 @@ export interface ErrorProfile {
   readonly elements: number;
   /** Elements whose output is not finite, and those where the oracle's value is not. */
   readonly nonFinite: { readonly output: number; readonly oracle: number };
-  /** In the output's own unit. */
+  /** Errors in the output's own unit. */
   readonly absolute: {
     readonly max: number;
     readonly rms: number;
     readonly mean: number;
     readonly percentiles: Percentiles;
   };
-  /** In ulps of the output format, as `createUlpScale` takes them. */
+  /** Errors in ulps of the output format, as `createUlpScale` takes them. */
   readonly ulps: { readonly max: number; readonly rms: number; readonly percentiles: Percentiles };
-  /** Relative to Σ p|v| / Σ p. */
+  /** Errors relative to Σ p|v| / Σ p. */
   readonly relative: { readonly max: number; readonly rms: number };
   /** Σ out·oracle / Σ oracle²; null when the oracle is zero throughout. */
   readonly slope: number | null;

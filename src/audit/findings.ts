@@ -116,9 +116,7 @@ const structureStatement: Readonly<
     `on ${where} the error is ${formatNumber(Math.abs(statistic))} times what ${statistic > 0 ? 'leaving out' : 'counting twice'} keys ${firstKey} to ${firstKey! + keys! - 1} does to first order; rounding explains ± ${formatNumber(threshold)}`,
 };
 
-/**
- * Findings of vectors: NaN and infinities, then faults of the whole, then single elements, then their spread.
- */
+/** Findings of vectors: NaN and infinities, then faults of the whole, then single elements, then their spread. */
 function vectorFindings(judged: JudgedVectors, heads: number, arithmetic: string) {
   const { elements, quantity } = judged;
   const { parts } = quantity;
@@ -215,8 +213,8 @@ function numberFindings(judged: JudgedNumbers, heads: number) {
 
 /**
  * All that the tests found wrong, quantity by quantity, the one that explains most first.
- * @param heads of a batch
- * @param arithmetic whose bounds the elements were tested against, in words
+ * @param heads the number of heads of a batch
+ * @param arithmetic the arithmetic whose bounds the elements were tested against, in words
  */
 export function findingsOf(
   outputs: readonly JudgedQuantity[],

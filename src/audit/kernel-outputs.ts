@@ -24,7 +24,7 @@ export interface GivenQuantity {
   readonly quantity: Quantity;
   /** The format of the tensor that it was stored in. */
   readonly format: FormatName;
-  /** In the quantity's canonical shape. */
+  /** The values in the quantity's canonical shape. */
   readonly values: Float64Array;
 }
 
@@ -149,7 +149,7 @@ export function decodeQuantity(
 }
 
 /**
- * All that a kernel gave, decoded.
+ * All outputs of a kernel, decoded.
  * @param known the quantities that are asked for; all others are left out
  * @throws RequestError when a tensor does not fit the problem, and for quantities without the output
  */
@@ -225,14 +225,9 @@ export function isUndefinedRow({ level, quantities }: AttentionReference, row: n
 export interface Coordinates {
   readonly batch: number;
   readonly head: number;
-  /**
-   * The query, for quantities that have a row for every query, that is all but gradients of keys and values.
-   */
+  /** The query, for quantities that have a row for every query, that is all but gradients of keys and values. */
   readonly query?: number;
-  /**
-   * The key, for quantities that have a row for every key, whose `head` is one of the keys'; and for the
-   * gradient of a bias.
-   */
+  /** The key, for quantities that have a row for every key, whose `head` is one of the keys'; and for the gradient of a bias. */
   readonly key?: number;
   readonly column?: number;
   /** For packed sequences the number of the row's own, within which `query` counts. */

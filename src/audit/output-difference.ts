@@ -27,10 +27,7 @@ export interface OutputDifference {
   readonly differing: number;
   readonly rows: number;
   readonly differingRows: number;
-  /**
-   * Number of tiles of 64 queries of a head, with rows that were compared, and of those in which some row
-   * differs.
-   */
+  /** Number of tiles of 64 queries of a head, with rows that were compared, and of those in which some row differs. */
   readonly tiles: number;
   readonly differingTiles: number;
   readonly heads: number;

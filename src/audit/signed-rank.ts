@@ -12,10 +12,7 @@ export interface SignedRank {
   readonly pValue: number;
 }
 
-/**
- * The number of units up to which the distribution of the ranks' sum is computed: some ten million steps at
- * most.
- */
+/** The number of units up to which the distribution of the ranks' sum is computed: some ten million steps at most. */
 const mostExact = 256;
 
 /** Twice the rank of each size, ties sharing the mean of theirs: whole numbers. */

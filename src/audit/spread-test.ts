@@ -41,7 +41,7 @@ export interface SpreadTest {
     readonly error: number;
     readonly bound: number;
   } | null;
-  /** Over all elements. */
+  /** Root mean square errors over all elements. */
   readonly measured: number;
   readonly expected: number;
   /** The result of each scope that is largest relative to its limit. */

@@ -15,16 +15,11 @@ export interface Verdict {
   readonly sentence: string;
   /** Every reason to fail; empty on a pass. */
   readonly findings: readonly Finding[];
-  /**
-   * The cause of the failure, `unexplained` where no known cause explains it; null on a pass, or where none
-   * is asked for.
-   */
+  /** The cause of the failure, `unexplained` where no known cause explains it; null on a pass, or where none is asked for. */
   readonly diagnosis: Diagnosis | null;
   /** Whether anything of the output was held against a bound; without, there is no pass. */
   readonly judged: boolean;
-  /**
-   * The kind of kernel that would pass a failed audit, as far as its numbers tell; null where none is like it.
-   */
+  /** The kind of kernel that would pass a failed audit, as far as its numbers tell; null where none is like it. */
   readonly premise: PremiseFit | null;
   /** Further remarks for a reader, such as on the look of an output's values; a clause each. */
   readonly notes: readonly string[];
@@ -77,7 +72,7 @@ export interface PremiseTest {
 
 /** The evidence that a verdict is reached from. */
 export interface Evidence {
-  /** In the order of the report; the first is the quantity that the kernel is for. */
+  /** The judged quantities in the order of the report; the first is the quantity that the kernel is for. */
   readonly outputs: readonly JudgedQuantity[];
   readonly untested: readonly UntestedStructure[];
   /** Number of heads per batch. */
@@ -93,10 +88,7 @@ export interface Evidence {
    * none.
    */
   readonly widened: { readonly format: FormatName; readonly from: FormatName } | null;
-  /**
-   * The reason why a pass means little whatever the kernel computes, in a clause; null where it means
-   * something.
-   */
+  /** The reason why a pass means little whatever the kernel computes, in a clause; null where it means something. */
   readonly hollow: string | null;
   /** Tests whether a declared premise explains the output's errors: called once nothing else fails. */
   readonly testPremise: () => PremiseTest;

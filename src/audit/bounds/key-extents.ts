@@ -79,9 +79,7 @@ function isFiniteRow(values: Float64Array, from: number, to: number): boolean {
   return true;
 }
 
-/**
- * Magnitudes of `count` keys, a tile at a time: `write` fills `byKey` for the `keys` keys from `first` on.
- */
+/** Magnitudes of `count` keys, a tile at a time: `write` fills `byKey` for the `keys` keys from `first` on. */
 function measure(
   count: number,
   write: (byKey: Float64Array, first: number, keys: number) => void,

@@ -58,9 +58,7 @@ interface ScoredKey {
 interface Exponents {
   /** s·factor are exponents, log2. */
   readonly factor: number;
-  /**
-   * The offset that the kernel's exponents count from, log2: the distance from it counts, too (Theorem 3).
-   */
+  /** The offset that the kernel's exponents count from, log2: the distance from it counts, too (Theorem 3). */
   readonly offset: number;
 }
 

@@ -38,7 +38,7 @@ export interface RowBound {
   readonly normalisation: number;
   /** Absolute: underflow of weights, of their products with V and of the sums. */
   readonly floor: number;
-  /** Absolute, for the LSE. */
+  /** The absolute error of the LSE. */
   readonly lse: number;
   /** `weight` when the d roundings of the dot product add up like a random walk. */
   readonly typicalWeight: number;
@@ -52,21 +52,19 @@ export interface RowBound {
   readonly declared: DeclaredErrors;
 }
 
-/**
- * Errors that follow from a kernel's declarations, and dropout's factor, which is one for all; else zeros.
- */
+/** Errors that follow from a kernel's declarations, and dropout's factor, which is one for all; else zeros. */
 interface DeclaredErrors {
-  /** Relative to Σ w|v − O|. */
+  /** The part relative to Σ w|v − O|. */
   readonly ofWeights: number;
   /** The part of it that follows from scores that are written in a short format. */
   readonly ofScores: number;
-  /** Relative to Σ w|v|. */
+  /** The part relative to Σ w|v|. */
   readonly ofMagnitude: number;
-  /** Relative to |O|. */
+  /** The part relative to |O|. */
   readonly ofValue: number;
-  /** Absolute. */
+  /** The absolute part. */
   readonly floor: number;
-  /** In half ulps of the output. */
+  /** The part in half ulps of the output. */
   readonly halves: number;
 }
 
@@ -118,7 +116,7 @@ export class KernelBound {
   readonly #addends: Addends | null;
   readonly #sinks: Float64Array | null;
   readonly #dropout: DropoutArithmetic & { readonly share: number };
-  /** By row, once it is known. */
+  /** The largest addend by row, once it is known. */
   readonly #largestAddends: Float64Array;
   readonly #recent: ({ readonly row: number; readonly bound: RowBound } | undefined)[] = [];
 

@@ -36,8 +36,8 @@ export interface RowsBound {
   /** [rows]: 1 for a row most of whose weights round alike, 0 for others: see `isClustered`. */
   readonly clustered: Uint8Array;
   /**
-   * By quantity: of the output [rows × vDim], in its unit; of the LSE [rows], natural logarithms, before it is
-   * stored.
+   * Bounds by quantity: of the output [rows × vDim], in its unit; of the LSE [rows], natural logarithms,
+   * before it is stored.
    */
   readonly quantities: ByQuantity<Bounds>;
 }

@@ -73,13 +73,13 @@ export const rescaleBound: TechniqueBound = {
 
 /** Bounds on the error that a tile of keys adds to the sums O += P·V. Theorem 7 of docs/bounds.md. */
 interface TileLoss {
-  /** In units of the largest of the sum before, the sum after and the products. */
+  /** The loss in units of the largest of the sum before, the sum after and the products. */
   readonly relative: number;
-  /** For each unit of Σ w: truncation to the exponent that a subnormal value counts as. */
+  /** The loss for each unit of Σ w: truncation to the exponent that a subnormal value counts as. */
   readonly perMass: number;
   /**
-   * For each unit of the largest value, before the division by the row sum: truncation to the exponent
-   * that a subnormal weight counts as.
+   * The loss for each unit of the largest value, before the division by the row sum: truncation to the
+   * exponent that a subnormal weight counts as.
    */
   readonly perValue: number;
   /** Underflow of the sums, before the division by the row sum. */

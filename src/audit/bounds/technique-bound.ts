@@ -40,7 +40,8 @@ export const elementTerms = [
 ] as const satisfies readonly (keyof ElementTerms)[];
 
 /**
- * Σ of an element's terms, each times its coefficient, and of the constant; an absent coefficient does not count, not even times 0.
+ * Σ of an element's terms, each times its coefficient, and of the constant; an absent coefficient does not count, not even times
+ * 0.
  */
 export type ElementBound = { readonly [Term in keyof ElementTerms | 'constant']?: number };
 
@@ -48,15 +49,15 @@ export type ElementBound = { readonly [Term in keyof ElementTerms | 'constant']?
 export interface TechniqueBound {
   /** A linear form in the facts about the elements of one row, in the output's unit. */
   readonly elements: (row: RowTerms) => ElementBound;
-  /** In natural logarithms. */
+  /** The bound for the LSE, in natural logarithms. */
   readonly lse: (row: RowTerms) => number;
 }
 
 /** A technique that changes weights in numerator and row sum alike. */
 export interface WeightError {
-  /** Relative to a weight, on average over w. */
+  /** The mean error over w, relative to a weight. */
   readonly mean: number;
-  /** In the square mean over w. */
+  /** The root mean square over w. */
   readonly rootMeanSquare: number;
 }
 

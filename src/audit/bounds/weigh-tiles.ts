@@ -27,9 +27,9 @@ interface WeighedRows {
   readonly firstRow: number;
   readonly ranges: readonly (readonly KeyRange[])[];
   readonly plan: RowPlan;
-  /** By row: its sink; null without one. */
+  /** The sink of each row; null without one. */
   readonly sunk: readonly (SunkRow | null)[];
-  /** By row: the largest magnitude among the values that it sees, times dropout's factor. */
+  /** The largest magnitude among the values that each row sees, times dropout's factor. */
   readonly largestValue: Float64Array;
   /** See `valueScaleOf`. */
   readonly valueScale: number;
@@ -37,9 +37,7 @@ interface WeighedRows {
   readonly errors: readonly RowErrors[];
 }
 
-/**
- * Blocks of the memory that, after all tiles, hold the sums that the bounds of the elements are made from.
- */
+/** Blocks of the memory that, after all tiles, hold the sums that the bounds of the elements are made from. */
 const runningSums = [
   ...(['sum', 'squares', 'moved', 'predicted', 'spread', 'accumulated', 'rescaled'] as const),
 ] as const;

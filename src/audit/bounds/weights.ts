@@ -95,9 +95,7 @@ export function appliedRounding(arithmetic: KernelArithmetic): WeightRounding {
   };
 }
 
-/**
- * The relative error of a row sum of rounded weights; 0 where the kernel adds them before they are rounded.
- */
+/** The relative error of a row sum of rounded weights; 0 where the kernel adds them before they are rounded. */
 export function roundedRowSum({
   arithmetic,
   keys,

@@ -7,7 +7,7 @@ import type { GivenOutputs } from '../kernel-outputs.js';
 import type { Thinning } from '../parts/thinning.js';
 import type { RowStatistics } from '../row-statistics.js';
 
-/** All that an output is judged by, element by element and row by row. Arrays are not to be changed. */
+/** All data that an output is judged by, element by element and row by row. Arrays are not to be changed. */
 export interface JudgedElements {
   readonly reference: AttentionReference;
   readonly outputs: GivenOutputs;
@@ -49,15 +49,12 @@ export interface AuditOptions {
    * candidates that read the verdict; default false.
    */
   readonly strictPremises?: boolean;
-  /**
-   * The rows of a sample that the statistics are made of; null, the default, for all, as they are with `onElements`.
-   */
+  /** The rows of a sample that the statistics are made of; null, the default, for all, as they are with `onElements`. */
   readonly thinning?: Thinning | null;
   /** Multiply-adds that are measured at once; default: those of about a second. Larger problems are divided. */
   readonly partEffort?: number;
   /**
-   * Memories that the loops work in, where several audits are made one after the other; default: memories of this audit's
-   * own.
+   * Memories that the loops work in, where several audits are made one after the other; default: memories of this audit's own.
    */
   readonly memories?: WorkingMemories | undefined;
   /** Called with the stage's name and the share of it that is done. */

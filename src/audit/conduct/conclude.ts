@@ -86,12 +86,15 @@ function narrowerFormats(out: Float64Array, format: FormatName): readonly Format
   );
 }
 
-/** As many different outputs as make it no accident that they are numbers of a short format where the exact ones are not. */
+/**
+ * The number of different outputs from which on it is no accident that they are numbers of a short format where the exact ones
+ * are not.
+ */
 const fewestWidened = 4;
 
 /**
- * The short format that an output has been widened from; null where there is none, or where the exact values
- * might be numbers of it.
+ * The short format that an output has been widened from; null where there is none, or where the exact values might be numbers of
+ * it.
  */
 function widenedFrom(
   { values: out, format }: Pick<GivenQuantity, 'values' | 'format'>,
@@ -247,8 +250,8 @@ function sampleOf({ rows }: Problem, { batch, heads }: ProblemShape) {
 }
 
 /**
- * The part of each quantity that is no larger than underflow may take: only that of the output, since scores are told apart by their
- * sums.
+ * The part of each quantity that is no larger than underflow may take: only that of the output, since scores are told apart by
+ * their sums.
  */
 function lostOf(
   { problem, plan }: PreparedAudit,

@@ -140,10 +140,7 @@ export function measureHere(prepared: PreparedAudit): Measured {
   return runStages(auditStages(plan, onReference), localParts(prepared), progress);
 }
 
-/**
- * Makes the planned measurements in this thread and by a helper at the same time: the results are those of
- * `measureHere`.
- */
+/** Makes the planned measurements in this thread and by a helper at the same time: the results are those of `measureHere`. */
 export function measureBeside(prepared: PreparedAudit, helper: PartRunner): Promise<Measured> {
   const { options, plan } = prepared;
   const { progress = () => undefined, onReference } = options;

@@ -7,7 +7,7 @@ import type { DiagnosisCandidate } from './diagnosis.js';
 const largestMisfit = 2.5;
 /** A hypothesis must leave this part of a correct kernel's misfit at most. */
 const improvement = 0.6;
-/** And explain this part of the squared error. */
+/** The least part of the squared error that it must explain. */
 const leastShare = 0.5;
 /** Fewer damaged rows than this, least of the sample, must err by this mean misfit. */
 const fewRows = 16;
@@ -17,16 +17,10 @@ const evidentMisfit = 6;
  * variance, each hypothesis reaches it on a correct output with a probability of e^-20.
  */
 const decisive = 40;
-/**
- * Standard errors, and the additional part, by which the slope of the error on the predicted one may differ
- * from 1.
- */
+/** Standard errors, and the additional part, by which the slope of the error on the predicted one may differ from 1. */
 const slopeDeviations = 4;
 const slopeSlack = 0.05;
-/**
- * The most that roundings of P that are alike may add to that part where an LSE that no correct kernel gives shows the
- * fault.
- */
+/** The most that roundings of P that are alike may add to that part where an LSE that no correct kernel gives shows the fault. */
 const largestAlike = 0.25;
 /** The same for an error that no row shows by itself, which must be measured to this accuracy too. */
 const pooledSlack = 0.1;
@@ -38,10 +32,7 @@ const pooledAccuracy = 0.1;
 const largestDispersion = 6;
 /** Standard errors by which a pooled gain must differ from zero, rows counting as the units. */
 const pooledDeviations = 5;
-/**
- * The least effect on the output, in units of its rounding's variance, of a hypothesis that takes the LSE as it
- * is.
- */
+/** The least effect on the output, in units of its rounding's variance, of a hypothesis that takes the LSE as it is. */
 const fittedEnergy = 4 * decisive;
 /** The part of its error up to which an LSE that no correct kernel gives must be explained. */
 const lseImprovement = 0.3;
@@ -109,7 +100,7 @@ function sparesApart(
   });
 }
 
-/** For damaged rows that show the error by themselves. */
+/** Whether a hypothesis explains damaged rows that show the error by themselves. */
 function explainsRows(agreement: Agreement, damaged: readonly SampleRow[], all: number): boolean {
   const { explained, misfit, correctMisfit, share, distinct, rows } = agreement;
   if (explained < explainedShare * damaged.length || misfit > largestMisfit) return false;
@@ -125,7 +116,7 @@ function explainsRows(agreement: Agreement, damaged: readonly SampleRow[], all: 
   return (gain * distinct) / rows >= decisive && followsPrediction(agreement, slack);
 }
 
-/** For rows that show the error together only. */
+/** Whether a hypothesis explains rows that show the error together only. */
 function explainsTogether(agreement: Agreement, damaged: readonly SampleRow[]): boolean {
   const { rows, distinct, slope, explained, misfit } = agreement;
   if (rows < explainedShare * damaged.length || distinct < fewRows) return false;
@@ -139,7 +130,7 @@ function explainsTogether(agreement: Agreement, damaged: readonly SampleRow[]): 
   return slope.standardError <= pooledAccuracy && followsPrediction(agreement, pooledSlack);
 }
 
-/** For an LSE that fails beside an output that passes. */
+/** Whether a hypothesis explains an LSE that fails beside an output that passes. */
 function explainsLseAlone(agreement: Agreement, damaged: readonly SampleRow[]): boolean {
   const { explained, lse, slope, hypothesis } = agreement;
   // An LSE that gave a hypothesis its numbers proves nothing: the output must.
@@ -176,8 +167,8 @@ export function isAccepted(agreement: Agreement, context: HypothesisContext): bo
 /** The part of the cost by which two hypotheses may differ through their noise estimates alone. */
 const estimateError = 0.02;
 /**
- * In multiples of `decisive`: by how much a hypothesis that is fitted to the sample may be better than one
- * that is not, through roundings that agree.
+ * The advantage, in multiples of `decisive`, that a hypothesis fitted to the sample may have over one that is
+ * not, through roundings that agree.
  */
 const fittedAdvantage = 3;
 

@@ -9,10 +9,7 @@ export interface Slope {
   readonly energy: number;
   /** Mean over the rows of the squared distance of their slopes from it, in units of the rounding's variance. */
   readonly dispersion: number;
-  /**
-   * The most by which it may be off where all weights round alike: P's largest relative rounding error, as a
-   * slope.
-   */
+  /** The most by which it may be off where all weights round alike: P's largest relative rounding error, as a slope. */
   readonly alike: number;
 }
 

@@ -176,10 +176,7 @@ function lagBehindMaximum(reader: RowReader, row: SampleRow, fromLast: boolean):
   return largest(scores) - largest(scores.subarray(block, block + 128));
 }
 
-/**
- * Describes what the size of the damage correlates with, over the damaged rows of the sample; for the
- * unexplained.
- */
+/** Describes what the size of the damage correlates with, over the damaged rows of the sample; for the unexplained. */
 export function describeCorrelations(
   { sample, reader }: HypothesisContext,
   damage: RowDamage,

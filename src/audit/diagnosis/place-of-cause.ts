@@ -19,7 +19,7 @@ export interface PlacedCause {
 /** Multiply-adds that predictions may take; for longer problems only a part of the rows is looked at. */
 const productBudget = 2 ** 27;
 const fewestRows = 64;
-/** Relative to Σ (Σ w|v|)²: squared differences below it are those of fp64. */
+/** The squared difference, relative to Σ (Σ w|v|)², below which differences are those of fp64. */
 const ofDoubles = 2 ** -76;
 const lseOfDoubles = 1e-10;
 /** Standard errors that tell a slope from another, and the additional error that a slope may have. */

@@ -32,10 +32,7 @@ export interface PredictionPlace {
   readonly vDim: number;
   /** The bound for a fault that shows keys to a row without any: that of a row that has some. */
   readonly elsewhere: RowBound;
-  /**
-   * The LSE that a kernel gives for a logarithm of the row sum: without the sink where the problem asks for
-   * that.
-   */
+  /** The LSE that a kernel gives for a logarithm of the row sum: without the sink where the problem asks for that. */
   readonly reported: (logarithm: number) => number;
 }
 

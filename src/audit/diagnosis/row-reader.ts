@@ -61,7 +61,7 @@ export class RowReader {
   readonly #mask: Mask;
   readonly #law: ScoreLaw;
   readonly #kept: KeptWeights | null;
-  /** By head of the batch; null without a sink. */
+  /** The sinks by head of the batch; null without a sink. */
   readonly #sinks: Float64Array | null;
 
   constructor(problem: Problem, shape: ProblemShape, operands?: Operands) {
@@ -122,8 +122,8 @@ export class RowReader {
   }
 
   /**
-   * The logarithm of the row sum, natural units, turned into the LSE that the problem asks for: without the sink where it is
-   * to be left out.
+   * The logarithm of the row sum, natural units, turned into the LSE that the problem asks for: without the sink where it is to
+   * be left out.
    */
   reportedLse(row: number, logarithm: number): number {
     if (this.problem.sink === undefined || this.problem.sink.inLse) return logarithm;
@@ -131,10 +131,7 @@ export class RowReader {
     return share >= 1 ? -Infinity : logarithm + Math.log1p(-share);
   }
 
-  /**
-   * The values that the weights of a flat row are applied to: V of a flat kv head; with dropout the kept ones,
-   * divided.
-   */
+  /** The values that the weights of a flat row are applied to: V of a flat kv head; with dropout the kept ones, divided. */
   valuesOf(row: number, kv: number): Float64Array {
     return this.keptOf(row, this.values(kv));
   }

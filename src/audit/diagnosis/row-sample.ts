@@ -20,7 +20,7 @@ export const damageRatio = 4;
  */
 const wholeHeadRatio = 1.5;
 
-/** From here on a row's roundings do not matter for whether it is picked. */
+/** The ratio from which on a row's roundings do not matter for whether it is picked. */
 const clearRatio = 16;
 
 /** Rows of the sample that err, and rows that do not, to hold against a hypothesis. */

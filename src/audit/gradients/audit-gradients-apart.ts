@@ -46,8 +46,8 @@ export function createRequestedMeasure({
 const worthwhile = 2 ** 25;
 
 /**
- * Whether the groups of a part are measured apart: where there are several, they are worth it, and no quantity
- * is a sum over all of them.
+ * Whether the groups of a part are measured apart: where there are several, they are worth it, and no quantity is a sum over all
+ * of them.
  */
 function isDivisible({ problem, given }: PreparedPart, effort: number): boolean {
   const shape = problemShape(problem);

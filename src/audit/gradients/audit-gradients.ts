@@ -62,13 +62,11 @@ export interface GradientAuditOptions {
 /** The whole judgement of a kernel's gradients. */
 export interface GradientAudit {
   readonly verdict: GradientVerdict;
-  /** In the order of their table. */
+  /** Judged gradients in the order of their table. */
   readonly gradients: readonly JudgedGradient[];
   /** The rows of dQ and the keys of dK and dV that were judged; null for all, or none. */
   readonly samples: { readonly rows: RowSample | null; readonly keys: KeySample | null };
-  /**
-   * Results of FlashAttention's rule for dQ, dK and dV, by name, where it applies; no part of the verdict.
-   */
+  /** Results of FlashAttention's rule for dQ, dK and dV, by name, where it applies; no part of the verdict. */
   readonly flashAttention: GradientRules['rules'];
   /** The arithmetic that the bounds are of, in words. */
   readonly arithmetic: string;

@@ -15,8 +15,8 @@ import type { GradientDeclaration } from './premises/gradient-declaration.js';
 export interface Unexplained extends Omit<FailedGradients, 'given'> {
   readonly given: readonly GivenJudged[];
   /**
-   * The largest share of a bound that is used once a premise is declared, null where the gradients fail by it too; the function itself is null where no
-   * premise is to be told.
+   * The largest share of a bound that is used once a premise is declared, null where the gradients fail by it too; the function
+   * itself is null where no premise is to be told.
    */
   readonly usedBy: ((declared: GradientDeclaration) => number | null) | null;
 }

@@ -36,10 +36,7 @@ export function givenGradients(problem: Problem, tensors: GradientTensors): read
   return all;
 }
 
-/**
- * The format of dQ, dK and dV; where none of them was given, that of the inputs, or the output format of 8-bit
- * inputs.
- */
+/** The format of dQ, dK and dV; where none of them was given, that of the inputs, or the output format of 8-bit inputs. */
 export function gradientFormat({ q }: Problem, given: readonly GivenJudged[]): FormatName {
   const named = given.find(isOfTensors);
   return named?.format ?? (formats[q.format].storageBits > 8 ? q.format : 'bf16');

@@ -88,7 +88,7 @@ export type GradientQuantityName = (typeof gradientQuantities)[number]['name'];
 /** The name of one of {@link judgedGradients}. */
 export type JudgedGradientName = GradientQuantityName | SharedGradientName;
 
-/** Something of each of the gradients of Q, K and V, by name. */
+/** A value for each of the gradients of Q, K and V, by name. */
 export type ByGradient<T> = Readonly<Record<GradientQuantityName, T>>;
 
 /** dO, the gradient of the output, which the others are made from. */
@@ -103,7 +103,7 @@ export const outputGradient = {
   option: 'dout',
 } as const satisfies Quantity;
 
-/** Something of the gradients of Q, K and V, made one after the other. */
+/** Makes a value for each of the gradients of Q, K and V, one after the other. */
 export function byGradient<T>(make: (quantity: (typeof gradientQuantities)[number]) => T) {
   const made = gradientQuantities.map((quantity) => [quantity.name, make(quantity)] as const);
   return Object.fromEntries(made) as ByGradient<T>;

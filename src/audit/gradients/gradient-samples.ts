@@ -45,7 +45,7 @@ const ofKeys = ['dk', 'dv'] as const;
 const [output, logSumExp] = quantities;
 const [queryGradient] = gradientQuantities;
 
-/** Some rows of all heads, as many of each; in the order of the selection. */
+/** Some rows of all heads, the same number of each; in the order of the selection. */
 function gathered(
   values: Float64Array,
   heads: number,

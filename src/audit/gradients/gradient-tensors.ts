@@ -1,9 +1,7 @@
 import type { Tensor } from '../../problem/index.js';
 import type { JudgedGradientName } from './gradient-quantities.js';
 
-/**
- * Tensors of a kernel's backward pass, given and received; null, or left out, for those that there are not.
- */
+/** Tensors of a kernel's backward pass, given and received; null, or left out, for those that there are not. */
 export interface GradientTensors extends Readonly<
   Partial<Record<JudgedGradientName, Tensor | null>>
 > {

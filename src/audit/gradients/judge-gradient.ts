@@ -63,8 +63,8 @@ export interface GradientJudgement {
   /** The effects of errors of D and of the LSE on sums over keys. */
   readonly together: RowsTogether;
   /**
-   * The largest loss of one operation of the kernel to underflow, and the measurement of a kernel without any loss; default: losses are not
-   * determined.
+   * The largest loss of one operation of the kernel to underflow, and the measurement of a kernel without any loss; default:
+   * losses are not determined.
    */
   readonly losses?: {
     readonly underflow: number;
@@ -95,9 +95,7 @@ export function measuredGradient(
   return found;
 }
 
-/**
- * A gradient beside that of a correct kernel with this forward: the exact values, and their shift by its own O and LSE.
- */
+/** A gradient beside that of a correct kernel with this forward: the exact values, and their shift by its own O and LSE. */
 export function compareGradient(given: GivenJudged, measured: MeasuredGradients): ComparedValues {
   const { reference } = measured;
   const { name } = given.quantity;

@@ -5,8 +5,8 @@ import type { JudgedGradient } from './judge-gradient.js';
 import { placeShared, sharedShape } from './shared-gradients.js';
 
 /**
- * Makes a function that turns places into those of rows within their own packed sequence, and of a sample among all rows;
- * it leaves them as they are where there is neither.
+ * Makes a function that turns places into those of rows within their own packed sequence, and of a sample among all rows; it
+ * leaves them as they are where there is neither.
  */
 function placeIn(problem: Problem, shape: ProblemShape): (at: Coordinates) => Coordinates {
   const { sequences, rows } = problem;

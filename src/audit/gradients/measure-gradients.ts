@@ -76,10 +76,7 @@ export interface GradientMeasure {
   readonly keys?: KeySample | null;
   /** The problem's exact attention, where it is known already. */
   readonly reference?: AttentionReference | undefined;
-  /**
-   * All groups in their order, where they are measured already; without dBias and dSink. The array is
-   * emptied.
-   */
+  /** All groups in their order, where they are measured already; without dBias and dSink. The array is emptied. */
   readonly groups?: MeasuredGroup[] | undefined;
   readonly progress?: Progress | undefined;
 }

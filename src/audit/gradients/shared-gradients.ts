@@ -67,8 +67,8 @@ export function decodeShared(
 }
 
 /**
- * Makes a function that gives the place of an element: by its key in place of a column, and without the axes
- * that it is broadcast along.
+ * Makes a function that gives the place of an element: by its key in place of a column, and without the axes that it is broadcast
+ * along.
  */
 export function placeShared(
   name: SharedGradientName,

@@ -13,10 +13,7 @@ import type { MeasuredGradients } from './measure-gradients.js';
 /** The result of FlashAttention's rule for a gradient. */
 export type GradientRule = Baselines['flashAttention'];
 
-/**
- * The rule's results for the gradients that were given; and the gradients that it does not cover, a clause
- * each.
- */
+/** The rule's results for the gradients that were given; and the gradients that it does not cover, a clause each. */
 export interface GradientRules {
   readonly rules: Readonly<Partial<Record<GradientQuantityName, GradientRule>>>;
   readonly skipped: readonly string[];

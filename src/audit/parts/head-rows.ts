@@ -18,9 +18,7 @@ function indexOn(size: number, index: number): number {
   return size === 1 ? 0 : index;
 }
 
-/**
- * The part of a tensor that belongs to one head; the sizes before the last `kept` are those of batch and heads.
- */
+/** The part of a tensor that belongs to one head; the sizes before the last `kept` are those of batch and heads. */
 function ofHead<T extends Sized>(tensor: T, kept: number, { batch, head }: HeadPlace): T {
   const { shape, data } = tensor;
   const rest = shape.slice(Math.max(0, shape.length - kept));

@@ -100,7 +100,7 @@ interface YardstickRequest {
   readonly parts: readonly [Part];
 }
 
-/** Something to be measured of some parts. */
+/** A request to measure some parts. */
 export type PartRequest =
   ReferenceRequest | StructureRequest | BoundsRequest | KeyTilesRequest | YardstickRequest;
 

@@ -26,9 +26,7 @@ const tellingLse = 8;
  */
 const visibleEnergy = 2;
 const visibleLse = 1 / 16;
-/**
- * The least part of the rows that must show something of a premise that they err by: fewer are exceptions.
- */
+/** The least part of the rows that must show something of a premise that they err by: fewer are exceptions. */
 const leastShare = 1 / 8;
 /** The order of sums: tensor cores add some products at a time, and round less often than a plain sum. */
 const order = { chunk: 32, split: 64 };

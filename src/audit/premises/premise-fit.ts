@@ -75,10 +75,7 @@ const leastCorrelation = 0.5;
 /** The largest error of an LSE from factors as good as the weights, over some tiles of keys. */
 const mostOfFactors = 16 * 2 ** -13.4;
 
-/**
- * Number of rows that a declaration is emulated on first, and the factor by which its errors may differ
- * there.
- */
+/** Number of rows that a declaration is emulated on first, and the factor by which its errors may differ there. */
 const firstRows = 4;
 const nearlyAlike = 4;
 

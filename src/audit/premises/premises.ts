@@ -31,25 +31,17 @@ export interface Premises {
   readonly rowSumAddition: number;
   /** Relative error in Σ |q||k| from roundings of Q and K with the scale; 0 where they enter exactly. */
   readonly operands: number;
-  /**
-   * The magnitude below which numbers of Q and K lose as much as it does when they are rounded with the
-   * scale.
-   */
+  /** The magnitude below which numbers of Q and K lose as much as it does when they are rounded with the scale. */
   readonly smallestOperand: number;
   /** Relative error of one elementwise operation (scale, subtract, rescale, normalise). */
   readonly elementwise: number;
   /** The format that scores are written in; null where it is not shorter than that of sums. */
   readonly scores: FormatName | null;
-  /**
-   * Relative error of a score from the format that scores are kept in, for each time that they are written.
-   */
+  /** Relative error of a score from the format that scores are kept in, for each time that they are written. */
   readonly scoreRounding: number;
   /** Absolute error of a score that is subnormal in that format. */
   readonly scoreFloor: number;
-  /**
-   * The magnitude from which on raw and scaled scores are beyond the range of the format that they are kept
-   * in.
-   */
+  /** The magnitude from which on raw and scaled scores are beyond the range of the format that they are kept in. */
   readonly largestScore: number;
   /** The magnitude from which on scaled scores are outside of the kernel's promises. */
   readonly scoreLimit: number;

@@ -18,10 +18,7 @@ import { RequestError } from '../../request-error.js';
 import { describeDeclaration } from './declaration.js';
 import { fp32Accumulation, premisesByFormat, workingFormat, type Premises } from './premises.js';
 
-/**
- * The magnitude beyond which sums over keys may leave the range of fp32: a kernel may add weights of up to
- * 2^24.
- */
+/** The magnitude beyond which sums over keys may leave the range of fp32: a kernel may add weights of up to 2^24. */
 const largestSum32 = 2 ** 102;
 
 /** Number of keys of the smallest tile, after each of which the maximum may grow. */

@@ -1,9 +1,6 @@
 import type { Errors } from './error-sizes.js';
 
-/**
- * Errors of sampled rows: those of an output, those that a premise predicts, and those of any kernel's
- * roundings.
- */
+/** Errors of sampled rows: those of an output, those that a premise predicts, and those of any kernel's roundings. */
 export interface ComparedErrors {
   readonly found: Errors;
   readonly predicted: Errors;
@@ -24,10 +21,7 @@ const mostRows = 0.75;
 const mostOfHead = 0.5;
 /** The fewest rows that tell something. */
 export const fewestRows = 8;
-/**
- * The size up to which a sum over rows is typical, in units of √(Σ x²); for few rows, as a part of the largest
- * possible sum.
- */
+/** The size up to which a sum over rows is typical, in units of √(Σ x²); for few rows, as a part of the largest possible sum. */
 const typicalDeviations = 3.5;
 const typicalShare = 0.8;
 /** The uncertainty of sums of O, relative to Σ O². */
@@ -84,9 +78,7 @@ export function errsRowByRow(compared: ComparedErrors, hasDirection: boolean): b
   );
 }
 
-/**
- * Whether numbers that are equally likely of either sign add up to no more than such numbers do, or than their uncertainty.
- */
+/** Whether numbers that are equally likely of either sign add up to no more than such numbers do, or than their uncertainty. */
 function isTypicalSum(values: Float64Array, known: number): boolean {
   const sum = Math.abs(values.reduce((all, x) => all + x, 0));
   const size = Math.sqrt(values.reduce((all, x) => all + x * x, 0));

@@ -1,9 +1,6 @@
 import type { Problem, ProblemShape } from '../../problem/index.js';
 
-/**
- * Number of multiply-adds of Q·K and P·V from which on an audit judges a sample of the rows, unless it is told
- * otherwise.
- */
+/** Number of multiply-adds of Q·K and P·V from which on an audit judges a sample of the rows, unless it is told otherwise. */
 export const mostMultiplyAdds = 1e12;
 
 /**

@@ -1,6 +1,4 @@
-/**
- * Number of rows of a head that a fault could be in unseen, and how many of them are judged: drawn at random.
- */
+/** Number of rows of a head that a fault could be in unseen, and how many of them are judged: drawn at random. */
 export interface RandomRows {
   readonly drawn: number;
   readonly among: number;
@@ -11,10 +9,7 @@ export interface FaultOdds {
   /** "0.1 % of the rows". */
   readonly fault: string;
   readonly rows: number;
-  /**
-   * A lower bound of that probability; exact for a fault that is in none of the rows that are chosen for
-   * their place.
-   */
+  /** A lower bound of that probability; exact for a fault that is in none of the rows that are chosen for their place. */
   readonly seen: number;
 }
 

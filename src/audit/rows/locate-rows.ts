@@ -11,10 +11,7 @@ interface Rows {
   readonly lastRow?: number;
 }
 
-/**
- * Turns places into the sequence and the place within it, and for a sample into places of the problem that it
- * is taken from.
- */
+/** Turns places into the sequence and the place within it, and for a sample into places of the problem that it is taken from. */
 export interface RowLocator {
   readonly place: (at: Coordinates) => Coordinates;
   /** @param rows rows of one head, counted over [batch, heads] */

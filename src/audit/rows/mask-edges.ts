@@ -6,9 +6,7 @@ import {
   type ProblemShape,
 } from '../../problem/index.js';
 
-/**
- * The outline of the keys that a row sees, as numbers that a diagonal changes by the same from row to row.
- */
+/** The outline of the keys that a row sees, as numbers that a diagonal changes by the same from row to row. */
 function outline(ranges: readonly KeyRange[]): readonly [number, number, number] {
   const last = ranges.length - 1;
   return last < 0 ? [0, 0, 0] : [ranges.length, ranges[0].begin, ranges[last].end];

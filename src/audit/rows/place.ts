@@ -9,14 +9,11 @@ export interface PlaceRange {
 
 /** Some members of an axis. */
 export interface PlaceAxis {
-  /** In ascending order, with gaps between them. */
+  /** The ranges in ascending order, with gaps between them. */
   readonly ranges: readonly PlaceRange[];
   /** Number of members that the axis has. */
   readonly of: number;
-  /**
-   * The length of a stretch, as of a tile, where the ranges are those of each stretch of that many members;
-   * else null.
-   */
+  /** The length of a stretch, as of a tile, where the ranges are those of each stretch of that many members; else null. */
   readonly each: number | null;
 }
 
@@ -134,9 +131,7 @@ function grouped(members: readonly Member[], sizeOf: (sequence: number, head: nu
   return { sequences, heads, parts } satisfies Grouped;
 }
 
-/**
- * The members that all parts share, as far as a part is long enough to have them; null where parts differ or are whole.
- */
+/** The members that all parts share, as far as a part is long enough to have them; null where parts differ or are whole. */
 function common({ parts }: Grouped): PlaceAxis | null {
   const all = new Set(parts.flatMap(({ meant }) => [...meant]));
   const longest = parts.reduce((most, { of }) => Math.max(most, of), 0);

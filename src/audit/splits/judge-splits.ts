@@ -10,7 +10,7 @@ import { otherRules, requestedRule, type SplitRequest, type SplitRule } from './
 
 /** The judgement of one part. */
 export interface JudgedPart {
-  /** From 0. */
+  /** The number of the part, from 0. */
   readonly split: number;
   readonly audit: Audit;
   /** The part whose keys it covers in place of its own; null where there is none. */
@@ -30,7 +30,7 @@ export interface JudgedSplits {
 /** Parts to judge. */
 export interface SplitAudit {
   readonly problem: Problem;
-  /** By split, in canonical shapes. */
+  /** The outputs of the parts, by split, in canonical shapes. */
   readonly parts: readonly KernelOutputs[];
   /** The outputs that they were merged to. */
   readonly outputs: KernelOutputs;

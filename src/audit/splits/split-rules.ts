@@ -16,10 +16,7 @@ export interface SplitRequest {
   readonly splits: number;
   /** Number of keys of each sequence, or batch entry. */
   readonly keys: readonly number[];
-  /**
-   * Positions where parts begin and the last one ends, the same in every sequence; a shorter sequence ends
-   * earlier.
-   */
+  /** Positions where parts begin and the last one ends, the same in every sequence; a shorter sequence ends earlier. */
   readonly boundaries?: readonly number[] | undefined;
   /** Number of keys of a block; each part has the same number of blocks. */
   readonly block?: number | undefined;
@@ -56,10 +53,7 @@ function equalParts(keys: readonly number[], splits: number): SplitRanges {
   return divided(keys, splits, (split, count) => split * Math.ceil(count / splits));
 }
 
-/**
- * Whole blocks, divided as evenly as possible, the first parts having one more: FlashInfer's and Triton's usual
- * division.
- */
+/** Whole blocks, divided as evenly as possible, the first parts having one more: FlashInfer's and Triton's usual division. */
 function evenParts(keys: readonly number[], splits: number): SplitRanges {
   return divided(keys, splits, (split, count) => Math.floor((split * count) / splits));
 }

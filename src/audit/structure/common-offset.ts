@@ -23,7 +23,7 @@ export class CommonOffset {
   readonly #real: Float64Array;
   readonly #imaginary: Float64Array;
 
-  /** For formats of at most twelve significant bits; of finer ones the places tell nothing. */
+  /** Makes one for formats of at most twelve significant bits; for finer ones the places tell nothing. */
   constructor(weightFormat: FormatName) {
     const { precision } = formats[weightFormat];
     this.places = 2 ** Math.min(precision + placesPerUlp, mostPlaces);

@@ -29,10 +29,7 @@ export class ErrorPool implements PooledErrors {
   readonly channels: number;
   /** The place of the sums, + 1, of each group that has a slot. */
   readonly #direct: Int32Array | null;
-  /**
-   * An open-addressing table of the other groups: group + 1 and the place of its sums; it grows with the groups
-   * that occur.
-   */
+  /** An open-addressing table of the other groups: group + 1 and the place of its sums; it grows with the groups that occur. */
   #keys = new Int32Array(16);
   #places = new Int32Array(16);
   #groups = new Int32Array(8);
@@ -92,10 +89,7 @@ export class ErrorPool implements PooledErrors {
     }
   }
 
-  /**
-   * Adds every error of a pool with the same number of channels, of another thread perhaps, each times its
-   * channel's factor.
-   */
+  /** Adds every error of a pool with the same number of channels, of another thread perhaps, each times its channel's factor. */
   merge({ groups, sums, squares, absolute }: ErrorPoolState, factors: ArrayLike<number>): void {
     const { channels } = this;
     this.#reserve(groups.length);

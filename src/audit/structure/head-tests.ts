@@ -37,7 +37,7 @@ export interface LseSums {
   readonly rows: number;
   readonly error: number;
   readonly systematic: number;
-  /** By unit, the largest random errors. */
+  /** The largest random errors, by unit. */
   readonly amplitudes: ReadonlyMap<number, number>;
 }
 
@@ -71,9 +71,7 @@ export function sumLseErrors(
   return { rows, error, systematic, amplitudes };
 }
 
-/**
- * The error of one row's LSE; the largest systematic and the largest random part of it for any correct kernel.
- */
+/** The error of one row's LSE; the largest systematic and the largest random part of it for any correct kernel. */
 interface LseErrorOfRow {
   readonly error: number;
   readonly systematic: number;
@@ -150,10 +148,7 @@ export function testMeanLse(
 /** The instrument that gives a row's slope. */
 const slope = 0;
 
-/**
- * Variances of the slopes of rows that may err alike, with their weights: from their outputs' roundings, and from
- * all else.
- */
+/** Variances of the slopes of rows that may err alike, with their weights: from their outputs' roundings, and from all else. */
 interface Unit {
   readonly ofOutputs: number;
   readonly ofRest: number;

@@ -28,10 +28,7 @@ interface Instruments {
 /** Mean square of the relative rounding error of a number whose logarithm is uniform, in units of u². */
 const meanSquareRounding = 0.18;
 
-/**
- * The part of a direction's square below which it is not free of fp64 roundings of the component that was
- * removed.
- */
+/** The part of a direction's square below which it is not free of fp64 roundings of the component that was removed. */
 const negligible = 2 ** -20;
 
 const root3 = Math.sqrt(3);

@@ -137,9 +137,7 @@ export function tileDirections(
   return directions;
 }
 
-/**
- * Sets a row of D to zero where it consists of roundings: where all keys that the row sees are in the tile.
- */
+/** Sets a row of D to zero where it consists of roundings: where all keys that the row sees are in the tile. */
 function clearRoundings(
   direction: Float64Array,
   magnitude: Float64Array,

@@ -22,10 +22,7 @@ const fullyTestedTiles = 2;
 const mostTiles = 32;
 const tilesPerBlock = 8;
 
-/**
- * Number of keys of a tile, for a head whose longest sequence has `keys` keys, and which has `blocks` blocks of
- * queries.
- */
+/** Number of keys of a tile, for a head whose longest sequence has `keys` keys, and which has `blocks` blocks of queries. */
 function tileKeysOf(keys: number, blocks: number): number {
   const tiles = Math.ceil(keys / keyTileKeys);
   if (tiles <= mostTiles) return keyTileKeys;

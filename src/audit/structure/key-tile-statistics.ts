@@ -61,9 +61,7 @@ export class KeyTileStatistics {
     for (const sums of this.#sums()) sums.fill(0);
   }
 
-  /**
-   * The bound that |Σ r·X| of a tile exceeds with probability at most several times 2·exp(−deviations²/2).
-   */
+  /** The bound that |Σ r·X| of a tile exceeds with probability at most several times 2·exp(−deviations²/2). */
   tolerance(tile: number, deviations: number): number {
     return (
       this.#weights.tolerance(deviations, tile) +

@@ -80,7 +80,7 @@ export interface HeadPart {
 export interface StructurePart {
   /** Results of rows and tiles: places are those of this problem. */
   readonly results: readonly StructureResult[];
-  /** By head. */
+  /** The parts of the tests by head. */
   readonly heads: readonly HeadPart[];
 }
 
@@ -91,8 +91,8 @@ interface KnownRows {
 }
 
 /**
- * The error of a row's LSE with the bounds of any correct kernel's, and of one that declares this one's premises; null without
- * an LSE.
+ * The error of a row's LSE with the bounds of any correct kernel's, and of one that declares this one's premises; null without an
+ * LSE.
  */
 function declaredLseError(input: StructureInput, row: number): LseError | null {
   const ofRow = lseErrorOf(input, row);

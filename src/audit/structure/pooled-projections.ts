@@ -56,10 +56,7 @@ export class PooledProjections {
   readonly #offset: CommonOffset | null;
   readonly #variances: Variances;
   readonly #weightsWorst: Float64Array;
-  /**
-   * The worst case of weights of a row that round alike; and, for rows without a like, the variance of the
-   * rest.
-   */
+  /** The worst case of weights of a row that round alike; and, for rows without a like, the variance of the rest. */
   readonly #coherent: Float64Array;
   readonly #independent: Float64Array;
   readonly #outputWorst: Float64Array;
@@ -171,9 +168,7 @@ export class PooledProjections {
     });
   }
 
-  /**
-   * Adds a row's weights by coarse place, and the same as parts of the sum behind its LSE; `own` is O·X per instrument.
-   */
+  /** Adds a row's weights by coarse place, and the same as parts of the sum behind its LSE; `own` is O·X per instrument. */
   addMass(mass: Float64Array, own: Float64Array, massOfLse: Float64Array): void {
     addTo(this.#mass, massOfLse);
     for (let d = 0; d < this.#count; d++)

@@ -24,10 +24,7 @@ import { walkRows } from './structure-statistic.js';
 /** Numbers of fp64 between which squares and their inverses stay in its range with room to spare. */
 const sizes = { least: 2 ** -300, most: 2 ** 300 } as const;
 
-/**
- * Whether statistics can square a magnitude and its inverse: true for all but fp64 numbers near the ends of
- * their range.
- */
+/** Whether statistics can square a magnitude and its inverse: true for all but fp64 numbers near the ends of their range. */
 function hasSquare(magnitude: number): boolean {
   return magnitude === 0 || (magnitude > sizes.least && magnitude < sizes.most);
 }
@@ -127,8 +124,7 @@ export class RowCollector {
   }
 
   /**
-   * Calls `work` with a collector and returns its result. `places` are those of an octave in the sums that
-   * rows are pooled by.
+   * Calls `work` with a collector and returns its result. `places` are those of an octave in the sums that rows are pooled by.
    */
   static with<Result>(
     memories: WorkingMemories,

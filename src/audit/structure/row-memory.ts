@@ -60,8 +60,8 @@ const firstUsed = 65536;
 const pageBytes = 65536;
 
 /**
- * Number of cells of a table of equal weights for each key, so that few share one by chance; and the largest
- * number, for long rows.
+ * Number of cells of a table of equal weights for each key, so that few share one by chance; and the largest number, for long
+ * rows.
  */
 const cellsPerKey = 16;
 const mostCells = 2 ** 16;
@@ -72,10 +72,7 @@ export interface RowRules {
   readonly keys: number;
   /** Groups of weights that round alike: see `NearlyEqual`. */
   readonly groups: { readonly size: number; readonly shift: number; readonly lowest: number };
-  /**
-   * The smallest normal weight, the largest loss of rounding a smaller one, and the number of roundings of a
-   * weight.
-   */
+  /** The smallest normal weight, the largest loss of rounding a smaller one, and the number of roundings of a weight. */
   readonly smallest: number;
   readonly mostLost: number;
   readonly roundings: number;
@@ -332,10 +329,7 @@ function rowSums(numbers: Float64Array): RowSums {
   };
 }
 
-/**
- * Calls `work` with a memory for rows of a problem, taken from memories that are used again; returns its
- * result.
- */
+/** Calls `work` with a memory for rows of a problem, taken from memories that are used again; returns its result. */
 export function withRowMemory<Result>(
   memories: WorkingMemories,
   rules: RowRules,

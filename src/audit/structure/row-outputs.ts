@@ -31,9 +31,7 @@ export class RowOutputs {
   readonly pool: ErrorPool;
   readonly #model: OutputModel;
   readonly #errors: Float64Array;
-  /**
-   * By column: half an ulp and the size of an error, with the output's sign; the error of sums; place in an ulp; group.
-   */
+  /** By column: half an ulp and the size of an error, with the output's sign; the error of sums; place in an ulp; group. */
   readonly #halves: Float64Array;
   readonly #amplitudes: Float64Array;
   readonly #ofSums: Float64Array;
@@ -59,9 +57,7 @@ export class RowOutputs {
     this.#groups = new Int32Array(vDim);
   }
 
-  /**
-   * Collects a row, and adds its roundings by place to `pooled`. `accumulated` is the error of sums, relative to Σ w|v|.
-   */
+  /** Collects a row, and adds its roundings by place to `pooled`. `accumulated` is the error of sums, relative to Σ w|v|. */
   collect(row: number, pooled: PooledProjections, accumulated: number): void {
     const { vDim } = this.#model.reference.shape;
     this.#roundingsOf(row * vDim, accumulated);
@@ -77,9 +73,7 @@ export class RowOutputs {
     }
   }
 
-  /**
-   * Computes the rounding of each output of a row, from flat element `first` on, and the error of its sums.
-   */
+  /** Computes the rounding of each output of a row, from flat element `first` on, and the error of its sums. */
   #roundingsOf(first: number, accumulated: number): void {
     const { reference, outputFormat, outputGroups } = this.#model;
     const { values, magnitude } = reference.quantities.out;

@@ -33,9 +33,7 @@ export interface RowProjections {
   readonly mass: Float64Array;
   /** Σ (w·X·v)² by coarse place relative to the largest weight, per instrument. */
   readonly squares: Float64Array;
-  /**
-   * |Σ| of P's roundings where they follow from the problem: with the division last or first, whichever is more.
-   */
+  /** |Σ| of P's roundings where they follow from the problem: with the division last or first, whichever is more. */
   readonly known: Float64Array;
   /** log2 of each family's factor of the weights, beyond the first. */
   readonly shifts: readonly number[];

@@ -41,9 +41,7 @@ export interface StructureExtent {
   readonly queries: number;
 }
 
-/**
- * The rate at which tests may fail a correct kernel, and the deviations of statistics that follow from it.
- */
+/** The rate at which tests may fail a correct kernel, and the deviations of statistics that follow from it. */
 export interface StructureLimits {
   readonly extent: StructureExtent;
   /** The share of one test and scope. */

@@ -11,7 +11,7 @@ export interface MovedWeights {
   readonly least: number;
   /** Whether a key may have weight to speak of. */
   readonly contends: Uint8Array;
-  /** At most ŵ / ŵ_largest for the keys that do not. */
+  /** Upper bounds of ŵ / ŵ_largest for the keys that do not. */
   readonly rest: Float64Array;
   /** ln of Σ w e^±error, the larger magnitude: the most by which the LSE may move. */
   readonly ofLse: number;

@@ -9,10 +9,7 @@ import type { RowPlan } from '../row-plan.js';
 import type { SunkRow } from '../row-units.js';
 import { commonExponentError, scoreError } from '../scores.js';
 
-/**
- * A factor that covers, many times over, what fp64 leaves uncertain in sums of positive numbers, and second
- * orders.
- */
+/** A factor that covers, many times over, what fp64 leaves uncertain in sums of positive numbers, and second orders. */
 export const up = 1 + 2 ** -6;
 
 /** One row whose scores may be off by too much for the first order. */

@@ -58,8 +58,7 @@ export interface FinishedRow {
   readonly errors: RowErrors;
   readonly plan: RowPlan;
   /**
-   * [vDim]: the largest magnitudes of the values that it sees, by column; and the factor that those in memory are
-   * multiplied by.
+   * [vDim]: the largest magnitudes of the values that it sees, by column; and the factor that those in memory are multiplied by.
    */
   readonly columnLargest: Float64Array;
   readonly valueScale: number;

@@ -5,9 +5,7 @@ import type { RowReader } from '../row-reader.js';
 /** A stretch of keys that a loop over K and V takes in one step. */
 export type KeyTile = KeyRange;
 
-/**
- * The tile that K and V of a tile come from, as distances in keys from its own, and whether its K is zero.
- */
+/** The tile that K and V of a tile come from, as distances in keys from its own, and whether its K is zero. */
 interface TileSource {
   readonly keysFrom: number;
   readonly valuesFrom: number;

@@ -4,9 +4,7 @@ import { type FormatName, formats, unitRoundoff } from '../../../formats/index.j
 import type { KeyRange } from '../../../problem/index.js';
 import type { Hypothesis, HypothesisContext, HypothesisFamily, SampleRow } from '../hypothesis.js';
 
-/**
- * The places where a kernel rounds to a short format; where a rounder is left out, numbers are kept in fp64.
- */
+/** The places where a kernel rounds to a short format; where a rounder is left out, numbers are kept in fp64. */
 interface NarrowKernel {
   readonly block: number;
   readonly order: BlockOrder;
@@ -113,7 +111,7 @@ function runNarrowKernel(
   return { out, lse };
 }
 
-/** Something kept in a shorter format than it should be. */
+/** A fault of keeping numbers in a shorter format than they should be. */
 interface NarrowFault {
   readonly id: string;
   readonly technique: string | null;

@@ -177,8 +177,8 @@ const exponentialFaults: readonly OnlineFault[] = [
 ];
 
 /**
- * Exponents of the power of two that the largest P of an 8-bit format may be multiplied by, and lags up to
- * which a maximum may go stale.
+ * Exponents of the power of two that the largest P of an 8-bit format may be multiplied by, and lags up to which a maximum may go
+ * stale.
  */
 const eightBitScalings = [
   { offset: 8, lag: 4 },

@@ -31,10 +31,7 @@ function pagesOf({ keys, tensors }: StoredProblem, kvHeads: number): Pages | nul
   return { rows: keys, pageSize: keys.slotsPerGroup, kvHeads, row };
 }
 
-/**
- * The slot that a faulty kernel reads in place of the own slot of a key, which is counted within its
- * sequence.
- */
+/** The slot that a faulty kernel reads in place of the own slot of a key, which is counted within its sequence. */
 type SlotOf = (own: number, key: number, sequence: number, kvHead: number) => number;
 
 interface PageFault {

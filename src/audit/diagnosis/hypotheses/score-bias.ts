@@ -14,7 +14,7 @@ const steps = 8;
 /** Heads that numbers are fitted for at most. */
 const mostHeads = 8;
 
-/** Something with one number a head that is put on the scores, or into the row sum. */
+/** A parameter with one number a head, in the scores or in the row sum. */
 interface HeadParameter {
   readonly starts: readonly number[];
   readonly predict: (row: SampleRow, value: number) => RowPrediction;
@@ -24,7 +24,7 @@ interface HeadParameter {
   readonly step: (value: number) => number;
 }
 
-/** From here on an output is off, no matter by how much. */
+/** The remainder from which on the size of an output's error does not matter. */
 const mostRemainder = 1e6;
 
 /** Sum of squares that a value leaves of output and LSE, in units of the rounding. */
@@ -41,8 +41,8 @@ function remainder(row: SampleRow, prediction: RowPrediction): number {
 }
 
 /**
- * The largest part of the squares that the best start leaves of a number that explains them, where rows show the
- * error by themselves.
+ * The largest part of the squares that the best start leaves of a number that explains them, where rows show the error by
+ * themselves.
  */
 const mostLeft = 0.9;
 

@@ -25,8 +25,8 @@ function mapped(tensor: Tensor, change: (x: number, index: number, all: Float64A
 }
 
 /**
- * Makes a function from an element's index to that of the same element of the next head (or of the one before,
- * by −1); null for a tensor broadcast to all heads.
+ * Makes a function from an element's index to that of the same element of the next head (or of the one before, by −1); null for a
+ * tensor broadcast to all heads.
  */
 function ofOtherHead(shape: readonly number[], by: number): ((index: number) => number) | null {
   const { head: stride } = broadcastStrides(shape);

@@ -3,7 +3,7 @@ import type { HypothesisContext, HypothesisFamily, SampleRow } from '../hypothes
 /** Fewest damaged rows of one kv head that single out a key: below it anything fits. */
 const fewestRows = 6;
 
-/** By how much more of the error (in units of its variance) than any other the key must explain. */
+/** The lead, in units of its variance, with which a key must explain more of the error than any other. */
 const margin = 100;
 
 /** A key, and the error of its V, that fits a kv head's rows best. */

@@ -38,7 +38,7 @@ export interface BiasBound {
   readonly add: (tile: BiasTile, firstKey: number) => void;
   /** Ends the block. */
   readonly end: () => void;
-  /** Nothing is known of a row, which sees these keys. */
+  /** Marks a row of which nothing is known, and which sees these keys. */
   readonly giveUp: (head: number, query: number, ranges: readonly KeyRange[]) => void;
   /** @param exact in the shape of the bias */
   readonly finish: (exact: Gradient) => GradientTechniqueBound;

@@ -17,7 +17,7 @@ export interface WeighedTile {
 
 /** Errors of one number for each pair of a tile, [64 × 64]; meaningless where a row does not see a key. */
 export interface PairErrors {
-  /** By technique: at worst and their variances, of rows that err independently. */
+  /** Errors by technique: at worst and their variances, of rows that err independently. */
   readonly worst: readonly Float64Array[];
   readonly variance: readonly Float64Array[];
   /** dT, or P as dV has it; the same without the row's shift; and P·slope, or P. */
@@ -25,8 +25,7 @@ export interface PairErrors {
   readonly unshifted: Float64Array;
   readonly sloped: Float64Array;
   /**
-   * The rounding that is known, the one that other factors would give, and the part that does not average
-   * out, without the row's.
+   * The rounding that is known, the one that other factors would give, and the part that does not average out, without the row's.
    */
   readonly known: Float64Array;
   readonly byOthers: readonly Float64Array[];

@@ -21,10 +21,7 @@ const largestSum = 2 ** 120;
 export interface ElementErrors {
   /** The shift by the stored forward, signed. */
   shift: number;
-  /**
-   * Errors of the pairs that it is a sum over: all techniques together at worst, and the variance without the
-   * known part.
-   */
+  /** Errors of the pairs that it is a sum over: all techniques together at worst, and the variance without the known part. */
   pairs: number;
   pairVariance: number;
   /** The known part of the roundings of pairs, signed, and the technique place that it belongs to. */
@@ -50,7 +47,7 @@ export interface ElementErrors {
   floor: number;
 }
 
-/** Nothing that moves an element. */
+/** An element without errors. */
 export function noErrors(of: Pick<ElementErrors, 'knownOf' | 'alike'>): ElementErrors {
   return {
     ...of,

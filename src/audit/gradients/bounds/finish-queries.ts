@@ -64,7 +64,7 @@ export function finishQueries(
   });
 }
 
-/** Nothing is known of some rows of a gradient. */
+/** Marks a row of a gradient of which nothing is known. */
 export function giveUp(bound: GradientTechniqueBound, dim: number, row: number): void {
   for (const name of ['total', 'systematic', 'deviation'] as const)
     bound[name].fill(Infinity, row * dim, (row + 1) * dim);

@@ -11,8 +11,8 @@ import { premisesByFormat, workingFormat } from '../../premises/premises.js';
 export type DeltaSource = 'stored-output' | 'weights' | 'any';
 
 /**
- * The coarsest arithmetic by which a kernel may compute dQ, dK and dV and still be called correct. Errors are
- * relative to a result.
+ * The coarsest arithmetic by which a kernel may compute dQ, dK and dV and still be called correct. Errors are relative to a
+ * result.
  */
 export interface GradientPremises {
   /** The kernels that these are of, in words. */
@@ -34,9 +34,7 @@ export interface GradientPremises {
    * own weights, as in a framework; where it is of the stored O, as in fused kernels, they are not rounded.
    */
   readonly sinkTerms: FormatName | 'any';
-  /**
-   * Formats that scores and dP are written in on their way; fp32 (fp64 for fp64 inputs) where they are not.
-   */
+  /** Formats that scores and dP are written in on their way; fp32 (fp64 for fp64 inputs) where they are not. */
   readonly scores: FormatName;
   readonly dp: FormatName;
   /** The format that P is written in before dS is made of it. */
@@ -44,10 +42,7 @@ export interface GradientPremises {
   /** Number of roundings of P and dS to `p` and `ds`: one more where a factor multiplies a rounded number. */
   readonly pRoundings: number;
   readonly dsRoundings: number;
-  /**
-   * The format that dK and dV of one query head are stored in before those of a group are added; `output` or
-   * wider.
-   */
+  /** The format that dK and dV of one query head are stored in before those of a group are added; `output` or wider. */
   readonly partials: FormatName;
   /** The format of dQ, dK and dV. */
   readonly output: FormatName;

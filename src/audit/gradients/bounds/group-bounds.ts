@@ -21,10 +21,7 @@ export interface GradientBound extends CombinedBounds {
   readonly reach: Float64Array;
   /** The sum of the roundings of operands that are certain where a kernel makes them, signed; it is in `deviation` too. */
   readonly operands: Float64Array;
-  /**
-   * The same where another factor was there when operands were rounded: one array for each that may have been
-   * there.
-   */
+  /** The same where another factor was there when operands were rounded: one array for each that may have been there. */
   readonly byOthers: Float64Array[];
   /** The part of `deviation` that elements of a row do not share; null where they may share all of it. */
   readonly apart: Float64Array | null;
@@ -56,10 +53,7 @@ export interface GroupBounds {
   readonly dv: GradientTechniqueBound | null;
 }
 
-/**
- * The stored results of the kernel's own forward pass, as the backward pass read them; null where they are
- * not known.
- */
+/** The stored results of the kernel's own forward pass, as the backward pass read them; null where they are not known. */
 export interface StoredForward {
   /** [batch, heads, queries, vDim] */
   readonly out: Tensor | null;

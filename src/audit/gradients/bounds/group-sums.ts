@@ -57,10 +57,7 @@ interface KeyGradient {
   readonly knownOf: number;
   /** Number of factors that operands may have had when they were rounded, beside the smallest. */
   readonly others: number;
-  /**
-   * Sums of one query head, and the losses of storing the sums of heads; null where they are not stored in a shorter
-   * format.
-   */
+  /** Sums of one query head, and the losses of storing the sums of heads; null where they are not stored in a shorter format. */
   readonly stored: {
     readonly head: Float64Array;
     readonly worst: Float64Array;

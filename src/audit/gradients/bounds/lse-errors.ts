@@ -21,14 +21,14 @@ export interface BoundedRows {
 export interface LseErrors {
   /** Whether there is a stored LSE that says something of the row sum. */
   readonly isStored: boolean;
-  /** From norms, before the keys are walked over. */
+  /** The errors from norms, before the keys are walked over. */
   readonly ofNorms: (
     row: number,
   ) => Pick<
     RowErrors,
     'weightShift' | 'weight' | 'typicalWeight' | 'commonWeight' | 'weightVariance'
   >;
-  /** From the errors of the weights that were met on the way. */
+  /** The errors from those of the weights that the walk has met. */
   readonly refine: (
     row: number,
     known: RowErrors,
@@ -69,8 +69,8 @@ export function createLseErrors(
   }
 
   /**
-   * The most by which all P of a row may be off together where the LSE is off by `error`, and its own product
-   * with log2 e is rounded.
+   * The most by which all P of a row may be off together where the LSE is off by `error`, and its own product with log2 e is
+   * rounded.
    */
   function ofLse(error: number, row: number): number {
     // This product rounds once for all pairs of the row.

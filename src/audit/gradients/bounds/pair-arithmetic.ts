@@ -25,9 +25,7 @@ export function shortFormat(format: NumberFormat): ShortFormat {
   };
 }
 
-/**
- * The rounding of numbers to a format on their way, and the factors that they may be multiplied by before.
- */
+/** The rounding of numbers to a format on their way, and the factors that they may be multiplied by before. */
 export interface OperandRounding {
   /** Null where numbers are not rounded at all, or no further than by the arithmetic. */
   readonly format: ShortFormat | null;
@@ -51,10 +49,7 @@ export interface SumErrors {
   readonly walk: number;
 }
 
-/**
- * Arithmetic that the errors of single pairs of a query and a key follow from: section 6 of
- * docs/bounds-backward.md.
- */
+/** Arithmetic that the errors of single pairs of a query and a key follow from: section 6 of docs/bounds-backward.md. */
 export interface PairArithmetic {
   readonly scale: number;
   readonly softcap: number | null;
@@ -79,8 +74,7 @@ export interface PairArithmetic {
   readonly productRounding: number;
   readonly weightRounding: number;
   /**
-   * Scores (raw, scaled or with their addends) and dP from here on are beyond the range of the format that they are
-   * written in.
+   * Scores (raw, scaled or with their addends) and dP from here on are beyond the range of the format that they are written in.
    */
   readonly largestScore: number;
   readonly largestProduct: number;
@@ -89,8 +83,8 @@ export interface PairArithmetic {
   readonly elementwiseVariance: number;
   readonly exponential: number;
   /**
-   * The error of the softcap's tanh: at worst with the operations about it, the part that does not average out, the
-   * variance of the rest.
+   * The error of the softcap's tanh: at worst with the operations about it, the part that does not average out, the variance of
+   * the rest.
    */
   readonly tanh: number;
   /** The absolute error beside that; its roundings are of numbers near 1, and random. */

@@ -71,7 +71,7 @@ export function byOthersOf(sums: PairSums, at: number, scale: number, to: Float6
   });
 }
 
-/** Something of each part. */
+/** Makes a value for each part. */
 export function byPart<T>(make: (part: PairPart) => T): ByPart<T> {
   return Object.fromEntries(pairParts.map((part) => [part, make(part)])) as ByPart<T>;
 }

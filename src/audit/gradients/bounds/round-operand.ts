@@ -7,8 +7,8 @@ export interface Roundings {
   readonly numbers: Float64Array;
   readonly errors: Float64Array;
   /**
-   * The largest error; the rounding itself where it is certain, or is so for one of several factors among subnormals, else 0; its variance where it is not
-   * certain.
+   * The largest error; the rounding itself where it is certain, or is so for one of several factors among subnormals, else 0; its
+   * variance where it is not certain.
    */
   readonly worst: Float64Array;
   readonly known: Float64Array;

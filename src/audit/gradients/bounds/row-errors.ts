@@ -78,8 +78,7 @@ export function createRowErrors(of: BoundedRows, arithmetic: PairArithmetic): Ro
   }
 
   /**
-   * The largest error of D from errors of the forward's weights: from norms, or from the errors of the weights of
-   * these pairs.
+   * The largest error of D from errors of the forward's weights: from norms, or from the errors of the weights of these pairs.
    */
   function ofWeightErrors({ weight }: RowBound, { size, scatter, weightErrors }: RowSums): number {
     const ofNorms = 2 * weight * size;

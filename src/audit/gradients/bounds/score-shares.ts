@@ -21,9 +21,7 @@ import type { RowErrors, WeighedPairs } from './weigh-pairs.js';
 
 /** The errors of dS = P (dP − D) of one pair, before a softcap's slope and the scale. Used again from pair to pair. */
 export interface ScoreShare {
-  /**
-   * The error at worst, the part that does not average out, the variance of the rest, the rounding that is known.
-   */
+  /** The error at worst, the part that does not average out, the variance of the rest, the rounding that is known. */
   worst: number;
   systematic: number;
   variance: number;

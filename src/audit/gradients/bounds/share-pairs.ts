@@ -187,10 +187,7 @@ function turn(from: Float64Array, to: Float64Array): void {
 
 const once = new Float64Array(tileRows).fill(1);
 
-/**
- * The number of times that the variances of a technique count: once for each row that errs alike, and so is
- * rounded alike.
- */
+/** The number of times that the variances of a technique count: once for each row that errs alike, and so is rounded alike. */
 function alikeOf({ alikeScores, alikeProducts }: SideOfTile) {
   const alikeBoth = alikeScores.map((count, i) => Math.min(count, alikeProducts[i]));
   const counts: Readonly<Record<number, Float64Array>> = {

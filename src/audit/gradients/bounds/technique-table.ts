@@ -9,9 +9,7 @@ import {
 /** The total of a technique for a gradient, in the gradient's unit. */
 export interface GradientTechniqueLine {
   readonly technique: GradientTechnique;
-  /**
-   * The worst case of its effect on an element: averaged over all elements, and over those of the worst row.
-   */
+  /** The worst case of its effect on an element: averaged over all elements, and over those of the worst row. */
   readonly worst: number;
   readonly largest: number;
   /** The root mean square to expect. */
@@ -22,14 +20,11 @@ export interface GradientTechniqueLine {
 
 /** The totals of the techniques for a gradient. */
 export interface GradientTechniqueTable {
-  /** In the order of a backward pass, without those that the gradient does not have. */
+  /** The lines in the order of a backward pass, without techniques that the gradient does not have. */
   readonly techniques: readonly GradientTechniqueLine[];
   /** All of them together, without the oracle's radius. */
   readonly total: Omit<GradientTechniqueLine, 'technique' | 'share'>;
-  /**
-   * Number of elements of all rows, and of those that are left out since one element of their row has no
-   * bound.
-   */
+  /** Number of elements of all rows, and of those that are left out since one element of their row has no bound. */
   readonly elements: number;
   readonly unbounded: number;
 }

@@ -11,8 +11,8 @@ export interface RowErrors {
   readonly weightShift: number;
   readonly meanShift: number;
   /**
-   * The largest relative error that all P of the row share, and the largest error of D beside that; the parts that do
-   * not average out.
+   * The largest relative error that all P of the row share, and the largest error of D beside that; the parts that do not average
+   * out.
    */
   readonly weight: number;
   readonly typicalWeight: number;
@@ -47,9 +47,7 @@ export interface KnownPairs {
 
 /** Results for the pairs of a tile, [64 × 64]; meaningless where a row does not see a key. */
 export interface WeighedPairs {
-  /**
-   * P with the row's shift, its error without the row's, the part that does not average out, the variance of the rest.
-   */
+  /** P with the row's shift, its error without the row's, the part that does not average out, the variance of the rest. */
   readonly weight: Float64Array;
   readonly weightError: Float64Array;
   readonly typicalWeight: Float64Array;
@@ -93,10 +91,7 @@ export function emptyWeighedPairs(): WeighedPairs {
 /** Exponents beyond this are as good as infinite. */
 const largestExponent = 700;
 
-/**
- * The number of products and additions of a dot product for which an underflow counts; head dimensions are far
- * below 2^16.
- */
+/** The number of products and additions of a dot product for which an underflow counts; head dimensions are far below 2^16. */
 const mostProducts = 2 ** 16;
 
 /** The mean square of the partial sums of products: the known one, but at most the one that sizes give. */

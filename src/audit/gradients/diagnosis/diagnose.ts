@@ -75,8 +75,8 @@ interface Accepted {
 }
 
 /**
- * Causes without a name, given where there is no better one, the one with the fewest numbers first: rows whose D or LSE is off by no rule, a
- * factor without a name.
+ * Causes without a name, given where there is no better one, the one with the fewest numbers first: rows whose D or LSE is off by
+ * no rule, a factor without a name.
  */
 const nameless: readonly string[] = ['delta-wrong', 'lse-wrong', 'statistics-wrong', 'factor'];
 

@@ -24,9 +24,7 @@ import { boundOfPrediction, type PredictedBound, type PredictedRows } from './pr
 /** Exact gradients of a kernel with some fault; those that are left out are right. */
 export type PredictedGradients = Partial<ByGradient<Float64Array>>;
 
-/**
- * The additional width of the bounds of a prediction: at worst, and the deviation of its independent part.
- */
+/** The additional width of the bounds of a prediction: at worst, and the deviation of its independent part. */
 export interface WiderBound {
   readonly total: Float64Array;
   readonly deviation: Float64Array;
@@ -52,10 +50,7 @@ export interface Prediction {
   readonly isShifted?: boolean;
   /** The prediction without the fault, where that is not exact but by the stored forward. */
   readonly without?: () => PredictedGradients;
-  /**
-   * The exact element that each predicted element is, where gradients are right but in another place: they
-   * keep its bounds.
-   */
+  /** The exact element that each predicted element is, where gradients are right but in another place: they keep its bounds. */
   readonly sources?: Partial<ByGradient<Int32Array>>;
   /** Roundings of the fault itself, beyond the predicted values; default none. */
   readonly wider?: Partial<ByGradient<WiderBound>>;

@@ -8,7 +8,7 @@ export type Scope = Uint8Array;
 
 /** Rows of a gradient that belong together: a head of a sequence or of a batch entry. */
 export interface Units {
-  /** By row of the gradient, over [batch, heads or kv heads, queries or keys]. */
+  /** The unit of each row of the gradient, over [batch, heads or kv heads, queries or keys]. */
   readonly unit: Int32Array;
   readonly count: number;
 }

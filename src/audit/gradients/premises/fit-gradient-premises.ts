@@ -9,15 +9,15 @@ export interface GradientPremiseFit {
   readonly declared: GradientDeclaration;
   /** Whether they pass all tests by these premises. */
   readonly isConsistent: boolean;
-  /** By gradient: the root mean square error found over the one expected. */
+  /** The root mean square error found over the one expected, by gradient. */
   readonly spread: Readonly<Record<string, number>>;
   /** The largest share of a bound that an element uses. */
   readonly worst: number;
 }
 
 /**
- * Narrower kinds of kernels than any: with a certain source of D, and of the P that dS is made of, or in fp32 a certain rounding of sums;
- * under a softcap with a certain tanh.
+ * Narrower kinds of kernels than any: with a certain source of D, and of the P that dS is made of, or in fp32 a certain rounding
+ * of sums; under a softcap with a certain tanh.
  */
 function narrower({ softcap, q }: Problem): readonly GradientDeclaration[] {
   // P of fp32 is not rounded, and sums of fp32 need not be those of tensor cores.

@@ -15,24 +15,16 @@ export interface SummedErrors {
 /** Number of shares of the largest error, to each side, by which jumps of roundings are told apart. */
 const places = 32;
 
-/**
- * Standard deviations within which errors that follow from the problem look like those of independent
- * roundings.
- */
+/** Standard deviations within which errors that follow from the problem look like those of independent roundings. */
 const byChanceDeviations = 4;
 
-/**
- * Squares of deviations: of all that is not systematic, and of that without the parts that are known or may
- * be.
- */
+/** Squares of deviations: of all that is not systematic, and of that without the parts that are known or may be. */
 interface Deviations {
   all: number;
   unknown: number;
 }
 
-/**
- * Sums of a row: of deviations as if all of it erred together, of those that do, and of the squares of the rest.
- */
+/** Sums of a row: of deviations as if all of it erred together, of those that do, and of the squares of the rest. */
 function emptyRow(): Readonly<Record<'whole' | 'common' | 'squares', Deviations>> {
   const none = () => ({ all: 0, unknown: 0 });
   return { whole: none(), common: none(), squares: none() };
@@ -54,10 +46,7 @@ export class ErrorSum {
   #systematic = 0;
   #operands = 0;
   #blurred = 0;
-  /**
-   * Σ of the roundings of operands and outputs together, by each factor that operands may have when they are
-   * rounded.
-   */
+  /** Σ of the roundings of operands and outputs together, by each factor that operands may have when they are rounded. */
   readonly #following: Float64Array;
   readonly #squares: Deviations = { all: 0, unknown: 0 };
   readonly #shared = new Map<number, Deviations>();

@@ -14,22 +14,19 @@ export interface MeanErrors {
   /** [batch, kv heads, qkDim]: the largest standard deviation of their effect on Σ dK of a column. */
   readonly columns: Float64Array;
   /**
-   * [batch, kv heads]: √Σ (scale·|ε|·|q|)², or the same of dO; times the largest row of a pattern, it is the largest standard deviation of
-   * the effect on a projection of dK.
+   * [batch, kv heads]: √Σ (scale·|ε|·|q|)², or the same of dO; times the largest row of a pattern, it is the largest standard
+   * deviation of the effect on a projection of dK.
    */
   readonly norm: Float64Array;
   /**
-   * [batch, kv heads]: the same of a head's dK projected on the exact one, and on K; null where only `norm` is known, as for a sample of
-   * keys.
+   * [batch, kv heads]: the same of a head's dK projected on the exact one, and on K; null where only `norm` is known, as for a
+   * sample of keys.
    */
   readonly slope: Float64Array | null;
   readonly pairing: Float64Array | null;
 }
 
-/**
- * Random errors of the row sums D, as standard deviations, [batch, heads, queries]; 0 for rows that have
- * none.
- */
+/** Random errors of the row sums D, as standard deviations, [batch, heads, queries]; 0 for rows that have none. */
 function meanDeviations(
   problem: Problem,
   dout: Float64Array,

@@ -10,10 +10,7 @@ import type { GradientBound } from '../bounds/index.js';
 export interface OutputRoundings {
   /** The rounding of the exact value, signed, where errors take it past no more than one midpoint of its format; else 0. */
   readonly expected: Float64Array;
-  /**
-   * The change of that rounding, signed, where errors take the value past the next midpoint; 0 where they do
-   * not.
-   */
+  /** The change of that rounding, signed, where errors take the value past the next midpoint; 0 where they do not. */
   readonly jump: Float64Array;
   /** The place of that change, as a signed share of the largest error: between −1 and 1. */
   readonly turn: Float64Array;
@@ -24,10 +21,7 @@ export interface OutputRoundings {
    * each factor that operands may have when they are rounded.
    */
   readonly following: readonly Float64Array[];
-  /**
-   * The deviation without the parts that are known or may be: the rounding of the output, and those of
-   * operands.
-   */
+  /** The deviation without the parts that are known or may be: the rounding of the output, and those of operands. */
   readonly unknown: Float64Array;
 }
 

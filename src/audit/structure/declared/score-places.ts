@@ -10,9 +10,7 @@ import { walkRows } from '../structure-statistic.js';
 /** Channels of the sums: the instruments of scale and of bias, and the LSE. */
 export const channels = ['scale', 'bias', 'lse-mean'] as const;
 
-/**
- * Number of times that a score itself is written, raw and scaled; it is written once more less the maximum.
- */
+/** Number of times that a score itself is written, raw and scaled; it is written once more less the maximum. */
 const writesOfScore = 2;
 /** The same for the second order of roundings, addends included. */
 const mostWrites = 3;
@@ -53,7 +51,7 @@ export class ScorePlaces {
   readonly #instruments: readonly Instrument[];
   readonly #sinks: Float64Array | null;
   readonly #own = new Float64Array(walkRows * channels.length);
-  /** By row and channel. */
+  /** The second order of roundings, by row and channel. */
   readonly #curvature = new Float64Array(walkRows * channels.length);
   #first = 0;
 
@@ -91,10 +89,7 @@ export class ScorePlaces {
     }
   }
 
-  /**
-   * Adds a sink's score, which is one number for all rows: its roundings count in full, except for that of
-   * its distance.
-   */
+  /** Adds a sink's score, which is one number for all rows: its roundings count in full, except for that of its distance. */
   #addSink(i: number, row: number, sink: number): void {
     const { denominator, maximum, quantities } = this.#reference;
     const weight = Math.exp(sink - denominator[row]);

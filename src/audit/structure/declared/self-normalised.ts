@@ -117,9 +117,7 @@ export class SelfNormalised {
     this.#units.clear();
   }
 
-  /**
-   * The bound of a channel's sum for any correct kernel, by its known variances: at its worst, and by chance.
-   */
+  /** The bound of a channel's sum for any correct kernel, by its known variances: at its worst, and by chance. */
   usual(channel: number, deviations: number): number {
     let [systematic, variance] = [0, 0];
     for (const unit of this.#units.values()) {

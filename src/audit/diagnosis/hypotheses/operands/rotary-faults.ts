@@ -114,10 +114,7 @@ function blurred(
   };
 }
 
-/**
- * Rotary embeddings of Q and K that are left out, made twice or made in another way, where a problem has their
- * tables.
- */
+/** Rotary embeddings of Q and K that are left out, made twice or made in another way, where a problem has their tables. */
 export const rotaryHypotheses: HypothesisFamily = function* (context) {
   const { reader, shape } = context;
   const { rotary } = reader.problem;

@@ -49,8 +49,8 @@ export function likenessSums() {
 }
 
 /**
- * The correlation from which on errors are those of a law; and the same in standard deviations of the
- * correlation of independent errors.
+ * The correlation from which on errors are those of a law; and the same in standard deviations of the correlation of independent
+ * errors.
  */
 const leastCorrelation = 0.5;
 const leastDeviations = 8;
@@ -61,9 +61,7 @@ export function isAlike({ correlation, slope, elements }: Likeness): boolean {
   return correlation >= least && slope >= 0.5 && slope <= 1.5;
 }
 
-/**
- * The errors of a gradient in some rows, beyond the rounding of an exact one; and those that sums would have there.
- */
+/** The errors of a gradient in some rows, beyond the rounding of an exact one; and those that sums would have there. */
 export function errorsBeside(of: Replayed, { quantity, values, format }: GivenGradient) {
   const { exact, bound } = of.failed.measured.gradients[quantity.name];
   const stored = (x: number) => round(formats[format], x);

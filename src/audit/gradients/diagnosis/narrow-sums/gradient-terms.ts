@@ -13,10 +13,7 @@ export interface GradientRows {
   readonly end: number;
 }
 
-/**
- * Terms that rows of a gradient are sums of: factors, rounded as the products take them, times rows of an
- * operand.
- */
+/** Terms that rows of a gradient are sums of: factors, rounded as the products take them, times rows of an operand. */
 export interface GradientTerms {
   /** [rows, heads, places]: dS, or P of dV; 0 where nothing is seen. */
   readonly factors: Float64Array;

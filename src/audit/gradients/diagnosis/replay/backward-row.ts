@@ -19,10 +19,7 @@ export interface BackwardChange {
   /** Its score law; and the scale of dQ and dK, where that is not the law's. */
   readonly law?: ScoreLaw;
   readonly outerScale?: number;
-  /**
-   * [batch, heads, queries] each: the natural logarithm of the row sum, and D; `weights` for D from the pass's own
-   * P and dP.
-   */
+  /** [batch, heads, queries] each: the natural logarithm of the row sum, and D; `weights` for D from the pass's own P and dP. */
   readonly logarithm?: ArrayLike<number>;
   readonly delta?: ArrayLike<number> | 'weights';
   /** The sizes that D is a sum of. */

@@ -45,10 +45,7 @@ function groupsByError(failed: FailedGradients): number[] {
   return worst.map((_, kvHead) => kvHead).sort((a, b) => worst[b] - worst[a]);
 }
 
-/**
- * The number of rows of dQ that err most, and of rows at equal distances, that a pass is tried on before all of
- * it.
- */
+/** The number of rows of dQ that err most, and of rows at equal distances, that a pass is tried on before all of it. */
 const triedRows = 8;
 
 /** The rows of dQ that distinguish most passes. */

@@ -52,10 +52,7 @@ function* stripes(tile: ScoreTile, from: ScoreTile, isWhole: boolean) {
   }
 }
 
-/**
- * The share of one tile of all heads in a gradient, in the gradient's shape, with the tile used rightly or in
- * another way.
- */
+/** The share of one tile of all heads in a gradient, in the gradient's shape, with the tile used rightly or in another way. */
 export function tileShare(
   { failed, operands }: Pick<Replayed, 'failed' | 'operands'>,
   name: GradientQuantityName,

@@ -20,10 +20,7 @@ const shifts = [
   { head: -1, query: 0, key: 0, words: 'of the head before' },
 ] as const;
 
-/**
- * The weights that dropout keeps, shifted: each takes those of another, and the last one those of the first
- * behind it.
- */
+/** The weights that dropout keeps, shifted: each takes those of another, and the last one those of the first behind it. */
 function shifted(
   kept: KeptWeights,
   { batch, heads, queries, keys }: ProblemShape,

@@ -12,10 +12,7 @@ const sureDeviations = 3;
 /** The share of rows that must have the D of a rule: a row in a hundred is off by chance or by another error of its own. */
 const leastShare = 0.98;
 
-/**
- * The largest distance of a row's D from a rule's, beside its own roundings, relative to the sizes that D is
- * a sum of.
- */
+/** The largest distance of a row's D from a rule's, beside its own roundings, relative to the sizes that D is a sum of. */
 const slack = 2 ** -7;
 
 /** The fewest columns of dQ from which a row's D is told. */
@@ -27,10 +24,7 @@ const passes = 8;
 /** The largest error of a D in 16 bits, relative to the sizes that it is a sum of. */
 const shortError = 2 ** -6;
 
-/**
- * Faults of D. A D that is off by `off` per row takes scale·off·Σ P g k from dQ and scale·Σ off P g q from dK. dV
- * stays.
- */
+/** Faults of D. A D that is off by `off` per row takes scale·off·Σ P g k from dQ and scale·Σ off P g q from dK. dV stays. */
 export function* deltaFaults(of: Replayed): Generator<Prediction> {
   const { failed, scope } = of;
   const { problem, measured, given } = failed;

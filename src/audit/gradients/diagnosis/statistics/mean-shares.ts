@@ -4,10 +4,7 @@ import type { FailedGradients } from '../failed-gradients.js';
 import { backwardSums } from '../replay/backward-sums.js';
 import type { Replayed } from '../replay/replay.js';
 
-/**
- * The share of D in gradients, for a D that is 1 too small: in dQ row by row, and in dK for a number for each
- * row.
- */
+/** The share of D in gradients, for a D that is 1 too small: in dQ row by row, and in dK for a number for each row. */
 export interface MeanShares {
   /** [batch, heads, queries, qkDim], without the scale. */
   readonly ofQueries: Float64Array;

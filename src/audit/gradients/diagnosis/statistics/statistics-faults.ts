@@ -10,9 +10,7 @@ import type { ReplayedFault } from '../replayed/replayed-fault.js';
 import { replayFaults } from '../replayed/replayed-fault.js';
 import type { Replayed } from '../replay/replay.js';
 
-/**
- * The LSE and D that the backward pass takes for a row, as dQ tells; NaN where it does not, as of a row that sees one key.
- */
+/** The LSE and D that the backward pass takes for a row, as dQ tells; NaN where it does not, as of a row that sees one key. */
 interface FoundRow {
   readonly row: number;
   readonly logarithm: number;
@@ -132,10 +130,7 @@ function otherRows({ problem, measured }: FailedGradients): readonly OtherRows[]
   ];
 }
 
-/**
- * The largest distance of a row's LSE, in nats, and of its D, relative to the sizes of its terms, from those
- * that dQ tells.
- */
+/** The largest distance of a row's LSE, in nats, and of its D, relative to the sizes of its terms, from those that dQ tells. */
 const tolerance = 2 ** -4;
 
 /** The share of rows that must have another row's numbers; the rest, as at borders, have those that dQ tells. */

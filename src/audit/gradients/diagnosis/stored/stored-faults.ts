@@ -83,7 +83,7 @@ function placeOfRowsIn({ of, layout }: Stored, rows: readonly number[]): Place {
   return of === 'queries' ? placeOfRows(rows, layout) : placeOfKeys(rows, layout);
 }
 
-/** Some rows, and those beside them in their heads that are zero as they should be: these are not written either. */
+/** Some rows, and the rows beside them in their heads that are rightly zero: these are not written either. */
 function withZeros({ values, columns, rows, heads }: Stored, some: readonly number[]): number[] {
   const found = new Set(some);
   const isZero = (row: number) => {

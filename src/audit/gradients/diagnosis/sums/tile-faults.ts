@@ -162,10 +162,7 @@ function* tiles(count: number, size: number): Generator<KeyRange> {
     yield { begin, end: Math.min(begin + size, count) };
 }
 
-/**
- * Tiles of keys in dQ, or of queries in dK and dV, that are missing, counted twice, or those of another place, in all
- * heads.
- */
+/** Tiles of keys in dQ, or of queries in dK and dV, that are missing, counted twice, or those of another place, in all heads. */
 function* lostTiles(of: Replayed, axis: 'keys' | 'queries', size: number): Generator<Prediction> {
   const { shape } = of.failed.measured;
   const failing = failingOf(of, axis === 'keys' ? ['dq'] : ['dk', 'dv']);
