@@ -16,26 +16,26 @@ import { runPieces } from './run-pieces.js';
 import { shareProblem, shareTensor, unshareProblem, unshareTensor } from './share-problem.js';
 import type { SharedTensor } from './share-problem.js';
 
-/** What a backward pass reads beside the problem. */
+/** Inputs of a backward pass beside the problem. */
 export interface EmulatedInputs {
   /** The gradient of the output: [batch, heads, queries, vDim]. */
   readonly dout: Tensor;
-  /** What the forward pass stored; null, or left out: the model's own, which is run first. */
+  /** Outputs that the forward pass stored; null, or left out: the model's own, whose forward is run first. */
   readonly forward?: ForwardOutputs | null;
 }
 
-/** What a kernel model's backward pass made of a problem. */
+/** Results of a kernel model's backward pass on a problem. */
 export interface BackwardEmulation extends BackwardGradients {
   readonly model: string;
   readonly settings: PreparedBackward['settings'];
   readonly evidence: readonly string[];
-  /** What the backward pass read. */
+  /** The forward outputs that the backward pass read. */
   readonly forward: ForwardOutputs;
   /** The model's own forward pass; null where another's outputs were given. */
   readonly ownForward: Emulation | null;
 }
 
-/** What every thread of an emulated backward pass is given. */
+/** The request that every thread of an emulated backward pass receives. */
 export interface SharedBackwardRequest extends SharedRequest {
   readonly tensors: Readonly<Record<'dout' | 'out' | 'lse', SharedTensor>>;
 }
@@ -52,24 +52,24 @@ export function prepareSharedBackward({
   return backwardOf(findKernelModel(model)).prepare(unshareProblem(problem), inputs, settings);
 }
 
-/** Of the work of both passes, what the forward does: two of seven products. */
+/** The forward's share of the work of both passes: two of seven products. */
 const shareOfForward = 2 / 7;
 
-/** A backward pass made ready, with what all that run it are given. */
+/** A backward pass made ready, with the data that all its threads need. */
 export interface ReadyBackward {
   readonly model: KernelModel;
   readonly prepared: PreparedBackward;
   readonly forward: ForwardOutputs;
   /** The model's own forward pass; null where another's outputs were given. */
   readonly ownForward: Emulation | null;
-  /** For other threads; null where this one does all. */
+  /** The request for other threads; null where this one does all. */
   readonly request: (() => SharedBackwardRequest) | null;
-  /** Tells how many pieces are done. */
+  /** Reports how many pieces are done. */
   readonly tell: (done: number) => void;
 }
 
 /**
- * Makes a backward pass ready, after the model's forward where nothing is said of what that stored.
+ * Makes a backward pass ready; runs the model's forward first where no stored outputs are given.
  * @throws RequestError as `emulateBackward`
  */
 export async function readyBackward(
@@ -82,7 +82,7 @@ export async function readyBackward(
   const backward = backwardOf(found);
   const start = given === null ? shareOfForward : 0;
   const tell = (share: number) => progress?.(Math.round(1000 * share), 1000);
-  // What is wrong is said before the forward is run.
+  // Invalid inputs are reported before the forward is run.
   checkBackwardInputs(problem, dout, given);
   backward.arithmetic(problem, settings);
   const own = forwardSettings(backward, settings);
@@ -114,12 +114,12 @@ export async function readyBackward(
 }
 
 /**
- * Runs a kernel model's backward pass on a problem, its pieces shared among threads, after its forward where nothing is said of
- * what that stored.
+ * Runs a kernel model's backward pass on a problem, its pieces shared among threads; runs its forward first where no stored
+ * outputs are given.
  * @param model the model, or the name of one of the library's
  * @param options its settings are those of both passes, its progress in thousandths of the whole
  * @throws RequestError for an unknown model or setting, a model of the forward pass alone, and a problem or tensors that the
- * model does not take
+ *   model does not take
  */
 export async function emulateBackward(
   problem: Problem,

@@ -20,17 +20,17 @@ const match: () => (piece: number) => MatchedPiece = lazily(() =>
   prepareSharedMatch(workerData as SharedMatchRequest),
 );
 
-/** What a worker thread of emulate.ts does: one piece. */
+/** Runs one piece on a worker thread of emulate.ts. */
 export function runPiece(piece: number): KernelPiece {
   return kernel().run(piece);
 }
 
-/** What a worker thread of emulate-backward.ts does: one piece. */
+/** Runs one piece on a worker thread of emulate-backward.ts. */
 export function runBackwardPiece(piece: number): BackwardPiece {
   return backward().run(piece);
 }
 
-/** What a worker thread of match-gradients.ts does: one piece. */
+/** Runs one piece on a worker thread of match-gradients.ts. */
 export function matchBackwardPiece(piece: number): MatchedPiece {
   return match()(piece);
 }

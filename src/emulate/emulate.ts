@@ -10,7 +10,7 @@ import type { Problem } from '../problem/index.js';
 import { runPieces } from './run-pieces.js';
 import { shareProblem, type SharedProblem, unshareProblem } from './share-problem.js';
 
-/** Settings of the model, and how it is run. */
+/** Settings of the model, and of the run. */
 export interface EmulationOptions {
   /** Values as text, by key; see the model's settings. */
   readonly settings?: ReadonlyMap<string, string>;
@@ -19,18 +19,18 @@ export interface EmulationOptions {
    * any other model runs on this one.
    */
   readonly threads?: number;
-  /** Called with how many pieces are done and how many there are. */
+  /** Called with the numbers of pieces done and of all pieces. */
   readonly progress?: (done: number, total: number) => void;
 }
 
-/** What a kernel model made of a problem. */
+/** Results of a kernel model on a problem. */
 export interface Emulation extends KernelResults {
   readonly model: string;
   readonly settings: PreparedKernel['settings'];
   readonly evidence: readonly string[];
 }
 
-/** What every thread of an emulation is given. */
+/** The request that every thread of an emulation receives. */
 export interface SharedRequest {
   readonly model: string;
   readonly settings: ReadonlyMap<string, string>;

@@ -22,20 +22,20 @@ import type { EmulationOptions } from './emulate.js';
 import { runPieces } from './run-pieces.js';
 import { shareTensor, unshareTensor, type SharedTensor } from './share-problem.js';
 
-/** How given gradients compare with a model's, bit for bit. */
+/** Comparison of given gradients with a model's, bit for bit. */
 export interface BackwardMatch {
   readonly model: string;
   readonly settings: PreparedBackward['settings'];
   /** Whether the order of all its additions is fixed. */
   readonly isOrdered: boolean;
-  /** Whose O and LSE the model's backward pass read: those that were given, or its own forward's. */
+  /** Origin of the O and LSE that the model's backward pass read: those that were given, or its own forward's. */
   readonly forward: 'given' | 'own';
   readonly matches: OrderMatches;
   /** The model's. */
   readonly made: BackwardGradients;
 }
 
-/** What every thread of a comparison is given. */
+/** The request that every thread of a comparison receives. */
 export interface SharedMatchRequest extends SharedBackwardRequest {
   readonly given: Readonly<Partial<Record<keyof GivenGradients, SharedTensor>>>;
 }
@@ -51,7 +51,7 @@ export function prepareSharedMatch(request: SharedMatchRequest): (piece: number)
 }
 
 /**
- * Compares gradients with what a kernel model's backward pass makes of the same problem, bit for bit, its pieces shared among threads.
+ * Compares gradients with those of a kernel model's backward pass on the same problem, bit for bit, its pieces shared among threads.
  * @param inputs O and LSE are those that the kernel's backward pass read; without them the model's own forward is run
  * @throws RequestError as `emulateBackward`, and for gradients of another format or size than the model's
  */

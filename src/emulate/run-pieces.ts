@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { Piscina } from 'piscina';
 
-/** Which function of emulate-worker.ts other threads run, on how many of them, and what each is given. */
+/** The function of emulate-worker.ts that other threads run, their number, and the request each receives. */
 export interface SharedWork {
   readonly threads: number;
   readonly work: 'runPiece' | 'runBackwardPiece' | 'matchBackwardPiece';

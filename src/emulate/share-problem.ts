@@ -4,7 +4,7 @@ import { storedOf, type Problem, type StoredProblem, type Tensor } from '../prob
 /** A tensor in memory that threads share. */
 export type SharedTensor = Omit<Tensor, 'data'> & { readonly patterns: PatternArray };
 
-/** A problem whose tensors lie in memory that threads share; of how it was posed, lengths and places alone. */
+/** A problem whose tensors lie in memory that threads share; of its posed form it keeps lengths and places alone. */
 export type SharedProblem = Omit<
   Problem,
   'q' | 'k' | 'v' | 'bias' | 'alibiSlopes' | 'sink' | 'stored'
@@ -14,7 +14,7 @@ export type SharedProblem = Omit<
   readonly posed: Pick<StoredProblem, 'queries' | 'keys' | 'tensors'> | null;
 };
 
-/** How a problem was posed, without tensors of numbers. */
+/** The posed form of a problem, without tensors of numbers. */
 function posedPlaces(problem: Problem): SharedProblem['posed'] {
   const stored = storedOf(problem);
   if (stored === null) return null;

@@ -7,7 +7,7 @@ const words = new Uint32Array(value64.buffer);
 const pattern64 = new BigUint64Array(value64.buffer);
 
 value64[0] = 1;
-/** Which of the two words of an fp64 number holds the sign and exponent on this machine (1 if little-endian). */
+/** Index of the word of an fp64 number that holds the sign and exponent on this machine (1 if little-endian). */
 export const highWordIndex = words[0] === 0 ? 1 : 0;
 /** The other word. */
 export const lowWordIndex = 1 - highWordIndex;

@@ -99,7 +99,7 @@ function magnitudeOfValue(format: NumberFormat, value: number): number {
 /** The kinds of floating-point datum. */
 export type NumberClass = 'zero' | 'subnormal' | 'normal' | 'infinite' | 'nan';
 
-/** What a bit pattern stands for. */
+/** Class and sign of a bit pattern. */
 export interface Classification {
   readonly class: NumberClass;
   /** Whether the sign bit is set; zeros and NaNs have one too. */

@@ -29,7 +29,7 @@ export function decodeToFloat64(
   return values;
 }
 
-/** Of bf16, whose patterns are the upper halves of those of fp32. */
+/** Widens bf16, whose patterns are the upper halves of those of fp32. */
 function widen(
   bits: ReturnType<typeof patternsOf>,
   values: Float64Array,

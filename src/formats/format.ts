@@ -22,14 +22,17 @@ export interface NumberFormat<Name extends FormatName = FormatName> {
   /** The largest finite value. */
   readonly maxFinite: number;
   /**
-   * How the topmost exponent field is used. `ieee`: infinities and NaNs. `fn`: finite numbers but
-   * for the all-ones pattern, which is NaN, and no infinity (OCP FP8 E4M3). `finite`: finite numbers alone; what is
-   * beyond them, and NaN, becomes the largest, NaN the positive one (PTX: cvt to .e2m1x2).
+   * Use of the topmost exponent field. `ieee`: infinities and NaNs. `fn`: finite numbers but for the all-ones
+   * pattern, which is NaN, and no infinity (OCP FP8 E4M3). `finite`: finite numbers alone; what is beyond them, and
+   * NaN, becomes the largest, NaN the positive one (PTX: cvt to .e2m1x2).
    */
   readonly specials: 'ieee' | 'fn' | 'finite';
   /** Low storage bits below the significand that carry no information (13 for tf32, else 0). */
   readonly paddingBits: number;
-  /** The quiet NaN that an operation without a NaN payload to pass on delivers; where there is none, what it becomes. */
+  /**
+   * The quiet NaN that an operation delivers when it has no NaN payload to pass on; in a format without NaN, the number
+   * that NaN becomes.
+   */
   readonly canonicalNan: Bits<Name>;
 }
 
@@ -75,7 +78,10 @@ export const formats: { readonly [Name in FormatName]: NumberFormat<Name> } = {
   e2m1: { ...ieee('e2m1', 4, 2, 2, 0x7), maxExponent: 2, maxFinite: 6, specials: 'finite' },
 };
 
-/** Formats of tensors that stand by themselves; the others have so short a range that blocks of them need factors. */
+/**
+ * Formats of tensors that need no scale factors; the others have so short a range that blocks of their elements need
+ * factors.
+ */
 export const plainFormats: readonly FormatName[] = Object.values(formats)
   .filter(({ specials }) => specials !== 'finite')
   .map(({ name }) => name);

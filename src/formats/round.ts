@@ -5,14 +5,14 @@ import { type NumberFormat, smallestNormal } from './format.js';
 export type RoundingMode = 'nearest-even' | 'toward-zero' | 'down' | 'up';
 
 /**
- * What a value beyond the largest finite number becomes. `overflow`: as IEEE 754-2019 section 7.4
- * has it for the rounding mode, infinity or the largest finite number; in an `fn` format, which has
- * no infinity, NaN takes infinity's place, also for an infinite value, and one without NaN saturates. `saturate`: the largest
- * finite number with the value's sign, for infinite values too (PTX: .satfinite). NaN stays NaN.
+ * Result for a value beyond the largest finite number. `overflow`: as IEEE 754-2019 section 7.4 has it for the rounding mode,
+ * infinity or the largest finite number; in an `fn` format, which has no infinity, NaN takes infinity's place, also for an
+ * infinite value, and a format without NaN saturates. `saturate`: the largest finite number with the value's sign, for
+ * infinite values too (PTX: .satfinite). NaN stays NaN.
  */
 export type OverflowMode = 'overflow' | 'saturate';
 
-/** How to round. The default is to nearest, ties to even, with IEEE overflow, keeping subnormals. */
+/** Options of one rounding. The default is to nearest, ties to even, with IEEE overflow, keeping subnormals. */
 export interface RoundingOptions {
   readonly rounding?: RoundingMode;
   readonly overflow?: OverflowMode;
@@ -24,10 +24,10 @@ export interface RoundingOptions {
   readonly flushSubnormals?: boolean;
 }
 
-/** What a rounding mode does to the magnitude of a number of one sign. */
+/** Rounding of the magnitude of a number whose sign is known. */
 export type MagnitudeRounding = 'nearest-even' | 'toward-zero' | 'away-from-zero';
 
-/** What each rounding mode does to the magnitude of positive and of negative numbers. */
+/** The rounding of magnitudes that each rounding mode means for positive and for negative numbers. */
 export const magnitudeRounding: Readonly<
   Record<
     RoundingMode,
@@ -48,7 +48,7 @@ export const magnitudeRounding: Readonly<
  * values beyond the largest finite number; they may come out as ±Infinity, or NaN in an `fn` format.
  */
 export function round(format: NumberFormat, value: number, options?: RoundingOptions): number {
-  // What is asked for most, without looking at options.
+  // The most frequent call, served without looking at options.
   if (options === undefined) return roundToNearest(format, value);
   const { rounding = 'nearest-even', overflow = 'overflow', flushSubnormals = false } = options;
   if (Number.isNaN(value)) return format.specials === 'finite' ? format.maxFinite : NaN;

@@ -14,7 +14,7 @@ function significandBits(x: number): number {
   return bits;
 }
 
-/** How many bits a factor adds to a product at most: a power of two none. */
+/** Most significand bits that a factor adds to a product: a power of two adds none. */
 function addedBits(values: Float64Array): number {
   let most = 0;
   for (const x of values) most = Math.max(most, significandBits(x));
@@ -62,7 +62,7 @@ export function tensorScales(
   return { factors, precision, largest };
 }
 
-/** Where the factors of one row of the last axis begin. */
+/** Index of the first factor of one row of the last axis. */
 function firstFactor(
   { shape: counts, blocks }: ScaleFactors,
   shape: readonly number[],
@@ -78,8 +78,8 @@ function firstFactor(
 }
 
 /**
- * Multiplies what stands for elements `first` (of all, row-major) and those after it by their factors, in place;
- * nothing without scales.
+ * Multiplies the values of consecutive elements, from element `first` (of all, row-major), by their factors, in
+ * place; without scales it does nothing.
  */
 export function multiplyByScales(
   { shape, scales }: Pick<Tensor, 'shape' | 'scales'>,
@@ -107,8 +107,8 @@ export function multiplyByScales(
 
 /**
  * The exact values of elements `first` to `end` (exclusive) of a tensor in row-major order, by default all, times
- * their scales; written from the beginning of `out` (default a new array) and returned in it. What a problem's
- * numbers are is read with this function alone.
+ * their scales; written from the beginning of `out` (default a new array) and returned in it. All numbers of a
+ * problem are read with this function alone.
  * @throws RequestError as {@link decodeToFloat64}
  */
 export function decodeTensor(
@@ -128,14 +128,14 @@ export function tensorPrecision({ format, scales }: Pick<Tensor, 'format' | 'sca
 }
 
 /**
- * What a tensor's smallest number with a full significand becomes at most: below it, elements have fewer bits than
- * their format.
+ * An upper bound of the value of a tensor's smallest number with a full significand: below it, elements have fewer
+ * bits than their format.
  */
 export function smallestNormalOf({ format, scales }: Pick<Tensor, 'format' | 'scales'>): number {
   return smallestNormal(formats[format]) * (scales?.largest ?? 1);
 }
 
-/** Whether fp32 does not hold some of a tensor's numbers: a kernel that works in fp32 rounds them. */
+/** Whether fp32 cannot hold some of a tensor's numbers: a kernel that works in fp32 rounds them. */
 export function isBeyondFloat32(tensor: Pick<Tensor, 'format' | 'scales'>): boolean {
   return tensorPrecision(tensor) > formats.fp32.precision;
 }

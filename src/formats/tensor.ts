@@ -9,7 +9,7 @@ import { RequestError } from '../request-error.js';
  */
 export type TensorData = Float64Array | Float32Array | Float16Array | Uint16Array | Uint8Array;
 
-/** What factors are called in files, after the tensor's name and an underscore. */
+/** Names of factors in files, after the tensor's name and an underscore. */
 export type ScaleName = 'descale' | 'block_scale' | 'global_scale';
 
 /** Factors of blocks of a tensor's elements: index i of an axis has factor ⌊i / block⌋ of that axis. */
@@ -19,16 +19,16 @@ export interface ScaleFactors {
   readonly format: FormatName;
   /** Row-major, exact; finite and not negative. */
   readonly values: Float64Array;
-  /** How many factors there are along each axis of the tensor. */
+  /** Number of factors along each axis of the tensor. */
   readonly shape: readonly number[];
-  /** How many elements along each axis share one. */
+  /** Number of elements along each axis that share one factor. */
   readonly blocks: readonly number[];
 }
 
-/** What elements are multiplied by on decoding: a product of factors. */
+/** Multipliers of the elements on decoding: a product of factors. */
 export interface TensorScales {
   readonly factors: readonly ScaleFactors[];
-  /** How many significand bits a product of factors adds to an element's. */
+  /** Significand bits that a product of factors adds to an element's. */
   readonly precision: number;
   /** No product of factors is larger. */
   readonly largest: number;
@@ -39,7 +39,7 @@ export interface Tensor {
   readonly format: FormatName;
   readonly shape: readonly number[];
   readonly data: TensorData;
-  /** What the elements are multiplied by when `decodeTensor` reads them; nothing where it is left out. */
+  /** Multipliers that `decodeTensor` applies to the elements; none if left out. */
   readonly scales?: TensorScales;
 }
 
@@ -83,9 +83,9 @@ const unsignedArrays: Readonly<
 > = { 4: Uint8Array, 8: Uint8Array, 16: Uint16Array, 32: Uint32Array, 64: Uint32Array };
 
 /**
- * Throws a RequestError unless `data` is the typed array that stores the format's elements. It goes
- * by the array's tag, not its prototype, so the Float16Array of @petamoriken/float16, the runtime's
- * own, and arrays of another realm all pass.
+ * Throws a RequestError unless `data` is the typed array that stores the format's elements. It
+ * checks the array's tag, not its prototype, so the Float16Array of @petamoriken/float16, the
+ * runtime's own, and arrays of another realm all pass.
  */
 export function checkStorage(data: TensorData, format: NumberFormat): void {
   const tag = Object.prototype.toString.call(data).slice('[object '.length, -1);

@@ -58,7 +58,7 @@ interface WordRounding {
   readonly signs: readonly [SignRounding, SignRounding];
 }
 
-/** What differs between the numbers of the two signs. Results are bit patterns with the sign in. */
+/** Constants that differ between positive and negative numbers. Results are bit patterns that include the sign. */
 interface SignRounding {
   readonly bit: number;
   /** All ones when magnitudes are rounded away from zero, else 0. */
@@ -70,7 +70,8 @@ interface SignRounding {
 }
 
 /**
- * How words of the layout round to the format. Throws a RequestError for a format that is not short.
+ * The constants for rounding words of the layout to the format. Throws a RequestError for a format
+ * that is not short.
  *
  * The loop sees this record only, one shape for every format: reading the format's own fields there
  * made the compiled loop twice as slow.

@@ -1,7 +1,7 @@
 /** The instructions that drive tensor cores, without shapes and operand types. */
 export type TensorCoreInstruction = 'mma.sync' | 'wgmma' | 'tcgen05.mma';
 
-/** How it is known that the models of `specialFunctions` hold for an architecture. */
+/** Evidence that the models of `specialFunctions` hold for an architecture. */
 export interface SpecialFunctionEvidence {
   /** `silicon`: every input was compared with that architecture. `assumed`: none was. */
   readonly evidence: 'silicon' | 'assumed';
@@ -9,7 +9,7 @@ export interface SpecialFunctionEvidence {
   readonly label: string;
 }
 
-/** What the models need to know of an architecture. */
+/** Properties of an architecture that the models need. */
 interface ArchitectureProfile {
   /** The instruction that its attention kernels drive the tensor cores with. */
   readonly tensorCore: TensorCoreInstruction;
@@ -17,7 +17,7 @@ interface ArchitectureProfile {
   readonly sharedBytes: number;
   /** Columns of 32 bits of a CTA's tensor memory; 0 where there is none. */
   readonly tensorMemoryColumns: number;
-  /** What the models of the special functions rest on; null where they are not used for it. */
+  /** Evidence for the models of the special functions; null where they are not used for it. */
   readonly specialFunctions: SpecialFunctionEvidence | null;
 }
 
@@ -78,7 +78,7 @@ export type MufuArchitecture = Extract<Architecture, 'sm_90' | 'sm_100' | 'sm_10
 /** The architectures with tensor memory. */
 export type BlackwellArchitecture = Extract<Architecture, 'sm_100' | 'sm_103'>;
 
-/** For each architecture, what the models of the special functions rest on. */
+/** For each architecture, the evidence for the models of the special functions. */
 export const specialFunctionEvidence: {
   readonly [Name in MufuArchitecture]: SpecialFunctionEvidence;
 } = {
@@ -88,8 +88,8 @@ export const specialFunctionEvidence: {
 };
 
 /**
- * The Blackwell whose rates and tuning stand for an architecture: itself, or sm_100 for Hopper, with
- * whose arithmetic Blackwell's kernels are emulated where captures are Hopper's.
+ * The Blackwell architecture whose rates and tuning stand for an architecture: itself, or sm_100 for
+ * Hopper, whose arithmetic is used to emulate Blackwell's kernels where the captures are Hopper's.
  */
 export function blackwellOf(architecture: MufuArchitecture): BlackwellArchitecture {
   return architecture === 'sm_90' ? 'sm_100' : architecture;

@@ -18,14 +18,14 @@ import { type ArrayFunction, createScalarEngine } from '../../simd/index.js';
 /** The formats between which the modelled instructions convert. */
 export type ConversionFormat = Exclude<FormatName, 'fp64' | 'tf32'>;
 
-/** How an instruction rounds and what becomes of the values that its result cannot hold. */
+/** Rounding of an instruction, and its results for values that the destination cannot hold. */
 export interface ConversionRule {
   /** Null where the instruction names none, since every result is exact. */
   readonly rounding: RoundingMode | null;
-  /** What becomes of values beyond the destination's largest finite number, infinities included. */
+  /** Result for values beyond the destination's largest finite number, infinities included. */
   readonly overflow: OverflowMode;
   /**
-   * What a NaN becomes. `canonical`: the destination's canonical NaN, whatever its sign and payload.
+   * Result for a NaN. `canonical`: the destination's canonical NaN, whatever its sign and payload.
    * `extended`: the input's pattern followed by zeros, so that sign and payload survive and a
    * signaling NaN stays signaling.
    */
@@ -39,7 +39,7 @@ export interface Conversion extends ConversionRule {
   /**
    * From the bit pattern of a number of `source` to that of the result in `destination`, both from 0
    * to 2^storageBits − 1. Rounds as `rounding` says; subnormal inputs and results are kept. Throws a
-   * RequestError for what is no bit pattern of the source.
+   * RequestError for anything but a bit pattern of the source.
    */
   readonly evaluate: (bits: number) => number;
   /**
@@ -165,10 +165,10 @@ export const conversions: { readonly [Name in ConversionName]: Conversion } = {
 };
 
 /**
- * What `cvt… d, a, b` of two fp32 operands leaves in d, for the bit patterns of a and b: the result
- * of a, the first operand, in the high half and that of b in the low half (PTX ISA, instruction
- * `cvt`). 32 bits for 16-bit results and 16 bits for fp8. Each half rounds as the instruction's
- * {@link conversions}. Throws a RequestError for what is no fp32 bit pattern.
+ * The result d of `cvt… d, a, b` on two fp32 operands, from the bit patterns of a and b: the result
+ * of a, the first operand, is in the high half and that of b in the low half (PTX ISA, instruction
+ * `cvt`). It has 32 bits for 16-bit results and 16 bits for fp8. Each half rounds as the
+ * instruction's {@link conversions}. Throws a RequestError for anything but fp32 bit patterns.
  */
 export function convertPair(name: PairConversionName, first: number, second: number): number {
   const { destination, evaluate } = conversions[name];
@@ -176,9 +176,9 @@ export function convertPair(name: PairConversionName, first: number, second: num
 }
 
 /**
- * What `cvt… d, a` of a word of two numbers leaves in d, for the bits of a: the two halves, each
+ * The result d of `cvt… d, a` on a word of two numbers, from the bits of a: the two halves, each
  * converted as the instruction's {@link conversions}, in the same order. A word of two fp16 numbers
- * has 32 bits and one of two fp8 numbers 16. Throws a RequestError for what is no such word.
+ * has 32 bits and one of two fp8 numbers 16. Throws a RequestError for anything but such a word.
  */
 export function convertPacked(name: PackedConversionName, word: number): number {
   const { source, destination, evaluate } = conversions[name];
@@ -202,8 +202,8 @@ const largestFloat32 = 0x7f7fffff;
 const float32Infinity = 0x7f800000;
 
 /**
- * The record that src/simd/assembly/convert.ts reads from its memory; what becomes of extremes is the
- * model's.
+ * The record that src/simd/assembly/convert.ts reads from its memory; results for extremes are taken
+ * from the model.
  */
 export function packConversion(name: PairConversionName): DataView {
   const { destination, rounding, evaluate } = conversions[name];
@@ -229,9 +229,9 @@ export function packConversion(name: PairConversionName): DataView {
 }
 
 /**
- * One lane of a conversion from fp32 on arrays of bit patterns, in WebAssembly: for every input what
- * the conversion's `evaluate` gives, zero-extended, several times as fast as its `evaluateArray`. Each
- * call makes an instance with memory of its own; make one per thread.
+ * One lane of a conversion from fp32 on arrays of bit patterns, in WebAssembly: for every input the
+ * result of the conversion's `evaluate`, zero-extended, several times as fast as its `evaluateArray`.
+ * Each call makes an instance with memory of its own; make one per thread.
  */
 export function createConversionArray(name: PairConversionName): ArrayFunction {
   const engine = createScalarEngine(formatBytes);

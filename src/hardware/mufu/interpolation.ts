@@ -10,9 +10,9 @@
  * for ex2, lg2, rcp and rsqrt an H200 still reproduces bit for bit.
  */
 export interface Interpolator {
-  /** What one unit in c0 weighs in units of the sum. */
+  /** The weight of one unit of c0, in units of the sum. */
   readonly c0Weight: number;
-  /** What one unit in c2 weighs in units of the sum. */
+  /** The weight of one unit of c2, in units of the sum. */
   readonly c2Weight: number;
   /** The rounding constant, in units of the sum. */
   readonly bias: number;
@@ -26,7 +26,7 @@ export type Segment = readonly [c0: number, c1: number, c2: number];
 
 /**
  * The sum of segment `index` at x, an exact integer below 2^53, truncated to the last place kept and
- * in units of it. `x` has 16 or 17 bits; `square` is what {@link truncatedSquare} makes of it.
+ * in units of it. `x` has 16 or 17 bits; `square` is its {@link truncatedSquare}.
  */
 export function interpolate(
   interpolator: Interpolator,

@@ -1,9 +1,9 @@
 import { interpolate, type Interpolator, type Segment, truncatedSquare } from './interpolation.js';
 import { canonicalNanBits, infinityBits, oneBits, truncateToFloat32 } from './float32-bits.js';
 
-/** How the unit interpolates tanh between two powers of two. */
+/** The unit's interpolation of tanh between two powers of two. */
 export interface TanhBinade {
-  /** How many leading fraction bits choose the segment. */
+  /** Number of leading fraction bits that choose the segment. */
   readonly indexBits: number;
   /** log2 of the unit of the interpolated sum. */
   readonly unitExponent: number;

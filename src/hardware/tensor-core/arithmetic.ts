@@ -6,9 +6,9 @@ import type { OperandFormatName } from './operand.js';
 export type AccumulatorFormat = 'fp32' | 'fp16';
 
 /**
- * What a row of the table rests on. `silicon`: captured on that architecture for these operands.
+ * Evidence for a row of the table. `silicon`: captured on that architecture for these operands.
  * `published-words`: result words that others published for that architecture. `published-model`:
- * the published model MMA-Sim, which its authors compared with hardware. `assumed`: nothing; the
+ * the published model MMA-Sim, which its authors compared with hardware. `assumed`: none; the
  * arithmetic of a sibling.
  */
 export type TensorCoreEvidence = 'silicon' | 'published-words' | 'published-model' | 'assumed';
@@ -29,14 +29,15 @@ export interface TensorCoreArithmetic {
   /** Fraction bits that a result keeps; the lower ones of its format are zero. */
   readonly resultFractionBits: number;
   /**
-   * What an instruction makes of its products. `chain`: fused sums in ascending k. `via-fp16`: what
-   * ptxas puts in place of an instruction that the architecture lacks (instructions.ts).
+   * The way an instruction sums its products. `chain`: fused sums in ascending k. `via-fp16`: the
+   * sequence that ptxas emits in place of an instruction that the architecture lacks
+   * (instructions.ts).
    */
   readonly sequence: 'chain' | 'via-fp16';
   readonly evidence: TensorCoreEvidence;
 }
 
-/** How the rows below say an accumulator. */
+/** Accumulators by the names that the rows below use. */
 const accumulators = {
   fp32: { accumulator: 'fp32', resultFractionBits: 23 },
   /** fp32 of which only 13 fraction bits are kept. */
@@ -92,7 +93,7 @@ const hopper: readonly Row[] = [
   [['tf32'], 'fp32', 8, 25, 'silicon'],
 ];
 
-/** Of Blackwell's mma.sync only what an Ampere has too was modelled; the numbers are Hopper's. */
+/** Blackwell's mma.sync was modelled only for the operands that Ampere has too; the numbers are Hopper's. */
 const blackwellSync = rows('mma.sync', 'sm_100', [
   [['fp16', 'bf16'], 'fp32', 16, 25, 'published-model'],
   [['fp16'], 'fp16', 16, 25, 'published-model'],
@@ -115,10 +116,10 @@ const blackwell = rows('tcgen05.mma', 'sm_100', [
  *
  * `silicon` rows equal an H200 on everything in fixtures/silicon/sm_90/mma, `published-words` rows
  * the B200 results in fixtures/silicon/sm_100. All others are those of MMA-Sim (Xie et al., "MMA-Sim:
- * Bit-Accurate Reference Model of Tensor Cores and Matrix Cores", arXiv 2511.10909), and nobody's in
- * the case of sm_103. Two facts surprise: Ampere and Ada cut K into halves that are summed one after
- * the other, and the fp8 sums of Ada and of Hopper's wgmma keep 13 fraction bits, of terms and of
- * results. Block-scaled and sparse forms are left out.
+ * Bit-Accurate Reference Model of Tensor Cores and Matrix Cores", arXiv 2511.10909), except sm_103's,
+ * which nobody has published. Two facts surprise: Ampere and Ada cut K into halves that are summed
+ * one after the other, and the fp8 sums of Ada and of Hopper's wgmma keep 13 fraction bits, of terms
+ * and of results. Block-scaled and sparse forms are left out.
  */
 export const tensorCoreArithmetic: readonly TensorCoreArithmetic[] = [
   ...rows('mma.sync', 'sm_80', ampere),
@@ -144,7 +145,7 @@ export const tensorCoreArithmetic: readonly TensorCoreArithmetic[] = [
   ),
 ];
 
-/** What {@link findTensorCoreArithmetic} looks for. */
+/** Key of {@link findTensorCoreArithmetic}. */
 export interface ArithmeticQuery {
   readonly instruction: TensorCoreInstruction;
   readonly architecture: TensorCoreArchitecture;
@@ -211,7 +212,7 @@ const labels: Readonly<Record<TensorCoreEvidence, (row: TensorCoreArithmetic) =>
   assumed: () => '[assumed] as on sm_100',
 };
 
-/** What the arithmetic of a row rests on, one line for reports. */
+/** The evidence for the arithmetic of a row, one line for reports. */
 export function tensorCoreEvidence(row: TensorCoreArithmetic): string {
   return labels[row.evidence](row);
 }

@@ -52,9 +52,9 @@ const rows: readonly Row[] = [
 ];
 
 /**
- * The block-scaled products of tcgen05.mma. No captures of a B200 are here: `published-model` is MMA-Sim's (arXiv
- * 2511.10909), which its authors compared with one; it has no formats of 6 bits, and of sm_103 nobody has said anything. Valid
- * combinations: PTX ISA 9.2, "Block Scaling" (section 9.7.16.10.7, table 55). K = 96, which sm_103a has, is left out.
+ * The block-scaled products of tcgen05.mma. No captures of a B200 are here: `published-model` is MMA-Sim's (arXiv 2511.10909),
+ * which its authors compared with one; it has no formats of 6 bits, and nothing is published about sm_103. Valid combinations:
+ * PTX ISA 9.2, "Block Scaling" (section 9.7.16.10.7, table 55). K = 96, which sm_103a has, is left out.
  */
 export const blockScaledArithmetic: readonly BlockScaledArithmetic[] = (
   ['sm_100', 'sm_103'] as const
@@ -70,13 +70,13 @@ export const blockScaledArithmetic: readonly BlockScaledArithmetic[] = (
   })),
 );
 
-/** What {@link findBlockScaledArithmetic} looks for. */
+/** Key of {@link findBlockScaledArithmetic}. */
 export type BlockScaledQuery = Pick<
   BlockScaledArithmetic,
   'kind' | 'architecture' | 'scale' | 'block'
 > & { readonly a: OperandFormatName; readonly b: OperandFormatName };
 
-/** The arithmetic of such a product. Throws a RequestError that lists what there is when there is none. */
+/** The arithmetic of such a product. Throws a RequestError that lists the modelled ones when there is none. */
 export function findBlockScaledArithmetic(query: BlockScaledQuery): BlockScaledArithmetic {
   const { kind, architecture, scale, block, a, b } = query;
   const ofKind = blockScaledArithmetic.filter(
@@ -163,11 +163,11 @@ function decodeLine(
 /**
  * Executes a block-scaled product on `c`, in place.
  *
- * The terms of the fused sum are C and, of mxf8f6f4, each product of two elements and their factors; of mxf4 and mxf4nvf4 the exact
- * sum of 16 adjacent products, times the product of the factors' significands, with the sum of the factors' exponents
- * as its exponent (as wide as it is: it is not normalised, and its exponent counts where the sum is zero). The rest is
- * as in `fusedDotProduct`: E is the largest exponent, at least −133; each term is truncated toward zero to a multiple of
- * 2^(E − F); their exact sum is truncated to fp32. A NaN among factors, operands or C gives the NaN 0x7fffffff.
+ * The terms of the fused sum are C and, for mxf8f6f4, each product of two elements and their factors; for mxf4 and mxf4nvf4 the
+ * exact sum of 16 adjacent products, times the product of the factors' significands, with the sum of the factors' exponents as its
+ * exponent (as wide as it is: it is not normalised, and its exponent counts where the sum is zero). The rest is as in
+ * `fusedDotProduct`: E is the largest exponent, at least −133; each term is truncated toward zero to a multiple of 2^(E − F); their
+ * exact sum is truncated to fp32. A NaN among factors, operands or C gives the NaN 0x7fffffff.
  */
 export function executeBlockScaledProduct(
   arithmetic: BlockScaledArithmetic,
@@ -221,7 +221,7 @@ export function executeBlockScaledProduct(
 
 const accumulator = { ...formats.fp32, name: 'fp32' } as const;
 
-/** An exponent that is less than any. */
+/** An exponent below all others. */
 const nowhere = -10_000;
 
 function fusedSum(fractionBits: number, significands: Float64Array, exponents: Int32Array): number {

@@ -17,7 +17,7 @@ export function powerOfTwo(exponent: number): number {
   return powers[exponent - smallestExponent] ?? Infinity;
 }
 
-/** What decides a fused sum: three numbers and the accumulator's format. */
+/** Parameters of a fused sum: three numbers and the accumulator's format. */
 export type FusedSumArithmetic = Pick<
   TensorCoreArithmetic,
   'accumulator' | 'alignedFractionBits' | 'resultFractionBits'
@@ -112,7 +112,7 @@ export function roundFusedSum(
   return bits === 2 ** (format.storageBits - 1) ? 0 : bits;
 }
 
-/** The fp32 number of this many fraction bits that is next toward zero, or an infinity. */
+/** The fp32 number with this many fraction bits that is next toward zero, or an infinity. */
 function truncate(exact: number, fractionBits: number): number {
   if (Math.abs(exact) >= 2 ** 128) return exact < 0 ? -Infinity : Infinity;
   const format = { ...formats.fp32, precision: fractionBits + 1 };

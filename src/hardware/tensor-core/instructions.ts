@@ -112,7 +112,7 @@ function fits(rule: ShapeRule, { m, n, k }: InstructionShape): boolean {
   return rule.m.includes(m) && inSteps && rule.k.includes(k);
 }
 
-/** How a long dot product becomes fused sums. */
+/** The fused sums that a long dot product becomes. */
 export interface Chain {
   /** The K of the instructions. */
   readonly length: number;
@@ -153,7 +153,7 @@ function longestInstruction({ instruction, operands }: TensorCoreArithmetic): nu
   return Math.max(...instructionLengths(instruction, operands[0]));
 }
 
-/** How one instruction computes one element of D from a row of A, a column of B and one of C. */
+/** The steps by which one instruction computes one element of D from a row of A, a column of B and one of C. */
 interface InstructionSequence {
   /** Products in each of its fused sums, for an instruction of length k. */
   readonly productsPerSum: (arithmetic: TensorCoreArithmetic, k: number) => number;
@@ -207,5 +207,5 @@ const viaFp16: InstructionSequence = {
   },
 };
 
-/** What the column `sequence` of the table stands for. */
+/** The step sequences that the table's column `sequence` names. */
 export const instructionSequences = { chain, 'via-fp16': viaFp16 } as const;

@@ -5,7 +5,7 @@ import { RequestError } from '../../request-error.js';
 export type OperandFormatName =
   'bf16' | 'fp16' | 'tf32' | 'e4m3' | 'e5m2' | 'e2m3' | 'e3m2' | 'e2m1';
 
-/** What decoding an operand needs to know of its format; a `NumberFormat` says more. */
+/** Properties of a format that decoding an operand needs; a `NumberFormat` says more. */
 export interface OperandFormat {
   readonly name: OperandFormatName | 'fp32';
   /** Bits of a pattern, padding included. */
@@ -17,7 +17,7 @@ export interface OperandFormat {
   readonly exponentBits: number;
   readonly exponentBias: number;
   /**
-   * How the topmost exponent field is used. `ieee`: infinities and NaNs. `fn`: NaN at the all-ones
+   * Use of the topmost exponent field. `ieee`: infinities and NaNs. `fn`: NaN at the all-ones
    * pattern, no infinity. `finite`: numbers like any other.
    */
   readonly specials: 'ieee' | 'fn' | 'finite';
@@ -84,7 +84,7 @@ export interface Operand {
 
 /**
  * The operand with this bit pattern. Padding bits are dropped first, so that a NaN whose payload lies
- * in them alone becomes an infinity. Throws a RequestError for what is no pattern of the format.
+ * in them alone becomes an infinity. Throws a RequestError for anything but a pattern of the format.
  */
 export function decodeOperand(format: OperandFormat, bits: number): Operand {
   if (!(Number.isInteger(bits) && bits >= 0 && bits < 2 ** format.storageBits))
@@ -108,7 +108,7 @@ function decodeMagnitude(format: OperandFormat, magnitude: number): [number, num
   return field === 0 ? [fraction, 1 - exponentBias] : [1 + fraction, field - exponentBias];
 }
 
-/** How a format's numbers are decoded: the record that src/simd/assembly reads from its memory. */
+/** The record by which src/simd/assembly decodes a format's numbers, as it reads it from its memory. */
 export function packOperandEncoding(name: OperandFormatName): Int32Array {
   const format = operandFormats[name];
   return Int32Array.of(
