@@ -14,7 +14,7 @@ const granuleLanes = 16;
 const wordBytes = 4;
 const chunkBytes = 16;
 
-/** Tells the tracker of the memory of a CTA that an instruction reads and writes now. */
+/** Tells the tracker which memory of a CTA an instruction reads and writes now. */
 export function touchMemory<Op extends Opcode>(
   machine: MachineState,
   actor: Actor,
@@ -32,7 +32,7 @@ export function touchMemory<Op extends Opcode>(
     );
 }
 
-/** What an instruction says of an operation that it issues. */
+/** Description of an operation that an instruction issues. */
 interface OperationRequest {
   /** Operations that the hardware performs before it; default none. */
   readonly after?: readonly AsynchronousOperation[];
@@ -42,7 +42,7 @@ interface OperationRequest {
   readonly ctas?: readonly CtaState[];
   /** The CTAs whose memory or barriers it reaches, and which must not end before; default `ctas`. */
   readonly reaches?: readonly CtaState[];
-  /** Carries it out for the actor that it is, when the scheduler chooses. */
+  /** Carries it out as the given actor, when the scheduler chooses. */
   readonly perform: (actor: Actor) => void;
   /** Whether it is part of an operation of several warps, which is under way only when all of them have issued it. */
   readonly isPart?: boolean;

@@ -27,14 +27,14 @@ import {
 const barrierAlignment = 8;
 const mostArrivals = 2 ** 20 - 1;
 
-/** How a trace tells the lanes that arrive: the usual ones by name, others by their number. */
+/** Name of the arriving lanes in a trace: the usual ones by name, others by their number. */
 function describeLanes(lanes: LaneMask): string | number {
   if (lanes === allLanes) return 'all';
   const count = laneCount(lanes);
   return count === 1 ? 'elected' : count;
 }
 
-/** What a barrier is called, and what its phase has and lacks. */
+/** The name of a barrier, and the arrivals and bytes that its phase has and lacks. */
 function describeProgress(barrier: Mbarrier): string {
   const { name, pending, expected, transactionBytes, expectedBytes, phase, arrived } = barrier;
   const bytes =
@@ -52,7 +52,7 @@ function checkBytes(machine: MachineState, warp: WarpState, bytes: number): void
   report(machine, warp, 'instruction-shape', what);
 }
 
-/** Reports an arrival that has to leave the phase incomplete and would not. */
+/** Reports an arrival that must leave the phase incomplete but would complete it. */
 function checkIncomplete(
   machine: MachineState,
   warp: WarpState,
@@ -109,10 +109,10 @@ const wait: InstructionRecord<Wait> = {
 };
 
 /**
- * mbarrier instructions. What they do to the barrier is followed as arrivals and waits; its words are its own from its
- * initialisation to its end, and no other access may touch them. Source: PTX ISA, "Parallel Synchronization and Communication Instructions:
- * mbarrier". try_wait is taken to be tried until it returns true; test_wait gives what is, so that the run speaks for
- * its own schedule alone.
+ * mbarrier instructions. Their effects on the barrier are followed as arrivals and waits; its words are its own from its initialisation to
+ * its end, and no other access may touch them. Source: PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier".
+ * try_wait is taken to be tried until it returns true; test_wait returns the present state, so that the run speaks for its own schedule
+ * alone.
  */
 export const mbarrierRecords: InstructionRecords<
   | 'mbarrier.init'

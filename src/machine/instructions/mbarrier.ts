@@ -13,8 +13,8 @@ import {
 import { hasExited, report, type CtaState, type MachineState, type WarpState } from '../state.js';
 
 /**
- * Whether an actor is a tcgen05.commit of this CTA that a memory model lets come late, if all that it tracks is in this
- * clock.
+ * Whether an actor is a tcgen05.commit of this CTA that a memory model allows to arrive late, if everything that it
+ * tracks is in this clock.
  */
 function isStrayCommit(
   { model }: MachineState,
@@ -49,7 +49,7 @@ export function findBarrier(machine: MachineState, actor: Actor, address: number
     report(machine, warp, 'barrier-initialisation', what, act);
     return null;
   }
-  // What the CTA's warps know at their end tells whether a commit may come later.
+  // Whether a commit may come later follows from the clocks of the CTA's warps at their end.
   if (hasExited(cta) && !isStrayCommit(machine, actor, cta, null))
     report(machine, warp, 'exited-cta', `arrives on ${barrier.name} of CTA ${rank}`, act);
   return barrier;
@@ -77,8 +77,8 @@ export function settle(
 }
 
 /**
- * Reports bytes that a phase cannot count: so many are expected in it that it may lack more than it has bits for, should none
- * have arrived, or so many have arrived before they are expected.
+ * Reports bytes that a phase cannot count: expected bytes that could leave more missing than its counter holds, should none
+ * have arrived, or bytes that arrived before they were expected.
  */
 function checkTransactions(
   machine: MachineState,
@@ -138,7 +138,7 @@ export function arrive(
   settle(machine, actor, barrier, arriveOn(barrier, count, actor.warp.name, expectedBytes));
 }
 
-/** The current phase of a barrier, by its cluster address, is to have so many arrivals more than it expects. */
+/** Raises the expected arrivals of a barrier's current phase, by its cluster address. */
 export function expectArrivals(
   machine: MachineState,
   warp: WarpState,

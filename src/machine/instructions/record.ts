@@ -4,8 +4,8 @@ import type { MemoryArea, OperationKind } from '../ordering/index.js';
 import type { Continuation, CtaState, MachineState, WarpState } from '../state.js';
 
 /**
- * What a warp waits for before it executes an instruction. Registers that a tcgen05.ld fills are waited
- * for in any case: the machine knows them from what the instruction reads and writes.
+ * Conditions under which a warp executes an instruction. Registers that a tcgen05.ld fills are waited
+ * for in any case: the machine finds them among the registers that the instruction reads and writes.
  */
 export interface Readiness<Op extends Opcode> {
   /** Whether the warp may execute it. */
@@ -14,7 +14,7 @@ export interface Readiness<Op extends Opcode> {
     warp: WarpState,
     instruction: InstructionOf<Op>,
   ) => boolean;
-  /** What it waits for while it is not ready, for a message about a deadlock. */
+  /** The thing that it waits for while it is not ready, for a message about a deadlock. */
   readonly waitsFor: (
     machine: MachineState,
     warp: WarpState,
@@ -31,7 +31,7 @@ export interface Readiness<Op extends Opcode> {
 /** Takes note of an area of memory. */
 export type VisitArea = (area: MemoryArea) => void;
 
-/** What an instruction reads, or what it writes. */
+/** Registers and memory that an instruction reads, or that it writes. */
 export interface Touched<Op extends Opcode> {
   /** Registers. */
   readonly registers: (instruction: InstructionOf<Op>) => readonly Fragment[];
@@ -47,38 +47,39 @@ export interface Touched<Op extends Opcode> {
   ) => void;
 }
 
-/** What executes at once, in the issue slot of its warp. */
+/** The unit of an instruction that executes at once, in the issue slot of its warp. */
 export interface SynchronousUnit {
   readonly name: TimedUnit;
   readonly operation: null;
 }
 
-/** The unit that performs what an instruction issues. */
+/** The unit that performs the operation that an instruction issues. */
 export interface AsynchronousUnit<Op extends Opcode> {
   readonly name: TimedUnit;
-  /** The kind of operation that it is there: what the order of others with it follows from. */
+  /** The kind of operation that it is there; its order with other operations follows from it. */
   readonly operation: OperationKind;
   /** Clocks of the unit that it takes. */
   readonly cycles: (instruction: InstructionOf<Op>, rates: UnitRates) => number;
-  /** Clocks from then on until its result is there. */
+  /** Clocks from then on until its result is available. */
   readonly latency: (rates: UnitRates) => number;
 }
 
-/** The operands by which a trace tells an instruction from others of the same place. */
+/** Operands by which a trace distinguishes instructions of the same place. */
 export type InstructionDetails = Readonly<Record<string, string | number | boolean>>;
 
-/** Everything that the machine knows of an instruction. There are no defaults: each record says it all. */
+/** All properties of an instruction that the machine uses. There are no defaults: each record states them all. */
 export interface InstructionRecord<Op extends Opcode> {
   readonly ready: Readiness<Op>;
-  /** Whether counters and traces take it for a wait, before it or in its middle. */
+  /** Whether counters and traces count it as a wait, before it or in its middle. */
   readonly isWait: boolean;
   /**
-   * Carries it out, or issues what is performed later (`issue`). It reports what is illegal and tells
-   * the tracker of what orders; of the registers and the memory that it touches the machine tells, from
-   * `reads` and `writes`: when it has been executed, or when what it has issued is performed.
+   * Carries it out, or issues an operation that is performed later (`issue`). It reports illegal uses and
+   * tells the tracker about ordering; the machine reports the registers and the memory that it touches,
+   * from `reads` and `writes`: when it has been executed, or when the operation that it issued is
+   * performed.
    *
-   * @returns nothing when it is done; `refused` when it was illegal and touched nothing; or what the warp
-   * has to wait for before it goes on. What then touches memory calls `touchMemory` itself.
+   * @returns nothing when it is done; `refused` when it was illegal and touched nothing; or the wait that
+   *   the warp has to finish before it goes on. Code that then touches memory calls `touchMemory` itself.
    */
   readonly execute: (
     machine: MachineState,
@@ -88,11 +89,11 @@ export interface InstructionRecord<Op extends Opcode> {
   readonly reads: Touched<Op>;
   readonly writes: Touched<Op>;
   readonly unit: SynchronousUnit | AsynchronousUnit<Op>;
-  /** What a trace shows of its operands: shapes, columns of tensor memory, barriers by their offset. */
+  /** The operands that a trace shows: shapes, columns of tensor memory, barriers by their offset. */
   readonly describe: (instruction: InstructionOf<Op>) => InstructionDetails;
 }
 
-/** The record of an instruction that issues what is performed later. */
+/** The record of an instruction that issues an operation performed later. */
 export interface AsynchronousRecord<Op extends Opcode> extends InstructionRecord<Op> {
   readonly unit: AsynchronousUnit<Op>;
 }
@@ -102,7 +103,7 @@ export type InstructionRecords<Op extends Opcode> = {
   readonly [Name in Op]: InstructionRecord<Name>;
 };
 
-/** Of an instruction that never waits. */
+/** Readiness of an instruction that never waits. */
 export const alwaysReady: Readiness<Opcode> = {
   isReady: () => true,
   waitsFor: () => 'nothing',
@@ -117,14 +118,14 @@ export const noRegisters = (): readonly Fragment[] => noFragments;
 /** No memory of a CTA. */
 export const noMemory = (): void => undefined;
 
-/** Of an instruction that reads, or writes, neither registers nor the memory of a CTA. */
+/** Accesses of an instruction that reads, or writes, neither registers nor the memory of a CTA. */
 export const nothing: Touched<Opcode> = { registers: noRegisters, memory: noMemory };
 
-/** Of an instruction that is carried out at once. */
+/** The unit of an instruction that is carried out at once. */
 export const issueSlot: SynchronousUnit = { name: 'issue', operation: null };
 
-/** Of an instruction whose place in the program says it all. */
+/** Details of an instruction that its place in the program fully identifies. */
 export const noDetails = (): InstructionDetails => ({});
 
-/** What is true of every instruction that orders others, or concerns its warp alone, and moves nothing. */
+/** Properties of every instruction that orders others, or concerns its warp alone, and moves nothing. */
 export const movesNothing = { reads: nothing, writes: nothing, unit: issueSlot } as const;

@@ -51,7 +51,7 @@ export function recordOf({ op }: Instruction): InstructionRecord<Opcode> {
   return instructionRecords[op] as InstructionRecord<Opcode>;
 }
 
-/** What a trace shows beside an instruction's place in the program: its name and its operands. */
+/** The name and operands of an instruction, which a trace shows beside its place in the program. */
 export function describeInstruction(instruction: Instruction): InstructionDetails {
   return { op: instruction.op, ...recordOf(instruction).describe(instruction as never) };
 }

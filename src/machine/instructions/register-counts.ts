@@ -12,18 +12,18 @@ import { executeTogether, warpgroupWarps } from './warpgroups.js';
 
 type SetRegisters = InstructionOf<'setmaxnreg'>;
 
-/** Registers of an SM, which one CTA may have all of, the most of a thread, and in how many they are given. */
+/** Registers of an SM, which one CTA may have in full; the most registers of a thread; and the allocation granule. */
 const [fileRegisters, threadRegisters, granule] = [2 ** 16, 256, 8];
 
 /**
- * The most registers that each of so many threads of a CTA can start with. Source: CUDA C++ Programming Guide, "Compute
- * Capabilities": 65,536 registers of an SM and of a CTA.
+ * The most registers that each of `threads` threads of a CTA can start with. Source: CUDA C++ Programming Guide,
+ * "Compute Capabilities": 65,536 registers of an SM and of a CTA.
  */
 export function mostRegisters(threads: number): number {
   return Math.min(threadRegisters, granule * Math.floor(fileRegisters / threads / granule));
 }
 
-/** The pool of a CTA that has been launched with so many registers for each thread; null where nobody knows how many. */
+/** The register pool of a CTA launched with this many registers for each thread; null where the number is unknown. */
 export function createRegisterPool(warps: number, registers: number | null): RegisterPool {
   return {
     ofWarps: Array.from({ length: warps }, () => registers ?? NaN),
@@ -32,7 +32,7 @@ export function createRegisterPool(warps: number, registers: number | null): Reg
   };
 }
 
-/** How many more registers a thread of the warp is to have; 0 where nobody knows how many it has. */
+/** Registers that each thread of the warp gains; 0 where its present number is unknown. */
 function growth({ cta, index }: WarpState, { registers }: SetRegisters): number {
   const owned = cta.registers.ofWarps[index];
   return Number.isNaN(owned) ? 0 : registers - owned;
@@ -49,7 +49,7 @@ function checkMeeting(machine: MachineState, warp: WarpState, { changes }: Regis
     const isKnown =
       change !== null &&
       change.count >= before.count &&
-      // What it has done since then says nothing of the one before.
+      // Progress of its strand since then says nothing about the change before.
       (change.count > before.count ||
         change.at === null ||
         clockIncludes(order.clock, change.at.chain, change.at.time));
@@ -72,8 +72,9 @@ function describePool({ registers: { free } }: CtaState): string {
 }
 
 /**
- * `setmaxnreg`: a warp gives registers back to its CTA, or waits until it can have more. A CTA has those that it is launched
- * with; where the launch does not say how many, only the operand and the warpgroup are looked at. Source: PTX ISA, `setmaxnreg`.
+ * `setmaxnreg`: a warp gives registers back to its CTA, or waits until it can have more. A CTA has the registers that it is
+ * launched with; where the launch gives no number, only the operand and the warpgroup are checked. Source: PTX ISA,
+ * `setmaxnreg`.
  */
 export const registerCountRecords: InstructionRecords<'setmaxnreg'> = {
   setmaxnreg: {

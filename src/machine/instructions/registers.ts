@@ -159,10 +159,11 @@ export const registerRecords: InstructionRecords<
   registers: {
     ready: alwaysReady,
     isWait: false,
-    // What it overwrites is named among them.
+    // Fragments that it overwrites are among them.
     reads: { registers: ({ reads }) => reads, memory: noMemory },
     writes: nothing,
-    // Its code keeps the arithmetic units busy, by what it says to have issued.
+    // Its code keeps the arithmetic units busy, according to the instructions that it reports as
+    // issued.
     unit: issueSlot,
     describe: noDetails,
     execute: (machine, warp, { execute }) => {

@@ -10,7 +10,7 @@ function createStrand(
 ): WarpState {
   const strand: WarpState = {
     ...warp,
-    // What the strand issues and waits for concerns no other strand.
+    // Operations that the strand issues and waits for concern no other strand.
     loads: [...warp.loads],
     stores: [...warp.stores],
     tensorOperations: [...warp.tensorOperations],
@@ -30,7 +30,7 @@ function createStrand(
   return strand;
 }
 
-/** What a strand has under way is the warp's from now on. */
+/** Hands the operations that a strand has under way back to the warp. */
 function takeBack(machine: MachineState, warp: WarpState, strand: WarpState): void {
   machine.tracker?.convergeWarp(warp, strand);
   const merge = <Item>(own: readonly Item[], more: readonly Item[]): Item[] => [
@@ -51,8 +51,8 @@ function takeBack(machine: MachineState, warp: WarpState, strand: WarpState): vo
 
 /**
  * Lanes that diverge (PTX ISA, "Divergence of Threads in Control Constructs"): each strand is an agent that the
- * scheduler chooses like a warp, so that one that waits does not keep another from what it waits for. And what the
- * program itself reports.
+ * scheduler chooses like a warp, so that one that waits does not keep another from what it waits for. Also the
+ * report of errors that the program itself finds.
  */
 export const strandRecords: InstructionRecords<'diverge' | 'converge' | 'report'> = {
   diverge: {

@@ -78,13 +78,13 @@ function predecessors(
   });
 }
 
-/** What an MMA touches in each CTA; null for one that the tensor core does not have. */
+/** The memory that an MMA touches in each CTA; null for an MMA that the tensor core does not have. */
 function footprintOf({ mmaUnits }: MachineState, mma: Tcgen05Mma): MmaFootprint | null {
   const unit = mmaUnits.find(mma);
   return typeof unit === 'string' ? null : unit.footprint(mma);
 }
 
-/** Which of the tensor core's rates an MMA runs at; of two elements a byte there is none. */
+/** The operand bits that give an MMA's rate of the tensor core; there is no rate of its own for two elements a byte. */
 function rateBits(mma: Tcgen05Mma): 32 | 16 | 8 | 4 {
   const bits = memoryBits(mma, mma.a);
   return bits === 32 || bits === 16 || bits === 4 ? bits : 8;
@@ -106,7 +106,7 @@ function countMma(cta: CtaState, mma: Tcgen05Mma): void {
   count(tensorBytes, `mma → ${names.d}`, dBytes);
 }
 
-/** Reports operands in columns that are not allocated; whether all are. */
+/** Reports operands in columns that are not allocated; returns whether all are allocated. */
 function areAllocated(
   machine: MachineState,
   warp: WarpState,
@@ -161,7 +161,8 @@ const mma: AsynchronousRecord<'tcgen05.mma'> = {
     cycles: (instruction, { mmaFlops }) => {
       const { m, n, k } = instruction.shape;
       const bits = rateBits(instruction);
-      // That two elements a byte are as fast as one, by the bytes, is assumed; it shapes the picture alone.
+      // It is assumed that two elements a byte are as fast as one, by the bytes; it shapes the picture
+      // alone.
       const rate = bits === 4 ? 2 * mmaFlops[8] : mmaFlops[bits];
       return (2 * m * n * k) / instruction.group / rate;
     },
@@ -219,7 +220,8 @@ const commit: AsynchronousRecord<'tcgen05.commit'> = {
     const { barrier, ctas } = instruction;
     const after = warp.tensorOperations.filter(({ isDone }) => !isDone);
     const earlier = warp.lastCommits.map(({ order }) => order);
-    // One arrival a CTA, each when the scheduler chooses: none of them tells that another has come.
+    // One arrival a CTA, each when the scheduler chooses: none of them implies that another has
+    // come.
     warp.lastCommits = ctas.map((rank) =>
       issue(machine, warp, commit, instruction, {
         after,
@@ -233,11 +235,11 @@ const commit: AsynchronousRecord<'tcgen05.commit'> = {
 };
 
 /**
- * MMAs and what tracks them. An MMA reads its operands and writes D at one moment of the scheduler's
- * choice after its issue, later than the MMAs that the memory model puts before it and than no others; a
- * commit arrives when all MMAs and copies that the warp issued before it are done, and after its
- * earlier commits, which kernels rely on where they wait for the last one only at their end. Source:
- * PTX ISA, `tcgen05.mma`, `tcgen05.commit`.
+ * MMAs and the commits that track them. An MMA reads its operands and writes D at one moment of the
+ * scheduler's choice after its issue, later than the MMAs that the memory model orders before it and
+ * than no others; a commit arrives when all MMAs and copies that the warp issued before it are done, and
+ * after its earlier commits, on which kernels rely when they wait only for the last one at their end.
+ * Source: PTX ISA, `tcgen05.mma`, `tcgen05.commit`.
  */
 export const tcgen05MmaRecords: InstructionRecords<'tcgen05.mma' | 'tcgen05.commit'> = {
   'tcgen05.mma': mma,

@@ -32,7 +32,10 @@ export function visitTensor(
   run.end();
 }
 
-/** Reports what is read of a tensor and has no contents; what is written has some. */
+/**
+ * Reports elements that are read from a tensor and have no contents; elements that are written have
+ * contents from then on.
+ */
 export function checkContents(
   machine: MachineState,
   warp: WarpState,
@@ -56,7 +59,7 @@ export function checkContents(
   });
 }
 
-/** Whether a store is a copy, or a reduction that the tensor's elements have; else it is reported. */
+/** Whether a store is a copy, or a reduction that exists for the tensor's elements; otherwise reports it. */
 export function canReduce(
   machine: MachineState,
   warp: WarpState,
@@ -78,7 +81,7 @@ function reductionType(operation: AtomicOperation, { elementType }: TensorMap): 
   return type !== undefined && hasAtomic(operation, type) ? type : null;
 }
 
-/** What bitwise operations take elements for. */
+/** Types as which bitwise operations treat elements. */
 const bitTypes: Partial<Record<TensorElementType, AtomicType>> = {
   u32: 'b32',
   s32: 'b32',
@@ -86,7 +89,7 @@ const bitTypes: Partial<Record<TensorElementType, AtomicType>> = {
   s64: 'b64',
 };
 
-/** What a store does with the tensor's bytes and its own; a copy where it is no reduction. */
+/** The function by which a store combines the tensor's bytes with its own; undefined for a plain copy. */
 export function combinationOf({ map, reduction }: InstructionOf<Store>) {
   const type = reduction === undefined ? null : reductionType(reduction, map);
   if (reduction === undefined || type === null) return undefined;

@@ -30,7 +30,10 @@ function liveThreads({ warps }: CtaState): number {
   return warps.filter(({ current }) => current !== null).length * warpLanes;
 }
 
-/** A warp has ended: the barriers of all threads, of its CTA and of the cluster, wait for the others alone. */
+/**
+ * Removes a warp that has ended: the barriers of all threads, of its CTA and of the cluster, wait for the
+ * others alone.
+ */
 export function leaveBarriers(machine: MachineState, { cta, clusterGeneration }: WarpState): void {
   const { clusterBarrier } = machine;
   const left = [...cta.namedBarriers.values()].filter(
@@ -121,7 +124,10 @@ type Fence =
   | 'tcgen05.fence::before_thread_sync'
   | 'tcgen05.fence::after_thread_sync';
 
-/** A fence computes nothing: the tracker follows what it orders, so that a missing one shows as a race. */
+/**
+ * The record of a fence. It computes nothing: the tracker follows the order that it gives, so that a
+ * missing one shows as a race.
+ */
 function fence<Op extends Fence>(
   name: Parameters<OrderTracker['fence']>[1],
 ): InstructionRecord<Op> {
@@ -143,9 +149,9 @@ const describeBarrier = ({
 });
 
 /**
- * Barriers of the threads of a CTA and of a cluster, fences, and what concerns a warp alone. The lanes of
- * a warp are taken to be converged, so that what waits for them is done at once. Source: PTX ISA, `bar`,
- * `barrier.cluster`, `bar.warp.sync`, `fence`, `fence.proxy`, `tcgen05.fence`.
+ * Barriers of the threads of a CTA and of a cluster, fences, and instructions that concern a warp alone.
+ * The lanes of a warp are taken to be converged, so that waits for them end at once. Source: PTX ISA,
+ * `bar`, `barrier.cluster`, `bar.warp.sync`, `fence`, `fence.proxy`, `tcgen05.fence`.
  */
 export const threadRecords: InstructionRecords<
   | 'bar.sync'
@@ -185,7 +191,7 @@ export const threadRecords: InstructionRecords<
     describe: describeBarrier,
     execute: (machine, warp, { barrier: id, threads, lanes, trueLanes, result }) => {
       const barrier = namedBarrier(machine, warp, id);
-      // What its generation has in common: the next one has another.
+      // The sums that this generation shares: the next one has its own.
       const { reduced } = barrier;
       reduced.lanes += laneCount(lanes);
       reduced.trueLanes += laneCount(trueLanes);

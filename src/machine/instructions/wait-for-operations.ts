@@ -7,22 +7,22 @@ import {
   type InstructionRecord,
 } from './record.js';
 
-/** What a wait for a warp's asynchronous operations is about. */
+/** Description of a wait for a warp's asynchronous operations. */
 interface AwaitedOperations<Op extends Opcode> {
   /** The operations that the warp waits for. */
   readonly operations: (
     warp: WarpState,
     instruction: InstructionOf<Op>,
   ) => readonly AsynchronousOperation[];
-  /** What a message calls several of them, as `bulk stores`. */
+  /** The name of several of them in a message, as `bulk stores`. */
   readonly name: string;
-  /** Takes them from those of the warp that it does not know to be complete. */
+  /** Takes them from the operations of the warp that it does not know to be complete. */
   readonly forget: (
     warp: WarpState,
     instruction: InstructionOf<Op>,
     done: readonly AsynchronousOperation[],
   ) => void;
-  /** What a trace shows of the wait's operands; nothing where it is left out. */
+  /** The wait's operands for a trace; nothing where it is left out. */
   readonly describe?: (instruction: InstructionOf<Op>) => InstructionDetails;
 }
 
@@ -53,7 +53,7 @@ export function waitForOperations<Op extends Opcode>({
   };
 }
 
-/** How many of the oldest of a warp's groups have to be complete when at most so many may be pending. */
+/** Number of a warp's oldest groups that have to be complete when at most `pending` may be pending. */
 export function groupsToAwait(groups: readonly unknown[], pending: number): number {
   return Math.max(groups.length - pending, 0);
 }

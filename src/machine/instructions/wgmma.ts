@@ -41,7 +41,7 @@ function extentOfB({ b, n }: Wgmma): OperandExtent {
     : { rows: n, k: innerBytes / 2, bytesPerElement: 2 };
 }
 
-/** The rows of A of one warp, from the descriptor of all 64: those that are K major begin 16 rows further on. */
+/** The descriptor of one warp's rows of A, from the descriptor of all 64: K-major rows begin 16 rows further on. */
 function partOfA(
   { a }: Wgmma,
   descriptor: MatrixDescriptor,
@@ -72,7 +72,7 @@ function bytesOf({ buffer, byteOffset, byteLength }: Uint8Array | Uint16Array | 
   return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
-/** An operand's patterns from shared memory, as elements of the size that they are gathered by. */
+/** An operand's patterns from shared memory, as elements of the gathering size. */
 function gather(
   { shared }: CtaState,
   descriptor: MatrixDescriptor,
@@ -85,8 +85,9 @@ function gather(
 }
 
 /**
- * A from registers: lane l has of row l / 4 the four bytes from 4 (l mod 4) on, then of the row 8 further down, then both
- * again 16 bytes further on. Source: PTX ISA, "Register Fragments and Shared Memory Matrix Layouts" of wgmma.
+ * Reads A from registers: lane l has the four bytes of row l / 4 from 4 (l mod 4) on, then those of the row 8 further
+ * down, then both again 16 bytes further on. Source: PTX ISA, "Register Fragments and Shared Memory Matrix Layouts" of
+ * wgmma.
  */
 function spreadA(fragment: Fragment, target: Uint8Array): void {
   const words = new Uint32Array(target.buffer, target.byteOffset, target.byteLength / 4);
@@ -98,7 +99,10 @@ function spreadA(fragment: Fragment, target: Uint8Array): void {
     }
 }
 
-/** Where an element of D lies in its fragment, as [lane][element] of two elements to each eight columns. */
+/**
+ * Moves D between its fragment and [row][column]: the fragment is [lane][element], with two elements of
+ * each eight columns.
+ */
 function moveD(
   { n, accumulator }: Wgmma,
   fragment: Fragment,
@@ -229,9 +233,9 @@ const waitForProducts = waitForOperations<'wgmma.wait_group'>({
 });
 
 /**
- * Hopper's asynchronous MMA. Each warp of the warpgroup multiplies its own 16 rows of A, and the four of them have to execute the same
- * instructions: it is under way when all four have issued it, and complete in all at once. Whether a `wgmma.fence` orders registers before it only the program knows. Registers are in use until a
- * `wgmma.wait_group`: who touches them before waits, or is reported, as the memory model has it. Source: PTX ISA, "Asynchronous Warpgroup Level Matrix
+ * Hopper's asynchronous MMA. Each warp of the warpgroup multiplies its own 16 rows of A, and the four of them have to execute the same instructions: it is
+ * under way when all four have issued it, and complete in all at once. Only the program knows whether a `wgmma.fence` orders registers before it. Registers are
+ * in use until a `wgmma.wait_group`: an earlier access waits, or is reported, as the memory model says. Source: PTX ISA, "Asynchronous Warpgroup Level Matrix
  * Multiply-Accumulate Instructions".
  */
 export const wgmmaRecords: InstructionRecords<

@@ -20,7 +20,7 @@ export type BarrierInstruction =
       /** An offset in the CTA's own shared memory. */
       readonly barrier: number;
       readonly count: number;
-      /** What findings call the barrier. */
+      /** Name of the barrier in findings. */
       readonly name: string;
     }
   | { readonly op: 'mbarrier.inval'; readonly barrier: number }
@@ -32,7 +32,7 @@ export type BarrierInstruction =
       readonly lanes: LaneMask;
       /** Arrivals of each lane; default 1. */
       readonly count?: number;
-      /** Gets the phase before the arrival, and the arrivals that it lacked: what PTX calls its state. */
+      /** Receives the phase before the arrival, and the arrivals that it lacked: the state, in PTX's terms. */
       readonly state?: Uint32Array;
       /** Whether it must not complete the phase (`.noComplete`). */
       readonly mustNotComplete?: boolean;
@@ -55,12 +55,12 @@ export type BarrierInstruction =
       readonly bytes: number;
     }
   | {
-      /** Looks whether a phase is complete, without waiting for it. */
+      /** Tests whether a phase is complete, without waiting for it. */
       readonly op: 'mbarrier.test_wait';
       readonly barrier: number;
       /** The phase that an arrival has returned as its state, or the parity of one. */
       readonly awaited: { readonly phase: number } | { readonly parity: 0 | 1 };
-      /** Gets 1 if it is, else 0. */
+      /** Receives 1 if it is, else 0. */
       readonly result: Uint32Array;
     }
   | {
@@ -77,7 +77,7 @@ export type BarrierInstruction =
   | {
       readonly op: 'bar.sync' | 'bar.arrive';
       readonly barrier: number;
-      /** How many threads meet; all that have not ended, where PTX names no number. */
+      /** Number of threads that meet; all that have not ended, where PTX names no number. */
       readonly threads: number | 'all';
     }
   | {
@@ -88,6 +88,6 @@ export type BarrierInstruction =
       /** The lanes that take part, and those of them whose predicate is true. */
       readonly lanes: LaneMask;
       readonly trueLanes: LaneMask;
-      /** Gets how many lanes of all warps took part, and for how many the predicate was true. */
+      /** Receives the number of lanes of all warps that took part, and the number of those whose predicate was true. */
       readonly result: Uint32Array;
     };

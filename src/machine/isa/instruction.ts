@@ -11,23 +11,19 @@ import type { MmaInstruction, WarpgroupShape } from './tensor-core/index.js';
 
 /**
  * Registers of a warp: 32 lanes, each lane's registers contiguous ([lane][register], 32 bits each). A
- * fragment is known by its buffer: what loads into a part of a buffer is waited for by whatever reads
- * any part of it.
+ * fragment is identified by its buffer: a read of any part of a buffer waits for all loads into it.
  */
 export type Fragment = Uint32Array<ArrayBuffer>;
 
-/** Bytes or words that an instruction moves, by the name of what is moved, for counters. */
+/** Name of the bytes or words that an instruction moves, for counters. */
 export type OperandName = string;
 
-/** How many warp instructions of each PTX mnemonic a piece of code issues. */
+/** Number of warp instructions of each PTX mnemonic that a piece of code issues. */
 export type InstructionCounts = Readonly<Record<string, number>>;
 
-/** What every instruction may say beside its operands. */
+/** Properties that every instruction may have beside its operands. */
 interface Common {
-  /**
-   * The place in the program, as `K full: wait`: what findings and counters call it, and what a change
-   * of the program names.
-   */
+  /** The place in the program, as `K full: wait`: its name in findings and counters, and in a change of the program. */
   readonly site?: string;
 }
 
@@ -37,7 +33,7 @@ export type CtaGroup = 1 | 2;
 /** The registers that come from, or go to, an address of each lane; −1 for a lane that does nothing. */
 type LaneAddresses = Int32Array;
 
-/** tcgen05.mma, with what counters call its operands. */
+/** tcgen05.mma, with the names of its operands for counters. */
 export type Tcgen05Mma = Common &
   MmaInstruction & {
     readonly op: 'tcgen05.mma';
@@ -84,7 +80,7 @@ export type Instruction =
       readonly transfer: FragmentTransfer;
       readonly address: number;
       readonly fragment: Fragment;
-      /** Of a load: what each lane's registers are reduced to (`tcgen05.ld.red`). */
+      /** For a load: the reduction of each lane's registers (`tcgen05.ld.red`). */
       readonly reduction?: FragmentReduction;
       readonly name: OperandName;
     })
@@ -106,7 +102,8 @@ export type Instruction =
       readonly barrier: number;
       /**
        * `.multicast::cluster`: the CTAs that get the box, each at this offset, and whose barriers at that of
-       * `barrier` count the bytes; with `group` 2 those of the CTAs of their pairs that have the parity of its rank.
+       * `barrier` count the bytes; with `group` 2 the barriers are those of the CTAs in their pairs whose rank has
+       * the parity of this CTA's.
        */
       readonly multicast?: { readonly ctas: readonly number[]; readonly group: CtaGroup };
       readonly name: OperandName;
@@ -116,7 +113,7 @@ export type Instruction =
       readonly map: TensorMap;
       readonly coordinates: readonly number[];
       readonly source: number;
-      /** `cp.reduce`: what is done with the tensor's elements; a copy where it is left out. */
+      /** `cp.reduce`: the operation on the tensor's elements; a copy where it is left out. */
       readonly reduction?: AtomicOperation | undefined;
       readonly name: OperandName;
     })
@@ -164,7 +161,7 @@ export type Instruction =
     })
   | (Common & {
       readonly op: 'wgmma.fence';
-      /** Told when it is executed: which registers it orders only the program knows. */
+      /** Called when it is executed: only the program knows which registers it orders. */
       readonly onExecution?: () => void;
     })
   | (Common & { readonly op: 'wgmma.commit_group' })
@@ -176,7 +173,7 @@ export type Instruction =
   | (Common & {
       readonly op: 'setmaxnreg';
       readonly action: 'inc' | 'dec';
-      /** Of each thread. */
+      /** Registers of each thread. */
       readonly registers: number;
     })
   | (Common & {
@@ -189,9 +186,9 @@ export type Instruction =
     })
   | (Common & {
       /**
-       * Straight-line code on registers alone: `execute` computes, `issues` says what the warp issued
-       * for it. Waits for the loads into the fragments that it reads; one that it overwrites and does not
-       * read is named among them.
+       * Straight-line code on registers alone: `execute` computes and returns the instructions that the
+       * warp issued for it. It waits for the loads into the fragments that it reads; a fragment that it
+       * overwrites and does not read is named among them.
        */
       readonly op: 'registers';
       readonly reads: readonly Fragment[];
@@ -199,20 +196,20 @@ export type Instruction =
     })
   | (Common & {
       /**
-       * Lanes of the warp go different ways: each strand runs on its own, and the warp waits until all have come to
-       * their ends.
+       * Lanes of the warp take different paths: each strand runs on its own, and the warp waits until all have
+       * ended.
        */
       readonly op: 'diverge';
       readonly strands: readonly { readonly name: string; readonly program: WarpProgram }[];
     })
   | (Common & {
-      /** Lanes wait for others of their warp, which only the program knows. */
+      /** Lanes wait for others of their warp, for a condition that only the program knows. */
       readonly op: 'converge';
       readonly isReady: () => boolean;
       readonly waitsFor: () => string;
     })
   | (Common & {
-      /** The program has found something illegal that the machine cannot see: it is reported. */
+      /** An illegal use that the program has found and the machine cannot see: it is reported. */
       readonly op: 'report';
       readonly kind: 'convergence' | 'trap' | 'instruction-shape' | 'race';
       readonly message: string;
@@ -230,7 +227,7 @@ type Named<Candidate, Op> = Candidate extends { readonly op: infer Name }
 /** The instructions of one name. */
 export type InstructionOf<Op extends Opcode> = Named<Instruction, Op>;
 
-/** Where in a cluster a warp runs. */
+/** Place of a warp in a cluster. */
 export interface WarpPlace {
   /** The CTA's rank in its cluster. */
   readonly cta: number;
@@ -238,12 +235,12 @@ export interface WarpPlace {
 }
 
 /**
- * What a warp runs: it yields instructions one after the other and finds their results in the
+ * The program of a warp: it yields instructions one after the other and finds their results in the
  * fragments that it named, when the instruction that waits for them has been executed.
  */
 export type WarpProgram = Generator<Instruction, void, void>;
 
-/** What an instruction is called: its place in the program, or its name; null stands for the end. */
+/** Name of an instruction in messages: its place in the program, or its mnemonic; null stands for the end. */
 export function siteOf(instruction: Instruction | null): string {
   return instruction === null ? 'the end' : (instruction.site ?? instruction.op);
 }

@@ -2,8 +2,8 @@
 type Registers = Uint32Array<ArrayBuffer>;
 
 /**
- * The state space that an instruction names for an address. `generic`: none, the address says it.
- * `shared::cta`: the own CTA's shared memory; `shared::cluster`: that of the cluster's CTAs.
+ * The state space that an instruction names for an address. `generic`: none, the address determines
+ * it. `shared::cta`: the own CTA's shared memory; `shared::cluster`: that of the cluster's CTAs.
  */
 export type AccessSpace =
   'generic' | 'global' | 'shared::cta' | 'shared::cluster' | 'local' | 'const' | 'param';
@@ -11,7 +11,7 @@ export type AccessSpace =
 /** The threads for which an access or a fence is to be ordered. Source: PTX ISA, "Scope". */
 export type MemoryScope = 'cta' | 'cluster' | 'gpu' | 'sys';
 
-/** What an access orders. `volatile` and `mmio` are relaxed accesses with the scope `sys`. */
+/** The ordering of an access. `volatile` and `mmio` are relaxed accesses with the scope `sys`. */
 export type MemoryOrder = 'weak' | 'relaxed' | 'acquire' | 'release' | 'acq_rel';
 
 /**
@@ -20,15 +20,15 @@ export type MemoryOrder = 'weak' | 'relaxed' | 'acquire' | 'release' | 'acq_rel'
  */
 export interface LanePlaces {
   readonly space: AccessSpace;
-  /** Of each of the 32 lanes; −1 for one that does nothing. */
+  /** Address of each of the 32 lanes; −1 for a lane that does nothing. */
   readonly addresses: Float64Array;
   /** Bytes of each lane, all elements of a vector together. */
   readonly bytes: number;
-  /** What the address is a multiple of; default `bytes`. */
+  /** Alignment that the address must have; default `bytes`. */
   readonly alignment?: number;
 }
 
-/** How accesses of a warp's lanes are ordered with those of others. */
+/** Order of the accesses of a warp's lanes with those of others. */
 export interface AccessOrder {
   readonly order: MemoryOrder;
   readonly scope: MemoryScope;
@@ -55,26 +55,26 @@ export type AtomicType =
   | 'f32'
   | 'f64';
 
-/** What `ld` and `st` say: registers are what lies in memory, in whole words a lane ([lane][word]). */
+/** Operands of `ld` and `st`: registers hold the bytes of memory, in whole words a lane ([lane][word]). */
 type Transfer = LanePlaces &
   AccessOrder & {
     readonly op: 'ld' | 'st';
     readonly data: Registers;
   };
 
-/** What `atom` and `red` say. `bytes` are those of the whole vector. */
+/** Operands of `atom` and `red`. `bytes` are those of the whole vector. */
 type Atomic = LanePlaces &
   AccessOrder & {
     readonly op: 'atom' | 'red';
     readonly operation: AtomicOperation;
     readonly type: AtomicType;
-    /** Of each lane's vector; 1 for a scalar. */
+    /** Elements of each lane's vector; 1 for a scalar. */
     readonly elements: number;
-    /** [lane][word]: the operands, and for `cas` what is to be stored. */
+    /** [lane][word]: the operands, and for `cas` the value to store. */
     readonly operands: Registers;
-    /** [lane][word]: what `cas` compares with; null for others. */
+    /** [lane][word]: the value that `cas` compares with; null for others. */
     readonly compared: Registers | null;
-    /** [lane][word]: what was there before; null for `red`. */
+    /** [lane][word]: the old value; null for `red`. */
     readonly result: Registers | null;
   };
 
@@ -88,15 +88,15 @@ type LaneCopy = {
   readonly sourceBytes: Int32Array;
 };
 
-/** What a bulk reduction does with each element of its destination, and what they are. */
+/** The operation of a bulk reduction on each element of its destination, and their type. */
 export interface BulkReduction {
   readonly operation: AtomicOperation;
   readonly type: AtomicType;
 }
 
 /**
- * cp.async.bulk and cp.reduce.async.bulk, by where they write. Places of one lane, at multiples of 16 bytes; their `bytes` are
- * those of the copy.
+ * cp.async.bulk and cp.reduce.async.bulk, by the space they write to. Places of one lane, at multiples of 16 bytes; their
+ * `bytes` are those of the copy.
  */
 type BulkCopy = {
   readonly source: LanePlaces;
@@ -123,7 +123,7 @@ export type MemoryInstruction =
   | LaneCopy
   | (BulkCopy & {
       readonly op: 'cp.async.bulk.shared';
-      /** A cluster address: of the barrier that counts the bytes. */
+      /** The cluster address of the barrier that counts the bytes. */
       readonly barrier: number;
       /** `.multicast::cluster`: the CTAs that get the bytes and whose barriers count them, each at the same offsets. */
       readonly multicast: readonly number[] | null;
@@ -151,11 +151,11 @@ export type MemoryInstruction =
       readonly op: 'cp.async.mbarrier.arrive' | 'cp.async.mbarrier.arrive.noinc';
       /** A cluster address, of the own CTA. */
       readonly barrier: number;
-      /** How many lanes execute it. */
+      /** Number of lanes that execute it. */
       readonly threads: number;
     }
   | {
-      /** `fence.acq_rel`, `fence.sc` and `membar`; which of them makes no difference here. */
+      /** `fence.acq_rel`, `fence.sc` and `membar`; they are all alike here. */
       readonly op: 'fence';
       readonly scope: MemoryScope;
     };

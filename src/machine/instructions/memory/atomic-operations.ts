@@ -1,7 +1,7 @@
 import { decode, encode, formats } from '../../../formats/index.js';
 import type { AtomicOperation, AtomicType } from '../../isa/index.js';
 
-/** What is stored, from what was there and the operands; bits as integers that are not negative. */
+/** The value to store, from the old value and the operands; bits as integers that are not negative. */
 export type EvaluateAtomic = (old: bigint, operand: bigint, compared: bigint) => bigint;
 
 /** Bits of an element of each type. */
@@ -127,7 +127,7 @@ export function hasAtomic(operation: AtomicOperation, type: AtomicType): boolean
 }
 
 /**
- * What an atomic operation computes on an element; null where PTX has it not for the type.
+ * The function that an atomic operation computes on an element; null where PTX lacks it for the type.
  *
  * Source: PTX ISA, `atom`: additions round to nearest; those of f32 flush subnormals in global memory and keep them
  * in shared memory; those of f16 and bf16 are `.noftz`.

@@ -71,7 +71,7 @@ function bytesAt(
   return found;
 }
 
-/** What is wrong with a copy, whatever lies at its addresses. */
+/** The error in a copy, whatever lies at its addresses. */
 function problemOf({ source: { bytes }, reduction }: BulkCopy): string | null {
   if (!(Number.isInteger(bytes / 16) && bytes >= 0))
     return `a bulk copy of ${bytes} bytes; a multiple of 16 is due`;
@@ -80,7 +80,7 @@ function problemOf({ source: { bytes }, reduction }: BulkCopy): string | null {
   return hasAtomic(operation, type) ? null : `there is no reduction ${operation} of ${type}`;
 }
 
-/** Whether it is reported that an instruction cannot be carried out. */
+/** Whether an instruction cannot be carried out, which is reported. */
 function isRefused(machine: MachineState, warp: WarpState, instruction: BulkCopy): boolean {
   const problem = problemOf(instruction);
   if (problem !== null) report(machine, warp, 'instruction-shape', problem);
@@ -91,11 +91,11 @@ function isRefused(machine: MachineState, warp: WarpState, instruction: BulkCopy
 interface Movement {
   readonly read: () => void;
   readonly write: () => void;
-  /** Where it goes. */
+  /** The CTA that receives the bytes. */
   readonly target: CtaState;
 }
 
-/** How a copy's bytes are moved; null where a place is illegal. */
+/** The movement of a copy's bytes; null where a place is illegal. */
 function movementOf(
   machine: MachineState,
   warp: WarpState,
@@ -162,7 +162,7 @@ const toShared: AsynchronousRecord<'cp.async.bulk.shared'> = {
   describe,
   execute: (machine, warp, instruction) => {
     if (isRefused(machine, warp, instruction)) return 'refused';
-    // One operation a CTA: that one has its bytes tells nothing of the others.
+    // One operation per CTA: the arrival of one CTA's bytes says nothing about the others'.
     for (const copy of copiesOf(machine, warp, instruction)) {
       const movement = movementOf(machine, warp, copy);
       if (movement === null) continue;

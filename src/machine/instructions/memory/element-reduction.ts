@@ -2,10 +2,10 @@ import type { BulkReduction } from '../../isa/index.js';
 import type { StrongAccess } from '../../ordering/index.js';
 import { atomicBits, evaluateAtomic } from './atomic-operations.js';
 
-/** What each element of a bulk reduction orders. Source: PTX ISA, `cp.reduce.async.bulk`. */
+/** The ordering of each element of a bulk reduction. Source: PTX ISA, `cp.reduce.async.bulk`. */
 export const elementReductions: StrongAccess = { order: 'relaxed', scope: 'gpu', isAtomic: true };
 
-/** Integer views of elements of so many bits. */
+/** Integer views of elements of `bits` bits. */
 function elementsOf(bytes: Uint8Array, bits: number): Uint16Array | Uint32Array | BigUint64Array {
   const { buffer, byteOffset, byteLength } = bytes;
   if (bits === 16) return new Uint16Array(buffer, byteOffset, byteLength / 2);

@@ -12,11 +12,11 @@ export interface AreaRun {
   readonly end: () => void;
 }
 
-/** What an instruction's accesses are, beside where. */
+/** Properties of an instruction's accesses, apart from their places. */
 export interface AccessQuality {
-  /** How the accesses order others; weak ones do not. */
+  /** The ordering that the accesses give others; weak ones give none. */
   readonly strong?: StrongAccess | undefined;
-  /** Of writes: whether they leave every byte as it is. */
+  /** For writes: whether they leave every byte as it is. */
   readonly repeats?: boolean | undefined;
 }
 
@@ -57,8 +57,8 @@ export function createAreaRun(visit: VisitArea, access: AccessQuality): AreaRun 
 }
 
 /**
- * Visits what the lanes access of shared and global memory. Nobody else sees local memory, and nobody writes
- * constants and parameters.
+ * Visits the bytes of shared and global memory that the lanes access. Nobody else sees local memory, and
+ * nobody writes constants and parameters.
  */
 export function visitPlaces(
   machine: MachineState,

@@ -19,7 +19,7 @@ import { createTrafficCounter } from './loads-and-stores.js';
 type Arrive = 'cp.async.mbarrier.arrive' | 'cp.async.mbarrier.arrive.noinc';
 type LaneCopy = InstructionOf<'cp.async'>;
 
-/** The sources of those lanes that read anything, as a place of so many bytes for each. */
+/** The sources of the lanes that read anything, as one place for each size in bytes. */
 function sourcesOf({ source, destination, sourceBytes }: LaneCopy): readonly LaneCopy['source'][] {
   // Almost always one size; each is looked at by itself, since the bytes decide what lies outside.
   const sizes = [...new Set(sourceBytes)].filter((bytes) => bytes > 0);
@@ -60,7 +60,8 @@ const copy: AsynchronousRecord<'cp.async'> = {
     const chunks: { readonly lane: number; readonly from: Uint8Array }[] = [];
     const toShared = createTrafficCounter(warp.cta, (name) => `cp.async → ${name}`);
     const fromGlobal = createTrafficCounter(warp.cta, (name) => `${name} → cp.async`);
-    // What is illegal is reported where it is issued; what it reads is what is there when it is performed.
+    // Illegal places are reported at issue; the bytes read are those present when the operation is
+    // performed.
     for (const places of sourcesOf(instruction))
       forEachPlace(machine, warp, places, 'reads', (place, lane) => {
         const { bytes, offset } = place;

@@ -3,7 +3,7 @@ import { describeByte, type MemoryViolation } from '../../memory/index.js';
 import { report, type CtaState, type MachineState, type WarpState } from '../../state.js';
 import { createPlace, locate, type LanePlace, type PlaceUse, violation } from './locate-place.js';
 
-/** Which lanes did something illegal: the first of each kind is told, with the number of all. */
+/** Lanes that did something illegal: the first of each kind is reported, with the number of all. */
 interface LaneViolations {
   readonly add: (lane: number, found: MemoryViolation) => void;
   readonly report: () => void;
@@ -31,7 +31,7 @@ function createLaneViolations(
   };
 }
 
-/** The words for contents that are not there. */
+/** The report of contents that nobody has written. */
 function unwritten({ allocation, space, offset }: LanePlace): MemoryViolation {
   const where = allocation === null ? `${space} memory` : describeByte(allocation, offset);
   return violation('uninitialised', `${where}, which nobody has written`);
@@ -40,7 +40,7 @@ function unwritten({ allocation, space, offset }: LanePlace): MemoryViolation {
 /**
  * Goes through the places of a warp's lanes, lane 0 first, and reports the lanes whose place is illegal, which are
  * left out: outside of everything, misaligned, of the wrong state space, not to be written, or (for reads, which
- * happen all the same) without contents. What is written has contents afterwards.
+ * happen all the same) without contents. Written places have contents afterwards.
  */
 export function forEachPlace(
   machine: MachineState,
@@ -71,7 +71,7 @@ export function forEachPlace(
   violations?.report();
 }
 
-/** The same for the lanes whose places are legal, without a report: for what follows the accesses. */
+/** The same for the lanes whose places are legal, without a report: for the steps that follow the accesses. */
 export function forEachLegalPlace(
   machine: MachineState,
   cta: CtaState,

@@ -18,7 +18,7 @@ import type { LanePlace } from './locate-place.js';
 
 type Transfer = InstructionOf<'ld' | 'st'>;
 
-/** What of an access orders others: null, as `undefined`, for a weak one. */
+/** The ordering strength of an access: `undefined` for a weak one. */
 export function strengthOf(
   { order, scope }: AccessOrder,
   isAtomic = false,
@@ -26,7 +26,7 @@ export function strengthOf(
   return order === 'weak' ? undefined : { order, scope, isAtomic };
 }
 
-/** Copies the bytes of a place into registers, from one of them on; the last one is filled with zeros. */
+/** Copies the bytes of a place into registers, from register `first` on; the last one is filled with zeros. */
 export function loadPlace(
   { bytes: memory, words, offset }: LanePlace,
   bytes: number,
@@ -43,7 +43,7 @@ export function loadPlace(
     registers[first + (i >> 2)] |= memory[offset + i] << (8 * (i & 3));
 }
 
-/** Copies registers, from one of them on, to the bytes of a place. */
+/** Copies registers, from register `first` on, to the bytes of a place. */
 export function storePlace(
   { bytes: memory, words, offset }: LanePlace,
   bytes: number,
@@ -59,7 +59,7 @@ export function storePlace(
     memory[offset + i] = registers[first + (i >> 2)] >>> (8 * (i & 3));
 }
 
-/** Whether a place has the bytes of registers, from one of them on. */
+/** Whether the bytes of a place equal those of registers, from register `first` on. */
 function hasBytes(
   { bytes: memory, words, offset }: LanePlace,
   bytes: number,
@@ -77,7 +77,7 @@ function hasBytes(
   return true;
 }
 
-/** Counts the bytes that lanes move, by what they move and in which direction. */
+/** Counts the bytes that lanes move, by the memory they are in and by direction. */
 export interface TrafficCounter {
   readonly add: (place: LanePlace, bytes: number) => void;
   readonly end: () => void;
@@ -115,7 +115,7 @@ export function createTrafficCounter(
   };
 }
 
-/** Words of a lane's registers that hold so many bytes. */
+/** Number of a lane's registers that hold this many bytes. */
 export function registersOf(bytes: number): number {
   return Math.ceil(bytes / 4);
 }

@@ -11,7 +11,7 @@ import {
 } from '../../memory/index.js';
 import { hasExited, type CtaState, type MachineState, type WarpState } from '../../state.js';
 
-/** Where the bytes of a lane lie. One object serves all lanes. */
+/** Location of the bytes of a lane. One object serves all lanes. */
 export interface LanePlace {
   readonly space: MemorySpace;
   readonly bytes: Uint8Array;
@@ -20,19 +20,19 @@ export interface LanePlace {
   readonly offset: number;
   /** The bytes that have contents; null where that is not known here, or all have. */
   readonly written: ByteSet | null;
-  /** In global and constant memory. */
+  /** The allocation, in global and constant memory. */
   readonly allocation: Allocation | null;
-  /** Whose shared memory it is, or the CTA of the warp. */
+  /** The CTA whose shared memory it is, or the CTA of the warp. */
   readonly cta: CtaState;
 }
 
 /** A place that serves one lane after the other. */
 export type MutablePlace = { -readonly [Key in keyof LanePlace]: LanePlace[Key] };
 
-/** What is done to places: stores need memory that may be written, loads such as has been. */
+/** The use of a place: stores need memory that may be written, loads memory that has been written. */
 export type PlaceUse = 'reads' | 'writes' | 'updates';
 
-/** Whose local and shared memory it is; nobody's local memory where its accesses are not looked at. */
+/** The warp's CTA and local memory; local memory is null where its accesses are not looked at. */
 export interface Accessor {
   readonly cta: CtaState;
   readonly local: WarpState['local'] | null;
@@ -52,7 +52,7 @@ const windowBytes = 2 ** 32;
 
 const hexadecimal = (address: number): string => `0x${address.toString(16)}`;
 
-/** What is wrong with an access, by its kind. */
+/** A violation of a kind, with its message. */
 export function violation(kind: MemoryViolation['kind'], message: string): MemoryViolation {
   return { kind, message };
 }
@@ -177,7 +177,7 @@ export function createPlace(cta: CtaState): MutablePlace {
   return { space: 'global', bytes, words, offset: 0, written: null, allocation: null, cta };
 }
 
-/** Finds the place of a lane; what is wrong with it, after the words `reads 4 bytes at`. */
+/** Finds the place of a lane; returns the violation, worded to follow `reads 4 bytes at`. */
 export function locate(
   place: MutablePlace,
   machine: MachineState,

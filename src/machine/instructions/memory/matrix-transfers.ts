@@ -21,7 +21,7 @@ type MatrixTransfer = InstructionOf<Op>;
 const matrixRows = 8;
 
 /**
- * Where an element of a matrix is in registers: lane 4r + c / 2 has the elements c and c + 1 of row r in its
+ * Location of a matrix element in registers: lane 4r + c / 2 has the elements c and c + 1 of row r in its
  * register, the first in the low half. Source: PTX ISA, "ldmatrix", figure of the fragment of 8×8 elements.
  */
 function registerOf(row: number, column: number): { readonly lane: number; readonly half: number } {
@@ -52,7 +52,7 @@ function forEachHalf(
   }
 }
 
-/** Tells of the lanes whose registers the elements of a row are of. */
+/** Reports the lanes whose registers hold the elements of a row. */
 function followRow(
   machine: MachineState,
   warp: WarpState,

@@ -29,7 +29,7 @@ const updated: Touched<Op>['memory'] = (machine, cta, { destination: places }, v
 const written: Touched<Op>['memory'] = (machine, cta, { destination: places }, visit) =>
   visitPlaces(machine, cta, { places, use: 'writes' }, visit);
 
-/** What is stored for an element that is reduced: words, the lowest first. */
+/** The value to store for an element that is reduced: words, the lowest first. */
 function reduced(
   { operation, type }: NonNullable<RemoteStore['reduction']>,
   { words, offset }: LanePlace,

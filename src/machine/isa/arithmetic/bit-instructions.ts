@@ -8,9 +8,9 @@ import { packed } from './float32-instructions.js';
 import { moveLoop, shiftLeft, shiftLeftLoop } from './integer-instructions.js';
 
 /**
- * What `prmt.b32` with a mode takes from the 64 bits {b, a}, whose bytes are numbered from a's lowest,
- * for the lowest two bits of its third operand: the bytes of the result, the lowest first. Source: PTX
- * ISA, instruction `prmt`.
+ * Bytes that `prmt.b32` with a mode takes from the 64 bits {b, a}, numbered from a's lowest, for each
+ * value of the lowest two bits of its third operand: the bytes of the result, the lowest first.
+ * Source: PTX ISA, instruction `prmt`.
  */
 const modeBytes = {
   /** Four bytes forwards from the selected one. */
@@ -203,8 +203,8 @@ const rows: readonly BitRow[] = [
 /**
  * Moves, selections, shifts, logic and bit fields of 32-bit registers. `shl` and `shr` shift by 32 at
  * most; the funnel shifts `shf` work on the 64 bits {b, a}. The fourth operand of `lop3` is its table
- * of eight bits, whose entry number has a's bit highest. Of the position and the length of a bit
- * field the lowest eight bits count. Predicates, the third operand of `selp` and the operands of
+ * of eight bits, whose entry number has a's bit highest. Only the lowest eight bits of the position
+ * and the length of a bit field count. Predicates, the third operand of `selp` and the operands of
  * `.pred`, are 0 or 1. Source: PTX ISA, "Logic and Shift Instructions", `bfe`, `bfi`, `prmt`, `selp`.
  */
 export const bitInstructions: readonly WordInstruction[] = rows.map(

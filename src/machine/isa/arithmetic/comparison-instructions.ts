@@ -46,14 +46,14 @@ const unordered: Readonly<Record<string, Comparison>> = {
   nan: isUnordered,
 };
 
-/** What a third operand, a predicate, may do to the result. */
+/** Operations that combine the result with a third operand, a predicate. */
 const combinations: Readonly<Record<string, (result: number, predicate: number) => number>> = {
   '.and': (result, predicate) => result & predicate,
   '.or': (result, predicate) => result | predicate,
   '.xor': (result, predicate) => result ^ predicate,
 };
 
-/** The operand types: what a register's bits stand for, and how they may be compared. */
+/** The operand types: the number that a register's bits represent, and the comparisons it allows. */
 const types: readonly {
   readonly suffix: string;
   readonly valueOf: (bits: number) => number;
@@ -93,7 +93,7 @@ function comparison(
  * `setp`: 1 when the comparison holds and 0 when it does not, combined with a third operand, a
  * predicate of 0 or 1, where the mnemonic has `.and`, `.or` or `.xor`. Comparisons of fp32 numbers
  * are false when an operand is NaN, `ne` as well; those that end in `u` are true then, and `num` and
- * `nan` ask for nothing else. −0 equals +0, and `.ftz` takes subnormals as zeros. Source: PTX ISA,
+ * `nan` test for this alone. −0 equals +0, and `.ftz` takes subnormals as zeros. Source: PTX ISA,
  * "Comparisons" and instruction `setp`.
  */
 export const comparisonInstructions: readonly WordInstruction[] = types.flatMap(

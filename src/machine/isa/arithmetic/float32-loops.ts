@@ -5,7 +5,7 @@ import { isActive, type Run, type RunLoop, warpLanes } from './instruction.js';
 /** The NaN that fp32 arithmetic delivers for every NaN operand and invalid operation. */
 const canonicalNan = formats.fp32.canonicalNan;
 
-/** Which of two fp32 numbers PTX's `min` and `max` choose. */
+/** The choice of PTX's `min` and `max` between two fp32 numbers. */
 export interface ExtremumRule {
   readonly isMaximum: boolean;
   /** `.NaN`: a NaN wins; without it a NaN loses against a number. */

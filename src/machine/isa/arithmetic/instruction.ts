@@ -10,7 +10,7 @@ export type LaneMask = number;
 /** All lanes of a warp. */
 export const allLanes: LaneMask = 0xffffffff;
 
-/** One lane, where it does not matter which: what elect.sync of a converged warp chooses. */
+/** One lane, where it does not matter which: the choice of elect.sync in a converged warp. */
 export const electedLane: LaneMask = 1;
 
 /** Whether a lane is among these. */
@@ -18,14 +18,14 @@ export function isActive(lanes: LaneMask, lane: number): boolean {
   return ((lanes >>> lane) & 1) === 1;
 }
 
-/** How many lanes these are. */
+/** Number of these lanes. */
 export function laneCount(lanes: LaneMask): number {
   let count = 0;
   for (let rest = lanes >>> 0; rest !== 0; rest = (rest & (rest - 1)) >>> 0) count++;
   return count;
 }
 
-/** Registers of a warp, and how many each lane has. */
+/** Registers of a warp, and the number of each lane's. */
 export interface WarpRegisters {
   /** Bit patterns, `[lane][register]`: every lane's are contiguous. */
   readonly words: Uint32Array<ArrayBuffer>;
@@ -35,8 +35,8 @@ export interface WarpRegisters {
 }
 
 /**
- * What an instruction reads or writes, for the k-th of a run of executions: in every lane the words
- * from `first + lane·laneStride + k·step·width` on, where width is the instruction's.
+ * Registers that an instruction reads or writes, for the k-th of a run of executions: in every lane
+ * the words from `first + lane·laneStride + k·step·width` on, where width is the instruction's.
  */
 export interface Operand {
   readonly words: Uint32Array;
@@ -44,14 +44,14 @@ export interface Operand {
   readonly floats: Float32Array;
   /** Words before lane 0's first one. */
   readonly first: number;
-  /** Words from a lane to the next; 0 for what all lanes share. */
+  /** Words from a lane to the next; 0 for words that all lanes share. */
   readonly laneStride: number;
-  /** Operands from one execution to the next; 0 for what all executions share. */
+  /** Operands from one execution to the next; 0 for operands that all executions share. */
   readonly step: number;
 }
 
 /**
- * The registers in `words`, laid out `[lane][register]`, as a view: what is written to one is in the
+ * The registers in `words`, laid out `[lane][register]`, as a view: a write to one is seen in the
  * other. Throws a RequestError unless each of 32 lanes has equally many.
  */
 export function registersOf(words: Uint32Array<ArrayBuffer>): WarpRegisters {
@@ -83,8 +83,8 @@ export function register(registers: WarpRegisters, index: number): Operand {
 }
 
 /**
- * From `first` on one register, or pair of registers, per execution; `step` of them from one to the
- * next. Throws a RequestError for a register that the lanes do not have or a negative step.
+ * One register, or pair of registers, per execution, from `first` on; `step` of them from one to
+ * the next. Throws a RequestError for a register that the lanes do not have or a negative step.
  */
 export function registerRun(registers: WarpRegisters, first: number, step = 1): Operand {
   const { words, floats, registersPerLane } = registers;
@@ -134,14 +134,14 @@ export function immediatePair(low: number, high: number): Operand {
  */
 export type ArithmeticUnit = 'fma' | 'alu' | 'mufu' | 'conversion';
 
-/** What every arithmetic instruction says about itself. */
+/** Facts about every arithmetic instruction. */
 interface InstructionFacts {
   /** The mnemonic as PTX spells it, modifiers included; two arities may share one. */
   readonly name: string;
   readonly unit: ArithmeticUnit;
-  /** How many sources it takes: registers, and the immediate of `lop3`. */
+  /** Number of sources: registers, and the immediate of `lop3`. */
   readonly operands: 1 | 2 | 3 | 4;
-  /** How many results of the unit one lane computes: two for a packed instruction. */
+  /** Results of the unit that one lane computes: two for a packed instruction. */
   readonly laneOperations: 1 | 2;
 }
 
@@ -150,8 +150,8 @@ export interface WordInstruction extends InstructionFacts {
   readonly width: 1;
   /**
    * One lane's result from the bit patterns of its sources, all of them integers from 0 to 2^32 − 1,
-   * in PTX's order; as many as `operands` says. A 16-bit source is the low half of its register,
-   * whose high half is ignored; a 16-bit result leaves zeros there.
+   * in PTX's order; `operands` of them. A 16-bit source is the low half of its register, whose high
+   * half is ignored; a 16-bit result leaves zeros there.
    */
   readonly evaluate: (...sources: number[]) => number;
   /** As `evaluate` over the registers of many lanes, faster. */
@@ -161,7 +161,7 @@ export interface WordInstruction extends InstructionFacts {
 /** An instruction whose operands are pairs of registers, and that treats both words alike. */
 export interface PairInstruction extends InstructionFacts {
   readonly width: 2;
-  /** What it does to the low words and, independently, to the high words. */
+  /** The operation on the low words and, independently, on the high words. */
   readonly element: WordInstruction;
 }
 

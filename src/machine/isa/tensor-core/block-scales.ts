@@ -9,7 +9,7 @@ import {
   type TensorMemoryRectangle,
 } from '../../memory/index.js';
 
-/** Where the factors of one operand lie. */
+/** Location of the factors of one operand. */
 export interface ScaleOperand {
   /** The address in the tensor memory of each CTA of the group. */
   readonly address: number;
@@ -51,7 +51,9 @@ export function scaleRectangles(
   }));
 }
 
-/** What is wrong with the place of the factors, or null: a lane but 0, columns beyond the last, an id that the blocks do not have. */
+/**
+ * The error in the place of the factors, or null: a lane other than 0, columns beyond the last, an id that the blocks do not have.
+ */
 export function checkScales(
   what: 'A' | 'B',
   { address, id }: ScaleOperand,
@@ -70,8 +72,8 @@ export function checkScales(
 }
 
 /**
- * The factors [rows][perRow], or what is wrong: the partitions of lanes differ, and nothing says which of them the
- * hardware reads for what.
+ * The factors [rows][perRow], or the error: the partitions of lanes differ, and no source says which of them the
+ * hardware reads for which rows.
  */
 export function gatherScales(
   words: Uint32Array,

@@ -10,7 +10,7 @@ export interface InstructionDescriptor {
   readonly kind: MmaKind;
   /** The format of D. */
   readonly accumulator: MmaAccumulator;
-  /** Of kind::i8: D stops at the ends of its range. */
+  /** For kind::i8: whether D saturates at the ends of its range. */
   readonly saturates: boolean;
   readonly a: MmaFormatName;
   readonly b: MmaFormatName;
@@ -66,9 +66,9 @@ const fields = {
 
 /**
  * The 32-bit instruction descriptor. Source: PTX ISA 9.2, "Instruction Descriptor" (section 9.7.16.4.2,
- * table 42; that f8f6f4 also accumulates in fp16 is table 39). Throws a RequestError for formats
- * that the kind does not have, an M that is no multiple of 16 up to 496 and an N that is no multiple
- * of 8 up to 504; whether the shape exists is not its concern.
+ * table 42; table 39 says that f8f6f4 also accumulates in fp16). Throws a RequestError for formats that
+ * the kind does not have, an M that is no multiple of 16 up to 496 and an N that is no multiple of 8 up
+ * to 504; it does not check whether the shape exists.
  */
 export function encodeInstructionDescriptor(descriptor: InstructionDescriptor): number {
   const { kind, a, b, m, n } = descriptor;
@@ -140,7 +140,7 @@ function codeOf(kind: MmaKind, format: MmaFormatName): number {
   return code;
 }
 
-/** The value of a field in its units. Throws a RequestError where the field cannot say it. */
+/** The value of a field in its units. Throws a RequestError where the field cannot hold it. */
 export function inUnits(name: string, value: number, unit: number, bits: number): number {
   const units = value / unit;
   if (!(Number.isInteger(units) && units > 0 && units < 2 ** bits))

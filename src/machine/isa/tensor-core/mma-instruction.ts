@@ -19,7 +19,7 @@ import {
 } from './mma-elements.js';
 import { findMmaLayout, type MmaGroup, type MmaLayout, mmaRectangles } from './mma-layout.js';
 
-/** Where A is: in shared memory, or in tensor memory, whose words hold 1 to 8 adjacent k of a row. */
+/** Place of A: in shared memory, or in tensor memory, whose words hold 1 to 8 adjacent k of a row. */
 export type MmaOperand =
   | { readonly space: 'shared'; readonly descriptor: MatrixDescriptor }
   | { readonly space: 'tensor'; readonly address: number };
@@ -33,9 +33,9 @@ export interface MmaInstruction {
   readonly isWeightStationary?: boolean;
   /** Default fp32. */
   readonly accumulator?: MmaAccumulator;
-  /** Of s32: sums stop at the ends of its range instead of wrapping around. */
+  /** For s32: whether sums saturate at the ends of its range instead of wrapping around. */
   readonly saturates?: boolean;
-  /** Of kind::mxf8f6f4, kind::mxf4 and kind::mxf4nvf4. */
+  /** For kind::mxf8f6f4, kind::mxf4 and kind::mxf4nvf4: the scale factors. */
   readonly scales?: BlockScales;
   readonly shape: { readonly m: number; readonly n: number; readonly k: number };
   /** The address of D in the tensor memory of each CTA of the group. */
@@ -48,7 +48,7 @@ export interface MmaInstruction {
   readonly accumulate: boolean;
   readonly negateA?: boolean;
   readonly negateB?: boolean;
-  /** disable-output-lane: a bit for each lane of tensor memory, 4 words of 32 lanes for each CTA; D stays as it is there (who follows accesses takes it for written). */
+  /** disable-output-lane: a bit for each lane of tensor memory, 4 words of 32 lanes for each CTA; D stays as it is there (the tracker counts it as written). */
   readonly lanesLeftOut?: readonly number[];
 }
 
@@ -62,7 +62,7 @@ export function isLaneLeftOut(
   return (((words[4 * cta + (lane >> 5)] ?? 0) >>> (lane & 31)) & 1) === 1;
 }
 
-/** What an instruction touches in each CTA of its group. */
+/** Memory that an instruction touches in each CTA of its group. */
 export interface MmaFootprint {
   /** Written, and read if it accumulates. */
   readonly d: readonly TensorMemoryRectangle[];
@@ -103,7 +103,7 @@ export function layoutOf(instruction: MmaInstruction): MmaLayout {
   return layout;
 }
 
-/** What a legal instruction touches. Throws a RequestError if its shape does not exist. */
+/** The memory that a legal instruction touches. Throws a RequestError if its shape does not exist. */
 export function mmaFootprint(
   instruction: MmaInstruction,
   chunksOf: typeof descriptorChunks = descriptorChunks,
@@ -129,7 +129,7 @@ export function mmaFootprint(
   };
 }
 
-/** The factors of A's rows of a CTA and of all columns of B, of which each CTA has its own. */
+/** The factors of A's rows of a CTA and of all columns of B; each CTA has its own copy of the latter. */
 export function scaleRows({ scales, shape }: MmaInstruction, { rowsPerCta }: MmaLayout) {
   if (scales === undefined) return [];
   return [
@@ -139,11 +139,11 @@ export function scaleRows({ scales, shape }: MmaInstruction, { rowsPerCta }: Mma
 }
 
 /**
- * What is wrong with an instruction whose group has these shared memories, in ascending rank, or null: what the arithmetic
- * does not have, a shape that does not exist, D, A or scale factors at a lane that they may not have, columns beyond the
- * last, shared memory beyond the end.
+ * The error in an instruction whose group has these shared memories, in ascending rank, or null: formats or K that the
+ * arithmetic lacks, a shape that does not exist, D, A or scale factors at a lane that they may not have, columns beyond
+ * the last, shared memory beyond the end.
  *
- * @param problemOf what the arithmetic says of formats and K
+ * @param problemOf the arithmetic's objection to formats and K, or null
  */
 export function checkMma(
   problemOf: (instruction: MmaInstruction) => string | null,
@@ -230,7 +230,10 @@ function nStepOf({ scales, group }: MmaInstruction, { nStep }: MmaLayout): numbe
   return scales !== undefined && group === 1 ? 8 : nStep;
 }
 
-/** Elements along K in units of shared memory's layouts: of 32 bits two halves each, of 4 bits half a byte. */
+/**
+ * Elements along K in units of shared memory's layouts: an element of 32 bits is two halves, one of 4 bits
+ * half a byte.
+ */
 function lineOf(
   instruction: MmaInstruction,
   format: MmaFormatName,

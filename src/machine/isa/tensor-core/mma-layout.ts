@@ -5,16 +5,16 @@ import {
   type TensorMemoryRectangle,
 } from '../../memory/index.js';
 
-/** One CTA, or a pair of CTAs of which each holds half of A's rows and half of B's columns. */
+/** One CTA, or a pair of CTAs that each hold half of A's rows and half of B's columns. */
 export type MmaGroup = 1 | 2;
 
-/** How D lies in the tensor memory of each CTA of the group, for one M. */
+/** Layout of D in the tensor memory of each CTA of the group, for one M. */
 export interface MmaLayout {
   /** Its letter in the PTX ISA. */
   readonly name: 'A' | 'B' | 'D' | 'E' | 'F' | 'G';
   readonly group: MmaGroup;
   readonly m: 32 | 64 | 128 | 256;
-  /** Whether it is that of `.ws`. */
+  /** Whether it is a layout of `.ws`. */
   readonly isWeightStationary: boolean;
   /** Rows of D that each CTA holds, the lower ones in the CTA of even rank. */
   readonly rowsPerCta: 32 | 64 | 128;
@@ -26,11 +26,11 @@ export interface MmaLayout {
   readonly columnParts: 1 | 2 | 4;
   /** The lanes that D, and A in tensor memory, may begin at. */
   readonly firstLanes: readonly number[];
-  /** N is a multiple of it, up to 256; of `.ws` it is 64, 128 or 256. */
+  /** N is a multiple of it, up to 256; with `.ws` N is 64, 128 or 256. */
   readonly nStep: 8 | 16 | 64;
-  /** Likewise if B is transposed and has elements of 8 bits. */
+  /** The same step if B is transposed and has elements of 8 bits. */
   readonly nStepOfTransposedBytes: 16 | 32 | 64;
-  /** Whether A may lie in tensor memory: as D if it may. */
+  /** Whether A may lie in tensor memory; it is then laid out as D. */
   readonly takesTensorMemoryA: boolean;
 }
 
@@ -112,7 +112,7 @@ export const mmaLayouts: readonly MmaLayout[] = [
   })),
 ];
 
-/** What decides a layout. */
+/** Properties of an instruction that decide its layout. */
 interface LayoutQuery {
   readonly group: MmaGroup;
   readonly shape: { readonly m: number };

@@ -20,19 +20,19 @@ import {
 
 /** Executes tcgen05.mma. */
 export interface MmaUnit {
-  /** What is wrong with an instruction of these CTAs, in ascending rank, or null. */
+  /** The error in an instruction of these CTAs, in ascending rank, or null. */
   readonly check: (instruction: MmaInstruction, ctas: readonly MmaCta[]) => MemoryViolation | null;
   /**
-   * Executes it at once: D in the tensor memory of each CTA. Throws a RequestError for what `check`
+   * Executes it at once: D in the tensor memory of each CTA. Throws a RequestError for errors that `check`
    * finds.
    *
-   * @returns what is wrong with the scale factors in tensor memory, in which case D stays as it is, or null
+   * @returns the error in the scale factors in tensor memory, in which case D stays as it is, or null
    */
   readonly execute: (
     instruction: MmaInstruction,
     ctas: readonly MmaCta[],
   ) => MemoryViolation | null;
-  /** What a legal instruction touches: `mmaFootprint`. */
+  /** The memory that a legal instruction touches: `mmaFootprint`. */
   readonly footprint: (instruction: MmaInstruction) => MmaFootprint;
 }
 
@@ -50,7 +50,7 @@ export function createMmaUnit(arithmetic: TensorCoreArithmetic): MmaUnit {
 function createUnit(arithmetic: ProductArithmetic): MmaUnit {
   const cores = new Map<string, ProductCore>();
   const chunksOf = rememberChunks();
-  // Who follows accesses asks for the footprint of one instruction several times.
+  // The tracker asks for the footprint of one instruction several times.
   let last: { readonly instruction: MmaInstruction; readonly footprint: MmaFootprint } | null =
     null;
   const coreOf = (instruction: MmaInstruction, rows: number): ProductCore => {
@@ -96,11 +96,11 @@ function createUnit(arithmetic: ProductArithmetic): MmaUnit {
 
 /** The tensor cores of an architecture, by the formats of their operands. */
 export interface MmaUnits {
-  /** The unit for an instruction, or why there is none. */
+  /** The unit for an instruction, or the reason that there is none. */
   readonly find: (instruction: MmaInstruction) => MmaUnit | string;
 }
 
-/** Tensor cores with an architecture's arithmetic. They keep the memory of the products that they met. */
+/** Tensor cores with an architecture's arithmetic. They keep the memory of the products that they have executed. */
 export function createMmaUnits(architecture: MachineArchitecture): MmaUnits {
   const units = new Map<string, MmaUnit | string>();
   const create = (instruction: MmaInstruction): MmaUnit | string => {

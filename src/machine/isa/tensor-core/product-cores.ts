@@ -16,7 +16,7 @@ import { RequestError } from '../../../request-error.js';
 import { patternBits } from './mma-elements.js';
 import type { MmaInstruction } from './mma-instruction.js';
 
-/** The architectures whose arithmetic the machine can be given; sm_90's is that of its wgmma. */
+/** The architectures whose arithmetic the machine can have; sm_90's is that of its wgmma. */
 export type MachineArchitecture = Extract<Architecture, 'sm_90' | 'sm_100' | 'sm_103'>;
 
 /** The factors of a block-scaled product: [rows][k / block] and [n][k / block]. */
@@ -25,22 +25,22 @@ export interface ProductScales {
   readonly b: Uint8Array;
 }
 
-/** The operands of one CTA's rows, and what multiplies them. */
+/** The operands of one CTA's rows, and the functions that multiply them. */
 export interface ProductCore {
   /** Patterns of A, [rows][k], and of all of B, [n][k]; one of less than 8 bits takes a byte. */
   readonly a: PatternArray;
   readonly b: PatternArray;
   /** Words of C, and then of D, [rows][n]. */
   readonly c: Uint32Array;
-  /** B has changed. */
+  /** Notes that B has changed. */
   readonly packB: () => void;
   /** C += A·B. */
   readonly multiply: (scales: ProductScales | null) => void;
 }
 
-/** What multiplies matrices of some formats. */
+/** Multiplication of matrices of some formats. */
 export interface ProductArithmetic {
-  /** What is wrong with formats and K of an instruction, after `tcgen05.mma`; null where nothing is. */
+  /** The error in formats and K of an instruction, worded to follow `tcgen05.mma`; null where there is none. */
   readonly problemOf: (instruction: MmaInstruction) => string | null;
   readonly createCore: (instruction: MmaInstruction, rows: number) => ProductCore;
 }
@@ -107,7 +107,7 @@ export function floatArithmetic(arithmetic: TensorCoreArithmetic): ProductArithm
   };
 }
 
-/** Products with scale factors. Throws a RequestError for those that there are not. */
+/** Products with scale factors. Throws a RequestError for products that are not modelled. */
 function blockScaledArithmetic(
   architecture: MachineArchitecture,
   { a, b, scales }: MmaInstruction,
@@ -153,7 +153,7 @@ const integerFormats: readonly string[] = ['u8', 's8'];
 
 /**
  * kind::i8: exact sums, which wrap around, or stop at the ends of the range of s32. Source: PTX ISA 9.2, table 42 and the matrix
- * shapes of tcgen05.mma; that a sum is saturated once, and not after each of its products, is assumed.
+ * shapes of tcgen05.mma; it is assumed that a sum is saturated once, and not after each of its products.
  */
 const integerArithmetic: ProductArithmetic = {
   problemOf: (instruction) => {
@@ -186,7 +186,7 @@ const integerArithmetic: ProductArithmetic = {
   },
 };
 
-/** What multiplies the operands of an instruction. Throws a RequestError where that is not modelled. */
+/** The arithmetic for the operands of an instruction. Throws a RequestError where it is not modelled. */
 export function findProductArithmetic(
   architecture: MachineArchitecture,
   instruction: MmaInstruction,

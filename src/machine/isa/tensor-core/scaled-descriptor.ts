@@ -28,7 +28,7 @@ const fields = {
   sparsity: [2, 1],
   bScaleId: [4, 2],
   a: [7, 3],
-  /** Of kind::mxf4 and kind::mxf4nvf4 bits 10 and 11; bit 12 is reserved there. */
+  /** Bits 10 and 11 for kind::mxf4 and kind::mxf4nvf4; bit 12 is reserved there. */
   b: [10, 3],
   negateA: [13, 1],
   negateB: [14, 1],
@@ -57,7 +57,7 @@ const scaleCodes: Readonly<Record<ScaleFormatName, number>> = { ue4m3: 0, ue8m0:
 /**
  * The 32-bit instruction descriptor of a block-scaled product. Sources: PTX ISA 9.2, "Instruction Descriptor" (section 9.7.16.4.2,
  * tables 43 and 44), and CUTLASS' InstrDescriptorBlockScaled. Throws a RequestError for a format that the kind does not have and
- * for sizes that no field can say.
+ * for sizes that no field can hold.
  */
 export function encodeScaledDescriptor(descriptor: ScaledDescriptor): number {
   const { kind, a, b, scale, m, n } = descriptor;

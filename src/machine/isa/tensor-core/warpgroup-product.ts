@@ -11,7 +11,7 @@ import { RequestError } from '../../../request-error.js';
 /** Integers that wgmma multiplies; the sum is exact modulo 2^32, or cut to the range of s32. */
 export type IntegerFormatName = 's8' | 'u8';
 
-/** What a wgmma multiplies: M is 64, of which each warp of the warpgroup has 16 rows. */
+/** Formats and N of a wgmma: M is 64, and each warp of the warpgroup has 16 of its rows. */
 export interface WarpgroupShape {
   readonly a: OperandFormatName | IntegerFormatName;
   readonly b: OperandFormatName | IntegerFormatName;
@@ -132,10 +132,10 @@ function createProduct(shape: WarpgroupShape): WarpgroupProduct {
   };
 }
 
-/** Products of wgmma by shape; they keep the memory of those that they met. */
+/** The product of a wgmma by shape, kept with its memory once made; a string says why there is none. */
 export type FindWarpgroupProduct = (shape: WarpgroupShape) => WarpgroupProduct | string;
 
-/** Makes a product when a shape is first asked for; a string says why there is none. */
+/** Products of wgmma, each made when its shape is first asked for. */
 export function createWarpgroupProducts(): FindWarpgroupProduct {
   const products = new Map<string, WarpgroupProduct | string>();
   return (shape) => {
