@@ -3,21 +3,21 @@ import type { InstructionCounts, OperandName } from '../isa/index.js';
 /** Amounts by name. */
 export type Amounts = Record<string, number>;
 
-/** What one CTA has done. Bytes are counted where the instruction moves them, whatever the banks. */
+/** Counts of one CTA's work. Bytes are counted where the instruction moves them, whatever the banks. */
 export interface CtaCounters {
   /** Warp instructions by mnemonic; asynchronous ones once for the warp that issued them. */
   readonly instructions: Amounts;
-  /** Floating-point operations of MMAs, two for a product and its sum, by what D is. */
+  /** Floating-point operations of MMAs, two for a product and its sum, by the name of D. */
   readonly mmaFlops: Amounts;
   /** The same by the bits of A's elements, `16` or `8`, on which the tensor core's rate depends. */
   readonly mmaFlopsByOperandBits: Amounts;
-  /** Bytes of shared memory read and written, by what is moved, as `K → mma`. */
+  /** Bytes of shared memory read and written, by the name of the data, as `K → mma`. */
   readonly sharedBytes: Amounts;
   /** Bytes of tensor memory read and written, likewise. */
   readonly tensorBytes: Amounts;
   /** Bytes of global memory read and written, likewise. */
   readonly globalBytes: Amounts;
-  /** Waits by place in the program, and those of them that had to wait. */
+  /** Waits by place in the program, and those of them that were blocked. */
   readonly waits: Amounts;
   readonly blockedWaits: Amounts;
   /** Clocks spent waiting by place, in a timed run. */
@@ -73,8 +73,8 @@ function addTo(sums: Amounts, amounts: Amounts, factor: 1 | -1): void {
 }
 
 /**
- * What several CTAs have done together, or one in several runs: amounts add up, and of the most that
- * was in use at a time the largest is taken. The sum of nothing is that of a CTA that did nothing.
+ * The counters of several CTAs together, or of one in several runs: amounts add up, and the largest
+ * is taken of the most in use at a time. The sum of an empty list is that of a CTA that did nothing.
  */
 export function sumOfCounters(list: readonly CtaCounters[]): CtaCounters {
   const sum = createCtaCounters();
@@ -87,7 +87,7 @@ export function sumOfCounters(list: readonly CtaCounters[]): CtaCounters {
 }
 
 /**
- * What a longer run has done beyond a shorter one; amounts that are equal are left out. Of runs that
+ * The work of a longer run beyond a shorter one; amounts that are equal are left out. For runs that
  * differ in one block this is the block's work alone, without the beginning and the end. The most in
  * use at a time is the longer run's.
  */

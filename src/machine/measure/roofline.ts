@@ -9,7 +9,7 @@ import {
   type UnitRates,
 } from './unit-rates.js';
 
-/** What one unit has to do, and how long it takes at its full rate. */
+/** The work of one unit, and the time that it takes at its full rate. */
 export interface RooflineLine extends Pick<
   RooflineUnitDefinition,
   'unit' | 'measure' | 'evidence'
@@ -30,7 +30,7 @@ export interface Roofline {
   readonly lines: readonly RooflineLine[];
   /**
    * The unit with the most clocks among those whose rate is published, the first of them where several
-   * are equal; null if none has anything to do.
+   * are equal; null if none has any work.
    */
   readonly bound: RooflineUnit | null;
   /** Lane operations on units for which there is no rate. */
@@ -55,7 +55,7 @@ function checkRates(rates: UnitRates): void {
 }
 
 /**
- * How many clocks of one SM the counted work takes on each unit at its rate, from the counters alone.
+ * Clocks of one SM that the counted work takes on each unit at its rate, from the counters alone.
  * Several CTAs are taken as if one SM ran them all; ratios are then those of their mean. Only sums over
  * the SM are seen: work that falls unevenly on its four parts, bank conflicts, latencies and waits take
  * more.
@@ -101,7 +101,7 @@ export function clocksOf(
   return lines.find((line) => line.unit === unit)?.clocks ?? 0;
 }
 
-/** The bytes of shared memory that MMAs read as operands, in clocks: what the paper counts. */
+/** The bytes of shared memory that MMAs read as operands, in clocks: the paper's count. */
 export function operandClocks({ lines }: Roofline): number {
   const shared = lines.find(({ unit }) => unit === 'shared memory');
   return (shared?.parts ?? [])
@@ -109,7 +109,7 @@ export function operandClocks({ lines }: Roofline): number {
     .reduce((sum, { clocks }) => sum + clocks, 0);
 }
 
-/** A roofline of work of which a share is done in another way. */
+/** A roofline of work with a share of it done in another way. */
 export interface RooflineAtShare {
   /** From 0 to 1. */
   readonly share: number;
@@ -119,7 +119,7 @@ export interface RooflineAtShare {
 /** The share at which the busiest unit is least busy. */
 export interface BalancedShare {
   readonly share: number;
-  /** Of the busiest unit there. */
+  /** Clocks of the busiest unit there. */
   readonly clocks: number;
   /** The units that are that busy. */
   readonly units: readonly RooflineUnit[];

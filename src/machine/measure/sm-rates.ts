@@ -1,7 +1,7 @@
 import type { Architecture } from '../../hardware/index.js';
 import { partitions, unitRates } from './unit-rates.js';
 
-/** What an SM does per clock at most, of what programs of any origin do on it. */
+/** The most that an SM does per clock, for the work of programs of any origin. */
 export interface SmRates {
   /** Floating-point operations of the tensor core by the bits of A's elements; 32 is tf32. */
   readonly mmaFlops: Readonly<Record<32 | 16 | 8, number>>;
@@ -10,14 +10,14 @@ export interface SmRates {
   readonly fmaLanes: number;
   /** Bytes of shared memory. */
   readonly sharedBytes: number;
-  /** Warp instructions that are issued. */
+  /** Warp instructions issued. */
   readonly issues: number;
 }
 
 /** Lanes and bytes that are the same since Ampere. */
 const common = { mufuLanes: 16, fmaLanes: 128, sharedBytes: 128, issues: partitions };
 
-/** What the table of an architecture of Blackwell says, at half the rate for tf32. */
+/** The rates in the table of an architecture of Blackwell, with half the rate for tf32. */
 function blackwell(name: keyof typeof unitRates): SmRates {
   const { mmaFlops, mufuLanes, fmaLanes, sharedBytes } = unitRates[name];
   return {

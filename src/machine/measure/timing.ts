@@ -7,7 +7,7 @@ import {
 } from '../isa/index.js';
 import { partitions, type TimedUnit, type UnitRates } from './unit-rates.js';
 
-/** One thing that happened, for a trace; times are clocks of a timed schedule, else steps. */
+/** One event of a trace; times are clocks of a timed schedule, else steps. */
 export interface TraceEvent {
   readonly cta: number;
   /** A warp's index, or the unit that worked. */
@@ -16,7 +16,7 @@ export interface TraceEvent {
   readonly warp: number;
   readonly name: string;
   readonly instruction: Instruction | null;
-  /** Of an operation with a latency, the end of the time that it takes: when its bytes arrive. */
+  /** Start and end. For an operation with a latency they bound the last part of its duration, when its bytes arrive. */
   readonly start: number;
   readonly end: number;
   /** Whether the warp waited. */
@@ -25,7 +25,7 @@ export interface TraceEvent {
   readonly issuedAt: number | null;
 }
 
-/** A warp, as far as time goes. */
+/** A warp, as timing sees it. */
 export interface TimedWarp {
   readonly index: number;
   readonly cta: { readonly rank: number };
@@ -33,11 +33,11 @@ export interface TimedWarp {
   readonly current: Instruction | null;
 }
 
-/** An asynchronous operation, as far as time goes. */
+/** An asynchronous operation, as timing sees it. */
 export interface TimedOperation {
   readonly warp: TimedWarp;
   readonly unit: TimedUnit;
-  /** Clocks of the unit that it takes, and clocks until its result is there. */
+  /** Clocks of the unit that it takes, and clocks until its result is available. */
   readonly cycles: number;
   readonly latency: number;
   readonly issuedAt: number;
@@ -45,14 +45,14 @@ export interface TimedOperation {
   readonly after: readonly { readonly time: number }[];
 }
 
-/** Which units are busy until when, in clocks. */
+/** The clocks until which each unit is busy. */
 export interface UnitOccupancy {
   /**
    * The clock at which an operation that is issued now will be done: units execute in the order of
    * issue, and no operation before those that it comes after.
    */
   readonly reserve: (operation: TimedOperation) => number;
-  /** Runs code on registers from `now` on; the clock at which it ends. */
+  /** Runs code on registers from `now` on; returns the clock at which it ends. */
   readonly runRegisters: (warp: TimedWarp, now: number, issues: InstructionCounts) => number;
 }
 
@@ -71,7 +71,7 @@ function unitClocks(
 ): Record<'MUFU' | 'FMA' | 'issue', number> {
   const clocks = { MUFU: 0, FMA: 0, issue: 0 };
   for (const [name, count] of Object.entries(issues)) {
-    // What is no arithmetic, a vote for instance, takes its issue slot.
+    // Instructions that are no arithmetic, a vote for instance, take their issue slot.
     const { unit, perWarp } = laneOperationsOf.get(name) ?? { unit: 'issue', perWarp: 0 };
     if (unit === 'mufu') clocks.MUFU += (count * perWarp) / (rates.mufuLanes / partitions);
     else if (unit === 'fma') clocks.FMA += (count * perWarp) / (rates.fmaLanes / partitions);
@@ -83,7 +83,7 @@ function unitClocks(
 /**
  * Units that are all free at first.
  *
- * @param trace told when code on registers keeps a unit busy
+ * @param trace called when code on registers keeps a unit busy
  */
 export function createUnitOccupancy(
   rates: UnitRates,

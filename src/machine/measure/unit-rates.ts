@@ -9,7 +9,7 @@ export type TimedUnit =
 /** An SM's four parts, each with a scheduler that issues one warp instruction per clock. */
 export const partitions = 4;
 
-/** How fast an SM's units are, per clock. */
+/** Rates of an SM's units, per clock. */
 export interface UnitRates {
   readonly name: string;
   /** Floating-point operations of the tensor core on tf32, on 16-bit and on 8-bit operands. */
@@ -22,12 +22,12 @@ export interface UnitRates {
   readonly sharedBytes: number;
   /** Bytes of tensor memory that tcgen05.ld and tcgen05.st move for a warp. */
   readonly tensorBytes: number;
-  /** Bytes that TMA brings from global memory, and the clocks until the first of them is there. */
+  /** Bytes that TMA brings from global memory, and the clocks until the first of them arrives. */
   readonly bulkBytes: number;
   readonly bulkLatency: number;
   /** Clocks from an MMA's end, or an arrival, until a waiting warp goes on. */
   readonly signalLatency: number;
-  /** What stands behind each number that is not the paper's. */
+  /** Evidence for each number that is not the paper's. */
   readonly evidence: readonly string[];
 }
 
@@ -56,11 +56,11 @@ export const unitRates = {
   sm_103: { ...blackwell, name: 'sm_103', mufuLanes: 32 },
 } as const satisfies Readonly<Record<BlackwellArchitecture, UnitRates>>;
 
-/** The units of an SM that a roofline looks at. */
+/** The units of an SM that a roofline covers. */
 export type RooflineUnit =
   'tensor core' | 'MUFU' | 'FMA' | 'shared memory' | 'issue' | 'tensor memory' | 'TMA';
 
-/** A part of a unit's work: what was counted under one name, at the rate that holds for it. */
+/** A part of a unit's work: the amount counted under one name, at its rate. */
 export interface UnitPart {
   readonly name: string;
   /** In the unit's measure. */
@@ -71,7 +71,7 @@ export interface UnitPart {
   readonly clocks: number;
 }
 
-/** How a unit's work is read off counters. */
+/** The way to read a unit's work off counters. */
 export interface RooflineUnitDefinition {
   readonly unit: RooflineUnit;
   readonly measure: 'FLOP' | 'lane operations' | 'bytes' | 'warp instructions';
@@ -94,7 +94,7 @@ function partsOf(
     .map(([name, amount]) => part(name, amount, rate));
 }
 
-/** By mnemonic; instructions that share one differ in neither of the two. */
+/** Facts by mnemonic; instructions that share a mnemonic differ in neither of the two. */
 const arithmeticFacts = new Map(
   arithmeticInstructions.map(({ name, unit, laneOperations }) => [name, { unit, laneOperations }]),
 );
@@ -119,9 +119,9 @@ function isBulkTraffic(name: string): boolean {
 }
 
 /**
- * Where each unit's work is found among the counters. A packed instruction is two operations of each
- * lane. An instruction takes one issue slot, a wait too, however long it waits; what the emulated
- * program does not issue (addresses, loops) is not there, so that the issue clocks are a lower bound.
+ * Each unit's work among the counters. A packed instruction is two operations of each lane. An
+ * instruction takes one issue slot, a wait too, however long it waits; instructions that the emulated
+ * program does not issue (addresses, loops) are missing, so that the issue clocks are a lower bound.
  */
 export const rooflineUnits: readonly RooflineUnitDefinition[] = [
   {

@@ -4,15 +4,15 @@ export type WindowedSpace = 'shared' | 'local' | 'const' | 'param';
 /** A state space that an address can be in. */
 export type MemorySpace = WindowedSpace | 'global';
 
-/** Bytes of a window: what addresses of 32 bits reach. */
+/** Bytes of a window: the reach of 32-bit addresses. */
 const windowBytes = 2 ** 32;
 
-/** Where the windows begin, and where global addresses end. */
+/** Beginning of the windows, and end of global addresses. */
 const firstWindow = 2 ** 47;
 
 /**
- * Where each window begins in the generic address space. A generic address outside of the windows is a global
- * one. Where the windows lie is the implementation's choice; kernels learn it from `cvta`. Source: PTX ISA,
+ * Beginning of each window in the generic address space. A generic address outside of the windows is a global
+ * one. The implementation chooses where the windows lie; kernels learn it from `cvta`. Source: PTX ISA,
  * "Generic Addressing".
  */
 export const addressWindows: Readonly<Record<WindowedSpace, number>> = {
@@ -39,12 +39,12 @@ export function addressSpaceOf(generic: number): SpacedAddress {
     : { space, address: generic - addressWindows[space] };
 }
 
-/** The generic address of an address of a state space: what `cvta` computes. */
+/** The generic address of an address of a state space: the result of `cvta`. */
 export function genericAddress(space: MemorySpace, address: number): number {
   return space === 'global' ? address : addressWindows[space] + address;
 }
 
-/** Whether a generic address is in a state space: what `isspacep` says. */
+/** Whether a generic address is in a state space: the result of `isspacep`. */
 export function isInSpace(space: MemorySpace, generic: number): boolean {
   return addressSpaceOf(generic).space === space;
 }

@@ -15,7 +15,7 @@ const chunkBytes = 16;
 export interface BoxRow {
   /** Its number in the box: it lies `index` · rowBytes behind the box's start, before swizzling. */
   readonly index: number;
-  /** Where its first byte is, or would be, in the tensor's memory. */
+  /** Position of its first byte in the tensor's memory, possibly outside of it. */
   readonly start: number;
   /** The bytes of the row, from its first on, that lie in the tensor: none if they are equal. */
   readonly firstByte: number;
@@ -63,9 +63,9 @@ export function forEachBoxRow(
 }
 
 /**
- * What is wrong with a copy between the box at these coordinates and this byte of shared memory, or null:
- * a wrong number of coordinates, an address that is no multiple of 128, a box beyond the end of what was
- * asked for.
+ * The error in a copy between the box at these coordinates and this byte of shared memory, or null: a
+ * wrong number of coordinates, an address that is no multiple of 128, a box beyond the end of the
+ * launched bytes.
  */
 export function checkBox(
   map: TensorMap,
@@ -104,7 +104,7 @@ export function touchedByBox(
 /**
  * cp.async.bulk.tensor from global to shared memory, at once: the box at these coordinates to byte
  * `address`, swizzled by the absolute address, zeros or NaN where it lies outside of the tensor. Returns the
- * bytes that the copy reports to its barrier, those of the whole box. Throws a RequestError for what
+ * bytes that the copy reports to its barrier, those of the whole box. Throws a RequestError for errors that
  * {@link checkBox} finds.
  */
 export function loadBox(
@@ -135,8 +135,8 @@ export function loadBox(
 }
 
 /**
- * cp.async.bulk.tensor from shared to global memory, at once: the reverse of {@link loadBox}; what lies
- * outside of the tensor is not written. Returns the bytes of the whole box.
+ * cp.async.bulk.tensor from shared to global memory, at once: the reverse of {@link loadBox}; elements
+ * outside of the tensor are not written. Returns the bytes of the whole box.
  */
 export function storeBox(
   map: TensorMap,
@@ -163,7 +163,7 @@ export function storeBox(
   return map.boxBytes;
 }
 
-/** The rows of a box in shared memory, one behind the other and without swizzling: what a store has read. */
+/** The rows of a box in shared memory, one behind the other and without swizzling: the bytes that a store has read. */
 export function gatherBox(map: TensorMap, shared: SharedMemory, address: number): Uint8Array {
   const { rowBytes, boxRows, boxBytes, swizzle } = map;
   const rows = new Uint8Array(boxBytes);
@@ -177,7 +177,8 @@ export function gatherBox(map: TensorMap, shared: SharedMemory, address: number)
 /**
  * Writes the rows that {@link gatherBox} has read to the box at these coordinates, as far as it lies in the tensor.
  *
- * @param combine for a reduction: makes of the tensor's bytes, whole elements, and those that belong to them new ones
+ * @param combine for a reduction: combines bytes of the tensor, whole elements, with the corresponding bytes of the
+ *   box into new ones
  */
 export function scatterBox(
   map: TensorMap,
@@ -193,7 +194,7 @@ export function scatterBox(
   });
 }
 
-/** Whether the tensor has the rows that {@link gatherBox} has read already, as far as the box lies in it. */
+/** Whether the tensor already has the rows that {@link gatherBox} has read, as far as the box lies in it. */
 export function hasBox(map: TensorMap, coordinates: readonly number[], rows: Uint8Array): boolean {
   let isEqual = true;
   forEachBoxRow(map, coordinates, ({ index, start, firstByte, endByte }) => {

@@ -1,13 +1,16 @@
-/** How `tcgen05.ld.red` reduces. Source: PTX ISA, "tcgen05.ld" (sm_103a, PTX 9.0). */
+/** The reduction of a `tcgen05.ld.red`. Source: PTX ISA, "tcgen05.ld" (sm_103a, PTX 9.0). */
 export interface ReductionKind {
   readonly operation: 'min' | 'max';
   readonly type: 'u32' | 's32' | 'f32';
-  /** Of f32: of magnitudes (`.abs`); and whether a NaN makes the result one (`.NaN`), or is passed over. */
+  /**
+   * For f32: whether it reduces magnitudes (`.abs`), and whether a NaN makes the result NaN (`.NaN`) or is
+   * passed over.
+   */
   readonly isAbsolute: boolean;
   readonly passesNan: boolean;
 }
 
-/** What each lane's registers are reduced to. */
+/** The reduction of each lane's registers, and the register for its result. */
 export interface FragmentReduction extends ReductionKind {
   /** A register of 32 lanes. */
   readonly into: Uint32Array<ArrayBuffer>;
@@ -26,8 +29,8 @@ function numbersOf(words: Uint32Array, type: ReductionKind['type']) {
 }
 
 /**
- * Reduces what a load has put into a fragment ([lane][register]), each lane's registers to one: without rounding or
- * flushing; +0 is above −0; of NaNs alone, or with `.NaN` of one, the canonical NaN.
+ * Reduces each lane's registers of a loaded fragment ([lane][register]) to one: without rounding or flushing; +0 is
+ * above −0; the result is the canonical NaN if all are NaN, or with `.NaN` if any is.
  */
 export function reduceFragment(fragment: Uint32Array, reduction: FragmentReduction): void {
   const { operation, type, isAbsolute, passesNan, into } = reduction;

@@ -1,13 +1,13 @@
 import { RequestError } from '../../request-error.js';
 import { type ByteSet, createByteSet } from './byte-set.js';
 
-/** What {@link AllocatedMemory.allocate} needs. */
+/** Options of {@link AllocatedMemory.allocate}. */
 export interface AllocationOptions {
-  /** What findings and counters call it. */
+  /** Name of the allocation in findings and counters. */
   readonly name: string;
-  /** What it holds from the start, which becomes the memory itself; null for `bytes` that nobody has written. */
+  /** Initial contents, which become the memory itself; null for `bytes` that nobody has written. */
   readonly contents: Uint8Array | null;
-  /** Its size, where it has no contents. */
+  /** Size in bytes, if it has no contents. */
   readonly bytes?: number;
   /** Its elements, the last index of which is the innermost, for findings. */
   readonly tensor?: { readonly shape: readonly number[]; readonly elementBits: number };
@@ -125,9 +125,10 @@ export function describeByte({ name, tensor }: Allocation, byte: number): string
 }
 
 /**
- * Where an address lies, in words: in an allocation, so many bytes before or behind one, or next to none.
+ * Words for the location of an address: in an allocation, a number of bytes before or behind one, or next
+ * to none.
  *
- * @param allocation what `find` has found for it
+ * @param allocation the result of `find` for it
  */
 export function describeAddress(allocation: Allocation | undefined, address: number): string {
   const hexadecimal = `0x${address.toString(16)}`;

@@ -3,9 +3,9 @@ import { type ByteSet, createByteSet } from './byte-set.js';
 /** Lanes of a warp. */
 const lanes = 32;
 
-/** The local memory of a warp's threads: as many bytes for each, one thread's after another's. */
+/** The local memory of a warp's threads: equally many bytes for each, one thread's after another's. */
 export interface LocalMemory {
-  /** Of each thread; a multiple of 16. */
+  /** Bytes of each thread; a multiple of 16. */
   readonly threadBytes: number;
   readonly bytes: Uint8Array;
   readonly words: Uint32Array;
@@ -13,7 +13,7 @@ export interface LocalMemory {
   readonly written: ByteSet;
 }
 
-/** Local memory that nobody has written, of at least so many bytes for each thread. */
+/** Local memory that nobody has written, of at least `bytes` bytes for each thread. */
 export function createLocalMemory(bytes: number): LocalMemory {
   const threadBytes = Math.ceil(bytes / 16) * 16;
   const buffer = new ArrayBuffer(threadBytes * lanes);

@@ -3,7 +3,7 @@ import { type MemoryViolation, type SwizzleMode, swizzles } from './shared-memor
 
 /**
  * The dimension along which adjacent elements of an operand are adjacent in memory: K, or the other one
- * (M of A, N of B), which is what the instruction descriptor of tcgen05.mma calls transposed.
+ * (M of A, N of B), which the instruction descriptor of tcgen05.mma calls transposed.
  */
 export type Major = 'k' | 'mn';
 
@@ -44,7 +44,7 @@ const baseOffsetBit = 49n;
 const leadingModeBit = 52n;
 const swizzleBit = 61n;
 
-/** What is wrong with a descriptor, or null: byte fields that are no multiples of 16 below 2^18. */
+/** The error in a descriptor, or null: byte fields that are no multiples of 16 below 2^18. */
 export function checkMatrixDescriptor(descriptor: MatrixDescriptor): MemoryViolation | null {
   for (const [name] of byteFields) {
     const value = descriptor[name];
@@ -71,15 +71,15 @@ export function encodeMatrixDescriptor(descriptor: MatrixDescriptor): bigint {
   return word | (BigInt(swizzles[descriptor.swizzle].descriptorCode) << swizzleBit);
 }
 
-/** What {@link decodeMatrixDescriptor} finds. */
+/** Result of {@link decodeMatrixDescriptor}. */
 export type DecodedDescriptor =
   | { readonly ok: true; readonly descriptor: MatrixDescriptor }
   | { readonly ok: false; readonly violation: MemoryViolation };
 
 /**
  * The descriptor of a 64-bit word, or the violation: a constant that is not 1, a swizzling mode that does
- * not exist, or what is not modelled (128 bytes with atoms of 32, absolute leading addresses, a base
- * offset). Reserved bits are ignored.
+ * not exist, or a feature that is not modelled (128 bytes with atoms of 32, absolute leading addresses, a
+ * base offset). Reserved bits are ignored.
  */
 export function decodeMatrixDescriptor(word: bigint, major: Major): DecodedDescriptor {
   const bits = (first: bigint, count: bigint): number =>

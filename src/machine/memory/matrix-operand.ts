@@ -66,7 +66,7 @@ export function rememberChunks(): typeof descriptorChunks {
   };
 }
 
-/** Where chunks lie from the descriptor's address on, without swizzling: chunks of lines. */
+/** Offsets of chunks from the descriptor's address on, without swizzling: chunks of lines. */
 interface ChunkOffsets {
   /** Rows of M or N if K is major, else k. */
   readonly lines: number;
@@ -100,10 +100,7 @@ function chunkOffsets(
   };
 }
 
-/**
- * What is wrong with reading an operand, or null: a malformed descriptor, or bytes beyond the end of
- * shared memory.
- */
+/** The error in reading an operand, or null: a malformed descriptor, or bytes beyond the end of shared memory. */
 export function checkOperand(
   shared: SharedMemory,
   descriptor: MatrixDescriptor,
@@ -116,7 +113,7 @@ export function checkOperand(
   // Offsets grow up to the end of each group of lines and of each span, and from one to the next.
   const lineEnd = largestOffset(lineOffset, lines, 8);
   const chunkEnd = largestOffset(chunkOffset, chunks, spanBytes / chunkBytes);
-  // Swizzling moves chunks within aligned spans, of which shared memory has a whole number.
+  // Swizzling moves chunks within aligned spans, and shared memory has a whole number of spans.
   const last = descriptor.address + lineEnd + chunkEnd;
   const end = (Math.floor(last / spanBytes) + 1) * spanBytes;
   if (end <= shared.launchedBytes) return null;
@@ -124,7 +121,7 @@ export function checkOperand(
   return { kind: 'shared-overflow', message };
 }
 
-/** The largest offset of `count` things that grow within runs of this length and from run to run. */
+/** The largest of `count` offsets that grow within runs of this length and from run to run. */
 function largestOffset(offset: (index: number) => number, count: number, run: number): number {
   const wholeRuns = count - (count % run);
   return Math.max(offset(count - 1), wholeRuns > 0 ? offset(wholeRuns - 1) : 0);
@@ -132,10 +129,10 @@ function largestOffset(offset: (index: number) => number, count: number, run: nu
 
 /**
  * Writes an operand's bit patterns to `target`, [rows][k] whatever the major dimension, from shared memory.
- * `target` is a Uint8Array or Uint16Array of rows · k elements, by their size, at a multiple of four
- * bytes of its buffer. Throws a RequestError when it is not, and for what {@link checkOperand} finds.
+ * `target` is a Uint8Array or Uint16Array of rows · k elements, by their size, at a multiple of four bytes
+ * of its buffer. Throws a RequestError when it is not, and for errors that {@link checkOperand} finds.
  *
- * @param chunksOf where the chunks lie; for who asks often, {@link rememberChunks}
+ * @param chunksOf the addresses of the chunks; {@link rememberChunks} for frequent calls
  */
 export function gatherOperand(
   shared: SharedMemory,
@@ -155,7 +152,7 @@ export function gatherOperand(
   else transposeChunks(shared, chunks, extent, target);
 }
 
-/** Chunks one behind the other: K major, whose rows are whole numbers of chunks. */
+/** Copies chunks one behind the other: K major, whose rows are whole numbers of chunks. */
 function copyChunks(shared: SharedMemory, chunks: Int32Array, target: PatternArray): void {
   const words = new Uint32Array(target.buffer, target.byteOffset, target.byteLength / 4);
   const source = shared.words;

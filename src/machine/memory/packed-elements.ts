@@ -1,11 +1,11 @@
-/** How elements of less than 8 bits lie in memory. */
+/** Packing of elements of less than 8 bits in memory. */
 export interface ElementPacking {
   readonly name: string;
   /** Bits of an element. */
   readonly bits: 4 | 6;
   /** Adjacent elements that lie together, lowest bits first. */
   readonly elements: number;
-  /** Bytes from one such group to the next: those that no element needs are padding. */
+  /** Bytes from one such group to the next: bytes that no element needs are padding. */
   readonly bytes: number;
 }
 

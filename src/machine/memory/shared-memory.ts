@@ -1,7 +1,7 @@
 import { RequestError } from '../../request-error.js';
 import { architectures } from '../../hardware/index.js';
 
-/** What an access to a memory, or the use of one, may do wrong: the kinds of findings of the machine. */
+/** Errors of an access to a memory, or of its use: the kinds of findings of the machine. */
 export type MemoryViolationKind =
   | 'lane-window'
   | 'tensor-allocation'
@@ -13,7 +13,7 @@ export type MemoryViolationKind =
   | 'exited-cta'
   | 'instruction-shape';
 
-/** An illegal use of a memory, as data: what kind, and one sentence that says what and where. */
+/** An illegal use of a memory, as data: its kind, and one sentence on what happened and where. */
 export interface MemoryViolation {
   readonly kind: MemoryViolationKind;
   readonly message: string;
@@ -21,16 +21,16 @@ export interface MemoryViolation {
 
 /**
  * Throws a RequestError with the violation's message; does nothing for null. Transfers begin with it:
- * who wants a finding instead of an exception asks the transfer's check first.
+ * callers that want a finding instead of an exception call the transfer's check first.
  */
 export function requireLegal(violation: MemoryViolation | null): void {
   if (violation !== null) throw new RequestError(violation.message);
 }
 
-/** How 16-byte chunks of a matrix are permuted in shared memory. */
+/** Permutation of 16-byte chunks of a matrix in shared memory. */
 export type SwizzleMode = 'none' | '32B' | '64B' | '128B';
 
-/** What a mode means. */
+/** Parameters of a swizzling mode. */
 export interface Swizzle {
   /** Bytes of one row of the pattern: chunks are permuted within. For `none` one chunk. */
   readonly spanBytes: number;
@@ -56,8 +56,8 @@ export const swizzles: Readonly<Record<SwizzleMode, Swizzle>> = {
 };
 
 /**
- * Where the byte lies whose address would be `address` (an absolute one, in bytes) without swizzling. Its
- * own inverse, and a permutation of every aligned span.
+ * The address of the byte whose address would be `address` (an absolute one, in bytes) without swizzling.
+ * Its own inverse, and a permutation of every aligned span.
  */
 export function swizzleAddress(mode: SwizzleMode, address: number): number {
   return address ^ ((address >> 3) & swizzles[mode].addressMask);
@@ -78,7 +78,7 @@ export interface SharedRegion {
   readonly bytes: number;
 }
 
-/** What {@link SharedMemory.allocate} answers. */
+/** Result of {@link SharedMemory.allocate}. */
 export type SharedAllocation =
   | { readonly ok: true; readonly address: number }
   | { readonly ok: false; readonly violation: MemoryViolation };
@@ -86,7 +86,7 @@ export type SharedAllocation =
 /** The shared memory of one CTA: one buffer, little-endian, seen as bytes, halves and words. */
 export interface SharedMemory {
   readonly limitBytes: number;
-  /** The bytes that were asked for: up to the end of the last region, or all while there is none. */
+  /** The bytes requested at launch: up to the end of the last region, or all while there is none. */
   readonly launchedBytes: number;
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly halves: Uint16Array<ArrayBuffer>;

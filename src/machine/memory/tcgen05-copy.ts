@@ -19,15 +19,15 @@ export type TensorCopyShape =
   | '64x128b.warpx2::01_23'
   | '32x128b.warpx4';
 
-/** What a shape copies, and to where. */
+/** Rows that a shape copies, and their destinations. */
 export interface TensorCopy {
   /** Rows of the matrix in shared memory. */
   readonly rows: number;
   /** Bytes of each. */
   readonly rowBytes: 16 | 32;
   /**
-   * Where runs of adjacent rows go: the first row, how many, and the lanes, from that of the address on,
-   * that the first one goes to.
+   * Destinations of runs of adjacent rows: the first row, the number of rows, and the lanes, from that
+   * of the address on, that the first row goes to.
    */
   readonly runs: readonly {
     readonly firstRow: number;
@@ -38,8 +38,8 @@ export interface TensorCopy {
 
 /**
  * The shapes. Sources: PTX ISA 9.2, `tcgen05.cp` (section 9.7.16.9.2, whose text tells the warp pairs) and
- * CuTe's copy traits of SM100_UTCCP_*, which tell where each row goes: of 4x256b one row to each warp's
- * lanes. Decompression of formats of 6 and 4 bits (.b8x16) is left out.
+ * CuTe's copy traits of SM100_UTCCP_*, which give the destination of each row: with 4x256b one row goes to
+ * each warp's lanes. Decompression of formats of 6 and 4 bits (.b8x16) is left out.
  */
 export const tensorCopyShapes: Readonly<Record<TensorCopyShape, TensorCopy>> = {
   '128x256b': copyOf(32, [{ firstRow: 0, rows: 128, firstLanes: [0] }]),
@@ -83,8 +83,8 @@ export function touchedByTensorCopy(
 }
 
 /**
- * What is wrong with a copy, or null: a matrix whose major dimension is not K, which tcgen05.cp has no
- * means to say, what {@link checkOperand} finds, or lanes or columns beyond the last.
+ * The error in a copy, or null: a matrix whose major dimension is not K, which tcgen05.cp cannot
+ * express, errors that {@link checkOperand} finds, or lanes or columns beyond the last.
  */
 export function checkTensorCopy(
   shape: TensorCopyShape,
@@ -111,7 +111,7 @@ export function checkTensorCopy(
 
 /**
  * tcgen05.cp, at once: the matrix that the descriptor names to `words` of tensor memory ([128][512]), each
- * row to one or more lanes, from the address's column on. Throws a RequestError for what
+ * row to one or more lanes, from the address's column on. Throws a RequestError for errors that
  * {@link checkTensorCopy} finds.
  */
 export function copyToTensorMemory(

@@ -4,16 +4,16 @@ import { type SwizzleMode, swizzles } from './shared-memory.js';
 /** The types of elements that a reduction by TMA can combine. */
 export type TensorElementType = 'u32' | 's32' | 'u64' | 's64' | 'f16' | 'bf16' | 'f32' | 'f64';
 
-/** What {@link createTensorMap} needs; dimension 0 is the innermost, whose elements are adjacent. */
+/** Options of {@link createTensorMap}; dimension 0 is the innermost, whose elements are adjacent. */
 export interface TensorMapOptions {
-  /** What errors call the tensor. */
+  /** Name of the tensor in errors. */
   readonly name: string;
   /** The tensor in global memory; its first byte is the tensor's first, aligned to 16 bytes. */
   readonly bytes: Uint8Array;
-  /** The address of its first byte in global memory; left out where nobody follows who accesses it. */
+  /** The address of its first byte in global memory; left out where its accesses are not followed. */
   readonly address?: number;
   readonly elementBytes: 1 | 2 | 4 | 8;
-  /** What reductions take the elements for; left out where they cannot. */
+  /** Element type for reductions; left out where there are none. */
   readonly elementType?: TensorElementType | undefined;
   /** Elements of each dimension, one to five dimensions. */
   readonly dims: readonly number[];
@@ -22,18 +22,18 @@ export interface TensorMapOptions {
   /** Elements of a box in each dimension. */
   readonly box: readonly number[];
   /**
-   * Of dimension 1 and beyond, every so many elements of a box are copied, from its first on; default 1. (Of
-   * dimension 0 all are, whatever is said.)
+   * Steps between the elements of a box that are copied, in dimension 1 and beyond, from the box's first
+   * element on; default 1. (In dimension 0 all elements are copied, whatever this says.)
    */
   readonly elementStrides?: readonly number[] | undefined;
   readonly swizzle: SwizzleMode;
-  /** What is read outside of the tensor: zeros (default), or the NaN that `fma.oob` takes for a zero. */
+  /** Value read outside of the tensor: zeros (default), or the NaN that `fma.oob` takes for a zero. */
   readonly fill?: 'zero' | 'nan';
 }
 
 /**
- * A tensor map of TMA: a tensor in global memory and the boxes that are copied from it and to it. What
- * lies outside of the tensor is read as zeros, or as NaN, and is not written.
+ * A tensor map of TMA: a tensor in global memory and the boxes that are copied from it and to it.
+ * Elements outside of the tensor are read as zeros, or as NaN, and are not written.
  */
 export interface TensorMap extends TensorMapOptions {
   /**
@@ -50,8 +50,9 @@ export interface TensorMap extends TensorMapOptions {
   /** Rows that are copied of a box. */
   readonly boxRows: number;
   /**
-   * Bytes of a box: what a copy from global memory adds to a barrier's complete_tx, also if a part of
-   * the box lies outside of the tensor (CUTLASS' pipelines expect whole boxes at the tensor's edges).
+   * Bytes of a box: the amount that a copy from global memory adds to a barrier's complete_tx, also
+   * if a part of the box lies outside of the tensor (CUTLASS' pipelines expect whole boxes at the
+   * tensor's edges).
    */
   readonly boxBytes: number;
 }
@@ -59,10 +60,9 @@ export interface TensorMap extends TensorMapOptions {
 const most = { dimensions: 5, box: 256, extent: 2 ** 32, stride: 2 ** 40, elementStride: 8 };
 
 /**
- * A tensor map. Source of the rules: CUDA driver API, cuTensorMapEncodeTiled, without interleaving. Throws a RequestError for what they forbid (memory or strides that are no
- * multiples of 16 bytes, boxes of more than 256 elements in a dimension, rows of a box that are no
- * multiple of 16 bytes or longer than the swizzling's span), for rows shorter than the span, whose
- * place in shared memory no document tells, and for a tensor that is larger than its memory.
+ * A tensor map. Source of the rules: CUDA driver API, cuTensorMapEncodeTiled, without interleaving. Throws a RequestError for options that they forbid (memory
+ * or strides that are no multiples of 16 bytes, boxes of more than 256 elements in a dimension, rows of a box that are no multiple of 16 bytes or longer than
+ * the swizzling's span), for rows shorter than the span, whose place in shared memory is not documented, and for a tensor that is larger than its memory.
  */
 export function createTensorMap(options: TensorMapOptions): TensorMap {
   const { name, bytes, elementBytes, dims, strides, box, swizzle } = options;
@@ -133,8 +133,8 @@ export function createTensorMap(options: TensorMapOptions): TensorMap {
 }
 
 /**
- * Each half word of what is filled with NaN. The ISA gives no value ("special NaN"); this one is what the emulator NumSim has, whose authors
- * say that it was measured.
+ * Each half word of elements filled with NaN. The ISA gives no value ("special NaN"); this one is taken from the emulator NumSim, whose
+ * authors say that it was measured.
  */
 export const outOfBoundsNan = 0x7ff7;
 
@@ -145,7 +145,7 @@ export const namedRows = 4;
  * The map for copies of four rows that are named one by one. Source: PTX ISA 9.2, ".tile::scatter4 and .tile::gather4 modes" (section
  * 5.5.3.4).
  *
- * @returns what is wrong, for a message, where the tensor has no two dimensions or the box more than one row
+ * @returns the error, for a message, where the tensor has no two dimensions or the box more than one row
  */
 export function mapOfNamedRows(map: TensorMap): TensorMap | string {
   const { dims, box, rowBytes, name } = map;

@@ -10,7 +10,7 @@ import { type MemoryViolation, requireLegal } from './shared-memory.js';
 /** The shapes of tcgen05.ld and tcgen05.st, as PTX spells them. */
 export type TensorMemoryShape = '32x32b' | '16x64b' | '16x128b' | '16x256b' | '16x32bx2';
 
-/** How the words of a shape lie in tensor memory and in registers. */
+/** Layout of a shape's words in tensor memory and in registers. */
 export interface FragmentLayout {
   /** Lanes of tensor memory. */
   readonly lanes: 16 | 32;
@@ -116,10 +116,10 @@ export function touchedByFragment(
 }
 
 /**
- * What is wrong with a transfer by warp `warp` of its CTA at this address, or null: a repeat that the
- * shape does not have, lanes that are not the warp's (warp w reaches lanes 32·(w mod 4) to
- * 32·(w mod 4) + 31: PTX ISA 9.2, "Access restrictions", section 9.7.16.8.1), a lane that is no
- * multiple of the shape's lanes, or columns beyond the last.
+ * The error in a transfer by warp `warp` of its CTA at this address, or null: a repeat that the shape
+ * does not have, lanes that are not the warp's (warp w reaches lanes 32·(w mod 4) to 32·(w mod 4) +
+ * 31: PTX ISA 9.2, "Access restrictions", section 9.7.16.8.1), a lane that is no multiple of the
+ * shape's lanes, or columns beyond the last.
  */
 export function checkFragment(
   transfer: FragmentTransfer,

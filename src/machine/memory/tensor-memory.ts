@@ -10,7 +10,7 @@ export const tensorMemoryColumns: number = architectures.sm_100.tensorMemoryColu
 /** The unit of allocation, in columns. Source: PTX ISA 9.2, "Tensor Memory Allocation". */
 export const tensorAllocationUnit = 32;
 
-/** A rectangle of words of a tensor memory, for who asks what a transfer touches. */
+/** A rectangle of words of a tensor memory, such as a transfer touches. */
 export interface TensorMemoryRectangle {
   readonly firstLane: number;
   readonly lanes: number;
@@ -25,7 +25,7 @@ export interface TensorMemoryBlock {
   readonly columns: number;
 }
 
-/** What tcgen05.alloc does. */
+/** Result of tcgen05.alloc. */
 export type TensorAllocation =
   | { readonly ok: true; readonly address: number }
   | {
@@ -35,22 +35,22 @@ export type TensorAllocation =
       readonly violation: MemoryViolation;
     };
 
-/** What tcgen05.dealloc does. */
+/** Result of tcgen05.dealloc. */
 export type TensorDeallocation =
   { readonly ok: true } | { readonly ok: false; readonly violation: MemoryViolation };
 
 /**
  * The tensor memory of one CTA, with the rules of tcgen05.alloc, tcgen05.dealloc and
- * tcgen05.relinquish_alloc_permit (PTX ISA 9.2, section 9.7.16.7.1). That a pair of CTAs allocates
- * together is not this memory's business; nor is a wait for free columns.
+ * tcgen05.relinquish_alloc_permit (PTX ISA 9.2, section 9.7.16.7.1). It models neither the joint
+ * allocation of a pair of CTAs nor the wait for free columns.
  */
 export interface TensorMemory {
   /** [lane][column], row-major, 32 bits each. */
   readonly words: Uint32Array<ArrayBuffer>;
   /**
    * The first free columns that fit. A violation: a number of columns that is no power of two from 32
-   * to 512, more columns than the allocation before had, or the permit relinquished. Which free
-   * columns hardware takes is not documented.
+   * to 512, more columns than the allocation before had, or the permit relinquished. The hardware's
+   * choice of free columns is not documented.
    */
   readonly allocate: (columns: number) => TensorAllocation;
   /** Whether there are this many adjacent free columns now. */
@@ -59,7 +59,7 @@ export interface TensorMemory {
   readonly deallocate: (address: number, columns: number) => TensorDeallocation;
   /** Gives up the right to allocate, for good. */
   readonly relinquishPermit: () => void;
-  /** The blocks that are allocated now, in ascending column: at the exit of the kernel, what leaked. */
+  /** The blocks that are allocated now, in ascending column: those left at the exit of the kernel have leaked. */
   readonly blocks: () => readonly TensorMemoryBlock[];
   /** Whether all of these columns lie in one allocated block. */
   readonly isAllocated: (firstColumn: number, columns: number) => boolean;

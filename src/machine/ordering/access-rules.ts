@@ -10,16 +10,19 @@ const noWordConflicts: readonly WordConflict[] = [];
 const nothingWritten = { stamp: null, state: uninitialisedState };
 const noReaders: readonly Stamp[] = [];
 
-/** Of what a write has come after so much is looked at: an equal write after more needs an order. */
+/** Most superseded accesses that are kept for a write: an equal write after more of them needs an order. */
 const mostSuperseded = 64;
 
-/** Whether whoever comes after a write comes after an earlier one of the same instruction too: both are in one chain. */
+/**
+ * Whether every event that comes after a write also comes after an earlier one of the same instruction: both are in one
+ * chain.
+ */
 function isStoodFor(earlier: Stamp, { chain, kind, proxy, site }: Stamp): boolean {
   const isAlike = earlier.kind === kind && earlier.proxy === proxy && earlier.site === site;
   return earlier.chain === chain && isAlike;
 }
 
-/** What a write has come after, if it is not more than is looked at. */
+/** The accesses that a write has come after; null if there are too many to keep. */
 function shortened(superseded: readonly Stamp[]): readonly Stamp[] | null {
   return superseded.length <= mostSuperseded ? superseded : null;
 }
@@ -29,7 +32,7 @@ function touchesBarrier({ initialisation }: BarrierWords): readonly WordConflict
   return [{ kind: 'barrier', earlier: initialisation, missing: null }];
 }
 
-/** One of the things that can be done to words in some state. */
+/** One operation on words in some state. */
 export interface AccessRule {
   readonly conflictsIn: (
     state: number,
@@ -39,30 +42,30 @@ export interface AccessRule {
   readonly stateAfter: (state: number, stamp: Stamp, clocks: AccessClocks) => number;
 }
 
-/** What a shadow goes by. */
+/** Settings of the shadow. */
 export interface ShadowRules {
-  /** Whether the async proxy overwrites what has been read only after a fence; default true. */
+  /** Whether the async proxy may overwrite bytes that have been read only after a fence; default true. */
   readonly readFences?: boolean;
   /** Whether weak writes of the same bytes need an order; default true. */
   readonly equalWrites?: boolean;
   /**
-   * Called for strong accesses in no order, of which one writes, by their stamps: they are no race, but the schedule decides
-   * what they give.
+   * Called with the stamps of unordered strong accesses, one of them a write: they are no race, but the schedule decides the
+   * values they read.
    */
   readonly onUnorderedStrong?: (earlier: Stamp, later: Stamp) => void;
 }
 
-/** What reads, writes and the end of contents do to the words of a shadow. */
+/** Effects of reads, writes and the end of contents on the words of a shadow. */
 interface AccessRules {
   readonly reading: AccessRule;
   readonly writing: AccessRule;
   readonly ending: AccessRule;
-  /** The words become an mbarrier: whatever has been done to them has to come before. */
+  /** The words become an mbarrier: all earlier accesses to them have to come before. */
   readonly occupying: AccessRule;
-  /** They are one no more. */
+  /** The words stop being an mbarrier. */
   readonly vacating: AccessRule;
   /**
-   * Has to be called before each access, where no state is being looked at.
+   * Must be called before each access, while no state is being looked at.
    * @returns a state that may be needed again though no word is in it
    */
   readonly begin: (stamp: Stamp) => number;
@@ -75,7 +78,7 @@ export function createAccessRules(
 ): AccessRules {
   // The state of the words that the latest write has written.
   let written: { readonly stamp: Stamp | null; readonly state: number } = nothingWritten;
-  // What it has come after at any of them.
+  // The accesses that it has come after, at any of these words.
   let superseded: Stamp[] = [];
   // Strong writes, and equal ones, come in no order with one another; those before the last one are kept among the readers.
   let hasJointWrites = false;
@@ -128,7 +131,8 @@ export function createAccessRules(
       writer instanceof Stamp && !isJoint(writer)
         ? race('write-write', writer, stamp, clocks)
         : noWordConflicts;
-    // Who has read it knows that it is there; whether the readers come before is asked next.
+    // A reader of the write knows that it is complete; the loop below checks whether the readers
+    // come before.
     const isRead = !readFences && states.readersOf(state).length > 0;
     if (isRead && races.every(({ missing }) => missing === 'proxy-fence')) races = noWordConflicts;
     for (const reader of states.readersOf(state)) {
@@ -167,8 +171,8 @@ export function createAccessRules(
   }
 
   /**
-   * Whether a write may come in any order with the last writes, since it writes what they have written: so it is where it
-   * comes after all that they came after, else another order would show their words as they were before.
+   * Whether a write may come in any order with the last writes, since it writes the same bytes: that holds where it comes
+   * after everything that they came after; otherwise another order would leave the words as they were before.
    */
   function repeatsWrites(state: number, stamp: Stamp, clocks: AccessClocks): boolean {
     if (equalWrites || !stamp.repeats) return false;
@@ -222,7 +226,7 @@ export function createAccessRules(
     stateAfter: () => uninitialisedState,
   };
   const occupying: AccessRule = {
-    // That there is one already is told where it is initialised.
+    // A second initialisation is reported where the barrier is initialised.
     conflictsIn: (state, stamp, clocks) =>
       states.writerOf(state) instanceof BarrierWords
         ? noWordConflicts
@@ -231,7 +235,7 @@ export function createAccessRules(
   };
   const vacating: AccessRule = {
     conflictsIn: () => noWordConflicts,
-    // As if it had been read: nothing is lost by writing there.
+    // The words count as read: a write there loses nothing.
     stateAfter: (_state, stamp) => states.add(stamp, [stamp]),
   };
 

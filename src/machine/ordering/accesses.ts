@@ -7,7 +7,7 @@ import { type Clock, clockIncludes, type Position } from './clock.js';
  */
 export type Proxy = 'generic' | 'async';
 
-/** What can have a stamp: accesses to memory, and arrivals and waits at barriers. */
+/** Kinds of events that have a stamp: accesses to memory, and arrivals and waits at barriers. */
 export type AccessKind = 'read' | 'write' | 'arrive' | 'wait';
 
 /** An event that a finding may name. */
@@ -20,11 +20,11 @@ export interface Access extends Position {
   readonly who: string;
   /** The step of the run. */
   readonly step: number;
-  /** Of a strong access, the threads that it is ordered for; weak ones have none. */
+  /** For a strong access, the threads that it is ordered for; weak ones have none. */
   readonly scope?: MemoryScope | undefined;
   /** The number of the warp's CTA; needed with a scope. */
   readonly cta?: number | undefined;
-  /** Of a weak write: whether it leaves every byte as it is. */
+  /** For a weak write: whether it leaves every byte as it is. */
   readonly repeats?: boolean | undefined;
 }
 
@@ -32,8 +32,8 @@ export interface Access extends Position {
 type Strength = 0 | 1 | 2;
 
 /**
- * What an event leaves behind, and is named by later. Nobody keeps all of them: the words of memory, the barriers and so on for
- * which an event still matters hold its stamp, so that there are as many as these need, however long the run.
+ * A record of an event, by which later findings name it. There is no list of all of them: the words of memory, the barriers and
+ * so on for which an event still matters hold its stamp, so that there are as many as these need, however long the run.
  */
 export class Stamp implements Access {
   readonly chain: number;
@@ -80,35 +80,37 @@ export function areMorallyStrong(one: Stamp, other: Stamp): boolean {
   return least === 2 || (least === 1 && one.cta === other.cta);
 }
 
-/** What has happened before an access. */
+/** Events that have happened before an access. */
 export interface AccessClocks {
-  /** Everything that has, the access itself included. */
+  /** All of them, the access itself included. */
   readonly clock: Clock;
   /**
-   * The part of it that is known to the async proxy: what some fence.proxy.async on the way came after.
-   * Like `clock` it is closed: with an event it has all that happened before that event. A fence joins
-   * the clock into it and then ticks, or what the agent does after the fence would count as known.
+   * The part of it that is known to the async proxy: the events before some fence.proxy.async on the
+   * way. Like `clock` it is closed: with an event it has all that happened before that event. A fence
+   * joins the clock into it and then ticks; otherwise the agent's events after the fence would count as
+   * known.
    */
   readonly asyncView: Clock;
 }
 
-/** What has happened before an event. */
+/** Events that have happened before another event. */
 export interface EventClocks extends AccessClocks {
   /**
-   * What has happened before it in time besides: in every schedule, but nothing of memory is known from it. So it is with what
-   * a warp has done when it issues a tcgen05.commit, whose arrival comes later and makes known tensor operations alone, or
+   * Further events that have happened before it in time, in every schedule, but make nothing known about memory. Examples: a
+   * warp's events before it issues a tcgen05.commit, whose arrival comes later and makes known tensor operations alone, or
    * before a relaxed arrival.
    */
   readonly happened?: Clock;
 }
 
-/** What an access lacks to come after an earlier one: any order, or only a proxy fence on the way. */
+/** The order that an access lacks to come after an earlier one: any order, or only a proxy fence on the way. */
 export type MissingOrder = 'order' | 'proxy-fence';
 
 /**
- * Which clock an earlier access has to be in, by the proxies of the earlier and of the later one. Source:
- * PTX ISA, "Asynchronous operations" and fence.proxy.async: generic accesses become known to the async
- * proxy by a fence only, while the completion of an asynchronous operation acts as such a fence itself.
+ * The clock that must contain an earlier access, by the proxies of the earlier and of the later one.
+ * Source: PTX ISA, "Asynchronous operations" and fence.proxy.async: generic accesses become known to the
+ * async proxy by a fence only, while the completion of an asynchronous operation acts as such a fence
+ * itself.
  */
 const clockFor: Readonly<Record<Proxy, Readonly<Record<Proxy, keyof AccessClocks>>>> = {
   generic: { generic: 'clock', async: 'asyncView' },
@@ -116,8 +118,8 @@ const clockFor: Readonly<Record<Proxy, Readonly<Record<Proxy, keyof AccessClocks
 };
 
 /**
- * What is missing between an earlier access and one with these clocks; null if the earlier one happens
- * before it and is known to its proxy.
+ * The order missing between an earlier access and one with these clocks; null if the earlier one
+ * happens before it and is known to its proxy.
  */
 export function missingOrder(
   earlier: Stamp,
@@ -135,7 +137,7 @@ function isAsStrong(earlier: Stamp, later: Stamp): boolean {
 }
 
 /**
- * Whether a read can be forgotten for the sake of a later one: whether every write that is ordered after
+ * Whether a read can be forgotten in favour of a later one: whether every write that is ordered after
  * the later one is ordered after it too. A generic read is not covered by an async one, since a write
  * through the async proxy needs a proxy fence after the former and none after the latter; nor is a weak read by a strong
  * one, which strong writes need no order with.

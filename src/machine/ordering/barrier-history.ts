@@ -55,14 +55,15 @@ export interface BarrierHistory {
   /** The current phase, from 0. */
   readonly phase: number;
   /**
-   * What a wait that has just returned comes after: the events of the last complete phase. Good until the
+   * The clocks that a wait joins when it returns: the events of the last complete phase. Valid until the
    * next `complete`.
    */
   readonly completed: Required<EventClocks>;
   /**
    * An arrival counted to the current phase, with or without an expect_tx of its own.
-   * @param clocks - what it makes known, and what it comes after besides
-   * @param issued - what its warp knew, if that is more: it has to know of the initialisation
+   * @param clocks - the events that it makes known, and further ones that it comes after
+   * @param issued - the clock of its warp at issue, if that is more: it must contain the
+   *   initialisation
    */
   readonly arrive: (
     stamp: Stamp,
@@ -73,10 +74,10 @@ export interface BarrierHistory {
   readonly expect: (stamp: Stamp, clocks: EventClocks) => readonly BarrierViolation[];
   /** A complete_tx; it may come before the expect_tx of its bytes. */
   readonly transact: (stamp: Stamp, clocks: EventClocks) => readonly BarrierViolation[];
-  /** The event told last has completed the phase. */
+  /** The event counted last has completed the phase. */
   readonly complete: () => readonly BarrierViolation[];
   /**
-   * A wait that returned since the phase before the current one is complete.
+   * A wait that returned because the phase before the current one is complete.
    * @param clocks - those of the warp before it adds {@link completed} to them
    */
   readonly observe: (stamp: Stamp, clocks: EventClocks) => readonly BarrierViolation[];
@@ -88,7 +89,7 @@ function createEventClocks(): Required<EventClocks> {
   return { clock: createClock(), asyncView: createClock(), happened: createClock() };
 }
 
-/** What has happened before one event, has happened before another. */
+/** Adds the events that have happened before one event to those before another. */
 export function joinEventClocks(
   into: Required<EventClocks>,
   { clock, asyncView, happened }: EventClocks,
@@ -112,11 +113,15 @@ export function createBarrierHistory(initialisation: Stamp): BarrierHistory {
   let waits: Stamp[] = [];
   let gathered = createEventClocks();
   let completed = createEventClocks();
-  // What comes before the arrivals of the current phase, and before its events, themselves included.
+  // Events before the arrivals of the current phase, and events before its events, themselves
+  // included.
   const arrivals = createClock();
   const happened = createClock();
 
-  /** What an event lacks to come after these; of the initialisation, which is a write to memory, it is not enough that it has happened. */
+  /**
+   * The event that must come before this one and does not, or null; the initialisation is a write to memory, so it must also be known, not
+   * only have happened.
+   */
   function missingBefore(
     earlier: readonly Stamp[],
     clocks: EventClocks,
@@ -170,7 +175,7 @@ export function createBarrierHistory(initialisation: Stamp): BarrierHistory {
       return count(stamp, clocks, issued);
     },
     expect: (stamp, clocks) => {
-      // It makes nothing known (its semantics is relaxed), and an arrival that comes after it does.
+      // It makes nothing known (its semantics is relaxed); an arrival that comes after it does.
       expectations.push(stamp);
       return count(stamp, clocks);
     },
@@ -214,11 +219,11 @@ export function createBarrierHistory(initialisation: Stamp): BarrierHistory {
  * cluster, in a run, and whether they are the same in every schedule.
  *
  * A warp that waits at such a barrier waits for the generation that its own arrival was counted to; it can
- * neither miss it nor take another for it. So one condition is left of those of an mbarrier
- * (barrier-history.ts), with the same proof: an arrival counted to generation g happens after all arrivals
- * counted to generation g − 1. A warp that waits in each generation fulfils it by itself; one that only
- * arrives has to learn by other means that the generation is complete before it arrives again, or both
- * of its arrivals may be counted to the same one.
+ * neither miss it nor take another for it. So only one of the conditions of an mbarrier
+ * (barrier-history.ts) remains, with the same proof: an arrival counted to generation g happens after all
+ * arrivals counted to generation g − 1. A warp that waits in each generation fulfils it by itself; one
+ * that only arrives has to learn by other means that the generation is complete before it arrives again,
+ * or both of its arrivals may be counted to the same one.
  */
 export interface NamedBarrierHistory {
   /** The current generation, from 0. */
@@ -226,8 +231,9 @@ export interface NamedBarrierHistory {
   /**
    * An arrival counted to the current generation.
    * @param waits - whether it also waits for it, so that {@link leave} will be called
-   * @param clocks - what the arrival makes known, and what it comes after besides. One that makes nothing known
-   *   (barrier.cluster.arrive with .relaxed) has a chain of its own, and a clock with nothing but its position.
+   * @param clocks - the events that the arrival makes known, and further ones that it comes after. An arrival
+   *   that makes nothing known (barrier.cluster.arrive with .relaxed) has a chain of its own, and a clock with
+   *   nothing but its position.
    */
   readonly arrive: (
     stamp: Stamp,
@@ -237,8 +243,8 @@ export interface NamedBarrierHistory {
   /** The generation is complete. */
   readonly complete: () => void;
   /**
-   * What a warp comes after that leaves the barrier after waiting for a generation. Later generations may
-   * be complete already. Throws a RangeError if nobody waits for the generation any more.
+   * The clocks that a warp joins when it leaves the barrier after waiting for a generation. Later
+   * generations may be complete already. Throws a RangeError if nobody waits for the generation any more.
    */
   readonly leave: (generation: number) => Required<EventClocks>;
 }

@@ -1,4 +1,4 @@
-/** One mbarrier of shared memory: what PTX calls an mbarrier object. */
+/** One mbarrier of shared memory: an mbarrier object, in PTX's terms. */
 export interface Mbarrier {
   readonly name: string;
   readonly cta: number;
@@ -9,26 +9,26 @@ export interface Mbarrier {
   pending: number;
   /** Bytes that the current phase's transactions lack; below 0 while they are ahead of expect_tx. */
   transactionBytes: number;
-  /** Bytes that the current phase has been told to expect. */
+  /** Bytes that the current phase expects. */
   expectedBytes: number;
   /** The current phase, counted from 0; the one before it is complete. */
   phase: number;
-  /** Who arrived in the current phase, for messages about deadlocks. */
+  /** Agents that arrived in the current phase, for messages about deadlocks. */
   readonly arrived: string[];
-  /** When the last phase was completed, in clocks of the timed schedule, and at which step. */
+  /** Time of the last phase's completion, in clocks of the timed schedule, and its step. */
   completedAt: number;
   completedStep: number;
-  /** Steps at which the current phase was looked at without waiting for it. */
+  /** Steps at which the current phase was tested without waiting for it. */
   readonly tests: number[];
 }
 
 /** The most bytes that a phase may lack, or be ahead: a tx-count has 20 bits and a sign. Source: PTX ISA, "Tracking asynchronous operations by the mbarrier object". */
 export const mostTransactionBytes = 2 ** 20 - 1;
 
-/** What an arrival did to a barrier. */
+/** Effect of an arrival on a barrier. */
 export type ArrivalResult = 'pending' | 'completed' | 'over-arrival';
 
-/** A barrier as mbarrier.init leaves it. */
+/** A barrier after its mbarrier.init. */
 export function createMbarrier(
   name: string,
   cta: number,
@@ -110,7 +110,7 @@ export interface NamedBarrier {
   /** Complete generations. */
   generation: number;
   readonly who: string[];
-  /** What the lanes of the generation that reduce have brought. */
+  /** Lanes brought so far by the reducing instructions of the generation. */
   reduced: ReducedLanes;
   completedAt: number;
 }
@@ -137,7 +137,7 @@ export function createNamedBarrier(id: number, threads = 0): NamedBarrier {
 
 /**
  * Counts arrivals. A generation is complete when all of its threads have arrived.
- * @returns what happened; a `mismatch` is an instruction that names another number of threads
+ * @returns the effect; a `mismatch` is an instruction that names another number of threads
  */
 export function arriveAtNamed(
   barrier: NamedBarrier,
@@ -165,9 +165,9 @@ function settleNamed(barrier: NamedBarrier): 'pending' | 'completed' {
 }
 
 /**
- * So many threads have ended: a barrier of all threads waits for the others alone. Source: PTX ISA, `barrier.cluster`; for
- * `bar.sync` without a count, CUDA C++ Programming Guide, "Synchronization Functions": from sm_70 on a barrier waits for the
- * threads that have not exited.
+ * Removes `count` threads that have ended: a barrier of all threads waits for the others alone. Source: PTX ISA,
+ * `barrier.cluster`; for `bar.sync` without a count, CUDA C++ Programming Guide, "Synchronization Functions": from sm_70 on
+ * a barrier waits for the threads that have not exited.
  */
 export function leaveOutThreads(barrier: NamedBarrier, count: number): 'pending' | 'completed' {
   barrier.threads -= count;

@@ -35,8 +35,8 @@ export const findingKinds = {
 export type FindingKind = keyof typeof findingKinds;
 
 /**
- * What a finding means: `illegal` acts are bugs in some schedule or in every one; `one-schedule`: nothing is wrong, but
- * the run speaks for its own schedule alone; a `hint` is worth a look and takes nothing from what the run proves.
+ * Weight of a finding: `illegal` acts are bugs in some schedule or in every one; `one-schedule`: nothing is wrong, but
+ * the run speaks for its own schedule alone; a `hint` is worth a look and leaves the run's proof intact.
  */
 export type FindingWeight = 'illegal' | 'one-schedule' | 'hint';
 
@@ -49,7 +49,7 @@ const lighter: Readonly<Partial<Record<FindingKind, FindingWeight>>> = {
   'schedule-dependent': 'one-schedule',
 };
 
-/** What findings of a kind mean. */
+/** The weight of findings of a kind. */
 export function findingWeight(kind: FindingKind): FindingWeight {
   return lighter[kind] ?? 'illegal';
 }
@@ -64,7 +64,7 @@ export interface FindingAccess {
   readonly step: number;
 }
 
-/** An illegal act, with what one needs to find it in the program. */
+/** An illegal act, with the facts needed to find it in the program. */
 export interface Finding {
   readonly kind: FindingKind;
   /** One sentence: what, where. */
@@ -73,13 +73,13 @@ export interface Finding {
   readonly step: number;
   /** For a race: the two accesses, the earlier first. */
   readonly accesses: readonly FindingAccess[];
-  /** How often the same was found in the run. */
+  /** Number of times that the same was found in the run. */
   readonly count: number;
 }
 
 /**
- * Names findings of one kind at the same places of the program, whichever came first and whoever was there; those without
- * places by what they say.
+ * Key of findings of one kind at the same places of the program, whichever came first and whichever agents were there;
+ * findings without places are grouped by message.
  */
 export function findingGroup({
   kind,
@@ -90,12 +90,12 @@ export function findingGroup({
   return [kind, ...(sites.length === 0 ? [message] : sites)].join('\n');
 }
 
-/** The accesses of a finding as its message ends with them. */
+/** The accesses of a finding, as the end of its message. */
 export function toldAccesses(accesses: readonly FindingAccess[]): string {
   return `: ${accesses.map(({ who, site }) => `${who} (${site})`).join(' and ')}`;
 }
 
-/** What a finding says, without the accesses that it ends with, for a list that has them beside it. */
+/** The message of a finding without the accesses at its end, for a list that has them beside it. */
 export function messageAlone({ message, accesses }: Pick<Finding, 'message' | 'accesses'>): string {
   const told = toldAccesses(accesses);
   return message.endsWith(told) ? message.slice(0, -told.length) : message;
@@ -103,14 +103,14 @@ export function messageAlone({ message, accesses }: Pick<Finding, 'message' | 'a
 
 /** Collects findings; the same one is kept once and counted. */
 export interface FindingCollector {
-  /** @param finding `alike`: what stands for the message in telling whether it is the same; default the message */
+  /** @param finding `alike`: the key that decides whether it is the same; default the message */
   readonly add: (
     finding: Omit<Finding, 'count' | 'accesses'> & Partial<Finding> & { readonly alike?: string },
   ) => void;
   readonly list: () => readonly Finding[];
 }
 
-/** The most different findings of a group that are kept: none keeps those of other places or kinds out. */
+/** The most different findings kept for one group, so that they do not displace those of other places or kinds. */
 const mostAlike = 200;
 
 export function createFindingCollector(): FindingCollector {
@@ -134,7 +134,7 @@ export function createFindingCollector(): FindingCollector {
   };
 }
 
-/** How the phases of a barrier can be other ones in another schedule. */
+/** Ways in which the phases of a barrier can differ in another schedule. */
 export const barrierViolationKinds = {
   arrival:
     'an arrival that may come before the barrier is initialised or be counted to an earlier phase',
@@ -154,9 +154,9 @@ export interface BarrierViolation {
   /** The stamp of the arrival, of the expectation or of the wait. */
   readonly event: Stamp;
   /**
-   * The stamp of the event that it lacks an order with: for an arrival and an early wait, which it has to
-   * come after; for an expectation (an arrival) and a late wait (what completed the next phase), an
-   * event of the phase that it has to come before.
+   * The stamp of the event that it lacks an order with: for an arrival and an early wait, an event that
+   * it has to come after; for an expectation (an arrival) and a late wait (the event that completed the
+   * next phase), an event that it has to come before.
    */
   readonly unordered: Stamp;
 }

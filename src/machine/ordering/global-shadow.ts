@@ -9,8 +9,8 @@ const pageWords = 2 ** 14;
 
 /**
  * A shadow of global memory: pages of {@link ShadowMemory}, each made when it is first accessed. Its words have
- * contents from the start, since the memory itself knows which bytes nobody has written; and a write over what
- * nobody has read is nothing that matters there, since a host may read it after the launch.
+ * contents from the start, since the memory itself knows which bytes nobody has written; and an overwrite of
+ * unread words is not reported there, since a host may read them after the launch.
  */
 export interface GlobalShadow {
   /** @param region with addresses; the first words of its conflicts are addresses of words */
@@ -22,12 +22,12 @@ export interface GlobalShadow {
   ) => readonly Conflict[];
 }
 
-/** Which words of global memory have been read (1) and written (2): by page, from which word on. */
+/** Words of global memory that have been read (1) and written (2), by page, one byte a word. */
 export type GlobalFootprint = Map<number, Uint8Array>;
 
 const marks = { read: 1, write: 2 } as const;
 
-/** Whether what one has written the other has read or written. */
+/** Whether one has written a word that the other has read or written. */
 export function footprintsMeet(one: GlobalFootprint, other: GlobalFootprint): boolean {
   for (const [page, words] of one) {
     const others = other.get(page);
@@ -39,7 +39,7 @@ export function footprintsMeet(one: GlobalFootprint, other: GlobalFootprint): bo
   return false;
 }
 
-/** Calls back for each run of written words, with the address of its first byte and how many bytes it has. */
+/** Calls back for each run of written words, with the address of its first byte and its number of bytes. */
 export function forEachWritten(
   footprint: GlobalFootprint,
   visit: (address: number, bytes: number) => void,

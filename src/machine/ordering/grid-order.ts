@@ -9,9 +9,9 @@ import {
 import { createSynchronisation, type Synchronisation } from './synchronisation.js';
 
 /**
- * What the clusters of one grid have in common, as far as order goes: global memory, and what is released there. The
- * clusters may run one after another: none knows what another has done, unless it acquires what that has released.
- * Memory and time grow with the warps of the grid.
+ * Ordering state that the clusters of one grid share: global memory, and the releases there. The clusters may run
+ * one after another: none knows another's events, unless it acquires what that one has released. Memory and time
+ * grow with the warps of the grid.
  */
 export interface GridOrder {
   readonly chains: Chains;
@@ -19,17 +19,17 @@ export interface GridOrder {
   readonly released: Synchronisation;
   /** CTAs that have begun: the number of the next one. */
   ctas: number;
-  /** Strong accesses that came in no order, so that the schedule decided what they gave. */
+  /** Strong accesses in no order, whose values the schedule decided. */
   readonly dependences: ScheduleDependences;
-  /** Told of such accesses, and of others whose order decides something. */
+  /** Called for such accesses, and for others whose order decides something. */
   readonly onDependence: DependenceListener;
 }
 
 /**
- * The order of a grid of which nothing has run; by default what it is in practice.
+ * The order of a grid that has not run; by default under the model of practice.
  *
- * @param onDependence told of what the schedule decides; default nobody
- * @param footprint where accesses to global memory are noted; default nowhere
+ * @param onDependence called for each outcome that the schedule decides; default nothing
+ * @param footprint record of accesses to global memory; default none
  */
 export function createGridOrder(
   { equalWrites }: Pick<MemoryModel, 'equalWrites'> = memoryModels.practice,

@@ -14,33 +14,32 @@ interface Initialisation {
 }
 
 /**
- * Whether mbarriers are initialised for the async proxy before it counts bytes on them. mbarrier.init writes in the generic
- * proxy, the complete_tx of a bulk copy reads and writes in the async one. So between them has to be a
- * `fence.mbarrier_init` of the thread that has initialised it, or a `fence.proxy.async` of any thread on the way. Threads that
- * arrive or wait use the generic proxy: to them an order is enough, which the history of the barrier looks at. In which proxy
- * tcgen05.commit arrives the PTX ISA does not say: that one comes without a fence is noted and no finding. Sources: PTX ISA, "Proxies", `fence` (`.mbarrier_init`),
- * "Asynchronous Operations"; CUTLASS puts `fence_barrier_init` after the initialisations of every pipeline.
+ * Whether mbarriers are initialised for the async proxy before it counts bytes on them. mbarrier.init writes in the generic proxy, the complete_tx of a bulk
+ * copy reads and writes in the async one. So a `fence.mbarrier_init` of the thread that has initialised it, or a `fence.proxy.async` of any thread on the way,
+ * has to come between them. Threads that arrive or wait use the generic proxy: for them an order is enough, which the history of the barrier checks. The PTX
+ * ISA does not say in which proxy tcgen05.commit arrives: a commit without a fence is noted and is no finding. Sources: PTX ISA, "Proxies", `fence`
+ * (`.mbarrier_init`), "Asynchronous Operations"; CUTLASS puts `fence_barrier_init` after the initialisations of every pipeline.
  */
 export interface InitialisationFences {
   readonly initialise: (order: WarpOrder, barrier: Mbarrier, stamp: Stamp) => void;
-  /** The barrier is one no more. */
+  /** The barrier has been invalidated. */
   readonly end: (barrier: Mbarrier) => void;
   /** A `fence.mbarrier_init`, before its warp's clock ticks. */
   readonly fence: (order: WarpOrder) => void;
-  /** An operation of the async proxy counts bytes on the barrier; reports that no fence makes it known there. */
+  /** An operation of the async proxy counts bytes on the barrier; a missing fence is reported. */
   readonly use: (
     machine: OrderedRun,
     barrier: Mbarrier,
     clocks: AccessClocks,
     stamp: Stamp,
   ) => void;
-  /** A tcgen05.commit arrives at the barrier, with what was known when it was issued. */
+  /** A tcgen05.commit arrives at the barrier, with the clocks of its issue. */
   readonly commit: (barrier: Mbarrier, clocks: AccessClocks) => void;
   /** Whether each commit has come after the initialisation of its barrier and a fence. */
   readonly areCommitsFenced: () => boolean;
 }
 
-/** No mbarrier has been initialised yet. */
+/** The fences of a run without an initialised mbarrier. */
 export function createInitialisationFences(
   { initialisationFences }: MemoryModel,
   findings: OrderFindings,
@@ -80,7 +79,7 @@ export function createInitialisationFences(
     use: (machine, barrier, clocks, stamp) => {
       const one = initialised.get(barrier)!;
       if (one.isReported || isFenced(one, clocks)) return;
-      // Where no fence orders them either, that is told already.
+      // Where no order exists either, that has been reported already.
       if (!clockHas(clocks.clock, one.stamp)) return;
       one.isReported = true;
       if (!initialisationFences && hasHint) return;

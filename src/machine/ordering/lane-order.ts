@@ -9,19 +9,19 @@ export interface LaneAccess {
   readonly step: number;
 }
 
-/** What is remembered of one: its time on the clock of its lane, and the bytes of the word. */
+/** A remembered access: its time on the clock of its lane, and the bytes of the word. */
 interface TimedAccess extends LaneAccess {
   readonly time: number;
   readonly bytes: number;
 }
 
 /**
- * What the lanes of one warp know of one another's accesses to shared memory. That they are converged orders nothing: only
- * `bar.warp.sync`, barriers of the CTA and of the cluster, mbarriers and strong accesses do. Which way news takes outside of the
- * warp is not followed: who waits or acquires learns all that lanes of its warp have told anybody. Sources: PTX ISA, `bar.warp.sync` ("guarantees memory
- * ordering among participating threads"), `shfl.sync` and `vote.sync`, which say nothing of the kind.
+ * The order of the lanes of one warp in their accesses to shared memory. Convergence orders nothing: only `bar.warp.sync`, barriers of the CTA and of
+ * the cluster, mbarriers and strong accesses do. The path of an order outside of the warp is not followed: a lane that waits or acquires learns
+ * everything that lanes of its warp have told anybody. Sources: PTX ISA, `bar.warp.sync` ("guarantees memory ordering among participating threads"),
+ * `shfl.sync` and `vote.sync`, which promise no such ordering.
  *
- * Each lane has a vector clock of 32 times. Memory: the accesses since all lanes have met last.
+ * Each lane has a vector clock of 32 times. Memory: the accesses since all lanes last met.
  */
 export interface LaneOrder {
   /**
@@ -31,17 +31,17 @@ export interface LaneOrder {
    *   there is none
    */
   readonly access: (word: number, bytes: number, access: LaneAccess) => LaneAccess | null;
-  /** Lanes meet: each knows all that any of them has done. */
+  /** Lanes meet: each learns everything that any of them has done. */
   readonly meet: (mask: number) => void;
-  /** Lanes make known what they know: they arrive somewhere, or release. */
+  /** Lanes publish their clocks: they arrive somewhere, or release. */
   readonly tell: (mask: number) => void;
   /** Lanes have waited for others, or acquired. */
   readonly learn: (mask: number) => void;
 }
 
-/** The lanes of a warp that have done nothing. */
+/** The order of a warp's lanes before any access. */
 export function createLaneOrder(): LaneOrder {
-  // Of lane l from 32 l on: what it knows of each.
+  // Clock of lane l, from index 32·l on: its knowledge of each lane.
   const clocks = new Int32Array(lanes * lanes);
   for (let lane = 0; lane < lanes; lane++) clocks[lane * lanes + lane] = 1;
   const words = new Map<number, TimedAccess[]>();
@@ -51,7 +51,7 @@ export function createLaneOrder(): LaneOrder {
     for (let lane = 0; lane < lanes; lane++) if (((mask >>> lane) & 1) === 1) visit(lane);
   }
 
-  /** The lanes know what these times stand for. */
+  /** Adds these times to the clocks of the lanes. */
   function learn(mask: number, times: Int32Array): void {
     forEachLane(mask, (lane) => {
       for (let of = 0; of < lanes; of++) {
@@ -61,7 +61,7 @@ export function createLaneOrder(): LaneOrder {
     });
   }
 
-  /** Adds what lanes know to these times; what they do next is later than that. */
+  /** Adds the clocks of the lanes to these times; their next events are later than that. */
   function tell(mask: number, times: Int32Array): void {
     forEachLane(mask, (lane) => {
       for (let of = 0; of < lanes; of++) times[of] = Math.max(times[of], clocks[lane * lanes + of]);

@@ -8,12 +8,13 @@ import type { OrderFindings } from './order-findings.js';
 import type { OperationOrder, OrderedCta, OrderedRun } from './order-tracker.js';
 import type { DependenceListener } from './schedule-dependences.js';
 
-// What must not begin or end on the wrong side of an event: mbarriers, CTAs, allocations of tensor memory.
+// Lifetimes of mbarriers, CTAs and allocations of tensor memory, which must not begin or end on the wrong
+// side of an event.
 
 /**
- * The lives of mbarriers: from mbarrier.init to mbarrier.inval. Whatever happens to one has to come
- * before its end, and the end before the next barrier at the same place begins. Events are stamps of the
- * table of accesses; the clocks are those of the warp that begins or ends a life.
+ * The lives of mbarriers: from mbarrier.init to mbarrier.inval. All events at one have to come before
+ * its end, and the end before the next barrier at the same place begins. Events are stamps of the table
+ * of accesses; the clocks are those of the warp that begins or ends a life.
  */
 interface BarrierLives {
   readonly begin: (
@@ -27,13 +28,13 @@ interface BarrierLives {
   readonly end: (machine: OrderedRun, clocks: EventClocks, barrier: Mbarrier, stamp: Stamp) => void;
 }
 
-/** The last event of a chain at a barrier; and of an asynchronous operation its order. */
+/** The last event of a chain at a barrier; for an asynchronous operation also its order. */
 interface LastEvent {
   readonly stamp: Stamp;
   readonly order: OperationOrder | null;
 }
 
-/** No barrier has begun yet. */
+/** Lives of barriers, before any has begun. */
 export function createBarrierLives(model: MemoryModel, findings: OrderFindings): BarrierLives {
   // The last event in each chain, which the earlier ones of the chain come before; and ends by place.
   const lastEvents = new Map<Mbarrier, Map<number, LastEvent>>();
@@ -82,7 +83,7 @@ export function createBarrierLives(model: MemoryModel, findings: OrderFindings):
 /**
  * Whether a tcgen05.commit may come late by a memory model: it tracks operations, and all of them are known to be complete.
  *
- * @param tracked as of `OperationOrder`; null or left out for what is no commit
+ * @param tracked as of `OperationOrder`; null or left out if it is no commit
  */
 export function mayComeLate(
   { lastCommits }: MemoryModel,
@@ -100,23 +101,23 @@ interface Reach {
   readonly chain: number;
   readonly time: number;
   readonly kind: OperationKind | 'arrival';
-  /** As of `OperationOrder`, where its own warp is of the CTA. */
+  /** As of `OperationOrder`, if its own warp is of the CTA. */
   readonly tracked?: Clock | null;
   readonly who: string;
   readonly site: string;
 }
 
-/** What reaches CTAs while they run. */
+/** Operations and arrivals that reach CTAs while they run. */
 export interface CtaReach {
   readonly add: (reach: Reach) => void;
   /**
-   * Once all warps have ended: reports what none of a CTA's warps knows to be complete, since the CTA
-   * may end before it in another schedule.
+   * Once all warps have ended: reports operations that none of a CTA's warps knows to be complete,
+   * since the CTA may end before them in another schedule.
    */
   readonly checkEnds: (machine: OrderedRun) => void;
 }
 
-/** Nothing has reached any CTA yet. */
+/** The reach of operations, before any has been issued. */
 export function createCtaReach(model: MemoryModel): CtaReach {
   // The last in each chain is enough: the earlier ones of the chain come before it.
   const reached = new Map<string, Reach>();
@@ -148,7 +149,7 @@ export function createCtaReach(model: MemoryModel): CtaReach {
   };
 }
 
-/** What changes which columns of tensor memory later allocations get, or whether they get any. */
+/** Events that change the columns of tensor memory that later allocations get, or whether they get any. */
 export type AllocatorEvent = 'alloc' | 'dealloc' | 'relinquish';
 
 /** One event: its columns (none of a relinquished permit), its clock and its stamp in the table of accesses. */
@@ -160,17 +161,17 @@ interface AllocatorEventAt {
   readonly stamp: Stamp;
 }
 
-/** Which allocation the columns of one CTA's tensor memory belong to. */
+/** Allocations that the columns of one CTA's tensor memory belong to. */
 export interface TensorAllocations {
   /**
    * Notes an event of the allocator, before it changes anything. Where another schedule may swap an allocation with it,
-   * columns, or whether there are any, depend on the schedule: which is reported. Deallocations among themselves may come
+   * the columns, or their availability, depend on the schedule: this is reported. Deallocations among themselves may come
    * in any order; and one that an allocation cannot do without comes before it in every schedule.
    */
   readonly happen: (machine: OrderedRun, cta: number, event: AllocatorEventAt) => void;
   /**
    * Reports an access to a column that the allocation is not known to come before: in another schedule
-   * the column may not be allocated yet. And one to a column that has been freed.
+   * the column may not be allocated yet. Also reports an access to a column that has been freed.
    * @param clock of the access, its stamp last
    */
   readonly check: (
@@ -182,7 +183,7 @@ export interface TensorAllocations {
   ) => void;
 }
 
-/** No column has been allocated yet. */
+/** The allocations of a run before the first one. */
 export function createTensorAllocations(
   findings: OrderFindings,
   onDependence: DependenceListener = () => undefined,
@@ -198,7 +199,7 @@ export function createTensorAllocations(
     relinquish: new Map(),
   };
 
-  /** Whether so many adjacent columns are free, were these still allocated. */
+  /** Whether this many adjacent columns are free, were these still allocated. */
   function hasRoom(columns: number, taken: readonly AllocatorEventAt[]): boolean {
     let free = 0;
     for (let column = 0; column < tensorMemoryColumns && free < columns; column++) {

@@ -1,14 +1,14 @@
 import type { Proxy } from './accesses.js';
 
-/** The orders of a machine's execution that the texts of the ISA and the hardware tell differently. */
+/** Orders of a machine's execution on which the texts of the ISA and the hardware differ. */
 export interface MemoryModel {
   readonly name: string;
   readonly description: string;
-  /** The name of the model that asks for more, step by step up to the letter of the ISA; null for none. */
+  /** The name of the next stricter model, step by step up to the letter of the ISA; null for none. */
   readonly stricter: string | null;
   /**
-   * Which of one warp's MMAs are executed in the order of issue, beyond those into the same accumulator
-   * with the same shape: none, those that write what an earlier one reads as A, or all.
+   * The MMAs of one warp that are executed in the order of issue, beyond those into the same
+   * accumulator with the same shape: none, those that write what an earlier one reads as A, or all.
    */
   readonly mmaOrder: 'accumulator' | 'operand-reads' | 'issue';
   /**
@@ -27,23 +27,24 @@ export interface MemoryModel {
    */
   readonly tensorFences: boolean;
   /**
-   * Whether what cp.async has written needs a fence.proxy.async before wgmma or tcgen05.mma read it. Compilers (Triton 3.6 on
-   * sm_90) put none there.
+   * Whether bytes written by cp.async need a fence.proxy.async before wgmma or tcgen05.mma read them. Compilers (Triton 3.6
+   * on sm_90) put none there.
    */
   readonly copyFences: boolean;
   /**
-   * Whether the async proxy may overwrite what the generic proxy has read only after a fence.proxy.async, as the ISA says;
-   * what has been read is out of shared memory before any barrier that follows.
+   * Whether the async proxy may overwrite bytes that the generic proxy has read only after a fence.proxy.async, as the ISA
+   * says; in practice reads have left shared memory before any barrier that follows.
    */
   readonly readFences: boolean;
   /**
-   * Whether weak writes to one place need an order where they write the same. Triton's warps with roles get their arguments
-   * from shared memory, where each warp of the others stores them (3.6 and 3.9, on sm_100).
+   * Whether weak writes of equal bytes to one place need an order. Triton's warps with roles get their arguments from
+   * shared memory, where each warp of the others stores them (3.6 and 3.9, on sm_100).
    */
   readonly equalWrites: boolean;
   /**
    * Whether the async proxy may use an mbarrier only after a fence.mbarrier_init or fence.proxy.async that follows its
-   * initialisation, as the ISA says; else its lack is a hint. Triton (3.6 and 3.9) puts a bar.sync there and no fence.
+   * initialisation, as the ISA says; otherwise a missing fence is a hint. Triton (3.6 and 3.9) puts a bar.sync there
+   * and no fence.
    */
   readonly initialisationFences: boolean;
   /**
@@ -53,10 +54,10 @@ export interface MemoryModel {
    */
   readonly registerGroups: boolean;
   /**
-   * Whether a wgmma comes after what each of its four warps has done before it, and who knows its own part to be complete knows it of
-   * all. The ISA calls it an operation of the warpgroup and says no more; on an H200 a late warp holds up the others' waits for
-   * as long, and what it has written before is read. In CUTLASS's pipelines one thread of a warpgroup
-   * releases what all its warps have read, and FlashAttention-3's warps write P for it with no order between them.
+   * Whether a wgmma comes after everything that each of its four warps has done before it, and an agent that knows its own part to be
+   * complete knows all of it to be. The ISA calls it an operation of the warpgroup and says no more; on an H200 a late warp holds up
+   * the others' waits for as long, and its earlier writes are read. In CUTLASS's pipelines one thread of a warpgroup releases buffers
+   * that all its warps have read, and FlashAttention-3's warps write P for it with no order between them.
    */
   readonly warpgroupOrder: boolean;
   /** Whether lanes of a warp that are converged need bar.warp.sync between them, as the ISA says. */
@@ -149,7 +150,7 @@ export const memoryModels = {
 /** The name of a memory model. */
 export type MemoryModelName = keyof typeof memoryModels;
 
-/** What follows from an operation's kind for its order with others. */
+/** Properties of an operation's kind that decide its order with others. */
 interface OperationTraits {
   /** The way to memory that it takes, where there are several. */
   readonly proxy: Proxy;
@@ -157,7 +158,7 @@ interface OperationTraits {
   readonly takesTensorFences: boolean;
   /** Whether tcgen05.commit tracks it. */
   readonly isCommitted: boolean;
-  /** Whether it may be under way at the end of its CTA, of which it then needs nothing more. */
+  /** Whether it may be under way at the end of its CTA, from which it then needs nothing more. */
   readonly mayOutliveCta: boolean;
 }
 
@@ -189,7 +190,7 @@ const traits = {
     isCommitted: false,
     mayOutliveCta: true,
   },
-  /** What a bulk store does after it has read. */
+  /** The write of a bulk store, after it has read. */
   'bulk-write': {
     proxy: 'async',
     takesTensorFences: false,
