@@ -41,9 +41,9 @@ import type {
 /** The registers of a CTA: those of one thread of each warp, and those that no warp has. */
 export interface RegisterPool {
   readonly ofWarps: number[];
-  /** Registers for one thread of each of 32 lanes: what one warp gives back another may get. */
+  /** Registers for one thread of each of 32 lanes: one warp gets those that another gives back. */
   free: number;
-  /** The last change of each warp as an event, and how many there were. */
+  /** The last change of each warp as an event, and the number of its changes. */
   readonly changes: ({ readonly count: number; readonly at: Position | null } | null)[];
 }
 
@@ -55,11 +55,11 @@ export interface GroupStep {
   parts: AsynchronousOperation[] | null;
 }
 
-/** How far the warps of a warpgroup are with instructions that all of them have to execute. */
+/** Progress of the warps of a warpgroup through the instructions that all of them have to execute. */
 export interface WarpgroupProgress {
-  /** Of each of its warps, how many it has executed. */
+  /** Number of such instructions that each of its warps has executed. */
   readonly executed: number[];
-  /** Those that not all have executed, the earliest first, and how many there were before. */
+  /** Those that some warps have not executed, the earliest first, and the number of earlier ones. */
   readonly open: GroupStep[];
   closed: number;
 }
@@ -72,7 +72,7 @@ export interface CtaState {
   readonly shared: SharedMemory;
   readonly tensor: TensorMemory;
   readonly mbarriers: Map<number, Mbarrier>;
-  /** What was known where mbarriers have been ended, by their offsets. */
+  /** Clocks of the CTA's order at the end of mbarriers, by their offsets. */
   readonly endedMbarriers: Map<number, Clock>;
   readonly namedBarriers: Map<number, NamedBarrier>;
   readonly registers: RegisterPool;
@@ -82,12 +82,12 @@ export interface CtaState {
   readonly counters: CtaCounters;
 }
 
-/** What a warp waits for in the middle of an instruction. */
+/** A wait of a warp in the middle of an instruction. */
 export interface Continuation {
   readonly isReady: () => boolean;
-  /** Goes on; what the warp has to wait for next, if there is more. */
+  /** Goes on; returns the warp's next wait, if there is one. */
   readonly resume: () => Continuation | void;
-  /** What it waits for, for a message about a deadlock. */
+  /** The thing that it waits for, for a message about a deadlock. */
   readonly waitsFor: () => string;
   /** The clock from which on it is ready, once it is. */
   readonly readyTime: () => number;
@@ -97,7 +97,7 @@ export interface Continuation {
 export interface WarpState {
   readonly cta: CtaState;
   readonly index: number;
-  /** `CTA 0 warp 12`, and what the program calls it. */
+  /** `CTA 0 warp 12`, and the program's name for it. */
   readonly name: string;
   readonly program: WarpProgram;
   /** The instruction that it executes next; null at its end. */
@@ -125,15 +125,15 @@ export interface WarpState {
   copyGroups: AsynchronousOperation[][];
   /** The local memory of its threads. */
   readonly local: LocalMemory;
-  /** From when on it may execute the next instruction, in clocks. */
+  /** The clock from which on it may execute the next instruction. */
   readyAt: number;
   readonly order: WarpOrder | null;
   readonly chosenAs: 'warp';
-  /** When it may execute its next instruction, in clocks of a timed schedule. */
+  /** The time at which it may execute its next instruction, in clocks of a timed schedule. */
   time: number;
 }
 
-/** What a warp remembers of an MMA or a copy, for the order of later ones. */
+/** A record of an MMA or a copy of a warp, for the order of later ones. */
 export interface TensorHistoryEntry {
   readonly operation: AsynchronousOperation;
   /** Address, shape and kind of the accumulator; null for tcgen05.cp. */
@@ -149,7 +149,10 @@ export interface AsynchronousOperation {
   readonly name: string;
   readonly site: string;
   readonly instruction: Instruction | null;
-  /** Operations that the hardware performs before this one; none once it is done, or each would keep all that came before. */
+  /**
+   * Operations that the hardware performs before this one; emptied once it is done, or each would keep all earlier ones
+   * alive.
+   */
   after: readonly AsynchronousOperation[];
   readonly perform: () => void;
   /** The parts of other warps in the same operation, which are performed with it. */
@@ -160,18 +163,18 @@ export interface AsynchronousOperation {
   readonly unit: TimedUnit;
   /** The CTAs whose memory or barriers it reaches, and which must not end before. */
   readonly reaches: readonly CtaState[];
-  /** Clocks of the unit that it takes, and clocks until its result is there. */
+  /** Clocks of the unit that it takes, and clocks until its result is available. */
   readonly cycles: number;
   readonly latency: number;
   readonly issuedAt: number;
   isDone: boolean;
   doneAt: number;
   readonly chosenAs: 'operation';
-  /** When it is performed, in clocks of a timed schedule: known from its issue on. */
+  /** The time at which it is performed, in clocks of a timed schedule: known from its issue on. */
   time: number;
 }
 
-/** What a scheduler chooses among: a warp's next instruction, or an operation to be performed. */
+/** The choices of a scheduler: a warp's next instruction, or an operation to be performed. */
 export type Step = WarpState | AsynchronousOperation;
 
 /** The memory that a launch has besides that of its CTAs. */
@@ -179,7 +182,7 @@ export interface LaunchMemory {
   readonly global: AllocatedMemory;
   /** `.const` variables. */
   readonly constant: AllocatedMemory;
-  /** The kernel's parameters, as they lie in `.param` from address 0 on. */
+  /** The kernel's parameters, laid out as in `.param` from address 0 on. */
   readonly parameters: Uint8Array;
   /** Bytes of local memory of each thread. */
   readonly localBytes: number;
@@ -189,7 +192,10 @@ export interface LaunchMemory {
 export interface MachineState {
   readonly memory: LaunchMemory;
   readonly placeOfGlobal: (address: number) => string;
-  /** Cancels the launch of a cluster of the grid that has not started: its first CTA; null where none is left. */
+  /**
+   * Cancels the launch of a cluster of the grid that has not started; returns its first CTA, or null where none
+   * is left.
+   */
   readonly cancelLaunch: () => readonly [x: number, y: number, z: number] | null;
   readonly ctas: readonly CtaState[];
   readonly model: MemoryModel;
@@ -200,16 +206,16 @@ export interface MachineState {
   readonly mmaUnits: MmaUnits;
   readonly warpgroupProducts: FindWarpgroupProduct;
   readonly rates: UnitRates;
-  /** Which units are busy, in a timed schedule. */
+  /** The clocks until which units are busy, in a timed schedule. */
   readonly occupancy: UnitOccupancy | null;
   readonly pending: AsynchronousOperation[];
-  /** Agents that are lanes of a warp, while they go their own way. */
+  /** Agents that are diverged lanes of a warp. */
   readonly strands: WarpState[];
   readonly clusterBarrier: NamedBarrier;
-  /** Where the warps of a pair meet that allocate tensor memory. */
+  /** Barrier of the warps of a pair that allocate tensor memory. */
   readonly pairAllocation: NamedBarrier;
   readonly trace: ((event: TraceEvent) => void) | null;
-  /** Told of a step whose order with the one that is executed the schedule decides. */
+  /** Called for a step whose order with the present one the schedule decides. */
   readonly onDependence: DependenceListener;
   /** Steps executed. */
   step: number;
@@ -237,7 +243,7 @@ export function report(
   findings.add({ kind, message: `${place}: ${what}`, cta: warp.cta.rank, step, accesses });
 }
 
-/** Reports a violation of the rules of a memory; whether there was one. */
+/** Reports a violation of the rules of a memory; returns whether there was one. */
 export function reportViolation(
   machine: MachineState,
   warp: WarpState,

@@ -19,18 +19,18 @@ import {
 import { type MemoryModel, type OperationKind, operationKinds } from './memory-model.js';
 import type { Actor, OperationOrder, OrderedRun, WarpOrder } from './order-tracker.js';
 
-/** Whether an operation's order with others takes tcgen05 fences. */
+/** Whether an operation needs tcgen05 fences to be ordered with others. */
 export function needsTensorFences({ tensorFences }: MemoryModel, kind: OperationKind): boolean {
   return tensorFences && operationKinds[kind].takesTensorFences;
 }
 
-/** What is known to one is known to the other from now on. */
+/** Adds everything that is known to one to the clocks of the other. */
 export function joinClocks(into: AccessClocks, { clock, asyncView }: AccessClocks): void {
   joinClock(into.clock, clock);
   joinClock(into.asyncView, asyncView);
 }
 
-/** What two clocks both include. */
+/** The intersection of two clocks. */
 function commonClock(one: Clock, other: Clock): Clock {
   const common = createClock();
   const chains = Math.min(one.times.length, other.times.length);
@@ -39,20 +39,20 @@ function commonClock(one: Clock, other: Clock): Clock {
   return common;
 }
 
-/** An operation that a warp issues, as far as order goes. */
+/** An operation that a warp issues, as the tracker sees it. */
 interface IssuedOperation {
   readonly kind: OperationKind;
   /** The instruction, and its place in the program. */
   readonly name: string;
   readonly site: string;
-  /** The operations that the hardware performs before it; null where nobody keeps their order. */
+  /** The operations that the hardware performs before it; null where their order is not followed. */
   readonly predecessors: readonly (OperationOrder | null)[];
 }
 
 /**
- * What a warp learns of group by group, the oldest first, and nobody learns of in another way: that one of them is complete says
- * that the earlier ones are. So one chain has room for all of them, also where they are in no order and hundreds are under
- * way: their clocks go without it. Source: PTX ISA, `cp.async.bulk.wait_group`.
+ * The kind of operations whose completion a warp learns group by group, the oldest first, and in no other way: if one of them is
+ * complete, so are the earlier ones. So one chain has room for all of them, also where they are in no order and hundreds are
+ * under way: their clocks go without it. Source: PTX ISA, `cp.async.bulk.wait_group`.
  */
 const awaitedInOrder: OperationKind = 'bulk-write';
 
@@ -64,9 +64,9 @@ function nextInWriteChain(chains: Chains, { writeChains }: WarpOrder): Position 
 }
 
 /**
- * The order of an operation: it comes after what its warp knows and after its predecessors. A
+ * The order of an operation: it comes after the events that its warp knows and after its predecessors. A
  * tcgen05.commit makes known the warp's MMAs and copies alone, which are remembered for it in the warp's
- * `tensorOperations`; in time it comes after all that the warp has done.
+ * `tensorOperations`; in time it comes after everything that the warp has done.
  * @param order of the warp, whose clock the caller advances
  */
 export function beginOperation(
@@ -82,7 +82,7 @@ export function beginOperation(
   const tracked = kind === 'commit' ? copyClock(order.tensorOperations.clock) : null;
   const issued = isArrival ? copyClock(order.clock) : null;
   const from = kind === 'commit' ? order.tensorOperations : order;
-  // What makes others known adds nothing of its warp to them.
+  // An arrival that makes other operations known adds no events of its warp to them.
   const clock = kind === 'lane-copy-arrival' ? createClock() : copyClock(from.clock);
   const asyncView = kind === 'lane-copy-arrival' ? createClock() : copyClock(from.asyncView);
   const tensorClock = isFenced ? copyClock(order.tensorView) : clock;
@@ -118,7 +118,7 @@ export function beginOperation(
   };
 }
 
-/** What is ordered before an actor's next event, and the chain that the event belongs to. */
+/** The events ordered before an actor's next event, and the chain that the event belongs to. */
 export function clocksOfActor({
   warp,
   order,
@@ -126,11 +126,11 @@ export function clocksOfActor({
   return order ?? warp.order!;
 }
 
-/** What an access is, beside who does it. */
+/** Properties of an access, apart from its actor. */
 interface RecordedAccess {
   readonly kind: AccessKind;
   readonly proxy: Proxy;
-  /** Of a strong access. */
+  /** The scope of a strong access. */
   readonly scope?: MemoryScope | undefined;
   /** As of `Access`. */
   readonly repeats?: boolean | undefined;
@@ -140,8 +140,8 @@ interface RecordedAccess {
 export type RecordAccess = (machine: OrderedRun, actor: Actor, access: RecordedAccess) => Stamp;
 
 /**
- * Makes stamps. What one operation reads in one proxy is one event, and so is what an instruction
- * of a warp reads, as long as nothing comes between; and so with writes.
+ * Makes stamps. All reads of one operation in one proxy are one event, and so are all reads of one
+ * instruction of a warp, as long as no other event comes between; the same holds for writes.
  */
 export function createAccessRecorder(): RecordAccess {
   let last: Stamp | null = null;
@@ -170,7 +170,7 @@ export function createAccessRecorder(): RecordAccess {
   };
 }
 
-/** After what makes a warp's clock known to others, what it does next is later. */
+/** Advances a warp's clock after an event that made it known to others: the warp's next events are later. */
 export function tick({ chain, clock }: WarpOrder): void {
   tickClock(clock, chain);
 }

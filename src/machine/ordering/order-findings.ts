@@ -12,18 +12,18 @@ import { conflictKinds, type Conflict, type ConflictKind } from './shadow-states
 
 const wordBytes = 4;
 
-/** Reports what is in no order. */
+/** Reports events that are in no order. */
 export interface OrderFindings {
-  /** Two accesses to memory, or one that finds there what it must not. */
+  /** Two accesses to memory, or one that finds the wrong state there. */
   readonly conflict: (machine: OrderedRun, area: MemoryArea, conflict: Conflict) => void;
-  /** What may go wrong with a barrier of this name in another schedule. */
+  /** Possible failures of a barrier of this name in another schedule. */
   readonly violations: (
     machine: OrderedRun,
     cta: number,
     name: string,
     violations: readonly BarrierViolation[],
   ) => void;
-  /** Two events, the earlier first: `message` says what is wrong, without the two. */
+  /** Two events, the earlier first: `message` states the error, without the two. */
   readonly unordered: (
     machine: OrderedRun,
     kind: FindingKind,
@@ -33,29 +33,29 @@ export interface OrderFindings {
   ) => void;
 }
 
-/** The kinds of findings that conflicts are; others are races. */
+/** The findings' kinds of conflicts; conflicts of other kinds are races. */
 const kindOfConflict: Readonly<Partial<Record<ConflictKind, FindingKind>>> = {
   uninitialised: 'uninitialised',
   'overwritten-unread': 'overwritten-unread',
   barrier: 'barrier-memory',
 };
 
-/** What is reported of two events. */
+/** A report about two events. */
 interface Unordered {
   readonly kind: FindingKind;
   readonly cta: number;
   readonly message: string;
-  /** The message without what differs between findings that are the same. */
+  /** The message without the parts that differ between equal findings. */
   readonly alike: string;
   readonly stamps: readonly [Stamp | null, Stamp];
 }
 
-/** The name of the region that all of a compiled kernel's shared memory is: it says nothing. */
+/** The name of the region that is all of a compiled kernel's shared memory: it gives no information. */
 const wholeRegion = 'shared memory';
 
 /**
- * Which memory a finding is about: its column, its byte and the region by name, or the element of an allocation; and the part
- * of that in which findings about the same instructions do not differ.
+ * The memory that a finding is about: its column, its byte and the region by name, or the element of an allocation; and the
+ * part of this that findings about the same instructions share.
  */
 function placeOf(
   machine: OrderedRun,

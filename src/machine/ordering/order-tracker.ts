@@ -7,18 +7,18 @@ import type { FindingCollector } from './finding.js';
 import type { OperationKind } from './memory-model.js';
 import type { ScheduleDependence } from './schedule-dependences.js';
 
-/** A warp, as far as order goes. */
+/** A warp, as the tracker sees it. */
 export interface OrderedWarp {
-  /** `CTA 0 warp 12`, and what the program calls it. */
+  /** `CTA 0 warp 12`, and the program's name for it. */
   readonly name: string;
   readonly cta: OrderedCta;
   /** The instruction that it executes; null at its end. */
   readonly current: Instruction | null;
-  /** Null in a run whose order nobody follows. */
+  /** Null in a run whose order is not followed. */
   readonly order: WarpOrder | null;
 }
 
-/** A CTA, as far as order goes. */
+/** A CTA, as the tracker sees it. */
 export interface OrderedCta {
   readonly rank: number;
   /** Its number among all CTAs whose order is followed together. */
@@ -27,64 +27,64 @@ export interface OrderedCta {
   readonly warps: readonly OrderedWarp[];
 }
 
-/** A run, as far as order goes. */
+/** A run, as the tracker sees it. */
 export interface OrderedRun {
   readonly ctas: readonly OrderedCta[];
   readonly findings: FindingCollector;
   readonly clusterBarrier: NamedBarrier;
-  /** What findings call an address of global memory. */
+  /** Name of an address of global memory in findings. */
   readonly placeOfGlobal: (address: number) => string;
   /** Steps executed. */
   readonly step: number;
 }
 
-/** What a warp knows to have happened. */
+/** Events that a warp knows to have happened. */
 export interface WarpOrder {
   readonly chain: number;
-  /** The warp that it is of: lanes that have diverged have that of their warp. */
+  /** Number of its warp; lanes that have diverged have that of their warp. */
   readonly thread: number;
   /** Everything that is ordered before its next instruction. */
   readonly clock: Clock;
-  /** What has happened before it in time besides, as of `EventClocks`. */
+  /** Further events that have happened before it in time, as of `EventClocks`. */
   readonly happened: Clock;
-  /** What a fence.proxy.async on the way has made known to the async proxy as well. */
+  /** The events that a fence.proxy.async on the way has made known to the async proxy as well. */
   readonly asyncView: Clock;
-  /** What is ordered before its next accesses to tensor memory, where a model asks for fences. */
+  /** The events ordered before its next accesses to tensor memory, where a model requires fences. */
   readonly tensorView: Clock;
-  /** Its complete tcgen05 loads and stores that no fence has ordered before what follows. */
+  /** Its complete tcgen05 loads and stores that no fence has ordered before later events. */
   readonly unfenced: Clock;
-  /** Its tcgen05.mma and tcgen05.cp: what tcgen05.commit tracks. */
+  /** Its tcgen05.mma and tcgen05.cp: the operations that tcgen05.commit tracks. */
   readonly tensorOperations: AccessClocks;
-  /** What fence.mbarrier_init has made known to the cluster. */
+  /** The events that fence.mbarrier_init has made known to the cluster. */
   readonly published: Clock;
-  /** What its strong reads have seen released, which a fence makes known to it. */
+  /** The events that its strong reads have seen released, which a fence makes known to it. */
   readonly observed: AccessClocks;
-  /** The chains of lanes that had diverged and have come back: for those that diverge next. */
+  /** The chains of lanes that had diverged and have converged again: for the next divergence. */
   readonly strandChains: number[];
-  /** The chains of its bulk writes: the first one, and those of lanes that have come back. */
+  /** The chains of its bulk writes: the first one, and those of lanes that have converged. */
   readonly writeChains: WriteChain[];
-  /** What its last fence came after, by the scope: what its strong writes release. */
+  /** The events before its last fence, by the scope: its strong writes release them. */
   readonly fenced: Map<MemoryScope, AccessClocks>;
 }
 
-/** A chain of bulk writes of one warp, of which each is known to be complete where a later one is. */
+/** A chain of bulk writes of one warp, each known to be complete where a later one is. */
 export interface WriteChain {
   readonly chain: number;
-  /** Of the latest write. */
+  /** Time of the latest write. */
   time: number;
 }
 
-/** What is ordered before an asynchronous operation; and, its own tick included, with it. */
+/** The events ordered before an asynchronous operation, and, with its own tick, the operation itself. */
 export interface OperationOrder {
   readonly clock: Clock;
-  /** What is ordered before what it does in tensor memory; the same but for tcgen05 fences. */
+  /** The events ordered before its accesses to tensor memory; they differ only by tcgen05 fences. */
   readonly tensorClock: Clock;
   readonly asyncView: Clock;
   /** As of `EventClocks`. */
   readonly happened: Clock;
-  /** What its warp knew when it issued it: more than it makes known, of a tcgen05.commit. */
+  /** The clock of its warp at issue: for a tcgen05.commit it holds more than the commit makes known. */
   readonly issued: Clock;
-  /** Whether its position is in no clock before the warp knows that it is complete: not in its own either. */
+  /** Whether no clock has its position before the warp knows that it is complete, not even its own. */
   readonly isInWriteChain: boolean;
   /** The operations that a tcgen05.commit tracks; null for others. */
   readonly tracked: Clock | null;
@@ -96,7 +96,7 @@ export interface OperationOrder {
   readonly site: string;
 }
 
-/** What an access to memory orders, if it does: a strong one. */
+/** The ordering of a strong access to memory. */
 export interface StrongAccess extends AccessOrder {
   /** Whether nothing comes between its read and its write. */
   readonly isAtomic: boolean;
@@ -106,26 +106,26 @@ export interface StrongAccess extends AccessOrder {
 export interface MemoryArea {
   /** `shared`, `global`: words of 32 bits. `tensor`: granules of 16 lanes × 1 column, 512 to a row. */
   readonly space: 'shared' | 'tensor' | 'global';
-  /** Whose memory it is; of global memory, the CTA that accesses it. */
+  /** The CTA whose memory it is; for global memory, the CTA that accesses it. */
   readonly cta: OrderedCta;
-  /** What is counted in: words (the default), or bytes, of shared or global memory. */
+  /** The unit of counts: words (the default), or bytes, of shared or global memory. */
   readonly unit?: 'word' | 'byte';
-  /** In global memory an address. */
+  /** The first cell; in global memory an address. */
   readonly start: number;
   readonly count: number;
   readonly stride?: number;
   readonly rows?: number;
   /** Left out for a weak access. */
   readonly strong?: StrongAccess | undefined;
-  /** Of a write: whether it leaves every byte as it is. */
+  /** For a write: whether it leaves every byte as it is. */
   readonly repeats?: boolean | undefined;
 }
 
-/** Who accesses or arrives: a warp, or an operation that it has issued. */
+/** The agent that accesses or arrives: a warp, or an operation that it has issued. */
 export interface Actor {
   readonly warp: OrderedWarp;
   readonly order: OperationOrder | null;
-  /** The place of an operation's instruction in the program, also where nobody follows its order. */
+  /** The place of an operation's instruction in the program, also where its order is not followed. */
   readonly site?: string;
 }
 
@@ -135,16 +135,16 @@ export interface Actor {
  */
 export interface OrderTracker {
   /**
-   * What strong accesses gave as the schedule decided: atomic operations in no order, a flag that is polled. A run that has
+   * Strong accesses whose values the schedule decided: atomic operations in no order, a flag that is polled. A run that has
    * any speaks for one schedule. In a grid they are those of all clusters so far.
    */
   readonly dependences: () => readonly ScheduleDependence[];
-  /** Whether each tcgen05.commit comes after a fence for the initialisation of its mbarrier: the ISA does not say that it has to. */
+  /** Whether each tcgen05.commit comes after a fence for the initialisation of its mbarrier; the ISA does not require it. */
   readonly areCommitsFenced: () => boolean;
   readonly createWarp: () => WarpOrder;
-  /** Lanes of a warp go their own way: they know what the warp knows, and no more of one another. */
+  /** Lanes of a warp diverge: they know the events that the warp knows, and no more of one another. */
   readonly divergeWarp: (warp: OrderedWarp) => WarpOrder;
-  /** They have come back: the warp knows what they know. */
+  /** They have converged: the warp learns the events that they know. */
   readonly convergeWarp: (warp: OrderedWarp, strand: OrderedWarp) => void;
   readonly access: (
     machine: OrderedRun,
@@ -162,9 +162,9 @@ export interface OrderTracker {
     predecessors: readonly (OperationOrder | null)[],
     reaches: readonly OrderedCta[],
   ) => OperationOrder;
-  /** Operations that are one to the hardware, none of which has been performed: each comes after what any of them comes after. */
+  /** Operations that are one to the hardware, none of which has been performed: each comes after the predecessors of all. */
   readonly unite: (orders: readonly OperationOrder[]) => void;
-  /** The warp knows that an operation is complete: by a wait, or since it has its registers. */
+  /** The warp knows that an operation is complete: by a wait, or because it has its registers. */
   readonly finish: (warp: OrderedWarp, kind: OperationKind, order: OperationOrder) => void;
   readonly fence: (
     warp: OrderedWarp,
@@ -184,7 +184,7 @@ export interface OrderTracker {
   ) => void;
   /** The barrier has completed a phase. */
   readonly complete: (machine: OrderedRun, barrier: Mbarrier) => void;
-  /** A wait has returned since the phase before the current one is complete. */
+  /** A wait has returned because the phase before the current one is complete. */
   readonly observe: (machine: OrderedRun, warp: OrderedWarp, barrier: Mbarrier) => void;
   readonly arriveAtNamed: (
     machine: OrderedRun,
@@ -201,9 +201,9 @@ export interface OrderTracker {
     firstColumn: number,
     columns: number,
   ) => void;
-  /** The warp gives up the right to allocate of its CTA. */
+  /** The warp gives up its CTA's right to allocate. */
   readonly relinquishTensor: (machine: OrderedRun, warp: OrderedWarp) => void;
-  /** Columns of tensor memory are freed, with what they hold. */
+  /** Columns of tensor memory are freed, with their contents. */
   readonly endTensor: (
     machine: OrderedRun,
     warp: OrderedWarp,
@@ -211,10 +211,10 @@ export interface OrderTracker {
     columns: number,
   ) => void;
   /**
-   * The run has gone wrong: tells of waits at one place that have returned twice for one phase of a barrier, as they do where
-   * a parity is not flipped. By themselves they are nothing illegal.
+   * The run has gone wrong: reports waits at one place that have returned twice for one phase of a barrier, as happens where
+   * a parity is not flipped. They are not illegal by themselves.
    */
   readonly tellRepeatedWaits: (machine: OrderedRun) => void;
-  /** All warps have ended: whatever reached a CTA has to be known there to be complete. */
+  /** All warps have ended: every operation that reached a CTA has to be known there to be complete. */
   readonly end: (machine: OrderedRun) => void;
 }

@@ -2,7 +2,7 @@ import { RequestError } from '../../request-error.js';
 
 /** Words of a memory: `rows` runs of `count` words, whose first words are `stride` apart. */
 export interface Region {
-  /** What is counted in: words (the default), or the bytes of words of four. */
+  /** The unit of counts: words (the default), or the bytes of words of four. */
   readonly unit?: 'word' | 'byte';
   readonly start: number;
   readonly count: number;
@@ -12,11 +12,11 @@ export interface Region {
   readonly rows?: number;
 }
 
-/** The bytes of a word, where a memory is looked at byte by byte. */
+/** The bytes of a word, where a memory is followed byte by byte. */
 export const bytesOfWord = 4 as const;
 
 /**
- * The region in cells of a memory, of which each word has one, or four. Null if it has parts of words, and words
+ * The region in cells of a memory that has one, or four, for each word. Null if it has parts of words, and words
  * are not divided. Throws a RequestError for a region that is not within the memory.
  *
  * @param words of the memory

@@ -2,25 +2,28 @@ import type { Stamp } from './accesses.js';
 import type { FindingAccess } from './finding.js';
 
 /**
- * Two strong accesses to one word in no order, of which one writes: they are no race, but which comes first the schedule
- * decides, and so what they give.
+ * Two strong accesses to one word in no order, one of them a write: they are no race, but the schedule decides which
+ * comes first, and so the values that they give.
  */
 export interface ScheduleDependence {
   /** In the order in which they came. */
   readonly accesses: readonly [FindingAccess, FindingAccess];
-  /** How many pairs of accesses at these places of the program there were. */
+  /** Number of pairs of accesses at these places of the program. */
   readonly count: number;
 }
 
-/** A step of a cluster: of that with this CTA, by its number in the grid; of the one that runs now where there is none. */
+/**
+ * A step of a cluster, which is named by a CTA of it, by its number in the grid; without one it is the cluster that runs
+ * now.
+ */
 export interface ClusterStep {
   readonly cta: number | undefined;
   readonly step: number;
 }
 
 /**
- * Told, at a step that the schedule might have had before an earlier one with which it is in no order, of the earlier one: it may
- * give something else then.
+ * Called at a step that the schedule might have taken before an earlier one with which it is in no order, with the earlier one:
+ * the step may have another result then.
  */
 export type DependenceListener = (earlier: ClusterStep) => void;
 
@@ -30,17 +33,17 @@ export interface ScheduleDependences {
   readonly list: () => readonly ScheduleDependence[];
 }
 
-/** The most different ones that are kept. */
+/** The most different dependences that are kept. */
 const mostDependences = 100;
 
-/** No dependence yet. */
+/** The dependences of a run, none at first. */
 export function createScheduleDependences(): ScheduleDependences {
   const found = new Map<string, { accesses: ScheduleDependence['accesses']; count: number }>();
   const accessOf = ({ who, site, step }: Stamp): FindingAccess => ({ who, site, step });
   let last: readonly Stamp[] = [];
   return {
     add: (earlier, later) => {
-      // Word after word of one access.
+      // The same pair comes again for each word of one access.
       if (last[0] === earlier && last[1] === later) return;
       last = [earlier, later];
       const pair = [accessOf(earlier), accessOf(later)] as const;

@@ -2,8 +2,8 @@ import type { Stamp } from './accesses.js';
 import { type MissingOrder } from './accesses.js';
 
 /**
- * What can be wrong with an access. The races are named by the earlier access and the later one; what
- * "earlier" was is an accident of the schedule.
+ * Conflicts of an access. The races are named by the earlier access and the later one; which one was
+ * earlier is an accident of the schedule.
  */
 export const conflictKinds = {
   'write-read': 'a read of what is written at no known time before',
@@ -24,9 +24,12 @@ export interface Conflict {
   readonly earlier: Stamp | null;
   /** The stamp of the access that was checked. */
   readonly later: Stamp;
-  /** What a race lacks; null for the others. */
+  /** The order that a race lacks; null for other conflicts. */
   readonly missing: MissingOrder | null;
-  /** The first word of the access with this conflict, in the order of its rows, and how many have it. */
+  /**
+   * The first word of the access with this conflict, in the order of its rows, and the number of words
+   * that have it.
+   */
   readonly firstWord: number;
   readonly words: number;
 }
@@ -62,22 +65,22 @@ export class BarrierWords {
   constructor(readonly initialisation: Stamp) {}
 }
 
-/** Who wrote words last: nobody, the host before the launch, an access; or they are a live mbarrier. */
+/** The last writer of words: nobody, the host before the launch, an access; or they are a live mbarrier. */
 export type Writer = null | 'host' | Stamp | BarrierWords;
 
-/** Words that nobody has touched: without contents, or with contents from the start. */
+/** States of words that nobody has touched: without contents, or with contents from the start. */
 export const uninitialisedState = 0;
 export const initialState = 1;
 
 /**
- * What words are in: who wrote them last and who has read them since. Many words share a state, and one that no word is in is
- * forgotten: so there are never more than words.
+ * States of words: the last writer and the readers since. Many words share a state, and a state without words is forgotten:
+ * so there are never more states than words.
  */
 export interface ShadowStates {
   readonly writerOf: (state: number) => Writer;
   /** The stamps of the reads since, without those that a later one covers. */
   readonly readersOf: (state: number) => readonly Stamp[];
-  /** What the last write has come after, as far as it is told; null for what is not known. */
+  /** The accesses that the last write has come after, if they are kept; null if unknown. */
   readonly supersededOf: (state: number) => readonly Stamp[] | null;
   /** The state with this writer and these readers; a new one at each call. */
   readonly add: (
@@ -85,20 +88,23 @@ export interface ShadowStates {
     readers: readonly Stamp[],
     superseded?: readonly Stamp[] | null,
   ) => number;
-  /** So many words go from one state to another. */
+  /** Moves `words` words from one state to another. */
   readonly move: (from: number, to: number, words: number) => void;
-  /** Each word has become so many. */
+  /** Each word is divided into `parts` words. */
   readonly divide: (parts: number) => void;
-  /** Forgets the states that no word is in, but for one: their numbers are given to others. */
+  /** Forgets the states without words, but for one, and reuses their numbers. */
   readonly sweep: (kept: number) => void;
-  /** The state that an access makes of another, by the number of the access; -1 if it is not known. Only what the latest access to ask has remembered is. */
+  /**
+   * The state that an access turns another into, by the number of the access; -1 if it is not known. Only the answer for the latest access that asked is
+   * remembered.
+   */
   readonly recall: (state: number, access: number) => number;
   readonly remember: (state: number, access: number, next: number) => void;
 }
 
 const noReaders: readonly Stamp[] = [];
 const firstCapacity = 16;
-/** The number of words of a state that has been forgotten. */
+/** The count of a forgotten state. */
 const forgotten = -1;
 
 function extended(array: Int32Array): Int32Array<ArrayBuffer> {
@@ -107,7 +113,7 @@ function extended(array: Int32Array): Int32Array<ArrayBuffer> {
   return larger;
 }
 
-/** The states of a memory of so many words, all of them in {@link uninitialisedState}; there is {@link initialState} too. */
+/** The states of a memory of `words` words, all of them in {@link uninitialisedState}; {@link initialState} exists too. */
 export function createShadowStates(words: number): ShadowStates {
   const writers: Writer[] = [null, 'host'];
   const readers: (readonly Stamp[])[] = [noReaders, noReaders];
@@ -117,7 +123,7 @@ export function createShadowStates(words: number): ShadowStates {
   counts[uninitialisedState] = words;
   const idle: number[] = [];
   const free: number[] = [];
-  // What the access `askedBy[state]` makes of the state.
+  // The state that the access `askedBy[state]` turns the state into.
   let askedBy = new Int32Array(firstCapacity);
   let next = new Int32Array(firstCapacity);
 

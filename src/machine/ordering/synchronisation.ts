@@ -11,7 +11,7 @@ import type {
 } from './order-tracker.js';
 import { bytesOfWord } from './region.js';
 
-/** What was released at a word: by a warp of a CTA (by its number), for the threads of a scope. */
+/** A release at a word: by a warp of a CTA (by its number), for the threads of a scope. */
 interface Released {
   readonly cta: number;
   readonly scope: MemoryScope;
@@ -21,7 +21,7 @@ interface Released {
 /** Scopes from the narrowest on. */
 const scopes: readonly MemoryScope[] = ['cta', 'cluster', 'gpu', 'sys'];
 
-/** Whether what is released for one scope is there for who acquires it with another, from some CTA. */
+/** Whether a release for one scope reaches an acquire with another, from some CTA. */
 function reaches({ cta, scope }: Released, reader: number, readerScope: MemoryScope): boolean {
   return cta === reader || (scope !== 'cta' && readerScope !== 'cta');
 }
@@ -36,15 +36,15 @@ export function createClocks(): AccessClocks {
 }
 
 /**
- * What strong accesses order, word by word. A write that releases (by itself, or since a fence came before it)
- * makes known what its warp knows to whoever reads its value and acquires it (by the read itself, or by a fence
- * after it); an atomic operation hands on what was released before it, whatever it does itself. Source: PTX ISA,
- * "Release and Acquire Patterns", "Observation", "Causality Order".
+ * The order that strong accesses give, word by word. A write that releases (by itself, or since a fence came
+ * before it) publishes the events that its warp knows to any warp that reads its value and acquires it (by the
+ * read itself, or by a fence after it); an atomic operation passes on earlier releases, whatever it does itself.
+ * Source: PTX ISA, "Release and Acquire Patterns", "Observation", "Causality Order".
  */
 export interface Synchronisation {
-  /** A strong read; whether the warp knows more from now on. */
+  /** A strong read; returns whether it may tell the warp more. */
   readonly read: (order: WarpOrder, cta: OrderedCta, word: number, strong: StrongAccess) => boolean;
-  /** A strong write; whether it made something known. */
+  /** A strong write; returns whether it made something known. */
   readonly write: (
     order: WarpOrder,
     cta: OrderedCta,
@@ -55,11 +55,11 @@ export interface Synchronisation {
   readonly forget: (first: number, count: number) => void;
 }
 
-/** Nothing has been released. */
+/** The state before any release. */
 export function createSynchronisation(): Synchronisation {
   const releasedAt = new Map<number, readonly Released[]>();
 
-  /** What a write releases: all that the warp knows, or what its fences came after. */
+  /** The releases of a write: all that the warp knows, or the events before its fences. */
   function releases(
     order: WarpOrder,
     cta: number,
@@ -113,7 +113,7 @@ function merge(released: readonly Released[]): readonly Released[] {
   return [...merged.values()];
 }
 
-/** What the fences of one agent came after, those of another have come after too. */
+/** Adds the events before the fences of one agent to those of another. */
 export function joinFences(into: WarpOrder, from: WarpOrder): void {
   for (const [scope, clocks] of from.fenced) {
     const joined = copyClocks(clocks);
@@ -123,7 +123,10 @@ export function joinFences(into: WarpOrder, from: WarpOrder): void {
   }
 }
 
-/** A fence: what strong reads have seen is known now, and strong writes release it from now on. */
+/**
+ * A fence: it makes known the releases that strong reads have seen, and strong writes release the
+ * clock from now on.
+ */
 export function fenceOrder(order: WarpOrder, scope: MemoryScope): void {
   joinClocks(order, order.observed);
   const clocks = copyClocks(order);
@@ -131,7 +134,10 @@ export function fenceOrder(order: WarpOrder, scope: MemoryScope): void {
     order.fenced.set(narrower, clocks);
 }
 
-/** What an access to shared or global memory makes known, or makes its warp know; whether it does. */
+/**
+ * Applies an access to shared or global memory to the releases; returns whether it published events
+ * or told its warp of some.
+ */
 export function synchronise(
   released: Synchronisation,
   { cta, order }: OrderedWarp,

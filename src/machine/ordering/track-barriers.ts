@@ -27,14 +27,14 @@ import type { ShadowMemory } from './shadow-memory.js';
 const wordBytes = 4;
 const mbarrierBytes = 8;
 
-/** What the tracker of a cluster has for all of its parts. */
+/** State that all parts of a cluster's tracker share. */
 export interface TrackedCluster {
   readonly model: MemoryModel;
   readonly chains: Chains;
   readonly record: RecordAccess;
   readonly findings: OrderFindings;
   readonly reach: CtaReach;
-  /** Of each CTA. */
+  /** Shadow of the shared memory of each CTA. */
   readonly sharedMemories: readonly ShadowMemory[];
 }
 
@@ -56,7 +56,7 @@ type BarrierTracker = Pick<
   readonly fenceInitialisations: (order: WarpOrder) => void;
 };
 
-/** What a finding calls a barrier of threads. */
+/** The name of a barrier of threads in a finding. */
 function nameOf(barrier: NamedBarrier, { clusterBarrier }: OrderedRun): string {
   if (barrier.id >= 0) return `barrier ${barrier.id}`;
   return barrier === clusterBarrier ? 'the barrier of the cluster' : 'tcgen05.alloc of a pair';
@@ -86,7 +86,7 @@ export function createBarrierTracker({
     return history;
   }
 
-  /** The words of a barrier become it, or are it no more. */
+  /** The words of a barrier become an mbarrier, or stop being one. */
   function changeWords(
     machine: OrderedRun,
     warp: OrderedWarp,
@@ -167,7 +167,7 @@ export function createBarrierTracker({
       let stamp: Stamp;
       let clocks: EventClocks = order;
       if (isRelaxed) {
-        // Only what fence.mbarrier_init came after is made known.
+        // Only the events before fence.mbarrier_init are made known.
         const happened = copyClock(order.happened);
         joinClock(happened, order.clock);
         clocks = { clock: copyClock(order.published), asyncView: createClock(), happened };

@@ -9,7 +9,7 @@ import type { TensorAllocations } from './lifetimes.js';
 /** Granules of 16 lanes × 1 column. */
 export const tensorGranules = 8 * tensorMemoryColumns;
 
-/** What is followed of one CTA's tensor memory. */
+/** State that the tracker keeps for one CTA's tensor memory. */
 interface TrackedTensorMemory {
   readonly tensor: ShadowMemory;
   readonly allocations: TensorAllocations;
@@ -52,7 +52,7 @@ export function createTensorTracker({
         stride: tensorMemoryColumns,
         rows: tensorGranules / tensorMemoryColumns,
       };
-      // Of its own loads and stores a warp knows without a fence that they are complete.
+      // A warp knows without a fence that its own loads and stores are complete.
       const { clock: known, asyncView, unfenced } = warp.order!;
       const clock = copyClock(known);
       joinClock(clock, unfenced);

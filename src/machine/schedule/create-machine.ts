@@ -36,34 +36,34 @@ import {
 import type { CtaState, LaunchMemory, MachineState } from '../state.js';
 import type { Scheduler } from './scheduler.js';
 
-/** What a cluster is to run. */
+/** The work of a cluster. */
 export interface ClusterLaunch {
   /** 1, or 2 for a pair. */
   readonly ctas: 1 | 2;
   readonly warps: number;
-  /** The registers that each thread starts with; default: nobody knows. */
+  /** The registers that each thread starts with; default: unknown. */
   readonly registersPerThread?: number | undefined;
-  /** What findings call a CTA, by its rank; default `CTA 0`. */
+  /** Name of a CTA in findings, by its rank; default `CTA 0`. */
   readonly ctaName?: (cta: number) => string;
-  /** What the program calls a warp, for findings. */
+  /** The program's name for a warp, for findings. */
   readonly warpName?: (warp: number) => string;
   /**
-   * The layout of a CTA's shared memory, before it starts.
+   * Lays out a CTA's shared memory, before it starts.
    * @param shared of the CTA
    */
   readonly allocate?: (shared: SharedMemory) => void;
   /**
-   * What is there besides the memory of the CTAs; several launches may have one global memory. Default: nothing
-   * is allocated there.
+   * Memory besides that of the CTAs; several launches may have one global memory. Default: nothing is allocated
+   * there.
    */
   readonly memory?: LaunchMemory;
-  /** As that of `MachineState`; default: no cluster is left. */
+  /** As that of `MachineState`; default: no cluster is left to cancel. */
   readonly cancelLaunch?: MachineState['cancelLaunch'];
   /** The program of a warp, with the shared memory of its CTA as `allocate` has laid it out. */
   readonly program: (place: WarpPlace) => WarpProgram;
 }
 
-/** How a cluster is run. */
+/** Options of a cluster's run. */
 export interface RunOptions {
   /** Default: in order. */
   readonly scheduler?: Scheduler;
@@ -72,21 +72,21 @@ export interface RunOptions {
   /** Whether races are looked for; default true. */
   readonly races?: boolean;
   /**
-   * What it has in common with the clusters of its grid that have run: then races in global memory between them are
-   * found too, and what they release is known to who acquires it. Default: the cluster is all there is.
+   * State shared with the clusters of its grid that have run: then races in global memory between them are found
+   * too, and their releases are known to warps that acquire them. Default: the cluster is alone.
    */
   readonly grid?: GridOrder;
   /** The tensor core's arithmetic and the rates; default those of sm_100. */
   readonly mmaUnits?: MmaUnits;
   readonly rates?: UnitRates;
   readonly trace?: (event: TraceEvent) => void;
-  /** Told of what the schedule decides, while it does; a grid that is given has to be told as well. Default: nobody. */
+  /** Called when the schedule decides an outcome; a grid that is given needs its own listener. Default: nothing. */
   readonly onDependence?: DependenceListener | undefined;
-  /** Told whether a step that has been taken was more than polling. */
+  /** Called after each step, with whether it was more than polling. */
   readonly onStep?: ((isMore: boolean) => void) | undefined;
-  /** Steps that each warp has before those of a cluster are taken to poll, all that may go on; default 1,024. */
+  /** Consecutive polls per warp after which all warps of a cluster that may go on count as polling; default 1,024. */
   readonly pollsPerWarp?: number | undefined;
-  /** Steps after which the run is given up as endless; default 10^8. */
+  /** Steps after which the run is aborted as endless; default 10^8. */
   readonly mostSteps?: number;
 }
 

@@ -3,35 +3,35 @@ import { type Finding, findingWeight } from '../ordering/index.js';
 import { recordingScheduler, type Scheduler } from './scheduler.js';
 import { delayingScheduler, randomScheduler } from './searching-schedulers.js';
 
-/** What a run under one schedule has come to. */
+/** Result of a run under one schedule. */
 export interface ExploredRun {
   readonly findings: readonly Finding[];
-  /** Stands for everything that a schedule must not change: a hash of the outputs, or the outputs. */
+  /** Represents everything that a schedule must not change: a hash of the outputs, or the outputs. */
   readonly result: string;
 }
 
 /**
- * Runs what is explored once, from its beginning, with memory of its own, under a schedule that it gives
- * to the machine. The same schedule has to give the same run.
+ * Runs the subject of the exploration once, from its beginning, with memory of its own, under a schedule
+ * that it gives to the machine. The same schedule has to give the same run.
  */
 export type RunUnder = (scheduler: Scheduler) => ExploredRun;
 
-/** Something that runs have come to, and where it was seen first. */
+/** A result of runs, and the first run that had it. */
 export interface Outcome<Value> {
   readonly value: Value;
-  /** How many runs came to it. */
+  /** Number of runs that had it. */
   readonly runs: number;
-  /** The first of them, counted from 1, and the name of its schedule, which says how to get it again. */
+  /** The first of them, counted from 1, and the name of its schedule, which tells how to reproduce it. */
   readonly firstRun: number;
   readonly schedule: string;
 }
 
-/** What an exploration has seen. */
+/** Results of an exploration. */
 export interface Exploration {
   readonly runs: number;
-  /** Whether all schedules that were asked for have been run. */
+  /** Whether all requested schedules have been run. */
   readonly isExhausted: boolean;
-  /** Decisions of the first run, and those of them at which more than one step could come next. */
+  /** Number of decisions of the first run, and of those with more than one possible next step. */
   readonly decisions: number;
   readonly choices: number;
   /** The different results, in the order in which they were seen. */
@@ -42,7 +42,7 @@ export interface Exploration {
   readonly firstDifference: { readonly run: number; readonly schedule: string } | null;
 }
 
-/** How far an exploration goes. */
+/** Limits of an exploration. */
 export interface ExploreOptions {
   /** The most steps that a schedule holds back. */
   readonly delays: number;
@@ -85,7 +85,7 @@ function createLog() {
     get hasDifference() {
       return firstDifference !== null;
     },
-    /** Runs under a schedule; the numbers of the decisions with a choice. */
+    /** Runs under a schedule; returns the numbers of the decisions with a choice. */
     run: (runUnder: RunUnder, scheduler: Scheduler): number[] => {
       const recording = recordingScheduler(scheduler);
       const { findings: found, result } = runUnder(recording);
@@ -117,22 +117,22 @@ function createLog() {
 }
 
 /**
- * Runs every schedule with at most so many delays: the schedule in order, in which at one, two, … of its
- * decisions the step that would come next is held back until nothing else may go on (delayingScheduler).
- * Fewer delays come first, and among those with as many, earlier ones. A delay at a decision that has no
- * alternative changes nothing and is left out.
+ * Runs every schedule with at most `delays` delays: the schedule in order, in which at one, two, … of its
+ * decisions the next step is held back until nothing else may go on (delayingScheduler). Fewer delays
+ * come first, and among those with as many, earlier ones. A delay at a decision that has no alternative
+ * changes nothing and is left out.
  *
- * What the bound means: the schedules within it are polynomially many, of degree `delays` in the length
+ * Meaning of the bound: the schedules within it are polynomially many, of degree `delays` in the length
  * of the run, while all schedules are exponentially many; a fault that needs k things to be late one by
- * one is within the bound k. Most need one or two. What lies beyond it has not been tried.
+ * one is within the bound k. Most need one or two. Schedules beyond it have not been tried.
  *
- * What it is for: a run of the machine whose accesses are followed and that has no finding is a proof for
- * all schedules (the theorem in ordering/barrier-history.ts), so that one run is enough. Exploration
- * does not use it. With `races: false` it compares results alone, and so confirms the theorem, and the
- * machine that is to obey it, from outside; and it gives a fault that has been found a schedule that
- * shows it in the result.
+ * Purpose: a run of the machine whose accesses are followed and that has no finding is a proof for all
+ * schedules (the theorem in ordering/barrier-history.ts), so that one run is enough. Exploration does not
+ * use the theorem. With `races: false` it compares results alone, and so confirms the theorem, and the
+ * machine that is to obey it, from outside; and for a known fault it finds a schedule that shows it in
+ * the result.
  *
- * Memory: of every run with fewer delays than the bound the list of its decisions is kept.
+ * Memory: the list of decisions of every run with fewer delays than the bound.
  *
  * @throws RequestError for a bound or a number of runs that is no whole number in range
  */

@@ -1,20 +1,20 @@
 import { type Instruction, type Opcode, siteOf } from '../isa/index.js';
 import type { WarpState } from '../state.js';
 
-/** What a warp does between one look and the next, and what nobody can wait for. */
+/** Instructions that a warp may execute between two polls, and that wait for nobody else. */
 const betweenLooks: ReadonlySet<Opcode> = new Set([
   ...(['fence', 'bar.warp.sync', 'diverge', 'converge'] as const),
 ]);
 
-/** What a warp has seen at a place in the program: the hash of addresses and values. */
+/** Results that a warp has seen at a place in the program: the hash of addresses and values. */
 type Sights = Map<string, number>;
 
-/** Tells polling from what gets on. */
+/** Distinguishes polling from progress. */
 export interface PollingDetector {
   /**
-   * Whether an instruction that has just been executed was a look that showed nothing new: a load or an atomic of the same
-   * addresses as at the warp's last time there, which gave the same; `mbarrier.test_wait` that failed; or what goes between
-   * such looks.
+   * Whether an instruction that has just been executed was a poll that showed nothing new: a load or an atomic of the same
+   * addresses as at the warp's last time there, with the same result; `mbarrier.test_wait` that failed; or an instruction
+   * between such polls.
    */
   readonly isPoll: (warp: WarpState, instruction: Instruction) => boolean;
 }
@@ -37,7 +37,7 @@ function hashOf(
   return hash;
 }
 
-/** A detector that has seen nothing. Memory grows with warps × places in the program. */
+/** A detector without observations. Memory grows with warps × places in the program. */
 export function createPollingDetector(): PollingDetector {
   const seen = new Map<WarpState, Sights>();
 

@@ -20,10 +20,10 @@ import { reportEnd, reportUnfinished } from './report-end.js';
 import { inOrderScheduler, isReady, neededLoads, readyTime, useLoads } from './scheduler.js';
 import { createTimeBooks } from './time-books.js';
 
-/** What came of a run. */
+/** Result of a run. */
 export interface ClusterRun {
   readonly findings: readonly Finding[];
-  /** Of each CTA. */
+  /** Counters of each CTA. */
   readonly counters: readonly CtaCounters[];
   readonly steps: number;
   /** Clocks from the beginning to the end in a timed schedule. */
@@ -37,7 +37,9 @@ export interface ClusterRun {
   readonly speaksForAllSchedules: boolean;
   /** Strong accesses in no order, in this cluster and with those of its grid before it. */
   readonly dependences: readonly ScheduleDependence[];
-  /** Whether each tcgen05.commit came after a fence for the initialisation of its mbarrier; false where nobody follows order. */
+  /**
+   * Whether each tcgen05.commit came after a fence for the initialisation of its mbarrier; false where order is not followed.
+   */
   readonly areCommitsFenced: boolean;
 }
 
@@ -54,7 +56,7 @@ function touchAtOnce(machine: MachineState, warp: WarpState, instruction: Instru
   touchMemory(machine, { warp, order: null }, record, instruction as never, warp.cta);
 }
 
-/** Executes a warp's current instruction, or goes on with it; whether it is done. */
+/** Executes a warp's current instruction, or goes on with it; returns whether it is done. */
 function executeInstruction(machine: MachineState, warp: WarpState): boolean {
   const instruction = warp.current!;
   if (warp.continuation === null) {
@@ -64,7 +66,7 @@ function executeInstruction(machine: MachineState, warp: WarpState): boolean {
     const result = record.execute(machine, warp, instruction as never);
     if (result === 'refused') return true;
     if (result === undefined) {
-      // What has been issued touches memory when it is performed.
+      // The memory accesses of an issued operation take place when it is performed.
       if (record.unit.operation === null) touchAtOnce(machine, warp, instruction);
       return true;
     }
@@ -75,7 +77,7 @@ function executeInstruction(machine: MachineState, warp: WarpState): boolean {
   return warp.continuation === null;
 }
 
-/** Everything that may happen next, warps first: `steps` is filled with it. */
+/** Fills `steps` with every step that may happen next, warps first. */
 function collectSteps(
   machine: MachineState,
   warps: readonly WarpState[],
@@ -97,7 +99,7 @@ function collectSteps(
 /** A cluster that runs piece by piece. */
 export interface RunningCluster {
   /**
-   * Goes on for at most so many steps, or until all warps that may go on do nothing but poll.
+   * Goes on for at most `steps` steps, or until all warps that may go on do nothing but poll.
    *
    * @returns whether it has ended; whether it has done more than poll; and the steps that it took
    */
@@ -110,16 +112,15 @@ export interface RunningCluster {
   readonly canTake: (isThis: (step: Step) => boolean) => boolean;
   /** Ends it where it is, with a finding. */
   readonly giveUp: (reason: string) => void;
-  /** What came of it, once it has ended. */
+  /** Its result, once it has ended. */
   readonly result: () => ClusterRun;
 }
 
 /**
- * A cluster before its first step. It chooses among what may come next as the scheduler says. Illegal acts are findings;
- * they do not end the run, but what they concern may be left out of it. The same launch with the same scheduler gives the
- * same run.
+ * A cluster before its first step. The scheduler chooses each next step. Illegal acts are findings; they do not end the
+ * run, but the affected operations may be left out of it. The same launch with the same scheduler gives the same run.
  *
- * Memory: that of the CTAs, and what the tracker of orders needs for them.
+ * Memory: that of the CTAs, and that of the order tracker for them.
  */
 export function startCluster(launch: ClusterLaunch, options: RunOptions = {}): RunningCluster {
   const machine = createMachine(launch, options);
@@ -169,7 +170,10 @@ export function startCluster(launch: ClusterLaunch, options: RunOptions = {}): R
     [hasEnded, isGivenUp] = [true, true];
   }
 
-  /** Takes a step; whether it was more than polling. Null where nothing may come next: the cluster has ended. */
+  /**
+   * Takes a step; returns whether it was more than polling. Null where nothing may come next: the cluster has
+   * ended.
+   */
   function takeStep(): boolean | null {
     collectSteps(machine, warps, isTimed, steps);
     if (steps.length === 0) {

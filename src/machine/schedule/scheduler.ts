@@ -10,7 +10,7 @@ import { type Fragment, type Instruction, siteOf } from '../isa/index.js';
 
 /** Decides what happens next in a run. */
 export interface Scheduler {
-  /** What findings and reports call the schedule; says how to get it again. */
+  /** Name of the schedule in findings and reports; it tells how to reproduce it. */
   readonly name: string;
   /** Whether the steps' times are computed: only the timed schedule needs them. */
   readonly isTimed?: boolean;
@@ -64,7 +64,7 @@ export function inOrderScheduler(): Scheduler {
   };
 }
 
-/** What comes first by the clocks of the units: an estimate of how the kernel runs. */
+/** The next step by the clocks of the units: an estimate of how the kernel runs. */
 export function timedScheduler(): Scheduler {
   return {
     name: 'timed',
@@ -77,12 +77,12 @@ export function timedScheduler(): Scheduler {
   };
 }
 
-/** A scheduler with a record of what it chose and among how many steps. */
+/** A scheduler with a record of its choices and of the numbers of steps they were among. */
 interface RecordingScheduler extends Scheduler {
   readonly choices: readonly { readonly chosen: number; readonly among: number }[];
 }
 
-/** Writes down what another scheduler chooses. */
+/** Records the choices of another scheduler. */
 export function recordingScheduler(scheduler: Scheduler): RecordingScheduler {
   const choices: { chosen: number; among: number }[] = [];
   return {
@@ -96,7 +96,7 @@ export function recordingScheduler(scheduler: Scheduler): RecordingScheduler {
   };
 }
 
-/** Chooses as written down, then in order. */
+/** Repeats recorded choices, then goes on in order. */
 export function replayingScheduler(choices: readonly number[]): Scheduler {
   const rest = inOrderScheduler();
   let decision = 0;
@@ -129,7 +129,7 @@ export function readyTime(machine: MachineState, warp: WarpState): number {
   return time;
 }
 
-/** What keeps a warp that is not ready, for a message about a deadlock. */
+/** The reason that a warp is not ready, for a message about a deadlock. */
 export function waitsFor(machine: MachineState, warp: WarpState): string {
   const { current, continuation } = warp;
   if (current === null) return 'nothing';
@@ -176,8 +176,8 @@ export function neededLoads(
 
 /**
  * The instruction executes now, with registers that these loads have filled: where the hardware keeps
- * track of registers, the warp knows from it that the loads are complete; where the memory model asks
- * for tcgen05.wait::ld, its use is reported.
+ * track of registers, this tells the warp that the loads are complete; where the memory model
+ * requires tcgen05.wait::ld, the use is reported.
  */
 export function useLoads(
   machine: MachineState,

@@ -2,7 +2,7 @@ import { operationKinds, type OperationKind } from '../ordering/index.js';
 import type { Step } from '../state.js';
 import { inOrderChoice, type Scheduler } from './scheduler.js';
 
-/** The first step of the least rank. */
+/** A scheduler that takes the first step of the least rank. */
 function byRank(name: string, rankOf: (step: Step) => number): Scheduler {
   return {
     name,
@@ -22,7 +22,7 @@ function byRank(name: string, rankOf: (step: Step) => number): Scheduler {
  * Schedules that favour or starve one thing as far as they may: each warp last, each warp first, each
  * kind of operation as late and as early as allowed, the warps backwards, the youngest operation first.
  *
- * @param warps how many warps a CTA has
+ * @param warps number of warps of a CTA
  */
 export function adversarialSchedulers(warps: number): readonly Scheduler[] {
   const isWarp = (step: Step, index: number): boolean =>
@@ -53,11 +53,11 @@ export function adversarialSchedulers(warps: number): readonly Scheduler[] {
 }
 
 /**
- * The schedule in order, but at the decisions given what would come next is held back until nothing
- * else may go on, and then goes on in the order in which it was held back; a decision that is given
- * twice holds back two things. With d delays in all places this is delay-bounded exploration (Emmi,
- * Qadeer, Rakamarić, "Delay-bounded scheduling", POPL 2011); with enough of them it is every schedule.
- * As data a schedule can be shrunk: the delays that are left are what matters about it.
+ * The schedule in order, but at the given decisions the next step is held back until nothing else may
+ * go on; steps held back then go on in the order in which they were held back. A decision that is
+ * given twice holds back two steps. With d delays in all places this is delay-bounded exploration
+ * (Emmi, Qadeer, Rakamarić, "Delay-bounded scheduling", POPL 2011); with enough of them it is every
+ * schedule. As data a schedule can be shrunk: the delays that remain are the ones that matter.
  */
 export function delayingScheduler(delays: readonly number[]): Scheduler {
   const due = [...delays].sort((a, b) => a - b);
@@ -80,7 +80,7 @@ export function delayingScheduler(delays: readonly number[]): Scheduler {
       let choice = choiceAmong(steps);
       for (; due.length > 0 && due[0] <= decision; due.shift()) {
         if (due[0] < decision) continue;
-        // What is held back once more comes after all that is held back.
+        // A step held back once more comes after all others held back.
         heldBack.delete(steps[choice]);
         heldBack.add(steps[choice]);
         choice = choiceAmong(steps);
@@ -104,7 +104,7 @@ function randomNumbers(seed: number): () => number {
   };
 }
 
-/** The numbers from 0 to count − 1 in an order that is drawn, the same for the same seed (Fisher and Yates). */
+/** The numbers from 0 to count − 1 in random order, the same for the same seed (Fisher and Yates). */
 export function randomOrder(count: number, seed: number): number[] {
   const random = randomNumbers(seed);
   const order = Array.from({ length: count }, (_, i) => i);
@@ -116,9 +116,9 @@ export function randomOrder(count: number, seed: number): number[] {
 }
 
 /**
- * Any step, at random. What has been chosen once has a priority of its own that is drawn anew from time
- * to time, so that some warps and operations stay behind for long (as in probabilistic concurrency
- * testing), which choosing evenly would hardly ever do.
+ * Any step, at random. Every warp or operation that has been chosen once has a priority of its own,
+ * redrawn from time to time, so that some warps and operations stay behind for long (as in
+ * probabilistic concurrency testing), which uniform choices would hardly ever cause.
  */
 export function randomScheduler(seed: number): Scheduler {
   const random = randomNumbers(seed);

@@ -3,16 +3,16 @@ import { type Instruction, siteOf } from '../isa/index.js';
 import { count } from '../measure/index.js';
 import type { AsynchronousOperation, MachineState, WarpState } from '../state.js';
 
-/** Where the time of a run goes: counters of waits and of units, the trace, and the last clock. */
+/** Accounts of a run's time: counters of waits and of units, the trace, and the last clock. */
 export interface TimeBooks {
   /**
    * A warp has executed an instruction.
-   * @param began when it could have, had it not had to wait
+   * @param began the time at which it would have begun without waiting
    */
   readonly warpDone: (warp: WarpState, instruction: Instruction, began: number) => void;
   /** An operation has been performed. */
   readonly operationDone: (operation: AsynchronousOperation) => void;
-  /** The end of what has been executed so far; in clocks if the run is timed, else in steps. */
+  /** The end of the steps executed so far; in clocks if the run is timed, else in steps. */
   readonly end: () => number;
 }
 

@@ -1,8 +1,8 @@
-/** How much of each window of time a unit has worked. */
+/** Share of each window of time in which a unit has worked. */
 export interface BusyShare {
   /** @param start of a piece of work, not before the start of the one before; @param end of it */
   readonly add: (start: number, end: number) => void;
-  /** The windows up to the last work: where they begin, and the share from 0 to 1. */
+  /** The windows up to the last work: their starts, and the shares from 0 to 1. */
   readonly windows: () => readonly { readonly start: number; readonly share: number }[];
 }
 
@@ -10,7 +10,7 @@ export interface BusyShare {
  * A unit that has not worked yet.
  *
  * @param window clocks
- * @param units how many such units there are: the share is that of all
+ * @param units number of such units: the share is that of all
  */
 export function createBusyShare(window: number, units: number): BusyShare {
   const busy: number[] = [];

@@ -3,12 +3,12 @@ import { partitions, type TimedUnit, type TraceEvent } from '../measure/index.js
 import { type BusyShare, createBusyShare } from './busy-share.js';
 import { type Track, trackOf } from './tracks.js';
 
-/** What a trace says of the cluster whose events it shows. */
+/** Properties of the cluster whose events a trace shows. */
 export interface TracedCluster {
   /** Its place among the clusters of the launch. */
   readonly cluster: number;
   readonly ctas: number;
-  /** What the program calls a warp. */
+  /** The program's name for a warp. */
   readonly warpName: (warp: number) => string;
   /** Whether the run is timed: without it there are steps in place of clocks, and no shares of time. */
   readonly isTimed: boolean;
@@ -27,7 +27,7 @@ const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text);
 const clocksPerMicrosecond = 1000;
 /** Characters of a piece of text. */
 const chunkLength = 1 << 16;
-/** Clocks over which a unit's share of time is taken, and how many of each unit an SM has. */
+/** Clocks over which a unit's share of time is taken, and number of units of each kind in an SM. */
 const shareWindow = 256;
 const sharedUnits: Readonly<Partial<Record<TimedUnit, number>>> = {
   'tensor core': 1,
@@ -40,12 +40,12 @@ function microseconds(clocks: number): number {
 }
 
 /**
- * A cluster's events in the Trace Event Format of Chrome, which Perfetto opens. A CTA is a process;
- * its warps and units are threads. Everything that takes time is a complete event (`X`): of a warp, its
+ * A cluster's events in the Trace Event Format of Chrome, which Perfetto opens. A CTA is a process; its
+ * warps and units are threads. Everything that takes time is a complete event (`X`): for a warp, its
  * instructions (category `instruction`) and waits (`wait`, also those for registers that are being
- * loaded); of a unit, its operations (`operation`) and the code on registers that it serves (`code`). A
- * flow leads from the issue of an operation to the operation. Commits are instants (`commit`). Counters
- * give the share of time in which the tensor core and the MUFUs work.
+ * loaded); for a unit, its operations (`operation`) and the code on registers that it serves (`code`).
+ * A flow leads from the issue of an operation to the operation. Commits are instants (`commit`).
+ * Counters give the share of time in which the tensor core and the MUFUs work.
  *
  * The complete events of a thread come in the order of their time and do not overlap.
  */
@@ -176,9 +176,9 @@ export function createChromeTraceSection({
 }
 
 /**
- * What a trace file begins with.
+ * The beginning of a trace file.
  *
- * @param about what the trace is of, by name
+ * @param about facts about the traced run, by name
  * @param isTimed whether 1 ns stands for a clock; else it stands for a step
  */
 export function chromeTraceHead(
@@ -191,7 +191,7 @@ export function chromeTraceHead(
   return utf8(`${JSON.stringify(head).slice(0, -1)},"traceEvents":[\n${JSON.stringify(first)}`);
 }
 
-/** What a trace file ends with. */
+/** The end of a trace file. */
 export function chromeTraceTail(): Uint8Array {
   return utf8('\n]}\n');
 }

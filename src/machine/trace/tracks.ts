@@ -8,7 +8,7 @@ export interface Track {
   readonly name: string;
 }
 
-/** How the units of an SM are shown. */
+/** The tracks of a unit of an SM. */
 interface UnitTracks {
   readonly firstId: number;
   readonly name: string;
@@ -35,7 +35,7 @@ function warpTrack(warp: number, name: string): Track {
 /**
  * The track that an event is shown on: the warp's, the unit's, or that of a unit of the warp's part of
  * the SM. Bulk stores have one of their own: a load is shown when its bytes arrive, a store when it
- * reads. What no unit executes (a commit) is shown with the tensor core that it follows.
+ * reads. A commit, which no unit executes, is shown with the tensor core that it follows.
  */
 export function trackOf(
   { track, warp, instruction }: TraceEvent,
