@@ -23,13 +23,13 @@ import { type Problem, problemShape } from '../../src/problem/index.js';
 interface AttributedRow {
   /** [vDim] */
   readonly out: Float64Array;
-  /** Natural logarithm. */
+  /** Natural logarithm of the sum of exponentials. */
   readonly lse: number;
 }
 
-/** What a row is computed by, besides its operands. */
+/** Parameters of a row's computation, besides its operands. */
 interface NaiveLaw extends NaiveScoreLaw {
-  /** What dropout divides the weights by that it keeps, 1 − its probability. */
+  /** Divisor of the weights that dropout keeps, 1 − its probability. */
   readonly share: number;
 }
 
@@ -150,7 +150,7 @@ function headReader(problem: Problem) {
 
 /**
  * The textbook kernel of `createNaiveAttention` on a problem with techniques that can be emulated or
- * exact, in pieces of 32 rows of a head. techniques.ts says what each combination means.
+ * exact, in pieces of 32 rows of a head. techniques.ts explains each combination.
  *
  * @param intermediate the format that scores and weights are rounded to between the passes
  * @throws RequestError when the problem's shapes do not fit together
@@ -210,7 +210,7 @@ export function createAttributedNaive(
           }
           const ofRow = { ...operands, ...features, row, qkDim, vDim };
           const results = runRow(ofRow);
-          // Where the LSE does not have the sink it comes from a maximum and a sum of its own.
+          // Where the LSE does not include the sink it comes from a maximum and a sum of its own.
           const hasOwnLse = features.sink !== -Infinity && !isSinkInLse;
           const ofLse = hasOwnLse ? runRow({ ...ofRow, sink: -Infinity, vDim: 0 }) : results;
           choices.forEach((_, run) => {

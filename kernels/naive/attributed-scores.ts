@@ -21,8 +21,8 @@ export function readOperand(tensor: Tensor, first: number, rows: number, dim: nu
 }
 
 /**
- * A result at the nearest operands with what the difference of the actual ones contributes; the result
- * alone where that is no finite number.
+ * A result at the nearest operands plus the contribution of the difference to the actual ones; the
+ * result alone where that is no finite number.
  */
 export function carried(result: number, difference: number): number {
   return difference === 0 || !Number.isFinite(difference) ? result : result + difference;
@@ -54,11 +54,11 @@ export interface RowExponents {
   readonly maximum: number;
   /** [keys seen] */
   readonly exponents: Float64Array;
-  /** Of the sink; −∞ for none. */
+  /** Exponent of the sink; −∞ for none. */
   readonly ofSink: number;
 }
 
-/** What scores are multiplied by, capped with and rounded by. */
+/** Scale, softcap and rounding of scores. */
 export interface NaiveScoreLaw {
   readonly scale: number;
   readonly softcap: number | null;

@@ -26,7 +26,7 @@ interface HeadOperands {
   readonly dout: Float32Array;
 }
 
-/** What a row multiplies rows of K, Q and dO by, [keys seen]. */
+/** Factors by which a row multiplies rows of K, Q and dO, [keys seen]. */
 interface RowFactors {
   /** The derivatives of the products q·k. */
   readonly products: Float32Array;
@@ -45,7 +45,7 @@ function createRowFactors(
   const upscale = fround(1 / (1 - (problem.dropout?.probability ?? 0)));
   const cap = problem.softcap === null ? null : fround(problem.softcap);
 
-  /** Multiplies by 1/(1 − p) what dropout keeps, in place; the rest becomes 0. */
+  /** Multiplies the values that dropout keeps by 1/(1 − p), in place; the rest becomes 0. */
   const drop = (values: Float32Array, kept: Uint8Array | null) => {
     if (kept === null) return values;
     for (let j = 0; j < values.length; j++) values[j] = kept[j] === 0 ? 0 : values[j] * upscale;
@@ -88,11 +88,11 @@ export interface NaiveBackward extends Pick<PreparedBackward, 'shape' | 'format'
 }
 
 /**
- * The textbook kernel's backward: what automatic differentiation makes of `createNaiveAttention`, pass by pass, each a whole row in
- * fp32 that is rounded to `intermediate` as it is written: dP = dO Vᵀ, dropout, D = Σ P dP and dS = (dP − D) P from
- * the rounded P, the softcap's slope, the scale, and then dQ, dK and dV. Products and sums are rounded one by one to fp32 in ascending order of
- * keys or queries; a query head's dK and dV are rounded to `intermediate` before the heads of a group are added in
- * fp32. PyTorch's "math" backend is this with fp32 between the passes, but for orders of sums. Gradients have the format of Q.
+ * The textbook kernel's backward: the automatic derivative of `createNaiveAttention`, pass by pass, each a whole row in fp32 that is rounded to
+ * `intermediate` as it is written: dP = dO Vᵀ, dropout, D = Σ P dP and dS = (dP − D) P from the rounded P, the softcap's slope, the scale, and
+ * then dQ, dK and dV. Products and sums are rounded one by one to fp32 in ascending order of keys or queries; a query head's dK and dV are
+ * rounded to `intermediate` before the heads of a group are added in fp32. PyTorch's "math" backend is this with fp32 between the passes, but
+ * for orders of sums. Gradients have the format of Q.
  * @param dout the gradient of O, [batch, heads, queries, vDim]; of rank 3 for a batch of one
  * @throws RequestError as `problemShape`, for a sample of rows, and for a dO that is not of O's shape
  */
@@ -149,7 +149,7 @@ export function createNaiveBackward(
 }
 
 /**
- * The gradients of a whole problem by the textbook kernel's backward: what automatic differentiation makes of
+ * The gradients of a whole problem by the textbook kernel's backward: the automatic derivative of
  * `createNaiveAttention`, each pass rounded to `intermediate` as it is written, products and sums one by one to fp32 in
  * ascending order. They have the format of Q.
  * @param dout the gradient of O, [batch, heads, queries, vDim]; of rank 3 for a batch of one

@@ -12,7 +12,7 @@ import { createNaiveBackward } from './gradients.js';
 
 const evidence = ['fp32 operations: IEEE 754', 'exp, tanh, log: fp64, rounded once'];
 
-/** What sets one textbook kernel apart from the other. */
+/** Differences between the textbook kernels. */
 interface NaiveChoice {
   readonly name: string;
   readonly description: string;

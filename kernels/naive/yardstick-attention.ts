@@ -35,12 +35,15 @@ function divide(values: Float64Array, divisor: number): void {
   for (let i = 0; i < values.length; i++) values[i] /= divisor;
 }
 
-/** How many of `count` rows of `width` numbers are held at once, one at least. */
+/** Number of `count` rows of `width` numbers that are held at once, one at least. */
 function blockOf(count: number, width: number): number {
   return Math.max(1, Math.min(count, Math.floor(heldNumbers / Math.max(width, 1))));
 }
 
-/** A function that fills a part of a memory with a block of rows, unless that is there already; the block's address. */
+/**
+ * A function that fills a part of a memory with a block of rows, unless it is there already, and returns the block's
+ * address.
+ */
 function remembered(part: MemoryPart, fill: (first: number, count: number) => void) {
   let known = -1;
   return (first: number, count: number): number => {
@@ -63,11 +66,11 @@ function softmax(scores: Float64Array, sink: number): void {
 }
 
 /**
- * The yardstick of FlashAttention's tests: attention in the input format, as they compute it
- * (`attention_ref` without upcast and with reordered operations): every tensor is rounded to the
- * format of Q, to nearest even: K·scale, the scores, the softcapped scores, those with a bias, the weights, the output;
- * sums are in fp64. A sink is in the sum of a row; dropout multiplies the weights by 0 or 1/(1 − p), which are not rounded again. Returns the output's values, [batch, heads, queries, vDim].
- * @param memories what its loops work in
+ * The yardstick of FlashAttention's tests: attention in the input format, as they compute it (`attention_ref` without upcast and with reordered operations):
+ * every tensor is rounded to the format of Q, to nearest even: K·scale, the scores, the softcapped scores, those with a bias, the weights, the output; sums are
+ * in fp64. A sink is in the sum of a row; dropout multiplies the weights by 0 or 1/(1 − p), which are not rounded again. Returns the output's values, [batch,
+ * heads, queries, vDim].
+ * @param memories the memories of its loops
  */
 export function yardstickAttention(
   problem: Problem,
@@ -89,7 +92,7 @@ export function yardstickAttention(
   );
 }
 
-/** How many keys are decoded at once, and rows' scores held. */
+/** Numbers of keys that are decoded at once, and of rows whose scores are held. */
 interface Blocks {
   readonly blockKeys: number;
   readonly blockRows: number;
@@ -126,8 +129,8 @@ function attend(
   const isAdded = problem.bias !== undefined || problem.alibiSlopes !== undefined;
   const share = 1 - (problem.dropout?.probability ?? 0);
   /**
-   * Visits what some rows see of one block of keys after the other: whose stretch of visible keys from `at` on has `count`
-   * of them from key `from` of the block on.
+   * Visits the visible keys of some rows in one block of keys after the other: each stretch of `count` keys begins at key
+   * `from` of the block, and is number `at` and following among the row's visible keys.
    */
   const forEachStretch = (
     ranges: readonly (readonly KeyRange[])[],

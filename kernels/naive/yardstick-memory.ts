@@ -2,7 +2,7 @@ import { createAllocator, instantiator } from '../../src/simd/index.js';
 import type { WorkingMemories } from '../../src/working-memories.js';
 import { binary } from './yardstick.generated.js';
 
-/** The WebAssembly loops; addresses are of their memory. Their source tells what they do. */
+/** The WebAssembly loops; addresses are of their memory. Their source documents them. */
 interface YardstickKernels {
   readonly memory: WebAssembly.Memory;
   scoreRow(q: number, k: number, scores: number, keys: number, dim: number): void;
@@ -18,7 +18,7 @@ export interface MemoryPart {
   readonly view: Float64Array;
 }
 
-/** What the memory holds: keys and values that are decoded, queries, scores and outputs of some rows. */
+/** Contents of the memory: decoded keys and values, and queries, scores and outputs of some rows. */
 const parts = ['keys', 'values', 'queries', 'scores', 'tile'] as const;
 
 type Part = (typeof parts)[number];
@@ -28,7 +28,7 @@ export interface YardstickMemory extends Readonly<Record<Part, MemoryPart>> {
   readonly kernels: YardstickKernels;
 }
 
-/** What `work` returns, given a memory with parts of these lengths, of memories that are used again. */
+/** Runs `work` in a memory with parts of these lengths, taken from memories that are used again; returns its result. */
 export function withYardstickMemory<Result>(
   memories: WorkingMemories,
   lengths: Readonly<Record<Part, number>>,

@@ -30,12 +30,12 @@ const tanhError = 2 ** -10.987;
 function exponentArithmetic(recipe: Recipe, scaleError: number): ExponentArithmetic {
   const { exponent, scoreChange, softmaxScale } = recipe;
   const softcap = scoreChange?.softcap ?? null;
-  // The product with the scale, as rounded, and the sum with what is added.
+  // The product with the scale, as rounded, and the sum with the addend.
   const ofChange = scoreChange === null ? 0 : 2 * roundoff32 + Math.abs(scaleErrorOf(softmaxScale));
   return {
     // The last rounding, and that of c.
     ofDistance: roundoff32 + Math.abs(scaleError),
-    // That of s·c, where it has one of its own.
+    // The rounding of s·c, where it has one of its own.
     ofScore: (exponent.isFused ? 0 : roundoff32) + ofChange * (1 + 2 ** -6),
     common: roundoff32,
     // Quotient, tanh and product; the cap as rounded enters twice, and tanh has a slope of 1 at most.
@@ -51,9 +51,9 @@ function exponentArithmetic(recipe: Recipe, scaleError: number): ExponentArithme
 /**
  * The arithmetic of a recipe, for its error bounds: the order of operations is that of the plain forward.
  *
- * @param description what these are the bounds of, in words
+ * @param description the kernel that these bounds are for, in words
  * @throws RequestError for a recipe that visits blocks from the first to the last, or normalises its
- * output after every one
+ *   output after every one
  */
 export function recipeArithmetic(recipe: Recipe, description: string): KernelArithmetic {
   const { tensorCore, tiling, exponent, exponential, rescale, finish } = recipe;

@@ -52,7 +52,7 @@ export const polynomialErrors: Readonly<Record<PolynomialDegree, PolynomialError
 
 /** Inputs are raised to this. */
 const smallestInput = -127;
-/** 2^23 + 2^22: an fp32 number whose ulp is 1 and stays 1 when something of up to 2^22 is added. */
+/** 2^23 + 2^22: an fp32 number whose ulp is 1 and stays 1 when up to 2^22 is added. */
 const toInteger = 2 ** 23 + 2 ** 22;
 const floorAddition: Float32Options = { rounding: 'down', flushToZero: true };
 
@@ -60,7 +60,7 @@ const floorAddition: Float32Options = { rounding: 'down', flushToZero: true };
 const scratch = new Float32Array(1);
 const scratchBits = new Int32Array(scratch.buffer);
 
-/** The fp32 bit pattern as an int32, every NaN that which the GPU's arithmetic delivers. */
+/** The fp32 bit pattern as an int32; every NaN is the one that the GPU's arithmetic delivers. */
 function bitsOf(value: number): number {
   if (Number.isNaN(value)) return formats.fp32.canonicalNan;
   scratch[0] = value;
@@ -72,10 +72,10 @@ function fromBits(bits: number): number {
   return scratch[0];
 }
 
-/** What the software exp2 splits its input into. */
+/** The parts into which the software exp2 splits its input. */
 export interface RangeReduction {
   /**
-   * The integer part as what is added to the bit pattern of 2^fraction, an int32: the bits of r
+   * The integer part as the addend of the bit pattern of 2^fraction, an int32: the bits of r
    * shifted left by 23. For x ≤ 127 it is ⌊x⌋·2^23.
    */
   readonly integerBits: number;
@@ -136,7 +136,7 @@ function evaluatePolynomial(coefficients: readonly number[], fraction: number): 
  * Its corners, which are the function's own and no errors here: x ≤ −127, −∞ and NaN give +0, so
  * that a NaN is lost; −127 < x < −126 gives a subnormal pattern that is not 2^x; a tiny negative x
  * gives the polynomial at 1, halved (0.99991 in degree 3); x ≥ 128 is outside the contract and gives
- * what the wrap-around leaves: ∞ at 128, a NaN at +∞, 0.5 at the largest finite number.
+ * the result of the wrap-around: ∞ at 128, a NaN at +∞, 0.5 at the largest finite number.
  *
  * @param degree default 3, as the forward runs it
  * @throws RequestError for a degree other than 1 to 5.
@@ -154,7 +154,7 @@ function assembledBits(
 }
 
 /**
- * The software exp2 from a reduced input, with coefficients of one's own: Horner's rule with one fused
+ * The software exp2 from a reduced input, with given coefficients: Horner's rule with one fused
  * multiply-add each, then the int32 addition of the integer's bits. Returns the fp32 number.
  *
  * @param coefficients fp32 numbers from c0 up
@@ -172,8 +172,8 @@ const bytesPerCoefficient = 8;
 
 /**
  * FlashAttention-4's software exp2 on arrays of fp32 bit patterns, in WebAssembly: for every input
- * what `exp2PolynomialBits` gives, ten times as fast. Each call makes an instance with memory
- * of its own; make one per thread.
+ * the bits of `exp2PolynomialBits`, ten times as fast. Each call makes an instance with memory of
+ * its own; make one per thread.
  *
  * The multiply-adds are rounded to fp64 before fp32. That could matter only where the fp64 sum is a
  * midpoint of two fp32 numbers, and changes no result: evaluated for every fp32 fraction from 2^-25

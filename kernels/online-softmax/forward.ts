@@ -40,7 +40,7 @@ function widen(
  * `tensorCoreProduct` for operands of one format, in WebAssembly: the same bits, much faster. It keeps
  * the memory of the shapes it has met; make one for each problem.
  *
- * @returns a function that throws a RequestError for what tiles do not compute
+ * @returns a function that throws a RequestError for products that tiles do not compute
  */
 function createTileProduct(): (
   arithmetic: TensorCoreArithmetic,
@@ -76,7 +76,7 @@ export interface Forward extends ForwardTiles<ForwardTileResult> {
   readonly runUnrounded: (tile: number) => PartialTileResult;
 }
 
-/** How a forward is computed, and what it does otherwise than its recipe. */
+/** Execution of a forward, and its deviations from its recipe. */
 interface ForwardOptions {
   /**
    * `plain`: instruction by instruction, much slower; default `webassembly`. Changed steps, and recipes
@@ -121,7 +121,7 @@ export function createForward(
   }
   const steppedTile = (changed: Partial<ForwardSteps>): Work => inSplits(wholeTile(changed));
 
-  // Made when it is needed: not where other threads do the work.
+  // Made when needed: not where other threads do the work.
   const unchanged = lazily(() =>
     execution === 'webassembly' && fitsWebAssembly(recipe)
       ? inSplits(createForwardTile(recipe, dimensions))

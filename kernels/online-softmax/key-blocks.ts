@@ -10,7 +10,7 @@ import {
 } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 
-/** How queries and keys are cut, and the order in which the pieces are visited. */
+/** Sizes of the pieces of queries and keys, and the order in which the pieces are visited. */
 export interface Tiling {
   /** Queries of a tile. */
   readonly queries: number;
@@ -30,14 +30,14 @@ export interface Tiling {
 
 /** One block of keys, as one tile of queries meets it. */
 export interface KeyBlock {
-  /** The first key, and how many of the block's keys exist. */
+  /** The first key, and the number of the block's keys that exist. */
   readonly first: number;
   readonly keys: number;
-  /** For each query of the tile from which column of the block on it sees keys, and up to which. */
+  /** The range of the block's columns within which each query of the tile sees keys. */
   readonly visible: readonly KeyRange[];
   /** The queries that do not see all columns in between. */
   readonly interrupted: readonly InterruptedRow[];
-  /** What is added to scores, [queries × columns], exactly; null for nothing. */
+  /** Addends of scores, [queries × columns], exactly; null for none. */
   readonly addend: Float64Array | null;
 }
 
@@ -59,7 +59,7 @@ export function maskScores(
   maskInterrupted(scores, interrupted, columns);
 }
 
-/** The same between the ranges of queries that see several. */
+/** The same between the ranges of queries that see several ranges. */
 export function maskInterrupted(
   scores: Float32Array | Float64Array,
   interrupted: readonly InterruptedRow[],
@@ -76,7 +76,7 @@ export function maskInterrupted(
 export interface QueryTile {
   readonly first: number;
   readonly rows: number;
-  /** What it is of: the whole problem where there are no packed sequences. */
+  /** Its sequence: the whole problem where there are no packed sequences. */
   readonly sequence: Sequence;
 }
 
@@ -85,7 +85,7 @@ function sequencesOf({ sequences }: Problem, { queries, keys }: ProblemShape): r
   return sequences ?? [{ firstQuery: 0, queries, firstKey: 0, keys }];
 }
 
-/** The tiles of so many queries of a head: those of each sequence begin anew. */
+/** The tiles of `tileQueries` queries of a head: those of each sequence begin anew. */
 export function queryTiles(
   problem: Problem,
   shape: ProblemShape,
@@ -119,12 +119,12 @@ export function otherTileOfCta(
 /** The keys that a query of a head sees, head counted over [batch, heads]. */
 export type QueryMask = (head: number, query: number) => readonly KeyRange[];
 
-/** What the blocks of a tile are made of. */
+/** Data that the blocks of a tile are made from. */
 export interface BlockSources {
   readonly problem: Problem;
   readonly shape: ProblemShape;
   readonly tiling: Tiling;
-  /** What causal and window masks leave a query, which decides the blocks: begin and end grow with the query. */
+  /** Keys that causal and window masks leave a query; they decide the blocks: begin and end grow with the query. */
   readonly diagonal: QueryMask;
   /** The keys that a query sees in them. */
   readonly seen: QueryMask;
@@ -140,7 +140,7 @@ function keysOfBlock({ keys, partKeys }: Tiling, block: number): KeyRange {
   return { begin, end: Math.min(begin + keys, (part + 1) * partKeys) };
 }
 
-/** Where a key lies among the blocks of a sequence: the number of its block, and a fraction. */
+/** Position of a key among the blocks of a sequence: the number of its block, and a fraction. */
 function blockPosition({ keys, partKeys }: Tiling, key: number): number {
   if (partKeys === undefined) return key / keys;
   const part = Math.floor(key / partKeys);
@@ -209,7 +209,7 @@ function listedBlocks(
     .reverse();
 }
 
-/** What is added to the scores of a block's rows, [rows × columns]. */
+/** Addends of the scores of a block's rows, [rows × columns]. */
 function blockAddend(
   addend: ScoreAddend,
   { head, queryTile, first }: { head: number; queryTile: QueryTile; first: number },

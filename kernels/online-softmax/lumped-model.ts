@@ -4,13 +4,13 @@ import { attributeLumped } from '../lumped-attribution.js';
 import { createForward } from './forward.js';
 import type { Recipe } from './recipe.js';
 
-/** A problem with the recipe that a model makes of it. */
+/** A problem with a model's recipe for it. */
 export interface RecipeOfProblem {
   readonly shape: ProblemShape;
   readonly recipe: Recipe;
   /** The configuration as settings, by key. */
   readonly settings: PreparedKernel['settings'];
-  /** What the bits rest on, a line each. */
+  /** Evidence for the bits, a line each. */
   readonly evidence: readonly string[];
 }
 
@@ -34,7 +34,7 @@ export function preparedRecipe(
   };
 }
 
-/** The errors of a recipe of one part, of which only the rounding of the output is told apart. */
+/** The errors of a recipe of one part, with the output rounding alone told apart. */
 export function attributedRecipe(
   problem: Problem,
   { shape, recipe, settings }: RecipeOfProblem,

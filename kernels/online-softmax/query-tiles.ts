@@ -18,16 +18,13 @@ import {
   type Tiling,
 } from './key-blocks.js';
 
-/** How operands find their way to a tile of queries. */
+/** Choices of the operands that a tile of queries reads. */
 export interface ForwardPaths {
-  /**
-   * The keys begin ≤ j < end that a query sees, j up to the end of the last block; null for what the
-   * problem's mask says.
-   */
+  /** The keys begin ≤ j < end that a query sees, j up to the end of the last block; null for the problem's mask. */
   readonly visibleKeys: ((problem: Problem, shape: ProblemShape, query: number) => KeyRange) | null;
   /** The kv head, counted over [batch · kv heads], that a head of [batch · heads] reads. */
   readonly kvHead: (head: number, shape: ProblemShape) => number;
-  /** Of the blocks in the order visited: the one whose keys, or values, are read for block `index`. */
+  /** Index, in the order visited, of the block whose keys, or values, are read for block `index`. */
   readonly keysFrom: (index: number, blocks: number) => number;
   readonly valuesFrom: (index: number, blocks: number) => number;
 }
@@ -55,17 +52,17 @@ export interface TileWork<Result, Patterns extends InputPatterns = Uint16Array> 
 
 /** A problem cut into tiles of queries that do not depend on one another. */
 export interface ForwardTiles<Result> {
-  /** How many tiles there are: those of the first head, then those of the next. */
+  /** Number of tiles: those of the first head, then those of the next. */
   readonly tiles: number;
-  /** Where the rows of a tile lie among all rows [batch · heads · queries]. */
+  /** Position of a tile's rows among all rows [batch · heads · queries]. */
   readonly rowsOf: (tile: number) => { readonly first: number; readonly rows: number };
   /** Computes one tile. */
   readonly runTile: (tile: number) => Result;
 }
 
 /**
- * What a tile of queries has done. Rescales are counted after the first block in which the tile sees a
- * key: before, there is nothing to rescale.
+ * Counts of a tile's work. Rescales are counted after the first block in which the tile sees a key:
+ * before, there is nothing to rescale.
  */
 export interface ForwardCounters {
   /** Rows whose sums were rescaled, over all blocks. */
@@ -78,7 +75,7 @@ export interface ForwardCounters {
   /** Elements of P computed by the polynomial and by the hardware unit, masked ones included. */
   readonly polynomialLanes: number;
   readonly hardwareLanes: number;
-  /** Instructions' worth of matrix products: 128 × 128 × 16 each. */
+  /** Matrix products in units of one instruction: 128 × 128 × 16 each. */
   readonly mmas: number;
 }
 
@@ -94,7 +91,7 @@ export interface ForwardTileResult {
   readonly out: Uint16Array;
   /** [rows], natural logarithm. */
   readonly lse: Float32Array;
-  /** [rows]: how often each row's sums were rescaled. */
+  /** [rows]: number of rescales of each row's sums. */
   readonly rescales: Int32Array;
   readonly counters: ForwardCounters;
 }
@@ -130,14 +127,14 @@ function patternRows<Patterns extends InputPatterns>(
   return data.subarray(first * dim, (first + rows) * dim) as Patterns;
 }
 
-/** What causal and window masks leave, whatever else hides keys. */
+/** Keys that causal and window masks leave, ignoring everything else that hides keys. */
 function diagonalMask(problem: Problem, shape: ProblemShape): QueryMask {
   const { q, k, v, scale, causal, window, softcap, sequences } = problem;
   const plain = { q, k, v, scale, causal, window, softcap };
   return problemMask(sequences === undefined ? plain : { ...plain, sequences }, shape).ranges;
 }
 
-/** The blocks of a problem, with what a variation sees in place of the mask. */
+/** The blocks of a problem, with the keys that a variation sees in place of the mask. */
 function blockSources(
   problem: Problem,
   shape: ProblemShape,
@@ -161,8 +158,8 @@ function blockSources(
 /**
  * The tiles of a problem, each taken through the blocks of keys that its CTA visits.
  *
- * @param work does a tile's work, one tile after another; told which
- * @param paths how operands find their tile; default as the kernel does
+ * @param work does a tile's work, one tile after another; called with its number
+ * @param paths choice of the operands of a tile; default the kernel's
  * @throws RequestError for a block mask that does not fit the tiling
  */
 export function forwardTiles<Result, Patterns extends InputPatterns = Uint16Array>(

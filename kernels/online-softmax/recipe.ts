@@ -12,9 +12,9 @@ import type { RowSumName } from './row-sums.js';
 import type { ScoreChange } from './score-change.js';
 import type { SplitLaw } from './split-tile.js';
 
-/** From scores s and the row's maximum m to the exponents x. */
+/** The step from scores s and the row's maximum m to the exponents x. */
 interface ExponentLaw {
-  /** c, the factor of the exponents: softmax scale · log2 e and what else is in it, an fp32 number. */
+  /** c, the factor of the exponents: softmax scale · log2 e and any further factors, an fp32 number. */
   readonly scale: number;
   /** Added to every exponent, an fp32 number. */
   readonly offset: number;
@@ -22,7 +22,7 @@ interface ExponentLaw {
   readonly isFused: boolean;
 }
 
-/** From exponents to weights. */
+/** The step from exponents to weights. */
 interface ExponentialLaw {
   readonly unit: Exp2Unit;
   /** The columns of a block that software computes in the unit's place; null for none. */
@@ -32,7 +32,7 @@ interface ExponentialLaw {
   } | null;
 }
 
-/** What a block does to what the blocks before it have summed. */
+/** A block's rescale of the sums of the blocks before it. */
 interface RescaleLaw {
   /** log2 of the factor by which a row's maximum may grow before its sums are rescaled; 0: always. */
   readonly threshold: number;
@@ -59,12 +59,12 @@ interface ValueLaw {
   readonly sum: 'chain' | 'warps';
 }
 
-/** From the sums of a row to its output and LSE. */
+/** The step from the sums of a row to its output and LSE. */
 export interface FinishLaw {
   /** `after-every-block`: O is normalised, and its LSE known, after every block of keys. */
   readonly normalise: 'at-the-end' | 'after-every-block';
   readonly reciprocal: Reciprocal;
-  /** What the reciprocal is multiplied by, an fp32 number. */
+  /** Factor of the reciprocal, an fp32 number. */
   readonly outFactor: number;
   /**
    * `base-2`: (m·c + (lg2 l − offset))·ln 2, every operation rounded; `base-2-fused`: with m·c and the
@@ -84,25 +84,25 @@ export interface FinishLaw {
 }
 
 /**
- * What makes a kernel that computes attention by an online softmax that kernel: everything that decides
- * the bits of its results. The plain, the WebAssembly and the attributed forward work on recipes, and
- * the arithmetic that bounds need follows from one (arithmetic.ts).
+ * A kernel that computes attention by an online softmax, as data: everything that decides the bits of
+ * its results. The plain, the WebAssembly and the attributed forward work on recipes, and the
+ * arithmetic that bounds need follows from one (arithmetic.ts).
  *
- * All kernels have in common: scores by tensor cores into fp32, masked ones −∞; a running maximum of
- * each row; weights exp2 of scaled differences from it, rounded for P·V to the format of the inputs,
- * and summed before that rounding.
+ * Common to all kernels: scores by tensor cores into fp32, masked ones −∞; a running maximum of each
+ * row; weights exp2 of scaled differences from it, rounded for P·V to the format of the inputs, and
+ * summed before that rounding.
  */
 export interface Recipe {
   /** The kernel's name, for messages. */
   readonly kernel: string;
   readonly format: InputFormat;
   readonly outFormat: OutFormat;
-  /** Of both matrix products. */
+  /** Arithmetic of both matrix products. */
   readonly tensorCore: TensorCoreArithmetic;
   readonly tiling: Tiling;
   /** The problem's scale. */
   readonly softmaxScale: number;
-  /** What is done to a score before its exponent; null for nothing: the scale is in the exponents. */
+  /** Change of a score before its exponent; null for none: the scale is in the exponents. */
   readonly scoreChange: ScoreChange | null;
   readonly exponent: ExponentLaw;
   readonly exponential: ExponentialLaw;
@@ -110,7 +110,7 @@ export interface Recipe {
   readonly rowSum: RowSumName;
   readonly values: ValueLaw;
   readonly finish: FinishLaw;
-  /** How the keys are split among parts that are combined at the end; null for one part. */
+  /** Split of the keys into parts that are combined at the end; null for one part. */
   readonly split: SplitLaw | null;
 }
 
@@ -120,7 +120,7 @@ export function filledDim({ tensorCore, format }: Recipe, qkDim: number): number
   return length * Math.ceil(qkDim / length);
 }
 
-/** What a row's maximum is multiplied by in a natural LSE, an fp32 number; null where the LSE is taken in base 2. */
+/** Factor of a row's maximum in a natural LSE, an fp32 number; null where the LSE is taken in base 2. */
 export function naturalScale({ finish, softmaxScale, exponent }: Recipe): number | null {
   if (finish.logSumExp === 'natural' || finish.logSumExp === 'natural-rounded-maximum')
     return Math.fround(softmaxScale);
@@ -128,12 +128,15 @@ export function naturalScale({ finish, softmaxScale, exponent }: Recipe): number
   return isNatural ? Math.fround(exponent.scale * naturalLogOf2) : null;
 }
 
-/** The factor of the score differences in exact arithmetic: softmax scale · log2 e, or what a change leaves of it. */
+/**
+ * The factor of the score differences in exact arithmetic: softmax scale · log2 e, or log2 e alone where scores are
+ * changed.
+ */
 export function exactExponentScale({ scoreChange, softmaxScale }: Recipe): number {
   return scoreChange === null ? softmaxScale * Math.LOG2E : Math.LOG2E;
 }
 
-/** Which columns of a block the polynomial computes. */
+/** Columns of a block that the polynomial computes. */
 export function polynomialColumnsOf({ exponential, tiling }: Recipe): readonly boolean[] {
   return (
     exponential.polynomial?.columns ?? Array.from({ length: tiling.keys }, (): boolean => false)

@@ -1,16 +1,16 @@
 import { addFloat32, fusedMultiplyAddFloat32, multiplyFloat32 } from '../../src/arith/index.js';
 
-/** How a row's weights are summed in fp32 over the blocks of keys. */
+/** fp32 summation of a row's weights over the blocks of keys. */
 interface RowSumLaw {
   /** The columns of a block that each of a row's threads has, in the order in which it adds them. */
   readonly columnsOfThreads: (blockKeys: number) => readonly (readonly number[])[];
-  /** What a thread begins a block with, from its sum, α and its first weight. */
+  /** Initial value of a thread's sum in a block, from its sum, α and its first weight. */
   readonly start: (sum: number, alpha: number, firstWeight: number) => number;
-  /** What it makes of that and its weights; null where the tensor cores add them, rounded as for P·V. */
+  /** The thread's sum from that value and its weights; null where the tensor cores add them, rounded as for P·V. */
   readonly sum: ((start: number, weights: readonly number[]) => number) | null;
   /** The row sum from those of its threads. */
   readonly total: (sums: readonly number[]) => number;
-  /** The most additions that one weight of a block of so many keys goes through in the block. */
+  /** The most additions that one weight of a block of `blockKeys` keys goes through in the block. */
   readonly additions: (blockKeys: number) => number;
   /** The additions of `total` that a thread's sum goes through. */
   readonly totalAdditions: number;
@@ -41,12 +41,15 @@ function sequentialSum(start: number, weights: readonly number[]): number {
   return weights.reduce((sum, weight) => addFloat32(sum, weight), start);
 }
 
-/** The same, where the start has the first weight. */
+/** The same where the start includes the first weight. */
 function restSum(start: number, [, ...weights]: readonly number[]): number {
   return sequentialSum(start, weights);
 }
 
-/** Of every eight columns thread t of a quad has 2t and 2t + 1, as mma.sync leaves an accumulator. */
+/**
+ * Columns of the threads of a quad: in every eight columns thread t has 2t and 2t + 1, as in an
+ * accumulator of mma.sync.
+ */
 function columnsOfQuad(columns: readonly number[]): number[][] {
   return Array.from({ length: quadThreads }, (_, thread) =>
     columns.filter((column) => Math.floor((column % quadColumns) / 2) === thread),
@@ -64,7 +67,7 @@ const ascending = (count: number): number[] => Array.from({ length: count }, (_,
 const keyWarps = 4;
 const mmaColumns = 16;
 
-/** The columns of a block that each of four warps has: 16 in turn, as its instructions take them. */
+/** The columns of a block that each of four warps has: 16 in turn, as its instructions read them. */
 export function warpColumns(blockKeys: number): number[][] {
   return Array.from({ length: keyWarps }, (_, warp) =>
     ascending(blockKeys).filter((j) => Math.floor(j / mmaColumns) % keyWarps === warp),
@@ -72,11 +75,11 @@ export function warpColumns(blockKeys: number): number[][] {
 }
 
 /**
- * How row sums are kept. `packed`: one thread has a row; within a block four packed accumulators take
- * pairs of weights with a stride of eight, and their tree is the row sum. `packed-halves`: so, and both halves of the first begin with half of what was summed before. `quad`: four threads have a
- * row, each adds its own weights one after the other, the first in one with the product by α, as a
- * compiler contracts them, and their sums meet once, at the end. `quads-of-warps`: four warps have 16 columns of a row in turn, a quad each; quads and then warps meet
- * after every block. `tensor-core`: the row sum is one more column of P·V, whose values are ones.
+ * Ways to keep row sums. `packed`: one thread has a row; within a block four packed accumulators take pairs of weights with a stride of eight, and their tree
+ * is the row sum. `packed-halves`: the same, but both halves of the first begin with half of the earlier sum. `quad`: four threads have a row, each adds its
+ * own weights one after the other, the first fused with the product by α, as a compiler contracts them, and their sums meet once, at the end. `quads-of-warps`:
+ * four warps have 16 columns of a row in turn, a quad each; quads and then warps meet after every block. `tensor-core`: the row sum is one more column of P·V,
+ * whose values are ones.
  */
 export const rowSumLaws = {
   packed: {

@@ -4,17 +4,16 @@ import type { KeyBlock } from './key-blocks.js';
 import { onNumbers } from './units.js';
 
 /**
- * What a score becomes before it is masked, as FlashAttention-4's `score_mod` gets and leaves it: s·scale, of which a
- * softcap makes cap·tanh(s·scale / cap), and to which what the problem adds is added, rounded to fp32. Every operation
- * is fp32 and rounds by itself, but for a product with the scale that is fused with the addition; tanh is the special
- * function unit's.
+ * Change of a score before it is masked, as in FlashAttention-4's `score_mod`: s·scale, which a softcap turns into
+ * cap·tanh(s·scale / cap), plus the problem's addend, rounded to fp32. Every operation is fp32 and rounds by itself,
+ * but for a product with the scale that is fused with the addition; tanh is the special function unit's.
  */
 export interface ScoreChange {
   /** An fp32 number. */
   readonly scale: number;
   /** Rounded to fp32 where it is used; null for none. */
   readonly softcap: number | null;
-  /** Whether s·scale and what is added are one fused multiply-add. Not beside a softcap, which stands between them. */
+  /** Whether s·scale and the addend are one fused multiply-add. Not with a softcap, which comes between them. */
   readonly fusesAddend: boolean;
 }
 

@@ -12,16 +12,16 @@ import type { KeyBlock } from './key-blocks.js';
 
 const { fp32 } = formats;
 
-/** What one split of the keys gives for a row. */
+/** Results of one split of the keys for a row. */
 export interface SplitRow {
   /** [vDim], normalised; null where the split has no block of keys and so has written nothing. */
   readonly out: Float32Array | null;
   readonly lse: number;
 }
 
-/** How the keys of a tile are split, and how the results of the parts are combined. */
+/** Split of a tile's keys, and the combination of the parts' results. */
 export interface SplitLaw {
-  /** A tile's blocks, in the order visited, as those of each part; a part may have none. */
+  /** Divides a tile's blocks, in the order visited, among the parts; a part may have none. */
   readonly cut: (blocks: readonly LoadedBlock[]) => readonly (readonly LoadedBlock[])[];
   /** A row's output, not yet rounded to its format, and LSE from those of the parts. */
   readonly combine: (

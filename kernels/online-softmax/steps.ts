@@ -23,19 +23,19 @@ const log2OfE = Math.fround(Math.LOG2E);
 
 /** A block of keys on its way through the steps. */
 export interface StepBlock extends KeyBlock {
-  /** Which of the tile's blocks it is, in the order visited. */
+  /** Index of the block among the tile's, in the order visited. */
   readonly index: number;
   /** Whether any query of the tile does not see all of its columns. */
   readonly isMasked: boolean;
 }
 
-/** What a row makes of its running maximum in a block. */
+/** A row's running maximum after a block, and its effects. */
 export interface RowMaximum {
   /** The maximum that stays in use. */
   readonly stored: number;
-  /** What is subtracted from the scores of this block. */
+  /** Subtrahend of the scores of this block. */
   readonly subtracted: number;
-  /** The factor on what was summed before. */
+  /** The factor of the earlier sums. */
   readonly alpha: number;
   /** Whether α would be below 1 but for the threshold. */
   readonly isSkipped: boolean;
@@ -52,31 +52,31 @@ export interface RowStatistics {
  * them. Numbers are fp32 unless a step says that it takes bits.
  */
 export interface ForwardSteps {
-  /** The score as the softmax takes it, of the product's fp32 bits. Masked ones are −∞ by then. */
+  /** The score for the softmax, from the product's fp32 bits. Masked ones are −∞ by then. */
   readonly score: (bits: number) => number;
   /** The larger of a running maximum and a score. */
   readonly larger: (maximum: number, score: number) => number;
-  /** The maximum that a row goes into a block with, from what it keeps. */
+  /** The maximum with which a row enters a block, from its kept value. */
   readonly keptMaximum: (kept: number) => number;
-  /** From what the row keeps and the largest score up to now; it keeps the maximum, or its LSE. */
+  /** The maximum from the row's kept value and the largest score so far; a row keeps the maximum, or its LSE. */
   readonly rowMaximum: (before: number, now: number, isFirst: boolean) => RowMaximum;
   readonly exponent: (score: number, subtracted: number) => number;
   readonly exponential: (x: number, column: number, block: StepBlock) => number;
   /** The bits of P in the inputs' format. */
   readonly weight: (p: number, block: StepBlock) => number;
-  /** What a thread of a row begins a block with; some laws have its first weight in that. */
+  /** Initial value of a thread's sum in a block; some laws include its first weight. */
   readonly startingSum: (sum: number, alpha: number, firstWeight: number) => number;
-  /** That sum and the weights of the thread's columns. */
+  /** The thread's sum from that value and the weights of its columns. */
   readonly rowSum: (start: number, weights: readonly number[], block: StepBlock) => number;
-  /** What the outputs of the tile's rows are multiplied by, from their α. */
+  /** Factors of the outputs of the tile's rows, from their α. */
   readonly outputAlphas: (alphas: readonly number[], block: StepBlock) => readonly number[];
-  /** Whether a warp multiplies its outputs, from what these are multiplied by. */
+  /** Whether a warp multiplies its outputs, from their factors. */
   readonly rescalesWarp: (alphas: readonly number[]) => boolean;
   /** The bits of a sum of O as the accumulator holds them after a block. */
   readonly accumulated: (bits: number) => number;
-  /** What O is multiplied by at the end; `start` is what the last block's row sum began with. */
+  /** Factor of O at the end; `start` is the initial value of the last block's row sum. */
   readonly normaliser: (sum: number, start: number) => number;
-  /** What a row's maximum and sum become by a sink, whose logit is in natural units; −∞ leaves them. */
+  /** A row's maximum and sum after adding a sink, whose logit is in natural units; −∞ leaves them unchanged. */
   readonly withSink: (maximum: number, sum: number, sink: number) => RowStatistics;
   /** The log of the sum of exponentials, in base 2 where the recipe's LSE is; −∞ for an empty row. */
   readonly logSumExp2: (maximum: number, sum: number) => number;
@@ -117,7 +117,9 @@ export function sinkExponent(
   return addFloat32(below, offset);
 }
 
-/** A row sum as tensor cores form it: the product of the rounded weights with ones, added to what the row begins with. */
+/**
+ * A row sum as tensor cores form it: the product of the rounded weights with ones, added to the initial value of the row.
+ */
 function tensorCoreSum({ tensorCore, format }: Recipe): ForwardSteps['rowSum'] {
   const round = conversions[roundingConversions[format]];
   const one = encode(formats[format], 1);
@@ -147,7 +149,7 @@ export function recipeSteps(recipe: Recipe): ForwardSteps {
 }
 
 /**
- * What is otherwise where O is normalised after every block: a row keeps its LSE, whose quotient by the
+ * Steps that differ where O is normalised after every block: a row keeps its LSE, whose quotient by the
  * scale stands for the maximum of the blocks before; these have the weight α = e^(LSE − m·scale).
  */
 function blockwiseSteps({

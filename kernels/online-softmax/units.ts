@@ -16,7 +16,7 @@ export type OutFormat = 'bf16' | 'fp16';
 /** Bit patterns of inputs: a byte each for fp8, else 16 bits. */
 export type InputPatterns = Uint8Array | Uint16Array;
 
-/** How weights and outputs are rounded to a format. */
+/** Conversions that round weights and outputs to a format. */
 export const roundingConversions: Readonly<Record<InputFormat, PairConversionName>> = {
   bf16: 'cvt.rn.bf16x2.f32',
   fp16: 'cvt.rn.f16x2.f32',
@@ -50,13 +50,13 @@ export const exp2Units = {
 /** An exponential of the special function unit. */
 export type Exp2Unit = keyof typeof exp2Units;
 
-/** What a kernel takes 1 / l by: the unit's approximation, or the division rounded to nearest. */
+/** Ways to compute 1 / l: the unit's approximation, or the division rounded to nearest. */
 export const reciprocals = {
   'rcp.approx.ftz.f32': reciprocalHardware,
   'div.rn.f32': (x: number) => Math.fround(1 / x),
 } as const;
 
-/** A way to take a reciprocal. */
+/** A way to compute a reciprocal. */
 export type Reciprocal = keyof typeof reciprocals;
 
 /** Rows of a warp, whose lanes decide together whether to rescale. */

@@ -15,7 +15,7 @@ import type {
 } from '../../techniques.js';
 import { blockWeights } from './weights.js';
 
-/** @throws RequestError for what has no part in any technique. */
+/** @throws RequestError for parts of a recipe that belong to no technique. */
 function checkRecipe({ kernel, split, finish, values }: Recipe): void {
   if (split !== null)
     throw new RequestError(
@@ -28,9 +28,9 @@ function checkRecipe({ kernel, split, finish, values }: Recipe): void {
 }
 
 /**
- * The forward of a recipe with each technique either as the GPU does it or exact, for each of the
- * choices: with all emulated the outputs and LSEs of `createForward` bit for bit, with none exact
- * attention to about 1e-13 of Σ p|v|. `EmulatedTechniques` says what each combination means. Memory beyond inputs is that of one tile for each choice.
+ * The forward of a recipe with each technique either as the GPU does it or exact, for each of the choices: with all emulated the outputs and LSEs of
+ * `createForward` bit for bit, with none exact attention to about 1e-13 of Σ p|v|. `EmulatedTechniques` explains each combination. Memory beyond
+ * inputs is that of one tile for each choice.
  *
  * @param choices for each run the techniques that are emulated
  * @throws RequestError for a recipe with split keys or with an output normalised after every block
@@ -46,7 +46,7 @@ export function attributedTiles(
   return forwardTiles<AttributedTileResult, InputPatterns>(problem, shape, recipe.tiling, tile);
 }
 
-/** A tile's results as every kernel model gives them. */
+/** A tile's results in the form that every kernel model gives. */
 function pieceOf(
   { outputs, lse, lags, largestKeys, largestExponents, rowSums }: AttributedTileResult,
   { first, rows }: { readonly first: number; readonly rows: number },
@@ -68,7 +68,7 @@ function pieceOf(
   };
 }
 
-/** What the attributed forward of a kernel says of itself. */
+/** Description of the attributed forward of a kernel. */
 export interface AttributedSetting {
   /** Every setting of the model with its value. */
   readonly settings: AttributedKernel['settings'];

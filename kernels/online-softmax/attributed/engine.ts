@@ -1,7 +1,7 @@
 import { createAllocator, instantiator } from '../../../src/simd/index.js';
 import { binary } from './attributed.generated.js';
 
-/** What the module exports; addresses are of its memory. Its source gives the definitions. */
+/** Exports of the module; addresses are of its memory. Its source gives the definitions. */
 interface AttributedKernels {
   readonly memory: WebAssembly.Memory;
   addProduct(

@@ -14,8 +14,8 @@ export function exactLogSumExp({ exact, offset }: ExponentScale): LogSumExp {
 }
 
 /**
- * The kernel's instructions at the fp32 numbers nearest to maximum and row sum, plus what the differences
- * from these contribute.
+ * The kernel's instructions at the fp32 numbers nearest to maximum and row sum, plus the contributions of
+ * the differences from these.
  */
 export function emulatedLogSumExp(recipe: Recipe): LogSumExp {
   const { logSumExp, logSumExp2 } = recipeSteps(recipe);
@@ -29,7 +29,7 @@ export function emulatedLogSumExp(recipe: Recipe): LogSumExp {
   };
 }
 
-/** What the kernel divides by: the row sum, 1 for a row that has none. */
+/** Divisor of the kernel's sums: the row sum, 1 for a row that has none. */
 function divisor(sum: number): number {
   return isEmptySum(sum) ? 1 : sum;
 }
@@ -68,7 +68,7 @@ function emulatedNormalise(
 /**
  * Divides O [rows × columns] by the row sums: the outputs [rows × vDim] without the padding.
  *
- * @param reciprocal how the kernel takes 1 / l; null for an exact division
+ * @param reciprocal the kernel's way to compute 1 / l; null for an exact division
  */
 export function normalisedOutput(
   sums: Float64Array,

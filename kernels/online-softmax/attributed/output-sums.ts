@@ -15,9 +15,9 @@ export interface BlockValues {
 
 /** Products P·V of one block in fp64, [rows × columns], each computed when it is first asked for. */
 export interface BlockProducts {
-  /** Of the weights rounded to the format of the inputs. */
+  /** Product of the weights rounded to the format of the inputs. */
   readonly rounded: () => Float64Array;
-  /** Of the weights themselves. */
+  /** Product of the weights themselves. */
   readonly unrounded: () => Float64Array;
   /** Takes the next block; the arrays given before are used again. */
   readonly next: (weights: BlockWeights, values: BlockValues, rows: number) => void;
@@ -89,7 +89,7 @@ export function createOutputSums(
 
   /**
    * sums += P·V by the tensor cores at the fp32 sums nearest to `sums` and the rounded weights, plus
-   * what the differences from these contribute.
+   * the contributions of the differences from these.
    */
   function accumulate(products: BlockProducts, { product }: BlockValues): void {
     const count = rows * columns;

@@ -12,7 +12,7 @@ export interface SummedWeights {
 
 const lanes = 8;
 
-/** What x exceeds the fp32 number nearest to it by; 0 of what fp32 does not hold, where the kernel has ∞. */
+/** Difference of x from the fp32 number nearest to it; 0 for numbers beyond fp32, where the kernel has ∞. */
 function excess(x: number, nearest: number): number {
   return Number.isFinite(nearest) ? x - nearest : 0;
 }
@@ -30,9 +30,9 @@ function exactRowSum(
 }
 
 /**
- * start + Σ p as FlashAttention-4 adds, at the fp32 numbers nearest to start and weights, plus what these
- * differ by: four packed accumulators of element pairs with a stride of 8, then their tree. Every
- * addition is fp32, to nearest even, and keeps subnormals.
+ * start + Σ p as FlashAttention-4 adds, at the fp32 numbers nearest to start and weights, plus the
+ * differences from these: four packed accumulators of element pairs with a stride of 8, then their tree.
+ * Every addition is fp32, to nearest even, and keeps subnormals.
  */
 function packedRowSum(
   start: number,
@@ -61,7 +61,7 @@ export const rowSumTechniques = ['rescale', 'row-sum'] as const;
 
 /** The row sums l of a tile over the blocks of keys. */
 interface RowSums {
-  /** [rows], fp64: a copy of what the blocks until now have summed to. */
+  /** [rows], fp64: a copy of the sums of the blocks so far. */
   readonly totals: () => Float64Array;
   readonly begin: (rows: number) => void;
   /** Takes the next block: rescales, unless it is the first, and adds its weights. */
@@ -109,10 +109,10 @@ export function createRowSums(emulated: EmulatedTechniques, recipe: Recipe): Row
   };
 }
 
-/** How the threads of a row sum. */
+/** Summation by the threads of a row. */
 interface RowThreads {
   readonly count: number;
-  /** Of each thread the columns of a block, where it does not have them all. */
+  /** Columns of a block that each thread has, if it does not have them all. */
   readonly columns: readonly (readonly number[])[];
   /** start + Σ p of a thread over the weights [first, end). */
   readonly add: (
@@ -150,7 +150,7 @@ function addColumns(
   return rest === 0 ? sum : sum + rest;
 }
 
-/** The same with α times a sum as the start, in one with the addition of the first weight. */
+/** The same with α times a sum as the start, fused with the addition of the first weight. */
 function addFused(
   sum: number,
   alpha: number,
@@ -162,14 +162,14 @@ function addFused(
   const factor = Math.fround(alpha);
   const nearestWeight = weights.nearest[first + column];
   const start = fusedMultiplyAddFloat32(nearestSum, factor, nearestWeight);
-  // Of an fp32 sum and α nothing is left, also where α is ∞.
+  // An fp32 sum and α leave no difference, also where α is ∞.
   const isExact = sum === nearestSum && alpha === factor;
   const ofProduct = isExact ? 0 : excess(sum * alpha, nearestSum * factor);
   const difference = ofProduct + excess(weights.weights[first + column], nearestWeight);
   return addColumns(start, difference, weights, first, columns);
 }
 
-/** As the kernel adds, at the fp32 numbers nearest to the operands, plus what these differ by. */
+/** The kernel's additions, at the fp32 numbers nearest to the operands, plus the differences from these. */
 function emulatedThreads(name: RowSumName, blockKeys: number): RowThreads {
   if (name === 'packed') return { ...exactThread, add: packedRowSum };
   const { columnsOfThreads, total } = rowSumLaws[name];

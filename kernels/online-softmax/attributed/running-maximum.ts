@@ -3,7 +3,7 @@ import { exp2Units, warpRows } from '../units.js';
 
 /** The path that a tile takes through the blocks of keys: one number per row; fp32 numbers on the kernel's own. */
 export interface RunningMaximum {
-  /** What is subtracted from the scores of this block: the maximum in use, 0 where that is −∞. */
+  /** Subtrahend of the scores of this block: the maximum in use, 0 where that is −∞. */
   readonly subtracted: Float64Array;
   /** The maximum in use before this block. */
   readonly before: Float64Array;
@@ -29,17 +29,17 @@ function exactFactor(before: number, subtracted: number, scale: number): number 
   return before === -Infinity ? 0 : 2 ** ((before - subtracted) * scale);
 }
 
-/** Maxima this close to the kernel's, in octaves, leave weights in the range that the kernel's have. */
+/** Maxima this close to the kernel's, in octaves, leave weights in the range of the kernel's. */
 const closeMaxima = 2 ** -6;
 
 /**
- * A recipe's running maximum of a tile's rows, with its decisions not to rescale. A NaN among the scores
- * is dropped, as PTX's max does.
+ * A recipe's running maximum of a tile's rows, with its decisions not to rescale. A NaN among the scores is dropped, as
+ * PTX's max does.
  *
- * @param followed the kernel's own path, for scores that are not the kernel's; null for that path itself. Its maxima
- *   are taken where those of the scores are close. Where the kernel's scores are off by octaves they are not: relative to
- *   them weights would leave the range of formats that the kernel's never leave. There the maximum is that of the scores,
- *   over the same blocks, and is raised also where it would lag by more than the kernel ever lets it.
+ * @param followed the kernel's own path, for scores that are not the kernel's; null for that path itself. Its maxima are
+ *   taken where those of the scores are close. Where the kernel's scores are off by octaves they are not close: relative
+ *   to them weights would leave the range of formats, which the kernel's never do. There the maximum is that of the
+ *   scores, over the same blocks, and is raised also where it would lag by more than the kernel ever lets it.
  */
 export function createRunningMaximum(
   recipe: Recipe,
@@ -58,11 +58,11 @@ export function createRunningMaximum(
   const multiplies = new Uint8Array(tileQueries);
   let isFirst = true;
 
-  /** log2 of α as the kernel has it, from the nearest fp32 numbers, and how much more it is exactly. */
+  /** log2 of the kernel's α, from the nearest fp32 numbers, and the excess of the exact value over it. */
   function emulatedLag(row: number, above: number) {
     const { fround } = Math;
     const [from, to] = [fround(before[row]), fround(above)];
-    // Without a maximum before there is no difference.
+    // Without an earlier maximum there is no difference.
     const rest = Number.isFinite(from - to) ? before[row] - above - (from - to) : 0;
     return { lag: fround(fround(from - to) * scale), rest: rest * exactScale };
   }
@@ -129,7 +129,7 @@ export function createRunningMaximum(
   };
 }
 
-/** value · α in fp32, at the fp32 numbers nearest to both, plus what the differences contribute. */
+/** value · α in fp32, at the fp32 numbers nearest to both, plus the contributions of the differences. */
 export function emulatedRescale(value: number, alpha: number): number {
   const [nearest, factor] = [Math.fround(value), Math.fround(alpha)];
   const product = Math.fround(nearest * factor);

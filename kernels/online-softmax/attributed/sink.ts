@@ -4,7 +4,7 @@ import { exp2Units } from '../units.js';
 import type { EmulatedTechniques } from '../../techniques.js';
 import type { ExponentScale } from './weights.js';
 
-/** What a sink adds to the row sums of a tile, and the maxima that the LSEs are taken with. */
+/** A sink's contribution to the row sums of a tile, and the maxima for the LSEs. */
 export interface TileSink {
   /** The row sums with the sink, by the techniques that decide them. */
   readonly sums: (
@@ -13,18 +13,18 @@ export interface TileSink {
     sink: number,
     emulated: EmulatedTechniques,
   ) => Float64Array;
-  /** The maxima as they are, but of rows without keys, whose own is the sink's: as the kernel takes it, or in fp64. */
+  /** The maxima unchanged, except that rows without keys have the sink's: as the kernel computes it, or in fp64. */
   readonly maxima: (maxima: Float64Array, sink: number, isEmulated: boolean) => Float64Array;
 }
 
-/** The fp32 sum of two numbers at the nearest fp32 numbers, plus what they differ from these by. */
+/** The fp32 sum of two numbers at the nearest fp32 numbers, plus their differences from these. */
 function emulatedSum(a: number, b: number): number {
   const [x, y] = [Math.fround(a), Math.fround(b)];
   return Math.fround(x + y) + (a - x + (b - y));
 }
 
 /**
- * A recipe's sink: its weight is 2^(sink·log2 e − m·c + offset). Of the techniques `scale-subtract` decides the
+ * A recipe's sink: its weight is 2^(sink·log2 e − m·c + offset). Among the techniques, `scale-subtract` decides the
  * exponent, `exp2-hardware` the weight, `row-sum` the sum with the others, and `normalise` the maximum of rows without keys.
  */
 export function createTileSink(recipe: Recipe, { exact, offset }: ExponentScale): TileSink {

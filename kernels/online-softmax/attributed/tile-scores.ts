@@ -23,26 +23,26 @@ export function padRows(
     target.set(source.subarray(row * dim, (row + 1) * dim), row * stride);
 }
 
-/** How something is computed: as the kernel does, or in fp64. */
+/** Ways of computing: as the kernel does, or in fp64. */
 export type Arithmetic = 'emulated' | 'exact';
 
 /** Scores of a tile of queries against one block of keys, each way. */
 interface TileScores {
   /**
-   * [tile's queries × blockKeys], −∞ where masked: products by the tensor cores or in fp64, and changed as the recipe
-   * does it or in fp64.
+   * [tile's queries × blockKeys], −∞ where masked: products by the tensor cores or in fp64, and changed as in the
+   * recipe or in fp64.
    */
   readonly of: (products: Arithmetic, change: Arithmetic) => Float64Array;
   readonly begin: (queries: InputPatterns, rows: number) => void;
   readonly step: (keys: InputPatterns, block: KeyBlock) => void;
 }
 
-/** Scores by how products and changes are computed. */
+/** Scores by the ways of computing products and changes. */
 type ScoreTable = Readonly<Record<Arithmetic, Readonly<Record<Arithmetic, Float64Array>>>>;
 
 /**
  * Room for the scores of a recipe that changes them; null for one that does not. `fill` writes all four from products,
- * and returns them: emulated at the nearest fp32 product, plus what the difference from that contributes.
+ * and returns them: emulated at the nearest fp32 product, plus the contribution of the difference from that.
  */
 function changedScores({ scoreChange, softmaxScale, tiling }: Recipe) {
   if (scoreChange === null) return null;

@@ -27,9 +27,9 @@ interface RunResult {
   readonly rowSums: Float64Array;
 }
 
-/** Runs with the same weights: everything after these, on a tile's way through the blocks. */
+/** Runs with the same weights: all later steps, on a tile's way through the blocks. */
 interface WeightGroup {
-  /** Of the techniques that decide the weights, those that the runs emulate. */
+  /** Techniques that decide the weights and that the runs emulate. */
   readonly emulated: EmulatedTechniques;
   readonly begin: (rows: number) => void;
   readonly step: (
@@ -42,7 +42,7 @@ interface WeightGroup {
   readonly finish: (maxima: Float64Array, sink: number) => readonly RunResult[];
 }
 
-/** What all groups of a tile have in common. */
+/** Parameters that all groups of a tile share. */
 interface GroupSetting {
   readonly recipe: Recipe;
   readonly scale: ExponentScale;

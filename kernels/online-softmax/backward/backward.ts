@@ -15,11 +15,11 @@ import { keyFactors, type BackwardRecipe } from './recipe.js';
 import { addTile } from './tile-sums.js';
 import { createKeyBlock } from './webassembly/webassembly-key-block.js';
 
-/** How a backward is run. */
+/** Options of a backward's run. */
 export interface BackwardOptions {
   /** `plain`: instruction by instruction, much slower; default `webassembly`. */
   readonly execution?: 'webassembly' | 'plain';
-  /** Whether causal and window masks decide which blocks meet; default true. Otherwise all of a sequence do. */
+  /** Whether causal and window masks decide which blocks meet; default true. Otherwise all blocks of a sequence do. */
   readonly diagonal?: boolean;
 }
 
@@ -37,7 +37,10 @@ export interface Backward {
   readonly recipe: BackwardRecipe;
   readonly shape: ProblemShape;
   readonly passes: HeadPasses;
-  /** The gradients of a key/value head, counted over [batch · kv heads]; sums of any order in ascending order. */
+  /**
+   * The gradients of a key/value head, counted over [batch · kv heads]; sums without a fixed order are added in
+   * ascending order.
+   */
   readonly run: (kvHead: number) => HeadGroupGradients;
 }
 
@@ -63,7 +66,7 @@ function addSums(sums: Float32Array, addends: ArrayLike<number>): void {
   for (let i = 0; i < sums.length; i++) sums[i] += addends[i];
 }
 
-/** The same of numbers as bit patterns. */
+/** The same for numbers as bit patterns. */
 function addRounded(
   sums: Float32Array,
   patterns: Uint16Array,
@@ -97,7 +100,7 @@ export function createBackward(
   const create = execution === 'plain' ? createPlainKeyBlock : createKeyBlock;
   const dimensions = { qkDim, vDim };
   const hasOwnPass = recipe.queryPass === 'own';
-  // Made when it is needed: not where other threads do the work.
+  // Made when needed: not where other threads do the work.
   const work = lazily<KeyBlockWork>(() => create(recipe, dimensions));
   const passes = createHeadPasses(problem, shape, recipe, tensors, { work, diagonal });
   const queryWork = lazily<KeyBlockWork>(() => create(recipe, dimensions, softmaxScale));

@@ -10,7 +10,7 @@ export interface Stretch {
 /** A block of keys and the blocks of queries that it visits, in the order visited. */
 export interface KeyBlockVisits {
   readonly keys: Stretch;
-  /** Which block of its sequence it is, from 0 on. */
+  /** Index of the block in its sequence, from 0 on. */
   readonly index: number;
   readonly queryBlocks: readonly Stretch[];
 }
@@ -22,7 +22,7 @@ function stretches(first: number, count: number, size: number): Stretch[] {
   }));
 }
 
-/** From which query of a sequence on, and up to which, causal and window masks let one see any key of a block. */
+/** The range of queries of a sequence that causal and window masks let see any key of a block. */
 function seenBy(
   { causal, window }: Problem,
   { queries, keys }: Sequence,

@@ -35,9 +35,9 @@ export function scoreDerivative(
 const tanhHardware = onNumbers(tanhApprox);
 
 /**
- * What each dS is multiplied by before it is rounded: the slopes of a softcap, or a scale of all. Null for nothing.
+ * Factors of each dS before it is rounded: the slopes of a softcap, or a scale of all. Null for none.
  *
- * @param scores as the tensor cores left them
+ * @param scores results of the tensor cores
  * @param scale no recipe has both it and a softcap
  */
 export function derivativeFactors(
@@ -50,7 +50,7 @@ export function derivativeFactors(
 }
 
 /**
- * The slopes 1 − t² of a softcap at scores as the tensor cores left them, t = tanh(s·scale / cap) by
+ * The slopes 1 − t² of a softcap at the tensor cores' scores, t = tanh(s·scale / cap) by
  * tanh.approx.f32; 1 − t² is one fused multiply-add. Null without a softcap.
  */
 function scoreSlopes(

@@ -18,18 +18,21 @@ import type { KeyBlockWork, QueryBlock } from './key-block.js';
 import type { BackwardRecipe } from './recipe.js';
 import { base2LogSumExp, rowProductSum } from './row-values.js';
 
-/** What the backward reads beside the problem, checked: dO and O [batch, heads, queries, vDim], LSE [batch, heads, queries]. */
+/**
+ * Tensors that the backward reads beside the problem, checked: dO and O [batch, heads, queries, vDim], LSE [batch, heads,
+ * queries].
+ */
 export interface BackwardTensors {
   readonly dout: Tensor;
   readonly out: Tensor;
   readonly lse: Tensor;
 }
 
-/** What a pass over a head gives, as it comes. */
+/** Callbacks for the results of a pass over a head. */
 export interface PassResults {
   /**
-   * A tile of dQ, [count × qkDim] fp32, valid until the next, and which block of keys of its sequence it is of; in the order of the adds
-   * to its queries.
+   * A tile of dQ, [count × qkDim] fp32, valid until the next, and the index of its block of keys in the sequence; in the order of the
+   * adds to its queries.
    */
   readonly tile?: (queries: Stretch, tile: Float32Array, keyBlock: number) => void;
   /** dK and dV of a block of keys from this head. */
@@ -44,7 +47,7 @@ export interface HeadPasses {
   /**
    * Runs heads of one group, counted over [batch · heads]: in each block of keys one head after the other, in one chain of dK and
    * dV.
-   * @param only of the blocks of queries the one that begins at this query; default all
+   * @param only first query of the only block of queries to run; default all
    */
   readonly run: (heads: readonly number[], results: PassResults, only?: number) => void;
   /**
@@ -52,7 +55,7 @@ export interface HeadPasses {
    * queries, and its dQ, [count × qkDim] fp32, valid until the next.
    */
   readonly runQueries: (head: number, done: (queries: Stretch, tile: Float32Array) => void) => void;
-  /** Where blocks of queries begin. */
+  /** The blocks of queries. */
   readonly queryBlocks: readonly Stretch[];
   /** Pairs of blocks that a whole pass over a head works on. */
   readonly pairs: number;
@@ -96,7 +99,7 @@ function allQueryBlocks(visits: readonly KeyBlockVisits[]): readonly Stretch[] {
 /**
  * The passes of a recipe over the heads of a problem: blocks of keys, in each blocks of queries.
  *
- * @param work makes what works on a block of keys; called once, when it is needed
+ * @param work makes the work on blocks of keys; called once, when it is needed
  * @param diagonal as of `keyBlockVisits`
  */
 export function createHeadPasses(

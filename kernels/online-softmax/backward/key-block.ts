@@ -8,7 +8,7 @@ export interface BackwardDimensions {
 
 /** A block of queries, as one block of keys meets it. */
 export interface QueryBlock {
-  /** How many of the block's queries exist. */
+  /** Number of the block's queries that exist. */
   readonly rows: number;
   /** Bit patterns, [rows × qkDim] and [rows × vDim]. */
   readonly queries: Uint16Array;
@@ -16,20 +16,20 @@ export interface QueryBlock {
   /** [rows], fp32: LSE·log2 e, and D. */
   readonly logSumExp2: Float32Array;
   readonly productSums: Float32Array;
-  /** For each of the rows the ranges of the block's keys that it sees, counted within the block. */
+  /** The ranges of the block's keys that each of the rows sees, counted within the block. */
   readonly visible: readonly (readonly KeyRange[])[];
 }
 
 /** A block of keys on its way through blocks of queries; `begin`, `queries` for each, `finish`. */
 export interface KeyBlockWork {
-  /** Begins with the keys that exist, [keys × qkDim], and their values, [keys × vDim], as bit patterns. */
+  /** Begins with the existing keys, [keys × qkDim], and their values, [keys × vDim], as bit patterns. */
   readonly begin: (keys: Uint16Array, values: Uint16Array) => void;
   /**
-   * Adds a block of queries to dK and dV, and returns its tile of dQ, [rows × qkDim] fp32, of which the next call may make another.
+   * Adds a block of queries to dK and dV, and returns its tile of dQ, [rows × qkDim] fp32, which the next call may overwrite.
    *
-   * @param continues whether the chain of the tile goes on where that of the last call, of the same queries, ended
+   * @param continues whether the chain of the tile continues that of the last call, for the same queries
    */
   readonly queries: (block: QueryBlock, continues?: boolean) => Float32Array;
-  /** dK and dV of the keys that exist in fp32, neither scaled nor rounded. */
+  /** dK and dV of the existing keys in fp32, neither scaled nor rounded. */
   readonly finish: () => { readonly dk: Float32Array; readonly dv: Float32Array };
 }

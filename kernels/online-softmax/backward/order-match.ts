@@ -14,7 +14,7 @@ function placeOf(pattern: number): number {
   return pattern >= 0x8000 ? 0x8000 - pattern : pattern;
 }
 
-/** From fp32 sums to patterns: what the end of a backward makes of one. */
+/** A function from fp32 sums to the patterns in which the backward stores them. */
 function finished({ format }: BackwardRecipe, factor: number): (sum: number) => number {
   const { evaluate } = conversions[roundingConversions[format]];
   return (sum) => evaluate(encode(fp32, multiplyFloat32(sum, factor)));
@@ -69,7 +69,7 @@ function termsOfQueries(
   return terms;
 }
 
-/** What the query heads of a group add to some elements of dK and dV. */
+/** Terms that the query heads of a group add to some elements of dK and dV. */
 function termsOfKeys(
   { passes, recipe, shape }: Backward,
   kvHead: number,

@@ -2,23 +2,26 @@ import { instructionLengths, type TensorCoreArithmetic } from '../../../src/hard
 import type { ScoreChange } from '../score-change.js';
 import type { Exp2Unit, OutFormat } from '../units.js';
 
-/** How queries and keys are cut. */
+/** Block sizes of queries and keys. */
 export interface BackwardTiling {
-  /** Queries of a block: what one chain of products adds to dK and dV. */
+  /** Queries of a block: one chain of products adds a block to dK and dV. */
   readonly queries: number;
-  /** Keys of a block: the length of a chain of dQ, and what is added to dQ at a time. */
+  /** Keys of a block: the length of a chain of dQ, and the keys whose tile is added to dQ at a time. */
   readonly keys: number;
 }
 
-/** Of D, the products of O and dO: threads that each sum some columns, then sums over pairs of threads. */
+/**
+ * Order of the sum D of the products of O and dO: threads that each sum some columns, then sums over pairs
+ * of threads.
+ */
 export interface ProductSumLaw {
   /** Columns that a thread has next to one another. */
   readonly run: number;
   /** Columns that all threads of a row have at a time, by the head dimension of V; a thread has its runs in each. */
   readonly width: (vDim: number) => number;
-  /** What a thread sums first: its runs one after another, or the first column of each, then the second. */
+  /** Order of a thread's sum: its runs one after another, or the first column of each, then the second. */
   readonly within: 'run-by-run' | 'column-by-column';
-  /** Which threads' sums meet first: neighbours, or those that lie farthest apart. */
+  /** Order in which threads' sums are added: neighbours first, or those that lie farthest apart. */
   readonly across: 'nearest-first' | 'farthest-first';
 }
 
@@ -32,56 +35,57 @@ interface WeightLaw {
 }
 
 /**
- * Where dQ is summed. `shared`: in the pass over blocks of keys that gives dK and dV, a tile for every pair of blocks, added in
- * fp32 memory. `own`: in a pass of its own, one chain of products over all keys, of a dS that is scaled before it is rounded.
+ * The pass that sums dQ. `shared`: in the pass over blocks of keys that gives dK and dV, a tile for every pair of blocks, added
+ * in fp32 memory. `own`: in a pass of its own, one chain of products over all keys, of a dS that is scaled before it is
+ * rounded.
  */
 export type QueryPass = 'shared' | 'own';
 
-/** In which order what is summed in memory is added. `any`: as it happens, which a model runs as `ascending`. */
+/** Order of additions to sums in memory. `any`: as it happens, which a model runs as `ascending`. */
 export type SumOrder = 'ascending' | 'descending' | 'any';
 
 /**
- * How dK and dV of the query heads of a group become one. Added in fp32 memory, in some order; `chain`: they are no sums in memory, but
- * chains of products that go on from head to head; `rounded`: each head's are rounded, and added in fp32 afterwards, in ascending order.
+ * The sum of dK and dV of a group's query heads. Added in fp32 memory, in some order; `chain`: they are no sums in memory, but chains of
+ * products that go on from head to head; `rounded`: each head's are rounded, and added in fp32 afterwards, in ascending order.
  */
 export type GroupOrder = Exclude<SumOrder, 'descending'> | 'chain' | 'rounded';
 
 /**
- * What makes a kernel's backward that kernel: everything that decides the bits of dQ, dK and dV. The plain and the
- * WebAssembly backward work on recipes.
+ * A kernel's backward as data: everything that decides the bits of dQ, dK and dV. The plain and the WebAssembly backward work on
+ * recipes.
  *
- * All have in common: P is computed again from the stored LSE; a pass over blocks of keys, in each over blocks of
- * queries, in one order for all; dK and dV of a block of keys summed over the queries by the tensor cores; dQ a tile for every pair
- * of blocks, added in fp32 memory, unless it has a pass of its own; dS rounded before the scale is applied, which gradients are
- * multiplied by at the end.
+ * Common to all: P is computed again from the stored LSE; a pass over blocks of keys, in each over blocks of queries, in one order
+ * for all; dK and dV of a block of keys summed over the queries by the tensor cores; dQ a tile for every pair of blocks, added in
+ * fp32 memory, unless it has a pass of its own; dS rounded before the scale is applied, which gradients are multiplied by at the
+ * end.
  */
 export interface BackwardRecipe {
   /** The kernel's name, for messages. */
   readonly kernel: string;
-  /** Of Q, K, V, O, dO, P, dS and the gradients. */
+  /** Format of Q, K, V, O, dO, P, dS and the gradients. */
   readonly format: OutFormat;
-  /** Of all five matrix products. */
+  /** Arithmetic of all five matrix products. */
   readonly tensorCore: TensorCoreArithmetic;
   readonly tiling: BackwardTiling;
-  /** Of the blocks of queries that a block of keys meets: the chains of dK and dV. */
+  /** Order of the blocks of queries that a block of keys meets: the chains of dK and dV. */
   readonly chainOrder: 'ascending' | 'descending';
   readonly productSum: ProductSumLaw;
-  /** What is done to a score before its exponent; null for nothing: the scale is in the exponents. */
+  /** Change of a score before its exponent; null for none: the scale is in the exponents. */
   readonly scoreChange: ScoreChange | null;
   readonly weight: WeightLaw;
-  /** What dQ and dK are multiplied by before they are rounded, an fp32 number. */
+  /** Factor of dQ and dK before they are rounded, an fp32 number. */
   readonly softmaxScale: number;
   readonly queryPass: QueryPass;
-  /** Of the tiles of dQ, by blocks of keys. */
+  /** Order of the tiles of dQ, by blocks of keys. */
   readonly queryOrder: SumOrder;
   /**
    * Sums of dQ in memory that blocks of keys add their tiles to in turn, and that are added at the end in ascending order; 1: there is
    * one sum of dQ. Not with a pass of its own.
    */
   readonly queryBuffers: number;
-  /** Counts only where a group has several query heads. */
+  /** Used only where a group has several query heads. */
   readonly groupOrder: GroupOrder;
-  /** Whether dK of such a group is multiplied by the scale as a sum, or that of each head before it is added. */
+  /** Whether dK of such a group is multiplied by the scale as a sum, or each head's dK before it is added. */
   readonly groupScale: 'sum' | 'each';
 }
 
@@ -94,7 +98,7 @@ export function filledBackwardDim(
   return length * Math.ceil(dimension / length);
 }
 
-/** What dK is multiplied by, fp32 numbers: that of a query head before it is added to its group's, and the group's. */
+/** Factors of dK, fp32 numbers: that of a query head's before it is added to its group's, and the group's. */
 export function keyFactors(
   { softmaxScale, groupScale }: Pick<BackwardRecipe, 'softmaxScale' | 'groupScale'>,
   groupSize: number,

@@ -29,7 +29,7 @@ function noCounts() {
   };
 }
 
-/** What a plain tile does otherwise than the kernel, or by other means. */
+/** Deviations of a plain tile from the kernel, or from its usual means. */
 interface PlainTileOptions {
   /** Steps in place of the kernel's. */
   readonly steps?: Partial<ForwardSteps>;
@@ -39,8 +39,8 @@ interface PlainTileOptions {
 
 /**
  * The forward of a recipe on one tile, instruction by instruction: the definition, for reading and for
- * checking, of what `createForwardTile` computes much faster. The steps between the matrix products are
- * those of steps.ts.
+ * checking, of the results that `createForwardTile` computes much faster. The steps between the matrix
+ * products are those of steps.ts.
  */
 export function createPlainForwardTile(
   recipe: Recipe,
@@ -65,9 +65,9 @@ export function createPlainForwardTile(
   let index = 0;
   let hasSeenKeys = false;
   let queries: InputPatterns = new Uint16Array();
-  /** What a row keeps of its maximum: the maximum, or the LSE where every block is normalised. */
+  /** The kept value of each row: its maximum, or the LSE where every block is normalised. */
   let max: number[] = [];
-  /** Of each row's threads the sums, and what the last block began them with. */
+  /** Sums of each row's threads, and the values that the last block began them with. */
   let start: number[][] = [];
   let sum: number[][] = [];
   let alphas: readonly number[] = [];
@@ -75,7 +75,7 @@ export function createPlainForwardTile(
   let rescales = new Int32Array();
   let counters = noCounts();
 
-  /** The weights of one row and the factor α on what was summed before. */
+  /** The weights of one row and the factor α of the earlier sums. */
   function softmaxStep(row: number, scores: readonly number[], block: StepBlock) {
     const isFirst = index === 0;
     const now = scores.reduce(steps.larger, isFirst ? -Infinity : steps.keptMaximum(max[row]));
@@ -94,7 +94,7 @@ export function createPlainForwardTile(
     return { weights, alpha };
   }
 
-  /** Multiplies the output of every warp that has something to rescale. */
+  /** Multiplies the output of every warp that has to rescale. */
   function rescaleOutput(alphas: readonly number[], block: StepBlock): void {
     const factors = steps.outputAlphas(alphas, block);
     for (let first = 0; first < rows; first += warpRows) {

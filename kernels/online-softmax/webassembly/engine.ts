@@ -20,16 +20,17 @@ interface Words<View> {
 
 /**
  * The memory of one tile of queries against one block of keys, and the stages of the forward on it. A
- * stage works on what the ones before left in that memory; nothing is copied between them.
+ * stage works on the results that the earlier ones left in that memory; nothing is copied between
+ * them.
  */
 export interface ForwardEngine {
-  /** qkDim and vDim as they lie in memory: rounded up to what the kernels take. */
+  /** qkDim and vDim as they lie in memory: rounded up to multiples that the kernels take. */
   readonly inner: number;
   readonly outColumns: number;
   readonly queries: InputPatterns;
   readonly keys: InputPatterns;
   readonly values: InputPatterns;
-  /** Per row begin and end of the columns that it sees. */
+  /** Begin and end of the columns that each row sees. */
   readonly visible: Int32Array;
   /** [rows × outColumns], after `round`. */
   readonly result: Uint16Array;
@@ -38,15 +39,15 @@ export interface ForwardEngine {
   readonly lse: Float32Array;
   /** [rows × block keys], after `scores`. */
   readonly blockScores: Float32Array;
-  /** Per row the maximum in use, and the sums of its threads. */
+  /** The maximum in use of each row, and the sums of its threads. */
   readonly maxima: Float32Array;
   readonly rowSums: Float32Array;
   readonly rescales: Int32Array;
   /** Rescaled rows, rows whose rescale was skipped, rescaled warps, warps skipped. */
   readonly counters: Int32Array;
-  /** Of the columns of a block, those that the polynomial computes. */
+  /** Number of a block's columns that the polynomial computes. */
   readonly polynomialColumns: number;
-  /** Packs the queries of `rows` rows and clears what is summed over the blocks. */
+  /** Packs the queries of `rows` rows and clears the sums over the blocks. */
   readonly begin: (rows: number) => void;
   readonly packBlock: () => void;
   /** S = Q·Kᵀ. */
@@ -56,9 +57,9 @@ export interface ForwardEngine {
   readonly rescale: (isCounted: boolean) => void;
   /** O += P·V. */
   readonly output: () => void;
-  /** The output by the row sums, in fp32, and the LSE. */
+  /** Divides the output by the row sums, in fp32, and computes the LSE. */
   readonly normalise: () => void;
-  /** The result: the output rounded. */
+  /** Rounds the output to the result. */
   readonly round: () => void;
 }
 

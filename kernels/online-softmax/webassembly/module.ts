@@ -10,7 +10,7 @@ import { exp2Coefficients } from '../exp2-polynomial.js';
 import { bitsOf, roundingConversions } from '../units.js';
 import { naturalScale, polynomialColumnsOf, type Recipe } from '../recipe.js';
 
-/** What the module exports; addresses are of its memory. Its source tells the layouts. */
+/** Exports of the module; addresses are of its memory. Its source documents the layouts. */
 export interface ForwardKernels extends TensorCoreKernels, StageKernels {
   scaleSubtract(scores: number, count: number, scale: number, bias: number): void;
   quadSoftmaxStep: StageKernels['softmaxStep'];
@@ -61,10 +61,10 @@ export const instantiateForward = instantiator<ForwardKernels>(binary, 'the fa4 
 export const parameterTableBytes = 2 ** 18 + 2 ** 14;
 
 const recordBytes = 100;
-/** Of a polynomial that no column is computed by. */
+/** Degree of a polynomial that computes no column. */
 const unusedDegree = 3;
 
-/** For every four columns of a block a byte: the bits of those that the polynomial computes. */
+/** A byte for every four columns of a block: the bits of those that the polynomial computes. */
 function polynomialLanes(columns: readonly boolean[]): Uint8Array {
   const lanes = new Uint8Array(columns.length / 4);
   columns.forEach((isPolynomial, j) => {

@@ -14,7 +14,7 @@ function copyRows(source: InputPatterns, dim: number, target: InputPatterns, str
       target.set(source.subarray(row * dim, (row + 1) * dim), row * stride);
 }
 
-/** Whether the WebAssembly computes a recipe: one thread a row as in FlashAttention-4, or a quad. */
+/** Whether the WebAssembly can compute a recipe: one thread a row as in FlashAttention-4, or a quad. */
 export function fitsWebAssembly(recipe: Recipe): boolean {
   const { format, exponential, exponent, rescale, rowSum, values, finish } = recipe;
   if (values.sum !== 'chain' || finish.normalise !== 'at-the-end') return false;
@@ -65,7 +65,7 @@ export function createForwardTile(recipe: Recipe, dimensions: TileDimensions): F
     return out;
   }
 
-  /** Adds the sink to every row, of which kernels with one have one sum. */
+  /** Adds the sink to every row. Kernels with a sink have one sum for each row. */
   function addSink(): void {
     if (logit === -Infinity) return;
     const { maxima, rowSums } = engine;
@@ -76,7 +76,7 @@ export function createForwardTile(recipe: Recipe, dimensions: TileDimensions): F
     }
   }
 
-  /** What the engine has of the tile beside its output. */
+  /** Results of the tile in the engine, beside its output. */
   function statistics() {
     const [rowRescales, rowRescalesSkipped, warpRescales, warpRescalesSkipped] = engine.counters;
     return {

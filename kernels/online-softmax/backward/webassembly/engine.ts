@@ -16,7 +16,7 @@ import type { BackwardDimensions } from '../key-block.js';
 import { filledBackwardDim, type BackwardRecipe } from '../recipe.js';
 import { binary } from './backward.generated.js';
 
-/** What the module exports; addresses are of its memory. Its source tells the layouts. */
+/** Exports of the module; addresses are of its memory. Its source documents the layouts. */
 interface BackwardKernels extends TensorCoreKernels {
   elementSteps(
     scores: number,
@@ -60,7 +60,7 @@ function placeParameters(
 
 /**
  * The memory of one block of keys against one block of queries, and the stages of the backward on it. A stage works
- * on what the ones before left in that memory.
+ * on the results that the earlier ones left in that memory.
  */
 export interface BackwardEngine {
   /** qkDim and vDim filled up to whole instructions. */
@@ -73,12 +73,12 @@ export interface BackwardEngine {
   /** [queries × inner] and [queries × outInner] */
   readonly queries: Uint16Array;
   readonly dout: Uint16Array;
-  /** Of each query LSE·log2 e, D, and from which key on and up to which it sees keys. */
+  /** LSE·log2 e and D of each query, and the range of keys that it sees. */
   readonly logSumExp2: Float32Array;
   readonly productSums: Float32Array;
   readonly firstKey: Int32Array;
   readonly endKey: Int32Array;
-  /** [keys × queries], after `products`; and what dS is multiplied by. */
+  /** [keys × queries], after `products`; and the factors of dS. */
   readonly scores: Float32Array;
   readonly slopes: Float32Array;
   /** Sums: [keys × inner], [keys × outInner], and of one pair of blocks [inner × queries]. */
