@@ -1,7 +1,7 @@
 import type { FormatName } from '../src/formats/index.js';
 import type { OutputRounding, SharedMaximum } from './promises.js';
 
-/** How a sum of products is formed. */
+/** Arithmetic of a sum of products. */
 export type SumArithmetic =
   /**
    * A chain of fused sums, as tensor cores form it: `productsPerSum` products and the accumulator
@@ -19,7 +19,8 @@ export type SumArithmetic =
   /**
    * Any order: every product adds an error of at most this much relative to the sum of magnitudes,
    * and a typical sum of n of them √n times as much. Roundings of the operands add `ofOperands` to
-   * the whole, relative to the sum of magnitudes, where those below `smallestOperand` count as that.
+   * the whole, relative to the sum of magnitudes, where operands below `smallestOperand` count as
+   * `smallestOperand`.
    */
   | {
       readonly kind: 'any-order';
@@ -28,7 +29,7 @@ export type SumArithmetic =
       readonly smallestOperand: number;
     };
 
-/** What the exponents of the weights are taken relative to. */
+/** The maximum that the exponents of the weights are relative to. */
 export type MaximumRule =
   /**
    * The largest score of the blocks met so far, from the last block to the first; it lags where it
@@ -43,9 +44,10 @@ export type MaximumRule =
   /** The row's largest score, known before the first weight; weights are divided by their sum. */
   | { readonly kind: 'whole-row' }
   /**
-   * Not known, nor whether weights are rounded before or after they are divided by their sum; the row's
-   * own, or one that it shares with the other rows of the head, or none at all. Where the maximum
-   * grows, older sums are multiplied by a factor, of this relative error, once in so many keys.
+   * An unknown maximum: the row's own, or one that it shares with the other rows of the head, or none
+   * at all; it is also unknown whether weights are rounded before or after they are divided by their
+   * sum. Where the maximum grows, older sums are multiplied by a factor, of this relative error, once
+   * per `tileKeys` keys.
    */
   | {
       readonly kind: 'unknown';
@@ -53,7 +55,7 @@ export type MaximumRule =
       readonly factors: { readonly error: number; readonly tileKeys: number } | null;
     };
 
-/** How a score becomes an exponent. Errors are relative but for one, and absolute in the exponent. */
+/** Errors of the exponent that a score becomes. Errors are relative but for one, and absolute in the exponent. */
 export interface ExponentArithmetic {
   /** Relative to the distance from the maximum in use. */
   readonly ofDistance: number;
@@ -64,11 +66,11 @@ export interface ExponentArithmetic {
   /** Additional, from a softcap: relative to the capped score. */
   readonly ofSoftcap: number;
   /**
-   * Of a kernel that adds a bias or ALiBi: relative to the size of what is added, by what forms it, adds it and scales the
-   * sum. Left out: it adds none.
+   * For a kernel that adds a bias or ALiBi: relative to the size of the addend, from forming it, adding it and scaling the
+   * sum. Left out: the kernel adds none.
    */
   readonly ofAddend?: number;
-  /** Of every exponent (log2): scores that are subnormal in the format that they are kept in. */
+  /** Error of every exponent (log2): scores that are subnormal in the format that they are kept in. */
   readonly absolute: number;
 }
 
@@ -78,7 +80,7 @@ export interface ExponentialArithmetic {
   readonly polynomial: number;
   /** Mean of the polynomial's error over all fractions, signed. */
   readonly polynomialMean: number;
-  /** Which columns of a block of keys the polynomial computes; empty for none. */
+  /** Columns of a block of keys that the polynomial computes; empty for none. */
   readonly polynomialColumns: readonly boolean[];
 }
 
@@ -88,39 +90,39 @@ export interface FinishArithmetic {
   readonly normalise: number;
   /** The logarithm: absolute for a result below 1, in units of log2, and relative to a larger one. */
   readonly logarithm: number;
-  /** Every operation that puts the LSE together, relative to its result. */
+  /** Every operation of the LSE's assembly, relative to its result. */
   readonly elementwise: number;
 }
 
-/** What a kernel does with dropout. */
+/** A kernel's arithmetic of dropout. */
 export interface DropoutArithmetic {
-  /** How often weights may be rounded to their format, before and after the factor 1/(1 − probability). */
+  /** Number of times that weights may be rounded to their format, before and after the factor 1/(1 − probability). */
   readonly roundings: number;
   /** Largest relative error of that factor and of the product with it. */
   readonly factor: number;
 }
 
-/** Everything in a kernel's arithmetic that its error bounds depend on. */
+/** All of a kernel's arithmetic that its error bounds depend on. */
 export interface KernelArithmetic {
-  /** What these are the bounds of, in words. */
+  /** Description of the kernel that these bounds are for. */
   readonly description: string;
   readonly scores: SumArithmetic;
   /** softmax scale times log2 e as the kernel has it, relative to its exact value: c = C·(1 + this). */
   readonly scaleError: number;
-  /** Scores, scaled or not, from here on may leave the range of the format that they are kept in. */
+  /** Scores, scaled or not, of this size or more may leave the range of the format that they are kept in. */
   readonly largestScore: number;
-  /** Scaled scores from here on are none of the kernel's promises. */
+  /** Scaled scores of this size or more are outside the kernel's promises. */
   readonly scoreLimit: number;
   readonly exponent: ExponentArithmetic;
   readonly exponential: ExponentialArithmetic;
   readonly maximum: MaximumRule;
   /** The format that P is rounded to before its product with V. */
   readonly weightFormat: FormatName;
-  /** What P is multiplied by before it is rounded, beyond what exponents have; left out: 1. */
+  /** Factor of P before it is rounded, beyond the one in the exponents; left out: 1. */
   readonly weightScale?: number;
   /**
-   * What of weights beyond the format's largest number: `bounded`, their error counts, or leaves nothing
-   * to say where they become infinite; `fault`, a correct kernel has none.
+   * Treatment of weights beyond the format's largest number: `bounded`, their error counts, or no bound
+   * holds where they become infinite; `fault`, a correct kernel has none.
    */
   readonly overflow: 'bounded' | 'fault';
   readonly values: SumArithmetic;
@@ -136,7 +138,7 @@ export interface KernelArithmetic {
   /** Relative error of partial results of splits, as they are stored. */
   readonly partials: number;
   readonly finish: FinishArithmetic;
-  /** On a problem with dropout; left out on others, and where nothing is known of it. */
+  /** On a problem with dropout; left out on others, and where it is unknown. */
   readonly dropout?: DropoutArithmetic;
   readonly outputFormat: FormatName;
   readonly outputRounding: OutputRounding;

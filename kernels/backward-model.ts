@@ -3,7 +3,7 @@ import type { FeatureName, Problem, ProblemShape, Tensor } from '../src/problem/
 import type { BackwardPromises } from './promises.js';
 import type { KernelSetting, KernelSettings } from './setting-values.js';
 
-/** What a kernel's forward pass stored, and its backward pass may read. */
+/** Outputs that a kernel's forward pass stored, and its backward pass may read. */
 export interface ForwardOutputs {
   /** [batch, heads, queries, vDim] */
   readonly out: Tensor;
@@ -11,7 +11,7 @@ export interface ForwardOutputs {
   readonly lse: Tensor;
 }
 
-/** What a backward pass is given beside the problem. */
+/** Inputs of a backward pass beside the problem. */
 export interface BackwardInputs {
   /** The gradient of the output: [batch, heads, queries, vDim], of rank 3 for a batch of one. */
   readonly dout: Tensor;
@@ -19,7 +19,10 @@ export interface BackwardInputs {
   readonly forward: ForwardOutputs | null;
 }
 
-/** The patterns of the gradients of one key/value head and the query heads that share it; null for one that is not known. */
+/**
+ * The patterns of the gradients of one key/value head and the query heads that share it; null for a gradient that is
+ * unknown.
+ */
 export interface BackwardPatterns {
   /** [query heads of the group · queries × qkDim] */
   readonly dq: PatternArray | null;
@@ -35,13 +38,13 @@ export interface BackwardPiece extends BackwardPatterns {
   readonly dq: PatternArray;
   readonly dk: PatternArray;
   readonly dv: PatternArray;
-  /** What was counted, by name. */
+  /** Counts by name. */
   readonly counters: Readonly<Record<string, number>>;
 }
 
 /**
- * What can be said of given patterns of a gradient, by element: those that the fixed order gives too; those that some other
- * order of the same additions gives; those of which that could not be decided; those that no order gives.
+ * Numbers of elements of a given gradient, by their patterns: those that the fixed order gives too; those that some other
+ * order of the same additions gives; those for which this could not be decided; those that no order gives.
  */
 export interface OrderMatch {
   readonly equal: number;
@@ -56,57 +59,57 @@ export type OrderMatches = Readonly<Record<keyof BackwardPatterns, OrderMatch | 
 /** A backward pass made ready for one problem. Pieces do not depend on one another. */
 export interface PreparedBackward {
   readonly shape: ProblemShape;
-  /** Of dQ, dK and dV. */
+  /** Format of dQ, dK and dV. */
   readonly format: FormatName;
   /** batch · kv heads. */
   readonly pieces: number;
   /** Every setting with its value. */
   readonly settings: Readonly<Record<string, string | number | boolean>>;
-  /** What its arithmetic rests on, a line each. */
+  /** Evidence for its arithmetic, a line each. */
   readonly evidence: readonly string[];
   readonly run: (piece: number) => BackwardPiece;
   /** Null where the order of all additions is fixed. */
   readonly someOrder: ((piece: number, given: BackwardPatterns) => OrderMatches) | null;
 }
 
-/** What the row sums D of a backward pass are made of: dO·O of the O that is stored, or Σ P dP of its own P and dP. */
+/** Source of the row sums D of a backward pass: dO·O with the stored O, or Σ P dP with its own P and dP. */
 export type DeltaSource = 'stored-output' | 'weights' | 'any';
 
 /**
- * How a kernel computes gradients, as far as its bounds are to be narrower (or wider) than those of any correct fused
- * kernel: what is left out is as there.
+ * Arithmetic of a kernel's gradients, where its bounds are to be narrower (or wider) than those of any correct fused
+ * kernel: fields left out are as there.
  */
 export interface GradientArithmetic {
-  /** Whose it is. */
+  /** The kernel that it describes. */
   readonly description: string;
   readonly delta?: DeltaSource;
-  /** What the products of dO and O are rounded to before they are added, and what that sum is. */
+  /** Formats that the products of dO and O are rounded to before they are added, and that their sum has. */
   readonly deltaProducts?: FormatName;
   readonly deltaSums?: FormatName;
-  /** What P and dS of a sink are rounded to before dSink adds them. */
+  /** Format that P and dS of a sink are rounded to before dSink adds them. */
   readonly sinkTerms?: FormatName;
-  /** What P is rounded to before dV's product, and dS before those of dQ and dK. */
+  /** Formats that P is rounded to before dV's product, and dS before those of dQ and dK. */
   readonly p?: FormatName;
   readonly ds?: FormatName;
-  /** What scores and dP are written in on their way, and P before dS is made of it. */
+  /** Formats that scores and dP are stored in between, and P before dS is computed from it. */
   readonly scores?: FormatName;
   readonly dp?: FormatName;
   readonly weights?: FormatName;
-  /** How often P and dS are rounded. */
+  /** Number of times that P and dS are rounded. */
   readonly pRoundings?: number;
   readonly dsRoundings?: number;
-  /** What dK and dV of one query head are stored in before those of a group are added. */
+  /** Format that dK and dV of one query head are stored in before those of a group are added. */
   readonly partials?: FormatName;
   readonly scaleBeforeRounding?: boolean;
 }
 
 /** The backward pass of a kernel model. */
 export interface BackwardModel {
-  /** Beside those of the forward pass. */
+  /** Settings beside those of the forward pass. */
   readonly settings: readonly KernelSetting[];
-  /** What a problem may have beside q, k, v, scale, causal, window and softcap. */
+  /** Features that a problem may have beside q, k, v, scale, causal, window and softcap. */
   readonly features: readonly FeatureName[];
-  /** Which problems it promises to take, where these are fewer than those of the forward pass. */
+  /** The problems that it promises to take, where these are fewer than those of the forward pass. */
   readonly promises?: BackwardPromises;
   /**
    * Makes the model ready.
@@ -120,6 +123,6 @@ export interface BackwardModel {
   ) => PreparedBackward;
   /** @throws RequestError as `prepare` */
   readonly arithmetic: (problem: Problem, settings: KernelSettings) => GradientArithmetic;
-  /** Settings in which gradients of unknown origin are compared with it; the likelier of equals first. */
+  /** Settings in which gradients of unknown origin are compared with it; the likelier of equal matches first. */
   readonly candidates: readonly Readonly<Record<string, string>>[];
 }

@@ -12,14 +12,14 @@ export interface BackwardGradients {
   readonly counters: Readonly<Record<string, number>>;
 }
 
-/** Puts pieces together, in whatever order they come. */
+/** Assembles pieces, in whatever order they come. */
 export interface BackwardAssembly {
   readonly add: (piece: BackwardPiece) => void;
-  /** What the pieces added so far make. */
+  /** The gradients from the pieces added so far. */
   readonly results: () => BackwardGradients;
 }
 
-/** An assembly of the pieces that a model computes of a problem's gradients. */
+/** An assembly of a model's pieces of a problem's gradients. */
 export function assembleBackwardPieces(
   problem: Problem,
   { shape, format: name }: Pick<PreparedBackward, 'shape' | 'format'>,
@@ -54,7 +54,7 @@ export function assembleBackwardPieces(
 }
 
 /**
- * Checks what a backward pass is given against a problem.
+ * Checks the inputs of a backward pass against a problem.
  * @throws RequestError for a sample of rows, whose dK and dV would want the others, and for tensors of other shapes
  */
 export function checkBackwardInputs(

@@ -11,16 +11,16 @@ export type { KernelSetting, KernelSettings } from './setting-values.js';
 
 /** The results of some rows. */
 export interface KernelPiece {
-  /** Where the rows lie among all rows [batch · heads · queries]. */
+  /** Index of the first row among all rows [batch · heads · queries]. */
   readonly firstRow: number;
   readonly rows: number;
   /** [rows × vDim] bit patterns in the output's format. */
   readonly out: PatternArray;
   /** [rows], natural logarithm. */
   readonly lse: Float32Array;
-  /** [rows]: how often each row was rescaled, for models that rescale. */
+  /** [rows]: number of rescales of each row, for models that rescale. */
   readonly rescales: Int32Array | null;
-  /** What was counted, by name. */
+  /** Counts by name. */
   readonly counters: Readonly<Record<string, number>>;
 }
 
@@ -31,7 +31,7 @@ export interface PreparedKernel {
   readonly pieces: number;
   /** Every setting with its value. */
   readonly settings: Readonly<Record<string, string | number | boolean>>;
-  /** What its arithmetic rests on, a line each. */
+  /** Evidence for its arithmetic, a line each. */
   readonly evidence: readonly string[];
   readonly run: (piece: number) => KernelPiece;
 }
@@ -39,31 +39,31 @@ export interface PreparedKernel {
 /** One of a kernel's ways to compute 2^x. */
 export interface KernelExponential {
   readonly name: string;
-  /** Who computes it, as in `The special function unit`. */
+  /** The unit that computes it, as in `The special function unit`. */
   readonly place: string;
-  /** Of a block's columns, how many it computes: 0 to 1. */
+  /** Share of a block's columns that it computes, 0 to 1. */
   readonly share: number;
   /** From fp32 to fp32. */
   readonly exp2: (x: number) => number;
 }
 
 /**
- * An emulated attention kernel, with all that the audit, the bounds, the property suite, the attribution
- * and the command line know of it.
+ * An emulated attention kernel, with everything that the audit, the bounds, the property suite, the
+ * attribution and the command line use.
  */
 export interface KernelModel {
   readonly name: string;
   readonly description: string;
   readonly settings: readonly KernelSetting[];
   /**
-   * What a problem may have beside q, k, v, scale, causal, window and softcap, for all that is asked of the model;
+   * Features that a problem may have beside q, k, v, scale, causal, window and softcap, in every use of the model;
    * `kernelModel` makes an entry that refuses the rest.
    */
   readonly features: readonly FeatureName[];
-  /** Those that an emulation takes beside them, of which there are no bounds and no attribution. */
+  /** Features that an emulation takes beside them, without bounds and attribution. */
   readonly emulated?: readonly FeatureName[];
   /**
-   * Makes the model ready for a problem. Settings that are not chosen are what the kernel would choose.
+   * Makes the model ready for a problem. Settings that are not given take the kernel's own choice.
    * @throws RequestError for a problem that the kernel does not take, an unknown key or a bad value
    */
   readonly prepare: (problem: Problem, settings: KernelSettings) => PreparedKernel;
@@ -73,27 +73,27 @@ export interface KernelModel {
    */
   readonly attribute: (problem: Problem, settings: KernelSettings) => AttributedKernel;
   /**
-   * How it computes, for its error bounds. A variant's own settings count, its bug does not.
+   * Its arithmetic, for its error bounds. A variant's own settings count, its bug does not.
    * @throws RequestError as `prepare`, and for a problem or settings that there are no bounds for
    */
   readonly arithmetic: (problem: Problem, settings: KernelSettings) => KernelArithmetic;
-  /** What it declares beside its arithmetic, for tests that take no whole arithmetic. */
+  /** Its declarations beside its arithmetic, for tests that take no whole arithmetic. */
   readonly premises: (settings: KernelSettings) => PremiseDeclaration;
-  /** What it promises to the property suite. */
+  /** Its promises to the property suite. */
   readonly promises: (settings: KernelSettings) => ModelPromises;
-  /** Settings in which an output of unknown origin is compared with it; the likelier of equals first. */
+  /** Settings in which an output of unknown origin is compared with it; the likelier of equal matches first. */
   readonly candidates: readonly Readonly<Record<string, string>>[];
   /** Settings in which a maximum never lags; null for a model whose maximum cannot. */
   readonly unlagged: Readonly<Record<string, string>> | null;
   /**
-   * Its ways to compute 2^x, of which the errors are drawn; none where it is taken as correctly rounded.
+   * Its ways to compute 2^x, whose errors are drawn; none where it is taken as correctly rounded.
    * @throws RequestError as `prepare`
    */
   readonly exponentials: (
     problem: Problem,
     settings: KernelSettings,
   ) => readonly KernelExponential[];
-  /** What the emulated machine executes of it; null for none. */
+  /** Its program for the emulated machine; null for none. */
   readonly program: KernelProgram | null;
   /** Its gradients; null for a model of the forward pass alone. */
   readonly backward: BackwardModel | null;

@@ -10,7 +10,7 @@ import type {
 } from '../src/machine/index.js';
 import type { FeatureName, Problem, ProblemShape } from '../src/problem/index.js';
 
-/** One mistake in how a program's warps wait for one another. */
+/** One mistake in the synchronisation of a program's warps. */
 export interface ProgramMutant {
   /** As `remove: K/V empty: load waits`; no two of a program have the same. */
   readonly id: string;
@@ -20,19 +20,19 @@ export interface ProgramMutant {
   readonly description: string;
   /** Whether it changes anything in a pair of CTAs only. */
   readonly needsPair: boolean;
-  /** The memory model in which it is one; the program then has the fences that the PTX ISA asks for. */
+  /** The memory model in which it is a mistake; the program then has the fences that the PTX ISA requires. */
   readonly model: MemoryModelName;
 }
 
-/** How a program is run on the machine. */
+/** Options of a program's run on the machine. */
 export interface KernelProgramOptions {
-  /** CTAs of a cluster; default what the kernel would choose. */
+  /** CTAs of a cluster; default the kernel's choice. */
   readonly ctas?: 1 | 2;
-  /** Clusters of the grid that share the tiles out; default as many as the chip has SMs for. */
+  /** Clusters of the grid that share the tiles; default as many as the chip has SMs for. */
   readonly clusters?: number;
   /**
-   * Whether the fences and waits are there that the PTX ISA asks for and the kernel's source leaves out;
-   * default false.
+   * Whether the program has the fences and waits that the PTX ISA requires and the kernel's source
+   * leaves out; default false.
    */
   readonly isaFences?: boolean;
   /** The schedule of each cluster; default in order. */
@@ -45,7 +45,7 @@ export interface KernelProgramOptions {
   readonly mutant?: ProgramMutant;
 }
 
-/** What a cluster has done. */
+/** Results of a cluster's run. */
 export interface ProgramClusterRun {
   readonly cluster: number;
   readonly findings: readonly Finding[];
@@ -53,31 +53,31 @@ export interface ProgramClusterRun {
   readonly steps: number;
   readonly clocks: number;
   readonly isComplete: boolean;
-  /** Whether what was found, or was not, holds for every schedule; see `ClusterRun` of the machine. */
+  /** Whether the findings, or their absence, hold for every schedule; see `ClusterRun` of the machine. */
   readonly speaksForAllSchedules: boolean;
   readonly schedule: string;
 }
 
-/** Who computed the exponentials of a run, in elements. */
+/** Exponentials of a run by the unit that computed them, in elements. */
 export interface ExponentialSplit {
-  /** Of the scores, by the special function unit. */
+  /** Scores' exponentials by the special function unit. */
   readonly hardware: number;
-  /** Of the scores, by the polynomial on the FMA units. */
+  /** Scores' exponentials by the polynomial on the FMA units. */
   readonly polynomial: number;
-  /** Of the differences of row maxima (α), by the special function unit. */
+  /** Exponentials of differences of row maxima (α), by the special function unit. */
   readonly factors: number;
   /** polynomial / (hardware + polynomial); 0 where there are no scores. */
   readonly polynomialShare: number;
 }
 
-/** What rescaling O has moved and how often it was done. */
+/** Traffic and number of the rescales of O. */
 export interface RescaleTraffic {
   /** Bytes of tensor memory from O to registers and back, for rescales alone. */
   readonly bytesToRegisters: number;
   readonly bytesToTensorMemory: number;
   /** Bytes of O that were read to be normalised and stored. */
   readonly finalBytes: number;
-  /** How often a warp asked whether it has to rescale, and how often it did. */
+  /** Number of times that a warp asked whether it has to rescale, and that it did. */
   readonly votes: number;
   readonly rescales: number;
 }
@@ -98,17 +98,17 @@ export interface PreparedKernelProgram {
   /** [batch · heads · queries] fp32 bits, natural logarithm. */
   readonly lse: Uint32Array;
   readonly run: (cluster: number) => ProgramClusterRun;
-  /** Whether the mutant's place has come by so far; true where there is none to look for. */
+  /** Whether the mutant's site has been reached so far; true without a mutant. */
   readonly hasMutated: () => boolean;
-  /** Who computed the exponentials of a run with these counters. */
+  /** Exponentials of a run with these counters, by the unit that computed them. */
   readonly exponentials: (counters: CtaCounters) => ExponentialSplit;
-  /** What rescales moved in it. */
+  /** Traffic of rescales in a run with these counters. */
   readonly rescales: (counters: CtaCounters) => RescaleTraffic;
 }
 
 /** A kernel as the emulated machine executes it: warps, memory, barriers. */
 export interface KernelProgram {
-  /** What the execution rests on, a line each; what the arithmetic rests on the model says. */
+  /** Evidence for the execution, a line each; the model has the evidence for the arithmetic. */
   readonly evidence: readonly string[];
   /** The warps of a CTA. */
   readonly warpNames: readonly string[];

@@ -24,7 +24,7 @@ export interface UnroundedRows {
   readonly lse: Float64Array;
 }
 
-/** A kernel of which only the rounding of the output is told apart from the rest of its arithmetic. */
+/** A kernel whose output rounding alone is told apart from the rest of its arithmetic. */
 export interface LumpedKernel {
   /** The model's name. */
   readonly model: string;
@@ -33,7 +33,7 @@ export interface LumpedKernel {
   readonly settings: AttributedKernel['settings'];
   readonly pieces: number;
   readonly rowsOf: AttributedKernel['rowsOf'];
-  /** What the kernel makes of a piece's rows before it rounds the output to its format. */
+  /** The kernel's results for a piece's rows before it rounds the output to its format. */
   readonly unrounded: (piece: number) => UnroundedRows;
 }
 
@@ -94,9 +94,9 @@ function float64Attention(
 }
 
 /**
- * A kernel with two techniques: `arithmetic`, all of it together, and `output-round`. It is what a model
- * says of itself whose techniques nobody has taken apart yet: the audit measures the whole beside the sum
- * of all bounds, and an identification tells the kernel but not its techniques.
+ * A kernel with two techniques: `arithmetic`, all of it together, and `output-round`. It serves models
+ * whose techniques are not separated: the audit measures the whole beside the sum of all bounds, and an
+ * identification tells the kernel but not its techniques.
  */
 export function attributeLumped(problem: Problem, kernel: LumpedKernel): AttributedKernel {
   const { model, shape, outFormat, settings, pieces, rowsOf, unrounded } = kernel;

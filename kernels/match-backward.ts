@@ -8,14 +8,14 @@ import type {
   PreparedBackward,
 } from './backward-model.js';
 
-/** Gradients of a whole problem that are compared with a model's; null, or left out, for what there is not. */
+/** Gradients of a whole problem that are compared with a model's; null, or left out, for those that are missing. */
 export type GivenGradients = Readonly<Partial<Record<keyof BackwardPatterns, Tensor | null>>>;
 
 const names = ['dq', 'dk', 'dv'] as const;
 
 /**
- * Of a piece's elements the largest share that may differ for other orders of its additions to be tried: they change the last bits of
- * sums, of which few are seen after rounding, and what differs more is another kernel's.
+ * The largest share of a piece's elements that may differ for other orders of its additions to be tried: orders change the last bits
+ * of sums, few of which survive rounding; a larger difference comes from another kernel.
  */
 const mostUnequal = 1 / 4;
 
@@ -28,7 +28,7 @@ function pieceLengths({
 }
 
 /**
- * Makes a function that gives the patterns of pieces of gradients.
+ * Makes a function from pieces to the patterns of their gradients.
  * @param kernel whose backward they are compared with, as in `fa4`
  * @throws RequestError for gradients in another format than the kernel's, or of another size
  */
@@ -58,7 +58,7 @@ export function givenPieces(
   return (piece) => ({ dq: dq(piece), dk: dk(piece), dv: dv(piece) });
 }
 
-/** How many elements, of so many words each, have the same patterns. */
+/** Number of elements, of equally many words each, that have the same patterns. */
 function countEqual(a: PatternArray, b: PatternArray, elements: number): number {
   const words = a.length / Math.max(elements, 1);
   let equal = 0;
@@ -71,7 +71,7 @@ function countEqual(a: PatternArray, b: PatternArray, elements: number): number 
   return equal;
 }
 
-/** A piece of a model's gradients, and how given ones compare with it. */
+/** A piece of a model's gradients, and the comparison of given ones with it. */
 export interface MatchedPiece {
   readonly made: BackwardPiece;
   readonly matches: OrderMatches;
@@ -79,7 +79,7 @@ export interface MatchedPiece {
 
 /**
  * Compares given gradients of a key/value head with the model's, bit for bit. Where additions have no order, elements that differ are
- * told by whether some order gives them, unless so many differ that it is not the order; then they count as undecided.
+ * judged by whether some order gives them, unless too many differ for an order to be the cause; then they count as undecided.
  */
 export function matchBackwardPiece(
   prepared: PreparedBackward,

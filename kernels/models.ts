@@ -22,7 +22,7 @@ export const kernelModels: readonly KernelModel[] = [
   naiveInputModel,
 ];
 
-/** The model that is meant where none is named: FlashAttention-4's forward. */
+/** The model used where none is named: FlashAttention-4's forward. */
 export const defaultKernelModel: KernelModel = fa4Model;
 
 /**
@@ -53,15 +53,15 @@ export interface KernelResults {
   readonly out: Tensor;
   /** [batch, heads, queries], natural logarithm, fp32. */
   readonly lse: Tensor;
-  /** [batch, heads, queries]: how often each row was rescaled; null for models that never do. */
+  /** [batch, heads, queries]: number of rescales of each row; null for models that never rescale. */
   readonly rescales: Tensor | null;
   readonly counters: Readonly<Record<string, number>>;
 }
 
-/** Puts pieces together, in whatever order they come. */
+/** Assembles pieces, in whatever order they come. */
 export interface KernelAssembly {
   readonly add: (piece: KernelPiece) => void;
-  /** What the pieces added so far make. */
+  /** The results from the pieces added so far. */
   readonly results: () => KernelResults;
 }
 

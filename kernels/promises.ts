@@ -10,16 +10,16 @@ export const scaleKinds = ['default', 'negative', 'zero', 'odd'] as const;
 export type ScaleKind = (typeof scaleKinds)[number];
 
 /**
- * What a kernel model promises of itself: which problems it takes, which laws it obeys and how well. Each
- * member is as that of `KernelPromises` in flashproof/properties, which says what holds where it is left
- * out. How the model computes is its `arithmetic` and `premises`.
+ * Promises of a kernel model: the problems that it takes, the laws that it obeys and how well. Each
+ * member is as that of `KernelPromises` in flashproof/properties, which documents the defaults. Its
+ * arithmetic is in the model's `arithmetic` and `premises`.
  */
 export interface ModelPromises {
   readonly formats: readonly FormatName[];
   readonly causal?: boolean;
   readonly window?: boolean;
   readonly softcap?: boolean;
-  /** Of the model's features those that it promises nothing of. */
+  /** Features of the model for which it promises nothing. */
   readonly unpromised?: readonly FeatureName[];
   readonly groupedHeads?: boolean;
   readonly emptyRows?: boolean;
@@ -33,17 +33,20 @@ export interface ModelPromises {
   readonly blockKeys?: number;
   readonly rescaleThreshold?: number;
   readonly scoreLimit?: { readonly raw: number; readonly scaled: number };
-  /** By the id of a law. */
+  /** Promise by the id of a law. */
   readonly laws?: Readonly<Record<string, 'bits' | 'bound' | 'none'>>;
   /** Other settings, each beside those that are chosen, under which it must stay within the bound. */
   readonly configurations?: readonly Readonly<Record<string, string>>[];
 }
 
-/** What a model's backward pass promises less of than its forward pass; what is left out is as there. */
+/**
+ * Promises of a model's backward pass that are weaker than those of its forward pass; members left out
+ * are as there.
+ */
 export interface BackwardPromises {
   readonly formats?: readonly FormatName[];
   readonly sizes?: ModelPromises['sizes'];
-  /** What head dimensions are multiples of. */
+  /** Divisors of the head dimensions. */
   readonly multiples?: Readonly<Partial<Record<'qkDim' | 'vDim', number>>>;
 }
 
@@ -59,7 +62,7 @@ export const accumulatorFormats = ['fp64', 'fp32', 'tf32', 'fp16', 'bf16'] as co
 /** One of {@link accumulatorFormats}. */
 export type AccumulatorFormat = (typeof accumulatorFormats)[number];
 
-/** Where the scale enters. */
+/** Places where the scale enters. */
 export const scalePlaces = [
   'scores',
   'folded-log2e',
@@ -68,8 +71,8 @@ export const scalePlaces = [
   'root-of-both',
 ] as const;
 /**
- * Where the scale enters: into the scores (times log2 e, or not), into Q in fp32, into Q that is then
- * rounded to its format, or its root into Q and K that are then rounded to theirs.
+ * Place where the scale enters: the scores (times log2 e, or not), Q in fp32, Q before it is rounded
+ * to its format, or its root into Q and K before they are rounded to theirs.
  */
 export type ScalePlace = (typeof scalePlaces)[number];
 
@@ -78,12 +81,12 @@ export const rowSumOrders = ['before-rounding', 'after-rounding'] as const;
 /** When the row sum adds a weight: before P is rounded, or after. */
 export type RowSumOrder = (typeof rowSumOrders)[number];
 
-/** How an output is rounded to its format. */
+/** Ways to round an output to its format. */
 export const outputRoundings = ['nearest', 'stochastic', 'truncated'] as const;
 /** One of {@link outputRoundings}. */
 export type OutputRounding = (typeof outputRoundings)[number];
 
-/** Whose maximum the scores of a row are taken relative to. */
+/** Maxima that the scores of a row are taken relative to. */
 export const sharedMaxima = ['row', 'group', 'none'] as const;
 /** The row's own (which may lag), one that other rows of its head share, or none: e^score as it is. */
 export type SharedMaximum = (typeof sharedMaxima)[number];
@@ -93,14 +96,14 @@ export const exponentialQualities = ['correctly-rounded', 'hardware'] as const;
 /** One of {@link exponentialQualities}. */
 export type ExponentialQuality = (typeof exponentialQualities)[number];
 
-/** How good the factors are that older sums are rescaled by. */
+/** Qualities of the factors that rescale older sums. */
 export const factorQualities = ['hardware', 'as-weights'] as const;
 /** One of {@link factorQualities}. */
 export type FactorQuality = (typeof factorQualities)[number];
 
 /**
- * What a kernel says of its arithmetic, where that is not what any correct kernel does: the bounds are then
- * those of a kernel that computes so. What is left out is as in `premisesByFormat`.
+ * Declarations of a kernel's arithmetic, where it differs from that of any correct kernel: the bounds are
+ * then those of a kernel that computes so. Members left out are as in `premisesByFormat`.
  */
 export interface PremiseDeclaration {
   /** The format that scores are written in, raw, scaled and less the maximum; `input` that of Q. */
@@ -108,7 +111,7 @@ export interface PremiseDeclaration {
   /** The format that P is rounded to; default that of V. */
   readonly weights?: FormatName | 'input' | undefined;
   /**
-   * What P, relative to the row's largest weight, is multiplied by before it is rounded, or more; default 1, and 2^7 for
+   * Factor of P, relative to the row's largest weight, before it is rounded, or a larger one; default 1, and 2^7 for
    * e4m3. No more than the format's largest number.
    */
   readonly weightScale?: number | undefined;
@@ -117,7 +120,7 @@ export interface PremiseDeclaration {
    * fp32, or not at all where the factors are applied to scores and outputs.
    */
   readonly dequantized?: FormatName | undefined;
-  /** Where the scale enters; default anywhere that rounds no operand. */
+  /** Place where the scale enters; default anywhere that rounds no operand. */
   readonly scale?: ScalePlace | undefined;
   /** The format of the sums Q·K; default fp32 (13 fraction bits for 8-bit inputs, as on Hopper). */
   readonly qkAccumulator?: AccumulatorFormat | undefined;
@@ -127,13 +130,13 @@ export interface PremiseDeclaration {
   readonly rowSum?: RowSumOrder | undefined;
   /** The format that partial results of splits are stored in; default fp32. */
   readonly partials?: FormatName | undefined;
-  /** How outputs are rounded; default to nearest. */
+  /** Rounding of outputs; default to nearest. */
   readonly outputRounding?: OutputRounding | undefined;
-  /** Whose maximum the scores are relative to; default the row's. */
+  /** The maximum that the scores are relative to; default the row's. */
   readonly maximum?: SharedMaximum | undefined;
-  /** Scaled scores from here on are not promised to be right; default none. */
+  /** Scaled scores of this size or more are not promised to be right; default none. */
   readonly scoreLimit?: number | undefined;
-  /** The exponential, or its largest relative error; default 2^-13.4, which a cubic polynomial has. */
+  /** The exponential, or its largest relative error; default 2^-13.4, that of a cubic polynomial. */
   readonly exponential?: ExponentialQuality | number | undefined;
   /** The factors of rescales; default the hardware's, or better. */
   readonly factors?: FactorQuality | undefined;

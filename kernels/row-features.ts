@@ -10,13 +10,13 @@ import {
   type ProblemShape,
 } from '../src/problem/index.js';
 
-/** What a row is computed from beside q, k, v, scale and softcap; the arrays have an element for each of its keys. */
+/** Inputs of a row beside q, k, v, scale and softcap; the arrays have an element for each of its keys. */
 export interface RowFeatures {
   /** The keys that it sees, ascending; listed when they are first asked for. */
   readonly keys: Int32Array;
-  /** What is added to their scores, exactly; null for nothing. */
+  /** Addends of their scores, exactly; null for none. */
   readonly addend: Float64Array | null;
-  /** Which of their weights dropout keeps, 1 or 0; null for no dropout. */
+  /** Weights that dropout keeps, 1 or 0; null for no dropout. */
   readonly kept: Uint8Array | null;
   /** The score of the sink; −∞ for none. */
   readonly sink: number;
@@ -35,8 +35,9 @@ function gathered<Numbers extends Float64Array | Int32Array | Uint8Array>(
 }
 
 /**
- * Says what each row of a problem is computed from.
- * @returns for a head counted over [batch, heads], and a query counted over the rows that the problem has
+ * Gives the inputs of each row of a problem.
+ * @returns a function of a head, counted over [batch, heads], and a query, counted over the rows that the
+ *   problem has
  */
 export function rowFeatures(
   problem: Problem,

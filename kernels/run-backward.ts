@@ -5,7 +5,7 @@ import { assembleBackwardPieces, type BackwardGradients } from './backward-piece
 import type { KernelModel, KernelSettings } from './kernel-model.js';
 import { findKernelModel, runKernelModel, type KernelResults } from './models.js';
 
-/** What a model gives forwards and backwards. */
+/** Results of a model's forward and backward passes. */
 export interface BackwardResults extends BackwardGradients {
   readonly forward: Pick<KernelResults, 'out' | 'lse'>;
   readonly prepared: PreparedBackward;
@@ -18,7 +18,7 @@ export function backwardOf({ name, backward }: KernelModel): BackwardModel {
   return backward;
 }
 
-/** The settings among some that are those of the forward pass. */
+/** The settings among `chosen` that belong to the forward pass. */
 export function forwardSettings(
   { settings }: BackwardModel,
   chosen: KernelSettings,
@@ -30,10 +30,10 @@ export function forwardSettings(
 /**
  * Runs a model's backward pass on a problem, on this thread.
  * @param model the model, or its name
- * @param inputs dO, and what the forward pass stored; without that the model's own is run
+ * @param inputs dO, and the forward pass's stored outputs; without these the model's own forward is run
  * @param settings those of the forward pass and those of the backward
  * @throws RequestError for an unknown model or setting, for a model of the forward pass alone, and for a problem or tensors
- * that the model does not take
+ *   that the model does not take
  */
 export function runBackward(
   model: string | KernelModel,

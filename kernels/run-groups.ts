@@ -2,7 +2,7 @@ import { RequestError } from '../src/request-error.js';
 
 /** Runs that agree in the techniques by which they were grouped. */
 export interface RunGroup<Name extends string> {
-  /** Of these techniques, the ones that the runs emulate. */
+  /** Those of the grouping techniques that the runs emulate. */
   readonly emulated: ReadonlySet<Name>;
   /** Indices into the choices. */
   readonly runs: readonly number[];
@@ -11,13 +11,13 @@ export interface RunGroup<Name extends string> {
 /** All runs, in groups. */
 export interface RunGroups<Name extends string> {
   readonly groups: readonly RunGroup<Name>[];
-  /** For each run the index of its group. */
+  /** Index of each run's group. */
   readonly groupOf: readonly number[];
 }
 
 /**
- * Groups runs that agree in some techniques, so that what only these decide is computed once for all of
- * them. Groups are in the order of their first runs.
+ * Groups runs that agree in some techniques, so that results that only these decide are computed once
+ * for all of them. Groups are in the order of their first runs.
  *
  * @param choices for each run the techniques that are emulated
  * @param names the techniques to group by
@@ -41,7 +41,7 @@ export function groupRuns<Name extends string>(
 
 /** Runs on their way through a kernel: those of a group have everything in common so far. */
 export interface RunStage extends RunGroups<string> {
-  /** For each group the index of the group of the stage before that it comes from. */
+  /** Index of the parent of each group in the stage before. */
   readonly parents: readonly number[];
 }
 

@@ -1,14 +1,14 @@
 import { RequestError } from '../src/request-error.js';
 
-/** One thing about a kernel model that a user may choose. */
+/** A property of a kernel model that a user may choose. */
 export interface KernelSetting {
-  /** As in `exp2.degree`. */
+  /** Key, as in `exp2.degree`. */
   readonly key: string;
-  /** What it is, and what one may give. */
+  /** Its meaning, and the values that one may give. */
   readonly description: string;
 }
 
-/** What a user chose of a model's settings: values as text, by key. */
+/** A user's choices of a model's settings: values as text, by key. */
 export type KernelSettings = ReadonlyMap<string, string>;
 
 /** Refuses a setting that the model does not have. @throws RequestError for a key that is not among its settings */

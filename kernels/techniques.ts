@@ -21,29 +21,28 @@ export const techniques = [
 export type Technique = (typeof techniques)[number];
 
 /**
- * The techniques that are emulated, which is as the GPU does it; the others are exact. A kernel's
- * definitions say what that means for each, and this is what it means for all:
+ * The techniques that are emulated, as the GPU executes them; the others are exact. A kernel's definitions give the
+ * meaning for each technique, and these rules hold for all:
  *
- * - Exact is fp64. What it adds of its own is some 2^-50 of Σ p|v|, below any technique's error.
- * - An instruction needs operands in its format. Where an exact operation came before, they are fp64
- *   numbers: the instruction is executed on the nearest operands that it takes, and the error that it
- *   makes there is carried over to the exact result of the actual operands. So an emulated technique
- *   alone shows its own error only, and where all before it are emulated the operands are what they
- *   are on the GPU and so is the result, to the last bit.
- * - The path is the GPU's own whatever is emulated: the running maximum (of the emulated scores), which
- *   rescales are skipped, which columns the polynomial computes. Any path gives exact attention if
- *   everything is exact, so a lagging maximum is no error by itself; it changes what others do.
+ * - Exact is fp64. Its own error is some 2^-50 of Σ p|v|, below any technique's error.
+ * - An instruction needs operands in its format. Where an exact operation came before, they are fp64 numbers: the
+ *   instruction is executed on the nearest operands of its format, and its error there is carried over to the exact
+ *   result of the actual operands. So an emulated technique alone shows its own error only, and where all before it
+ *   are emulated the operands equal those on the GPU and so does the result, to the last bit.
+ * - The path is always the GPU's own: the running maximum (of the emulated scores), which rescales are skipped,
+ *   which columns the polynomial computes. Any path gives exact attention if everything is exact, so a lagging
+ *   maximum is no error by itself; it changes what others do.
  * - Where the GPU's scores are off by octaves, exact weights relative to its maxima would leave the range of formats
  *   that the GPU's never leave, and rounding them would err as the GPU never does. There the maximum is that of the
  *   run's own scores, over the same blocks of keys.
  */
 export type EmulatedTechniques = ReadonlySet<Technique>;
 
-/** What a technique of a kernel is, emulated and exact. */
+/** Meaning of a technique of a kernel, emulated and exact. */
 export interface TechniqueDefinition {
   readonly emulated: string;
   readonly exact: string;
-  /** Whose bound covers it, `all` for the sum of all bounds; default that of its own name. */
+  /** The technique whose bound covers it, `all` for the sum of all bounds; default that of its own name. */
   readonly bound?: Technique | 'all';
 }
 
@@ -56,15 +55,15 @@ export interface LargestWeights {
   readonly keys: Int32Array;
   /** [rows]: the weight itself; 0 for a row that has none. */
   readonly weights: Float64Array;
-  /** [rows]: what `p-round` makes of it. */
+  /** [rows]: the weight after `p-round`. */
   readonly rounded: Float64Array;
-  /** For each run, [rows]: what the sum of weights times values is divided by after `p-round`. */
+  /** [rows] for each run: the divisor of the sum of weights times values after `p-round`. */
   readonly divisors: readonly Float64Array[];
 }
 
 /** The results of some rows, in every run. */
 export interface AttributedPiece {
-  /** Where the rows lie among all rows [batch · heads · queries]. */
+  /** Index of the first row among all rows [batch · heads · queries]. */
   readonly firstRow: number;
   readonly rows: number;
   /** For each run the output values, [rows × vDim]. */
@@ -81,11 +80,11 @@ export interface AttributedPiece {
 }
 
 /**
- * A kernel model on one problem whose techniques can each be emulated, which is as the kernel does it,
- * or exact, which is in fp64. With all of them emulated its results are those of the model bit for bit,
- * with none exact attention to about 1e-12 of Σ p|v|. An emulated technique whose operands are no
- * numbers of its format, because an exact one came before, is executed at the nearest operands, and the
- * error that it makes there is added to the exact result: alone it shows its own error only.
+ * A kernel model on one problem whose techniques can each be emulated, as the kernel executes it, or
+ * exact, in fp64. With all of them emulated its results are those of the model bit for bit, with none
+ * exact attention to about 1e-12 of Σ p|v|. An emulated technique whose operands are no numbers of its
+ * format, because an exact one came before, is executed at the nearest operands, and its error there is
+ * added to the exact result: alone it shows its own error only.
  */
 export interface AttributedKernel {
   /** The model's name. */
@@ -99,12 +98,13 @@ export interface AttributedKernel {
   /** By technique. */
   readonly definitions: Readonly<Record<string, TechniqueDefinition>>;
   readonly pieces: number;
-  /** Where the rows of a piece lie among all rows [batch · heads · queries]. */
+  /** Position of a piece's rows among all rows [batch · heads · queries]. */
   readonly rowsOf: (piece: number) => { readonly first: number; readonly rows: number };
   /**
-   * What computes one piece in several runs, one for each choice of emulated techniques. Runs share what
-   * their choices have in common, so that all combinations cost much less than as many single runs.
-   * Pieces do not depend on one another, but use the same memory: one after the other.
+   * Prepares the computation of one piece in several runs, one for each choice of emulated techniques.
+   * Runs share the parts that their choices have in common, so that all combinations cost much less than
+   * as many single runs. Pieces do not depend on one another, but use the same memory: one after the
+   * other.
    * @throws RequestError for a technique that the kernel does not have
    */
   readonly prepareRuns: (choices: readonly EmulatedNames[]) => (piece: number) => AttributedPiece;

@@ -38,9 +38,9 @@ function checkProblem(problem: Problem, { qkDim, vDim, queries, keys }: ProblemS
 
 /**
  * The forward of CUTLASS's FMHA for Blackwell: two tiles of 128 queries a CTA, blocks of 128 keys from the first to the last, every weight by the
- * special function unit, every row rescaled in every block. Half of what was summed before begins each half of the first
- * of four packed accumulators. Sources: examples/77_blackwell_fmha/collective/sm100_fmha_fwd_mainloop_tma_warpspecialized.hpp of CUTLASS 4.7.0; the
- * contraction of the LSE is that of nvcc 13.0.
+ * special function unit, every row rescaled in every block. Half of the earlier sum begins each half of the first of four packed accumulators.
+ * Sources: examples/77_blackwell_fmha/collective/sm100_fmha_fwd_mainloop_tma_warpspecialized.hpp of CUTLASS 4.7.0; the contraction of the LSE is
+ * that of nvcc 13.0.
  *
  * @throws RequestError for a problem that the model does not take
  */
@@ -80,7 +80,7 @@ export function cutlassRecipe(
   };
 }
 
-/** What the bits rest on, a line each. */
+/** Evidence for the bits, a line each. */
 export function cutlassEvidence({ tensorCore }: Recipe): string[] {
   return [
     `matrix products: ${tensorCoreEvidence(tensorCore)}`,

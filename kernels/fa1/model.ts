@@ -15,7 +15,7 @@ const settings: readonly KernelSetting[] = [
   { key: 'architecture', description: 'sm_80 (default) or sm_90' },
 ];
 
-/** A problem with what settings make of it. */
+/** A problem with the choices of its settings. */
 interface Prepared {
   readonly shape: ProblemShape;
   readonly architecture: Fa1Architecture;
@@ -35,7 +35,7 @@ function prepared(problem: Problem, texts: KernelSettings): Prepared {
   return { shape, architecture, recipe, forward: createForward(problem, shape, recipe) };
 }
 
-/** What the bits rest on, a line each. */
+/** Evidence for the bits, a line each. */
 function fa1Evidence({ architecture, recipe }: Prepared): string[] {
   return [
     `matrix products: ${tensorCoreEvidence(recipe.tensorCore)}`,
@@ -47,7 +47,7 @@ function fa1Evidence({ architecture, recipe }: Prepared): string[] {
 
 const promises: ModelPromises = {
   formats: ['bf16', 'fp16'],
-  // A causal mask takes as many queries as keys, which problems here do not promise.
+  // A causal mask takes as many queries as keys, which problems here do not guarantee.
   causal: false,
   window: false,
   emptyRows: false,

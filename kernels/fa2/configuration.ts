@@ -5,10 +5,10 @@ import { chosenSplits, mostSplits, splitBlockKeys, splitTileQueries } from './sp
 /** The GPU whose instructions are modelled. */
 export type Fa2Architecture = 'sm_80' | 'sm_89' | 'sm_90';
 
-/** Who compiled the kernel: PyTorch, or the flash-attn package with use_fast_math. */
+/** Origin of the compiled kernel: PyTorch, or the flash-attn package with use_fast_math. */
 export type Fa2Build = 'pytorch' | 'flash-attn';
 
-/** Everything that FlashAttention-2's forward lets one choose and that changes its bits. */
+/** Every choice of FlashAttention-2's forward that changes its bits. */
 export interface Fa2Configuration {
   readonly architecture: Fa2Architecture;
   readonly build: Fa2Build;
@@ -18,12 +18,12 @@ export interface Fa2Configuration {
   readonly splits: number;
 }
 
-/** What is chosen otherwise; `auto`: as many splits as FlashAttention-2 takes on these multiprocessors. */
+/** Choices that differ from the default; `auto`: as many splits as FlashAttention-2 takes on these multiprocessors. */
 export interface Fa2Overrides extends Partial<Omit<Fa2Configuration, 'splits'>> {
   readonly splits?: number | 'auto';
 }
 
-/** By architecture: an A100, an L40S, an H100 or H200. */
+/** Multiprocessors by architecture: an A100, an L40S, an H100 or H200. */
 const usualMultiprocessors: Readonly<Record<Fa2Architecture, number>> = {
   sm_80: 108,
   sm_89: 142,
@@ -32,7 +32,7 @@ const usualMultiprocessors: Readonly<Record<Fa2Architecture, number>> = {
 
 const kernelHeadDims = [32, 64, 96, 128, 192, 256];
 
-/** The head dimension of the kernel that takes a problem's. */
+/** The head dimension of the kernel that takes a problem's head dimension. */
 export function kernelHeadDim(qkDim: number): number {
   return kernelHeadDims.find((dim) => dim >= qkDim) ?? 256;
 }
@@ -83,10 +83,10 @@ function checkProblem(problem: Problem, { qkDim, vDim }: ProblemShape): void {
 }
 
 /**
- * The configuration that FlashAttention-2 would run the problem in, with what `overrides` fixes and keys
- * in one part unless these say otherwise.
+ * The configuration that FlashAttention-2 would run the problem in, with the choices of `overrides`, and
+ * keys in one part unless these say otherwise.
  * @throws RequestError for a problem that the kernel does not take: formats other than bf16 and fp16,
- * unequal head dimensions or such beyond 256, a softcap; and for a configuration out of range
+ *   unequal head dimensions or such beyond 256, a softcap; and for a configuration out of range
  */
 export function fa2Configuration(
   problem: Problem,

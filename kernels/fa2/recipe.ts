@@ -64,7 +64,7 @@ export function fa2Recipe(
   };
 }
 
-/** What the order of operations was compared with on sm_90, by the build; examples/flash-attention-2 runs the compiled kernels. */
+/** Evidence for the order of operations on sm_90, by the build; examples/flash-attention-2 runs the compiled kernels. */
 const compared: Readonly<Record<Fa2Build, string>> = {
   pytorch:
     'order of operations: PyTorch sources; every captured output and LSE equals silicon: head dimensions 32 to 256, packed and grouped ones, windows',
@@ -73,7 +73,7 @@ const compared: Readonly<Record<Fa2Build, string>> = {
 };
 const sources = 'order of operations: [model] FlashAttention-2 sources; no GPU was compared';
 
-/** What the bits of FlashAttention-2's forward rest on in a configuration, a line each. */
+/** Evidence for the bits of FlashAttention-2's forward in a configuration, a line each. */
 export function fa2Evidence(
   { architecture, build }: Fa2Configuration,
   { tensorCore }: Recipe,

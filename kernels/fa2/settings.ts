@@ -2,7 +2,7 @@ import type { KernelSetting, KernelSettings } from '../kernel-model.js';
 import { checkKeys, choiceValue, defined, numberValue } from '../setting-values.js';
 import type { Fa2Configuration, Fa2Overrides } from './configuration.js';
 
-/** What one may choose of the forward. */
+/** Settings of the forward. */
 export const forwardSettings: readonly KernelSetting[] = [
   { key: 'architecture', description: 'sm_80, sm_89 or sm_90 (default)' },
   {
@@ -22,7 +22,7 @@ export const forwardSettings: readonly KernelSetting[] = [
 ];
 
 /**
- * What settings, as text by key, choose of the forward.
+ * The forward's configuration choices, from settings as text by key.
  * @param others settings that there may be beside them
  * @throws RequestError for an unknown key or a bad value
  */

@@ -16,9 +16,9 @@ export function splitBlockKeys(headDim: number): number {
 export const splitTileQueries = 64;
 
 /**
- * How many splits FlashAttention-2 takes where none are asked for: one if its tiles nearly fill the GPU,
- * else the fewest that reach 85 % of the best share of full waves. Source: num_splits_heuristic in
- * csrc/flash_attn/flash_api.cpp.
+ * Number of splits that FlashAttention-2 takes where none are asked for: one if its tiles nearly fill
+ * the GPU, else the fewest that reach 85 % of the best share of full waves. Source: num_splits_heuristic
+ * in csrc/flash_attn/flash_api.cpp.
  *
  * @param tiles tiles of queries over all heads
  * @param places multiprocessors times two

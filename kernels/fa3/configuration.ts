@@ -3,7 +3,7 @@ import { RequestError } from '../../src/request-error.js';
 import { fa3Mask, type Fa3Mask } from './mask.js';
 import { fa3ChosenSplits, fa3MostSplits } from './split-keys.js';
 
-/** Everything that FlashAttention-3's forward lets one choose and that changes its bits. */
+/** Every choice of FlashAttention-3's forward that changes its bits. */
 export interface Fa3Configuration {
   /** Multiprocessors of the GPU, which decide the splits where these are not chosen. */
   readonly multiprocessors: number;
@@ -11,12 +11,12 @@ export interface Fa3Configuration {
   readonly splits: number;
 }
 
-/** What is chosen otherwise; `auto`: as many splits as FlashAttention-3 takes on these multiprocessors. */
+/** Choices that differ from the default; `auto`: as many splits as FlashAttention-3 takes on these multiprocessors. */
 export interface Fa3Overrides extends Partial<Omit<Fa3Configuration, 'splits'>> {
   readonly splits?: number | 'auto';
 }
 
-/** Of an H100 or H200. */
+/** Multiprocessors of an H100 or H200. */
 const usualMultiprocessors = 132;
 
 /**
@@ -59,10 +59,10 @@ function checkProblem(problem: Problem, { qkDim, vDim }: ProblemShape): void {
 }
 
 /**
- * The configuration that FlashAttention-3 would run the problem in, with what `overrides` fixes and keys in one
+ * The configuration that FlashAttention-3 would run the problem in, with the choices of `overrides`, and keys in one
  * part unless these say otherwise.
  * @throws RequestError for a problem that the model does not take: formats other than bf16 and fp16, head dimensions
- * beyond 256 or unequal ones, a softcap; and for a configuration out of range
+ *   beyond 256 or unequal ones, a softcap; and for a configuration out of range
  */
 export function fa3Configuration(
   problem: Problem,

@@ -1,6 +1,6 @@
 import type { Problem, ProblemShape } from '../../src/problem/index.js';
 
-/** What a kernel takes of causal and window masks: `local` is any window that is no causal mask. */
+/** A kernel's form of causal and window masks: `local` is any window that is no causal mask. */
 export interface Fa3Mask {
   readonly kind: 'none' | 'causal' | 'local';
   /** Keys on each side of a query's diagonal. */
@@ -8,7 +8,10 @@ export interface Fa3Mask {
   readonly right: number;
 }
 
-/** The kernel's masks of a problem: one that hides no key is none. Source: mha_fwd and set_params_fprop in hopper/flash_api.cpp. */
+/**
+ * The kernel's masks of a problem: a mask that hides no key counts as `none`. Source: mha_fwd and set_params_fprop in
+ * hopper/flash_api.cpp.
+ */
 export function fa3Mask(
   { causal, window }: Pick<Problem, 'causal' | 'window'>,
   { queries, keys }: Pick<ProblemShape, 'queries' | 'keys'>,

@@ -12,11 +12,11 @@ import { fa3Mask } from './mask.js';
 import { fa3SplitLaw } from './split-keys.js';
 
 /**
- * FlashAttention-3's forward on Hopper: blocks from the last to the first, every weight by exp2f, every row rescaled in
- * every block, a quad of threads a row whose sums meet at the end, products by wgmma. It is compiled with use_fast_math. Warp
- * specialisation, the overlap of products and softmax, pairs of CTAs and packed groups do not change the order in which a row's numbers are
- * added. Sources: hopper/softmax.h and hopper/mainloop_fwd_sm90_tma_gmma_ws.hpp of Dao-AILab/flash-attention (commit
- * 0251105a, August 2026), and what nvcc 13.0 makes of them.
+ * FlashAttention-3's forward on Hopper: blocks from the last to the first, every weight by exp2f, every row rescaled in every block, a quad
+ * of threads a row whose sums meet at the end, products by wgmma. It is compiled with use_fast_math. Warp specialisation, the overlap of
+ * products and softmax, pairs of CTAs and packed groups do not change the order in which a row's numbers are added. Sources:
+ * hopper/softmax.h and hopper/mainloop_fwd_sm90_tma_gmma_ws.hpp of Dao-AILab/flash-attention (commit 0251105a, August 2026), and their
+ * compilation by nvcc 13.0.
  */
 export function fa3Recipe(
   problem: Problem,
@@ -39,7 +39,7 @@ export function fa3Recipe(
     }),
     tiling: {
       ...tile,
-      // With splits the query heads of a group share tiles, which decides the blocks that are divided.
+      // With splits the query heads of a group share tiles, which changes the blocks that are divided.
       queries: splits > 1 ? Math.ceil(tile.queries / groupSize) : tile.queries,
       tilesPerCta: 1,
       order: 'last-first',
@@ -68,7 +68,7 @@ export function fa3Recipe(
   };
 }
 
-/** What the bits of FlashAttention-3's forward rest on, a line each. */
+/** Evidence for the bits of FlashAttention-3's forward, a line each. */
 export function fa3Evidence({ tensorCore }: Recipe): string[] {
   return [
     `matrix products: ${tensorCoreEvidence(tensorCore)}`,

@@ -17,9 +17,9 @@ const cacheBytes = 50 * 2 ** 20;
 const log2OfE = Math.fround(Math.LOG2E);
 
 /**
- * How many splits FlashAttention-3 takes where none are asked for: one if its tiles nearly fill the GPU or there are
- * four blocks of keys at most, else the fewest that reach 85 % of the best share of full waves. Query heads of a group
- * share tiles for this count. Sources: get_num_splits in hopper/flash_api.cpp, num_splits_heuristic in
+ * Number of splits that FlashAttention-3 takes where none are asked for: one if its tiles nearly fill the GPU or there
+ * are four blocks of keys at most, else the fewest that reach 85 % of the best share of full waves. Query heads of a
+ * group share tiles for this count. Sources: get_num_splits in hopper/flash_api.cpp, num_splits_heuristic in
  * hopper/heuristics.h.
  */
 export function fa3ChosenSplits(

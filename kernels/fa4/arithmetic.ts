@@ -12,7 +12,7 @@ import { fragmentColumns, polynomialShare } from './exp2-tuning.js';
 
 /**
  * The arithmetic of FlashAttention-4's forward in the configuration that it would run the problem in,
- * with what `overrides` fixes. It follows from the recipe.
+ * with the choices of `overrides`. It follows from the recipe.
  * @throws RequestError for a problem that the kernel does not take and a configuration out of range.
  */
 export function fa4Arithmetic(
@@ -36,11 +36,11 @@ export function fa4Arithmetic(
   );
 }
 
-/** What the model declares beside its arithmetic: an exponential that is worse than any kernel's may be. */
+/** Declarations of the model beside its arithmetic: an exponential less accurate than any kernel's may be. */
 export function fa4Premises(settings: ReadonlyMap<string, string>): PremiseDeclaration {
   const degree = settings.get('exp2.degree') ?? '3';
   const known = Object.entries(polynomialErrors).find(([name]) => name === degree);
-  // Degrees from 3 on are as good as any kernel's.
+  // Degrees from 3 on are as accurate as any kernel's.
   return known === undefined || known[1].largest <= 2 ** -13.4
     ? {}
     : { exponential: known[1].largest };

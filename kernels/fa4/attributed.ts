@@ -65,11 +65,11 @@ const techniqueDefinitions: Readonly<Record<Technique, TechniqueDefinition>> = {
 export interface AttributedForward extends ForwardTiles<AttributedTileResult> {
   readonly shape: ProblemShape;
   readonly configuration: Fa4Configuration;
-  /** Of the inputs. */
+  /** Format of the inputs. */
   readonly format: Fa4Format;
 }
 
-/** @throws RequestError for what has no part in any technique. */
+/** @throws RequestError for parts of a configuration that belong to no technique. */
 function checkConfiguration({ splits, descale }: Fa4Configuration): void {
   if (splits !== 1)
     throw new RequestError(`splits is ${splits}; the attribution of fa4 takes 1, keys in one part`);
@@ -132,7 +132,7 @@ export function attributedFa4Kernel(
 }
 
 /**
- * Refuses variants of the kernel: which technique a bug belongs to is not a matter of emulating it.
+ * Refuses variants of the kernel: emulating techniques does not tell which one a bug belongs to.
  * @throws RequestError for settings with a variant other than `none`
  */
 export function checkAttributedVariant(settings: ReadonlyMap<string, string>): void {

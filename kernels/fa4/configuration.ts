@@ -20,10 +20,10 @@ export type Fa4Format = InputFormat;
 /** The formats that the output may have. */
 export type Fa4OutFormat = OutFormat;
 
-/** What the kernel does with inputs of a format. */
+/** The kernel's treatment of inputs of a format. */
 interface Fa4FormatRule {
   readonly bits: 16 | 8;
-  /** How P is rounded for its product with V. */
+  /** Conversion that rounds P for its product with V. */
   readonly weightConversion: PairConversionName;
   readonly outFormat: Fa4OutFormat;
   /** log2 of the factor by which a row's maximum may grow before its sums are rescaled; 0: always. */
@@ -36,7 +36,7 @@ const sixteenBit = { bits: 16, rescaleThreshold: 8, maxOffset: 0 } as const;
 const eightBit = { bits: 8, rescaleThreshold: 0, maxOffset: 8, outFormat: 'bf16' } as const;
 
 /**
- * What FlashAttention-4 does with each input format. Source: `rescale_threshold` and `max_offset` in
+ * FlashAttention-4's treatment of each input format. Source: `rescale_threshold` and `max_offset` in
  * flash_attn/cute/flash_fwd_sm100.py, the output's type in interface.py of Dao-AILab/flash-attention
  * (commit 0251105a, August 2026).
  */
@@ -55,14 +55,14 @@ function isFa4Format(format: string): format is Fa4Format {
 /** The GPU whose instructions are modelled. */
 export type Fa4Architecture = MufuArchitecture;
 
-/** What fp8 inputs were divided by when they were made, one number each for all heads. */
+/** Divisors of fp8 inputs at their quantisation, one number each for all heads. */
 export interface Descale {
   readonly q: number;
   readonly k: number;
   readonly v: number;
 }
 
-/** Everything that FlashAttention-4's forward lets one choose and that changes its bits. */
+/** Every choice of FlashAttention-4's forward that changes its bits. */
 export interface Fa4Configuration {
   /** sm_90 runs the same operations with Hopper's tensor cores, as the captures here were made. */
   readonly architecture: Fa4Architecture;
@@ -88,7 +88,7 @@ export interface Fa4Configuration {
   readonly packGqa: boolean;
 }
 
-/** What is chosen otherwise than FlashAttention-4 would; of exp2 and descale any member. */
+/** Choices that differ from FlashAttention-4's; for exp2 and descale any member. */
 export interface Fa4Overrides extends Partial<Omit<Fa4Configuration, 'exp2' | 'descale'>> {
   readonly exp2?: Partial<Fa4Configuration['exp2']>;
   readonly descale?: Partial<Descale>;
@@ -115,11 +115,11 @@ function supportedFormat(problem: Problem, { qkDim, vDim }: ProblemShape): Fa4Fo
 }
 
 /**
- * The configuration that FlashAttention-4 would run the problem in on the architecture (sm_90, which
- * it has no tuning for, as sm_100), with what `overrides` fixes.
+ * The configuration that FlashAttention-4 would run the problem in on the architecture (sm_90, which it has
+ * no tuning for, as sm_100), with the choices of `overrides`.
  *
- * @throws RequestError for a problem that the kernel does not take: formats other than bf16, fp16,
- * e4m3 and e5m2, head dimensions beyond 256, features without a path; and for a configuration out of range.
+ * @throws RequestError for a problem that the kernel does not take: formats other than bf16, fp16, e4m3 and
+ *   e5m2, head dimensions beyond 256, features without a path; and for a configuration out of range.
  */
 export function fa4Configuration(
   problem: Problem,

@@ -7,7 +7,7 @@ import {
 } from './configuration.js';
 import { specialFunctionEvidence, tensorCoreEvidence } from '../../src/hardware/index.js';
 
-/** Settings that change the bits of FlashAttention-4's forward and must not harm. */
+/** Settings that change the bits of FlashAttention-4's forward and must do no harm. */
 const configurations: readonly Readonly<Record<string, string>>[] = [
   { 'rescale.threshold': '0' },
   { 'rescale.threshold': '0.5' },
@@ -28,14 +28,14 @@ const configurations: readonly Readonly<Record<string, string>>[] = [
 const largestUntunedDim = 112;
 const tuningKeys: readonly string[] = ['exp2.frequency', 'exp2.reserve', 'exp2.startFragment'];
 
-/** The threshold that problems are aimed at: as it is set, unless nothing is ever rescaled. */
+/** The threshold that problems are aimed at: the chosen one, unless nothing is ever rescaled. */
 function aimedThreshold(text: string | undefined): number {
   const usual = fa4Formats.bf16.rescaleThreshold;
   const value = text === undefined ? usual : Number(text);
   return Number.isFinite(value) && value > 0 ? value : usual;
 }
 
-/** What the model of FlashAttention-4's forward promises in these settings. */
+/** Promises of the model of FlashAttention-4's forward in these settings. */
 export function fa4Promises(settings: ReadonlyMap<string, string>): ModelPromises {
   const isTuned = tuningKeys.every((key) => settings.has(key));
   return {
@@ -64,14 +64,14 @@ export function fa4Promises(settings: ReadonlyMap<string, string>): ModelPromise
 /** Rescale thresholds for 16-bit inputs and for fp8, which always rescales. */
 const thresholds = ['8', '0'];
 
-/** How weights are computed: as tuned, in every degree, by hardware only, in its other frequencies. */
+/** Settings of the exponential: as tuned, in every degree, by hardware only, in its other frequencies. */
 const exponentials: readonly Readonly<Record<string, string>>[] = [
   {},
   ...['1', '2', '4', '5'].map((degree) => ({ 'exp2.degree': degree })),
   ...['0', '10', '16', '32'].map((frequency) => ({ 'exp2.frequency': frequency })),
 ];
 
-/** What the compiled kernels are beside their tuning: for the other GPU, and in splits of the keys. */
+/** Settings of the compiled kernels beside their tuning: for the other GPU, and in splits of the keys. */
 const kernels: readonly Readonly<Record<string, string>>[] = [
   { architecture: 'sm_103' },
   ...['2', '3', '4', '5', '6', '7', '8'].map((splits) => ({ splits })),
@@ -90,7 +90,7 @@ export const fa4Candidates: readonly Readonly<Record<string, string>>[] = [
 ];
 
 const ptxConversions = 'cvt, fp32 add, mul and fma: sm_90 silicon';
-/** By the bits of an input element, as compiled for sm_100a and sm_103a and elsewhere. */
+/** Evidence by the bits of an input element, as compiled for sm_100a and sm_103a and elsewhere. */
 const order = {
   16: {
     compiled:
@@ -108,7 +108,7 @@ const combine = {
   read: 'combine of the splits: FlashAttention-4 sources; the assembler may contract',
 } as const;
 
-/** What the forward model's bits rest on for an architecture, a line each. */
+/** Evidence for the forward model's bits on an architecture, a line each. */
 export function fa4Evidence(
   architecture: Fa4Architecture,
   format: Fa4Format,

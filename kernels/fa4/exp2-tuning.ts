@@ -2,7 +2,7 @@ import type { BlackwellArchitecture } from '../../src/hardware/index.js';
 import { RequestError } from '../../src/request-error.js';
 
 /**
- * Which pairs of a tile row's probabilities FlashAttention-4 computes with the polynomial instead of
+ * Pairs of a tile row's probabilities that FlashAttention-4 computes with the polynomial instead of
  * the hardware unit. The row's columns are cut into fragments of 32; a pair is columns k and k + 1
  * of a fragment, k even.
  */
@@ -20,7 +20,7 @@ export const fragmentColumns = 32;
 /** Fragments of a row of FlashAttention-4's tiles, 128 columns. */
 export const fragmentsPerRow = 4;
 
-/** What decides how a forward kernel is tuned. */
+/** Properties of a forward kernel that decide its tuning. */
 export interface Exp2Configuration {
   /** Head dimension of Q and K; padded to a multiple of 16 in the kernel. */
   readonly headDim: number;
@@ -141,7 +141,7 @@ export function usesPolynomial(
   return first % frequency >= frequency - reserve;
 }
 
-/** Which columns of a block the polynomial computes. */
+/** Columns of a block that the polynomial computes. */
 export function polynomialColumns({
   exp2,
   blockKeys,

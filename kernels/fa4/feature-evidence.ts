@@ -4,7 +4,7 @@ const compiled = 'the bits of the kernel compiled for sm_100a; no GPU was compar
 const maskMod = `a mask of its own, every block visited: ${compiled}`;
 const softcap = `softcap, by tanh.approx: ${compiled}`;
 
-/** What each feature rests on, beside what all problems do. */
+/** Evidence for each feature, beside that for all problems. */
 const evidence: Readonly<Partial<Record<FeatureName, string>>> = {
   mask: maskMod,
   segments: maskMod,
@@ -16,7 +16,7 @@ const evidence: Readonly<Partial<Record<FeatureName, string>>> = {
   sequences: `tiles and tuning of packed sequences: ${compiled}`,
 };
 
-/** What the bits of FlashAttention-4's forward rest on for a problem's features, a line each. */
+/** Evidence for the bits of FlashAttention-4's forward with a problem's features, a line each. */
 export function fa4FeatureEvidence(problem: Problem): string[] {
   const ofFeatures = problemFeatures(problem).flatMap((name) => evidence[name] ?? []);
   const capped = problem.softcap === null ? [] : [softcap];

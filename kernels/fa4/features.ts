@@ -2,9 +2,9 @@ import type { FeatureName, Problem, ProblemShape } from '../../src/problem/index
 import { RequestError } from '../../src/request-error.js';
 
 /**
- * What FlashAttention-4's forward for Blackwell takes beside masks by position: masks, documents and prefixes as a
- * mask_mod, bias or ALiBi as a score_mod, its learnable sink, block sparsity, and sequences of unequal lengths. Pages
- * change where keys are read and no number. It has no dropout. Source: flash_attn/cute/interface.py of
+ * Features that FlashAttention-4's forward for Blackwell takes beside masks by position: masks, documents and
+ * prefixes as a mask_mod, bias or ALiBi as a score_mod, its learnable sink, block sparsity, and sequences of unequal
+ * lengths. Pages change where keys are read and no number. It has no dropout. Source: flash_attn/cute/interface.py of
  * Dao-AILab/flash-attention.
  */
 export const fa4Features: readonly FeatureName[] = [
@@ -21,7 +21,10 @@ export const fa4Features: readonly FeatureName[] = [
 /** The widest head that takes a block mask. */
 const widestMaskedHead = 240;
 
-/** Whether a mask is a function of the pair, which switches causal and window masks off: it has them in itself. */
+/**
+ * Whether a mask is a mask_mod, a function of the pair. This switches causal and window masks off: the function
+ * includes them.
+ */
 export function hasMaskMod({ mask, segments, prefix = 0 }: Problem): boolean {
   return mask !== undefined || segments !== undefined || prefix > 0;
 }
@@ -31,7 +34,7 @@ export function hasScoreMod({ softcap, bias, alibiSlopes }: Problem): boolean {
   return softcap !== null || bias !== undefined || alibiSlopes !== undefined;
 }
 
-/** Causal and window masks as the kernel knows them: both off where a mask_mod has them in itself. */
+/** Causal and window masks in the kernel's terms: both off where a mask_mod includes them. */
 export function kernelMask(problem: Problem): {
   readonly causal: boolean;
   readonly local: boolean;

@@ -17,22 +17,22 @@ import {
   type Fa4Overrides,
 } from './configuration.js';
 
-/** What a variation of the forward may look at when it is about to change a tile's steps. */
+/** Data that a variation of the forward may use when it is about to change a tile's steps. */
 export interface VariationContext extends TileSetting {
   /** The kernel's own steps. */
   readonly kernel: ForwardSteps;
   /** The problem's scale. */
   readonly softmaxScale: number;
   /**
-   * Runs the other tile of queries of the same CTA with some steps changed, for what these see.
-   * Without another tile nothing is run.
+   * Runs the other tile of queries of the same CTA with some steps changed, so that these can
+   * observe it. Without another tile nothing is run.
    */
   readonly runOtherTile: (steps: Partial<ForwardSteps>) => void;
 }
 
-/** What is done otherwise than in FlashAttention-4's forward. */
+/** Deviations from FlashAttention-4's forward. */
 export interface ForwardVariation {
-  /** Computed anew for every tile, so that what it keeps is the tile's. */
+  /** Computed anew for every tile, so that its state is the tile's. */
   readonly steps?: (context: VariationContext) => Partial<ForwardSteps>;
   readonly paths?: Partial<ForwardPaths>;
   readonly combine?: Partial<CombineSteps>;
@@ -46,16 +46,16 @@ export interface Fa4Forward extends ForwardTiles<ForwardTileResult> {
   readonly configuration: Fa4Configuration;
 }
 
-/** How the forward deviates from FlashAttention-4's, and how it is computed. */
+/** Deviations of the forward from FlashAttention-4's, and its execution. */
 export interface Fa4ForwardOptions {
-  /** What to choose otherwise than FlashAttention-4 would for this problem. */
+  /** Choices that differ from FlashAttention-4's for this problem. */
   readonly configuration?: Fa4Overrides;
   /**
    * `plain`: instruction by instruction, much slower; default `webassembly`. A variation is always
    * computed step by step, with the matrix products in WebAssembly unless `plain` is asked for.
    */
   readonly execution?: 'webassembly' | 'plain';
-  /** What to do otherwise than FlashAttention-4 does. */
+  /** Steps that differ from FlashAttention-4's. */
   readonly variation?: ForwardVariation;
 }
 
@@ -64,11 +64,11 @@ export interface Fa4ForwardOptions {
  * instructions with the same rounding. Memory beyond inputs and outputs is that of one tile.
  *
  * Evidence: with sm_90's tensor cores, the outputs and LSEs that an H200 computed by the same
- * operations on 16-bit inputs (fixtures/attention); `fa4Evidence` says
- * what differs on Blackwell and for fp8.
+ * operations on 16-bit inputs (fixtures/attention); `fa4Evidence` lists the differences on
+ * Blackwell and for fp8.
  *
  * @throws RequestError for a problem that the kernel does not take and for a configuration out of
- * range.
+ *   range.
  */
 export function createFa4Forward(problem: Problem, options: Fa4ForwardOptions = {}): Fa4Forward {
   const shape = problemShape(problem);
@@ -78,7 +78,7 @@ export function createFa4Forward(problem: Problem, options: Fa4ForwardOptions = 
     : createDescaledForward(withoutScales(problem), shape, descales, options);
 }
 
-/** A forward for each set of descales: every tile is one head's, and takes those of its kv head. */
+/** A forward for each set of descales: every tile belongs to one head, and takes the descales of its kv head. */
 function createDescaledForward(
   stored: Problem,
   shape: ProblemShape,

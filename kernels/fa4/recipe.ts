@@ -15,7 +15,7 @@ import { polynomialColumns } from './exp2-tuning.js';
 import { splitBlocks } from '../online-softmax/split-tile.js';
 import { combineSplits, combineSteps, type CombineSteps } from './split-combine.js';
 
-/** What a tile is computed with. */
+/** Parameters of a tile's computation. */
 export interface TileSetting {
   readonly configuration: Fa4Configuration;
   readonly format: Fa4Format;
@@ -28,8 +28,8 @@ export interface TileSetting {
 }
 
 /**
- * What tiles of a problem are computed with. With a score_mod the scale is applied before it, and the exponents have
- * log2 e alone; with a mask_mod all blocks are visited, and with block sparsity those that are listed. Sources:
+ * Parameters of a problem's tiles. With a score_mod the scale is applied before it, and the exponents have log2 e
+ * alone; with a mask_mod all blocks are visited, and with block sparsity those that are listed. Sources:
  * `compute_softmax_scale_log2` in utils.py, `_resolve_causal_local_window` in interface.py and
  * `softmax_block_sparse_sm100_list` in block_sparse_utils.py. The compiler fuses the scale with a bias that is added
  * (`fma.rn.f32` in the PTX), and not with ALiBi's product, which is subtracted.
@@ -41,7 +41,7 @@ export function tileSetting(problem: Problem, configuration: Fa4Configuration): 
   const masks = hasMaskMod(problem) ? 'all' : 'diagonal';
   return {
     configuration,
-    // Which formats there are was checked with the configuration.
+    // The configuration's creation has checked the format.
     format: problem.q.format as Fa4Format,
     visits: blockMask === undefined ? masks : 'listed',
     ...(hasScoreMod(problem)
@@ -78,7 +78,7 @@ function splitLaw(splits: number, steps: Partial<CombineSteps>): SplitLaw | null
  * Dao-AILab/flash-attention.
  *
  * @param softmaxScale the problem's scale
- * @param combine what the combine of split keys does otherwise
+ * @param combine steps of the combine of split keys that differ
  */
 export function fa4Recipe(
   { configuration, format, scale, visits = 'diagonal', scoreChange = null }: TileSetting,

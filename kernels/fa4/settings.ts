@@ -16,7 +16,7 @@ import {
   variantSetting,
 } from './variants/index.js';
 
-/** What one may choose of FlashAttention-4's forward. */
+/** Settings of FlashAttention-4's forward. */
 export const forwardSettings: readonly KernelSetting[] = [
   { key: 'architecture', description: 'sm_90, sm_100 (default) or sm_103' },
   { key: 'exp2.frequency', description: 'columns of a period of the split; 0: hardware only' },
@@ -82,7 +82,7 @@ export function settingsOf(
 
 /**
  * A configuration as the settings, as text by key, that choose it.
- * @param configuration what to choose otherwise than FlashAttention-4 would
+ * @param configuration choices that differ from FlashAttention-4's
  */
 export function fa4Settings(configuration: Partial<Fa4Configuration>): Map<string, string> {
   const { exp2, descale, rescaleThreshold, lseFused, outFormat, ...alike } = configuration;
@@ -106,7 +106,7 @@ export function fa4Settings(configuration: Partial<Fa4Configuration>): Map<strin
   );
 }
 
-/** What settings, as text by key, choose. @throws RequestError for a bad value */
+/** The forward's choices, from settings as text by key. @throws RequestError for a bad value */
 export function overridesOf(texts: ReadonlyMap<string, string>): Fa4Overrides {
   const given = <T>(key: string, parse: (key: string, text: string) => T): T | undefined => {
     const text = texts.get(key);
@@ -154,7 +154,7 @@ export function fa4SettingsConfiguration(
   return fa4Configuration(problem, problemShape(problem), overridesOf(chosen));
 }
 
-/** A forward as settings choose it, with the bug that they switch on. */
+/** A forward as chosen by settings, with the bug that they switch on. */
 interface ChosenForward {
   readonly forward: Fa4Forward;
   readonly variant: ReturnType<typeof variantSetting>;

@@ -4,7 +4,7 @@ import { kernelMask } from './features.js';
 /** Queries of a tile, one of two that a CTA works on. */
 export const tileQueries = 128;
 
-/** The widest head whose groups are packed whatever their size; beyond it those are that divide a tile. */
+/** The widest head whose groups are always packed; beyond it only groups whose size divides a tile are. */
 const widestPackedHead = 240;
 /** Head dimensions whose long unmasked problems run on pairs, beside 256. */
 const pairedHeadDims: readonly number[] = [128, 192];
@@ -26,8 +26,8 @@ export function packsGroups(problem: Problem, { groupSize, heads, qkDim }: Probl
 }
 
 /**
- * What the kernel is told of the lengths of queries: nothing, as each sequence has as many, those of packed ones (`cu_seqlens_q`),
- * or how many of each count (`seqused_q`); and the number of sequences, and the most queries that one has.
+ * Form in which the kernel receives the lengths of queries: none, as all sequences have equally many, those of packed sequences
+ * (`cu_seqlens_q`), or the number that counts of each (`seqused_q`); with the number of sequences, and the most queries of one.
  */
 export function queryLengths(
   problem: Problem,

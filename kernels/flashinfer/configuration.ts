@@ -4,7 +4,7 @@ import { RequestError } from '../../src/request-error.js';
 /** The GPU whose instructions are modelled. */
 export type FlashInferArchitecture = 'sm_80' | 'sm_90';
 
-/** What FlashInfer chooses, and what changes its bits. */
+/** FlashInfer's choices, and others that change its bits. */
 export interface FlashInferConfiguration {
   readonly architecture: FlashInferArchitecture;
   /** Multiprocessors of the GPU, which decide the splits where these are not chosen. */
@@ -13,12 +13,12 @@ export interface FlashInferConfiguration {
   readonly splits: number;
 }
 
-/** What is chosen otherwise; `auto`: as many splits as FlashInfer takes on these multiprocessors. */
+/** Choices that differ from the default; `auto`: as many splits as FlashInfer takes on these multiprocessors. */
 export interface FlashInferOverrides extends Partial<Omit<FlashInferConfiguration, 'splits'>> {
   readonly splits?: number | 'auto';
 }
 
-/** By architecture: an A100, an H100 or H200. */
+/** Multiprocessors by architecture: an A100, an H100 or H200. */
 const usualMultiprocessors: Readonly<Record<FlashInferArchitecture, number>> = {
   sm_80: 108,
   sm_90: 132,
@@ -66,8 +66,8 @@ function checkProblem(problem: Problem, shape: ProblemShape): void {
 }
 
 /**
- * How many parts FlashInfer's single prefill splits the keys into: parts of 256 keys at least, and no more CTAs than there are places.
- * Source: SinglePrefillWithKVCacheDispatched of include/flashinfer/attention/prefill.cuh.
+ * Number of parts that FlashInfer's single prefill splits the keys into: parts of 256 keys at least, and no more CTAs than there are
+ * places. Source: SinglePrefillWithKVCacheDispatched of include/flashinfer/attention/prefill.cuh.
  */
 function chosenSplits(shape: ProblemShape, multiprocessors: number): number {
   const { batch, kvHeads, queries, keys, groupSize } = shape;
@@ -79,7 +79,8 @@ function chosenSplits(shape: ProblemShape, multiprocessors: number): number {
 }
 
 /**
- * The configuration that FlashInfer would run the problem in, with what `overrides` fixes and keys in one part unless these say otherwise.
+ * The configuration that FlashInfer would run the problem in, with the choices of `overrides`, and keys in one part unless these say
+ * otherwise.
  * @throws RequestError for a problem that the model does not take, and for a configuration out of range
  */
 export function flashInferConfiguration(

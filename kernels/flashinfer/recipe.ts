@@ -57,7 +57,7 @@ export function flashInferRecipe(
   };
 }
 
-/** What the bits rest on in a configuration, a line each. */
+/** Evidence for the bits in a configuration, a line each. */
 export function flashInferEvidence(
   { architecture }: FlashInferConfiguration,
   { tensorCore }: Recipe,

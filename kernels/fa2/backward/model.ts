@@ -31,7 +31,7 @@ const settings: readonly KernelSetting[] = [
 ];
 
 /**
- * What the backward makes of a problem by some settings.
+ * The backward's configuration and recipe for a problem under some settings.
  * @param dout null where it is not known yet
  * @throws RequestError for a problem and settings that the kernel has no path for
  */
@@ -55,7 +55,7 @@ function checkForward(format: string, { out, lse }: ForwardOutputs): void {
     throw new RequestError(`lse is ${lse.format}; the backward of fa2 reads fp32`);
 }
 
-/** What the bits of the backward rest on, a line each. */
+/** Evidence for the bits of the backward, a line each. */
 function evidenceOf(
   { architecture, build, deterministic }: Fa2BackwardConfiguration,
   { tensorCore }: BackwardRecipe,

@@ -5,7 +5,7 @@ import type { BackwardTiling } from '../../online-softmax/backward/recipe.js';
 import type { OutFormat } from '../../online-softmax/units.js';
 import type { Fa3Mask } from '../mask.js';
 
-/** Everything that FlashAttention-3's backward lets one choose and that changes its bits. */
+/** Every choice of FlashAttention-3's backward that changes its bits. */
 export interface Fa3BackwardConfiguration {
   /** Whether adds in memory have an order. */
   readonly deterministic: boolean;
@@ -14,7 +14,7 @@ export interface Fa3BackwardConfiguration {
 /** The first head dimension that has no deterministic backward. Source: mha_bwd in hopper/flash_api.cpp. */
 const unorderedDim = 256;
 
-/** Head dimensions that FlashAttention-3 has kernels of. */
+/** Head dimensions that FlashAttention-3 has kernels for. */
 const kernelDims = [64, 96, 128, 192, 256] as const;
 
 function kernelDim({ qkDim, vDim }: Pick<ProblemShape, 'qkDim' | 'vDim'>): number {
@@ -22,8 +22,8 @@ function kernelDim({ qkDim, vDim }: Pick<ProblemShape, 'qkDim' | 'vDim'>): numbe
 }
 
 /**
- * What the backward takes of causal and window masks. Unlike the forward it has a causal mask also for one query. Source: mha_bwd in
- * hopper/flash_api.cpp.
+ * The backward's reduction of causal and window masks to one kind. Unlike the forward it has a causal mask also for one query.
+ * Source: mha_bwd in hopper/flash_api.cpp.
  */
 export function fa3BackwardMask(
   { causal, window }: Pick<Problem, 'causal' | 'window'>,
@@ -55,7 +55,7 @@ export function fa3BackwardTiling(
   }
 }
 
-/** Columns of a row that the threads that sum D have at a time. Source: kBlockKGmem in hopper/flash_bwd_preprocess_kernel.h. */
+/** Columns of a row that the threads that sum D read at a time. Source: kBlockKGmem in hopper/flash_bwd_preprocess_kernel.h. */
 export function fa3ColumnsOfRow(vDim: number): number {
   const dim = kernelDim({ qkDim: vDim, vDim });
   return [128, 64].find((width) => dim % width === 0) ?? 32;

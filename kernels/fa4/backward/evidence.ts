@@ -5,8 +5,8 @@ import { hasMaskMod } from '../features.js';
 import { type Fa4BackwardConfiguration, ownKernelsDim } from './configuration.js';
 
 /**
- * What FlashAttention-4's backward takes beside masks by position, without the gradients of their own that a bias and a
- * sink have. Source: flash_attn/cute/interface.py of Dao-AILab/flash-attention.
+ * Features that FlashAttention-4's backward takes beside masks by position, without gradients for bias and sink.
+ * Source: flash_attn/cute/interface.py of Dao-AILab/flash-attention.
  */
 export const fa4BackwardFeatures: readonly FeatureName[] = [
   'mask',
@@ -17,8 +17,8 @@ export const fa4BackwardFeatures: readonly FeatureName[] = [
 ];
 
 /**
- * Read from the sources, of what the compiled kernel was not run with; else the bits of the compiled kernel, which were compared
- * with the model's on random problems. What was compared: docs/emulation.md, "FlashAttention-4's own PTX".
+ * Evidence for one part: the bits of the compiled kernel, compared with the model's on random problems, or else the sources,
+ * where the compiled kernel was not run. The comparisons: docs/emulation.md, "FlashAttention-4's own PTX".
  */
 function evidenceOf(isCompared: boolean, what: string, file: string): string {
   return isCompared
@@ -26,7 +26,7 @@ function evidenceOf(isCompared: boolean, what: string, file: string): string {
     : `${what}: [model] read from flash_attn/cute/${file}; no kernel was compared`;
 }
 
-/** What the bits of the backward rest on for a problem, a line each. */
+/** Evidence for the bits of the backward on a problem, a line each. */
 export function fa4BackwardEvidence(
   problem: Problem,
   format: 'bf16' | 'fp16',

@@ -20,7 +20,7 @@ import { fa4BackwardEvidence, fa4BackwardFeatures } from './evidence.js';
 import { fa4BackwardRecipe } from './recipe.js';
 import { backwardOverrides, backwardSettings, backwardSettingsOf, ofForward } from './settings.js';
 
-/** What the forward stores of a problem. */
+/** The forward outputs that are stored for a problem. */
 function runForward(problem: Problem, texts: KernelSettings): ForwardOutputs {
   const { forward } = settingsForward(problem, ofForward(texts));
   return storedForward(forward.shape, forward.configuration.outFormat, forward);
@@ -40,7 +40,7 @@ function checkSink({ sink }: Problem): void {
 }
 
 /**
- * What the backward makes of a problem by some settings.
+ * The backward's format and configuration for a problem under some settings.
  * @param dout null where it is not known yet
  * @throws RequestError for a problem and settings that the kernel has no path for
  */

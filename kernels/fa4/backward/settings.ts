@@ -9,7 +9,7 @@ import {
 import { forwardSettings, overridesOf } from '../settings.js';
 import type { Fa4BackwardConfiguration } from './configuration.js';
 
-/** What one may choose of the backward beside the settings of the forward. */
+/** Settings of the backward beside those of the forward. */
 export const backwardSettings: readonly KernelSetting[] = [
   {
     key: 'ctas',
@@ -24,13 +24,16 @@ export const backwardSettings: readonly KernelSetting[] = [
   { key: 'backward.blockKeys', description: 'keys of a thread block, a multiple of 16' },
 ];
 
-/** The settings, as text by key, that are the forward's. */
+/** The forward's part of settings, as text by key. */
 export function ofForward(texts: KernelSettings): KernelSettings {
   const own = new Set(backwardSettings.map(({ key }) => key));
   return new Map([...texts].filter(([key]) => !own.has(key)));
 }
 
-/** What settings, as text by key, choose of the backward. @throws RequestError for an unknown key or a bad value */
+/**
+ * The backward's configuration choices, from settings as text by key. @throws RequestError for an unknown key or a
+ * bad value
+ */
 export function backwardOverrides(texts: KernelSettings): Partial<Fa4BackwardConfiguration> {
   checkKeys('fa4', [...forwardSettings, ...backwardSettings], texts);
   const given = <T>(key: string, parse: (key: string, text: string) => T): T | undefined => {

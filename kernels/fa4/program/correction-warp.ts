@@ -34,7 +34,7 @@ const outputBytes = 2;
 /** Words of one st.shared. */
 const storedWords = 4;
 
-/** What a correction warp knows of 32 rows at the end of a tile. */
+/** A correction warp's values for 32 rows at the end of a tile. */
 interface RowStatistics {
   readonly sums: Fragment;
   readonly maxima: Fragment;
@@ -139,7 +139,7 @@ export function* correctionWarp(context: ProgramContext): WarpProgram {
     yield releaseStatistics(stages - 1 - stage, 'α');
   }
 
-  /** O times the factors, rounded, to where the epilogue stores it from. */
+  /** Stages O times the factors, rounded, where the epilogue stores it from. */
   function* stageOutput(stage: number, factors: Fragment): WarpProgram {
     for (let column = 0; column < shape.vDim; column += pieceColumns) {
       const piece = registers(pieceColumns);

@@ -5,16 +5,16 @@ import { RequestError } from '../../../src/request-error.js';
 import { type Fa4Configuration, type Fa4Format, fa4Formats } from '../configuration.js';
 import { tileQueries } from '../thread-blocks.js';
 
-/** How the kernel is run beyond what changes its bits. */
+/** Options of a run of the kernel beyond those that change its bits. */
 export interface ProgramOptions extends Pick<
   KernelProgramOptions,
   'ctas' | 'clusters' | 'isaFences'
 > {
-  /** Buffers of the K/V ring as the load warp, the MMA warp and the layout count them; default equal. */
+  /** Numbers of K/V ring buffers that the load warp, the MMA warp and the layout count; default equal. */
   readonly ring?: Partial<RingDepths>;
 }
 
-/** How many buffers of the K/V ring each party believes there are. */
+/** Number of K/V ring buffers that each party assumes. */
 export interface RingDepths {
   readonly load: number;
   readonly mma: number;
@@ -29,11 +29,11 @@ const multiprocessors = 148;
 /** Columns of S of one stage, and of a tile of O. */
 export const scoreColumns = 128;
 const outputBytes = 2;
-/** Bytes of a row of a swizzled box: the most that divide a row of the tile. */
+/** Possible bytes of a row of a swizzled box, widest first: the first that divides a row of the tile is used. */
 const boxWidths = [128, 64, 32];
 const supported = ['64', '128', '192,128'];
 
-/** A tile as it lies in shared memory: boxes side by side, each with rows of up to 128 bytes. */
+/** A tile's layout in shared memory: boxes side by side, each with rows of up to 128 bytes. */
 export interface TileLayout {
   readonly rows: number;
   /** Bytes of a row of a box, and its elements. */
@@ -58,7 +58,7 @@ export interface BarrierPlan {
   readonly offsets: number[];
 }
 
-/** Everything about a run of the program that does not change while it runs. */
+/** All facts about a run of the program that do not change while it runs. */
 export interface ProgramPlan {
   readonly problem: Problem;
   readonly shape: ProblemShape;
@@ -71,7 +71,7 @@ export interface ProgramPlan {
   readonly stages: 1 | 2;
   readonly isaFences: boolean;
   readonly ring: RingDepths;
-  /** Of Q, and of what one CTA holds of K, V and O. */
+  /** Layouts of Q, and of one CTA's parts of K, V and O. */
   readonly q: TileLayout;
   readonly k: TileLayout;
   readonly v: TileLayout;
@@ -98,19 +98,19 @@ interface ProgramAddresses {
   /** The K/V ring, and the distance of its buffers. */
   readonly ring: number;
   readonly ringStride: number;
-  /** How far the middle buffer of an uneven ring moves. */
+  /** Distance by which the middle buffer of an uneven ring moves. */
   readonly ringOffset: number;
 }
 
-/** The mbarriers of the program, by what they say. */
+/** The mbarriers of the program, by the event that they signal. */
 export interface ProgramBarriers {
   readonly queriesFull: BarrierPlan;
   readonly queriesEmpty: BarrierPlan;
   readonly ringFull: BarrierPlan;
   readonly ringEmpty: BarrierPlan;
-  /** MMA → softmax: S is there. */
+  /** MMA → softmax: S is complete. */
   readonly scoresFull: BarrierPlan;
-  /** Softmax and correction → MMA: the first 3/4 of P are there and O is rescaled. */
+  /** Softmax and correction → MMA: the first 3/4 of P are written and O is rescaled. */
   readonly weightsFull: BarrierPlan;
   readonly weightsLast: BarrierPlan;
   readonly outputFull: BarrierPlan;
@@ -121,11 +121,11 @@ export interface ProgramBarriers {
   /** Epilogue ↔ load, where O is staged in Q's memory: O has been stored. */
   readonly queriesFree: BarrierPlan;
   readonly queriesTaken: BarrierPlan;
-  /** Between the CTAs of a pair: the other one's tensor memory may go. */
+  /** Between the CTAs of a pair: the other one's tensor memory may be freed. */
   readonly tensorFree: BarrierPlan;
 }
 
-/** Whether the kernel runs these dimensions on the machine. */
+/** @throws RequestError unless the machine runs the kernel for these dimensions */
 function checkDimensions({ qkDim, vDim }: ProblemShape): void {
   const name = qkDim === vDim ? String(qkDim) : `${qkDim},${vDim}`;
   if (!supported.includes(name))
@@ -162,11 +162,11 @@ function barrierPlans(stages: number, ring: number, ctas: 1 | 2) {
 }
 
 /**
- * What the kernel would run for the problem, laid out in memory. Source: `__init__`,
+ * The plan of the kernel's run on the problem, laid out in memory. Source: `__init__`,
  * `_setup_attributes` and `SharedStorage` in flash_fwd_sm100.py of Dao-AILab/flash-attention.
  *
- * @throws RequestError for what the program does not run: other head dimensions, block sizes other than
- * 128, splits
+ * @throws RequestError for problems that the program does not run: other head dimensions, block sizes
+ *   other than 128, splits
  */
 export function planProgram(
   problem: Problem,
@@ -241,7 +241,7 @@ export function planProgram(
   };
 }
 
-/** The swizzle of boxes with rows of so many bytes. */
+/** The swizzle of boxes with rows of `boxBytes` bytes. */
 export function swizzleOf(boxBytes: number): SwizzleMode {
   return boxBytes === 128 ? '128B' : boxBytes === 64 ? '64B' : '32B';
 }

@@ -46,7 +46,7 @@ import { clusterQueries, workTiles } from './tiles.js';
 /** Changes the instructions of a warp on their way to the machine. */
 export type ProgramChange = (program: WarpProgram, context: ProgramContext) => WarpProgram;
 
-/** How the program is run on the machine. */
+/** Options of a run of the program on the machine. */
 export interface ProgramRunOptions extends ProgramOptions, Omit<KernelProgramOptions, 'mutant'> {
   /** Default: the forward's own arithmetic, in WebAssembly. */
   readonly rows?: (setting: Parameters<typeof createWebAssemblyRows>[0]) => RowArithmetic;
@@ -59,7 +59,7 @@ export interface PreparedProgram {
   readonly shape: ProblemShape;
   readonly configuration: Fa4Configuration;
   readonly plan: ProgramPlan;
-  /** Clusters that have tiles to work on. */
+  /** Number of clusters that have tiles to work on. */
   readonly clusters: number;
   /** [batch · heads · queries · vDim] patterns in the output's format; filled by the runs. */
   readonly out: Uint16Array;
@@ -68,7 +68,7 @@ export interface PreparedProgram {
   readonly run: (cluster: number) => ProgramClusterRun;
 }
 
-/** Patterns in memory of their own, as TMA asks for: aligned to 16 bytes. */
+/** Patterns in memory of their own, as TMA requires: aligned to 16 bytes. */
 function globalMemory(tensor: Tensor): Uint8Array {
   const patterns = patternsOf(tensor.data, formats[tensor.format]) as InputPatterns;
   const bytes = new Uint8Array(Math.max(16 * Math.ceil(patterns.byteLength / 16), 16));
@@ -112,14 +112,14 @@ const warpPrograms = {
 /**
  * FlashAttention-4's forward as Blackwell executes it: warps, tensor memory, shared memory, barriers,
  * asynchronous loads and MMAs, one or two CTAs. Under every legal schedule the outputs and LSEs are the
- * bits of `createFa4Forward` with the same configuration; what is illegal is among the findings.
+ * bits of `createFa4Forward` with the same configuration; illegal acts are among the findings.
  *
  * Evidence: the arithmetic is that of the forward. The order of instructions is that of
- * flash_fwd_sm100.py of Dao-AILab/flash-attention; what the machine guarantees is the PTX ISA's text.
+ * flash_fwd_sm100.py of Dao-AILab/flash-attention; the machine guarantees what the PTX ISA's text says.
  * Nothing of the execution has been compared with a Blackwell GPU.
  *
- * @param overrides what to choose otherwise than FlashAttention-4 would for this problem
- * @throws RequestError for what the forward does not take, and for what `planProgram` does not
+ * @param overrides choices that differ from FlashAttention-4's for this problem
+ * @throws RequestError for problems that the forward or `planProgram` does not take
  */
 export function prepareFa4Program(
   problem: Problem,

@@ -29,7 +29,7 @@ const bufferAlignment = 1024;
 const barrierBytes = 8;
 const wordBytes = 4;
 
-/** The addresses of a plan, by allocating its parts in a CTA's shared memory in the kernel's order. */
+/** Allocates a plan's parts in a CTA's shared memory in the kernel's order; the plan with their addresses. */
 export function layOut(plan: ProgramPlan, shared: SharedMemory): ProgramPlan {
   const place = (name: string, bytes: number, alignment: number): number => {
     const result = shared.allocate(name, bytes, alignment);
@@ -72,7 +72,7 @@ export function layOut(plan: ProgramPlan, shared: SharedMemory): ProgramPlan {
 }
 
 /**
- * Where a buffer of the K/V ring begins. In an uneven ring the middle one lies further to the right
+ * Address of a buffer of the K/V ring. In an uneven ring the middle one lies further to the right
  * while K, V, K are in the ring, and further to the left while V, K, V are.
  */
 export function ringAddress(
@@ -85,7 +85,7 @@ export function ringAddress(
   return ring + index * ringStride + moved;
 }
 
-/** What every warp of a CTA is given. */
+/** Data that every warp of a CTA receives. */
 export interface ProgramContext {
   readonly plan: ProgramPlan;
   readonly place: WarpPlace;
@@ -101,7 +101,7 @@ export interface ProgramContext {
   readonly lse: Uint32Array;
 }
 
-/** What the warps of a CTA do. Source: `__init__` of FlashAttentionForwardSm100. */
+/** Roles of the warps of a CTA. Source: `__init__` of FlashAttentionForwardSm100. */
 export const warpRoles = [
   ...(['softmax', 'softmax', 'softmax', 'softmax'] as const),
   ...(['softmax', 'softmax', 'softmax', 'softmax'] as const),
@@ -109,7 +109,7 @@ export const warpRoles = [
   ...(['MMA', 'epilogue', 'load', 'idle'] as const),
 ];
 
-/** What findings call a warp. */
+/** Name of a warp in findings. */
 export function warpName(warp: number): string {
   const role = warpRoles[warp];
   return role === 'softmax' ? `warp ${warp} (softmax ${warp >> 2})` : `warp ${warp} (${role})`;
@@ -125,9 +125,9 @@ function tensorUsers({ stages }: ProgramPlan): { barrier: number; threads: numbe
 const allocator = 12;
 
 /**
- * What all warps begin with: the first one initialises the mbarriers, and all wait until they are known
- * to the CTA, or to the cluster. Source: pipeline_init_arrive and pipeline_init_wait of CUTLASS, which
- * the kernel calls.
+ * The beginning of all warps: the first one initialises the mbarriers, and all wait until they are
+ * known to the CTA, or to the cluster. Source: pipeline_init_arrive and pipeline_init_wait of CUTLASS,
+ * which the kernel calls.
  */
 export function* setUp({ plan, place }: ProgramContext): WarpProgram {
   const { barriers, ctas } = plan;
@@ -167,7 +167,7 @@ export function* awaitTensorMemory({ plan }: ProgramContext, address: Fragment):
   };
 }
 
-/** What the warp that allocates tensor memory does first. */
+/** The first steps of the warp that allocates tensor memory. */
 export function* allocateTensorMemory(context: ProgramContext, address: Fragment): WarpProgram {
   const { plan } = context;
   yield {
@@ -180,12 +180,12 @@ export function* allocateTensorMemory(context: ProgramContext, address: Fragment
   yield* awaitTensorMemory(context, address);
 }
 
-/** A warp has used tensor memory for the last time. */
+/** Signals that a warp has used tensor memory for the last time. */
 export function* leaveTensorMemory({ plan }: ProgramContext): WarpProgram {
   yield { op: 'bar.arrive', ...tensorUsers(plan), site: 'tensor memory: left' };
 }
 
-/** What the warp that allocated tensor memory does last. Source: TmemAllocator of CUTLASS. */
+/** The last steps of the warp that allocated tensor memory. Source: TmemAllocator of CUTLASS. */
 export function* freeTensorMemory({ plan, place }: ProgramContext, address: Fragment): WarpProgram {
   const { ctas, barriers } = plan;
   yield {

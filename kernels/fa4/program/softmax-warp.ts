@@ -33,13 +33,13 @@ import {
 import { firstQueryOf, visibleColumns } from './tiles.js';
 
 const wordBytes = 4;
-/** Columns of S that one tcgen05.ld brings to a lane. */
+/** Columns of S that one tcgen05.ld loads into a lane. */
 const loadedColumns = 32;
 const parts = scoreColumns / loadedColumns;
-/** Parts of P that the MMA warp learns of first. */
+/** Parts of P that are announced to the MMA warp first. */
 const firstParts = 3;
 
-/** How a softmax warp's tcgen05.ld and tcgen05.st cut a row. */
+/** Division of a row by a softmax warp's tcgen05.ld and tcgen05.st. */
 export function softmaxFragments({
   elementBytes,
 }: Pick<ProgramPlan, 'elementBytes'>): FragmentRegisters {
@@ -53,8 +53,8 @@ function partOf(registers: Uint32Array<ArrayBuffer>, part: number): Uint32Array<
 }
 
 /**
- * A warp of softmax 0 or 1: takes 32 rows of S to P, and tells the correction warps α, and at the end the
- * rows' sums and maxima. Source: `softmax_loop` and `softmax_step` in flash_fwd_sm100.py.
+ * A warp of softmax 0 or 1: turns 32 rows of S into P, and passes α, and at the end the rows' sums and
+ * maxima, to the correction warps. Source: `softmax_loop` and `softmax_step` in flash_fwd_sm100.py.
  */
 export function* softmaxWarp(context: ProgramContext): WarpProgram {
   const { plan, place, tiles, rows } = context;
@@ -164,7 +164,7 @@ export function* softmaxWarp(context: ProgramContext): WarpProgram {
 
   yield* setUp(context);
   if (stage >= plan.stages) {
-    // With one stage the second group is idle, but it joins those who use tensor memory.
+    // With one stage the second group is idle, but it joins the warps that use tensor memory.
     yield { op: 'setmaxnreg', action: 'dec', registers: 48 };
     return;
   }

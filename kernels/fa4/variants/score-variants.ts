@@ -37,7 +37,7 @@ export const scoreVariants: readonly KernelVariant[] = [
   ),
 ];
 
-/** How many keys further a limit of the mask lets a query see; none by default. */
+/** Number of further keys that a shifted limit of the mask lets a query see; none by default. */
 interface MaskShift {
   readonly causal?: number;
   readonly left?: number;
@@ -46,7 +46,7 @@ interface MaskShift {
   readonly tail?: number;
 }
 
-/** What a query sees under the problem's masks with their limits shifted. */
+/** Range of keys that a query sees under the problem's masks with their limits shifted. */
 function shiftedMask(
   { causal, window }: Problem,
   { keys, queries }: ProblemShape,

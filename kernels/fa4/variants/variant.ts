@@ -12,12 +12,12 @@ export interface KernelVariant {
   readonly visibleWhen: string;
   /** Settings, as text by key, in place of the kernel's where these would hide the bug. */
   readonly settings: Readonly<Record<string, string>>;
-  /** What is wrong with switching it on in a configuration; null for nothing. */
+  /** The reason that it cannot be switched on in a configuration; null for none. */
   readonly objection: (configuration: Fa4Configuration, format: Fa4Format) => string | null;
   readonly variation: ForwardVariation;
 }
 
-/** A variant for which all settings are the kernel's and every configuration will do, unless given. */
+/** A variant with the kernel's settings and no objection to any configuration, unless given. */
 export function variant(
   facts: Omit<KernelVariant, 'settings' | 'objection' | 'variation' | 'source'> &
     Partial<Pick<KernelVariant, 'settings' | 'objection' | 'source'>>,

@@ -8,17 +8,15 @@ import {
   splitClusterAddress,
 } from '../../../../src/machine/index.js';
 
-/** What becomes of an instruction: another one, or none. */
+/** A replacement of an instruction: by another one, or by none. */
 export interface Edit {
-  /** What ids say before the site. */
+  /** The beginning of ids, before the site. */
   readonly label: string;
-  /** What is wrong then, about an instruction. */
+  /** The resulting error, as said of an instruction. */
   readonly description: string;
   /** Whether it changes anything in a pair of CTAs only. */
   readonly needsPair?: boolean;
-  /**
-   * @param uses how many instructions of the site the warp has issued before
-   */
+  /** @param uses number of instructions of the site that the warp has issued before */
   readonly apply: (instruction: Instruction, uses: number) => Instruction | null;
 }
 
@@ -56,7 +54,7 @@ const addressed = [
   'cp.async.bulk.tensor.shared.global',
 ] as const;
 
-/** What can be wrong about one instruction that orders others. */
+/** Possible errors in one instruction that orders others. */
 export const edits = {
   remove: { label: 'remove', description: 'is not there', apply: () => null },
   flipParity: editOf(
@@ -124,7 +122,7 @@ export type EditName = keyof typeof edits;
 
 /**
  * The sites of the program's instructions that order others, by opcode, without those that only the PTX
- * ISA asks for. Sites that only some head dimensions or a pair of CTAs have are among them.
+ * ISA requires. They include sites that only some head dimensions or a pair of CTAs have.
  */
 export const synchronisingSites = {
   'mbarrier.init': [
@@ -186,7 +184,7 @@ export const synchronisingSites = {
   'cp.async.bulk.wait_group.read': ['O: bulk stores awaited'],
 } as const satisfies Partial<Record<Opcode, readonly string[]>>;
 
-/** Those that the program has with `isaFences` alone. */
+/** Sites that the program has with `isaFences` alone. */
 export const isaFenceSites = {
   'tcgen05.fence::before_thread_sync': ['P: fence before arriving', 'O: fence before arriving'],
   'tcgen05.fence::after_thread_sync': [

@@ -10,13 +10,13 @@ export interface Move {
    */
   readonly past: string;
   readonly description: string;
-  /** Where the mistake was made. */
+  /** Origin of the mistake. */
   readonly source?: string;
 }
 
 /**
- * Orders told too early or waited for too late. None moves over code on registers whose results the
- * warp's program reads before the instruction's turn comes.
+ * Signals sent too early and waits that come too late. None moves over code on registers whose
+ * results the warp's program reads before the instruction's turn comes.
  */
 export const moves: readonly Move[] = [
   {

@@ -16,10 +16,10 @@ import {
 import { applyMove, type Move, moves } from './moves.js';
 import type { ProgramChange, ProgramRunOptions } from '../run-program.js';
 
-/** One mistake in how the program's warps wait for one another. */
+/** One mistake in the synchronisation of the program's warps. */
 export interface MachineMutant extends ProgramMutant {
   readonly kind: EditName | Move['direction'] | 'ring';
-  /** Where the mistake was made. */
+  /** Origin of the mistake. */
   readonly source?: string;
   readonly change:
     | { readonly edit: EditName }
@@ -29,7 +29,7 @@ export interface MachineMutant extends ProgramMutant {
 
 type SynchronisingOpcode = keyof typeof synchronisingSites;
 
-/** What can be wrong about instructions, beside their absence. */
+/** Possible errors in instructions, beside their absence. */
 const editsOf: Partial<Record<SynchronisingOpcode, readonly EditName[]>> = {
   'mbarrier.init': ['countMore'],
   'mbarrier.try_wait.parity': ['flipParity', 'flipFirstParity'],
@@ -105,7 +105,7 @@ function* allMutants(): Generator<MachineMutant> {
   for (const move of moves) yield moveMutant(move);
   for (const party of ['load', 'mma'] as const)
     for (const more of [1, -1] as const) yield ringMutant(party, more);
-  // More buffers than the warps count are room that nobody uses.
+  // Buffers beyond those that the warps count are unused room.
   yield ringMutant('layout', -1);
 }
 
@@ -156,16 +156,16 @@ export function mutate(
 export interface RedundantMutant {
   readonly id: string;
   /**
-   * `implied`: what the instruction orders is ordered without it. `not modelled`: what it is there for
-   * does not happen on the machine.
+   * `implied`: the order that the instruction gives exists without it. `not modelled`: the event that
+   * it guards against does not happen on the machine.
    */
   readonly because: 'implied' | 'not modelled';
   readonly reason: string;
 }
 
 /**
- * The mutants that no schedule shows, in any configuration. That a run of each is complete and free of
- * findings proves it for all schedules of its configuration (theorem in src/machine/ordering/
+ * The mutants that no schedule shows, in any configuration. A complete run of each without findings
+ * proves it for all schedules of its configuration (theorem in src/machine/ordering/
  * barrier-history.ts).
  */
 export const redundantMutants: readonly RedundantMutant[] = [

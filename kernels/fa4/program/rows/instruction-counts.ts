@@ -11,14 +11,14 @@ import type { TileSetting } from '../../recipe.js';
 import type { SoftmaxIssues } from './row-arithmetic.js';
 
 const wordBytes = 4;
-/** Which instruction begins the polynomial of a pair of columns. */
+/** The instruction that begins the polynomial of a pair of columns. */
 const polynomialStart = 'add.rm.ftz.f32x2';
 const hardwareExponential = 'ex2.approx.ftz.f32';
 const columnsOfPair = 2;
 
 /**
- * How the exponentials of a run fall on the special function unit and on the FMA units, from its
- * counters. One exponential for each α that is handed to the correction warps is no score's.
+ * Distribution of a run's exponentials between the special function unit and the FMA units, from
+ * its counters. One exponential for each α that is handed to the correction warps is not a score's.
  */
 export function exponentialSplit({ instructions, sharedBytes }: CtaCounters): ExponentialSplit {
   const factors = (sharedBytes['registers → α'] ?? 0) / wordBytes;
@@ -34,8 +34,8 @@ export function exponentialSplit({ instructions, sharedBytes }: CtaCounters): Ex
 }
 
 /**
- * The traffic of O between tensor memory and registers, from a run's counters. Whatever a rescale
- * reads it writes back; the rest of the reads is the end of a tile.
+ * The traffic of O between tensor memory and registers, from a run's counters. A rescale writes
+ * back everything that it reads; the other reads belong to the end of a tile.
  *
  * @param vDim columns of O
  */
@@ -53,22 +53,22 @@ export function rescaleTraffic(
   };
 }
 
-/** How a block is masked: not at all, from above only, or from both sides. */
+/** Limits of a block's mask: none, from above only, or from both sides. */
 type MaskKind = 'none' | 'end' | 'begin and end';
 
-/** What a warp issues for each piece of its rows' arithmetic. */
+/** Instructions that a warp issues for each piece of its rows' arithmetic. */
 interface RowCounts {
   readonly softmax: (mask: MaskKind, isFirst: boolean) => SoftmaxIssues;
   readonly needsRescale: InstructionCounts;
-  /** For so many columns of O in each lane. */
+  /** For `columns` columns of O in each lane. */
   readonly rescale: (columns: number) => InstructionCounts;
   readonly normalisers: InstructionCounts;
-  /** For so many columns of O in each lane. */
+  /** For `columns` columns of O in each lane. */
   readonly normalise: (columns: number) => InstructionCounts;
   readonly logSumExp: InstructionCounts;
 }
 
-/** The sums of counts, mnemonic by mnemonic; those of nothing are left out. */
+/** The sums of counts, mnemonic by mnemonic; zero sums are left out. */
 export function addCounts(...all: readonly InstructionCounts[]): InstructionCounts {
   const sums: Record<string, number> = {};
   for (const counts of all)
@@ -79,7 +79,7 @@ export function addCounts(...all: readonly InstructionCounts[]): InstructionCoun
 
 /** Columns of a step of the reductions: four accumulators of two columns each. */
 const reductionColumns = 8;
-/** Columns of a word of bits that the mask makes. */
+/** Columns of a word of mask bits. */
 const maskWordColumns = 32;
 
 /** A lower limit makes a second word of bits for every 32 columns, joined to the first. */
@@ -111,7 +111,7 @@ function alphaCounts(isFirst: boolean, rescaleThreshold: number): InstructionCou
   return addCounts(safe, lag, threshold);
 }
 
-/** The range reduction, the polynomial and the exponent of two columns: exp2.ts tells the chain. */
+/** The range reduction, the polynomial and the exponent of two columns: exp2.ts has the chain. */
 function polynomialPairCounts(degree: number): InstructionCounts {
   return {
     'max.f32': 2,

@@ -30,9 +30,9 @@ export interface Issuer {
     sources: readonly Operand[],
     count?: number,
   ) => void;
-  /** Counts an instruction that is carried out otherwise. */
+  /** Counts an instruction that is carried out by other means. */
   readonly count: (name: string) => void;
-  /** What was issued since the last call. */
+  /** The counts since the last call. */
   readonly issued: () => InstructionCounts;
 }
 
@@ -57,8 +57,8 @@ export function createIssuer(): Issuer {
 }
 
 /**
- * Copies `count` registers of each lane: what a compiler does by naming registers, to pair them for a
- * packed instruction, and what is not counted.
+ * Copies `count` registers of each lane. A compiler does this by naming registers, to pair them for a
+ * packed instruction, so it is not counted.
  */
 export function rename(
   source: WarpRegisters,

@@ -6,7 +6,8 @@ import type { TileSetting } from '../../recipe.js';
 
 /**
  * The registers of a warp's tcgen05.ld of the scores and tcgen05.st of P. The kernel moves a block in
- * several instructions, each of so many registers of a lane; together they hold [part][lane][register].
+ * several instructions, each of this many registers of a lane; together they hold
+ * [part][lane][register].
  */
 export interface FragmentRegisters {
   /** fp32 scores of a lane in one part; divides the block's columns. */
@@ -16,20 +17,20 @@ export interface FragmentRegisters {
 }
 
 /**
- * What a softmax warp holds of its 32 rows, one in each lane; everything is bit patterns, and every NaN
- * is 0x7fffffff, as the GPU's arithmetic leaves it.
+ * A softmax warp's values for its 32 rows, one row in each lane; everything is bit patterns, and every
+ * NaN is 0x7fffffff, as the GPU's arithmetic produces it.
  */
 export interface SoftmaxRegisters {
   /** [32] fp32: the running maxima in use. */
   readonly maxima: Uint32Array<ArrayBuffer>;
   /** [32] fp32: the running sums of the exponentials. */
   readonly sums: Uint32Array<ArrayBuffer>;
-  /** [32] fp32: the block's factors on what was summed before. */
+  /** [32] fp32: the block's factors of the earlier sums. */
   readonly alphas: Uint32Array<ArrayBuffer>;
-  /** fp32 scores of a block, [part][lane][register], as tcgen05.ld leaves them. */
+  /** fp32 scores of a block, [part][lane][register], as tcgen05.ld writes them. */
   readonly scores: Uint32Array<ArrayBuffer>;
   /**
-   * The block's P, [part][lane][register], as tcgen05.st takes it: two 16-bit or four 8-bit weights in
+   * The block's P, [part][lane][register], as tcgen05.st reads it: two 16-bit or four 8-bit weights in
    * a word, the leftmost column in the lowest bits.
    */
   readonly weights: Uint32Array<ArrayBuffer>;
@@ -45,7 +46,7 @@ export interface VisibleColumns {
   readonly end: Int32Array;
 }
 
-/** What a softmax step issues, in the kernel's order; between its parts the warp signals others. */
+/** Instructions that a softmax step issues, in the kernel's order; between its parts the warp signals others. */
 export interface SoftmaxIssues {
   /** The mask, the maxima and α, before α goes to the correction warps. */
   readonly maximum: InstructionCounts;
@@ -56,19 +57,17 @@ export interface SoftmaxIssues {
 }
 
 /**
- * The arithmetic of FlashAttention-4's softmax, correction and epilogue warps on the registers of one
- * warp, lane by lane: fp32, rounded to nearest even, subnormals kept, except where an instruction's
- * name says otherwise. For all inputs the bits are those of the forward.
+ * The arithmetic of FlashAttention-4's softmax, correction and epilogue warps on the registers of one warp, lane by lane: fp32, rounded to
+ * nearest even, subnormals kept, except where an instruction's name says otherwise. For all inputs the bits are those of the forward.
  *
- * Counted is what computes: not the moves that pair registers for a packed instruction or join two
- * conversions to fp8 in one word, nor the instructions that load and store. Every method throws a RequestError for registers of other sizes.
- * Source: flash_attn/cute/softmax.py, utils.py, mask.py and flash_fwd_sm100.py of
- * Dao-AILab/flash-attention.
+ * Only arithmetic is counted: not the moves that pair registers for a packed instruction or join two conversions to fp8 in one word, nor the
+ * instructions that load and store. Every method throws a RequestError for registers of other sizes. Source: flash_attn/cute/softmax.py,
+ * utils.py, mask.py and flash_fwd_sm100.py of Dao-AILab/flash-attention.
  */
 export interface RowArithmetic {
   /**
-   * The softmax of one block: from the scores the weights and α, and maxima and sums brought up to
-   * date.
+   * The softmax of one block: computes the weights and α from the scores, and updates maxima and
+   * sums.
    *
    * @param visible null for a block that the kernel does not mask
    * @param isFirst whether the block is the first of its tile; maxima and sums are not read then
@@ -89,8 +88,8 @@ export interface RowArithmetic {
   /** O·α in place: `out` is [32][columns] fp32 bits, an even number of columns. */
   rescale(out: Uint32Array, alphas: Uint32Array): InstructionCounts;
   /**
-   * What O is multiplied by at the end, fp32 bits: rcp.approx.ftz of the sum, or of 1 where the sum is
-   * 0 or NaN, times the descale of V.
+   * Factors of O at the end, fp32 bits: rcp.approx.ftz of the sum, or of 1 where the sum is 0 or NaN,
+   * times the descale of V.
    */
   normalisers(sums: Uint32Array): {
     readonly factors: Uint32Array<ArrayBuffer>;
