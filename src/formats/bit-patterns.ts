@@ -108,7 +108,7 @@ export interface Classification {
 
 /**
  * The class and the sign of a bit pattern of the format. The padding of tf32 is ignored, as by
- * {@link decode}, which also says what throws a RequestError.
+ * {@link decode}; a RequestError is thrown in the same cases.
  */
 export function classify<Name extends FormatName>(
   format: NumberFormat<Name>,

@@ -68,7 +68,7 @@ export function decodeToFloat32(
   return values;
 }
 
-/** Elements per pass over what becomes fp32 first: small enough to stay in the first-level cache. */
+/** Elements per pass over data that becomes fp32 first: small enough to stay in the first-level cache. */
 const chunk = 1024;
 
 function copyValues(

@@ -23,8 +23,8 @@ export interface NumberFormat<Name extends FormatName = FormatName> {
   readonly maxFinite: number;
   /**
    * Use of the topmost exponent field. `ieee`: infinities and NaNs. `fn`: finite numbers but for the all-ones
-   * pattern, which is NaN, and no infinity (OCP FP8 E4M3). `finite`: finite numbers alone; what is beyond them, and
-   * NaN, becomes the largest, NaN the positive one (PTX: cvt to .e2m1x2).
+   * pattern, which is NaN, and no infinity (OCP FP8 E4M3). `finite`: finite numbers alone; values beyond them, and
+   * NaN, become the largest, NaN the positive one (PTX: cvt to .e2m1x2).
    */
   readonly specials: 'ieee' | 'fn' | 'finite';
   /** Low storage bits below the significand that carry no information (13 for tf32, else 0). */

@@ -44,7 +44,7 @@ export const magnitudeRounding: Readonly<
  * The number of the format that `value` rounds to, as an fp64 number: exactly one rounding, from the
  * exact fp64 value, in the given direction (default to nearest, ties to even). Signed zeros keep
  * their sign and a value that rounds to zero keeps its own. NaN gives NaN. Subnormals are kept
- * unless `flushSubnormals` is set. {@link OverflowMode} says what becomes of infinities and of
+ * unless `flushSubnormals` is set. {@link OverflowMode} gives the results for infinities and for
  * values beyond the largest finite number; they may come out as ±Infinity, or NaN in an `fn` format.
  */
 export function round(format: NumberFormat, value: number, options?: RoundingOptions): number {

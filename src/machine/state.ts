@@ -67,7 +67,7 @@ export interface WarpgroupProgress {
 /** One CTA of the cluster that runs. */
 export interface CtaState {
   readonly rank: number;
-  /** Its number among the CTAs of the grid that have begun. */
+  /** Number of the CTA among those of the grid that have begun. */
   readonly number: number;
   readonly shared: SharedMemory;
   readonly tensor: TensorMemory;

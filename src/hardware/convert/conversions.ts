@@ -32,12 +32,12 @@ export interface ConversionRule {
   readonly nan: 'canonical' | 'extended';
 }
 
-/** One conversion instruction: what it does, and its model of one lane. */
+/** One conversion instruction: its rule, and its model of one lane. */
 export interface Conversion extends ConversionRule {
   readonly source: ConversionFormat;
   readonly destination: ConversionFormat;
   /**
-   * From the bit pattern of a number of `source` to that of the result in `destination`, both from 0
+   * Maps the bit pattern of a number of `source` to that of the result in `destination`, both from 0
    * to 2^storageBits − 1. Rounds as `rounding` says; subnormal inputs and results are kept. Throws a
    * RequestError for anything but a bit pattern of the source.
    */

@@ -113,8 +113,8 @@ const minusInfinityBits = 0xff800000;
 
 /**
  * NVIDIA's `ex2.approx.f32`: as {@link exp2ApproxFtz}, but with subnormal results. The unit itself
- * has none: for x < −126 ptxas halves x before the unit and squares what comes out, rounded to
- * nearest even. Equal to an H200 for all 2^32 inputs.
+ * has none: for x < −126 ptxas halves x before the unit and squares the result, rounded to nearest
+ * even. Equal to an H200 for all 2^32 inputs.
  */
 export function exp2Approx(bits: number): number {
   const pattern = bits >>> 0;

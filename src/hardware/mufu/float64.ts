@@ -13,7 +13,7 @@ function packed(exponent: number, significand: number): number {
 
 /**
  * NVIDIA's `rcp.approx.ftz.f64` from the high word of x to the high word of the result: 1/x truncated to 20 bits of
- * fraction, of what {@link rcpApproxFtz} has in its 23. The low word counts as zeros and the result's is zero, so a NaN
+ * fraction, of the 23 that {@link rcpApproxFtz} gives. The low word counts as zeros and the result's is zero, so a NaN
  * whose high word is ∞'s gives ±0. Subnormal inputs count as zeros of their sign, subnormal results flush to them.
  * Equal to an H200 for all 2^20 high words of two binades and for every exponent of both signs.
  */
@@ -30,7 +30,7 @@ export function rcpApproxFtzFloat64(high: number): number {
 
 /**
  * NVIDIA's `rsqrt.approx.ftz.f64` from the high word of x to the high word of the result: 1/√x truncated to 20 bits of
- * fraction, of what {@link rsqrtApproxFtz} has in its 23. The low word counts as zeros and the result's is zero.
+ * fraction, of the 23 that {@link rsqrtApproxFtz} gives. The low word counts as zeros and the result's is zero.
  * Subnormal inputs count as zeros of their sign; a negative x gives NaN. Equal to an H200 for all 2^20 high words of two
  * binades and for every exponent of both signs.
  */

@@ -32,8 +32,8 @@ export const hardwareReciprocalError = 9.83e-8;
 
 /**
  * Largest error of lg2.approx.ftz.f32, absolute for results below 1 in magnitude and relative to
- * larger ones: over all inputs, on sm_90 silicon (`flashproof profile log2`). Also what the PTX ISA
- * promises.
+ * larger ones: over all inputs, on sm_90 silicon (`flashproof profile log2`). The PTX ISA promises
+ * the same.
  */
 export const hardwareLog2Error = 2 ** -22;
 
@@ -63,7 +63,7 @@ export type SpecialFunctionName =
 export interface SpecialFunction {
   /** The format of the input and of the result. */
   readonly format: 'fp32' | 'bf16' | 'fp16';
-  /** From the input's bit pattern to the result's, both from 0 to 2^storageBits − 1. */
+  /** Maps the input's bit pattern to the result's, both from 0 to 2^storageBits − 1. */
   readonly evaluate: (bits: number) => number;
 }
 
@@ -163,11 +163,11 @@ function placeBinades(engine: ScalarEngine, binades: readonly TanhBinade[]): num
 }
 
 /**
- * The unit's fp32 instructions on arrays, in WebAssembly: for every input the bits that the functions
- * of {@link specialFunctions} give, several times as fast. Each call makes an instance with half a
+ * The unit's fp32 instructions on arrays, in WebAssembly: for every input the bits of the functions
+ * of {@link specialFunctions}, several times as fast. Each call makes an instance with half a
  * megabyte of memory of its own; make one per thread.
  *
- * @param tables default the models' own; others show what an error in them does
+ * @param tables default the models' own; others show the effect of an error in them
  */
 export function createSpecialFunctionArrays(
   tables: SpecialFunctionTables = specialFunctionTables,

@@ -110,9 +110,9 @@ export const tanhBinades: readonly TanhBinade[] = [
 /**
  * NVIDIA's `tanh.approx.f32`: about tanh x, from the bits of x to the bits of the result, with the
  * sign of x. Below 2^-8 the result is x itself, subnormal numbers included; from 8 on it is ±1. In
- * between, every binade has its own segments, of which the leading 17 bits of x below the segment
- * index count, and the sum is truncated toward zero. NaN gives 0x7fffffff. Equal to an H200 for all
- * 2^32 inputs.
+ * between, every binade has its own segments, the leading 17 bits of x below the segment index are
+ * used, and the sum is truncated toward zero. NaN gives 0x7fffffff. Equal to an H200 for all 2^32
+ * inputs.
  */
 export function tanhApprox(bits: number): number {
   const negative = bits >>> 31 !== 0;

@@ -40,12 +40,12 @@ export interface TensorCoreArithmetic {
 /** Accumulators by the names that the rows below use. */
 const accumulators = {
   fp32: { accumulator: 'fp32', resultFractionBits: 23 },
-  /** fp32 of which only 13 fraction bits are kept. */
+  /** fp32 with only 13 fraction bits kept. */
   fp32Short: { accumulator: 'fp32', resultFractionBits: 13 },
   fp16: { accumulator: 'fp16', resultFractionBits: 10 },
 } as const;
 
-/** One row: operand formats, accumulator, products per sum, F, evidence, and what is unusual. */
+/** One row: operand formats, accumulator, products per sum, F, evidence, and unusual members. */
 type Row = readonly [
   operands: readonly OperandFormatName[],
   accumulator: keyof typeof accumulators,
@@ -158,7 +158,7 @@ export interface ArithmeticQuery {
 
 /**
  * The arithmetic of an instruction on an architecture for these operand formats. Throws a
- * RequestError that lists what is modelled when no row fits.
+ * RequestError that lists the modelled rows when none fits.
  */
 export function findTensorCoreArithmetic(query: ArithmeticQuery): TensorCoreArithmetic {
   const { instruction, architecture, a, b = a, accumulator = 'fp32' } = query;

@@ -5,7 +5,7 @@ import { RequestError } from '../../request-error.js';
 export type OperandFormatName =
   'bf16' | 'fp16' | 'tf32' | 'e4m3' | 'e5m2' | 'e2m3' | 'e3m2' | 'e2m1';
 
-/** Properties of a format that decoding an operand needs; a `NumberFormat` says more. */
+/** Properties of a format that decoding an operand needs; a `NumberFormat` has more. */
 export interface OperandFormat {
   readonly name: OperandFormatName | 'fp32';
   /** Bits of a pattern, padding included. */

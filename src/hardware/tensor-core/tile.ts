@@ -4,7 +4,7 @@ import { checkOperandFormats, type TensorCoreArithmetic } from './arithmetic.js'
 import { instructionChain } from './instructions.js';
 import { type OperandFormatName, packOperandEncoding } from './operand.js';
 
-/** One tile: operands and accumulator in WebAssembly memory, and what can be done with them. */
+/** One tile: operands and accumulator in WebAssembly memory, and its operations. */
 export type TensorCoreTile = TensorCoreTileEngine;
 
 /** The tile that {@link createTensorCoreTile} makes. */
@@ -27,7 +27,7 @@ export interface TileShape {
  * exact path. Bits of a pattern above the format's storage are ignored, as the padding of formats of 6
  * and 4 bits. The tile keeps its memory for its lifetime; make one and use it for many tiles.
  *
- * Throws a RequestError for a shape or formats that do not fit, and for what only
+ * Throws a RequestError for a shape or formats that do not fit, and for features that only
  * `tensorCoreProduct` has: fp16 accumulators and Hopper's `mma.sync` of fp8.
  */
 export function createTensorCoreTile(

@@ -96,7 +96,7 @@ const load: AsynchronousRecord<Load> = {
     const { boxBytes: bytes } = map;
     count(cta.counters.globalBytes, `${name} → TMA`, bytes);
     checkContents(machine, warp, instruction, 'reads');
-    // One operation a CTA: that one has its box tells nothing of the others.
+    // One operation per CTA: the arrival of one CTA's box says nothing about the others'.
     for (const { cta: target, barrier } of copies) {
       count(target.counters.sharedBytes, `TMA → ${name}`, bytes);
       const { rank } = splitClusterAddress(barrier);
@@ -159,11 +159,10 @@ const store: AsynchronousRecord<Store> = {
 };
 
 /**
- * Bulk tensor copies by the tensor memory accelerator. A load lands, and counts its bytes on the
- * barrier, at a time of the scheduler's choice, the whole box at once; the bytes of a box count in full
- * where it reaches beyond the tensor. A store reads shared memory at such a time, and writes at another after that; where nobody
- * follows who accesses the tensor, at the same. Each element's reduction is a strong access. Source: PTX ISA,
- * `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`.
+ * Bulk tensor copies by the tensor memory accelerator. A load lands, and counts its bytes on the barrier, at a time of the
+ * scheduler's choice, the whole box at once; the bytes of a box count in full where it reaches beyond the tensor. A store reads
+ * shared memory at such a time, and writes at another after that; where the tensor's accesses are not followed, at the same.
+ * Each element's reduction is a strong access. Source: PTX ISA, `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`.
  */
 export const bulkCopyRecords: InstructionRecords<Load | Store> = {
   'cp.async.bulk.tensor.shared.global': load,

@@ -16,11 +16,11 @@ import { groupsToAwait, waitForOperations } from './wait-for-operations.js';
 type Store = 'cp.async.bulk.tensor.global.shared' | 'cp.async.bulk.global';
 type WaitGroup = 'cp.async.bulk.wait_group' | 'cp.async.bulk.wait_group.read';
 
-/** The two parts of a bulk store: what it has read is kept until it writes. */
+/** The two parts of a bulk store: the bytes that it has read are kept until it writes. */
 interface StoreParts {
   readonly read: () => void;
   readonly write: (actor: Actor) => void;
-  /** Whether the write will leave every byte as it is; default that nobody knows. */
+  /** Whether the write will leave every byte as it is; default unknown. */
   readonly repeats?: () => boolean;
 }
 
@@ -74,7 +74,7 @@ const waitGroup = waitForOperations<WaitGroup>({
   },
 });
 
-/** wait_group.read: it knows that they have read their sources; what they write is still waited for by wait_group. */
+/** wait_group.read: the warp knows that they have read their sources; wait_group still waits for their writes. */
 const waitGroupRead = waitForOperations<WaitGroup>({
   name: 'bulk stores',
   operations: (warp, { pending }) =>
@@ -84,7 +84,7 @@ const waitGroupRead = waitForOperations<WaitGroup>({
   forget: (warp, { pending }) => {
     const read = awaited(warp, pending).length;
     const groups = warp.bulkGroups.map((group, i) => (i < read ? group.filter(isWrite) : group));
-    // The oldest groups of which nothing is left need no counting.
+    // The oldest groups without unfinished stores need no counting.
     const first = groups.findIndex((group, i) => i >= read || group.length > 0);
     warp.bulkGroups = first === -1 ? [] : groups.slice(first);
   },

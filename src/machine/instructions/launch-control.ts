@@ -58,7 +58,7 @@ const tryCancel: AsynchronousRecord<Op> = {
       const first = machine.cancelLaunch();
       return first === null ? Uint32Array.of(0, 0, 0, 0) : Uint32Array.of(...first, 1);
     };
-    // One operation a CTA: that one has the answer tells nothing of the others.
+    // One operation per CTA: the answer's arrival at one CTA says nothing about the others.
     for (const cta of isMulticast ? machine.ctas : [warp.cta])
       issue(machine, warp, tryCancel, instruction, {
         ctas: [cta],
@@ -74,8 +74,8 @@ const tryCancel: AsynchronousRecord<Op> = {
 
 /**
  * Cancelling the launch of a cluster that has not started. The answer comes at a time of the scheduler's choice, through the
- * async proxy, with its bytes on a barrier. Source: PTX ISA, `clusterlaunchcontrol.try_cancel`; what the answer's bytes mean is
- * the implementation's own.
+ * async proxy, with its bytes on a barrier. Source: PTX ISA, `clusterlaunchcontrol.try_cancel`; the meaning of the answer's
+ * bytes is the implementation's own.
  */
 export const launchControlRecords: InstructionRecords<Op> = {
   'clusterlaunchcontrol.try_cancel': tryCancel,

@@ -55,7 +55,7 @@ export function findBarrier(machine: MachineState, actor: Actor, address: number
   return barrier;
 }
 
-/** Reports what an arrival must not have done; a phase that it has completed is one from now on. */
+/** Reports an arrival that was illegal; records the end of a phase that it has completed. */
 export function settle(
   machine: MachineState,
   actor: Actor,

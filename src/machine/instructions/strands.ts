@@ -51,7 +51,7 @@ function takeBack(machine: MachineState, warp: WarpState, strand: WarpState): vo
 
 /**
  * Lanes that diverge (PTX ISA, "Divergence of Threads in Control Constructs"): each strand is an agent that the
- * scheduler chooses like a warp, so that one that waits does not keep another from what it waits for. Also the
+ * scheduler chooses like a warp, so that a waiting strand does not block the one that it waits for. Also the
  * report of errors that the program itself finds.
  */
 export const strandRecords: InstructionRecords<'diverge' | 'converge' | 'report'> = {

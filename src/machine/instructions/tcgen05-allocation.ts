@@ -112,15 +112,15 @@ function takeColumns(
 
 /**
  * Allocation of columns of tensor memory. A pair of CTAs allocates collectively: its two tcgen05.alloc wait for
- * one another. That tcgen05.dealloc does so too is not made use of, since the first of the two may block and need
- * not. Source: PTX ISA, `tcgen05.alloc`, "Issue Granularity".
+ * one another. tcgen05.dealloc is collective too, but this is not modelled, since the first of the two may block
+ * and need not. Source: PTX ISA, `tcgen05.alloc`, "Issue Granularity".
  */
 export const tcgen05AllocationRecords: InstructionRecords<
   'tcgen05.alloc' | 'tcgen05.dealloc' | 'tcgen05.relinquish_alloc_permit'
 > = {
   'tcgen05.alloc': alloc,
   'tcgen05.dealloc': {
-    // It ends what its columns hold, which the tracker follows apart from reads and writes.
+    // It ends the contents of its columns, which the tracker follows apart from reads and writes.
     ...movesNothing,
     ready: alwaysReady,
     isWait: false,

@@ -7,21 +7,21 @@ import {
   type WarpState,
 } from '../state.js';
 
-/** Warps of a warpgroup: four in a row, of which the first has a number that is a multiple of four. */
+/** Warps of a warpgroup: four in a row, the first at a multiple of four. */
 export const warpgroupWarps = 4;
 
-/** A warpgroup of which no warp has done anything. */
+/** Progress of a warpgroup before its first instruction. */
 function createProgress(warps: number): WarpgroupProgress {
   return { executed: Array.from({ length: warps }, () => 0), open: [], closed: 0 };
 }
 
 /**
- * A warp executes an instruction of its warpgroup: all four have to execute the same ones in the same order, or nobody knows
- * what they do. Reports that it is another than that of a warp before it, and that there are fewer than four. Source: PTX ISA,
- * `.aligned` of `wgmma` and `setmaxnreg`.
+ * Records that a warp executes an instruction of its warpgroup: all four have to execute the same ones in the same order, or
+ * their effect is undefined. Reports an instruction that differs from that of an earlier warp, and a group of fewer than four.
+ * Source: PTX ISA, `.aligned` of `wgmma` and `setmaxnreg`.
  *
- * @param what the instruction, by what has to be the same of it
- * @returns what the group knows of the instruction; null where it is another than that of the others
+ * @param what the parts of the instruction that have to be the same
+ * @returns the group's record of the instruction; null where it differs from that of the others
  */
 export function executeTogether(
   machine: MachineState,
@@ -55,18 +55,18 @@ export function executeTogether(
   return isSame ? step : null;
 }
 
-/** The warps of a warp's group: four, but for what is no warpgroup. */
+/** The warps of a warp's group: four, or fewer at the end of the CTA. */
 function warpsOfGroup({ cta, index }: WarpState): number {
   const first = Math.floor(index / warpgroupWarps) * warpgroupWarps;
   return Math.min(warpgroupWarps, cta.warps.length - first);
 }
 
 /**
- * A warp has issued its part of an operation of its warpgroup: with the last part it is under way, and all of them are performed in one
- * step. By the memory models that say so it comes after what each of the warps has done, and a warp that knows its part to be complete
- * knows it of all.
+ * Records that a warp has issued its part of an operation of its warpgroup: with the last part it is under way, and all of them are
+ * performed in one step. Under memory models with `warpgroupOrder` it comes after the earlier events of each of the warps, and a warp
+ * that knows its part to be complete knows all parts to be.
  *
- * @param step null for an instruction that is another than that of the other warps: then the part stands alone
+ * @param step null for an instruction that differs from that of the other warps: then the part stands alone
  */
 export function joinOperation(
   machine: MachineState,

@@ -234,9 +234,9 @@ const waitForProducts = waitForOperations<'wgmma.wait_group'>({
 
 /**
  * Hopper's asynchronous MMA. Each warp of the warpgroup multiplies its own 16 rows of A, and the four of them have to execute the same instructions: it is
- * under way when all four have issued it, and complete in all at once. Only the program knows whether a `wgmma.fence` orders registers before it. Registers are
- * in use until a `wgmma.wait_group`: an earlier access waits, or is reported, as the memory model says. Source: PTX ISA, "Asynchronous Warpgroup Level Matrix
- * Multiply-Accumulate Instructions".
+ * under way when all four have issued it, and completes for all at once. Only the program knows whether a `wgmma.fence` orders registers before it. Registers
+ * are in use until a `wgmma.wait_group`: an earlier access waits, or is reported, as the memory model says. Source: PTX ISA, "Asynchronous Warpgroup Level
+ * Matrix Multiply-Accumulate Instructions".
  */
 export const wgmmaRecords: InstructionRecords<
   'wgmma.mma_async' | 'wgmma.fence' | 'wgmma.commit_group' | 'wgmma.wait_group'

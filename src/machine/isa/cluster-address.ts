@@ -1,7 +1,7 @@
 /** Ranks of CTAs in the addresses of shared memory of a cluster. */
 const clusterWindow = 2 ** 24;
 
-/** The cluster address of an offset in the shared memory of a CTA: what PTX's `mapa` computes. */
+/** The cluster address of an offset in the shared memory of a CTA: the result of PTX's `mapa`. */
 export function clusterAddress(rank: number, offset: number): number {
   return rank * clusterWindow + offset;
 }

@@ -19,7 +19,7 @@ export interface RooflineLine extends Pick<
   readonly amount: number;
   /** Clocks of one SM in which the unit is busy: the sum over the parts. */
   readonly clocks: number;
-  /** Its clocks for each of the tensor core's; null without MMAs. */
+  /** The unit's clocks per clock of the tensor core; null without MMAs. */
   readonly ofTensorCore: number | null;
 }
 
@@ -111,7 +111,7 @@ export function operandClocks({ lines }: Roofline): number {
 
 /** A roofline of work with a share of it done in another way. */
 export interface RooflineAtShare {
-  /** From 0 to 1. */
+  /** Share from 0 to 1. */
   readonly share: number;
   readonly roofline: Roofline;
 }

@@ -13,7 +13,7 @@ const chunkBytes = 16;
 
 /** One row of a box, along dimension 0. */
 export interface BoxRow {
-  /** Its number in the box: it lies `index` · rowBytes behind the box's start, before swizzling. */
+  /** Index of the row in the box: it lies `index` · rowBytes behind the box's start, before swizzling. */
   readonly index: number;
   /** Position of its first byte in the tensor's memory, possibly outside of it. */
   readonly start: number;

@@ -7,12 +7,12 @@ export interface ByteSet {
 
 const wordBits = 32;
 
-/** The bits of a word from one on, so many that they end with it or before. */
+/** A mask of `count` bits of a word from `firstBit` on, which do not reach beyond the word. */
 function bitsOf(firstBit: number, count: number): number {
   return count === wordBits ? -1 : ((1 << count) - 1) << firstBit;
 }
 
-/** An empty set of bytes of a memory of so many: one bit for each. */
+/** An empty set of bytes of a memory of `bytes` bytes: one bit for each. */
 export function createByteSet(bytes: number): ByteSet {
   const bits = new Int32Array(Math.ceil(bytes / wordBits));
   return {

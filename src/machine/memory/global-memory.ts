@@ -9,7 +9,7 @@ export interface AllocationOptions {
   readonly contents: Uint8Array | null;
   /** Size in bytes, if it has no contents. */
   readonly bytes?: number;
-  /** Its elements, the last index of which is the innermost, for findings. */
+  /** Shape and element size, for findings; the last index is the innermost. */
   readonly tensor?: { readonly shape: readonly number[]; readonly elementBits: number };
   /** Whether a store to it is a finding; default false. */
   readonly isReadOnly?: boolean;
@@ -22,7 +22,7 @@ export interface Allocation {
   readonly base: number;
   readonly end: number;
   readonly byteLength: number;
-  /** Its bytes, and those of whole words once more as words. */
+  /** Its bytes, and its whole words as words. */
   readonly bytes: Uint8Array;
   readonly words: Uint32Array;
   readonly tensor: AllocationOptions['tensor'] | null;
@@ -33,7 +33,7 @@ export interface Allocation {
   isFreed: boolean;
 }
 
-/** A state space of allocations that lie far apart, so that an address tells which one it is meant for. */
+/** A state space of allocations that lie far apart, so that an address shows which one it is meant for. */
 export interface AllocatedMemory {
   /**
    * A new allocation. Throws a RequestError for a size that is no positive integer or that no allocation can

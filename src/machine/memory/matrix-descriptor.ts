@@ -15,14 +15,14 @@ export interface MatrixDescriptor {
   /** Offset of the matrix in the CTA's window. */
   readonly address: number;
   /**
-   * From one 16-byte chunk along K to the next if K is major and nothing swizzled; from 8 k to the next
-   * 8 if it is not major and nothing swizzled; from one span to the next along M or N if it is not
-   * major and swizzled. Without meaning if K is major and the layout swizzled.
+   * Distance from one 16-byte chunk along K to the next if K is major and nothing swizzled; from 8 k to
+   * the next 8 if it is not major and nothing swizzled; from one span to the next along M or N if it is
+   * not major and swizzled. Without meaning if K is major and the layout swizzled.
    */
   readonly leadingByteOffset: number;
   /**
-   * From 8 rows of M or N to the next 8 if K is major; from 8 k to the next 8 if it is not and the layout
-   * is swizzled; from one chunk to the next along M or N if it is not and nothing is swizzled.
+   * Distance from 8 rows of M or N to the next 8 if K is major; from 8 k to the next 8 if it is not and
+   * the layout is swizzled; from one chunk to the next along M or N if it is not and nothing is swizzled.
    */
   readonly strideByteOffset: number;
   readonly swizzle: SwizzleMode;
@@ -60,7 +60,7 @@ export function checkMatrixDescriptor(descriptor: MatrixDescriptor): MemoryViola
 /**
  * The 64-bit word of a descriptor. Source: PTX ISA 9.2, "Shared Memory Descriptor" (section 9.7.16.4.1,
  * table 40): bits 0 to 13, 16 to 29 and 32 to 45 hold the byte fields divided by 16, 46 to 48 the constant
- * 1, 61 to 63 the swizzling mode. The base offset is 0: patterns start where their alignment says.
+ * 1, 61 to 63 the swizzling mode. The base offset is 0: patterns start at multiples of their alignment.
  * Throws a RequestError for byte fields that do not fit.
  */
 export function encodeMatrixDescriptor(descriptor: MatrixDescriptor): bigint {

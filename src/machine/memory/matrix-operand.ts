@@ -22,9 +22,9 @@ const chunkWords = 4;
 
 /**
  * Addresses of the 16-byte chunks that hold an operand, swizzled. K major: [row][chunk of k]; else
- * [k][chunk of rows], of which the last may be needed in part. The layouts are the canonical ones of the
- * PTX ISA 9.2 (sections 9.7.16.3 "Major-ness supported by Strides" and 9.7.16.10.6): with T elements in
- * a chunk and s chunks in a span,
+ * [k][chunk of rows], and the last chunk may be needed in part. The layouts are the canonical ones of
+ * the PTX ISA 9.2 (sections 9.7.16.3 "Major-ness supported by Strides" and 9.7.16.10.6): with T elements
+ * in a chunk and s chunks in a span,
  *
  * - K major, not swizzled: ((8, m), (T, 2k)) : ((T, SBO), (1, LBO))
  * - K major, swizzled: ((8, m), (T, 2k)) : ((s·T, SBO), (1, T))

@@ -24,8 +24,8 @@ export const elementPackings = {
  * The patterns of packed elements, one a byte.
  *
  * @param packed whole groups
- * @param target takes `packed.length / bytes · elements` patterns; it may be `packed` itself where a group has as many
- * elements as bytes
+ * @param target receives `packed.length / bytes · elements` patterns; it may be `packed` itself where a group has as
+ *   many elements as bytes
  */
 export function unpackElements(
   { bits, elements, bytes }: ElementPacking,

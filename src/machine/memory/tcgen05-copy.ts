@@ -37,7 +37,7 @@ export interface TensorCopy {
 }
 
 /**
- * The shapes. Sources: PTX ISA 9.2, `tcgen05.cp` (section 9.7.16.9.2, whose text tells the warp pairs) and
+ * The shapes. Sources: PTX ISA 9.2, `tcgen05.cp` (section 9.7.16.9.2, whose text gives the warp pairs) and
  * CuTe's copy traits of SM100_UTCCP_*, which give the destination of each row: with 4x256b one row goes to
  * each warp's lanes. Decompression of formats of 6 and 4 bits (.b8x16) is left out.
  */

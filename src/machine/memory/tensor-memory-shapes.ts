@@ -22,7 +22,10 @@ export interface FragmentLayout {
   readonly mostRepeats: number;
   /** The lane, from that of the address on, of a register of a thread. */
   readonly lane: (thread: number, register: number) => number;
-  /** Likewise the column; without the distance of the upper half of 16x32bx2. */
+  /**
+   * The column, from that of the address on, of a register of a thread; without the distance of the
+   * upper half of 16x32bx2.
+   */
   readonly column: (thread: number, register: number) => number;
   /** Whether threads 16 to 31 begin at a column of their own, the immHalfSplitoff of 16x32bx2. */
   readonly isSplit: boolean;

@@ -5,51 +5,42 @@ import { type Clock, createClock, joinClock, resetClock } from './clock.js';
 /**
  * The phases of one mbarrier in a run, and whether they are the same in every schedule.
  *
- * An event is counted to the phase that happens to be current, and a wait names its phase by parity only.
- * So which phase they mean depends on the schedule, unless other synchronisation fixes it. Four
- * conditions say that it does; phase −1 is complete with the initialisation.
+ * An event is counted to the phase that happens to be current, and a wait names its phase by parity only. So which phase they mean
+ * depends on the schedule, unless other synchronisation fixes it. Four conditions are sufficient for this; phase −1 is complete
+ * with the initialisation.
  *
- * 1. `arrival`: an event counted to phase k (arrive, expect_tx, complete_tx) happens after all events
- *    counted to phase k − 1.
- * 2. `expectation`: an expect_tx counted to phase k happens before an arrive counted to phase k, or is part
- *    of one.
+ * 1. `arrival`: an event counted to phase k (arrive, expect_tx, complete_tx) happens after all events counted to phase k − 1.
+ * 2. `expectation`: an expect_tx counted to phase k happens before an arrive counted to phase k, or is part of one.
  * 3. `early-wait`: a wait for phase k is reached after all events counted to phase k − 1.
  * 4. `late-wait`: a wait for phase k happens before some event counted to phase k + 1, if that completes.
  *
- * **Theorem.** Let a run be complete, its accesses free of races and its barriers free of violations. Let
- * control flow depend on values read only, bytes of transactions be positive, and what orders events
- * besides barriers (the order within warps, issue before execution, completion before what waits for it)
- * be the same in every schedule. Then in every schedule the same events happen in the same phases with
- * the same order and the same values, and none deadlocks.
+ * **Theorem.** Let a run be complete, its accesses free of races and its barriers free of violations. Let control flow depend on
+ * values read only, bytes of transactions be positive, and the order that events have besides barriers (the order within warps,
+ * issue before execution, completion before the events that wait for it) be the same in every schedule. Then in every schedule the
+ * same events happen in the same phases with the same order and the same values, and none deadlocks.
  *
- * Proof. Let a schedule have executed some events, all as in the run; they are closed under the order of
- * the run. Let e be next.
- * - A phase j is not complete before all events that the run counts to it have been executed: without one
- *   of its arrives arrivals are pending; with all of them all its bytes are expected (2), and without one
- *   of its complete_tx, bytes are outstanding.
- * - If the run counts e to phase k, the events of phase k − 1 precede e (1) and have been executed, so that
- *   phase k − 1 is complete, while phase k lacks e. So k is current.
- * - If e is a wait for phase k, phase k − 1 is complete (3), and phase k + 1 is not, as one of its events
- *   comes after e (4). So either phase k is complete, and the wait returns for it, or phase k is current,
- *   and the wait goes on, since the phase before has the other parity (or is none).
- * - If e reads, every write to the same word that has been executed precedes e, since it is ordered with e
- *   and e has not been executed; and all that precede e have been executed. They are ordered among one
- *   another, so that the last one is that of the run. Hence also e's successor in its warp is that of
- *   the run.
- * - Suppose that nothing can be executed, and let e be an event of the run that has not been and whose
- *   predecessors all have. Only waits block; but the events of e's phase precede e, so it is complete and
- *   e returns. So everything has been executed.
+ * Proof. Let a schedule have executed some events, all as in the run; they are closed under the order of the run. Let e be next.
+ * - A phase j is not complete before all events that the run counts to it have been executed: without one of its arrives arrivals
+ *   are pending; with all of them all its bytes are expected (2), and without one of its complete_tx, bytes are outstanding.
+ * - If the run counts e to phase k, the events of phase k − 1 precede e (1) and have been executed, so that phase k − 1 is
+ *   complete, while phase k lacks e. So k is current.
+ * - If e is a wait for phase k, phase k − 1 is complete (3), and phase k + 1 is not, as one of its events comes after e (4). So
+ *   either phase k is complete, and the wait returns for it, or phase k is current, and the wait goes on, since the phase before
+ *   has the other parity (or is none).
+ * - If e reads, every write to the same word that has been executed precedes e, since it is ordered with e and e has not been
+ *   executed; and all that precede e have been executed. They are ordered among one another, so that the last one is that of the
+ *   run. Hence also e's successor in its warp is that of the run.
+ * - Suppose that nothing can be executed, and let e be an event of the run that has not been and whose predecessors all have. Only
+ *   waits block; but the events of e's phase precede e, so it is complete and e returns. So everything has been executed.
  *
- * Conversely each of 1, 3 and 4, and 2 where the bytes can balance without the expect_tx, describes a
- * schedule that differs if it is violated: execute what has to precede e, or precede the end of the next
- * phase, and nothing else.
+ * Conversely each of 1, 3 and 4, and 2 where the bytes can balance without the expect_tx, describes a schedule that differs if it
+ * is violated: execute the events that have to precede e, or precede the end of the next phase, and nothing else.
  *
- * Events happen after others in time: what a warp has done before it issues a tcgen05.commit, whose arrival comes after its issue,
- * or before a relaxed arrival counts, though memory is not known from it (`EventClocks.happened`).
+ * "Happens after" is meant in time: a warp's events before it issues a tcgen05.commit, whose arrival comes after its issue, or
+ * before a relaxed arrival count, though they make nothing known about memory (`EventClocks.happened`).
  *
- * The proof needs every event to be told from others: no clock has the position of an arrival or of a
- * complete_tx from elsewhere. A warp ticks after it; each commit or bulk transfer has its own position,
- * even where two commits track the same operations.
+ * The proof needs every event to be distinguishable: no clock has the position of an arrival or of a complete_tx from elsewhere. A
+ * warp ticks after it; each commit or bulk transfer has its own position, even where two commits track the same operations.
  */
 export interface BarrierHistory {
   /** The current phase, from 0. */

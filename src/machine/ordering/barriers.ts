@@ -100,7 +100,7 @@ export function hasCompleted({ phase }: Mbarrier, parity: 0 | 1): boolean {
 /** A barrier of bar.sync and bar.arrive, or that of a whole cluster. */
 export interface NamedBarrier {
   readonly id: number;
-  /** Threads of a generation, as its first instruction says; 0 before. */
+  /** Threads of a generation, as given by its first instruction; 0 before. */
   threads: number;
   /** Whether the generation is one of all threads of the CTA: those that end are no longer waited for. */
   isOfAll: boolean;

@@ -4,7 +4,7 @@
  *
  * A component stands for everything that its chain did up to that time, so an agent must tick after each
  * act that makes its clock known to others (an arrival, the issue of an asynchronous operation, a proxy
- * fence): what it does afterwards then has a later time than what it has made known.
+ * fence): its later events then have later times than those that it has made known.
  */
 export interface Clock {
   /** Times by chain; 0 from `length` on. */
@@ -98,7 +98,7 @@ export function resetClock(clock: Clock): void {
 /** A place in the order of events: the event of a chain at a time. */
 export interface Position {
   readonly chain: number;
-  /** From 1. */
+  /** Time from 1 on. */
   readonly time: number;
 }
 
@@ -110,9 +110,9 @@ export interface Chains {
   readonly createAgent: () => number;
   /**
    * The position of an asynchronous operation.
-   * @param start - what has happened before the operation starts; it is left as it is. The operation's
-   *   own clock is this one with its position added. Other clocks get the position from whatever tells
-   *   of the operation's completion, and from nothing else.
+   * @param start - the events before the operation starts; it is not changed. The operation's own
+   *   clock is this one with its position added. Other clocks get the position from the events that
+   *   signal the operation's completion, and from nothing else.
    */
   readonly begin: (start: Clock) => Position;
 }

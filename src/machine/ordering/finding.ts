@@ -67,7 +67,7 @@ export interface FindingAccess {
 /** An illegal act, with the facts needed to find it in the program. */
 export interface Finding {
   readonly kind: FindingKind;
-  /** One sentence: what, where. */
+  /** One sentence on what happened and where. */
   readonly message: string;
   readonly cta: number;
   readonly step: number;

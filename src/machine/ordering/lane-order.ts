@@ -18,7 +18,7 @@ interface TimedAccess extends LaneAccess {
 /**
  * The order of the lanes of one warp in their accesses to shared memory. Convergence orders nothing: only `bar.warp.sync`, barriers of the CTA and of
  * the cluster, mbarriers and strong accesses do. The path of an order outside of the warp is not followed: a lane that waits or acquires learns
- * everything that lanes of its warp have told anybody. Sources: PTX ISA, `bar.warp.sync` ("guarantees memory ordering among participating threads"),
+ * everything that lanes of its warp have published. Sources: PTX ISA, `bar.warp.sync` ("guarantees memory ordering among participating threads"),
  * `shfl.sync` and `vote.sync`, which promise no such ordering.
  *
  * Each lane has a vector clock of 32 times. Memory: the accesses since all lanes last met.

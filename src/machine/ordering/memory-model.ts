@@ -48,9 +48,9 @@ export interface MemoryModel {
    */
   readonly initialisationFences: boolean;
   /**
-   * Whether the warps of a warpgroup execute setmaxnreg with one number of registers, and meet between two of them, as the
-   * ISA says; else each executes those that the others do, with a number of its own. The idle warp of FlashAttention-4's forward
-   * gives back more than others of its group, and Triton's warps with roles (3.6) do not meet.
+   * Whether the warps of a warpgroup execute setmaxnreg with one number of registers, and meet between two of them, as the ISA
+   * says; otherwise each executes the same ones as the others, with a number of its own. The idle warp of FlashAttention-4's
+   * forward gives back more than others of its group, and Triton's warps with roles (3.6) do not meet.
    */
   readonly registerGroups: boolean;
   /**
@@ -154,7 +154,7 @@ export type MemoryModelName = keyof typeof memoryModels;
 interface OperationTraits {
   /** The way to memory that it takes, where there are several. */
   readonly proxy: Proxy;
-  /** Whether a memory model may ask for tcgen05 fences between it and operations of other warps. */
+  /** Whether a memory model may require tcgen05 fences between it and operations of other warps. */
   readonly takesTensorFences: boolean;
   /** Whether tcgen05.commit tracks it. */
   readonly isCommitted: boolean;

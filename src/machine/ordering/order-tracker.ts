@@ -21,7 +21,7 @@ export interface OrderedWarp {
 /** A CTA, as the tracker sees it. */
 export interface OrderedCta {
   readonly rank: number;
-  /** Its number among all CTAs whose order is followed together. */
+  /** Number of the CTA among all CTAs whose order is followed together. */
   readonly number: number;
   readonly shared: SharedMemory;
   readonly warps: readonly OrderedWarp[];
@@ -162,7 +162,7 @@ export interface OrderTracker {
     predecessors: readonly (OperationOrder | null)[],
     reaches: readonly OrderedCta[],
   ) => OperationOrder;
-  /** Operations that are one to the hardware, none of which has been performed: each comes after the predecessors of all. */
+  /** Operations that the hardware treats as one, none of which has been performed: each comes after the predecessors of all. */
   readonly unite: (orders: readonly OperationOrder[]) => void;
   /** The warp knows that an operation is complete: by a wait, or because it has its registers. */
   readonly finish: (warp: OrderedWarp, kind: OperationKind, order: OperationOrder) => void;

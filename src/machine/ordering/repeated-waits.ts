@@ -18,8 +18,8 @@ interface Repetition {
 }
 
 /**
- * Waits of one warp at one place that return twice for one phase of a barrier. That is what a loop does whose parity is not
- * flipped, or flipped too late; what is reported then is a race, or a phase of another barrier, that it has led to.
+ * Waits of one warp at one place that return twice for one phase of a barrier. A loop whose parity is not flipped, or
+ * flipped too late, does this; the report is then about a race, or a phase of another barrier, that results from it.
  */
 export interface RepeatedWaits {
   readonly observe: (warp: OrderedWarp, barrier: Mbarrier, phase: number, stamp: Stamp) => void;

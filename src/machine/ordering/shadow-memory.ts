@@ -12,14 +12,15 @@ import {
 } from './shadow-states.js';
 
 /**
- * Who wrote each word of a memory last and who has read it since. A word is what the memory is divided
- * into: 32 bits of shared memory, a granule of tensor memory; accesses to parts of it are accesses to it.
+ * The last writer of each word of a memory, and its readers since. A word is the unit that the memory is
+ * divided into: 32 bits of shared memory, a granule of tensor memory; accesses to parts of it are
+ * accesses to it.
  *
- * The accesses come in some order in which they can happen, and each is compared with those of the ones
- * before that matter: the last write, and the reads since. As "happens before" is transitive, a word that
- * is accessed through one proxy shows a race exactly if any two of its accesses race, in whatever order
- * they come. (Of what follows the first race at a word only a part may be reported, since the write in it
- * stands for all that went before.) All calls with one stamp need the same clocks; an access is never in
+ * The accesses come in some order in which they can happen, and each is compared with the earlier ones
+ * that matter: the last write, and the reads since. As "happens before" is transitive, a word that is
+ * accessed through one proxy shows a race exactly if any two of its accesses race, in whatever order they
+ * come. (Later races at the same word may be reported only in part, since the write in the first race
+ * stands for all earlier accesses.) All calls with one stamp need the same clocks; an access is never in
  * conflict with itself.
  */
 export interface ShadowMemory {
@@ -53,12 +54,12 @@ export interface ShadowMemory {
 const noConflicts: readonly Conflict[] = [];
 const noWordConflicts: readonly WordConflict[] = [];
 
-/** Up to so many words a loop is faster than TypedArray.fill. */
+/** Number of words up to which a loop is faster than TypedArray.fill. */
 const shortRun = 8;
 
 /**
- * A shadow of so many words, uninitialised.
- * @param rules - of the memory model, and what is told of
+ * A shadow of `words` words, uninitialised.
+ * @param rules - settings from the memory model, and the callback
  * @throws RequestError from its methods for a region that is not within the memory
  */
 export function createShadowMemory(words: number, rules: ShadowRules = {}): ShadowMemory {

@@ -28,7 +28,7 @@ import { createTensorTracker, tensorGranules } from './track-tensor-memory.js';
 
 const wordBytes = 4;
 
-/** Adds what one agent knows to what another knows. */
+/** Adds the events that one agent knows to those that another knows. */
 function joinKnowledge(into: WarpOrder, from: WarpOrder): void {
   joinEventClocks(into, from);
   joinClock(into.tensorView, from.tensorView);

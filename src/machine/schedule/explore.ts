@@ -119,8 +119,8 @@ function createLog() {
 /**
  * Runs every schedule with at most `delays` delays: the schedule in order, in which at one, two, … of its
  * decisions the next step is held back until nothing else may go on (delayingScheduler). Fewer delays
- * come first, and among those with as many, earlier ones. A delay at a decision that has no alternative
- * changes nothing and is left out.
+ * come first, and among equally many, earlier ones. A delay at a decision that has no alternative changes
+ * nothing and is left out.
  *
  * Meaning of the bound: the schedules within it are polynomially many, of degree `delays` in the length
  * of the run, while all schedules are exponentially many; a fault that needs k things to be late one by

@@ -4,8 +4,8 @@ import { type CtaState, hasExited, type MachineState } from '../state.js';
 import { waitsFor } from './scheduler.js';
 
 /**
- * Reports what is wrong once no step is left: warps that wait for one another, and tensor memory that
- * nobody has freed. Whether all warps came to their end.
+ * Reports errors once no step is left: warps that wait for one another, and tensor memory that nobody
+ * has freed. Returns whether all warps came to their end.
  */
 export function reportEnd(machine: MachineState): boolean {
   const { ctas, findings, step } = machine;
@@ -39,11 +39,12 @@ export function reportEnd(machine: MachineState): boolean {
 
 /**
  * Reports operations that are still under way when the last warp of their CTA has ended, since nobody
- * waited for them. A bulk store may be: it needs nothing of the CTA once it has read its source.
+ * waited for them. A bulk store may be under way: it needs nothing of the CTA once it has read its
+ * source.
  */
 export function reportUnfinished({ pending, findings, model, step }: MachineState): void {
   for (const { warp, site, kind, name, order, reaches } of pending) {
-    // Whether a commit is all that is late the tracker tells, once all warps have ended.
+    // The tracker decides, once all warps have ended, whether only a commit is late.
     const isLeft = order !== null && mayComeLate(model, order.tracked, order.clock);
     const mayOutlive = (cta: CtaState) =>
       operationKinds[kind].mayOutliveCta || (isLeft && cta === warp.cta);

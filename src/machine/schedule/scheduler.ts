@@ -8,7 +8,7 @@ import {
 import { recordOf } from '../instructions/index.js';
 import { type Fragment, type Instruction, siteOf } from '../isa/index.js';
 
-/** Decides what happens next in a run. */
+/** The choice of the next step of a run. */
 export interface Scheduler {
   /** Name of the schedule in findings and reports; it tells how to reproduce it. */
   readonly name: string;

@@ -5,7 +5,7 @@ import { type Track, trackOf } from './tracks.js';
 
 /** Properties of the cluster whose events a trace shows. */
 export interface TracedCluster {
-  /** Its place among the clusters of the launch. */
+  /** Index of the cluster among those of the launch. */
   readonly cluster: number;
   readonly ctas: number;
   /** The program's name for a warp. */

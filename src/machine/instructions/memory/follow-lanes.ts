@@ -50,17 +50,17 @@ export function followLane(
   }
 }
 
-/** Lanes of a warp meet: what they have done is known to all of them. */
+/** Lanes of a warp meet: each learns everything that any of them has done. */
 export function meetLanes(machine: MachineState, warp: WarpState, mask: LaneMask): void {
   laneOrderOf(machine, warp)?.meet(mask);
 }
 
-/** Lanes of a warp make known what they have done, to whoever it is. */
+/** Lanes of a warp publish their events, to any agent. */
 export function tellLanes(machine: MachineState, warp: WarpState, mask: LaneMask): void {
   laneOrderOf(machine, warp)?.tell(mask);
 }
 
-/** Lanes of a warp have waited for others, or acquired what they have released. */
+/** Lanes of a warp have waited for others, or acquired their releases. */
 export function informLanes(machine: MachineState, warp: WarpState, mask: LaneMask): void {
   laneOrderOf(machine, warp)?.learn(mask);
 }

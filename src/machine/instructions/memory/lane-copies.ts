@@ -21,7 +21,8 @@ type LaneCopy = InstructionOf<'cp.async'>;
 
 /** The sources of the lanes that read anything, as one place for each size in bytes. */
 function sourcesOf({ source, destination, sourceBytes }: LaneCopy): readonly LaneCopy['source'][] {
-  // Almost always one size; each is looked at by itself, since the bytes decide what lies outside.
+  // Almost always one size; each is checked by itself, since the number of bytes decides whether a
+  // place lies outside.
   const sizes = [...new Set(sourceBytes)].filter((bytes) => bytes > 0);
   return sizes.map((bytes) => ({
     space: source.space,

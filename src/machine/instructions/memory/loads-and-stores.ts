@@ -149,8 +149,8 @@ function describe({ space, bytes, order, scope }: Transfer): InstructionDetails 
 
 /**
  * Loads and stores of lanes in all state spaces. They are carried out at once, in the generic proxy; a strong one
- * orders as PTX's memory model says (ordering/synchronisation.ts). Source: PTX ISA, `ld`, `st`,
- * "Addresses as Operands", "Memory Consistency Model".
+ * orders others by PTX's memory model (ordering/synchronisation.ts). Source: PTX ISA, `ld`, `st`, "Addresses as
+ * Operands", "Memory Consistency Model".
  */
 export const transferRecords: InstructionRecords<'ld' | 'st'> = {
   ld: {

@@ -43,7 +43,7 @@ function reduced(
   return Uint32Array.of(Number(value & 0xffffffffn), Number(value >> 32n)).subarray(0, bits / 32);
 }
 
-/** The record of a store or a reduction, by what they touch. */
+/** The record of a store or a reduction, from the memory that they touch. */
 function record(
   op: Op,
   memory: { readonly read: Touched<Op>['memory']; readonly written: Touched<Op>['memory'] },

@@ -40,12 +40,12 @@ function scatter(from: Uint32Array, { run, first, count }: Part): void {
   }
 }
 
-/** Puts each result below what is in the word already. */
+/** Puts each result into the word, below the bits that it already has. */
 function join(words: Uint32Array, results: Uint32Array, size: number, resultBits: number): void {
   for (let i = 0; i < size; i++) words[i] = (words[i] << resultBits) | results[i];
 }
 
-/** Whether no execution reads from the source what an earlier one wrote: all may be read first. */
+/** Whether no execution reads from the source what an earlier one wrote: then all may be read first. */
 function mayReadFirst(destination: Operand, source: Operand, count: number): boolean {
   if (count === 1 || source.words.buffer !== destination.words.buffer) return true;
   if (source.words !== destination.words) return false;
@@ -63,7 +63,7 @@ function mayReadFirst(destination: Operand, source: Operand, count: number): boo
  *
  * @param create makes the function when it is first used; it may have memory of its own
  * @param resultBits bits of the result for one source
- * @param inOrder carries out the runs in which an execution reads what an earlier one wrote
+ * @param inOrder carries out the runs in which an execution reads the result of an earlier one
  */
 export function arrayLoop(
   create: () => WordArrayFunction,

@@ -93,7 +93,7 @@ function permuteBytesInMode(mode: PermuteMode, a: number, b: number, selector: n
 interface BitRow {
   readonly name: string;
   readonly operands: 1 | 2 | 3 | 4;
-  /** Its result is taken modulo 2^32. */
+  /** Computes the result, which is taken modulo 2^32. */
   readonly compute: (a: number, b: number, c: number, d: number) => number;
   readonly loop?: RunLoop;
 }

@@ -85,7 +85,7 @@ export const conversionInstructions: readonly WordInstruction[] = names.flatMap(
     : [pairInstruction(name)];
 });
 
-/** From this magnitude on every fp32 number is an integer. */
+/** The magnitude from which on every fp32 number is an integer. */
 const integersOnly = 2 ** 23;
 /** An fp64 number whose ulp is 1, so that adding it rounds to an integer, ties to even. */
 const toInteger = 2 ** 52;
@@ -97,7 +97,7 @@ function roundToEvenInteger(value: number): number {
     : value + toInteger - toInteger;
 }
 
-/** PTX's modifiers for rounding to an integer; zeros keep the sign of what they come from. */
+/** PTX's modifiers for rounding to an integer; zeros keep the sign of their operand. */
 const integerRoundings: Readonly<Record<string, (value: number) => number>> = {
   '.rni': roundToEvenInteger,
   '.rzi': Math.trunc,
@@ -161,7 +161,7 @@ const fromIntegers = Object.entries(floatRoundings).flatMap(([modifier, rounding
 
 /**
  * The conversions between fp32 and 32-bit integers, and those of an fp32 number to an integral one.
- * To an integer: rounded as the modifier says, then cut to the type's range; NaN gives 0. To fp32:
+ * To an integer: rounded by the modifier, then cut to the type's range; NaN gives 0. To fp32:
  * rounded once. To an integral number: the sign of a zero is kept, NaN gives 0x7fffffff. `.ftz`
  * takes subnormal operands as zeros. Source: PTX ISA, instruction `cvt`.
  */

@@ -41,9 +41,9 @@ interface Operation {
   /** Whether PTX takes it without a rounding modifier, as `.rn`. */
   readonly hasDefaultRounding: boolean;
   readonly compute: (a: number, b: number, c: number, options?: Float32Options) => number;
-  /** Its loop to nearest even with subnormals kept. */
+  /** The loop to nearest even with subnormals kept. */
   readonly toNearestLoop: RunLoop;
-  /** Its loop in the other modes, where it has one. */
+  /** The loop in the other modes, if there is one. */
   readonly loop?: (options: Float32Options) => RunLoop;
 }
 

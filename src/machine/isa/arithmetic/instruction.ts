@@ -178,7 +178,7 @@ export interface Run {
 
 /**
  * Carries out a run on operands that have been checked; `step` counts words here. Lanes are
- * independent; within one an execution sees what earlier ones of the run wrote.
+ * independent; within one an execution sees the results of earlier ones of the run.
  */
 export type RunLoop = (run: Run) => void;
 

@@ -65,9 +65,10 @@ function suggestion(name: string): string {
 }
 
 /**
- * The arithmetic instruction of a PTX mnemonic with all its modifiers, as `fma.rn.f32`. Of the `min`
- * and `max` that share theirs, the one of two sources unless `operands` asks for three. Throws a
- * RequestError that names near mnemonics for one that is not known, and the arities for a wrong one.
+ * The arithmetic instruction of a PTX mnemonic with all its modifiers, as `fma.rn.f32`. `min` and
+ * `max` share their mnemonics between arities: the one of two sources unless `operands` is three.
+ * Throws a RequestError that names near mnemonics for an unknown one, and the arities for a wrong
+ * one.
  */
 export function findArithmetic(name: string, operands?: number): ArithmeticInstruction {
   const found = byName.get(name);
@@ -126,8 +127,8 @@ function wordsOfPair(operand: Operand, word: 0 | 1): Operand {
 
 /**
  * Executes an instruction `count` times in each active lane, as straight-line code of `count`
- * instructions whose operands advance by their `step` would: what one writes the next ones read.
- * Registers of other lanes stay as they are; default all are active.
+ * instructions whose operands advance by their `step` would: later ones read the results of earlier
+ * ones. Registers of other lanes stay as they are; default all are active.
  *
  * Throws a RequestError for a wrong number of sources, an immediate as destination, registers that
  * the lanes do not have and pairs that begin at an odd register.

@@ -57,7 +57,7 @@ export const moveLoop: RunLoop = ({ destination, sources: [a], count, activeLane
   }
 };
 
-/** An instruction on 32-bit integers; what it computes is taken modulo 2^32. */
+/** An instruction on 32-bit integers; its result is taken modulo 2^32. */
 interface IntegerRow {
   readonly name: string;
   readonly unit: ArithmeticUnit;

@@ -35,7 +35,7 @@ const addressMask = 0x3fffffff;
 /**
  * The words with the factors of `rows` rows of A, or columns of B: that of row r in lane r mod 32, column r / 32 from the
  * address on, in each of the four partitions of lanes. Sources: PTX ISA 9.2, "Block Scaling" (section 9.7.16.10.7:
- * factors are duplicated to all partitions; the figures of the layouts), and what CUTLASS and Triton write there.
+ * factors are duplicated to all partitions; the figures of the layouts), and the layouts that CUTLASS and Triton write.
  */
 export function scaleRectangles(
   { address }: ScaleOperand,

@@ -34,7 +34,7 @@ export interface MmaCta {
   };
 }
 
-/** The scale factors in a CTA's tensor memory, null where the instruction has none, or what is wrong with them. */
+/** The scale factors in a CTA's tensor memory, null where the instruction has none, or the error in them. */
 export function scalesOf(
   instruction: MmaInstruction,
   layout: MmaLayout,
@@ -130,7 +130,7 @@ function gatherMatrix(
   }
 }
 
-/** An operand's patterns as elements of the size that shared memory's layout is told in. */
+/** An operand's patterns as elements of the size in shared memory's layout. */
 function patternsOf(operand: PatternArray, { bytesPerElement }: OperandExtent): PatternArray {
   const { buffer, byteOffset, byteLength, BYTES_PER_ELEMENT } = operand;
   if (BYTES_PER_ELEMENT === bytesPerElement) return operand;
