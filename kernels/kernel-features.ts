@@ -12,7 +12,7 @@ const withoutArticle = (feature: FeatureName): string => featureNames[feature].r
 /**
  * Refuses a problem with features that a kernel does not take: left out of its arithmetic, they would make its
  * output that of another problem.
- * @param kernel who refuses, as in `fa1`
+ * @param kernel name of the kernel, as in `fa1`
  * @throws RequestError that names the features, and those that the kernel takes
  */
 export function checkFeatures(

@@ -43,7 +43,7 @@ export interface KernelExponential {
   readonly place: string;
   /** Share of a block's columns that it computes, 0 to 1. */
   readonly share: number;
-  /** From fp32 to fp32. */
+  /** Maps fp32 numbers to fp32 numbers. */
   readonly exp2: (x: number) => number;
 }
 

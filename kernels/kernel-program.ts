@@ -117,7 +117,7 @@ export interface KernelProgram {
   readonly features: readonly FeatureName[];
   /**
    * Makes the program ready for a problem. Its outputs have the bits of the model with these settings.
-   * @throws RequestError for what the program does not run
+   * @throws RequestError for problems that the program does not run
    */
   readonly prepare: (
     problem: Problem,

@@ -96,7 +96,7 @@ function float64Attention(
 /**
  * A kernel with two techniques: `arithmetic`, all of it together, and `output-round`. It serves models
  * whose techniques are not separated: the audit measures the whole beside the sum of all bounds, and an
- * identification tells the kernel but not its techniques.
+ * identification names the kernel but not its techniques.
  */
 export function attributeLumped(problem: Problem, kernel: LumpedKernel): AttributedKernel {
   const { model, shape, outFormat, settings, pieces, rowsOf, unrounded } = kernel;

@@ -31,7 +31,7 @@ export type Technique = (typeof techniques)[number];
  *   are emulated the operands equal those on the GPU and so does the result, to the last bit.
  * - The path is always the GPU's own: the running maximum (of the emulated scores), which rescales are skipped,
  *   which columns the polynomial computes. Any path gives exact attention if everything is exact, so a lagging
- *   maximum is no error by itself; it changes what others do.
+ *   maximum is no error by itself; it changes the errors of others.
  * - Where the GPU's scores are off by octaves, exact weights relative to its maxima would leave the range of formats
  *   that the GPU's never leave, and rounding them would err as the GPU never does. There the maximum is that of the
  *   run's own scores, over the same blocks of keys.

@@ -30,7 +30,7 @@ function prepared(problem: Problem, texts: KernelSettings): RecipeOfProblem {
 
 const promises: ModelPromises = {
   formats: ['bf16', 'fp16'],
-  // A causal mask takes as many keys as queries or more, which problems here do not promise.
+  // A causal mask takes as many keys as queries or more, which problems here do not guarantee.
   causal: false,
   window: false,
   emptyRows: false,

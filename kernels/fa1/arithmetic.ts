@@ -13,9 +13,9 @@ import type { Recipe } from '../online-softmax/recipe.js';
 const logSumExpRoundings = 6;
 
 /**
- * The arithmetic of FlashAttention-1's forward. What was summed before a block counts with the factor
- * e^(LSE − m·scale), the error of which grows with the LSE: no LSE exceeds the largest score in magnitude
- * by more than the logarithm of the number of keys, and no score the product of norms.
+ * The arithmetic of FlashAttention-1's forward. The sums before a block enter with the factor e^(LSE −
+ * m·scale), whose error grows with the LSE: no LSE exceeds the largest score in magnitude by more than
+ * the logarithm of the number of keys, and no score the product of norms.
  */
 export function fa1Arithmetic(
   problem: Problem,

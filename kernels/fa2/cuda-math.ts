@@ -56,8 +56,8 @@ function libdeviceLog(x: number): number {
 }
 
 /**
- * CUDA's functions as nvcc compiles them: by libdevice, or with use_fast_math, where ln x is lg2.approx times ln 2 and what is added to
- * it goes into the same fma (the PTX of nvcc 13.0).
+ * CUDA's functions as nvcc compiles them: by libdevice, or with use_fast_math, where ln x is lg2.approx times ln 2 and its addend goes
+ * into the same fma (the PTX of nvcc 13.0).
  */
 export const cudaMath: Readonly<Record<'libdevice' | 'fast', CudaMath>> = {
   libdevice: { exp: libdeviceExp, logPlus: (x, addend) => addFloat32(libdeviceLog(x), addend) },

@@ -13,7 +13,7 @@ import { fa2Backward } from './backward/model.js';
 import { fa2Evidence, fa2Recipe, fa2TechniqueDefinitions, fa2Techniques } from './recipe.js';
 import { forwardSettings, overridesOf, settingsOf } from './settings.js';
 
-/** A problem with what settings make of it. */
+/** A problem with the choices of its settings. */
 interface Prepared {
   readonly shape: ProblemShape;
   readonly configuration: Fa2Configuration;

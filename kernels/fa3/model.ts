@@ -25,7 +25,7 @@ const settings: readonly KernelSetting[] = [
   },
 ];
 
-/** A problem with what settings make of it. */
+/** A problem with the choices of its settings. */
 interface Prepared {
   readonly shape: ProblemShape;
   readonly configuration: Fa3Configuration;

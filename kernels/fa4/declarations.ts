@@ -22,8 +22,8 @@ const configurations: readonly Readonly<Record<string, string>>[] = [
 ];
 
 /**
- * From 128 on the split of columns between polynomial and hardware depends on masks and lengths, so
- * that the bits of a row do too, unless it is set.
+ * The largest head dimension without tuned columns: from 128 on their split between polynomial and
+ * hardware depends on masks and lengths, so that the bits of a row do too, unless it is set.
  */
 const largestUntunedDim = 112;
 const tuningKeys: readonly string[] = ['exp2.frequency', 'exp2.reserve', 'exp2.startFragment'];

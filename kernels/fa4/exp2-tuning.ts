@@ -81,7 +81,7 @@ export const exp2Tunings: readonly Exp2Tuning[] = [
 
 /** The pattern of a configuration that is not tuned but uses the polynomial. */
 const untuned: Exp2Pattern = { frequency: 16, reserve: 4, startFragment: 1 };
-/** Its frequency for packed groups of query heads. */
+/** The frequency of that pattern for packed groups of query heads. */
 const untunedPackedFrequency = 10;
 /** The frequency for packed groups with sequences of unequal lengths, tuned or not. */
 const variableLengthFrequency = 32;

@@ -23,7 +23,7 @@ import { noVariant } from './variants/index.js';
 /**
  * The forward on a problem with techniques that can be emulated or exact.
  *
- * @param overrides what to choose otherwise than FlashAttention-4 would for this problem
+ * @param overrides choices that differ from FlashAttention-4's for this problem
  * @throws RequestError as `createAttributedForward`
  */
 export function attributeFa4(problem: Problem, overrides: Fa4Overrides = {}): AttributedKernel {

@@ -111,7 +111,7 @@ function prepare(
 
 /**
  * The program of FlashAttention-4's forward, see `prepareFa4Program`.
- * @param configurationOf what settings, as text by key, choose for a problem
+ * @param configurationOf the configuration that settings, as text by key, choose for a problem
  */
 export function fa4Program(
   configurationOf: (problem: Problem, settings: ReadonlyMap<string, string>) => Fa4Configuration,

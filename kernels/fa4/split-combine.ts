@@ -18,7 +18,7 @@ export interface CombineSteps {
 export const combineSteps: CombineSteps = { readsSplit: (weight) => weight > 0 };
 
 const log2OfE = Math.fround(Math.LOG2E);
-/** Head dimensions up to this have half as many threads a row. */
+/** The largest head dimension with half as many threads a row. */
 const narrowHeadDim = 64;
 
 /**

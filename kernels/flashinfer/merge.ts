@@ -21,8 +21,8 @@ const { max } = Math;
 
 /**
  * The merge of parts of `partKeys` keys: their outputs rounded to the inputs' format, one after the other, each with the weight 2^(LSE − m),
- * where LSEs are in base 2. Source: MergeStatesKernel of include/flashinfer/attention/cascade.cuh and state_t of state.cuh;
- * the contractions are those of nvcc 13.0. With as many parts as queries or more FlashInfer has another kernel.
+ * where LSEs are in base 2. Source: MergeStatesKernel of include/flashinfer/attention/cascade.cuh and state_t of state.cuh; the contractions
+ * are those of nvcc 13.0. When there are at least as many parts as queries, FlashInfer has another kernel.
  */
 export function flashInferMerge(splits: number, partKeys: number, format: InputFormat): SplitLaw {
   const round = conversions[roundingConversions[format]];

@@ -56,7 +56,8 @@ function prepared(
 
 const promises: ModelPromises = {
   formats: ['bf16', 'fp16'],
-  // It takes as many keys as queries, or more, and 65 rows or more, which problems here do not promise.
+  // It takes as many keys as queries, or more, and 65 rows or more, which problems here do not
+  // guarantee.
   causal: false,
   window: false,
   emptyRows: false,

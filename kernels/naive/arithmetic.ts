@@ -9,7 +9,7 @@ import type { Problem } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { largestScore32, roundoff32, scaleErrorOf, type KernelArithmetic } from '../arithmetic.js';
 
-/** exp, tanh and log rounded once from fp64, whose own functions are within an ulp of that. */
+/** Error of exp, tanh and log rounded once from fp64, whose own functions are within an ulp. */
 const roundedOnce = roundoff32 * (1 + 2 ** -20);
 
 /**
@@ -41,19 +41,22 @@ export function naiveArithmetic(problem: Problem, intermediate: FormatName): Ker
     exponent: {
       // The subtraction of the maximum.
       ofDistance: roundoff32,
-      // The product with the scale, and what is written to memory before and after it; the sum with what is added, written too.
+      // The product with the scale, and the numbers written to memory before and after it; the sum with the addend, written
+      // too.
       ofScore:
         (roundoff32 + Math.abs(scaleError) + 2 * stored + (isAdded ? roundoff32 + stored : 0)) *
         (1 + 2 ** -6),
       // Bias and ALiBi are rounded together.
       ofAddend: roundoff32 * (1 + 2 ** -6),
       common: 0,
-      // A quotient, a tanh, a product, and what is written to memory; tanh has a slope of 1 at most.
+      // A quotient, a tanh, a product, and the numbers written to memory; tanh has a slope of 1 at
+      // most.
       ofSoftcap:
         problem.softcap === null
           ? 0
           : (3 * roundoff32 + scaleErrorBound(problem.softcap) + stored) * (1 + 2 ** -6),
-      // Half a subnormal each time that a score is written: raw, scaled, capped, with what is added; of that, in fp32.
+      // Half a subnormal each time that a score is written: raw, scaled, capped, with the addend; and once for the
+      // addend, in fp32.
       absolute:
         (Math.abs(problem.scale) + (problem.softcap === null ? 1 : 2) + (isAdded ? 2 : 0)) *
         (smallestSubnormal(formats[intermediate]) / 2) *

@@ -41,7 +41,7 @@ export function rowSum({ values, ofSink }: RowExponentials, emulated: EmulatedNa
   return carried(sum, difference);
 }
 
-/** A row's weights w = p / l, of which dropout leaves some, and its LSE, natural logarithm. */
+/** A row's weights w = p / l, some of them dropped, and its LSE, natural logarithm. */
 interface RowFinish {
   readonly weights: Float64Array;
   readonly lse: number;

@@ -37,7 +37,7 @@ export interface RowScores {
   readonly uncapped: Float32Array | null;
 }
 
-/** Makes rows of scores, pass by pass, each rounded by `round`: products, scaled, capped, with what is added. */
+/** Makes rows of scores, pass by pass, each rounded by `round`: products, scaled, capped, with the addend. */
 export function createRowScores(
   problem: Problem,
   qkDim: number,

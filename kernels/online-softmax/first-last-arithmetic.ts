@@ -16,7 +16,7 @@ const factorRoundings = 4;
  * The arithmetic of a recipe that visits blocks from the first to the last, normalises at the end and adds up weights in any order. Where the
  * exponent of α is that of a weight, m·c less the rounded m′·c, its error grows with the scores: none exceeds the product of norms.
  *
- * @param description what these are the bounds of, in words
+ * @param description the kernel that these bounds are for, in words
  */
 export function firstLastArithmetic(
   problem: Problem,

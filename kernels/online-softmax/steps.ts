@@ -89,7 +89,7 @@ export function isEmptySum(sum: number): boolean {
   return sum === 0 || Number.isNaN(sum);
 }
 
-/** m·c + (lg2 l − offset), rounded as the law says, or the natural logarithm. */
+/** m·c + (lg2 l − offset), rounded as the recipe's law requires, or the natural logarithm. */
 function logarithmOf(recipe: Recipe): (maximum: number, sum: number) => number {
   const { scale, offset } = recipe.exponent;
   const law = recipe.finish.logSumExp;

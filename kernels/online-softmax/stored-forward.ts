@@ -4,7 +4,7 @@ import type { ForwardOutputs } from '../backward-model.js';
 import type { ForwardTileResult, ForwardTiles } from './query-tiles.js';
 import type { OutFormat } from './units.js';
 
-/** Runs all tiles of a forward: what it stores for a backward, O in its format and the LSE. */
+/** Runs all tiles of a forward; the outputs stored for a backward, O in its format and the LSE. */
 export function storedForward(
   { batch, heads, queries, vDim }: ProblemShape,
   outFormat: OutFormat,

@@ -16,7 +16,7 @@ export interface Fa2BackwardConfiguration extends Pick<
 
 /**
  * Queries and keys of a block, by head dimension. Source: run_mha_bwd_hdim… in csrc/flash_attn/src/flash_bwd_launch_template.h of
- * Dao-AILab/flash-attention: by shared memory, of which sm_89 has little.
+ * Dao-AILab/flash-attention: by shared memory, which is small on sm_89.
  */
 export function fa2BackwardTiling(headDim: number, architecture: Fa2Architecture): BackwardTiling {
   const isSmall = architecture === 'sm_89';
@@ -42,7 +42,7 @@ export function columnsOfRow(vDim: number): number {
 }
 
 /**
- * Thread blocks that a head's keys are dealt to, each of which has a sum of dQ. Source: run_flash_bwd_seqk_parallel in
+ * Number of thread blocks that share a head's keys, each with a sum of dQ. Source: run_flash_bwd_seqk_parallel in
  * flash_bwd_launch_template.h.
  *
  * @param problem in packed sequences each is a head's own

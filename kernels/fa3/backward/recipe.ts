@@ -14,11 +14,11 @@ const elementsOfLoad = 8;
 
 /**
  * FlashAttention-3's backward on Hopper as a recipe: a thread block has a block of keys and goes through the queries from the first block
- * to the last; products by wgmma, P and dS rounded between them; tiles of dQ added in fp32 memory, in any order, or `deterministic`
- * in ascending order, with a causal mask in descending order; dK and dV of the heads of a group added likewise, from the first head to the
+ * to the last; products by wgmma, P and dS rounded between them; tiles of dQ added in fp32 memory, in any order, or `deterministic` in
+ * ascending order, with a causal mask in descending order; dK and dV of the heads of a group added likewise, from the first head to the
  * last, dK of each scaled before. Sources: hopper/mainloop_bwd_sm90_tma_gmma_ws.hpp (`store_dq`), hopper/epilogue_bwd.hpp,
- * hopper/flash_bwd_preprocess_kernel.h and hopper/flash_bwd_launch_template.h of Dao-AILab/flash-attention (commit 0251105a, August
- * 2026), and what nvcc 13.0 makes of them.
+ * hopper/flash_bwd_preprocess_kernel.h and hopper/flash_bwd_launch_template.h of Dao-AILab/flash-attention (commit 0251105a, August 2026),
+ * and their compilation by nvcc 13.0.
  */
 export function fa3BackwardRecipe(
   problem: Problem,

@@ -20,7 +20,7 @@ export interface Fa4BackwardConfiguration {
 
 /** Queries of a block and keys of a thread block. Source: flash_attn/cute/interface.py. */
 const blockSize = 128;
-/** From this head dimension on thread blocks work in pairs. Source: `use_2cta_instrs` in interface.py. */
+/** The head dimension from which on thread blocks work in pairs. Source: `use_2cta_instrs` in interface.py. */
 const pairedHeadDim = 128;
 
 /** Head dimensions of Q and V of the one shape beyond 128 that the kernel takes. */
@@ -82,7 +82,8 @@ export function checkOwnKernels(problem: Problem, { qkDim }: ProblemShape): void
 }
 
 /**
- * The configuration that FlashAttention-4 would run the backward of a problem in, with what `overrides` fixes.
+ * The configuration that FlashAttention-4 would run the backward of a problem in, with the choices of
+ * `overrides`.
  * @throws RequestError for a configuration that the kernel does not have
  */
 export function fa4BackwardConfiguration(

@@ -66,7 +66,7 @@ export function* loadWarp(context: ProgramContext): WarpProgram {
     const layout = isKeys ? plan.k : plan.v;
     yield waitFor(barriers.ringEmpty, buffer.index, buffer.parity, 'K/V empty: load waits');
     yield* expect(barriers.ringFull, buffer.index, layout.bytes, 'K/V');
-    // K at the beginning reaches into what was the middle buffer a round before.
+    // K at the beginning reaches into the middle buffer of the round before.
     if (isKeys && isRingUneven && buffer.index === 0)
       yield waitFor(barriers.ringEmpty, 1, buffer.parity, 'K/V empty: load waits for the middle');
     const first: readonly [number, number, number] = isKeys

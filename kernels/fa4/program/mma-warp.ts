@@ -24,7 +24,7 @@ import type { WorkTile } from './tiles.js';
 const instructionBytes = 32;
 /** Rows whose place in a swizzled box repeats. */
 const patternRows = 8;
-/** The part of a block's keys whose P is there when the product with V begins. */
+/** The part of a block's keys whose P is complete when the product with V begins. */
 const firstPart = 3 / 4;
 
 /** One instruction's part of a tile whose rows are those of the operand: K is contiguous. */

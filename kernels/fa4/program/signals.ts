@@ -86,7 +86,7 @@ export function laneAddresses(first: number, step = 4): Int32Array<ArrayBuffer> 
   return Int32Array.from({ length: warpLanes }, (_, lane) => first + lane * step);
 }
 
-/** Registers of a warp, so many in each lane. */
+/** Registers of a warp, `count` in each lane. */
 export function registers(count: number): Fragment {
   return new Uint32Array(warpLanes * count);
 }

@@ -4,9 +4,9 @@ import { scoreColumns, type ProgramPlan } from './plan.js';
 
 /** A tile of work of a cluster: queries of one head for all stages and CTAs. */
 export interface WorkTile {
-  /** Of [batch · heads]. */
+  /** Index among [batch · heads]. */
   readonly head: number;
-  /** Of [batch · kv heads]. */
+  /** Index among [batch · kv heads]. */
   readonly kvHead: number;
   readonly firstQuery: number;
   /** The first block of keys that is visited, the last one of the tile, and how many are. */

@@ -66,7 +66,7 @@ export interface AttributedTileResult {
   readonly lags: Float64Array;
   /** [rows]: the key with the largest weight, −1 for a row without keys. */
   readonly largestKeys: Int32Array;
-  /** [rows]: log2 of that weight in units of which an exact l is the sum. */
+  /** [rows]: log2 of that weight in the units of an exact l. */
   readonly largestExponents: Float64Array;
 }
 
@@ -86,8 +86,8 @@ function weightTechniques(recipe: Recipe): Technique[] {
 
 /**
  * The forward on one tile, once for each choice of emulated techniques. Scores and path are computed
- * once, weights once for each choice of what they depend on, and so on down to the outputs. Memory is
- * that of a tile for each run.
+ * once, weights once for each choice of the techniques that they depend on, and so on down to the
+ * outputs. Memory is that of a tile for each run.
  */
 export function createAttributedTile(
   recipe: Recipe,
@@ -142,7 +142,7 @@ export function createAttributedTile(
     return scores.of(arithmeticOf('qk-accumulate'), arithmeticOf('scale-subtract'));
   }
 
-  /** The path of the scores of these techniques, each of which has one. */
+  /** The path of the scores of these techniques. */
   function pathOf(emulated: EmulatedTechniques): RunningMaximum {
     return paths.get(scoresOf(emulated)) ?? path;
   }

@@ -41,7 +41,10 @@ export interface ExactArithmetic {
   readonly powersOfTwo: (target: Float64Array, x: Float64Array) => void;
 }
 
-/** Makes arithmetic for products of up to `largest` in each size, and for as many exponents as A has elements. */
+/**
+ * Makes arithmetic for products of up to `largest` in each size, and for as many exponents as A has elements at
+ * most.
+ */
 export function createExactArithmetic(largest: ProductSize): ExactArithmetic {
   const { memory, addProduct, powersOfTwo } = instantiate();
   // Rows are taken by two.

@@ -52,8 +52,8 @@ export function exactExponents(
 }
 
 /**
- * The exponents by the kernel's instructions, at the fp32 numbers nearest to scores and maxima, plus what the
- * differences from these contribute; for fp32 operands the fp32 numbers that the GPU has.
+ * The exponents by the kernel's instructions, at the fp32 numbers nearest to scores and maxima, plus the
+ * contributions of the differences from these; for fp32 operands the fp32 numbers of the GPU.
  */
 export function emulatedExponents(
   target: Float64Array,
@@ -143,7 +143,7 @@ export function createWeightFunction(
   };
 }
 
-/** The weights P of a tile against one block, with what instructions take of them. */
+/** The weights P of a tile against one block, with the forms that instructions read. */
 export interface BlockWeights extends SummedWeights {
   /** p rounded once to the format of the inputs: bit patterns, and values. */
   readonly patterns: PatternArray;

@@ -22,11 +22,11 @@ function firstRows(bits: Uint32Array, columns: number, rows: number, dim: number
 
 /**
  * The backward of a recipe on one block of keys, instruction by instruction: the definition, for reading and for
- * checking, of what `createKeyBlock` computes much faster. Blocks are whole: rows that do not exist are zeros, with a
- * D of 0 and an LSE of +∞, and keys that do not exist have scores of −∞. All matrices between the products are
- * [queries × keys].
+ * checking, of the results that `createKeyBlock` computes much faster. Blocks are whole: rows that do not exist are
+ * zeros, with a D of 0 and an LSE of +∞, and keys that do not exist have scores of −∞. All matrices between the
+ * products are [queries × keys].
  *
- * @param derivativeScale what dS is multiplied by before it is rounded; null for nothing
+ * @param derivativeScale factor of dS before it is rounded; null for none
  */
 export function createPlainKeyBlock(
   recipe: BackwardRecipe,

@@ -1,9 +1,9 @@
 import { addInMemory } from './tile-sums.js';
 
-/** Whether adding terms in some order gives what was observed; `undecided` where that was not found out. */
+/** Whether adding terms in some order gives an observed result; `undecided` where this is unknown. */
 export type Reachability = 'someOrder' | 'undecided' | 'noOrder';
 
-/** Terms of which all orders are followed; more make too many subsets. */
+/** The most terms whose orders are all followed; more make too many subsets. */
 const mostTermsOfSubsets = 10;
 /** Sums of one subset that are followed at most. */
 const mostSumsOfSubset = 4096;
@@ -12,7 +12,7 @@ const triedOrders = 64;
 /** Sums below this cannot overflow in any order. */
 const safeMagnitude = 2 ** 126;
 
-/** Unit roundoff of fp32, and what flushing takes from an addition at most: of both terms and the sum. */
+/** Unit roundoff of fp32, and the most that flushing takes from an addition: from both terms and the sum. */
 const roundoff = 2 ** -24;
 const flushed = 3 * 2 ** -126;
 
@@ -32,8 +32,8 @@ function sumsOfAllOrders(terms: readonly number[]): ReadonlySet<number> | null {
 }
 
 /**
- * Between what the fp32 sums of all orders lie: the sum of the terms and, by every addition but the first to 0, a
- * roundoff of at most the sum of magnitudes, which grows by the roundoffs before.
+ * An interval that contains the fp32 sums of all orders: the sum of the terms and, by every addition but the
+ * first to 0, a roundoff of at most the sum of magnitudes, which grows by the roundoffs before.
  */
 function enclosure(terms: readonly number[], magnitude: number): readonly [number, number] {
   const count = terms.length;
@@ -57,11 +57,11 @@ function shuffled(count: number, seed: number): number[] {
 }
 
 /**
- * Decides whether fp32 terms, added one by one to 0 in fp32 memory in some order, give an observed result. Of up to
- * ten terms all orders are followed, as the sums that every subset of them can have. Of more, an enclosure of all
+ * Decides whether fp32 terms, added one by one to 0 in fp32 memory in some order, give an observed result. For up to
+ * ten terms all orders are followed, as the sums that every subset of them can have. For more, an enclosure of all
  * sums may rule the result out, and an order that gives it may be found; otherwise it is undecided.
  *
- * @param resultOf from a sum to the result as bit patterns, which must not fall where the sum grows, or must not rise
+ * @param resultOf maps a sum to the result as bit patterns; it must be monotone
  */
 export function reachability(
   terms: readonly number[],

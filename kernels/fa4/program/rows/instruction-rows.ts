@@ -39,10 +39,10 @@ function pairOf(words: Uint32Array): WarpRegisters {
 
 /**
  * The rows' arithmetic instruction by instruction on the machine's own arithmetic: the definition, for
- * reading and for checking, of what `createWebAssemblyRows` computes much faster. What it says to be
- * issued is what it has executed.
+ * reading and for checking, of the results that `createWebAssemblyRows` computes much faster. The
+ * instructions that it reports as issued are those that it has executed.
  *
- * @param parts how scores and weights lie in registers; default in one part each
+ * @param parts division of scores and weights into registers; default one part each
  * @throws RequestError for parts that do not make up a row
  */
 export function createInstructionRows(

@@ -26,9 +26,9 @@ const one = immediateFloat32(1);
 const minusInfinity = immediateFloat32(-Infinity);
 
 /**
- * From the largest score up to now and the maximum in use before: the maximum that stays in use, into
- * `maxima`, what is subtracted from the scores, into `subtracted`, and α. Source: `update_row_max` in
- * flash_attn/cute/softmax.py of Dao-AILab/flash-attention.
+ * Computes, from the largest score so far and the maximum in use before, the maximum that stays in
+ * use, into `maxima`, the subtrahend of the scores, into `subtracted`, and α. Source:
+ * `update_row_max` in flash_attn/cute/softmax.py of Dao-AILab/flash-attention.
  */
 function rowMaximum(
   { issue }: Issuer,
@@ -93,7 +93,7 @@ export function instructionSoftmax(
     issue('fma.rn.f32x2', x, [x, factor, register(bias, 0)], blockKeys / 2);
   }
 
-  /** P as words of [32][words]; the first operand of a conversion is what the high half gets. */
+  /** P as words of [32][words]; the high half receives the first operand of a conversion. */
   function convertRow(row: WarpRegisters): Uint32Array {
     const pairs = createRegisters(blockKeys / 2);
     const [left, right] = [registerRun(row, 0, 2), registerRun(row, 1, 2)];

@@ -108,8 +108,8 @@ export function largestOfRow(
  * The sum of a row's weights, into register 0 of `sum`: four packed accumulators over pairs of columns,
  * then a tree. Source: `fadd_reduce` in flash_attn/cute/utils.py of Dao-AILab/flash-attention.
  *
- * @param start what the first accumulator begins with, a pair in registers 0 and 1; null in the first
- * block: it begins with its first pair
+ * @param start initial value of the first accumulator, a pair in registers 0 and 1; null in the first
+ *   block: it begins with its first pair
  */
 export function sumOfRow(
   { issue }: Issuer,
@@ -159,8 +159,7 @@ const exponentShift = immediate(23);
  * A function that replaces the exponents in the registers of a row by their exponentials: in the columns
  * of `isPolynomial` by the software exp2, pair by pair, in the others by ex2.approx.ftz.f32. Source:
  * `apply_exp2_convert` in flash_attn/cute/softmax.py and `ex2_emulation_2` in utils.py of
- * Dao-AILab/flash-attention; exp2-polynomial.ts says why its packed additions
- * are written with FTZ.
+ * Dao-AILab/flash-attention; exp2-polynomial.ts explains why its packed additions are written with FTZ.
  */
 export function exponentials(
   { issue }: Issuer,

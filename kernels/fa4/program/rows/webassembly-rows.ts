@@ -81,7 +81,7 @@ export function createWebAssemblyRows(
   const allocator = createAllocator(kernels.memory, 4 * warpRows * rowWords + parameterTableBytes);
   const { buffer } = kernels.memory;
 
-  /** Words of memory, so many for each row. */
+  /** Words of memory, `columns` for each row. */
   function place(columns: number): { readonly address: number; readonly bits: Uint32Array } {
     const address = allocator.allocate(4 * warpRows * columns);
     return { address, bits: new Uint32Array(buffer, address, warpRows * columns) };
@@ -107,8 +107,8 @@ export function createWebAssemblyRows(
   }
 
   /**
-   * A maximum of 0 with the sign that PTX's max gives it, which takes +0 to be above −0. What is
-   * compared as numbers keeps the zero that came first.
+   * A maximum of 0 with the sign that PTX's max gives it, which takes +0 to be above −0. Comparing
+   * as numbers keeps the zero that came first.
    *
    * @param before the maximum in use before the block
    * @param seen whether the row sees a score of +0
