@@ -42,7 +42,7 @@ interface WordRounding {
   readonly fractionBits: number;
   /** The magnitude of an infinite word. */
   readonly infinityWord: number;
-  /** Exponent bias of the source less that of the format. */
+  /** Exponent bias of the source minus that of the format. */
   readonly rebias: number;
   /** Word magnitudes below this are subnormal in the format though not in the source. */
   readonly realignBelow: number;

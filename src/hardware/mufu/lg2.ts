@@ -88,7 +88,7 @@ export const log2Interpolator: Interpolator = {
   unitsPerUlp: 2 ** 2,
   segments: log2Segments,
 };
-/** Fraction bits that are kept of the interpolated logarithm. */
+/** Fraction bits of the interpolated logarithm that are kept. */
 const gridBits = 36;
 
 /**
@@ -116,7 +116,8 @@ export function lg2ApproxFtz(bits: number): number {
 }
 
 /**
- * NVIDIA's `lg2.approx.f32`, as `lg2.approx.ftz.f32` but for subnormal inputs: that of 2^24·x, less 24 in fp32. So an H200 for all 2^32 inputs.
+ * NVIDIA's `lg2.approx.f32`, as `lg2.approx.ftz.f32` but for subnormal inputs: that of 2^24·x, less 24 in fp32. Equal to an H200 for all 2^32
+ * inputs.
  */
 export function lg2Approx(bits: number): number {
   const logarithm = lg2ApproxFtz(isSubnormal(bits) ? scaled(bits, 2 ** 24) : bits);

@@ -146,7 +146,7 @@ export const reciprocalInterpolator: Interpolator = {
   segments: reciprocalSegments,
 };
 
-/** 1/(1 + fraction/2^23) in units of 2^-24, about and truncated: from 2^23 to 2^24. */
+/** 1/(1 + fraction/2^23) in units of 2^-24, approximate and truncated: from 2^23 to 2^24. */
 export function reciprocalSignificand(fraction: number): number {
   const x = fraction & 0xffff;
   // The squarer takes 17 bits, one more than a segment of this table holds.
@@ -169,12 +169,12 @@ export function rcpApproxFtz(bits: number): number {
   return packFloat32(negative, -exponent - 1, reciprocalSignificand(magnitude & 0x7fffff));
 }
 
-/** Above this magnitude, 2^126, the reciprocal is below 2^-126 or the largest such. */
+/** The magnitude 2^126, above which the reciprocal is below 2^-126 or the largest such. */
 const largeBits = 0x7e800000;
 
 /**
- * NVIDIA's `rcp.approx.f32`: as `rcp.approx.ftz.f32`, but subnormal inputs and results are kept. A subnormal x is multiplied
- * by 2^24 and its result again; an x above 2^126 by 1/4, and its result again, rounded to nearest even. So an H200 for all 2^32 inputs.
+ * NVIDIA's `rcp.approx.f32`: as `rcp.approx.ftz.f32`, but subnormal inputs and results are kept. A subnormal x is multiplied by 2^24
+ * and its result again; an x above 2^126 by 1/4, and its result again, rounded to nearest even. Equal to an H200 for all 2^32 inputs.
  */
 export function rcpApprox(bits: number): number {
   const magnitude = bits & 0x7fffffff;

@@ -153,8 +153,8 @@ export const reciprocalSquareRootInterpolator: Interpolator = {
 };
 
 /**
- * 1/√(1 + position/2^23) below 2^23 and 1/√(2·(position/2^23)) from there on, in units of 2^-24, about and truncated: from
- * 2^23 to 2^24.
+ * 1/√(1 + position/2^23) below 2^23 and 1/√(2·(position/2^23)) from there on, in units of 2^-24, approximate and
+ * truncated: from 2^23 to 2^24.
  */
 export function reciprocalSquareRootSignificand(position: number): number {
   // The table's sum at 1 would come out one ulp too small.
@@ -182,7 +182,8 @@ export function rsqrtApproxFtz(bits: number): number {
 }
 
 /**
- * NVIDIA's `rsqrt.approx.f32`, as `rsqrt.approx.ftz.f32` but for subnormal inputs: 2^12/√(2^24·x), which is exact. So an H200 for all 2^32 inputs.
+ * NVIDIA's `rsqrt.approx.f32`, as `rsqrt.approx.ftz.f32` but for subnormal inputs: 2^12/√(2^24·x), which is exact. Equal to an H200 for all 2^32
+ * inputs.
  */
 export function rsqrtApprox(bits: number): number {
   return isSubnormal(bits)

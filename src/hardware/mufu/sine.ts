@@ -93,7 +93,7 @@ const turnsPerRadian = 0.15915493667125702;
 const turn = 2 ** 25;
 const quarter = 2 ** 23;
 
-/** x/(2π) as the instruction before the unit gives it: one multiplication, rounded toward zero. */
+/** x/(2π) as the instruction before the unit computes it: one multiplication, rounded toward zero. */
 function turnsOf(bits: number): number {
   const exact = float32Of(bits) * turnsPerRadian;
   const nearest = Math.fround(exact);
@@ -103,7 +103,7 @@ function turnsOf(bits: number): number {
 
 /**
  * The sine of an angle in turns, to which `added` units of 2^-25 turns are added: the magnitude's fraction is truncated
- * to 25 bits, and quarters that fall are mirrored by one's complement.
+ * to 25 bits, and falling quarters are mirrored by one's complement.
  */
 function sineOfTurns(turns: number, added: number, isOdd: boolean): number {
   const magnitude = Math.abs(turns);
@@ -124,7 +124,7 @@ function ofAngle(bits: number, added: number, isOdd: boolean): number {
     : sineOfTurns(turnsOf(bits), added, isOdd);
 }
 
-/** A subnormal number's bits become those of the zero of its sign. */
+/** Flushes a subnormal number's bits to the zero of its sign. */
 function flushed(bits: number): number {
   return isSubnormal(bits) ? (bits & signBit) >>> 0 : bits;
 }

@@ -21,7 +21,7 @@ import { type Interpolator, truncatedSquare } from './interpolation.js';
  */
 export const hardwareExp2Error = 1.44e-7;
 
-/** Below this ex2.approx.ftz.f32 flushes results to zero. */
+/** The magnitude below which ex2.approx.ftz.f32 flushes results to zero. */
 export const hardwareExp2Flush = 2 ** -126;
 
 /**
@@ -90,7 +90,7 @@ export const specialFunctions: { readonly [Name in SpecialFunctionName]: Special
   'tanh.approx.f16': { format: 'fp16', evaluate: tanhApproxFp16 },
 };
 
-/** Everything in the unit that is data. */
+/** The unit's tables. */
 export interface SpecialFunctionTables {
   readonly exp2: Interpolator;
   readonly log2: Interpolator;

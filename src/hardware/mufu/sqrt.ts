@@ -173,7 +173,7 @@ export function sqrtApproxFtz(bits: number): number {
 
 /**
  * NVIDIA's `sqrt.approx.f32`, as `sqrt.approx.ftz.f32` but for subnormal inputs: the root of 2^24·x, scaled back by
- * 2^-12, which is exact. So an H200 for all 2^32 inputs.
+ * 2^-12, which is exact. Equal to an H200 for all 2^32 inputs.
  */
 export function sqrtApprox(bits: number): number {
   return isSubnormal(bits)

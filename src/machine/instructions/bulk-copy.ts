@@ -47,7 +47,7 @@ function describe({ name, coordinates, map }: InstructionOf<Load | Store>): Inst
   return { name, coordinates: coordinates.join(', '), bytes: map.boxBytes };
 }
 
-/** The CTAs that get a box, with the cluster address of the barrier that each copy counts on. */
+/** The CTAs that receive a box, with the cluster address of the barrier that each copy counts on. */
 function copiesOf(
   machine: MachineState,
   { cta }: WarpState,
@@ -161,8 +161,8 @@ const store: AsynchronousRecord<Store> = {
 /**
  * Bulk tensor copies by the tensor memory accelerator. A load lands, and counts its bytes on the barrier, at a time of the
  * scheduler's choice, the whole box at once; the bytes of a box count in full where it reaches beyond the tensor. A store reads
- * shared memory at such a time, and writes at another after that; where the tensor's accesses are not followed, at the same.
- * Each element's reduction is a strong access. Source: PTX ISA, `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`.
+ * shared memory at such a time, and writes at a later one; where the tensor's accesses are not followed, at the same. Each
+ * element's reduction is a strong access. Source: PTX ISA, `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`.
  */
 export const bulkCopyRecords: InstructionRecords<Load | Store> = {
   'cp.async.bulk.tensor.shared.global': load,

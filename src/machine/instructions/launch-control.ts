@@ -16,7 +16,7 @@ type Op = 'clusterlaunchcontrol.try_cancel';
 const answerBytes = 16;
 const wordBytes = 4;
 
-/** Reports an answer that has no place in shared memory; whether it has none. */
+/** Reports an answer that has no place in shared memory; returns whether it has none. */
 function isMisplaced(machine: MachineState, warp: WarpState, destination: number): boolean {
   const { launchedBytes } = warp.cta.shared;
   const where = `an answer of ${answerBytes} bytes at byte ${destination} of shared memory`;
@@ -73,8 +73,8 @@ const tryCancel: AsynchronousRecord<Op> = {
 };
 
 /**
- * Cancelling the launch of a cluster that has not started. The answer comes at a time of the scheduler's choice, through the
- * async proxy, with its bytes on a barrier. Source: PTX ISA, `clusterlaunchcontrol.try_cancel`; the meaning of the answer's
+ * Cancellation of the launch of a cluster that has not started. The answer comes at a time of the scheduler's choice, through
+ * the async proxy, with its bytes on a barrier. Source: PTX ISA, `clusterlaunchcontrol.try_cancel`; the meaning of the answer's
  * bytes is the implementation's own.
  */
 export const launchControlRecords: InstructionRecords<Op> = {

@@ -28,7 +28,7 @@ function columnsInUse({ tensor }: CtaState): number {
   return tensor.blocks().reduce((sum, { columns }) => sum + columns, 0);
 }
 
-/** A warp of a pair has allocated; the generation that its arrival is counted to. */
+/** Counts the allocation of a warp of a pair; returns the generation of its arrival. */
 function arriveAtPair(machine: MachineState, warp: WarpState): number {
   const { pairAllocation } = machine;
   const { generation, threads } = pairAllocation;
@@ -42,7 +42,7 @@ const alloc: InstructionRecord<'tcgen05.alloc'> = {
   ready: alwaysReady,
   isWait: false,
   reads: nothing,
-  // The word that gets the address; the columns themselves get a life, not contents.
+  // The word that receives the address; the columns themselves begin a life, without contents.
   writes: {
     registers: noRegisters,
     memory: (_machine, cta, { destination }, visit) =>

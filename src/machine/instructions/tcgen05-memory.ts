@@ -32,7 +32,7 @@ const wordBytes = 4;
 
 type Transfer = InstructionOf<'tcgen05.ld' | 'tcgen05.st'>;
 
-/** Reports a transfer to lanes or columns that the warp may not reach; whether it may. */
+/** Reports a transfer to lanes or columns that the warp may not reach; returns whether it is allowed. */
 function isAllowed(
   machine: MachineState,
   warp: WarpState,

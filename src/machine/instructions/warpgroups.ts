@@ -86,14 +86,14 @@ export function joinOperation(
   machine.pending.push(part);
 }
 
-/** A warp's part of an operation of its warpgroup is left out: those of the others stand alone. */
+/** Leaves out a warp's part of an operation of its warpgroup: the parts of the others stand alone. */
 export function leaveOperation(machine: MachineState, step: GroupStep | null): void {
   if (step === null || step.parts === null) return;
   machine.pending.push(...step.parts);
   step.parts = null;
 }
 
-/** All warps have ended: reports instructions that not all warps of a warpgroup have executed. */
+/** Reports, once all warps have ended, instructions that not all warps of a warpgroup have executed. */
 export function reportApart({ ctas, findings, step }: MachineState): void {
   for (const cta of ctas)
     for (const [group, { executed, open }] of cta.warpgroups) {

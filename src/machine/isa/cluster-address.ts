@@ -1,4 +1,4 @@
-/** Ranks of CTAs in the addresses of shared memory of a cluster. */
+/** Distance between CTAs of adjacent ranks in the addresses of shared memory of a cluster. */
 const clusterWindow = 2 ** 24;
 
 /** The cluster address of an offset in the shared memory of a CTA: the result of PTX's `mapa`. */

@@ -205,7 +205,7 @@ export function storeFragment(
   });
 }
 
-/** Calls `visit` with each index of the fragment and the word, the first of two if packed. */
+/** Calls `visit` with each index of the fragment and its word, the first of two if packed. */
 function forEachRegister(
   transfer: FragmentTransfer,
   address: number,

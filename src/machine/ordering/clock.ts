@@ -1,5 +1,5 @@
 /**
- * A vector clock: for every chain (chains.ts) the time of the latest event that has happened before.
+ * A vector clock: for every chain (chains.ts) the time of its latest event that has happened before.
  * Absent components are 0, and events have times from 1.
  *
  * A component stands for everything that its chain did up to that time, so an agent must tick after each
@@ -16,7 +16,7 @@ export interface Clock {
 /** The components for which a new clock has room; it doubles when it has more. */
 const firstCapacity = 8;
 
-/** A clock before which nothing has happened. */
+/** An empty clock: nothing has happened before it. */
 export function createClock(): Clock {
   return { times: new Int32Array(firstCapacity), length: 0 };
 }
@@ -62,7 +62,7 @@ export function clockTime(clock: Clock, chain: number): number {
   return chain < clock.length ? clock.times[chain] : 0;
 }
 
-/** Whether the event of a chain at a time is in the clock: whether it has happened before. */
+/** Whether the event of a chain at a time is in the clock, that is, has happened before. */
 export function clockIncludes(clock: Clock, chain: number, time: number): boolean {
   return time <= clockTime(clock, chain);
 }
@@ -102,7 +102,7 @@ export interface Position {
   readonly time: number;
 }
 
-/** Gives events their positions in chains. */
+/** Assigns events their positions in chains. */
 export interface Chains {
   /** Chains so far: the components that clocks need. */
   readonly count: number;
@@ -118,11 +118,12 @@ export interface Chains {
 }
 
 /**
- * Chains for a vector clock whose events are no fixed set of threads. The events of one chain happen one
- * after the other. A component per operation would let clocks grow with the run; so an operation joins a
- * chain whose last operation is known to be complete before it starts, and only if there is none makes a
- * new one. This is the online decomposition into chains on which the chain clocks of Agarwal and Garg
- * (PODC 2005) rest; no fewer chains would do than operations are at most in flight at once.
+ * Chains for a vector clock whose events do not belong to a fixed set of threads. The events of one
+ * chain happen one after the other. A component per operation would let clocks grow with the run; so an
+ * operation joins a chain whose last operation is known to be complete before it starts, and begins a
+ * new one only if there is none. This is the online decomposition into chains of the chain clocks of
+ * Agarwal and Garg (PODC 2005); at least as many chains are needed as operations are ever in flight at
+ * once.
  */
 export function createChains(): Chains {
   let count = 0;

@@ -4,7 +4,7 @@ import type { Mbarrier } from './barriers.js';
 import type { OrderFindings } from './order-findings.js';
 import type { OrderedRun, OrderedWarp } from './order-tracker.js';
 
-/** The phase that a wait of some warp at some place returned for last, and the stamp of that wait. */
+/** The last phase for which a wait of some warp at some place returned, and the stamp of that wait. */
 interface SeenPhase {
   readonly phase: number;
   readonly stamp: Stamp;
@@ -23,13 +23,13 @@ interface Repetition {
  */
 export interface RepeatedWaits {
   readonly observe: (warp: OrderedWarp, barrier: Mbarrier, phase: number, stamp: Stamp) => void;
-  /** The barrier is one no more. */
+  /** The barrier has been invalidated. */
   readonly end: (barrier: Mbarrier) => void;
-  /** Reports them: of each place the first. */
+  /** Reports them: the first at each place. */
   readonly tell: (machine: OrderedRun) => void;
 }
 
-/** No wait has returned yet. */
+/** The repeated waits of a run, none at first. */
 export function createRepeatedWaits(findings: OrderFindings): RepeatedWaits {
   const seen = new Map<Mbarrier, Map<string, SeenPhase>>();
   const repetitions = new Map<string, Repetition>();

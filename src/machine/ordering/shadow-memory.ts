@@ -29,13 +29,13 @@ export interface ShadowMemory {
   readonly read: (region: Region, stamp: Stamp, clocks: AccessClocks) => readonly Conflict[];
   /**
    * A write: it has to come after the last write and after all reads since. If it does and there are no
-   * reads since, the last write was in vain (`overwritten-unread`); contents from the start may be
+   * reads since, the last write was useless (`overwritten-unread`); contents from the start may be
    * overwritten unread.
    */
   readonly write: (region: Region, stamp: Stamp, clocks: AccessClocks) => readonly Conflict[];
   /**
-   * Ends the life of contents: as a write it has to come after the last write and all reads since, but
-   * contents may die unread. Afterwards the words are uninitialised.
+   * Ends the life of contents: like a write it has to come after the last write and all reads since,
+   * but contents may die unread. Afterwards the words are uninitialised.
    */
   readonly end: (region: Region, stamp: Stamp, clocks: AccessClocks) => readonly Conflict[];
   /**
@@ -43,11 +43,11 @@ export interface ShadowMemory {
    * to them is a conflict, until they are vacated.
    */
   readonly occupy: (region: Region, stamp: Stamp, clocks: AccessClocks) => readonly Conflict[];
-  /** The words are an mbarrier no more: accesses have to come after that. */
+  /** The words are no longer an mbarrier: accesses have to come after that. */
   readonly vacate: (region: Region, stamp: Stamp, clocks: AccessClocks) => readonly Conflict[];
-  /** The words are uninitialised from now on, without a check. */
+  /** Makes the words uninitialised, without a check. */
   readonly forget: (region: Region) => void;
-  /** The words have contents that are there from the start, which anyone may read. */
+  /** Gives the words contents from the start, which anyone may read. */
   readonly initialise: (region: Region) => void;
 }
 
@@ -64,7 +64,7 @@ const shortRun = 8;
  */
 export function createShadowMemory(words: number, rules: ShadowRules = {}): ShadowMemory {
   let cells = new Int32Array(words).fill(uninitialisedState);
-  // Words are divided into bytes when the first access to a part of one comes.
+  // Words are divided into bytes at the first access to a part of one.
   let cellsOfWord: 1 | 4 = 1;
   const states = createShadowStates(words);
   const { reading, writing, ending, occupying, vacating, begin } = createAccessRules(states, rules);
@@ -73,7 +73,7 @@ export function createShadowMemory(words: number, rules: ShadowRules = {}): Shad
   let latestStamp: Stamp | null = null;
   let latestRule = reading;
 
-  /** The region in cells; divides words where it has parts of them. */
+  /** The region in cells; divides words if it has parts of them. */
   function inCells(region: Region): Required<Region> {
     const found = regionInCells(region, words, cellsOfWord);
     if (found !== null) return found;
@@ -130,7 +130,7 @@ export function createShadowMemory(words: number, rules: ShadowRules = {}): Shad
     return conflicts === null ? noConflicts : conflicts.list();
   }
 
-  /** Cells from the first one to before the last one go from one state to another. */
+  /** Moves cells from the first one to before the last one from one state to another. */
   function change(first: number, end: number, from: number, to: number): void {
     states.move(from, to, end - first);
     if (end - first > shortRun) cells.fill(to, first, end);

@@ -66,7 +66,7 @@ export function createOrderTracker(
   const tracked = { model, chains, record, findings, reach, sharedMemories };
   const barriers = createBarrierTracker(tracked);
 
-  /** A warp, before its clock ticks for the first time. */
+  /** The order of a warp before its clock ticks for the first time. */
   function createWarp(chain: number, thread = chain): WarpOrder {
     return {
       chain,
@@ -94,7 +94,7 @@ export function createOrderTracker(
     },
     divergeWarp: ({ order }) => {
       const { thread, strandChains, writeChains } = order!;
-      // The warp knows all that lanes did in a chain that they have brought back.
+      // The warp knows all events of lanes in a chain that they have given back.
       const strand = createWarp(strandChains.pop() ?? chains.createAgent(), thread);
       const writes = writeChains.pop();
       if (writes !== undefined) strand.writeChains.push(writes);
@@ -111,7 +111,7 @@ export function createOrderTracker(
     access: (machine, actor, kind, area) => {
       const { space, cta, start, strong, repeats } = area;
       const { warp, order } = actor;
-      // Tensor memory has one way to it; the proxies are those of shared and global memory.
+      // Tensor memory is accessed in one way only; proxies belong to shared and global memory.
       const proxy = space === 'tensor' ? 'generic' : (order?.proxy ?? 'generic');
       const stamp = record(machine, actor, { kind, proxy, scope: strong?.scope, repeats });
       const { asyncView, clock } = clocksOfActor(actor);

@@ -48,7 +48,7 @@ function putElement(registers: Uint32Array, element: number, bits: number, value
     registers[element * words + i] = Number((value >> (wordBits * BigInt(i))) & 0xffffffffn);
 }
 
-/** An atomic access is strong: relaxed where nothing else is said. */
+/** The accesses of an atomic, which are strong: relaxed where nothing else is specified. */
 const touched: Touched<Op>['memory'] = (machine, cta, instruction, visit) =>
   visitPlaces(
     machine,
@@ -88,7 +88,7 @@ function record(op: Op): InstructionRecord<Op> {
       const old = new Uint32Array(perLane);
       const next = new Uint32Array(perLane);
       const traffic = createTrafficCounter(warp.cta, (name) => `${op} → ${name}`);
-      // Lanes take turns, as atomic operations do; in which order the hardware chooses.
+      // Lanes take turns, as in atomic operations; the hardware chooses the order.
       forEachPlace(machine, warp, instruction, 'updates', (place, lane) => {
         const evaluate = evaluateAtomic(operation, type, place.space === 'shared')!;
         loadPlace(place, bytes, old, 0);

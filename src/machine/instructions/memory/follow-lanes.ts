@@ -5,14 +5,17 @@ import type { LanePlace } from './locate-place.js';
 
 const wordBytes = 4;
 
-/** The lanes of a warp, as far as their order is followed; null where the memory model takes converged lanes for ordered. */
+/** The order of a warp's lanes; null where the memory model takes converged lanes as ordered. */
 function laneOrderOf({ laneOrders }: MachineState, { cta, index }: WarpState): LaneOrder | null {
   if (laneOrders === null) return null;
   const number = cta.rank * cta.warps.length + index;
   return (laneOrders[number] ??= createLaneOrder());
 }
 
-/** Tells of a weak access of a lane to shared memory; reports one that another lane of its warp may come to in any order. */
+/**
+ * Follows a weak access of a lane to shared memory; reports one that has no order with an access of another lane of its
+ * warp.
+ */
 export function followLane(
   machine: MachineState,
   warp: WarpState,

@@ -4,7 +4,7 @@ import { isActive, type Operand, type Run, type RunLoop, warpLanes } from './ins
 /** `results[i]` from `inputs[i]`, for arrays of equal length. */
 type WordArrayFunction = (inputs: Uint32Array, results: Uint32Array) => void;
 
-/** Words that are worked on at a time: a run of 128 registers in 32 lanes. */
+/** Words that are processed at a time: a run of 128 registers in 32 lanes. */
 const capacity = 128 * warpLanes;
 
 function activeCount(activeLanes: number): number {
@@ -51,7 +51,7 @@ function mayReadFirst(destination: Operand, source: Operand, count: number): boo
   if (source.words !== destination.words) return false;
   const isBelow = (a: Operand, b: Operand): boolean => a.first + (count - 1) * a.step < b.first;
   if (isBelow(source, destination) || isBelow(destination, source)) return true;
-  // The source stays ahead of the destination.
+  // The source is always ahead of the destination.
   return (
     destination.step > 0 && source.step >= destination.step && source.first >= destination.first
   );

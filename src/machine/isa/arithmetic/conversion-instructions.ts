@@ -20,7 +20,7 @@ const isPair = (name: ConversionName): name is PairConversionName => name.endsWi
 const isSingle = (name: ConversionName): name is SingleConversionName =>
   name.startsWith('cvt.f32.');
 
-/** The bits of a register that a source of the instruction fills. */
+/** Mask of the bits of a register that a source of the instruction fills. */
 function sourceMask(name: PackedConversionName | SingleConversionName): number {
   const elements = isSingle(name) ? 1 : 2;
   return 2 ** (elements * formats[conversions[name].source].storageBits) - 1;
@@ -40,7 +40,7 @@ function pairInstruction(name: PairConversionName): WordInstruction {
   };
 }
 
-/** The conversion of one operand, `cvt.rn.bf16.f32`, is a lane of that of two. */
+/** The conversion of one operand, as `cvt.rn.bf16.f32`: a lane of the conversion of two. */
 function oneOperandInstruction(pair: PairConversionName): WordInstruction {
   const { evaluate } = conversions[pair];
   const { storageBits } = formats[conversions[pair].destination];
@@ -112,7 +112,7 @@ const floatRoundings: Readonly<Record<string, RoundingMode>> = {
   '.rp': 'up',
 };
 
-/** The 32-bit integer types: their range, and the number that a register's bits stand for. */
+/** The 32-bit integer types: their range, and the number that a register's bits represent. */
 const integerTypes = {
   s32: { smallest: -(2 ** 31), largest: 2 ** 31 - 1, valueOf: (bits: number) => bits | 0 },
   u32: { smallest: 0, largest: 2 ** 32 - 1, valueOf: (bits: number) => bits >>> 0 },

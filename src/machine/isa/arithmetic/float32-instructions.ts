@@ -38,7 +38,7 @@ import { arrayLoop } from './array-loops.js';
 interface Operation {
   readonly opcode: string;
   readonly operands: 2 | 3;
-  /** Whether PTX takes it without a rounding modifier, as `.rn`. */
+  /** Whether PTX accepts it without a rounding modifier, as `.rn`. */
   readonly hasDefaultRounding: boolean;
   readonly compute: (a: number, b: number, c: number, options?: Float32Options) => number;
   /** The loop to nearest even with subnormals kept. */
@@ -118,9 +118,9 @@ function roundedInstruction(
 
 /**
  * `add`, `sub`, `mul` and `fma` of fp32 in the four rounding modes, with and without `.ftz`, rounded
- * once from the exact result as src/arith has them, which equals an H200 bit for bit. Every NaN
- * result is 0x7fffffff. Without a mode they round as `.rn` does; ptxas may fuse such a product and
- * such a sum into an `fma`, which here are two instructions with two roundings.
+ * once from the exact result as in src/arith, which equals an H200 bit for bit. Every NaN result is
+ * 0x7fffffff. Without a mode they round as `.rn` does; ptxas may fuse such a product and such a sum
+ * into an `fma`, which here are two instructions with two roundings.
  */
 export const roundedInstructions: readonly WordInstruction[] = operations.flatMap((operation) =>
   Object.entries(roundings).flatMap(([mode, rounding]) =>
@@ -140,8 +140,8 @@ export function packed(element: WordInstruction, name: string): PairInstruction 
 
 /**
  * The same packed in pairs, `add.rn.f32x2` and so on, from sm_100 on: the low word of a 64-bit
- * register is one fp32 number and the high word another, and neither knows of the other. Source: PTX
- * ISA, `add`, `sub`, `mul` and `fma`; an H200 has none of them to compare with.
+ * register is one fp32 number and the high word another, and they are independent. Source: PTX ISA,
+ * `add`, `sub`, `mul` and `fma`; an H200 has none of them to compare with.
  */
 export const packedInstructions: readonly PairInstruction[] = roundedInstructions.map((element) =>
   packed(element, `${element.name}x2`),
@@ -172,8 +172,8 @@ function extremumInstructions(name: string, rule: ExtremumRule): WordInstruction
 /**
  * `min` and `max` of two fp32 numbers or, from sm_100 on, three: a NaN loses against a number and
  * wins with `.NaN`; −0 is less than +0. Subnormals are kept but for `.ftz`. NaN results are
- * 0x7fffffff. Those of two are an H200's bit for bit; those of three, which it has not, are taken to
- * be two in a row, whose order changes nothing.
+ * 0x7fffffff. Those of two equal an H200's bit for bit; those of three, which it lacks, are taken to
+ * be two in a row, whose order makes no difference.
  */
 export const float32ExtremumInstructions: readonly WordInstruction[] = Object.entries(
   extrema,
@@ -191,7 +191,7 @@ const signOperations: Readonly<Record<string, (value: number) => number>> = {
 };
 
 /**
- * `neg` and `abs` of fp32: exact, and additions to the hardware: a NaN gives 0x7fffffff, and `.ftz`
+ * `neg` and `abs` of fp32: exact, and additions in hardware: a NaN gives 0x7fffffff, and `.ftz`
  * flushes subnormals, as on an H200.
  */
 export const float32SignInstructions: readonly WordInstruction[] = Object.entries(
@@ -221,7 +221,7 @@ function loopOf(name: SpecialFunctionName, inOrder: RunLoop): RunLoop {
 /**
  * The instructions of the special function unit that src/hardware models, bit for bit those of an
  * H200. ptxas surrounds `ex2.approx.f32`, without ftz, with two more instructions for subnormal
- * results; here it is the one that PTX has.
+ * results; here it is PTX's single instruction.
  */
 export const specialFunctionInstructions: readonly WordInstruction[] = names.map((name) => {
   const { format, evaluate: ofPattern } = specialFunctions[name];

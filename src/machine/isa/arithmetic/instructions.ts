@@ -42,7 +42,7 @@ const byName: ReadonlyMap<string, readonly ArithmeticInstruction[]> = new Map(
   ]),
 );
 
-/** Suggestions in a message. */
+/** The most suggestions in a message. */
 const mostSuggestions = 4;
 
 /** The known mnemonics that share the opcode and most modifiers, or else the opcodes. */

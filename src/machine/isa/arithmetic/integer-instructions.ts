@@ -7,7 +7,7 @@ import {
   type WordInstruction,
 } from './instruction.js';
 
-/** The largest amount that `shl` and `shr` tell apart: they shift by 32 at most. */
+/** The largest amount that `shl` and `shr` distinguish: they shift by 32 at most. */
 const registerBits = 32;
 
 /** a · 2^amount modulo 2^32: PTX's `shl.b32`, which shifts everything out from 32 on. */
@@ -66,7 +66,7 @@ interface IntegerRow {
   readonly loop?: RunLoop;
 }
 
-/** The high 32 bits of a product of integers of up to 32 bits, signed as the operands are. */
+/** The high 32 bits of a product of integers of up to 32 bits, with the operands' signs. */
 function highProduct(a: number, b: number): number {
   return Number(BigInt.asUintN(32, (BigInt(a) * BigInt(b)) >> 32n));
 }
@@ -76,7 +76,7 @@ const binary = { unit: 'alu', operands: 2 } as const;
 const product = { unit: 'fma', operands: 2 } as const;
 const productAndSum = { unit: 'fma', operands: 3 } as const;
 
-/** Sums and low products have the same bits whatever the sign. */
+/** Sums and low products, whose bits do not depend on the signedness. */
 const eitherSign: readonly IntegerRow[] = ['s32', 'u32'].flatMap((type): IntegerRow[] => [
   { name: `add.${type}`, ...binary, compute: (a, b) => a + b, loop: addIntegersLoop },
   { name: `sub.${type}`, ...binary, compute: (a, b) => a - b },

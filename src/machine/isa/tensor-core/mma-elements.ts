@@ -1,7 +1,7 @@
 import { type OperandFormatName, operandFormats } from '../../../hardware/index.js';
 import type { BlockScales } from './block-scales.js';
 
-/** The formats of A and B: those of floating-point numbers, and whole numbers of kind::i8. */
+/** The formats of A and B: floating-point formats, and the integers of kind::i8. */
 export type MmaFormatName = OperandFormatName | 'u8' | 's8';
 
 /** The format of D; each element takes a word of tensor memory, fp16 its lower half. */
@@ -17,7 +17,10 @@ export function usedBytes(mma: { readonly scales?: BlockScales }, format: MmaFor
   return (16 * Math.min(patternBits(format), memoryBits(mma, format))) / memoryBits(mma, format);
 }
 
-/** Bits that an element takes in memory: two of 4 bits lie in a byte for kind::mxf4 and kind::mxf4nvf4, else each has one. */
+/**
+ * Bits that an element takes in memory: two elements of 4 bits share a byte for kind::mxf4 and kind::mxf4nvf4; otherwise each
+ * has one.
+ */
 export function memoryBits({ scales }: { readonly scales?: BlockScales }, format: MmaFormatName) {
   return isPacked(scales) ? 4 : Math.max(8, patternBits(format));
 }

@@ -101,7 +101,7 @@ function bytesOf({ buffer, byteOffset, byteLength }: PatternArray): Uint8Array {
   return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
-/** A matrix in shared memory; `bits` are those that an element takes there. */
+/** A matrix in shared memory; an element takes `bits` bits there. */
 interface MatrixInMemory {
   readonly shared: SharedMemory;
   readonly descriptor: MatrixDescriptor;
@@ -137,7 +137,7 @@ function patternsOf(operand: PatternArray, { bytesPerElement }: OperandExtent): 
   return new Uint16Array(buffer, byteOffset, byteLength / 2);
 }
 
-/** The parts of D's rows of a CTA: where they lie in tensor memory and in the accumulator. */
+/** Visits the parts of D's rows of a CTA: their places in tensor memory and in the accumulator. */
 function forEachPart(
   layout: MmaLayout,
   { d, shape }: MmaInstruction,
@@ -153,7 +153,7 @@ function forEachPart(
       );
 }
 
-/** C: D's rows of a CTA as they are. */
+/** Loads C: D's rows of a CTA as they are. */
 export function loadRows(
   layout: MmaLayout,
   instruction: MmaInstruction,
