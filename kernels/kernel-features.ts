@@ -32,8 +32,8 @@ export function checkFeatures(
 }
 
 /**
- * The entry of a kernel model that refuses problems with features beside its `features`, whatever is asked of
- * it. A sample of rows has the arithmetic of the whole problem, so that bounds take it of every kernel.
+ * The entry of a kernel model that refuses problems with features beside its `features`, in every use. A
+ * sample of rows has the arithmetic of the whole problem, so that bounds accept it for every kernel.
  */
 export function kernelModel(entry: KernelModel): KernelModel {
   const { name, features, program, backward } = entry;

@@ -66,9 +66,9 @@ export interface AttributedPiece {
   /** Index of the first row among all rows [batch · heads · queries]. */
   readonly firstRow: number;
   readonly rows: number;
-  /** For each run the output values, [rows × vDim]. */
+  /** Output values of each run, [rows × vDim]. */
   readonly outputs: readonly Float64Array[];
-  /** For each run [rows], natural logarithm; −∞ for a row without keys. */
+  /** LSEs of each run, [rows], natural logarithm; −∞ for a row without keys. */
   readonly lse: readonly Float64Array[];
   /** Null for a kernel that does not round its weights. */
   readonly largestWeights: LargestWeights | null;

@@ -6,10 +6,10 @@ import type { Recipe } from '../online-softmax/recipe.js';
 /** The GPU whose instructions are modelled. */
 export type Fa1Architecture = 'sm_80' | 'sm_90';
 
-/** Queries that a block of threads works on at a time. */
+/** Queries that a thread block works on at a time. */
 const tileQueries = 16;
 
-/** Keys of a block: 256, but 128 for as few keys or more than 64 dimensions. */
+/** Keys of a block: 256, but 128 for at most that many keys or more than 64 dimensions. */
 export function fa1BlockKeys({ keys, qkDim }: Pick<ProblemShape, 'keys' | 'qkDim'>): number {
   return qkDim > 64 || keys <= 128 ? 128 : 256;
 }
@@ -43,15 +43,15 @@ function checkProblem(problem: Problem, { qkDim, vDim, queries, keys }: ProblemS
 }
 
 /**
- * FlashAttention-1's forward: blocks of keys from the first to the last; after every one the output is
+ * FlashAttention-1's forward: blocks of keys from the first to the last; after every block the output is
  * normalised and a row keeps its LSE in place of a maximum and a sum. Four warps share the keys of a block;
  * their products P·V start from 0 and are added to the output in fp32. Compiled with use_fast_math, which
  * contracts s·c − m·c and approximates 1 / l and e^x. Sources: fmha_fprop_kernel_1xN.h and fmha/softmax.h in
  * csrc/flash_attn/src of Dao-AILab/flash-attention, version 1; the contraction of the LSE is a guess.
  *
  * @throws RequestError for a problem that the kernel does not take: formats other than bf16 and fp16,
- * unequal head dimensions or such beyond 128, a softcap, a window, a scale that is not positive, a causal
- * mask with unequal lengths
+ *   unequal head dimensions or such beyond 128, a softcap, a window, a scale that is not positive, a causal
+ *   mask with unequal lengths
  */
 export function fa1Recipe(
   problem: Problem,

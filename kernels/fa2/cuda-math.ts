@@ -10,10 +10,10 @@ const log2OfE = 1.4426950216293335;
 const log2OfERest = 1.925963033500011e-8;
 const smallestNormal = 2 ** -126;
 
-/** Exponential and natural logarithm of fp32 numbers, as a compiler has them. */
+/** Exponential and natural logarithm of fp32 numbers, as a compiler implements them. */
 export interface CudaMath {
   readonly exp: (x: number) => number;
-  /** ln x + addend: the logarithm and the sum rounded, or the logarithm's last product and the sum as one. */
+  /** ln x + addend: the logarithm and the sum rounded, or the logarithm's last product fused with the sum. */
   readonly logPlus: (x: number, addend: number) => number;
 }
 

@@ -27,7 +27,7 @@ function prepared(problem: Problem, texts: KernelSettings): Prepared {
   return { shape, configuration, recipe: fa2Recipe(problem, shape, configuration) };
 }
 
-/** Settings that change the bits and must not harm. */
+/** Settings that change the bits and must do no harm. */
 const configurations: readonly Readonly<Record<string, string>>[] = [
   { build: 'flash-attn' },
   { architecture: 'sm_80' },
@@ -48,7 +48,7 @@ const promises: ModelPromises = {
   configurations,
 };
 
-/** FlashAttention-2's forward, as PyTorch and the flash-attn package have it. */
+/** FlashAttention-2's forward, as in PyTorch and the flash-attn package. */
 export const fa2Model: KernelModel = kernelModel({
   name: 'fa2',
   description: "FlashAttention-2's forward, as in PyTorch, bit for bit",
@@ -89,7 +89,7 @@ export const fa2Model: KernelModel = kernelModel({
   },
   premises: () => ({}),
   promises: () => promises,
-  // As PyTorch runs it. On small problems the other builds differ from one another in no output.
+  // PyTorch's choice. On small problems the outputs of the other builds do not differ.
   candidates: [{ splits: 'auto' }],
   unlagged: null,
   exponentials: (problem, texts) => {

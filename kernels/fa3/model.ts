@@ -110,7 +110,7 @@ export const fa3Model: KernelModel = kernelModel({
   },
   premises: () => ({}),
   promises: () => promises,
-  // As its interface runs it.
+  // The choice of its interface.
   candidates: [{ splits: 'auto' }],
   unlagged: null,
   exponentials: (problem, texts) => {

@@ -23,14 +23,14 @@ import {
   type ProgramRunOptions,
 } from './program/index.js';
 
-/** A program as it will run: with the mutant, and in which memory model. */
+/** A program as it will run: with the mutant, and with its memory model. */
 interface Chosen {
   readonly program: PreparedProgram;
   readonly model: MemoryModel;
   readonly hasMutated: () => boolean;
 }
 
-/** The change, and whether it has met an instruction of the mutant's place. */
+/** The change, and whether it has met an instruction at the mutant's site. */
 function watched(
   change: ProgramChange,
   site: string,

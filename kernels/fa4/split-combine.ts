@@ -8,7 +8,7 @@ import { exp2Hardware, log2Hardware, naturalLogOf2 } from '../online-softmax/uni
 import type { SplitRow } from '../online-softmax/split-tile.js';
 import { threadedSum } from '../online-softmax/thread-sums.js';
 
-/** The parts of the combine that may be done otherwise. */
+/** The steps of the combine that may be changed. */
 export interface CombineSteps {
   /** Whether a split's output is read, by its weight. */
   readonly readsSplit: (weight: number) => boolean;
@@ -22,15 +22,14 @@ const log2OfE = Math.fround(Math.LOG2E);
 const narrowHeadDim = 64;
 
 /**
- * A row of attention from its splits: weights exp2(lse·log2 e − max·log2 e) over their sum, and the
- * outputs summed with these weights in ascending order, in fp32; the LSE is max + log of the sum of
- * weights. A split of weight 0 is not read, since it may have written nothing. A row whose every LSE
- * is −∞ gives 0 and −∞.
+ * A row of attention from its splits: weights exp2(lse·log2 e − max·log2 e) over their sum, and the outputs summed with
+ * these weights in ascending order, in fp32; the LSE is max + log of the sum of weights. A split of weight 0 is not
+ * read, since it may have written nothing. A row whose every LSE is −∞ gives 0 and −∞.
  *
  * Order of operations: flash_attn/cute/flash_fwd_combine.py of Dao-AILab/flash-attention, and its PTX as flash-attn-4
  * 4.0.0b36 compiles it. Exponential and logarithm are the special function unit's, the LSE is one multiply-add, and the
- * division rounds to nearest. Every other multiplication and addition rounds by itself; the PTX leaves it open to the
- * assembler to make one operation of the exponent's difference, and of a weight's product and its sum.
+ * division rounds to nearest. Every other multiplication and addition rounds by itself; the PTX allows the assembler to
+ * fuse the exponent's difference, and a weight's product with its sum.
  */
 export function combineSplits(
   splits: readonly SplitRow[],

@@ -19,16 +19,15 @@ export interface NaiveAttention {
 }
 
 /**
- * The textbook kernel: a whole row of scores, its maximum, exponentials, their sum, the weights, their
- * product with V. Every operation is fp32 and rounds to nearest even, products and sums one by one in
- * ascending order without contraction, exp, tanh and log rounded from fp64. `intermediate` is the
- * format that scores, scaled scores and weights are rounded to between the passes, as a framework
- * does that writes each of them to memory; fp32 leaves them. The output is rounded to the format of Q.
- * A query that sees no key gives 0 and −∞.
+ * The textbook kernel: a whole row of scores, its maximum, exponentials, their sum, the weights, their product with V. Every
+ * operation is fp32 and rounds to nearest even, products and sums one by one in ascending order without contraction, exp,
+ * tanh and log rounded from fp64. `intermediate` is the format that scores, scaled scores and weights are rounded to between
+ * the passes, as in a framework that writes each of them to memory; fp32 leaves them unchanged. The output is rounded to the
+ * format of Q. A query that sees no key gives 0 and −∞.
  *
- * Bias and ALiBi are rounded together to fp32, and added in one more pass. A sink, rounded to fp32, is one more
- * score, the last, that takes part in the maximum and the sum; where the LSE does not have it, the LSE comes from a
- * maximum and a sum without it. Dropout multiplies the weights by fp32's 1/(1 − p) before they are rounded to `intermediate`.
+ * Bias and ALiBi are rounded together to fp32, and added in one more pass. A sink, rounded to fp32, is one more score, the
+ * last, that takes part in the maximum and the sum; where the LSE does not include it, the LSE comes from a maximum and a sum
+ * without it. Dropout multiplies the weights by fp32's 1/(1 − p) before they are rounded to `intermediate`.
  */
 export function createNaiveAttention(problem: Problem, intermediate: FormatName): NaiveAttention {
   const shape = problemShape(problem);

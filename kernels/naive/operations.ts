@@ -26,7 +26,7 @@ export function expFloat32(x: number): number {
   return fround(Math.exp(x));
 }
 
-/** The largest of some scores and a sink; a NaN stays once it is met, unlike in PTX's max. */
+/** The largest of some scores and a sink; unlike PTX's max it keeps a NaN. */
 export function largestScore(scores: Float32Numbers, sink = -Infinity): number {
   let largest = sink;
   for (const score of scores) if (score > largest || Number.isNaN(score)) largest = score;

@@ -11,7 +11,7 @@ import type { RowFeatures } from '../row-features.js';
 
 const { fround } = Math;
 
-/** Rounds fp32 numbers to a format and back, in place, to nearest even; fp32 leaves them. */
+/** Rounds fp32 numbers to a format and back, in place, to nearest even; fp32 leaves them unchanged. */
 export function rounding(format: FormatName): (values: Float32Array) => Float32Array {
   if (format === 'fp32') return (values) => values;
   return (values) => {
@@ -30,10 +30,10 @@ export function decodedRows(
   return Float32Array.from(decodeTensor(tensor, first * dim, (first + rows) * dim));
 }
 
-/** A row of scores as the textbook kernel leaves it, [keys seen]. */
+/** A row of the textbook kernel's final scores, [keys seen]. */
 export interface RowScores {
   readonly scores: Float32Array;
-  /** The scores as the softcap takes them; null for none. */
+  /** The scores before the softcap; null for none. */
   readonly uncapped: Float32Array | null;
 }
 

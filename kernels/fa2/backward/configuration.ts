@@ -5,7 +5,7 @@ import type { BackwardTiling } from '../../online-softmax/backward/recipe.js';
 import type { OutFormat } from '../../online-softmax/units.js';
 import { kernelHeadDim, type Fa2Architecture, type Fa2Configuration } from '../configuration.js';
 
-/** Everything that FlashAttention-2's backward lets one choose and that changes its bits. */
+/** Every choice of FlashAttention-2's backward that changes its bits. */
 export interface Fa2BackwardConfiguration extends Pick<
   Fa2Configuration,
   'architecture' | 'build' | 'multiprocessors'
@@ -36,7 +36,7 @@ export function fa2BackwardTiling(headDim: number, architecture: Fa2Architecture
   }
 }
 
-/** Columns of a row that the threads that sum D have at a time. Source: kBlockKSmem in kernel_traits.h. */
+/** Columns of a row that the threads that sum D read at a time. Source: kBlockKSmem in kernel_traits.h. */
 export function columnsOfRow(vDim: number): number {
   return kernelHeadDim(vDim) % 64 === 0 ? 64 : 32;
 }

@@ -5,7 +5,7 @@ import type { OutFormat } from '../../online-softmax/units.js';
 import type { Fa4Architecture } from '../configuration.js';
 import { hasMaskMod, kernelMask } from '../features.js';
 
-/** Everything that FlashAttention-4's backward lets one choose and that changes its bits. */
+/** Every choice of FlashAttention-4's backward that changes its bits. */
 export interface Fa4BackwardConfiguration {
   /** sm_90 runs the same operations with Hopper's tensor cores. */
   readonly architecture: Fa4Architecture;
@@ -27,7 +27,7 @@ const pairedHeadDim = 128;
 const wideShape = { qkDim: 192, vDim: 128 } as const;
 
 /**
- * The head dimension, of Q and of V, that has kernels of its own: one for dQ, one for dK and dV with 64 keys to a thread block.
+ * The head dimension, of Q and of V, with kernels of its own: one for dQ, one for dK and dV with 64 keys to a thread block.
  * Source: `use_dedicated_hd256_kernel` in interface.py, sm100_hd256_2cta_fmha_backward.py.
  */
 export const ownKernelsDim = 256;
@@ -64,7 +64,7 @@ export function backwardFormat(
 }
 
 /**
- * Checks that a problem has nothing that the kernels for head dimension 256 lack.
+ * Checks that a problem needs no feature that the kernels for head dimension 256 lack.
  * @throws RequestError for a window, a softcap, a mask_mod or a sink there
  */
 export function checkOwnKernels(problem: Problem, { qkDim }: ProblemShape): void {

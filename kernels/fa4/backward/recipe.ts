@@ -19,13 +19,12 @@ export function columnsOfRow(vDim: number): number {
 }
 
 /**
- * FlashAttention-4's backward as a recipe. The scale of the exponents is an fp32 product of the scale and log2 e; with
- * a softcap the scale is applied to the scores before it, and the exponents have log2 e alone. Without an order of its
- * own (`deterministic`), tiles of dQ, and dK and dV of the heads of a group, are added as they come; with one, tiles
- * in ascending order of keys, in descending order for causal and window masks, heads in ascending order. For head dimension 256 dQ
- * has a kernel of its own, and the heads of a group are one chain. Sources:
- * flash_bwd_sm100.py (`softmax_scale_log2`, `spt`, `_dq_semaphore_lock_value`, `epilogue_dK_or_dV_tma`),
- * flash_bwd_postprocess.py, sm100_hd256_2cta_fmha_backward_dqkernel.py and …_dkdvkernel.py, and interface.py of flash_attn/cute in Dao-AILab/flash-attention.
+ * FlashAttention-4's backward as a recipe. The scale of the exponents is an fp32 product of the scale and log2 e; with a softcap the scale is applied to the
+ * scores before it, and the exponents have log2 e alone. Without a fixed order (`deterministic`), tiles of dQ, and dK and dV of the heads of a group, are
+ * added as they come; with one, tiles in ascending order of keys, in descending order for causal and window masks, heads in ascending order. For head
+ * dimension 256 dQ has a kernel of its own, and the heads of a group are one chain. Sources: flash_bwd_sm100.py (`softmax_scale_log2`, `spt`,
+ * `_dq_semaphore_lock_value`, `epilogue_dK_or_dV_tma`), flash_bwd_postprocess.py, sm100_hd256_2cta_fmha_backward_dqkernel.py and …_dkdvkernel.py, and
+ * interface.py of flash_attn/cute in Dao-AILab/flash-attention.
  */
 export function fa4BackwardRecipe(
   problem: Problem,

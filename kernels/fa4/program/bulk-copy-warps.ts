@@ -18,7 +18,7 @@ import {
 } from './signals.js';
 import { firstQueryOf, type WorkTile } from './tiles.js';
 
-/** Loads a tile, box by box, whose bytes the leader's barrier counts. */
+/** Loads a tile box by box; the leader's barrier counts the bytes. */
 function* loadBoxes(
   map: TensorMap,
   { boxes, boxColumns, boxBytes, rows }: TileLayout,
@@ -41,7 +41,7 @@ function* loadBoxes(
 
 /**
  * The warp that loads Q, K and V. Per tile: the last K, Q of the stages, the last V, then K and V of the
- * blocks before by turns in one ring. Source: `load` in flash_fwd_sm100.py.
+ * earlier blocks in turn in one ring. Source: `load` in flash_fwd_sm100.py.
  */
 export function* loadWarp(context: ProgramContext): WarpProgram {
   const { plan, place, tiles, maps } = context;

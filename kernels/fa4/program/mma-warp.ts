@@ -22,7 +22,7 @@ import type { WorkTile } from './tiles.js';
 
 /** Bytes of K that one instruction sums over: 16 elements of 16 bits, or 32 of 8. */
 const instructionBytes = 32;
-/** Rows whose place in a swizzled box repeats. */
+/** Rows after which the positions in a swizzled box repeat. */
 const patternRows = 8;
 /** The part of a block's keys whose P is complete when the product with V begins. */
 const firstPart = 3 / 4;
@@ -89,7 +89,7 @@ function* multiplyScores(
     };
 }
 
-/** O of a stage += P·V; waits for the last quarter of P when it gets there. */
+/** O of a stage += P·V; waits for the last quarter of P before it uses that. */
 function* multiplyOutput(
   plan: ProgramPlan,
   tensor: number,
@@ -129,8 +129,8 @@ function* multiplyOutput(
 }
 
 /**
- * The warp that issues the MMAs: S of both stages first, then for every block P·V and the next S by
- * turns. In a pair of CTAs the leader issues for both. Source: `mma` in flash_fwd_sm100.py.
+ * The warp that issues the MMAs: S of both stages first, then for every block P·V and the next S in
+ * turn. In a pair of CTAs the leader issues for both. Source: `mma` in flash_fwd_sm100.py.
  */
 export function* mmaWarp(context: ProgramContext): WarpProgram {
   const { plan, place, tiles } = context;

@@ -11,7 +11,7 @@ import type { BarrierPlan, ProgramPlan } from './plan.js';
 /** The CTA that issues the MMAs of a pair, on whose barriers both arrive. */
 export const leader = 0;
 
-/** The parity that a wait waits for; turns over with every use of a barrier. */
+/** The parity that a wait waits for; flips with every use of a barrier. */
 export type Parity = 0 | 1;
 
 /** The other parity. */
@@ -53,7 +53,7 @@ export function arriveOn(
   return { op: 'mbarrier.arrive', barrier: address, lanes, site };
 }
 
-/** Makes a barrier of every CTA follow the MMAs issued so far. */
+/** Makes a barrier of every CTA track the MMAs issued so far. */
 export function commitTo(
   { ctas }: ProgramPlan,
   barrier: BarrierPlan,

@@ -9,7 +9,7 @@ export interface WorkTile {
   /** Index among [batch · kv heads]. */
   readonly kvHead: number;
   readonly firstQuery: number;
-  /** The first block of keys that is visited, the last one of the tile, and how many are. */
+  /** The first block of keys that is visited, which is the last one of the tile, and the number of blocks visited. */
   readonly lastBlock: number;
   readonly blocks: number;
 }
@@ -63,7 +63,7 @@ export function workTiles(plan: ProgramPlan, cluster: number): WorkTile[] {
   return tiles;
 }
 
-/** For each of the rows from `firstQuery` on, the columns of a block of keys that it sees. */
+/** The columns of a block of keys that each of the rows from `firstQuery` on sees. */
 export function visibleColumns(
   { problem, shape }: ProgramPlan,
   firstQuery: number,

@@ -10,7 +10,7 @@ import { polynomialColumns } from '../exp2-tuning.js';
 import type { ForwardVariation, VariationContext } from '../forward.js';
 import { variant, type KernelVariant } from './variant.js';
 
-/** Another function in the columns that the polynomial computes. */
+/** Replaces the function in the columns that the polynomial computes. */
 function inPolynomialColumns(
   create: (context: VariationContext) => (x: number) => number,
 ): ForwardVariation {
@@ -26,7 +26,7 @@ function inPolynomialColumns(
   };
 }
 
-/** The polynomial's exponential from a range reduction of one's own. */
+/** The polynomial's exponential from a given range reduction. */
 function withReduction(reduce: (x: number) => RangeReduction): ForwardVariation {
   return inPolynomialColumns(({ configuration }) => {
     const coefficients = exp2Coefficients[configuration.exp2.degree];
@@ -62,7 +62,7 @@ function wrongCoefficient(index: number): KernelVariant {
 
 const exponentUnit = 2 ** 23;
 
-/** The integer part as truncation gives it, less one for negative numbers. */
+/** The integer part by truncation, less one for negative numbers. */
 function truncatedReduction(x: number): RangeReduction {
   const reduced = reduceRange(x);
   const isNegativeInteger = x < 0 && x > -127 && reduced.fraction === 0;

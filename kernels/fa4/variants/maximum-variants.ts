@@ -4,7 +4,7 @@ import type { RowMaximum } from '../../online-softmax/steps.js';
 import type { VariationContext } from '../forward.js';
 import { type KernelVariant, variant } from './variant.js';
 
-/** The row's maximum where a rescale is skipped by another rule than lag ≥ −threshold. */
+/** The row's maximum where rescales are skipped by another rule than lag ≥ −threshold. */
 function maximumSkippedBy(
   { kernel, scale, configuration }: VariationContext,
   skips: (lag: number, threshold: number) => boolean,
@@ -106,7 +106,7 @@ export const rescaleVariants: readonly KernelVariant[] = [
     },
     {
       steps: ({ runOtherTile, kernel }) => {
-        /** By the block's first key; rows beyond the problem never rescale. */
+        /** The α of the other tile by the block's first key; rows beyond the problem never rescale. */
         const alphas = new Map<number, readonly number[]>();
         let hasOther = false;
         runOtherTile({

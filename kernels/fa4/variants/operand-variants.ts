@@ -4,7 +4,7 @@ import { fa4Formats } from '../configuration.js';
 /** The block that is loaded after one, into the same stage of the ring; the last has none. */
 const nextBlock = (index: number, blocks: number): number => Math.min(index + 1, blocks - 1);
 
-/** Bugs of where operands are read. */
+/** Bugs in the places that operands are read from. */
 export const operandVariants: readonly KernelVariant[] = [
   variant(
     {

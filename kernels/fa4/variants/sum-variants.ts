@@ -64,7 +64,7 @@ export const weightVariants: readonly KernelVariant[] = [
   ),
 ];
 
-/** Columns of eight whose accumulators take part. */
+/** Number of columns in every eight whose accumulators take part. */
 const reducedLanes = 4;
 
 /** The row sum over the first two of the four packed accumulators. */
@@ -76,7 +76,7 @@ function partialRowSum(start: number, weights: readonly number[]): number {
   return addFloat32(addFloat32(lanes[0], lanes[2]), addFloat32(lanes[1], lanes[3]));
 }
 
-/** Bugs of the row sum and of the end, where it is used. */
+/** Bugs of the row sum and of its use at the end. */
 export const sumVariants: readonly KernelVariant[] = [
   variant(
     {

@@ -7,7 +7,7 @@ import { maximumVariants, rescaleVariants } from './maximum-variants.js';
 import { splitVariants, sumVariants, weightVariants } from './sum-variants.js';
 import type { KernelVariant } from './variant.js';
 
-/** The setting's word for the kernel as it is. */
+/** The setting's value for the kernel without a bug. */
 export const noVariant = 'none';
 
 /** FlashAttention-4's forward with bugs, published ones and synthetic ones, one each. */

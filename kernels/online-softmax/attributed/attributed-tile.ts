@@ -54,11 +54,11 @@ function createLargestWeights(tileQueries: number): LargestWeights {
 
 /** The results of a tile of queries. */
 export interface AttributedTileResult {
-  /** For each run the output values, [rows × vDim]. */
+  /** Output values of each run, [rows × vDim]. */
   readonly outputs: readonly Float64Array[];
-  /** For each run the row sums l, [rows], of weights relative to the maximum in use. */
+  /** Row sums l of each run, [rows], of weights relative to the maximum in use. */
   readonly rowSums: readonly Float64Array[];
-  /** For each run the LSEs, [rows], natural logarithm; −∞ for a row without keys. */
+  /** LSEs of each run, [rows], natural logarithm; −∞ for a row without keys. */
   readonly lse: readonly Float64Array[];
   /** [rows]: the maximum in use at the end, a raw score. */
   readonly maxima: Float64Array;

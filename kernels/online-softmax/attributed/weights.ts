@@ -16,9 +16,9 @@ import type { SummedWeights } from './row-sums.js';
 
 /** The scale of the exponents: softmax scale · log2 e. */
 export interface ExponentScale {
-  /** In fp64. */
+  /** The scale in fp64. */
   readonly exact: number;
-  /** As the kernel has it: rounded to fp32. */
+  /** The kernel's scale: rounded to fp32. */
   readonly rounded: number;
   /** Added to every exponent, an fp32 number. */
   readonly offset: number;
@@ -32,10 +32,7 @@ interface BlockSize {
   readonly columns: number;
 }
 
-/**
- * The exponents x [rows × columns] of scores, exact: (s − m)·c + offset, −∞ for a masked score whatever
- * c is.
- */
+/** The exponents x [rows × columns] of scores, exact: (s − m)·c + offset, −∞ for a masked score, for any c. */
 export function exactExponents(
   target: Float64Array,
   scores: Float64Array,
@@ -102,8 +99,8 @@ type WeightFunction = (
 ) => void;
 
 /**
- * The exponentials of a tile, of at most `capacity` elements in rows of the recipe's block of
- * keys: in each column by the unit or the polynomial as the recipe splits them, or exact (within 2^-51).
+ * The exponentials of a tile, of at most `capacity` elements in rows of the recipe's block of keys: in
+ * each column by the unit or the polynomial, by the recipe's split, or exact (within 2^-51).
  */
 export function createWeightFunction(
   recipe: Recipe,

@@ -5,11 +5,11 @@ export type Reachability = 'someOrder' | 'undecided' | 'noOrder';
 
 /** The most terms whose orders are all followed; more make too many subsets. */
 const mostTermsOfSubsets = 10;
-/** Sums of one subset that are followed at most. */
+/** The most sums of one subset that are followed. */
 const mostSumsOfSubset = 4096;
-/** Orders that are tried of more terms. */
+/** Number of orders that are tried for more terms. */
 const triedOrders = 64;
-/** Sums below this cannot overflow in any order. */
+/** A magnitude below which sums cannot overflow in any order. */
 const safeMagnitude = 2 ** 126;
 
 /** Unit roundoff of fp32, and the most that flushing takes from an addition: from both terms and the sum. */

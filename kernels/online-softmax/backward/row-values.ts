@@ -5,8 +5,8 @@ import type { ProductSumLaw } from './recipe.js';
 export const log2OfE = Math.fround(Math.LOG2E);
 
 /**
- * D = Σ O·dO of one row, fp32, as its threads sum it: each from 0 over its columns, one fused multiply-add a column; then the threads
- * in pairs 1, 2, 4 … apart, or half of them, a quarter, … apart. The product with 0 makes no difference to a first product, but of −0.
+ * D = Σ O·dO of one row, fp32, in the order of its threads: each sums from 0 over its columns, one fused multiply-add a column; then
+ * the threads in pairs 1, 2, 4 … apart, or half of them, a quarter, … apart. The start from 0 changes no first product but −0.
  *
  * @param out the row of O, and `dout` that of dO, as numbers
  */

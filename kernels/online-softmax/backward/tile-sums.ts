@@ -4,7 +4,7 @@ const smallestNormal = 2 ** -126;
 const flushing = { flushToZero: true } as const;
 
 /**
- * a + b as cp.reduce.async.bulk adds fp32 numbers in memory: to nearest even, subnormal operands and results become
+ * a + b as cp.reduce.async.bulk adds fp32 numbers in memory: to nearest even; subnormal operands and results become
  * zeros of their sign. Source: PTX ISA, cp.reduce.async.bulk.
  */
 export function addInMemory(a: number, b: number): number {

@@ -24,7 +24,7 @@ const zero = immediateFloat32(0);
 const one = immediateFloat32(1);
 const minusInfinity = immediateFloat32(-Infinity);
 
-/** Registers with the words of others, which stay as they are. */
+/** Registers with a copy of words, which stay as they are. */
 function copyOf(words: Uint32Array): WarpRegisters {
   return registersOf(Uint32Array.from(words));
 }

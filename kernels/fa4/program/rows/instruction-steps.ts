@@ -15,7 +15,7 @@ import {
   type PolynomialDegree,
 } from '../../../online-softmax/exp2-polynomial.js';
 
-/** Columns whose bits one word of the mask holds. */
+/** Columns per word of the mask. */
 const wordColumns = 32;
 
 const zero = immediate(0);
@@ -68,7 +68,7 @@ export function maskRow(
   }
 }
 
-/** A reduction begins with four accumulators, each of two columns. */
+/** Accumulators of a reduction, each of two columns. */
 const accumulators = 4;
 const stepColumns = 2 * accumulators;
 
@@ -77,10 +77,10 @@ const stepColumns = 2 * accumulators;
  * maxima over pairs of columns, three operands at a time, then a tree. A NaN loses. Source:
  * `fmax_reduce` in flash_attn/cute/utils.py of Dao-AILab/flash-attention.
  *
- * @param before in its register 0; null in the first block, where −∞ takes its place. The kernel takes
- * nothing there, so that a row whose first scores are all NaN gets the maximum NaN, which the forward
- * models as −∞. O and the LSE are the same, since the row's sum and O are NaN from then on; its next α
- * is 0 instead of NaN.
+ * @param before in its register 0; null in the first block, where −∞ takes its place. The kernel has
+ *   no operand there, so that a row whose first scores are all NaN gets the maximum NaN, which the
+ *   forward models as −∞. O and the LSE are the same, since the row's sum and O are NaN from then on;
+ *   its next α is 0 instead of NaN.
  */
 export function largestOfRow(
   { issue }: Issuer,

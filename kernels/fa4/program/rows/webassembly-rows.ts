@@ -32,7 +32,7 @@ const magnitudeMask = 0x7fffffff;
 /** Columns of the smallest piece that `normalise` takes. */
 const factorColumns = 4;
 
-/** Copies fp32 bits, with every NaN the GPU's: which one WebAssembly leaves is not laid down. */
+/** Copies fp32 bits and replaces every NaN by the GPU's: WebAssembly does not define which NaN it returns. */
 function copyWithCanonicalNans(source: Uint32Array, target: Uint32Array): void {
   for (let i = 0; i < source.length; i++) {
     const bits = source[i];
@@ -63,7 +63,7 @@ function multiplyRows(numbers: Uint32Array, factors: Uint32Array, products: Uint
  * The rows' arithmetic by the WebAssembly of the forward: an instance with the memory of one warp, some
  * hundred kilobytes, which holds nothing between calls, so that one serves any number of warps.
  *
- * @param parts how scores and weights lie in registers; default in one part each
+ * @param parts division of scores and weights into registers; default one part each
  * @throws RequestError for parts that do not make up a row
  */
 export function createWebAssemblyRows(
