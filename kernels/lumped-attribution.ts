@@ -24,7 +24,7 @@ export interface UnroundedRows {
   readonly lse: Float64Array;
 }
 
-/** A kernel whose output rounding alone is told apart from the rest of its arithmetic. */
+/** A kernel whose output rounding alone is separated from the rest of its arithmetic. */
 export interface LumpedKernel {
   /** The model's name. */
   readonly model: string;

@@ -111,8 +111,8 @@ export interface PremiseDeclaration {
   /** The format that P is rounded to; default that of V. */
   readonly weights?: FormatName | 'input' | undefined;
   /**
-   * Factor of P, relative to the row's largest weight, before it is rounded, or a larger one; default 1, and 2^7 for
-   * e4m3. No more than the format's largest number.
+   * Factor of P, relative to the row's largest weight, before it is rounded, or an upper bound of it; default 1, and 2^7
+   * for e4m3. No more than the format's largest number.
    */
   readonly weightScale?: number | undefined;
   /**

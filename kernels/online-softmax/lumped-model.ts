@@ -34,7 +34,7 @@ export function preparedRecipe(
   };
 }
 
-/** The errors of a recipe of one part, with the output rounding alone told apart. */
+/** The errors of a recipe of one part, with the output rounding alone separated. */
 export function attributedRecipe(
   problem: Problem,
   { shape, recipe, settings }: RecipeOfProblem,

@@ -56,7 +56,7 @@ export interface SynchronousUnit {
 /** The unit that performs the operation that an instruction issues. */
 export interface AsynchronousUnit<Op extends Opcode> {
   readonly name: TimedUnit;
-  /** The kind of operation that it is there; its order with other operations follows from it. */
+  /** The kind of operation that the unit performs; its order with other operations follows from it. */
   readonly operation: OperationKind;
   /** Clocks of the unit that it takes. */
   readonly cycles: (instruction: InstructionOf<Op>, rates: UnitRates) => number;

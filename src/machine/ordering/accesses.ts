@@ -137,7 +137,7 @@ function isAsStrong(earlier: Stamp, later: Stamp): boolean {
 }
 
 /**
- * Whether a read can be forgotten in favour of a later one: whether every write that is ordered after
+ * Whether a read can be forgotten for the sake of a later one: whether every write that is ordered after
  * the later one is ordered after it too. A generic read is not covered by an async one, since a write
  * through the async proxy needs a proxy fence after the former and none after the latter; nor is a weak read by a strong
  * one, which strong writes need no order with.

@@ -1,7 +1,7 @@
 import { type Instruction, type Opcode, siteOf } from '../isa/index.js';
 import type { WarpState } from '../state.js';
 
-/** Instructions that a warp may execute between two polls, and that wait for nobody else. */
+/** Instructions that a warp may execute between two polls, and that no other agent can wait for. */
 const betweenLooks: ReadonlySet<Opcode> = new Set([
   ...(['fence', 'bar.warp.sync', 'diverge', 'converge'] as const),
 ]);
