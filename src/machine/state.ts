@@ -72,7 +72,7 @@ export interface CtaState {
   readonly shared: SharedMemory;
   readonly tensor: TensorMemory;
   readonly mbarriers: Map<number, Mbarrier>;
-  /** Clocks of the CTA's order at the end of mbarriers, by their offsets. */
+  /** Clocks of the warps that have ended mbarriers, by the mbarriers' offsets. */
   readonly endedMbarriers: Map<number, Clock>;
   readonly namedBarriers: Map<number, NamedBarrier>;
   readonly registers: RegisterPool;

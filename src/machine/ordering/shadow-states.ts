@@ -123,7 +123,7 @@ export function createShadowStates(words: number): ShadowStates {
   counts[uninitialisedState] = words;
   const idle: number[] = [];
   const free: number[] = [];
-  // The state that the access `askedBy[state]` turns the state into.
+  // The state after the access `askedBy[state]`.
   let askedBy = new Int32Array(firstCapacity);
   let next = new Int32Array(firstCapacity);
 

@@ -77,7 +77,7 @@ export function timedScheduler(): Scheduler {
   };
 }
 
-/** A scheduler with a record of its choices and of the numbers of steps they were among. */
+/** A scheduler with a record of its choices and of the numbers of steps to choose from. */
 interface RecordingScheduler extends Scheduler {
   readonly choices: readonly { readonly chosen: number; readonly among: number }[];
 }
