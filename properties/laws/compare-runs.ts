@@ -9,11 +9,11 @@ import {
 } from './transform-problem.js';
 import { exactAttention, judgedViolation } from './within-bound.js';
 
-/** Which results are compared: all by default. */
+/** The results to compare; all by default. */
 interface Comparison {
-  /** Of O: by row over [batch, heads, queries], and column. */
+  /** Selects elements of O, by row over [batch, heads, queries] and by column. */
   readonly elements?: (row: number, column: number) => boolean;
-  /** Of the LSE. */
+  /** Selects rows of the LSE. */
   readonly rows?: (row: number) => boolean;
 }
 
@@ -35,7 +35,7 @@ function same(a: number, b: number): boolean {
   return a === b || (Number.isNaN(a) && Number.isNaN(b));
 }
 
-/** The first difference, null for none, among how many results. */
+/** The first result that differs, null for none, and the number of results compared. */
 interface RunComparison {
   readonly difference: RunDifference | null;
   readonly compared: number;
@@ -96,7 +96,7 @@ export function compareRuns(
 }
 
 /**
- * The first result in which two runs differ, null for none; see `compareRuns`.
+ * The first result in which two runs differ, or null; see `compareRuns`.
  * @throws NotApplicable when there is nothing to compare
  */
 export function firstDifference(
@@ -110,10 +110,10 @@ export function firstDifference(
 }
 
 /**
- * A difference in a sentence without its full stop, as in `O at head 0, query 3, column 1 is 0.5
- * alone but 0.25 with the heads permuted`.
- * @param usual of the expected results, as in `alone`
- * @param changed of the others, as in `with the heads permuted`
+ * A difference in a sentence without its full stop, as in `O at head 0, query 3, column 1 is 0.5 alone
+ * but 0.25 with the heads permuted`.
+ * @param usual describes the expected results, as in `alone`
+ * @param changed describes the others, as in `with the heads permuted`
  */
 export function describeDifference(
   { what, at, expected, found, differing, compared }: RunDifference,
@@ -125,19 +125,19 @@ export function describeDifference(
   return `${what} at ${describePlace(at)} is ${expected} ${usual} but ${found} ${changed}${others}`;
 }
 
-/** Two problems of which the rows of one are rows of the other. */
+/** Two problems; the rows of the transformed one are rows of the other. */
 export interface ArrangedProblems {
   readonly problem: Problem;
   readonly transformed: Problem;
-  /** Which rows of the problem are those of the transformed one; default the same. */
+  /** The rows of the problem that the transformed one has; default the same. */
   readonly rows?: RowArrangement;
-  /** Which rows of the transformed problem are compared to the bit; default all. */
+  /** The results of the transformed problem to compare to the bit; default all. */
   readonly comparison?: Comparison;
-  /** What was done, as in `with the queries permuted`. */
+  /** The transformation in words, as in `with the queries permuted`. */
   readonly words: string;
 }
 
-/** Where a row of the transformed problem stands in the other. */
+/** The place in the original problem of a row of the transformed one. */
 function placeBefore(at: Coordinates, { batches, heads, queries }: RowArrangement): Coordinates {
   return {
     ...at,

@@ -9,7 +9,7 @@ import { indices } from './transform-problem.js';
 /** log2 of the weight of each key relative to a row's largest; −∞ where it is zero in any kernel. */
 export type RowExponents = Float64Array;
 
-/** Scores so many nats below a row's largest have a weight of zero, in fp32 (below 2^-149) or fp64. */
+/** Distance below a row's largest score, in nats, beyond which a weight is zero, in fp32 (below 2^-149) or fp64. */
 export function coldNats({ q, k, v }: Problem): number {
   return [q, k, v].some(({ format }) => format === 'fp64') ? 1024 : 512;
 }
@@ -28,9 +28,7 @@ function isPowerOfTwo(x: number): boolean {
   return unitOf(x) === Math.abs(x);
 }
 
-/**
- * For a row a number per key that it sees, made of the query's and the key's qk dim values.
- */
+/** A function of a row: one number for each key that it sees, computed from the query's and the key's qk dim values. */
 export function perVisibleKey(
   { problem, shape }: Pick<KernelRun, 'problem' | 'shape'>,
   ofPair: (query: Float64Array, key: Float64Array) => number,
@@ -57,12 +55,12 @@ export interface ExactElements {
 }
 
 /**
- * The elements of O of which every operation is exact, in any order, given the exponents of each row's
- * weights (null for a row of which nothing is said). They are those for which
+ * The elements of O for which every operation is exact, in any order, given the exponents of each row's
+ * weights (null for a row that is left out). They are those for which
  * - weights, undivided or divided by their sum, are in the format of V,
  * - their sum W is a power of two,
  * - the products with V that are not zero are of one sign, so that a combine of splits, which rounds,
- *   does not cancel, and whole multiples of a unit of which they sum to at most 2^12,
+ * does not cancel, and whole multiples of a unit of which they sum to at most 2^12,
  * - the sum divided by W is in the output's format, a normal number or zero.
  */
 export function exactElements(
@@ -122,7 +120,7 @@ export function firstInexact(run: KernelRun, { expected, count }: ExactElements)
   return `O at ${place} is ${run.out[first]} but exactly ${expected[first]}, which takes no rounding; ${others} of ${count} such elements are wrong`;
 }
 
-/** Which blocks of keys may hold a hot key, of all. */
+/** Selects the blocks of keys that may hold a hot key. */
 type BlockRule = (block: number, blocks: number, chosen: number) => boolean;
 
 const rules: readonly BlockRule[] = [
@@ -133,8 +131,8 @@ const rules: readonly BlockRule[] = [
 ];
 
 /**
- * Keys that may be hot, in random order: all of them, those of all blocks but the first or but the
- * last, or those of one block; all, where a rule leaves none.
+ * Keys that may be hot, in random order: all of them, those of all blocks but the first or but the last,
+ * or those of one block; all if a rule leaves none.
  */
 export function hotPositions(keys: number, blockKeys: number, random: RandomValues): number[] {
   const blocks = Math.ceil(keys / blockKeys);

@@ -15,38 +15,38 @@ import type { Problem } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import type { ScaleKind, SizeMultiples, SizeName, SizeRange } from '../problems/index.js';
 
-/** What a kernel made of a problem; an LSE that is missing or null is not checked. */
+/** The outputs of a kernel for a problem; an LSE that is missing or null is not checked. */
 export interface AttentionOutputs {
   readonly out: Tensor;
   readonly lse?: Tensor | null | undefined;
 }
 
 /**
- * The same with gradients, of a kernel that was asked for them: dq, dk and dv, and where it has them dbias, in the bias's shape,
- * and dsink, [query heads].
+ * Outputs with gradients, from a kernel that was asked for them: dq, dk and dv, and where it has them dbias, in the
+ * bias's shape, and dsink, [query heads].
  */
 export interface KernelResults
   extends
     AttentionOutputs,
     Readonly<Partial<Record<JudgedGradientName, Tensor | null | undefined>>> {}
 
-/** What a forward pass stored for the backward pass. */
+/** The outputs that a forward pass stored for the backward pass. */
 export interface StoredOutputs {
   readonly out: Tensor;
   /** Natural logarithm. */
   readonly lse: Tensor;
 }
 
-/** How a kernel is to be run, beside the problem. */
+/** Conditions of a run, beside the problem. */
 export interface RunConditions {
   /**
-   * The gradient of the output, [batch, query heads, queries, vDim]: where it is given the kernel is to give dq, dk and dv
-   * as well.
+   * The gradient of the output, [batch, query heads, queries, vDim]; where it is given, the kernel must return dq, dk
+   * and dv too.
    */
   readonly dout?: Tensor | undefined;
-  /** What its backward pass is to read in place of what its own forward pass stores; of kernels that promise `readsForward`. */
+  /** Outputs for the backward pass to read in place of those of its own forward pass; for kernels that promise `readsForward`. */
   readonly forward?: StoredOutputs | undefined;
-  /** What its adapter is to fill output buffers and scratch with before; left out: as it likes. */
+  /** The value that the adapter fills output buffers and scratch with before the run; any value if left out. */
   readonly fill?: number | undefined;
 }
 
@@ -57,22 +57,22 @@ export type AttentionKernel = (
 ) => KernelResults | Promise<KernelResults>;
 
 /**
- * What a kernel throws for a problem that it does not take, such as a head dimension without a code
- * path: another problem is drawn in its place.
+ * Error that a kernel throws for a problem that it does not take, such as a head dimension without a
+ * code path: another problem is drawn in its place.
  */
 export class UnsupportedProblem extends Error {
   override readonly name = 'UnsupportedProblem';
 }
 
 /**
- * A kernel did something else than compute: it threw, ended, gave no answer or no tensor of the
- * problem's shape. The message says what, in a clause.
+ * Error for a kernel that failed to compute: it threw, ended, gave no answer or no tensor of the
+ * problem's shape. The message says so in a clause.
  */
 export class KernelFault extends Error {
   override readonly name = 'KernelFault';
   /**
-   * Whether it took as long as a kernel is given at most, as silence does: then no simpler problem is
-   * looked for, since each that fails as well would take as long.
+   * Whether it took as long as a kernel is given at most, as silence does: then the problem is not
+   * simplified, since each simpler one that fails as well would take as long.
    */
   readonly isSlow: boolean;
 
@@ -82,7 +82,7 @@ export class KernelFault extends Error {
   }
 }
 
-/** What a kernel throws that cannot be run at all: it says nothing about the kernel, and ends what tries it. */
+/** Error that a kernel throws when it cannot be run at all: it says nothing about the kernel, and ends the check. */
 export class KernelAbsent extends RequestError {}
 
 /** Whether a value looks like a tensor: it has data and a shape. */
@@ -91,7 +91,7 @@ export function isTensor(value: unknown): value is Tensor {
 }
 
 /**
- * What a kernel wrote, checked to be tensors.
+ * The outputs of a kernel, checked to be tensors.
  * @throws RequestError when it is anything else
  */
 export function kernelOutputs(outputs: AttentionOutputs): KernelOutputs {
@@ -103,14 +103,15 @@ export function kernelOutputs(outputs: AttentionOutputs): KernelOutputs {
   return { out, lse };
 }
 
-/** Gradients of what all heads share, which a kernel gives or not. */
+/** Gradients of tensors that all heads share; a kernel may leave them out. */
 export type SharedGradients = Readonly<
   Partial<Record<Exclude<JudgedGradientName, GradientQuantityName>, Tensor>>
 >;
 
 /**
- * The gradients of the bias and of the sinks that a kernel wrote; none of what the problem has not.
- * @throws KernelFault for what is no tensor
+ * The gradients of the bias and of the sinks that a kernel wrote; none for a bias or sinks that the
+ * problem lacks.
+ * @throws KernelFault for one that is no tensor
  */
 export function sharedGradients({ bias, sink }: Problem, outputs: KernelResults): SharedGradients {
   const has = { dbias: bias !== undefined, dsink: sink !== undefined };
@@ -125,7 +126,7 @@ export function sharedGradients({ bias, sink }: Problem, outputs: KernelResults)
 
 /**
  * The gradients that a kernel wrote.
- * @throws KernelFault where one is missing, or no tensor
+ * @throws KernelFault where one is missing, or is no tensor
  */
 export function kernelGradients(outputs: KernelResults): ByGradient<Tensor> {
   const given = gradientQuantities.map(({ name, prose }) => {
@@ -137,24 +138,24 @@ export function kernelGradients(outputs: KernelResults): ByGradient<Tensor> {
   return Object.fromEntries(given) as unknown as ByGradient<Tensor>;
 }
 
-/** How large scores may be that a kernel promises to take. */
+/** The largest scores that a kernel promises to take. */
 export interface ScoreLimit {
-  /** Of |q·k|. */
+  /** Limit of |q·k|. */
   readonly raw: number;
-  /** Of |scale · q·k|, before a softcap. */
+  /** Limit of |scale · q·k|, before a softcap. */
   readonly scaled: number;
 }
 
 /** The kernel in other settings. */
 export interface KernelConfiguration {
   readonly kernel: AttentionKernel;
-  /** How it computes then; default as any correct kernel may. */
+  /** The arithmetic of the kernel in these settings; default that of any correct kernel. */
   readonly arithmetic?: ((problem: Problem) => KernelArithmetic | null) | undefined;
 }
 
-/** The kernel with its keys cut in so many splits, whose results it puts together. */
+/** The kernel with its keys cut into a number of splits, whose results it combines. */
 export interface SplitRunner {
-  /** Numbers of splits that it takes, 1 among them or not. */
+  /** Numbers of splits that it takes, which may include 1. */
   readonly counts: readonly number[];
   readonly kernel: (problem: Problem, splits: number) => ReturnType<AttentionKernel>;
 }
@@ -165,8 +166,8 @@ export type ResultMerger = (
 ) => AttentionOutputs | Promise<AttentionOutputs>;
 
 /**
- * What a kernel promises of the problems that it takes and of how it computes, with every default filled in:
- * all that a law may know of a kernel.
+ * Promises of a kernel about the problems that it takes and about its arithmetic, with every default filled
+ * in: all that a law may know of a kernel.
  */
 export interface ProblemPromises {
   readonly formats: readonly FormatName[];
@@ -184,9 +185,9 @@ export interface ProblemPromises {
   readonly blockKeys: number;
   readonly rescaleThreshold: number;
   readonly scoreLimit: ScoreLimit;
-  /** Of a problem, or of the kernel whatever the problem. */
+  /** Premises of the kernel on a problem, or on every problem for null. */
   readonly premises: (problem: Problem | null) => PremiseDeclaration;
-  /** Whether no other premises are told by which a failure would pass. */
+  /** Whether the check reports no other premises under which a failing output would pass. */
   readonly strictPremises: boolean;
   readonly arithmetic: (problem: Problem) => KernelArithmetic | null;
   readonly configurations: Readonly<Record<string, KernelConfiguration>>;
@@ -198,6 +199,6 @@ export interface ProblemPromises {
   readonly gradients: boolean;
   readonly deterministic: boolean;
   readonly readsForward: boolean;
-  /** How it computes gradients of a format on a problem; null as any correct kernel may. */
+  /** The arithmetic of its gradients of a format on a problem; null for that of any correct kernel. */
   readonly gradientPremises: (problem: Problem, output: FormatName) => GradientPremises | null;
 }

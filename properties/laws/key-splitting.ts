@@ -8,20 +8,20 @@ import { requirePromised } from './promised-problem.js';
 import { exactAttention, runBounds, type RunBounds } from './within-bound.js';
 import { arrangeProblem, indices, spreadChoice } from './transform-problem.js';
 
-/** The kernel's run on some of the keys, what it should be, and how far from that it may be. */
+/** The kernel's run on some of the keys, its exact attention, and the bounds around that. */
 interface Part {
   readonly run: KernelRun & { readonly lse: Float64Array };
   readonly reference: AttentionReference;
   readonly bounds: RunBounds;
 }
 
-/** Numbers that come from parts, and how far from those of the whole they may be. */
+/** Numbers combined from parts, and the most that they may differ from those of the whole. */
 interface Combined {
   readonly value: number;
   readonly bound: number;
 }
 
-/** How far fp64 may be off in all of a combination, relative to its terms, many times over. */
+/** The relative error of fp64 over a whole combination, in terms of its summands, with a large margin. */
 const slack = 2 ** -44;
 
 function logSumExp(values: readonly number[]): number {
@@ -83,7 +83,7 @@ class Combination {
   }
 }
 
-/** Keys cut in two and in three, at so many places each. */
+/** Number of cuts tried in two, and as many in three. */
 const cutsOfEach = 12;
 
 /**
@@ -109,7 +109,7 @@ function hasLse(run: KernelRun): run is Part['run'] {
 }
 
 /**
- * What differs by more than both bounds: the first element or LSE, in a sentence; null for nothing.
+ * The first element or LSE that differs by more than both bounds, in a sentence; null for none.
  * @throws NotApplicable where no row can be compared
  */
 function difference(whole: Part, parts: readonly Part[]): string | null {
@@ -156,9 +156,9 @@ function partStarts(parts: readonly Part[]): number[] {
 }
 
 /**
- * The keys, unmasked, cut in two or three parts, each run alone; what their outputs and LSEs make,
- * put together in fp64, is compared with the whole. Both must lie within what rounding explains: see
- * `Combination` for the bound of what is put together.
+ * The keys, unmasked, cut in two or three parts, each run alone; their outputs and LSEs, combined in
+ * fp64, are compared with the whole. Both must lie within the bounds of rounding: see `Combination` for
+ * the bound of the combined result.
  */
 export const keySplitting: Law = {
   statement: 'Parts of the keys, run alone and put together by their LSEs, make the whole',

@@ -17,10 +17,10 @@ import type {
   SharedGradients,
 } from './kernel-under-test.js';
 
-/** How well a kernel obeys a law: to the last bit, or within what rounding explains. */
+/** The strictness of a law: to the last bit, or within the bounds of rounding. */
 export type LawStrength = 'bits' | 'bound';
 
-/** What a kernel made of one problem. */
+/** One run of a kernel on one problem. */
 export interface KernelRun {
   /** The promised configuration that ran; null for the kernel itself. */
   readonly configuration: string | null;
@@ -33,13 +33,13 @@ export interface KernelRun {
   readonly lse: Float64Array | null;
 }
 
-/** What a kernel made of one problem and the gradient of its output. */
+/** One run of a kernel on a problem and the gradient of its output. */
 export interface GradientRun extends KernelRun {
   /** The gradient of the output. */
   readonly dout: Tensor;
   /** dQ, dK and dV as the kernel gave them. */
   readonly tensors: ByGradient<Tensor>;
-  /** Those of the bias and of the sinks, where the kernel gave them. */
+  /** The gradients of the bias and of the sinks, where the kernel gave them. */
   readonly shared: SharedGradients;
   /** dQ, dK and dV decoded, each in its canonical shape. */
   readonly gradients: ByGradient<Float64Array>;
@@ -50,24 +50,24 @@ export function isGradientRun(run: KernelRun): run is GradientRun {
   return 'gradients' in run;
 }
 
-/** What a law may ask of the kernel and of the judges. */
+/** Functions and facts that a law has at hand: to run the kernel and to judge its runs. */
 export interface LawTools {
   readonly promises: ProblemPromises;
   readonly strength: LawStrength;
   /**
    * Runs the kernel.
-   * @throws KernelFault when it throws, or gives what is no output of the problem
+   * @throws KernelFault when it throws, or its result is no output of the problem
    * @throws UnsupportedProblem
    */
   readonly run: (problem: Problem, conditions?: RunConditions) => Promise<KernelRun>;
-  /** The same of the kernel with a number of splits. */
+  /** Runs the kernel with a number of splits. */
   readonly runSplits: (problem: Problem, splits: number) => Promise<KernelRun>;
-  /** What the kernel's merge makes of some results; the problem is the one whose outputs these are. */
+  /** Runs the kernel's merge on some results; the problem is the one whose outputs these are. */
   readonly merge: (
     problem: Problem,
     parts: readonly Required<AttentionOutputs>[],
   ) => Promise<KernelRun>;
-  /** The same of one of the promised configurations. */
+  /** Runs one of the promised configurations. */
   readonly runConfiguration: (name: string, problem: Problem) => Promise<KernelRun>;
   /**
    * Judges a run against the oracle, by the bounds that are promised.
@@ -85,16 +85,16 @@ export interface LawTools {
   ) => Promise<GradientRun>;
   /** Judges the gradients of a run by an audit: exact ones, with the bounds that are promised. */
   readonly judgeGradients: (run: GradientRun) => GradientAudit;
-  /** Exact gradients, and how far those of a correct kernel may be from them, whatever its forward pass stored. */
+  /** Exact gradients, and the most that a correct kernel's may differ from them, whatever its forward pass stored. */
   readonly measureGradients: (run: GradientRun) => MeasuredGradients;
 }
 
-/** One problem that a law is tried on. */
+/** One problem to try a law on. */
 export interface LawCase {
   readonly problem: Problem;
-  /** The gradient of the output, of laws of gradients. */
+  /** The gradient of the output, for laws of gradients. */
   readonly dout?: Tensor | undefined;
-  /** Which of the law's forms, permutations, factors…: a whole number below its `choices`. */
+  /** The index of the law's form, permutation or factor: a whole number below its `choices`. */
   readonly choice: number;
 }
 
@@ -106,39 +106,42 @@ export interface Law {
   readonly reason: string;
   /** The strengths that it has. */
   readonly strengths: readonly LawStrength[];
-  /** What a kernel promises that says nothing. */
+  /** The strength that a kernel promises by default. */
   readonly usual: LawStrength | 'none';
   /** Cases have a `choice` from 0 to this less one, shrunk toward 0. */
   readonly choices: number;
-  /** Whether it is one of gradients: its cases have a dout, and kernels promise it with `gradients`. */
+  /** Whether it is a law of gradients: its cases have a dout, and kernels promise it with `gradients`. */
   readonly ofGradients?: boolean;
   /** Why the law says nothing of such a kernel; null where it does. */
   readonly notFor?: (promises: ProblemPromises) => string | null;
-  /** What it asks of problems, beyond the promises. */
+  /** Constraints on its problems, beyond the promises. */
   readonly constraints?: ProblemConstraints;
-  /** Features that its problems do not have, since it says nothing of them (`packed`: sequences in any form); default none. */
+  /**
+   * Features that its problems must not have, since it says nothing about them (`packed`: sequences in
+   * any form); default none.
+   */
   readonly without?: readonly FeatureKind[];
-  /** Regimes that it is tried in; default all. */
+  /** Regimes to try it in; default all. */
   readonly regimes?: readonly RegimeName[];
   /**
    * Problems of its own, in place of the regimes'.
-   * @param drawn sizes to draw them at; null, and by default, the law's own
+   * @param drawn sizes to draw them at; null, the default, for the law's own
    */
   readonly problems?: (
     promises: ProblemPromises,
     drawn?: ProblemConstraints | null,
   ) => fc.Arbitrary<Problem>;
   /**
-   * Tries the law on a case: what is violated, in a sentence, or null where what was compared is right.
+   * Tries the law on a case: the violation in a sentence, or null if the compared results are right.
    * @throws NotApplicable where the law says nothing of the problem, so that nothing was compared
    */
   readonly violation: (lawCase: LawCase, tools: LawTools) => Promise<string | null>;
 }
 
 /**
- * What a law throws on a problem of which it says nothing, such as that of grouped heads on one without:
- * such a problem does not count as tried, and another one is drawn in its place. The message says why,
- * in a clause.
+ * Error that a law throws for a problem about which it says nothing, such as a law of grouped heads on a
+ * problem without: such a problem does not count as tried, and another one is drawn in its place. The
+ * message says why, in a clause.
  */
 export class NotApplicable extends Error {
   override readonly name = 'NotApplicable';

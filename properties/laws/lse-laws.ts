@@ -15,7 +15,7 @@ import { arrangeProblem, copyProblem, indices } from './transform-problem.js';
 /** Shares of the keys that are left, of one part more. */
 const shares = 8;
 
-/** An LSE and how far from it the exact one may be. */
+/** The most that the exact LSE may differ from one that the kernel stored. */
 function withError({ outputs }: KernelRun, lse: number, { lseError }: ScoreRange): number {
   const stored = Number.isFinite(lse) ? storingError(outputs.lse!.format, lse, lseError) : 0;
   return lseError + stored;
@@ -83,12 +83,12 @@ export const lseMonotone: Law = {
   },
 };
 
-/** By how much the exact attention of two problems of the same O differs, in natural-log units. */
+/** The difference between the exact attention of two problems with the same O, in natural-log units. */
 interface ReferenceShift {
-  /** Of the LSE, and how far it may be off. */
+  /** Shift of the LSE, and the most that it may be off by. */
   readonly lse: number;
   readonly lseError: number;
-  /** Of each row's largest score. */
+  /** Shift of each row's largest score. */
   readonly maximum: number;
 }
 
@@ -118,7 +118,7 @@ function shiftReference(
   };
 }
 
-/** What scores are shifted by, about, in nats. */
+/** Approximate shifts of the scores, in nats. */
 const shifts: readonly number[] = [1, -1, 8, -8, 64, -64, 512, -512];
 
 /** The problem with the last columns of Q and K constant, numbers that the formats hold. */
@@ -175,7 +175,7 @@ export const scoreShift: Law = {
   },
 };
 
-/** How often each key is given, and whether its copies follow one another or all other keys. */
+/** The number of copies of each key, and whether copies are adjacent or come after all other keys. */
 const forms = [
   { copies: 2, adjacent: false },
   { copies: 2, adjacent: true },

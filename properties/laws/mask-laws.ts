@@ -7,7 +7,7 @@ import { NotApplicable, type KernelRun, type Law } from './law.js';
 import { isPromised, requirePromised, takesMasks } from './promised-problem.js';
 import { arrangeProblem, indices, spreadChoice } from './transform-problem.js';
 
-/** A problem and the same with its masks put otherwise. */
+/** A problem, and the same problem with its masks expressed otherwise. */
 interface SameMasks {
   readonly problem: Problem;
   readonly transformed: Problem;
@@ -51,7 +51,7 @@ function widestWindow(problem: Problem): SameMasks {
 
 const forms = [causalAsWindow, causalOfOneQuery, widestWindow] as const;
 
-/** The masks of a problem said in two ways; choice: which two. */
+/** The masks of a problem expressed in two ways; the choice selects the two. */
 export const causalIsWindow: Law = {
   statement:
     'A causal mask is window [−1, 0], hides nothing from the last query alone, and a window as wide as the sequences is none',
@@ -70,7 +70,7 @@ export const causalIsWindow: Law = {
   },
 };
 
-/** Numbers of keys that are left to a problem without empty rows. */
+/** Numbers of keys to leave in a problem without empty rows. */
 const keyChoices = 16;
 
 /**
@@ -97,7 +97,7 @@ function withEmptyRows(
   return isPromised(masked, promises) ? masked : null;
 }
 
-/** What is not that of an empty row, in a sentence without its full stop; null for nothing. */
+/** The first result that is wrong for an empty row, in a sentence without its full stop; null for none. */
 function emptyRowViolation({ problem, shape, out, lse }: KernelRun): string | null {
   const { vDim } = shape;
   const mask = problemMask(problem, shape);
@@ -115,7 +115,7 @@ function emptyRowViolation({ problem, shape, out, lse }: KernelRun): string | nu
   return `the LSE at ${describePlace(placeOfRow(shape, row))} is ${lse![row]}, not -Infinity, though the query sees no key`;
 }
 
-/** Whether masks or scores follow from where a query stands, counted from the last of its sequence. */
+/** Whether masks or scores depend on the place of a query, counted from the last of its sequence. */
 function goesByPlaces({ causal, window, alibiSlopes }: Problem): boolean {
   return causal || window !== null || alibiSlopes !== undefined;
 }

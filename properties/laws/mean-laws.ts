@@ -15,7 +15,7 @@ function withOnes(problem: Problem): Problem {
   return { ...copy, v: replaceElements(copy.v, () => one) };
 }
 
-/** The first element that is not what the first of its row is, NaNs alike; −1 for none. */
+/** The index of the first element that differs from the first of its row, NaNs alike; −1 for none. */
 function firstUneven({ out, shape: { vDim } }: KernelRun): number {
   return out.findIndex((value, i) => {
     const first = out[i - (i % vDim)];
@@ -60,19 +60,19 @@ interface ColumnRanges {
   readonly longestKey: number;
 }
 
-/** Weights are taken to be below this before they are divided by their sum. */
+/** Upper limit assumed for weights before they are divided by their sum. */
 const largestWeight = 2 ** 24;
 
 /**
- * How far beyond the range of its column's values an element may lie, in units of the largest of
- * their magnitudes; ∞ where the sums over so many keys may be off altogether.
+ * The most that an element may lie beyond the range of its column's values, in units of the largest of their
+ * magnitudes; ∞ where the sums over so many keys may be off altogether.
  *
- * Let p_j ≥ 0 be the weights as the row sum l takes them, right or wrong: Σ p_j v_j / Σ p_j lies within
- * the range. Of n keys, with u the rounding of P and f what it may lose to underflow, a the error of a
- * product in a sum, r that of the operations on sums, and M the largest |v|: the kernel's sum of
- * products is off by at most (u + (1 + u)·n·a)·M·Σ p_j + n·f·M, its l by n·a·l, their quotient by r, and partial results by what storing them rounds.
- * Since l ≥ 1, the largest weight being about 1 or more, all that comes to at most
- * M·((1 + u)(1 + n·a)(1 + r) / (1 − n·a) − 1 + n·f·(1 + r) / (1 − n·a)).
+ * Let p_j ≥ 0 be the weights as the row sum l takes them, right or wrong: Σ p_j v_j / Σ p_j lies within the range. Of n
+ * keys, with u the rounding of P and f what it may lose to underflow, a the error of a product in a sum, r that of the
+ * operations on sums, and M the largest |v|: the kernel's sum of products is off by at most (u + (1 + u)·n·a)·M·Σ p_j +
+ * n·f·M, its l by n·a·l, their quotient by r, and partial results by what storing them rounds. Since l ≥ 1, the largest
+ * weight being about 1 or more, all that comes to at most M·((1 + u)(1 + n·a)(1 + r) / (1 − n·a) − 1 + n·f·(1 + r) / (1
+ * − n·a)).
  */
 function relativeSlack(
   { weightFormat, weightScale = 1, values, finish, underflow, maximum, partials }: KernelArithmetic,

@@ -16,7 +16,7 @@ import {
   type ElementPlace,
 } from './replace-elements.js';
 
-/** Places in a tensor that are tried, of each kind of special value in each tensor. */
+/** Number of places tried in a tensor, for each kind of special value in each tensor. */
 const placeChoices = 16;
 /** NaN half of the time, since infinities in Q and K may do no harm. */
 const kindChoices = 4;
@@ -54,11 +54,11 @@ function withPlanted(problem: Problem, { tensor, value, ...place }: PlantedValue
   return { ...problem, [tensor]: changed };
 }
 
-/** How a row of the output stands to a planted value. */
+/** Whether a planted value reaches a row of the output; open where the law leaves it free. */
 type Reach = 'out of reach' | 'reached' | 'open';
 
 /**
- * Which rows a value in Q, K or V reaches: those of its query, or of its group of heads that see its
+ * The rows that a value in Q, K or V reaches: those of its query, or of its group of heads that see its
  * key. Rows of the group that do not see the key are left open, for the laws of masked keys; so is a
  * query that sees nothing.
  */
@@ -104,10 +104,10 @@ function swallowed(
 }
 
 /**
- * A NaN or an infinity at one place of Q, K or V. All that it does not reach keeps its bits: other
+ * A NaN or an infinity at one place of Q, K or V. Results that it does not reach keep their bits: other
  * rows for one in Q; other groups of heads for one in K; the LSE and other columns of V for one in V.
- * Where special values are promised, what it reaches must not come out finite either, but for an
- * infinity in Q or K, whose score may be −∞.
+ * Where special values are promised, reached results must not be finite either, but for an infinity in Q
+ * or K, whose score may be −∞.
  */
 export const nanContainment: Law = {
   statement:

@@ -6,7 +6,7 @@ import { NotApplicable, type Law, type LawStrength } from './law.js';
 import { requirePromised } from './promised-problem.js';
 import { arrangeProblem, indices, permutation, spreadChoice } from './transform-problem.js';
 
-/** Numbers of rows, or rows, that are tried of each form. */
+/** Number of rows, or of counts of rows, tried in each form. */
 const rowChoices = 16;
 
 /** The last rows alone: masks are aligned to the bottom right, so that they see the same keys. */
@@ -62,10 +62,10 @@ export const decodeEqualsPrefill: Law = {
   },
 };
 
-/** How much is added or cut off, by choice, of each form. */
+/** Number of amounts to add or cut off, in each form. */
 const amountChoices = 8;
 
-/** What the forms go by. */
+/** Arguments of the padding forms. */
 interface PaddingRequest {
   readonly problem: Problem;
   readonly choice: number;
@@ -77,9 +77,9 @@ interface PaddingRequest {
 const addedQueries: readonly number[] = [0, 1, 0, 5, 0, 127, 0, 128];
 
 /**
- * Keys added in front, which a left window hides from the rows whose window ended behind the first
- * key already; the other rows are left out. The added keys and queries are those of the problem in
- * another order. Whole blocks of keys, and queries in front as well, where bits are compared.
+ * Keys added in front, which a left window hides from the rows whose window ended behind the first key
+ * already; other rows are left out. The added keys and queries are those of the problem in another
+ * order. Whole blocks of keys, and queries in front as well, where bits are compared.
  */
 function addedInFront({ problem, choice, strength, promises }: PaddingRequest) {
   const { queries, keys } = problemShape(problem);

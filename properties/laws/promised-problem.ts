@@ -22,7 +22,7 @@ import {
 import type { ProblemPromises, ScoreLimit } from './kernel-under-test.js';
 import { NotApplicable, type Law } from './law.js';
 
-/** Heads · queries · keys · dimensions at most: a run takes milliseconds. */
+/** The largest product of heads, queries, keys and dimensions: a run takes milliseconds. */
 const problemElements = 2 ** 18;
 
 /** The promised features that the problems of a law may have. */
@@ -40,7 +40,7 @@ export function takesMasks({ causal, window, features }: ProblemPromises): boole
   return causal !== false || window || features.some((kind) => hidingKinds.includes(kind));
 }
 
-/** What the promises leave of all problems. */
+/** Constraints that restrict problems to the promised ones. */
 export function promisedConstraints(promises: ProblemPromises): ProblemConstraints {
   const { formats, causal, window, softcap, groupedHeads, emptyRows } = promises;
   const { scales, dims, sizes, groupSizes, multiples, features } = promises;
@@ -72,7 +72,7 @@ export function drawnAt(
   return atSizes(attentionProblem, constraints, large);
 }
 
-/** The same of problems with the gradient of their output. */
+/** Problems with the gradient of their output, drawn in the same way. */
 export function gradientsDrawnAt(
   constraints: ProblemConstraints,
   large: ProblemConstraints | null,
@@ -124,8 +124,9 @@ export function isWithinScoreLimit(problem: Problem, { raw, scaled }: ScoreLimit
 }
 
 /**
- * Whether a kernel promises to take a problem of such sizes, masks and scores: what a law makes of a
- * promised problem need not be one. Formats and scale are taken to be those of a promised problem.
+ * Whether a kernel promises to take a problem of such sizes, masks and scores: a law may transform a
+ * promised problem into one that is not. Formats and scale are assumed to be those of a promised
+ * problem.
  */
 export function isPromised(problem: Problem, promises: ProblemPromises): boolean {
   const shape = problemShape(problem);
@@ -149,7 +150,7 @@ export function isPromised(problem: Problem, promises: ProblemPromises): boolean
 }
 
 /**
- * Holds a problem that a law made of another to be one that the kernel promises to take.
+ * Requires that the kernel promises to take a problem that a law made from another.
  * @throws NotApplicable
  */
 export function requirePromised(problem: Problem, promises: ProblemPromises): void {
@@ -157,10 +158,10 @@ export function requirePromised(problem: Problem, promises: ProblemPromises): vo
     throw new NotApplicable('what it makes of the problem is not promised');
 }
 
-/** What values are made of: a problem with its shape, masks and scale. */
+/** The problem to draw values for, with its shape, masks and scale. */
 interface ValuedRequest {
   readonly plain: PlainProblem;
-  /** Of Q, K and V. */
+  /** Format of Q, K and V. */
   readonly format: NumberFormat;
   readonly random: RandomValues;
   readonly promises: ProblemPromises;

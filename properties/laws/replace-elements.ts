@@ -8,7 +8,7 @@ import {
 } from '../../src/formats/index.js';
 import type { Tensor } from '../../src/problem/index.js';
 
-/** Where an element of a tensor of a problem stands. */
+/** The place of an element in a tensor of a problem. */
 export interface ElementPlace {
   readonly batch: number;
   readonly head: number;

@@ -20,7 +20,7 @@ export interface ScoreRange {
   readonly largest: number;
   /** Keys that the row sees, one at least. */
   readonly keys: number;
-  /** How far any correct kernel's LSE may be off before it is stored. */
+  /** The largest error of any correct kernel's LSE before it is stored. */
   readonly lseError: number;
 }
 

@@ -22,14 +22,14 @@ import {
 } from '../problems/index.js';
 import { NotApplicable, type KernelRun } from './law.js';
 
-/** Which batches, query heads and queries there are, in which order; what is left out stays. */
+/** The batches, query heads and queries to keep, in order; an axis that is left out stays as it is. */
 export interface RowArrangement {
   readonly batches?: readonly number[] | undefined;
   readonly heads?: readonly number[] | undefined;
   readonly queries?: readonly number[] | undefined;
 }
 
-/** The same of all that a problem has; an index may be given more than once. */
+/** The rows and keys to keep, in order; an index may be given more than once. */
 export interface Arrangement extends RowArrangement {
   readonly kvHeads?: readonly number[] | undefined;
   readonly keys?: readonly number[] | undefined;
@@ -40,7 +40,7 @@ export function indices(count: number, first = 0): number[] {
   return Array.from({ length: count }, (_, i) => first + i);
 }
 
-/** Where the rows kept stand among [batches, heads, rows], in their new order. */
+/** The places of the kept rows among [batches, heads, rows], in their new order. */
 export function rowsKept(
   batches: readonly number[],
   heads: readonly number[],
@@ -64,7 +64,7 @@ export function gather<T extends PatternArray | Float64Array>(
   return target;
 }
 
-/** The tensor with these rows, to the bit; `leading` are its new dimensions but for the last. */
+/** The tensor with these rows, to the bit; `leading` are its new dimensions except the last. */
 export function gatherTensor(
   tensor: Tensor,
   rows: readonly number[],

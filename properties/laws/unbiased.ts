@@ -115,13 +115,13 @@ function leadingKeys({ problem, shape }: Pick<KernelRun, 'problem' | 'shape'>): 
   });
 }
 
-/** The signed error of some rows, and what of it need not be as often up as down. */
+/** The signed error of some rows, and the part of it that need not be symmetric around 0. */
 interface Bias {
   readonly signed: number;
   readonly systematic: number;
 }
 
-/** What the errors of all rows add up to, and what independent ones may. */
+/** The mean error of all rows, and the limit that it stays within if errors are independent. */
 interface BiasTest {
   /** Mean over the rows of the error along O, relative to |O|. */
   readonly mean: number;

@@ -15,7 +15,7 @@ import type { ProblemPromises } from './kernel-under-test.js';
 import { type KernelRun, type Law, NotApplicable } from './law.js';
 import type { Problem } from '../../src/problem/index.js';
 
-/** What is admitted of any correct kernel on a run's problem, in numbers, with what it promises of itself. */
+/** Premises of any correct kernel on a run's problem, in numbers, with those that the kernel promises. */
 export function admittedPremises(
   { problem, outputs }: Pick<KernelRun, 'problem' | 'outputs'>,
   { premises }: Pick<ProblemPromises, 'premises'>,
@@ -23,7 +23,7 @@ export function admittedPremises(
   return resolvePremises(problem, outputs.out.format, premises(problem));
 }
 
-/** What is admitted of any correct kernel on a run's problem, as coarse as it is promised to be. */
+/** The arithmetic of any correct kernel on a run's problem, as coarse as the kernel promises to be. */
 export function admittedArithmetic(
   run: Pick<KernelRun, 'problem' | 'outputs'>,
   promises: Pick<ProblemPromises, 'premises'>,
@@ -32,7 +32,7 @@ export function admittedArithmetic(
   return anyKernelArithmetic(run.problem, run.outputs.out.format, premises);
 }
 
-/** How far a run of any correct kernel may be from exact attention; ∞ where nothing is known. */
+/** The most that a run of any correct kernel may differ from exact attention; ∞ where nothing is known. */
 export interface RunBounds {
   /** [batch, heads, queries, vDim] */
   readonly out: Float64Array;
@@ -41,7 +41,7 @@ export interface RunBounds {
 }
 
 /**
- * What storing a number in a format may move it by that is known to within `error`: half an ulp, or a
+ * The most that storing in a format moves a number that is known to within `error`: half an ulp, or a
  * whole one where it is not rounded to nearest; ∞ for NaN.
  */
 export function storingError(
@@ -55,7 +55,7 @@ export function storingError(
 }
 
 /**
- * The bounds of a run, the roundings of what it stored and the reference's own radii included.
+ * The bounds of a run, including the rounding of the stored results and the reference's own radii.
  * @param reference the exact attention of the run's problem
  */
 export function runBounds(
@@ -94,7 +94,7 @@ export function exactAttention(problem: Problem): AttentionReference {
 }
 
 /**
- * What an audit found wrong first, in a sentence without its full stop; null when nothing.
+ * The first finding of an audit, in a sentence without its full stop; null for none.
  * @throws NotApplicable when nothing was held against a bound
  */
 export function judgedViolation({
@@ -110,8 +110,8 @@ export function judgedViolation({
 }
 
 /**
- * What the worst-case tests of an audit found wrong, in a sentence without its full stop; null when
- * nothing. For problems whose values are so alike that roundings are no longer independent, which is the
+ * The first finding of the worst-case tests of an audit, in a sentence without its full stop; null for
+ * none. For problems whose values are so alike that roundings are no longer independent, which is the
  * premise of the other tests.
  * @throws NotApplicable when nothing was held against a bound
  */

@@ -8,7 +8,7 @@ import {
 } from '../../src/problem/index.js';
 import { decodeProblem, tensorNames, tensorShape } from './plain-problem.js';
 
-/** Longer tensors are cut. */
+/** The most elements of a tensor that are shown. */
 const shownElements = 64;
 
 function describeValues(values: Float64Array): string {
@@ -27,7 +27,7 @@ function describeTensor({
   return `[${shape.join(', ')}] = ${describeValues(Float64Array.from(data))}`;
 }
 
-/** What the elements of Q, K and V are multiplied by. */
+/** The factors of the elements of Q, K and V, in words. */
 function describeFactors(problem: Problem): string {
   const texts = tensorNames.flatMap((name) =>
     (problem[name].scales?.factors ?? []).map(
@@ -38,7 +38,7 @@ function describeFactors(problem: Problem): string {
   return texts.join(', ');
 }
 
-/** What a problem has beside its tensors and settings, a clause each. */
+/** The features of a problem beside its tensors and settings, a clause each. */
 function describeFeatures(problem: Problem): string[] {
   const { mask, bias, alibiSlopes, sink, segments, prefix, blockMask, dropout } = problem;
   const decoded = ({ shape, format, data }: Tensor) =>
@@ -73,7 +73,7 @@ export function describeProblem(problem: Problem): string {
 }
 
 /**
- * The same, and a line for the gradient of its output where there is one.
+ * The description of a problem, and a line for the gradient of its output where there is one.
  * @throws RequestError when the problem's shapes do not fit together
  */
 export function describeCase({

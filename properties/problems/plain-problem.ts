@@ -23,7 +23,7 @@ import { sizeNames, type SizeName, type Sizes } from './sizes.js';
 export const tensorNames = ['q', 'k', 'v'] as const;
 export type TensorName = (typeof tensorNames)[number];
 
-/** A problem with its tensors decoded to fp64, row-major of rank 4: what is easy to take apart. */
+/** A problem with its tensors decoded to fp64, row-major of rank 4: easy to take apart. */
 export interface PlainProblem {
   readonly sizes: Sizes;
   readonly formats: Readonly<Record<TensorName, FormatName>>;
@@ -32,13 +32,13 @@ export interface PlainProblem {
   readonly causal: boolean;
   readonly window: Window | null;
   readonly softcap: number | null;
-  /** What else it has, as a problem has it; none where it is left out. */
+  /** Its other features, in the form that a problem has them; none if left out. */
   readonly features?: ProblemFeatures | undefined;
-  /** How packed sequences are posed; one behind the other where it is left out. */
+  /** The form in which packed sequences are posed; one behind the other if left out. */
   readonly form?: StoredForm | undefined;
   /** The gradient of its output, where it has one: [batch, query heads, queries, vDim], row-major. */
   readonly dout?: { readonly format: FormatName; readonly values: Float64Array } | undefined;
-  /** What each tensor's elements are multiplied by, which `values` leave out; nothing where it is left out. */
+  /** Factors of each tensor's elements, not included in `values`; none if left out. */
   readonly factors?: Readonly<Partial<Record<TensorName, TensorScales>>> | undefined;
 }
 
@@ -157,14 +157,14 @@ export function featuresOf(problem: Problem): ProblemFeatures {
   );
 }
 
-/** For each size the indices that stay. */
+/** Indices to keep, for each size. */
 export type Selection = Readonly<Partial<Record<SizeName, readonly number[]>>>;
 
 function everyIndex(count: number): number[] {
   return Array.from({ length: count }, (_, i) => i);
 }
 
-/** Which batches, heads, rows and columns of each tensor are kept. */
+/** The batches, heads, rows and columns of each tensor to keep. */
 type KeptAxes = Readonly<Record<TensorName, readonly (readonly number[])[]>>;
 
 /** The factors of the rows that are kept; a row's columns share one, whichever are kept. */

@@ -16,18 +16,18 @@ import { regimes, type RegimeName } from './regimes/index.js';
 import { resolveConstraints } from './resolve-constraints.js';
 import { randomValues } from './values.js';
 
-/** What fast-check keeps with a problem: how to make it simpler. */
+/** Context that fast-check keeps with a problem, for shrinking it. */
 class ShrinkContext {
   constructor(
     /** The regime that simpler problems must be of as well. */
     readonly regime: RegimeName,
     readonly place: SearchPlace,
-    /** The problem itself, with what cannot be told from its tensors: how it is posed. */
+    /** The problem itself, with facts that its tensors do not show: the form in which it is posed. */
     readonly plain: PlainProblem,
   ) {}
 }
 
-/** Of a problem whose regime is not known, or that special values took out of it. */
+/** Predicate for a problem whose regime is unknown, or that special values took out of it. */
 const anyProblem = (): boolean => true;
 
 /** A problem with the gradient of its output. */
@@ -37,9 +37,9 @@ export interface GradientProblem {
   readonly dout: Tensor;
 }
 
-/** How plain problems become what an arbitrary gives, and back. */
+/** Conversion of plain problems to the values of an arbitrary, and back. */
 interface Posing<T> {
-  /** What else is drawn of a problem of a regime. */
+  /** Adds the other parts to be drawn to a problem of a regime. */
   readonly completed: (plain: PlainProblem, regime: RegimeName, random: fc.Random) => PlainProblem;
   readonly posed: (plain: PlainProblem) => T;
   /** @throws RequestError when shapes do not fit together */
@@ -73,7 +73,7 @@ class ProblemArbitrary<T> extends fc.Arbitrary<T> {
   readonly #drawn: ResolvedConstraints;
   readonly #posing: Posing<T>;
 
-  /** @param drawn what problems are drawn by; they shrink by the others */
+  /** @param drawn the constraints that problems are drawn by; they shrink by the others */
   constructor(constraints: ResolvedConstraints, drawn: ResolvedConstraints, posing: Posing<T>) {
     super();
     this.#constraints = constraints;
@@ -126,13 +126,13 @@ class ProblemArbitrary<T> extends fc.Arbitrary<T> {
 
 /**
  * A fast-check arbitrary of attention problems: batches, grouped heads, query and key lengths that
- * differ and sit at tile edges, head dimensions that differ, every format and regime of values,
- * causal masks, sliding windows, softcaps and odd scales, and special values where asked for.
+ * differ and sit at tile edges, head dimensions that differ, every format and regime of values, causal
+ * masks, sliding windows, softcaps and odd scales, and special values where asked for.
  *
- * Shrinks toward sizes of one, no masks, and the values 0, 1 and round numbers; a counterexample
- * keeps the constraints on sizes, masks, formats and kinds of scale, and it stays in the regime that it
- * was drawn in, unless special values took it out of that at once.
- * @param drawn what problems are drawn by, where that is narrower than what they may shrink to; default
+ * Shrinks toward sizes of one, no masks, and the values 0, 1 and round numbers; a counterexample keeps
+ * the constraints on sizes, masks, formats and kinds of scale, and it stays in the regime that it was
+ * drawn in, unless special values took it out of that at once.
+ * @param drawn constraints to draw problems by, if narrower than those that they may shrink to; default
  * the constraints
  * @throws RequestError for constraints that are malformed or that no problem meets
  */
@@ -148,8 +148,8 @@ export function attentionProblem(
 }
 
 /**
- * The same of problems with the gradient of their output, which is drawn in regimes of its own (`doutKinds`) and shrinks
- * beside the problem.
+ * An arbitrary of problems with the gradient of their output, which is drawn in regimes of its own (`doutKinds`) and
+ * shrinks beside the problem.
  * @throws RequestError for constraints that are malformed or that no problem meets
  */
 export function gradientProblem(

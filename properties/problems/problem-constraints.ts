@@ -8,7 +8,7 @@ export const specialKinds = ['nan', 'infinity'] as const;
 /** One of {@link specialKinds}. */
 export type SpecialKind = (typeof specialKinds)[number];
 
-/** What problems to make. What is left out is free. */
+/** Constraints on the problems to draw. Anything left out is free. */
 export interface ProblemConstraints {
   /** Formats of Q, K and V, which share one; default all seven. */
   readonly formats?: readonly FormatName[] | undefined;
@@ -27,8 +27,8 @@ export interface ProblemConstraints {
   /** Default 1 to 32. */
   readonly vDim?: SizeRange | undefined;
   /**
-   * Head dimensions that there may be, alike for Q, K and V, such as 64 and 128; default any. Ranges
-   * of qkDim and vDim that are given too hold as well.
+   * The allowed head dimensions, alike for Q, K and V, such as 64 and 128; default any. Ranges of qkDim
+   * and vDim that are given too hold as well.
    */
   readonly dims?: readonly number[] | undefined;
   /** The only numbers of query heads that share a kv head, such as 1, 4 and 8; default any. */
@@ -36,13 +36,13 @@ export interface ProblemConstraints {
   /** Numbers that sizes are whole multiples of, as in `{ keys: 64 }`; default 1. */
   readonly multiples?: SizeMultiples | undefined;
   /**
-   * The most that batch · query heads · queries · keys · head dimension may come to. Default 2^21, or
-   * the least that the sizes allow where that is more.
+   * The largest product of batch, query heads, queries, keys and head dimension. Default 2^21, or the
+   * least that the sizes allow where that is more.
    */
   readonly maximumElements?: number | undefined;
   /**
-   * What problems look like, and look like still when shrunken; default every regime. Those that the
-   * other constraints leave no room for are not drawn.
+   * Regimes of the problems, which shrunken problems stay in; default every regime. Those that the other
+   * constraints leave no room for are not drawn.
    */
   readonly regimes?: readonly RegimeName[] | undefined;
   /** Blocks of keys and the threshold that the regimes aim at; default those of FlashAttention-4. */
@@ -61,15 +61,15 @@ export interface ProblemConstraints {
    */
   readonly specialValues?: readonly SpecialKind[] | undefined;
   /**
-   * What else problems may have: some have none of these, some several; default none of them. Regimes that need
-   * one are drawn where it is listed.
+   * Other features that problems may have: some have none of these, some several; default none of them. Regimes
+   * that need one are drawn where it is listed.
    */
   readonly features?: readonly FeatureKind[] | undefined;
   /** Whether the masks may leave a query without any key; default true. */
   readonly emptyRows?: boolean | undefined;
 }
 
-/** What constraints, with their defaults filled in, leave of problems. */
+/** The problems that constraints, with their defaults filled in, allow. */
 export interface ProblemSpace extends SizeChoices {
   readonly formats: readonly FormatName[];
   readonly scales: readonly ScaleKind[];
@@ -77,16 +77,16 @@ export interface ProblemSpace extends SizeChoices {
   readonly features: readonly FeatureKind[];
 }
 
-/** What constraints leave of the problems of one regime. */
+/** The problems of one regime that constraints allow. */
 export interface RegimeChoice extends ProblemSpace {
   readonly name: RegimeName;
-  /** Features that every problem of it has. */
+  /** Features that every problem of the regime has. */
   readonly needs: readonly FeatureKind[];
 }
 
 /** Constraints with every default filled in. */
 export interface ResolvedConstraints extends ProblemSpace {
-  /** What is left of each regime that there is room for; at least one. */
+  /** The allowed problems of each regime that there is room for; at least one. */
   readonly choices: readonly RegimeChoice[];
   readonly maximumElements: number;
   readonly tiling: Tiling;

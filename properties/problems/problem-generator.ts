@@ -22,7 +22,7 @@ function pick<T>(from: readonly T[], random: Random): T {
   return from[random.nextInt(0, from.length - 1)];
 }
 
-/** A feature that a constraint may fix, present once in `odds` when it does not. */
+/** Whether a feature is present: as a constraint fixes it, else once in `odds`. */
 function present(fixed: boolean | undefined, odds: number, random: Random): boolean {
   return fixed ?? random.nextInt(1, odds) === 1;
 }
@@ -49,7 +49,7 @@ function drawSoftcap(random: Random): number {
   return random.nextBoolean() ? pick(usualSoftcaps, random) : drawPositive(-6, 12, random);
 }
 
-/** How far a window reaches to one side: no limit, nothing, or up to one key more than there are. */
+/** The reach of a window to one side: no limit, nothing, or up to one key more than there are. */
 function drawReach(keys: number, random: Random): number {
   return pick([-1, 0, random.nextInt(0, keys + 1), random.nextInt(0, keys + 1)], random);
 }
@@ -72,9 +72,9 @@ export function hasEmptyRows(problem: Problem): boolean {
   return false;
 }
 
-/** Keys beyond a whole number of blocks, at most, in a last block that few queries see. */
+/** The most keys beyond a whole number of blocks, in a last block that few queries see. */
 const mostKeysBeyond = 8;
-/** How many queries more than that are drawn at most. */
+/** The most queries beyond the fewest that such a problem needs. */
 const mostQueriesMore = 32;
 
 /**

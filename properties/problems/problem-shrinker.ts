@@ -11,7 +11,7 @@ import {
   type SimplerValues,
 } from './value-shrinker.js';
 
-/** A scale that is the default one stays so when the dimension changes. */
+/** The new problem with the default scale of its dimension, if the scale was the default one before. */
 function withDefaultScale(before: PlainProblem, after: PlainProblem): PlainProblem {
   const isDefault = before.scale === 1 / Math.sqrt(before.sizes.qkDim);
   return isDefault ? { ...after, scale: 1 / Math.sqrt(after.sizes.qkDim) } : after;
@@ -72,7 +72,7 @@ export interface SearchPlace {
   readonly position: number;
 }
 
-/** Where the search for simpler problems begins. */
+/** The start of the search for simpler problems. */
 export const searchStart: SearchPlace = { pass: 0, position: 0 };
 
 interface Candidate {

@@ -11,7 +11,7 @@ import {
   type SizeRange,
 } from './sizes.js';
 
-/** What keeps a regime from being drawn: what it needs, in words. */
+/** The need of a regime that keeps it from being drawn, in words. */
 interface UnmetNeed {
   readonly need: string;
 }
@@ -29,7 +29,7 @@ function usableRange(
 }
 
 /**
- * What is left of the problems of a regime in a space, or what it needs and the space has not.
+ * The allowed problems of a regime in a space, or the need that the space does not meet.
  * @param given the ranges of sizes as the user gave them
  */
 function regimeChoice(
@@ -77,8 +77,8 @@ function regimeChoice(
 }
 
 /**
- * What is left of each regime that there is room for; at least one.
- * @throws RequestError where there is room for none, with what each needs
+ * The allowed problems of each regime that there is room for; at least one.
+ * @throws RequestError where there is room for none, with the need of each
  */
 export function regimeChoices(
   names: readonly RegimeName[],

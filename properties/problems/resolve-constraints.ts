@@ -28,7 +28,7 @@ import {
   type SizeRange,
 } from './sizes.js';
 
-/** What keeps runs of a property around 10 ms. */
+/** Product of sizes that keeps runs of a property around 10 ms. */
 const usualElements = 2 ** 21;
 
 function choices<T extends string>(
@@ -68,7 +68,7 @@ const knownConstraints: readonly string[] = [
   'features',
 ];
 
-/** @throws RequestError for a size that there is not, and for multiples of none */
+/** @throws RequestError for an unknown size, and for multiples of none */
 function resolveMultiples(multiples: SizeMultiples = {}): SizeMultiples {
   for (const [name, multiple] of Object.entries(multiples)) {
     if (!sizeNames.some((known) => known === name))
@@ -149,7 +149,7 @@ export function fittingRegimes(constraints: ProblemConstraints = {}): readonly R
 /**
  * Constraints with their defaults, checked.
  * @throws RequestError for an unknown constraint, format, regime or kind, an empty list, a size range
- * that holds nothing, a tiling that is none, and constraints that no problem can meet together
+ * that holds nothing, an invalid tiling, and constraints that no problem can meet together
  */
 export function resolveConstraints(constraints: ProblemConstraints): ResolvedConstraints {
   for (const name of Object.keys(constraints))

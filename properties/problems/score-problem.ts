@@ -11,7 +11,7 @@ import {
 } from './regimes/index.js';
 import { randomValues } from './values.js';
 
-/** What a problem in a regime of scores is made of: one head, no mask. */
+/** Arguments for a problem in a regime of scores: one head, no mask. */
 export interface ScoreProblemRequest {
   readonly queries: number;
   readonly keys: number;
@@ -20,13 +20,13 @@ export interface ScoreProblemRequest {
   readonly format: FormatName;
   /** The same seed gives the same problem. */
   readonly seed: number;
-  /** log2 of the growth of the maximum from block to block that the regimes of steps stay beside. */
+  /** log2 of the growth of the maximum from block to block around which the regimes of steps stay. */
   readonly step?: number;
 }
 
 /**
- * Regimes of scores: how a row's scores are spread and how its maximum moves from block to block of
- * 128 keys, which FlashAttention-4 visits from the last to the first.
+ * Regimes of scores, by the spread of a row's scores and by the growth of its maximum from block to
+ * block of 128 keys, which FlashAttention-4 visits from the last to the first.
  */
 const scoreRegimes = {
   'normal-1': 'normal',
@@ -52,7 +52,7 @@ function regimeOf(name: ScoreRegimeName): Regime {
   return regimes[scoreRegimes[name]];
 }
 
-/** What the scores of a regime, in nats, look like, and whether they depend on the request's `step`. */
+/** The appearance of the scores of a regime, in nats, and whether they depend on the request's `step`. */
 export function scoreRegime(name: ScoreRegimeName): {
   readonly description: string;
   readonly hasSteps: boolean;

@@ -28,7 +28,7 @@ export interface FullSizeRange {
   readonly max: number;
 }
 
-/** What each size may be when no constraint says otherwise, and the least it can ever be. */
+/** Default range of each size, and the least that it can ever be. */
 const defaults: Readonly<Record<SizeName, FullSizeRange & { readonly least: number }>> = {
   batch: { min: 1, max: 2, least: 1 },
   kvHeads: { min: 1, max: 2, least: 1 },
@@ -101,11 +101,11 @@ export function alignedRange({ min, max }: FullSizeRange, multiple = 1): FullSiz
   return { min: alignedUp(min, multiple), max: alignedDown(max, multiple) };
 }
 
-/** What the sizes of a problem may be. */
+/** The sizes that a problem may have. */
 export interface SizeChoices {
   readonly sizes: Readonly<Record<SizeName, FullSizeRange>>;
   readonly multiples: SizeMultiples;
-  /** What Q·K and V may have as their one dimension, ascending; null for the ranges in `sizes`. */
+  /** The one dimension that Q·K and V may have, ascending; null for the ranges in `sizes`. */
   readonly dims: readonly number[] | null;
   /** The only numbers of query heads that share a kv head, ascending; null for any. */
   readonly groupSizes: readonly number[] | null;
@@ -132,7 +132,7 @@ export function alignedSizes(
   return { ...aligned, groupSize };
 }
 
-/** batch · query heads · queries · keys · the larger head dimension: what a problem costs to solve. */
+/** batch · query heads · queries · keys · the larger head dimension: the cost of solving a problem. */
 function problemElements(sizes: Sizes): number {
   const { batch, kvHeads, groupSize, queries, keys, qkDim, vDim } = sizes;
   return batch * kvHeads * groupSize * queries * keys * Math.max(qkDim, vDim);
@@ -144,7 +144,7 @@ export function fewestElements({ sizes, dims }: SizeChoices): number {
   return problemElements(dims === null ? least : { ...least, qkDim: dims[0], vDim: dims[0] });
 }
 
-/** The order in which sizes give way: a kernel's loops matter more than how often they are run. */
+/** The order in which sizes give way: a kernel's loops matter more than the number of times they run. */
 const givingWay: readonly SizeName[] = [
   'batch',
   'kvHeads',
@@ -155,7 +155,7 @@ const givingWay: readonly SizeName[] = [
   'keys',
 ];
 
-/** What one size must be for all to stay within the most, other sizes as they are. */
+/** The largest value of one size that keeps the product within the most, other sizes as they are. */
 function limitOf(name: SizeName, sizes: Sizes, most: number): number {
   const perUnit = problemElements({
     ...sizes,

@@ -1,6 +1,6 @@
 /**
- * How far a value is from simple: 0, then 1, small whole numbers, powers of two, whole numbers, any
- * number, infinities, NaN; negative ones a little farther than positive ones.
+ * The complexity of a value, in ascending order: 0, then 1, small whole numbers, powers of two, whole
+ * numbers, any number, infinities, NaN; negative ones a little farther than positive ones.
  */
 export function valueComplexity(x: number): number {
   if (Number.isNaN(x)) return 9;
@@ -75,10 +75,10 @@ export function* simplerTensors(values: Float64Array): Generator<SimplerValues> 
   }
 }
 
-/** What runs of rows are tried at: single numbers have the others. */
+/** Simplifications tried on runs of rows; single numbers have the others. */
 const runSimplifications: readonly Simplification[] = [() => 0, () => 1];
 
-/** More runs of one length are not tried. */
+/** The most runs of one length that are tried. */
 const mostRuns = 256;
 
 /** Runs of rows: halves, quarters, and so on, to single rows unless these are very many. */
@@ -119,7 +119,7 @@ export function* simplerRows(
   }
 }
 
-/** Tensors with more elements that are neither 0 nor 1 are not simplified one by one. */
+/** The most elements, neither 0 nor 1, of tensors that are simplified one by one. */
 const mostByElement = 64;
 
 /**

@@ -7,30 +7,30 @@ import type { KernelPromises } from './promises.js';
 import { takeTurns, type RoundRunner } from './take-turns.js';
 import { tryRound } from './try-round.js';
 
-/** What to try, and how long. */
+/** The laws, problems and time of a check. */
 export interface CheckOptions extends CheckScope {
   /** Problems that each law is tried on; default 100. */
   readonly runs?: number | undefined;
   /** The same seed tries the same problems; default drawn at random. */
   readonly seed?: number | undefined;
-  /** Whether the first failure ends it; default false. */
+  /** Whether to stop at the first failure; default false. */
   readonly bail?: boolean | undefined;
   /** Seconds after which no further problem is tried; default none. */
   readonly seconds?: number | undefined;
-  /** Seconds that a failing problem is simplified for; default 10. */
+  /** The most seconds to simplify a failing problem; default 10. */
   readonly shrinkSeconds?: number | undefined;
   /**
-   * What tries the laws on the kernel in place of this thread; what is found is the same. Beside `bail` it is not
-   * asked: this thread stops at the first violation.
+   * Tries the laws on the kernel in place of this thread; the findings are the same. Beside `bail` it is not
+   * used: this thread stops at the first violation.
    */
   readonly apart?: RoundRunner | undefined;
-  /** Called after every run with how many there were and how many there may be. */
+  /** Called after every run with the number of runs so far and of all runs. */
   readonly progress?: ((done: number, total: number) => void) | undefined;
 }
 
-/** What became of all laws. */
+/** The results of all laws. */
 export interface CheckResult {
-  /** Whether something was tried, and no law is violated. */
+  /** Whether some law was tried, and none is violated. */
   readonly pass: boolean;
   readonly seed: number;
   readonly laws: readonly LawResult[];
@@ -39,7 +39,7 @@ export interface CheckResult {
   readonly seconds: number;
   /** Whether the time was up before every law had its runs. */
   readonly outOfTime: boolean;
-  /** What else is to be known of the kernel, a sentence each without its full stop. */
+  /** Other notes on the kernel, a sentence each without its full stop. */
   readonly notes: readonly string[];
 }
 
@@ -52,8 +52,8 @@ export function isPass(laws: readonly Pick<LawResult, 'status'>[]): boolean {
 }
 
 /**
- * Tries every law on random problems that the kernel promises to take. Laws take turns, so that what
- * breaks many of them shows early; one that fails is simplified and tried no more.
+ * Tries every law on random problems that the kernel promises to take. Laws take turns, so that a bug
+ * that breaks many of them shows early; a failure is simplified and its law tried no more.
  * @throws RequestError for unknown laws or regimes, runs that are no positive whole number, a seed that
  * is no whole number, and promises that leave no problem
  */
@@ -110,7 +110,7 @@ function plural(count: number, what: string): string {
   return `${count} ${what}${count === 1 ? '' : 's'}`;
 }
 
-/** How many causes violations have, where several have one. */
+/** The number of causes of violations in words, where several have one. */
 function inFindings(result: CheckResult, violated: number): string {
   const groups = groupFailures(result).length;
   return groups === violated ? '' : `, apparently by ${plural(groups, 'cause')}`;
@@ -119,8 +119,8 @@ function inFindings(result: CheckResult, violated: number): string {
 /**
  * For any test runner: tries every law on random problems (see `checkKernel`), and throws an Error that
  * describes every violation, with the simplest problem that shows it, unless all laws hold.
- * @returns what became of each law, when all hold
- * @throws RequestError for what `checkKernel` throws it, and when no law was tried on any problem, so
+ * @returns the result of each law, when all hold
+ * @throws RequestError as `checkKernel`, and when no law was tried on any problem, so
  * that nothing was checked
  */
 export async function assertAttentionKernel(

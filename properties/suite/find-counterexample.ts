@@ -12,7 +12,7 @@ import type { ResolvedPromises } from './promises.js';
 import { runCase, type CaseResult } from './run-case.js';
 import { faultKind, findKind, type ViolationKind } from './violation-kind.js';
 
-/** Where to look for a case that violates a law. */
+/** Arguments of the search for a case that violates a law. */
 interface CounterexampleSearch extends DrawnFrom {
   readonly law: LawId;
   /** The same seed draws the same case. */
@@ -22,24 +22,24 @@ interface CounterexampleSearch extends DrawnFrom {
 /** A case that violates a law, as simple as shrinking made it. */
 export interface Counterexample {
   readonly lawCase: LawCase;
-  /** What is wrong, in a sentence without its full stop. */
+  /** The violation, in a sentence without its full stop. */
   readonly statement: string;
   /**
-   * What causes it, by the diagnosis of an audit of the problem as it was drawn: simple problems fit many
-   * causes. Null where that finds none.
+   * The cause, as diagnosed by an audit of the problem as it was drawn: simple problems fit many causes.
+   * Null where that finds none.
    */
   readonly cause: string | null;
-  /** As what that audit would let the kernel pass, in a clause; null where as nothing. */
+  /** The premise under which that audit would let the kernel pass, in a clause; null for none. */
   readonly hint: string | null;
-  /** What it comes down to: violations of several laws have one cause where their kinds agree. */
+  /** The kind of violation: violations of several laws have one cause where their kinds agree. */
   readonly kind: ViolationKind;
   /** Every run of the kernel on the case, in order. */
   readonly runs: readonly KernelRun[];
-  /** Simpler cases that failed as well, one after the other. */
+  /** Number of simpler cases that failed as well, one after the other. */
   readonly shrinks: number;
 }
 
-/** What one search found. */
+/** The result of one search. */
 type SearchResult =
   | {
       readonly status: 'held';
@@ -56,7 +56,7 @@ type SearchResult =
       readonly drawn: LawCase;
     };
 
-/** Problems that cannot be tried before a search gives up. */
+/** Number of problems that cannot be tried after which a search gives up. */
 const mostUntried = 20;
 
 class Violation extends Error {}
@@ -64,8 +64,8 @@ class Violation extends Error {}
 type Violated = CaseResult & { readonly status: 'violated' };
 
 /**
- * Draws one case and tries the law on it; a violation is shrunk for at most `shrinkSeconds`, and not at
- * all where it took too long.
+ * Draws one case and tries the law on it; a violation is shrunk for at most `shrinkSeconds`, or not at
+ * all if it took too long.
  * @throws RequestError for promises that leave no problem
  */
 export async function findCounterexample(

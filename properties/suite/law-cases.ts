@@ -25,14 +25,14 @@ import type { ResolvedPromises } from './promises.js';
 /** Special values are planted once in this many runs of laws that admit them. */
 export const specialsOneIn = 8;
 
-/** Where the problems of a case come from. */
+/** The source of the problems of a case. */
 export interface DrawnFrom {
   readonly regime: RegimeName;
   /** Special values to plant. */
   readonly specials: readonly SpecialKind[];
-  /** What regimes that depend on blocks of keys aim at. */
+  /** The tiling that regimes which depend on blocks of keys aim at. */
   readonly tiling: Tiling;
-  /** What of the problem is as large as in production; null for nothing. */
+  /** The aspect of the problem that is as large as in production; null for none. */
   readonly production: ProductionAspect | null;
 }
 
@@ -64,27 +64,27 @@ export function lawCases(
   return fc.record({ problem, choice });
 }
 
-/** Once in this many turns a law is tried at a size that kernels run at; turns of special values are others. */
+/** Interval, in turns, at which a law is tried at a size that kernels run at; turns of special values are others. */
 const productionOneIn = 8;
 const firstProduction = 4;
 
-/** Head dimensions that kernels are made for. */
+/** Head dimensions that kernels are written for. */
 const productionDims: readonly number[] = [64, 96, 128, 192, 256];
-/** Query heads that share a kv head in models that there are. */
+/** Query heads that share a kv head in existing models. */
 const productionGroups = { min: 4, max: 8 };
-/** Beyond the largest tile of queries, 256. */
+/** Lengths beyond the largest tile of queries, 256. */
 const longQueries = { min: 257, max: 321 };
 
 /**
- * Which sizes are those of production, the others small, so that a turn takes about as long as others:
- * batches and groups of heads; head dimensions; queries and blocks of keys.
+ * Groups of sizes that are as large as in production, the others small, so that a turn takes about as
+ * long as others: batches and groups of heads; head dimensions; queries and blocks of keys.
  */
 const aspects = ['heads', 'dims', 'lengths'] as const;
 type ProductionAspect = (typeof aspects)[number];
 
 /**
- * What of a law's turn is as large as in production; null for most turns. Laws begin with different
- * aspects, so that all of them are seen at the first such turn.
+ * The aspect of a law's turn that is as large as in production; null for most turns. Laws begin with
+ * different aspects, so that all of them are seen at the first such turn.
  */
 export function productionAspect(law: LawId, round: number): ProductionAspect | null {
   if (round % productionOneIn !== firstProduction) return null;
@@ -118,7 +118,7 @@ function wantedSizes(aspect: ProductionAspect, blockKeys: number): Wanted {
   };
 }
 
-/** Dimensions of production that are promised; those that are promised, where they are listed. */
+/** Dimensions of production that are promised; all promised ones if they are listed. */
 function promisedDims({ dims, sizes, multiples }: ResolvedPromises): readonly number[] {
   const isPromised = (name: 'qkDim' | 'vDim') => (dim: number) => {
     const { min = 1, max = Infinity } = sizes[name] ?? {};
@@ -128,11 +128,11 @@ function promisedDims({ dims, sizes, multiples }: ResolvedPromises): readonly nu
   return candidates.filter(isPromised('qkDim')).filter(isPromised('vDim'));
 }
 
-/** Elements of a problem of production at most; see `ProblemConstraints`. */
+/** The most elements of a problem of production; see `ProblemConstraints`. */
 const productionElements = 2 ** 20;
 
 /**
- * What problems are drawn at, to be shrunk to all that is promised: null where no size of production is
+ * Constraints to draw problems by, which shrink to all promised ones: null if no size of production is
  * promised. Ranges that are not promised give way to those that are.
  */
 export function productionSizes(

@@ -11,8 +11,8 @@ import {
 } from './try-round.js';
 
 /**
- * What is to be said of a kernel whose outputs are finer than its inputs' formats, which is right, but
- * often not what was meant to be checked: a line for each format.
+ * Notes on a kernel whose outputs are finer than its inputs' formats, which is right, but often not the
+ * kernel that was meant to be checked: a line for each format.
  */
 export function widenedNotes(widened: Iterable<FormatName>): string[] {
   return [...new Set(widened)]
@@ -24,19 +24,19 @@ export function widenedNotes(widened: Iterable<FormatName>): string[] {
 }
 
 /**
- * What became of a law: it holds on all problems that it was tried on, at least one; it is violated; it
+ * The result of a law: it holds on all problems that it was tried on, at least one; it is violated; it
  * was skipped, since the kernel does not promise it or it says nothing of such a kernel; or it was to be
  * tried and never was.
  */
 export type LawStatus = 'holds' | 'violated' | 'skipped' | 'untried';
 
-/** How far a law came. */
+/** The progress of a law. */
 type LawCounts = Pick<LawProgress, 'runs' | 'unsupported' | 'refusal'>;
 
-/** Why a law was not tried whose first problem was never reached. */
+/** The reason given for a law whose first problem was never reached. */
 export const neverReached = 'the check ended before its first problem';
 
-/** What became of a law, on how many problems it was tried, and why on none. */
+/** The result of a law, the number of problems that it was tried on, and the reason if there were none. */
 export interface LawOutcome {
   readonly status: LawStatus;
   readonly tried: number;
@@ -45,8 +45,8 @@ export interface LawOutcome {
 }
 
 /**
- * What became of a law.
- * @param unreached why its first problem was not reached, where it was not
+ * The result of a law.
+ * @param unreached the reason if its first problem was not reached
  */
 export function lawOutcome(
   { skipped, isPromised }: Pick<PlannedLaw, 'skipped' | 'isPromised'>,
@@ -61,7 +61,7 @@ export function lawOutcome(
   return { status: isPromised ? 'untried' : 'skipped', tried, skipped: skipped ?? refused };
 }
 
-/** When a round began. */
+/** The start of a round. */
 interface RoundStart {
   /** Runs of all laws until it failed, this one included. */
   readonly runsUntil: number;
@@ -87,20 +87,20 @@ export function runNumber(
   );
 }
 
-/** What became of one law. */
+/** The full result of one law. */
 export interface LawResult extends LawOutcome {
   readonly id: LawId;
   readonly strength: LawStrength | 'none';
-  /** Its turns: each tries it on a problem, where one can be found that it can be tried on. */
+  /** Number of its turns: each tries it on a problem, if one can be found. */
   readonly runs: number;
   /**
-   * Turns in which no problem could be tried: the kernel declined all that were drawn, they were beyond
-   * its promises, or the law says nothing of such.
+   * Number of turns in which no problem could be tried: the kernel declined all that were drawn, they
+   * were beyond its promises, or the law says nothing of them.
    */
   readonly unsupported: number;
   /** The largest sizes of the problems that the kernel ran on for it; null where it ran on none. */
   readonly sizes: TriedSizes | null;
-  /** Formats of inputs for which the kernel wrote outputs with digits that they have not. */
+  /** Formats of inputs for which the kernel wrote outputs with digits beyond the format. */
   readonly widened: readonly FormatName[];
   /** Seconds that its runs took, with simplifying. */
   readonly seconds: number;
@@ -120,7 +120,7 @@ export class LawProgress {
   sizes: TriedSizes | null = null;
   readonly #widened = new Set<FormatName>();
   #seconds = 0;
-  /** Why the last problem was not tried that could not be; empty where there is none. */
+  /** The reason for which the last problem that could not be tried was not; empty for none. */
   refusal = '';
 
   constructor(planned: PlannedLaw, promises: ResolvedPromises, seed: number) {
@@ -146,7 +146,7 @@ export class LawProgress {
     this.add(await tryRound(law, round, kernel, shrinkSeconds), began);
   }
 
-  /** Takes what became of the law in its next round. */
+  /** Adds the result of the law's next round. */
   add(result: RoundResult, began: RoundStart): void {
     this.runs++;
     this.#seconds += result.seconds;

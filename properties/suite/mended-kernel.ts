@@ -4,20 +4,20 @@ import { decodeToFloat64, encodeFromFloat64, formats } from '../../src/formats/i
 import { problemMask, problemShape, type Problem, type Tensor } from '../../src/problem/index.js';
 import { kernelOutputs, type AttentionKernel, type KernelRun } from '../laws/index.js';
 
-/** What a run wrote, and what it should have; to be changed in place. */
+/** The results of a run, to be changed in place, and the exact ones. */
 interface MendedRun {
   readonly problem: Problem;
   readonly out: Float64Array;
   readonly lse: Float64Array | null;
-  /** The exact attention, computed when it is asked for. */
+  /** The exact attention, computed on demand. */
   readonly exact: () => AttentionReference;
 }
 
 /** One way in which a kernel may be wrong. */
 export interface Mend {
-  /** Puts right what is wrong in this way, and nothing else. */
+  /** Corrects results that are wrong in this way, and nothing else. */
   readonly mend: (run: MendedRun) => void;
-  /** What is wrong in this way in a run, in a few words; null for nothing. */
+  /** The error of this kind in a run, in a few words; null for none. */
   readonly wrong: (run: MendedRun) => string | null;
 }
 
@@ -26,12 +26,12 @@ function exactOf(problem: Problem): () => AttentionReference {
   return () => (known ??= attentionOracle(problem, { accuracy: auditAccuracy(problem.q.format) }));
 }
 
-/** A run of a kernel, to be looked at; what is changed is not the run. */
+/** The results of a kernel's run, to be examined; changes do not affect the run. */
 export function mendableRun({ problem, out, lse }: KernelRun): MendedRun {
   return { problem, out: out.slice(), lse: lse && lse.slice(), exact: exactOf(problem) };
 }
 
-/** The kernel with what is wrong in one way put right, in the formats that it writes. */
+/** The kernel with one kind of error corrected, in the formats that it writes. */
 export function mendedKernel(kernel: AttentionKernel, { mend }: Mend): AttentionKernel {
   return async (problem, conditions) => {
     const given = await kernel(problem, conditions);
@@ -62,7 +62,7 @@ function emptyRows(problem: Problem): number[] {
   );
 }
 
-/** What is written for rows that see no key. */
+/** The results of rows that see no key. */
 export const rowsWithoutKeys: Mend = {
   mend: ({ problem, out, lse }) => {
     const { vDim } = problemShape(problem);
@@ -92,7 +92,7 @@ export const wrongLse: Mend = {
   wrong: ({ lse }) => (lse === null ? null : 'the LSE is wrong, O is not'),
 };
 
-/** What is made of infinities and NaNs in the inputs. */
+/** The results of infinities and NaNs in the inputs. */
 export const specialInputs: Mend = {
   mend: (run) => {
     if (!hasSpecialInputs(run)) return;

@@ -31,7 +31,7 @@ export interface ModelUnderTest {
   readonly promises: KernelPromises;
 }
 
-/** How a model computes on a problem; null where nothing is known, as of splits. */
+/** The arithmetic of a model on a problem; null where nothing is known, as for splits. */
 function arithmeticOf(
   model: KernelModel,
   settings: Settings,
@@ -47,7 +47,7 @@ function arithmeticOf(
   };
 }
 
-/** What of the settings the forward pass knows. */
+/** The settings that the forward pass knows. */
 function ofForward({ backward }: KernelModel, settings: Settings): Settings {
   return backward === null ? settings : forwardSettings(backward, settings);
 }
@@ -77,7 +77,7 @@ function underSettings(model: KernelModel, settings: Settings): Required<KernelC
   };
 }
 
-/** The model in the settings that it promises to be right in too, but for those that are chosen. */
+/** The model in the other settings in which it promises to be right. */
 function configurationsOf(
   model: KernelModel,
   settings: Settings,
@@ -94,7 +94,7 @@ function configurationsOf(
   );
 }
 
-/** How a model computes gradients, for their bounds; null where it has none, or does not take the problem. */
+/** The arithmetic of a model's gradients, for their bounds; null if it has none, or does not take the problem. */
 function gradientPremisesOf(
   { backward }: KernelModel,
   settings: Settings,
@@ -111,12 +111,11 @@ function gradientPremisesOf(
 }
 
 /**
- * A kernel model as a kernel under test: its run on one thread, judged by its own arithmetic, and its
- * promises. Gradients it gives where it has a backward pass, but promises them only where that is asked for (`gradients`); an
- * emulation has the same bits again.
+ * A kernel model as a kernel under test: its run on one thread, judged by its own arithmetic, and its promises. It
+ * gives gradients if it has a backward pass, but promises them only where that is asked for (`gradients`); an emulation
+ * is deterministic.
  * @param model the model, or its name
- * @param settings as of `KernelModel.prepare`; a variant among them is a bug, of which promises and
- * bounds know nothing
+ * @param settings as for `KernelModel.prepare`; a variant among them is a bug, which promises and bounds ignore
  * @throws RequestError for an unknown model
  */
 export function modelPromises(

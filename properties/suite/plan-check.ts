@@ -19,7 +19,7 @@ import { promisesOf } from './promised-problems.js';
 import { knownName } from './promised-laws.js';
 import { resolvePromises, type KernelPromises, type ResolvedPromises } from './promises.js';
 
-/** What of the suite is wanted. */
+/** The wanted part of the suite. */
 export interface CheckScope {
   /** Laws to try; default all. */
   readonly laws?: readonly LawId[] | undefined;
@@ -27,18 +27,18 @@ export interface CheckScope {
   readonly regimes?: readonly RegimeName[] | undefined;
 }
 
-/** A law and where it is to be tried. */
+/** A law and the regimes to try it in. */
 export interface PlannedLaw {
   readonly id: LawId;
-  /** The wanted regimes that it is tried in. */
+  /** The wanted regimes to try it in. */
   readonly regimes: readonly RegimeName[];
-  /** Why it is not tried at all; null when it is. */
+  /** The reason that it is not tried at all; null if it is. */
   readonly skipped: string | null;
-  /** Whether the kernel promises it, so that it is missing where it was never tried. */
+  /** Whether the kernel promises it, so that it counts as missing if it was never tried. */
   readonly isPromised: boolean;
 }
 
-/** What there is to do before anything runs. */
+/** The plan of a check, made before anything runs. */
 export interface CheckPlan {
   readonly promises: ResolvedPromises;
   readonly laws: readonly PlannedLaw[];
@@ -49,7 +49,7 @@ function isOfGradients(id: LawId): boolean {
   return law.ofGradients === true;
 }
 
-/** Why a law is not tried on such a kernel; null when it is. */
+/** The reason that a law is not tried on such a kernel; null if it is. */
 function whyNot(id: LawId, promises: ResolvedPromises): string | null {
   if (promises.laws[id] === 'none') return 'not promised';
   const law: Law = laws[id];
@@ -59,7 +59,7 @@ function whyNot(id: LawId, promises: ResolvedPromises): string | null {
   return law.notFor?.(promises) ?? null;
 }
 
-/** Which promised features the laws that were tried had no problems with: a sentence, none where there is nothing to say. */
+/** The promised features that no problem of the tried laws had, in a sentence; none where there is nothing to say. */
 export function featureNotes(
   tried: readonly { readonly id: LawId; readonly skipped: string | null }[],
   promises: Pick<ResolvedPromises, 'features'>,
@@ -75,12 +75,12 @@ export function featureNotes(
     : [`laws that say nothing of a feature are not tried with it: ${left.join('; ')}`];
 }
 
-/** The usual regimes, and of laws of gradients those that provoke these. */
+/** The usual regimes; for laws of gradients also those that provoke gradients. */
 function regimesOf(law: Law, usual: readonly RegimeName[]): readonly RegimeName[] {
   return law.ofGradients === true ? [...new Set([...usual, ...gradientRegimeNames])] : usual;
 }
 
-/** The regimes that a law can be tried in on such a kernel, or why there is none. */
+/** The regimes that a law can be tried in on such a kernel, or the reason that there is none. */
 function usableRegimes(
   id: LawId,
   given: ResolvedPromises,
@@ -102,7 +102,8 @@ function usableRegimes(
 }
 
 /**
- * Which laws are tried on a kernel of such promises, in which regimes, and why the others are not.
+ * The laws to try on a kernel of such promises, with their regimes, and the reasons for leaving out the
+ * others.
  * @throws RequestError for an unknown law, regime or promise
  */
 export function planCheck(promises: KernelPromises = {}, scope: CheckScope = {}): CheckPlan {

@@ -4,7 +4,7 @@ import { lawIds, laws, type Law, type LawId, type LawStrength } from '../laws/in
 
 type PromisedLaws = Readonly<Partial<Record<LawId, LawStrength | 'none'>>>;
 
-/** Laws to the last bit that rows with a common maximum do not obey: each depends on the others' keys. */
+/** Laws to the last bit that fail where rows share a maximum: each row depends on the others' keys. */
 const lawsOfRows: readonly LawId[] = [
   'masked-keys',
   'masked-nan-keys',
@@ -13,7 +13,7 @@ const lawsOfRows: readonly LawId[] = [
   'decode-equals-prefill',
 ];
 
-/** What a declared arithmetic leaves of the laws that kernels usually obey to the last bit. */
+/** Strengths of the laws, usually obeyed to the last bit, that a declared arithmetic weakens. */
 function declaredLaws({
   outputRounding,
   maximum,
@@ -34,8 +34,8 @@ function declaredLaws({
 }
 
 /**
- * The name as one of those known.
- * @throws RequestError for another, with all of them
+ * The name, if it is known.
+ * @throws RequestError for another, with all known ones
  */
 export function knownName<T extends string>(what: string, name: string, known: readonly T[]): T {
   const found = known.find((candidate) => candidate === name);
@@ -46,17 +46,17 @@ export function knownName<T extends string>(what: string, name: string, known: r
   return found;
 }
 
-/** What decides of how well a kernel obeys laws that it says nothing of. */
+/** Facts that decide the strength of laws about which the kernel says nothing. */
 interface KernelConduct {
-  /** What it declares of its arithmetic whatever the problem. */
+  /** The arithmetic that it declares for every problem. */
   readonly declared: PremiseDeclaration;
-  /** Whether its gradients have the same bits again. */
+  /** Whether its gradients are the same bits in every run. */
   readonly deterministic: boolean;
 }
 
 /**
- * The strength of every law: as promised, else the law's usual one, as far as the kernel's arithmetic and its orders of
- * sums leave it.
+ * The strength of every law: as promised, else the law's usual one, unless the kernel's arithmetic or its order of sums
+ * weakens it.
  * @throws RequestError for an unknown law, or a strength that it does not have
  */
 export function promisedLaws(

@@ -29,7 +29,7 @@ import {
 
 import { knownName, promisedLaws } from './promised-laws.js';
 
-/** What of the promised problems some are only taken of. */
+/** Narrows the promised problems. */
 export interface ProblemLimits {
   readonly formats?: readonly FormatName[] | undefined;
   readonly features?: readonly FeatureKind[] | undefined;
@@ -37,7 +37,7 @@ export interface ProblemLimits {
   readonly multiples?: SizeMultiples | undefined;
 }
 
-/** What a kernel promises of itself: which problems it takes and which laws it obeys, and how well. */
+/** Promises of a kernel: the problems that it takes, and the laws that it obeys with their strengths. */
 export interface KernelPromises {
   /** Formats of Q, K and V, which share one; default bf16 and fp16. */
   readonly formats?: readonly FormatName[] | undefined;
@@ -47,7 +47,7 @@ export interface KernelPromises {
   readonly window?: boolean | undefined;
   /** Whether it takes a softcap; default false. */
   readonly softcap?: boolean | undefined;
-  /** What else it takes of problems, as in ['mask', 'packed']; default nothing, so that no problem has any. */
+  /** Other features of problems that it takes, as in ['mask', 'packed']; default none. */
   readonly features?: readonly FeatureKind[] | undefined;
   /** Whether it takes fewer kv heads than query heads; default true. */
   readonly groupedHeads?: boolean | undefined;
@@ -56,8 +56,8 @@ export interface KernelPromises {
   /** Kinds of scale; default `default` and `odd`: kernels that take the maximum of raw scores need positive ones. */
   readonly scales?: readonly ScaleKind[] | undefined;
   /**
-   * Whether infinities and NaNs in the inputs come out as IEEE arithmetic has them, in the LSE too;
-   * default false: FlashAttention-4 gives LSE −∞ for a row of NaNs.
+   * Whether infinities and NaNs in the inputs propagate as in IEEE arithmetic, in the LSE too; default
+   * false: FlashAttention-4 gives LSE −∞ for a row of NaNs.
    */
   readonly specialValues?: boolean | undefined;
   /** Whether it must give an LSE; default false: the LSE is judged where there is one. */
@@ -66,24 +66,24 @@ export interface KernelPromises {
   readonly dims?: readonly number[] | undefined;
   /** Limits of sizes, as in `{ queries: { max: 64 } }`. */
   readonly sizes?: Readonly<Partial<Record<SizeName, SizeRange>>> | undefined;
-  /** Keys that it works on at a time, at whose multiples problems are aimed; default 128. */
+  /** Keys that it works on at a time; problems are aimed at multiples of this; default 128. */
   readonly blockKeys?: number | undefined;
-  /** log2 of how far a running maximum may lag, which problems are aimed at; default 8. */
+  /** log2 of the most that a running maximum may lag; problems are aimed at it; default 8. */
   readonly rescaleThreshold?: number | undefined;
   /**
-   * How large scores may be; default |q·k| to 2^100, and 2^20 after the scale: FlashAttention's s·c − m·c,
-   * with m·c rounded before, overflows for those of 2^30.
+   * The largest scores; default |q·k| to 2^100, and 2^20 after the scale: FlashAttention's s·c − m·c, with
+   * m·c rounded before, overflows for those of 2^30.
    */
   readonly scoreLimit?: Partial<ScoreLimit> | undefined;
   /**
-   * What it declares of its arithmetic, where that is not what any correct kernel does: premises, the name
-   * of a preset such as `eager`, or what to declare on a problem. See `premiseWords`.
+   * Declared arithmetic, if it differs from that of any correct kernel: premises, the name of a preset
+   * such as `eager`, or a function that declares them for a problem. See `premiseWords`.
    */
   readonly premises?:
     PremiseDeclaration | string | ((problem: Problem) => PremiseDeclaration) | undefined;
-  /** See `AuditOptions.strictPremises`; it is whoever tries the kernel that asks for it. */
+  /** See `AuditOptions.strictPremises`; set by the user of the check, not by the kernel. */
   readonly strictPremises?: boolean | undefined;
-  /** How it computes on a problem, for bounds tighter than those of any correct kernel. */
+  /** The arithmetic on a problem, for bounds tighter than those of any correct kernel. */
   readonly arithmetic?: ((problem: Problem) => KernelArithmetic | null) | undefined;
   /** Other settings of the kernel, by name: they too must stay within the bound. */
   readonly configurations?: Readonly<Record<string, KernelConfiguration>> | undefined;
@@ -96,33 +96,33 @@ export interface KernelPromises {
    * default false.
    */
   readonly fillsBuffers?: boolean | undefined;
-  /** The kernel with its keys cut in splits, and numbers of these that it takes; default none. */
+  /** The kernel with its keys cut into splits, and the numbers of splits that it takes; default none. */
   readonly splits?: SplitRunner | undefined;
-  /** How it puts results of parts of the keys together; default it does not. */
+  /** Combines results of parts of the keys; default it does not. */
   readonly merge?: ResultMerger | undefined;
   /** Numbers that sizes are whole multiples of, as in `{ keys: 64 }`; default 1. */
   readonly multiples?: SizeMultiples | undefined;
   /** Whether it gives dQ, dK and dV where `conditions.dout` is given; default false. */
   readonly gradients?: boolean | undefined;
   /**
-   * Whether its gradients have the same bits again, and those that laws derive from these; default false: then they are
-   * compared within the bound, as atomics in any order leave them.
+   * Whether its gradients, and those that laws derive from these, are the same bits in every run; default false: then
+   * they are compared within the bound, as atomics in any order leave them.
    */
   readonly deterministic?: boolean | undefined;
   /** Whether its backward pass reads `conditions.forward` where that is given; default false. */
   readonly readsForward?: boolean | undefined;
-  /** What it takes less of where it is asked for gradients; default nothing: the same problems. */
+  /** Narrows the problems for which it takes requests for gradients; default the same problems. */
   readonly gradientProblems?: ProblemLimits | undefined;
-  /** How it computes gradients of a format on a problem; default, and where this is null, as any correct kernel may. */
+  /** The arithmetic of gradients of a format on a problem; default, and for null, that of any correct kernel. */
   readonly gradientPremises?:
     ((problem: Problem, output: FormatName) => GradientPremises | null) | undefined;
 }
 
 /** Promises with their defaults. */
 export interface ResolvedPromises extends ProblemPromises {
-  /** What it takes less of where it is asked for gradients. */
+  /** Narrows the problems for which it takes requests for gradients. */
   readonly gradientProblems: ProblemLimits;
-  /** How well the kernel obeys each law. */
+  /** The strength of each law for the kernel. */
   readonly laws: Readonly<Record<LawId, LawStrength | 'none'>>;
 }
 

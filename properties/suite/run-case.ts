@@ -25,29 +25,32 @@ import { promisesOf } from './promised-problems.js';
 import type { ResolvedPromises } from './promises.js';
 import { runGradients, runKernel } from './run-kernel.js';
 
-/** What a diagnosis of outputs or of gradients says of a cause. */
+/** The cause that a diagnosis of outputs or of gradients names. */
 export type FoundCause = Pick<Diagnosis, 'id' | 'sentence' | 'equivalents'>;
 
-/** What became of a law on one case. */
+/** The result of a law on one case. */
 export type CaseResult =
   | {
       readonly status: 'held';
       /** Every run of the kernel that the law asked for, in order; one at least. */
       readonly runs: readonly KernelRun[];
     }
-  /** The kernel does not take the problem, or what the law made of it. */
+  /** The kernel does not take the problem, or the one that the law made from it. */
   | { readonly status: 'unsupported'; readonly reason: string }
   /** The law says nothing of the problem. */
   | { readonly status: 'inapplicable'; readonly reason: string }
   | {
       readonly status: 'violated';
-      /** What is wrong, in a sentence without its full stop. */
+      /** The violation, in a sentence without its full stop. */
       readonly statement: string;
       /** Its cause by an audit; null where that finds none, or it was not asked for. */
       readonly diagnosis: FoundCause | null;
-      /** As what an audit would let it pass, in the audit's own words; null where as nothing, or it was not asked for. */
+      /**
+       * The premise under which an audit would let it pass, in the audit's own words; null for none, or
+       * if it was not asked for.
+       */
       readonly hint: string | null;
-      /** What the kernel did in place of computing, in a clause; null where it computed. */
+      /** The fault of a kernel that did not compute, in a clause; null if it computed. */
       readonly fault: string | null;
       /** Every run of the kernel that the law asked for, in order. */
       readonly runs: readonly KernelRun[];
@@ -55,7 +58,7 @@ export type CaseResult =
       readonly isSlow: boolean;
     };
 
-/** How a kernel computes gradients of a run's problem, as it promises. */
+/** The arithmetic of a kernel's gradients of a run's problem, as promised. */
 function gradientPremises(
   { problem, tensors }: GradientRun,
   promises: ResolvedPromises,
@@ -64,7 +67,7 @@ function gradientPremises(
   return promises.gradientPremises(problem, format) ?? anyGradientPremises(problem, format);
 }
 
-/** What an audit says. @throws KernelFault where a tensor does not fit the problem */
+/** The result of an audit. @throws KernelFault where a tensor does not fit the problem */
 function faultless<T>(audit: () => T): T {
   try {
     return audit();
@@ -81,8 +84,8 @@ function required<T>(promise: T | null): T {
 
 /**
  * Tries a law on one case.
- * @param diagnose whether the cause of a violation is looked for by an audit of the law's runs, also
- * where the law itself asks for none; it takes some audits' time
+ * @param diagnose whether to find the cause of a violation by an audit of the law's runs, even if the
+ * law itself asks for none; it takes as long as several audits
  */
 export async function runCase(
   id: LawId,

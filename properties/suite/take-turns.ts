@@ -2,36 +2,36 @@ import type { LawId } from '../laws/index.js';
 import type { LawProgress } from './law-progress.js';
 import type { RoundResult } from './try-round.js';
 
-/** Tries rounds of laws, several at the same time perhaps. */
+/** Tries rounds of laws, possibly several at the same time. */
 export interface RoundRunner {
-  /** How many rounds it tries at the same time. */
+  /** Number of rounds tried at the same time. */
   readonly lanes: number;
   /** See `tryRound`. */
   readonly tryRound: (law: LawId, round: number, shrinkSeconds: number) => Promise<RoundResult>;
 }
 
-/** How far laws are tried. */
+/** Limits of the rounds. */
 export interface TurnLimits {
-  /** Rounds of each law. */
+  /** Number of rounds of each law. */
   readonly runs: number;
-  /** Whether the first failure ends it. */
+  /** Whether to stop at the first failure. */
   readonly bail: boolean;
-  /** Seconds after which no further round is begun. */
+  /** Seconds after which no further round begins. */
   readonly seconds: number;
-  /** Seconds that a failing problem is simplified for at most. */
+  /** The most seconds to simplify a failing problem. */
   readonly shrinkSeconds: number;
 }
 
-/** A law with its rounds that are under way, or were tried before one that comes first. */
+/** A law with its rounds under way, and those that were tried before an earlier one ended. */
 interface LawTurns {
   readonly law: LawProgress;
-  /** The round that is begun next. */
+  /** The next round to begin. */
   next: number;
   underWay: number;
   readonly tried: Map<number, { readonly result: RoundResult; readonly secondsUntil: number }>;
 }
 
-/** The law whose turn it is: one that is not under way if there is any, of these the one that is furthest behind. */
+/** The law whose turn it is: among those not under way, if any, the one that is furthest behind. */
 function nextOf(all: readonly LawTurns[], runs: number): LawTurns | undefined {
   return all
     .filter(({ law, next }) => law.isOpen && next <= runs)
@@ -43,10 +43,10 @@ function nextOf(all: readonly LawTurns[], runs: number): LawTurns | undefined {
 }
 
 /**
- * Tries laws, which take turns, until each failed or had its runs, or the time is up. What becomes of a law does not
- * depend on how many rounds are tried at the same time: those behind a failure are as if never tried.
- * @param onRound called after every round that counts with how many there were
- * @returns how many rounds count, and whether the time was up before all were tried
+ * Tries laws, which take turns, until each failed or had its runs, or the time is up. The result of a law does not
+ * depend on the number of rounds tried at the same time: those behind a failure are as if never tried.
+ * @param onRound called after every round that counts with their number so far
+ * @returns the number of rounds that count, and whether the time was up before all were tried
  */
 export async function takeTurns(
   laws: readonly LawProgress[],

@@ -38,10 +38,10 @@ export function largestSizes(
   return Object.fromEntries(entries) as TriedSizes;
 }
 
-/** Formats of inputs whose kernels write outputs in the same; those of 8 bits write 16. */
+/** Formats of inputs for which kernels write outputs in the same format; those of 8 bits write 16. */
 const ownOutput: readonly FormatName[] = ['bf16', 'fp16'];
 
-/** The format of a run's inputs, if its output has finite numbers that this format has not; else null. */
+/** The format of a run's inputs, if its output has finite numbers beyond this format; else null. */
 function widenedFrom({ problem, outputs, out }: KernelRun): FormatName | null {
   const { format } = problem.q;
   if (!ownOutput.includes(format) || outputs.out.format === format) return null;
@@ -56,7 +56,7 @@ export interface RoundFailure extends Counterexample {
   readonly round: number;
 }
 
-/** What became of a law on the problem of a round. */
+/** The result of a law on the problem of a round. */
 export type RoundResult = {
   /** Seconds that it took, with simplifying. */
   readonly seconds: number;
@@ -66,7 +66,7 @@ export type RoundResult = {
       readonly status: 'tried';
       /** The largest sizes of the problems that the kernel ran on; null where it ran on none. */
       readonly sizes: TriedSizes | null;
-      /** Formats of inputs for which the kernel wrote outputs with digits that they have not. */
+      /** Formats of inputs for which the kernel wrote outputs with digits beyond the format. */
       readonly widened: readonly FormatName[];
       readonly failure: RoundFailure | null;
     }
@@ -76,11 +76,11 @@ export type RoundResult = {
 export interface LawOfCheck {
   readonly planned: PlannedLaw;
   readonly promises: ResolvedPromises;
-  /** The check's. */
+  /** The seed of the check. */
   readonly seed: number;
 }
 
-/** A 32-bit hash of numbers and texts: seeds that have nothing to do with one another. */
+/** A 32-bit hash of numbers and texts: independent seeds. */
 function seedFrom(...parts: readonly (number | string)[]): number {
   let hash = 0x811c9dc5;
   for (const character of parts.join('\n'))
@@ -89,7 +89,7 @@ function seedFrom(...parts: readonly (number | string)[]): number {
   return (hash ^ (hash >>> 13)) | 0;
 }
 
-/** log2 of how far the maximum may lag in kernels that there are. */
+/** log2 of the most that the maximum may lag in existing kernels. */
 const usualThresholds: readonly number[] = [4, 8, 1, 0];
 
 /** The promised threshold at first, and others once every regime had its turn. */

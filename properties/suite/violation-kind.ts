@@ -11,7 +11,7 @@ import {
 import type { ResolvedPromises } from './promises.js';
 import { runCase, type CaseResult } from './run-case.js';
 
-/** What a violation comes down to: violations of several laws have one cause where their kinds agree. */
+/** The kind of a violation: violations of several laws have one cause where their kinds agree. */
 export interface ViolationKind {
   /** The same for violations of one cause. */
   readonly id: string;
@@ -29,8 +29,8 @@ export interface ViolationGroup<T> {
 }
 
 /**
- * Violations by their cause, those first that most have in common: of all causes named, the one that
- * fits most violations takes these, and so on. Each violation is in one group.
+ * Violations grouped by their cause, the most common first: of all causes named, the one that fits most
+ * violations takes these, and so on. Each violation is in one group.
  */
 export function groupByKind<T>(
   violations: readonly T[],
@@ -47,7 +47,7 @@ export function groupByKind<T>(
   return groups;
 }
 
-/** The largest of what each violation's kind is given, the first of equals. */
+/** The longest list that a violation's kind is given, the first of equals. */
 function largest<T>(
   violations: readonly T[],
   of: (kind: ViolationKind) => T[],
@@ -58,7 +58,7 @@ function largest<T>(
     .reduce((best, next) => (next.length > best.length ? next : best));
 }
 
-/** The title of the kind that most are of, the first of equals. */
+/** The title of the most common kind, the first of equals. */
 function commonTitle(kinds: readonly ViolationKind[]): string {
   const alike = kinds.map(({ id }) => kinds.filter((kind) => kind.id === id));
   return alike.reduce((best, next) => (next.length > best.length ? next : best))[0].title;
@@ -66,16 +66,16 @@ function commonTitle(kinds: readonly ViolationKind[]): string {
 
 type Violated = CaseResult & { readonly status: 'violated' };
 
-/** A violation, and what it is of. */
+/** A violation, with its law and cases. */
 interface FoundViolation {
   readonly law: LawId;
   /** The simplest case. */
   readonly lawCase: LawCase;
   /** The case as it was drawn, which shows more of what is wrong. */
   readonly drawn: LawCase;
-  /** What became of the law on it. */
+  /** The result of the law on it. */
   readonly result: Violated;
-  /** By an audit's diagnosis of the case as it was drawn; null for none. */
+  /** The diagnosis by an audit of the case as it was drawn; null for none. */
   readonly diagnosis: Violated['diagnosis'];
 }
 
@@ -95,8 +95,8 @@ function diagnosed(id: string): string {
 const emptyRowDiagnoses = ['rows-without-keys-not-zero', 'lse-of-empty-rows'];
 
 /**
- * Whether a kernel that is put right in one way obeys the law, or there is nothing to obey, on the simplest
- * case and on the one that was drawn: of few numbers many ways are right.
+ * Whether a kernel that is put right in one way obeys the law, or the law does not apply, on the simplest
+ * case and on the one that was drawn: few numbers fit many corrections.
  */
 async function holdsMended(
   { law, lawCase, drawn }: FoundViolation,
@@ -135,16 +135,19 @@ async function kindByMend(
   return isCause ? { id, title, equivalents } : null;
 }
 
-/** The kind of a violation by a kernel that did not compute, by its words; numbers are of the problem. */
+/**
+ * The kind of a violation by a kernel that did not compute, from the words of its fault; numbers in
+ * these belong to the problem.
+ */
 export function faultKind(fault: string): ViolationKind {
   return { id: `fault ${fault.replaceAll(/\d+/g, '#')}`, title: fault, equivalents: [] };
 }
 
 /**
- * What a violation comes down to. Rows without keys come first: where a kernel that writes O = 0 and an
- * LSE of −∞ for them obeys the law, and is the kernel otherwise, they are the cause.
- * Then an audit's diagnosis; then the same test with the LSE, with what is made of special values, and
- * with NaNs put right; then the words of a kernel that fails to compute at all; else the law itself.
+ * The kind of a violation. Rows without keys come first: where a kernel that writes O = 0 and an LSE of
+ * −∞ for them obeys the law, and is the kernel otherwise, they are the cause. Then an audit's diagnosis;
+ * then the same test with the LSE, with the results of special values, and with NaNs put right; then the
+ * words of a kernel that fails to compute at all; else the law itself.
  */
 export async function findKind(
   found: FoundViolation,

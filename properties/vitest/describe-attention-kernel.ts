@@ -12,7 +12,7 @@ import {
   planCheck,
 } from '../suite/index.js';
 
-/** How many problems, and which. */
+/** The number of problems, and their seed. */
 interface SuiteSettings {
   /** Problems that each law is tried on. */
   readonly runs: number;
@@ -21,7 +21,7 @@ interface SuiteSettings {
   readonly fromEnvironment: readonly string[];
 }
 
-/** Problems that each law is tried on where nothing says otherwise: all laws in some seconds. */
+/** Default number of problems for each law: all laws take some seconds. */
 const usualRuns = 25;
 
 /** A setting of the environment that is a whole number; undefined when it is not set. */
@@ -59,7 +59,7 @@ export function suiteSettings(
   };
 }
 
-/** What vitest knows of a test that a command line must name. */
+/** Facts that vitest has about a test, for a command line to name it. */
 interface RunningTest {
   readonly name: string;
   readonly suite?: { readonly name: string; readonly suite?: RunningTest['suite'] } | undefined;
@@ -96,7 +96,7 @@ export function replayCommand(
   return `${settings} npx vitest run ${quote(file)} -t ${quote(`^${pattern}`)}`;
 }
 
-/** What to try, and how long. */
+/** The laws, problems and time of a suite. */
 export interface DescribeOptions extends Omit<CheckOptions, 'progress'> {
   /** Problems that each law is tried on; default 25. The variable FLASHPROOF_RUNS goes before it. */
   readonly runs?: number | undefined;
@@ -109,7 +109,7 @@ export interface DescribeOptions extends Omit<CheckOptions, 'progress'> {
 /** Seconds for the last problem, its diagnosis and a slow machine, beyond what was granted. */
 const graceSeconds = 60;
 
-/** What a test needs to know of vitest. */
+/** The part of vitest's context that a test needs. */
 interface TestContext {
   readonly task: RunningTest;
   readonly skip: (note?: string) => never;
@@ -123,10 +123,10 @@ function errorAt(site: Error, message: string): Error {
   return error;
 }
 
-/** What became of each law, for the end. */
+/** The result of each law, for the final check. */
 type Outcomes = Map<LawId, LawResult>;
 
-/** A kernel under test, how it is tried, and where it was described. */
+/** A kernel under test, its options, and the place of its description. */
 interface Subject {
   readonly kernel: AttentionKernel;
   readonly promises: KernelPromises;

@@ -10,7 +10,7 @@ import { NotApplicable, type GradientRun, type LawTools } from '../law.js';
 import { arrangeGradients, mapGradients, type GradientValues } from './arrange-gradients.js';
 import type { Arrangement } from '../transform-problem.js';
 
-/** Gradients, and by how much each element may be off; exactly as they are where errors are null. */
+/** Gradients, and the most that each element may be off by; compared to the bit where errors are null. */
 export interface ErringGradients {
   readonly values: GradientValues;
   /** Infinite where nothing is known. */
@@ -20,20 +20,20 @@ export interface ErringGradients {
 /** The same, with errors in any case. */
 export type BoundedGradients = ErringGradients & { readonly errors: GradientValues };
 
-/** What of two gradients is compared, and how it is said. */
+/** The parts of two gradients to compare, and their names in messages. */
 export interface GradientComparison {
-  /** Of the problem whose rows they have. */
+  /** The shape of the problem that both have the rows of. */
   readonly shape: ProblemShape;
-  /** Which rows of which gradient are compared; default all. Rows are counted over the canonical shape. */
+  /** Selects rows of a gradient; default all. Rows are counted over the canonical shape. */
   readonly rows?: (name: GradientQuantityName, row: number) => boolean;
-  /** Which elements of those; default all. */
+  /** Selects elements of those rows; default all. */
   readonly elements?: (name: GradientQuantityName, index: number) => boolean;
-  /** Of the expected ones, as in `alone`, and of the others, as in `with the keys permuted`. */
+  /** Words for the expected gradients, as in `alone`, and for the others, as in `with the keys permuted`. */
   readonly usual: string;
   readonly changed: string;
 }
 
-/** Whether two numbers are as near as their errors leave them; to the bit, but for signs of zeros, where they have none. */
+/** Whether two numbers agree to within their errors; to the bit, but for signs of zeros, where they have none. */
 function agree(expected: number, found: number, error: number | null): boolean {
   if (expected === found || (Number.isNaN(expected) && Number.isNaN(found))) return true;
   return error !== null && Math.abs(expected - found) <= error;
@@ -117,11 +117,11 @@ export function timesGradients(
   return { values: times(values, factor), errors: errors && times(errors, Math.abs(factor)) };
 }
 
-/** Two runs of which one is rows of the other. */
+/** Two runs; the rows of one are rows of the other. */
 export interface ArrangedRuns {
   readonly usual: GradientRun;
   readonly changed: GradientRun;
-  /** Which rows of the usual run those of the other are. */
+  /** The rows of the usual run that the other has. */
   readonly arrangement?: Arrangement;
   readonly words: string;
   readonly rows?: GradientComparison['rows'];

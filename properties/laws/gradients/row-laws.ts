@@ -17,7 +17,7 @@ import {
 } from './compare-gradients.js';
 import { gradientLaw } from './gradient-law.js';
 
-/** What scores are shifted by, about, in nats. */
+/** Approximate shifts of the scores, in nats. */
 const shifts: readonly number[] = [1, -1, 8, -8, 64, -64];
 
 /**

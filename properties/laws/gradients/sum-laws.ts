@@ -17,7 +17,7 @@ export const gradientsWithinBound = gradientLaw({
     judgedViolation(judgeGradients(await runGradients(problem, dout))),
 });
 
-/** What of a head a sum is of, and how far from it the kernel's may be. */
+/** A sum over a head in words, its value and its exact value, and the most that the kernel's may be off by. */
 interface ConservedSum {
   readonly what: string;
   readonly sum: number;
@@ -25,7 +25,7 @@ interface ConservedSum {
   readonly error: number;
 }
 
-/** What the sums of fp64 here may be off by, relative to the sizes of their terms. */
+/** The relative error of the fp64 sums here, in terms of the sizes of their summands. */
 const ownError = 2 ** -45;
 
 /** Adds up terms and their errors. */

@@ -73,7 +73,7 @@ export const gradientsOfOneKey = gradientLaw({
   },
 });
 
-/** Which keys of a kv head, over [batch, kv heads], some query of its group sees. */
+/** The keys of each kv head that some query of its group sees, over [batch, kv heads, keys]. */
 function seenKeys(problem: Problem, shape: ProblemShape): Uint8Array {
   const { batch, heads, kvHeads, groupSize, queries, keys } = shape;
   const seen = new Uint8Array(batch * kvHeads * keys);
@@ -115,8 +115,8 @@ export const gradientsOfUnseen = gradientLaw({
 });
 
 /**
- * NaN in K and V at keys that no query of any head sees. Kernels that multiply whole tiles have 0 · NaN there, in dP as in
- * the sums of dQ, so that nobody promises this who does not say so.
+ * NaN in K and V at keys that no query of any head sees. Kernels that multiply whole tiles have 0 · NaN there, in dP as
+ * in the sums of dQ, so that this law is not promised by default.
  */
 export const gradientsHiddenNan = gradientLaw({
   statement: 'A NaN in K and V at keys that no query sees changes no gradient',
@@ -161,7 +161,7 @@ export const gradientsHiddenNan = gradientLaw({
 /** Rows of dO that are tried. */
 const rowChoices = 16;
 
-/** NaN in one row of dO: rows of dQ of other queries, and dK and dV of other heads, keep what they were. */
+/** NaN in one row of dO: rows of dQ of other queries, and dK and dV of other heads, must not change. */
 export const gradientsNanRow = gradientLaw({
   statement:
     'A NaN in one row of dO reaches the dQ of its query and the dK and dV of its kv head, and nothing else',

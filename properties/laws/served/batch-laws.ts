@@ -17,7 +17,7 @@ import { indices, permutation, spreadChoice } from '../transform-problem.js';
 /** Sequences that are tried of each form. */
 const sequenceChoices = 8;
 
-/** Two problems of which the second is rows of the first. */
+/** Two problems; the rows of the second are rows of the first. */
 interface SequenceForm {
   readonly problem: Problem;
   readonly lone: LoneSequence;
@@ -30,7 +30,7 @@ type FormMaker = (
   promises: ProblemPromises,
 ) => SequenceForm | null;
 
-/** Which of the sequences that have a query a choice says; null where there is none. */
+/** The sequence that a choice selects among those with a query; null where there is none. */
 function chosenSequence(problem: Problem, choice: number): number | null {
   const sequences = sequencesOf(problem);
   const fitting = indices(sequences.length).filter((index) => sequences[index].queries > 0);

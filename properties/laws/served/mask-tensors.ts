@@ -41,7 +41,7 @@ export function neededBlocks(problem: Problem, blockQueries: number, blockKeys: 
   };
 }
 
-/** What every row sees, as a mask of the whole shape. */
+/** The keys that each row sees, as a mask of the whole shape. */
 function explicitMask(problem: Problem): BooleanTensor {
   const shape = problemShape(problem);
   const { sequences } = problem;

@@ -32,7 +32,7 @@ function largest(lengths: readonly number[]): number {
   return lengths.reduce((most, length) => Math.max(most, length), 0);
 }
 
-/** What masks, biases and kept weights of a problem are broadcast to. */
+/** The shape that masks, biases and kept weights of a problem are broadcast to. */
 export function wholeSizesOf(problem: Problem): readonly number[] {
   const { batch, heads, queries, keys } = problemShape(problem);
   const { sequences } = problem;
@@ -42,8 +42,8 @@ export function wholeSizesOf(problem: Problem): readonly number[] {
 }
 
 /**
- * Some of the packed sequences of a problem, in another order, each as often as it is listed; what is broadcast
- * goes with them.
+ * Some of the packed sequences of a problem, in another order, each as often as it is listed; broadcast tensors
+ * are picked along with them.
  */
 export function pickSequences(problem: Problem, order: readonly number[]): Problem {
   const { sequences, ...features } = featuresOf(problem);
@@ -118,7 +118,7 @@ function packedTensor(problem: Problem, { batch }: ProblemShape, name: 'q' | 'k'
   return { ...q, shape: [1, heads, batch * rows, dim] };
 }
 
-/** A sequence by itself, and which rows of the problem it is. */
+/** A sequence by itself, and the rows of the problem that it is. */
 export interface LoneSequence {
   readonly alone: Problem;
   readonly rows: RowArrangement;
@@ -138,7 +138,7 @@ export function loneSequence(problem: Problem, index: number): LoneSequence {
   };
 }
 
-/** Where a document's queries, or keys, are: null unless they follow one another. */
+/** The range of a document's queries, or keys; null unless they follow one another. */
 function runOf(segments: ArrayLike<number>, segment: number): readonly [number, number] | null {
   const places = Array.from(segments).flatMap((id, place) => (id === segment ? [place] : []));
   if (places.length === 0) return null;

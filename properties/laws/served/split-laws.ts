@@ -40,7 +40,7 @@ export const splitCounts: Law = {
 /** A result with its LSE. */
 type Result = Required<AttentionOutputs> & { readonly lse: NonNullable<AttentionOutputs['lse']> };
 
-/** What a split without keys gives: O = 0 and LSE = −∞, in the formats of another result. */
+/** The result of a split without keys: O = 0 and LSE = −∞, in the formats of another result. */
 function emptyResult({ out, lse }: Result): Result {
   const ofLse = new Float64Array(lse.data.length).fill(-Infinity);
   return {
@@ -73,7 +73,7 @@ function elementOf(parts: readonly Part[], weights: readonly number[], at: numbe
   );
 }
 
-/** Whether every row is what weights of powers of two of the LSEs give. */
+/** Whether every row is the one that weights of powers of two of the LSEs give. */
 function isOfBaseTwo(merged: KernelRun, parts: readonly Part[], tolerance: number): boolean {
   const { vDim } = merged.shape;
   let told = false;
@@ -139,7 +139,7 @@ function wrongMerge(merged: KernelRun, parts: readonly Part[], exponential: numb
   return null;
 }
 
-/** Which parts are merged: some of the keys, or a split without keys. */
+/** The parts to merge: some of the keys, or a split without keys. */
 const mergeForms: readonly {
   readonly words: string;
   readonly parts: readonly ('empty' | 0 | 1)[];
@@ -152,13 +152,13 @@ const mergeForms: readonly {
   { words: 'one part alone', parts: [1] },
 ];
 
-/** Places at which keys are cut in two. */
+/** Number of places to cut keys in two. */
 const cutChoices = 8;
 
 /**
  * The kernel's merge on results of its own: of some of the keys, and of splits that had none, (0, −∞). O is the mean of
- * the parts by weights of exp(LSE), the LSE the logarithm of the sum of these, computed in fp64; what
- * a merge in fp32 may be off by is allowed.
+ * the parts by weights of exp(LSE), the LSE the logarithm of the sum of these, computed in fp64; the error of a merge
+ * in fp32 is allowed.
  */
 export const merging: Law = {
   statement: 'Merging parts weighs them by exp(LSE); (0, −∞) merged with (0, −∞) is (0, −∞)',

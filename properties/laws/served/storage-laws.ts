@@ -6,10 +6,10 @@ import { requirePromised } from '../promised-problem.js';
 import { packBatches, sequencesOf } from './sequence-problems.js';
 import { indices } from '../transform-problem.js';
 
-/** Forms that are tried of each kind. */
+/** Number of forms tried of each kind. */
 const formChoices = 12;
 
-/** Sizes of pages, by choice: those of servers, those beyond a tile, and such as no server has. */
+/** Sizes of pages, by choice: those of servers, those beyond a tile, and some that no server has. */
 const pageSizes: readonly number[] = [16, 256, 1, 192, 64, 160, 128, 144, 2, 512, 3, 130];
 
 /** A form in which sequences are posed, in a few words. */
@@ -65,13 +65,13 @@ function formOfChoice(problem: Problem, choice: number, features: readonly Featu
 const notStored = ({ features }: { readonly features: readonly FeatureKind[] }) =>
   takesSequences(features) ? null : 'neither packed, padded nor paged sequences are promised';
 
-/** What unused slots hold in turn, in place of 0. */
+/** Values that unused slots hold in turn, in place of 0. */
 const fillings: readonly number[] = [NaN, Infinity, 1e30];
 
 /**
- * Sequences in every promised form: what lies in slots that no sequence uses (behind the last packed one, padding in
- * front and behind, the rest of a page and pages of nobody) is 0 at first, then NaN, infinity and 1e30, saturated to the format.
- * Outputs keep their bits.
+ * Sequences in every promised form: the slots that no sequence uses (behind the last packed one, padding in front and
+ * behind, the rest of a page and pages of nobody) hold 0 at first, then NaN, infinity and 1e30, saturated to the
+ * format. Outputs keep their bits.
  */
 export const unusedStorage: Law = {
   statement: 'What lies in slots that no sequence uses changes nothing',

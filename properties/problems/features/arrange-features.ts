@@ -10,7 +10,7 @@ import {
   type Tensor,
 } from '../../../src/problem/index.js';
 
-/** Which batches, query heads, queries and keys there are, in which order. */
+/** The batches, query heads, queries and keys to keep, in order. */
 export interface FeatureSelection {
   readonly batches: readonly number[];
   readonly heads: readonly number[];
@@ -18,10 +18,10 @@ export interface FeatureSelection {
   readonly keys: readonly number[];
 }
 
-/** What of a problem features are arranged by. */
+/** Sizes of the problem that features are arranged in. */
 export type FeatureFrame = Pick<ProblemShape, 'batch' | 'heads' | 'queries' | 'keys'>;
 
-/** Where the rows of one sequence, or of all batches, are taken from. */
+/** The rows that one sequence, or all batches, are taken from. */
 interface SequenceSelection {
   readonly queries: readonly number[];
   readonly keys: readonly number[];
@@ -38,8 +38,8 @@ function isWhole(indices: readonly number[], count: number): boolean {
 }
 
 /**
- * A tensor that is broadcast to [batch, heads, queries, keys] of what is left. Its batches are sequences where
- * these are packed; each sequence has its own selection then.
+ * A tensor that broadcasts to [batch, heads, queries, keys], restricted to the kept ones. Its batches are
+ * sequences where these are packed; each sequence has its own selection then.
  */
 function selectBroadcast<T extends Elements>(
   { shape, data }: { readonly shape: readonly number[]; readonly data: T },
@@ -148,7 +148,7 @@ function selectBlocks(
   };
 }
 
-/** What packed sequences keep of ascending queries and keys, and which rows of each. */
+/** The packed sequences restricted to ascending queries and keys, and the kept rows of each. */
 function selectSequences(
   sequences: readonly Sequence[],
   { queries, keys }: FeatureSelection,
@@ -175,9 +175,9 @@ function selectSequences(
 }
 
 /**
- * The features of a problem of which rows are picked or put in another order: those of the rows, heads and
- * batches that are left. What goes by places (ALiBi, a prefix, blocks, and of packed sequences which rows belong
- * together) is that of the new places: see `arrangementLoss` for when this is another problem.
+ * The features of a problem whose rows are picked or reordered: those of the rows, heads and batches that are
+ * left. Features that depend on places (ALiBi, a prefix, blocks, and for packed sequences which rows belong
+ * together) depend on the new places: see `arrangementLoss` for when this is another problem.
  */
 export function arrangeFeatures(
   problem: Problem | ProblemFeatures,
@@ -228,8 +228,8 @@ function isAscending(rows: readonly number[]): boolean {
 
 /**
  * Why an arrangement of rows and keys makes another problem of one with such features, though masks, biases and
- * weights go with their rows: in a clause; null where it does not. What causal masks, windows and ALiBi make of
- * other lengths is as for those masks: the caller's concern.
+ * weights go with their rows: in a clause; null where it does not. The effect of other lengths on causal masks,
+ * windows and ALiBi is the caller's concern.
  */
 export function arrangementLoss(
   { alibiSlopes, prefix, blockMask, sequences, rows }: ProblemFeatures,

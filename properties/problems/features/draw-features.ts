@@ -27,12 +27,12 @@ export function encodedTensor(
   return { format, shape, data: encodeFromFloat64(formats[format], values) };
 }
 
-/** fp32, or what Q has where that has 16 bits: formats that biases and sinks are given in. */
+/** fp32, or the format of Q if that has 16 bits: the formats that biases and sinks are given in. */
 function besideFormat({ format, random }: FeatureRequest): FormatName {
   return format.storageBits === 16 && random.integer(0, 1) === 0 ? format.name : 'fp32';
 }
 
-/** Biases: how large, and which share of them hides its key. */
+/** Sizes of biases, and the share of them that hide their keys. */
 const biases: readonly { readonly size: number; readonly hidden: number }[] = [
   { size: 1, hidden: 0 },
   { size: 8, hidden: 0 },
@@ -131,7 +131,7 @@ export function drawFactors(request: FeatureRequest): PlainProblem['factors'] {
   );
 }
 
-/** What a kind of feature adds to a problem. */
+/** Draws the features that a kind adds to a problem. */
 type FeatureDrawer = (request: FeatureRequest) => ProblemFeatures;
 
 const drawers: Readonly<Record<FeatureKind, FeatureDrawer>> = {

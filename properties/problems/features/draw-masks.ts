@@ -55,7 +55,7 @@ const visibilities: readonly ((
   },
 ];
 
-/** A mask of a shape; some key is visible somewhere, or it would be none. */
+/** A mask of a shape, in which some key is visible somewhere. */
 export function booleanTensor(shape: readonly number[], isVisible: Visibility): BooleanTensor {
   const data = Uint8Array.from(fillBroadcast(shape, (place) => +isVisible(place)));
   if (data.length > 0 && !data.includes(1)) data[0] = 1;
@@ -73,7 +73,7 @@ export function drawMask(request: FeatureRequest): BooleanTensor {
 /** The most documents, and the most packed sequences. */
 const mostPieces = 5;
 
-/** Which piece each of some places is in. */
+/** The index of the piece that each place is in. */
 export function piecesOf(ends: readonly number[], length: number): number[] {
   let piece = 0;
   return Array.from({ length }, (_, place) => {

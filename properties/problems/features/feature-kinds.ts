@@ -4,7 +4,7 @@ import type { SizeName, SizeRange, Sizes } from '../sizes.js';
 import type { RandomValues } from '../values.js';
 import { oneOf } from './feature-request.js';
 
-/** What problems may have that a kernel must be made for, by the names by which it says that it takes them. */
+/** Descriptions of the features that a kernel must support explicitly, by the names with which it declares them. */
 const descriptions = {
   mask: 'a boolean mask of any shape that is broadcast to batches, heads, queries and keys',
   bias: 'numbers added to the scores, of any such shape; −∞ hides a key',
@@ -22,15 +22,15 @@ const descriptions = {
   'latent-dims': 'head dimensions of Q and V that differ: 192 and 128, 576 and 512',
 } as const;
 
-/** What a kernel may say that it takes of problems. */
+/** A feature of problems that a kernel may declare to take. */
 export type FeatureKind = keyof typeof descriptions;
 
 /** Every {@link FeatureKind}. */
 export const featureKinds = Object.keys(descriptions) as FeatureKind[];
 
 /**
- * What a feature is, in one line.
- * @throws RequestError for one that there is not
+ * The description of a feature, in one line.
+ * @throws RequestError for an unknown one
  */
 export function describeFeature(kind: FeatureKind): string {
   if (!Object.hasOwn(descriptions, kind))
@@ -40,7 +40,7 @@ export function describeFeature(kind: FeatureKind): string {
   return descriptions[kind];
 }
 
-/** The kind that says that a kernel takes a feature; null for what no problem is drawn with. */
+/** The kind that a kernel must declare to take a feature; null for features that are never drawn. */
 const kindOfFeature: Readonly<Record<FeatureName, FeatureKind | null>> = {
   mask: 'mask',
   bias: 'bias',
@@ -56,12 +56,12 @@ const kindOfFeature: Readonly<Record<FeatureName, FeatureKind | null>> = {
   scales: 'descale',
 };
 
-/** The kinds that a kernel must take to take a problem; null among them for what none is drawn with. */
+/** The kinds that a kernel must take to take a problem, including null for features that are never drawn. */
 export function kindsOf(problem: Problem): (FeatureKind | null)[] {
   return problemFeatures(problem).map((name) => kindOfFeature[name]);
 }
 
-/** The kinds that a kernel takes which takes some features. */
+/** The kinds that a kernel takes if it takes some features. */
 export function kindsTaken(features: readonly FeatureName[]): FeatureKind[] {
   return features.flatMap((name) => kindOfFeature[name] ?? []);
 }
@@ -93,12 +93,12 @@ const exclusive: readonly (readonly FeatureKind[])[] = [
   ['wide-groups', 'latent-dims'],
 ];
 
-/** Two kinds of which a problem has one at most. */
+/** Whether a problem can have at most one of two kinds. */
 export function excludeOneAnother(a: FeatureKind, b: FeatureKind): boolean {
   return a !== b && exclusive.some((kinds) => kinds.includes(a) && kinds.includes(b));
 }
 
-/** How many features a problem has that may have some, one chance each. */
+/** Numbers of features in a problem that may have some, one chance each. */
 const featureCounts: readonly number[] = [0, 1, 1, 1, 2, 3];
 
 /** Some of the kinds that may be, none of which excludes another; those needed among them. */
@@ -149,14 +149,14 @@ export function kindSizes(kinds: readonly FeatureKind[], random: RandomValues): 
   return storageKinds.some((kind) => kinds.includes(kind)) ? { batch: 1 } : {};
 }
 
-/** What constraints leave room for. */
+/** The sizes that constraints leave free. */
 interface SizeRoom {
   readonly ranges: Readonly<Partial<Record<SizeName, SizeRange | undefined>>>;
   readonly multiples: Readonly<Partial<Record<SizeName, number>>>;
   readonly groupSizes: readonly number[] | null;
 }
 
-/** Whether sizes that kinds ask for may be, by ranges as they are given: open ends are no limit. */
+/** Whether the sizes that a kind asks for fit the ranges as they are given: open ends are no limit. */
 export function hasRoom(kind: FeatureKind, { ranges, multiples, groupSizes }: SizeRoom): boolean {
   const may = (name: SizeName, size: number) => {
     const { min = 0, max = Infinity } = ranges[name] ?? {};

@@ -3,22 +3,22 @@ import type { Sequence } from '../../../src/problem/index.js';
 import type { Sizes } from '../sizes.js';
 import type { RandomValues } from '../values.js';
 
-/** What the features of a problem are drawn from. */
+/** Arguments for drawing the features of a problem. */
 export interface FeatureRequest {
   readonly sizes: Sizes;
-  /** Of Q, K and V. */
+  /** Format of Q, K and V. */
   readonly format: NumberFormat;
-  /** Keys of a kernel's block, beside whose edges things are put. */
+  /** Keys of a kernel's block; edges of features are put beside its edges. */
   readonly tiling: { readonly blockKeys: number };
   readonly random: RandomValues;
-  /** Where sequences are packed; null for none. */
+  /** The packed sequences; null for none. */
   readonly sequences: readonly Sequence[] | null;
 }
 
-/** What masks, biases and kept weights are broadcast to: batches or sequences, query heads, queries, keys. */
+/** The shape that masks, biases and kept weights are broadcast to: batches or sequences, query heads, queries, keys. */
 export type WholeSizes = readonly [number, number, number, number];
 
-/** The sizes that broadcast tensors of a problem may have: of packed sequences those of the longest. */
+/** The sizes that broadcast tensors of a problem may have; for packed sequences those of the longest. */
 export function wholeSizes({ sizes, sequences }: FeatureRequest): WholeSizes {
   const { batch, kvHeads, groupSize, queries, keys } = sizes;
   const heads = kvHeads * groupSize;
@@ -43,7 +43,7 @@ export function drawBroadcastShape(whole: WholeSizes, random: RandomValues): num
   return shape.slice(left);
 }
 
-/** Where an element of a broadcast tensor stands; 0 along axes that it has not. */
+/** The place of an element of a broadcast tensor; 0 along axes that it lacks. */
 export interface BroadcastPlace {
   readonly batch: number;
   readonly head: number;

@@ -17,7 +17,7 @@ function places(count: number): number[] {
   return Array.from({ length: count }, (_, place) => place);
 }
 
-/** The features with some of the sequences left, of which the others are empty, and what is broadcast to them. */
+/** The features with some of the sequences left and the others empty, and the tensors that broadcast to them. */
 function withSequences(
   features: ProblemFeatures,
   sequences: readonly Sequence[],
@@ -95,7 +95,7 @@ function* simplerFactors(plain: PlainProblem): Generator<PlainProblem> {
   }
 }
 
-/** Tensors whose batches are those of the sequences mean something else without these. */
+/** The features without sequences; null if there are none, or if other tensors would change their meaning. */
 function withoutSequences(features: ProblemFeatures): ProblemFeatures | null {
   const { sequences, mask, bias, dropout, alibiSlopes, ...rest } = features;
   const isFree = [mask, bias, dropout, alibiSlopes].every((feature) => feature === undefined);
@@ -115,7 +115,7 @@ function* fewerFeatures(features: ProblemFeatures): Generator<ProblemFeatures> {
   if (whole !== null) yield whole;
 }
 
-/** How far features are from none: what a simpler problem has less of. */
+/** The complexity of features, 0 for none: simpler problems have less of it. */
 function featureComplexity({ features = {}, form, factors = {} }: PlainProblem): number {
   const { mask, bias, alibiSlopes, sink, segments, prefix, blockMask, dropout } = features;
   const ofValues = (tensor: Tensor | undefined) =>
@@ -147,7 +147,7 @@ function featureComplexity({ features = {}, form, factors = {} }: PlainProblem):
   );
 }
 
-/** Whether a mask is left that somebody could mean. */
+/** Whether the mask, if there is one, leaves some key visible. */
 function isSound({ features }: PlainProblem): boolean {
   return features?.mask?.data.includes(1) ?? true;
 }

@@ -8,7 +8,7 @@ import { randomValues, type RandomValues } from '../values.js';
 import { storageKinds, type FeatureKind } from './feature-kinds.js';
 import { oneOf, type FeatureRequest } from './feature-request.js';
 
-/** Page sizes of servers, and such as no server has. */
+/** Page sizes of servers, and some that no server has. */
 const pageSizes: readonly number[] = [1, 2, 16, 64, 128, 256];
 
 /** An order of the pages, the same for the same number of them. */
@@ -72,7 +72,7 @@ export function drawForm(
   return { queries, keys: drawPages(random) };
 }
 
-/** Forms that a kernel takes, plain ones: what problems are posed in that come in none. */
+/** A plain form that a kernel takes, to pose a problem that comes in none; null for sequences one behind the other. */
 function plainForm(features: readonly FeatureKind[]): StoredForm | null {
   if (features.includes('packed')) return null;
   if (features.includes('paged'))
@@ -83,8 +83,8 @@ function plainForm(features: readonly FeatureKind[]): StoredForm | null {
 }
 
 /**
- * A problem with packed sequences in a form that a kernel takes, where it is in none yet: that of the problem it was
- * made of, since a kernel may compute otherwise in another, for example by pages of another size.
+ * A problem with packed sequences in a form that a kernel takes, if it is in none yet: that of the problem it was
+ * made from, since a kernel may compute otherwise in another, for example by pages of another size.
  */
 export function posedFor(problem: Problem, features: readonly FeatureKind[]): Problem {
   if (problem.sequences === undefined || storedOf(problem) !== null) return problem;
@@ -123,7 +123,7 @@ export function* simplerForms(
     yield { ...form, keys: { ...keys, pageSize: Math.floor(keys.pageSize / 2) } };
 }
 
-/** How far a form is from plain; 0 for none. */
+/** The complexity of a form; 0 for the plain one. */
 export function formComplexity(form: StoredForm | undefined): number {
   if (form === undefined) return 0;
   const { queries, keys } = form;

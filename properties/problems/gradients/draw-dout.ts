@@ -3,9 +3,9 @@ import { outputShape, type PlainProblem } from '../plain-problem.js';
 import type { RegimeName } from '../regimes/index.js';
 import { fill, type RandomValues } from '../values.js';
 
-/** What a gradient of an output is drawn from. */
+/** Arguments for drawing the gradient of an output. */
 interface DoutRequest {
-  /** Elements, and how many of them are a row. */
+  /** Number of elements, and of elements in a row. */
   readonly length: number;
   readonly columns: number;
   readonly random: RandomValues;
@@ -13,16 +13,16 @@ interface DoutRequest {
 
 /** A regime of gradients of outputs. */
 interface DoutKind {
-  /** What they look like, in one line. */
+  /** The appearance of these gradients, in one line. */
   readonly description: string;
-  /** What they are meant to provoke in a kernel, in one line. */
+  /** The behaviour of a kernel that they are meant to provoke, in one line. */
   readonly provokes: string;
-  /** How often it is drawn, beside the others. */
+  /** Relative probability of drawing it. */
   readonly odds: number;
   readonly draw: (request: DoutRequest) => Float64Array;
 }
 
-/** log2 of what large gradients are multiplied by, at least and at most. */
+/** log2 of the factor of large gradients, at least and at most. */
 const large = { least: 6, most: 10 };
 
 /** The regimes of gradients of outputs, by their names. */

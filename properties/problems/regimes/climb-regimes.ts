@@ -20,10 +20,10 @@ import {
   type Tiling,
 } from './regime.js';
 
-/** By how much the sink's score exceeds the others', by how much a slope climbs; nats. */
+/** Excess of the sink's score over the others, and climb of a slope; nats. */
 const sinkScore = 7;
 const climbScore = 24;
-/** What of it a row must show to be one of the regime, even after shrinking; nats. */
+/** The least of these that a row of the regime must show, even after shrinking; nats. */
 const leastSink = 3;
 const leastClimb = 6;
 
@@ -50,7 +50,7 @@ function climbs(sign: 1 | -1): Regime['holds'] {
     someRow(plain, (raw, scale) => sign * scale * (raw.at(-1)! - raw[0]) >= leastClimb);
 }
 
-/** Regimes of where along the keys the large scores are. */
+/** Regimes that differ in where along the keys the large scores are. */
 export const slopeRegimes = {
   sink: {
     description: 'normal scores but for the first key, visited last, which is 7 above',
@@ -199,7 +199,7 @@ const stepSizes: Regime['sizes'] = ({ blockKeys }) => ({
   qkDim: { min: fewestStepDimensions },
 });
 
-/** Regimes of how the maximum grows from block to block beside a threshold of rescaling. */
+/** Regimes in which the maximum grows from block to block by about a threshold of rescaling. */
 export const stepRegimes = {
   'steps-below': {
     description: 'the maximum grows by 1/16 less than the threshold from block to block (log2)',

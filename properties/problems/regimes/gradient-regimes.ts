@@ -2,13 +2,13 @@ import { formats } from '../../../src/formats/index.js';
 import { fill, headRows, normalValues, rowOf, type RandomValues } from '../values.js';
 import { everyRow, maximum, type Regime } from './regime.js';
 
-/** How far below 0 the scores of a deep row are, in nats, and what all stay below: e^−LSE is infinite in fp32 from 89 on. */
+/** Distances below 0 of the scores of a deep row, in nats, and their upper limit: e^−LSE is infinite in fp32 from 89 on. */
 const deep = { least: 128, most: 1024, scores: -96 };
 
-/** How far from one another the rows of nearly constant values are, beside their size. */
+/** Distance of rows of nearly constant values from their common row, relative to its size. */
 const nearness = 2 ** -5;
 
-/** Rows of V that are one row but for little; every head has its own. */
+/** Rows of V that are nearly one row; every head has its own. */
 function nearlyConstant(
   values: Float64Array,
   rows: ReturnType<typeof headRows>,
@@ -25,7 +25,7 @@ function nearlyConstant(
   return values;
 }
 
-/** Regimes that provoke gradients; where nothing names them the laws of gradients alone are tried in them. */
+/** Regimes that provoke gradients; by default only the laws of gradients are tried in them. */
 export const gradientRegimes = {
   'one-deep-query': {
     description: 'one query whose scores are 128 to 1024 nats below zero',

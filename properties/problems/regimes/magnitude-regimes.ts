@@ -10,13 +10,13 @@ import {
 } from '../values.js';
 import { everyRow, rawScoreRows, type Regime } from './regime.js';
 
-/** Negative scores: how far below zero they are drawn, how they spread, and what all of them stay below; nats. */
+/** Negative scores: distances below zero that they are drawn at, their deviation, and their upper limit; nats. */
 const below = { nearest: 64, farthest: 380, deviation: 1.5, highest: -40 };
 
-/** Whole scores: entries of up to so many channels, up to a magnitude, and the largest score. */
+/** Whole scores: the most channels with entries, the largest entry, and the largest score. */
 const whole = { channels: 16, entry: 2, largestScore: 1024 };
 
-/** Regimes of what numbers the scores are. */
+/** Regimes of the levels of scores. */
 export const levelRegimes = {
   'negative-scores': {
     description: 'every score of every row about 50 to 400 nats below zero, a few nats apart',
@@ -68,10 +68,10 @@ export const levelRegimes = {
 /** Largest |q| and |k| of the tiny regime, and largest |v| in smallest normal numbers. */
 const largestTiny = { queryOrKey: 2, value: 16 };
 
-/** By how much an outlier's channel exceeds every other one at least. */
+/** The least ratio of an outlier's channel to every other one. */
 const outlierRatio = 4;
 
-/** What |q| and |k| are up to near overflow where the format allows, and what raw scores may be. */
+/** The largest |q| and |k| near overflow where the format allows, and the range of raw scores. */
 const nearOverflow = { entry: 1e5, leastScore: 2 * 65504, mostScore: 2 ** 100 };
 
 /** The largest magnitude of each channel. */

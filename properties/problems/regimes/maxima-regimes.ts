@@ -11,13 +11,13 @@ import {
 } from '../values.js';
 import { everyRow, maximum, type Regime, type RegimeRequest } from './regime.js';
 
-/** What the scores of the largest keys are at the default scale, about, in nats. */
+/** Approximate scores of the largest keys at the default scale, in nats. */
 const peakScores = { repeated: 8, oneHot: 1024 };
 
-/** By how many nats a key must exceed the others for their weights, relative to it, to be 0 in fp32. */
+/** Excess of a key's score over the others, in nats, from which their relative weights are 0 in fp32. */
 const underflowGap = 104;
 
-/** Long tails: the maximum, and how far below it how many keys lie at least and at most; nats. */
+/** Long tails: the maximum, the least and the greatest distance of the others below it, and numbers of keys; nats. */
 const tail = { peak: 6.5, deviation: 0.3, nearest: 4, farthest: 9, keys: 128, drawnKeys: 200 };
 
 /**
@@ -116,7 +116,7 @@ function drawLongTail(request: RegimeRequest): ReturnType<Regime['draw']> {
 const isOneSigned = (values: Float64Array) =>
   values.every((x) => x >= 0) || values.every((x) => x <= 0);
 
-/** Regimes of how many keys have the maximum of a row, and how far the others lie below it. */
+/** Regimes of the number of keys that have the maximum of a row, and of the distance of the others below it. */
 export const maximaRegimes = {
   'constant-keys': {
     description: 'one key for all: equal scores',

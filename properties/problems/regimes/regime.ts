@@ -13,38 +13,38 @@ export { scaleKinds, type ScaleKind };
 /** The order in which a kernel visits the blocks of keys. */
 export type BlockOrder = 'first-to-last' | 'last-to-first';
 
-/** What the regimes that depend on blocks of keys assume of a kernel. */
+/** Properties of a kernel assumed by the regimes that depend on blocks of keys. */
 export interface Tiling {
   /** Keys per block. */
   readonly blockKeys: number;
-  /** log2 of the growth of the maximum from block to block that the regimes of steps stay beside. */
+  /** log2 of the growth of the maximum from block to block around which the regimes of steps stay. */
   readonly threshold: number;
-  /** The direction in which maxima grow; drawn for each problem where it is left out. */
+  /** The direction in which maxima grow; drawn for each problem if left out. */
   readonly order?: BlockOrder | undefined;
 }
 
-/** What the values of a problem are drawn from. */
+/** Arguments for drawing the values of a problem. */
 export interface RegimeRequest {
   readonly sizes: Sizes;
-  /** Of Q, K and V. */
+  /** Format of Q, K and V. */
   readonly format: NumberFormat;
   readonly random: RandomValues;
   readonly tiling: Tiling;
-  /** The kind that the problem's scale is to be of. */
+  /** The kind of the problem's scale. */
   readonly scaleKind: ScaleKind;
 }
 
 /** Values before they are rounded to the format. */
 export interface RegimeValues extends ProblemValues {
-  /** Factor on Q·K, of the kind asked for; left out where any of that kind will do. */
+  /** Factor on Q·K, of the kind asked for; left out if any of that kind will do. */
   readonly scale?: number;
 }
 
 /** A kind of problem: how to make one, and how to tell one. */
 export interface Regime {
-  /** What its problems look like, in one line. */
+  /** The appearance of its problems, in one line. */
   readonly description: string;
-  /** What it is meant to provoke in a kernel, in one line. */
+  /** The behaviour of a kernel that it is meant to provoke, in one line. */
   readonly provokes: string;
   /** Sizes it needs to show that; default any. */
   readonly sizes?: (tiling: Tiling) => Partial<Record<SizeName, SizeRange>>;
@@ -54,11 +54,11 @@ export interface Regime {
   readonly scales?: readonly ScaleKind[];
   /** Features that all its problems have; default none. */
   readonly features?: readonly FeatureKind[];
-  /** Features that none of its problems has, since its own do not fit to them; default none. */
+  /** Features that none of its problems has, since they conflict with its own; default none. */
   readonly without?: readonly FeatureKind[];
-  /** Those features, where they are not as usual; what it leaves out is drawn as for any problem. */
+  /** Draws its features where they are not as usual; features left out are drawn as for any problem. */
   readonly drawFeatures?: (request: Omit<FeatureRequest, 'sequences'>) => ProblemFeatures;
-  /** Sizes that it has, in place of those drawn; null where the ranges hold none. */
+  /** Sizes of its problems, in place of those drawn; null where the ranges hold none. */
   readonly lengths?: (
     ranges: Readonly<Record<SizeName, FullSizeRange>>,
     tiling: Tiling,
@@ -81,15 +81,15 @@ export interface Regime {
 /** FlashAttention-4's block of keys, and its threshold for 16-bit inputs. */
 export const usualTiling: Tiling = { blockKeys: 128, threshold: 8 };
 
-/** How far beside the threshold the regimes of steps are, in log2. */
+/** Distance from the threshold of the regimes of steps, in log2. */
 export const besideThreshold = 1 / 16;
 
 const blockOrders: readonly string[] = ['first-to-last', 'last-to-first'] satisfies BlockOrder[];
 
 /**
  * A tiling with its defaults filled in. A threshold of 0 is that of a kernel that always rescales.
- * @throws RequestError for a block that is no positive whole number, a threshold that is no multiple
- * of 1/16 from 0, and an order that there is not
+ * @throws RequestError for a block that is no positive whole number, a threshold that is no multiple of
+ * 1/16 from 0, and an unknown order
  */
 export function resolveTiling(given: Partial<Tiling> = {}): Tiling {
   const tiling = { ...usualTiling, ...given };

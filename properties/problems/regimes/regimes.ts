@@ -34,7 +34,7 @@ export const regimes: Readonly<Record<RegimeName, Regime>> = table;
 /** Every regime's name. */
 export const regimeNames = Object.keys(table) as RegimeName[];
 
-/** The regimes of problems without features, where nothing names others: seeds mean what they always did. */
+/** The default regimes of problems without features; seeds keep their meaning. */
 export const usualRegimeNames = regimeNames.filter(
   (name) =>
     !Object.hasOwn(servedRegimes, name) &&
@@ -42,12 +42,12 @@ export const usualRegimeNames = regimeNames.filter(
     !Object.hasOwn(gradientRegimes, name),
 );
 
-/** The regimes of problems with features, where nothing names others. */
+/** The default regimes of problems with features. */
 export const servedRegimeNames = regimeNames.filter(
   (name) => !Object.hasOwn(gradientRegimes, name),
 );
 
-/** The regimes that the laws of gradients are tried in beside those of other laws, where nothing names others. */
+/** The default regimes of the laws of gradients, beside those of other laws. */
 export const gradientRegimeNames: readonly RegimeName[] = [
   'deeply-negative',
   'half-filled-tiles',
@@ -58,15 +58,15 @@ export const gradientRegimeNames: readonly RegimeName[] = [
 
 /** A regime in words. */
 export interface RegimeDescription {
-  /** What its problems look like, in one line; scores in nats unless it says otherwise. */
+  /** The appearance of its problems, in one line; scores in nats unless it says otherwise. */
   readonly description: string;
-  /** What it is meant to provoke in a kernel, in one line. */
+  /** The behaviour of a kernel that it is meant to provoke, in one line. */
   readonly provokes: string;
 }
 
 /**
- * What the problems of a regime look like, and what they are for.
- * @throws RequestError for a regime that there is not
+ * The appearance of the problems of a regime, and their purpose.
+ * @throws RequestError for an unknown regime
  */
 export function describeRegime(name: RegimeName): RegimeDescription {
   if (!Object.hasOwn(regimes, name))
@@ -78,12 +78,12 @@ export function describeRegime(name: RegimeName): RegimeDescription {
 }
 
 /**
- * Draws of one problem at most; the last is taken as it is. At the sizes that regimes ask for, at
- * least every second draw hits, so that this many never miss.
+ * The most draws of one problem; the last is taken as it is. At the sizes that regimes ask for, at least
+ * every second draw hits, so that this many never miss.
  */
 const mostDraws = 64;
 
-/** What of a problem a regime does not draw; the scale counts where the regime has none of its own. */
+/** Settings of a problem that a regime does not draw; the scale counts where the regime has none of its own. */
 type RegimeFrame = Pick<PlainProblem, 'scale' | 'causal' | 'window' | 'softcap'>;
 
 /**

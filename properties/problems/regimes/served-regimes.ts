@@ -13,10 +13,10 @@ const draw: Regime['draw'] = ({ sizes, random }) => normalValues(sizes, random);
 
 type DrawnFeatures = (request: Omit<FeatureRequest, 'sequences'>) => ProblemFeatures;
 
-/** How large a bias, a sink and ALiBi at the far end are at least. */
+/** The least sizes of a bias, of a sink, and of ALiBi at the far end. */
 const large = { bias: 1000, sink: 60, alibi: 100 };
 
-/** How often the longest sequence has the keys of all others, at least. */
+/** The least ratio of the longest sequence's keys to those of all others. */
 const hugeShare = 4;
 
 function largest(values: Iterable<number>): number {
@@ -85,7 +85,7 @@ const emptyAmongOthers: DrawnFeatures = ({ sizes, random }) => {
   };
 };
 
-/** Scores so far below 0, in nats: at the nearest and the farthest, and what all stay below. */
+/** Distances of scores below 0, in nats: the nearest, the farthest, and the upper limit of all scores. */
 const deep = { nearest: 1500, farthest: 9000, highest: -1000 };
 
 /** Regimes of lengths and levels at their extremes, and of features at theirs. */

@@ -12,7 +12,7 @@ import type { Regime } from './regime.js';
 import { formats, smallestSubnormal } from '../../../src/formats/index.js';
 import type { PlainProblem } from '../plain-problem.js';
 
-/** What its numbers are is left to chance, so that any problem could be one. */
+/** Predicate for regimes whose numbers are left to chance, so that any problem could be one. */
 const anyProblem: Regime['holds'] = () => true;
 
 const degreesOfFreedom = 3;
@@ -100,7 +100,7 @@ function keysCancel({ sizes, values, formats: names }: PlainProblem): boolean {
   });
 }
 
-/** Regimes of what the weighted sum of V comes to. */
+/** Regimes of the weighted sum of V. */
 export const valueSumRegimes = {
   'cancelling-values': {
     description: 'keys in equal pairs whose values cancel, exactly or to within an ulp or so',
