@@ -5,7 +5,7 @@ import { createProgram } from './program.js';
 /** Exit statuses: the kernel passes, the kernel fails, the request is wrong. */
 const wrongRequest = 2;
 
-/** What a user is to be told of an error; its stack too where it is a mistake of ours. */
+/** The message to the user for an error; with its stack if it is a bug in flashproof. */
 async function complaint(error: unknown): Promise<string> {
   if (!(error instanceof RequestError)) {
     const what = error instanceof Error ? (error.stack ?? error.message) : String(error);
@@ -16,8 +16,8 @@ async function complaint(error: unknown): Promise<string> {
 }
 
 /**
- * A reader such as `head` that closed the pipe is no error of ours, but what was found still decides
- * the exit status: the work goes on without its text.
+ * A reader such as `head` that closed the pipe is no error, but the results still decide the exit
+ * status: the work goes on without its text.
  */
 function toleratePipe(stream: NodeJS.WriteStream, name: string): void {
   stream.on('error', (error: NodeJS.ErrnoException) => {

@@ -1,4 +1,4 @@
-/** How a report is to look where it goes. */
+/** The looks of a report at its destination. */
 export interface TerminalLooks {
   /** Whether to use ANSI colours. */
   readonly color: boolean;
@@ -8,11 +8,11 @@ export interface TerminalLooks {
   readonly columns: number;
 }
 
-/** Columns where nothing says how many there are, and the most that read well. */
+/** Default number of columns, and the most that read well. */
 const usualColumns = 80;
 const mostColumns = 100;
 
-/** An environment variable; undefined for one that is empty, which is as if it were not there. */
+/** An environment variable; undefined for an empty one, which counts as unset. */
 function given(environment: NodeJS.ProcessEnv, name: string): string | undefined {
   const value = environment[name];
   return value === '' ? undefined : value;
@@ -35,9 +35,9 @@ function columnsOf(stream: NodeJS.WriteStream, environment: NodeJS.ProcessEnv): 
 }
 
 /**
- * How to write to a stream. Colours and sparklines are for a terminal that does not call itself dumb.
- * FORCE_COLOR decides in its place: 0 is neither of them, anything else both. NO_COLOR (anything but
- * empty) takes the colours away, and FORCE_COLOR its say. Sparklines need UTF-8 too, unless they are
+ * The looks of text on a stream. Colours and sparklines are for a terminal that does not call itself
+ * dumb. FORCE_COLOR decides in its place: 0 is neither of them, anything else both. NO_COLOR (anything
+ * but empty) takes the colours away, and FORCE_COLOR its say. Sparklines need UTF-8 too, unless they are
  * forced.
  */
 export function terminalLooks(
@@ -54,7 +54,7 @@ export function terminalLooks(
   };
 }
 
-/** How long work may run before its progress is shown, and how often it is shown then. */
+/** Time after which progress is shown, and the interval of updates. */
 const quietMilliseconds = 1_000;
 const redrawMilliseconds = 200;
 
@@ -67,7 +67,7 @@ function bar(share: number): string {
   return `[${'#'.repeat(done)}${'-'.repeat(barLength - done)}]`;
 }
 
-/** From how many seconds on a time is told in minutes, and from how many minutes on in hours. */
+/** Seconds from which a time is given in minutes, and minutes from which it is given in hours. */
 const mostSeconds = 120;
 const mostMinutes = 120;
 
@@ -84,7 +84,7 @@ export interface ProgressLine {
   readonly done: () => void;
 }
 
-/** Whether a line can be drawn again on a stream: a terminal, and not one that calls itself dumb. */
+/** Whether a line can be redrawn on a stream: a terminal that does not call itself dumb. */
 export function canRedraw(stream: NodeJS.WriteStream, environment = process.env): boolean {
   return stream.isTTY === true && environment['TERM'] !== 'dumb';
 }
@@ -124,7 +124,7 @@ export function createProgressLine(
   };
 }
 
-/** How often a line of progress is written where there is no terminal to redraw it on. */
+/** Interval of progress lines where there is no terminal to redraw one on. */
 const plainMilliseconds = 10_000;
 
 /** Shows the progress of one long piece of work. */
@@ -135,7 +135,7 @@ export interface PeriodicProgress {
 
 /**
  * Progress with an estimate of the time left on stderr: a redrawn line on a terminal, elsewhere (in a
- * log, say) a plain line every ten seconds, so that nobody takes long work for dead.
+ * log, say) a plain line every ten seconds, so that long work does not look dead.
  */
 export function createPeriodicProgress(
   stage: string,
@@ -162,9 +162,9 @@ export function createPeriodicProgress(
 export type Stages = readonly (readonly [stage: string, weight: number])[];
 
 /**
- * Tells how much of the work is done, of all stages as one share that never falls: a stage has its part by
- * its weight, and those before it are done when it begins.
- * @returns takes the share of a stage that is done; a stage that is not known counts for nothing
+ * Computes the share of all stages that is done, which never falls: a stage contributes by its weight, and
+ * those before it count as done when it begins.
+ * @returns takes the share of a stage that is done; an unknown stage counts for nothing
  */
 export function stagedShare(stages: Stages): (stage: string, share: number) => number {
   const total = stages.reduce((sum, [, weight]) => sum + weight, 0);
@@ -181,12 +181,12 @@ export function stagedShare(stages: Stages): (stage: string, share: number) => n
 
 /** Shows the progress of work in named stages as that of one piece of work. */
 export interface StagedProgress {
-  /** @param share of the stage that is done; a stage that is not known counts for nothing */
+  /** @param share done share of the stage; an unknown stage counts for nothing */
   readonly update: (stage: string, share: number) => void;
   readonly done: () => void;
 }
 
-/** Progress of all stages as `stagedShare` counts it, shown as `createPeriodicProgress` shows it. */
+/** Progress of all stages as `stagedShare` computes it, shown as by `createPeriodicProgress`. */
 export function createStagedProgress(
   name: string,
   stages: Stages,

@@ -16,13 +16,13 @@ export interface EmulateRequest {
   readonly model: string;
   /** Its settings as text, by key. */
   readonly settings: ReadonlyMap<string, string>;
-  /** The kernel models that there are; default: the library's. */
+  /** The available kernel models; default: the library's. */
   readonly models?: readonly KernelModel[] | undefined;
   /** `performance.now()` when the work began; default: now. */
   readonly start?: number | undefined;
 }
 
-/** Runs a model on a problem, telling how many pieces are done and how many there are. */
+/** Runs a model on a problem, reporting the number of pieces done and of all pieces. */
 export type EmulationRunner = (
   problem: Problem,
   model: KernelModel,
@@ -30,22 +30,22 @@ export type EmulationRunner = (
   progress: (done: number, total: number) => void,
 ) => Promise<Emulation>;
 
-/** An emulation, and how long it took. */
+/** An emulation, and its duration. */
 export interface EmulateResult {
   readonly emulation: Emulation;
   readonly seconds: number;
 }
 
-/** An emulation of both passes, and how long it took. */
+/** An emulation of both passes, and its duration. */
 export interface BackwardResult {
   readonly emulation: BackwardEmulation;
   readonly seconds: number;
 }
 
-/** What is said of a pass that was emulated. */
+/** Facts about a pass that was emulated. */
 export type EmulatedPass = Pick<Emulation, 'settings' | 'counters' | 'evidence'>;
 
-/** What a document says of an emulation, with or without the machine. */
+/** Facts about an emulation in its document, with or without the machine. */
 interface Emulated {
   readonly emulation: {
     readonly model: string;
@@ -60,7 +60,7 @@ export interface HashedFile {
   readonly sha256: string;
 }
 
-/** How the JSON document of an emulation begins, with or without the machine. */
+/** The head of the JSON document of an emulation, with or without the machine. */
 export interface EmulateDocument extends DocumentHead<'emulate'> {
   readonly problem: HashedFile;
   /** The kernel model's name. */
@@ -84,7 +84,7 @@ const onThisThread: EmulationRunner = async (problem, model, settings, progress)
 /**
  * Runs a kernel model on a problem.
  * @param run where it runs; default: on this thread
- * @param progress of the whole, from 0 to 1
+ * @param progress called with the share of the whole, from 0 to 1
  * @throws RequestError for an unknown model or setting and for a problem that the model does not take
  */
 export async function emulateKernel(
@@ -97,7 +97,7 @@ export async function emulateKernel(
   return { emulation, seconds: secondsSince(start) };
 }
 
-/** What the documents of all emulations have in common. */
+/** The common part of the documents of all emulations. */
 export function emulateDocument(
   version: string,
   problem: HashedFile,
@@ -122,13 +122,13 @@ export function emulationDocument(
 
 /** The files of an emulated backward pass. */
 export interface BackwardFiles {
-  /** What the tensors were written to; null for none. */
+  /** The file that the tensors were written to; null for none. */
   readonly saved: string | null;
-  /** Where dO came from. */
+  /** The source of dO. */
   readonly dout: TensorSource;
 }
 
-/** The JSON document of an emulation of both passes: that of the forward, and what is said of the backward. */
+/** The JSON document of an emulation of both passes: that of the forward, with the facts about the backward. */
 export function backwardDocument(
   version: string,
   problem: HashedFile,

@@ -13,17 +13,17 @@ import type { Problem, Tensor } from '../problem/index.js';
 import { sumBits, type GradientBits, type ModelMatch } from '../report/json/index.js';
 import { RequestError } from '../request-error.js';
 
-/** Gradients that are compared with kernel models, bit for bit. */
+/** Gradients to compare with kernel models, bit for bit. */
 export interface MatchRequest {
   readonly problem: Problem;
   readonly dout: Tensor;
-  /** What the kernel's backward pass read; null where that is not known: the models' own forward is run. */
+  /** The inputs of the kernel's backward pass; null if they are not known: the models' own forward pass is run. */
   readonly forward: ForwardOutputs | null;
   readonly given: GivenGradients;
   readonly threads: number;
 }
 
-/** A model with what is chosen of its settings. */
+/** A model with some of its settings chosen. */
 export interface MatchCandidate {
   readonly model: KernelModel;
   readonly settings: KernelSettings;
@@ -49,7 +49,7 @@ function bitsOf(
   });
 }
 
-/** Compares with one model; what keeps it from that is said in place of it. */
+/** Compares with one model; if that is impossible, the reason takes its place. */
 async function matchModel(
   request: MatchRequest,
   { model, settings }: MatchCandidate,
@@ -68,7 +68,10 @@ async function matchModel(
   }
 }
 
-/** The nearer first: equal in every bit or of some order, then by likeness, then by equal elements; last what was not compared. */
+/**
+ * Order by nearness: first those equal in every bit or of some order, then by likeness, then by equal
+ * elements; last those not compared.
+ */
 function byNearness(a: ModelMatch, b: ModelMatch): number {
   const [ofA, ofB] = [sumBits(a), sumBits(b)];
   const isWhole = ({ elements, equal, someOrder }: typeof ofA) => equal + someOrder === elements;
@@ -85,8 +88,8 @@ function byNearness(a: ModelMatch, b: ModelMatch): number {
 }
 
 /**
- * Compares gradients with what a model makes of the same problem, bit for bit.
- * @returns the comparison, or why there is none
+ * Compares gradients with those of a model on the same problem, bit for bit.
+ * @returns the comparison, or the reason that there is none
  */
 export async function compareModel(
   request: MatchRequest,
@@ -95,7 +98,7 @@ export async function compareModel(
   return matchModel(request, candidate, null);
 }
 
-/** What a candidate comes to on a problem: all settings, or why it does not take it. */
+/** The effect of a candidate on a problem: all settings, or the reason that it does not take it. */
 function effectOf({ problem, dout, forward }: MatchRequest, { model, settings }: MatchCandidate) {
   try {
     return JSON.stringify(backwardOf(model).prepare(problem, { dout, forward }, settings).settings);
@@ -105,7 +108,7 @@ function effectOf({ problem, dout, forward }: MatchRequest, { model, settings }:
   }
 }
 
-/** The candidates of models without those that on this problem are no other than one before them. */
+/** The candidates of models without those that have the same effect on this problem as one before them. */
 function differentCandidates(
   request: MatchRequest,
   models: readonly KernelModel[],
@@ -125,9 +128,9 @@ function differentCandidates(
 }
 
 /**
- * Tells which model's gradients these are, or are nearest to: every candidate of every model that has a backward
- * pass, those that come to the same settings on this problem once.
- * @param progress of the whole, from 0 to 1
+ * Identifies the model that these gradients are from, or nearest to: every candidate of every model with a
+ * backward pass, those with the same settings on this problem once.
+ * @param progress called with the share of the whole, from 0 to 1
  */
 export async function identifyGradients(
   request: MatchRequest,

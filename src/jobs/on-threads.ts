@@ -13,12 +13,12 @@ import { nodeMeans } from './parts/thread-pool.js';
 
 const { startThreads } = nodeMeans;
 
-/** What serves several audits, one after the other. */
+/** Resources that several audits share, one after the other. */
 export type LastingMeans = Pick<AuditMeans, 'helper' | 'memories'>;
 
 /**
- * Judges outputs as `auditKernel` of jobs/audit, on worker threads of Node.js where more than one is asked for.
- * @param lasting what is there for more audits than this one
+ * Judges outputs as `auditKernel` of jobs/audit, on worker threads of Node.js if more than one is asked for.
+ * @param lasting resources that outlive this audit
  */
 export function auditKernel(
   request: AuditRequest,

@@ -6,7 +6,7 @@ import { parsePositive, parseProbability, parseWhole } from '../options/parse-va
 import { declaredFormats, problemSettings, rowsRequest } from '../options/settings.js';
 import { auditOptions, type AuditCommandOptions } from './options.js';
 
-/** What the options say: the same for every file that is judged by them. */
+/** Settings from the options, the same for every file that is judged by them. */
 export interface AuditSettings {
   readonly options: AuditCommandOptions;
   readonly context: CommandContext;
@@ -14,9 +14,9 @@ export interface AuditSettings {
   readonly formats: DeclaredFormats;
   readonly timeoutSeconds: number;
   readonly falseAlarmRate: number;
-  /** Its seed is drawn here where it is not given: all that is sampled of a file is by one. */
+  /** The rows to judge. Its seed is drawn here if it is not given: one seed serves all samples of a file. */
   readonly rows: RowsRequest;
-  /** How many keys dK and dV are judged of; null for all. */
+  /** Number of keys to judge dK and dV of; null for all. */
   readonly keys: number | null;
 }
 
@@ -52,7 +52,7 @@ export function auditSettings(
   };
 }
 
-/** The stages of an audit, and how long they take beside each other; last what has no progress. */
+/** The stages of an audit, and their relative durations; last the work that has no progress. */
 export function auditStages({
   identify,
 }: AuditCommandOptions): readonly (readonly [string, number])[] {

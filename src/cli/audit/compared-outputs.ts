@@ -15,16 +15,16 @@ import type { Provenance } from '../../report/json/index.js';
 import { RequestError } from '../../request-error.js';
 import type { AuditCommandOptions } from './options.js';
 
-/** An output that was judged, with what goes with its report. */
+/** An output that was judged, with the facts for its report. */
 export interface JudgedOutput {
-  /** How the outputs to compare with are read. */
+  /** Settings for reading the outputs to compare with. */
   readonly reading: TensorReading;
   readonly output: SourcedTensor;
   readonly falseAlarmRate: number;
   readonly provenance: Provenance;
 }
 
-/** Outputs of --compare beside the judged one. */
+/** The comparison of the outputs of --compare with the judged one. */
 export interface OutputComparison {
   /** Takes the elements that are judged; see `AuditOptions.onElements`. */
   readonly onElements: (judged: JudgedElements) => void;
@@ -39,25 +39,25 @@ export interface OutputComparison {
   ) => Promise<readonly ComparedOutput[]>;
 }
 
-/** What is compared: O. */
+/** The quantity that is compared: O. */
 const [mainQuantity] = quantities;
 
-/** An output to compare with, and what it is called. */
+/** An output to compare with, and its name. */
 export interface CompareArgument {
   readonly name: string;
   /** As `--output` takes it: `<file>[:<tensor>]`. */
   readonly output: string;
 }
 
-/** The name of an output that was given none: its tensor, or its file. */
+/** The name of an output without a given one: its tensor, or its file. */
 function defaultName(output: string): string {
   const tensor = output.slice(output.lastIndexOf(':') + 1);
   return tensor === '' ? output : tensor;
 }
 
 /**
- * What the --compare options name: `[<name>=]<file>[:<tensor>]`, split at the first equals sign unless
- * the whole of it is an existing path.
+ * The outputs that --compare options name, as `[<name>=]<file>[:<tensor>]`, split at the first equals
+ * sign unless the whole of it is an existing path.
  *
  * @param judged the name of the output that the report is of
  * @throws RequestError for an argument without a file or tensor, and for a name given twice
@@ -81,7 +81,7 @@ export function compareArguments(texts: readonly string[], judged: string): Comp
   });
 }
 
-/** What the judged output is called beside others. */
+/** The name of the judged output beside others. */
 function judgedName({ output, exec, kernel, launch }: AuditCommandOptions): string {
   if (kernel !== undefined) return kernel;
   if (exec !== undefined) return 'the live kernel';

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join, sep } from 'node:path';
 
-/** Characters that make a pattern of a path. */
+/** Characters that make a path a pattern. */
 const wildcard = /[*?[]/;
 
 /** A path in its parts: both separators on Windows, where patterns come from a shell that leaves them. */
@@ -9,7 +9,7 @@ function partsOf(pattern: string): string[] {
   return pattern.split(sep === '\\' ? /[/\\]/ : '/');
 }
 
-/** What the wildcards of one part match: `*` and `?` any characters, `[a-c]` one of some, `[!a-c]` others. */
+/** A regular expression for the wildcards of one part: `*` and `?` match any characters, `[a-c]` one of some, `[!a-c]` others. */
 function matcher(part: string): RegExp {
   const source = part.replace(
     /\*|\?|\[(!?)([^\]]+)\]|[^*?[]+|\[/g,
@@ -53,7 +53,7 @@ function pathsBelow(folder: string, parts: readonly string[]): string[] {
     .flatMap(({ name }) => pathsBelow(at(name), rest));
 }
 
-/** Whether an argument is a pattern that the shell left for us: no path, and with wildcards. */
+/** Whether an argument is a pattern that the shell left unexpanded: no path, and with wildcards. */
 export function isPattern(argument: string): boolean {
   return wildcard.test(argument) && !existsSync(argument);
 }

@@ -29,7 +29,7 @@ import type { AuditCommandOptions } from './options.js';
 
 const [output, logSumExp] = quantities;
 
-/** Where the gradients of a request are: `<file>[:<tensor>]` by quantity. */
+/** Places of the gradients of a request: `<file>[:<tensor>]` by quantity. */
 export interface GradientArguments {
   readonly dout: string;
   readonly gradients: Readonly<Partial<Record<string, string>>>;
@@ -45,8 +45,8 @@ function namedGradients(options: AuditCommandOptions): GradientArguments['gradie
 }
 
 /**
- * Which gradients are to be judged: those that options name, or all of the problem's file where no output is named or made
- * elsewhere; null where there are none, or no dO to judge them by.
+ * The gradients to judge: those that options name, or all of the problem's file if no output is named or made
+ * elsewhere; null if there are none, or no dO to judge them by.
  * @throws RequestError for a gradient that is named without dO, and for dO that is named without a gradient
  */
 export function gradientArguments(
@@ -78,14 +78,14 @@ export function gradientArguments(
   return null;
 }
 
-/** Whether the output that gradients come with is to be judged too. */
+/** Whether to judge the output that comes with the gradients too. */
 export function hasOutput(file: TensorFile, options: AuditCommandOptions): boolean {
   const { exec, kernel } = options;
   const isMade = [exec, kernel, options[output.option]].some((one) => one !== undefined);
   return isMade || file.entries.has(output.name);
 }
 
-/** Gradients that were read, and where from. */
+/** Gradients that were read, and their sources. */
 export interface ReadGradients {
   readonly tensors: GradientTensors;
   readonly sources: Readonly<Record<string, TensorSource>>;
@@ -121,7 +121,7 @@ export async function readGradients(
   };
 }
 
-/** The LSE that a backward pass read where the output is not there; null where it is not known either. */
+/** The LSE that a backward pass read if the output is not available; null if it is not known either. */
 export async function readLoneLse(
   file: TensorFile,
   options: AuditCommandOptions,
@@ -133,17 +133,17 @@ export async function readLoneLse(
   return argument === null ? null : readTensorArgument(argument, file, quantity, reading);
 }
 
-/** What asks, in the place of a premise, which narrower ones fit. */
+/** The word, in place of a premise, that asks for narrower premises that fit. */
 const fit = 'fit';
 const wordsOf = (texts: readonly string[]) =>
   texts.flatMap((text) => text.split(',')).map((word) => word.trim());
 
-/** Whether --gradient-premise asks which narrower premises fit. */
+/** Whether --gradient-premise asks for narrower premises that fit. */
 export function isFitWanted(texts: readonly string[]): boolean {
   return wordsOf(texts).includes(fit);
 }
 
-/** What else --gradient-premise says. */
+/** The other words of --gradient-premise. */
 export function premisesBesideFit(texts: readonly string[]): readonly string[] {
   return wordsOf(texts).filter((word) => word !== fit);
 }

@@ -17,7 +17,7 @@ import type { Problem } from '../../problem/index.js';
 import type { AuditReport } from '../../report/json/index.js';
 import type { CommandContext } from '../options/command-rows.js';
 
-/** The options that say which output is judged, and how. */
+/** The options that select the output to judge, and the way to judge it. */
 const judgedKeys = [
   ...outputKeys,
   ...gradientKeys,
@@ -25,18 +25,18 @@ const judgedKeys = [
   ...(['timeout', 'falseAlarmRate', 'rows', 'seed'] as const),
 ];
 
-/** The options that say what the problem is. */
+/** The options that define the problem. */
 const problemKeys = Object.keys(problemOptions) as (keyof ProblemOptions)[];
 
-/** The options that say what is reported. */
+/** The options that select the contents of the report. */
 const reportKeys = ['techniques', 'identify', 'compare', 'html'] as const;
 
-/** A path as an argument that is not taken for an option. */
+/** A path as an argument that is not mistaken for an option. */
 function argument(path: string): string {
   return path.startsWith('-') ? `./${path}` : path;
 }
 
-/** The commands that give an audit's report again: this page, the numbers, and what goes deeper. */
+/** The commands that give an audit's report again: this page, the numbers, and deeper investigations. */
 export function reproduceCommands(path: string, options: AuditCommandOptions): ReproduceCommand[] {
   const audit = [
     'flashproof',
@@ -67,7 +67,7 @@ export function reproduceCommands(path: string, options: AuditCommandOptions): R
   ];
 }
 
-/** What an HTML report needs of an audit while it runs. */
+/** The HTML report of an audit, which collects data while the audit runs. */
 export interface HtmlAudit {
   /** Takes the elements that are judged; see `AuditOptions.onElements`. */
   readonly onElements: (judged: JudgedElements) => void;

@@ -39,7 +39,7 @@ import { openSample, type OpenSample } from './sampled-file.js';
 import { judgeSplitResults, readSplits } from './split-results.js';
 import { rejectShorterFormats, withStrictNote } from './strict-premises.js';
 
-/** What was found of one file: its report, and what goes beside it. */
+/** The result of judging one file: its report, and the documents beside it. */
 export interface JudgedFile {
   readonly report: AuditReport;
   /** The HTML of --html. */
@@ -64,7 +64,7 @@ async function compareVersions(
   });
 }
 
-/** What the sparklines of --full are drawn from; null where none are. */
+/** The data for the sparklines of --full; null if none are drawn. */
 function sketchOf({ reference, audit, report }: AuditResult, { full }: AuditCommandOptions) {
   // Of a sample of rows a line by query would have holes.
   const isWhole = report.sample === null;

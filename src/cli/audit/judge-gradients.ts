@@ -41,7 +41,10 @@ import { originOf, type OpenProblem } from './open-problem.js';
 import { rejectShorterFormats } from './strict-premises.js';
 import type { AuditCommandOptions } from './options.js';
 
-/** What --gradient-premise declares. @throws RequestError for an unknown premise or value, and for a hint that none is to get */
+/**
+ * The premises that --gradient-premise declares. @throws RequestError for an unknown premise or value,
+ * and for a request for premises that fit beside --strict-premises
+ */
 function gradientDeclaration({
   gradientPremise = [],
   strictPremises,
@@ -53,7 +56,7 @@ function gradientDeclaration({
   return parseGradientDeclaration(premisesBesideFit(gradientPremise), '--gradient-premise');
 }
 
-/** @throws RequestError for what is asked for beside gradients and is of the output, and for an unknown premise */
+/** @throws RequestError for options that apply to an output but not to gradients alone, and for an unknown premise */
 export function rejectBesideGradients(options: AuditCommandOptions, isAlone: boolean): void {
   gradientDeclaration(options);
   if (isAlone && options.compare !== undefined)
@@ -62,7 +65,7 @@ export function rejectBesideGradients(options: AuditCommandOptions, isAlone: boo
     );
 }
 
-/** @throws RequestError for a sample of keys where there are no gradients */
+/** @throws RequestError for a sample of keys without gradients */
 export function rejectKeysAlone({ keys }: AuditCommandOptions): void {
   if (keys !== undefined)
     throw new RequestError(
@@ -70,10 +73,10 @@ export function rejectKeysAlone({ keys }: AuditCommandOptions): void {
     );
 }
 
-/** Which rows and which keys gradients are judged of. */
+/** The samples of rows and of keys that gradients are judged by. */
 export type GradientSamples = Required<Pick<GradientAuditOptions, 'rows' | 'keys'>>;
 
-/** The samples that options ask for, by one seed; null for all. */
+/** The samples that options ask for, drawn with one seed; null for all. */
 export function gradientSamples({ rows, keys }: AuditSettings): GradientSamples {
   const { seed = 0 } = rows;
   return {
@@ -88,7 +91,7 @@ function rejectForwardModel({ as, models = kernelModels }: ArithmeticRequest): v
   if (model !== undefined) backwardOf(model);
 }
 
-/** Judges gradients of which the output is not there. */
+/** Judges gradients whose output is not available. */
 export async function judgeGradientsAlone(
   open: OpenProblem,
   read: ReadGradients,
@@ -123,7 +126,7 @@ export async function judgeGradientsAlone(
   );
 }
 
-/** The premises by which gradients are judged; undefined for those of any correct kernel. */
+/** The premises to judge gradients by; undefined for those of any correct kernel. */
 function premisesOf(
   problem: Problem,
   { tensors: { dq, dk, dv } }: ReadGradients,
@@ -136,15 +139,21 @@ function premisesOf(
     : declaredGradients(problem, arithmetic, kernelSettings(set), format);
 }
 
-/** Where the gradients of an audit come from: files, the backward pass of a model, or a compiled kernel; null for neither. */
+/**
+ * Sources of the gradients of an audit: files, the backward pass of a model, or a compiled kernel; each
+ * is null if it does not apply.
+ */
 export interface GradientOrigin {
   readonly wanted: GradientArguments | null;
   readonly backward: EmulatedBackward | null;
-  /** What a compiled kernel gave. */
+  /** Gradients that a compiled kernel produced. */
   readonly made: ReadGradients | null;
 }
 
-/** Reads gradients, or makes them from what the model's forward stored; null for none. @throws RequestError where that fails */
+/**
+ * Reads gradients, or computes them from the stored results of the model's forward pass; null for none.
+ * @throws RequestError where that fails
+ */
 export async function obtainGradients(
   open: OpenProblem,
   { wanted, backward, made }: GradientOrigin,
@@ -157,9 +166,9 @@ export async function obtainGradients(
   return model === null ? null : emulateGradients(open, model, judged, options);
 }
 
-/** A judged output, and what its gradients are judged by. */
+/** A judged output, with the settings for judging its gradients. */
 export interface GradientSetting {
-  /** All of it, whichever rows were judged of the output. */
+  /** The whole problem, whichever rows of the output were judged. */
   readonly problem: Problem;
   readonly judged: JudgedOutputs;
   readonly result: AuditResult;
@@ -167,7 +176,7 @@ export interface GradientSetting {
   readonly settings: AuditSettings;
 }
 
-/** A report with the gradients, or with why a model's are not judged. */
+/** The report with the gradients, or with the reason that a model's are not judged. */
 export async function addGradients(
   report: JudgedReport,
   read: ReadGradients | null,

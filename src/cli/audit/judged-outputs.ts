@@ -25,7 +25,7 @@ import type { TensorSource } from '../../report/json/index.js';
 import { RequestError } from '../../request-error.js';
 import type { AuditCommandOptions, outputKeys } from './options.js';
 
-/** What the options say of where the outputs are, by quantity. */
+/** The places of the outputs that the options name, by quantity. */
 export function outputArguments(
   options: Pick<AuditCommandOptions, (typeof outputKeys)[number]>,
 ): Readonly<Record<string, string | undefined>> {
@@ -52,8 +52,8 @@ export async function readExecuted(
 }
 
 /**
- * Runs a kernel's command on one problem over the process protocol. Nothing of it is left when it has
- * answered: judging may take minutes, in which an interrupt would leave its folder behind.
+ * Runs a kernel's command on one problem over the process protocol. The process and its folder are gone
+ * once it has answered: judging may take minutes, and an interrupt would leave the folder behind.
  * @throws RequestError for a command that cannot be started, and when there can be no temporary folder
  */
 export async function executeKernel(
@@ -74,7 +74,7 @@ export async function executeKernel(
   }
 }
 
-/** The command that makes the same outputs: what stands in a report for where they came from. */
+/** The command that makes the same outputs; it is their source in a report. */
 export function emulationCommand(
   model: string,
   set: readonly string[] = [],
@@ -86,13 +86,13 @@ export function emulationCommand(
   );
 }
 
-/** What a report says of where a model's tensor is from. */
+/** The source of a model's tensor in a report. */
 export function emulatedSource(name: string, { format, data }: Tensor): TensorSource {
   const sha256 = createHash('sha256').update(patternsOf(data, formats[format])).digest('hex');
   return { path: '', tensor: name, sha256, format };
 }
 
-/** How a pass of a kernel model is run. */
+/** Settings of a run of a kernel model's pass. */
 export interface ModelRun {
   readonly settings: KernelSettings;
   readonly threads: number | undefined;

@@ -10,8 +10,8 @@ import type { AuditSettings } from './audit-settings.js';
 import type { AuditCommandOptions } from './options.js';
 
 /**
- * What decides by which arithmetic an output is judged.
- * @param withBackward as of `settingsOfForward`
+ * The request that selects the arithmetic by which an output is judged.
+ * @param withBackward as for `settingsOfForward`
  */
 export function arithmeticRequest(
   file: TensorFile,
@@ -24,7 +24,7 @@ export function arithmeticRequest(
   return { kernel, as, premise, noted, strictPremises, settings, models };
 }
 
-/** The model of which techniques are measured: the kernel's own; a declared one for the page of plots. */
+/** The model whose techniques are measured: the kernel's own; for the page of plots, a declared one. */
 export function measuredModel(
   { kernel, html }: AuditCommandOptions,
   declared: ArithmeticRequest,

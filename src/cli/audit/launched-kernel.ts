@@ -21,13 +21,13 @@ import { emulatedSource } from './judged-outputs.js';
 import type { OpenProblem } from './open-problem.js';
 import type { AuditCommandOptions } from './options.js';
 
-/** What a compiled kernel gave: its output, gradients, or both. */
+/** The results of a compiled kernel: its output, gradients, or both. */
 export type LaunchedKernel = { readonly machine: MachineStatements } & (
   | { readonly judged: JudgedOutputs; readonly gradients: ReadGradients | null }
   | { readonly judged: null; readonly gradients: ReadGradients }
 );
 
-/** The names of gradients that a template gives. */
+/** The names of gradients that a template writes. */
 export function gradientsOf(template: LaunchTemplate): readonly string[] {
   const given = chainOutputs(template).map(({ as }) => as);
   return gradientQuantities.map(({ name }) => name).filter((name) => given.includes(name));
@@ -35,7 +35,8 @@ export function gradientsOf(template: LaunchTemplate): readonly string[] {
 
 /**
  * The template of --launch; null where there is none.
- * @throws RequestError for one that gives nothing to judge, or cannot be read, and for a dO that it does not take
+ * @throws RequestError for one that writes nothing to judge, or cannot be read, and for a dO that it does not
+ * take
  */
 export async function openJudgedTemplate({
   launch: path,
@@ -69,7 +70,7 @@ async function readBeside(
   return [...beside.filter((one) => one.name !== name), launchTensor(name, tensor)];
 }
 
-/** dO, by which gradients are judged; null where none are. */
+/** dO, for judging gradients; null if none are judged. */
 async function gradientOfOutput(
   wanted: readonly string[],
   { file, reading }: OpenProblem,
@@ -80,7 +81,7 @@ async function gradientOfOutput(
     : readOutputGradient(file, { named, wants: '--launch' }, reading);
 }
 
-/** Tensors of a run by the names of their quantities, with where they came from. */
+/** Tensors of a run by the names of their quantities, with their sources. */
 function sourcedOf({ outputs }: ProblemRun, names: readonly string[]) {
   const given = names.filter((name) => Object.hasOwn(outputs, name));
   return {

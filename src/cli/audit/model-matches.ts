@@ -14,9 +14,9 @@ import type { AuditSettings } from './audit-settings.js';
 import type { ReadGradients } from './gradient-files.js';
 
 /**
- * How gradients of files compare with kernel models, bit for bit: with that of --as, and by --identify with every one that has a
- * backward pass; none where neither is asked.
- * @param forward what the kernel's backward pass read, as far as it is known
+ * Comparisons of gradients in files with kernel models, bit for bit: with that of --as, and by --identify with every
+ * one that has a backward pass; none where neither is asked.
+ * @param forward the inputs of the kernel's backward pass, as far as they are known
  * @throws RequestError for --identify where a sample is judged
  */
 export async function matchModels(

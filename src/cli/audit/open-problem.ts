@@ -20,12 +20,12 @@ import type { AuditSettings } from './audit-settings.js';
 import { emulationCommand } from './judged-outputs.js';
 import type { AuditCommandOptions } from './options.js';
 
-/** A problem's file while it is judged. */
+/** A problem's file while it is being judged. */
 export interface OpenProblem {
   readonly file: TensorFile;
   readonly problem: Problem;
   readonly reading: TensorReading;
-  /** What of the file is the problem. */
+  /** The names of the tensors in the file that make up the problem. */
   readonly read: ReadNames;
 }
 
@@ -49,7 +49,7 @@ export async function openProblem(
   return { file, problem, reading: { formats, headsFirst, problem }, read };
 }
 
-/** The command that makes what is judged; null where that was read from files. */
+/** The command that makes the judged outputs; null if they were read from files. */
 function commandOf(
   { kernel, exec, launch, set }: AuditCommandOptions,
   path: string,
@@ -59,7 +59,7 @@ function commandOf(
   return launch === undefined ? (exec ?? null) : `flashproof run ${launch} --problem ${path}`;
 }
 
-/** The tensors of the problem's file, and outputs of others, that are read in a narrower format than they are stored in. */
+/** The tensors of the problem's file, and outputs in other files, that are read in a narrower format than they are stored in. */
 function widenedTensors(
   { path, entries }: TensorFile,
   sources: Provenance['outputs'],
@@ -72,7 +72,7 @@ function widenedTensors(
   );
 }
 
-/** Where the problem and its outputs came from; no outputs where the kernel's process gave none. */
+/** The sources of the problem and its outputs; no outputs if the kernel's process gave none. */
 export async function originOf(
   { file, read, unasked = [] }: Pick<OpenProblem, 'file' | 'read'> & Pick<JudgedOutputs, 'unasked'>,
   sources: Provenance['outputs'] | null,

@@ -17,7 +17,7 @@ import {
 
 type OutputOption = (typeof quantities)[number]['option'];
 
-/** The options for the outputs that are judged; the compiler tells when a quantity has none. */
+/** The options for the outputs to judge; the compiler reports a quantity without one. */
 const outputOptions = {
   output: {
     argument: '<file[:tensor]>',
@@ -26,10 +26,10 @@ const outputOptions = {
   lse: { argument: '<file[:tensor]>', description: "the kernel's LSE (natural logarithm)" },
 } as const satisfies Readonly<Record<OutputOption, OptionRow>>;
 
-/** The options for the outputs that are judged. */
+/** The keys of the options for the outputs to judge. */
 export const outputKeys = Object.keys(outputOptions) as readonly OutputOption[];
 
-/** What a live kernel and a kernel model make has no gradients by these. */
+/** Excludes live kernels and kernel models from an option for gradients in files. */
 const filesOnly = (flag: string) => [
   {
     options: ['exec', 'kernel'] as const,
@@ -37,7 +37,7 @@ const filesOnly = (flag: string) => [
   },
 ];
 
-/** The gradients of a compiled kernel are its own. */
+/** Excludes compiled kernels from an option for gradients in files: their gradients are their own. */
 const namedInFiles = (flag: string) => [
   ...filesOnly(flag),
   { options: ['launch'] as const, says: `--launch makes its own gradients; leave out ${flag}` },

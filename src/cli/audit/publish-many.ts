@@ -17,7 +17,7 @@ export function auditsStatus({ verdict }: Pick<AuditsReport, 'verdict'>): number
   return verdict.wrong > 0 ? wrongRequest : verdict.pass ? passed : failed;
 }
 
-/** Where a report of several files goes. */
+/** Destinations of a report of several files. */
 export type AuditsTargets = {
   readonly [Name in 'json' | 'junit' | 'html' | 'full' | 'quiet']?:
     AuditCommandOptions[Name] | undefined;
@@ -25,7 +25,7 @@ export type AuditsTargets = {
 
 const reportFiles = ['json', 'junit', 'html'] as const;
 
-/** Says on stderr which files could not be judged, where no table does. */
+/** Reports on stderr the files that could not be judged, if no table does. */
 function complain({ files }: AuditsReport): void {
   for (const { error } of files.filter(isUnjudged)) process.stderr.write(`flashproof: ${error}\n`);
 }
@@ -51,9 +51,9 @@ async function write(target: string | undefined, text: () => string): Promise<vo
 
 /**
  * Prints the report of several files, and writes the documents that were asked for: one of each kind. The
- * text comes first: a file that cannot be written must not lose what was found.
- * @param document what is written as JSON; default: the report
- * @param after printed behind the text; default: nothing
+ * text comes first: a file that cannot be written must not lose the results.
+ * @param document the JSON to write; default: the report
+ * @param after text to print after the report; default: none
  * @throws RequestError when a file cannot be written
  */
 export async function publishAudits(

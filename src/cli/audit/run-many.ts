@@ -26,13 +26,13 @@ import { auditOptions, outputKeys, type AuditCommandOptions } from './options.js
 import { makePageFolder, pagePath } from './page-files.js';
 import { auditsStatus, publishAudits } from './publish-many.js';
 
-/** The options that leave what is found as it is. */
+/** The options that do not affect the results. */
 const presentation: readonly (keyof typeof auditOptions)[] = [
   ...(['json', 'junit', 'html', 'full', 'quiet', 'threads'] as const),
   ...(['shard', 'shardCount', 'journal'] as const),
 ];
 
-/** The words that say what is judged, and how: with the files they are the request. */
+/** The words of the options that affect the results: with the files they are the request. */
 function judgingWords(options: AuditCommandOptions): string[] {
   const keys = Object.keys(auditOptions) as (keyof typeof auditOptions)[];
   return commandWords(
@@ -59,7 +59,7 @@ function rejectSharedOutput(options: AuditCommandOptions): void {
       );
 }
 
-/** Bytes, by which the time for a file is guessed; 1 where nothing is known. */
+/** The size of a file in bytes, used to estimate its time; 1 if it is unknown. */
 async function sizeOf(path: string): Promise<number> {
   return stat(path).then(
     ({ size }) => Math.max(size, 1),
@@ -67,7 +67,7 @@ async function sizeOf(path: string): Promise<number> {
   );
 }
 
-/** Why a file could not be judged, in one line; the stack of a mistake of ours goes to stderr. */
+/** The reason that a file could not be judged, in one line; the stack of an internal error goes to stderr. */
 function describeError(path: string, error: unknown): string {
   if (error instanceof RequestError) return printable(error.message);
   const [message, stack] =
@@ -77,15 +77,15 @@ function describeError(path: string, error: unknown): string {
   return printable(said);
 }
 
-/** What is shown and kept while a file is judged. */
+/** Callbacks for the judging of one file. */
 interface Watcher {
-  /** @param share of the file that is done */
+  /** @param share done share of the file */
   readonly progress: (share: number) => void;
-  /** Takes what --identify says of the file. */
+  /** Takes the text of --identify for the file. */
   readonly identified: (text: string) => void;
 }
 
-/** Judges one of several files, and writes its page. What cannot be judged is said, and the rest goes on. */
+/** Judges one of several files, and writes its page. A file that cannot be judged is reported, and the rest goes on. */
 async function judgeOne(
   path: string,
   position: number,
@@ -107,7 +107,7 @@ async function judgeOne(
   }
 }
 
-/** Whether a file still has the bytes that its report is of. */
+/** Whether a file still has the bytes that its report was made from. */
 async function isCurrent({ path, report }: AuditedFile): Promise<boolean> {
   return hashTensorFile(path).then(
     (sha256) => sha256 === report?.inputs.problem.sha256,
@@ -123,7 +123,7 @@ function shardVerdict({ verdict, files }: AuditsReport, shard: Shard) {
   return { pass, sentence: sentence.replace(/\.$/, ` (${of} only).`) };
 }
 
-/** The files of a run with what was found, and what --identify said of those that it judged itself. */
+/** The files of a run with their results, and the text of --identify for those that it judged itself. */
 async function judgeFiles(request: AuditRequest, audit: AuditSettings, campaign: Campaign) {
   const { files } = request;
   const shard = campaign.shard ?? wholeShard;

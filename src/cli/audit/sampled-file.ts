@@ -25,7 +25,7 @@ import type { TensorSource } from '../../report/json/index.js';
 import { outputArguments } from './judged-outputs.js';
 import type { AuditCommandOptions } from './options.js';
 
-/** What of an audit's options says which rows are read, and from where. */
+/** The settings of an audit that select the rows to read, and their sources. */
 interface SampleSettings {
   readonly options: AuditCommandOptions;
   readonly problem: ProblemSettings;
@@ -33,10 +33,10 @@ interface SampleSettings {
   readonly rows: RowsRequest;
 }
 
-/** Multiply-adds of a sample from which on its file is not read whole. */
+/** Multiply-adds of a sample above which its file is not read whole. */
 const fewestMultiplyAdds = 2 ** 28;
 
-/** A sample of a file's problem, whose keys and values are left in the file. */
+/** A sample of a file's problem; its keys and values stay in the file. */
 export interface OpenSample {
   readonly outline: Problem;
   readonly file: SampledFile;
@@ -44,7 +44,7 @@ export interface OpenSample {
   readonly declared: DeclaredArithmetic;
 }
 
-/** Whether what is asked for needs more than the sampled rows, or outputs that are not in files. */
+/** Whether the request needs more than the sampled rows, or outputs that are not in files. */
 function needsWhole(file: TensorFile, options: AuditCommandOptions): boolean {
   const { kernel, exec, launch, identify, compare, html, full, outPartial, lsePartial } = options;
   const others = [kernel, exec, launch, compare, html, outPartial, lsePartial];
@@ -69,7 +69,7 @@ async function sourceOf({ file, name }: ChosenTensor): Promise<TensorSource> {
   return { path: file.path, tensor: name, sha256: await file.sha256(name), format: format! };
 }
 
-/** The sampled rows, and where the outputs came from; null where the tensors are to be read in the usual way. */
+/** The sampled rows, and the sources of the outputs; null if the tensors have to be read in the usual way. */
 async function readSample(
   file: TensorFile,
   outline: Problem,
@@ -111,8 +111,8 @@ async function readSample(
 }
 
 /**
- * A sample of the rows of a long problem, of whose file no more is read than these rows; null for problems that are
- * read whole: short ones, with features, scales or another layout, in compressed files, judged by more than their rows.
+ * A sample of the rows of a long problem, reading no more of its file than these rows; null for problems that are read
+ * whole: short ones, with features, scales or another layout, in compressed files, judged by more than their rows.
  * @throws RequestError as reading the whole does
  */
 export async function openSample(

@@ -49,17 +49,17 @@ function parseBoundaries(text: string, name: string): number[] {
   return positions;
 }
 
-/** What an option says, else the file's metadata, with where that is for messages. */
+/** The text of an option, or else of the file's metadata, with its place for messages. */
 function said(file: TensorFile, given: string | undefined, flag: string, key: string) {
   if (given !== undefined) return { text: given, where: flag };
   return problemNote(file, key);
 }
 
-/** Where partial results are read. */
+/** The file that holds partial results. */
 interface PartsFile {
   readonly file: TensorFile;
   readonly reading: TensorReading;
-  /** Whether the outputs that are judged are the file's, so that its parts are what they were merged from. */
+  /** Whether the judged outputs come from the file too, so that they were merged from its parts. */
   readonly isOwn: boolean;
 }
 
@@ -84,8 +84,8 @@ async function readParts(
 }
 
 /**
- * The partial results that options name, or that the problem's file has by their names, where the outputs are of that
- * file too; null where there are none.
+ * The partial results that options name, or those with their names in the problem's file, if the outputs are in that
+ * file too; null if there are none.
  * @throws RequestError for tensors that cannot be read or do not fit
  */
 export async function readSplits(
@@ -136,8 +136,9 @@ function sampledPart(
 }
 
 /**
- * The report with what is found of the parts: by what the kernel declares, and of a sample the same rows of every part.
- * @param declared by what the outputs were judged
+ * The report with the findings on the parts: by the declared arithmetic, and for a sample on the same rows of every
+ * part.
+ * @param declared the arithmetic that the outputs were judged by
  * @throws RequestError for boundaries and tensors that do not fit the problem
  */
 export function judgeSplitResults(

@@ -18,7 +18,7 @@ function document(results: BenchmarkResults, seconds: number): object {
 
 const clearLine = '\r\x1b[2K';
 
-/** Which benchmark runs, on a terminal. No estimate of the time left: they differ too much. */
+/** Shows the benchmark that runs, on a terminal. No estimate of the time left: they differ too much. */
 function showProgress(name: string, done: number, total: number): void {
   if (canRedraw(process.stderr))
     process.stderr.write(`${clearLine}bench: ${done + 1} of ${total}, ${name}`);

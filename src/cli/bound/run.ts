@@ -37,7 +37,10 @@ import { createStagedProgress, terminalLooks } from '../terminal.js';
 import { toolVersion } from '../tool-version.js';
 import { boundOptions, type BoundCommandOptions } from './options.js';
 
-/** The output's format that was asked for. @throws RequestError for one that does not exist */
+/**
+ * The requested format of the output.
+ * @throws RequestError for one that does not exist
+ */
 function outputFormat({ outputFormat: name }: BoundCommandOptions): FormatName | null {
   if (name === undefined) return null;
   if (!Object.hasOwn(formats, name))
@@ -47,7 +50,10 @@ function outputFormat({ outputFormat: name }: BoundCommandOptions): FormatName |
   return name as FormatName;
 }
 
-/** What the gradients are bounded by. @throws RequestError for a dO that cannot be read, and for an unknown premise */
+/**
+ * The request for bounds of the gradients.
+ * @throws RequestError for a dO that cannot be read, and for an unknown premise
+ */
 async function gradientRequest(
   file: TensorFile,
   problem: Problem,
@@ -65,7 +71,7 @@ async function gradientRequest(
   return { ...arithmetic, problem, dout: tensor, outputFormat: asked, declared };
 }
 
-/** Writes what the oracle says, and the bounds, in fp64 and in the shapes of O and of the LSE. */
+/** Writes the oracle's results, and the bounds, in fp64 and in the shapes of O and of the LSE. */
 async function saveElements(path: string, problem: Problem, kept: KeptBounds): Promise<void> {
   const rows = problem.q.shape.slice(0, -1);
   const { vDim } = problemShape(problem);

@@ -34,7 +34,7 @@ export function campaignSeed({ shard, journal }: Campaign): number | null {
   return null;
 }
 
-/** What is to be tried, and for how long. */
+/** The problems of a check, and the time for them. */
 interface CampaignCheck {
   readonly runs: number;
   readonly seed: number;
@@ -72,7 +72,7 @@ async function tryUnits(
   }
 }
 
-/** Which shards a report is of; null for a check that was not divided. */
+/** The shards that a report covers; null for a check that was not divided. */
 function reportedShards({ shard }: Campaign, outOfTime: boolean) {
   if (shard === null) return null;
   const { index, count } = shard;
@@ -80,8 +80,8 @@ function reportedShards({ shard }: Campaign, outOfTime: boolean) {
 }
 
 /**
- * Tries a shard of a check, or all of it with a journal, prints what was found and writes the part or,
- * of all, the report. Returns whether the kernel passes.
+ * Tries a shard of a check, or all of it with a journal, prints the results and writes the part or, for
+ * all of it, the report. Returns whether the kernel passes.
  * @throws RequestError for a journal of another request
  */
 export async function runCheckCampaign(

@@ -9,7 +9,7 @@ import { commandRow } from '../options/command-rows.js';
 import { optionRows, type ParsedOptions } from '../options/option-rows.js';
 import { threadCount } from '../options/parse-values.js';
 
-/** What a kernel may promise to take or not; each flag has its opposite, to undo a file's. */
+/** The options for promises of a kernel; each flag has its opposite, to undo one in a file. */
 export const promiseOptions = optionRows({
   promises: { argument: '<file>', description: 'what the kernel promises, as JSON; flags win' },
   formats: {

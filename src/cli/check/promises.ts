@@ -138,7 +138,10 @@ function parseMultiples(text: string): KernelPromises['multiples'] {
   return Object.fromEntries(entries);
 }
 
-/** What --causal-only, or --no-causal or --causal, say. @throws RequestError for two that contradict */
+/**
+ * The promise made by --causal-only, or by --no-causal or --causal.
+ * @throws RequestError for two that contradict
+ */
 function promisedCausal({ causal, causalOnly }: CheckCommandOptions): KernelPromises['causal'] {
   if (causalOnly !== true) return causal;
   if (causal !== undefined)
@@ -172,7 +175,7 @@ function threshold(text: string): number {
   return value;
 }
 
-/** What the flags promise, without what they leave open. */
+/** The promises that flags make, without those left open. */
 function flaggedPromises(options: CheckCommandOptions): KernelPromises {
   const { window, softcap, groupedHeads, emptyRows, specialValues } = options;
   const known = plainFormats;
@@ -211,8 +214,8 @@ function flaggedPromises(options: CheckCommandOptions): KernelPromises {
 }
 
 /**
- * What a kernel promises: by flags, else by the file of --promises, else by itself.
- * @param own what an emulated kernel promises of itself
+ * The promises of a kernel: from flags, else from the file of --promises, else its own.
+ * @param own the promises of an emulated kernel
  * @throws RequestError for a file or a flag that is none of promises
  */
 export async function declaredPromises(

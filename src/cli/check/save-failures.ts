@@ -21,7 +21,7 @@ import type { ExecutionFailure } from '../../jobs/index.js';
 import { toolVersion } from '../tool-version.js';
 import { commandWords } from '../options/given-options.js';
 
-/** Tensors of more elements are not printed. */
+/** The most elements of a tensor that is printed. */
 const mostElements = 64;
 
 /** A line for each tensor; null where one is too long to be read. */
@@ -32,7 +32,7 @@ function valueLines({ problem, dout }: LawCase): string[] | null {
   return describeCase({ problem, dout }).split('\n').slice(1);
 }
 
-/** What the kernel made of the very problem, which laws run before anything derived from it. */
+/** The kernel's outputs for the very problem, which laws run before anything derived from it. */
 function ownOutputs({ runs, lawCase }: LawFailure): SavedCase['outputs'] {
   const first = runs[0];
   if (first === undefined || first.problem !== lawCase.problem) return null;
@@ -40,7 +40,7 @@ function ownOutputs({ runs, lawCase }: LawFailure): SavedCase['outputs'] {
   return { ...first.outputs, ...(isOfDout ? { ...first.tensors, ...first.shared } : {}) };
 }
 
-/** Saves a case; a reason for which that fails goes to stderr, since what was found is worth more. */
+/** Saves a case; on failure the reason goes to stderr, since the results are worth more. */
 async function trySaving(path: string, saved: SavedCase): Promise<boolean> {
   try {
     await saveCase(path, saved);
@@ -81,8 +81,8 @@ export async function saveFailures(
 }
 
 /**
- * Saves the problem that a kernel could not be got to answer; any law asks for an answer, so the
- * simplest replays it.
+ * Saves the problem that got no answer from a kernel; any law asks for an answer, so the simplest
+ * replays it.
  * @returns the failure in words, with the file
  */
 export async function saveExecutionFailure(
@@ -103,12 +103,12 @@ export async function saveExecutionFailure(
   return done ? `${reason}; the problem is saved as ${path}` : reason;
 }
 
-/** The options that say which kernel it is. */
+/** The options that select the kernel. */
 const kernelKeys = [
   ...(['kernel', 'exec', 'launch', 'as', 'premise', 'strictPremises', 'set', 'variant'] as const),
 ];
 
-/** The options that say what it promises, and how long it may take. */
+/** The options for its promises and its time limit. */
 const promiseKeys = [
   'timeout',
   ...(Object.keys(promiseOptions) as (keyof PromiseOptions)[]),

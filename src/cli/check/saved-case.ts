@@ -35,7 +35,7 @@ import { RequestError } from '../../request-error.js';
 import type { CheckCommandOptions } from './options.js';
 import type { KernelUnderTest } from '../../jobs/index.js';
 
-/** A case of a property that a kernel violates, and how it came about. */
+/** A case of a property that a kernel violates, and its origin. */
 export interface SavedCase {
   readonly lawCase: LawCase;
   readonly property: LawId;
@@ -45,11 +45,11 @@ export interface SavedCase {
   readonly kernel: string;
   /** flashproof's version. */
   readonly version: string;
-  /** What the kernel made of the very problem; null when it made nothing of it. */
+  /** The kernel's outputs for the very problem; null when it did not run on it. */
   readonly outputs: KernelOutputs | null;
 }
 
-/** The tensors that a kernel gave, by name, as they lie beside the problem. */
+/** The tensors that a kernel wrote, by name, with the problem's layout. */
 function givenTensors(
   problem: Problem,
   outputs: KernelOutputs | null,
@@ -69,9 +69,9 @@ function givenTensors(
 }
 
 /**
- * Writes a case as a problem file that `flashproof audit` reads too: the problem's tensors, and what the
- * kernel gave; the problem's settings and the case in the metadata. The folder is made where there is
- * none.
+ * Writes a case as a problem file that `flashproof audit` reads too: the problem's tensors and the
+ * kernel's outputs, with the problem's settings and the case in the metadata. A missing folder is
+ * created.
  * @throws RequestError when it cannot be written
  */
 export async function saveCase(path: string, saved: SavedCase): Promise<void> {
@@ -139,7 +139,7 @@ export async function readCase(path: string): Promise<ReplayedCase> {
 }
 
 /**
- * Tries the property of a saved case on it once more, and says in some lines what came of it.
+ * Tries the property of a saved case on it once more, and describes the result in some lines.
  * @returns whether it holds
  * @throws RequestError for a file of no case, a property that is not promised, and a problem that the
  * kernel does not take or the property says nothing of

@@ -9,7 +9,7 @@ function flagsOf(options: readonly CompletedOption[]): string[] {
   return options.flatMap(({ long, short }) => (short === null ? [long] : [short, long]));
 }
 
-/** What to do for a completion: names that compgen filters, files by default, or neither. */
+/** Commands for a completion: names that compgen filters, files by default, or neither. */
 function offer(completion: Completion): string {
   if (completion.kind === 'files') return 'return';
   if (completion.kind === 'nothing') return '_flashproof_nothing; return';

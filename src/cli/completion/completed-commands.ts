@@ -26,21 +26,21 @@ import {
 import { machineNames } from '../../jobs/index.js';
 import { architectureNames, techniqueNames } from '../profile/options.js';
 
-/** What a shell offers after an option, or for an argument. */
+/** The candidates that a shell offers after an option, or for an argument. */
 export type Completion =
   | { readonly kind: 'names'; readonly names: readonly string[] }
   | { readonly kind: 'files' }
-  /** A number or free text, for which there is nothing to offer. */
+  /** A number or free text, which has no candidates. */
   | { readonly kind: 'nothing' };
 
-/** An option as completion needs it. */
+/** An option, as completion needs it. */
 export interface CompletedOption {
   /** As in `--json`. */
   readonly long: string;
   /** As in `-q`. */
   readonly short: string | null;
   readonly description: string;
-  /** What follows it; null for a flag. */
+  /** Completion of its value; null for a flag. */
   readonly value: Completion | null;
 }
 
@@ -70,7 +70,7 @@ function named(completes: Completes): Completion {
   };
 }
 
-/** What follows an option; null for a flag. */
+/** Completion of an option's value; null for a flag. */
 function optionValue(option: Option): Completion | null {
   const { flags, required, optional } = option;
   if (!required && !optional) return null;
@@ -84,7 +84,7 @@ function completedOption(option: Option): CompletedOption {
   return { long: long!, short: short ?? null, description, value: optionValue(option) };
 }
 
-/** What stands for an argument. */
+/** Completion of an argument. */
 function argumentValue(argument: Argument): Completion {
   if (argument.argChoices !== undefined) return named(argument.argChoices);
   const completes = argument instanceof NamedArgument ? argument.completes : undefined;
@@ -131,7 +131,7 @@ export function programOptions(program: Command): readonly CompletedOption[] {
 const models = kernelModels.map(({ name }) => name);
 const variants = kernelVariants.map(({ id }) => id);
 
-/** Settings of which the values are some names. */
+/** Settings whose values are names. */
 const settingValues: Readonly<Record<string, readonly string[]>> = {
   architecture: architectureNames,
   variant: [noVariant, ...variants],
@@ -161,8 +161,8 @@ const formatNames = Object.keys(formats);
 const tensors = ['q', 'k', 'v', ...quantities.map(({ name }) => name)];
 
 /**
- * The names of each kind that an option or argument takes. A name that a shell would split or expand is
- * one for its script to quote.
+ * The names of each kind that an option or argument takes. The scripts quote names that a shell would
+ * split or expand.
  */
 export const completionValues: Readonly<Record<NameKind, readonly string[]>> = {
   architecture: architectureNames,

@@ -10,7 +10,7 @@ function names(list: readonly string[]): string {
   return quote(list.map((name) => (/[^\w.:=/-]/.test(name) ? quote(name) : name)).join(' '));
 }
 
-/** How -a and -r say what follows an option. */
+/** The words -a and -r with completions of an option's value. */
 function valueWords(value: Completion | null): string {
   if (value === null) return '';
   if (value.kind === 'files') return ' -r -F';

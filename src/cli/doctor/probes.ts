@@ -17,10 +17,10 @@ const simdModule = Uint8Array.of(
 /** Bytes of memory below which long problems do not fit. */
 const littleMemory = 2 * 2 ** 30;
 
-/** What a command may take, in milliseconds. */
+/** The most time that a command may take, in milliseconds. */
 const patience = 10_000;
 
-/** Runs a command: what it prints, null where there is none or it fails. */
+/** Runs a command and returns its printed text, null if there is no such command or it fails. */
 export type RunTool = (command: string, words: readonly string[]) => string | null;
 
 /** Runs a command of this machine. */
@@ -44,7 +44,7 @@ export function isNewEnough(version: string): boolean {
   return major > oldestNode[0] || (major === oldestNode[0] && minor >= oldestNode[1]);
 }
 
-/** What flashproof runs on. */
+/** Probes of the platform that flashproof runs on. */
 function ownProbes(): MachineProbe[] {
   const needed = { isNeeded: true } as const;
   const heap = getHeapStatistics().heap_size_limit;
@@ -83,7 +83,7 @@ function ownProbes(): MachineProbe[] {
   ];
 }
 
-/** A tool that is there if a command answers: by which line of it, and what it is for. */
+/** A tool that counts as present if a command answers, with the pattern of its version and its purpose. */
 interface Tool {
   readonly name: string;
   readonly command: string;
@@ -92,7 +92,7 @@ interface Tool {
   readonly note: string;
 }
 
-/** Packages of Python, and what each is for. */
+/** Packages of Python, and the purpose of each. */
 const pythonPackages: readonly (readonly [name: string, note: string])[] = [
   ['numpy', 'dumps as .npz'],
   ['safetensors', 'dumps as .safetensors'],
@@ -123,7 +123,7 @@ function pythonProbes(run: RunTool): MachineProbe[] {
   });
 }
 
-/** What users may have beside it. */
+/** Tools that users may have beside it. */
 const tools: readonly Tool[] = [
   {
     name: 'nvcc',
@@ -141,7 +141,7 @@ const tools: readonly Tool[] = [
   },
 ];
 
-/** What of the machine is usable, what is needed first. */
+/** The parts of the machine and whether each is usable, the needed ones first. */
 export function probeMachine(run: RunTool = runTool): MachineProbe[] {
   return [
     ...ownProbes(),

@@ -25,7 +25,7 @@ function clusterCount(text: string): number {
   return count;
 }
 
-/** What an option of the machine needs. */
+/** The need of an option for the emulated machine. */
 function theMachine(flag: string) {
   return {
     oneOf: ['machine'],

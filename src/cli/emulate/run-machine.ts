@@ -31,7 +31,7 @@ import { renderMachine } from '../../report/text/machine/index.js';
 import type { EmulateCommandOptions } from './options.js';
 
 /**
- * Runs clusters and writes what they did to a file, one cluster in memory at a time. The file is there
+ * Runs clusters and writes their events to a file, one cluster in memory at a time. The file is written
  * whole, or not at all; `runAll` throws a RequestError when it cannot be written.
  */
 export function createTraceFile(path: string): ClusterRunner {
@@ -70,7 +70,7 @@ function fitted(texts: readonly string[]): string {
   return fitLines(texts.join('\n').split('\n'), columns).join('\n');
 }
 
-/** Where results went, for the first line. */
+/** The places of the results, for the first line. */
 function written({ save, trace }: EmulateCommandOptions): string {
   const places = [
     ...(save === undefined ? [] : [`, saved to ${save}`]),

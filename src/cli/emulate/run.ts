@@ -59,7 +59,7 @@ export function kernelList(models: readonly KernelModel[]): KernelList {
   };
 }
 
-/** What the machine's options name, as `emulate list --machine --json` writes it. */
+/** The values of the machine's options, as `emulate list --machine --json` writes them. */
 export interface MachineList extends ListHead<'machine-list'> {
   /** Adversarial schedules have no description but their name. */
   readonly schedules: readonly { readonly name: string; readonly description: string | null }[];
@@ -70,7 +70,7 @@ export interface MachineList extends ListHead<'machine-list'> {
   >[];
 }
 
-/** The JSON document of what the machine's options name. */
+/** The JSON document of the values of the machine's options. */
 export function machineList(models: readonly KernelModel[]): MachineList {
   const { mutants, adversarial } = machineNames(models);
   return {

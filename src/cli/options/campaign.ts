@@ -11,17 +11,17 @@ import {
 import { RequestError } from '../../request-error.js';
 import type { CampaignOptions } from './shared-options.js';
 
-/** A share of the work, or work that is kept in a journal, or both. */
+/** A share of the work, a journal that keeps it, or both. */
 export interface Campaign {
-  /** Null for all of the work in one. */
+  /** The share; null for all of the work in one. */
   readonly shard: Shard | null;
   readonly journal: string | undefined;
 }
 
 /**
- * What the options and the environment ask for; null for work in one go. Says on stderr when a
- * scheduler numbers this process though nothing is divided.
- * @throws RequestError for what contradicts itself
+ * The campaign that the options and the environment ask for; null for work in one go. Warns on stderr
+ * when a scheduler numbers this process though nothing is divided.
+ * @throws RequestError for contradictory options
  */
 export function readCampaign(
   { shard, shardCount, journal }: CampaignOptions,

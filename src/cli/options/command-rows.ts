@@ -3,11 +3,11 @@ import type { KernelModel } from '../../../kernels/index.js';
 import type { LastingMeans } from '../../jobs/index.js';
 import { addOptions, type Completes, type OptionRows, type ParsedOptions } from './option-rows.js';
 
-/** What every command works with. */
+/** The context that every command works in. */
 export interface CommandContext {
-  /** The kernel models that there are; undefined for the library's. */
+  /** The available kernel models; undefined for the library's. */
   readonly models?: readonly KernelModel[] | undefined;
-  /** What several audits have in common, one made after the other; none unless given. */
+  /** Resources that several audits share, one after the other; none by default. */
   readonly lasting?: LastingMeans;
 }
 
@@ -16,23 +16,23 @@ export interface ArgumentRow {
   /** As help shows it: `<needed>`, `[optional]`, `<several...>`. */
   readonly syntax: `<${string}>` | `[${string}]`;
   readonly description: string;
-  /** What a shell offers for it; paths by `path`. */
+  /** Completions that a shell offers for it; `path` for paths. */
   readonly completes?: Completes | 'path';
-  /** The only texts that it may be. */
+  /** The only texts that it accepts. */
   readonly choices?: readonly string[];
 }
 
-/** All that is said of a command, but what it does. */
+/** The definition of a command, without its implementation. */
 export interface CommandRow<Arguments extends readonly ArgumentRow[], Rows extends OptionRows> {
   readonly name: string;
   readonly description: string;
   readonly arguments: Arguments;
   readonly options: Rows;
-  /** What stands below the options in its help. */
+  /** The text below the options in its help. */
   readonly details: string;
 }
 
-/** A command, typed by what is said of it. */
+/** A command, typed by its definition. */
 export function commandRow<
   const Arguments extends readonly ArgumentRow[],
   const Rows extends OptionRows,
@@ -46,13 +46,13 @@ type ArgumentValue<Syntax> = Syntax extends `${string}...${string}`
     ? string | undefined
     : string;
 
-/** What a command is called with: its arguments, then its options. */
+/** The arguments of a command's implementation: its arguments, then its options. */
 export type CommandValues<Arguments extends readonly ArgumentRow[], Rows extends OptionRows> = [
   ...{ -readonly [Index in keyof Arguments]: ArgumentValue<Arguments[Index]['syntax']> },
   ParsedOptions<Rows>,
 ];
 
-/** An argument as commander has it, with what completes it. */
+/** An argument for commander, with its completion. */
 export class NamedArgument extends Argument {
   readonly completes: ArgumentRow['completes'];
 
@@ -65,8 +65,8 @@ export class NamedArgument extends Argument {
 
 /**
  * Registers a command.
- * @param run carries it out and returns the exit status; to be imported when it is called, since every
- * command registers all of them
+ * @param run carries it out and returns the exit status; it should import its module when called, since
+ * every command registers all of them
  */
 export function addCommand<Arguments extends readonly ArgumentRow[], Rows extends OptionRows>(
   program: Command,

@@ -10,9 +10,9 @@ interface ModelOptions {
 }
 
 /**
- * What --set chooses of the forward pass of the model that --kernel or --as names.
- * @param withBackward whether settings of its backward pass alone have their use, and are left out here
- * @throws RequestError for what is not <key>=<value>
+ * The settings by --set for the forward pass of the model that --kernel or --as names.
+ * @param withBackward whether settings of its backward pass alone are allowed; they are left out here
+ * @throws RequestError for text that is not <key>=<value>
  */
 export function settingsOfForward(
   { kernel, as, set }: ModelOptions,

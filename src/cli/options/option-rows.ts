@@ -27,25 +27,25 @@ export type NameKind =
   | 'tuning'
   | 'variant';
 
-/** What a shell offers for a value: some names, or those of a kind, which are loaded when they are asked for. */
+/** Completions that a shell offers for a value: some names, or those of a kind, which are loaded on demand. */
 export type Completes = NameKind | readonly string[];
 
-/** Options that an option does not go with, and what is said where one of them is given. */
+/** Options that conflict with an option, and the message when one of them is given. */
 export interface Exclusion<Name extends string = string> {
   readonly options: readonly Name[];
   readonly says: string;
 }
 
-/** Options of which an option needs one, and what is said where none is given. */
+/** Options of which an option needs one, and the message when none is given. */
 export interface Need<Name extends string = string> {
-  /** Empty where no option tells it alone: see `rejectClashes`. */
+  /** The options; empty if no single option decides it: see `rejectClashes`. */
   readonly oneOf: readonly Name[];
   readonly says: string;
 }
 
 /**
- * All that is said of an option; its key is its name in the parsed options, of which the flag is made.
- * Without `argument` it is a flag: `--name` by `description`, `--no-name` by `without`, or both.
+ * The definition of an option; its key is its name in the parsed options, and the flag is derived from
+ * it. Without `argument` it is a flag: `--name` by `description`, `--no-name` by `without`, or both.
  */
 export interface OptionRow<Name extends string = string> {
   /** As help shows the value: `<file>`. */
@@ -55,18 +55,21 @@ export interface OptionRow<Name extends string = string> {
   readonly description?: string;
   /** The description of `--no-name`; alone, the option is true until it is given. */
   readonly without?: string;
-  /** Whether a flag has its opposite too, hidden from the help, to undo what a file says. */
+  /** Whether a flag has its opposite too, hidden from the help, to undo one in a file. */
   readonly undo?: true;
-  /** The value where none is given, as text. */
+  /** The default value, as text. */
   readonly initial?: string;
-  /** Whether the values of several are gathered. */
+  /** Whether it may be given several times, collecting the values. */
   readonly repeats?: true;
-  /** What the text becomes, with what it became before. @throws InvalidArgumentError for other text */
+  /**
+   * Parses the text, given the value of its earlier occurrences.
+   * @throws InvalidArgumentError for other text
+   */
   readonly parse?: (text: string, before?: never) => unknown;
   readonly completes?: Completes;
   /** Whether `-` stands for standard output, which one option alone can have. */
   readonly stdout?: true;
-  /** What is said where neither this option nor the other is given. */
+  /** The message when neither this option nor the other is given. */
   readonly required?: Need<Name>;
   readonly excludes?: readonly Exclusion<Name>[];
   readonly needs?: Need<Name>;
@@ -75,7 +78,7 @@ export interface OptionRow<Name extends string = string> {
 /** The options of a command, in the order of its help. */
 export type OptionRows = Readonly<Record<string, OptionRow>>;
 
-/** The rows, if they name options of one another and have no members too many. */
+/** The rows, if they name only options of one another and have no extra members. */
 type Checked<Rows> = {
   readonly [Key in keyof Rows]: OptionRow<Extract<keyof Rows, string>> & {
     readonly [Member in Exclude<keyof Rows[Key], keyof OptionRow>]: never;
@@ -105,7 +108,7 @@ type Steady<Rows> = {
       : Key;
 }[keyof Rows];
 
-/** What the options of some rows are parsed to. */
+/** The parsed options of some rows. */
 export type ParsedOptions<Rows> = {
   readonly [Key in Steady<Rows>]: Value<Rows[Key]>;
 } & {
@@ -131,12 +134,12 @@ export function initialValue({ argument, description, undo, initial }: OptionRow
   return true;
 }
 
-/** Whether an option is given, and says other than it says when it is not. */
+/** Whether an option is given, with a value other than its default. */
 export function isGiven(row: OptionRow, value: unknown): boolean {
   return value !== undefined && value !== initialValue(row);
 }
 
-/** An option as commander has it, with what completes its value. */
+/** An option for commander, with the completion of its value. */
 export class NamedOption extends Option {
   readonly completes: Completes | undefined;
 

@@ -56,7 +56,7 @@ export function problemSettings(options: ProblemOptions): ProblemSettings {
 }
 
 /**
- * How many rows are judged by --rows and --seed.
+ * Number of rows to judge by --rows, and the seed.
  * @throws RequestError for a number of rows or a seed that does not parse
  */
 export function rowsRequest({ rows, seed }: RowOptions): RowsRequest {

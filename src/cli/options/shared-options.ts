@@ -1,10 +1,10 @@
 import { type OptionRow, optionRows, type ParsedOptions } from './option-rows.js';
 import { inputOptions } from './problem-inputs.js';
 
-/** What a command with a problem says of its argument. */
+/** The description of the problem argument of commands. */
 export const problemDescription = 'tensors q, k, v, …: .safetensors, .npz or a folder of .npy';
 
-/** The options that say what a problem file's q, k, v are to compute; `settings.ts` reads them. */
+/** The options that define the computation on a problem file's q, k, v; `settings.ts` reads them. */
 export const problemOptions = optionRows({
   scale: { argument: '<x>', description: "factor on Q·K (default: the file's, else 1/√d)" },
   causal: {
@@ -30,7 +30,7 @@ export const problemOptions = optionRows({
   ...inputOptions,
 });
 
-/** The options that say how many rows are judged; `settings.ts` reads them. */
+/** The options for the number of rows to judge; `settings.ts` reads them. */
 export const rowOptions = optionRows({
   rows: {
     argument: '<n>',
@@ -49,8 +49,8 @@ export type RowOptions = ParsedOptions<typeof rowOptions>;
 export type ProblemOptions = ParsedOptions<typeof problemOptions>;
 
 /**
- * What the help of audit, bound and check says of --premise. The names stand here so that showing help
- * loads no bounds; test/cli/premises.test.ts holds them to the vocabulary.
+ * The section on --premise in the help of audit, bound and check. The names are written out so that
+ * showing help loads no bounds; test/cli/premises.test.ts compares them with the vocabulary.
  */
 export const premiseHelp = `
 Premises, as name=value: what a kernel does otherwise than any correct one.
@@ -69,7 +69,7 @@ Presets: fused (the default), eager, torch-math, fp16-accumulate, fa3-fp8,
 fa4-fp8, flashinfer-fp8, polynomial. docs/auditing.md says when to declare what.
 `;
 
-/** What the help of audit says of --gradient-premise; the same test holds its names to the vocabulary. */
+/** The section on --gradient-premise in the help of audit; the same test compares its names with the vocabulary. */
 export const gradientPremiseHelp = `
 Premises of gradients, as name=value: what the kernel is known to do of what any
 correct one may, or beyond that.
@@ -114,7 +114,7 @@ export const campaignOptions = optionRows({
 /** The campaign options as they are given. */
 export type CampaignOptions = ParsedOptions<typeof campaignOptions>;
 
-/** What is said of them below the help of each such command. */
+/** The text on them below the help of each such command. */
 export const campaignDetails = `
 Shards together try exactly what one run tries; flashproof merge joins what
 their --json or --journal writes to the report of one run. --shard auto takes

@@ -48,7 +48,7 @@ function architecture(text: string): MufuArchitecture {
   return found;
 }
 
-/** What can be profiled; a table, so that the compiler tells when one is missing: src/profile is heavy. */
+/** The techniques that can be profiled; a table, so that the compiler reports a missing one: src/profile is heavy. */
 const techniques: Readonly<Record<ProfiledTechnique['name'], true>> = {
   exp2: true,
   'range-reduction': true,
@@ -61,7 +61,7 @@ const techniques: Readonly<Record<ProfiledTechnique['name'], true>> = {
   'polynomial-share': true,
 };
 
-/** The techniques that can be profiled. */
+/** The names of the techniques that can be profiled. */
 export const techniqueNames: readonly string[] = Object.keys(techniques);
 
 const profileOptions = optionRows({

@@ -28,14 +28,14 @@ import { RequestError } from '../../request-error.js';
 import { type Campaign, openLog, readCampaign } from '../options/campaign.js';
 import type { ProfileCommandOptions } from './options.js';
 
-/** What was profiled, and how long it took. */
+/** The range and architecture of a profile, and the time that it took. */
 export interface ProfileProvenance {
   readonly range: InputRange;
   readonly architecture: string;
   readonly seconds: number;
 }
 
-/** Where a profile goes. */
+/** Destinations of a profile. */
 export interface ProfileTargets {
   readonly json?: string | undefined;
   readonly svg?: string | undefined;
@@ -57,7 +57,7 @@ function document(
 
 /**
  * Prints a profile, and writes the files that were asked for. The text comes first: a file that cannot be
- * written must not lose what was measured.
+ * written must not lose the results.
  * @throws RequestError when a file cannot be written
  */
 export async function publishProfile(
@@ -74,7 +74,7 @@ export async function publishProfile(
     await atomicWriteFile(svg, renderSvg(profile.title, profile.plots));
 }
 
-/** @throws RequestError for a plot of a part, which is plotted when it is merged */
+/** @throws RequestError for a plot of a part, since plots are drawn when parts are merged */
 function rejectPlot({ shard }: Campaign, { svg }: ProfileCommandOptions): void {
   if (shard !== null && svg !== undefined)
     throw new RequestError(
@@ -83,8 +83,8 @@ function rejectPlot({ shard }: Campaign, { svg }: ProfileCommandOptions): void {
 }
 
 /**
- * Measures a shard of a sweep, or all of it with a journal, prints what was found and writes the part
- * or, of all, the profile.
+ * Measures a shard of a sweep, or all of it with a journal, prints the results and writes the part or,
+ * for all of it, the profile.
  * @throws RequestError for a request that cannot be carried out, and a journal of another
  */
 async function runProfileCampaign(
@@ -118,7 +118,7 @@ async function runProfileCampaign(
   if (json !== '-' && quiet !== true) process.stdout.write(`${sentence}\n`);
 }
 
-/** The flags of each option that not every technique has. */
+/** The flags of each option that only some techniques have. */
 const flags: Readonly<Record<TechniqueOption, readonly (keyof ProfileCommandOptions)[]>> = {
   range: ['from', 'to'],
   degrees: ['degree'],
@@ -139,7 +139,7 @@ function checkOptions(
   if (from > to) throw new RequestError(`--from ${from} is above --to ${to}; exchange them`);
 }
 
-/** Whose evidence is stated, or whose forward is emulated, where the request does not say. */
+/** The architecture whose evidence is stated, or whose forward pass is emulated; a default if the request names none. */
 function architectureOf({ options: known }: ProfiledTechnique, options: ProfileCommandOptions) {
   return options.architecture ?? (known.includes('problems') ? 'sm_100' : 'sm_90');
 }

@@ -29,7 +29,7 @@ import { createLaunchTrace } from './trace-file.js';
 /** Exit statuses. */
 const [nothingWrong, somethingWrong] = [0, 1];
 
-/** What came of the mutants, if they are asked for. */
+/** The results of the mutants, if they are asked for. */
 async function resultsOfMutants(
   result: RunResult,
   { mutants, mostMutants: most, threads = availableParallelism() }: RunCommandOptions,
@@ -39,7 +39,7 @@ async function resultsOfMutants(
   return judgeMutants(result, { most, threads }, progress.update).finally(progress.done);
 }
 
-/** What came of the schedules, if they are asked for. */
+/** The results of the schedules, if they are asked for. */
 async function resultsOfSchedules(
   { request }: RunResult,
   { schedules }: RunCommandOptions,
@@ -49,7 +49,7 @@ async function resultsOfSchedules(
   return exploreLaunchFile(request, schedules, progress.update).finally(progress.done);
 }
 
-/** Writes a text, its lines wrapped to what the terminal has. */
+/** Writes a text, its lines wrapped to the width of the terminal. */
 function printFitted(text: string): void {
   const { columns } = terminalLooks(process.stdout);
   process.stdout.write(fitLines(text.split('\n'), columns).join('\n'));

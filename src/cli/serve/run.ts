@@ -5,13 +5,13 @@ import { WorkingMemories } from '../../../oracles/index.js';
 import { createHelperThread, type LastingMeans } from '../../jobs/index.js';
 import { RequestError } from '../../request-error.js';
 
-/** A request, as a line of standard input has it. */
+/** A request, as a line of standard input. */
 interface ServeRequest {
   readonly id: unknown;
   readonly args: readonly string[];
 }
 
-/** The answer to a request, as a line of standard output has it. */
+/** The answer to a request, as a line of standard output. */
 interface ServeAnswer {
   readonly id: unknown;
   /** The exit status that the command would have ended with. */
@@ -22,15 +22,15 @@ interface ServeAnswer {
 
 const wrongRequest = 2;
 
-/** A command line whose parser calls `stop` where it would end the process, and whose audits use what lasts. */
+/** Creates a command line whose parser calls `stop` instead of ending the process, and whose audits use the lasting resources. */
 type CreateProgram = (stop: (error: CommanderError) => never, lasting: LastingMeans) => Command;
 
-/** What a request's parser does in place of ending the process. */
+/** Called by a request's parser instead of ending the process. */
 function stopRequest(error: CommanderError): never {
   throw error;
 }
 
-/** What a command writes to a stream, from now on until it is restored. */
+/** Captures a command's writes to a stream, from now on until it is restored. */
 function captureStream(stream: NodeJS.WriteStream) {
   const pieces: Buffer[] = [];
   const write = (
@@ -58,7 +58,10 @@ function lineOf(error: unknown): string {
   return `flashproof: internal error, which is a bug in flashproof: ${what}\n`;
 }
 
-/** The words of a request's command line. @throws RequestError for what are none */
+/**
+ * The words of a request's command line.
+ * @throws RequestError for anything else
+ */
 function wordsOf(args: unknown): readonly string[] {
   if (!Array.isArray(args) || !args.every((word) => typeof word === 'string'))
     throw new RequestError(
@@ -104,7 +107,7 @@ async function carryOut({ id, args }: ServeRequest, program: Command): Promise<S
   }
 }
 
-/** The answer to a line, whatever it is. */
+/** The answer to any line. */
 async function answerTo(line: string, program: Command): Promise<ServeAnswer> {
   let id: unknown = null;
   try {

@@ -1,11 +1,11 @@
-/** What somebody has who comes with a kernel, and the commands for it. */
+/** A starting point of a newcomer, and the commands for it. */
 export interface FirstStep {
-  /** The word by which it is chosen. */
+  /** The word that selects it. */
   readonly name: string;
   readonly what: string;
-  /** Each with what it does. */
+  /** The commands, each with its effect. */
   readonly commands: readonly (readonly [command: string, does: string])[];
-  /** What one must have done before, or may want to know. */
+  /** Prerequisites, or other useful facts. */
   readonly note: string;
 }
 
@@ -58,7 +58,7 @@ export function renderStep({ commands, note }: FirstStep): string {
   return `${[...lines, '', note].join('\n')}\n`;
 }
 
-/** All choices with their commands, for who cannot be asked. */
+/** All choices with their commands, for a session without a terminal. */
 export function renderSteps(): string {
   const steps = firstSteps.map((step) => `You have ${step.what}\n${renderStep(step)}`);
   const rest =
@@ -67,7 +67,7 @@ export function renderSteps(): string {
 }
 
 /**
- * The choice that an answer names by its number or its word, or by how that begins; null for no answer that is known.
+ * The choice that an answer names by its number, its word or a prefix of that; null for an unknown answer.
  */
 export function stepOf(answer: string): FirstStep | null {
   const text = answer.trim().toLowerCase();

@@ -2,7 +2,7 @@ import { createInterface } from 'node:readline/promises';
 import { wrapText } from '../../report/layout/index.js';
 import { firstSteps, renderStep, renderSteps, stepOf } from './first-steps.js';
 
-/** Where a newcomer is asked, and told. */
+/** The streams of the dialogue with a newcomer. */
 interface Conversation {
   readonly input: NodeJS.ReadableStream & { readonly isTTY?: boolean };
   readonly output: NodeJS.WritableStream & { readonly isTTY?: boolean };
@@ -18,8 +18,9 @@ function wrapped(text: string): string {
 }
 
 /**
- * Runs `flashproof` without a command: on a terminal asks what one has and shows the command for it, elsewhere tells all
- * of them. Returns the exit status: 2 where nobody could be asked, for a script that lost its command must not pass.
+ * Runs `flashproof` without a command: on a terminal asks for the starting point and shows the command for it,
+ * elsewhere shows all of them. Returns the exit status: 2 if nobody could be asked, since a script that lost its
+ * command must not pass.
  */
 export async function runStart(
   { input, output }: Conversation = { input: process.stdin, output: process.stdout },

@@ -34,10 +34,10 @@ import type { SampledFile } from './sampled-file.js';
 import type { PartThreadData } from './thread-work.js';
 import type { HelperThread, StartThreads } from './threads.js';
 
-/** Multiply-adds of a problem of which less is measured sooner than sent to a helper. */
+/** The most multiply-adds of a problem that is measured sooner than sent to a helper. */
 const leastForHelper = 2 ** 19;
 
-/** The most multiply-adds that the measuring of techniques takes: some seconds. */
+/** The most multiply-adds spent on measuring techniques: some seconds. */
 const measuringEffort = 4e9;
 
 /** A model whose techniques are measured, with its settings as text, by key. */
@@ -46,7 +46,7 @@ export interface MeasuredModel {
   readonly settings: ReadonlyMap<string, string>;
 }
 
-/** Outputs to judge, and how. */
+/** Outputs to judge, with the settings for judging them. */
 export interface AuditRequest {
   readonly problem: Problem;
   readonly outputs: KernelOutputs;
@@ -57,19 +57,19 @@ export interface AuditRequest {
   readonly falseAlarmRate: number;
   /** Whether the report has the table of techniques. */
   readonly techniques: boolean;
-  /** Beside the bounds of the techniques, what each of them was in this model; null for none. */
+  /** The model in which each technique is measured, beside the techniques' bounds; null for none. */
   readonly measured: MeasuredModel | null;
-  /** Whether to say which kernel the output looks like. */
+  /** Whether to identify the kernel that produced the output. */
   readonly identify: boolean;
-  /** Which rows are judged; default: all, or those of a sample where all would take too long. */
+  /** The rows to judge; default: all, or those of a sample where all would take too long. */
   readonly rows?: RowsRequest | undefined;
-  /** The rows that are judged, where the keys and values of the problem are not in memory; `rows` says nothing then. */
+  /** The rows to judge, if the keys and values of the problem are not in memory; `rows` is ignored then. */
   readonly sampledFile?: SampledFile | undefined;
-  /** The kernel models that there are; default: the library's. */
+  /** The available kernel models; default: the library's. */
   readonly models?: readonly KernelModel[] | undefined;
-  /** What the report says of where all of it came from. */
+  /** The origin of the inputs, for the report. */
   readonly origin: Omit<Provenance, 'seconds'>;
-  /** Threads that measure it, for problems that are worth it; default 1: this one. The report does not depend on it. */
+  /** Number of threads that measure it, for problems that are worth it; default 1: this one. The report does not depend on it. */
   readonly threads?: number | undefined;
   /** See `AuditOptions.partEffort`. */
   readonly partEffort?: number | undefined;
@@ -77,39 +77,42 @@ export interface AuditRequest {
   readonly start?: number | undefined;
 }
 
-/** What an audit takes of the platform. */
+/** Platform services that an audit uses. */
 export interface AuditMeans {
   readonly startThreads: StartThreads;
-  /** A thread that is there already, for problems that are not divided; null for none. */
+  /** A thread that is already running, for problems that are not divided; null for none. */
   readonly helper?: HelperThread | null;
   /** See `AuditOptions.memories`. */
   readonly memories?: WorkingMemories | undefined;
-  /** That keys and values are read from which are not in memory. */
+  /** Files to read keys and values from when they are not in memory. */
   readonly files: TensorFiles;
 }
 
-/** What is told while an audit goes on. */
+/** Callbacks of an audit in progress. */
 export interface AuditCallbacks {
-  /** @param stage `oracle`, `structure`, `bounds` or `identification` @param done the share of it */
+  /**
+   * @param stage `oracle`, `structure`, `bounds` or `identification`
+   * @param done share of it
+   */
   readonly progress?: (stage: string, done: number) => void;
   /** Takes the elements that are judged; see `AuditOptions.onElements`. */
   readonly onElements?: AuditOptions['onElements'];
 }
 
-/** An audit's report, with what goes beside it. */
+/** An audit's report, with the data that accompanies it. */
 export interface AuditResult {
-  /** What was judged: the problem, or the sampled rows of it. */
+  /** The judged problem, or the sampled rows of it. */
   readonly problem: Problem;
   readonly outputs: KernelOutputs;
   readonly audit: Audit;
   readonly report: JudgedReport;
   readonly origin: Provenance;
   readonly reference: AttentionReference;
-  /** Which kernel the output looks like; null when that was not asked. */
+  /** The kernel that the output looks like; null if that was not asked. */
   readonly identification: Identification | null;
 }
 
-/** The emulated kernel with techniques to switch; null for one that has none in these settings. */
+/** The emulated kernel with switchable techniques; null if it has none in these settings. */
 function measurableKernel(
   problem: Problem,
   measured: MeasuredModel | null,
@@ -138,22 +141,22 @@ function techniqueMeter(
   });
 }
 
-/** The rows that are judged; null for all. */
+/** The rows to judge; null for all. */
 function sampled({ problem, outputs, rows, sampledFile }: AuditRequest): SampledRows | null {
   if (sampledFile !== undefined) return sampledFile.sampled;
   const chosen = chosenRows(problem, rows);
   return chosen === null ? null : sampleRows(problem, outputs, chosen);
 }
 
-/** A sample, with how many of its rows statistics are made of. */
+/** A sample, with the number of its rows that enter the statistics. */
 function sampleOf({ sample }: SampledRows, { statistics }: Audit): RowSample {
   return statistics === undefined ? sample : { ...sample, statistics };
 }
 
 /**
  * Judges outputs of a problem against the oracle.
- * @throws RequestError for tensors that do not fit the problem, and where kernels are to be compared with a sample
- * of rows
+ * @throws RequestError for tensors that do not fit the problem, and for `identify` on a
+ * sample of rows
  */
 export async function auditKernel(
   request: AuditRequest,

@@ -20,13 +20,13 @@ import { toReportedTechniques } from '../../report/json/index.js';
 import { declaredModel, type ArithmeticRequest } from './declared-arithmetic.js';
 import { declaredGradients } from './declared-gradients.js';
 
-/** A problem with dO, and how a kernel computes gradients. */
+/** A problem with dO, and the arithmetic of a kernel's gradients. */
 export interface GradientBoundRequest extends ArithmeticRequest {
   readonly problem: Problem;
   readonly dout: Tensor;
   /** The format of dQ, dK and dV; null for that of Q. */
   readonly outputFormat: FormatName | null;
-  /** What is declared of the kernel's backward pass. */
+  /** Premises declared for the kernel's backward pass. */
   readonly declared: GradientDeclaration;
   /** The settings of both passes of a model, as text by key. */
   readonly settings: () => KernelSettings;
@@ -50,10 +50,10 @@ function premisesOf(request: GradientBoundRequest): GradientPremises {
 }
 
 /**
- * How far each technique of a kernel may move dQ, dK and dV, without running anything.
- * @param progress of the whole, from 0 to 1
- * @throws RequestError for a model without a backward pass, a problem or settings that it does not take, and a dO of another shape
- * than the output
+ * The most that each technique of a kernel may move dQ, dK and dV, without running anything.
+ * @param progress called with the share of the whole, from 0 to 1
+ * @throws RequestError for a model without a backward pass, a problem or settings that it does not take, and a dO of
+ * another shape than the output
  */
 export function boundGradients(
   request: GradientBoundRequest,

@@ -31,20 +31,20 @@ import { shareInputs } from './part-source.js';
 import type { BoundThreadData } from './thread-work.js';
 import type { StartThreads } from './threads.js';
 
-/** A problem, and how a kernel computes it. */
+/** A problem, and the arithmetic of a kernel. */
 export interface BoundRequest extends ArithmeticRequest {
   readonly problem: Problem;
-  /** Whether settings are given, which only a model has. */
+  /** Whether settings are given, which only models have. */
   readonly hasSettings: boolean;
   /** The output's format; null for the model's, or that of Q. */
   readonly outputFormat: FormatName | null;
-  /** What the report says of where the problem came from. */
+  /** The origin of the problem, for the report. */
   readonly origin: Omit<BoundProvenance, 'seconds' | 'sample'>;
-  /** Which rows are bounded; default: all, or those of a sample where all would take too long. */
+  /** The rows to bound; default: all, or those of a sample where all would take too long. */
   readonly rows?: RowsRequest | undefined;
-  /** Threads that bound it, for problems that are worth it; default 1: this one. The report does not depend on it. */
+  /** Number of threads that bound it, for problems that are worth it; default 1: this one. The report does not depend on it. */
   readonly threads?: number | undefined;
-  /** Whether the bound of every element is kept, too; default false. */
+  /** Whether to keep the bound of every element, too; default false. */
   readonly keepsElements?: boolean | undefined;
   /** See `AuditOptions.partEffort`. */
   readonly partEffort?: number | undefined;
@@ -52,16 +52,19 @@ export interface BoundRequest extends ArithmeticRequest {
   readonly start?: number | undefined;
 }
 
-/** Of each element of the output, and of each row's LSE (natural logarithms), in canonical order. */
+/** Values and bounds for each element of the output, and for each row's LSE (natural logarithms), in canonical order. */
 export interface KeptBounds {
   readonly out: Float64Array;
   readonly lse: Float64Array;
-  /** The most by which a correct kernel may differ, the oracle's radius in it; NaN for rows with infinities or NaNs among their inputs. */
+  /**
+   * The most by which a correct kernel may differ, including the oracle's radius; NaN for rows with
+   * infinities or NaNs among their inputs.
+   */
   readonly outBound: Float64Array;
   readonly lseBound: Float64Array;
 }
 
-/** A keeper of bounds, to be told of rows. */
+/** Collects bounds row by row. */
 function keepBounds({ quantities: { out, lse }, shape }: AttentionReference) {
   const kept: KeptBounds = {
     out: out.values,
@@ -77,17 +80,17 @@ function keepBounds({ quantities: { out, lse }, shape }: AttentionReference) {
   return { kept, visit };
 }
 
-/** The report of bounds, and the table that it is of. */
+/** The report of bounds, and the table behind it. */
 export interface BoundResult {
-  /** What was bounded: the problem, or the sampled rows of it. */
+  /** The bounded problem, or the sampled rows of it. */
   readonly problem: Problem;
   readonly report: BoundReport;
   readonly table: TechniqueTable;
-  /** What the oracle says, and the bounds; null where they are not kept. */
+  /** The oracle's results, and the bounds; null if they are not kept. */
   readonly elements: KeptBounds | null;
 }
 
-/** @param bounded the rows that are bounded, which tell the numbers of any kernel; a model is made for the whole problem */
+/** @param bounded the rows to bound, which determine the numbers of any kernel; a model is made for the whole problem */
 function arithmeticOf(request: BoundRequest, bounded: Problem): KernelArithmetic {
   const { problem, outputFormat, kernel, as, models } = request;
   const premises = declaredPremises(request);
@@ -102,16 +105,16 @@ function arithmeticOf(request: BoundRequest, bounded: Problem): KernelArithmetic
   return outputFormat === null ? own : { ...own, outputFormat };
 }
 
-/** The rows that are bounded; null for all. */
+/** The rows to bound; null for all. */
 function sampleOf({ problem, rows }: BoundRequest): RowSample | null {
   const chosen = chosenRows(problem, rows);
   return chosen === null ? null : chooseRows(problem, problemShape(problem), chosen);
 }
 
 /**
- * How far each technique of a kernel may move the output, without running anything.
- * @param progress of the stages `oracle` and `bounds`
- * @throws RequestError for a kernel that there is not, or that does not take the problem, and for fewer rows than heads
+ * The most that each technique of a kernel may move the output, without running anything.
+ * @param progress called with the share of the stages `oracle` and `bounds`
+ * @throws RequestError for an unknown kernel, or one that does not take the problem, and for fewer rows than heads
  */
 export async function boundKernel(
   request: BoundRequest,

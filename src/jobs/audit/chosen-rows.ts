@@ -1,7 +1,7 @@
 import { defaultRows } from '../../audit/index.js';
 import { problemShape, type Problem } from '../../problem/index.js';
 
-/** How many rows are looked at: `all`, so many of them, or null for as many as is usual for the problem. */
+/** Number of rows to judge: `all`, a number, or null for the usual number for the problem. */
 export interface RowsRequest {
   readonly count: number | 'all' | null;
   /** Draws the rows of a sample; default: at random. */
@@ -11,7 +11,7 @@ export interface RowsRequest {
 /** Seeds that are drawn at random are below this, so that they are easy to type. */
 const mostSeeds = 2 ** 31;
 
-/** How many rows a request asks for, and the seed that draws them; null for all. */
+/** Number of rows that a request selects, and the seed that draws them; null for all. */
 export function chosenRows(
   problem: Problem,
   request: RowsRequest | undefined,

@@ -10,27 +10,27 @@ import {
 import type { Problem } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
 
-/** What is said of how a kernel computes. */
+/** Declarations about the arithmetic of a kernel. */
 export interface ArithmeticRequest {
   /** The kernel model that made the output. */
   readonly kernel?: string | undefined;
-  /** A kernel model whose arithmetic, or a preset whose premises the kernel is judged by. */
+  /** The kernel model whose arithmetic, or the preset whose premises the kernel is judged by. */
   readonly as?: string | undefined;
   /** Premises, each as name=value, or several with commas. */
   readonly premise?: readonly string[] | undefined;
-  /** What the problem's file notes of premises, where nothing else is said, and its place. */
+  /** Premises noted in the problem's file, used by default, and their place. */
   readonly noted?: { readonly text: string; readonly where: string } | undefined;
-  /** Whether what the file notes of premises is left aside, since the kernel's side may have written it. */
+  /** Whether to ignore premises noted in the file, since the kernel's side may have written them. */
   readonly strictPremises?: boolean | undefined;
   /** The settings of a model as text, by key; called for a model only. */
   readonly settings: () => ReadonlyMap<string, string>;
-  /** The kernel models that there are; default: the library's. */
+  /** The available kernel models; default: the library's. */
   readonly models?: readonly KernelModel[] | undefined;
 }
 
-/** By what a kernel is judged. */
+/** The arithmetic or premises that a kernel is judged by. */
 export interface DeclaredArithmetic {
-  /** A model's own arithmetic; null where premises say all that is known. */
+  /** A model's own arithmetic; null if premises say all that is known. */
   readonly arithmetic: KernelArithmetic | null;
   readonly premises: PremiseDeclaration;
 }
@@ -49,7 +49,7 @@ export function isModel(name: string, models: readonly KernelModel[] = kernelMod
   );
 }
 
-/** The model of a name; the name itself where there is none, so that whoever takes it says so. */
+/** The model of a name; the name itself if there is none, for the receiver to report. */
 export function modelNamed(
   name: string,
   models: readonly KernelModel[] = kernelModels,
@@ -57,15 +57,15 @@ export function modelNamed(
   return models.find((model) => model.name === name) ?? name;
 }
 
-/** The name of the model that a request declares; undefined where premises say all. */
+/** The name of the model that a request declares; undefined if premises say all. */
 export function declaredModel({ kernel, as, models }: ArithmeticRequest): string | undefined {
   return kernel ?? (as !== undefined && isModel(as, models) ? as : undefined);
 }
 
 /**
- * What a request declares of a kernel's arithmetic: `premise` over `as` over what the problem's file
- * notes; null for a model, which says all of itself.
- * @throws RequestError for what does not parse or does not go together
+ * The premises that a request declares: `premise` over `as` over the notes in the problem's file; null
+ * for a model, which has its own arithmetic.
+ * @throws RequestError for declarations that do not parse or contradict each other
  */
 export function declaredPremises(
   request: Omit<ArithmeticRequest, 'settings'>,

@@ -5,8 +5,8 @@ import type { Problem } from '../../problem/index.js';
 import { declaredModel, modelNamed, type ArithmeticRequest } from './declared-arithmetic.js';
 
 /**
- * How the model that a request declares computes gradients; undefined where it declares none, or one of the forward pass alone: the
- * gradients are judged as those of any correct kernel then.
+ * The premises of gradients by the model that a request declares; undefined if it declares none, or one of the forward
+ * pass alone: the gradients are judged as those of any correct kernel then.
  * @param settings of both passes, as text by key
  * @param output the format of dQ, dK and dV
  * @throws RequestError for a problem or settings that the model's backward does not take

@@ -1,11 +1,11 @@
-/** What every JSON document begins with: what it is, and which version of the tool wrote it. */
+/** The head of every JSON document: its kind, and the version of the tool that wrote it. */
 export interface ListHead<Kind extends string> {
   readonly kind: Kind;
   readonly schemaVersion: 1;
   readonly tool: { readonly name: 'flashproof'; readonly version: string };
 }
 
-/** How the document of a result begins. */
+/** The head of the document of a result. */
 export interface DocumentHead<Kind extends string> extends ListHead<Kind> {
   /** ISO 8601, UTC. */
   readonly created: string;
@@ -13,12 +13,12 @@ export interface DocumentHead<Kind extends string> extends ListHead<Kind> {
   readonly seconds: number;
 }
 
-/** The head of a list, which is the same whenever a version of the tool makes it. */
+/** The head of a list, the same each time for a version of the tool. */
 export function listHead<Kind extends string>(kind: Kind, version: string): ListHead<Kind> {
   return { kind, schemaVersion: 1, tool: { name: 'flashproof', version } };
 }
 
-/** The head of a result that took so many seconds and is made now. */
+/** The head of a result that took that many seconds, dated now. */
 export function documentHead<Kind extends string>(
   kind: Kind,
   version: string,

@@ -26,7 +26,7 @@ function curve(name: string, use: string, exp2: (x: number) => number): Exp2Curv
   };
 }
 
-/** How a way to compute 2^x is used: by whom, and for how many columns. */
+/** The use of an implementation of 2^x: its place, and its share of the columns. */
 function useOf({ place, share }: KernelExponential, isOnly: boolean): string {
   const weights = isOnly
     ? 'all weights'

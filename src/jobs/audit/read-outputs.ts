@@ -16,18 +16,18 @@ import {
 import type { TensorSource } from '../../report/json/index.js';
 import { RequestError } from '../../request-error.js';
 
-/** A tensor to judge, and where it came from. */
+/** A tensor to judge, and its source. */
 export interface SourcedTensor {
   readonly tensor: Tensor;
   readonly source: TensorSource;
 }
 
-/** How the tensors of a problem's file, and those beside it, are read. */
+/** Settings for reading the tensors of a problem's file, and those beside it. */
 export interface TensorReading {
   readonly formats: DeclaredFormats;
   /** Whether an output is [batch, heads, seqlen, dim], as the problem is. */
   readonly headsFirst: boolean;
-  /** Outputs of packed sequences lie as its queries do. */
+  /** The problem; outputs of packed sequences have the layout of its queries. */
   readonly problem: Problem;
 }
 
@@ -45,8 +45,8 @@ export function canonicalOutput(
 }
 
 /**
- * Reads what `<file>[:<tensor>]` names, as it lies there.
- * @param fallback its name where only a file is named that holds several tensors
+ * Reads the tensor that `<file>[:<tensor>]` names, in its stored layout.
+ * @param fallback its name if only a file is named, which holds several tensors
  * @throws RequestError when the file cannot be read or the choice of the tensor is not clear
  */
 export async function readStoredArgument(
@@ -75,9 +75,10 @@ export async function readStoredArgument(
 }
 
 /**
- * Reads what `<file>[:<tensor>]` names; an output that lies as the problem does becomes [batch, heads, seqlen, dim].
+ * Reads the tensor that `<file>[:<tensor>]` names; an output in the layout of the problem becomes [batch, heads,
+ * seqlen, dim].
  *
- * @param quantity what it is, whose name it has where only a file is named that holds several tensors
+ * @param quantity its quantity, whose name it has if only a file is named, which holds several tensors
  * @throws RequestError when the file cannot be read or the choice of the tensor is not clear
  */
 export async function readTensorArgument(
@@ -91,18 +92,18 @@ export async function readTensorArgument(
   return { tensor: canonicalOutput(tensor, quantity, reading), source };
 }
 
-/** Outputs to judge, and where they came from. */
+/** Outputs to judge, and their sources. */
 export interface JudgedOutputs {
   readonly outputs: KernelOutputs;
   readonly sources: WrittenOutputs<TensorSource>;
-  /** Names of what a live kernel wrote beside them, which nothing reads; default none. */
+  /** Names of the other tensors that a live kernel wrote, which nothing reads; default none. */
   readonly unasked?: readonly string[];
 }
 
-/** A tensor, and where it came from. */
+/** Tensors with their sources. */
 export type SourcedOutputs = WrittenOutputs<SourcedTensor>;
 
-/** Outputs apart from where they came from. */
+/** Separates outputs from their sources. */
 export function judgedOutputs(read: SourcedOutputs): JudgedOutputs {
   const each = <T>(part: (sourced: SourcedTensor) => T) =>
     Object.fromEntries(
@@ -112,10 +113,10 @@ export function judgedOutputs(read: SourcedOutputs): JudgedOutputs {
 }
 
 /**
- * The outputs that options name, or the problem file's own tensors of their names: all of them where the
+ * The outputs that options name, or the problem file's own tensors with their names: all of them if the
  * first is not named either.
- * @param named what `<file>[:<tensor>]` each quantity is in, by quantity
- * @param known the quantities that there are
+ * @param named the `<file>[:<tensor>]` of each quantity, by quantity
+ * @param known the possible quantities
  * @throws RequestError when there are none, or they cannot be read
  */
 export async function readOutputs(

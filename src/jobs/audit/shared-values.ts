@@ -6,14 +6,14 @@ import {
   type Tensor,
 } from '../../formats/index.js';
 
-/** A value whose arrays lie in memory that threads share: data that a thread may be sent without copying them. */
+/** A value whose arrays are in memory that threads share, to be sent without copying them. */
 export interface Shared<T> {
   readonly value: unknown;
-  /** Never there: what the value is of. */
+  /** Never present: the type of the original value. */
   readonly of?: T;
 }
 
-/** A tensor by its bit patterns: not every format's array can be sent. */
+/** A tensor by its bit patterns, since not every format's array can be sent. */
 interface SharedTensor extends Omit<Tensor, 'data'> {
   readonly patterns: PatternArray;
 }
@@ -29,7 +29,7 @@ function shareArray<T extends TypedArray>(array: T): T {
   return shared;
 }
 
-/** The array, or a copy of a view: it is sent with all that it is a view of. */
+/** The array, or a copy of a view: sending a view sends its whole buffer. */
 function ownArray<T extends TypedArray>(array: T): T {
   return array.byteLength === array.buffer.byteLength ? array : (array.slice() as T);
 }
@@ -38,7 +38,7 @@ function isTensor(value: object): value is Tensor {
   return 'format' in value && 'shape' in value && 'data' in value;
 }
 
-/** What tells which values were met already: what was one value stays one. */
+/** Values already visited with their copies, so that identity is kept. */
 type Met = Map<object, unknown>;
 
 function mapMembers(value: object, map: (member: unknown) => unknown): unknown {
@@ -96,17 +96,17 @@ export function share<T>(value: T): Shared<T> {
   return { value: toShared(value, shareArray) };
 }
 
-/** The same with arrays of their own, to be sent to one thread. */
+/** The same with arrays of its own, to be sent to one thread. */
 export function sendable<T>(value: T): Shared<T> {
   return { value: toShared(value, ownArray) };
 }
 
-/** What was shared or sent; arrays that were shared are those of all threads. */
+/** The original value of one that was shared or sent; shared arrays are common to all threads. */
 export function unshare<T>({ value }: Shared<T>): T {
   return fromShared(value) as T;
 }
 
-/** The value with arrays that have memory of their own: a view is sent with all that it is a view of. */
+/** The value with arrays that have memory of their own: sending a view sends its whole buffer. */
 export function withoutViews<T>(value: T): T {
   const compact = (member: unknown): unknown => {
     if (typeof member !== 'object' || member === null || member instanceof Map) return member;

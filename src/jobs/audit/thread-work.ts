@@ -21,37 +21,37 @@ import { RequestError } from '../../request-error.js';
 import { readShared, shareInputs, type SharedProblem } from './part-source.js';
 import { share, unshare, withoutViews, type Shared } from './shared-values.js';
 
-/** What every thread of an audit is given. */
+/** Data for every thread of an audit. */
 export interface PartThreadData {
   readonly source: SharedProblem;
   readonly settings: PartSettings;
-  /** Whether the bounds are wanted as they are made. */
+  /** Whether to return the bounds too as they are made. */
   readonly withBounds: boolean;
 }
 
-/** What every thread is given that bounds a problem. */
+/** Data for every thread that bounds a problem. */
 export interface BoundThreadData {
   readonly problem: Shared<Problem>;
   readonly settings: BoundSettings;
 }
 
-/** What every thread is given that measures groups of gradients. */
+/** Data for every thread that measures groups of gradients. */
 export interface GroupThreadData {
   readonly problem: ReturnType<typeof shareInputs>;
   readonly rest: Shared<Omit<GroupData, 'problem'>>;
 }
 
-/** Copies what groups are measured from to memory that threads share. */
+/** Copies the data that groups are measured from to memory that threads share. */
 export function shareGroups({ problem, ...rest }: GroupData): GroupThreadData {
   return { problem: shareInputs(problem), rest: share(rest) };
 }
 
-/** What was shared. */
+/** The original data of shared groups. */
 function unshareGroups({ problem, rest }: GroupThreadData): GroupData {
   return { problem: unshare(problem), ...unshare(rest) };
 }
 
-/** An answer, or what the user did wrong, which is an answer too. */
+/** An answer, or the message of a user error, which is an answer too. */
 type Answer<T> = T | { readonly refusal: string };
 
 async function answered<T>(answer: () => T | Promise<T>): Promise<Answer<T>> {
@@ -63,7 +63,7 @@ async function answered<T>(answer: () => T | Promise<T>): Promise<Answer<T>> {
   }
 }
 
-/** What a thread does, a request at a time, with the data that all of them are given. */
+/** The functions of a thread, for one request at a time, with the data that all threads are given. */
 export interface ThreadWork {
   /** Measures parts of an audit. */
   readonly measureRequest: (request: PartRequest) => Promise<Answer<PartAnswer>>;
@@ -74,10 +74,10 @@ export interface ThreadWork {
 }
 
 /**
- * The functions of a thread; each makes its data ready at its first request.
- * @param data that of the function that is called
- * @param files that keys are read from which are not in memory
- * @param memories what the loops of parts work in, one request after the other
+ * The functions of a thread; each prepares its data at its first request.
+ * @param data the data of the function that is called
+ * @param files files to read keys from when they are not in memory
+ * @param memories working memory of the parts' loops, for one request after the other
  */
 export function threadWork(
   data: unknown,

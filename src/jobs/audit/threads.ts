@@ -2,29 +2,29 @@ import type { PartRunner } from '../../audit/index.js';
 import { RequestError } from '../../request-error.js';
 import type { PartThreadData, ThreadWork } from './thread-work.js';
 
-/** Requests that wait in a thread's queue, so that it need not wait for the next. */
+/** Number of requests queued for a thread, so that it need not wait for the next. */
 const queued = 2;
 
-/** Threads that answer requests. To be closed. */
+/** Threads that answer requests. Must be closed. */
 export interface ThreadPool<Request, Answer> extends PartRunner<Request, Answer> {
   readonly close: () => Promise<void>;
 }
 
-/** A thread that outlives an audit: it measures a part of each, for as long as the process carries out requests. */
+/** A thread that outlives an audit: it measures a part of each, as long as the process carries out requests. */
 export interface HelperThread {
-  /** Starts the thread, unless it runs, so that it is ready when it is asked. */
+  /** Starts the thread unless it runs, to have it ready for a request. */
   readonly start: () => void;
-  /** Measures by the thread what is asked of one audit. */
+  /** Runs the requests of one audit on the thread. */
   readonly runner: (data: PartThreadData) => PartRunner;
   readonly close: () => Promise<void>;
 }
 
-/** What a thread's function gives: an answer, or what the user did wrong, which is an answer too. */
+/** The result of a thread's function: an answer, or the message of a user error, which is an answer too. */
 export type ThreadAnswer<Answer> = Answer | { readonly refusal: string };
 
 /**
  * Starts threads that answer requests by a function of `threadWork`.
- * @param data what every thread is given
+ * @param data the data for every thread
  */
 export type StartThreads = <Request, Answer extends object>(
   threads: number,
@@ -33,8 +33,8 @@ export type StartThreads = <Request, Answer extends object>(
 ) => ThreadPool<Request, Answer>;
 
 /**
- * A pool of so many threads. This thread only settles what they find: with requests of its own to answer it would keep
- * them waiting.
+ * A pool of that many threads. This thread only settles their answers: if it answered requests too, it would keep them
+ * waiting.
  * @param ask sends a request to a thread that is free, or soon will be
  */
 export function threadPool<Request, Answer extends object>(

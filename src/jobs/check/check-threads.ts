@@ -11,26 +11,26 @@ import { RequestError } from '../../request-error.js';
 import { unshare, type Shared } from '../audit/index.js';
 import type { LibraryModel } from './kernel-under-test.js';
 
-/** What every thread of a check is given. */
+/** Data for every thread of a check. */
 export interface CheckThreadData {
   readonly model: LibraryModel;
-  /** What is promised otherwise than by the model itself: data. */
+  /** The promises that differ from the model's own, as data. */
   readonly promises: KernelPromises;
   readonly scope: CheckScope;
   readonly seed: number;
 }
 
-/** A round of a law that a thread is to try. */
+/** A round of a law for a thread to try. */
 export interface RoundRequest {
   readonly law: LawId;
   readonly round: number;
   readonly shrinkSeconds: number;
 }
 
-/** What became of it, or what the user did wrong. */
+/** The result of a round, or the message of a user error. */
 export type RoundAnswer = Shared<RoundResult> | { readonly refusal: string };
 
-/** The promises that are not those of the model itself, which a thread makes anew. */
+/** The promises that differ from the model's own, which a thread recreates. */
 export function changedPromises(own: KernelPromises, promises: KernelPromises): KernelPromises {
   const names = Object.keys(promises) as (keyof KernelPromises)[];
   return Object.fromEntries(
@@ -38,7 +38,7 @@ export function changedPromises(own: KernelPromises, promises: KernelPromises): 
   );
 }
 
-/** Starts threads that try rounds of laws. To be closed. */
+/** Starts threads that try rounds of laws. Must be closed. */
 export function startCheckThreads(
   threads: number,
   data: CheckThreadData,

@@ -12,7 +12,7 @@ const check = lazily(() => {
   return { kernel, plan: planCheck({ ...own, ...promises }, scope), seed };
 });
 
-/** What a worker thread of check-threads.ts does: one round of a law. */
+/** The work of a worker thread of check-threads.ts: one round of a law. */
 export async function answerRound({
   law,
   round,

@@ -9,11 +9,11 @@ import type { Problem, Tensor } from '../../problem/index.js';
 import type { ReportedKernel } from '../../report/json/check/index.js';
 import { encodeFromFloat64, type FormatName, formats } from '../../formats/index.js';
 
-/** Why a kernel cannot be run at all. */
+/** The reason that a kernel cannot be run at all. */
 export interface ExecutionFailure {
-  /** In a sentence without its full stop. */
+  /** The reason, in a sentence without its full stop. */
   readonly reason: string;
-  /** What it was asked. */
+  /** The problem that it was given. */
   readonly problem: Problem;
 }
 
@@ -26,24 +26,24 @@ export interface LibraryModel {
 /** A kernel as `flashproof check` tries it, emulated or live. */
 export interface KernelUnderTest {
   readonly kernel: AttentionKernel;
-  /** What it promises of itself. */
+  /** The kernel's own promises. */
   readonly promises: KernelPromises;
   readonly reported: ReportedKernel;
-  /** By what another thread makes the same kernel: a model of the library; null where it cannot. */
+  /** The model from which another thread can create the same kernel; null if it cannot. */
   readonly elsewhere: LibraryModel | null;
   /**
    * Tries it on an ordinary problem before anything else: null when it gives an answer, right or wrong.
-   * @throws RequestError for a command that there is not, and for settings that fit no problem
+   * @throws RequestError for an unknown command, and for settings that fit no problem
    */
   readonly whyNotRunning: (promises: ResolvedPromises) => Promise<ExecutionFailure | null>;
-  /** Ends what was started for it. */
+  /** Ends everything that was started for it. */
   readonly close: () => Promise<void>;
 }
 
-/** A few values that every format has, none of them alike its neighbours. */
+/** A few values that every format has, each different from its neighbours. */
 const values = [0.5, -1, 1.5, 0.25, -0.5, 2, -0.25];
 
-/** What kernels are made for, where nothing else is promised. */
+/** Ordinary sizes for kernels, used unless others are promised. */
 const ordinarySizes: Readonly<Record<SizeName, number>> = {
   batch: 1,
   kvHeads: 1,
@@ -63,8 +63,8 @@ const scaleOf: Readonly<Record<ScaleKind, (dim: number) => number>> = {
 };
 
 /**
- * The most ordinary problem that promises admit, small and without masks where it may be: what every
- * kernel that keeps them computes.
+ * The most ordinary problem that promises admit, small and without masks if possible: one that every
+ * kernel with these promises can compute.
  */
 export function ordinaryProblem(
   { sizes, dims, scales, causal, groupSizes, multiples }: ResolvedPromises,

@@ -26,23 +26,23 @@ import {
 } from './kernel-under-test.js';
 import { isModel } from '../audit/index.js';
 
-/** What a live kernel is called, where nothing else is said. */
+/** Default name of a live kernel. */
 const process = "the kernel's process";
 
-/** How often a command is started that ends before its first answer. */
+/** The most starts of a command that ends before its first answer. */
 const mostStarts = 3;
 
-/** After these the command is there, whatever it makes of the problem. */
+/** Causes that prove that the command runs, whatever it makes of the problem. */
 const answers: readonly LiveFailure['cause'][] = ['error', 'unsupported', 'output'];
 
-/** What a user may do about a process that does not work at all. */
+/** Advice to the user about a process that does not work at all. */
 const mends: Readonly<Partial<Record<LiveFailure['cause'], string>>> = {
   timeout: '; --timeout <seconds> gives it longer',
   protocol: '; its stdout is for answers only, all else belongs on stderr',
   ended: ` before its first answer, ${mostStarts} times in a row`,
 };
 
-/** What is asked of a kernel that is to give gradients of a problem. */
+/** The outputs to request from a kernel for the gradients of a problem. */
 function allOutputs({ bias, sink }: Problem): readonly string[] {
   const has = { dbias: bias !== undefined, dsink: sink !== undefined };
   const shared = sharedQuantities.filter(({ name }) => has[name]);
@@ -68,7 +68,7 @@ function kernelOf({ live, command, subject = process }: LiveKernelRequest): Atte
   };
 }
 
-/** Asks until there is an answer, or enough of asking. */
+/** The failure to answer a first request, which is repeated a few times; null once there is an answer. */
 async function firstFailure(
   live: LiveKernel<KernelOutputs>,
   problem: Problem,
@@ -85,20 +85,20 @@ async function firstFailure(
 /** A live kernel to try. */
 export interface LiveKernelRequest {
   readonly live: LiveKernel<KernelOutputs>;
-  /** What it was started with. */
+  /** The command that started it. */
   readonly command: string;
-  /** What sentences call it; default: the kernel's process. */
+  /** Its name in sentences; default: the kernel's process. */
   readonly subject?: string | undefined;
-  /** The kernel model by whose arithmetic, or the preset by whose premises it is judged. */
+  /** The kernel model whose arithmetic, or the preset whose premises it is judged by. */
   readonly as?: string | undefined;
   /** The settings of that model as text, by key. */
   readonly settings: ReadonlyMap<string, string>;
-  /** The kernel models that there are; default: the library's. */
+  /** The available kernel models; default: the library's. */
   readonly models?: readonly KernelModel[] | undefined;
 }
 
 /**
- * How a command computes, by a model; null where nothing is known.
+ * The arithmetic of a command, by a model; null if nothing is known.
  * @throws RequestError for a name that is neither a model's nor a preset's
  */
 function arithmeticOf({ as, settings, models = kernelModels }: LiveKernelRequest) {
@@ -131,7 +131,7 @@ function arithmeticOf({ as, settings, models = kernelModels }: LiveKernelRequest
 }
 
 /**
- * A live kernel to try; it is closed with what is returned.
+ * A live kernel to try; closing the result closes it.
  * @throws RequestError for a name that is neither a model's nor a preset's
  */
 export function liveKernel(request: LiveKernelRequest): KernelUnderTest {

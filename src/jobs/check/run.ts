@@ -22,7 +22,7 @@ import { secondsSince } from '../audit/index.js';
 import { changedPromises, startCheckThreads } from './check-threads.js';
 import type { ExecutionFailure, KernelUnderTest } from './kernel-under-test.js';
 
-/** A law with what became of it. */
+/** A law with its result. */
 type TriedLaw = Pick<LawResult, 'id' | 'status' | 'runs' | 'skipped'>;
 
 /** @throws RequestError when a plan leaves no law to try */
@@ -44,7 +44,7 @@ function rejectNothingTried(laws: readonly TriedLaw[]): void {
 }
 
 /**
- * The same of a report.
+ * Rejects a report on which nothing was tried.
  * @throws RequestError unless a property was tried, or the kernel does not run, which is a failure
  */
 export function rejectEmptyReport({ properties, execution }: CheckReport): void {
@@ -59,12 +59,12 @@ export function rejectEmptyReport({ properties, execution }: CheckReport): void 
   );
 }
 
-/** What is to be tried, and how often. */
+/** The laws, problems and limits of a check. */
 export interface CheckScopeRequest {
   readonly scope: CheckScope;
   readonly runs: number;
   readonly seed: number;
-  /** How long the whole check may take. */
+  /** The time limit of the whole check. */
   readonly seconds: number;
   /** Whether to stop at the first violation. */
   readonly bail: boolean;
@@ -77,17 +77,17 @@ export interface CheckRequest extends CheckScopeRequest {
   /** Whether a promised property that was never tried fails the check. */
   readonly strict?: boolean | undefined;
   /**
-   * Threads that try the properties, for checks that are worth it, of a model of the library, and without `bail`;
-   * default 1: this one. What is found does not depend on it, but for what the time allows.
+   * Number of threads that try the properties, for checks that are worth it, of a model of the library, and
+   * without `bail`; default 1: this one. Within the same time limit the results do not depend on it.
    */
   readonly threads?: number | undefined;
   /** The tool's version. */
   readonly version: string;
 }
 
-/** What a check hands out while it goes on. */
+/** Callbacks of a check in progress. */
 export interface CheckCallbacks {
-  /** The share that is done: of the problems, or of the time if that is more. */
+  /** Called with the share that is done: of the problems, or of the time if that is more. */
   readonly progress?: (share: number) => void;
   /** Keeps the problems of violations for replay; default: keeps none. */
   readonly saveFailures?: (
@@ -97,7 +97,7 @@ export interface CheckCallbacks {
   readonly saveExecutionFailure?: (failure: ExecutionFailure) => Promise<string>;
 }
 
-/** What a check found that could not begin. */
+/** The result of a check that could not begin. */
 function untried(
   { laws: planned, promises }: CheckPlan,
   seed: number,
@@ -127,7 +127,7 @@ function untried(
   };
 }
 
-/** Rounds that are worth another thread: they take longer than its start. */
+/** Number of rounds that are worth another thread: they take longer than its start. */
 const roundsPerThread = 50;
 
 /** The threads that a check is worth; null for this one alone. */

@@ -8,14 +8,14 @@ import { type LaunchTemplate, openTemplate } from './open-launch.js';
 import { type ProblemRun, runOnProblem } from './run-on-problem.js';
 import { takesTensor } from './tensors-beside.js';
 
-/** @throws KernelFault for what is illegal in a run, or keeps it from its end */
+/** @throws KernelFault for an illegal act in a run, or one that keeps it from its end */
 function rejectFaults({ faults }: MachineStatements): void {
   const [first, ...others] = faults;
   if (first === undefined) return;
   throw new KernelFault(others.length === 0 ? first : `${first} (and ${others.length} more)`);
 }
 
-/** The outputs of a run in which the machine has found nothing wrong. */
+/** The outputs of a run in which the machine found nothing wrong. */
 function judgedOutputs({ outputs, machine }: ProblemRun, path: string): KernelOutputs {
   const { lse = null, ...others } = outputs;
   if (!Object.hasOwn(outputs, 'out'))
@@ -26,7 +26,7 @@ function judgedOutputs({ outputs, machine }: ProblemRun, path: string): KernelOu
   return { ...others, out: outputs.out, lse };
 }
 
-/** What a failure is to those who ask, and what they are told; null for what ends the whole request. */
+/** The failure to report for an error; null for one that ends the whole request. */
 function answerTo(error: unknown, hasRun: boolean): LiveFailure | null {
   if (error instanceof UnsupportedProblem)
     return { ok: false, cause: 'unsupported', reason: `declines the problem: ${error.message}` };
@@ -38,9 +38,9 @@ function answerTo(error: unknown, hasRun: boolean): LiveFailure | null {
 }
 
 /**
- * A compiled kernel that answers as a live one does: a launch file that is a template is run on one problem after the other, with the
- * launches that follow it; those from the first that takes `dout` on where gradients are asked for.
- * Races are looked for, and a run that has one is no answer.
+ * A compiled kernel that answers as a live one does: a launch file that is a template is run on one problem after the
+ * other, with the launches that follow it; from the first that takes `dout` on, they run only if gradients are asked
+ * for. Races are detected, and a run with a race is no answer.
  *
  * @throws RequestError for files that cannot be read; its `run` throws one where the first problem cannot be launched
  */

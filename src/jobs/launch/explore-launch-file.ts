@@ -3,9 +3,9 @@ import { prepareLaunch } from '../../ptx/run/index.js';
 import { secondsSince } from '../audit/index.js';
 import { launchOptions, openRequest, type RunRequest } from './run-launch-file.js';
 
-/** What came of a launch file's schedules. */
+/** The results of a launch file's schedules. */
 export interface ExploredLaunch extends Exploration {
-  /** The most runs that were asked for. */
+  /** The most runs requested. */
   readonly mostRuns: number;
   readonly seconds: number;
 }
@@ -13,8 +13,8 @@ export interface ExploredLaunch extends Exploration {
 /**
  * Runs what a launch file starts in the orders that a schedule may choose.
  *
- * @param progress told which share of the runs that were asked for is done
- * @throws RequestError for what cannot be read or does not fit, and for everything in the kernel that is not supported
+ * @param progress called with the share of the requested runs that is done
+ * @throws RequestError for files that cannot be read or do not fit, and for everything in the kernel that is not supported
  */
 export async function exploreLaunchFile(
   request: RunRequest,

@@ -24,7 +24,7 @@ const prepared = lazily(async () => {
   return { launch, options };
 });
 
-/** What a worker thread of run-on-threads.ts does: some clusters of the grid. */
+/** The work of a worker thread of run-on-threads.ts: some clusters of the grid. */
 export async function runClusters({ first, end }: ClusterRange): Promise<ThreadAnswer<GridPart>> {
   try {
     const { launch, options } = await prepared();

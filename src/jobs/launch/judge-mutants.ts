@@ -6,39 +6,42 @@ import { startThreadPool } from '../parts/thread-pool.js';
 import { openMutants } from './launch-judge.js';
 import type { RunRequest, RunResult } from './run-launch-file.js';
 
-/** Which mutants are judged, and by how many threads. */
+/** Selection of the mutants to judge, and the number of threads. */
 export interface MutantsRequest {
-  /** The most that are judged, evenly spread over all; default: all. */
+  /** The most mutants to judge, evenly spread over all; default: all. */
   readonly most?: number | undefined;
   readonly threads: number;
 }
 
-/** What came of the mutants of a launch file's kernel. */
+/** The results of the mutants of a launch file's kernel. */
 export interface MutantResults {
-  /** How many there are, of how many instructions. */
+  /** Number of mutants, and of the instructions that they change. */
   readonly mutants: number;
   readonly instructions: number;
-  /** Those that were judged, in the order of the program. */
+  /** The judged mutants, in the order of the program. */
   readonly judged: readonly JudgedMutant[];
-  /** Findings of the kernel itself, hints left out: what a mutant has of the same kind at the same lines does not count. */
+  /**
+   * Number of findings of the kernel itself, without hints: findings of the same kind at the same lines
+   * do not count for a mutant.
+   */
   readonly ownFindings: number;
   readonly seconds: number;
 }
 
-/** So many of numbers below `count`, evenly spread; all of them where there are no more. */
+/** Evenly spread numbers below `count`, at most `most`; all of them if there are no more. */
 function spread(count: number, most: number): readonly number[] {
   const chosen = Math.min(count, most);
   return Array.from({ length: chosen }, (_, i) => Math.floor((i * count) / chosen));
 }
 
-/** Mutants that are worth a thread: each thread runs the kernel itself first. */
+/** Number of mutants that are worth a thread: each thread runs the kernel itself first. */
 const mutantsPerThread = 8;
 
 /**
  * Judges the mutants of what a launch file starts, after the kernel itself has run.
  *
- * @param progress told which share of the mutants is judged
- * @throws RequestError for a kernel that does not come to its end, and for a run in which races were not looked for
+ * @param progress called with the share of the mutants that is judged
+ * @throws RequestError for a kernel that does not come to its end, and for a run without race detection
  */
 export async function judgeMutants(
   { run, request, findings }: Pick<RunResult, 'run' | 'request' | 'findings'>,

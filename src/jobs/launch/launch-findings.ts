@@ -15,14 +15,14 @@ export type SourceLines = ReadonlyMap<number, SourceLine>;
 
 /** One of the accesses that a finding is about. */
 export interface LaunchAccess extends FindingAccess {
-  /** Where it is in the source that the PTX was compiled from; null where the PTX does not say. */
+  /** Its line in the source that the PTX was compiled from; null if the PTX does not say. */
   readonly source: SourceLine | null;
 }
 
-/** A finding, and in how many clusters it was made. */
+/** A finding, and the number of clusters with it. */
 export interface LaunchFinding extends Finding {
   readonly accesses: readonly LaunchAccess[];
-  /** The first cluster that it was made in, and in how many it was. */
+  /** The first cluster with the finding, and the number of clusters with it. */
   readonly cluster: number;
   readonly clusters: number;
 }
@@ -38,10 +38,10 @@ export interface FindingGroup {
   readonly kind: FindingKind;
   /** Ascending; none where the findings name none. */
   readonly lines: readonly ProgramLine[];
-  /** The first of them, and how many different ones there are. */
+  /** The first of them, and the number of different ones. */
   readonly first: LaunchFinding;
   readonly findings: number;
-  /** How often they were made, and in how many clusters. */
+  /** Number of occurrences, and of clusters with them. */
   readonly count: number;
   readonly clusters: number;
 }
@@ -51,7 +51,7 @@ function sourceOf(site: string, sources: SourceLines): SourceLine | null {
   return line === null ? null : (sources.get(line) ?? null);
 }
 
-/** Findings of all clusters, the same one once. */
+/** Findings of all clusters, without duplicates. */
 export function gatherFindings(
   findings: LaunchRun['findings'],
   sources: SourceLines,
@@ -80,7 +80,7 @@ function programLines(accesses: readonly LaunchAccess[]): readonly ProgramLine[]
   return [...lines.values()].sort((a, b) => a.line - b.line);
 }
 
-/** Findings by their kind and the lines of the PTX that they are about, in the order in which they were made first. */
+/** Findings by their kind and their lines of the PTX, in the order of their first occurrence. */
 export function groupFindings(
   findings: LaunchRun['findings'],
   sources: SourceLines,
@@ -114,21 +114,21 @@ export function sourceText({ file, line, inlinedAt }: SourceLine): string {
   return `${place(file, line)}${inlined}`;
 }
 
-/** ", of kernel.py:42 and kernel.py:45": the source of lines of the PTX, in a clause; '' where it is not known. */
+/** ", of kernel.py:42 and kernel.py:45": the source of lines of the PTX, in a clause; '' if it is not known. */
 function sourceClause(lines: readonly ProgramLine[]): string {
   const known = lines.flatMap(({ source }) => (source === null ? [] : [sourceText(source)]));
   return known.length === 0 ? '' : `, of ${[...new Set(known)].join(' and ')}`;
 }
 
-/** What a run of a compiled kernel says of it beside its numbers. */
+/** Statements about a run of a compiled kernel beside its numbers. */
 export interface MachineStatements {
-  /** What is wrong whatever the numbers are, a clause each: illegal acts, and that it does not come to its end. */
+  /** Faults whatever the numbers are, a clause each: illegal acts, and not coming to its end. */
   readonly faults: readonly string[];
-  /** What a reader should know beside, a clause each. */
+  /** Other notes for a reader, a clause each. */
   readonly notes: readonly string[];
 }
 
-/** Strong accesses in no order, in a clause: the first, and how many others there are. */
+/** Unordered strong accesses, in a clause: the first, and the number of others. */
 export function dependenceClause(dependences: LaunchRun['dependences']): string {
   const [first, ...others] = dependences;
   const [one, other] = first.accesses;
@@ -137,10 +137,10 @@ export function dependenceClause(dependences: LaunchRun['dependences']): string 
   return `what ${one.site} and ${other.site} give depends on which comes first${more}`;
 }
 
-/** Faults that are told one by one; the others are counted. */
+/** The most faults that are listed one by one; the others are counted. */
 const mostFaults = 20;
 
-/** What the machine has found, in clauses that follow the kernel's name. Hints are no faults. */
+/** The machine's findings, in clauses that follow the kernel's name. Hints are no faults. */
 export function machineStatements(
   run: LaunchRun,
   sources: SourceLines = new Map(),

@@ -11,7 +11,7 @@ const judge = lazily(async () => {
   return { mutants, ...start() };
 });
 
-/** What a worker thread of judge-mutants.ts does: the mutant of a number. */
+/** The work of a worker thread of judge-mutants.ts: the mutant of a number. */
 export async function judgeMutant(number: number): Promise<ThreadAnswer<JudgedMutant>> {
   try {
     const { mutants, judge: judgeOne } = await judge();

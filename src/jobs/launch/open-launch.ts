@@ -14,19 +14,19 @@ import { RequestError } from '../../request-error.js';
 import { parsePtx, type PtxModule } from '../../ptx/syntax/index.js';
 import { readLaunchTensor } from './launch-tensors.js';
 
-/** The largest files that are read: a launch file lists parameters, and PTX is text. */
+/** The largest files that are read, a launch file with its parameters and PTX text, and the most launches in a chain. */
 const most = { launchBytes: 2 ** 24, ptxBytes: 2 ** 28, launches: 64 };
 
-/** What an output of a template may be. */
+/** Quantities that an output of a template may be. */
 export const templateQuantities: readonly Quantity[] = [...quantities, ...gradientQuantities];
 
-/** Where a launch is to be found, and what replaces what its file says. */
+/** The paths of a launch, and replacements for those in its file. */
 export interface LaunchPaths {
   /** The launch file. */
   readonly path: string;
-  /** The PTX; default: as the file says, beside it. */
+  /** The PTX; default: the one that the file names, relative to it. */
   readonly ptx?: string | undefined;
-  /** The tensors; default: as the file says, beside it. */
+  /** The tensors; default: those that the file names, relative to it. */
   readonly tensors?: string | undefined;
 }
 
@@ -42,12 +42,12 @@ export interface LaunchTemplate {
   readonly next: LaunchTemplate | null;
 }
 
-/** A launch and those that follow it, in their order. */
+/** A launch and its successors, in order. */
 export function chainOf(template: LaunchTemplate): readonly LaunchTemplate[] {
   return template.next === null ? [template] : [template, ...chainOf(template.next)];
 }
 
-/** What all launches of a template together are to write, a tensor that several write once. */
+/** The outputs of all launches of a template together; a tensor that several write is listed once. */
 export function chainOutputs(template: LaunchTemplate): readonly OutputFile[] {
   const outputs = chainOf(template).flatMap(({ file }) => file.outputs);
   const byName = new Map<string, OutputFile>();
@@ -58,11 +58,11 @@ export function chainOutputs(template: LaunchTemplate): readonly OutputFile[] {
   return [...byName.values()];
 }
 
-/** A launch, ready to run, and where it is from. */
+/** A launch, ready to run, and its files. */
 export interface OpenedLaunch extends LaunchTemplate {
   readonly launch: Launch;
   readonly tensorsPath: string;
-  /** All tensors of the file, those among them that the launch does not name. */
+  /** All tensors of the file, including those that the launch does not name. */
   readonly tensors: ReadonlyMap<string, LaunchTensor>;
 }
 
@@ -70,7 +70,8 @@ export interface OpenedLaunch extends LaunchTemplate {
  * Reads a launch file and its PTX, and the launches that follow it.
  *
  * @param before the launch files that lead to it
- * @throws RequestError for what cannot be read, or is none, and for launches that follow themselves
+ * @throws RequestError for a file that cannot be read or is no launch file, and for launches that follow
+ * themselves
  */
 export async function openTemplate(
   { path, ptx }: Pick<LaunchPaths, 'path' | 'ptx'>,
@@ -115,9 +116,10 @@ async function readTensors(path: string): Promise<ReadonlyMap<string, LaunchTens
 }
 
 /**
- * Reads a launch file, its PTX and its tensors, and makes a launch of them.
+ * Reads a launch file, its PTX and its tensors, and makes a launch from them.
  *
- * @throws RequestError for what cannot be read, and for a launch that does not fit its kernel or its tensors
+ * @throws RequestError for files that cannot be read, and for a launch that does not fit its kernel or its
+ * tensors
  */
 export async function openLaunch(paths: LaunchPaths): Promise<OpenedLaunch> {
   const template = await openTemplate(paths);

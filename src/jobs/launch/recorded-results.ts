@@ -1,17 +1,17 @@
 import type { LaunchTensor } from '../../ptx/launch/index.js';
 
-/** How an output compares with what was recorded of it. */
+/** The comparison of an output with a recorded one. */
 export interface RecordedComparison {
-  /** The tensor that it was recorded as. */
+  /** The name of the recorded tensor. */
   readonly name: string;
   readonly elements: number;
-  /** How many elements have other bits. */
+  /** Number of elements with other bits. */
   readonly differing: number;
-  /** The index of the first one, the innermost last; null where none differs. */
+  /** The index of the first one, the innermost last; null if none differs. */
   readonly first: readonly number[] | null;
 }
 
-/** Elements whose bytes differ, and the first of them. */
+/** Number of elements whose bytes differ, and the first of them. */
 function compareElements(a: Uint8Array, b: Uint8Array, size: number) {
   let [differing, first] = [0, -1];
   for (let element = 0; element * size < a.length; element++) {
@@ -35,8 +35,8 @@ function indexOf(element: number, shape: readonly number[]): readonly number[] {
 }
 
 /**
- * Compares an output with what a GPU made of it, where that was recorded beside it: `T.fused`, and where it is another,
- * `T.unfused` for a run without contraction. Null where nothing was recorded of as many bytes.
+ * Compares an output with the result of a GPU, if one is recorded: `T.fused`, and if that differs, `T.unfused` for a
+ * run without contraction. Null if nothing with as many bytes is recorded.
  */
 export function compareWithRecorded(
   { name, shape, elementBits }: LaunchTensor,

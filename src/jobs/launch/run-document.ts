@@ -6,15 +6,15 @@ import type { ExploredLaunch } from './explore-launch-file.js';
 import type { RunOutput, RunResult } from './run-launch-file.js';
 import { judgeRun, type RunVerdict } from './run-verdict.js';
 
-/** What registers held at a line. */
+/** Values of registers at a line. */
 export interface ReportedStop {
   readonly line: number;
-  /** Numbers from 0: of the CTA in the grid, and in it. */
+  /** Numbers from 0: of the CTA in the grid, and in the CTA. */
   readonly cta: number;
   readonly warp: number;
-  /** Null where it is of all lanes. */
+  /** The lane; null for all lanes. */
   readonly lane: number | null;
-  /** The how manieth time the line was executed there, from 1. */
+  /** Number of times that the line was executed there so far, from 1. */
   readonly time: number;
   /** The lanes that execute it: bit l for lane l. */
   readonly lanes: number;
@@ -63,24 +63,24 @@ export interface RunDocument extends DocumentHead<'run'> {
     readonly model: string;
     readonly architecture: string;
   };
-  /** What registers held at the lines of --break, in the order of the run; values as hexadecimal numbers. */
+  /** Values of registers at the lines of --break, in the order of the run; as hexadecimal numbers. */
   readonly breaks: readonly ReportedStop[];
   readonly isComplete: boolean;
-  /** Whether every schedule has the same order, values and end. */
+  /** Whether every schedule gives the same order, values and end. */
   readonly speaksForAllSchedules: boolean;
-  /** Strong accesses in no order, whose values the schedule has decided. */
+  /** Unordered strong accesses, whose values the schedule has decided. */
   readonly dependences: LaunchRun['dependences'];
   readonly verdict: RunVerdict;
   /** The verdict's, for readers of older documents. */
   readonly hasFailed: boolean;
   readonly findings: readonly LaunchFinding[];
-  /** How many more there are, of kinds of which 1,000 at the same places of the program are there. */
+  /** Number of further findings, of kinds that already list 1,000 at the same places of the program. */
   readonly unlistedFindings: number;
   readonly outputs: readonly (Omit<RunOutput, 'bytes'> & { readonly sha256: string })[];
   readonly clusters: number;
   readonly steps: number;
   readonly contractions: LaunchRun['contractions'];
-  /** What was done on each unit of an SM, with the clocks that it takes at full rate; and all that the machine has counted. */
+  /** The work on each unit of an SM, with its clocks at full rate; and all counters of the machine. */
   readonly work: LaunchRun['work'];
   readonly counters: LaunchRun['counters'];
   /** Executions and lanes by instruction, and by line of the PTX. */
@@ -90,7 +90,10 @@ export interface RunDocument extends DocumentHead<'run'> {
 
 const sha256 = (content: string | Uint8Array) => createHash('sha256').update(content).digest('hex');
 
-/** A run as a document. @param explored what its schedules came to, where they were run */
+/**
+ * A run as a document.
+ * @param explored the results of its schedules, if they were run
+ */
 export function runDocument(
   version: string,
   result: RunResult,

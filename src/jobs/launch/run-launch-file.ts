@@ -25,15 +25,15 @@ import { type LaunchPaths, type OpenedLaunch, openLaunch, openTemplate } from '.
 import { compareWithRecorded, type RecordedComparison } from './recorded-results.js';
 import { openOnProblem } from './tensors-beside.js';
 
-/** What is to be run, and how. */
+/** The launch to run, and the settings of the run. */
 export interface RunRequest extends LaunchPaths {
-  /** The file of a problem that a template is run on; `tensors` says nothing then. */
+  /** The file of a problem to run a template on; `tensors` is ignored then. */
   readonly problem?: string | undefined;
-  /** Whether a mul and an add that an assembler may contract are one fma. */
+  /** Whether to fuse a mul and an add that an assembler may contract. */
   readonly contract: boolean;
-  /** Whether races are looked for. */
+  /** Whether to detect races. */
   readonly races: boolean;
-  /** Lines at which registers are read; default none. */
+  /** Lines at which to read registers; default none. */
   readonly breaks?: readonly Breakpoint[] | undefined;
   /** A schedule's name; default: each warp in turn. */
   readonly schedule?: string | undefined;
@@ -41,11 +41,11 @@ export interface RunRequest extends LaunchPaths {
   readonly starts?: string | undefined;
   /** A memory model's name; default: `practice`. */
   readonly model?: string | undefined;
-  /** The GPU whose arithmetic it is; default: that of the PTX's target. */
+  /** The GPU whose arithmetic to emulate; default: that of the PTX's target. */
   readonly architecture?: string | undefined;
 }
 
-/** A tensor that the kernel was to write. */
+/** A tensor that the kernel had to write. */
 export interface RunOutput {
   readonly name: string;
   readonly dtype: string;
@@ -56,33 +56,33 @@ export interface RunOutput {
 
 /** Follows a run, event by event. */
 export interface LaunchTracer {
-  /** Told before the first event: CTAs of a cluster, and whether times are clocks; else they are steps. */
+  /** Called before the first event: CTAs of a cluster, and whether times are clocks; else they are steps. */
   readonly begin: (about: {
     readonly ctas: number;
     readonly isTimed: boolean;
     readonly schedule: string;
   }) => void;
-  /** Told what happens in a cluster, one cluster after the other. */
+  /** Called for each event in a cluster, one cluster after the other. */
   readonly add: (cluster: number, event: TraceEvent) => void;
 }
 
-/** What came of a launch file. */
+/** The result of a launch file. */
 export interface RunResult {
   readonly opened: OpenedLaunch;
   readonly run: LaunchRun;
   readonly request: RunRequest;
-  /** The schedule as it is called. */
+  /** The name of the schedule. */
   readonly schedule: string;
   readonly findings: readonly LaunchFinding[];
-  /** The same, by their kinds and the lines of the PTX. */
+  /** The findings, by their kinds and the lines of the PTX. */
   readonly groups: readonly FindingGroup[];
-  /** The memory model that the run went by. */
+  /** The memory model of the run. */
   readonly model: MemoryModel;
   readonly outputs: readonly RunOutput[];
   readonly seconds: number;
 }
 
-/** How the default schedule is called. */
+/** The name of the default schedule. */
 const inTurns = 'in-turns';
 
 const warpThreads = 32;
@@ -106,7 +106,10 @@ function architectureNamed(name: string): Architecture {
   );
 }
 
-/** Reads what a request names. @throws RequestError for what cannot be read or does not fit */
+/**
+ * Reads the files that a request names.
+ * @throws RequestError for files that cannot be read or do not fit
+ */
 export async function openRequest(request: RunRequest): Promise<OpenedLaunch> {
   const { problem } = request;
   return problem === undefined
@@ -114,7 +117,10 @@ export async function openRequest(request: RunRequest): Promise<OpenedLaunch> {
     : openOnProblem(await openTemplate(request), problem);
 }
 
-/** How a launch is to be run, and what its schedule is called. @throws RequestError for names that nothing has */
+/**
+ * Options of a launch's run, and the name of its schedule.
+ * @throws RequestError for unknown names
+ */
 export function launchOptions(
   { contract, races, schedule, starts, model, architecture }: RunRequest,
   { launch, ptxPath }: OpenedLaunch,
@@ -142,10 +148,12 @@ export function launchOptions(
 /**
  * Runs what a launch file starts, on the machine.
  *
- * @param progress told which share of the clusters has run
- * @param tracer told what happens; default nobody
- * @param runApart runs the launch elsewhere, as `runOnThreads` does, if it is run in the usual way; null where it cannot. Default: never
- * @throws RequestError for what cannot be read or does not fit, and for everything in the kernel that is not supported
+ * @param progress called with the share of the clusters that have run
+ * @param tracer receives the events; default none
+ * @param runApart runs the launch elsewhere, as `runOnThreads` does, if it is run in the usual way; null where it
+ * cannot. Default: never
+ * @throws RequestError for files that cannot be read or do not fit, and for everything in the kernel that is not
+ * supported
  */
 export async function runLaunchFile(
   request: RunRequest,
@@ -196,7 +204,10 @@ export async function runLaunchFile(
   };
 }
 
-/** Runs a schedule that an exploration has named. @throws RequestError for one that the kernel does not have */
+/**
+ * Runs a schedule that an exploration has named.
+ * @throws RequestError for one that the kernel does not have
+ */
 function runExploredSchedule(
   { module, launch }: OpenedLaunch,
   { file, contract, architecture, breaks, model }: LaunchOptions,

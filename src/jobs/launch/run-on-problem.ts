@@ -30,14 +30,14 @@ interface PlacedOutput {
   readonly quantity: Quantity;
 }
 
-/** What a compiled kernel made of a problem. */
+/** The results of a compiled kernel on a problem. */
 export interface ProblemRun {
-  /** By quantity. */
+  /** Tensors by quantity. */
   readonly outputs: Readonly<Record<string, Tensor>>;
   readonly machine: MachineStatements;
 }
 
-/** What an output has where nothing else is said: the format of Q, and a row's number that of sums. */
+/** Default format of an output: that of Q for vectors, and fp32, the format of sums, for one number per row. */
 function defaultFormat({ row }: Quantity, problem: Problem): FormatName {
   return row === 'vector' ? problem.q.format : 'fp32';
 }
@@ -60,7 +60,7 @@ function rejectUnsupported(template: LaunchTemplate, problem: Problem): void {
   }
 }
 
-/** A tensor that a kernel is to write, in which every byte is set: what stays so is NaN. */
+/** A tensor for a kernel to write, with every byte set: elements that stay so are NaN. */
 function unwritten(format: FormatName, shape: readonly number[]): Tensor {
   const elements = shape.reduce((all, one) => all * one, 1);
   const tensor = { format, shape, data: allocateStorage(formats[format], elements) };
@@ -68,7 +68,7 @@ function unwritten(format: FormatName, shape: readonly number[]): Tensor {
   return tensor;
 }
 
-/** Tensors that the kernels are to write. */
+/** Tensors for the kernels to write. */
 function outputTensors(template: LaunchTemplate, problem: Problem): readonly PlacedOutput[] {
   const shape = problemShape(problem);
   return chainOutputs(template).flatMap(({ name, as, format }) => {
@@ -80,10 +80,13 @@ function outputTensors(template: LaunchTemplate, problem: Problem): readonly Pla
   });
 }
 
-/** The most bytes of a buffer: what a GPU has. */
+/** The most bytes of a buffer: the memory of a GPU. */
 const mostBufferBytes = 2 ** 38;
 
-/** The buffers of a template. @throws RequestError for one that is none */
+/**
+ * The buffers of a template.
+ * @throws RequestError for an invalid one
+ */
 function bufferTensors(template: LaunchTemplate, problem: Problem): readonly LaunchTensor[] {
   const variables = problemVariables(problem);
   return chainOf(template).flatMap(({ file, path }) =>
@@ -138,10 +141,10 @@ function launchWith(
   return bindLaunch(file, { module, tensors, variables, fileName: path });
 }
 
-/** A template made a launch for a problem. */
+/** The launch of a template for a problem. */
 export interface ProblemLaunch {
   readonly launch: Launch;
-  /** What the kernel is to write that is a quantity. */
+  /** The outputs of the kernel that are quantities. */
   readonly outputs: readonly PlacedOutput[];
 }
 
@@ -162,7 +165,7 @@ export function launchOnProblem(
   return { launch: launchWith(template, problem, tensors), outputs };
 }
 
-/** What the machine says of several launches: of each with its file, where there are several. */
+/** The statements of the machine about several launches: each with its file if there are several. */
 function joinedStatements(
   statements: readonly (readonly [path: string, MachineStatements])[],
 ): MachineStatements {
@@ -174,9 +177,9 @@ function joinedStatements(
 
 /**
  * Runs a compiled kernel on a problem, as its template says, and then the launches that follow it: each begins with the tensors as those
- * before it have left them. Races are looked for in each.
+ * before it have left them. Races are detected in each.
  *
- * @param beside as of `launchOnProblem`
+ * @param beside as for `launchOnProblem`
  * @param isRun whether a launch is run; those after one that is not are not run either. Default: all are
  * @throws UnsupportedProblem for a problem that the template declines
  * @throws RequestError for a launch that does not fit, and for instructions that are not supported

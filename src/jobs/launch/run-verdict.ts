@@ -9,11 +9,11 @@ import {
 } from './launch-findings.js';
 import type { RunOutput, RunResult } from './run-launch-file.js';
 
-/** What a run of a compiled kernel comes to. */
+/** The verdict on a run of a compiled kernel. */
 export interface RunVerdict {
-  /** Whether nothing is wrong: no finding but hints, an end, the recorded results, the same in every schedule that was run. */
+  /** Whether nothing is wrong: no finding except hints, an end, the recorded results, the same in every schedule that was run. */
   readonly pass: boolean;
-  /** One sentence that begins with PASS or FAIL and the memory model: what was found, and for which schedules it speaks. */
+  /** One sentence that begins with PASS or FAIL and the memory model: the findings, and the schedules for which it speaks. */
   readonly sentence: string;
 }
 
@@ -40,7 +40,7 @@ function weighing(groups: readonly FindingGroup[], weight: FindingWeight): reado
   return groups.filter(({ kind }) => findingWeight(kind) === weight);
 }
 
-/** The first of some findings, with what its kind means, and how many others there are. */
+/** The first of some findings, with the meaning of its kind, and the number of others. */
 function findingClauses(groups: readonly FindingGroup[]): readonly string[] {
   const [first, ...others] = groups;
   if (first === undefined) return [];
@@ -57,7 +57,7 @@ function differenceClause({ name, recorded }: RunOutput): readonly string[] {
   ];
 }
 
-/** What only other schedules than the first have shown. */
+/** Faults that only later schedules showed. */
 function explorationClauses({ results, findings, incomplete }: ExploredLaunch): readonly string[] {
   return [
     ...(results.length === 1
@@ -90,7 +90,7 @@ function faultClauses(
   ];
 }
 
-/** Why a run without faults speaks for its own schedule alone, a clause each. */
+/** The reasons that a run without faults speaks for its own schedule alone, a clause each. */
 function limits({ run }: RunResult): readonly string[] {
   return [
     ...(run.dependences.length === 0 ? [] : [dependenceClause(run.dependences)]),
@@ -101,7 +101,7 @@ function limits({ run }: RunResult): readonly string[] {
   ];
 }
 
-/** For which schedules a run without faults speaks. */
+/** The schedules for which a run without faults speaks. */
 function scopeClause(result: RunResult, explored: ExploredLaunch | null): string {
   const { run, schedule, request } = result;
   if (!request.races) return `this says nothing of other schedules than ${schedule}`;
@@ -116,7 +116,7 @@ function scopeClause(result: RunResult, explored: ExploredLaunch | null): string
 /**
  * Judges a run of a compiled kernel.
  *
- * @param explored what its schedules came to, where they were run; null where not
+ * @param explored the results of its schedules; null if they were not run
  */
 export function judgeRun(result: RunResult, explored: ExploredLaunch | null): RunVerdict {
   const { request, model } = result;

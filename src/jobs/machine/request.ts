@@ -18,7 +18,7 @@ import type {
 } from '../../../kernels/index.js';
 import type { Problem } from '../../problem/index.js';
 
-/** The schedules that are not adversarial; of `random:` any seed. */
+/** The schedules that are not adversarial; `random:` takes any seed. */
 export const schedules = [
   {
     name: 'in-order',
@@ -28,13 +28,13 @@ export const schedules = [
   { name: 'random:<seed>', description: 'any step, some left behind for long' },
 ] as const;
 
-/** How each cluster of a run is scheduled. */
+/** The schedule of each cluster of a run. */
 export interface ChosenSchedule {
   /** As --schedule takes it. */
   readonly name: string;
   /** Whether its times are clocks. */
   readonly isTimed: boolean;
-  /** A new scheduler for a cluster: schedulers remember what they chose. */
+  /** Creates a new scheduler for a cluster: schedulers remember their choices. */
   readonly create: (cluster: number) => Scheduler;
 }
 
@@ -45,7 +45,7 @@ function oneWord(name: string): string {
 
 const mostSeed = 2 ** 32 - 1;
 
-/** The names of the adversarial schedules of so many warps, as --schedule takes them. */
+/** The names of the adversarial schedules for that many warps, as --schedule takes them. */
 export function adversarialNames(warps: number): string[] {
   return adversarialSchedulers(warps).map(({ name }) => oneWord(name));
 }
@@ -62,7 +62,7 @@ export function machineNames(models: readonly KernelModel[]) {
 }
 
 /**
- * The schedule of a name for CTAs of so many warps. Cluster n of `random:<seed>` has the seed plus n.
+ * The schedule of a name for CTAs of that many warps. Cluster n of `random:<seed>` has the seed plus n.
  * @throws RequestError for an unknown name, which names the nearest, and for a bad seed
  */
 export function findSchedule(text: string, warps: number): ChosenSchedule {
@@ -91,7 +91,7 @@ export function findSchedule(text: string, warps: number): ChosenSchedule {
   return { name, isTimed: false, create };
 }
 
-/** How a program is run on the machine. */
+/** Options of a program's run on the machine. */
 export interface MachineOptions {
   /** CTAs of a cluster; default: as the kernel chooses. */
   readonly ctas?: 1 | 2 | undefined;
@@ -99,11 +99,11 @@ export interface MachineOptions {
   readonly clusters?: number | undefined;
   /** A schedule's name; default: `in-order`, or `timed` with a trace. */
   readonly schedule?: string | undefined;
-  /** Whether to look for races. */
+  /** Whether to detect races. */
   readonly races: boolean;
   /** A memory model's name; default: `practice`. */
   readonly model?: string | undefined;
-  /** Whether with the fences and waits that the PTX ISA asks for; default: false. */
+  /** Whether to add the fences and waits that the PTX ISA asks for; default: false. */
   readonly isaFences?: boolean | undefined;
   /** The id of a mistake in the synchronisation; default: none. */
   readonly mutant?: string | undefined;
@@ -113,7 +113,7 @@ export interface MachineOptions {
 export interface MachineRequest {
   readonly program: PreparedKernelProgram;
   readonly warpNames: readonly string[];
-  /** What the execution rests on, a line each. */
+  /** The evidence behind the execution, a line each. */
   readonly evidence: readonly string[];
   readonly schedule: ChosenSchedule;
   readonly races: boolean;
@@ -160,10 +160,10 @@ function findMutant({ mutants }: KernelProgram, id: string): ProgramMutant {
 }
 
 /**
- * Makes a program ready to run.
+ * Prepares a program to run.
  * @param settings of the kernel, as text by key
- * @param trace is told the events of every cluster
- * @throws RequestError for what the program does not run, and for unknown names
+ * @param trace receives the events of every cluster
+ * @throws RequestError for problems that the program does not run, and for unknown names
  */
 export function prepareMachine(
   kernel: KernelProgram,

@@ -24,19 +24,19 @@ import type { Problem, Tensor } from '../../problem/index.js';
 import { secondsSince } from '../audit/index.js';
 import { emulateDocument, type HashedFile } from '../emulate.js';
 
-/** A finding, and in how many clusters it was made. */
+/** A finding, and the number of clusters with it. */
 export interface ClusterFinding extends Finding {
-  /** The first cluster that it was made in. */
+  /** The first cluster with the finding. */
   readonly cluster: number;
   readonly clusters: number;
 }
 
-/** What the clusters of a run have done together. */
+/** The combined results of the clusters of a run. */
 export interface MachineResults {
   readonly isComplete: boolean;
   readonly findings: readonly ClusterFinding[];
   readonly steps: number;
-  /** Of the longest cluster; null when the schedule is not timed. */
+  /** Clocks of the longest cluster; null when the schedule is not timed. */
   readonly clocks: number | null;
   readonly counters: CtaCounters;
   readonly exponentials: ExponentialSplit;
@@ -52,7 +52,7 @@ interface MachineGatherer {
   readonly results: () => MachineResults;
 }
 
-/** A gatherer without runs; keeps one sum of counters, whatever the number of clusters. */
+/** A gatherer without runs; it keeps one sum of counters, whatever the number of clusters. */
 function createMachineGatherer({ program, schedule }: MachineRequest): MachineGatherer {
   const { rates } = program;
   const findings = new Map<string, ClusterFinding>();
@@ -102,13 +102,13 @@ export interface EmulateMachineRequest {
   /** Its settings as text, by key. */
   readonly settings: ReadonlyMap<string, string>;
   readonly options: MachineOptions;
-  /** The kernel models that there are; default: the library's. */
+  /** The available kernel models; default: the library's. */
   readonly models?: readonly KernelModel[] | undefined;
   /** `performance.now()` when the work began; default: now. */
   readonly start?: number | undefined;
 }
 
-/** Runs the clusters of a program, which tells of its events while it runs. */
+/** Runs the clusters of a program, and receives its events meanwhile. */
 export interface ClusterRunner {
   /** Receives the events of the cluster that runs. */
   readonly trace: (event: TraceEvent) => void;
@@ -119,7 +119,7 @@ export interface ClusterRunner {
   ) => Promise<void>;
 }
 
-/** What a program made of a problem on the machine. */
+/** The results of a program on a problem, on the machine. */
 export interface EmulateMachineResult {
   readonly request: MachineRequest;
   readonly results: MachineResults;
@@ -131,7 +131,7 @@ export interface EmulateMachineResult {
     readonly settings: Readonly<Record<string, unknown>>;
   };
   readonly machine: MachineSettings;
-  /** What arithmetic, execution and rates rest on, a line each. */
+  /** The evidence behind arithmetic, execution and rates, a line each. */
   readonly evidence: readonly string[];
   readonly seconds: number;
 }
@@ -150,7 +150,7 @@ function outputsOf(problem: Problem, { program }: MachineRequest): { out: Tensor
   };
 }
 
-/** How a run was made, for its document and the notes of its outputs. */
+/** Settings of a run, for its document and the notes of its outputs. */
 function machineSettings({ program, schedule, races, mutant }: MachineRequest) {
   return {
     ctas: program.ctas,
@@ -163,14 +163,14 @@ function machineSettings({ program, schedule, races, mutant }: MachineRequest) {
   };
 }
 
-/** How a run was made. */
+/** Settings of a run. */
 export type MachineSettings = ReturnType<typeof machineSettings>;
 
 /**
  * Runs a kernel's program on the emulated machine.
  * @param runner runs the clusters; null to run them here, untraced
- * @param progress of the whole, from 0 to 1
- * @throws RequestError for what the program does not run, and for unknown names
+ * @param progress called with the share of the whole, from 0 to 1
+ * @throws RequestError for problems that the program does not run, and for unknown names
  */
 export async function emulateOnMachine(
   { problem, model: name, settings, options, models = kernelModels, start }: EmulateMachineRequest,

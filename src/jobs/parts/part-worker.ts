@@ -4,13 +4,13 @@ import { machineFiles } from '../../io/index.js';
 import type { PartRequest } from '../../audit/index.js';
 import { threadWork, type PartThreadData } from '../audit/index.js';
 
-/** What a worker thread of an audit does, one request at a time. */
+/** The functions of a worker thread of an audit, for one request at a time. */
 export const { measureRequest, measureGroup, boundRequest } = threadWork(workerData, machineFiles);
 
-/** Of this thread, for as long as it lives. */
+/** Working memory of this thread, for as long as it lives. */
 const memories = new WorkingMemories();
 
-/** A request to a thread that outlives an audit, with what those of an audit's own threads are given once. */
+/** A request to a thread that outlives an audit, with the data that an audit's own threads are given once. */
 export interface RequestWithData {
   readonly data: PartThreadData;
   readonly request: PartRequest;
