@@ -5,7 +5,7 @@ import { RequestError } from '../request-error.js';
 import { fileError } from './file-error.js';
 import { printable } from './tensors/index.js';
 
-/** What a file's content may be given as; a string is written as UTF-8. */
+/** The content of a file, in pieces or whole; a string is written as UTF-8. */
 export type Chunks = Iterable<Uint8Array> | AsyncIterable<Uint8Array> | string;
 
 /** The most bytes handed to the operating system in one call, below its limit of 2^31 − 1. */
@@ -19,7 +19,7 @@ async function writeAll(handle: FileHandle, chunk: Uint8Array): Promise<void> {
   }
 }
 
-/** The mode of the file about to be replaced, or null when there is none. */
+/** The mode of the file to be replaced, or null when there is none. */
 async function replacedMode(path: string): Promise<number | null> {
   const existing = await stat(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return null;
@@ -71,18 +71,18 @@ async function openTemporary(
 
 export interface WriteOptions {
   /**
-   * Whether the content must outlive a loss of power, for which the disk is waited for; default true.
+   * Whether the content must survive a loss of power, which means waiting for the disk; default true.
    */
   readonly durable?: boolean;
 }
 
 /**
- * Writes a file so that its path holds either all of the new content or what it held before: into a
- * temporary file of the same folder, synchronized to the disk, then renamed. A symbolic link stays
- * and the file behind it is replaced; a replaced file keeps its permissions. When the chunks or the
- * disk fail, the temporary file is removed and the error passed on.
- * @throws RequestError when the folder is missing or read-only, the path is a folder or a device, or
- * the file system fails
+ * Writes a file so that its path holds either all of the new content or all of the old: into a temporary
+ * file of the same folder, synchronized to the disk, then renamed. A symbolic link stays and the file
+ * behind it is replaced; a replaced file keeps its permissions. When the chunks or the disk fail, the
+ * temporary file is removed and the error passed on.
+ * @throws RequestError when the folder is missing or read-only, the path is a folder or a device, or the
+ * file system fails
  */
 export async function atomicWriteFile(
   path: string,

@@ -1,7 +1,7 @@
 import { RequestError } from '../request-error.js';
 import { printable } from './tensors/index.js';
 
-/** What the operating system's error codes mean for a user, and how to mend each. */
+/** Meanings of the operating system's error codes for a user, each with a remedy. */
 const meanings: Readonly<Record<string, string>> = {
   ENOENT: 'no such file or folder; check the path',
   ENOTDIR: 'a part of the path is a file, not a folder; check the path',

@@ -8,7 +8,7 @@ import {
 import { writeSafetensors } from './write-safetensors.js';
 import type { WriteOptions } from './atomic-write.js';
 
-/** The layout in which padded sequences are posed; null where there are none. */
+/** The layout in which padded sequences are posed; null if there are none. */
 export function posedLayout(problem: Problem): 'bhsd' | 'bshd' | null {
   const rows = posedRows(problem);
   const padded = (rows === null ? [] : [rows.queries, rows.keys]).find(
@@ -18,7 +18,7 @@ export function posedLayout(problem: Problem): 'bhsd' | 'bshd' | null {
   return padded.headsFirst ? 'bhsd' : 'bshd';
 }
 
-/** The layout of a problem's pages where it is not what is read without being told; null otherwise. */
+/** The layout of a problem's pages if it differs from the default; null otherwise. */
 export function posedKvLayout(problem: Problem): 'HND' | null {
   const keys = posedRows(problem)?.keys;
   return keys?.form === 'paged' && keys.headsFirst ? 'HND' : null;
@@ -48,7 +48,7 @@ export function problemMetadata(problem: Problem): { readonly [setting: string]:
   };
 }
 
-/** What a problem is written with: outputs of a kernel as they lie beside it, and notes. */
+/** Extras to write with a problem: outputs of a kernel in the problem's layout, and notes. */
 export interface ProblemExtras {
   readonly tensors?: StoredTensors;
   readonly metadata?: Readonly<Record<string, string>>;

@@ -19,7 +19,7 @@ import {
   type Sizes,
 } from './scale-target.js';
 
-/** What a tensor's elements are multiplied by, as files have it. */
+/** Factors of a tensor's elements, as files have them. */
 export interface GivenScales {
   /**
    * A number: [] or [1]; by head: [heads] or [batch, heads], where heads are the tensor's own or those of K and V, and
@@ -31,8 +31,8 @@ export interface GivenScales {
   /** Rows that share a factor of `descale`. */
   readonly rowsPerBlock?: number | undefined;
   /**
-   * [batch, heads, rows, dim] with fewer rows or dimensions than the tensor has: of so many blocks each, of the power of
-   * two of elements that makes so many (the last block may be shorter).
+   * [batch, heads, rows, dim] with fewer rows or dimensions than the tensor has: each axis is split into that many
+   * blocks of 2^n elements (the last block may be shorter).
    */
   readonly block_scale?: Tensor | undefined;
   /** A number. */
@@ -43,13 +43,13 @@ function describeShape({ shape }: { readonly shape: readonly number[] }): string
   return `[${shape.join(', ')}]`;
 }
 
-/** How many elements share one of `count` factors; null where no block makes so many. */
+/** Number of elements that share one of `count` factors; null if no equal blocks make that many. */
 function evenBlock(size: number, count: number): number | null {
   if (count === 1) return Math.max(1, size);
   return count > 0 && size % count === 0 ? size / count : null;
 }
 
-/** Factors for [batch, heads, rows, dim] as they are, before the rank of the tensor is met. */
+/** Factors for [batch, heads, rows, dim] in their own shape, before it is adapted to the rank of the tensor. */
 interface Placed {
   readonly values: Float64Array;
   readonly shape: Sizes;
@@ -91,7 +91,7 @@ function placedByRow(
   };
 }
 
-/** [batch, heads, blocks] of a descale's shape; null for a rank that says nothing. */
+/** [batch, heads, blocks] of a descale's shape; null for a rank without a meaning. */
 function byHead(given: readonly number[], isByBlock: boolean): readonly number[] | null {
   if (isByBlock) return given.length === 2 || given.length === 3 ? [1, ...given].slice(-3) : null;
   const isNumber = given.length === 0 || (given.length === 1 && given[0] === 1);
@@ -155,8 +155,8 @@ function checkFactors(label: string, values: Float64Array, orZero: boolean): voi
 }
 
 /**
- * Whether factors lie as the elements do, axis by axis: those of blocks, and descales of rank 4 or, where the tensor
- * that they scale has it and they are not by blocks of rows, of rank 3.
+ * Whether factors lie as the elements do, axis by axis: block scales, and descales of rank 4 or, if the scaled
+ * tensor has rank 3 and they are not by blocks of rows, of rank 3.
  */
 export function liesAsElements(
   kind: ScaleName,
@@ -194,9 +194,9 @@ function factorsOf(
 }
 
 /**
- * A problem whose q, k or v has the scales given for it: `descale` and `global_scale` positive, block scales 0 at least
- * (as quantizers write them for a block of zeros).
- * @throws RequestError for factors that do not fit or mean nothing
+ * A problem with the given scales attached to its q, k or v: `descale` and `global_scale` positive, block scales 0 at
+ * least (as quantizers write them for a block of zeros).
+ * @throws RequestError for factors that do not fit or are invalid
  */
 export function attachScales(
   problem: Problem,

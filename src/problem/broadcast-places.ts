@@ -3,8 +3,10 @@ import { rowPlaces, type RowsOf } from './places.js';
 import type { ProblemShape } from './problem.js';
 
 /**
- * Where the pairs of a problem are in a tensor that is broadcast to [batch, heads, queries, keys], as masks and biases are.
- * @returns for a head counted over [batch, heads] and a query a function of the key, counted over those of all sequences
+ * The places of a problem's pairs in a tensor that broadcasts to [batch, heads, queries, keys], such as masks and
+ * biases.
+ * @returns for a head counted over [batch, heads] and a query, a function of the key, counted over those of all
+ * sequences
  */
 export function broadcastPlaces(
   sizes: readonly number[],
@@ -21,7 +23,7 @@ export function broadcastPlaces(
   };
 }
 
-/** How many pairs share an element of such a tensor, at most; and how many of them are of one row. */
+/** The most pairs that share an element of such a tensor, and how many of them are in one row. */
 export function broadcastTerms(
   sizes: readonly number[],
   { sequences }: RowsOf,

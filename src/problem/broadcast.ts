@@ -1,5 +1,5 @@
 /**
- * Where element [batch, head, query, key] of the whole shape is in a tensor that is broadcast to it: its
+ * Strides of element [batch, head, query, key] of the whole shape in a tensor that broadcasts to it: its
  * sizes, from the last on, are those or 1.
  */
 export interface BroadcastStrides {
@@ -9,7 +9,7 @@ export interface BroadcastStrides {
   readonly key: number;
 }
 
-/** The strides of a tensor of a shape of at most four sizes, 0 where it is broadcast. */
+/** The strides of a tensor with at most four dimensions, 0 along broadcast ones. */
 export function broadcastStrides(shape: readonly number[]): BroadcastStrides {
   const sizes = [1, 1, 1, 1, ...shape].slice(-4);
   const strides = [0, 0, 0, 0];

@@ -2,9 +2,9 @@ import { broadcastStrides } from './broadcast.js';
 import { rowPlaces } from './places.js';
 import type { Problem, ProblemShape } from './problem.js';
 
-/** Which weights of a problem dropout keeps, and what they are multiplied by. */
+/** The weights that dropout keeps, and their factor. */
 export interface KeptWeights {
-  /** What 1/(1 − probability) is the reciprocal of, an fp64 number that counts as exact: 1 − probability. */
+  /** The reciprocal of the factor 1/(1 − probability), an fp64 number that counts as exact: 1 − probability. */
   readonly share: number;
   /**
    * Writes 1 to element j of the target where the weight of key `firstKey` + j is kept, else 0.

@@ -2,7 +2,10 @@ import { formats, patternsOf, storageOf } from '../formats/index.js';
 import type { Problem } from './problem.js';
 import type { StoredTensor, StoredTensors } from './stored.js';
 
-/** The tensors of a problem's features as they are, by their names in a problem file; sequences are `storeProblem`'s. */
+/**
+ * The tensors of a problem's features unchanged, by their names in a problem file; those of sequences
+ * are written by `storeProblem`.
+ */
 export function featureTensors(problem: Problem): StoredTensors {
   const { mask, bias, alibiSlopes, sink, segments, blockMask, dropout } = problem;
   const tensors: Readonly<Record<string, StoredTensor | undefined>> = {
@@ -23,20 +26,20 @@ export function featureTensors(problem: Problem): StoredTensors {
   );
 }
 
-/** The names of tensors that are broadcast to [batch, heads, queries, keys]. */
+/** The names of tensors that broadcast to [batch, heads, queries, keys]. */
 export const scoreTensors: readonly string[] = ['mask', 'bias', 'dropout_mask'];
 
-/** Which part of a tensor over [batch, heads, queries, keys] counts. */
+/** The used part of a tensor over [batch, heads, queries, keys]. */
 export interface ScoreArea {
   readonly queries: number;
   readonly keys: number;
-  /** For each sequence how many keys there are before those that count; null for none. */
+  /** Number of unused keys at the front of each sequence; null for none. */
   readonly left: readonly number[] | null;
 }
 
 type Patterns = Uint8Array | Uint16Array | Uint32Array | Int32Array;
 
-/** The bit patterns of a tensor's elements, as many a word each as `words` says. */
+/** The bit patterns of a tensor's elements, each of `words` words. */
 function patterns(tensor: StoredTensor): { readonly data: Patterns; readonly words: number } {
   if (!('format' in tensor)) return { data: tensor.data, words: 1 };
   const format = formats[tensor.format];
@@ -49,13 +52,13 @@ function ofPatterns<T extends StoredTensor>(tensor: T, shape: readonly number[],
   return { ...tensor, shape, data: storageOf(formats[format], data as Uint8Array) };
 }
 
-/** How elements are copied from one area of keys to another. */
+/** A copy of elements from one area of keys to another. */
 interface Move {
   readonly to: readonly [queries: number, keys: number];
   readonly left: readonly number[] | null;
-  /** 1: to where the keys that count are among all; −1: from there. */
+  /** 1: from the used keys to all slots; −1: from all slots to the used keys. */
   readonly direction: 1 | -1;
-  /** What elements hold that nothing is copied to, as words of a bit pattern. */
+  /** Value of the other elements, as words of a bit pattern. */
   readonly filler: ArrayLike<number>;
 }
 
@@ -87,16 +90,16 @@ function move<T extends StoredTensor>(tensor: T, { to, left, direction, filler }
   return ofPatterns(tensor, target, data) as T;
 }
 
-/** The area of a broadcastable tensor over all slots that counts, as [batch, heads, queries, keys]. */
+/** The used area of a broadcastable tensor over all slots, as [batch, heads, queries, keys]. */
 export function cropToArea<T extends StoredTensor>(tensor: T, area: ScoreArea): T {
   const { queries, keys, left } = area;
   return move(tensor, { to: [queries, keys], left, direction: -1, filler: [0, 0] });
 }
 
 /**
- * A broadcastable tensor over the keys that count as one over all slots.
- * @param all how many queries and keys there are slots for
- * @param filler what slots hold that are not used, as words of a bit pattern
+ * A broadcastable tensor over the used keys, spread to all slots.
+ * @param all the numbers of slots of queries and keys
+ * @param filler the value of unused slots, as words of a bit pattern
  */
 export function spreadToSlots<T extends StoredTensor>(
   tensor: T,

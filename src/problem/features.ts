@@ -17,7 +17,7 @@ export interface IntegerTensor {
 export interface Sink {
   /** [heads]: its score in natural units, neither scaled nor capped; −∞ for none. */
   readonly logits: Tensor;
-  /** Whether the LSE has it too. */
+  /** Whether the LSE includes it too. */
   readonly inLse: boolean;
 }
 
@@ -27,9 +27,9 @@ export interface Segments {
   readonly keys: IntegerTensor;
 }
 
-/** Which blocks of keys each block of queries sees, as flex_attention's BlockMask lists them. */
+/** The blocks of keys that each block of queries sees, as in flex_attention's BlockMask. */
 export interface BlockMask {
-  /** [batch or 1, heads or 1, blocks of queries]: how many of `indices` count; leading sizes may be left out. */
+  /** [batch or 1, heads or 1, blocks of queries]: number of valid entries of `indices`; leading sizes may be left out. */
   readonly counts: IntegerTensor;
   /** [batch or 1, heads or 1, blocks of queries, blocks of keys]: the blocks seen, in any order. */
   readonly indices: IntegerTensor;
@@ -53,25 +53,25 @@ export interface Sequence {
   readonly keys: number;
 }
 
-/** Which rows of a longer problem these are: a sample of what a kernel computed. */
+/** The rows of a longer problem that a sample of a kernel's results covers. */
 export interface RowSelection {
   /** [batch, heads, queries]: the number of each row's query in the problem that it is taken from. */
   readonly queries: Int32Array;
-  /** How many queries each head of that problem has. */
+  /** Number of queries of each head of that problem. */
   readonly of: number;
 }
 
 /**
  * The tables that q and k were rotated by before the kernel had them, [positions, pairs], or with every number twice,
- * [positions, 2·pairs], as frameworks keep them. No kernel of attention reads them; who looks for a fault asks whether a
- * rotation was left out.
+ * [positions, 2·pairs], as frameworks keep them. No attention kernel reads them; they show whether a fault is a missing
+ * rotation.
  */
 export interface RotaryTables {
   readonly cos: Tensor;
   readonly sin: Tensor;
 }
 
-/** What a problem may have beside q, k, v, scale, causal, window and softcap. */
+/** Features that a problem may have beside q, k, v, scale, causal, window and softcap. */
 export interface ProblemFeatures {
   /** True = visible; broadcastable to [batch, heads, queries, keys]. Both it and every other mask must allow a key. */
   readonly mask?: BooleanTensor;
@@ -91,18 +91,18 @@ export interface ProblemFeatures {
    */
   readonly sequences?: readonly Sequence[];
   /**
-   * The keys of a part of a split problem, of each sequence (or batch entry), counted within it: no other is seen. All other
-   * masks are as without it.
+   * The keys of a part of a split problem, of each sequence (or batch entry), counted within it: no others are seen.
+   * All other masks are as without it.
    */
   readonly keyRanges?: readonly KeyRange[];
-  /** For a sample of rows; masks, biases and sequences are those of the whole problem. */
+  /** The rows of a sample; masks, biases and sequences are those of the whole problem. */
   readonly rows?: RowSelection;
 }
 
 /** A feature of a problem, by the name of its member; `scales` are those of q, k or v. */
 export type FeatureName = keyof ProblemFeatures | 'scales';
 
-/** The features, and what they are called in a sentence. */
+/** The features, and their names in a sentence. */
 export const featureNames = {
   mask: 'a mask',
   bias: 'a bias',

@@ -2,15 +2,15 @@ import { allocateStorage, formats, patternsOf, storageOf, type Tensor } from '..
 import { RequestError } from '../request-error.js';
 import type { StoredRows, StoredTensors } from './stored.js';
 
-/** Keys, or values, of pages that hold both. */
+/** The keys, or the values, of pages that hold both. */
 export type CacheHalf = 'k' | 'v';
 
-/** The tensor of stored keys and values together: [pages, 2, …], of each page first its keys, then its values. */
+/** The tensor of stored keys and values together: [pages, 2, …], each page with its keys first, then its values. */
 export const cacheName = 'kv_cache';
 
 /**
- * Where a slot of pages is in pages that hold keys and values, counted over [pages, 2, slots].
- * Source: FlashInfer's documentation, "KV-Cache Layout in FlashInfer": `paged_kv_cache[:, 0]` are the keys.
+ * The place of a slot of keys or values in pages that hold both, counted over [pages, 2, slots]. Source:
+ * FlashInfer's documentation, "KV-Cache Layout in FlashInfer": `paged_kv_cache[:, 0]` are the keys.
  */
 function joinedSlot(slot: number, pageSize: number, half: CacheHalf): number {
   const page = Math.floor(slot / pageSize);
@@ -52,11 +52,11 @@ export function joinPages(k: Tensor, v: Tensor): Tensor {
 /** Stored keys, or values. */
 export interface StoredHalf {
   readonly tensor: Tensor;
-  /** Where in the tensor a slot of the keys' rows is. */
+  /** The place in the tensor of a slot of the keys' rows. */
   readonly slotOf: (slot: number) => number;
 }
 
-/** The stored keys, or values, as they lie: of a tensor of their own or of that of both. */
+/** The stored keys, or values, in their tensor: their own, or the one of both. */
 export function storedHalf(tensors: StoredTensors, keys: StoredRows, half: CacheHalf): StoredHalf {
   const both = tensors[cacheName] as Tensor | undefined;
   return both === undefined

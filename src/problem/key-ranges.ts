@@ -1,15 +1,15 @@
-/** Keys begin ≤ j < end. */
+/** The keys begin ≤ j < end. */
 export interface KeyRange {
   readonly begin: number;
   readonly end: number;
 }
 
-/** How many keys some ranges have. */
+/** Number of keys in some ranges. */
 export function countKeys(ranges: readonly KeyRange[]): number {
   return ranges.reduce((count, { begin, end }) => count + end - begin, 0);
 }
 
-/** From the first key of some ranges to behind their last; begin = end = 0 without any. */
+/** The range from the first key of some ranges to the end of their last; begin = end = 0 without any. */
 export function spanOf(ranges: readonly KeyRange[]): KeyRange {
   return ranges.length === 0
     ? { begin: 0, end: 0 }
@@ -35,7 +35,7 @@ export function areSameRanges(a: readonly KeyRange[], b: readonly KeyRange[]): b
   );
 }
 
-/** Whether some ranges have a key. */
+/** Whether some ranges contain a key. */
 export function hasKey(ranges: readonly KeyRange[], key: number): boolean {
   return ranges.some(({ begin, end }) => begin <= key && key < end);
 }
@@ -45,7 +45,7 @@ export function* keysOf(ranges: readonly KeyRange[]): Generator<number> {
   for (const { begin, end } of ranges) for (let key = begin; key < end; key++) yield key;
 }
 
-/** What two lists of ranges, each ascending and disjoint, have in common. */
+/** The keys common to two lists of ranges, each ascending and disjoint. */
 export function commonRanges(a: readonly KeyRange[], b: readonly KeyRange[]): readonly KeyRange[] {
   if (a.length === 1) return clipRanges(b, a[0].begin, a[0].end);
   if (b.length === 1) return clipRanges(a, b[0].begin, b[0].end);

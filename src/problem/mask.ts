@@ -7,7 +7,7 @@ import { rowPlaces, type RowPlace } from './places.js';
 import type { Problem, ProblemShape } from './problem.js';
 import { problemShape } from './shape.js';
 
-/** Which keys each query sees. */
+/** The keys that each query sees. */
 export interface Mask {
   /**
    * The keys that a query sees: ranges in ascending order, disjoint, none of them empty; no range for a
@@ -59,7 +59,7 @@ export function problemMask(problem: Problem, shape: ProblemShape = problemShape
   };
 }
 
-/** What causal and window masks leave, aligned to the bottom right; an empty range has begin = end. */
+/** The keys that causal and window masks leave, aligned to the bottom right; an empty range has begin = end. */
 function diagonalRange(
   { causal, window }: Problem,
   { keys, queries }: Pick<ProblemShape, 'keys' | 'queries'>,
@@ -88,7 +88,7 @@ function runs(isVisible: (at: number) => boolean, first: number, keys: number): 
   return ranges;
 }
 
-/** Where a row of a broadcast tensor begins. */
+/** The start of a row of a broadcast tensor. */
 function rowStart(strides: BroadcastStrides, { sequence, head, query }: RowPlace): number {
   return sequence * strides.batch + head * strides.head + query * strides.query;
 }
@@ -116,7 +116,7 @@ function biasPart({ shape, data, format }: Tensor): MaskPart {
   };
 }
 
-/** The runs of keys of a query's segment; those of a segment are looked for once. */
+/** The runs of keys of a query's segment; those of a segment are computed once. */
 function segmentsPart({ queries, keys }: Segments): MaskPart {
   const ofSegments: Map<number, KeyRange[]>[] = [];
   const listed = (sequence: number, count: number) => {

@@ -1,6 +1,6 @@
 import type { Problem, ProblemShape } from './problem.js';
 
-/** Where a row of a problem is: of which sequence, and which of its queries. */
+/** The place of a row of a problem: its sequence, head and query. */
 export interface RowPlace {
   /** Its batch, or its number among the packed sequences. */
   readonly sequence: number;
@@ -8,14 +8,14 @@ export interface RowPlace {
   readonly head: number;
   /** Counted within the sequence, before any selection of rows. */
   readonly query: number;
-  /** Of the sequence. */
+  /** Numbers of queries and keys of the sequence. */
   readonly queries: number;
   readonly keys: number;
-  /** Where the sequence's keys begin in k and v. */
+  /** The first key of the sequence in k and v. */
   readonly firstKey: number;
 }
 
-/** The last of `count` ascending numbers that is at most x and where something begins: its index. */
+/** The index of the last of `count` ascending beginnings that is at most x. */
 function lastAtMost(count: number, begin: (index: number) => number, x: number): number {
   let low = 0;
   let high = count;
@@ -27,11 +27,11 @@ function lastAtMost(count: number, begin: (index: number) => number, x: number):
   return low;
 }
 
-/** What tells where the rows of a problem are. */
+/** The parts of a problem that determine the places of its rows. */
 export type RowsOf = { readonly [Member in 'sequences' | 'rows']?: Problem[Member] | undefined };
 
 /**
- * Says where each row is, which masks, biases and slopes go by.
+ * The place of each row, which masks, biases and slopes depend on.
  * @returns for a head counted over [batch, heads], and a query counted over the rows that the problem has
  */
 export function rowPlaces(

@@ -2,15 +2,15 @@ import type { Tensor } from '../formats/index.js';
 import type { ProblemFeatures, RotaryTables } from './features.js';
 import type { StoredProblem } from './stored.js';
 
-/** How many keys on each side of its diagonal a query sees; −1 for no limit on that side. */
+/** Number of keys on each side of its diagonal that a query sees; −1 for no limit on that side. */
 export interface Window {
   readonly left: number;
   readonly right: number;
 }
 
 /**
- * One attention problem: inputs taken as exact, and what is to be computed from them. Tensors have
- * rank 4, or rank 3 for a batch of one. What most problems do not have is in `ProblemFeatures`.
+ * One attention problem: inputs taken as exact, and the settings of the computation. Tensors have rank
+ * 4, or rank 3 for a batch of one. Less common properties are in `ProblemFeatures`.
  */
 export interface Problem extends ProblemFeatures {
   /** [batch, q heads, seqlen_q, qk dim] */
@@ -27,9 +27,9 @@ export interface Problem extends ProblemFeatures {
   readonly window: Window | null;
   /** Scores become cap·tanh(score / cap) after the scale; null for none. */
   readonly softcap: number | null;
-  /** Tables that q and k were rotated by, where they are known. Nothing is computed by them. */
+  /** Tables that q and k were rotated by, if they are known. They are not used in the computation. */
   readonly rotary?: RotaryTables;
-  /** How packed sequences were posed, where that is known; `storedOf` reads it. */
+  /** The form in which packed sequences were posed, if it is known; `storedOf` reads it. */
   readonly stored?: StoredProblem;
 }
 

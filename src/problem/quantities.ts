@@ -1,23 +1,23 @@
 import type { ProblemShape } from './problem.js';
 
-/** A size of a problem that a tensor has an axis of. */
+/** A size of a problem that is the length of a tensor's axis. */
 export type Axis = 'batch' | 'heads' | 'kvHeads' | 'queries' | 'keys' | 'qkDim' | 'vDim';
 
 /**
- * One named result of an attention kernel: what a kernel gives, an oracle computes, bounds are of and an
- * audit judges. All that tests, verdicts and reports need to know of it is here: see docs/extending.md, "To
- * add an output".
+ * One named result of an attention kernel, which kernels produce, an oracle computes, bounds limit and an
+ * audit judges. It holds all that tests, verdicts and reports need to know: see docs/extending.md, "To add
+ * an output".
  */
 export interface Quantity {
-  /** Of its tensor, and of its member in every record by quantity; unknown names are the user's own. */
+  /** The name of its tensor, and of its member in every record by quantity; unknown names are the user's own. */
   readonly name: string;
-  /** Of the canonical tensor: batch, heads, rows, and where a row is a vector its elements. */
+  /** The axes of the canonical tensor: batch, heads, rows, and the elements of a row that is a vector. */
   readonly axes:
     | readonly [batch: Axis, heads: Axis, rows: Axis]
     | readonly [batch: Axis, heads: Axis, rows: Axis, elements: Axis];
   /**
-   * `vector`: reports give errors in ulps of the stored format and relative to the magnitude, and statistics of rows
-   * (spread, slope, bias, …) are made. `number`: a row has one number, whose error is absolute.
+   * `vector`: reports give errors in ulps of the stored format and relative to the magnitude, with statistics of
+   * rows (spread, slope, bias, …). `number`: a row has one number, whose error is absolute.
    */
   readonly row: 'vector' | 'number';
   /** Its name in prose ("the output"), in tables ("output"), and of its parts ("elements of dQ"). */
@@ -27,7 +27,7 @@ export interface Quantity {
   /** The unit of its errors; and the magnitude that the errors of a vector's elements are relative to. */
   readonly unit: string;
   readonly magnitude: string;
-  /** Whether reports say so where a kernel does not give it. */
+  /** Whether reports mention that a kernel does not give it. */
   readonly isExpected: boolean;
   /** The command line's option for the file that it is in, in camel case: `--output` by `output`. */
   readonly option: string;
@@ -61,13 +61,13 @@ const lse = {
   option: 'lse',
 } as const satisfies Quantity;
 
-/** The quantities that are judged, in the order in which reports tell of them. */
+/** The judged quantities, in the order of reports. */
 export const quantities = [out, lse] as const satisfies readonly Quantity[];
 
 /** The name of one of {@link quantities}. */
 export type QuantityName = (typeof quantities)[number]['name'];
 
-/** Something of each quantity, by name; the forward's are always there. */
+/** A value for each quantity, by name; the forward's are always present. */
 export interface ByQuantity<T> {
   readonly out: T;
   readonly lse: T;
@@ -79,12 +79,12 @@ export function quantityShape({ axes }: Quantity, shape: ProblemShape): readonly
   return axes.map((axis) => shape[axis]);
 }
 
-/** How many elements a row of a quantity has. */
+/** Number of elements in a row of a quantity. */
 export function rowElements({ axes: [, , , elements] }: Quantity, shape: ProblemShape): number {
   return elements === undefined ? 1 : shape[elements];
 }
 
-/** Something of each tensor that a kernel wrote, by quantity; null for what it does not give. */
+/** A value for each tensor that a kernel wrote, by quantity; null for those that it did not write. */
 export interface WrittenOutputs<T> {
   readonly out: T;
   readonly lse: T | null;

@@ -3,15 +3,15 @@ import { RequestError } from '../request-error.js';
 import type { RotaryTables } from './features.js';
 import type { Problem, ProblemShape } from './problem.js';
 
-/** Which elements of a vector are rotated together: t and t + pairs, or 2t and 2t + 1. */
+/** The pairs of elements of a vector that are rotated together: t and t + pairs, or 2t and 2t + 1. */
 export type RotaryLayout = 'halves' | 'neighbours';
 
 /** The tables of a problem as numbers. */
 export interface Rotation {
   readonly pairs: number;
-  /** The layouts that the tables may be meant for: one where every number stands twice. */
+  /** The layouts that the tables may be meant for: one if every number is there twice. */
   readonly layouts: readonly RotaryLayout[];
-  /** A vector rotated on by so many times the angles of a position; −1 undoes a rotation, and what it is scaled by. */
+  /** A vector rotated by that many times the angles of a position; −1 undoes a rotation and its scaling. */
   readonly turn: (
     vector: Float64Array,
     position: number,
@@ -25,7 +25,7 @@ function pairAt(layout: RotaryLayout, pairs: number, t: number): readonly [numbe
   return layout === 'halves' ? [t, t + pairs] : [2 * t, 2 * t + 1];
 }
 
-/** The layout by which every number of some tables stands twice; null where none does. */
+/** The layout in which every number of some tables is doubled; null if none is. */
 function doubledLayout(
   tables: readonly Float64Array[],
   columns: number,
@@ -47,7 +47,7 @@ function doubledLayout(
 
 /**
  * The rotations of tables, of vectors of some dimension. A vector is rotated in fp64.
- * @throws RequestError for tables that rotate more elements than there are
+ * @throws RequestError for tables that rotate more elements than a vector has
  */
 export function createRotation({ cos, sin }: RotaryTables, dim: number): Rotation {
   const columns = cos.shape.at(-1) ?? 0;
@@ -76,7 +76,7 @@ export function createRotation({ cos, sin }: RotaryTables, dim: number): Rotatio
 }
 
 /**
- * Checks the shapes of tables beside the problem that they are of.
+ * Checks the shapes of tables against their problem.
  * @throws RequestError for tables of different or wrong shapes, and without a row for every position
  */
 export function checkRotarySizes(problem: Problem, { queries, keys, qkDim }: ProblemShape): void {

@@ -8,7 +8,7 @@ export const scaledTensors = ['q', 'k', 'v'] as const;
 /** One of {@link scaledTensors}. */
 export type ScaledTensor = (typeof scaledTensors)[number];
 
-/** What factors may be, the first multiplied first. */
+/** The kinds of factors, in the order of multiplication. */
 export const scaleNames = [
   'block_scale',
   'global_scale',
@@ -29,8 +29,8 @@ export function rank4({ shape }: Pick<Tensor, 'shape'>): Sizes {
 }
 
 /**
- * How many of `size` elements share one of `count` factors: all, or the power of two of them that makes so many, the
- * last block shorter; null where none does.
+ * Number of elements out of `size` that share one of `count` factors: all, or the power of two that makes that many
+ * blocks, the last one shorter; null if none does.
  */
 export function binaryBlock(size: number, count: number): number | null {
   if (count === size) return 1;
@@ -39,18 +39,18 @@ export function binaryBlock(size: number, count: number): number | null {
   return null;
 }
 
-/** What is known of the tensor that is scaled. */
+/** Facts about the tensor to scale. */
 export interface ScaleTarget {
   /** "q_descale", for messages. */
   readonly label: string;
   readonly sizes: Sizes;
   readonly kvHeads: number;
   readonly sequences: readonly Sequence[] | undefined;
-  /** First row of each sequence and how many rows it has. */
+  /** The first row of each sequence, and its number of rows. */
   readonly rowsOf: (sequence: Sequence) => readonly [first: number, rows: number];
 }
 
-/** What factors of one of a problem's tensors are for. */
+/** The tensor that factors of one of a problem's tensors apply to. */
 export function scaleTarget(problem: Problem, name: ScaledTensor, kind: ScaleName): ScaleTarget {
   const shape = problemShape(problem);
   const isQuery = name === 'q';

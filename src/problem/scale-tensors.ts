@@ -19,7 +19,7 @@ import {
   type ScaleTarget,
 } from './scale-target.js';
 
-/** Factors of sequences from those of their rows; null where rows of one sequence differ. */
+/** Factors of sequences, taken from their rows; null if rows of one sequence differ. */
 function bySequence(
   { values, shape }: ScaleFactors,
   sequences: readonly Sequence[],
@@ -38,15 +38,15 @@ function bySequence(
   return { values: found, shape: [sequences.length, heads] };
 }
 
-/** What a problem file notes of factors: tensors by name, and metadata. */
+/** The factors in a problem file: tensors by name, and metadata. */
 export interface NotedScales {
   readonly tensors: Readonly<Record<string, Tensor>>;
   readonly metadata: Readonly<Record<string, string>>;
 }
 
 /**
- * The factors of a problem's tensors as a problem file has them: `attachScales` gives the same back. Those that lie as
- * elements do have a factor or as many as there are rows along the rows of packed sequences.
+ * The factors of a problem's tensors in the form of a problem file, from which `attachScales` restores them. Those
+ * that lie as elements do have along the rows of packed sequences one factor, or as many as there are rows.
  */
 export function scaleTensors(problem: Problem): NotedScales {
   const tensors: Record<string, Tensor> = {};
@@ -75,7 +75,7 @@ export function scaleTensors(problem: Problem): NotedScales {
   return { tensors, metadata };
 }
 
-/** The factors of each row, where rows of packed sequences share them. */
+/** The factors of each row, if rows of packed sequences share them. */
 function ofEveryRow(tensor: Tensor, rows: number): Tensor {
   const [batch, heads, known, columns] = rank4(tensor);
   if (known === rows) return tensor;
@@ -88,7 +88,7 @@ function ofEveryRow(tensor: Tensor, rows: number): Tensor {
   return { format: tensor.format, shape: [batch, heads, rows, columns], data };
 }
 
-/** The factors of packed sequences as they are stored in a form; unused slots have the factor 1. */
+/** The factors of packed sequences in a stored form; unused slots have the factor 1. */
 export function storedScales(
   problem: Problem,
   rows: Readonly<Record<ScaledTensor, StoredRows>>,

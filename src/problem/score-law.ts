@@ -5,11 +5,11 @@ import type { Problem, ProblemShape } from './problem.js';
 import { problemShape } from './shape.js';
 
 /**
- * Writes what is added to the scores of a row after the softcap: to element j of the target what key
- * `firstKey` + j gets, and 0 where a bias of −∞ hides it. ALiBi's product counts as exact once it is rounded to fp64,
- * as it is of slopes in fp32; so does the sum of bias and ALiBi with its rest.
+ * Writes the numbers that are added to the scores of a row after the softcap: element j of the target is that of key
+ * `firstKey` + j, and 0 where a bias of −∞ hides the key. ALiBi's product counts as exact once it is rounded to fp64,
+ * which it is for slopes in fp32; so does the sum of bias and ALiBi with its rest.
  * @param head counted over [batch, heads]
- * @param rest as long as the target: gets what the sum of bias and ALiBi loses as it is rounded to fp64
+ * @param rest as long as the target: receives the rounding errors of the fp64 sum of bias and ALiBi
  */
 export type ScoreAddend = (
   head: number,
@@ -19,12 +19,12 @@ export type ScoreAddend = (
   rest?: Float64Array,
 ) => void;
 
-/** What makes the score of a key from the product q·k: the one law that every problem obeys. */
+/** The function from the product q·k to the score of a key: the one law that every problem obeys. */
 export interface ScoreLaw {
   readonly scale: number;
   /** Scores become cap·tanh(score / cap) after the scale; null for none. */
   readonly softcap: number | null;
-  /** Null for none. */
+  /** The addend; null for none. */
   readonly addend: ScoreAddend | null;
   /** Whether the addend is a sum, which may leave a rest. */
   readonly hasRest?: boolean;

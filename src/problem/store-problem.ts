@@ -15,13 +15,13 @@ import type {
 } from './stored.js';
 import { packedRows, placeRows, type Placed } from './stored-forms.js';
 
-/** One element of a format: a number rounded to it, a finite one to a finite one. */
+/** One element of a format: a number rounded to it; finite numbers stay finite. */
 function fillerOf({ format }: Tensor, fill: number): Tensor['data'] {
   const overflow = Number.isFinite(fill) ? 'saturate' : 'overflow';
   return encodeFromFloat64(formats[format], Float64Array.of(fill), { overflow });
 }
 
-/** What an unused element of a tensor over queries and keys holds: visible, kept, or the fill. */
+/** The value of an unused element of a tensor over queries and keys: visible, kept, or the fill. */
 function scoreFiller(tensor: StoredTensor, fill: number): ArrayLike<number> {
   if (!('format' in tensor)) return [1];
   return patternsOf(fillerOf(tensor, fill), formats[tensor.format]);
@@ -46,15 +46,15 @@ function keysAndValues(k: Tensor, v: Tensor, form: StoredForm['keys']): StoredTe
     : { k, v };
 }
 
-/** A problem that keeps how it was posed. */
+/** A problem that keeps the form in which it was posed. */
 export type PosedProblem = Problem & {
   readonly stored: StoredProblem & { readonly tensors: StoredTensors };
 };
 
 /**
- * A problem with packed sequences, posed in a form: the same problem, whose `stored` has the tensors as a kernel is
- * given them. In unused slots of queries, keys, values and biases they hold `fill`, rounded to each format (of a finite number a
- * finite one; a format without infinity has NaN in its place); unused elements of masks are true.
+ * A problem with packed sequences, posed in a form: the same problem, whose `stored` has the tensors to give to a
+ * kernel. Unused slots of queries, keys, values and biases hold `fill`, rounded to each format (finite numbers stay
+ * finite; a format without infinity has NaN in its place); unused elements of masks are true.
  * @throws RequestError for a problem without sequences, a sample of rows, and a form that does not fit
  */
 export function storeProblem(problem: Problem, form: StoredForm, fill = 0): PosedProblem {
@@ -94,8 +94,8 @@ export function storeProblem(problem: Problem, form: StoredForm, fill = 0): Pose
 const storedMembers = ['q', 'k', 'v', ...(Object.keys(featureNames) as FeatureName[])] as const;
 
 /**
- * How a problem was posed; null where that is not kept, or the problem was changed since: a copy of it with another
- * tensor is posed anew.
+ * The form in which a problem was posed; null if it is not kept, or if the problem was changed since: a copy of it
+ * with another tensor is posed anew.
  */
 export function storedOf(problem: Problem): StoredProblem | null {
   const { stored } = problem;
@@ -105,7 +105,7 @@ export function storedOf(problem: Problem): StoredProblem | null {
     : null;
 }
 
-/** How the rows of a problem lie as it is posed; packed sequences whose form is not known are one behind the other. */
+/** The layout of a problem's rows as it is posed; packed sequences of unknown form are one behind the other. */
 export function posedRows(problem: Problem): Pick<StoredProblem, 'queries' | 'keys'> | null {
   if (problem.sequences === undefined) return null;
   const rows = ({ shape }: Tensor) => packedRows(shape.at(-2) ?? 0);
@@ -113,7 +113,7 @@ export function posedRows(problem: Problem): Pick<StoredProblem, 'queries' | 'ke
 }
 
 /**
- * The tensors that a kernel is given, by their names in a problem file: as the problem was posed, else packed one
+ * The tensors to give to a kernel, by their names in a problem file: as the problem was posed, else packed one
  * sequence behind the other, else as the problem has them.
  * @throws RequestError for a sample of rows of packed sequences, and where tensors were not kept
  */

@@ -11,11 +11,11 @@ import type {
   StoredTensors,
 } from './stored.js';
 
-/** Rows as stored, and the tensors that say where they are. */
+/** Rows as stored, and the tensors that give their places. */
 export interface Placed {
   readonly rows: StoredRows;
   readonly tensors: StoredTensors;
-  /** For tensors over queries and keys: slots of a sequence, and which of them are unused at its front. */
+  /** For tensors over queries and keys: slots of a sequence, and the unused ones at its front. */
   readonly capacity: number;
   readonly left: readonly number[] | null;
 }
@@ -31,7 +31,7 @@ function total(lengths: readonly number[]): number {
   return lengths.reduce((sum, length) => sum + length, 0);
 }
 
-/** Slots of sequences of which each begins where it is said. */
+/** Slots of sequences, from the start and length of each. */
 function slotsFrom(starts: readonly number[], lengths: readonly number[]): Int32Array {
   const slots = new Int32Array(total(lengths));
   let row = 0;
@@ -85,7 +85,7 @@ function placePadded(side: Side, lengths: readonly number[], form: PaddedForm): 
   };
 }
 
-/** Which pages of keys and values hold the same bits as one before: the first of them, for each page. */
+/** The first page with the same bits, for each page of keys and values. */
 function firstOfEqualPages(
   { k, v }: Pick<Problem, 'k' | 'v'>,
   pages: readonly { readonly firstRow: number; readonly rows: number }[],
@@ -113,7 +113,7 @@ function firstOfEqualPages(
   });
 }
 
-/** The pages of each sequence in order, and how many keys it has. */
+/** The pages of each sequence in order, and its number of keys. */
 interface NumberedPages {
   readonly numbers: readonly (readonly number[])[];
   readonly lengths: readonly number[];
@@ -130,7 +130,7 @@ function pageTable({ numbers, lengths }: NumberedPages, unused: number): StoredT
   };
 }
 
-/** FlashInfer's lists, with an entry behind them that nobody reads. */
+/** FlashInfer's lists, followed by an entry that nobody reads. */
 function pageLists({ numbers, lengths, pageSize }: NumberedPages, unused: number): StoredTensors {
   const starts = [0];
   for (const pages of numbers) starts.push(starts[starts.length - 1] + pages.length);
@@ -185,8 +185,8 @@ function placePaged(problem: Problem, lengths: readonly number[], form: PagedFor
 }
 
 /**
- * Where sequences lie in a form.
- * @param lengths how many rows each has
+ * The places of sequences in a form.
+ * @param lengths the number of rows of each
  * @throws RequestError for pages that are not arranged each to a place of its own
  */
 export function placeRows(
@@ -201,7 +201,7 @@ export function placeRows(
     : placePaged(problem, lengths, form);
 }
 
-/** So many rows, one behind the other. */
+/** That many rows, one behind the other. */
 export function packedRows(count: number): StoredRows {
   return placePacked('q', [count], { kind: 'packed' }).rows;
 }

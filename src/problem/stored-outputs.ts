@@ -14,7 +14,7 @@ import type { Quantity } from './quantities.js';
 import { posedRows, storedOf } from './store-problem.js';
 import { slotCount, type StoredRows } from './stored.js';
 
-/** The rows that a quantity has one of each of, as they were posed. */
+/** The posed rows that a quantity has one row for each of. */
 function rowsOf(problem: Problem, { axes: [, , rows] }: Quantity): StoredRows | null {
   const stored = posedRows(problem);
   if (stored === null) return null;
@@ -48,13 +48,14 @@ function gatherVectors(
   return gatherRows({ ...tensor, shape: wanted }, rows);
 }
 
-/** Where the number of a row is: of its slot, its sequence and its place there. */
+/** The place of a row's number, from its head, its slot, its sequence and its query. */
 type NumberAt = (head: number, slot: number, sequence: number, query: number) => number;
 
 /**
- * How the numbers of rows lie in a tensor of such a shape; null where they cannot. Packed: [heads, total]
- * (FlashAttention), [total, heads] (FlashInfer) or [sequences, heads, longest] (older FlashAttention); padded: [batch, heads, seqlen],
- * also with batch and heads merged. A last dimension of 1 is dropped, and rows may be padded beyond their number.
+ * The places of the numbers of rows in a tensor of a shape; null for an impossible shape. Packed: [heads, total]
+ * (FlashAttention), [total, heads] (FlashInfer) or [sequences, heads, longest] (older FlashAttention); padded: [batch,
+ * heads, seqlen], also with batch and heads merged. A last dimension of 1 is dropped, and rows may be padded beyond
+ * their number.
  */
 function numberPlaces(
   shape: readonly number[],
@@ -120,8 +121,8 @@ function gatherNumbers(
 }
 
 /**
- * An output of a kernel as it lies beside the problem as posed, in its canonical shape: the rows that count, one
- * behind the other. A tensor of a problem without packed sequences is returned as it is.
+ * An output of a kernel, in the layout of the posed problem, in its canonical shape: the used rows, one behind
+ * the other. A tensor of a problem without packed sequences is returned as it is.
  * @throws RequestError for a shape that the output cannot have
  */
 export function gatherOutput(problem: Problem, quantity: Quantity, tensor: Tensor): Tensor {
@@ -132,8 +133,8 @@ export function gatherOutput(problem: Problem, quantity: Quantity, tensor: Tenso
 }
 
 /**
- * The reverse of `gatherOutput`: a canonical output as it lies beside the problem as posed, NaN in rows that are not
- * used. Numbers of packed rows are [heads, total], of padded ones [batch, heads, seqlen].
+ * The reverse of `gatherOutput`: a canonical output in the layout of the posed problem, NaN in unused rows. Numbers
+ * of packed rows are [heads, total], of padded ones [batch, heads, seqlen].
  */
 export function poseOutput(problem: Problem, quantity: Quantity, tensor: Tensor): Tensor {
   const rows = rowsOf(problem, quantity);
@@ -148,7 +149,7 @@ export function poseOutput(problem: Problem, quantity: Quantity, tensor: Tensor)
   return { ...scattered, shape: [...sizes, rows.slotsPerGroup] };
 }
 
-/** How many rows of an output as posed are not used, and so not judged. */
+/** Number of unused rows of an output as posed, which are not judged. */
 export function unusedRows(problem: Problem): number {
   const stored = storedOf(problem);
   return stored === null ? 0 : slotCount(stored.queries) - stored.queries.slots.length;

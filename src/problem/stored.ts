@@ -1,13 +1,13 @@
 import type { Tensor } from '../formats/index.js';
 import type { BooleanTensor, IntegerTensor, ProblemFeatures } from './features.js';
 
-/** A tensor of a problem as files and kernels have it: numbers, integers or truths. */
+/** A tensor of a problem in files and for kernels: numbers, integers or truths. */
 export type StoredTensor = Tensor | IntegerTensor | BooleanTensor;
 
 /** Stored tensors, by their names in a problem file. */
 export type StoredTensors = Readonly<Record<string, StoredTensor>>;
 
-/** How sequences lie in a tensor of queries, or of keys and values. */
+/** The layout of sequences in a tensor of queries, or of keys and values. */
 export interface StoredRows {
   /**
    * `packed`: one sequence behind the other, [slots, heads, dim]; `padded`: each with as many slots,
@@ -15,13 +15,13 @@ export interface StoredRows {
    * [pages, heads, slots, dim].
    */
   readonly form: 'packed' | 'padded' | 'paged';
-  /** Sequences that are padded, pages, or 1. */
+  /** Number of padded sequences or pages, or 1. */
   readonly groups: number;
-  /** Slots of each group: room for a sequence, the page size, or all that there are. */
+  /** Slots of each group: the room of a sequence, the page size, or all slots. */
   readonly slotsPerGroup: number;
   /** Whether heads come before slots. */
   readonly headsFirst: boolean;
-  /** For each row of the canonical tensor the slot that holds it, counted over [groups, slots per group]. */
+  /** The slot of each row of the canonical tensor, counted over [groups, slots per group]. */
   readonly slots: Int32Array;
 }
 
@@ -51,7 +51,7 @@ export interface PagedForm {
   readonly pageSize: number;
   /** Pages that no sequence uses; default 0. */
   readonly spare?: number;
-  /** Where each of so many pages lies, first those of the first sequence, last the spare ones; default in order. */
+  /** The place of each of that many pages, first those of the first sequence, last the spare ones; default in order. */
   readonly arrange?: (pages: number) => readonly number[];
   /** Whether full pages of equal bits are kept once; default false. */
   readonly shared?: boolean;
@@ -63,29 +63,30 @@ export interface PagedForm {
   readonly listed?: boolean;
 }
 
-/** In which form a problem is posed. */
+/** The form in which a problem is posed. */
 export interface StoredForm {
   readonly queries: PackedForm | PaddedForm;
   readonly keys: PackedForm | PaddedForm | PagedForm;
 }
 
 /**
- * How a problem with packed sequences was posed: what a kernel is given, and how its outputs are read. The
- * problem itself has the rows that count, gathered; unused slots are here alone. `storedOf` reads it.
+ * The form in which a problem with packed sequences was posed: the tensors to give to a kernel, and the
+ * layout of its outputs. The problem itself has the used rows, gathered; unused slots exist only here.
+ * `storedOf` reads it.
  */
 export interface StoredProblem {
-  /** Outputs lie as queries do. */
+  /** The rows of queries, which are those of outputs too. */
   readonly queries: StoredRows;
   readonly keys: StoredRows;
-  /** All tensors as posed, unused slots too; null where they were not kept. */
+  /** All tensors as posed, unused slots too; null if they were not kept. */
   readonly tensors: StoredTensors | null;
-  /** The form, where `storeProblem` made it: in it a changed problem is posed again. */
+  /** The form, if `storeProblem` made it: a changed problem is posed in it again. */
   readonly form?: StoredForm;
-  /** What was posed so: see `storedOf`. */
+  /** The members that were posed: see `storedOf`. */
   readonly of: ProblemFeatures & { readonly q: Tensor; readonly k: Tensor; readonly v: Tensor };
 }
 
-/** How many slots there are in a tensor of such rows. */
+/** Number of slots in a tensor of such rows. */
 export function slotCount({ groups, slotsPerGroup }: StoredRows): number {
   return groups * slotsPerGroup;
 }
@@ -97,7 +98,7 @@ export function storedShape(rows: StoredRows, heads: number, dim: number): reado
   return headsFirst ? [groups, heads, slotsPerGroup, dim] : [groups, slotsPerGroup, heads, dim];
 }
 
-/** Where the element [slot, head, 0] of a tensor of such rows is. */
+/** The index of element [slot, head, 0] in a tensor of such rows. */
 export function storedAt(
   { slotsPerGroup, headsFirst }: StoredRows,
   heads: number,

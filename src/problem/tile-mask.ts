@@ -1,23 +1,23 @@
 import type { KeyRange } from './key-ranges.js';
 
-/** A row that does not see all keys of a tile from the first that it sees to the last. */
+/** A row that does not see all keys of a tile between the first and the last that it sees. */
 export interface InterruptedRow {
   readonly row: number;
   /** The ranges that it sees, in places of the tile. */
   readonly ranges: readonly KeyRange[];
 }
 
-/** What rows see of one tile of keys, beside what `maskTile` writes. */
+/** The visibility of one tile of keys, beside the results that `maskTile` writes. */
 export interface TileView {
   /** Whether any row sees a key of the tile. */
   readonly isSeen: boolean;
-  /** No row is among them where each sees one range of keys at most. */
+  /** Rows that see several ranges; empty if each sees one range of keys at most. */
   readonly interrupted: readonly InterruptedRow[];
 }
 
 const noRows: readonly InterruptedRow[] = [];
 
-/** The first of some ranges that ends behind a key; their number if none does. */
+/** The index of the first range that ends after a key; their number if none does. */
 function firstEndingBehind(ranges: readonly KeyRange[], key: number): number {
   let low = 0;
   let high = ranges.length;
@@ -30,9 +30,9 @@ function firstEndingBehind(ranges: readonly KeyRange[], key: number): number {
 }
 
 /**
- * What each of some rows sees of the keys of one tile. To `low` and `high` it writes from which place of
- * the tile on and up to which (not included) a row sees keys: both 0 for a row that sees none, and for
- * places beyond the rows.
+ * The keys of one tile that each of some rows sees. To `low` and `high` it writes the first place of the
+ * tile that a row sees, and the one after the last: both 0 for a row that sees none, and for places
+ * beyond the rows.
  * @param rows the ranges of keys of each row, as `Mask.ranges` gives them
  */
 export function maskTile(
@@ -68,7 +68,7 @@ export function maskTile(
   return { isSeen, interrupted: interrupted ?? noRows };
 }
 
-/** From the first key that any of some rows sees to behind the last; begin = end = 0 where none does. */
+/** The range from the first key that any of some rows sees to the end of the last; begin = end = 0 if none does. */
 export function spanOfRows(rows: readonly (readonly KeyRange[])[]): KeyRange {
   let begin = Infinity;
   let end = 0;

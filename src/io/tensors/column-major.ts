@@ -8,8 +8,8 @@ const blockBytes = 1 << 20;
 const gapBytes = 1 << 12;
 
 /**
- * Where column-major order puts the element that row-major order has at `position`, when the shape is
- * given reversed; the other way round when the shape is given as it is.
+ * The position in column-major order of the element that row-major order has at `position`, when the
+ * shape is given reversed; the other way round when the shape is given as it is.
  */
 function transposedPosition(shape: readonly number[], position: number): number {
   let rest = position;

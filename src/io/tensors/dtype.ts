@@ -2,29 +2,29 @@ import { bytesInMemory, type FormatName, formats } from '../../formats/index.js'
 import { RequestError } from '../../request-error.js';
 import { listed, quoted, shortened, tensorIn } from './messages.js';
 
-/** What elements are that are whole numbers or truths. */
+/** The type of elements that are whole numbers or truths. */
 export type WholeDtype =
   'truth' | 'int8' | 'uint8' | 'int16' | 'uint16' | 'int32' | 'uint32' | 'int64' | 'uint64';
 
-/** What a container's dtype says about the elements stored under it. */
+/** Facts that a container's dtype tells about the elements stored under it. */
 export interface DtypeFacts {
   /** Bits of one element; null when the dtype does not fix them. */
   readonly bits: number | null;
-  /** The format its elements have, or null when they are no floating-point numbers we know. */
+  /** The format of its elements, or null when they are no floating-point numbers of a known format. */
   readonly format: FormatName | null;
-  /** The formats a caller may declare such elements to have. */
+  /** The formats that a caller may declare its elements to have. */
   readonly declarable: readonly DeclaredFormat[];
-  /** Narrower formats that its elements may be declared to be numbers of: a dump may have been widened. */
+  /** Narrower formats that a caller may declare its elements to be numbers of: a dump may have been widened. */
   readonly narrower: readonly FormatName[];
-  /** The whole numbers that its elements are; null when they are none. */
+  /** The type of its elements if they are whole numbers or truths; null otherwise. */
   readonly whole: WholeDtype | null;
-  /** What the elements are, for messages, as in `holds ${holds}`. */
+  /** The kind of its elements, for messages, as in `holds ${holds}`. */
   readonly holds: string;
-  /** How to mend a tensor that cannot be read, for messages. */
+  /** Advice for a tensor that cannot be read, for messages. */
   readonly mend: string;
 }
 
-/** The formats stored in a container of so many bits. */
+/** The formats stored in a container of that many bits. */
 function formatsOfWidth(bits: number): DeclaredFormat[] {
   const named = Object.values(formats)
     .filter((format) => 8 * bytesInMemory(format) === bits)
@@ -32,7 +32,7 @@ function formatsOfWidth(bits: number): DeclaredFormat[] {
   return bits === 8 ? [...named, packedFormat] : named;
 }
 
-/** The formats whose numbers may be stored as fp32 or fp64, by the format that they are stored as. */
+/** Formats whose numbers may be stored as fp32 or fp64, by the format that stores them. */
 const widenedFrom: Readonly<Partial<Record<FormatName, readonly FormatName[]>>> = {
   fp32: ['bf16', 'fp16', 'e4m3', 'e5m2', 'e2m1'],
   fp64: ['fp32', 'tf32', 'bf16', 'fp16', 'e4m3', 'e5m2', 'e2m1'],
@@ -54,8 +54,8 @@ export function floatDtype(format: FormatName): DtypeFacts {
 }
 
 /**
- * Facts of a dtype that may carry the bit patterns of any format of its width, as tools without
- * bf16 or fp8 save them: `format` says what it means undeclared, if anything.
+ * Facts of a dtype that may carry the bit patterns of any format of its width, as tools without bf16 or
+ * fp8 save them: `format` is the undeclared meaning, if there is one.
  */
 export function rawDtype(
   bits: number,
@@ -76,7 +76,7 @@ export function integerDtype(whole: Exclude<WholeDtype, 'truth'>): DtypeFacts {
 /** Facts of a dtype of truths, a byte each. */
 export const truthDtype: DtypeFacts = { ...opaqueDtype(8, 'booleans'), whole: 'truth' };
 
-/** Facts of a dtype that is legal in its container, but no format of ours. */
+/** Facts of a dtype that is legal in its container, but has no known format. */
 export function opaqueDtype(
   bits: number | null,
   holds: string,
@@ -102,7 +102,7 @@ export type DeclaredFormats = Readonly<Record<string, DeclaredFormat>>;
 
 /**
  * Checks that every declaration names a tensor of the file and a known format.
- * @throws RequestError listing what there is
+ * @throws RequestError listing the known ones
  */
 export function checkDeclarations(
   path: string,
@@ -123,13 +123,13 @@ export function checkDeclarations(
   }
 }
 
-/** What a tensor's elements are read as, or why they cannot be read. */
+/** The format that a tensor's elements are read as, or the reason that they cannot be read. */
 export type Reading =
   | {
       readonly format: FormatName;
       readonly refusal: null;
       readonly isPacked?: boolean;
-      /** The wider format that its numbers are stored as. */
+      /** The wider format that stores its numbers. */
       readonly storedAs?: FormatName;
     }
   | { readonly format: null; readonly refusal: string };
@@ -142,7 +142,7 @@ export function formatNote(name: string): string {
   return `format.${name}`;
 }
 
-/** Where a tensor lies, and its dtype as the file spells it. */
+/** The file and name of a tensor, and its dtype as the file spells it. */
 interface StoredName {
   readonly path: string;
   readonly name: string;
@@ -156,8 +156,8 @@ function readAs(format: DeclaredFormat): Reading {
 }
 
 /**
- * How a tensor is read: as its declared format, else as the format its file's metadata notes (a note
- * that does not fit the dtype is ignored), else as its dtype says.
+ * The reading of a tensor: by its declared format, else by the format that its file's metadata notes (a
+ * note that does not fit the dtype is ignored), else by its dtype.
  * @throws RequestError when the declared format is impossible for the dtype
  */
 export function readingOf(

@@ -4,17 +4,17 @@ import type { TensorData } from '../../formats/index.js';
 import type { StoredTensor } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
 
-/** What the elements of a tensor are that is written: a format, integers or truths. */
+/** The type of a written tensor's elements: a format, integers or truths. */
 export type WrittenType = FormatName | 'int32' | 'truth';
 
-/** What the elements of a tensor are. */
+/** The type of a tensor's elements. */
 export function writtenType(tensor: StoredTensor): WrittenType {
   if ('format' in tensor) return tensor.format;
   return tensor.data instanceof Int32Array ? 'int32' : 'truth';
 }
 
 interface Storage {
-  /** What a message calls the typed array. */
+  /** The name of the typed array in messages. */
   readonly arrayName: string;
   readonly over: (buffer: ArrayBuffer) => TensorData;
   readonly holds: (data: unknown) => boolean;
@@ -36,7 +36,7 @@ const bytePatterns: Storage = {
   holds: (data) => data instanceof Uint8Array,
 };
 
-/** The typed array of each format, as `TensorData` lays down. */
+/** The typed array of each format, as `TensorData` defines it. */
 const storages: Readonly<Record<FormatName, Storage>> = {
   fp64: {
     arrayName: 'Float64Array',
@@ -104,13 +104,13 @@ export function swapBytes(bytes: Uint8Array, size: number): void {
     bytes.subarray(start, start + size).reverse();
 }
 
-/** What a message calls the typed array that elements are kept in. */
+/** The name, in messages, of the typed array that holds elements of a type. */
 export function arrayNameOf(type: WrittenType): string {
   if (type === 'int32') return 'Int32Array';
   return type === 'truth' ? bytePatterns.arrayName : storages[type].arrayName;
 }
 
-/** Whether such elements are kept in typed arrays of this one's kind. */
+/** Whether a typed array of this kind holds elements of a type. */
 export function isArrayOf(type: WrittenType, data: unknown): boolean {
   if (type === 'int32') return data instanceof Int32Array;
   return (type === 'truth' ? bytePatterns : storages[type]).holds(data);

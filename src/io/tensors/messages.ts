@@ -26,14 +26,14 @@ export function quoted(text: string): string {
   return `"${shortened(text)}"`;
 }
 
-/** Names in double quotes, comma-separated; past 20 of them only how many more there are. */
+/** Names in double quotes, comma-separated; after 20 of them only the number of the others. */
 export function listed(names: Iterable<string>): string {
   const all = [...names];
   const shown = all.slice(0, listedNames).map(quoted).join(', ');
   return all.length > listedNames ? `${shown} and ${all.length - listedNames} more` : shown;
 }
 
-/** How a message begins that is about one tensor of one file. */
+/** The beginning of a message about one tensor of one file. */
 export function tensorIn(path: string, name: string): string {
   return `${printable(path)}: tensor ${quoted(name)}`;
 }

@@ -14,7 +14,7 @@ const ascii = (text: string): Uint8Array => new TextEncoder().encode(text);
 const zipMagic = (third: number, fourth: number): Uint8Array =>
   Uint8Array.of(0x50, 0x4b, third, fourth);
 
-/** How the files we read begin; a zip archive without members begins with its directory's end. */
+/** Magic bytes of the supported files; a zip archive without members begins with its directory's end. */
 const openers: readonly (readonly [magic: Uint8Array, opener: Opener])[] = [
   [npyMagic, openNpy],
   [zipMagic(3, 4), openNpz],
@@ -27,7 +27,7 @@ const pickle = [
 ] as const;
 const convert = 'convert it to safetensors or npz';
 
-/** How the files begin that users mistake for ours, what they are, and what to do. */
+/** Magic bytes of files that users mistake for supported ones, with a description and advice. */
 const foreign: readonly (readonly [magic: Uint8Array, what: string, mend: string])[] = [
   [Uint8Array.of(0x80, 0x02), ...pickle],
   [Uint8Array.of(0x80, 0x03), ...pickle],
@@ -40,21 +40,21 @@ const foreign: readonly (readonly [magic: Uint8Array, what: string, mend: string
   [ascii('version https://git-lfs'), 'a Git LFS pointer', 'fetch the file with git lfs pull'],
 ];
 
-/** What to try on content that has no mark, by the ending of the path. */
+/** Openers to try on content without magic bytes, by the ending of the path. */
 const openersByEnding: readonly (readonly [ending: string, opener: Opener])[] = [
   ['.safetensors', openSafetensors],
   ['.npy', openNpy],
   ['.npz', openNpz],
 ];
 
-/** Bytes that tell what a file is: the longest mark, and safetensors' length and "{". */
+/** Number of bytes that identify a file: the longest magic, and safetensors' length and "{". */
 const probeBytes = 32;
 
 function startsWith(content: Uint8Array, magic: Uint8Array): boolean {
   return magic.every((byte, i) => byte === content[i]);
 }
 
-/** Whether the file begins as safetensors do: a possible header length, then a "{". */
+/** Whether the file begins like safetensors: a possible header length, then a "{". */
 function looksLikeSafetensors(beginning: Uint8Array, size: number): boolean {
   if (beginning.length < 9 || beginning[8] !== 0x7b) return false;
   const length = new DataView(beginning.buffer, beginning.byteOffset).getBigUint64(0, true);
@@ -80,9 +80,9 @@ async function openerOf(source: ByteSource): Promise<Opener> {
 }
 
 /**
- * Opens the safetensors, npy or npz file that a source has, told apart by content and not by name. All
- * headers are read and checked; elements are not read yet.
- * @param source closed with the returned TensorFile, and when it is none
+ * Opens the safetensors, npy or npz file of a source, identified by content and not by name. All headers
+ * are read and checked; elements are not read yet.
+ * @param source closed with the returned TensorFile, or when opening fails
  * @throws RequestError when the content is none of these or breaks its format, or a declared format is
  * impossible
  */

@@ -15,7 +15,7 @@ import { readingUnpacked } from './packed-elements.js';
 import { nearestName } from '../../words/index.js';
 import { listed, printable, quoted, shortened, tensorIn } from './messages.js';
 
-/** A tensor as a container holds it. */
+/** A tensor as its container stores it. */
 export interface HeldTensor {
   readonly entry: TensorEntry;
   readonly reading: Reading;
@@ -61,7 +61,7 @@ async function readRange(
   return buffer;
 }
 
-/** A tensor of bytes that hold two elements each, as one of so many elements. */
+/** A tensor of bytes that hold two elements each, as one with that many elements. */
 function unpacked(path: string, stored: HeldTensor): HeldTensor {
   const { entry, reading, readBytes, columnMajor } = stored;
   if (reading.format === null || reading.isPacked !== true) return stored;
@@ -82,7 +82,7 @@ function unpacked(path: string, stored: HeldTensor): HeldTensor {
   };
 }
 
-/** The wider format that a tensor's numbers are stored as; undefined where they are stored in their own. */
+/** The wider format that stores a tensor's numbers; undefined if they are stored in their own. */
 function storedAs({ reading }: HeldTensor): FormatName | undefined {
   return reading.format === null ? undefined : reading.storedAs;
 }
@@ -92,7 +92,7 @@ function entryOf(tensor: HeldTensor): TensorEntry {
   return wider === undefined ? tensor.entry : { ...tensor.entry, storedAs: wider };
 }
 
-/** Where widened elements are from, and what they are to be. */
+/** The source of widened elements, and the format to narrow them to. */
 interface Narrowing {
   readonly path: string;
   readonly stored: FormatName;
@@ -114,7 +114,10 @@ function placeIn(shape: readonly number[], element: number): readonly number[] {
     .reverse();
 }
 
-/** Elements in the format that they were widened from. @throws RequestError for one that it does not hold */
+/**
+ * Elements in the format that they were widened from.
+ * @throws RequestError for one that the format does not have
+ */
 function narrowed(
   { path, stored, format, start }: Narrowing,
   { name, shape }: TensorEntry,
@@ -131,7 +134,7 @@ function narrowed(
 }
 
 /**
- * The TensorFile over the tensors a container holds.
+ * The TensorFile over the tensors that a container stores.
  * @param close releases the container; called once
  */
 export function tensorFile(

@@ -18,7 +18,7 @@ export const scaleTensorNames: readonly string[] = scaledTensors.flatMap((name) 
   (['descale', 'block_scale', 'global_scale'] as const).map((kind) => scaleTensorName(name, kind)),
 );
 
-/** Descales that are elsewhere than in the problem's file: each a number, or `<file>[:<tensor>]`. */
+/** Descales in other places than the problem's file: each a number, or `<file>[:<tensor>]`. */
 export type GivenDescales = Readonly<Partial<Record<ScaledTensor, string>>>;
 
 /** Whether a descale is given as a number. */
@@ -37,17 +37,17 @@ export function ownScaleNames(files: TensorFiles, given: GivenDescales = {}): re
   });
 }
 
-/** How a problem's scales are read from a file. */
+/** Settings for reading a problem's scales from a file. */
 export interface ScaleReading {
-  /** Descales that take the place of the file's. */
+  /** Descales that replace those of the file. */
   readonly given?: GivenDescales | undefined;
-  /** What the file notes, by key. */
+  /** Notes of the file, by key. */
   readonly notes: Readonly<Record<string, string>>;
   /** The rank of q, k or v in the file. */
   readonly rankOf: (name: ScaledTensor) => number;
   /**
-   * Factors that lie as q, k or v does in the file, as the problem has them: [batch, heads, rows, …]; null for those that
-   * cannot lie so.
+   * Arranges factors that lie as q, k or v does in the file in the order of the problem: [batch, heads, rows, …]; null
+   * for those that cannot lie so.
    */
   readonly arrange: (name: ScaledTensor, factors: Tensor) => Tensor | null;
 }
@@ -66,9 +66,10 @@ function positive(text: string, where: string, isWhole: boolean): number {
 }
 
 /**
- * The problem with the scales that a file has for it: tensors `q_descale`, `q_block_scale` and `q_global_scale`, and the
- * same of k and v, or descales that are given in their place; block scales also as exponents (E8M0, or bytes); metadata `q_descale` for a number, and `q_descale_block` for the rows that share a factor.
- * @throws RequestError for factors that do not fit or mean nothing
+ * The problem with the scales that a file has for it: tensors `q_descale`, `q_block_scale` and `q_global_scale`, and
+ * the same of k and v, or descales given in their place; block scales also as exponents (E8M0, or bytes); metadata
+ * `q_descale` for a number, and `q_descale_block` for the rows that share a factor.
+ * @throws RequestError for factors that do not fit or are invalid
  */
 export async function readScales(
   file: TensorFile,
@@ -114,7 +115,7 @@ export async function readScales(
   }
 }
 
-/** The exponent of 1, and what stands for NaN. */
+/** The exponent of 1, and the code of NaN. */
 const [exponentBias, exponentNan] = [127, 255];
 
 /** Factors as numbers; those that are exponents, 2^(n − 127) as MX has them, as fp32, which has them all. */
@@ -138,7 +139,7 @@ async function readGiven(file: TensorFile, text: string, label: string): Promise
   }
 }
 
-/** A number of a note is one of fp32, which kernels take. */
+/** A number in a note, as fp32, which kernels take. */
 function numberTensor(value: number): Tensor {
   return { format: formats.fp32.name, shape: [], data: Float32Array.of(value) };
 }

@@ -23,7 +23,7 @@ export interface TensorFile {
   readonly path: string;
   /** The files that can be named beside it. */
   readonly beside: TensorFiles;
-  /** What the file notes about itself, as strings; empty where the container has no place for it. */
+  /** The notes of the file about itself, as strings; empty if the container has no place for them. */
   readonly metadata: Readonly<Record<string, string>>;
   /** The tensors in the order of the file. */
   readonly entries: ReadonlyMap<string, TensorEntry>;
@@ -64,12 +64,12 @@ export interface TensorFile {
   readonly close: () => Promise<void>;
 }
 
-/** How a tensor file is to be read. */
+/** Options for reading a tensor file. */
 export interface OpenOptions {
   /**
-   * Formats of tensors whose dtype does not tell, by tensor name: e4m3 or e5m2 stored as opaque
-   * bytes or 8-bit integers, e2m1 there as one element a byte, or e2m1x2 as two, bf16 or fp16 stored as 16-bit ones, tf32 stored as fp32; and
-   * narrower formats than fp32 or fp64 whose numbers were widened to it.
+   * Formats of tensors whose dtype does not determine it, by tensor name: e4m3 or e5m2 stored as opaque bytes or 8-bit
+   * integers, e2m1 there as one element a byte, or e2m1x2 as two, bf16 or fp16 stored as 16-bit ones, tf32 stored as
+   * fp32; and narrower formats than fp32 or fp64 whose numbers were widened to it.
    */
   readonly formats?: DeclaredFormats;
 }
@@ -81,27 +81,27 @@ export interface Sha256 {
   readonly digest: () => string;
 }
 
-/** What reading tensors takes of the platform beside the bytes themselves: Node.js or a browser. */
+/** Platform services for reading tensors beside the bytes themselves, of Node.js or a browser. */
 export interface Codecs {
   /**
-   * Inflates a raw deflate stream (RFC 1951), piece by piece; abandoning the generator frees what it holds.
-   * It throws what the compressed pieces throw, and an Error for a stream that is none.
+   * Inflates a raw deflate stream (RFC 1951), piece by piece; abandoning the generator frees its resources.
+   * It passes on errors of the compressed pieces, and throws an Error for an invalid stream.
    */
   readonly inflateRaw: (compressed: AsyncIterable<Uint8Array>) => AsyncGenerator<Uint8Array>;
-  /** CRC-32 as zip archives have it, of what came before, 0 for nothing, and more bytes. */
+  /** CRC-32 as in zip archives, of the earlier bytes, 0 for none, and more bytes. */
   readonly crc32: (bytes: Uint8Array, before: number) => number;
   readonly createSha256: () => Sha256;
 }
 
-/** The files that a path can lead to: of the machine, or those that a page was given. */
+/** The files that a path can lead to: those of the machine, or those given to a page. */
 export interface TensorFiles {
-  /** Whether there is something under a path. */
+  /** Whether a file exists under a path. */
   readonly has: (path: string) => boolean;
   /** @throws RequestError when it cannot be read or is no tensor file */
   readonly open: (path: string, options: OpenOptions) => Promise<TensorFile>;
 }
 
-/** Where bytes come from: files that can be named beside one another, and what reading them takes. */
+/** The source of bytes: files that can be named beside one another, and the services for reading them. */
 export interface Platform {
   readonly codecs: Codecs;
   readonly files: TensorFiles;

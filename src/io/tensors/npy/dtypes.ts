@@ -8,15 +8,15 @@ import {
 } from '../dtype.js';
 import type { WrittenType } from '../element-storage.js';
 
-/** What the descr of an npy header says. */
+/** The dtype in the descr of an npy header. */
 export interface NpyDtype extends DtypeFacts {
   readonly bigEndian: boolean;
 }
 
 /**
- * Kinds and item sizes in bytes, as in numpy's array-protocol type strings without the byte order.
- * V and f1 are what numpy.save writes for the types of the ml_dtypes package: V2 for bfloat16, f1 for
- * float8_e5m2, and V1 for float8_e4m3fn and for most of its other 8-bit and narrower types, so that V1 says nothing.
+ * Kinds and item sizes in bytes, as in numpy's array-protocol type strings without the byte order. numpy.save writes
+ * V and f1 for the types of the ml_dtypes package: V2 for bfloat16, f1 for float8_e5m2, and V1 for float8_e4m3fn and
+ * for most of its other 8-bit and narrower types, so that V1 is ambiguous.
  */
 const sizedKinds: ReadonlyMap<string, DtypeFacts> = new Map([
   ['b1', truthDtype],
@@ -36,7 +36,7 @@ const sizedKinds: ReadonlyMap<string, DtypeFacts> = new Map([
   ['i8', integerDtype('int64')],
 ]);
 
-/** Kinds that are legal at any item size: what they hold, and bytes per unit of the size. */
+/** Kinds that are legal at any item size: their contents, and bytes per unit of the size. */
 const otherKinds: ReadonlyMap<string, readonly [holds: string, unitBytes: number]> = new Map([
   ['f', ['extended-precision numbers', 1]],
   ['c', ['complex numbers', 1]],
@@ -51,7 +51,7 @@ const otherKinds: ReadonlyMap<string, readonly [holds: string, unitBytes: number
   ['V', ['opaque bytes', 1]],
 ]);
 
-/** Names that programs write in place of a type string because it would not tell the type. */
+/** Names that programs write in place of a type string because that would be ambiguous. */
 const namedTypes: ReadonlyMap<string, DtypeFacts> = new Map([
   ['bfloat16', floatDtype('bf16')],
   ['float8_e4m3fn', floatDtype('e4m3')],
@@ -67,8 +67,8 @@ const objectDtype = opaqueDtype(null, 'pickled Python objects', savePlain);
 export const structuredDtype = opaqueDtype(null, 'structured records', savePlain);
 
 /**
- * What an npy type string means: byte order (`<`, `>`, `=`, `|` or none; the last three are taken as
- * little-endian, the order of every host this runs on), kind, and item size. Null when it is none.
+ * The dtype of an npy type string: byte order (`<`, `>`, `=`, `|` or none; the last three are taken as
+ * little-endian, the order of every host this runs on), kind, and item size. Null when it is invalid.
  */
 export function npyDtype(descr: string): NpyDtype | null {
   const named = namedTypes.get(descr);

@@ -9,7 +9,7 @@ import type { StoredTensor as AnyTensor } from '../../../problem/index.js';
 import { bytesOf, writtenType } from '../element-storage.js';
 import { npyDescrOf } from './dtypes.js';
 
-/** Where an npy array comes from and how its elements are to be read. */
+/** The source of an npy array, and the way to read its elements. */
 interface NpyArraySource {
   readonly path: string;
   readonly name: string;
@@ -19,7 +19,7 @@ interface NpyArraySource {
   readonly totalBytes: number;
   readonly declared: DeclaredFormats;
   readonly metadata: ReadonlyMap<string, string>;
-  /** Whether an array of objects or records is listed, unreadable, beside others, or refused. */
+  /** Whether an array of objects or records is refused, or listed beside others as unreadable. */
   readonly compound: 'listed' | 'refused';
 }
 

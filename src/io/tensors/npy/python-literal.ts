@@ -8,7 +8,7 @@ export type PythonLiteral =
   | { readonly kind: 'tuple' | 'list'; readonly items: readonly PythonLiteral[] }
   | { readonly kind: 'dict'; readonly entries: ReadonlyMap<string, PythonLiteral> };
 
-/** How deeply literals may nest; a structured dtype nests four deep. */
+/** The deepest nesting of literals; a structured dtype nests four deep. */
 const maxDepth = 32;
 
 const constants = new Set(['True', 'False', 'None']);
@@ -22,10 +22,10 @@ const escapes: Readonly<Record<string, string>> = {
 };
 
 /**
- * Parses one Python literal: strings, numbers (kept as spelled, with the L of Python 2 dropped),
- * True, False and None, tuples, lists, and dicts with string keys. Nothing is evaluated, and any
- * other syntax is refused, as is a dict that has a key twice.
- * @param refuse ends the parsing; it takes what is wrong with the text
+ * Parses one Python literal: strings, numbers (kept as spelled, with the L of Python 2 dropped), True,
+ * False and None, tuples, lists, and dicts with string keys. Nothing is evaluated, and any other syntax
+ * is refused, as is a dict that has a key twice.
+ * @param refuse ends the parsing; it takes the error in the text
  */
 export function parsePythonLiteral(text: string, refuse: (what: string) => never): PythonLiteral {
   const token =

@@ -8,7 +8,7 @@ import { readZipEntry, type ZipEntry } from './zip-entry.js';
 /** The most members of an archive. */
 const maxMembers = 1_000_000;
 
-/** The most that deflate can shrink: 258 bytes into 2 bits (RFC 1951). */
+/** The largest ratio of deflate: 258 bytes from 2 bits (RFC 1951). */
 const deflateRatio = 1032;
 
 const stored = 0;
@@ -51,10 +51,10 @@ function isSame(a: Uint8Array, b: Uint8Array): boolean {
 }
 
 /**
- * Where a member's bytes lie, after checking what the directory says of it.
- * @param where how a message begins, naming the file and the tensor
- * @throws RequestError when it is encrypted, compressed by another method than deflate, inflates
- * beyond what deflate can, or its local header disagrees with the directory
+ * The place of a member's bytes, after checking its entry in the directory.
+ * @param where the beginning of a message, naming the file and the tensor
+ * @throws RequestError when it is encrypted, compressed by another method than deflate, inflates beyond
+ * what deflate can, or its local header disagrees with the directory
  */
 async function memberOf(
   source: ByteSource,
@@ -83,17 +83,17 @@ async function memberOf(
   return { dataStart, compressedSize, uncompressedSize, crc32, deflated: method === deflated };
 }
 
-/** The members of an archive: every name, and for the wanted ones where their bytes lie. */
+/** The members of an archive: every name, and the places of the wanted ones. */
 interface ZipDirectory {
   readonly names: ReadonlySet<string>;
   readonly members: ReadonlyMap<string, ZipMember>;
 }
 
 /**
- * Reads the directory of a zip archive (zip64 included). Nothing is extracted, and names are only
- * names: one that points outside its folder is as good as any other.
- * @param wanted whether a member of that name is to be located
- * @param where how a message about such a member begins
+ * Reads the directory of a zip archive (zip64 included). Nothing is extracted, and names are only names:
+ * one that points outside its folder is as good as any other.
+ * @param wanted whether to locate a member of that name
+ * @param where the beginning of a message about such a member
  * @throws RequestError when the archive is damaged, or has one name twice
  */
 export async function readZipDirectory(

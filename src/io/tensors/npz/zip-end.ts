@@ -1,17 +1,17 @@
 import type { ByteSource } from '../tensor-file.js';
 
-/** Where the directory of a zip archive lies. */
+/** The place of a zip archive's directory, and its number of entries. */
 export interface ZipEnd {
   readonly start: number;
   readonly entries: number;
 }
 
-/** Ends with an Error that says what is wrong with an archive. */
+/** Throws an Error that names a fault of an archive. */
 export type RefuseArchive = (what: string) => never;
 
 const [endBytes, locatorBytes, end64Bytes] = [22, 20, 56];
 const [endSignature, locatorSignature, end64Signature] = [0x06054b50, 0x07064b50, 0x06064b50];
-/** The longest comment behind the end record. */
+/** The longest comment after the end record. */
 const maxComment = 0xffff;
 
 /** Some bytes of an archive. */
@@ -25,12 +25,12 @@ export async function bytesAt(
   return new DataView(bytes.buffer);
 }
 
-/** A 64-bit field; a number that fp64 does not hold lies outside every file, and so does what stands for it. */
+/** A 64-bit field; a number beyond fp64's whole numbers is outside every file, and so is its approximation. */
 export function uint64At(view: DataView, offset: number): number {
   return Number(view.getBigUint64(offset, true));
 }
 
-/** The record of 64-bit fields that a locator before the end record leads to; null where there is none. */
+/** The record of 64-bit fields that a locator before the end record points to; null if there is none. */
 async function readEnd64(
   source: ByteSource,
   end: number,
@@ -47,7 +47,7 @@ async function readEnd64(
 
 /**
  * Finds the directory of a zip archive by its end record (APPNOTE.TXT 6.3, 4.3.14 to 4.3.16), with or without zip64.
- * @param refuse called for an archive that has none, or lies on several disks
+ * @param refuse called for an archive without one, or on several disks
  * @throws RequestError where the records point outside the file
  */
 export async function findZipDirectory(source: ByteSource, refuse: RefuseArchive): Promise<ZipEnd> {

@@ -1,7 +1,7 @@
 import type { ByteSource, Codecs } from '../tensor-file.js';
 import { bytesAt, uint64At, type RefuseArchive } from './zip-end.js';
 
-/** A member of an archive as the directory describes it. */
+/** A member of an archive, as its directory entry describes it. */
 export interface ZipEntry {
   readonly name: string;
   /** The name as it is stored. */
@@ -11,21 +11,21 @@ export interface ZipEntry {
   readonly crc32: number;
   readonly compressedSize: number;
   readonly uncompressedSize: number;
-  /** Where its local header lies. */
+  /** The offset of its local header. */
   readonly localHeader: number;
 }
 
 /** Bytes of an entry of the directory before its name. */
 const fixedBytes = 46;
 const entrySignature = 0x02014b50;
-/** The flag of names in UTF-8, and of encryption that hides the directory too. */
+/** The flag of names in UTF-8, and the flag of encryption that hides the directory too. */
 const [utf8Names, strongEncryption] = [0x800, 0x40];
 /** Extra fields: 64-bit sizes, and a name in UTF-8. */
 const [zip64Field, unicodeName] = [0x0001, 0x7075];
-/** What a field holds whose value is in the extra field of 64-bit sizes. */
+/** The value of a 32-bit field whose real value is in the extra field of 64-bit sizes. */
 const elsewhere = 0xffffffff;
 
-/** The characters of code page 437, in which names are that are not said to be UTF-8. */
+/** The characters of code page 437, the encoding of names not marked as UTF-8. */
 const codePage437 =
   '\u0000☺☻♥♦♣♠•◘○◙♂♀♪♫☼►◄↕‼¶§▬↨↑↓→←∟↔▲▼' +
   ' !"#$%&\'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~⌂' +
@@ -46,7 +46,7 @@ function extraFields(extra: Uint8Array, refuse: RefuseArchive): ReadonlyMap<numb
   return fields;
 }
 
-/** The name of a member: of its field in UTF-8 where that belongs to the stored name, else as the flag says. */
+/** The name of a member: from its UTF-8 field if that belongs to the stored name, else decoded by the flag. */
 function nameOf(
   rawName: Uint8Array,
   flags: number,
@@ -66,7 +66,7 @@ function nameOf(
 /**
  * Reads an entry of the directory (APPNOTE.TXT 6.3, 4.3.12) and its 64-bit fields (4.5.3).
  * @param refuse called for an entry that breaks the format
- * @returns the entry, and where the next one begins
+ * @returns the entry, and the offset of the next one
  * @throws RequestError where it leaves the file
  */
 export async function readZipEntry(

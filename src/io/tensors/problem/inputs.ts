@@ -2,13 +2,13 @@ import { ownScaleNames, type GivenDescales } from '../scales.js';
 import type { TensorFile } from '../tensor-file.js';
 import { ownTensor } from './tensor-argument.js';
 
-/** What the elements of an input are. */
+/** The kind of elements that an input has. */
 export type InputElements = 'numbers' | 'integers' | 'truths';
 
 /**
  * The tensors that a problem may have beside q, k and v, by their names in its file: the shapes and meanings are
- * FlashAttention's and PyTorch's, and docs/problems.md tells them. Each has an option of its name on the command
- * line, `src/cli/options/problem-options.ts`.
+ * FlashAttention's and PyTorch's, and docs/problems.md describes them. Each has an option of its name on the
+ * command line, `src/cli/options/problem-options.ts`.
  */
 export const problemInputs = {
   mask: 'truths',
@@ -42,17 +42,17 @@ export type ProblemInputName = keyof typeof problemInputs;
 /** Names of inputs, in the order of the table. */
 export const problemInputNames = Object.keys(problemInputs) as readonly ProblemInputName[];
 
-/** Where the inputs of a problem are, and what is left out. */
+/** The places of a problem's inputs, and the ones to leave out. */
 export interface InputChoice {
-  /** Inputs that are elsewhere than under their names in the problem's file, as `<file>[:<tensor>]`. */
+  /** Inputs in other places than under their names in the problem's file, as `<file>[:<tensor>]`. */
   readonly inputs?: Readonly<Partial<Record<ProblemInputName, string>>> | undefined;
-  /** Descales that take the place of the file's. */
+  /** Descales that replace those of the file. */
   readonly descales?: GivenDescales | undefined;
-  /** Names of tensors and metadata of the problem's file that are left out. */
+  /** Names of tensors and metadata of the problem's file to leave out. */
   readonly ignored?: readonly string[] | undefined;
 }
 
-/** Where an input is, as `<file>[:<tensor>]`; null for one that the problem does not have. */
+/** The place of an input, as `<file>[:<tensor>]`; null for one that the problem does not have. */
 export function inputOf(
   file: TensorFile,
   name: ProblemInputName,
@@ -61,21 +61,21 @@ export function inputOf(
   return inputs[name] ?? (file.entries.has(name) && !ignored.includes(name) ? `:${name}` : null);
 }
 
-/** The inputs of which each puts keys in pages. */
+/** The inputs that each put keys in pages. */
 const pageInputs = ['block_table', 'paged_kv_indptr'] as const;
 
-/** Names of the tensor of FlashInfer's that holds keys and values of pages: in its wrappers, and in its functions. */
+/** Names of FlashInfer's tensor that holds keys and values of pages: in its wrappers, and in its functions. */
 const cacheNames: readonly string[] = ['kv_cache', 'paged_kv_cache'];
 
 /**
- * The tensors of the problem's own file that hold keys and values together: read in place of k and v where keys are
- * in pages.
+ * The tensors of the problem's own file that hold keys and values together: read in place of k and v if keys are in
+ * pages.
  */
 export function cachesOf(file: TensorFile, { ignored = [] }: InputChoice): readonly string[] {
   return cacheNames.filter((name) => file.entries.has(name) && !ignored.includes(name));
 }
 
-/** Notes that mean something beside an input alone. */
+/** Notes that have a meaning only beside an input. */
 const noteNeeds: Readonly<Record<string, readonly ProblemInputName[]>> = {
   dropout_p: ['dropout_mask'],
   block_q: ['kv_num_blocks', 'full_kv_num_blocks'],
@@ -84,7 +84,7 @@ const noteNeeds: Readonly<Record<string, readonly ProblemInputName[]>> = {
   kv_layout: pageInputs,
 };
 
-/** What of a problem's file is read beside q, k and v: names of tensors, and keys of its metadata. */
+/** Names of the tensors of a problem's file that are read beside q, k and v, and of its metadata. */
 export interface ReadNames {
   readonly tensors: readonly string[];
   readonly notes: readonly string[];

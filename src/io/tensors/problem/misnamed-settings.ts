@@ -12,14 +12,17 @@ import {
   type ProblemSettings,
 } from './settings.js';
 
-/** What a setting is called elsewhere. */
+/** Names of a setting elsewhere. */
 interface OtherNames {
   readonly setting: 'scale' | 'causal' | 'window' | 'softcap' | 'layout';
   /** Names in FlashAttention, PyTorch, FlashInfer, Triton's tutorials, Transformer Engine and others, lower case. */
   readonly names: RegExp;
-  /** Values, lower case, that ask for nothing. */
+  /** Values, lower case, that have no effect. */
   readonly harmless: RegExp;
-  /** What a value means. @throws RequestError for one that means nothing */
+  /**
+   * Parses a value.
+   * @throws RequestError for one without a meaning
+   */
   readonly parse: (text: string) => unknown;
 }
 
@@ -62,7 +65,7 @@ const otherNames: readonly OtherNames[] = [
 /** The most elements of a tensor that may be a setting: a window has two. */
 const settingElements = 2;
 
-/** Whether a value means what a setting is. */
+/** Whether a text means the same as a setting. */
 function means({ parse }: OtherNames, text: string, setting: unknown): boolean {
   try {
     return JSON.stringify(parse(text.trim())) === JSON.stringify(setting);
@@ -72,7 +75,7 @@ function means({ parse }: OtherNames, text: string, setting: unknown): boolean {
   }
 }
 
-/** A setting as its option has it. */
+/** A setting in the form of its option. */
 function written(value: unknown): string {
   if (typeof value !== 'object' || value === null) return String(value ?? 'none');
   const { left, right } = value as Window;
@@ -80,8 +83,8 @@ function written(value: unknown): string {
 }
 
 /**
- * Refuses settings that a file has under names that nothing reads, such as `softmax_scale`, `is_causal` or `Scale`: attention would be
- * judged without them. One that asks for nothing, or says what is read elsewhere, is none.
+ * Refuses settings that a file has under names that nothing reads, such as `softmax_scale`, `is_causal` or `Scale`:
+ * attention would be judged without them. One without an effect, or equal to a setting that is read, is accepted.
  * @param settled all settings that are read or given
  * @throws RequestError with the name to use
  */

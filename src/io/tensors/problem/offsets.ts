@@ -1,13 +1,13 @@
 import { RequestError } from '../../../request-error.js';
 
-/** What offsets point into, for messages: a tensor of so many rows, or pages. */
+/** The target of offsets, for messages: a tensor with that many rows, or pages. */
 export interface OffsetTarget {
   readonly name: string;
   readonly length: number;
   readonly what: string;
 }
 
-/** @throws RequestError for offsets that do not begin with 0, decrease or end behind what they point into */
+/** @throws RequestError for offsets that do not begin with 0, decrease or end beyond their target */
 export function checkOffsets(name: string, offsets: ArrayLike<number>, of: OffsetTarget): void {
   if (offsets.length === 0)
     throw new RequestError(`${name} is empty; give one number more than sequences`);

@@ -3,21 +3,21 @@ import { RequestError } from '../../../request-error.js';
 import { checkOffsets } from './offsets.js';
 import type { ProblemInputName } from './inputs.js';
 
-/** Which pages hold the keys of each sequence, in order. */
+/** The pages that hold the keys of each sequence, in order. */
 export interface PageLists {
   /** The tensor that numbers the pages. */
   readonly name: string;
-  /** The tensor that tells how many sequences there are. */
+  /** The tensor that determines the number of sequences. */
   readonly counted: string;
   readonly batch: number;
   readonly pagesOf: (sequence: number) => number;
-  /** The number of a page as it is in the file: it may be of none. */
+  /** The number of a page as it is in the file; there may be no such page. */
   readonly pageAt: (sequence: number, column: number) => number;
-  /** How many keys each sequence has; null where other tensors tell. */
+  /** Number of keys of each sequence; null if other tensors tell. */
   readonly lengths: readonly number[] | null;
 }
 
-/** FlashInfer's lists of pages: compressed sparse rows, and how full the last page of each is. */
+/** FlashInfer's lists of pages: compressed sparse rows, and the number of keys on the last page of each. */
 const csrNames = ['paged_kv_indptr', 'paged_kv_indices', 'paged_kv_last_page_len'] as const;
 
 /** The inputs that put keys in pages. */
@@ -26,10 +26,10 @@ export const pageNames = [
   ...csrNames,
 ] as const satisfies readonly ProblemInputName[];
 
-/** What else says how many keys a sequence has. */
+/** Other inputs that give the number of keys of a sequence. */
 const lengthNames = ['seqused_k', 'cu_seqlens_k', 'cu_seqlens'] as const;
 
-/** The inputs of a problem that say where keys are. */
+/** The inputs of a problem that give the places of keys. */
 export type PageInputs = Readonly<
   Partial<Record<(typeof pageNames)[number] | (typeof lengthNames)[number], IntegerTensor>>
 >;
@@ -47,7 +47,7 @@ function listOf(name: (typeof csrNames)[number], inputs: PageInputs): Int32Array
   return tensor.data;
 }
 
-/** @throws RequestError for what tells the same as the lists of pages, in another form */
+/** @throws RequestError for inputs that repeat the lists of pages in another form */
 function refuseOtherForms(inputs: PageInputs): void {
   for (const name of ['block_table', ...lengthNames] as const)
     if (inputs[name] !== undefined)
@@ -57,7 +57,7 @@ function refuseOtherForms(inputs: PageInputs): void {
       );
 }
 
-/** @throws RequestError for a last page that holds no key, or more than a page does */
+/** @throws RequestError for a last page that holds no key, or more than its size */
 function lengthOf(sequence: number, pages: number, last: number, pageSize: number): number {
   if (pages === 0) return 0;
   if (last < 1 || last > pageSize)
@@ -68,10 +68,10 @@ function lengthOf(sequence: number, pages: number, last: number, pageSize: numbe
 }
 
 /**
- * The lists of FlashInfer: `indptr` [sequences + 1] says where the pages of each sequence begin in `indices`, and
- * `last_page_len` [sequences] how many keys its last page holds. A sequence without pages has no keys, whatever is said
- * of its last page (`paged_kv_t::get_length` of FlashInfer's page.cuh); what is behind the last list is not read.
- * Source: FlashInfer's documentation, "KV-Cache Layout in FlashInfer" and `append_paged_kv_cache`.
+ * The lists of FlashInfer: `indptr` [sequences + 1] is the first of each sequence's pages in `indices`, and
+ * `last_page_len` [sequences] the number of keys on its last page. A sequence without pages has no keys, whatever the
+ * length of its last page (`paged_kv_t::get_length` of FlashInfer's page.cuh); entries after the last list are not
+ * read. Source: FlashInfer's documentation, "KV-Cache Layout in FlashInfer" and `append_paged_kv_cache`.
  */
 function csrLists(inputs: PageInputs, pageSize: number): PageLists {
   refuseOtherForms(inputs);
@@ -116,9 +116,10 @@ export function hasPages(inputs: PageInputs): boolean {
 }
 
 /**
- * Which pages hold the keys of each sequence: a `block_table`, or FlashInfer's lists; null for keys in none.
- * @param pageSize how many keys a page has room for
- * @throws RequestError for lists that do not fit together, and for pages told in two forms
+ * The pages that hold the keys of each sequence: from a `block_table`, or FlashInfer's lists; null for keys
+ * in none.
+ * @param pageSize the number of keys that fit on a page
+ * @throws RequestError for lists that do not fit together, and for pages given in two forms
  */
 export function pageLists(inputs: PageInputs, pageSize: number): PageLists | null {
   if (csrNames.some((name) => inputs[name] !== undefined)) return csrLists(inputs, pageSize);

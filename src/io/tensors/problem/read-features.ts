@@ -21,7 +21,7 @@ import type { SequenceRows } from './read-sequences.js';
 import type { ProblemSettings } from './settings.js';
 import { openTensorArgument } from './tensor-argument.js';
 
-/** A tensor by what its elements are. */
+/** The type of a tensor by the kind of its elements. */
 interface ByElements {
   readonly numbers: Tensor;
   readonly integers: IntegerTensor;
@@ -58,7 +58,7 @@ const readers: {
 };
 
 /**
- * Reads what a problem has beside q, k and v.
+ * Reads the inputs of a problem beside q, k and v.
  * @throws RequestError as `TensorFile.read`
  */
 export async function readInputs(file: TensorFile, settings: ProblemSettings): Promise<ReadInputs> {
@@ -76,7 +76,7 @@ export async function readInputs(file: TensorFile, settings: ProblemSettings): P
   return read as ReadInputs;
 }
 
-/** Two inputs that go together; null for a problem with neither. */
+/** Two inputs that belong together; null for a problem with neither. */
 function both<A, B>(
   a: [string, A | undefined],
   b: [string, B | undefined],
@@ -125,7 +125,7 @@ function joinedBlocks(
   ];
 }
 
-/** Queries and keys of a block where nothing is said: flex_attention's default. */
+/** Default queries and keys of a block: flex_attention's. */
 const defaultBlock = 128;
 
 function blockMaskOf(inputs: ReadInputs, { blockQ, blockK }: ProblemSettings): BlockMask | null {
@@ -146,15 +146,15 @@ function blockMaskOf(inputs: ReadInputs, { blockQ, blockK }: ProblemSettings): B
   };
 }
 
-/** Where the sequences of a problem are. */
+/** The places of a problem's sequences. */
 export interface PlacedSequences {
   readonly queries: SequenceRows;
   readonly keys: SequenceRows;
 }
 
 /**
- * The part of a tensor over queries and keys that counts: of the slots of padded sequences or of those that are used
- * alone, which its sizes tell.
+ * The used part of a tensor over queries and keys, which may cover all slots of padded sequences or only the used
+ * ones, as its sizes tell.
  */
 function countingPart<T extends Tensor | BooleanTensor>(
   name: string,
@@ -182,7 +182,7 @@ function countingPart<T extends Tensor | BooleanTensor>(
 }
 
 /**
- * The tables that q and k were rotated by; nothing where there are none.
+ * The tables that q and k were rotated by; nothing if there are none.
  * @throws RequestError for one without the other
  */
 export function rotaryOf({ rope_cos: cos, rope_sin: sin }: ReadInputs): Pick<Problem, 'rotary'> {
@@ -191,7 +191,7 @@ export function rotaryOf({ rope_cos: cos, rope_sin: sin }: ReadInputs): Pick<Pro
 }
 
 /**
- * The features of a problem as its inputs tell.
+ * The features of a problem from its inputs.
  * @param sequences null for a problem that is one tensor of batches
  * @throws RequestError for inputs that lack another, and sizes that do not fit
  */

@@ -39,7 +39,7 @@ async function readBatches(
 
 type Laws = Pick<Problem, 'scale' | 'causal' | 'window' | 'softcap'>;
 
-/** What a problem computes beside its tensors; scale 1/√dim unless it is given. */
+/** The settings of a problem's computation; scale 1/√dim by default. */
 export function lawsOf(settings: ProblemSettings, dim: number): Laws {
   const { scale, causal, window, softcap } = settings;
   return {
@@ -51,7 +51,7 @@ export function lawsOf(settings: ProblemSettings, dim: number): Laws {
 }
 
 /**
- * The settings that are given, and those that the file notes where they are not.
+ * The given settings, completed by those that the file notes.
  * @throws RequestError for settings that do not parse, or that the file has under names that nothing reads
  */
 export function settledSettings(file: TensorFile, given: ProblemSettings): ProblemSettings {
@@ -104,9 +104,9 @@ async function readWith(
 }
 
 /**
- * The problem that a file holds: tensors `q`, `k`, `v`, and what else `problemInputs` lists; what it is to compute
+ * The problem that a file holds: tensors `q`, `k`, `v`, and the others that `problemInputs` lists; its computation
  * follows from the settings, else the file's metadata, else FlashAttention's defaults (scale 1/√d, no mask). Sequences
- * that are packed, padded or in pages become one behind the other, and `stored` says where they were.
+ * that are packed, padded or in pages become one behind the other, and `stored` keeps their places.
  * @throws RequestError when a tensor is missing, or shapes, elements or settings do not fit together
  */
 export async function readProblem(

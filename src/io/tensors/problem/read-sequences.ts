@@ -3,7 +3,7 @@ import { RequestError } from '../../../request-error.js';
 import { checkOffsets } from './offsets.js';
 import type { PageLists } from './page-lists.js';
 
-/** Integers that say where sequences are, as they are in a file; null for those that it has not. */
+/** Integers of a file that give the places of sequences; null for those that it lacks. */
 export interface SequenceInputs {
   readonly cumulative: ArrayLike<number> | null;
   readonly used: ArrayLike<number> | null;
@@ -11,17 +11,17 @@ export interface SequenceInputs {
   readonly pages: PageLists | null;
 }
 
-/** Where the sequences of queries, or of keys, are. */
+/** The places of the sequences of queries, or of keys. */
 export interface SequenceRows {
   readonly rows: StoredRows;
-  /** How many rows of each sequence count. */
+  /** Number of used rows of each sequence. */
   readonly lengths: readonly number[];
-  /** How many slots the longest sequence has, and how many of each are unused at its front. */
+  /** Number of slots of the longest sequence, and of unused slots at the front of each. */
   readonly capacity: number;
   readonly left: readonly number[];
 }
 
-/** A tensor of queries, keys or values, as far as its header tells. */
+/** A tensor of queries, keys or values, as its header describes it. */
 export interface RowTensor {
   readonly name: string;
   readonly shape: readonly number[];
@@ -31,13 +31,13 @@ export interface RowTensor {
 }
 
 /**
- * The most bytes that rows may come to that are gathered, and their number: pages that are used again and again need
- * more memory than they have in the file.
+ * The most bytes of gathered rows, and the most rows: pages that are used again and again need more memory than they
+ * have in the file.
  */
 const mostGatheredBytes = 2 ** 32;
 const mostGatheredRows = 2 ** 26;
 
-/** As many rows of a tensor may be gathered, of so many slots. */
+/** The most rows that may be gathered from a tensor with that many slots. */
 function mostRows({ byteLength }: RowTensor, slots: number): number {
   // A tensor without elements cannot have more rows than slots: nothing shares what is not there.
   if (byteLength === 0) return slots;
@@ -49,12 +49,12 @@ function spelled(shape: readonly number[]): string {
   return `[${shape.join(', ')}]`;
 }
 
-/** How many keys a page has room for. */
+/** Number of keys that fit on a page. */
 export function pageSizeOf({ shape, headsFirst }: RowTensor): number {
   return (headsFirst ? shape[2] : shape[1]) ?? 0;
 }
 
-/** Where the slots of each sequence are: the first, and how many; pages have a list of their own. */
+/** The slots of each sequence: a function of its position, and their number; pages have a list of their own. */
 interface Room {
   readonly form: StoredRows['form'];
   readonly groups: number;
@@ -126,7 +126,7 @@ function pagedRoom({ name, counted, batch, pagesOf, pageAt }: PageLists, of: Row
   };
 }
 
-/** The rows of one sequence that count: those from `left` to before `end` of its slots. */
+/** The used rows of one sequence: those from `left` to before `end` of its slots. */
 function usedPart(
   side: 'q' | 'k',
   { used, left, pages, cumulative }: SequenceInputs,
@@ -160,7 +160,7 @@ function checkBatch(name: string, length: number | undefined, batch: number, wha
 }
 
 /**
- * Where the rows of queries, or of keys and values, are that count.
+ * The places of the used rows of queries, or of keys and values.
  * @throws RequestError for numbers that do not fit one another or the tensor
  */
 export function sequenceRows(side: 'q' | 'k', inputs: SequenceInputs, of: RowTensor): SequenceRows {
@@ -208,7 +208,7 @@ export function sequenceRows(side: 'q' | 'k', inputs: SequenceInputs, of: RowTen
   };
 }
 
-/** The sequences of a problem, of whose queries and keys each has so many. */
+/** The sequences of a problem, from their numbers of queries and of keys. */
 export function sequencesOf(queries: readonly number[], keys: readonly number[]): Sequence[] {
   let [firstQuery, firstKey] = [0, 0];
   return queries.map((length, index) => {

@@ -26,13 +26,13 @@ import {
   type SequenceInputs,
 } from './read-sequences.js';
 
-/** The inputs that say where sequences are; a problem with one of them has sequences of their own lengths. */
+/** The inputs that give the places of sequences; a problem with one of them has sequences of their own lengths. */
 const sequenceNames = [
   ...['cu_seqlens', 'cu_seqlens_q', 'cu_seqlens_k', 'seqused_q', 'seqused_k'],
   ...['leftpad_k', ...pageNames],
 ] as const satisfies readonly (keyof ReadInputs)[];
 
-/** Whether some inputs tell of sequences of their own lengths. */
+/** Whether some inputs define sequences of their own lengths. */
 export function hasSequences(inputs: ReadInputs): boolean {
   return sequenceNames.some((name) => inputs[name] !== undefined);
 }
@@ -63,7 +63,7 @@ function inputsOfKeys(inputs: ReadInputs, k: RowTensor): SequenceInputs {
   };
 }
 
-/** What the header of a file says of a tensor; refuses one that is not there, or is no tensor of numbers. */
+/** The header of a tensor in a file; refuses one that is missing, or is no tensor of numbers. */
 async function headerOf(file: TensorFile, name: string, headsFirst: boolean): Promise<RowTensor> {
   checkEmptySizes(file, name);
   await file.readElements(name, 0, 0);
@@ -80,7 +80,7 @@ function checkSameSlots(k: RowTensor, v: RowTensor, heads: number): void {
     );
 }
 
-/** Queries, keys and values of several sequences, and where they are. */
+/** Queries, keys and values of several sequences, and their places. */
 export interface ReadSequences {
   readonly tensors: Pick<Problem, 'q' | 'k' | 'v'>;
   readonly sequences: readonly Sequence[];
@@ -88,7 +88,10 @@ export interface ReadSequences {
   readonly stored: Omit<StoredProblem, 'of'>;
 }
 
-/** Where the sequences of a file are. @throws RequestError for inputs that do not fit */
+/**
+ * The places of the sequences of a file.
+ * @throws RequestError for inputs that do not fit
+ */
 function placeSequences(inputs: ReadInputs, q: RowTensor, k: RowTensor): PlacedSequences {
   const queries = sequenceRows('q', inputsOfQueries(inputs), q);
   const keys = sequenceRows('k', inputsOfKeys(inputs, k), k);
@@ -100,7 +103,7 @@ function placeSequences(inputs: ReadInputs, q: RowTensor, k: RowTensor): PlacedS
   return { queries, keys };
 }
 
-/** The inputs of sequences under the names that tell queries and keys apart. */
+/** The inputs of sequences under the names that distinguish queries from keys. */
 function posedInputs(inputs: ReadInputs): StoredTensors {
   const { cu_seqlens: ofBoth, ...others } = inputs;
   const ofQueries = others.cu_seqlens_q ?? ofBoth;
@@ -115,7 +118,7 @@ function posedInputs(inputs: ReadInputs): StoredTensors {
 /** A tensor of a file, or the keys or values of one that has both. */
 interface Source {
   readonly header: RowTensor;
-  /** The tensor's name, and where in it the rows are. */
+  /** The tensor's name, and the places of the rows in it. */
   readonly name: string;
   readonly rowsIn: (rows: StoredRows) => StoredRows;
 }
@@ -131,7 +134,10 @@ function checkCache({ name, shape }: RowTensor): void {
   if (slots >= 2 ** 31) throw new RequestError(`${name} has ${slots} rows; give fewer than 2^31`);
 }
 
-/** Where keys and values are: each in a tensor, or both in one. @throws RequestError for both forms */
+/**
+ * The tensors of keys and values: one for each, or one for both.
+ * @throws RequestError for both forms
+ */
 async function keySources(
   file: TensorFile,
   inputs: ReadInputs,
@@ -171,7 +177,7 @@ async function keySources(
 }
 
 /**
- * Reads queries, keys and values that are packed, padded or in pages, and gathers the rows that count.
+ * Reads queries, keys and values that are packed, padded or in pages, and gathers the used rows.
  * @throws RequestError for inputs that do not fit, and as `TensorFile.read`
  */
 export async function readSequences(

@@ -12,25 +12,25 @@ export type Layout = (typeof layouts)[number];
 export const kvLayouts = ['NHD', 'HND'] as const;
 export type KvLayout = (typeof kvLayouts)[number];
 
-/** What a caller fixes about a problem; what is left out comes from the file, else from defaults. */
+/** Settings of a problem that a caller fixes; those left out come from the file, else from defaults. */
 export interface ProblemSettings extends InputChoice {
   readonly scale?: number | undefined;
   readonly causal?: boolean | undefined;
   readonly window?: Window | null | undefined;
   readonly softcap?: number | null | undefined;
   readonly layout?: Layout | undefined;
-  /** Of keys and values in pages; NHD where nothing is said, as FlashInfer has it. */
+  /** The layout of keys and values in pages; NHD by default, as in FlashInfer. */
   readonly kvLayout?: KvLayout | undefined;
-  /** How many keys every query sees, whatever causal and window say. */
+  /** Number of keys that every query sees, whatever causal and window say. */
   readonly prefix?: number | undefined;
   /** The probability with which dropout drops a weight. */
   readonly dropoutP?: number | undefined;
   /** Queries and keys of a block of a block mask. */
   readonly blockQ?: number | undefined;
   readonly blockK?: number | undefined;
-  /** Whether the LSE has the sink. */
+  /** Whether the LSE includes the sink. */
   readonly lseSink?: boolean | undefined;
-  /** Whether `Problem.stored` keeps the tensors as they are posed, unused slots too: for a kernel to be given. */
+  /** Whether `Problem.stored` keeps the tensors as they are posed, unused slots too, to be given to a kernel. */
   readonly keepsPosed?: boolean | undefined;
 }
 
@@ -140,8 +140,8 @@ type SettingNote =
   | 'lse_sink';
 
 /**
- * The settings a file notes about itself: keys of its metadata, or the same keys of a JSON object under `meta`, as
- * capture scripts like to write it.
+ * The settings that a file notes about itself: keys of its metadata, or the same keys of a JSON object under
+ * `meta`, as capture scripts often write it.
  */
 export function fileSettings(file: TensorFile, choice: InputChoice = {}): ProblemSettings {
   const notes = keptNotes(file, choice);
@@ -168,7 +168,7 @@ function fileNotes(file: TensorFile): Record<string, string> {
   return { ...nestedNotes(file), ...file.metadata };
 }
 
-/** What a file notes about itself, without what is left out. */
+/** The notes of a file about itself, without those left out. */
 export function keptNotes(
   file: TensorFile,
   { ignored = [] }: InputChoice,
@@ -178,14 +178,14 @@ export function keptNotes(
   );
 }
 
-/** A file as if it had no tensor of those that are left out. */
+/** A file as if it lacked the tensors that are left out. */
 export function withoutIgnored(file: TensorFile, { ignored = [] }: InputChoice): TensorFile {
   if (ignored.length === 0) return file;
   const entries = new Map([...file.entries].filter(([name]) => !ignored.includes(name)));
   return { ...file, entries };
 }
 
-/** What a file notes about itself under a key, and where, for messages; undefined where it does not. */
+/** The note of a file about itself under a key, and its place, for messages; undefined if there is none. */
 export function problemNote(
   file: TensorFile,
   key: string,
@@ -196,7 +196,7 @@ export function problemNote(
     : undefined;
 }
 
-/** The settings of a JSON object under `meta`, as capture scripts like to write it; none without one. */
+/** The settings of a JSON object under `meta`, as capture scripts often write it; none without one. */
 export function nestedNotes(file: TensorFile): Record<string, string> {
   try {
     const parsed: unknown = JSON.parse(file.metadata['meta'] ?? 'null');
@@ -208,7 +208,7 @@ export function nestedNotes(file: TensorFile): Record<string, string> {
   }
 }
 
-/** The layout that holds for the tensors of a problem's files. */
+/** The layout of the tensors in a problem's files. */
 export function problemLayout(file: TensorFile, settings: ProblemSettings): Layout {
   return settings.layout ?? fileSettings(file, settings).layout ?? 'bhsd';
 }

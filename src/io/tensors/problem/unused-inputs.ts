@@ -2,13 +2,13 @@ import type { TensorFile } from '../tensor-file.js';
 import type { ReadNames } from './inputs.js';
 import { nestedNotes } from './settings.js';
 
-/** What a file of a problem holds that nothing reads, each as the file spells it. */
+/** Contents of a problem's file that nothing reads, each as the file spells it. */
 export interface UnusedInputs {
-  /** Tensors and metadata keys (with "metadata " before them) that change what attention gives. */
+  /** Tensors and metadata keys (with "metadata " before them) that change the result of attention. */
   readonly ofAttention: readonly string[];
   /** Tensors of the backward pass. */
   readonly ofGradients: readonly string[];
-  /** Tensors whose names say neither what they are nor that they are a kernel's outputs. */
+  /** Tensors with names that neither tell their purpose nor mark them as a kernel's outputs. */
   readonly unknown: readonly string[];
 }
 
@@ -32,8 +32,8 @@ const attentionInputs: readonly RegExp[] = [
 ];
 
 /**
- * Metadata keys that change the output of attention, lower case, and the values that leave it alone. Settings under names that are
- * not read are refused before: `refuseMisnamedSettings`.
+ * Metadata keys that change the output of attention, lower case, and the values that leave it alone. Settings under
+ * unknown names are refused earlier: `refuseMisnamedSettings`.
  */
 const attentionNotes: readonly (readonly [key: RegExp, harmless: RegExp])[] = [
   [/^(dropout|dropout_p|p_dropout|attn_dropout)$/, /^(0(\.0*)?|none|null|false)$/],
@@ -44,7 +44,7 @@ const attentionNotes: readonly (readonly [key: RegExp, harmless: RegExp])[] = [
 /** Tensors of the backward pass. */
 const gradients = /^(d|grad_?)(out(put)?|o|q|k|v|query|key|value|bias|sinks?)$/;
 
-/** Last parts of the names of what kernels give: "fa4.out" is one, and so is "softmax_lse". */
+/** Last parts of the names of kernel outputs: "fa4.out" is one, and so is "softmax_lse". */
 const outputs =
   /^((attn|attention|softmax|context)_?)?(out(put)?s?|o|lse|logsumexp|result|max|rescales)(_partial|_accum)?$/;
 
@@ -67,10 +67,10 @@ function unusedNotes(file: TensorFile, read: readonly string[]): string[] {
 }
 
 /**
- * What a problem's file holds and nothing reads. A kernel that was given it is judged without it, so
- * whoever reads the verdict has to know.
+ * The contents of a problem's file that nothing reads. A kernel that was given them is judged without
+ * them, so readers of the verdict have to know.
  *
- * @param read what is read, beside q, k and v
+ * @param read the names that are read, beside q, k and v
  */
 export function unusedInputs(
   file: TensorFile,

@@ -37,7 +37,7 @@ export const safetensorsDtypes: ReadonlyMap<string, DtypeFacts> = new Map([
   ['U64', integerDtype('uint64')],
 ]);
 
-/** The dtype that elements are written as. tf32 has none of its own: F32, with a note in the metadata. */
+/** The dtype that elements are written as. tf32 has none of its own: it is written as F32, with a note in the metadata. */
 export const safetensorsDtypeOf: Readonly<Record<WrittenType, string>> = {
   int32: 'I32',
   truth: 'BOOL',
@@ -66,7 +66,7 @@ interface SafetensorsTensor {
   readonly end: number;
 }
 
-/** What the header says: the metadata, and the tensors by ascending offset. */
+/** The contents of the header: the metadata, and the tensors by ascending offset. */
 interface SafetensorsHeader {
   readonly metadata: ReadonlyMap<string, string>;
   readonly tensors: readonly SafetensorsTensor[];
@@ -190,11 +190,11 @@ function checkCoverage(
 }
 
 /**
- * Reads and checks the JSON header of a safetensors file: every rule of the reference
- * implementation, and also no key twice at any level. Keys of a tensor other than dtype, shape and
- * data_offsets are passed over, as the reference does.
+ * Reads and checks the JSON header of a safetensors file: every rule of the reference implementation,
+ * and also no key twice at any level. Keys of a tensor other than dtype, shape and data_offsets are
+ * passed over, as the reference does.
  * @param dataBytes bytes of the file after the header, which the tensors must cover exactly
- * @throws RequestError naming the file, and the tensor where one is at fault
+ * @throws RequestError naming the file, and the tensor if one is at fault
  */
 export function parseSafetensorsHeader(
   path: string,

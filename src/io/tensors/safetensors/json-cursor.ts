@@ -1,22 +1,21 @@
 import { quoted } from '../messages.js';
 
-/** How deeply arrays and objects may nest; ours nest three deep. */
+/** The deepest nesting of arrays and objects; the headers read here nest three deep. */
 const maxDepth = 64;
 
 /** The most members of one object. */
 const maxMembers = 1_000_000;
 
-/** Ends the reading: `what` says what is wrong with the text. */
+/** Ends the reading: `what` names the error in the text. */
 type Refuse = (what: string) => never;
 
 const literals: Readonly<Record<string, boolean | null>> = { true: true, false: false, null: null };
 
 /**
- * Reads JSON text (RFC 8259) from front to back, one value at a time as the caller expects it, and
- * is stricter than JSON.parse where a header must be: it refuses an object that has a key twice,
- * which JSON.parse would silently drop, and hands numbers over as they are spelled, before rounding.
- * It builds no value that the caller does not ask for, so nesting and size of a hostile text cost
- * nothing.
+ * Reads JSON text (RFC 8259) from front to back, one value at a time as the caller expects it, and is
+ * stricter than JSON.parse, as headers require: it refuses an object that has a key twice, which
+ * JSON.parse would silently drop, and returns numbers as they are spelled, before rounding. It builds no
+ * value that the caller does not ask for, so nesting and size of a hostile text cost nothing.
  */
 export class JsonCursor {
   private position = 0;
