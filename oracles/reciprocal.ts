@@ -27,15 +27,15 @@ export function reciprocalRounded(x: number, format: NumberFormat): number {
   return round(format, 1 / x);
 }
 
-/** Far more than 1/√x in fp64 errs by, relatively. */
+/** A generous bound on the relative error of 1/√x in fp64. */
 const margin = 2 ** -50;
 
 /**
- * 1/√x of an fp32 number, rounded as by `reciprocalRounded`; ±0 gives ±∞, +∞ gives +0, NaN for other
- * x < 0.
+ * 1/√x of an fp32 number, rounded as by `reciprocalRounded`; ±0 gives ±∞, +∞ gives +0, NaN for other x <
+ * 0.
  *
- * Where fp64 cannot tell, it is decided exactly: 1/√x lies above a midpoint m just when x·m² < 1. On a
- * midpoint it lies only at half of the smallest subnormal, where the even neighbour is the lower.
+ * Where fp64 cannot tell, it is decided exactly: 1/√x lies above a midpoint m if and only if x·m² < 1. On
+ * a midpoint it lies only at half of the smallest subnormal, where the even neighbour is the lower.
  * @throws RequestError for an x that is no fp32 number or a more precise format.
  */
 export function reciprocalSquareRootRounded(x: number, format: NumberFormat): number {

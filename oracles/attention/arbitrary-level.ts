@@ -33,7 +33,7 @@ function timesLog2e({ integers, exponent }: ScaledVector, bits: number): bigint[
   return integers.map((x) => shiftBigInt(x * constant, exponent - constantBits + bits));
 }
 
-/** Exponents in fixed point, and of a softcap the slopes of the scores. */
+/** Exponents in fixed point, and for a softcap the slopes of the scores. */
 interface FixedPointExponents {
   /** y · 2^bits, within `exponentError` units. */
   readonly y: readonly bigint[];
@@ -95,7 +95,7 @@ function cappedExponents(
   return { y, slopes: { integers: slopes, error: 2n } };
 }
 
-/** Elements of values that are held at a time. */
+/** The most elements of values held at a time. */
 const heldElements = 2 ** 20;
 
 /** The columns of V over the keys of a row, some at a time; 0 for a key that dropout does not keep. */
@@ -114,7 +114,7 @@ function* columnsOf({ values, visible, kept }: Row): Generator<Float64Array> {
   }
 }
 
-/** What sums over keys, relative to 2^reference, are divided by: `sum` · 2^(lift − bits), off by `error` units. */
+/** Divisor of sums over keys, relative to 2^reference: `sum` · 2^(lift − bits), off by `error` units. */
 export interface Divisor {
   readonly sum: bigint;
   readonly error: bigint;

@@ -20,7 +20,7 @@ import { largestExponent, tileLevel } from './tile-level.js';
 import { visibleRow } from './visible-row.js';
 import { exponentIntervals, weightyRow, withDroppedKeys } from './weighty-keys.js';
 
-/** Which arithmetic settled a row; `special` rows hold an infinity or a NaN among their inputs. */
+/** The arithmetic that settled a row; `special` rows hold an infinity or a NaN among their inputs. */
 export const levels = ['empty', 'fp64', 'double-double', 'arbitrary', 'special'] as const;
 /** One of {@link levels}. */
 export type Level = (typeof levels)[number];
@@ -30,7 +30,7 @@ export interface ReferenceQuantity {
   readonly values: Float64Array;
   /** |value − exact| ≤ radius, element by element; 0 where the value is NaN or infinite. */
   readonly radius: Float64Array;
-  /** The scale on which an element's rounding errors live; null where errors are absolute. */
+  /** The scale of an element's rounding errors; null where errors are absolute. */
   readonly magnitude: Float64Array | null;
 }
 
@@ -39,11 +39,11 @@ export interface ScaledReferenceQuantity extends ReferenceQuantity {
   readonly magnitude: Float64Array;
 }
 
-/** Exact quantities by name: the forward's, and what else an oracle computed. */
+/** Exact quantities by name: those of the forward pass, and others that an oracle computed. */
 export interface ReferenceQuantities {
   /** O, [batch, heads, queries, vDim]; its magnitude is Σ p|v| / Σ p, with the weights that O has. */
   readonly out: ScaledReferenceQuantity;
-  /** [batch, heads, queries]: natural log of Σ exp(score), with the sink if it is in; −∞ for a sum of nothing. */
+  /** [batch, heads, queries]: natural log of Σ exp(score), with the sink if it is included; −∞ for an empty sum. */
   readonly lse: ReferenceQuantity;
   readonly [name: string]: ReferenceQuantity | undefined;
 }
@@ -69,14 +69,14 @@ export interface AttentionReference {
 /** Called now and then with the share of the work done, 0 to 1. */
 export type Progress = (done: number) => void;
 
-/** How exact the oracle is to be, and whom it tells how far it is. */
+/** The accuracy wanted of the oracle, and the receiver of its progress. */
 export interface AttentionOracleOptions {
   /** Default: 1/1024 ulp of fp32, and no allowance relative to Σ p|v|. */
   readonly accuracy?: Accuracy;
   readonly progress?: Progress;
-  /** Which keys each query sees, in place of the problem's own mask. */
+  /** The keys that each query sees, in place of the problem's own mask. */
   readonly mask?: Mask;
-  /** What its loops work in; default: memories of this call's own. */
+  /** Working memory for its loops; default: memories of this call's own. */
   readonly memories?: WorkingMemories | undefined;
 }
 
@@ -89,12 +89,12 @@ const defaultAccuracy: Accuracy = {
 /** First precision of the arbitrary level, in fraction bits; doubled until the row is accurate. */
 const firstPrecision = 192;
 
-/** Weights below 2^-1000 of the largest are below what the double-double level keeps of its own. */
+/** Weights below 2^-1000 of the largest are below the precision of the double-double level. */
 const keptOctaves = 1000;
 
 /**
- * The slower levels, in order, until one reaches the wanted accuracy, each on the keys whose weights it can tell from
- * nothing.
+ * The slower levels, in order, until one reaches the wanted accuracy, each on the keys whose weights it can
+ * distinguish from 0.
  */
 function escalate(
   row: Row,
@@ -119,17 +119,17 @@ function escalate(
 }
 
 /**
- * O and LSE of an attention problem, inputs taken as exact, each value with a proven radius:
- * O = Σ p v / Σ p with p = exp(score), LSE = ln Σ p, score = scale · q·k (softcap: cap · tanh(score /
- * cap)) + what the score law adds, sums over the keys that the mask leaves visible. A sink joins Σ p, and the LSE's
- * where it says so; of dropout, weights that are kept multiply v by 1 / (1 − probability), the others by 0.
+ * O and LSE of an attention problem, inputs taken as exact, each value with a proven radius: O = Σ p v / Σ p with p =
+ * exp(score), LSE = ln Σ p, score = scale · q·k (softcap: cap · tanh(score / cap)) + the addends of the score law,
+ * sums over the keys that the mask leaves visible. A sink joins Σ p, and that of the LSE where `inLse` says so; under
+ * dropout, kept weights multiply v by 1 / (1 − probability), the others by 0.
  *
- * Rows go through fp64 with a running error bound, double-double (the second time from exact dot
- * products), and fixed-point arithmetic of growing precision until `accuracy` is met. The slower levels
- * leave out keys of provably negligible weight, and the radii hold what those can amount to. Memory beside the result
- * is O(tile) and some numbers a row: long heads are decoded tile by tile.
+ * Rows go through fp64 with a running error bound, double-double (the second time from exact dot products), and
+ * fixed-point arithmetic of growing precision until `accuracy` is met. The slower levels leave out keys of provably
+ * negligible weight, and the radii include the most that those can amount to. Memory beside the result is O(tile) and
+ * some numbers a row: long heads are decoded tile by tile.
  *
- * Rows without keys give O = 0, LSE = −∞ or what the sink makes of it. The law for infinities and NaNs is in
+ * Rows without keys give O = 0, and LSE = −∞ or that of the sink. The law for infinities and NaNs is in
  * special-values.ts.
  * @throws RequestError when the problem's shapes do not fit together or the accuracy is not finite.
  */

@@ -31,7 +31,7 @@ export const droppedExponent = -1000;
 
 /** The exponents of a row's keys, score · log2 e, as offsets from one of them. */
 export interface Exponents {
-  /** Of each visible key, above `origin`; infinite where it overflows on the way. */
+  /** Exponent of each visible key, above `origin`; infinite where it overflows on the way. */
   readonly y: readonly DoubleDouble[];
   /** A bound on the error of each y. */
   readonly error: number;
@@ -77,7 +77,7 @@ function cappedExponent(w: DoubleDouble, factor: DoubleDouble): DoubleDouble {
   return multiplyDoubleDouble(tanh, factor);
 }
 
-/** Exponents with what is added to the scores, and a bound on the error of it. */
+/** Exponents with the addends of the scores, and a bound on the error of the sum. */
 function withAddends(
   y: readonly DoubleDouble[],
   { addends, addendRests }: Row,

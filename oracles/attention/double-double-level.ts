@@ -30,7 +30,7 @@ const u = 2 ** -53;
 /** Beyond this error of an exponent exp(x) − 1 is no longer x to within 2^-10. */
 const largestExponentError = 2 ** -12;
 
-/** How the double-double level comes to its dot products, from the faster way to the exact one. */
+/** Methods of the double-double level for dot products, from the faster one to the exact one. */
 export const dotProducts = ['compensated', 'exact'] as const;
 /** One of {@link dotProducts}. */
 type DotProducts = (typeof dotProducts)[number];
@@ -105,7 +105,7 @@ function logarithmOfSum(
   return { value, radius };
 }
 
-/** A row that is beyond the range of the analysis. */
+/** The result of a row that is beyond the range of the analysis. */
 function unsolved(vDim: number): RowResult {
   return {
     out: new Float64Array(vDim),

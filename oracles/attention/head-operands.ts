@@ -14,7 +14,7 @@ export interface HeadOperands {
 export interface QueryBlock {
   readonly operands: HeadOperands;
   readonly firstRow: number;
-  /** Of each row: see `Mask`. */
+  /** The ranges of keys that each row sees: see `Mask`. */
   readonly ranges: readonly (readonly KeyRange[])[];
 }
 

@@ -10,8 +10,9 @@ export const tileRows = 64;
 const heldElements = 2 ** 21;
 
 /**
- * One head of Q, K or V, with infinities and NaNs replaced by 0 and marked, and what the error analysis needs
- * to know of each row and of each tile of rows. Elements of a long one are never held in fp64 as a whole.
+ * One head of Q, K or V, with infinities and NaNs replaced by 0 and marked, and the measures of each row and
+ * of each tile of rows that the error analysis needs. Elements of a long one are never held in fp64 as a
+ * whole.
  */
 export interface Operand {
   readonly rows: number;
@@ -40,7 +41,7 @@ export interface Operand {
   raw(row: number, column: number): number;
 }
 
-/** Row of an operand that holds: a view, good until another tile is asked for. */
+/** A row of an operand: a view, valid until another tile is asked for. */
 export function operandRow(operand: Operand, row: number): Float64Array {
   const start = (row % tileRows) * operand.dim;
   return operand.tile(Math.floor(row / tileRows)).subarray(start, start + operand.dim);
@@ -51,20 +52,20 @@ function exponentFieldOf(highWord: number): number {
   return (highWord >>> 20) & 0x7ff;
 }
 
-/** A finite number that is not 0 is a multiple of 2^bit, as every number of its format that has its exponent is. */
+/** The `bit` of 2^bit, a divisor of a finite nonzero number as of all numbers of its format with its exponent. */
 function lowestBit(highWord: number, precision: number): number {
   const field = exponentFieldOf(highWord);
   return field === 0 ? -1074 : field - 1022 - precision;
 }
 
-/** Of finite numbers: see `lowestBit`. */
+/** The lowest bits of finite numbers: see `lowestBit`. */
 function lowestBits(values: Float64Array, precision: number, bits: Int16Array): void {
   const words = new Uint32Array(values.buffer, values.byteOffset, 2 * values.length);
   for (let at = 0; at < values.length; at++)
     bits[at] = values[at] === 0 ? zeroBit : lowestBit(words[2 * at + 1], precision);
 }
 
-/** What a pass over an operand finds out. */
+/** Measures that a pass over an operand finds. */
 type Measures = Pick<
   Operand,
   | 'special'
@@ -91,7 +92,7 @@ function emptyMeasures(rows: number, dim: number): Measures {
   };
 }
 
-/** Measures the rows of a tile, and replaces what is not finite in it by 0. */
+/** Measures the rows of a tile, and replaces non-finite elements by 0. */
 function measureTile(
   values: Float64Array,
   tile: number,

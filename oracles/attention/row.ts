@@ -3,17 +3,17 @@ import { RequestError } from '../../src/request-error.js';
 import type { Operand } from './operand.js';
 import type { Sink } from './sink.js';
 
-/** What a row's sum has beside its keys, and what becomes of its weights. */
+/** The sink in a row's sum, and the dropout of its weights. */
 export interface RowFeatures {
-  /** Null for none. */
+  /** The sink; null for none. */
   readonly sink: Sink | null;
-  /** 1 − the probability of dropout: the weights that are kept are divided by it. 1 without dropout. */
+  /** 1 − the probability of dropout, which divides the kept weights. 1 without dropout. */
   readonly share: number;
 }
 
 /**
- * One query with the keys that count for it, every number finite: what the slower levels of the
- * oracle work on. `keys` and `values` hold a whole head; `visible` selects from them.
+ * One query with the keys that count for it, every number finite: the input of the slower levels of the
+ * oracle. `keys` and `values` hold a whole head; `visible` selects from them.
  */
 export interface Row extends RowFeatures {
   /** [qkDim] */
@@ -26,9 +26,9 @@ export interface Row extends RowFeatures {
   readonly visible: Int32Array;
   /** Per visible key 0, or ±1 where the raw score is ±∞ and the softcap makes it ±cap. */
   readonly infinite: Int8Array;
-  /** What is added to the score of each visible key after the softcap; null for nothing. */
+  /** Addend of each visible key's score, after the softcap; null for none. */
   readonly addends: Float64Array | null;
-  /** What the addends lack, where they are rounded sums; null where they lack nothing. */
+  /** Rounding errors of the addends, where they are rounded sums; null where they are exact. */
   readonly addendRests: Float64Array | null;
   /** 1 for each visible key whose weight dropout keeps, else 0; null without dropout. */
   readonly kept: Uint8Array | null;
@@ -39,14 +39,14 @@ export interface RowResult {
   /** [vDim] */
   readonly out: Float64Array;
   readonly outRadius: Float64Array;
-  /** Σ p|v| / Σ p per column, under dropout of what multiplies v. */
+  /** Σ p|v| / Σ p per column, under dropout with the weights that multiply v. */
   readonly magnitude: Float64Array;
   /** Natural log of Σ exp(score). */
   readonly lse: number;
   readonly lseRadius: number;
   /** The largest score of a key, in natural-log units, to about fp64 accuracy. */
   readonly maximum: number;
-  /** Natural log of what O is divided by, the sink included: the LSE itself where that has it or there is none. */
+  /** Natural log of the divisor of O, the sink included: the LSE itself if that includes it or there is none. */
   readonly denominator: number;
 }
 
@@ -64,10 +64,9 @@ export function emptyRow(vDim: number, sink: Sink | null): RowResult {
 }
 
 /**
- * How small a radius the caller wants. An element is good enough when its radius is at most
- * `ulpFraction` ulp of the output format, or at most `magnitudeFraction` of Σ p|v| / Σ p, whichever
- * is larger. Values are held in fp64, so no radius is asked to be below 2^-52 of its value or below
- * 2^-1072.
+ * The radius that the caller wants. An element is accurate when its radius is at most `ulpFraction` ulp
+ * of the output format, or at most `magnitudeFraction` of Σ p|v| / Σ p, whichever is larger. Values are
+ * held in fp64, so no radius has to be below 2^-52 of its value or below 2^-1072.
  */
 export interface Accuracy {
   readonly outputFormat: FormatName;
@@ -77,10 +76,10 @@ export interface Accuracy {
   readonly magnitudeFraction: number;
 }
 
-/** Four of fp64's smallest subnormals: what the roundings of a result that underflows add up to. */
+/** Four of fp64's smallest subnormals: the sum of the roundings of a result that underflows. */
 const underflowFloor = 2 ** -1072;
 
-/** The LSE is asked for in ulps of fp32, but never below this: an LSE is absolute in nature. */
+/** The LSE's radius is wanted in ulps of fp32, but never below this: the errors of an LSE are absolute. */
 const lseFloor = 2 ** -34;
 
 /**

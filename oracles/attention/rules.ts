@@ -9,11 +9,11 @@ import {
 import { scoreConstants, type ScoreConstants } from './scores.js';
 import { headSinks, type Sink } from './sink.js';
 
-/** What makes O of the products q·k, in all rows of a problem alike. */
+/** The rules by which O follows from the products q·k, alike in all rows of a problem. */
 export interface Rules {
   readonly law: ScoreLaw;
   readonly constants: ScoreConstants;
-  /** Null without dropout. */
+  /** The kept weights; null without dropout. */
   readonly kept: KeptWeights | null;
   /** The sink of a head, which is counted over [batch, heads]; null for none. */
   readonly sinkOf: (head: number) => Sink | null;

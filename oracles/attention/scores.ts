@@ -5,7 +5,7 @@ import { log2e } from '../fixed-point.js';
 import { tileRows, type Operand } from './operand.js';
 import type { Row } from './row.js';
 
-/** What the fp64 and double-double levels multiply scores by, each as a double-double. */
+/** Factors of scores in the fp64 and double-double levels, each as a double-double. */
 export interface ScoreConstants {
   /** Exponent y = score · factor (without softcap), or tanh · factor (with it). */
   readonly factorHigh: number;
@@ -98,8 +98,8 @@ export function exactDots(vector: Float64Array, operand: Operand, rows: Int32Arr
 }
 
 /**
- * scale · q·k of each key that a row sees, exactly, and without a softcap what is added to it; a key marked
- * infinite counts as its finite part.
+ * scale · q·k of each key that a row sees, exactly, and without a softcap its addend; a key marked infinite
+ * counts as its finite part.
  */
 export function exactScores(row: Row, law: ScoreLaw): ScaledVector {
   const scale = scaledIntegerOf(law.scale);
@@ -112,7 +112,7 @@ export function exactScores(row: Row, law: ScoreLaw): ScaledVector {
   return added === null ? scores : sumOf(scores, added);
 }
 
-/** What is added to the score of each key that a row sees, exactly; null for nothing. */
+/** The addend of each key that a row sees, exactly; null for none. */
 export function exactAddends({ addends, addendRests }: Row): ScaledVector | null {
   if (addends === null) return null;
   const rounded = scaledVector(addends);

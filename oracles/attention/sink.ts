@@ -25,16 +25,16 @@ interface SinkWeight {
 export interface Sink {
   /** Natural units, finite. */
   readonly logit: number;
-  /** Whether the LSE has it too. */
+  /** Whether the LSE includes it too. */
   readonly inLse: boolean;
   /** Null for a logit that is too large for double-double. */
   readonly weight: SinkWeight | null;
 }
 
-/** Logits beyond this leave too few fraction bits of their exponent. */
+/** The largest logit whose exponent keeps enough fraction bits. */
 const largestLogit = 2 ** 39;
 
-/** Nats below the largest weight at which a sink is cut short: its weight is nothing in fp64. */
+/** Distance in nats from the largest weight beyond which a sink is cut short: its weight is 0 in fp64. */
 const lowestLogit = -2000;
 
 const u = 2 ** -53;
@@ -85,7 +85,7 @@ export function scaledDown(x: number, n: number): number {
   return x * 2 ** -first * 2 ** -Math.min(n - first, 1074);
 }
 
-/** What sums over keys, relative to 2^reference, are divided by: `sum` · 2^lift. */
+/** Divisor of sums over keys, relative to 2^reference: `sum` · 2^lift. */
 export interface Divisor {
   readonly sum: DoubleDouble;
   readonly lift: number;
@@ -94,7 +94,7 @@ export interface Divisor {
 /**
  * The sum of a row's weights with its sink: relative error 3u² beside that of its two parts. It is lifted where
  * the sink is larger than the reference of the keys, so that neither overflows.
- * @param total of the keys, relative to 2^reference, at least 1/2
+ * @param total sum over the keys, relative to 2^reference, at least 1/2
  * @returns NaN for a sink without weight
  */
 export function withSink(total: DoubleDouble, reference: number, sink: Sink | null): Divisor {

@@ -32,7 +32,7 @@ export function scoreClass(
   return dot === 0 ? 0 : dot * law.scale;
 }
 
-/** What special values in the columns of V make of them: 0 for nothing, else ±∞ or NaN. */
+/** The classes of O's columns from special values in those of V: 0 for finite, else ±∞ or NaN. */
 function columnClasses(
   values: Operand,
   weighted: readonly number[],
@@ -63,7 +63,7 @@ function constantRow(vDim: number, value: number, lse: number): RowResult {
   };
 }
 
-/** How a row is computed whose special values are known. */
+/** Functions for computing a row whose special values are known. */
 interface RowSolvers {
   readonly sink: Sink | null;
   /** Whether dropout keeps the weight of a key. */
@@ -78,14 +78,14 @@ interface RowSolvers {
  * The law for infinities and NaNs, IEEE 754 carried through the formula in exact arithmetic. For one
  * row, over the keys its mask leaves visible (masked keys have no influence, not even NaN ones):
  * - a NaN score (a NaN in q or k, ∞·0, ∞ − ∞ within the dot product, ∞ times a scale of 0) makes the
- *   whole row and its LSE NaN;
+ * whole row and its LSE NaN;
  * - a score of +∞ makes the row NaN (∞ − ∞ under the exponential) and its LSE +∞;
  * - a score of −∞ has weight 0; a row with nothing else is an empty row: O = 0, LSE = −∞;
- * - a softcap turns scores of ±∞ into ±cap before these rules apply, and what is added is finite;
+ * - a softcap turns scores of ±∞ into ±cap before these rules apply, and addends are finite;
  * - a sink is finite, and changes none of this: a row of scores of −∞ has the LSE of its sink, if any;
  * - a weight that dropout does not keep is a weight of 0;
  * - a NaN in V, or both infinities, under positive weights make the column NaN, one infinity makes it
- *   that infinity; an infinity or a NaN in V under a weight of 0 makes it NaN (0·∞).
+ * that infinity; an infinity or a NaN in V under a weight of 0 makes it NaN (0·∞).
  *
  * Returns null when none of the row's visible inputs is special.
  */

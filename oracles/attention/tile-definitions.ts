@@ -1,7 +1,7 @@
 /**
- * What the WebAssembly loops of assembly/tile-kernels.ts compute, one operation after the other as they do
- * it, so that results are equal bit for bit. The error analysis in tile-level.ts counts the operations
- * written here. Read these, run those.
+ * Definitions of the WebAssembly loops of assembly/tile-kernels.ts, in the same order of operations, so
+ * that results are equal bit for bit. The error analysis in tile-level.ts counts the operations written
+ * here. Read these, run those.
  */
 
 /** 1.5 · 2^52: adding and subtracting it rounds to the nearest integer, ties to even, below 2^51. */
@@ -41,7 +41,7 @@ export function dotWithMagnitude(
   return { sum, magnitude };
 }
 
-/** What older tiles left times the factor of a rescale, and this tile's: `accumulate`. */
+/** The sum of older tiles times the factor of a rescale, and this tile's: `accumulate`. */
 export function accumulated(before: number, factor: number, tile: number): number {
   return before * factor + tile;
 }
@@ -58,21 +58,21 @@ export function cappedScore(score: number, factor: number): number {
   return (power - 1) / (power + 1);
 }
 
-/** What is known of a row between two tiles: `weights` changes it. */
+/** The state of a row between two tiles: `weights` changes it. */
 export interface WeightState {
-  /** An integer, log2 of what weights are relative to; −∞ before the first key that the row sees. */
+  /** An integer, log2 of the reference of weights; −∞ before the first key that the row sees. */
   readonly reference: number;
-  /** The largest |product| that exponents are made of, and the largest exponent met. */
+  /** The largest |product| that enters exponents, and the largest exponent met. */
   readonly extent: number;
   readonly maximum: number;
 }
 
-/** What a tile makes of a row's scores. */
+/** The weights of a row's scores in a tile. */
 export interface RowWeights {
   readonly state: WeightState;
-  /** What older sums must be multiplied by. */
+  /** Factor by which to multiply older sums. */
   readonly factor: number;
-  /** 2^(exponent − reference); 0 for what the row does not see. */
+  /** 2^(exponent − reference); 0 for keys that the row does not see. */
   readonly weights: Float64Array;
   readonly sum: number;
 }
@@ -104,7 +104,7 @@ function productWithRest(s: number, c: Words): { readonly p: number; readonly e:
   return { p, e };
 }
 
-/** s·c + a·d likewise, p the rounded sum of the rounded products: what their 2Sum loses joins the rest. */
+/** s·c + a·d likewise, p the rounded sum of the rounded products: the errors of their 2Sum join the rest. */
 function sumWithRest(s: number, c: Words, a: number, d: Words) {
   const first = productWithRest(s, c);
   const second = productWithRest(a, d);
@@ -122,7 +122,7 @@ function weightOf({ p, e }: { readonly p: number; readonly e: number }, referenc
   return exp2Fraction(p - n + e) * 2 ** Math.min(shift, 1000);
 }
 
-/** What is added to scores, and what it is multiplied by. */
+/** Addends of scores, and their factor. */
 export interface Addition {
   readonly addends: Float64Array;
   readonly factor: Words;
@@ -132,7 +132,7 @@ export interface Addition {
  * The weights of one row against a tile: `weights`, with addends where there is an addition. The row sees the places
  * low ≤ j < high. The reference is raised to the row's maximum when a weight would exceed 2^16; an older sum that
  * falls by more than 2^1022 becomes 0. Weights of even places are added, those of odd ones, then the two sums.
- * @param c what scores are multiplied by to be exponents of 2, as a double-double
+ * @param c the factor that turns scores into exponents of 2, as a double-double
  */
 export function weighScores(
   scores: Float64Array,

@@ -56,7 +56,7 @@ export interface TileEngine {
   readonly keysTransposed: Block;
   /** [64 × 64] raw scores, then weights. */
   readonly scores: Block;
-  /** [64 × 64]: what is added to the scores, after the softcap. */
+  /** [64 × 64]: addends of the scores, after the softcap. */
   readonly addends: Block;
   /** [64 × vStride] */
   readonly values: Block;
@@ -67,7 +67,7 @@ export interface TileEngine {
   readonly tileMagnitude: Block;
   readonly sum: Block;
   readonly magnitude: Block;
-  /** Where the next seven begin, [64] each, one behind the other: `weights` takes them together. */
+  /** Address of the next seven arrays, [64] each, one behind the other: `weights` takes them together. */
   readonly ofRows: number;
   readonly low: { readonly view: Int32Array };
   readonly high: { readonly view: Int32Array };
@@ -76,16 +76,16 @@ export interface TileEngine {
   readonly extent: Block;
   readonly maximum: Block;
   readonly tileTotal: Block;
-  /** A block of so many of the spare numbers. */
+  /** A block of `length` of the spare numbers. */
   readonly block: (length: number) => Block;
 }
 
-/** The module is compiled once, and what the engine learns of its loops serves every tile. */
+/** The module is compiled once, so that the runtime's optimisation of its loops serves every tile. */
 const compiled = lazily(() => new WebAssembly.Module(bytesOfBase64(binary)));
 
 /**
  * Allocates the tiles for one pair of head dimensions.
- * @param spare how many fp64 numbers `block` may give beside them
+ * @param spare number of fp64 numbers that `block` may give beside them
  */
 export function createTileEngine(qkDim: number, vDim: number, spare = 0): TileEngine {
   const vStride = Math.max(4, Math.ceil(vDim / 4) * 4);
@@ -136,7 +136,7 @@ export function createTileEngine(qkDim: number, vDim: number, spare = 0): TileEn
   };
 }
 
-/** What `work` returns, given the tiles for one pair of head dimensions, of memories that are used again. */
+/** The result of `work`, called with the tiles for one pair of head dimensions, from memories that are used again. */
 export function withTileEngine<Result>(
   memories: WorkingMemories,
   { qkDim, vDim }: Pick<ProblemShape, 'qkDim' | 'vDim'>,
@@ -198,7 +198,7 @@ function rowOf({ view }: Block, row: number): Float64Array {
   return view.subarray(row * tileRows, (row + 1) * tileRows);
 }
 
-/** What `weightTile` turns scores into weights by. */
+/** Rules by which `weightTile` turns scores into weights. */
 interface WeightRules {
   readonly constants: ScoreConstants;
   /** Whether the engine's addends count. */

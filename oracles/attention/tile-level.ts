@@ -14,11 +14,11 @@ import { dropWeights, loadAddends } from './tile-features.js';
 const u = 2 ** -53;
 
 /**
- * Relative error of a weight 2^f · 2^n of the tile kernels, the score taken as exact: 4u. It is made
- * of u for each of the last product and sum of Horner's rule and what its earlier steps leave
- * (1.1u), the rounding of ln 2 (0.35u), the truncation of Taylor's series (0.05u), the rounding of f
- * (0.35u), all divided by the least result 2^-1/2 where it is below 1, and the double-double
- * constant's own error (2^-64 at the largest exponent allowed).
+ * Relative error of a weight 2^f · 2^n of the tile kernels, the score taken as exact: 4u. It consists of
+ * u for each of the last product and sum of Horner's rule and the errors of its earlier steps (1.1u),
+ * the rounding of ln 2 (0.35u), the truncation of Taylor's series (0.05u), the rounding of f (0.35u),
+ * all divided by the least result 2^-1/2 where it is below 1, and the double-double constant's own error
+ * (2^-64 at the largest exponent allowed).
  */
 export const weightRoundoff = 4 * u;
 
@@ -26,21 +26,21 @@ export const weightRoundoff = 4 * u;
 export const largestExponent = 2 ** 40;
 
 /**
- * With addends, of each of the two products that an exponent is the sum of: the rests of both and what the sum loses
- * then come to less than 2^-12, as the rest of one product does within `largestExponent`.
+ * The largest of each of the two products whose sum is an exponent with addends: the rests of both and the rounding
+ * of the sum then come to less than 2^-12, as the rest of one product does within `largestExponent`.
  */
 const largestSummand = 2 ** 38;
 
 /** Everything below 2^-1000 of a row's largest weight is dropped by the tile kernels. */
 const droppedWeight = 2 ** -999;
 
-/** What the tiles of keys leave of a row, beside the sums that the engine has. */
+/** Sums of a row over the tiles of keys, beside those in the engine. */
 interface TileSums {
-  /** Per row: the sum of its weights, of how many tiles, and the largest error of a dot product. */
+  /** Per row: the sum of its weights, the number of its tiles, and the largest error of a dot product. */
   readonly total: Float64Array;
   readonly tiles: Float64Array;
   readonly scoreError: Float64Array;
-  /** Per row: the most that an addend lacks. */
+  /** Per row: the largest rounding error of an addend. */
   readonly addendError: Float64Array;
   /** Per row: whether dropout keeps the weight of any key that it sees; all 1 without dropout. */
   readonly anyKept: Uint8Array;
@@ -104,7 +104,7 @@ function sumTiles(engine: TileEngine, block: QueryBlock, rules: Rules): TileSums
   return { total, tiles, scoreError, addendError, anyKept };
 }
 
-/** What the error of a row's weights follows from: see `TileSums`, and the largest product in its exponents. */
+/** The quantities that determine the error of a row's weights: see `TileSums`, and the largest product in its exponents. */
 export type RowTrust = Readonly<Record<'scoreError' | 'addendError' | 'tiles' | 'extent', number>>;
 
 /**
@@ -150,9 +150,9 @@ function logarithmOfSum(sum: number, reference: number, trusted: number) {
 }
 
 /**
- * Up to 64 rows in fp64 with a proven radius, streaming over the keys tile by tile. Rows without a
- * visible key give out 0 and LSE −∞, or what their sink makes of it. A row that leaves the range of the error
- * analysis comes back with an infinite or NaN radius. Infinities and NaNs of the operands count as 0 here.
+ * Up to 64 rows in fp64 with a proven radius, streaming over the keys tile by tile. Rows without a visible
+ * key give out 0, and LSE −∞ or that of their sink. A row that leaves the range of the error analysis comes
+ * back with an infinite or NaN radius. Infinities and NaNs of the operands count as 0 here.
  */
 export function tileLevel(engine: TileEngine, block: QueryBlock, rules: Rules): RowResult[] {
   const { vStride } = engine;

@@ -19,7 +19,7 @@ function walkTiles(
   });
 }
 
-/** What the score law adds to the scores of some keys of a row, and what those numbers lack. */
+/** The addends of the scores of some keys of a row, and their rounding errors. */
 function addendsOf({ addend, hasRest }: ScoreLaw, head: number, row: number, keys: Int32Array) {
   if (addend === null) return { addends: null, addendRests: null };
   const addends = new Float64Array(keys.length);
@@ -37,7 +37,7 @@ function addendsOf({ addend, hasRest }: ScoreLaw, head: number, row: number, key
   return { addends, addendRests: hasRest === true ? addendRests : null };
 }
 
-/** Which of some keys of a row dropout keeps. */
+/** Flags of the keys of a row that dropout keeps. */
 function keptOf(kept: KeptWeights | null, head: number, row: number, keys: Int32Array) {
   if (kept === null) return null;
   const isKept = new Uint8Array(keys.length);
@@ -52,7 +52,7 @@ function keptOf(kept: KeptWeights | null, head: number, row: number, keys: Int32
 
 /**
  * A row with some of the keys that it sees, for the slower levels.
- * @param infinite per key, as `Row` has it
+ * @param infinite per key, as in `Row`
  */
 export function visibleRow(
   { head, query, keys, values }: HeadOperands,

@@ -33,15 +33,15 @@ export interface WeightTile {
   /** [rows × stride]; 0 for a masked key. */
   readonly weights: Float64Array;
   /**
-   * [rows × stride]: what the values are multiplied by, the weights that dropout keeps over 1 − its probability; the
-   * same array as `weights` without dropout.
+   * [rows × stride]: the factors of the values, the weights that dropout keeps over 1 − its probability; the same
+   * array as `weights` without dropout.
    */
   readonly applied: Float64Array;
   /** Per projected matrix X: X_i · v_j, [rows × stride]. */
   readonly projections: readonly Float64Array[];
 }
 
-/** What each row of a block has by an earlier pass; a row whose sum is not finite gets weight 0. */
+/** Results of an earlier pass for each row of a block; a row whose sum is not finite gets weight 0. */
 interface WeighedRow {
   readonly maximum: number;
   readonly denominator: number;
@@ -50,24 +50,24 @@ interface WeighedRow {
 /** Numbers of a tile of weights. */
 const tileLength = tileRows * tileRows;
 
-/** Weights that are computed once for all walks over a problem: of a block, by tile of keys. */
+/** Weights that are computed once for all walks over a problem, for a block, by tile of keys. */
 interface KeptTiles {
   readonly weights: Float64Array;
   /** 1 where a tile has been computed. */
   readonly isKnown: Uint8Array;
 }
 
-/** What walks over one small problem share. */
+/** The data that walks over one small problem share. */
 interface KeptWalk {
   /** By head. */
   readonly operands: readonly HeadOperands[];
   readonly ofBlock: (head: number, firstRow: number) => KeptTiles;
 }
 
-/** Problems of more numbers, weights included, are computed anew by each walk: 8 MiB in fp64. */
+/** The most numbers, weights included, of a problem that is kept between walks: 8 MiB in fp64. */
 const mostKept = 2 ** 20;
 
-/** Null for a problem that is not small. */
+/** Data to share between walks; null for a problem that is not small. */
 function createKeptWalk(problem: Problem, shape: ProblemShape): KeptWalk | null {
   const { batch, heads, kvHeads, queries, keys, qkDim, vDim } = shape;
   const [blocks, tiles] = [queries, keys].map((rows) => Math.ceil(rows / tileRows));
@@ -88,9 +88,9 @@ function createKeptWalk(problem: Problem, shape: ProblemShape): KeptWalk | null 
   };
 }
 
-/** What is visited of a block: inner products with its rows of some matrices, [queries × vDim] each. */
+/** Arguments of a visit to a block: matrices for inner products with its rows, [queries × vDim] each. */
 interface TileVisit {
-  /** Null where all is computed anew. */
+  /** The kept tiles; null if all is computed anew. */
   readonly tiles: KeptTiles | null;
   readonly projected: readonly Float64Array[];
   readonly visit: (tile: WeightTile) => void;
@@ -191,7 +191,7 @@ function visitWeightTiles(
   }
 }
 
-/** What `forEachWeightTile` calls: for each block of query rows begin, its tiles, end. */
+/** The calls of `forEachWeightTile`: for each block of query rows begin, its tiles, end. */
 export interface WeightVisitor {
   /** `head` counts over [batch, heads]. */
   readonly begin: (head: number, firstRow: number, rows: number) => void;
@@ -199,22 +199,22 @@ export interface WeightVisitor {
   readonly end: (head: number, firstRow: number, rows: number) => void;
 }
 
-/** How weights are walked over. */
+/** Options of a walk over weights. */
 interface WeightWalkOptions {
   /** The problem's unless given: that of the reference. */
   readonly mask?: Mask;
   /**
-   * What the loops work in; default: memories of this walk's own. They keep the weights of a small problem under the problem's
-   * own mask for the walks that follow with the same reference.
+   * Working memory of the loops; default: memories of this walk's own. They keep the weights of a small problem under
+   * the problem's own mask for later walks with the same reference.
    */
   readonly memories?: WorkingMemories | undefined;
 }
 
 /**
- * Visits the normalised weights of a problem tile by tile (at most 64 queries × 64 keys), with the
- * inner products X_i · v_j of the given [batch, heads, queries, vDim] arrays: what a statistic over
- * single weights needs without ever holding them all. Not an oracle: no radius (about 2^-44
- * relative). Rows with special values or without keys have no weights.
+ * Visits the normalised weights of a problem tile by tile (at most 64 queries × 64 keys), with the inner
+ * products X_i · v_j of the given [batch, heads, queries, vDim] arrays: enough for a statistic over
+ * single weights, without ever holding them all. Not an oracle: no radius (about 2^-44 relative). Rows
+ * with special values or without keys have no weights.
  */
 export function forEachWeightTile(
   problem: Problem,

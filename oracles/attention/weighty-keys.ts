@@ -23,7 +23,7 @@ interface ExponentIntervals {
   readonly largest: number;
 }
 
-/** An upper bound on log2 e, and what an exponent's roundings in fp64 are counted as, relative to its parts. */
+/** An upper bound on log2 e, and a factor that covers the roundings of the bounds themselves. */
 const log2eUp = 1.4427;
 const slack = 1 + 2 ** -20;
 
@@ -46,12 +46,11 @@ function plainDot(query: Float64Array, key: Float64Array): number {
 }
 
 /**
- * Where the exponent of each key lies: the score in fp64, with the bound γ(d)·‖q‖·‖k‖ on
- * a dot product's error (Higham, Theorem 3.1: the order of the sum does not matter) and 16 roundings
- * more, of which the constant and its product take two, the ends of the interval one each, and the
- * comparison of two such ends two; an addend has those of its own product and of the sum, and its rest, too.
- * With a softcap the score is anywhere within the cap, which says something where there are addends, and else
- * nothing: null.
+ * The interval of each key's exponent: the score in fp64, with the bound γ(d)·‖q‖·‖k‖ on a dot product's
+ * error (Higham, Theorem 3.1: the order of the sum does not matter) and 16 roundings more, of which the
+ * constant and its product take two, the ends of the interval one each, and the comparison of two such ends
+ * two; an addend has those of its own product and of the sum, and its rest, too. With a softcap the score is
+ * anywhere within the cap, which is of use only with addends: null without.
  */
 export function exponentIntervals(
   row: Row,
@@ -87,7 +86,7 @@ export function exponentIntervals(
 /**
  * A row without the keys whose weights are provably at most 2^-octaves of the largest: those whose
  * interval ends `octaves` and one octave below the largest's. Keys whose intervals overlap the
- * largest's, ties above all, stay. Where the intervals say nothing, all keys stay.
+ * largest's, ties above all, stay. Where the intervals are of no use, all keys stay.
  */
 export function weightyRow(
   row: Row,
@@ -120,9 +119,9 @@ export function weightyRow(
 }
 
 /**
- * The result of a row's weighty keys as one of the whole row. The dropped keys' weights come to at
- * most δ = dropped · 2^-octaves of the sum of the others, so they move O and Σ p|v| / Σ p by at most
- * 2δ·max|v|, over what dropout divides by, and the LSE by at most δ. `columnLargest` bounds |v| by column.
+ * The result of a row's weighty keys as one of the whole row. The dropped keys' weights come to at most δ
+ * = dropped · 2^-octaves of the sum of the others, so they move O and Σ p|v| / Σ p by at most 2δ·max|v|,
+ * over dropout's divisor, and the LSE by at most δ. `columnLargest` bounds |v| by column.
  */
 export function withDroppedKeys(
   result: RowResult,

@@ -12,14 +12,14 @@ import type { GradientBlock } from './weigh-tile.js';
 const rowBytes = tileRows * 8;
 const elementBytes = 8;
 
-/** More than a dropped weight, and one that underflows, is off by. */
+/** An upper bound on the error of a dropped weight, and of one that underflows. */
 const droppedWeight = 2 ** -978;
 
 function maximumOf(values: Float64Array): number {
   return values.reduce((most, x) => Math.max(most, x), 0);
 }
 
-/** Σ over the rows of a tile of weight · what its row has. */
+/** Σ over the rows of a tile of weight · the row's number. */
 function columnSums({ view }: Block, ofRows: Float64Array): Float64Array {
   const sums = new Float64Array(tileRows);
   for (let i = 0; i < tileRows; i++) {
@@ -29,7 +29,7 @@ function columnSums({ view }: Block, ofRows: Float64Array): Float64Array {
   return sums;
 }
 
-/** Σ over the keys of a tile of weight, times what its row has. */
+/** Σ over the keys of a tile of weight, times the row's number. */
 function rowSums({ view }: Block, ofRows: Float64Array): Float64Array {
   return ofRows.map((x, i) => {
     if (x === 0) return 0;
@@ -41,12 +41,12 @@ function rowSums({ view }: Block, ofRows: Float64Array): Float64Array {
 
 const noErrors = new Float64Array(tileRows);
 
-/** What the rows of a block make of every tile: the same for all of them. */
+/** Factors of the errors that the rows of a block cause in every tile. */
 interface BlockErrors {
   readonly hasAbsolute: boolean;
   readonly relative: number;
   readonly weightError: number;
-  /** Σ over the rows of what dT and P can be off by for want of range. */
+  /** Σ over the rows of the largest errors of dT and P from underflow. */
   readonly floor: number;
   readonly weightFloor: number;
   readonly largestQuery: Float64Array;
@@ -77,7 +77,7 @@ interface WeighedTile {
   readonly firstKey: number;
   readonly view: TileView;
   readonly errors: BlockErrors;
-  /** P with what dropout makes of it. */
+  /** P with the effect of dropout. */
   readonly weights: Block;
 }
 

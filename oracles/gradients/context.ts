@@ -4,7 +4,7 @@ import type { Rules } from '../attention/rules.js';
 import type { GradientEngine } from './gradient-engine.js';
 import type { BiasSums, SharedSums } from './shared-sums.js';
 
-/** What all rows of a problem are solved with. */
+/** Everything that all rows of a problem are solved with. */
 export interface GradientContext {
   readonly problem: Problem;
   readonly shape: ProblemShape;
@@ -13,7 +13,7 @@ export interface GradientContext {
   readonly accuracy: Accuracy;
   readonly engine: GradientEngine;
   readonly wantsQueries: boolean;
-  /** Null where nobody wants them. */
+  /** Sums of dBias; null if not wanted. */
   readonly bias: BiasSums | null;
   readonly sink: SharedSums | null;
 }

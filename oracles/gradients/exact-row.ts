@@ -26,7 +26,7 @@ export interface ExactRow extends SolvedRow {
   readonly scoreDerivatives: RoundedVector;
 }
 
-/** What products of errors, and their own roundings in fp64, come to. */
+/** Factor for products of errors, and the roundings of errors in fp64. */
 const slack = 1 + 2 ** -20;
 
 /** numerator / denominator, with a shift of either sign. */
@@ -38,7 +38,8 @@ function quotient(numerator: bigint, denominator: bigint, shift: number): bigint
 
 /**
  * One row's derivatives in fixed-point arithmetic of `bits` fraction bits, from exact dot products (Theorem 3 of
- * docs/bounds-backward.md): of integer weights w with sum S all that follows is rational, and is rounded once.
+ * docs/bounds-backward.md): with integer weights w and their sum S all results are rational, and are rounded
+ * once.
  * @param dout [vDim]: finite
  */
 export function exactRow(row: Row, dout: Float64Array, law: ScoreLaw, bits: number): ExactRow {

@@ -19,22 +19,22 @@ import { applyPoison, poisonedElements, type PoisonedElements } from './poisoned
 import { biasSums, sharedSums } from './shared-sums.js';
 import { emptySums, finishSums, type Gradient } from './sums.js';
 
-/** The gradients that the oracle gives. */
+/** The gradients that the oracle computes. */
 export const gradientNames = ['dq', 'dk', 'dv', 'dbias', 'dsink'] as const;
 /** One of {@link gradientNames}. */
 export type GradientName = (typeof gradientNames)[number];
 
-/** What is wanted of the oracle of gradients, and how exact. */
+/** The gradients wanted of the oracle, and their accuracy. */
 export interface GradientOracleOptions {
   /** Default: 1/1024 ulp of fp32, or 2^-36 of the magnitude. */
   readonly accuracy?: Accuracy;
-  /** Default: all that the problem has; of a selection of rows dQ alone, since all rows add to the others. */
+  /** Default: all gradients of the problem; for a selection of rows dQ alone, since all rows add to the others. */
   readonly wanted?: readonly GradientName[];
   /** The keys, ascending, whose dK and dV are wanted, of a head counted over [batch, kv heads]. Default: all. */
   readonly keys?: (kvHead: number) => readonly number[];
   /** The heads of K whose groups are wanted, counted over [batch, kv heads]; dBias and dSink are of these alone. Default: all. */
   readonly kvHeads?: readonly number[];
-  /** Which keys each query sees, in place of the problem's own mask. */
+  /** The keys that each query sees, in place of the problem's own mask. */
   readonly mask?: Mask;
   readonly progress?: Progress;
 }
@@ -46,16 +46,16 @@ export interface GroupGradients {
   readonly heads: readonly HeadGradients[];
   /** The keys that dK and dV have rows of, ascending. */
   readonly keys: Int32Array;
-  /** [keys, qkDim] and [keys, vDim]; null where nobody wants them. */
+  /** [keys, qkDim] and [keys, vDim]; null if not wanted. */
   readonly dk: Gradient | null;
   readonly dv: Gradient | null;
 }
 
 /** The gradients that heads of many groups add to. */
 export interface SharedGradients {
-  /** In the shape of the bias; null where nobody wants it. */
+  /** In the shape of the bias; null if not wanted. */
   readonly dbias: Gradient | null;
-  /** [heads], summed over the batch; null where nobody wants it. */
+  /** [heads], summed over the batch; null if not wanted. */
   readonly dsink: Gradient | null;
 }
 
@@ -65,7 +65,10 @@ const defaultAccuracy: Accuracy = {
   magnitudeFraction: 2 ** -36,
 };
 
-/** The names of what is wanted. @throws RequestError for what the problem does not have */
+/**
+ * The names of the wanted gradients.
+ * @throws RequestError for one that the problem does not have
+ */
 function wantedOf(problem: Problem, wanted: readonly GradientName[] | undefined) {
   const has: Readonly<Record<GradientName, boolean>> = {
     dq: true,
@@ -94,7 +97,7 @@ function checkDout(dout: Tensor, { batch, heads, queries, vDim }: ProblemShape):
     );
 }
 
-/** @throws RequestError for keys that there are not, or that are not ascending */
+/** @throws RequestError for keys that do not exist, or are not ascending */
 function chosenKeys(options: GradientOracleOptions, kvHead: number, count: number): Int32Array {
   if (options.keys === undefined) return Int32Array.from({ length: count }, (_, key) => key);
   const chosen = Int32Array.from(options.keys(kvHead));
@@ -180,24 +183,26 @@ function solveGroup(
  * The exact gradients of attention, each with a proven radius (docs/bounds-backward.md), group by group: a head of K
  * and V with the query heads that share it. With P the weights of the forward's `attentionOracle` and dO = `dout`,
  *
- * dV = Pdᵀ dO with Pd = P·kept/(1 − probability), dP = (dO Vᵀ)·kept/(1 − probability), D = Σ P dP (= dO·O),
- * dS = P (dP − D), which is dBias, dT = dS (1 − tanh²) under a softcap, else dS, dQ = scale · dT K,
- * dK = scale · dTᵀ Q, dSink = −Σ P_sink D.
+ * dV = Pdᵀ dO with Pd = P·kept/(1 − probability), dP = (dO Vᵀ)·kept/(1 − probability), D = Σ P dP (= dO·O), dS = P (dP
+ * − D), which is dBias, dT = dS (1 − tanh²) under a softcap, else dS, dQ = scale · dT K, dK = scale · dTᵀ Q, dSink = −Σ
+ * P_sink D.
  *
- * Gradients of tensors with scales are by their decoded, scaled elements, which is what training kernels return.
- * Magnitudes are the same sums of P(|dP| + Σ P|dP|) in the place of |dS|, which is where roundings of dP and D live.
+ * Gradients of tensors with scales are taken by their decoded, scaled elements, as training kernels return them.
+ * Magnitudes are the same sums with P(|dP| + Σ P|dP|) in place of |dS|, which is the scale of the roundings of dP and
+ * D.
  *
  * Rows are solved in fp64 with a running error bound; those whose scores or products it does not know to `accuracy`,
- * rows of dQ, and keys of which all rows are looked at again, in fixed-point arithmetic of growing precision from exact
+ * rows of dQ, and keys with all their rows are solved again, in fixed-point arithmetic of growing precision from exact
  * dot products. dBias and dSink are sums of the rows' shares: they have honest radii, and are not solved again where
- * rows cancel. What is below 2^-170 of the largest that a term can be counts as underflow. Memory beside the group's
- * gradients (and dBias) is O(tile) and some numbers a row.
+ * rows cancel. Terms below 2^-170 of the largest possible one count as underflow. Memory beside the group's gradients
+ * (and dBias) is O(tile) and some numbers a row.
  *
  * Keys that no query sees have exact zeros; rows without keys have dQ = 0 and add nothing. The law for infinities and
  * NaNs is in special-row.ts.
  * @param dout the gradient of O, [batch, heads, queries, vDim]; of rank 3 for a batch of one
- * @returns when the last group is taken, the gradients of what groups share
- * @throws RequestError when the shapes do not fit together, the accuracy is not finite, or what is wanted is not there
+ * @returns when the last group is taken, the gradients of tensors that groups share
+ * @throws RequestError when the shapes do not fit together, the accuracy is not finite, or a wanted gradient does not
+ * exist
  */
 export function* gradientOracle(
   problem: Problem,

@@ -17,15 +17,15 @@ import { emptySums, finishSums, type Gradient, type GradientSums } from './sums.
 import { applyPoison, poisonedElements, type PoisonedElements } from './poisoned-elements.js';
 import { addGradients } from './tile-level.js';
 
-/** Of one query head: dQ, and what its rows are normalised by. */
+/** Results of one query head: dQ, and the means of its rows. */
 export interface HeadGradients {
   /** Counted over [batch, heads]. */
   readonly head: number;
-  /** [queries, qkDim]; null where nobody wants it. */
+  /** [queries, qkDim]; null if not wanted. */
   readonly dq: Gradient | null;
   /** [queries]: D = Σ P dP = dO·O with its radius, and the scale of its errors, Σ P|dP|. */
   readonly mean: Gradient;
-  /** [queries]: index into `levels`, of P and dS, or of dQ where that needed more. */
+  /** [queries]: index into `levels`, of P and dS, or of dQ if that needed more. */
   readonly level: Uint8Array;
 }
 
@@ -38,8 +38,8 @@ const noPoison: Poison = {
 };
 
 /**
- * The keys of a row that are to be computed; null for a row that adds nothing: it sees no key, its dO is 0, or all that
- * it adds to is NaN.
+ * The keys of a row to compute; null for a row that adds nothing: it sees no key, its dO is 0, or all sums that it adds
+ * to are NaN.
  */
 export function keysToSolve(
   { rules }: GradientContext,
@@ -65,10 +65,10 @@ export function keysToSolve(
   return { visible, infinite: new Int8Array(visible.length), isWhole: true };
 }
 
-/** Errors of dT relative to their scale beyond which a row goes to the exact level, where none is asked for. */
+/** Errors of dT relative to their scale beyond which a row goes to the exact level, by default. */
 const trustedError = 2 ** -40;
 
-/** Whether fp64 does for a row of a block. */
+/** Whether fp64 suffices for a row of a block. */
 function isTrusted(
   { isUsable, relative, absolute, meanSize }: RowStatistics,
   i: number,
@@ -78,7 +78,7 @@ function isTrusted(
   return isUsable[i] === 1 && relative[i] * meanSize[i] + absolute[i] <= limit * meanSize[i];
 }
 
-/** What a head's special values make NaN or infinite. */
+/** Recorder of the elements that a head's special values make NaN or infinite. */
 function headPoison(
   context: GradientContext,
   { head, query: { dim } }: GradientOperands,
@@ -101,7 +101,7 @@ function headPoison(
   };
 }
 
-/** Solves the rows of a head, and adds what they add to the gradients of keys. */
+/** Solves the rows of a head, and adds their contributions to the gradients of keys. */
 export function solveHead(
   context: GradientContext,
   operands: GradientOperands,

@@ -12,13 +12,13 @@ export interface GradientOperands extends HeadOperands {
 export interface HeadGroup {
   /** Counted over [batch, kv heads]. */
   readonly kvHead: number;
-  /** Of its query heads, counted over [batch, heads], in order: decoded one by one when they are asked for. */
+  /** Its query heads, counted over [batch, heads], in order: decoded one by one on demand. */
   readonly heads: readonly number[];
   readonly operandsOf: (head: number) => GradientOperands;
 }
 
 /**
- * Decodes a problem group by group; `operandsOf` keeps the head that it gave last.
+ * Decodes a problem group by group; `operandsOf` keeps its last head.
  * @param wanted the heads of K whose groups are wanted, counted over [batch, kv heads]; default: all
  */
 export function* headGroups(

@@ -9,19 +9,19 @@ import type { Gradient } from './sums.js';
 import type { DerivativeTile, TileTargets } from './tile-targets.js';
 import type { GradientBlock } from './weigh-tile.js';
 
-/** Where the heads of a group add to keys, and what becomes NaN or infinite there. */
+/** Sums of keys that the heads of a group add to, and the elements there that become NaN or infinite. */
 export interface KeyTargets {
   readonly sums: TileTargets['keys'];
   readonly placeOf: TileTargets['placeOf'];
   readonly poison: Pick<Poison, 'key' | 'value'>;
 }
 
-/** Where a head's rows add to dSink; null for a head without a sink. */
+/** The sums of dSink that a head's rows add to; null for a head without a sink. */
 export function sinkSums({ rules, sink }: GradientContext, head: number): SharedSums | null {
   return rules.sinkOf(head) === null ? null : sink;
 }
 
-/** Adds a row's share of dBias, dSink and D that is known exactly. */
+/** Adds a row's exactly known share of dBias, dSink and D. */
 export function addExactShares(
   context: GradientContext,
   { operands: { head }, row, keys }: RowToSolve,
@@ -51,7 +51,7 @@ export function addExactShares(
   });
 }
 
-/** Adds what exact rows add to dK and dV, in fp64. */
+/** Adds the contributions of exact rows to dK and dV, in fp64. */
 export function addExactKeys(
   { sums, placeOf }: KeyTargets,
   row: RowToSolve,
@@ -71,7 +71,7 @@ export function addExactKeys(
   });
 }
 
-/** Adds the shares of a block's rows of dBias, dSink and D that fp64 knows. */
+/** Adds the shares of a block's rows in dBias, dSink and D that fp64 knows. */
 export function shareAdder(
   context: GradientContext,
   block: GradientBlock,

@@ -11,25 +11,25 @@ import { loadBlock, weighTile, type GradientBlock } from './weigh-tile.js';
 /** Unit roundoff of fp64. */
 const u = 2 ** -53;
 
-/** What products of errors that are neglected come to, relative to the errors. */
+/** Factor for neglected products of errors, relative to the errors. */
 const slack = 1 + 2 ** -5;
 
-/** Relative errors of weights beyond this leave the range of the analysis. */
+/** The largest relative error of weights within the range of the analysis. */
 const largestRelative = 2 ** -10;
 
-/** Lifts of a sink beyond this leave no weight of a key in fp64. */
+/** The largest lift of a sink that leaves the weights of keys above 0 in fp64. */
 const largestLift = 1000;
 
-/** More than what dropped weights, and roundings that underflow, are off by. */
+/** An upper bound on the error of dropped weights, and of roundings that underflow. */
 const droppedWeight = 2 ** -978;
 const underflow = 2 ** -1068;
 
 /**
- * What the first pass over the keys finds of the rows of a block: [64] each. The errors are those of Theorem 1 of
- * docs/bounds-backward.md.
+ * Statistics of the rows of a block from the first pass over the keys: [64] each. The errors are those of Theorem
+ * 1 of docs/bounds-backward.md.
  */
 export interface RowStatistics {
-  /** log2 of what the weights are relative to, and Σ of them with the sink. */
+  /** log2 of the reference of the weights, and their sum with the sink. */
   readonly reference: Float64Array;
   readonly total: Float64Array;
   /** D = Σ P dP with its radius, and Σ P|dP|. */
@@ -38,13 +38,13 @@ export interface RowStatistics {
   readonly meanSize: Float64Array;
   /** The sink's share of the row sum; 0 without a sink. */
   readonly sinkShare: Float64Array;
-  /** Relative error of P, and of what dropout makes of it. */
+  /** Relative error of P, and of P after dropout. */
   readonly weightError: Float64Array;
   /** σ: dT is off by at most σ·P·(|dP| + Σ P|dP|)·slope + δ·P + the floor. */
   readonly relative: Float64Array;
   readonly absolute: Float64Array;
   readonly floor: Float64Array;
-  /** How many tiles the row sees. */
+  /** Number of tiles that the row sees. */
   readonly tiles: Float64Array;
   /** 1 for a row that sees keys and whose errors are known, else 0. */
   readonly isUsable: Uint8Array;
@@ -68,10 +68,10 @@ function emptyStatistics(): RowStatistics {
   };
 }
 
-/** Where exponents of slopes are cut off. */
+/** Limit at which exponents of slopes are cut off. */
 const largestSlopeExponent = 1001;
 
-/** What the first pass sums, and the largest errors of dot products; infinite where a tile of the block overflows. */
+/** Sums of the first pass, and the largest errors of dot products; infinite where a tile of the block overflows. */
 interface RowSums {
   readonly total: Float64Array;
   readonly mean: Float64Array;
@@ -82,7 +82,7 @@ interface RowSums {
   readonly addendError: Float64Array;
   /** A bound on |dP| before dropout. */
   readonly productExtent: Float64Array;
-  /** A bound on the exponents that slopes are made of. */
+  /** A bound on the exponents that slopes are computed from. */
   readonly slopeExponent: Float64Array;
 }
 
@@ -151,7 +151,7 @@ function sinkShareOf({ sinkOf }: Rules, head: number, exponent: number, sum: num
   return (weight.fraction.high * 2 ** Math.max(-1074, weight.exponent - exponent)) / sum;
 }
 
-/** Sums up what a block's rows are normalised by, with the errors of all that follows from it. */
+/** The statistics that normalise a block's rows, with the errors of everything that follows from them. */
 export function rowStatistics(
   engine: GradientEngine,
   block: GradientBlock,

@@ -2,17 +2,17 @@
 export interface Coefficients {
   /** Rounded to fp64. */
   readonly values: Float64Array;
-  /** How far each can be off before that rounding. */
+  /** The largest error of each before that rounding. */
   readonly radius: Float64Array;
 }
 
-/** P and its derivatives of one row, solved in more precision than fp64, with what goes into a sink's gradient. */
+/** P and its derivatives of one row, solved with more precision than fp64, with the parts of a sink's gradient. */
 export interface SolvedRow {
-  /** Per visible key: P with what dropout makes of it, dT, and dS, which is dT before a softcap's slope. */
+  /** Per visible key: P after dropout, dT, and dS, which is dT before a softcap's slope. */
   readonly weights: Coefficients;
   readonly derivatives: Coefficients;
   readonly scoreDerivatives: Coefficients;
-  /** P·(|dP| + Σ P|dP|), what dS's errors live on, and times the slope: about fp64 accuracy. */
+  /** P·(|dP| + Σ P|dP|), the scale of dS's errors, and times the slope: about fp64 accuracy. */
   readonly scales: Float64Array;
   readonly cappedScales: Float64Array;
   /** D = Σ P dP with its radius, and Σ P|dP|. */

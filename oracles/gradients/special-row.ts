@@ -2,7 +2,7 @@ import { keysOf, type KeyRange, type ScoreLaw } from '../../src/problem/index.js
 import { classifyDot, scoreClass } from '../attention/special-values.js';
 import type { GradientOperands } from './operands.js';
 
-/** Elements that become NaN or infinite: what is added is 0 for none, and the sum decides. */
+/** Records elements that become NaN or infinite: a kind of 0 changes nothing, and the sum of the kinds decides. */
 export interface Poison {
   readonly query: (column: number, kind: number) => void;
   readonly key: (key: number, column: number, kind: number) => void;
@@ -12,7 +12,7 @@ export interface Poison {
   readonly mean: (kind: number) => void;
 }
 
-/** What is left of a row to be computed: the keys with a weight. */
+/** The part of a row that is left to compute: the keys with a weight. */
 export interface FiniteKeys {
   readonly visible: Int32Array;
   /** Per key 0, or ±1 where the score is ±∞ before the softcap. */
@@ -21,7 +21,7 @@ export interface FiniteKeys {
   readonly isWhole: boolean;
 }
 
-/** The keys that a row sees, by what their scores are. */
+/** The keys that a row sees, by the kinds of their scores. */
 interface Scores {
   /** Keys with a weight, and the signs of the infinite scores that a softcap has made finite. */
   readonly weighted: Map<number, number>;
@@ -50,16 +50,16 @@ function classifyScores(
 
 /**
  * The law for infinities and NaNs in gradients: IEEE 754 carried through the formulas in exact arithmetic, over the
- * keys that a row sees (what it does not see has no influence).
- * - A NaN score, or one of +∞ without a softcap, makes every P of the row NaN: dQ, dS, D and what the row adds to dK
- *   and dV of the keys it sees.
+ * keys that a row sees (others have no influence).
+ * - A NaN score, or one of +∞ without a softcap, makes every P of the row NaN: dQ, dS, D and the row's contributions
+ * to dK and dV of the keys it sees.
  * - A score of −∞ has P = 0. A softcap turns ±∞ into ±cap, with a slope of 0.
  * - dP = dO·v is NaN or infinite where dO or v is; so is D, and dS = P·(dP − D) of all keys: NaN where both are
- *   infinite alike or P is 0, else infinite. A key that dropout does not keep has NaN there (0·∞).
+ * infinite alike or P is 0, else infinite. A key that dropout does not keep has NaN there (0·∞).
  * - An infinity or a NaN in K or Q times a finite dT is NaN: dT is 0 there.
- * - An infinity or a NaN in dO adds to dV what it is under a positive weight, NaN under a weight of 0.
+ * - An infinity or a NaN in dO adds itself to dV under a positive weight, NaN under a weight of 0.
  *
- * @returns null where none of the row's inputs is special; no keys where nothing is left to compute
+ * @returns null where none of the row's inputs is special; without keys where nothing is left to compute
  */
 export function specialGradients(
   operands: GradientOperands,

@@ -11,11 +11,11 @@ export interface Gradient {
   readonly values: Float64Array;
   /** |value − exact| ≤ radius; 0 where the value is NaN or infinite, or nothing adds to it. */
   readonly radius: Float64Array;
-  /** The sum of the sizes of what the element is a sum of: see `gradientOracle`. */
+  /** The sum of the magnitudes of the element's terms: see `gradientOracle`. */
   readonly magnitude: Float64Array;
 }
 
-/** Sums of products, row by row: what becomes a gradient. */
+/** Sums of products, row by row, from which a gradient is made. */
 export interface GradientSums {
   readonly rows: number;
   readonly dim: number;
@@ -24,9 +24,9 @@ export interface GradientSums {
   readonly size: Float64Array;
   /** Σ of the errors of the terms, but for their sum's roundings and underflow. */
   readonly error: Float64Array;
-  /** Per row: how often something was added; 0 for an exact zero. */
+  /** Per row: number of additions; 0 for an exact zero. */
   readonly additions: Float64Array;
-  /** Per row: Σ of what terms can be off by underflow, for a factor of 1. */
+  /** Per row: Σ of the largest errors of terms by underflow, for a factor of 1. */
   readonly floor: Float64Array;
 }
 
@@ -83,10 +83,10 @@ export function largestOfColumns(values: Float64Array, dim: number): Float64Arra
   return largest;
 }
 
-/** What roundings of many terms that underflow add up to, and more: no radius is asked to be below it. */
+/** An upper bound on the sum of roundings of many terms that underflow: no radius has to be below it. */
 const underflowFloor = 2 ** -1040;
 
-/** Whether a radius is as small as `accuracy` asks for. */
+/** Whether a radius is within `accuracy`. */
 export function isAccurateElement(
   value: number,
   radius: number,
@@ -103,9 +103,9 @@ export function isAccurateElement(
   return radius <= allowed && radius < Infinity;
 }
 
-/** How sums become a gradient. */
+/** Settings for turning sums into a gradient. */
 export interface Finish {
-  /** What the sums are multiplied by. */
+  /** Factor of the sums. */
   readonly scale: number;
   /** Per column: the largest other factor. */
   readonly largest: Float64Array;
@@ -114,7 +114,7 @@ export interface Finish {
 
 /**
  * Sums times a factor, as a gradient, written in place of them.
- * @returns the rows with an element that is not as accurate as it is to be, but for what underflow can do
+ * @returns the rows with an element that misses the wanted accuracy, apart from underflow
  */
 export function finishSums(
   sums: GradientSums,

@@ -1,6 +1,7 @@
 /**
- * What the WebAssembly loops of ../attention/assembly/gradients.ts compute, one operation after the other, so that
- * results are equal bit for bit. docs/bounds-backward.md counts the operations written here. Read these, run those.
+ * Definitions of the WebAssembly loops of ../attention/assembly/gradients.ts, in the same order of operations, so
+ * that results are equal bit for bit. docs/bounds-backward.md counts the operations written here. Read these, run
+ * those.
  */
 import { cappedScore, exponential } from '../attention/tile-definitions.js';
 
@@ -29,7 +30,7 @@ export function rowProduct(
   return { sum: sums[0] + sums[1], size: sizes[0] + sizes[1] };
 }
 
-/** What a row's derivatives are made of: its sum of weights, Σ P dP and Σ P|dP|. */
+/** Sums that a row's derivatives depend on: its sum of weights, Σ P dP and Σ P|dP|. */
 export interface RowMeans {
   readonly total: number;
   readonly mean: number;

@@ -1,6 +1,6 @@
 import type { GradientSums } from './sums.js';
 
-/** Where the keys of a head are in dK and dV: −1 for one that is not asked for. */
+/** The row of a head's key in dK and dV: −1 for one that is not wanted. */
 type KeyPlaces = (key: number) => number;
 
 /** Derivatives by scores, of a tile of rows and keys: dS, before a softcap's slope. */
@@ -9,15 +9,15 @@ export interface DerivativeTile {
   /** [64 × 64] each: dS and P·(|dP| + Σ P|dP|). */
   readonly derivatives: Float64Array;
   readonly scales: Float64Array;
-  /** [64 × 64]: P, of unseen keys 0. */
+  /** [64 × 64]: P, 0 for unseen keys. */
   readonly weights: Float64Array;
 }
 
-/** What the second pass adds to; null for what nobody wants. */
+/** Targets of the second pass; null for those not wanted. */
 export interface TileTargets {
-  /** Of one head. */
+  /** dQ of one head. */
   readonly dq: GradientSums | null;
-  /** Of a head of K and V, both or none. */
+  /** dK and dV of a head of K and V, both or none. */
   readonly keys: { readonly dk: GradientSums; readonly dv: GradientSums } | null;
   readonly placeOf: KeyPlaces;
   readonly visit: ((tile: DerivativeTile) => void) | null;

@@ -3,7 +3,7 @@ import { describeCase } from '../problems/index.js';
 import type { LawFailure, LawResult } from './law-progress.js';
 import { groupByKind, type ViolationGroup } from './violation-kind.js';
 
-/** What became of the laws of a check. */
+/** The results of the laws of a check. */
 interface LawResults {
   readonly laws: readonly LawResult[];
 }
@@ -11,15 +11,15 @@ interface LawResults {
 /** A law that is violated. */
 type Violated = LawResult & { readonly failure: LawFailure };
 
-/** The violations of a check by their cause, those first that most laws have in common. */
+/** The violations of a check by their cause, starting with the one that most laws have in common. */
 export function groupFailures({ laws: results }: LawResults): ViolationGroup<Violated>[] {
   const violated = results.filter((result): result is Violated => result.failure !== null);
   return groupByKind(violated, ({ failure }) => failure.kind);
 }
 
 /**
- * A violated law in some lines: what the law says, what is wrong, and the simplest problem that shows
- * it; the empty text when the law holds.
+ * A violated law in some lines: its statement, the violation, and the simplest problem that shows it;
+ * the empty text when the law holds.
  */
 export function describeLawFailure({ id, failure }: LawResult): string {
   if (failure === null) return '';
@@ -41,12 +41,12 @@ export function describeLawFailure({ id, failure }: LawResult): string {
   ].join('\n');
 }
 
-/** Numbers in Q, K, V and dO: how much there is to read of a case. */
+/** Number of elements of Q, K, V and dO: the amount of a case that there is to read. */
 function caseSize({ problem: { q, k, v }, dout }: LawCase): number {
   return q.data.length + k.data.length + v.data.length + (dout?.data.length ?? 0);
 }
 
-/** Violations of one cause: the cause, the law with the smallest problem, and what the others say. */
+/** Violations of one cause: the cause, the law with the smallest problem, and the statements of the others. */
 function describeGroup({ title, violations }: ViolationGroup<Violated>): string {
   const bySize = [...violations].sort(
     (a, b) => caseSize(a.failure.lawCase) - caseSize(b.failure.lawCase),
@@ -74,8 +74,8 @@ export function describeFailures(result: LawResults): string {
 type Untried = Pick<LawResult, 'id' | 'status' | 'runs' | 'skipped'>;
 
 /**
- * What to say of a check in which no law was tried on anything, in one line: why not, by the law that
- * tells most, and what to do.
+ * A message for a check in which no law was tried on anything, in one line: the reason, by the most
+ * telling law, and the remedy.
  */
 export function describeNothingTried({ laws }: { readonly laws: readonly Untried[] }): string {
   const untried = laws.filter(({ status }) => status === 'untried');

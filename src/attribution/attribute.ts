@@ -22,9 +22,9 @@ import {
 import { ErrorMeter, errorUnits, LseMeter } from './error-measure.js';
 import { attributedKernel, chosenKernel } from './kernel-choice.js';
 
-/** What to attribute, and who sees the errors of each tile. */
+/** Options of an attribution, and a receiver of the errors of each tile. */
 export interface AttributionOptions extends AttributedTilesOptions {
-  /** Called with the errors of some rows after the other, as `attributeTiles` gives them. */
+  /** Called with the errors of groups of rows, one after the other, as `attributeTiles` gives them. */
   readonly onTile?: (tile: TileErrors) => void;
 }
 
@@ -35,9 +35,9 @@ function largestFinite(values: Float64Array): number {
 /**
  * Shares a kernel's error on a problem out among its techniques: each alone, the whole without each, and
  * each added in the order of the kernel. The kernel is FlashAttention-4's forward by default; the
- * `definitions` of its `AttributedKernel` say what its techniques are. A lagging maximum is no
- * technique: to see what it does, attribute the same problem with a rescale threshold of 0 as well, as
- * `attributeLag` does.
+ * `definitions` of its `AttributedKernel` describe its techniques. A lagging maximum is no technique: to
+ * see its effect, attribute the same problem with a rescale threshold of 0 as well, as `attributeLag`
+ * does.
  *
  * Elements that are not finite in the oracle or in a run are counted and left out. Time is that of some
  * twenty forwards; memory, beyond inputs and oracle, that of one tile for each of some 40 runs.
@@ -113,8 +113,8 @@ export interface LagAttribution {
 }
 
 /**
- * What a lagging maximum does: the same problem and settings as they are and with a maximum that never
- * lags, for FlashAttention-4 a rescale threshold of 0, against the same oracle.
+ * The effect of a lagging maximum: attributions of the same problem and settings as they are and with a
+ * maximum that never lags, for FlashAttention-4 a rescale threshold of 0, against the same oracle.
  * @throws RequestError as `attributeError`, and for a kernel whose maximum cannot lag
  */
 export function attributeLag(problem: Problem, options: AttributionOptions = {}): LagAttribution {

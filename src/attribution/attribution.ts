@@ -12,15 +12,15 @@ import {
 import type { RunPlan } from './tile-errors.js';
 
 /**
- * What one technique has to do with the kernel's error. Shares are of the sum of squares of the error
- * in units of Σ p|v|; a share is the projection of the technique's part on the whole, below 0 where
- * it works against the rest.
+ * The contribution of one technique to the kernel's error. Shares are of the sum of squares of the error
+ * in units of Σ p|v|; a share is the projection of the technique's part on the whole, below 0 where it
+ * works against the rest.
  */
 export interface TechniqueAttribution {
   readonly technique: string;
   /** The error with this technique emulated and all others exact. */
   readonly alone: ErrorMeasure;
-  /** That of the LSE. */
+  /** The error of the LSE in that run. */
   readonly lse: LseMeasure;
   /** Its part in the whole error. */
   readonly whole: TechniquePart;
@@ -33,23 +33,23 @@ export interface TechniqueAttribution {
 
 /** A technique's part in an error. */
 export interface TechniquePart {
-  /** What the error changes by when this technique becomes emulated after all others. */
+  /** The change of the error when this technique becomes emulated after all others. */
   readonly last: ErrorMeasure;
   /** The error that is left with this technique exact and all others emulated. */
   readonly without: ErrorMeasure;
-  /** What emulating it adds after those that come before it in the kernel: these shares sum to 1. */
+  /** The share that it adds after the techniques before it in the kernel: these shares sum to 1. */
   readonly share: number;
-  /** What the technique alone makes: with the `interaction` these shares sum to 1. */
+  /** The share of the technique alone: with the `interaction` these shares sum to 1. */
   readonly shareAlone: number;
 }
 
-/** 1 − Σ shareAlone: what an error is more, or less, than the sum of the techniques alone. */
+/** 1 − Σ shareAlone: the excess of the error over the sum of the techniques alone; below 0 if it is smaller. */
 export interface Interaction {
   readonly whole: number;
   readonly beforeRounding: number;
 }
 
-/** The error of `p-round` alone, in two parts that sum to it, and what the first does to the whole. */
+/** The error of `p-round` alone, in two parts that sum to it, and the effect of the first on the whole. */
 export interface WeightRounding {
   /** From the largest weight of each row: none where that is exactly 1, as without a lag. */
   readonly largestWeight: ErrorMeasure;
@@ -58,7 +58,7 @@ export interface WeightRounding {
   readonly largestUnrounded: ErrorMeasure;
 }
 
-/** How far the maxima in use lag behind the rows' largest scores when the last block is done. */
+/** The lag of the maxima in use behind the rows' largest scores when the last block is done. */
 export interface MaximumLag {
   readonly rows: number;
   /** Rows whose maximum lags. */
@@ -82,16 +82,16 @@ export interface Attribution {
   readonly total: ErrorMeasure;
   /** The error before the output is rounded. */
   readonly beforeRounding: ErrorMeasure;
-  /** What is left with every technique exact: the error of the attribution itself. */
+  /** The error with every technique exact: that of the attribution itself. */
   readonly exact: ErrorMeasure;
   /** In the order in which they act. */
   readonly techniques: readonly TechniqueAttribution[];
   readonly interaction: Interaction;
   /** The error of the LSE with every technique emulated, and with every one exact. */
   readonly lse: { readonly total: LseMeasure; readonly exact: LseMeasure };
-  /** Null for a kernel that does not round its weights. */
+  /** The rounding of weights; null for a kernel that does not round them. */
   readonly weightRounding: WeightRounding | null;
-  /** Null for a kernel whose maximum cannot lag, and without rows. */
+  /** The lag; null for a kernel whose maximum cannot lag, and without rows. */
   readonly lag: MaximumLag | null;
 }
 
@@ -119,7 +119,7 @@ function createPartMeter(units: ErrorUnits, whole: number, without: number) {
   };
 }
 
-/** Measures what one technique has to do with the errors, from the outputs of the planned runs. */
+/** Measures the contribution of one technique to the errors, from the outputs of the planned runs. */
 export function createTechniqueMeter(technique: string, plan: RunPlan, units: ErrorUnits) {
   const before = plan.techniques[plan.techniques.indexOf(technique) - 1];
   const previous = before === undefined ? plan.none : plan.upTo[before];
@@ -152,7 +152,7 @@ export function createTechniqueMeter(technique: string, plan: RunPlan, units: Er
   };
 }
 
-/** What the techniques alone leave of the errors. */
+/** The part of the errors that the techniques alone do not explain. */
 export function interactionOf(attributed: readonly TechniqueAttribution[]): Interaction {
   const rest = (shareOf: (part: TechniqueAttribution) => number): number =>
     1 - attributed.reduce((sum, part) => sum + shareOf(part), 0);
@@ -163,9 +163,9 @@ export function interactionOf(attributed: readonly TechniqueAttribution[]): Inte
 }
 
 /**
- * Splits the error of `p-round` alone into what the rounding of each row's largest weight does,
- * (round(p) − p)·v / l for its exact p and l, and the rest. Takes the former off the kernel's output
- * too, before that is rounded.
+ * Splits the error of `p-round` alone into the effect of rounding each row's largest weight, (round(p) −
+ * p)·v / l for its exact p and l, and the rest. Takes the former off the kernel's output too, before
+ * that is rounded.
  */
 export function createWeightRoundingMeter(
   problem: Problem,

@@ -8,7 +8,7 @@ import {
 
 /**
  * All pieces of a kernel if they hold at most `pairs` pairs of a query and a key, masked ones included;
- * else as many as hold that, one at least, spread evenly over those with the most rows.
+ * else as many as hold that number, one at least, spread evenly over those with the most rows.
  */
 export function samplePieces({ pieces, rowsOf, shape }: AttributedKernel, pairs: number): number[] {
   const rows = Array.from({ length: pieces }, (_, piece) => rowsOf(piece).rows);
@@ -24,9 +24,9 @@ export function samplePieces({ pieces, rowsOf, shape }: AttributedKernel, pairs:
   );
 }
 
-/** Runs that have given the same results so far, told apart as results come in. */
+/** Runs that have given the same results so far, split as results come in. */
 interface RunClasses {
-  /** Takes what each run has made of the same rows: arrays to be compared element by element. */
+  /** Takes the results of each run for the same rows: arrays to be compared element by element. */
   readonly add: (results: readonly (readonly Float64Array[])[]) => void;
   /** The runs of each class, in the order of their first. */
   readonly classes: () => readonly (readonly number[])[];
@@ -61,14 +61,14 @@ function createRunClasses(runs: number): RunClasses {
   };
 }
 
-/** What runs make of some rows, next to the unknown output. */
+/** The results of runs on some rows, compared with the unknown output. */
 interface RunComparison {
   /** For each run. */
   readonly measures: readonly MatchMeasure[];
   /** Runs with the same results. */
   readonly classes: readonly (readonly number[])[];
   readonly rows: number;
-  /** How many elements are equal to the unknown one in one of two runs only. */
+  /** Number of elements that are equal to the unknown one in only one of two runs. */
   readonly discordant: (a: number, b: number) => number;
 }
 

@@ -66,7 +66,7 @@ export interface ErrorMeasure {
    * below 0 it shrinks them, as truncation does.
    */
   readonly outward: number;
-  /** Where the relative error is largest; null where there is no error. */
+  /** The element with the largest relative error; null if there is no error. */
   readonly worst:
     (ReturnType<typeof elementAt> & { readonly error: number; readonly exact: number }) | null;
 }

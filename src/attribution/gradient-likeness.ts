@@ -2,7 +2,7 @@ import { decodeToFloat64, formats } from '../formats/index.js';
 import type { Tensor } from '../problem/index.js';
 import { roundedTo } from './match-meter.js';
 
-/** How like one gradient is to another of the same problem, in one format. */
+/** The likeness of two gradients of the same problem in one format. */
 export interface GradientLikeness {
   /** Elements that are not correctly rounded in one of both, and those of them that are equal. */
   readonly misrounded: number;
@@ -12,7 +12,7 @@ export interface GradientLikeness {
 }
 
 /**
- * How like a gradient is to another: correctly rounded elements agree whatever made them, so that the others tell.
+ * The likeness of two gradients: correctly rounded elements agree whatever their origin, so that the others decide.
  * @param exact of the same elements
  */
 export function gradientLikeness(

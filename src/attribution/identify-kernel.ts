@@ -29,7 +29,7 @@ import { decodeToFloat64, formats, storageOf } from '../formats/index.js';
 import type { Problem, Tensor } from '../problem/index.js';
 import { RequestError } from '../request-error.js';
 
-/** How often the search moves on to other settings; each time they explain more than before. */
+/** The most times that the search moves on to other settings, which explain more each time. */
 const mostMoves = 4;
 /** Combinations that are tried with other settings. */
 const movedCombinations = 4;
@@ -58,7 +58,7 @@ function likeliestOf(
     .sort((a, b) => byLikeness(a.measure, b.measure))[0];
 }
 
-/** Of the likeliest matches the combinations with the fewest exact techniques. */
+/** The combinations with the fewest exact techniques, from each of the likeliest matches. */
 function combinationsToMove({ matches }: TechniqueSearch): (readonly string[])[] {
   return matches.slice(0, movedCombinations).map(({ combinations }) => combinations[0]);
 }
@@ -101,10 +101,10 @@ function searchFrom(
   return { ...best, alike };
 }
 
-/** How like a candidate's output the unknown one is. */
+/** The likeness of the unknown output to a candidate's. */
 export interface Match extends Candidate, MatchMeasure {}
 
-/** Which kernel an output looks like. */
+/** The kernels that an output looks like. */
 export interface Identification {
   readonly elements: number;
   /** Elements of the output that are not the correctly rounded oracle. */
@@ -117,13 +117,13 @@ export interface Identification {
   readonly matches: readonly Match[];
   /** Candidates that do not take the problem or do not have the settings, and why. */
   readonly skipped: readonly (Candidate & { readonly reason: string })[];
-  /** Which techniques, each emulated or exact, explain the output best; the likeliest kernel first. */
+  /** Searches for the techniques, each emulated or exact, that explain the output best; likeliest kernel first. */
   readonly searches: readonly TechniqueSearch[];
 }
 
-/** What an identification compares with, and how far it looks. */
+/** Candidates and limits of an identification. */
 export interface IdentificationOptions {
-  /** Where the models of candidates are looked up; default the library's. */
+  /** The models of candidates, to look up by name; default the library's. */
   readonly models?: readonly KernelModel[];
   /** Default those of the models. */
   readonly candidates?: readonly Candidate[];

@@ -11,7 +11,7 @@ import {
 import type { Problem } from '../problem/index.js';
 import { RequestError } from '../request-error.js';
 
-/** Which kernel's techniques are meant. */
+/** The kernel to attribute, with its settings. */
 export interface KernelChoice {
   /** A kernel model, or the name of one of the library's; default FlashAttention-4's. */
   readonly kernel?: string | KernelModel;

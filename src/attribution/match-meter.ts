@@ -4,7 +4,7 @@ import { decodeToFloat64, encodeFromFloat64, type FormatName, formats } from '..
 import { type Problem, problemShape, type Tensor } from '../problem/index.js';
 import { RequestError } from '../request-error.js';
 
-/** What was written to a file of some format: values on which comparisons bit for bit are made. */
+/** Values written to a file in some format, for comparisons bit for bit. */
 interface UnknownTensor {
   readonly format: FormatName;
   readonly values: Float64Array;
@@ -12,14 +12,14 @@ interface UnknownTensor {
   readonly correct: Float64Array;
 }
 
-/** An output of unknown origin with all that it is compared by. */
+/** An output of unknown origin, with the data for comparisons. */
 export interface UnknownOutput {
   readonly problem: Problem;
   readonly reference: AttentionReference;
   readonly out: UnknownTensor;
-  /** Null where none was given. */
+  /** The LSE; null if none was given. */
   readonly lse: UnknownTensor | null;
-  /** Where the models of candidates are looked up. */
+  /** The models of candidates, to look up by name. */
   readonly models: readonly KernelModel[];
 }
 
@@ -58,7 +58,8 @@ export function readUnknown(
 }
 
 /**
- * Checks the shapes of an unknown output, and of its LSE, which may have further dimensions of 1 behind.
+ * Checks the shapes of an unknown output, and of its LSE, which may have further dimensions of 1 at the
+ * end.
  * @throws RequestError when one of them is not that of the problem's results
  */
 export function checkShapes(problem: Problem, out: Tensor, lse: Tensor | undefined): void {
@@ -78,22 +79,22 @@ export function checkShapes(problem: Problem, out: Tensor, lse: Tensor | undefin
     );
 }
 
-/** How like an output of known origin the unknown one is, on the rows that were compared. */
+/** The likeness of the unknown output to one of known origin, on the compared rows. */
 export interface MatchMeasure {
   readonly elements: number;
   /** Elements with the same value: for outputs of one format, with the same bits but for NaNs. */
   readonly equal: number;
-  /** Elements that are not correctly rounded in one of both, and those of them that are equal. */
+  /** Elements that are not correctly rounded in one of the two, and the number of those that are equal. */
   readonly misrounded: number;
   readonly equalMisrounded: number;
   /**
-   * How many elements would be misrounded in both if these were as many in each as they are, but had
-   * nothing to do with one another.
+   * Number of elements that would be misrounded in both if each had as many as it has, independently of
+   * the other.
    */
   readonly chance: number;
   /**
-   * Of the elements that are not correctly rounded in either output, the share that is equal in both:
-   * 1 for equal outputs. Where outputs are correctly rounded they agree whatever made them.
+   * The share of equal ones among the elements that are not correctly rounded in either output: 1
+   * for equal outputs. Correctly rounded outputs agree whatever their origin.
    */
   readonly likeness: number;
   /** Largest difference, over elements finite in both. */
@@ -104,15 +105,15 @@ export interface MatchMeasure {
    */
   readonly correlation: number | null;
   /**
-   * The same with the oracle rounded to the format of the output: what is left where the two are not
-   * correctly rounded. Null where one of them is, throughout.
+   * The same with the oracle rounded to the format of the output: the correlation where the two are not
+   * correctly rounded. Null if one of them is, throughout.
    */
   readonly correlationBeyondRounding: number | null;
-  /** The LSEs likewise, by row; null where none was given. */
+  /** The likeness of the LSEs, by row; null if none was given. */
   readonly lse: LseMatch | null;
 }
 
-/** How like the LSEs are. */
+/** The likeness of the LSEs. */
 export interface LseMatch {
   readonly rows: number;
   readonly equal: number;
@@ -120,12 +121,12 @@ export interface LseMatch {
   readonly largestDifference: number;
 }
 
-/** Whether everything that was compared is equal. */
+/** Whether all compared results are equal. */
 export function isEqualThroughout({ elements, equal, lse }: MatchMeasure): boolean {
   return equal === elements && (lse === null || lse.equal === lse.rows);
 }
 
-/** Standard deviations beyond which something is not taken for chance. */
+/** Number of standard deviations beyond which chance is ruled out. */
 export const significance = 3;
 
 /** The likeness, 0 where chance alone would make as many misrounded elements equal now and then. */
@@ -137,8 +138,8 @@ export function significantLikeness({ likeness, equalMisrounded, chance }: Match
 
 /**
  * The likelier first: equal throughout, then by likeness beyond chance, then by equal elements and LSEs.
- * Equal elements alone would favour what rounds correctly, likeness alone coincidences where hardly any
- * element is misrounded.
+ * Equal elements alone would favour correctly rounding candidates, likeness alone coincidences where
+ * hardly any element is misrounded.
  */
 export function byLikeness(a: MatchMeasure, b: MatchMeasure): number {
   return (
@@ -159,7 +160,7 @@ interface MatchMeter {
   readonly measure: () => MatchMeasure;
 }
 
-/** A meter of how like outputs are to the unknown one. */
+/** A meter of the likeness of outputs to the unknown one. */
 export function createMatchMeter({ reference, out: unknown, lse }: UnknownOutput): MatchMeter {
   const [whole, beyond] = [new ResidualCorrelation(), new ResidualCorrelation()];
   const { out: exactOut } = reference.quantities;
@@ -232,7 +233,7 @@ class ResidualCorrelation {
     this.#squaresB += b * b;
   }
 
-  /** Null where one of the residuals is zero throughout. */
+  /** The correlation; null where one of the residuals is zero throughout. */
   value(): number | null {
     const { sqrt } = Math;
     if (this.#squaresA === 0 || this.#squaresB === 0) return null;

@@ -9,22 +9,22 @@ import {
   type UnknownOutput,
 } from './match-meter.js';
 
-/** Combinations of techniques that make the same bits of all that was compared. */
+/** Combinations of techniques that produce the same bits in all compared results. */
 export interface TechniqueMatch extends MatchMeasure {
   /** Techniques that are exact in every one of the combinations. */
   readonly exact: readonly string[];
-  /** Techniques that are exact in some of them: which they are makes no difference here. */
+  /** Techniques that are exact in some of them: the choice makes no difference here. */
   readonly either: readonly string[];
   /** The exact techniques of each combination, fewest first. */
   readonly combinations: readonly (readonly string[])[];
 }
 
-/** Which combinations of a kernel's techniques, each emulated or exact, an unknown output looks like. */
+/** The combinations of a kernel's techniques, each emulated or exact, that an unknown output looks like. */
 export interface TechniqueSearch {
   readonly candidate: Candidate;
   /** The techniques that were tried both ways, in the order in which they act. */
   readonly techniques: readonly string[];
-  /** How many combinations of them were tried. */
+  /** Number of combinations of them that were tried. */
   readonly combinations: number;
   /** Rows on which the best combinations were compared, of all rows. */
   readonly rows: number;
@@ -36,8 +36,9 @@ export interface TechniqueSearch {
   readonly matches: readonly TechniqueMatch[];
   /**
    * The match that explains the output best: the first if it is equal throughout, else the one with the
-   * fewest exact techniques of those that chance may have put behind it: whose equal elements are as many
-   * but for three standard deviations, each the root of how many are equal in one of both only.
+   * fewest exact techniques of those that chance may have put behind it: whose number of equal elements
+   * is within three standard deviations, each the root of the number that are equal in only one of the
+   * two.
    */
   readonly nearest: TechniqueMatch;
   /**
@@ -47,7 +48,7 @@ export interface TechniqueSearch {
   readonly alike: readonly { readonly candidate: Candidate; readonly exact: readonly string[] }[];
 }
 
-/** Pairs of a query and a key, times combinations, that are tried: a second or so. */
+/** The most pairs of a query and a key, times combinations, on the first sample: a second or so. */
 export const mostWork = 2 ** 22;
 /** The same for the combinations that are then compared on a larger sample. */
 export const mostSecondWork = 2 ** 24;
@@ -87,8 +88,8 @@ function matchOf(
 }
 
 /**
- * The nearest of matches, the likeliest first.
- * @param discordant for a match the elements that are equal in one of it and the first only
+ * The nearest of matches, which are given likeliest first.
+ * @param discordant for a match the number of elements that are equal only in it or only in the first
  */
 function nearestOf(
   matches: readonly TechniqueMatch[],
@@ -118,7 +119,7 @@ export function candidateKernel(
   return findModelAmong(models, model).attribute(problem, new Map(Object.entries(settings)));
 }
 
-/** The pieces on which some combinations are tried. */
+/** The pieces to try some combinations on. */
 export function piecesFor(
   kernel: AttributedKernel,
   combinations: number,

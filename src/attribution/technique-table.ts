@@ -13,7 +13,7 @@ export interface MeasuredError extends Spread {
   readonly used: number;
 }
 
-/** One line of the table: what a technique may do, and what it did where that was measured. */
+/** One line of the table: the bound of a technique, and its effect if that was measured. */
 export interface TechniqueLine {
   readonly technique: string;
   /** In the output's unit. */
@@ -24,9 +24,9 @@ export interface TechniqueLine {
   readonly lseMeasured: MeasuredError | null;
 }
 
-/** What every technique of a kernel may do to the output of a problem, and what it does. */
+/** The bound of every technique of a kernel on the output of a problem, and its effect. */
 export interface TechniqueTable {
-  /** Whose arithmetic the bounds are of. */
+  /** The kernel, in words, whose arithmetic the bounds are for. */
   readonly arithmetic: string;
   /** The emulated kernel whose techniques were measured one at a time; null for none. */
   readonly kernel: string | null;
@@ -37,13 +37,13 @@ export interface TechniqueTable {
   readonly expected: number;
   /** Largest magnitude of the exact output, where finite. */
   readonly largestOutput: number;
-  /** Elements; of them without a bound; of them measured. */
+  /** Number of elements; of those without a bound; of those measured. */
   readonly elements: number;
   readonly unbounded: number;
   readonly measuredElements: number;
 }
 
-/** The bound that covers a technique of a kernel, which may name it otherwise than the bounds do. */
+/** The bound for a technique of a kernel, which may have another name among the bounds. */
 function boundOf(
   technique: string,
   kernel: AttributedKernel | undefined,
@@ -83,12 +83,12 @@ class ErrorUseMeter {
   }
 }
 
-/** One technique, or all together, of the output and of the LSE. */
+/** A meter of one technique, or of all together, for the output and the LSE. */
 class LineMeter {
   readonly #bounds = { out: new BoundMeter(), lse: new BoundMeter() };
   readonly #errors = { out: new ErrorUseMeter(), lse: new ErrorUseMeter() };
   readonly #select: (bounds: Bounds) => Float64Array;
-  /** What the errors themselves may be off by, in units of Σ p|v|: less is no error. */
+  /** The error of the errors themselves, in units of Σ p|v|: smaller ones count as none. */
   readonly #threshold: Float64Array | null;
 
   constructor(select: (bounds: Bounds) => Float64Array, threshold: Float64Array | null) {
@@ -135,11 +135,11 @@ class LineMeter {
   }
 }
 
-/** What an attribution errs by itself, of Σ p|v| and of an LSE. */
+/** The error of an attribution itself, relative to Σ p|v|, and that of an LSE. */
 const attributionError = 2 ** -40;
 const lseThreshold = 2 ** -36;
 
-/** What a table of techniques measures beside the bounds. */
+/** Options of a table of techniques, for measurements beside the bounds. */
 export interface TechniqueTableOptions {
   /** The kernel to measure, its techniques one at a time; without it bounds only. */
   readonly kernel?: AttributedKernel;
@@ -150,7 +150,7 @@ export interface TechniqueTableOptions {
   readonly effort?: number;
 }
 
-/** Which pieces to measure: all, or evenly spread ones that fit the effort. */
+/** The pieces to measure: all, or evenly spread ones that fit the effort. */
 function chosenPieces(kernel: AttributedKernel, runs: number, effort: number): Set<number> {
   const { batch, heads, queries, keys, qkDim, vDim } = kernel.shape;
   const whole = runs * batch * heads * queries * keys * (qkDim + vDim);
@@ -158,7 +158,7 @@ function chosenPieces(kernel: AttributedKernel, runs: number, effort: number): S
   return new Set(Array.from({ length: count }, (_, i) => Math.floor((i * kernel.pieces) / count)));
 }
 
-/** Makes a table of techniques from bounds that are visited anyway. */
+/** Makes a table of techniques from the bounds of a visit. */
 export interface TechniqueTableMeter {
   /** Takes the bounds of the next rows, as `forEachRowsBound` visits them. */
   readonly visit: (bound: RowsBound) => void;
@@ -166,10 +166,10 @@ export interface TechniqueTableMeter {
 }
 
 /**
- * The bounds of every technique of a kernel on a problem beside what it does: its error with this
+ * The bounds of every technique of a kernel on a problem beside its effect: its error with this
  * technique emulated and all others exact. Streams over rows; memory is that of a tile for each run.
  *
- * @param arithmetic in words, whose bounds are visited
+ * @param arithmetic the name of the arithmetic whose bounds are visited
  */
 export function createTechniqueTable(
   reference: AttentionReference,

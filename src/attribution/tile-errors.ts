@@ -13,7 +13,7 @@ interface SinglePlan {
   readonly alone: Readonly<Record<string, number>>;
 }
 
-/** Which runs of a kernel tell what of its techniques. */
+/** The runs of a kernel that show the contributions of its techniques. */
 export interface RunPlan extends SinglePlan {
   /** In the order in which they act. */
   readonly techniques: readonly string[];
@@ -77,7 +77,7 @@ export function planRuns(techniques: readonly string[]): RunPlan {
   };
 }
 
-/** Errors of some rows against the oracle, with their signs; NaN where one of both is not finite. */
+/** Errors of some rows against the oracle, with their signs; NaN where either is not finite. */
 export interface RowErrors {
   /** [rows × vDim] */
   readonly out: Float64Array;
@@ -87,12 +87,12 @@ export interface RowErrors {
 
 /** The errors of some rows, by technique. */
 export interface TileErrors {
-  /** Where the rows lie among all rows [batch · heads · queries]. */
+  /** The first row among all rows [batch · heads · queries]. */
   readonly firstRow: number;
   readonly rows: number;
   /** With every technique emulated: the kernel's error. */
   readonly all: RowErrors;
-  /** With none: what the attribution errs by itself, part of all the others too. */
+  /** Errors with every technique exact: those of the attribution itself, part of all the others too. */
   readonly none: RowErrors;
   /** With one technique emulated and all others exact, by its name. */
   readonly alone: Readonly<Record<string, RowErrors>>;
@@ -128,18 +128,17 @@ export function tileErrors(
   };
 }
 
-/** The kernel, the problem's exact attention where it is known, and who hears of the progress. */
+/** The kernel, the problem's exact attention if it is known, and a receiver of the progress. */
 export interface AttributedTilesOptions extends KernelChoice {
   /** The problem's exact attention, where it is known already. */
   readonly reference?: AttentionReference;
-  /** Called with how many tiles are done and how many there are. */
+  /** Called with the number of tiles done, and of all tiles. */
   readonly progress?: (done: number, total: number) => void;
 }
 
 /**
- * The errors of every technique alone, and of all together, element by element: what bounds of
- * techniques can be checked against. Rows are visited in order, some at a time; what was given to the
- * visitor is its own to keep.
+ * The errors of every technique alone, and of all together, element by element, to check bounds of
+ * techniques against. Rows are visited in order, some at a time; the visitor may keep its arguments.
  *
  * @throws RequestError as `attributeError`
  */

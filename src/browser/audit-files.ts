@@ -31,10 +31,10 @@ import type { JudgedReport } from '../report/json/index.js';
 import { RequestError } from '../request-error.js';
 import type { BlobFiles } from './blob-files.js';
 
-/** What is said of a dump beside what it says of itself, in the words of `flashproof audit`; empty for nothing. */
+/** Statements about a dump beside its own, in the words of `flashproof audit`; empty for none. */
 export interface AuditWords {
   readonly scale: string;
-  /** `yes`, `no`, or nothing for what the file says. */
+  /** `yes`, `no`, or empty for the file's own value. */
   readonly causal: string;
   readonly window: string;
   readonly softcap: string;
@@ -47,7 +47,7 @@ export interface AuditWords {
   readonly lseBase: string;
   readonly as: string;
   readonly premise: string;
-  /** How many rows are judged; `all`, or nothing for a sample where all would take long. */
+  /** Number of rows to judge; `all`, or empty for a sample where all would take long. */
   readonly rows: string;
 }
 
@@ -62,12 +62,12 @@ export interface AuditFilesRequest {
   readonly version: string;
 }
 
-/** What was found. */
+/** The results of an audit. */
 export interface AuditedFiles {
   readonly report: JudgedReport;
   /** The report as an HTML page. */
   readonly page: string;
-  /** What the file holds that is judged on the command line, and was not here. */
+  /** The contents of the file that the command line judges, but this page does not. */
   readonly leftOut: readonly string[];
 }
 
@@ -75,7 +75,7 @@ export interface AuditedFiles {
 const leftToCommand =
   /^(dq|dk|dv|dbias|dsink|out_partial|lse_partial)$|\.(dq|dk|dv|dbias|dsink|out_partial|lse_partial)$/;
 
-/** The flags that say the same on the command line. */
+/** The flags of the command line with the same meaning. */
 function commandWords(path: string, words: Partial<AuditWords>): string[] {
   const flag = (name: string, text = '') => (text === '' ? [] : [`--${name}`, text]);
   const { causal = '' } = words;
@@ -138,8 +138,8 @@ function rowsOf({ rows = '' }: Partial<AuditWords>): number | 'all' | null {
 
 /**
  * Judges O and LSE of a dump as `flashproof audit` does: the same verdict, numbers and HTML report.
- * @param progress of the stages `oracle`, `structure` and `bounds`, from 0 to 1
- * @throws RequestError for what cannot be judged: one line, as the command line gives it
+ * @param progress called with the share of the stages `oracle`, `structure` and `bounds`, from 0 to 1
+ * @throws RequestError for a dump that cannot be judged: one line, as the command line gives it
  */
 export async function auditFiles(
   { path, files, words, threads, version }: AuditFilesRequest,

@@ -10,7 +10,7 @@ import { encodeFromFloat64, formats, type FormatName } from '../formats/index.js
 import { problemShape, type Problem, type Tensor } from '../problem/index.js';
 import { createUlpHistogram, type UlpHistogram } from '../report/html/index.js';
 
-/** A random problem, and how FlashAttention-4's forward is tuned for it. */
+/** A random problem, and the tuning of FlashAttention-4's forward for it. */
 export interface ExperimentRequest {
   /** The format of Q, K and V. */
   readonly format: FormatName;
@@ -24,17 +24,17 @@ export interface ExperimentRequest {
   readonly settings: Readonly<Record<string, string>>;
 }
 
-/** What a run gave, beside exact results. */
+/** Outputs of a run, compared with exact results. */
 export interface ExperimentOutputs {
   /** Errors in ulps of the output's format. */
   readonly histogram: UlpHistogram;
-  /** Of O, over all elements. */
+  /** Statistics of O, over all elements. */
   readonly largestError: number;
   readonly rmsError: number;
   readonly largestOutput: number;
 }
 
-/** Numbers of a normal distribution by Box and Muller, uniform ones by a linear congruence (Numerical Recipes). */
+/** Normally distributed numbers by Box and Muller, from uniform ones by a linear congruence (Numerical Recipes). */
 function normalNumbers(seed: number): () => number {
   let state = seed >>> 0;
   const uniform = () => {
@@ -65,7 +65,7 @@ export function randomProblem({
   return { q, k, v, scale, causal: false, window: null, softcap: null };
 }
 
-/** How far outputs lie from exact ones. */
+/** The errors of outputs relative to exact ones. */
 function compared(problem: Problem, out: Tensor, reference: AttentionReference): ExperimentOutputs {
   const outputs = decodeOutputs({ out, lse: null }, problemShape(problem));
   const { values } = outputs.out;
@@ -85,26 +85,26 @@ function compared(problem: Problem, out: Tensor, reference: AttentionReference):
   };
 }
 
-/** What only the problem and the output's format decide, which most knobs leave as they are. */
+/** Results that depend only on the problem and the output's format, which most knobs leave as they are. */
 interface ExactResults {
-  /** The part of a request that gives the problem, as text. */
+  /** The part of a request that determines the problem, as text. */
   readonly random: string;
   readonly outputFormat: FormatName;
   readonly problem: Problem;
   readonly reference: AttentionReference;
 }
 
-/** What an experiment gave. */
+/** The results of an experiment. */
 export interface Experiment {
   readonly outputs: ExperimentOutputs;
-  /** Measures what each technique may do to the output and did, which takes longer. */
+  /** Measures the bound and the effect of each technique on the output, which takes longer. */
   readonly measureTechniques: () => TechniqueTable;
 }
 
 /**
  * A laboratory, which runs FlashAttention-4's forward on random problems. It keeps the last problem with its exact
  * results, for the next experiment on it.
- * @returns what runs an experiment; it throws a RequestError for settings that the model does not take
+ * @returns a function that runs an experiment; it throws a RequestError for settings that the model does not take
  */
 export function createLaboratory(): (request: ExperimentRequest) => Experiment {
   const model = findKernelModel('fa4');

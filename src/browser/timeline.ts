@@ -15,24 +15,24 @@ export interface TimelineRequest {
 
 /** A row of the timeline. */
 export interface TimelineTrack {
-  /** Names it among the tracks of all CTAs, in the order of display. */
+  /** Its number among the tracks of all CTAs, in the order of display. */
   readonly id: number;
   readonly cta: number;
   readonly name: string;
   readonly isWarp: boolean;
 }
 
-/** Something that a warp or a unit did, in clocks from the start of the kernel. */
+/** An action of a warp or a unit, in clocks from the start of the kernel. */
 export interface TimelineEvent {
   readonly track: number;
-  /** Of a wait, what is waited for. */
+  /** Name of the action; for a wait, that of the awaited event. */
   readonly name: string;
   readonly start: number;
   readonly end: number;
   readonly isWait: boolean;
 }
 
-/** What the first cluster did. */
+/** The events of the first cluster. */
 export interface Timeline {
   readonly tracks: readonly TimelineTrack[];
   readonly events: readonly TimelineEvent[];
@@ -40,21 +40,21 @@ export interface Timeline {
   /** Whether all warps came to their end: a deadlock has none. */
   readonly isComplete: boolean;
   readonly findings: readonly string[];
-  /** Whether what was found, or was not, holds for every schedule of this run. */
+  /** Whether the findings, or their absence, hold for every schedule of this run. */
   readonly speaksForAllSchedules: boolean;
 }
 
 /** Rows of the units of a CTA come first, then its warps; more than either has. */
 const ctaTracks = 1000;
 
-/** The mistakes that the program can be given, with what each is. */
+/** The mistakes that the program can be given, with a description of each. */
 export function timelineMutants(): readonly { readonly id: string }[] {
   return findKernelModel('fa4').program?.mutants ?? [];
 }
 
 /**
- * Runs the first cluster by the clocks of an SM's units and keeps what every warp and unit did.
- * @throws RequestError for what the program does not run, and for an unknown mutant
+ * Runs the first cluster by the clocks of an SM's units and keeps the actions of every warp and unit.
+ * @throws RequestError for a problem that the program does not run, and for an unknown mutant
  */
 export function recordTimeline({ mutant: id, ctas, ...size }: TimelineRequest): Timeline {
   const { program } = findKernelModel('fa4');

@@ -30,7 +30,7 @@ import { countByShard, describeShard } from './shard.js';
 import type { UnitRecord } from './unit-log.js';
 import { type JoinedParts, rejectUnfinished } from './join-parts.js';
 
-/** What was found of a check, in one part or in all. */
+/** The results of a check, of one part or of all. */
 export interface CheckFindings {
   readonly request: CheckRequest;
   readonly records: ReadonlyMap<string, UnitRecord>;
@@ -40,17 +40,17 @@ export interface CheckFindings {
   readonly shards: ReportedShards | null;
 }
 
-/** How a report is made, beside what was found: see `CheckProvenance`. */
+/** Settings for making a report, beside the results: see `CheckProvenance`. */
 type AssemblyOptions = Pick<CheckAssembly, 'created' | 'strict'>;
 
-/** What became of one law, up to its first violation. */
+/** The results of one law, up to its first violation. */
 interface LawFindings {
   readonly law: CheckedLaw;
-  /** The units of which nothing is known though they come before any violation. */
+  /** The units without a known result that come before any violation. */
   readonly missing: readonly CheckUnit[];
 }
 
-/** The law's units in the order of its problems; those behind a violation are as if never tried. */
+/** The law's units in the order of its problems; those after a violation are as if never tried. */
 function lawFindings(
   [id, planned]: readonly [id: LawId, planned: RequestedLaw],
   units: readonly CheckUnit[],
@@ -97,7 +97,7 @@ function lawFindings(
   };
 }
 
-/** Why a law was tried on nothing that could have been. */
+/** The reason that a law was tried on nothing. */
 function unreachedReason({ execution, shards }: Pick<CheckFindings, 'execution' | 'shards'>) {
   if (execution !== null) return kernelDoesNotRun;
   const isPart = shards !== null && shards.included.length < shards.count;
@@ -124,7 +124,7 @@ function allFindings(
 }
 
 /**
- * How many units of each shard are unknown though the report needs them: those before the first
+ * Number of units of each shard that are unknown though the report needs them: those before the first
  * violation of their law.
  */
 export function missingCheckUnits(
@@ -141,7 +141,7 @@ export function missingCheckUnits(
 }
 
 /**
- * The report on what was found: of all shards that of a check which was not divided, but for the times,
+ * The report on the results: for all shards, it equals that of an undivided check, except for the times,
  * which are the sums of the shards', and for `shards`.
  */
 export function assembleCheck(findings: CheckFindings, options: AssemblyOptions = {}): CheckReport {
@@ -179,7 +179,7 @@ export function assembleCheck(findings: CheckFindings, options: AssemblyOptions 
   );
 }
 
-/** Why the kernel could not be run by the first shard that could not; null when all could. */
+/** The reason given by the first shard that could not run the kernel; null when all could. */
 function firstExecution({ parts }: JoinedParts): string | null {
   const [failing] = parts.filter(({ execution }) => execution !== null);
   if (failing === undefined) return null;

@@ -10,12 +10,12 @@ import { secondsOf } from './part.js';
 import { countByShard, hasUnit, type Shard } from './shard.js';
 import type { UnitLog, UnitRecord } from './unit-log.js';
 
-/** All that decides what an audit of several files finds. */
+/** All facts that determine the results of an audit of several files. */
 export interface AuditRequest extends CampaignRequest {
   readonly command: 'audit';
   /** In the order given. */
   readonly files: readonly string[];
-  /** The words of the command line that say what is judged, and how. */
+  /** The words of the command line that affect the results. */
   readonly options: readonly string[];
 }
 
@@ -24,14 +24,14 @@ export function auditRequest(rest: Omit<AuditRequest, 'command'>): AuditRequest 
   return plainJson({ command: 'audit', ...rest });
 }
 
-/** A file and the unit that it is. */
+/** A file and its unit of work. */
 interface AuditUnit {
   readonly path: string;
   /** In the order given, from 0. */
   readonly position: number;
 }
 
-/** What is kept of a file that was judged. */
+/** The part of a judged file that is kept. */
 type AuditUnitResult = Pick<AuditedFile, 'report' | 'error'>;
 
 /** The name of the record of a file; a file may be judged again, and its last record counts. */
@@ -40,7 +40,7 @@ function recordName({ path, position }: AuditUnit, attempt: number): string {
   return attempt === 1 ? name : `${name}, attempt ${attempt}`;
 }
 
-/** How often a file was judged until now, and what was found the last time. */
+/** Number of times that a file was judged so far, and the last result. */
 function lastAttempt(records: ReadonlyMap<string, UnitRecord>, unit: AuditUnit) {
   let attempts = 0;
   while (records.has(recordName(unit, attempts + 1))) attempts++;
@@ -54,14 +54,14 @@ function unitsOf({ files }: AuditRequest, shard: Shard): AuditUnit[] {
     .filter(({ position }) => hasUnit(shard, position));
 }
 
-/** How the files of a shard are judged. */
+/** Settings for judging the files of a shard. */
 export interface AuditUnitOptions {
   readonly shard: Shard;
   readonly log: UnitLog;
   readonly judge: (path: string, position: number) => Promise<AuditedFile>;
-  /** Whether what was found of a file before still holds. */
+  /** Whether an earlier result for a file still holds. */
   readonly isCurrent: (file: AuditedFile) => Promise<boolean>;
-  /** Called when nothing is left to do for a file. */
+  /** Called when a file needs no more work. */
   readonly finished: (position: number) => void;
 }
 
@@ -86,7 +86,7 @@ export async function runAuditUnits(
   }
 }
 
-/** The files of a shard with what is known of them; those of which nothing is known are left out. */
+/** The files of a shard with their known results; files without one are left out. */
 function auditedFiles(
   request: AuditRequest,
   shard: Shard,
@@ -110,7 +110,7 @@ export function assembleAudits(
 }
 
 /**
- * The report that a divided audit comes to.
+ * The report of a divided audit.
  * @throws RequestError for a part that stopped before its end
  */
 export function joinAudits(joined: JoinedParts): AuditsReport {

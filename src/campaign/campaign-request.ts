@@ -6,8 +6,8 @@ export const campaignCommands = ['audit', 'check', 'conform', 'profile'] as cons
 export type CampaignCommand = (typeof campaignCommands)[number];
 
 /**
- * All that decides what a campaign finds, as plain JSON: equal requests give equal units and, on a
- * deterministic kernel, equal results.
+ * All facts that determine the results of a campaign, as plain JSON: equal requests give equal units
+ * and, on a deterministic kernel, equal results.
  */
 export interface CampaignRequest {
   readonly command: CampaignCommand;
@@ -15,7 +15,7 @@ export interface CampaignRequest {
   readonly version: string;
 }
 
-/** A value as it comes back from JSON: without what is undefined. */
+/** A value as JSON returns it: without undefined members. */
 export function plainJson<T>(value: T): T {
   return JSON.parse(JSON.stringify(value)) as T;
 }
@@ -43,8 +43,8 @@ function shown(value: string | undefined): string {
 const listedDifferences = 4;
 
 /**
- * In what two requests differ, in a clause, as in "seed is 1 there and 2 here"; null where they are
- * the same. The order of members does not matter.
+ * The differences of two requests in a clause, as in "seed is 1 there and 2 here"; null if they are the
+ * same. The order of members does not matter.
  */
 export function requestDifference(there: object, here: object): string | null {
   const [known, asked] = [leavesOf(there), leavesOf(here)];

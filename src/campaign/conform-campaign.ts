@@ -15,18 +15,18 @@ import { rejectUnfinished, type JoinedParts } from './join-parts.js';
 import { countByShard, hasUnit, type Shard } from './shard.js';
 import type { UnitLog, UnitRecord } from './unit-log.js';
 
-/** All that decides what a conformance finds. */
+/** All facts that determine the results of a conformance test. */
 export interface ConformRequest extends CampaignRequest {
   readonly command: 'conform';
   readonly plan: Omit<ConformancePlan, 'silicon'>;
-  /** Of the captured data, SHA-256. */
+  /** SHA-256 of the captured data. */
   readonly captures: string;
-  /** Their folder; null for the package's own, which lies elsewhere on each machine. */
+  /** The folder of the captures; null for the package's own, whose path differs between machines. */
   readonly folder: string | null;
   readonly silicon: Omit<ConformancePlan['silicon'], 'folder'>;
 }
 
-/** The request of a conformance, as plain JSON. */
+/** The request of a conformance test, as plain JSON. */
 export function conformRequest(
   { plan, digest }: PreparedConformance,
   { folder, version }: Pick<ConformRequest, 'folder' | 'version'>,
@@ -51,7 +51,7 @@ interface ConformUnit {
   readonly blocks: readonly [first: number, end: number] | null;
 }
 
-/** What was found of a unit. */
+/** The result of a unit. */
 type ConformUnitResult =
   { readonly mismatching: readonly number[] } | { readonly results: ResultComparison };
 
@@ -74,14 +74,14 @@ function unitsOf(functions: ConformancePlan['functions']): ConformUnit[] {
   });
 }
 
-/** Blocks to compare, and the unit that they are. */
+/** Blocks to compare, and their unit. */
 interface UnitTask extends BlockTask {
   readonly unit: string;
 }
 
 /**
  * Compares the units of a shard that the log does not know yet.
- * @param progress called after every unit with how many there are no more to do, and how many there were
+ * @param progress called after every unit with the number of units done, and of all units
  * @throws RequestError when the log cannot be written
  */
 export async function runConformUnits(
@@ -106,7 +106,7 @@ export async function runConformUnits(
   await compareShares(tasks, threads, ({ unit }, mismatching) => keep(unit, { mismatching }));
 }
 
-/** The conformance of units of which every one is known. */
+/** The conformance from the results of all units. */
 export function assembleConform(
   plan: ConformancePlan,
   records: ReadonlyMap<string, UnitRecord>,
@@ -126,13 +126,13 @@ export function assembleConform(
   return assembleConformance(plan, findings);
 }
 
-/** What one shard found: its units, and the functions that differ in any of them. */
+/** The result of one shard: its number of units, and the functions that differ in any of them. */
 export interface ConformShard {
   readonly units: number;
   readonly differing: readonly string[];
 }
 
-/** What is known of a shard's units. */
+/** The known results of a shard's units. */
 export function conformShard(
   { functions }: Pick<ConformancePlan, 'functions'>,
   records: ReadonlyMap<string, UnitRecord>,
@@ -147,7 +147,7 @@ export function conformShard(
 }
 
 /**
- * The conformance that a divided one comes to.
+ * The conformance of a divided test.
  * @throws RequestError for a part that stopped before its end
  */
 export function joinConform(joined: JoinedParts): Conformance {

@@ -15,7 +15,7 @@ export interface JoinedParts {
 /** The most missing shards that a message lists. */
 const listedShards = 20;
 
-/** @throws RequestError for shards that are missing; a count may be any, so they are not all listed */
+/** @throws RequestError for missing shards; their number has no limit, so they are not all listed */
 function rejectMissing(byIndex: ReadonlyMap<number, PartFile>, count: number): void {
   const missing = count - byIndex.size;
   if (missing === 0) return;
@@ -28,7 +28,7 @@ function rejectMissing(byIndex: ReadonlyMap<number, PartFile>, count: number): v
 }
 
 /**
- * Holds parts to be of one campaign and complete; their order does not matter.
+ * Checks that parts are of one campaign and complete; their order does not matter.
  * @throws RequestError, with the files' names, for parts of different requests or counts, a shard that
  * is missing and one that is there twice
  */
@@ -70,9 +70,8 @@ export function joinParts(given: readonly PartFile[]): JoinedParts {
 }
 
 /**
- * What is made of what units found: they are compared with nothing until then, and somebody may have
- * changed them.
- * @throws RequestError for units that are not as flashproof wrote them, in place of what goes wrong
+ * The result of `make` on the results of units, which are unchecked until then and may have been edited.
+ * @throws RequestError for units that flashproof did not write, in place of the error that they cause
  */
 export async function fromUnits<T>({ parts }: JoinedParts, make: () => T | Promise<T>): Promise<T> {
   try {
@@ -88,7 +87,7 @@ export async function fromUnits<T>({ parts }: JoinedParts, make: () => T | Promi
 
 /**
  * Refuses parts that stopped before their end without their time being up.
- * @param missing units of which nothing is known, by the shard that they fall to
+ * @param missing units without a known result, by their shard
  * @throws RequestError, with the file's name
  */
 export function rejectUnfinished(

@@ -11,12 +11,12 @@ import {
   type UnitRecord,
 } from './unit-log.js';
 
-/** What a journal holds. */
+/** The content of a journal. */
 export interface JournalContent extends CampaignHead {
   readonly records: readonly UnitRecord[];
   /** Whether the time was up when it was last written. */
   readonly outOfTime: boolean;
-  /** Bytes of its whole lines; what follows is of a line that was never finished. */
+  /** Bytes of its whole lines; the bytes after them are of a line that was never finished. */
   readonly wholeBytes: number;
 }
 
@@ -35,10 +35,10 @@ function journalHead({ request, shard }: CampaignHead): object {
 
 const newline = 0x0a;
 
-/** How a journal begins; its first line may be cut off anywhere. */
+/** The beginning of a journal; its first line may be cut off anywhere. */
 const beginning = Buffer.from(`{"kind":"${journalKind}",`);
 
-/** Whether bytes can be those of a journal: nothing else must ever be taken for a cut one, and lost. */
+/** Whether bytes can be those of a journal: other files must never be taken for a truncated journal, and lost. */
 function beginsAsJournal(bytes: Uint8Array): boolean {
   const length = Math.min(bytes.length, beginning.length);
   return beginning.subarray(0, length).equals(bytes.subarray(0, length));
@@ -98,7 +98,7 @@ export function readJournalLines(path: string, bytes: Uint8Array): JournalConten
   return { ...head, records: [...records.values()], outOfTime, wholeBytes };
 }
 
-/** @throws RequestError, in place of what the system says of the file */
+/** @throws RequestError, in place of the system's error for the file */
 function withFile<T>(path: string, what: string, act: () => T): T {
   try {
     return act();

@@ -4,12 +4,12 @@ import { journalKind, readJournalLines } from './journal.js';
 import { readWholeFile, shown, shownPath, validHead } from './campaign-files.js';
 import type { CampaignHead, UnitRecord } from './unit-log.js';
 
-/** What one shard found. */
+/** The results of one shard. */
 export interface Part extends CampaignHead {
   readonly records: ReadonlyMap<string, UnitRecord>;
   /** Whether its time was up before all its units were done. */
   readonly outOfTime: boolean;
-  /** Why its kernel could not be run at all, in a clause; null when it could. */
+  /** The reason that its kernel could not be run at all, in a clause; null when it could. */
   readonly execution: string | null;
 }
 
@@ -78,7 +78,7 @@ function recordsOf(units: readonly UnitRecord[]): Map<string, UnitRecord> {
   return new Map(units.map((record) => [record.unit, record]));
 }
 
-/** The first whole line of a file as JSON; null where it is none. */
+/** The first whole line of a file as JSON; null if it is not JSON. */
 function firstLine(bytes: Buffer): unknown {
   const end = bytes.indexOf('\n');
   try {
@@ -92,7 +92,7 @@ function kindOf(value: unknown): unknown {
   return typeof value === 'object' && value !== null && 'kind' in value ? value.kind : null;
 }
 
-/** What a reader may have meant that names a whole report. */
+/** The error for a file that is not a part, with a hint if it is a whole report. */
 function notAPart(path: string, kind: unknown): RequestError {
   const found =
     typeof kind === 'string' ? `a report of kind "${shown(kind)}"` : 'no JSON of flashproof';

@@ -17,16 +17,16 @@ import { type JoinedParts, rejectUnfinished } from './join-parts.js';
 import { countByShard, hasUnit, type Shard } from './shard.js';
 import type { UnitLog, UnitRecord } from './unit-log.js';
 
-/** Members under which a value stands that JSON does not have. */
+/** Key of an object that stands for a value that JSON lacks. */
 const numberKey = '$number';
 const integerKey = '$integer';
 const float64Key = '$float64';
 
-/** More is never packed of one unit, and text that unpacks to more is refused: bytes, and fp64 numbers. */
+/** The most bytes, and fp64 numbers, of one unit; text that unpacks to more is refused. */
 const mostBytes = 2 ** 26;
 const mostNumbers = 2 ** 20;
 
-/** A number that JSON would change: −0, the infinities and NaN; by the text that `Number` reads. */
+/** A number in a form that JSON preserves: −0, the infinities and NaN as the text that `Number` reads. */
 function portableNumber(value: number): unknown {
   if (Object.is(value, -0)) return { [numberKey]: '-0' };
   return Number.isFinite(value) ? value : { [numberKey]: String(value) };
@@ -63,7 +63,7 @@ function fromPortable(value: unknown): unknown {
 
 /**
  * A value as base64 text: JSON, DEFLATE-compressed, in which −0, infinities, NaN, big integers and
- * arrays of fp64 numbers keep their bits (a NaN its being one).
+ * arrays of fp64 numbers keep their bits (a NaN stays a NaN).
  */
 export function packValue(value: unknown): string {
   return deflateRawSync(JSON.stringify(toPortable(value))).toString('base64');
@@ -81,7 +81,7 @@ export function unpackValue(text: string): unknown {
   );
 }
 
-/** All that decides what a profile finds. */
+/** All facts that determine the results of a profile. */
 export interface ProfileRequest extends CampaignRequest {
   readonly command: 'profile';
   readonly technique: string;
@@ -98,7 +98,7 @@ export function profileRequest(request: Omit<ProfileRequest, 'command'>): Profil
 }
 
 /**
- * What a technique is run with for a request.
+ * Options of a technique's run for a request.
  * @throws RequestError for a range that the command line does not take
  */
 function optionsOf(request: ProfileRequest): ProfileOptions {
@@ -122,11 +122,11 @@ function recalled(records: ReadonlyMap<string, UnitRecord>, unit: number) {
     : (unpackValue(record.result as string) as readonly unknown[]);
 }
 
-/** How a shard's units of a sweep went. */
+/** The progress of a shard's units of a sweep. */
 export interface ProfileShard {
   /** All units of the sweep. */
   readonly units: number;
-  /** Null where units are left to other shards. */
+  /** The profile; null if units are left to other shards. */
   readonly profile: Profile | null;
 }
 
@@ -160,7 +160,7 @@ export async function runProfileUnits(
 }
 
 /**
- * The profile that a divided one comes to, to the last bit: what is found of slices is added up without
+ * The profile of a divided sweep, equal to the last bit: the results of slices are added up without
  * rounding, in any order.
  * @throws RequestError for a part that stopped before its end
  */

@@ -13,17 +13,17 @@ import { checkUnits, type CheckRequest, type CheckUnit } from './check-request.j
 import { hasUnit, type Shard } from './shard.js';
 import type { UnitLog } from './unit-log.js';
 
-/** What was found on the problems of a unit. */
+/** The results for the problems of a unit. */
 export interface CheckUnitResult {
-  /** Turns: all of them, or up to the one that fails. */
+  /** Number of turns: all of them, or up to the one that fails. */
   readonly runs: number;
   /** Turns in which no problem could be tried. */
   readonly unsupported: number;
   /** The largest sizes of the problems that the kernel ran on; null for none. */
   readonly sizes: TriedSizes | null;
-  /** Formats of inputs for which outputs had digits that they have not. */
+  /** Formats of inputs for which outputs had digits beyond the format. */
   readonly widened: LawResult['widened'];
-  /** Why the last of the unsupported ones was; empty where there is none. */
+  /** The reason of the last unsupported turn; empty if there is none. */
   readonly refusal: string;
   /** Seconds that the law took, with simplifying. */
   readonly seconds: number;
@@ -31,33 +31,33 @@ export interface CheckUnitResult {
   readonly violation: ReportedViolation | null;
 }
 
-/** The part of a check that is carried out, and how. */
+/** The part of a check to carry out, with its settings. */
 export interface CheckUnitOptions {
   readonly shard: Shard;
-  /** The units that are done; those of this run are added. */
+  /** The units done so far; those of this run are added. */
   readonly log: UnitLog;
-  /** Seconds after which no further unit is begun. */
+  /** Seconds after which no further unit begins. */
   readonly seconds: number;
   /** Saves the problem of a violation, and reports it. */
   readonly report: (id: LawId, failure: LawFailure) => Promise<ReportedViolation>;
-  /** Called after every unit with how many there are no more to do, and how many there were. */
+  /** Called after every unit with the number of units done, and of all units. */
   readonly progress?: (done: number, total: number) => void;
 }
 
-/** Seconds that a failing problem is simplified for at most, as in a check that is not divided. */
+/** The most seconds to simplify a failing problem, as in an undivided check. */
 const mostShrinkSeconds = 10;
 
-/** What is known of a unit; null for nothing. */
+/** The known result of a unit; null for none. */
 export function unitResult({ records }: Pick<UnitLog, 'records'>, { name }: CheckUnit) {
   return (records.get(name)?.result as CheckUnitResult | undefined) ?? null;
 }
 
-/** What the runs of a unit need to know of the whole. */
+/** Settings of the whole check for the runs of a unit. */
 interface UnitSetting {
   readonly seed: CheckRequest['seed'];
-  /** Seconds that a failing problem may be simplified for from now on. */
+  /** Seconds left for simplifying a failing problem. */
   readonly shrinkSeconds: () => number;
-  /** Counts a run; the runs and the seconds until now. */
+  /** Counts a run; returns the runs and the seconds so far. */
   readonly since: () => { readonly runsUntil: number; readonly secondsUntil: number };
   readonly report: CheckUnitOptions['report'];
 }
@@ -83,9 +83,9 @@ async function runUnit(
 
 /**
  * Tries the laws on the problems of a shard that the log does not know yet, unit by unit. A law that
- * fails is tried no more. The problems are those that a check which is not divided tries: each follows
- * from the seed, the law and its number.
- * @returns whether the time was up before all was done; a unit that was begun is finished
+ * fails is tried no more. The problems are those of an undivided check: each follows from the seed, the
+ * law and its number.
+ * @returns whether the time was up before all was done; a unit once begun is finished
  * @throws RequestError when the log cannot be written
  */
 export async function runCheckUnits(

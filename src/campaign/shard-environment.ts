@@ -4,18 +4,18 @@ import { parseShard, parseShardCount, type Shard } from './shard.js';
 /** Environment variables by name. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** How a scheduler tells each process of a group its number, and how many there are. */
+/** Environment variables in which a scheduler gives each process of a group its number, and the number of processes. */
 interface Scheduler {
   readonly name: string;
   /** The variable with the process's number. */
   readonly index: string;
   /** The variable with the number of the first process, or that number itself. */
   readonly first: string | number;
-  /** The variable with the step from one number to the next; 1 where there is none. */
+  /** The variable with the step from one number to the next; null for steps of 1. */
   readonly step: string | null;
-  /** The variable with the number of processes; null where the scheduler does not say. */
+  /** The variable with the number of processes; null if the scheduler does not give it. */
   readonly count: string | null;
-  /** The variable with the last number, where there is one: it shows numbers that are not in steps. */
+  /** The variable with the last number, if there is one: it reveals numbers that are not in steps. */
   readonly last: string | null;
 }
 
@@ -58,10 +58,10 @@ const schedulers: readonly Scheduler[] = [
   },
 ];
 
-/** The variable that gives the number of shards where the scheduler does not, or to agree with it. */
+/** The variable that gives the number of shards if the scheduler does not, or confirms it. */
 const countVariable = 'FLASHPROOF_SHARDS';
 
-/** What the command line and the environment say of shards. */
+/** Options of the command line for shards. */
 export interface ShardRequest {
   /** The value of --shard: index/count, or auto. */
   readonly shard?: string | undefined;
@@ -69,7 +69,7 @@ export interface ShardRequest {
   readonly shardCount?: string | undefined;
 }
 
-/** The value of a variable; the empty text where it is not set. */
+/** The value of a variable; the empty text if it is not set. */
 function textOf(environment: Environment, name: string): string {
   return environment[name] ?? '';
 }
@@ -88,14 +88,14 @@ function wholeNumber(environment: Environment, name: string): number {
   return Number(text);
 }
 
-/** What a scheduler says: the process's number from 1, and how many there are, where it says so. */
+/** The placement that a scheduler gives: the process's number from 1, and the number of processes, if known. */
 interface Placement {
   readonly scheduler: Scheduler;
   readonly index: number;
   readonly count: number | null;
 }
 
-/** @throws RequestError for numbers that do not go together */
+/** @throws RequestError for inconsistent numbers */
 function placementBy(scheduler: Scheduler, environment: Environment): Placement {
   const { index, first, step, count, last } = scheduler;
   const number = (name: string) => wholeNumber(environment, name);
@@ -116,7 +116,10 @@ function placementBy(scheduler: Scheduler, environment: Environment): Placement 
   return { scheduler, index: place + 1, count: total };
 }
 
-/** The one placement that the environment tells of. @throws RequestError for none, and for two */
+/**
+ * The one placement in the environment.
+ * @throws RequestError for none, and for two
+ */
 function placementIn(environment: Environment): Placement {
   const found = schedulers
     .filter(({ index }) => isSet(environment, index))
@@ -133,7 +136,7 @@ function placementIn(environment: Environment): Placement {
   return only;
 }
 
-/** The number of shards that was asked for, and by what; null where nothing was. */
+/** The requested number of shards, and its source; null if none was requested. */
 function askedCount(
   { shardCount }: ShardRequest,
   environment: Environment,
@@ -160,11 +163,11 @@ function shardByFlag(text: string, { shardCount }: ShardRequest): Shard {
 }
 
 /**
- * Which shard of the work this process does; null for all of it. `--shard index/count` wins over the
- * environment, which is asked only where `--shard auto`, `--shard-count` or FLASHPROOF_SHARDS says so:
+ * The shard of the work for this process; null for all of it. `--shard index/count` wins over the
+ * environment, which is read only where `--shard auto`, `--shard-count` or FLASHPROOF_SHARDS says so:
  * schedulers number processes for reasons of their own, such as a matrix of kernels, and a kernel of
  * which only a part was tried must never look as if all of it was.
- * @throws RequestError for what contradicts itself or is not said
+ * @throws RequestError for contradictory or missing values
  */
 export function resolveShard(request: ShardRequest, environment: Environment): Shard | null {
   const { shard } = request;
@@ -189,8 +192,8 @@ export function resolveShard(request: ShardRequest, environment: Environment): S
 }
 
 /**
- * What to tell the user of a process that a scheduler has numbered while nothing was divided; null
- * where there is nothing to tell.
+ * The notice to a user whose process a scheduler has numbered though nothing was divided; null if there
+ * is none.
  */
 export function undividedNotice(environment: Environment): string | null {
   const numbered = schedulers.find(

@@ -10,7 +10,7 @@ export interface Shard {
 /** All of it in one part. */
 export const wholeShard: Shard = { index: 1, count: 1 };
 
-/** More parts than this are a slip of the pen. */
+/** The most parts; a larger number is taken for a typing error. */
 const mostShards = 100_000;
 
 /** A shard in words, as in "shard 2 of 3". */
@@ -19,7 +19,7 @@ export function describeShard({ index, count }: Shard): string {
 }
 
 /**
- * Into how many shards the work is divided, from text.
+ * Number of shards that work is divided into, from text.
  * @throws RequestError, naming `option`, for anything but a whole number from 1
  */
 export function parseShardCount(text: string, option: string): number {
@@ -45,17 +45,17 @@ export function parseShard(text: string): Shard {
   return shard;
 }
 
-/** The shard, from 1, to which the unit at a position, from 0, of all units in their order falls. */
+/** The shard, from 1, of the unit at a position, from 0, among all units in their order. */
 function shardOf(position: number, count: number): number {
   return (position % count) + 1;
 }
 
-/** Whether the unit at a position, from 0, of all units in their order falls to the shard. */
+/** Whether the unit at a position, from 0, among all units in their order belongs to the shard. */
 export function hasUnit({ index, count }: Shard, position: number): boolean {
   return shardOf(position, count) === index;
 }
 
-/** How many of the units at some positions fall to each shard; shards without any are left out. */
+/** Number of units at some positions that belong to each shard; shards without any are left out. */
 export function countByShard(positions: Iterable<number>, count: number): Map<number, number> {
   const counts = new Map<number, number>();
   for (const position of positions) {

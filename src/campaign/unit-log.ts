@@ -1,38 +1,41 @@
 import type { CampaignRequest } from './campaign-request.js';
 import type { Shard } from './shard.js';
 
-/** What was found of one unit of the work. */
+/** The result of one unit of the work. */
 export interface UnitRecord {
   readonly unit: string;
   /** Wall-clock time, in seconds, since the record before, or since the work began. */
   readonly seconds: number;
-  /** Plain JSON, by the campaign's command. */
+  /** Plain JSON, defined by the campaign's command. */
   readonly result: unknown;
 }
 
-/** Which work a log or a part is of. */
+/** The campaign and shard that a log or a part belongs to. */
 export interface CampaignHead {
   readonly request: CampaignRequest;
   readonly shard: Shard;
 }
 
-/** The units that are done, each kept as soon as it is. */
+/** The units that are done, each saved at once. */
 export interface UnitLog {
   readonly records: ReadonlyMap<string, UnitRecord>;
-  /** Keeps the result of a unit. @throws RequestError when it cannot be written */
+  /**
+   * Saves the result of a unit.
+   * @throws RequestError when it cannot be written
+   */
   readonly add: (unit: string, result: unknown) => void;
   /** Notes that the time was up before all units were done. @throws RequestError as `add` */
   readonly noteOutOfTime: () => void;
   readonly close: () => void;
 }
 
-/** What a log does with its lines besides keeping them. */
+/** The destination of a log's lines. */
 export interface LogSink {
   readonly write: (line: object) => void;
   readonly close: () => void;
 }
 
-/** A log of units, some of them known from before. */
+/** A log of units, some of them already known. */
 export function createUnitLog(known: Iterable<UnitRecord>, sink: LogSink | null): UnitLog {
   const records = new Map(Array.from(known, (record) => [record.unit, record]));
   let last = performance.now();

@@ -6,8 +6,8 @@ export function formatNumber(value: number): string {
 }
 
 /**
- * Two numbers in as many digits as it takes to tell them apart: two of their difference, and three of
- * the larger at least.
+ * Two numbers with as many digits as distinguish them: two of their difference, and three of the larger
+ * at least.
  */
 export function formatApart(a: number, b: number): readonly [string, string] {
   const difference = Math.abs(a - b);
@@ -32,7 +32,7 @@ export function formatScientific(value: number): string {
   return value === 0 ? '0' : value.toExponential(1);
 }
 
-/** So many significant digits, with an exponent where that is shorter; "-" for null. */
+/** A number with `count` significant digits, with an exponent where that is shorter; "-" for null. */
 export function formatDigits(value: number | null, count = 4): string {
   if (value === null) return '-';
   if (!Number.isFinite(value)) return String(value);
@@ -42,7 +42,7 @@ export function formatDigits(value: number | null, count = 4): string {
   return plain ? String(Number(value.toPrecision(count))) : value.toExponential(count - 1);
 }
 
-/** The most digits that tell one fp64 number from another. */
+/** The most digits needed to distinguish two fp64 numbers. */
 const mostDigits = 17;
 
 /** All the digits that are certain of a number that may be off by `certainty`; "-" for null. */
@@ -52,10 +52,10 @@ export function formatCertainDigits(value: number | null, certainty: number): st
   return formatDigits(value, Math.min(Math.max(count, 1), mostDigits));
 }
 
-/** So many significant digits tell every fp32 number from every other. */
+/** Significant digits that distinguish every fp32 number from every other. */
 const float32Digits = 9;
 
-/** An fp32 number with as many digits as tell it from every other. */
+/** An fp32 number with as many digits as distinguish it from every other. */
 export function formatFloat32(value: number): string {
   if (Object.is(value, -0)) return '-0';
   if (value === 0 || !Number.isFinite(value)) return String(value);
@@ -81,7 +81,7 @@ export function formatCosine(similarity: number): string {
   return `1 ${distance > 0 ? '-' : '+'} ${formatNumber(Math.abs(distance))}`;
 }
 
-/** |found| / allowed, with nothing found using nothing of whatever is allowed. */
+/** |found| / allowed, where 0 / 0 is 0: nothing found uses nothing. */
 export function shareUsed(found: number, allowed: number): number {
   return found === 0 ? 0 : Math.abs(found) / allowed;
 }
@@ -89,18 +89,18 @@ export function shareUsed(found: number, allowed: number): number {
 /** Above this multiple of what is allowed, a use reads better as a multiple than in percent. */
 const largestPercentage = 10;
 
-/** What is used of what is allowed: "12.3 %", from 1000 % on "12.3 ×"; non-finite ones without a unit. */
+/** The share used of an allowance: "12.3 %", from 1000 % on "12.3 ×"; non-finite ones without a unit. */
 export function formatShare(share: number): string {
   if (!Number.isFinite(share)) return String(share);
   return share < largestPercentage ? `${formatNumber(100 * share)} %` : `${formatNumber(share)} ×`;
 }
 
-/** What is used of what is allowed, for one who reads: "12.3 %" up to all of it, and "beyond" where it is more. */
+/** The share used of an allowance, for readers: "12.3 %" up to all of it, and "beyond" above that. */
 export function formatUse(share: number): string {
   return share > 1 ? 'beyond' : formatShare(share);
 }
 
-/** A part of a whole in percent with one decimal and no unit, "12.3"; what rounds to zero has no sign. */
+/** A part of a whole in percent with one decimal and no unit, "12.3"; a part that rounds to zero has no sign. */
 export function formatTenths(share: number): string {
   const text = (100 * share).toFixed(1);
   return text === '-0.0' ? '0.0' : text;
@@ -125,7 +125,7 @@ export function formatGrouped(count: number): string {
   return count.toLocaleString('en-US');
 }
 
-/** How many there are of something, in groups of three digits: "65,536 inputs". */
+/** A number of things, in groups of three digits: "65,536 inputs". */
 export function formatGroupedCount(count: number, one: string, many = `${one}s`): string {
   return `${formatGrouped(count)} ${count === 1 ? one : many}`;
 }
@@ -148,7 +148,7 @@ export function formatScaled(value: number): string {
   return `${(rounded / factor).toPrecision(scaledDigits)} ${prefix}`.trim();
 }
 
-/** The same with its unit: `2.81 G elements/s`, `98.5 ms`. */
+/** A positive number with its unit: `2.81 G elements/s`, `98.5 ms`. */
 export function formatQuantity(value: number, unit: string): string {
   const symbol = unit.replace(/^bytes/, 'B');
   const scaled = formatScaled(value);
