@@ -119,8 +119,8 @@ function escalate(
 }
 
 /**
- * O and LSE of an attention problem, inputs taken as exact, each value with a proven radius: O = Σ p v / Σ p with p =
- * exp(score), LSE = ln Σ p, score = scale · q·k (softcap: cap · tanh(score / cap)) + the addends of the score law,
+ * O and LSE of an attention problem, inputs taken as exact, each value with a proven radius:
+ * O = Σ p v / Σ p with p = exp(score), LSE = ln Σ p, score = scale · q·k (softcap: cap · tanh(score / cap)) + the addends of the score law,
  * sums over the keys that the mask leaves visible. A sink joins Σ p, and that of the LSE where `inLse` says so; under
  * dropout, kept weights multiply v by 1 / (1 − probability), the others by 0.
  *

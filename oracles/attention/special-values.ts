@@ -78,14 +78,14 @@ interface RowSolvers {
  * The law for infinities and NaNs, IEEE 754 carried through the formula in exact arithmetic. For one
  * row, over the keys its mask leaves visible (masked keys have no influence, not even NaN ones):
  * - a NaN score (a NaN in q or k, ∞·0, ∞ − ∞ within the dot product, ∞ times a scale of 0) makes the
- * whole row and its LSE NaN;
+ *   whole row and its LSE NaN;
  * - a score of +∞ makes the row NaN (∞ − ∞ under the exponential) and its LSE +∞;
  * - a score of −∞ has weight 0; a row with nothing else is an empty row: O = 0, LSE = −∞;
  * - a softcap turns scores of ±∞ into ±cap before these rules apply, and addends are finite;
  * - a sink is finite, and changes none of this: a row of scores of −∞ has the LSE of its sink, if any;
  * - a weight that dropout does not keep is a weight of 0;
  * - a NaN in V, or both infinities, under positive weights make the column NaN, one infinity makes it
- * that infinity; an infinity or a NaN in V under a weight of 0 makes it NaN (0·∞).
+ *   that infinity; an infinity or a NaN in V under a weight of 0 makes it NaN (0·∞).
  *
  * Returns null when none of the row's visible inputs is special.
  */

@@ -4,8 +4,8 @@ import { tileRows } from './operand.js';
 import type { TileEngine } from './tile-engine.js';
 
 /**
- * Writes to the engine what is added to the scores of a block against a tile of keys.
- * @param error per row: raised to the largest magnitude of what these numbers lack
+ * Writes to the engine the addends of the scores of a block against a tile of keys.
+ * @param error per row: raised to the largest rounding error of these numbers
  */
 export function loadAddends(
   { addends, low, high }: TileEngine,

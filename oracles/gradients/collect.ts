@@ -2,7 +2,7 @@ import { problemShape, type Problem, type Tensor } from '../../src/problem/index
 import { gradientOracle, type GradientOracleOptions, type SharedGradients } from './gradients.js';
 import type { Gradient } from './sums.js';
 
-/** The gradients of a whole problem; null for what is not wanted or not there. */
+/** The gradients of a whole problem; null for those not wanted or not present. */
 export interface AttentionGradients extends SharedGradients {
   /** [batch, heads, queries, qkDim] */
   readonly dq: Gradient | null;
@@ -15,7 +15,7 @@ export interface AttentionGradients extends SharedGradients {
   readonly level: Uint8Array;
 }
 
-/** Gradients of so many elements, to be written part by part. */
+/** Gradients of that many elements, to be written part by part. */
 function emptyGradient(length: number): Gradient {
   const numbers = () => new Float64Array(length);
   return { values: numbers(), radius: numbers(), magnitude: numbers() };

@@ -15,7 +15,7 @@ import { isAccurateElement, type Gradient } from './sums.js';
 const firstBits = 192;
 const mostBits = 6144;
 
-/** Relative errors of P and dT that are asked for where they are added to fp64 sums. */
+/** Relative errors required of P and dT when they are added to fp64 sums. */
 const wantedError = 2 ** -45;
 const smallestError = 2 ** -1050;
 
@@ -49,7 +49,7 @@ function isPrecise({ weights, derivatives, cappedScales }: SolvedRow): boolean {
   return areWanted(derivatives, cappedScales, extent) && areWanted(weights, weights.values, 1);
 }
 
-/** A row of dQ, and what it was made of. */
+/** A row of dQ, and its sources. */
 export interface QueryRow {
   readonly solved: SolvedRow;
   readonly gradient: Gradient;

@@ -72,7 +72,7 @@ export function exactSums(rows: number, dim: number): ExactSums {
   };
 }
 
-/** Errors below this share of what a coefficient could be count as what underflow can do. */
+/** Errors below this share of a coefficient's largest possible value count as underflow. */
 export const negligible = 2 ** -170;
 
 /**

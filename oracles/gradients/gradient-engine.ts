@@ -6,7 +6,7 @@ import {
   type TileKernels,
 } from '../attention/tile-engine.js';
 
-/** The loops of assembly/gradients.ts beside those of the forward; tile-definitions.ts says what they compute. */
+/** The loops of assembly/gradients.ts beside those of the forward; tile-definitions.ts defines them. */
 interface GradientKernels extends TileKernels {
   capSlopes(scores: number, slopes: number, count: number, factor: number): void;
   multiplyBy(target: number, factors: number, count: number): void;
@@ -43,7 +43,7 @@ export interface GradientEngine {
   /** [64 × qkStride] each. */
   readonly queryRows: Block;
   readonly keyRows: Block;
-  /** [64 × 64] each: dP, then dS and dT; P·(|dP| + Σ P|dP|); what dropout makes of P; its factors; slopes. */
+  /** [64 × 64] each: dP, then dS and dT; P·(|dP| + Σ P|dP|); P after dropout; the factors of dropout; slopes. */
   readonly products: Block;
   readonly scales: Block;
   readonly applied: Block;
@@ -52,7 +52,7 @@ export interface GradientEngine {
   /** [64 × the larger stride] each: a tile of a result, and the sizes of its terms. */
   readonly sum: Block;
   readonly size: Block;
-  /** [64] each: the row sum, Σ P dP and Σ P|dP|; and what a tile adds to the two. */
+  /** [64] each: the row sum, Σ P dP and Σ P|dP|; and the contributions of a tile to the last two. */
   readonly total: Block;
   readonly mean: Block;
   readonly meanSize: Block;

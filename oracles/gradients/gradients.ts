@@ -183,9 +183,9 @@ function solveGroup(
  * The exact gradients of attention, each with a proven radius (docs/bounds-backward.md), group by group: a head of K
  * and V with the query heads that share it. With P the weights of the forward's `attentionOracle` and dO = `dout`,
  *
- * dV = Pdᵀ dO with Pd = P·kept/(1 − probability), dP = (dO Vᵀ)·kept/(1 − probability), D = Σ P dP (= dO·O), dS = P (dP
- * − D), which is dBias, dT = dS (1 − tanh²) under a softcap, else dS, dQ = scale · dT K, dK = scale · dTᵀ Q, dSink = −Σ
- * P_sink D.
+ * dV = Pdᵀ dO with Pd = P·kept/(1 − probability), dP = (dO Vᵀ)·kept/(1 − probability), D = Σ P dP (= dO·O),
+ * dS = P (dP − D), which is dBias, dT = dS (1 − tanh²) under a softcap, else dS, dQ = scale · dT K,
+ * dK = scale · dTᵀ Q, dSink = −Σ P_sink D.
  *
  * Gradients of tensors with scales are taken by their decoded, scaled elements, as training kernels return them.
  * Magnitudes are the same sums with P(|dP| + Σ P|dP|) in place of |dS|, which is the scale of the roundings of dP and

@@ -18,7 +18,7 @@ export function poisonedElements(): PoisonedElements {
   };
 }
 
-/** Puts NaNs and infinities in the place of what was computed. */
+/** Replaces computed elements by their NaNs and infinities. */
 export function applyPoison(
   { values, radius, magnitude }: Gradient,
   poisoned: PoisonedElements,

@@ -12,17 +12,17 @@ import type { Gradient } from './sums.js';
 
 const u = 2 ** -53;
 
-/** One term of a compensated sum: its value, how far that can be off, and the scale of its errors. */
+/** One term of a compensated sum: its value, the largest error of that, and the scale of its errors. */
 export interface Term {
   readonly value: number;
   readonly error: number;
   readonly size: number;
 }
 
-/** Compensated sums of what rows of many heads add to. */
+/** Compensated sums that rows of many heads add to. */
 export interface SharedSums {
   readonly add: (at: number, term: Term) => void;
-  /** Makes an element NaN or infinite: the sum of what is added. */
+  /** Makes an element NaN or infinite: the sum of the added kinds. */
   readonly poison: (at: number, value: number) => void;
   readonly finish: () => Gradient;
 }

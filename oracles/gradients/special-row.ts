@@ -52,14 +52,14 @@ function classifyScores(
  * The law for infinities and NaNs in gradients: IEEE 754 carried through the formulas in exact arithmetic, over the
  * keys that a row sees (others have no influence).
  * - A NaN score, or one of +∞ without a softcap, makes every P of the row NaN: dQ, dS, D and the row's contributions
- * to dK and dV of the keys it sees.
+ *   to dK and dV of the keys it sees.
  * - A score of −∞ has P = 0. A softcap turns ±∞ into ±cap, with a slope of 0.
  * - dP = dO·v is NaN or infinite where dO or v is; so is D, and dS = P·(dP − D) of all keys: NaN where both are
- * infinite alike or P is 0, else infinite. A key that dropout does not keep has NaN there (0·∞).
+ *   infinite alike or P is 0, else infinite. A key that dropout does not keep has NaN there (0·∞).
  * - An infinity or a NaN in K or Q times a finite dT is NaN: dT is 0 there.
  * - An infinity or a NaN in dO adds itself to dV under a positive weight, NaN under a weight of 0.
  *
- * @returns null where none of the row's inputs is special; without keys where nothing is left to compute
+ * @returns null where none of the row's inputs is special; no keys where nothing is left to compute
  */
 export function specialGradients(
   operands: GradientOperands,

@@ -7,7 +7,7 @@ import type { RowStatistics } from './row-statistics.js';
 import type { TileTargets } from './tile-targets.js';
 import { loadBlock, weighTile, type GradientBlock } from './weigh-tile.js';
 
-/** Whether anybody wants what the keys of a tile give. */
+/** Whether the gradients of a tile's keys are wanted. */
 function isWanted(
   { dq, keys, placeOf, visit }: TileTargets,
   firstKey: number,

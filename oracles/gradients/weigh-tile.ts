@@ -21,7 +21,7 @@ export function loadBlock(engine: GradientEngine, block: GradientBlock): void {
   loadTile(engine.dout.view, dout.tile(index), dout.dim, engine.tile.vStride);
 }
 
-/** Writes what dropout multiplies the weights of a tile by: 1 / (1 − probability) or 0. */
+/** Writes dropout's factors of the weights of a tile: 1 / (1 − probability) or 0. */
 function loadFactors(
   { factors }: GradientEngine,
   { kept }: Rules,
@@ -41,8 +41,8 @@ function loadFactors(
 /**
  * Makes the weights of a block (loaded in the engine) against the tile of keys at `firstKey`, its slopes where there
  * is a softcap, and the products dP = dO·v with what dropout does to them.
- * @param addendError per row: raised to the largest magnitude of what addends lack
- * @returns what the rows see of the tile; null, and nothing is made, where none sees a key
+ * @param addendError per row: raised to the largest rounding error of addends
+ * @returns the visibility of the tile; null, without computing anything, if no row sees a key
  */
 export function weighTile(
   engine: GradientEngine,

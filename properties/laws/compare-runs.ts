@@ -17,7 +17,7 @@ interface Comparison {
   readonly rows?: (row: number) => boolean;
 }
 
-/** The first result that differs, and how many do. */
+/** The first result that differs, and the number of those that do. */
 interface RunDifference {
   readonly what: 'O' | 'the LSE';
   readonly at: Coordinates;

@@ -60,7 +60,7 @@ export interface ExactElements {
  * - weights, undivided or divided by their sum, are in the format of V,
  * - their sum W is a power of two,
  * - the products with V that are not zero are of one sign, so that a combine of splits, which rounds,
- * does not cancel, and whole multiples of a unit of which they sum to at most 2^12,
+ *   does not cancel, and whole multiples of a unit, and sum to at most 2^12 units,
  * - the sum divided by W is in the output's format, a normal number or zero.
  */
 export function exactElements(

@@ -77,7 +77,7 @@ function magnitudeOf({ format, data }: Tensor): number {
 /** Powers of two by which factors of hidden blocks are multiplied: products with elements stay as exact as they were. */
 const factorExponents: readonly number[] = [-3, -2, -1, 1, 2, 3, 16];
 
-/** The tensor with other factors for the blocks of which every row is hidden, as far as their format holds these. */
+/** The tensor with other factors for the blocks whose rows are all hidden, as far as their format has these. */
 function withOtherFactors(
   tensor: Tensor,
   isHidden: (key: number) => boolean,
@@ -177,7 +177,7 @@ export const maskedNanKeys: Law = {
  * NaNs and infinities in V at hidden keys. The weight of a masked key is 0, but 0 · NaN is NaN: a
  * kernel on tensor cores multiplies whole tiles, so that a hidden NaN in a tile of which a row sees
  * some other key, or which it is taken through with its neighbours, reaches it. FlashAttention-4 is
- * one of these. So nobody promises this who does not say so.
+ * one of these. So this law is not promised by default.
  */
 export const maskedNanValues: Law = {
   ...shared,

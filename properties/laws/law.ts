@@ -102,7 +102,7 @@ export interface LawCase {
 export interface Law {
   /** The law, in a sentence. */
   readonly statement: string;
-  /** Why a correct kernel obeys it, or what breaks it. */
+  /** The reason that a correct kernel obeys it, or the bugs that break it. */
   readonly reason: string;
   /** The strengths that it has. */
   readonly strengths: readonly LawStrength[];

@@ -70,7 +70,7 @@ const largestWeight = 2 ** 24;
  * Let p_j ≥ 0 be the weights as the row sum l takes them, right or wrong: Σ p_j v_j / Σ p_j lies within the range. Of n
  * keys, with u the rounding of P and f what it may lose to underflow, a the error of a product in a sum, r that of the
  * operations on sums, and M the largest |v|: the kernel's sum of products is off by at most (u + (1 + u)·n·a)·M·Σ p_j +
- * n·f·M, its l by n·a·l, their quotient by r, and partial results by what storing them rounds. Since l ≥ 1, the largest
+ * n·f·M, its l by n·a·l, their quotient by r, and partial results by the roundings of storing them. Since l ≥ 1, the largest
  * weight being about 1 or more, all that comes to at most M·((1 + u)(1 + n·a)(1 + r) / (1 − n·a) − 1 + n·f·(1 + r) / (1
  * − n·a)).
  */
@@ -167,7 +167,7 @@ function beyondRange(run: KernelRun, arithmetic: KernelArithmetic): string | nul
 
 /**
  * Every element of O lies within the range of its column of V over the keys that its row sees,
- * widened by what rounding allows: see `relativeSlack`. No oracle takes part, and the scores none
+ * widened by the rounding allowed: see `relativeSlack`. No oracle takes part, nor do the scores
  * either: it holds for any weights that numerator and denominator share. Rows whose scores may
  * overflow and columns whose sums may, or with special values among those seen, are left to the
  * oracle.

@@ -40,7 +40,7 @@ export const determinism: Law = {
   },
 };
 
-/** Queries permuted, without masks, which go by a query's place; choice 0: backwards. */
+/** Queries permuted, without masks, which depend on a query's place; choice 0: backwards. */
 export const queryOrder: Law = {
   statement: 'Without masks, queries in another order give the same rows in that order',
   reason:

@@ -130,7 +130,7 @@ export function arrangeTensors(problem: Problem, arrangement: Arrangement): Prob
   };
 }
 
-/** Everything of a problem but its tensors, without what a generator may have attached to it. */
+/** Everything of a problem but its tensors, without attachments of a generator. */
 function problemSettings({ scale, causal, window, softcap }: Problem) {
   return { scale, causal, window, softcap };
 }

@@ -50,7 +50,7 @@ function withColumns(
   };
 }
 
-/** The problem without what it has beside Q, K and V, and without what a form was posed for. */
+/** The problem without its features beside Q, K and V, and without the form in which it was posed. */
 function plain(problem: Problem): Problem {
   return arrangeTensors(problem, {});
 }

@@ -58,7 +58,7 @@ function constraintsOf({ sizes, dims, scales, multiples }: ProblemPromises): Pro
 
 /**
  * V of one sign with all bits in use, and one of two kinds of weights: normal scores; or pairs of equal
- * keys, of which each query is nearest to one pair, the others some nats below.
+ * keys, where each query is nearest to one pair, the others some nats below.
  */
 const valuer: ProblemValuer = ({ plain, random }) => {
   const { batch, kvHeads, groupSize, queries, keys, qkDim, vDim } = plain.sizes;
@@ -86,7 +86,7 @@ const valuer: ProblemValuer = ({ plain, random }) => {
   };
 };
 
-/** The keys of a row with the largest weight: the first, counted over all kv heads, and how many. */
+/** The keys of a row with the largest weight: the first, counted over all kv heads, and their number. */
 interface LeadingKeys {
   readonly first: number;
   readonly count: number;
@@ -135,7 +135,7 @@ interface BiasTest {
  * The mean signed error of a run's rows. Row by row the error along O, e = Σ sign(O)·(out − O) over the
  * columns, is divided by Σ|O|. Roundings to nearest of weights and outputs err as often up as down for
  * inputs drawn at random, where others need not: the sums of products, which tensor cores truncate, the
- * row sum and what is done with it, underflow, and in second order the rounding of P. So does the
+ * row sum and the operations on it, underflow, and in second order the rounding of P. So does the
  * rounding of weights that share nearly all of a row, unless the kernel is known to round them before
  * it divides, when they are 1: each 1/2 less a little, they round alike in all rows. Their worst cases,
  * as of `KernelBound`, are the systematic part s. Rows that have the same key in front share roundings:
@@ -205,7 +205,7 @@ export function testBias(
 
 /**
  * On problems with many rows and V of one sign, where weights are either all different or repeat
- * their maximum, the mean signed error is no more than chance and truncation make of it: see
+ * their maximum, the mean signed error is no more than chance and truncation explain: see
  * `testBias`. It is no matter of size: a bias of a tenth of an ulp, far within the bound of any element,
  * is found in some hundred rows.
  */

@@ -30,7 +30,7 @@ interface RowScores {
   readonly visible: Int32Array;
   /** Natural units, scale and softcap applied, fp64. */
   readonly scores: Float64Array;
-  /** By how much a correct kernel's scores may differ. */
+  /** The most that a correct kernel's scores may differ. */
   readonly radii: Float64Array;
 }
 

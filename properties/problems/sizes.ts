@@ -165,7 +165,7 @@ function limitOf(name: SizeName, sizes: Sizes, most: number): number {
 }
 
 /**
- * Sizes with at most so many elements, drawn anew where there are more and the choices allow fewer.
+ * Sizes with at most `most` elements, drawn anew where there are more and the choices allow fewer.
  * Sizes at their minimum stay, even above the most.
  */
 export function withinElements(

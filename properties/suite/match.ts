@@ -16,7 +16,7 @@ export interface AttentionMatch {
 }
 
 /**
- * Judges what a kernel made of a problem by `auditOutputs`: every element within the worst-case
+ * Judges a kernel's outputs for a problem by `auditOutputs`: every element within the worst-case
  * bound of a correct kernel, no systematic scale or bias, and the LSE if there is one.
  * @throws RequestError when a tensor does not fit the problem
  */
@@ -52,7 +52,7 @@ export type BoundOptions = Pick<AuditOptions, 'arithmetic' | 'reference' | 'prog
  * correct kernel (or of the declared arithmetic); no test that looks at many of them together. NaN,
  * infinities and rows without keys must be where exact attention has them. Where no element has a bound
  * nothing is judged, and nothing matches.
- * @param received what the kernel wrote, or its output alone
+ * @param received the kernel's outputs, or O alone
  * @throws RequestError when a tensor does not fit the problem
  */
 export function matchBound(

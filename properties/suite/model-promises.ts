@@ -25,7 +25,7 @@ import type { KernelPromises } from './promises.js';
 /** Values as text, by key, as a kernel model takes them. */
 type Settings = ReadonlyMap<string, string>;
 
-/** A kernel model as a kernel under test, with what it promises. */
+/** A kernel model as a kernel under test, with its promises. */
 export interface ModelUnderTest {
   readonly kernel: AttentionKernel;
   readonly promises: KernelPromises;

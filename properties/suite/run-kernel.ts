@@ -28,7 +28,7 @@ function describeError(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** @throws KernelFault for what is no output of the problem */
+/** @throws KernelFault for anything but an output of the problem */
 function readRun(
   problem: Problem,
   outputs: KernelOutputs,
@@ -65,8 +65,8 @@ async function askKernel<T>(
 }
 
 /**
- * Runs a kernel, and reads what it gave.
- * @throws KernelFault where it throws, or gives what is no output of the problem
+ * Runs a kernel, and reads its outputs.
+ * @throws KernelFault where it throws, or its result is no output of the problem
  * @throws UnsupportedProblem
  */
 export async function runKernel(

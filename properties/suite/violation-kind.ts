@@ -71,7 +71,7 @@ interface FoundViolation {
   readonly law: LawId;
   /** The simplest case. */
   readonly lawCase: LawCase;
-  /** The case as it was drawn, which shows more of what is wrong. */
+  /** The case as it was drawn, which shows more of the bug. */
   readonly drawn: LawCase;
   /** The result of the law on it. */
   readonly result: Violated;
@@ -91,7 +91,7 @@ function diagnosed(id: string): string {
   return `diagnosis ${id}`;
 }
 
-/** Diagnoses of what is wrong on rows without keys. */
+/** Diagnoses of errors on rows without keys. */
 const emptyRowDiagnoses = ['rows-without-keys-not-zero', 'lse-of-empty-rows'];
 
 /**

@@ -136,7 +136,7 @@ interface Subject {
   readonly site: Error;
 }
 
-/** Tries one law; throws what is wrong, with the command that shows it again. */
+/** Tries one law; throws an error with the violation and the command that shows it again. */
 async function tryLaw(
   id: LawId,
   { kernel, promises, limits, settings, outcomes, site }: Subject,
@@ -167,7 +167,7 @@ function requireSomethingTried(outcomes: Outcomes): void {
 /**
  * Registers a `describe` with one test for each law that a kernel promises to obey, tried on random
  * problems that it promises to take; laws that say nothing of such a kernel are skipped, with the
- * reason. A failure shows the law, what is wrong, the simplest problem that shows it, and the command
+ * reason. A failure shows the law, the violation, the simplest problem that shows it, and the command
  * that tries the same problems again. The seed is printed once. A law that was tried on no problem, since
  * the kernel declined them or the time was up, is skipped with the reason; where none was tried on any, the
  * suite fails.

@@ -100,7 +100,7 @@ function createPartMeter(units: ErrorUnits, whole: number, without: number) {
   const [last, left] = [new ErrorMeter(units), new ErrorMeter(units)];
   const [share, shareAlone] = [new Projection(), new Projection()];
   return {
-    /** Takes the element's value in every run, what the technique adds, and its error alone. */
+    /** Takes the element's value in every run, the technique's addition, and its error alone. */
     add: (element: number, values: Float64Array, added: number, alone: number): void => {
       const exact = units.exact[element];
       const unit = units.perMagnitude[element];

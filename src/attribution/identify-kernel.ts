@@ -112,7 +112,7 @@ export interface Identification {
   /**
    * The most equal elements first, then the highest likeness, then as given. Where none is equal
    * throughout, an accurate candidate may lead an inaccurate output merely by rounding correctly; then
-   * likeness and correlation beyond rounding tell more.
+   * likeness and correlation beyond rounding are more telling.
    */
   readonly matches: readonly Match[];
   /** Candidates that do not take the problem or do not have the settings, and why. */
@@ -137,11 +137,11 @@ export interface IdentificationOptions {
   readonly search?: readonly Candidate[];
   /** The problem's exact attention, where it is known already. */
   readonly reference?: AttentionReference;
-  /** Called with how many candidates are done and how many there are, the search as the last. */
+  /** Called with the number of candidates done, and of all candidates, the search counting as the last. */
   readonly progress?: (done: number, total: number) => void;
 }
 
-/** Compares whatever the candidate makes of the problem with the unknown output. */
+/** Compares the candidate's outputs for the problem with the unknown output. */
 function compareCandidate(unknown: UnknownOutput, kernel: PreparedKernel): MatchMeasure {
   const meter = createMatchMeter(unknown);
   const format = formats[kernel.outFormat];
@@ -157,7 +157,7 @@ function compareCandidate(unknown: UnknownOutput, kernel: PreparedKernel): Match
   return meter.measure();
 }
 
-/** A result, or why there is none. */
+/** A result, or the reason that there is none. */
 function attempt<Result>(make: () => Result): Result | { readonly reason: string } {
   try {
     return make();
@@ -194,12 +194,12 @@ function likeliestSearches(
 }
 
 /**
- * Compares an output of unknown origin with what the kernel models make of the same problem, then
+ * Compares an output of unknown origin with those of the kernel models for the same problem, then
  * searches which combination of their techniques, each as the kernel has it or exact, explains it best:
  * a kernel that keeps P in fp32, say, looks like fa4 with `p-round` exact. Several candidates or
  * combinations may give the same bits, for instance where no maximum grows; then all are equally near.
  *
- * The search takes some seconds for each kernel model; `searchTechniques` tells what it samples.
+ * The search takes some seconds for each kernel model; `searchTechniques` describes its samples.
  *
  * @throws RequestError when the output or the LSE does not have the problem's shape, for an unknown
  * model, and for a candidate to search that cannot be attributed

@@ -15,13 +15,13 @@ import { RequestError } from '../request-error.js';
 export interface KernelChoice {
   /** A kernel model, or the name of one of the library's; default FlashAttention-4's. */
   readonly kernel?: string | KernelModel;
-  /** Values as text, by key; see the model's settings. The others are what the kernel would choose. */
+  /** Values as text, by key; see the model's settings. The kernel chooses the others. */
   readonly settings?: KernelSettings;
-  /** For the default kernel, in place of settings: what to choose otherwise than it would. */
+  /** For the default kernel, in place of settings: changes to the configuration that it would choose. */
   readonly configuration?: Partial<Fa4Configuration> | undefined;
 }
 
-/** A model, and what is chosen of its settings. */
+/** A model, and the chosen ones of its settings. */
 interface ChosenKernel {
   readonly model: KernelModel;
   readonly settings: KernelSettings;

@@ -98,7 +98,7 @@ export interface TileErrors {
   readonly alone: Readonly<Record<string, RowErrors>>;
 }
 
-/** An LSE's error; −∞ on both sides is none. */
+/** An LSE's error; 0 if both are −∞. */
 function lseError(lse: number, exact: number): number {
   if (lse === exact) return 0;
   return Number.isFinite(lse) && Number.isFinite(exact) ? lse - exact : NaN;

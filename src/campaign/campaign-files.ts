@@ -80,7 +80,7 @@ function isRequest(value: unknown): value is CampaignRequest {
 
 /**
  * The request and the shard of a journal's first line, or of a part.
- * @throws RequestError for another version of the format, or what was changed since it was written
+ * @throws RequestError for another version of the format, or a file that was changed since it was written
  */
 export function validHead(path: string, value: unknown): CampaignHead {
   const where = shownPath(path);

@@ -23,7 +23,7 @@ export interface RequestedLaw {
   readonly regimes: readonly RegimeName[];
 }
 
-/** All that decides what a check finds. */
+/** All facts that determine the results of a check. */
 export interface CheckRequest extends CampaignRequest {
   readonly command: 'check';
   readonly kernel: ReportedKernel;
@@ -59,7 +59,7 @@ export function checkRequest(
   });
 }
 
-/** Consecutive problems of one law: what is tried, and kept, at once. */
+/** Consecutive problems of one law, which are tried, and saved, together. */
 export interface CheckUnit {
   readonly name: string;
   readonly law: LawId;
@@ -68,7 +68,7 @@ export interface CheckUnit {
   readonly last: number;
 }
 
-/** Problems per unit: a second or so, which is what a killed process loses. */
+/** Problems per unit: a second or so, the most work that a killed process loses. */
 const roundsPerUnit = 5;
 
 /** The laws that are tried, in the order of the report. */

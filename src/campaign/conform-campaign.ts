@@ -55,7 +55,7 @@ interface ConformUnit {
 type ConformUnitResult =
   { readonly mismatching: readonly number[] } | { readonly results: ResultComparison };
 
-/** Blocks per unit: half a second, which is what a killed process loses. */
+/** Blocks per unit: half a second, the most work that a killed process loses. */
 const blocksPerUnit = 64;
 
 function unitsOf(functions: ConformancePlan['functions']): ConformUnit[] {

@@ -161,7 +161,7 @@ function journalSink(path: string, wholeBytes: number): LogSink {
 /**
  * Opens the journal of a campaign, or begins one: JSON Lines, the first of them the request, then one
  * for each unit, on the disk (fsync) before the next is begun. A last line that was cut off is dropped.
- * @throws RequestError for a journal of another request or shard, with what differs, and for a file
+ * @throws RequestError for a journal of another request or shard, with the difference, and for a file
  * that cannot be read or written
  */
 export function openJournal(path: string, head: CampaignHead): UnitLog {

@@ -90,7 +90,7 @@ export function addCommands(program: Command, context: CommandContext = {}): voi
  * The whole command line, ready to parse.
  * @param onStop called in place of `process.exit` when the parser stops: for help and version with
  *   exit code 0, for a request that it cannot read with another
- * @param context what the commands work with; default: what the library has
+ * @param context the context of the commands; default: that of the library
  */
 export function createProgram(
   onStop: (error: CommanderError) => void,

@@ -31,7 +31,7 @@ const meanings: Readonly<Record<string, string>> = {
  * code and how to mend it. A RequestError comes back as it is; an error that has no code is none of
  * the file system's and comes back as it is too.
  * @param path the file or folder that was being used
- * @param doing what was attempted, as in `cannot ${doing}`
+ * @param doing the attempted action, as in `cannot ${doing}`
  */
 export function fileError(error: unknown, path: string, doing: string): Error {
   if (error instanceof RequestError) return error;

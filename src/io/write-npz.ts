@@ -59,7 +59,7 @@ function archiveOf(named: readonly [string, AnyTensor][]): AsyncIterable<Uint8Ar
 /**
  * Writes an npz archive, as numpy.savez does: one stored `.npy` member for each tensor, with the
  * dtypes of `writeNpy`. Nothing is held in memory beyond a few pieces of 1 MiB, and the path holds
- * the whole archive or what it held before.
+ * the whole archive or its old content.
  * @throws RequestError when a tensor or its name cannot be written, or the file system fails
  */
 export async function writeNpz(path: string, tensors: NamedTensors): Promise<void> {

@@ -121,7 +121,7 @@ function rawTensor(name: string, tensor: AnyTensor): RawTensor {
 const reservedName = '__metadata__';
 
 /**
- * Writes tensors of any dtype as they are, in the order given. The path holds the whole file or what it held before.
+ * Writes tensors of any dtype as they are, in the order given. The path holds the whole file or its old content.
  * @throws RequestError for a dtype that safetensors does not have, for bytes that are not as many as the shape takes, and
  * when the file system fails
  */
@@ -145,7 +145,7 @@ export async function writeRawTensors(
  * Writes a safetensors file as the reference implementation lays it out: the header padded with
  * spaces to a multiple of 8 bytes, then the elements, widest dtype first and by name within a dtype.
  * A tf32 tensor is stored as F32 and noted as `format.<name>` = tf32 in the metadata, by which it is
- * read back as tf32. Nothing is copied, and the path holds the whole file or what it held before.
+ * read back as tf32. Nothing is copied, and the path holds the whole file or its old content.
  * @throws RequestError when a tensor or the metadata cannot be written, or the file system fails
  */
 export async function writeSafetensors(

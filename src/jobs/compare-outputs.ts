@@ -34,7 +34,7 @@ export type OutputComparer = (name: string, output: SourcedTensor) => ComparedOu
  * for each output format. LSEs are not judged, nor is the cause of a failure looked for. Each but the first is
  * compared with the first. What it returns throws a RequestError when a tensor does not fit the problem.
  *
- * @param problem whose rows are judged: the whole problem, or the sample that the provenance tells of
+ * @param problem the problem whose rows are judged: the whole one, or the sample that the provenance names
  * @param known bounds of any correct kernel that are there already, by output format
  */
 export function createOutputComparer(

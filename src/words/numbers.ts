@@ -86,7 +86,7 @@ export function shareUsed(found: number, allowed: number): number {
   return found === 0 ? 0 : Math.abs(found) / allowed;
 }
 
-/** Above this multiple of what is allowed, a use reads better as a multiple than in percent. */
+/** Multiple of an allowance above which its use reads better as a multiple than in percent. */
 const largestPercentage = 10;
 
 /** The share used of an allowance: "12.3 %", from 1000 % on "12.3 ×"; non-finite ones without a unit. */

@@ -93,7 +93,7 @@ export function exactOfHotKeys(
  * Problems of which every operation of a correct kernel is exact, whatever its order: scores are 0 or
  * so low that their weights are zero; a power of two of visible keys has score 0, hence weight 1 and a
  * row sum without rounding, whose reciprocal is exact too; sums of their values are small whole
- * numbers, and what is left of them after the division is in the output's format. The hot keys lie in
+ * numbers, and their quotients by the sum are in the output's format. The hot keys lie in
  * some blocks only: blocks without one, first or last in the kernel's order, have a maximum far below 0
  * and sums that a rescale must clear altogether. To the last bit, O must be the exact quotient wherever
  * `exactElements` finds it to be one; O and LSE are held to their worst-case bounds in any case. A kernel whose

@@ -81,7 +81,7 @@ export function gradientDifference(
   return null;
 }
 
-/** The gradients of a run with how far a correct kernel may be off. */
+/** The gradients of a run with the largest errors of a correct kernel. */
 export function erring(
   run: GradientRun,
   tools: Pick<LawTools, 'measureGradients'>,

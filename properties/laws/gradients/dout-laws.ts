@@ -52,7 +52,7 @@ const exponents = [1, -1, 3, -3, 5, -5] as const;
 /** Elements of dO and V whose products with weights are far from where fp32, and bf16, underflow. */
 const steady = { least: 2 ** -12, most: 2 ** 12, weight: 2 ** -30 };
 
-/** Formats whose exponents leave room: what is rounded to them on the way scales with its operands. */
+/** Formats whose exponents leave room: intermediate results rounded to them scale with their operands. */
 const roomy: readonly string[] = ['bf16', 'fp32'];
 
 /** Whether no rounding on the way to the gradients is of a subnormal number: then all scale by powers of two. */
@@ -153,7 +153,7 @@ const linearForms = [scaledViolation, partsViolation] as const;
 /**
  * dO times a power of two (even choices), and dO cut in two parts, of which each element is in one (odd ones). Bits of
  * scaled gradients are compared in bf16 and fp32, where no weight, value or dO is so small that something on the way
- * underflows; else what is compared is within the bounds.
+ * underflows; else results are compared within the bounds.
  */
 export const gradientsLinear = gradientLaw({
   statement: 'dO times a power of two gives gradients times that; those of two parts of dO add up',

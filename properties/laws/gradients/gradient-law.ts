@@ -10,7 +10,7 @@ export interface GradientCase extends LawCase {
   readonly dout: Tensor;
 }
 
-/** A law of gradients, all but what these have in common. */
+/** A law of gradients, without the members that all of these share. */
 interface GradientLaw extends Omit<Law, 'ofGradients' | 'problems' | 'violation'> {
   readonly violation: (lawCase: GradientCase, tools: LawTools) => Promise<string | null>;
 }

@@ -107,7 +107,7 @@ function sumOf(what: string, kvHead: number, found: Total, wanted: Total): Conse
   };
 }
 
-/** The sums, each with what it equals, and on which problems it does. */
+/** The sums, each with the value that it equals, and the problems on which it does. */
 const conserved = [
   {
     equals: 'Σ dO',
@@ -142,7 +142,7 @@ async function worstCase(
   return null;
 }
 
-/** All of the sums against what roundings that are independent leave of them: an audit's tests. */
+/** All of the sums against the limits of independent roundings: an audit's tests. */
 async function asIndependent(
   { problem, dout }: GradientCase,
   { runGradients, judgeGradients }: LawTools,

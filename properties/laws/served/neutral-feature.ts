@@ -33,7 +33,7 @@ function oneSegment(length: number) {
   return { shape: [length], data: new Int32Array(length).fill(7) };
 }
 
-/** A feature that changes nothing, on a problem that has not got it; null where it cannot be. */
+/** A feature without effect, on a problem that lacks it; null where it cannot be added. */
 interface NeutralFeature {
   readonly kind: FeatureKind;
   readonly words: string;

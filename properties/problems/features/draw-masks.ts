@@ -24,7 +24,7 @@ type Visibility = (place: BroadcastPlace) => boolean;
 /** Shares of the keys that random masks leave. */
 const densities: readonly number[] = [0.02, 0.3, 0.7, 0.98];
 
-/** Ways to hide keys, from masks that go by places to those that go by nothing. */
+/** Ways to hide keys, from masks by places to random ones. */
 const visibilities: readonly ((
   whole: WholeSizes,
   blockKeys: number,

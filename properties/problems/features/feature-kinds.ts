@@ -101,7 +101,7 @@ export function excludeOneAnother(a: FeatureKind, b: FeatureKind): boolean {
 /** Numbers of features in a problem that may have some, one chance each. */
 const featureCounts: readonly number[] = [0, 1, 1, 1, 2, 3];
 
-/** Some of the kinds that may be, none of which excludes another; those needed among them. */
+/** Some of the possible kinds, which do not exclude one another, including those needed. */
 export function drawKinds(
   allowed: readonly FeatureKind[],
   needed: readonly FeatureKind[],

@@ -119,7 +119,7 @@ function drawOrder({ tiling, random }: RegimeRequest): BlockOrder {
 }
 
 /**
- * Levels that climb from block to block by the threshold and what lies beside it, in log2, as far as
+ * Levels that climb from block to block by the threshold and amounts beside it, in log2, as far as
  * digits go: one key of each block is exactly at its level for every query, the others lie below. The
  * scale is ln 2, so that scale · log2 e rounds to 1 and levels are exponents of 2 without any rounding.
  */

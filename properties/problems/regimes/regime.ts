@@ -40,7 +40,7 @@ export interface RegimeValues extends ProblemValues {
   readonly scale?: number;
 }
 
-/** A kind of problem: how to make one, and how to tell one. */
+/** A kind of problem, with functions to draw one and to recognise one. */
 export interface Regime {
   /** The appearance of its problems, in one line. */
   readonly description: string;

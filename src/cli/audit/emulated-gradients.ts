@@ -52,7 +52,7 @@ export function emulatedBackward(
 }
 
 /**
- * Runs a model's backward pass on what its forward stored.
+ * Runs a model's backward pass on the stored results of its forward pass.
  * @throws RequestError for a dO that cannot be read or is not of O's shape, and for settings that the model does not have
  */
 export async function emulateGradients(

@@ -59,7 +59,7 @@ export function isPattern(argument: string): boolean {
 }
 
 /**
- * The files that arguments name, in the order given, each once. A pattern gives what it matches, by name,
+ * The files that arguments name, in the order given, each once. A pattern gives its matches, by name,
  * hidden files left out; itself where it matches nothing, so that it has a row that says so.
  */
 export function expandFiles(given: readonly string[]): readonly string[] {

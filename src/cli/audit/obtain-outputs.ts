@@ -13,7 +13,7 @@ import { executeLaunch, type LaunchedKernel } from './launched-kernel.js';
 import type { OpenProblem } from './open-problem.js';
 import type { AuditCommandOptions } from './options.js';
 
-/** Outputs to judge, those of a compiled kernel with what the machine has found; or why a kernel gave none. */
+/** Outputs to judge, those of a compiled kernel with the machine's findings; or the reason that a kernel gave none. */
 type Obtained =
   | LaunchedKernel
   | { readonly judged: JudgedOutputs; readonly gradients: null; readonly machine?: null }
@@ -51,7 +51,7 @@ export function withNaturalLse(
 /**
  * Outputs of a compiled kernel, of a kernel model, of a process, or of files; their LSE is a natural logarithm.
  * @param template of the compiled kernel; null where it is none
- * @throws RequestError for what cannot be read or run
+ * @throws RequestError for files that cannot be read, and kernels that cannot be run
  */
 export async function obtainOutputs(
   open: OpenProblem,

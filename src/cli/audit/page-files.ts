@@ -9,7 +9,7 @@ function pageFolder(index: string): string {
   return `${index.replace(/\.html?$/i, '')}-files`;
 }
 
-/** The name of a page: a number, since two files may have one name, and what is safe of the file's. */
+/** The name of a page: a number, since two files may have one name, and the safe characters of the file's name. */
 function pageName(path: string, position: number): string {
   const name = basename(path).replace(/[^\w.-]+/g, '-');
   return `${String(position + 1).padStart(3, '0')}-${name}.html`;

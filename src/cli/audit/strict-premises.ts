@@ -17,7 +17,7 @@ function rejectShorter(name: string, format: FormatName, { q }: Problem): void {
 }
 
 /**
- * Holds what a kernel gave to --strict-premises, where that is asked for.
+ * Applies --strict-premises, if it is given, to the outputs of a kernel.
  * @throws RequestError for an output or a gradient in a shorter format than Q's
  */
 export function rejectShorterFormats(
@@ -30,7 +30,7 @@ export function rejectShorterFormats(
     if (tensor && name !== 'lse') rejectShorter(name, tensor.format, problem);
 }
 
-/** A report that says so where --strict-premises leaves what the file notes of premises aside. */
+/** A report that says so if --strict-premises sets the file's notes of premises aside. */
 export function withStrictNote(
   report: JudgedReport,
   file: TensorFile,

@@ -22,7 +22,7 @@ import { nameList, parseName, parseWhole } from '../options/parse-values.js';
 const flag = { type: 'boolean' };
 const size = { type: 'integer', minimum: 0 };
 const atLeastOne = { type: 'integer', minimum: 1 };
-/** Every size; a table, so that the compiler tells when one is missing. */
+/** Every size; a table, so that the compiler reports a missing one. */
 const sizes: Readonly<Record<SizeName, true>> = {
   batch: true,
   kvHeads: true,
@@ -86,7 +86,7 @@ type Strength = LawStrength | 'none';
 /** The largest file of promises, in bytes; ours take some hundreds. */
 const mostPromiseBytes = 1 << 20;
 
-/** The most characters of what is wrong with a file that a message repeats. */
+/** The most characters of a file's errors that a message repeats. */
 const mostShown = 600;
 
 /**

@@ -44,8 +44,8 @@ async function writeJunit(target: string, report: CheckReport): Promise<void> {
 
 /**
  * Prints a report, with annotations where GitHub Actions runs it, and writes the files that were asked
- * for. The text comes first: a file that cannot be written must not lose what was found.
- * @param document what is written as JSON; default the report
+ * for. The text comes first: a file that cannot be written must not lose the results.
+ * @param document the JSON to write; default the report
  * @throws RequestError when a file cannot be written
  */
 export async function publishCheck(

@@ -55,7 +55,7 @@ function settingsOf(
   return kernelSettings([...set, `variant=${variant}`]);
 }
 
-/** Reads what a live kernel wrote; of what it writes beside that stderr says once that nothing reads it. */
+/** Reads a live kernel's outputs; for other tensors that it writes, stderr says once that nothing reads them. */
 function outputReader(): OutputReader<KernelOutputs> {
   let isSaid = false;
   return (file, problem, { wants = [] }) => {
@@ -95,7 +95,7 @@ function withoutFolder(live: LiveKernel<KernelOutputs>): LiveKernel<KernelOutput
 
 /**
  * The kernel that --kernel, --exec or --launch names.
- * @throws RequestError for options that do not parse, and a model or a variant that there is not
+ * @throws RequestError for options that do not parse, and an unknown model or variant
  */
 async function kernelUnderTest(
   options: CheckCommandOptions,

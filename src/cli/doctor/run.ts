@@ -7,7 +7,7 @@ import type { DoctorCommandOptions } from './options.js';
 import { probeMachine } from './probes.js';
 
 /**
- * Runs `flashproof doctor`: says what of this machine is usable. Returns the exit status: 1 where something is missing
+ * Runs `flashproof doctor`: reports the usable parts of this machine. Returns the exit status: 1 where something is missing
  * that flashproof needs.
  * @throws RequestError when the JSON file cannot be written
  */

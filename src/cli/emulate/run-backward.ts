@@ -18,7 +18,7 @@ import { createPeriodicProgress, terminalLooks } from '../terminal.js';
 import { toolVersion } from '../tool-version.js';
 import type { EmulateCommandOptions } from './options.js';
 
-/** Writes what both passes gave, by the names that an audit looks for. */
+/** Writes the results of both passes, under the names that an audit looks for. */
 async function save(path: string, emulation: BackwardEmulation): Promise<void> {
   const { forward, ownForward, dq, dk, dv, model, settings } = emulation;
   const rescales = ownForward?.rescales ?? null;

@@ -13,7 +13,7 @@ export function namesOwnFile(text: string): boolean {
   return ownTensor(text, machineFiles, '') !== null;
 }
 
-/** Lines on stderr that name what the file holds and nothing reads: inputs of attention, and what is not known; or nothing. */
+/** Lines on stderr that name the contents of a file that nothing reads: inputs of attention, and unknown tensors; or nothing. */
 export function warnOfUnusedInputs(file: TensorFile, settings: ProblemSettings): void {
   const { ofAttention, unknown } = unusedInputs(file, namesRead(file, settings));
   const warn = (names: readonly string[], statement: string) => {

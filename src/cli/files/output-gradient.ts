@@ -7,7 +7,7 @@ import { flagOf } from '../options/option-rows.js';
 /** Names that a file may keep dO under. */
 const outputGradientNames = ['dout', 'do'] as const;
 
-/** The `<file>[:<tensor>]` of dO: what an option names, else the problem's own; undefined where there is neither. */
+/** The `<file>[:<tensor>]` of dO: from an option, else the problem's own; undefined if there is neither. */
 export function outputGradientArgument(file: TensorFile, named?: string): string | undefined {
   const own = outputGradientNames.find((name) => file.entries.has(name));
   return named ?? (own === undefined ? undefined : `:${own}`);

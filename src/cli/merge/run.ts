@@ -22,7 +22,7 @@ import { mergeOptions, type MergeCommandOptions } from './options.js';
 import { publishProfile } from '../profile/run.js';
 import { toolVersion } from '../tool-version.js';
 
-/** Exit statuses of what passes and of what fails. */
+/** Exit statuses of a pass and of a failure. */
 const passed = 0;
 const failed = 1;
 

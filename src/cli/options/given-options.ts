@@ -23,8 +23,8 @@ function rejectTwoOutputs(keys: readonly string[], index: number, wants: (key: s
 /**
  * Rejects options that do not go together, in the order of their rows: first what is missing, then what
  * two of them both want, what they exclude, and what they need.
- * @param met is asked even where the option is not given, so that it may check what it reads
- * @throws RequestError with what the first such row says
+ * @param met is called even where the option is not given, so that it may check the values it reads
+ * @throws RequestError with the message of the first such row
  */
 export function rejectClashes<const Rows extends OptionRows>(
   rows: Rows,

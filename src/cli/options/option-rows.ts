@@ -36,7 +36,7 @@ export interface Exclusion<Name extends string = string> {
   readonly says: string;
 }
 
-/** Options of which an option needs one, and the message when none is given. */
+/** The options one of which an option needs, and the message when none is given. */
 export interface Need<Name extends string = string> {
   /** The options; empty if no single option decides it: see `rejectClashes`. */
   readonly oneOf: readonly Name[];

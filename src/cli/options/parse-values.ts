@@ -11,7 +11,7 @@ export function threadCount(text: string): number {
   return count;
 }
 
-/** A count of things of which there is one at least. @throws InvalidArgumentError for anything but a whole number from 1 on */
+/** A count of at least one. @throws InvalidArgumentError for anything but a whole number from 1 on */
 export function atLeastOne(text: string): number {
   const count = Number(text);
   if (!/^\d+$/.test(text) || count < 1)

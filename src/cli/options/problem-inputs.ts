@@ -55,7 +55,7 @@ function descaleOption(name: string) {
   } as const satisfies OptionRow;
 }
 
-/** The options of what a problem may have beside q, k and v. */
+/** The options for the inputs that a problem may have beside q, k and v. */
 export const inputOptions = optionRows({
   ...tensorOptions,
   qDescale: descaleOption('q'),

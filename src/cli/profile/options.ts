@@ -31,7 +31,7 @@ function limit(text: string): number {
   return value;
 }
 
-/** The architectures by name; a table, so that the compiler tells when one is missing. */
+/** The architectures by name; a table, so that the compiler reports a missing one. */
 const architectures: Readonly<Record<MufuArchitecture, true>> = {
   sm_90: true,
   sm_100: true,

@@ -15,7 +15,7 @@ export interface LaunchTrace extends LaunchTracer {
   /**
    * Writes the file, in Chrome's trace format: a CTA is a process, its warps and units are threads.
    *
-   * @returns what it holds, for a reader
+   * @returns a description of its contents, for a reader
    * @throws RequestError when it cannot be written
    */
   readonly write: (path: string) => Promise<string>;

@@ -6,7 +6,7 @@ import { listed, quoted, shortened, tensorIn } from './messages.js';
 export type WholeDtype =
   'truth' | 'int8' | 'uint8' | 'int16' | 'uint16' | 'int32' | 'uint32' | 'int64' | 'uint64';
 
-/** Facts that a container's dtype tells about the elements stored under it. */
+/** Facts about the elements stored under a container's dtype. */
 export interface DtypeFacts {
   /** Bits of one element; null when the dtype does not fix them. */
   readonly bits: number | null;

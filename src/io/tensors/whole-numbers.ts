@@ -18,7 +18,7 @@ const mend = 'save it as int32, or as booleans where it is true or false';
 
 /**
  * Bytes of one whole number.
- * @param holds what the elements are, for the message
+ * @param holds the kind of the elements, for the message
  * @throws RequestError for elements that are no whole numbers
  */
 export function wholeBytes(whole: WholeDtype | null, holds: string, where: string): number {

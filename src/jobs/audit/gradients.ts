@@ -9,7 +9,7 @@ import type { Problem } from '../../problem/index.js';
 import { shareGroups } from './thread-work.js';
 import type { StartThreads } from './threads.js';
 
-/** On how many threads gradients are judged. */
+/** Number of threads that judge gradients. */
 export interface GradientThreads {
   readonly threads: number;
   /** See `auditGradientsApart`. */
@@ -18,7 +18,7 @@ export interface GradientThreads {
 }
 
 /**
- * Judges gradients as `auditGradients`, on so many threads: the report does not depend on how many.
+ * Judges gradients as `auditGradients`, on that many threads: the report does not depend on their number.
  * @throws RequestError as `auditGradients`
  */
 export async function auditGradientsOnThreads(

@@ -18,7 +18,7 @@ import { share, unshare, type Shared } from './shared-values.js';
 /** A tensor whose elements stay in a file. */
 type Unread = Omit<Tensor, 'data'>;
 
-/** A problem with what a kernel gave for it, in memory that threads share. */
+/** A problem with a kernel's outputs, in memory that threads share. */
 export interface SharedProblem {
   readonly problem: Shared<Omit<Problem, 'k' | 'v'>>;
   readonly keys:
@@ -28,7 +28,7 @@ export interface SharedProblem {
   readonly lse: Shared<Tensor> | null;
 }
 
-/** A problem without some of its members: how it was posed says nothing of what is judged, and is as large. */
+/** A problem without some of its members: its posed form has no effect on the judgement, and is as large. */
 function withoutMembers(problem: Problem, left: readonly (keyof Problem)[]): Partial<Problem> {
   const names = Object.keys(problem) as (keyof Problem)[];
   return Object.fromEntries(
@@ -40,7 +40,7 @@ function unread({ format, shape }: Tensor): Unread {
   return { format, shape };
 }
 
-/** Copies a problem, without how it was posed, to memory that threads share. */
+/** Copies a problem, without its posed form, to memory that threads share. */
 export function shareInputs(problem: Problem): Shared<Problem> {
   return share(withoutMembers(problem, ['stored']) as Problem);
 }

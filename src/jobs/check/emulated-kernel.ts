@@ -17,7 +17,7 @@ import { problemShape, type Problem, type Tensor } from '../../problem/index.js'
 import { RequestError } from '../../request-error.js';
 import { type KernelUnderTest, ordinaryProblem } from './kernel-under-test.js';
 
-/** The kernel, but that what it refuses is no failure of it: models say so by a RequestError. */
+/** The kernel, where a refused problem is no failure: models refuse with a RequestError. */
 function declining(kernel: AttentionKernel): AttentionKernel {
   return async (problem, conditions) => {
     try {
@@ -73,7 +73,7 @@ function checkSettings(
  * @param name of the model
  * @param settings as text, by key; a variant among them is the bug that is to be found
  * @param models the kernel models that there are
- * @throws RequestError for a model or a variant that there is not
+ * @throws RequestError for an unknown model or variant
  */
 export function emulatedKernel(
   name: string,

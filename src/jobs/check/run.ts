@@ -70,7 +70,7 @@ export interface CheckScopeRequest {
   readonly bail: boolean;
 }
 
-/** A kernel to try, and what it promises. */
+/** A kernel to try, and its promises. */
 export interface CheckRequest extends CheckScopeRequest {
   readonly underTest: KernelUnderTest;
   readonly promises: KernelPromises;

@@ -1,7 +1,7 @@
 import { randomOrder } from '../../machine/index.js';
 import { RequestError } from '../../request-error.js';
 
-/** The numbers of a grid's clusters in the order in which they start, for so many of them. */
+/** The numbers of a grid's clusters in the order in which they start, from their number. */
 type ClusterStarts = (clusters: number) => readonly number[];
 
 const ascending: ClusterStarts = (clusters) => Array.from({ length: clusters }, (_, i) => i);

@@ -17,7 +17,7 @@ export interface LaunchMutants {
 /**
  * Reads a launch file, and makes its kernel's mutants.
  *
- * @throws RequestError for what cannot be read or does not fit, and for everything in the kernel that is not supported
+ * @throws RequestError for files that cannot be read or do not fit, and for everything in the kernel that is not supported
  */
 export async function openMutants(request: RunRequest): Promise<LaunchMutants> {
   const opened = await openRequest(request);

@@ -30,7 +30,7 @@ function dtypeOf({ dtype, format }: TensorEntry): string {
   return kind === 'b' ? 'BOOL' : `${wholeKinds[kind]}${8 * Number(bytes)}`;
 }
 
-/** A tensor of a file as a launch has it: its bytes as they are. @throws RequestError for what cannot be read */
+/** A tensor of a file as a launch has it: its bytes as they are. @throws RequestError for a tensor that cannot be read */
 export async function readLaunchTensor(
   file: TensorFile,
   entry: TensorEntry,

@@ -46,7 +46,7 @@ export function takesTensor({ file }: LaunchTemplate, name: string): boolean {
 const laidOut = [...templateQuantities, outputGradient].filter(({ row }) => row === 'vector');
 
 /**
- * Tensors that a template takes beside Q, K and V, of a problem's file by their names there; what the file does not have is left out.
+ * Tensors that a template takes beside Q, K and V, of a problem's file by their names there; those that the file lacks are left out.
  *
  * @param headsFirst whether the file's outputs are [batch, heads, seqlen, dim], which they become
  */

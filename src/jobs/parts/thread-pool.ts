@@ -7,7 +7,7 @@ const partWorker = new URL('./part-worker.js', import.meta.url);
 
 /**
  * Starts worker threads that answer requests by the function `name` of part-worker.ts, or of another module.
- * @param data what every thread is given
+ * @param data the data for every thread
  */
 export function startThreadPool<Request, Answer extends object>(
   threads: number,

@@ -95,7 +95,7 @@ function parseHeader(
 /**
  * Reads and checks the header of an npy array: format versions 1.0, 2.0 and 3.0, in any spelling
  * that numpy writes. Nothing in it is evaluated, and no memory is taken by an unchecked length.
- * @param where how a message begins, naming the file and the tensor
+ * @param where the beginning of a message, naming the file and the tensor
  * @param totalBytes bytes of the whole array, header and elements
  * @throws RequestError when the header breaks the format or disagrees with `totalBytes`
  */

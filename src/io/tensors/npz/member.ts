@@ -174,7 +174,7 @@ function deflatedReader(source: ByteSource, member: ZipMember, where: string): M
 
 /**
  * A reader of one member's uncompressed bytes.
- * @param where how a message begins, naming the file and the tensor
+ * @param where the beginning of a message, naming the file and the tensor
  */
 export function memberReader(source: ByteSource, member: ZipMember, where: string): MemberReader {
   return (member.deflated ? deflatedReader : storedReader)(source, member, where);

@@ -32,7 +32,7 @@ function* groupRuns(slots: Int32Array, order: Uint32Array, slotsPerGroup: number
   }
 }
 
-/** Rows that are read at once: no slot is beyond a gap, and all together have at most so many. */
+/** Rows that are read at once: no slot is beyond a gap, and their slots together have an upper limit. */
 function* readRuns(
   slots: Int32Array,
   order: Uint32Array,
@@ -53,7 +53,7 @@ function* readRuns(
   }
 }
 
-/** A tensor that is stored in slots, as far as its header tells. */
+/** A tensor that is stored in slots, as its header describes it. */
 export interface StoredLayout {
   readonly format: FormatName;
   readonly heads: number;

@@ -43,7 +43,7 @@ export interface ChosenTensor {
 }
 
 /**
- * Opens what `<file>[:<tensor>]` names.
+ * Opens the tensor that `<file>[:<tensor>]` names.
  * @param fallback the tensor that is meant where only a file is named that holds several
  * @throws RequestError when the file cannot be read or the choice of the tensor is not clear
  */
