@@ -201,7 +201,7 @@ export function doubleDoubleExp2(y: DoubleDouble): ScaledDoubleDouble {
   };
 }
 
-/** As `exp2ToOddByDoubleDouble`, in fixed point of as many bits as it takes. */
+/** The result of `exp2ToOddByDoubleDouble`, in fixed point of as many bits as it takes. */
 export function exp2ToOddByFixedPoint(x: number): number {
   const { integer, exponent } = scaledIntegerOf(x);
   const whole = Math.floor(x);

@@ -40,7 +40,7 @@ function ln2BySeries(bits: number): bigint {
   return sum >> BigInt(guard);
 }
 
-/** More bits than the oracles need but for extreme problems. */
+/** Limit of bits, above the needs of the oracles except for extreme problems. */
 const wideBits = 2048;
 const wideLn2 = lazily(() => ln2BySeries(wideBits + 64));
 

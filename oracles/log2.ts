@@ -216,7 +216,7 @@ export function log2ToOddByDoubleDouble(x: number): number | undefined {
   return roundToOdd(high, low, doubleDoubleLog2Error(high));
 }
 
-/** As `log2ToOddByDoubleDouble`, in fixed point of as many bits as it takes. */
+/** The result of `log2ToOddByDoubleDouble`, in fixed point of as many bits as it takes. */
 export function log2ToOddByFixedPoint(x: number): number {
   const { significand, exponent } = normalized(x);
   const { integer, exponent: unit } = scaledIntegerOf(significand);

@@ -23,7 +23,7 @@ const u = 2 ** -53;
 /** Absolute error of tanh = (2^w − 1)/(2^w + 1) in double-double: 2^-101 from 2^w, 24u² from the rest. */
 const tanhError = 2 ** -98;
 
-/** Above this |w| the tanh is ±1 to within 2^-127. */
+/** The |w| above which the tanh is ±1 to within 2^-127. */
 const largestTanhExponent = 128;
 
 /** Weights below this share of the largest are dropped, as a power of 2. */

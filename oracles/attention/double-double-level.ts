@@ -27,7 +27,7 @@ import { largestExponent } from './tile-level.js';
 
 const u = 2 ** -53;
 
-/** Beyond this error of an exponent exp(x) − 1 is no longer x to within 2^-10. */
+/** The largest error of an exponent for which exp(x) − 1 is x to within 2^-10. */
 const largestExponentError = 2 ** -12;
 
 /** Methods of the double-double level for dot products, from the faster one to the exact one. */

@@ -70,7 +70,7 @@ export function emptyRow(vDim: number, sink: Sink | null): RowResult {
  */
 export interface Accuracy {
   readonly outputFormat: FormatName;
-  /** In ulps of the output format. */
+  /** The radius in ulps of the output format. */
   readonly ulpFraction: number;
   /** Relative to Σ p|v| / Σ p; 0 to go by ulps alone. */
   readonly magnitudeFraction: number;

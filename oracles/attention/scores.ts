@@ -11,7 +11,7 @@ export interface ScoreConstants {
   readonly factorHigh: number;
   readonly factorLow: number;
   readonly softcapped: boolean;
-  /** With softcap: tanh(x / cap) = (2^w − 1)/(2^w + 1) for w = score · capFactor; else 0. */
+  /** capFactor, with a softcap: tanh(x / cap) = (2^w − 1)/(2^w + 1) for w = score · capFactor; else 0. */
   readonly capFactorHigh: number;
   readonly capFactorLow: number;
 }

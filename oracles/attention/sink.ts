@@ -14,7 +14,7 @@ import { log2eWords } from './logarithm-words.js';
 
 /** e^logit = fraction · 2^exponent. */
 interface SinkWeight {
-  /** In [0.98, 2.03). */
+  /** The fraction, in [0.98, 2.03). */
   readonly fraction: DoubleDouble;
   readonly exponent: number;
   /** A bound on the relative error of the fraction. */
@@ -27,7 +27,7 @@ export interface Sink {
   readonly logit: number;
   /** Whether the LSE includes it too. */
   readonly inLse: boolean;
-  /** Null for a logit that is too large for double-double. */
+  /** The weight; null for a logit that is too large for double-double. */
   readonly weight: SinkWeight | null;
 }
 

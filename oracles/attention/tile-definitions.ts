@@ -7,7 +7,7 @@
 /** 1.5 · 2^52: adding and subtracting it rounds to the nearest integer, ties to even, below 2^51. */
 const toInteger = 1.5 * 2 ** 52;
 
-/** As WebAssembly's `nearest`: a zero has the sign of x. */
+/** The nearest integer, as by WebAssembly's `nearest`: a zero has the sign of x. */
 function nearestInteger(x: number): number {
   const size = Math.abs(x);
   return size < 2 ** 51 ? Math.sign(x) * (size + toInteger - toInteger) : x;

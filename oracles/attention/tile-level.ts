@@ -31,7 +31,7 @@ export const largestExponent = 2 ** 40;
  */
 const largestSummand = 2 ** 38;
 
-/** Everything below 2^-1000 of a row's largest weight is dropped by the tile kernels. */
+/** An upper bound on dropped weights: the tile kernels drop weights below 2^-1000 of a row's largest. */
 const droppedWeight = 2 ** -999;
 
 /** Sums of a row over the tiles of keys, beside those in the engine. */

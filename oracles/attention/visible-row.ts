@@ -4,7 +4,7 @@ import { operandRow, tileRows } from './operand.js';
 import type { Row } from './row.js';
 import type { Rules } from './rules.js';
 
-/** For each key, ascending, calls `take` with its place in the tile that `fill` has written last. */
+/** Calls `take` for each key, ascending, with its place in the tile that `fill` has written last. */
 function walkTiles(
   keys: Int32Array,
   fill: (firstKey: number) => void,

@@ -47,7 +47,7 @@ interface WeighedRow {
   readonly denominator: number;
 }
 
-/** Numbers of a tile of weights. */
+/** Number of elements of a tile of weights. */
 const tileLength = tileRows * tileRows;
 
 /** Weights that are computed once for all walks over a problem, for a block, by tile of keys. */
@@ -59,7 +59,7 @@ interface KeptTiles {
 
 /** The data that walks over one small problem share. */
 interface KeptWalk {
-  /** By head. */
+  /** Operands by head. */
   readonly operands: readonly HeadOperands[];
   readonly ofBlock: (head: number, firstRow: number) => KeptTiles;
 }

@@ -29,11 +29,11 @@ import type { Gradient } from './sums.js';
 const u = 2 ** -53;
 const slack = 1 + 2 ** -5;
 
-/** Beyond this relative error, and beyond these products, the analysis does not hold. */
+/** The largest relative error, and the largest products, for which the analysis holds. */
 const largestRelative = 2 ** -12;
 const largestProduct = 2 ** 900;
 
-/** Numbers with about twice fp64's precision, one a key. */
+/** Numbers with about twice fp64's precision, one for each key. */
 interface DoubleDoubleVector extends Coefficients {
   readonly rests: Float64Array;
 }

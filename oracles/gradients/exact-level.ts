@@ -104,7 +104,7 @@ export function preciseQueryRow(row: RowToSolve, rules: Rules, accuracy: Accurac
   }
 }
 
-/** Some keys whose gradients are to be found exactly, and the rows that add to them. */
+/** Keys whose gradients must be found exactly, and the rows that add to them. */
 export interface KeysToSolve {
   /** Their places in dK and dV, by key. */
   readonly places: ReadonlyMap<number, number>;

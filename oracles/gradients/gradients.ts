@@ -53,7 +53,7 @@ export interface GroupGradients {
 
 /** The gradients that heads of many groups add to. */
 export interface SharedGradients {
-  /** In the shape of the bias; null if not wanted. */
+  /** dBias, in the shape of the bias; null if not wanted. */
   readonly dbias: Gradient | null;
   /** [heads], summed over the batch; null if not wanted. */
   readonly dsink: Gradient | null;

@@ -1,4 +1,4 @@
-/** Numbers of a row, one a key. */
+/** Numbers of a row, one for each key. */
 export interface Coefficients {
   /** Rounded to fp64. */
   readonly values: Float64Array;

@@ -112,7 +112,7 @@ export interface Law {
   readonly choices: number;
   /** Whether it is a law of gradients: its cases have a dout, and kernels promise it with `gradients`. */
   readonly ofGradients?: boolean;
-  /** Why the law says nothing of such a kernel; null where it does. */
+  /** The reason that the law says nothing about such a kernel; null where it does. */
   readonly notFor?: (promises: ProblemPromises) => string | null;
   /** Constraints on its problems, beyond the promises. */
   readonly constraints?: ProblemConstraints;
@@ -133,7 +133,7 @@ export interface Law {
   ) => fc.Arbitrary<Problem>;
   /**
    * Tries the law on a case: the violation in a sentence, or null if the compared results are right.
-   * @throws NotApplicable where the law says nothing of the problem, so that nothing was compared
+   * @throws NotApplicable where the law says nothing about the problem, so that nothing was compared
    */
   readonly violation: (lawCase: LawCase, tools: LawTools) => Promise<string | null>;
 }

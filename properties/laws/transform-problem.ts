@@ -95,7 +95,7 @@ export function outputRows(shape: ProblemShape, arrangement: RowArrangement): nu
  * The problem with its batches, heads, queries and keys as arranged, to the bit, of rank 4. That
  * every query head still finds its kv head, and what causal masks, windows and ALiBi make of other lengths, is the
  * caller's concern; masks, biases, segments and kept weights go with their rows, heads and keys.
- * @throws NotApplicable where a feature goes by places that the arrangement changes
+ * @throws NotApplicable where a feature depends on places that the arrangement changes
  */
 export function arrangeProblem(problem: Problem, arrangement: Arrangement): Problem {
   const shape = problemShape(problem);

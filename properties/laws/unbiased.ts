@@ -138,7 +138,7 @@ interface BiasTest {
  * row sum and the operations on it, underflow, and in second order the rounding of P. So does the
  * rounding of weights that share nearly all of a row, unless the kernel is known to round them before
  * it divides, when they are 1: each 1/2 less a little, they round alike in all rows. Their worst cases,
- * as of `KernelBound`, are the systematic part s. Rows that have the same key in front share roundings:
+ * as in `KernelBound`, are the systematic part s. Rows that have the same key in front share roundings:
  * they count as one, with the sums of their e and s. The rest, e − s', |s'| ≤ s, is independent and
  * symmetric, so that given its sizes only the signs are random: |Σ (e − s')| exceeds
  * z·√Σ (|e| + s)² with probability at most 2·exp(−z²/2) (Hoeffding 1963), whatever these sizes are.

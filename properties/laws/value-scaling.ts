@@ -88,7 +88,7 @@ export function* rowScores(problem: Problem): Generator<RowScores> {
 /** log2 of the factors, by choice. */
 const exponents = [1, -1, 2, -2, 3, -3, 5, -5, 9, -9, 20, -20] as const;
 
-/** Beyond, n · 2^8 weights times a value could come near fp32's largest number. */
+/** Limit beyond which n · 2^8 weights times a value could come near fp32's largest number. */
 const largestValue = 2 ** 90;
 
 /**
@@ -150,7 +150,7 @@ function steadyElements(problem: Problem, values: Float64Array, factor: number):
   return steady;
 }
 
-/** For each visible key the least value whose product with its weight is steady; 0 for any. */
+/** The least value of each visible key whose product with its weight is steady; 0 for any. */
 function leastValues({ scores, radii }: RowScores, smallest: number): number[] {
   let highest = -Infinity;
   let lowest = -Infinity;

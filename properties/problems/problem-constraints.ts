@@ -33,7 +33,7 @@ export interface ProblemConstraints {
   readonly dims?: readonly number[] | undefined;
   /** The only numbers of query heads that share a kv head, such as 1, 4 and 8; default any. */
   readonly groupSizes?: readonly number[] | undefined;
-  /** Numbers that sizes are whole multiples of, as in `{ keys: 64 }`; default 1. */
+  /** Divisors of sizes, as in `{ keys: 64 }`; default 1. */
   readonly multiples?: SizeMultiples | undefined;
   /**
    * The largest product of batch, query heads, queries, keys and head dimension. Default 2^21, or the

@@ -60,7 +60,7 @@ function* simplerScales(
     if (rank(candidate) < rank(scale)) yield { ...plain, scale: candidate };
 }
 
-/** A simpler problem, and where the search goes on if it is taken. */
+/** A simpler problem, and the place where the search continues if it is taken. */
 interface SimplerProblem {
   readonly plain: PlainProblem;
   readonly resume: SearchPlace;
@@ -81,7 +81,7 @@ interface Candidate {
 }
 
 interface Pass {
-  /** Whether bolder passes are tried again after a success; else this pass goes on from there. */
+  /** Whether bolder passes are tried again after a success; else this pass continues from there. */
   readonly restarts: boolean;
   readonly candidates: (
     plain: PlainProblem,
@@ -163,7 +163,7 @@ const passes: readonly Pass[] = [
  * Simpler problems than the given one that still meet the constraints' sizes and masks, boldest
  * first: smaller, without masks, with plainer numbers. Each is simpler by one of these measures and no
  * less simple by the others, so that taking one after the other comes to an end.
- * @param from where the search goes on that found the given problem; it then tries everything once
+ * @param from the place where the search that found the given problem continues; it then tries everything once
  */
 export function* simplerProblems(
   plain: PlainProblem,

@@ -18,7 +18,7 @@ export interface ScoreProblemRequest {
   /** Head dimension of Q, K and V. */
   readonly dim: number;
   readonly format: FormatName;
-  /** The same seed gives the same problem. */
+  /** Seed of the problem, the same for the same seed. */
   readonly seed: number;
   /** log2 of the growth of the maximum from block to block around which the regimes of steps stay. */
   readonly step?: number;

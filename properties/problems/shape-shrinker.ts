@@ -6,7 +6,7 @@ function range(first: number, count: number): number[] {
   return Array.from({ length: count }, (_, i) => first + i);
 }
 
-/** Below this a size also loses its elements one by one, not just from its ends. */
+/** Size below which elements are also dropped one by one, not just from the ends. */
 const singlyUpTo = 8;
 
 /**

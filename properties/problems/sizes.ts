@@ -80,7 +80,7 @@ export function drawSize({ min, max }: FullSizeRange, nextInt: NextInt): number 
   return nextInt(min, max);
 }
 
-/** Numbers that sizes are whole multiples of; 1 for those left out. */
+/** Divisors of sizes; 1 for those left out. */
 export type SizeMultiples = Readonly<Partial<Record<SizeName, number>>>;
 
 /** The least multiple that is no less than a number. */

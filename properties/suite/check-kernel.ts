@@ -11,7 +11,7 @@ import { tryRound } from './try-round.js';
 export interface CheckOptions extends CheckScope {
   /** Problems that each law is tried on; default 100. */
   readonly runs?: number | undefined;
-  /** The same seed tries the same problems; default drawn at random. */
+  /** Seed of the problems, the same for the same seed; default drawn at random. */
   readonly seed?: number | undefined;
   /** Whether to stop at the first failure; default false. */
   readonly bail?: boolean | undefined;

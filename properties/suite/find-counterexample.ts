@@ -15,7 +15,7 @@ import { faultKind, findKind, type ViolationKind } from './violation-kind.js';
 /** Arguments of the search for a case that violates a law. */
 interface CounterexampleSearch extends DrawnFrom {
   readonly law: LawId;
-  /** The same seed draws the same case. */
+  /** Seed of the case, the same for the same seed. */
   readonly seed: number;
 }
 

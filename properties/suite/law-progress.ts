@@ -40,7 +40,7 @@ export const neverReached = 'the check ended before its first problem';
 export interface LawOutcome {
   readonly status: LawStatus;
   readonly tried: number;
-  /** Null where it was tried. */
+  /** The reason for skipping it; null if it was tried. */
   readonly skipped: string | null;
 }
 

@@ -44,7 +44,7 @@ export function assertMatchesAttention(
   if (!pass) throw new Error(message);
 }
 
-/** Whose bounds, and against which exact attention where that is known already: see `AuditOptions`. */
+/** The bounds to use, and the exact attention if it is already known: see `AuditOptions`. */
 export type BoundOptions = Pick<AuditOptions, 'arithmetic' | 'reference' | 'progress'>;
 
 /**

@@ -100,7 +100,7 @@ export interface KernelPromises {
   readonly splits?: SplitRunner | undefined;
   /** Combines results of parts of the keys; default it does not. */
   readonly merge?: ResultMerger | undefined;
-  /** Numbers that sizes are whole multiples of, as in `{ keys: 64 }`; default 1. */
+  /** Divisors of sizes, as in `{ keys: 64 }`; default 1. */
   readonly multiples?: SizeMultiples | undefined;
   /** Whether it gives dQ, dK and dV where `conditions.dout` is given; default false. */
   readonly gradients?: boolean | undefined;

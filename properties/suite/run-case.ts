@@ -37,7 +37,7 @@ export type CaseResult =
     }
   /** The kernel does not take the problem, or the one that the law made from it. */
   | { readonly status: 'unsupported'; readonly reason: string }
-  /** The law says nothing of the problem. */
+  /** The law says nothing about the problem. */
   | { readonly status: 'inapplicable'; readonly reason: string }
   | {
       readonly status: 'violated';

@@ -13,7 +13,7 @@ import { runCase, type CaseResult } from './run-case.js';
 
 /** The kind of a violation: violations of several laws have one cause where their kinds agree. */
 export interface ViolationKind {
-  /** The same for violations of one cause. */
+  /** Identifies the cause: equal for violations of one cause. */
   readonly id: string;
   /** The cause in a few words, as in "NaN on rows without keys"; without a full stop. */
   readonly title: string;

@@ -98,9 +98,9 @@ export function replayCommand(
 
 /** The laws, problems and time of a suite. */
 export interface DescribeOptions extends Omit<CheckOptions, 'progress'> {
-  /** Problems that each law is tried on; default 25. The variable FLASHPROOF_RUNS goes before it. */
+  /** Problems that each law is tried on; default 25. The variable FLASHPROOF_RUNS takes precedence. */
   readonly runs?: number | undefined;
-  /** The same seed tries the same problems; default random. FLASHPROOF_SEED goes before it. */
+  /** Seed of the problems, the same for the same seed; default random. FLASHPROOF_SEED takes precedence. */
   readonly seed?: number | undefined;
   /** Seconds after which a law is tried on no further problem; default 30. */
   readonly seconds?: number | undefined;

@@ -51,7 +51,7 @@ export interface Interaction {
 
 /** The error of `p-round` alone, in two parts that sum to it, and the effect of the first on the whole. */
 export interface WeightRounding {
-  /** From the largest weight of each row: none where that is exactly 1, as without a lag. */
+  /** The part from the largest weight of each row: none where that is exactly 1, as without a lag. */
   readonly largestWeight: ErrorMeasure;
   readonly otherWeights: ErrorMeasure;
   /** The kernel's error if it left the largest weight of each row unrounded and all else as it is. */
@@ -63,7 +63,7 @@ export interface MaximumLag {
   readonly rows: number;
   /** Rows whose maximum lags. */
   readonly lagging: number;
-  /** Over the lagging rows, in log2: their largest weight is 2^lag instead of 1. */
+  /** Mean lag of the lagging rows, in log2: their largest weight is 2^lag instead of 1. */
   readonly mean: number;
   readonly max: number;
 }
@@ -84,7 +84,7 @@ export interface Attribution {
   readonly beforeRounding: ErrorMeasure;
   /** The error with every technique exact: that of the attribution itself. */
   readonly exact: ErrorMeasure;
-  /** In the order in which they act. */
+  /** The techniques, in the order in which they act. */
   readonly techniques: readonly TechniqueAttribution[];
   readonly interaction: Interaction;
   /** The error of the LSE with every technique emulated, and with every one exact. */
@@ -215,7 +215,7 @@ export function createWeightRoundingMeter(
       const alone = piece.outputs[pRound];
       for (let row = 0; row < piece.rows; row++) addRow(piece, largestWeights, row, alone);
     },
-    /** Null for a kernel that does not round its weights. */
+    /** The result; null for a kernel that does not round its weights. */
     result: (): WeightRounding | null =>
       pRound === undefined
         ? null

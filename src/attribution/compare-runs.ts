@@ -63,7 +63,7 @@ function createRunClasses(runs: number): RunClasses {
 
 /** The results of runs on some rows, compared with the unknown output. */
 interface RunComparison {
-  /** For each run. */
+  /** Measures of each run. */
   readonly measures: readonly MatchMeasure[];
   /** Runs with the same results. */
   readonly classes: readonly (readonly number[])[];
@@ -72,7 +72,7 @@ interface RunComparison {
   readonly discordant: (a: number, b: number) => number;
 }
 
-/** For each element whether it is equal to the unknown one: 1, or 0. */
+/** Flags of the elements that are equal to the unknown ones. */
 function equalities(unknown: Float64Array, first: number, out: Float64Array): Uint8Array {
   return Uint8Array.from(out, (x, i) => (Object.is(x, unknown[first + i]) ? 1 : 0));
 }

@@ -6,13 +6,13 @@ import { elementAt } from '../audit/index.js';
 export interface Spread {
   readonly max: number;
   readonly rms: number;
-  /** With its sign. */
+  /** Mean, with its sign. */
   readonly mean: number;
 }
 
 /** A spread being measured, number by number. */
 export class RunningSpread {
-  /** Numbers so far, and the largest magnitude among them; 0 for none. */
+  /** Number of numbers so far, and the largest magnitude among them; 0 for none. */
   count = 0;
   max = 0;
   #squares = 0;
@@ -55,11 +55,11 @@ export interface ErrorMeasure {
   readonly elements: number;
   /** Elements that could not be measured. */
   readonly nonFinite: number;
-  /** In the output's own unit. */
+  /** Error in the output's own unit. */
   readonly absolute: Spread;
-  /** In units of Σ p|v| / Σ p of each element. */
+  /** Error in units of Σ p|v| / Σ p of each element. */
   readonly relative: Spread;
-  /** In ulps of the output's format at each element's exact value. */
+  /** Error in ulps of the output's format at each element's exact value. */
   readonly ulps: Spread;
   /**
    * Mean of the relative error with the sign of the exact value: above 0 the error enlarges outputs,

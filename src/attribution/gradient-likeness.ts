@@ -4,7 +4,7 @@ import { roundedTo } from './match-meter.js';
 
 /** The likeness of two gradients of the same problem in one format. */
 export interface GradientLikeness {
-  /** Elements that are not correctly rounded in one of both, and those of them that are equal. */
+  /** Number of elements not correctly rounded in one of the two, and of those of them that are equal. */
   readonly misrounded: number;
   readonly equalMisrounded: number;
   /** Largest difference, over elements finite in both. */

@@ -125,7 +125,7 @@ export interface Identification {
 export interface IdentificationOptions {
   /** The models of candidates, to look up by name; default the library's. */
   readonly models?: readonly KernelModel[];
-  /** Default those of the models. */
+  /** The candidates; default those of the models. */
   readonly candidates?: readonly Candidate[];
   /** The unknown LSE, natural logarithm, [batch, heads, queries]. */
   readonly lse?: Tensor;

@@ -150,7 +150,7 @@ export function byLikeness(a: MatchMeasure, b: MatchMeasure): number {
   );
 }
 
-/** Compares some rows after the other with those of an unknown output. */
+/** Compares groups of rows, one after the other, with those of an unknown output. */
 interface MatchMeter {
   /**
    * Takes rows from `firstRow` on: outputs [rows × vDim] and LSEs [rows] of known origin, in the formats

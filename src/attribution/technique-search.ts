@@ -50,11 +50,11 @@ export interface TechniqueSearch {
 
 /** The most pairs of a query and a key, times combinations, on the first sample: a second or so. */
 export const mostWork = 2 ** 22;
-/** The same for the combinations that are then compared on a larger sample. */
+/** The most pairs times combinations on the larger sample, on which the best ones are then compared. */
 export const mostSecondWork = 2 ** 24;
 /**
- * These are the likeliest classes of combinations that cannot be told apart on the first sample: so many
- * classes, and more as long as they are fewer combinations than this.
+ * Number of classes of combinations compared there: the likeliest of those that the first sample
+ * distinguishes, and more as long as they hold fewer combinations than this.
  */
 const fewestClasses = 4;
 const survivors = 96;

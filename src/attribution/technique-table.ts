@@ -16,10 +16,10 @@ export interface MeasuredError extends Spread {
 /** One line of the table: the bound of a technique, and its effect if that was measured. */
 export interface TechniqueLine {
   readonly technique: string;
-  /** In the output's unit. */
+  /** Bound on the output, in its unit. */
   readonly bound: BoundMeasure;
   readonly measured: MeasuredError | null;
-  /** In natural logarithms. */
+  /** Bound on the LSE, in natural logarithms. */
   readonly lseBound: BoundMeasure;
   readonly lseMeasured: MeasuredError | null;
 }
@@ -30,7 +30,7 @@ export interface TechniqueTable {
   readonly arithmetic: string;
   /** The emulated kernel whose techniques were measured one at a time; null for none. */
   readonly kernel: string | null;
-  /** In the order in which they act. */
+  /** Lines of the techniques, in the order in which they act. */
   readonly techniques: readonly TechniqueLine[];
   readonly total: TechniqueLine;
   /** The root mean square error to expect. */

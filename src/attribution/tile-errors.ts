@@ -9,19 +9,19 @@ interface SinglePlan {
   /** Every technique exact, and every one emulated. */
   readonly none: number;
   readonly all: number;
-  /** For each technique the run in which it alone is emulated. */
+  /** The run, for each technique, in which it alone is emulated. */
   readonly alone: Readonly<Record<string, number>>;
 }
 
 /** The runs of a kernel that show the contributions of its techniques. */
 export interface RunPlan extends SinglePlan {
-  /** In the order in which they act. */
+  /** Names of the techniques, in the order in which they act. */
   readonly techniques: readonly string[];
-  /** For each technique the run in which it alone is exact. */
+  /** The run, for each technique, in which it alone is exact. */
   readonly without: Readonly<Record<string, number>>;
   /** The latter with the output left unrounded as well. */
   readonly withoutUnrounded: Readonly<Record<string, number>>;
-  /** For each technique the run in which it and all before it are emulated. */
+  /** The run, for each technique, in which it and all before it are emulated. */
   readonly upTo: Readonly<Record<string, number>>;
 }
 
@@ -90,11 +90,11 @@ export interface TileErrors {
   /** The first row among all rows [batch · heads · queries]. */
   readonly firstRow: number;
   readonly rows: number;
-  /** With every technique emulated: the kernel's error. */
+  /** Errors with every technique emulated: the kernel's errors. */
   readonly all: RowErrors;
   /** Errors with every technique exact: those of the attribution itself, part of all the others too. */
   readonly none: RowErrors;
-  /** With one technique emulated and all others exact, by its name. */
+  /** Errors with one technique emulated and all others exact, by its name. */
   readonly alone: Readonly<Record<string, RowErrors>>;
 }
 

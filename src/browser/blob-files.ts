@@ -8,7 +8,7 @@ import {
 } from '../io/tensors/index.js';
 import { RequestError } from '../request-error.js';
 
-/** Bytes hashed at a time. */
+/** Number of bytes hashed at a time. */
 const chunkBytes = 1 << 22;
 
 /** Files that a page was given, by name. */
@@ -45,7 +45,7 @@ function blobSource(path: string, blob: Blob, platform: Platform): ByteSource {
   };
 }
 
-/** Blobs as tensor files: those that can be named beside one another are those of the map. */
+/** Blobs as tensor files: those of the map can be named beside one another. */
 export function blobFiles(blobs: ReadonlyMap<string, Blob>, codecs: Codecs): BlobFiles {
   const source = (path: string): ByteSource => {
     const blob = blobs.get(path);

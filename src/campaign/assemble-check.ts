@@ -36,7 +36,7 @@ export interface CheckFindings {
   readonly records: ReadonlyMap<string, UnitRecord>;
   readonly outOfTime: boolean;
   readonly execution: string | null;
-  /** Null for a check that was not divided. */
+  /** The shards that were reported; null for a check that was not divided. */
   readonly shards: ReportedShards | null;
 }
 

@@ -13,7 +13,7 @@ import type { UnitLog, UnitRecord } from './unit-log.js';
 /** All facts that determine the results of an audit of several files. */
 export interface AuditRequest extends CampaignRequest {
   readonly command: 'audit';
-  /** In the order given. */
+  /** Paths of the files, in the order given. */
   readonly files: readonly string[];
   /** The words of the command line that affect the results. */
   readonly options: readonly string[];
@@ -27,7 +27,7 @@ export function auditRequest(rest: Omit<AuditRequest, 'command'>): AuditRequest 
 /** A file and its unit of work. */
 interface AuditUnit {
   readonly path: string;
-  /** In the order given, from 0. */
+  /** Position of the file in the order given, from 0. */
   readonly position: number;
 }
 

@@ -16,7 +16,7 @@ import { plainJson, type CampaignRequest } from './campaign-request.js';
 /** A law as a campaign tries it. */
 export interface RequestedLaw {
   readonly strength: LawResult['strength'];
-  /** Why it is not tried at all; null when it is. */
+  /** The reason that it is not tried at all; null if it is. */
   readonly skipped: string | null;
   /** Whether the kernel promises it. */
   readonly isPromised: boolean;
@@ -32,7 +32,7 @@ export interface CheckRequest extends CampaignRequest {
   readonly promises: ReportedPromises;
   readonly scoreLimit: ResolvedPromises['scoreLimit'];
   readonly configurations: readonly string[];
-  /** In the order of the report. */
+  /** The laws, in the order of the report. */
   readonly laws: Readonly<Partial<Record<LawId, RequestedLaw>>>;
   /** Problems per law. */
   readonly runs: number;
@@ -63,7 +63,7 @@ export function checkRequest(
 export interface CheckUnit {
   readonly name: string;
   readonly law: LawId;
-  /** Numbers of problems, from 1, both included. */
+  /** Numbers of its problems, from 1, both included. */
   readonly first: number;
   readonly last: number;
 }

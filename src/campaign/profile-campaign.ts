@@ -124,7 +124,7 @@ function recalled(records: ReadonlyMap<string, UnitRecord>, unit: number) {
 
 /** The progress of a shard's units of a sweep. */
 export interface ProfileShard {
-  /** All units of the sweep. */
+  /** Number of all units of the sweep. */
   readonly units: number;
   /** The profile; null if units are left to other shards. */
   readonly profile: Profile | null;

@@ -2,12 +2,12 @@ import { RequestError } from '../request-error.js';
 
 /** One of `count` parts that work is divided into. */
 export interface Shard {
-  /** From 1 to `count`. */
+  /** Number of the part, from 1 to `count`. */
   readonly index: number;
   readonly count: number;
 }
 
-/** All of it in one part. */
+/** The whole work in one part. */
 export const wholeShard: Shard = { index: 1, count: 1 };
 
 /** The most parts; a larger number is taken for a typing error. */

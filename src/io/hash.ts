@@ -5,7 +5,7 @@ import { openByteSource } from './byte-source.js';
 import { fileError } from './file-error.js';
 import { folderFiles } from './tensor-folder.js';
 
-/** Bytes hashed at a time. */
+/** Number of bytes hashed at a time. */
 const chunkBytes = 1 << 20;
 
 async function hashContent(

@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { fileError } from './file-error.js';
 
 /**
- * Makes one folder, in a folder that there is. A folder that is already there is well, whatever else
+ * Makes one folder, in an existing folder. A folder that is already there is well, whatever else
  * forbids making one: some systems report a read-only file system before they look.
  */
 async function makeIn(path: string): Promise<void> {

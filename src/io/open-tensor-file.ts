@@ -19,7 +19,7 @@ import {
 /** Bytes inflated at a time. */
 const chunkBytes = 1 << 18;
 
-/** Those of Node.js, by zlib and OpenSSL. */
+/** Codecs of Node.js, by zlib and OpenSSL. */
 const codecs: Codecs = {
   inflateRaw: async function* (compressed) {
     const inflater = createInflateRaw({ chunkSize: chunkBytes });
@@ -47,7 +47,7 @@ export const machineFiles: TensorFiles = { has: existsSync, open: openTensorFile
 const platform: Platform = { codecs, files: machineFiles };
 
 /**
- * Opens a safetensors, npy or npz file, told apart by content and not by name, or a folder of npy
+ * Opens a safetensors, npy or npz file, identified by content and not by name, or a folder of npy
  * files. All headers are read and checked; elements are not read yet. Only regular files are opened.
  * @throws RequestError when the path cannot be read, the content is none of these or breaks its
  * format, or a declared format is impossible

@@ -11,7 +11,7 @@ import {
   type NamedTensors,
 } from './tensors/index.js';
 
-/** Bytes handed to the archive at a time. */
+/** Number of bytes handed to the archive at a time. */
 const pieceBytes = 1 << 20;
 
 /** The earliest time a zip archive can note; a fixed one makes equal tensors equal files. */

@@ -69,7 +69,7 @@ function fileBytes(name: string, tensor: AnyTensor): Uint8Array {
 /** A tensor as its bytes, of any dtype of the container. */
 export interface RawTensor {
   readonly name: string;
-  /** As safetensors spells it: `BF16`, `I64`. */
+  /** The dtype as safetensors spells it: `BF16`, `I64`. */
   readonly dtype: string;
   readonly shape: readonly number[];
   /** Its elements, little-endian and in row-major order. */

@@ -14,7 +14,7 @@ export interface EmulateRequest {
   readonly problem: Problem;
   /** The model's name. */
   readonly model: string;
-  /** Its settings as text, by key. */
+  /** The model's settings as text, by key. */
   readonly settings: ReadonlyMap<string, string>;
   /** The available kernel models; default: the library's. */
   readonly models?: readonly KernelModel[] | undefined;

@@ -51,7 +51,7 @@ function wholeSizes(problem: Problem, shape: ProblemShape): readonly number[] {
   return [sequences.length, heads, most((one) => one.queries), most((one) => one.keys)];
 }
 
-/** Elements that are decoded at a time. */
+/** Number of elements decoded at a time. */
 const chunk = 1 << 16;
 
 function requireFinite(name: string, { data, format }: Tensor, orMinusInfinity: boolean): void {
@@ -183,7 +183,7 @@ export function checkFeatureSizes(problem: Problem, shape: ProblemShape): void {
 /**
  * Checks the elements of the features' tensors, all of them: for once in the life of a problem.
  * @throws RequestError for a mask that is false everywhere, a bias, slope or sink that is no number (−∞ is none),
- * and for blocks of keys that there are not
+ * and for blocks of keys that do not exist
  */
 export function checkFeatureElements(problem: Problem, { keys }: ProblemShape): void {
   const { mask, bias, alibiSlopes, sink, blockMask } = problem;

@@ -15,7 +15,7 @@ import type {
 export interface Placed {
   readonly rows: StoredRows;
   readonly tensors: StoredTensors;
-  /** For tensors over queries and keys: slots of a sequence, and the unused ones at its front. */
+  /** Slots of a sequence, and the unused ones at its front, for tensors over queries and keys. */
   readonly capacity: number;
   readonly left: readonly number[] | null;
 }

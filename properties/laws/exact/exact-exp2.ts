@@ -68,7 +68,10 @@ function hotLeaves(keys: number, blockKeys: number, random: RandomValues): Map<n
   return new Map(chosen.map((key, i) => [key, leaves[i]]));
 }
 
-/** For one column: 1 or 2 below one node of the tree, else 0 or 1; few bits are left of the sums. */
+/**
+ * A function of a leaf: its value in one column, 1 or 2 below one node of the tree, else 0 or 1; few
+ * bits are left of the sums.
+ */
 function columnValues(leaves: readonly Leaf[], { precision }: NumberFormat, random: RandomValues) {
   if (leaves.length === 0) return () => 0;
   const { path } = leaves[random.integer(0, leaves.length - 1)];

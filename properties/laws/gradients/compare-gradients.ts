@@ -17,7 +17,7 @@ export interface ErringGradients {
   readonly errors: GradientValues | null;
 }
 
-/** The same, with errors in any case. */
+/** Gradients with errors in any case. */
 export type BoundedGradients = ErringGradients & { readonly errors: GradientValues };
 
 /** The parts of two gradients to compare, and their names in messages. */

@@ -18,7 +18,7 @@ import {
 import { randomValues } from '../../problems/index.js';
 import type { LawTools } from '../law.js';
 
-/** The same tensor with other elements, which its format holds. */
+/** The tensor with other elements, which its format has. */
 function withElements(tensor: Tensor, element: (x: number, index: number) => number): Tensor {
   const values = decodeTensor(tensor).map(element);
   return { ...tensor, data: encodeFromFloat64(formats[tensor.format], values) };

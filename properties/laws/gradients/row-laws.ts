@@ -184,7 +184,7 @@ export const gradientsAlone = gradientLaw({
   },
 });
 
-/** Numbers of rows that are tried. */
+/** Number of counts of rows that are tried. */
 const rowChoices = 16;
 
 /** The last rows alone, as in decoding, and all rows with a dO of zeros for the others. */

@@ -70,7 +70,7 @@ const fillings: readonly number[] = [NaN, Infinity, 1e30];
 
 /**
  * Sequences in every promised form: the slots that no sequence uses (behind the last packed one, padding in front and
- * behind, the rest of a page and pages of nobody) hold 0 at first, then NaN, infinity and 1e30, saturated to the
+ * behind, the rest of a page and unused pages) hold 0 at first, then NaN, infinity and 1e30, saturated to the
  * format. Outputs keep their bits.
  */
 export const unusedStorage: Law = {

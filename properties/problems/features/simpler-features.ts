@@ -24,7 +24,7 @@ function* squeezed<T extends Pick<BooleanTensor, 'shape'> & { readonly data: Ten
   }
 }
 
-/** Numbers put in place of all of a tensor, plainest first. */
+/** Numbers that replace all elements of a tensor, plainest first. */
 const plainValues: readonly ((x: number) => number)[] = [
   () => 0,
   () => 1,

@@ -113,7 +113,7 @@ const largestNoise = drops.least;
 /** A difference of maxima is the step when it is within this of it; fp64 sums are far closer. */
 const stepTolerance = 2 ** -20;
 
-/** The direction in which the maxima grow; no random number is used where the tiling says it. */
+/** The direction in which the maxima grow; no random number is used if the tiling fixes it. */
 function drawOrder({ tiling, random }: RegimeRequest): BlockOrder {
   return tiling.order ?? (random.integer(0, 1) === 0 ? 'first-to-last' : 'last-to-first');
 }

@@ -20,7 +20,7 @@ export interface AuditSettings {
   readonly keys: number | null;
 }
 
-/** Seeds that are drawn at random are below this, so that they are easy to type. */
+/** Upper limit of seeds that are drawn at random, so that they are easy to type. */
 const mostSeeds = 2 ** 31;
 
 /** A request with a seed. */

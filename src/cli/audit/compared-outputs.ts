@@ -45,7 +45,7 @@ const [mainQuantity] = quantities;
 /** An output to compare with, and its name. */
 export interface CompareArgument {
   readonly name: string;
-  /** As `--output` takes it: `<file>[:<tensor>]`. */
+  /** The output in the form of `--output`: `<file>[:<tensor>]`. */
   readonly output: string;
 }
 

@@ -13,11 +13,11 @@ import { emulatedSource } from './judged-outputs.js';
 import type { OpenProblem } from './open-problem.js';
 import type { AuditCommandOptions } from './options.js';
 
-/** A kernel model whose gradients are judged; or why those of a problem with dO are not. */
+/** A kernel model whose gradients are judged; or the reason that those of a problem with dO are not. */
 export type EmulatedBackward =
   { readonly model: KernelModel } | { readonly model: null; readonly reason: string };
 
-/** Why a model gives no gradients of a problem, a clause; null where it does. */
+/** The reason that a model gives no gradients of a problem, in a clause; null if it does. */
 function refusalOf(model: KernelModel, problem: Problem): string | null {
   try {
     checkFeatures(`${model.name}'s backward`, backwardOf(model).features, problem);

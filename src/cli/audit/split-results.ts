@@ -19,7 +19,7 @@ const [outQuantity, lseQuantity] = quantities;
 
 /** Partial results of a split problem, as they are read. */
 export interface SplitResults {
-  /** By split, in canonical shapes. */
+  /** Results by split, in canonical shapes. */
   readonly parts: readonly KernelOutputs[];
   readonly boundaries: readonly number[] | undefined;
   readonly block: number | undefined;

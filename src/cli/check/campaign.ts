@@ -125,7 +125,7 @@ export async function runCheckCampaign(
   }
 }
 
-/** Publishes a report, with the part in place of its JSON: `merge` needs that whatever was tried. */
+/** Publishes a report, with the part in place of its JSON: `merge` needs it whatever was tried. */
 async function publish(
   report: CheckReport,
   options: CheckCommandOptions,

@@ -103,7 +103,7 @@ interface ReplayedCase {
 
 /**
  * Reads a case that `saveCase` wrote.
- * @throws RequestError for a file that cannot be read or notes no case that there is
+ * @throws RequestError for a file that cannot be read or that notes no known case
  */
 export async function readCase(path: string): Promise<ReplayedCase> {
   const file = await openTensorFile(path);

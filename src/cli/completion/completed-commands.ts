@@ -35,9 +35,9 @@ export type Completion =
 
 /** An option, as completion needs it. */
 export interface CompletedOption {
-  /** As in `--json`. */
+  /** The long flag, as in `--json`. */
   readonly long: string;
-  /** As in `-q`. */
+  /** The short flag, as in `-q`. */
   readonly short: string | null;
   readonly description: string;
   /** Completion of its value; null for a flag. */

@@ -100,7 +100,7 @@ const pythonPackages: readonly (readonly [name: string, note: string])[] = [
   ['triton', 'recording Triton kernels'],
 ];
 
-/** Prints versions, a line each: Python's, then those of the packages that there are. */
+/** Prints versions, a line each: Python's, then those of the installed packages. */
 const versionsProgram = `
 import importlib.metadata, platform
 print("Python", platform.python_version())

@@ -15,7 +15,7 @@ export function outputGradientArgument(file: TensorFile, named?: string): string
 
 /**
  * Reads dO, which an option names or the problem's file has.
- * @param wants who wants it, as in `--backward`
+ * @param wants the option that needs it, as in `--backward`
  * @throws RequestError when there is none, or it cannot be read
  */
 export async function readOutputGradient(

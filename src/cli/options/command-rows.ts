@@ -13,7 +13,7 @@ export interface CommandContext {
 
 /** An argument of a command. */
 export interface ArgumentRow {
-  /** As help shows it: `<needed>`, `[optional]`, `<several...>`. */
+  /** The argument as help shows it: `<needed>`, `[optional]`, `<several...>`. */
   readonly syntax: `<${string}>` | `[${string}]`;
   readonly description: string;
   /** Completions that a shell offers for it; `path` for paths. */

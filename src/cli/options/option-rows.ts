@@ -48,7 +48,7 @@ export interface Need<Name extends string = string> {
  * it. Without `argument` it is a flag: `--name` by `description`, `--no-name` by `without`, or both.
  */
 export interface OptionRow<Name extends string = string> {
-  /** As help shows the value: `<file>`. */
+  /** The value as help shows it: `<file>`. */
   readonly argument?: `<${string}>`;
   /** One letter, for `-q`. */
   readonly short?: string;

@@ -27,7 +27,7 @@ export interface HeldTensor {
   readonly readBytes: ReadBytes;
 }
 
-/** Elements hashed at a time. */
+/** Number of elements hashed at a time. */
 const hashedElements = 1 << 18;
 
 /** Whether row-major and column-major order agree, since at most one dimension is above 1. */

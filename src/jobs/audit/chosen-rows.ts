@@ -8,7 +8,7 @@ export interface RowsRequest {
   readonly seed?: number | undefined;
 }
 
-/** Seeds that are drawn at random are below this, so that they are easy to type. */
+/** Upper limit of seeds that are drawn at random, so that they are easy to type. */
 const mostSeeds = 2 ** 31;
 
 /** Number of rows that a request selects, and the seed that draws them; null for all. */

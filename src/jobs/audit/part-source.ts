@@ -47,7 +47,7 @@ export function shareInputs(problem: Problem): Shared<Problem> {
 
 /**
  * Copies a problem and outputs to memory that threads share.
- * @param file where keys and values are to be read from, if the problem does not have them
+ * @param file the file to read keys and values from, if the problem does not have them
  */
 export function shareProblem(
   problem: Problem,
@@ -67,7 +67,7 @@ const [outQuantity, lseQuantity] = quantities;
 
 type ReadOutputs = (part: Part) => Pick<PartTensors, 'out' | 'lse'>;
 
-/** Makes a function that decodes the outputs of parts. */
+/** Returns a function that decodes the outputs of parts. */
 function outputsReader(
   { out, lse }: SharedProblem,
   shape: ReturnType<typeof problemShape>,

@@ -96,7 +96,7 @@ export function share<T>(value: T): Shared<T> {
   return { value: toShared(value, shareArray) };
 }
 
-/** The same with arrays of its own, to be sent to one thread. */
+/** A copy of the value with arrays of its own, to be sent to one thread. */
 export function sendable<T>(value: T): Shared<T> {
   return { value: toShared(value, ownArray) };
 }

@@ -71,8 +71,8 @@ function checkSettings(
 /**
  * An emulated kernel to try.
  * @param name of the model
- * @param settings as text, by key; a variant among them is the bug that is to be found
- * @param models the kernel models that there are
+ * @param settings as text, by key; a variant among them is the bug to be found
+ * @param models the available kernel models
  * @throws RequestError for an unknown model or variant
  */
 export function emulatedKernel(

@@ -9,7 +9,7 @@ import { judgeRun, type RunVerdict } from './run-verdict.js';
 /** Values of registers at a line. */
 export interface ReportedStop {
   readonly line: number;
-  /** Numbers from 0: of the CTA in the grid, and in the CTA. */
+  /** Number of the CTA in the grid, and of the warp in the CTA, from 0. */
   readonly cta: number;
   readonly warp: number;
   /** The lane; null for all lanes. */

@@ -72,7 +72,7 @@ function explorationClauses({ results, findings, incomplete }: ExploredLaunch): 
   ];
 }
 
-/** All that is wrong, a clause each. */
+/** All faults, a clause each. */
 function faultClauses(
   { run, groups, outputs }: RunResult,
   explored: ExploredLaunch | null,

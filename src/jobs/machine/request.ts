@@ -30,7 +30,7 @@ export const schedules = [
 
 /** The schedule of each cluster of a run. */
 export interface ChosenSchedule {
-  /** As --schedule takes it. */
+  /** The name, as --schedule takes it. */
   readonly name: string;
   /** Whether its times are clocks. */
   readonly isTimed: boolean;

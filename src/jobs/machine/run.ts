@@ -99,7 +99,7 @@ export interface EmulateMachineRequest {
   readonly problem: Problem;
   /** The model's name. */
   readonly model: string;
-  /** Its settings as text, by key. */
+  /** The model's settings as text, by key. */
   readonly settings: ReadonlyMap<string, string>;
   readonly options: MachineOptions;
   /** The available kernel models; default: the library's. */

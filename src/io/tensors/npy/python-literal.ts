@@ -72,7 +72,7 @@ export function parsePythonLiteral(text: string, refuse: (what: string) => never
     }
   };
 
-  /** Reads items up to the closing mark; says whether a comma followed the last one. */
+  /** Reads items up to the closing mark; returns whether a comma followed the last one. */
   const items = (close: string, item: () => void): boolean => {
     if (++depth > maxDepth) fail(`nesting goes deeper than ${maxDepth}`);
     let comma = false;

@@ -11,7 +11,7 @@ export interface ZipMember {
   readonly deflated: boolean;
 }
 
-/** Bytes read at a time. */
+/** Number of bytes read at a time. */
 const chunkBytes = 1 << 18;
 
 const damaged = 'the archive is damaged: copy or save it again';

@@ -6,7 +6,7 @@ import type { TensorFile, TensorFiles } from '../tensor-file.js';
 /** A tensor named as `<file>[:<tensor>]`; an empty file is the problem's own. */
 interface TensorArgument {
   readonly file: string;
-  /** Null when only a file was named. */
+  /** The tensor's name; null when only a file was named. */
   readonly tensor: string | null;
 }
 
