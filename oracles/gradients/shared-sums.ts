@@ -28,7 +28,7 @@ export interface SharedSums {
 }
 
 /**
- * So many sums, each of so many terms at most: with more than one, the rounding errors of its additions are kept
+ * `count` sums of at most `terms` terms each: with more than one term, the rounding errors of its additions are kept
  * beside it.
  */
 export function sharedSums(count: number, terms: number): SharedSums {

@@ -39,7 +39,7 @@ function loadFactors(
 }
 
 /**
- * Makes the weights of a block (loaded in the engine) against the tile of keys at `firstKey`, its slopes where there
+ * Computes the weights of a block (loaded in the engine) against the tile of keys at `firstKey`, its slopes where there
  * is a softcap, and the products dP = dO·v with what dropout does to them.
  * @param addendError per row: raised to the largest rounding error of addends
  * @returns the visibility of the tile; null, without computing anything, if no row sees a key

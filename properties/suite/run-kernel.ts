@@ -101,7 +101,7 @@ function decodedGradients(problem: Problem, tensors: ByGradient<Tensor>): ByGrad
 }
 
 /**
- * The same for gradients.
+ * Runs a kernel for gradients, likewise.
  * @throws KernelFault as `runKernel`, and where a gradient is missing or does not fit the problem
  */
 export async function runGradients(

@@ -227,7 +227,7 @@ function isAscending(rows: readonly number[]): boolean {
 }
 
 /**
- * Why an arrangement of rows and keys makes another problem of one with such features, though masks, biases and
+ * The reason that an arrangement of rows and keys makes another problem of one with such features, though masks, biases and
  * weights go with their rows: in a clause; null where it does not. The effect of other lengths on causal masks,
  * windows and ALiBi is the caller's concern.
  */

@@ -122,7 +122,7 @@ async function readHead(
 }
 
 /**
- * Makes a function that reads the parts of a shared problem; of a problem in a file, parts of one head.
+ * Returns a function that reads the parts of a shared problem; for a problem in a file, parts of one head.
  * @param files that the keys are read from which are not in memory
  */
 export function readShared(
