@@ -4,7 +4,7 @@ export interface Quantity {
   /** As in `elements/s`; `s`, `bytes` and rates are shown with an SI prefix. */
   readonly unit: string;
   readonly better: 'higher' | 'lower';
-  /** What this project asks of itself, in `unit`: at least, or where less is better at most. */
+  /** The project's own goal for this number, in `unit`: a minimum, or a maximum where less is better. */
   readonly target?: number;
 }
 
@@ -19,7 +19,7 @@ interface PreparedBenchmark {
 /** A measurement as data. Benchmarks print numbers; they never pass or fail. */
 export interface Benchmark {
   readonly quantities: readonly Quantity[];
-  /** How often to measure; default 5. The median counts. */
+  /** Number of measurements, of which the median counts; default 5. */
   readonly runs?: number;
   /** Whether a first run is as fast as others, so that none warms up; default no. */
   readonly isWarm?: boolean;

@@ -60,7 +60,7 @@ export function multiplyAdds(problem: Problem): number {
   return visiblePairs(problem) * (qkDim + vDim);
 }
 
-/** Of the gradients' five products: QKᵀ, dO Vᵀ, Pᵀ dO, dSᵀ Q and dS K. */
+/** The multiply-adds of the five products of the gradients: QKᵀ, dO Vᵀ, Pᵀ dO, dSᵀ Q and dS K. */
 export function gradientMultiplyAdds(problem: Problem): number {
   const { qkDim, vDim } = problemShape(problem);
   return visiblePairs(problem) * (3 * qkDim + 2 * vDim);

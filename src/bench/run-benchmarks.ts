@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads';
 import type { Reading } from './benchmark.js';
 import { benchmarks } from './benchmarks.js';
 
-/** What benchmark numbers depend on. */
+/** Facts about a machine that benchmark numbers depend on. */
 export interface Machine {
   readonly cpu: string;
   /** Cores this process may use. */
@@ -45,7 +45,7 @@ export interface BenchmarkResults {
   readonly readings: readonly Reading[];
 }
 
-/** Which benchmarks a worker thread is to run, one after another. */
+/** The benchmarks that a worker thread runs, one after another. */
 export interface BenchmarkTask {
   readonly commandLine: string;
   readonly only: string | undefined;

@@ -13,7 +13,7 @@ import {
   type Target,
 } from './targets.js';
 
-/** Where captured data comes from; null for what the capture does not say. */
+/** The origin of captured data; a member is null where the capture does not record it. */
 export interface CaptureSource {
   readonly folder: string;
   readonly gpu: string | null;
@@ -31,7 +31,7 @@ export interface ResultPairs {
   readonly results: Uint32Array;
 }
 
-/** What was captured of a function of fp32 numbers. */
+/** A captured fingerprint of a function of fp32 numbers. */
 export interface CapturedFingerprint {
   readonly target: FingerprintTarget;
   readonly fingerprint: Uint8Array;
@@ -39,7 +39,7 @@ export interface CapturedFingerprint {
   readonly pairs: readonly ResultPairs[];
 }
 
-/** What was captured of a function of 16 bits: the results of all inputs in order. */
+/** The captured results of a function of 16 bits, for all inputs in order. */
 export interface CapturedTable {
   readonly target: TableTarget;
   readonly results: Uint32Array;
@@ -50,7 +50,7 @@ export interface Capture {
   readonly source: CaptureSource;
   readonly fingerprints: readonly CapturedFingerprint[];
   readonly tables: readonly CapturedTable[];
-  /** What the folder has no data of. */
+  /** Targets without data in the folder. */
   readonly missing: readonly Target[];
 }
 

@@ -13,7 +13,7 @@ export interface ResultMismatch {
   readonly model: number;
 }
 
-/** How single results compare. */
+/** The outcome of comparing single results. */
 export interface ResultComparison {
   readonly checked: number;
   readonly mismatching: number;
@@ -83,7 +83,7 @@ export interface BlockTask {
 
 /** A share of a task: few enough blocks (0.1 s) for an even load and a lively progress line. */
 interface BlockShare extends BlockTask {
-  /** Which of the tasks it is a share of. */
+  /** Index of the task among all tasks. */
   readonly task: number;
 }
 

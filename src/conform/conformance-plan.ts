@@ -6,7 +6,7 @@ import { type BlockTask, comparePairs, compareTable, type ResultComparison } fro
 import { blockCount } from './silicon-hash.js';
 import { targets, type Target } from './targets.js';
 
-/** Which functions are compared with which captures, and on what. */
+/** The choice of functions, captures and inputs to compare. */
 export interface ConformanceScope {
   /** Names of functions; none for all that were captured. */
   readonly instructions?: readonly string[];
@@ -18,7 +18,7 @@ export interface ConformanceScope {
   readonly seed?: string;
 }
 
-/** What there is to compare of one function. */
+/** The comparisons planned for one function. */
 export interface PlannedFunction {
   readonly instruction: string;
   readonly inputBits: 16 | 32;
@@ -26,7 +26,7 @@ export interface PlannedFunction {
   readonly sample: readonly number[] | null;
 }
 
-/** What there is to compare before anything is; plain data. */
+/** All comparisons, before any of them is made; plain data. */
 export interface ConformancePlan {
   readonly exhaustive: boolean;
   /** Null when exhaustive. */

@@ -23,7 +23,7 @@ export interface InputRange {
   readonly last: number;
 }
 
-/** How one function's model compares with the silicon. */
+/** The comparison of one function's model with the silicon. */
 export interface InstructionConformance {
   readonly instruction: string;
   readonly pass: boolean;
@@ -39,7 +39,7 @@ export interface InstructionConformance {
   readonly results: ResultComparison;
 }
 
-/** How the models compare with one GPU. */
+/** The comparison of the models with one GPU. */
 export interface Conformance {
   readonly pass: boolean;
   readonly exhaustive: boolean;
@@ -51,7 +51,7 @@ export interface Conformance {
   readonly notCaptured: readonly string[];
 }
 
-/** What was found of one function. */
+/** The findings about one function. */
 export interface FunctionFindings {
   /** Ascending; none for 16 bits. */
   readonly mismatchingBlocks: readonly number[];
@@ -81,7 +81,7 @@ function instructionConformance(
   };
 }
 
-/** How the models compare, by what was found of every planned function, in the plan's order. */
+/** Assembles the comparison of the models from the findings about every planned function, in the plan's order. */
 export function assembleConformance(
   { exhaustive, seed, silicon, functions, notCaptured }: ConformancePlan,
   findings: readonly FunctionFindings[],

@@ -25,7 +25,7 @@ const bytesPerBlock = 8;
 /** Bytes of a fingerprint: per block the sum, then the xor, little-endian. */
 export const fingerprintBytes = blockCount * bytesPerBlock;
 
-/** What to compare: the captured fingerprint, and which of its blocks (default all). */
+/** A captured fingerprint to compare with, and the blocks of it to compare (default all). */
 export interface HashComparison {
   readonly expected: Uint8Array;
   /** Indices from 0 to 4095; a share of them lets several workers divide the blocks. */

@@ -41,7 +41,7 @@ export type TableFile = 'half_tables' | 'widening_tables';
 
 export type Target = FingerprintTarget | TableTarget;
 
-/** Where a function of the special function unit is looked at more closely: powers of two. */
+/** Powers of two around which a function of the special function unit is compared more closely. */
 interface Landmarks {
   /** Binades of which every block is sampled. */
   readonly whole: readonly number[];

@@ -1,17 +1,17 @@
 import { printable } from '../io/index.js';
 
 /**
- * What kept a request from being fulfilled. `error`: the kernel says that it failed; `unsupported`: it
- * says that it does not take such problems; `protocol`: a line that is no answer; `timeout`: no answer
- * in time; `ended`: the process ended; `not-started`: the command cannot be run at all.
+ * The cause of an unfulfilled request. `error`: the kernel says that it failed; `unsupported`: it says
+ * that it does not take such problems; `protocol`: a line that is no answer; `timeout`: no answer in
+ * time; `ended`: the process ended; `not-started`: the command cannot be run at all.
  */
 export type FailureCause =
   'error' | 'unsupported' | 'protocol' | 'timeout' | 'ended' | 'not-started';
 
-/** What became of a request: `reason` says in one line what the kernel's process did wrong. */
+/** The outcome of a request; on failure, `reason` says in one line what the kernel's process did wrong. */
 export type KernelAnswer = { readonly ok: true } | KernelFailure;
 
-/** What a kernel's process did wrong. */
+/** A fault of a kernel's process. */
 export interface KernelFailure {
   readonly ok: false;
   readonly cause: FailureCause;

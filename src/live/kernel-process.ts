@@ -37,9 +37,9 @@ export function cleanUpWhenInterrupted(cleanUp: () => void): () => void {
   };
 }
 
-/** What a request says of features beside the tensors of its file: what a problem does not have is left out. */
+/** The features that a request states beside the tensors of its file; features that the problem lacks are left out. */
 export interface FeatureRequest {
-  /** How many keys every query sees, whatever causal and window say. */
+  /** Number of leading keys that every query sees, whatever causal and window say. */
   readonly prefix?: number;
   /** Whether the LSE has the sink. */
   readonly lse_sink?: boolean;
@@ -49,9 +49,9 @@ export interface FeatureRequest {
   readonly block_k?: number;
   /** Keys of a page. */
   readonly page_size?: number;
-  /** How pages lie, where heads come first. */
+  /** The layout of pages; given only where heads come first. */
   readonly kv_layout?: 'HND';
-  /** How padded sequences lie; `out` lies as q does. */
+  /** The layout of padded sequences; `out` has the layout of q. */
   readonly layout?: 'bhsd' | 'bshd';
 }
 
@@ -62,7 +62,7 @@ export interface KernelRequest extends FeatureRequest {
    * packed, padded or in pages; and with the tensors of the problem's features.
    */
   readonly problem: string;
-  /** Where the kernel is to write the tensors that it has, named as the quantities: `out`, `lse`. */
+  /** File to which the kernel writes its tensors, named as the quantities: `out`, `lse`. */
   readonly output: string;
   readonly scale: number;
   readonly causal: boolean;
@@ -83,7 +83,7 @@ export interface KernelProcess {
   readonly stop: () => void;
 }
 
-/** How long a process may take to end after its stdin was closed. */
+/** Time that a process may take to end after its stdin was closed. */
 const closingMilliseconds = 2_000;
 
 /** The longest time that a timer can take: 24 days. A longer one would go off at once. */
@@ -92,10 +92,10 @@ const mostMilliseconds = 2 ** 31 - 1;
 /** Lines that are kept until they are asked for: one is already too much, and one too many a flood. */
 const mostEarlyLines = 16;
 
-/** With what a shell ends that cannot execute (126) or find (127) the command: POSIX, 2.8.2. */
+/** Statuses with which a shell ends when it cannot execute (126) or find (127) the command: POSIX, 2.8.2. */
 const shellFailures: readonly (number | null)[] = [126, 127];
 
-/** How a process ended. */
+/** Describes how a process ended. */
 function endingOf(code: number | null, signal: string | null): string {
   return signal === null ? `ended with status ${code}` : `was killed by ${signal}`;
 }

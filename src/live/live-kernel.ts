@@ -28,7 +28,7 @@ import {
 } from './kernel-process.js';
 import type { FailureCause, KernelFailure } from './kernel-answer.js';
 
-/** What kept a live kernel from giving outputs; `reason` goes on after "the kernel's process". */
+/** The reason why a live kernel gave no outputs; `reason` continues "the kernel's process". */
 export interface LiveFailure {
   readonly ok: false;
   /** `output`: it answered, but what it wrote is not what was asked for. */
@@ -36,7 +36,7 @@ export interface LiveFailure {
   readonly reason: string;
 }
 
-/** What a live kernel made of a problem. */
+/** The outputs of a live kernel for a problem, or its failure. */
 export type LiveAnswer<Outputs> = { readonly ok: true; readonly outputs: Outputs } | LiveFailure;
 
 /**
@@ -49,7 +49,7 @@ export type OutputReader<Outputs> = (
   asked: AskedBeside,
 ) => Promise<Outputs>;
 
-/** What is asked of a kernel beside its output and LSE. */
+/** Outputs requested from a kernel beside its output and LSE. */
 export interface AskedBeside {
   /** Tensors of the problem's file beside the problem's own, as they lie there. */
   readonly tensors?: StoredTensors;
@@ -78,7 +78,7 @@ export async function writtenOutputs<T>(
 
 /** A kernel's command that serves one problem after the other. */
 export interface LiveKernel<Outputs> {
-  /** Where problems and outputs pass through: a path that is new each time, and removed by `close`. */
+  /** Folder for the files of problems and outputs: a new path each time, removed by `close`. */
   readonly folder: string;
   /**
    * Asks for a problem's outputs; requests queue up. After a crash, a silence or a line that is no
@@ -92,10 +92,10 @@ export interface LiveKernel<Outputs> {
 /** After these the process goes on with the next problem. */
 const survivable: readonly FailureCause[] = ['error', 'unsupported'];
 
-/** How often a command is started that is asked nothing, to see whether it waits to be. */
+/** Number of times that a command is started without a request, to see whether it waits for one. */
 const idleStarts = 2;
 
-/** How long such a start may take to end: twice as long as one that was asked took, and this many milliseconds. */
+/** Time that such a start may take to end: twice the time of a start with a request, plus this many milliseconds. */
 const idleMilliseconds = 500;
 
 /**
@@ -135,7 +135,7 @@ async function createTemporaryFolder(): Promise<string> {
   });
 }
 
-/** What a request says of features beside the tensors of its file; nothing of those that a problem has not. */
+/** The features that a request states beside the tensors of its file; features that the problem lacks are left out. */
 function featureRequest(problem: Problem): FeatureRequest {
   const { prefix, sink, dropout, blockMask } = problem;
   const layout = posedLayout(problem);
@@ -182,7 +182,7 @@ async function offerProblem(
   return request;
 }
 
-/** What a reader makes of the file that a kernel wrote. */
+/** Reads the outputs from the file that a kernel wrote. */
 async function readOutputs<Outputs>(
   { output }: KernelRequest,
   problem: Problem,

@@ -70,17 +70,17 @@ export interface ScaleBlocks {
   readonly rounded: Block<Float64Array>;
 }
 
-/** How `prepare` rounds references and what errors are measured by. */
+/** The rounding that `prepare` applies to references, and the measure of errors. */
 interface RoundingRule {
   /** The address of the format. */
   readonly format: number;
   /** Whether errors are absolute; else relative to the references. */
   readonly absolute: boolean;
-  /** What the references may err by, relative; 0 for exact ones. */
+  /** Bound on the relative error of the references; 0 for exact ones. */
   readonly margin: number;
 }
 
-/** What `prepare` says of the references of a segment. */
+/** Results of `prepare` for the references of a segment. */
 interface Prepared {
   readonly undecided: readonly number[];
   readonly scaledCount: number;

@@ -52,7 +52,7 @@ export function roundTo(format: FormatRecord, x: number, power = x): number {
   return Math.abs(rounded) > format.largest ? Math.sign(rounded) * format.beyond : rounded;
 }
 
-/** What is measured at the references of some inputs. */
+/** Scales of the errors, and rounded references, at some inputs. */
 interface Scales {
   /** Factors of the difference from the reference; 0 where an error is not measured. */
   readonly scale: Float64Array;
@@ -110,7 +110,7 @@ interface Measured {
   readonly references: Float64Array;
   readonly baseline: Float64Array;
   readonly scales: Scales;
-  /** How often each counts: 1, or for a single result any number of equal ones. */
+  /** Number of times that each result counts: 1, or for a single result any number of equal ones. */
   readonly repeat: number;
   /** The ordinal of the first input. */
   readonly ordinal: number;
@@ -190,7 +190,7 @@ export function countBreaks(
   });
 }
 
-/** How many results are of each class, and the smallest and largest that are no NaN. */
+/** Number of results in each class, and the smallest and the largest result that is not NaN. */
 export interface ResultClasses {
   readonly zeros: number;
   readonly subnormals: number;

@@ -10,7 +10,7 @@ export interface Cell {
   readonly last: Ordinal;
   /** Whether the exact function has a finite value to measure errors against. */
   readonly isMeasured: boolean;
-  /** What the exact function does there, in words or as a formula. */
+  /** The value of the exact function in the cell, in words or as a formula. */
   readonly exact: string;
 }
 

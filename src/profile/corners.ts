@@ -4,7 +4,7 @@ import type { ErrorSweep, FunctionCell } from './error-sweep.js';
 import { valueOfBits } from './float32-order.js';
 import { hexadecimal } from './input-view.js';
 
-/** What a function delivers over all inputs of a corner. */
+/** The results of a function over all inputs of a corner. */
 export interface CornerResult {
   readonly name: CandidateName;
   /** The one bit pattern of all results; null when they differ or are NaN. */
@@ -18,11 +18,11 @@ export interface CornerResult {
   readonly nans: number;
 }
 
-/** What all functions deliver at a corner. */
+/** The results of all functions at a corner. */
 export interface CornerReport {
   readonly label: string;
   readonly inputs: number;
-  /** What the exact function is there. */
+  /** The value of the exact function at the corner. */
   readonly exact: string;
   readonly results: readonly CornerResult[];
 }
@@ -42,7 +42,7 @@ function cornerResult(name: CandidateName, { classes }: FunctionCell): CornerRes
   };
 }
 
-/** What every function of a sweep delivers in each of its cells. */
+/** The results of every function of a sweep in each of its cells. */
 export function reportCorners({ plan, cells }: ErrorSweep): CornerReport[] {
   return cells.map(({ cell, functions }) => ({
     label: cell.label,

@@ -6,18 +6,18 @@ import type { ErrorRecord, MonotonicityBreaks, Rounding } from './record.js';
 
 /** One way of measuring the error of a result. */
 export interface Measure {
-  /** What the result is rounded to first. */
+  /** The rounding that is applied to the result first. */
   readonly rounding: Rounding;
   /** The error beside that in ulps: relative to the exact value, or the difference itself. */
   readonly error: 'relative' | 'absolute';
 }
 
-/** What to do at every input; plain data, so that it can be sent to another thread. */
+/** The work to do at every input; plain data, so that it can be sent to another thread. */
 export interface ErrorPlan {
   readonly kind: 'errors';
   /** The functions. The first is the baseline that the others' rounded results are compared with. */
   readonly candidates: readonly CandidateName[];
-  /** What errors are measured against: an exact function, or the baseline's rounded results. */
+  /** The reference for errors: an exact function, or the baseline's rounded results. */
   readonly reference: ReferenceName | 'baseline';
   readonly measures: readonly Measure[];
   /** Whether the exact function increases; else it decreases. */
@@ -25,7 +25,7 @@ export interface ErrorPlan {
   /** The range of all slices: the neighbour of the last input has no place in it. */
   readonly first: Ordinal;
   readonly last: Ordinal;
-  /** Of each plot, the first input of every column, ascending, and the first behind the last column. */
+  /** For each plot, the first input of every column, in ascending order, and the first input after the last column. */
   readonly panels: readonly (readonly Ordinal[])[];
 }
 
@@ -39,7 +39,7 @@ export interface Slice {
   readonly isMeasured: boolean;
 }
 
-/** What a slice says of one function. */
+/** Results of a slice for one function. */
 export interface CandidateSlice {
   readonly classes: ResultClasses;
   /** By measure; empty where nothing is measured. */
@@ -63,7 +63,7 @@ export interface MeasuredCounts {
   readonly ulp: number;
 }
 
-/** What a slice says of all functions. */
+/** Results of a slice for all functions. */
 export interface SliceErrors {
   readonly kind: 'errors';
   readonly slice: Slice;

@@ -31,7 +31,7 @@ export interface BreakExample {
 /** Means and shares over inputs; a mean is null where no error is measured. */
 export interface Averages {
   readonly weighting: Weighting;
-  /** Of the scaled error: signed, of its magnitude, and the root of the mean square. */
+  /** The scaled error: its signed mean, the mean of its magnitude, and its root mean square. */
   readonly mean: number | null;
   readonly meanMagnitude: number | null;
   readonly rootMeanSquare: number | null;
@@ -52,7 +52,7 @@ export interface HistogramBin {
   /** Null for the last. */
   readonly to: number | null;
   readonly inputs: number;
-  /** Of the inputs whose ulp error is measured, each weighed by its ulp. */
+  /** Share of the inputs whose ulp error is measured, each weighted by its ulp. */
   readonly shareUniform: number;
 }
 
@@ -170,7 +170,7 @@ function measureReport(errors: Errors, measure: Measure, look: Look): MeasureRep
 }
 
 /**
- * What a sweep found, by domain; domains without an input in the swept range are left out.
+ * The results of a sweep by domain; domains without an input in the swept range are left out.
  * @param functions the functions by name, to look at single inputs again
  */
 export function reportDomains(

@@ -17,7 +17,7 @@ import { columnOf, createEnvelopeSlice, type EnvelopeSlice } from './envelope.js
 const blocksPerMeasure = 6;
 const recordsPerCandidate = 3;
 
-/** What fp64 references that are not exact are taken to err by when rounded: far more than they do. */
+/** Assumed relative error of rounded fp64 references that are not exact: far more than their true error. */
 const margin = 2 ** -50;
 
 /** The memory of one measure for one segment. */

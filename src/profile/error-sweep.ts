@@ -6,7 +6,7 @@ import { addErrors, addRecord, mergeBreaks, noBreaks, noErrors, type Errors } fr
 import { spacingExponentOf } from './float32-order.js';
 import { sweep, type SweepOptions } from './sweep.js';
 
-/** What one function does in one cell. */
+/** Results of one function in one cell. */
 export interface FunctionCell {
   classes: ResultClasses;
   /** By measure. */
@@ -14,14 +14,14 @@ export interface FunctionCell {
   readonly crossings: Crossing[];
 }
 
-/** What all functions do in one cell. */
+/** Results of all functions in one cell. */
 interface CellErrors {
   readonly cell: Cell;
   /** In the order of the plan. */
   readonly functions: readonly FunctionCell[];
 }
 
-/** What the functions of a plan do at every input. */
+/** Results of the functions of a plan over all inputs. */
 export interface ErrorSweep {
   readonly plan: ErrorPlan;
   readonly cells: readonly CellErrors[];

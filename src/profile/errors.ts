@@ -30,7 +30,7 @@ export function quotient(sum: ExactSum, divisor: bigint): number {
   return float64FromRational(sum, divisor << unitExponent);
 }
 
-/** What is added up over inputs whose ulps are alike. */
+/** Sums over inputs whose ulps are alike. */
 export interface Totals {
   inputs: number;
   /** At how many of them the scaled and the ulp error are measured. */
@@ -149,7 +149,7 @@ function countOf(counts: Float64Array, name: CountName): number {
   return counts[countNames.indexOf(name)];
 }
 
-/** How much an input counts: each number once, or each by its ulp, so that x is uniform. */
+/** The weight of an input: each number counts once, or each counts by its ulp, so that x is uniform. */
 export type Weighting = 'every number' | 'uniform in x';
 
 /** Both ways of counting. */
@@ -181,7 +181,7 @@ export function weighSum(errors: Errors, weighting: Weighting, name: SumName): E
   return total;
 }
 
-/** How many inputs a count name counts. */
+/** A function that reads the count of this name from totals. */
 export function selectCount(name: CountName): (totals: Totals) => number {
   const index = countNames.indexOf(name);
   return ({ counts }) => counts[index];

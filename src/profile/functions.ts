@@ -102,13 +102,13 @@ export const references: Readonly<Record<ReferenceName, Reference>> = {
   },
 };
 
-/** How it is known that a function is what a GPU computes. */
+/** The evidence that a function is what a GPU computes. */
 export interface FunctionEvidence {
   readonly name: CandidateName;
   readonly evidence: string;
 }
 
-/** What the exact values are, and how exact. */
+/** The formula of the exact values, and their accuracy. */
 export interface ReferenceReport {
   readonly formula: string;
   /** A bound on the relative error of the exact values as fp64 has them. */
@@ -123,7 +123,7 @@ export interface ReferenceReport {
   readonly absoluteCertainty: number | null;
 }
 
-/** How it is known that a function is what a GPU computes. */
+/** The evidence that a function is what a GPU computes. */
 export function evidenceOf(
   name: CandidateName,
   architecture: MufuArchitecture = 'sm_90',
@@ -139,8 +139,9 @@ export function evidenceOf(
 }
 
 /**
- * What is known of an exact function's values. A relative error below 1/8 may be off by the values'
- * relative error and, for the rounding of the difference's quotient, an eighth of 3·2^-53.
+ * The formula and the accuracy of an exact function's values. A relative error below 1/8 may be off
+ * by the values' relative error and, for the rounding of the difference's quotient, an eighth of
+ * 3·2^-53.
  * @param largest a bound on the exact values' magnitude; for absolute errors
  */
 export function referenceReport(

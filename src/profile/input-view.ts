@@ -5,7 +5,7 @@ import { bitsOfOrdinal, valueOfBits, type Ordinal } from './float32-order.js';
 import { formatRecord } from './record.js';
 import { roundTo } from './accumulate.js';
 
-/** What a function makes of one input. */
+/** The results of a function at one input. */
 export interface InputView {
   readonly inputBits: string;
   readonly input: number;

@@ -123,7 +123,7 @@ function levelledPolynomial(points: readonly number[], degree: number, lowest: n
   return [...(lowest === 1 ? [1] : []), ...solution.slice(0, -1)];
 }
 
-/** Of consecutive extremes of one sign the largest; of those, `count` neighbours with the largest. */
+/** The largest extreme of each run of one sign; among these, the `count` neighbours with the largest errors. */
 function alternatingExtremes(
   extremes: readonly ErrorAt[],
   count: number,

@@ -22,7 +22,9 @@ export function binOf(ulps: number): number {
   return bin;
 }
 
-/** What results are rounded to before their errors are measured: the format, and beyond its range. */
+/**
+ * The rounding of results before their errors are measured: the format, and the treatment of values beyond its range.
+ */
 export interface Rounding {
   readonly format: Exclude<FormatName, 'fp64' | 'tf32'>;
   /** As `OverflowMode` of the formats: to infinity, or to the largest finite number. */
@@ -37,7 +39,7 @@ export interface FormatRecord {
   /** 2^(p − 1): quanta in 2^e. */
   readonly quantaPerBinade: number;
   readonly largest: number;
-  /** What the magnitudes become that round beyond the largest finite number. */
+  /** The result for magnitudes that round beyond the largest finite number. */
   readonly beyond: number;
 }
 
@@ -65,7 +67,7 @@ export function formatWords(record: FormatRecord): Float64Array {
   );
 }
 
-/** What is summed over the inputs, in this order. */
+/** Names of the sums over the inputs, in this order. */
 export const sumNames = [
   'scaled',
   'scaledMagnitude',
@@ -76,7 +78,7 @@ export const sumNames = [
 ] as const;
 export type SumName = (typeof sumNames)[number];
 
-/** What the loops count, in this order. */
+/** Names of the counts that the loops keep, in this order. */
 export const countNames = [
   /** Rounded results that differ from the correctly rounded reference. */
   'notCorrectlyRounded',
@@ -99,12 +101,12 @@ export interface Extreme {
   readonly ordinal: number;
 }
 
-/** How many extremes, and how many first breaks of monotonicity, are kept. */
+/** Number of extremes, and of first breaks of monotonicity, that are kept. */
 export const listLength = 4;
 
 /**
- * What the loops find in the results of one function rounded to one format, over some consecutive
- * inputs.
+ * The findings of the loops about the results of one function rounded to one format, over some
+ * consecutive inputs.
  */
 export interface ErrorRecord {
   /** By `sumNames`. */
@@ -129,9 +131,9 @@ export interface MonotonicityBreaks {
 }
 
 /**
- * Where a record lies in the memory of the WebAssembly module, in bytes from its address. Sums, counts,
- * extremes (value, ordinal) and ordinals are fp64, the bins i32, one histogram for each of two lanes.
- * `extent` holds the smallest and the largest scaled error of the last call only.
+ * The layout of a record in the memory of the WebAssembly module, in bytes from its address. Sums,
+ * counts, extremes (value, ordinal) and ordinals are fp64, the bins i32, one histogram for each of two
+ * lanes. `extent` holds the smallest and the largest scaled error of the last call only.
  */
 export const recordLayout = {
   sums: 0,

@@ -26,7 +26,7 @@ import type { RescaleCase } from './trade-offs/rescale-case.js';
 export interface SweepLedger {
   /** Called before anything is done, with how many units there are. */
   readonly begin?: (units: number) => void;
-  /** What is known of a unit, a result for each of its slices; undefined for nothing yet. */
+  /** The known results of a unit, one for each of its slices; undefined where none are known yet. */
   readonly recall: (unit: number) => readonly unknown[] | undefined;
   /** Whether a unit of which nothing is known is to be carried out here. */
   readonly isOwn: (unit: number) => boolean;
@@ -57,10 +57,10 @@ export function unitsOf<Slice>(slices: readonly Slice[]): readonly (readonly Sli
   );
 }
 
-/** What a sweep does at every input, or on every problem. */
+/** The work of a sweep at every input, or on every problem. */
 export type SweepPlan = ErrorPlan | RangeReductionPlan | RescalePlan | PolynomialSharePlan;
 
-/** What a slice says, by the kind of the plan. */
+/** The result of a slice, by the kind of the plan. */
 interface SliceResults {
   readonly errors: SliceErrors;
   readonly 'range-reduction': SliceReduction;
@@ -68,17 +68,17 @@ interface SliceResults {
   readonly 'polynomial-share': MeasuredCases<PolynomialShareCase>;
 }
 
-/** What a slice of a sweep says. */
+/** The result of a slice of a sweep. */
 export type SliceResult<Plan extends SweepPlan> = SliceResults[Plan['kind']];
 
 /**
- * What a worker answers a slice with: what the slice says, or why the request cannot be carried out,
+ * A worker's answer to a slice: its result, or the reason why the request cannot be carried out,
  * because an error that is thrown in a thread reaches the other as a plain `Error`.
  */
 export type SliceAnswer<Plan extends SweepPlan> =
   { readonly result: SliceResult<Plan> } | { readonly refusal: string };
 
-/** What a plan is carried out on: a slice of inputs, or a range of problems. */
+/** A part of a plan's work: a slice of inputs, or a range of problems. */
 export type SliceOf<Plan extends SweepPlan> = Plan extends ErrorPlan | RangeReductionPlan
   ? Slice
   : CaseRange;
@@ -86,12 +86,12 @@ export type SliceOf<Plan extends SweepPlan> = Plan extends ErrorPlan | RangeRedu
 /** Called after each slice with how many inputs or problems are done and how many there are. */
 export type SweepProgress = (done: number, total: number) => void;
 
-/** How a sweep is carried out. */
+/** Options for carrying out a sweep. */
 export interface SweepOptions {
   /** Worker threads; default 1, this thread. The result does not depend on it. */
   readonly threads?: number;
   readonly progress?: SweepProgress;
-  /** Where results are kept and looked up; default nowhere. */
+  /** Store in which results are kept and looked up; default none. */
   readonly ledger?: SweepLedger;
 }
 

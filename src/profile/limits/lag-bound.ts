@@ -1,6 +1,6 @@
 import { formats, nextDown, unitRoundoff } from '../../formats/index.js';
 
-/** What bounds the exponent x of a weight P = exp2(x). */
+/** Conditions that bound the exponent x of a weight P = exp2(x). */
 export interface LagConditions {
   /** log2 by which a row's maximum may lag: FlashAttention-4's rescale threshold, an fp32 number. */
   readonly threshold: number;
@@ -13,7 +13,7 @@ export interface LagConditions {
 /** u = 2^-24: fp32 rounds z to nearest within u·|rn(z)|, and so within u·B where |rn(z)| ≤ B. */
 const u = unitRoundoff(formats.fp32);
 
-/** What the roundings of the bias add to x: see `largestExponent`. */
+/** The amount that the roundings of the bias add to x: see `largestExponent`. */
 function biasExcess({ offset, scoreExponent }: Omit<LagConditions, 'threshold'>): number {
   const ofOffset = offset === 0 ? 0 : u * (scoreExponent + Math.abs(offset));
   return u * scoreExponent + ofOffset;

@@ -2,7 +2,7 @@ import { formats, nextDown, unitRoundoff } from '../../formats/index.js';
 import { largestExponent, largestThreshold, type LagConditions } from './lag-bound.js';
 import type { WeightFormat } from './weight-formats.js';
 
-/** What bounds a row's sum l and its output O, both fp32. */
+/** Conditions that bound a row's sum l and its output O, both fp32. */
 interface SumConditions extends Omit<LagConditions, 'threshold'> {
   readonly format: WeightFormat;
   /** Keys that a row sees. */
@@ -25,7 +25,7 @@ const blockKeys = 128;
 const overflowExponent = 128 + Math.log2(1 - 2 ** -25);
 
 /**
- * How large x may be so that l stays finite. Every weight is at most 2^x·(1 + e) at all times, since a
+ * The largest x for which l stays finite. Every weight is at most 2^x·(1 + e) at all times, since a
  * rescale multiplies sums of older weights by α ≤ 1 exactly as it lowers their exponents, and a sum of
  * N of them that goes through r roundings is at most N·2^x·(1 + e)·(1 + u)^r.
  */
@@ -67,7 +67,7 @@ export function largestOutputThreshold(
   return largestThreshold(floorFloat32(outputExponent(keys, format, largestValue)), conditions);
 }
 
-/** How large the elements of V may be so that O cannot overflow with the threshold: a bound on |v|. */
+/** The largest |v| of the elements of V for which O cannot overflow with the threshold. */
 export function largestSafeValue(
   { keys, format, ...conditions }: SumConditions,
   threshold: number,

@@ -11,7 +11,7 @@ import { largestThreshold } from './lag-bound.js';
 import { largestOutputThreshold, largestRowSumThreshold, largestSafeValue } from './sum-limits.js';
 import { underflowOf } from '../techniques/p-round.js';
 
-/** What the limits of rescale thresholds are asked for. */
+/** A request for the limits of rescale thresholds. */
 interface LimitRequest {
   readonly thresholds: readonly number[];
   /** Keys that a row sees. */
@@ -30,10 +30,10 @@ export const limitScoreExponent = 1024;
 /** The bound on |v| that limits of O are given for: what fp16, e4m3 and e5m2 can hold. */
 export const limitLargestValue = 2 ** 16;
 
-/** What lanes of FlashAttention-4's forward compute P with. */
+/** The functions with which lanes of FlashAttention-4's forward compute P. */
 export const limitFunctions: readonly CandidateName[] = ['ex2.approx.ftz.f32', degreeName(3)];
 
-/** What becomes of the largest weights that a threshold lets through. */
+/** The effect of a threshold on the largest weights that it lets through. */
 export interface ThresholdOutcome {
   readonly threshold: number;
   /** log2 of the largest weight, without roundings. */
@@ -71,7 +71,7 @@ function least(limits: readonly (number | null)[]): number | null {
   return limits.includes(null) ? null : Math.min(...(limits as number[]));
 }
 
-/** What becomes of weights up to 2^(threshold + offset) in a format. */
+/** The effect of a format on weights up to 2^(threshold + offset). */
 function thresholdOutcome(
   { format, overflow }: WeightConversion,
   offset: number,
@@ -129,9 +129,9 @@ export function thresholdLimits(
 }
 
 /**
- * What a threshold costs at the low end. A threshold needs room above 2^offset, so that a larger one
+ * The cost of a threshold at the low end. A threshold needs room above 2^offset, so that a larger one
  * needs a smaller offset; and a row whose maximum does not lag has its largest weight at 2^offset, so
- * that all below 2^(lost − offset) of it is lost. A lag itself only raises weights.
+ * that everything below 2^(lost − offset) times it is lost. A lag itself only raises weights.
  */
 export interface OffsetTrade {
   readonly format: WeightFormat;

@@ -7,7 +7,7 @@ import { bitsOfOrdinal, ordinalOfValue, valueOfOrdinal } from '../float32-order.
 /** A format that the weights P are rounded to for the product with V. */
 export type WeightFormat = 'bf16' | 'fp16' | 'e4m3' | 'e5m2';
 
-/** How P is converted, and what becomes of what the format cannot hold. */
+/** The conversion of P to a format, and its treatment of values that the format cannot hold. */
 export interface WeightConversion {
   readonly format: WeightFormat;
   readonly instruction: PairConversionName;
@@ -55,9 +55,9 @@ interface ExponentLimit {
 }
 
 /**
- * How far around a limit is searched, in log2. Every exp2 here has a relative error below 4.1 % (the
- * polynomial of degree 1; `flashproof profile exp2` sweeps all inputs), which is 0.06 in log2: below
- * the window every weight fits, above it none does.
+ * Half-width of the window searched around a limit, in log2. Every exp2 here has a relative error
+ * below 4.1 % (the polynomial of degree 1; `flashproof profile exp2` sweeps all inputs), which is
+ * 0.06 in log2: below the window every weight fits, above it none does.
  */
 const margin = 1 / 16;
 

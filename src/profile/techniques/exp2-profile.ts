@@ -24,7 +24,7 @@ import { exp2Cells, exp2Domains, softmaxDomain } from './input-cells.js';
 import { linearPanel, type Panel, plotsOf } from './plots.js';
 import type { FunctionErrorProfile, ProfileOptions } from './profile.js';
 
-/** How near FlashAttention-4's polynomial of a degree is to the best one. */
+/** The comparison of FlashAttention-4's polynomial of a degree with the best one. */
 export interface MinimaxComparison {
   readonly degree: PolynomialDegree;
   /** The best polynomial with c0 = 1, as FlashAttention-4's have it, and with c0 free. */
@@ -37,7 +37,7 @@ export interface MinimaxComparison {
   readonly excess: number;
   /** The largest relative error in fp32 that the sweep found on [−126, 0]; null when not swept. */
   readonly float32Error: number | null;
-  /** What of it the polynomial does not explain: the rounding of the reduction and of the sums. */
+  /** The part of that error that the polynomial does not explain: the rounding of the reduction and of the sums. */
   readonly rounding: number | null;
 }
 
@@ -68,7 +68,7 @@ export function compareWithMinimax(
 /** The hardware's exp2; the first is what FlashAttention-4 runs, and what the others are compared with. */
 export const hardwareExp2: readonly CandidateName[] = ['ex2.approx.ftz.f32', 'ex2.approx.f32'];
 
-/** In which formats, by which conversion, results of an exp2 are measured. */
+/** The formats, with their conversions, in which results of an exp2 are measured. */
 export const exp2Measures: readonly Measure[] = [
   { rounding: { format: 'fp32', overflow: 'overflow' }, error: 'relative' },
   { rounding: { format: 'bf16', overflow: 'overflow' }, error: 'relative' },
@@ -76,7 +76,7 @@ export const exp2Measures: readonly Measure[] = [
   { rounding: { format: 'e4m3', overflow: 'saturate' }, error: 'relative' },
 ];
 
-/** How often a function is exact at the integers from −126 to 127. */
+/** Number of exact results of a function at the integers from −126 to 127. */
 interface IntegerResults {
   readonly name: CandidateName;
   readonly integers: number;

@@ -83,7 +83,7 @@ const within =
   ({ first, last }: Cell): boolean =>
     first >= ordinalOfValue(from) && last <= ordinalOfValue(to);
 
-/** What a softmax with its maximum subtracted feeds the exp2: both zeros included. */
+/** Inputs that a softmax with its maximum subtracted gives the exp2: both zeros included. */
 export const softmaxDomain: Domain = { label: '-126 <= x <= 0', has: within(-126, 0) };
 
 /** The domains that errors of an exp2 are reported for. */

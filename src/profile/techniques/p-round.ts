@@ -29,7 +29,7 @@ export const weightRoundings: readonly WeightRounding[] = [
   { format: 'e4m3', offset: 8 },
 ];
 
-/** Where a rounded P is lost: thresholds on p·2^offset and on x with P = 2^(x + offset). */
+/** Thresholds below which a rounded P is lost, on p·2^offset and on x with P = 2^(x + offset). */
 export interface Underflow extends WeightRounding {
   /** The largest p·2^offset that rounds to 0, and the x that has it: all below are lost. */
   readonly lostUpTo: number;
@@ -83,7 +83,7 @@ function largestBelow(format: WeightRounding['format'], limit: number): number {
   return valueOfOrdinal(low);
 }
 
-/** Where a rounded P becomes subnormal and where it is lost. */
+/** The thresholds at which a rounded P becomes subnormal and at which it is lost. */
 export function underflowOf({ format, offset }: WeightRounding): Underflow {
   const lostUpTo = largestBelow(format, Number.MIN_VALUE);
   const subnormalUpTo = largestBelow(format, smallestNormal(formats[format]));
@@ -97,7 +97,7 @@ export function underflowOf({ format, offset }: WeightRounding): Underflow {
   };
 }
 
-/** Of the domain with an offset only the format that FlashAttention-4 rounds to with one. */
+/** Keeps, in the domain with an offset, only the format that FlashAttention-4 rounds to with an offset. */
 function withOffsetOnly(domain: DomainReport): DomainReport {
   if (domain.label !== withOffset.label) return domain;
   return {

@@ -7,7 +7,7 @@ import { type Ordinal, ordinalOfValue } from '../float32-order.js';
 /** One panel of a plot with the envelopes of all functions. */
 export interface Plot {
   readonly panel: Panel;
-  /** What the vertical axis shows. */
+  /** The quantity on the vertical axis. */
   readonly quantity: string;
   readonly curves: readonly { readonly name: string; readonly envelope: Envelope }[];
 }

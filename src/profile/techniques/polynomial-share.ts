@@ -27,7 +27,7 @@ function worstOf(found: readonly Found[], ratio: (measure: ShareMeasure) => numb
   return found.reduce((a, b) => ((ratio(b.measure) ?? 1) > (ratio(a.measure) ?? 1) ? b : a));
 }
 
-/** From which share a degree shows, and how much at most. */
+/** Describes the share from which a degree shows, and its largest effect. */
 function degreeText(
   degree: PolynomialDegree,
   found: readonly Found[],
@@ -55,7 +55,7 @@ function tunedText(format: string, found: readonly Found[]): string[] {
   ];
 }
 
-/** What the measurements say: from which share and degree on the polynomial shows in O and in the LSE. */
+/** Summarises the measurements: the share and degree from which the polynomial shows in O and in the LSE. */
 function summariseShares(cases: readonly PolynomialShareCase[]): string[] {
   const formats = [...new Set(cases.map(({ format }) => format))];
   return formats.flatMap((format) => {
@@ -92,11 +92,11 @@ export interface PolynomialShareProfile {
   readonly evidence: readonly string[];
   readonly cases: readonly PolynomialShareCase[];
   readonly notes: readonly string[];
-  /** What the figures say to the author of a kernel. */
+  /** Conclusions for the author of a kernel. */
   readonly summary: readonly string[];
 }
 
-/** Where the exponentials decide; the regimes of a moving maximum are for the rescale threshold. */
+/** Regimes in which the exponentials decide; those with a moving maximum are for the rescale threshold. */
 const usualRegimes: readonly ScoreRegimeName[] = [
   ...(['normal-1', 'normal-4', 'normal-16', 'sink', 'positive-values', 'constant-keys'] as const),
 ];

@@ -8,15 +8,15 @@ import type { FunctionEvidence, ReferenceReport } from '../functions.js';
 import type { TradeOffOptions } from '../trade-offs/trade-off-request.js';
 import type { Plot } from './plots.js';
 
-/** What a profile is asked for. The problems are those of trade-offs, which measure whole forwards. */
+/** Options of a profile. The problems are those of trade-offs, which measure whole forwards. */
 export interface ProfileOptions extends TradeOffOptions {
   /** Degrees of the polynomial; default all that FlashAttention-4 has, for a split 3. */
   readonly degrees?: readonly PolynomialDegree[];
   /** The inputs to sweep; default all. */
   readonly range?: InputRange;
   /**
-   * Which architecture the evidence is stated for; default sm_90. No result depends on it but those of
-   * trade-offs, which run the forward of that architecture; their default is sm_100.
+   * The architecture that the evidence is stated for; default sm_90. Only trade-offs depend on
+   * it: they run the forward of that architecture, and their default is sm_100.
    */
   readonly architecture?: MufuArchitecture;
   /** Name of a tuning entry; default all. */
@@ -24,11 +24,11 @@ export interface ProfileOptions extends TradeOffOptions {
   /** Worker threads; default 1, this thread. No result depends on it. */
   readonly threads?: number;
   readonly progress?: SweepProgress;
-  /** Where what is found is kept and looked up, of a sweep in several sittings; default nowhere. */
+  /** Store in which the results of a sweep in several sittings are kept and looked up; default none. */
   readonly ledger?: SweepLedger;
 }
 
-/** What all profiles of errors have. */
+/** Members that all profiles of errors have. */
 export interface FunctionErrorProfile {
   readonly title: string;
   /** The inputs swept; all where an end is missing. */

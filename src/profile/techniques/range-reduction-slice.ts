@@ -3,31 +3,31 @@ import { addFloat32, subtractFloat32 } from '../../arith/index.js';
 import type { Slice } from '../error-plan.js';
 import { bitsOfOrdinal } from '../float32-order.js';
 
-/** What to do at every input: FlashAttention-4's range reduction, which has no parameters. */
+/** The work to do at every input: FlashAttention-4's range reduction, which has no parameters. */
 export interface RangeReductionPlan {
   readonly kind: 'range-reduction';
 }
 
-/** What is counted of the range reduction x = b + f over the inputs of a slice. */
+/** Counts of inputs of a slice by the outcome of the range reduction x = b + f. */
 export interface ReductionCounts {
   readonly inputs: number;
-  /** Where b + f ≠ x. */
+  /** Inputs with b + f ≠ x. */
   readonly inexact: number;
-  /** Where `isReductionExact` says otherwise than the arithmetic. */
+  /** Inputs for which `isReductionExact` contradicts the arithmetic. */
   readonly lawBroken: number;
-  /** Where b ≠ ⌊x⌋. */
+  /** Inputs with b ≠ ⌊x⌋. */
   readonly notFloor: number;
   readonly fractionIsOne: number;
-  /** Where f < 0 or f > 1. */
+  /** Inputs with f < 0 or f > 1. */
   readonly fractionOutside: number;
-  /** Where adding 2^23 + 2^22 to nearest even instead of towards −∞ gives another b. */
+  /** Inputs for which adding 2^23 + 2^22 to nearest even instead of towards −∞ gives another b. */
   readonly nearestDiffers: number;
   /** The largest |b + f − x|, and the first input that has it; 0 and null where all are exact. */
   readonly largestError: number;
   readonly largestErrorAt: number | null;
 }
 
-/** What a slice says of the range reduction. */
+/** Results of a slice for the range reduction. */
 export interface SliceReduction {
   readonly kind: 'range-reduction';
   readonly slice: Slice;

@@ -9,17 +9,17 @@ import { sweep } from '../sweep.js';
 import { beyond, cellOf } from './input-cells.js';
 import type { ProfileOptions } from './profile.js';
 
-/** What the range reduction does at the inputs of one sign whose ulps are alike. */
+/** Results of the range reduction at the inputs of one sign whose ulps are alike. */
 export interface BinadeReduction extends Omit<ReductionCounts, 'largestErrorAt'> {
   readonly sign: '+' | '-';
   /** 2^exponent ≤ |x| < 2^(exponent + 1); null for zeros and subnormal numbers. */
   readonly exponent: number | null;
-  /** What the law says of `inexact`; null where the range cuts the binade. */
+  /** The value of `inexact` by the law; null where the range cuts the binade. */
   readonly inexactByLaw: number | null;
   readonly largestErrorAt: string | null;
 }
 
-/** What the ends of the fractions' range do to the polynomial of a degree. */
+/** The effect that the ends of the fractions' range have on the polynomial of a degree. */
 interface FractionEffects {
   readonly degree: PolynomialDegree;
   /** p(1)/2 − 1, the relative error of 2^x for a tiny negative x. */
@@ -49,8 +49,8 @@ const cells: readonly Cell[] = [
 const binadeInputs = 2 ** 23;
 
 /**
- * How many of the 2^23 numbers of a binade the law of `isReductionExact` calls inexact: for negative
- * ones all but the multiples of 2^-24, of which there are 2^(exponent + 24).
+ * Number of the 2^23 numbers of a binade that the law of `isReductionExact` calls inexact: for
+ * negative ones all but the multiples of 2^-24, of which there are 2^(exponent + 24).
  */
 export function inexactByLaw(sign: '+' | '-', exponent: number | null): number {
   if (sign === '+' || exponent === null || exponent >= -1) return 0;

@@ -44,7 +44,7 @@ function listText(items: readonly string[]): string {
   return `${items.slice(0, -1).join(', ')} and ${items.at(-1)}`;
 }
 
-/** Which thresholds are proven safe for a format as FlashAttention-4 runs it. */
+/** Describes the thresholds that are proven safe for a format as FlashAttention-4 runs it. */
 function safetyText(limit: ThresholdLimit, keys: number): string {
   const { format, offset, largest, outcomes, weights } = limit;
   const safe = outcomes.filter(({ threshold }) => largest !== null && threshold <= largest);
@@ -74,7 +74,7 @@ function worstText(found: readonly Found[], ratioOf: (one: Found) => number): st
   return `×${formatDigits(ratioOf(worst), 3)} (${regime}, threshold ${thresholdText(measure.threshold)})`;
 }
 
-/** From which threshold on the error grows, and where it is worst. */
+/** Describes the threshold from which the error grows, and where it is worst. */
 function growthText(format: string, found: readonly Found[]): string {
   const grown = found.filter((one) => rmsRatio(one) > grownRatio);
   const worst = `at most ${worstText(found, rmsRatio)}, the largest error ${worstText(found, largestRatio)}`;
@@ -88,7 +88,7 @@ function growthText(format: string, found: readonly Found[]): string {
   );
 }
 
-/** Where values were lost altogether. */
+/** Describes the cases in which values were lost altogether. */
 function lostText(format: string, found: readonly Found[]): string[] {
   const lost = found.filter(({ measure }) => measure.errors.notFinite > 0);
   if (lost.length === 0) return [];
@@ -99,7 +99,7 @@ function lostText(format: string, found: readonly Found[]): string[] {
   return [`${format}: values that are not finite were measured: ${listText(places)}.`];
 }
 
-/** What each finite threshold saves. */
+/** Describes the savings of each finite threshold. */
 function savingText(cases: readonly RescaleCase[], threshold: number): string[] {
   const shares = cases.flatMap(({ regime, format, thresholds }) => {
     const measure = thresholds.find((one) => one.threshold === threshold);
@@ -117,9 +117,9 @@ function savingText(cases: readonly RescaleCase[], threshold: number): string[] 
 }
 
 /**
- * What the measurements and the proven limits say: which thresholds are safe for which format, where
- * the error starts to grow, what was lost and what is saved. A format is taken with the offset that
- * it was measured with, one that was not with 8 for 8-bit formats, else 0.
+ * Summarises the measurements and the proven limits: which thresholds are safe for which format,
+ * where the error starts to grow, what was lost and what is saved. A format has the offset that it
+ * was measured with; one that was not measured has 8 for 8-bit formats, else 0.
  */
 function summariseRescale(
   cases: readonly RescaleCase[],
@@ -164,7 +164,7 @@ export interface RescaleProfile {
   readonly limits: readonly ThresholdLimit[];
   readonly trades: readonly OffsetTrade[];
   readonly notes: readonly string[];
-  /** What the figures say to the author of a kernel. */
+  /** Conclusions for the author of a kernel. */
   readonly summary: readonly string[];
 }
 

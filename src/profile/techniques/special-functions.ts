@@ -79,7 +79,7 @@ function positiveCells(
   ];
 }
 
-/** How each instruction is profiled; all in fp32. */
+/** The profile of each instruction; all in fp32. */
 export const unitProfiles: Readonly<Record<UnitTechnique, UnitProfile>> = {
   rcp: {
     title: '1/x by the special function unit',

@@ -18,7 +18,7 @@ interface CrossingReport {
   readonly domain: string;
   readonly name: CandidateName;
   readonly format: string;
-  /** Where the hardware has the smaller input, and where the polynomial has it. */
+  /** Breaks where the hardware has the smaller input, and where the polynomial has it. */
   readonly hardwareFirst: CrossingBreaks;
   readonly polynomialFirst: CrossingBreaks;
 }
@@ -55,7 +55,7 @@ export interface SplitProfile extends FunctionErrorProfile {
 }
 
 const domains: readonly Domain[] = exp2Domains.slice(0, 2);
-/** Where softmax weights lie: at most 2^8 with a stale maximum, and here up to 2^127. */
+/** Cells with softmax weights: at most 2^8 with a stale maximum, and here up to 2^127. */
 const cells: readonly Cell[] = exp2Cells.filter((cell) => domains.some(({ has }) => has(cell)));
 const measures = exp2Measures.slice(0, 3);
 

@@ -10,7 +10,7 @@ import type { WeightFormat } from '../limits/weight-formats.js';
 /** Queries of a tile. */
 const tileQueries = 128;
 
-/** What a tile's rows need to know of one block of keys. */
+/** Facts about one block of keys that the rows of a tile need. */
 interface BlockScores {
   /** [rows]: the largest raw score S = Q·Kᵀ of the block, as the tensor cores compute it; fp32. */
   readonly maxima: Float64Array;

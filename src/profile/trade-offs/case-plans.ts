@@ -25,7 +25,7 @@ export interface PolynomialSharePlan {
   readonly shares: readonly ExponentialShare[];
 }
 
-/** What a range of cases says, with the index of the first. */
+/** Results for a range of cases, with the index of the first. */
 export interface MeasuredCases<Case> {
   readonly first: number;
   readonly cases: readonly Case[];

@@ -10,7 +10,7 @@ import {
 } from '../../../kernels/index.js';
 import { RequestError } from '../../request-error.js';
 
-/** Which columns of a tile row a tuning entry of FlashAttention-4 gives to the polynomial. */
+/** The columns of a tile row that a tuning entry of FlashAttention-4 gives to the polynomial. */
 export interface TuningLanes {
   /** As in d128-causal-1cta-sm_100. */
   readonly name: string;

@@ -5,14 +5,14 @@ import type { Problem } from '../../problem/index.js';
 import { scoreProblem } from '../../../properties/index.js';
 import { attentionOracle, type AttentionReference } from '../../../oracles/index.js';
 
-/** What FlashAttention-4's forward made of a problem. */
+/** Results of FlashAttention-4's forward on a problem. */
 export interface ForwardRun {
   /** [batch, heads, queries, vDim], decoded. */
   readonly out: Float64Array;
   readonly outFormat: FormatName;
   /** [batch, heads, queries], natural logarithm. */
   readonly lse: Float32Array;
-  /** What the model counted, summed over its tiles. */
+  /** The model's counters, summed over its tiles. */
   readonly counters: Readonly<Record<string, number>>;
   /** Every setting of the model with its value. */
   readonly settings: Readonly<Record<string, string | number | boolean>>;
@@ -68,17 +68,14 @@ export function modelledFormats(): FormatName[] {
   });
 }
 
-/**
- * How far a forward is from exact attention, over the elements where both are finite; null where none
- * is.
- */
+/** Distance of a forward from exact attention, over the elements where both are finite; null where none is. */
 export interface ForwardErrors {
   /** max |error| / max |O|. */
   readonly largest: number | null;
   /** In units of each element's Σ p|v| / Σ p: the largest magnitude and the root mean square. */
   readonly largestRelative: number | null;
   readonly rootMeanSquare: number | null;
-  /** Of the LSE, in natural units: the largest magnitude, and the mean with its sign. */
+  /** The error of the LSE, in natural units: the largest magnitude, and the signed mean. */
   readonly largestLse: number | null;
   readonly meanLse: number | null;
   /** Elements of O and LSEs that are not finite although the exact ones are. */

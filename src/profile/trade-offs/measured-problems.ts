@@ -12,7 +12,7 @@ export interface MeasuredProblems extends TradeOffSizes {
   readonly regimes: readonly { readonly name: ScoreRegimeName; readonly description: string }[];
 }
 
-/** What a report says of the problems of a request. */
+/** A report's facts about the problems of a request. */
 export function measuredProblems(request: TradeOffRequest): MeasuredProblems {
   const { queries, keys, dim, seed, architecture } = request;
   return {
@@ -25,7 +25,7 @@ export function measuredProblems(request: TradeOffRequest): MeasuredProblems {
   };
 }
 
-/** What the model's bits rest on for the architecture and the formats, each line once. */
+/** The evidence for the model's bits for the architecture and the formats, each line once. */
 export function forwardEvidence({ architecture, formats }: TradeOffRequest): string[] {
   const sizes = { queries: 1, keys: 1, dim: 16, seed: 0 };
   const lines = formats.flatMap(
@@ -38,7 +38,7 @@ export function forwardEvidence({ architecture, formats }: TradeOffRequest): str
   return [...new Set(lines)];
 }
 
-/** What a plan measures of each case. */
+/** The measurements of a plan for each case. */
 type CaseOf<Plan> = Plan extends RescalePlan ? RescaleCase : PolynomialShareCase;
 
 /** Measures every case of a plan, problem by problem, on the threads; in the plan's order. */

@@ -72,7 +72,7 @@ export function avoidLastFragment(problem: Problem): Problem {
   };
 }
 
-/** What a division of the exponentials does to one problem. */
+/** The effect of a division of the exponentials on one problem. */
 export interface ShareMeasure extends ExponentialShare {
   readonly errors: ForwardErrors;
   /** Errors as multiples of those with the special function unit alone; null where one is missing or both are 0. */
@@ -81,7 +81,7 @@ export interface ShareMeasure extends ExponentialShare {
   readonly largestLseRatio: number | null;
 }
 
-/** What the divisions do to the problem of a regime in a format. */
+/** The effects of the divisions on the problem of a regime in a format. */
 export interface PolynomialShareCase extends TradeOffCase {
   /** The rescale threshold of the runs: FlashAttention-4's for the format. */
   readonly rescaleThreshold: number;

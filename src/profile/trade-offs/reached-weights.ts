@@ -3,7 +3,7 @@ import { encode, formats } from '../../formats/index.js';
 import { exp2ApproxFtz } from '../../hardware/index.js';
 import type { TileScores } from './block-scores.js';
 
-/** How far the weights and the sums of a forward went; log2 throughout, −∞ for nothing. */
+/** The largest weights and sums that a forward reached; log2 throughout, −∞ for nothing. */
 export interface ReachedWeights {
   /** The largest exponent x of any weight P = exp2(x), an fp32 number. */
   readonly largestExponent: number;
@@ -16,7 +16,7 @@ export interface ReachedWeights {
   readonly rowRescalesSkipped: number;
 }
 
-/** What decides about a row's maximum. */
+/** Parameters that decide about a row's maximum. */
 interface RescaleRule {
   /** log2; Infinity to rescale never. */
   readonly threshold: number;
@@ -77,7 +77,7 @@ export function reachedWeights(
   };
 }
 
-/** What two tiles reached together. */
+/** The largest values of two tiles together, and the sums of their counts. */
 export function mergeReached(a: ReachedWeights, b: ReachedWeights): ReachedWeights {
   return {
     largestExponent: Math.max(a.largestExponent, b.largestExponent),

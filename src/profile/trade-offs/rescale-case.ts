@@ -15,14 +15,16 @@ import {
 import { mergeReached, reachedWeights, type ReachedWeights } from './reached-weights.js';
 import type { TradeOffCase, TradeOffRequest } from './trade-off-request.js';
 
-/** What a rescale threshold does to one problem. */
+/** The effect of a rescale threshold on one problem. */
 export interface RescaleMeasure {
   /** log2 by which a maximum may lag; 0: it never does, Infinity: any way. */
   readonly threshold: number;
-  /** Of the rows, over all blocks, whose maximum had grown: the share not rescaled; null for none. */
+  /** Among the rows, over all blocks, whose maximum had grown: the share not rescaled; null for none. */
   readonly rowsSkipped: number | null;
-  /** Of the warps, over all blocks but the first: the share whose output was not multiplied; null
-   * where there is one block only. */
+  /**
+   * Among the warps, over all blocks but the first: the share whose output was not multiplied; null
+   * where there is one block only.
+   */
   readonly warpsSkipped: number | null;
   readonly errors: ForwardErrors;
   /**
@@ -41,7 +43,7 @@ export interface RescaleMeasure {
   };
 }
 
-/** What the thresholds do to the problems of a regime in a format. */
+/** The effects of the thresholds on the problems of a regime in a format. */
 export interface RescaleCase extends TradeOffCase {
   /** FlashAttention-4's max_offset for the format: weights reach 2^maxOffset without a lag. */
   readonly maxOffset: number;

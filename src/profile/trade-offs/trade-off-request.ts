@@ -4,7 +4,7 @@ import { RequestError } from '../../request-error.js';
 import { weightFormats, type WeightFormat } from '../limits/weight-formats.js';
 import { modelledFormats } from './forward-run.js';
 
-/** Which problems a trade-off is measured on; what is left out is the technique's choice. */
+/** The problems on which a trade-off is measured; members that are left out are the technique's choice. */
 export interface TradeOffOptions {
   readonly regimes?: readonly string[];
   readonly formats?: readonly string[];
@@ -40,7 +40,7 @@ export interface TradeOffCase {
 
 const defaultSeed = 20_260_504;
 
-/** What sizes may be: what fits in memory, and a head dimension that leaves room for one more. */
+/** Ranges of the sizes: they fit in memory, and the head dimension leaves room for one more. */
 const sizeLimits: Readonly<Record<keyof TradeOffSizes, readonly [number, number]>> = {
   queries: [1, 16_384],
   keys: [1, 131_072],
