@@ -9,23 +9,23 @@ import { createLibrary, moduleBytes } from './webassembly/module.js';
 /** Compiles operations on registers that lie in one memory. */
 export interface Compiler {
   /**
-   * What carries out each of the stretches, for its operations in order. All are of one WebAssembly module, so that
-   * many cost little more than one; those for a part of a warp's lanes are compiled when they are first asked for.
-   * An instruction that no emitter knows runs lane by lane, by its definition.
+   * Compiles each of the stretches to a function that runs its operations in order. All are in one WebAssembly
+   * module, so that many cost little more than one; those for a part of a warp's lanes are compiled when they are
+   * first asked for. An instruction that no emitter knows runs lane by lane, by its definition.
    */
   readonly compileAll: (
     stretches: readonly (readonly LaneOperation[])[],
   ) => readonly RunOperations[];
   /** `compileAll` of one stretch. */
   readonly compile: (operations: readonly LaneOperation[]) => RunOperations;
-  /** What was compiled so far. */
+  /** Statistics of everything compiled so far. */
   readonly statistics: () => CompilerStatistics;
 }
 
-/** How many operations a compiler was given. */
+/** Number of operations given to a compiler. */
 export interface CompilerStatistics {
   readonly operations: number;
-  /** Of these, those that run lane by lane, by the name of their instruction. */
+  /** Number of these that run lane by lane, by the name of their instruction. */
   readonly laneByLane: ReadonlyMap<string, number>;
 }
 

@@ -24,7 +24,7 @@ export type Variant = 'all' | 'masked';
 const lanesOfChunk = 4;
 const warpLanes = 32;
 const vectorBytes = 16;
-/** Of registers of up to 32 bits, and of wider ones, from one pass to the next. */
+/** Bytes from one pass to the next in registers of up to 32 bits, and in wider ones. */
 const narrowStep = 4 * lanesOfChunk;
 const wideStep = 8 * lanesOfChunk;
 /** From the low halves of a register of 128 bits to the high ones. */
@@ -32,10 +32,10 @@ const halfBytes = 8 * warpLanes;
 
 /** The variables of a function: parameters, addresses, masks; then those of templates, then registers. */
 const variables = {
-  /** Where registers of up to 32 bits of this pass begin; first the address of all. */
+  /** Address of the registers of up to 32 bits of this pass; at first the address of all registers. */
   narrow: 0,
   lanes: 1,
-  /** Where wider registers of this pass begin. */
+  /** Address of the wider registers of this pass. */
   wide: 2,
   last: 3,
   /** The active lanes: for vectors of words, and for those of 64-bit lanes. */

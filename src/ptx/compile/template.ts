@@ -15,7 +15,9 @@ import { i32x4, i64x2, lowWords, v128 } from './webassembly/vectors.js';
  */
 export interface Template {
   readonly code: Uint8Array;
-  /** Where numbers of variables stand, in two bytes; and which vector of the sources each is, all counted through. */
+  /**
+   * Places of the two-byte numbers of variables, and the index of the vector that each is, counted through all sources.
+   */
   readonly holes: readonly { readonly at: number; readonly vector: number }[];
 }
 

@@ -22,12 +22,12 @@ export interface DifferingOutput {
   readonly bytes: number;
 }
 
-/** What an exploration of a launch has come to. */
+/** The state of an exploration of a launch. */
 export interface Exploration {
   readonly runs: number;
   /** Whether they stand for all schedules, but for how often warps poll. */
   readonly isExhausted: boolean;
-  /** What is left to the schedule that was not explored; empty where nothing is. */
+  /** Choices of the schedule that were not explored; empty where there are none. */
   readonly left: readonly string[];
   /** The most pairs of steps, in no order, that depend on one another in a run. */
   readonly mostPairs: number;
@@ -42,7 +42,7 @@ export interface Exploration {
 /** The prefix of a schedule's name that an exploration has found. */
 const prefix = 'explored';
 
-/** How `run --schedule` calls a schedule of an exploration. */
+/** The name of a schedule of an exploration for `run --schedule`. */
 export function exploredSchedule(holds: Holds): string {
   return holds.length === 0
     ? 'in-turns'
@@ -56,7 +56,7 @@ export function holdsOf(name: string): Holds | null {
   return list.split(',').map((pair) => pair.split('-').map(Number) as [number, number]);
 }
 
-/** How the runs of an exploration are run. */
+/** Options for the runs of an exploration. */
 type ExploreOptions = Pick<KernelOptions, 'model'>;
 
 /** Warps that poll go on less long than in a single run. */

@@ -35,7 +35,7 @@ export function createStepNames(): StepNames {
 /** Two steps, by their places in a run, that are in no order and of which each may change what the other gives. */
 export type DependentSteps = readonly [earlier: number, later: number];
 
-/** What a run did, step by step. */
+/** The steps of a run, one by one. */
 export interface StepLog {
   /** Who took each step, all clusters together. */
   readonly steps: Int32Array;

@@ -1,16 +1,16 @@
 /**
- * How wide a register of a lane is, in bits; `pred` is a predicate. A register of 8 bits is one of 16
- * (PTX ISA, "Operand Size Exceeding Instruction-Type Size": only loads, stores and cvt know it).
+ * Width of a lane's register in bits; `pred` is a predicate. A register of 8 bits is one of 16 (PTX
+ * ISA, "Operand Size Exceeding Instruction-Type Size": only loads, stores and cvt know it).
  */
 export type RegisterWidth = 'pred' | 16 | 32 | 64 | 128;
 
 /**
- * What a lane has in a register: for widths up to 32 bits a number from 0 to 2^32 − 1 (a 16-bit register from
- * 0 to 65535, a predicate 0 or 1), for 64 and 128 bits a bigint that is not negative.
+ * The value of a lane's register: for widths up to 32 bits a number from 0 to 2^32 − 1 (a 16-bit register
+ * from 0 to 65535, a predicate 0 or 1), for 64 and 128 bits a bigint that is not negative.
  */
 export type LaneValue = number | bigint;
 
-/** On what the semantics of an instruction rest. */
+/** The basis for the semantics of an instruction. */
 export type Evidence = 'silicon' | 'published' | 'isa';
 
 /** The pipeline of an SM that executes an instruction, as Nsight Compute divides them. */
@@ -26,11 +26,12 @@ export interface LaneInstruction {
    * unpacks `mov.b32.unpack2`, for 2, 4 or 8 elements, the lowest first.
    */
   readonly name: string;
-  /** Of each destination; `setp` with `p|q`, an unpacking `mov` and `add.cc` (whose flag is a predicate) have several. */
-  readonly destinations: readonly RegisterWidth[];
   /**
-   * Of each source in PTX's order. An immediate is a source like any other. A carry that is read comes last.
+   * Width of each destination; `setp` with `p|q`, an unpacking `mov` and `add.cc` (whose flag is a predicate) have
+   * several.
    */
+  readonly destinations: readonly RegisterWidth[];
+  /** Width of each source in PTX's order. An immediate is a source like any other. A carry that is read comes last. */
   readonly sources: readonly RegisterWidth[];
   /**
    * The definition: what one lane gets, from values as `LaneValue` has them, in the same form; as many as there are

@@ -44,7 +44,7 @@ export function integerConstant(operand: ResolvedOperand | undefined): number | 
   return operand?.kind === 'constant' && operand.format === 'integer' ? Number(operand.bits) : null;
 }
 
-/** What an operand holds in the lowest of the lanes: of what has to be the same in all of them. */
+/** The number that an operand holds in the lowest of the lanes, for operands that must be the same in all lanes. */
 export function uniformNumber(warp: IssuingWarp, operand: ResolvedOperand): number {
   return operandNumber(warp.registers, operand, lowestLane(warp.lanes));
 }

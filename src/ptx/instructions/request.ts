@@ -12,7 +12,7 @@ export interface AddressOperand {
   readonly offset: number;
   /** The state space of the variable that it names (its address is one in that space); null where it names none. */
   readonly space: AddressSpace | null;
-  /** What PTX calls the register or the variable; null for an absolute address. */
+  /** The name of the register or the variable in the PTX; null for an absolute address. */
   readonly name: string | null;
   /** `{x, y}` of a tensor copy, and the offsets of im2col after them. */
   readonly coordinates: readonly (readonly ResolvedOperand[])[];
@@ -42,13 +42,13 @@ export type ResolvedOperand =
 
 /** An instruction of the text with its operands resolved: what a row makes an operation of. */
 export interface InstructionRequest {
-  /** What stands before the first dot. */
+  /** The part before the first dot. */
   readonly opcode: string;
-  /** What follows, dots taken off, `::` kept. */
+  /** The parts after the first dot, without their dots, with `::`. */
   readonly modifiers: readonly string[];
   readonly operands: readonly ResolvedOperand[];
   readonly line: number;
-  /** What findings and counters call it: `line 120: ld.global.v4.b32`. */
+  /** The instruction's name in findings and counters: `line 120: ld.global.v4.b32`. */
   readonly site: string;
 }
 

@@ -1,9 +1,9 @@
 import type { RegisterWidth } from './lane-instruction.js';
 
 /**
- * Where a register of a warp lies among its registers: the lanes' values are contiguous from `offset` on. A value of
- * up to 32 bits takes 4 bytes (16 bits are zero-extended; a predicate is 0 or 2^32 − 1, so that it is a mask), one
- * of 64 bits 8 bytes. One of 128 bits is the 32 low halves, then the 32 high halves.
+ * The place of a register among the registers of a warp: the lanes' values are contiguous from `offset` on. A value
+ * of up to 32 bits takes 4 bytes (16 bits are zero-extended; a predicate is 0 or 2^32 − 1, so that it is a mask),
+ * one of 64 bits 8 bytes. One of 128 bits is the 32 low halves, then the 32 high halves.
  */
 export interface Slot {
   /** In bytes; a multiple of 128. */
@@ -17,7 +17,7 @@ export interface Constant {
   readonly width: RegisterWidth;
 }
 
-/** What an operation reads: a register (special registers have slots too), or a constant. */
+/** An operand that an operation reads: a register (special registers have slots too), or a constant. */
 export type Source = Slot | Constant;
 
 /** The predicate under which an operation concerns a lane. */

@@ -28,7 +28,7 @@ export interface TensorMaps {
   readonly acquire: (address: number, bytes: Uint8Array) => void;
 }
 
-/** Which accesses to registers of wgmma a `wgmma.fence` has ordered. */
+/** The accesses to registers of wgmma that a `wgmma.fence` has ordered. */
 export interface RegisterFences {
   /** Instructions other than wgmma have read or written registers, by the offsets of their slots. */
   readonly touch: (offsets: Iterable<number>) => void;

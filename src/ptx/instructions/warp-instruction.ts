@@ -6,8 +6,8 @@ import type { WarpRegisters } from './warp-registers.js';
 /** A warp instruction with its operands, as it stands in a program. */
 export interface WarpOperation {
   /**
-   * Which lanes must execute it together: all that have not exited (`.aligned`), those of its mask (`.sync`, the
-   * operand of this number), or whichever come (`activemask`).
+   * The lanes that must execute it together: all that have not exited (`.aligned`), those of its mask (`.sync`,
+   * the operand of this number), or whichever come (`activemask`).
    */
   readonly converged: 'warp' | { readonly maskOperand: number } | 'none';
   readonly writes: readonly Slot[];

@@ -43,8 +43,8 @@ export function lowestLane(lanes: number): number {
 }
 
 /**
- * What a lane has in an operand, as an unsigned number: exact below 2^53. Of an integer the low 64 bits, of a
- * predicate 0 or 1.
+ * The value of an operand in a lane, as an unsigned number: exact below 2^53. An integer gives its low 64
+ * bits, a predicate 0 or 1.
  *
  * @param operand a register, `!p`, or a constant
  */
@@ -150,7 +150,7 @@ function wordsOf(width: Slot['width']): number {
   return width === 128 ? 4 : width === 64 ? 2 : 1;
 }
 
-/** Where word i of a lane stands among the words of a register. */
+/** Index of word i of a lane among the words of a register. */
 function placeOf(lane: number, i: number, count: number): number {
   if (count === 4) return (i >> 1) * 2 * warpLanes + 2 * lane + (i & 1);
   return lane * count + i;

@@ -3,7 +3,7 @@ import { plainText } from '../../words/index.js';
 import { evaluate, type Variables } from './expression.js';
 import type { Amount } from './launch-file.js';
 
-/** What amounts are calculated with. */
+/** Settings for the evaluation of amounts. */
 export interface Evaluation {
   readonly variables: Variables;
 }

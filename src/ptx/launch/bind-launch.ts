@@ -8,7 +8,7 @@ import type { Extents, Launch, LaunchOutput, LaunchTensor } from './launch.js';
 import type { Amount, LaunchFile, OutputFile } from './launch-file.js';
 import { packParameters } from './pack-parameters.js';
 
-/** What the hardware allows: CUDA C++ Programming Guide, "Features and Technical Specifications per Compute Capability". */
+/** Limits of the hardware: CUDA C++ Programming Guide, "Features and Technical Specifications per Compute Capability". */
 const most = {
   grid: [2 ** 31 - 1, 65535, 65535],
   block: [1024, 1024, 64],
@@ -113,13 +113,13 @@ function outputOf({ name, as, format }: OutputFile): LaunchOutput {
   return { name, as, format: format as FormatName | null };
 }
 
-/** What a launch is made of besides its file. */
+/** The context of a launch besides its file. */
 export interface LaunchContext {
   readonly module: PtxModule;
   readonly tensors: ReadonlyMap<string, LaunchTensor>;
   /** Numbers of the problem, for expressions; none where there is no problem. */
   readonly variables: Variables;
-  /** How messages call the file. */
+  /** The file's name in messages. */
   readonly fileName: string;
 }
 

@@ -1,7 +1,7 @@
 import { RequestError } from '../../request-error.js';
 import type { TensorMapRequest } from './tensor-map.js';
 
-/** What the 128 bytes of a CUtensorMap say, but which tensor it is of. */
+/** The contents of the 128 bytes of a CUtensorMap, except which tensor it is for. */
 export type EncodedTensorMap = Omit<TensorMapRequest, 'tensor' | 'tensorBytes' | 'byteOffset'>;
 
 /** Bits of the second 64-bit word, from the lowest. */
@@ -15,7 +15,10 @@ const fields = {
   l2Promotion: { at: 17, bits: 2 },
 } as const;
 
-/** What CuTe DSL sets beside what the driver does: bit 1 always, bit 21 for tensors from 2^17 bytes on. It changes no copy. */
+/**
+ * Bits that CuTe DSL sets and the driver does not: bit 1 always, bit 21 for tensors from 2^17 bytes on. They change no
+ * copy.
+ */
 const withoutMeaning = (1 << 1) | (1 << 21);
 
 /** By their number in the map, CUDA's names. */

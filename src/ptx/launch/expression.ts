@@ -15,7 +15,7 @@ const functions: Readonly<Record<string, (...values: number[]) => number>> = {
   min: Math.min,
   max: Math.max,
 };
-/** How many values the functions of several take at most; the others take one. */
+/** Functions that take any number of values; the others take one. */
 const severalValues: ReadonlySet<string> = new Set(['min', 'max']);
 
 const truth = (value: boolean) => (value ? 1 : 0);
@@ -174,7 +174,7 @@ class Evaluator {
 }
 
 /**
- * What an expression gives: numbers, names of `variables`, the operators of C with their precedences (true is 1, false 0,
+ * The value of an expression of numbers, names of `variables`, the operators of C with their precedences (true is 1, false 0,
  * `/` is the quotient of reals), `?:`, and ceil, floor, round, abs, sqrt, log2, exp2, min, max. All in double precision.
  *
  * @throws RequestError that says what is wrong with the text, for a name that is unknown, and for a result that is not finite

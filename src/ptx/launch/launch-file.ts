@@ -39,7 +39,7 @@ export type ParameterFile =
   | { readonly kind: 'tensorMap'; readonly map: TensorMapFile }
   | { readonly kind: 'encodedTensorMap'; readonly map: EncodedTensorMapFile };
 
-/** What a tensor that the kernel writes is. */
+/** The file of a tensor that the kernel writes. */
 export interface OutputFile {
   readonly name: string;
   /** The name of the quantity of the problem that it is; null where nothing is said. */

@@ -57,7 +57,7 @@ const fileSchema = {
   },
 };
 
-/** What a parameter of a kind has, by the member that names the kind. */
+/** The schema of a parameter of each kind, by the member that names the kind. */
 const parameterSchemas: Readonly<Record<string, object>> = {
   tensor: {
     type: 'object',
@@ -132,5 +132,5 @@ export const loadChecks = lazily(async () => {
     ),
   };
 });
-/** What `loadChecks` gives. */
+/** The checks that `loadChecks` gives. */
 export type Checks = Awaited<ReturnType<typeof loadChecks>>;

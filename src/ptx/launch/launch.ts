@@ -6,7 +6,7 @@ export interface LaunchTensor {
   readonly name: string;
   /** As its file spells it: `BF16`, `I32`. */
   readonly dtype: string;
-  /** Of one element. */
+  /** Bits of one element. */
   readonly elementBits: number;
   readonly shape: readonly number[];
   /** Its elements, little-endian and in row-major order. */
@@ -16,13 +16,13 @@ export interface LaunchTensor {
 /** Three extents: x, y and z. */
 export type Extents = readonly [number, number, number];
 
-/** What a pointer among the parameters points to. */
+/** The target of a pointer among the parameters. */
 export type PointerTarget =
   | { readonly kind: 'tensor'; readonly name: string; readonly byteOffset: number }
   /** Number `index` of the scratch buffers. */
   | { readonly kind: 'scratch'; readonly index: number };
 
-/** What a kernel writes that is wanted. */
+/** An output of the kernel that is wanted. */
 export interface LaunchOutput {
   /** The tensor. */
   readonly name: string;

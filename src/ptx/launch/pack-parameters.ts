@@ -10,10 +10,10 @@ import type { ScalarKind } from './launch-schemas.js';
 import { alignedTo, layParameters, type ParameterPlace } from './parameter-layout.js';
 import { checkTensorMap } from './tensor-map.js';
 
-/** What packing gives: the parts of a launch that its parameters make. */
+/** The result of packing: the parts of a launch that its parameters make. */
 type Packed = Pick<Launch, 'parameters' | 'pointers' | 'tensorMaps' | 'scratch'>;
 
-/** What parameters are packed into, and what they are packed from. */
+/** The state of packing: the destination of the parameters, and their sources. */
 interface Packing extends Evaluation {
   readonly view: DataView;
   readonly pointers: Launch['pointers'][number][];
@@ -24,7 +24,7 @@ interface Packing extends Evaluation {
 
 const mapBytes = 128;
 const mapAlignment = 64;
-/** What one buffer of the machine's global memory may have. */
+/** Maximum size in bytes of one buffer in the machine's global memory. */
 const mostScratch = 2 ** 32;
 
 /** Bytes of a parameter by the C ABI, and its alignment. */
@@ -66,7 +66,7 @@ function packScalar(
   else view.setUint16(offset, encode(formats[type === 'f16' ? 'fp16' : 'bf16'], value), true);
 }
 
-/** What JSON has no numbers for. */
+/** Numbers that JSON cannot write. */
 const specialNumbers: Readonly<Record<string, number>> = {
   inf: Infinity,
   '-inf': -Infinity,

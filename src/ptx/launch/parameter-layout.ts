@@ -1,7 +1,7 @@
 import { RequestError } from '../../request-error.js';
 import type { ScalarType, VariableDeclaration } from '../syntax/index.js';
 
-/** Where a parameter lies among the parameters of a function. */
+/** The place of a parameter among the parameters of a function. */
 export interface ParameterPlace {
   readonly declaration: VariableDeclaration;
   /** Both in bytes. */
@@ -26,7 +26,7 @@ export function alignedTo(offset: number, alignment: number): number {
 const mostBytes = 32764;
 
 /**
- * Where the parameters of a kernel lie in its param space: one behind the other, each aligned as it is declared, or as its
+ * Lays out the parameters of a kernel in its param space: one behind the other, each aligned as it is declared, or as its
  * type needs (PTX ISA, "Kernel Function Parameters").
  *
  * @throws RequestError for parameters whose size is not known, or which do not fit

@@ -1,10 +1,10 @@
 import { RequestError } from '../../request-error.js';
 
-/** How a tensor map permutes the 16-byte chunks of rows in shared memory. */
+/** The permutation of the 16-byte chunks of rows in shared memory by a tensor map. */
 export type TensorMapSwizzle =
   ('none' | '32B' | '64B' | '128B') | ('128B-atom-32B' | '128B-atom-32B-flip-8B' | '128B-atom-64B');
 
-/** What a tensor map says: the arguments of cuTensorMapEncodeTiled, checked. Dimension 0 is the innermost. */
+/** A tensor map: the arguments of cuTensorMapEncodeTiled, checked. Dimension 0 is the innermost. */
 export interface LaunchTensorMap {
   /** The tensor that it is of, and where in it the map's address is. */
   readonly tensor: string;
@@ -18,7 +18,7 @@ export interface LaunchTensorMap {
   readonly elementStrides: readonly number[];
   readonly interleave: 'none' | '16B' | '32B';
   readonly swizzle: TensorMapSwizzle;
-  /** What is read outside of the tensor: zeros, or the NaN that `NAN_REQUEST_ZERO_FMA` stands for. */
+  /** The fill value for reads outside of the tensor: zeros, or the NaN that `NAN_REQUEST_ZERO_FMA` stands for. */
   readonly oobFill: 'zero' | 'nan';
 }
 
@@ -95,7 +95,7 @@ const promotions: ReadonlyMap<string, null> = new Map(
   ['none', 'l2_64b', 'l2_128b', 'l2_256b', '64b', '128b', '256b'].map((name) => [name, null]),
 );
 
-/** What `text` stands for in a table: CUDA's name, or what follows its prefix, in any case. */
+/** The value that `text` names in a table: CUDA's name, or the part after its prefix, in any case. */
 function oneOf<Value>(
   what: string,
   prefix: string,

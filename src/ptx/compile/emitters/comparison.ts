@@ -78,7 +78,7 @@ function ofNumbers(numbers: NumberComparisons): Readonly<Record<string, Comparis
 
 const float32 = ofNumbers(f32x4);
 
-/** What is done to an operand before it is compared. */
+/** A transformation of an operand before it is compared. */
 type Prepare = (body: FunctionBody, a: Expression) => Expression;
 
 interface ComparedType {
@@ -131,7 +131,7 @@ function compared(
   return prepare === undefined ? compare(x, y) : compare(prepare(body, x), prepare(body, y));
 }
 
-/** What a third operand, a predicate, does to the result. */
+/** Combinations of the result with a third operand, a predicate. */
 const combinations: Readonly<Record<string, Comparison>> = {
   and: v128.and,
   or: v128.or,

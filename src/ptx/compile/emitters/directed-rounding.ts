@@ -39,7 +39,7 @@ export function rounded(body: FunctionBody, sums: Halves, direction: Direction):
   return body.keep(i32x4.add(nearest, v128.and(step, isWrong)));
 }
 
-/** Where a sum of opposite numbers is zero it is −0 when rounding down. */
+/** The sign bits of zero sums of opposite numbers, which are −0 when rounding down. */
 function negativeZeros(sums: Halves, product: Halves, c: Halves): Expression {
   const zero = f64x2.splat(0);
   const isZero = comparedHalves(sums, { low: zero, high: zero }, f64x2.eq);

@@ -7,10 +7,13 @@ import type { Expression, FunctionBody } from '../webassembly/function-body.js';
  */
 export type Vectors = readonly Expression[];
 
-/** What an emitter reads: expressions that are cheap to write twice. */
+/** A source value of an emitter: expressions that are cheap to write twice. */
 export interface SourceValue {
   readonly vectors: Vectors;
-  /** Where all lanes have the same known bits: not negative, below 2^width; a predicate is 0 or 1. */
+  /**
+   * The bits that all lanes are known to have, not negative and below 2^width (a predicate is 0 or 1); null where they
+   * are not known.
+   */
   readonly constant: bigint | null;
 }
 
@@ -23,14 +26,14 @@ export type Emit = (body: FunctionBody, ...sources: SourceValue[]) => readonly V
 /** An instruction that can be written in SIMD. */
 export interface Emitter {
   readonly name: string;
-  /** How many sources it takes: names of PTX do not always say. */
+  /** Number of sources: names of PTX do not always tell. */
   readonly sources: number;
   /** The registers of its results, where rows of one name differ in them. */
   readonly destinations?: readonly RegisterWidth[];
   readonly emit: Emit;
 }
 
-/** How a vector comes of the vectors of up to four sources. */
+/** A function that makes a vector from the vectors of up to four sources. */
 export type VectorFunction = (
   body: FunctionBody,
   a: Expression,

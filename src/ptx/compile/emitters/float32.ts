@@ -104,7 +104,7 @@ export type Extremum = (a: Expression, b: Expression) => Expression;
 
 const isNan = (a: Expression): Expression => f32x4.ne(a, a);
 
-/** Which of two numbers is chosen. */
+/** The rule for choosing one of two numbers. */
 export interface ExtremumRule {
   readonly extremum: Extremum;
   readonly keepsNan: boolean;

@@ -19,7 +19,7 @@ import { type Emitter, onEachVector } from './emitter.js';
 
 const quietBit = i64x2.splat(1n << 51n);
 const signBit = i64x2.splat(1n << 63n);
-/** What an operation without a NaN operand gives that has no result. */
+/** The result of an invalid operation without a NaN operand. */
 const invalid = i64x2.splat(0xfff8000000000000n);
 
 const isNan = (a: Expression): Expression => f64x2.ne(a, a);
@@ -63,7 +63,7 @@ const arithmetic: readonly Emitter[] = [
   onEachVector('sqrt.rn.f64', 1, (body, a) => withNan(body, f64x2.sqrt(a), [a])),
 ];
 
-/** What is NaN, quiet and with its sign; for all else a result. */
+/** The operand, made quiet and with its sign, where it is NaN; elsewhere the result. */
 function quietedOr(a: Expression, result: Expression): Expression {
   return v128.bitselect(v128.or(a, quietBit), result, isNan(a));
 }

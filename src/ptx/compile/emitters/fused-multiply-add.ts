@@ -38,7 +38,7 @@ export function demoted({ low, high }: Halves): Expression {
   return joinLow(f32x4.demoteF64x2Zero(low), f32x4.demoteF64x2Zero(high));
 }
 
-/** What is computed of either half. */
+/** Computes both halves. */
 export function eachHalf(compute: (half: keyof Halves) => Expression): Halves {
   return { low: compute('low'), high: compute('high') };
 }

@@ -83,7 +83,7 @@ const productToOdd: Subroutine = {
   },
 };
 
-/** What may be done to a result of 16 bits, whose NaN is 0x7fff. */
+/** Limits on a result of 16 bits, whose NaN is 0x7fff. */
 const limits: Readonly<Record<string, (body: FunctionBody, a: Expression) => Expression>> = {
   '': (_, a) => a,
   '.relu': (body, a) => {

@@ -26,7 +26,10 @@ function wordOf({ vectors }: SourceValue): Expression {
   return vectors.length === 1 ? vectors[0] : lowWords(vectors[0], vectors[1]);
 }
 
-/** What `cvt` leaves in a register of 16, 32 or 64 bits: cut to the narrower type, then extended by the result's. */
+/**
+ * The value that `cvt` leaves in a register of 16, 32 or 64 bits: cut to the narrower type, then extended by the
+ * result's.
+ */
 function converted(
   to: IntegerType,
   from: IntegerType,

@@ -94,7 +94,7 @@ const funnels: readonly Emitter[] = (['wrap', 'clamp'] as const).flatMap((mode):
   },
 ]);
 
-/** Of the position and the length of a bit field the lowest eight bits count. */
+/** The lowest eight bits of the position or length of a bit field; the others do not count. */
 function lowByte(body: FunctionBody, source: SourceValue): SourceValue {
   return valueOf(
     source,

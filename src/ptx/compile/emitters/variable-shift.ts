@@ -15,7 +15,7 @@ function isBelow(n: Expression, bound: number): Expression {
   return i32x4.eq(i32x4.minU(n, i32x4.splat(bound - 1)), n);
 }
 
-/** What a shift by a constant gives: as WebAssembly's below the width, else `beyond`. */
+/** The result of a shift by a constant: WebAssembly's below the width, else `beyond`. */
 function byConstant(
   shift: (a: Expression, amount: number) => Expression,
   a: Expression,

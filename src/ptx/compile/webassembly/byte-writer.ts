@@ -7,7 +7,7 @@ export interface ByteWriter {
   /** A whole number from −2^31 to 2^31 − 1 in signed LEB128. */
   readonly signed: (value: number) => void;
   readonly bytes: (values: ArrayLike<number>) => void;
-  /** How many bytes were written. */
+  /** Number of bytes written. */
   readonly length: () => number;
   /** A view of what was written; valid until the next byte is. */
   readonly written: () => Uint8Array<ArrayBuffer>;

@@ -6,7 +6,7 @@ export type Expression = (body: FunctionBody) => void;
 /** A function of vectors that others of the module call; it gives one vector. */
 export interface Subroutine {
   readonly name: string;
-  /** How many vectors it takes. */
+  /** Number of vectors that it takes. */
   readonly parameters: number;
   readonly build: (body: FunctionBody, ...parameters: Expression[]) => Expression;
 }
@@ -17,7 +17,7 @@ export interface Table {
   readonly pack: () => ArrayBufferView;
 }
 
-/** What code needs of the module and the memory around it. */
+/** Parts of the module and of the memory around it that code needs. */
 export interface Surroundings {
   /** The number of a subroutine among the functions, which have it from then on. */
   readonly subroutineIndex: (subroutine: Subroutine) => number;

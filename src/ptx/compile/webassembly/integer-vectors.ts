@@ -103,7 +103,7 @@ export const i32x4 = {
   splat: splat32,
   of: (words: readonly number[]): Expression =>
     constant(new Uint8Array(Int32Array.from(words).buffer)),
-  /** What an i32 expression gives, in every lane. */
+  /** The value of an i32 expression in every lane. */
   splatOf: unary(0x11),
   extractLane: ofLane(0x1b),
   replaceLane: replacing(0x1c),

@@ -37,7 +37,7 @@ export const f32 = { convertI64S: plainUnary(0xb4), convertI64U: plainUnary(0xb5
 /** Instructions on fp64 numbers. */
 export const f64 = { convertI64S: plainUnary(0xb9), convertI64U: plainUnary(0xba) };
 
-/** What a subroutine gives for vectors. */
+/** The result of a subroutine for vectors. */
 export function call(subroutine: Subroutine, ...parameters: Expression[]): Expression {
   return (body) => {
     for (const parameter of parameters) parameter(body);

@@ -20,7 +20,7 @@ function operation(
   return { isAligned: false, writes, reads: slotsOf(sources), lends: [], issue };
 }
 
-/** What findings call the mbarrier of an operand. */
+/** The name of an operand's mbarrier in findings. */
 function nameOf(operand: ResolvedOperand, offset: number): string {
   const name = operand.kind === 'address' && operand.space !== null ? operand.name : null;
   return `${name ?? 'mbarrier'} at byte ${offset}`;

@@ -34,7 +34,10 @@ function lower(request: InstructionRequest): VisibleOperation | Unsupported {
   };
 }
 
-/** What each lane gets of a reduction, by the lanes of all warps and those whose predicate is true. */
+/**
+ * The result that each lane gets of a reduction, from the number of lanes of all warps and of those whose predicate is
+ * true.
+ */
 const reductions: Readonly<Record<string, (lanes: number, trueLanes: number) => number>> = {
   popc: (_, trueLanes) => trueLanes,
   and: (lanes, trueLanes) => (trueLanes === lanes ? 0xffffffff : 0),

@@ -56,7 +56,7 @@ const clusterFacts: FamilyFacts = {
     'PTX ISA, "mapa", "getctarank"; the rank of a CTA in bits 24 and above of an address of shared memory',
 };
 
-/** Where the shared memory of the CTA of rank 0 begins, in addresses of shared memory and in generic ones. */
+/** Beginning of the shared memory of the CTA of rank 0, as an address of shared memory and as a generic one. */
 const origins = { '.shared::cluster': 0, '': genericAddress('shared', 0) } as const;
 
 /** The same place in the shared memory of the CTA of another rank, and the rank of the CTA that a place belongs to. */
@@ -89,7 +89,7 @@ const clusterAddresses: readonly LaneInstruction[] = Object.entries(origins).fla
     }),
 );
 
-/** What instructions compute of addresses. */
+/** Instructions that compute addresses. */
 export const addressInstructions: readonly LaneInstruction[] = [
   ...conversions,
   ...clusterAddresses,

@@ -78,7 +78,7 @@ function extent({ bits }: IntegerType, amount: bigint): bigint {
   return amount < BigInt(bits) ? amount : BigInt(bits);
 }
 
-/** What lies beyond the type's bits is its sign, or 0. */
+/** The row of `bfe`; bits beyond the type's are the sign, or 0. */
 function extractRow(type: IntegerType): LaneInstruction {
   return integerRow(
     `bfe.${type.name}`,

@@ -72,7 +72,7 @@ export const floatComparisons: Readonly<Record<string, Comparison>> = {
   nan: isUnordered,
 };
 
-/** What a predicate may do to the result of a comparison; the empty modifier stands for no predicate. */
+/** Combinations of the result of a comparison with a predicate; the empty modifier stands for no predicate. */
 export const combinations: Readonly<Record<string, (result: number, predicate: number) => number>> =
   {
     '': (result) => result,

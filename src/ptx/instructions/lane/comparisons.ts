@@ -138,7 +138,7 @@ function packedSetpRows(type: ComparedType): LaneInstruction[] {
   });
 }
 
-/** What `set` writes for a comparison that holds, by the type of the result; otherwise it writes 0. */
+/** The value that `set` writes for a comparison that holds, by the type of the result; otherwise it writes 0. */
 const setResults: Readonly<Record<string, readonly [RegisterWidth, number]>> = {
   u32: [32, 0xffffffff],
   s32: [32, 0xffffffff],

@@ -1,8 +1,8 @@
 import type { LaneInstruction } from '../lane-instruction.js';
 
 /**
- * What an H200 has not: packed fp32, sums of fp32 and half precision, extrema of three, formats of 6 and 4 bits and of
- * exponents, saturation to tf32 but `.rna`, random rounding, bf16 from and to fp8.
+ * Instructions that an H200 lacks: packed fp32, sums of fp32 and half precision, extrema of three, formats of 6 and 4
+ * bits and of exponents, saturation to tf32 except with `.rna`, random rounding, bf16 from and to fp8.
  */
 const newer: readonly RegExp[] = [
   /\.f32x2$/,
@@ -13,7 +13,10 @@ const newer: readonly RegExp[] = [
   /^fma\.rn\.oob\./,
   /\.e[45]m[32]x2\.bf16x2$|\.bf16x2\.e[45]m[32]x2$/,
 ];
-/** What depends on where memory lies, carries, and registers of 8 and of 128 bits, which were not compared. */
+/**
+ * Instructions that were not compared: those that depend on where memory lies, carries, and registers of 8 and of 128
+ * bits.
+ */
 const notCompared: readonly RegExp[] = [
   /^(cvta|isspacep|mapa|getctarank)\./,
   /^(addc|subc|madc)\.|^(add|sub|mad\.(lo|hi))\.cc\./,

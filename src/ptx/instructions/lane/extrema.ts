@@ -12,7 +12,7 @@ function facts(opcode: string, section: string): FamilyFacts {
 const floatSection = 'Floating Point';
 const halfSection = 'Half Precision Floating Point';
 
-/** Which of the operands is chosen, and how. */
+/** The rule for choosing an operand. */
 interface Rule {
   readonly isMaximum: boolean;
   /** A NaN wins, otherwise it loses. */

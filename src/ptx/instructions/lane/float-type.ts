@@ -57,7 +57,7 @@ export function flushed({ smallestNormal }: FloatType, value: number): number {
   return Math.abs(value) < smallestNormal ? value * 0 : value;
 }
 
-/** Where the sign of a type is. */
+/** The sign bit of a type. */
 export function signBit({ width }: FloatType): bigint {
   return 1n << BigInt(width - 1);
 }

@@ -25,7 +25,7 @@ function facts(instruction: string): FamilyFacts {
 const quietBit = 1n << 51n;
 const infinity = 0x7ff0000000000000n;
 const magnitude = (1n << 63n) - 1n;
-/** What an operation without a NaN operand gives that has no result. */
+/** The result of an invalid operation without a NaN operand. */
 const invalid = 0xfff8000000000000n;
 
 function isNan(bits: bigint): boolean {
@@ -68,7 +68,7 @@ function rowOf(name: string, operands: number, compute: (bits: readonly bigint[]
   );
 }
 
-/** What a sequence of instructions computes, and not the unit that adds and multiplies. */
+/** Operations computed by a sequence of instructions, not by the unit that adds and multiplies. */
 const sequences = ['div', 'rcp', 'sqrt'];
 
 const rounded = Object.entries(operations).flatMap(([opcode, [operands, hasDefault, compute]]) => {
@@ -98,7 +98,10 @@ const others = [
   rowOf('abs.f64', 1, ([a]) => (isNan(a) ? a | quietBit : a & magnitude)),
 ];
 
-/** What the special function unit makes of a high word; the low one counts as zeros, and is zero in the result. */
+/**
+ * An instruction of the special function unit on the high word; the low word counts as zeros, and is zero in the
+ * result.
+ */
 function approximate(name: string, evaluate: (high: number) => number): LaneInstruction {
   const onHigh = (value: LaneValue) => BigInt(evaluate(Number(BigInt(value) >> 32n))) << 32n;
   return row(

@@ -50,7 +50,7 @@ const operations: Readonly<
   fma: [3, (a, b, c) => sumToOdd(a * b, c)],
 };
 
-/** What may be done to a result. */
+/** Limits on a result. */
 const limits: Readonly<Record<string, (value: number) => number>> = {
   '': (value) => value,
   '.sat': saturated,

@@ -30,7 +30,7 @@ function magnitude(integer: bigint): bigint {
   return integer < 0n ? -integer : integer;
 }
 
-/** Which integers an instruction has besides all that wrap around. */
+/** An instruction with one function for all its integer types; results wrap around. */
 interface SimpleInstruction {
   readonly opcode: string;
   readonly operands: 1 | 2 | 3;

@@ -1,7 +1,7 @@
 import type { LaneInstruction, LaneValue, RegisterWidth } from '../lane-instruction.js';
 import { type FamilyFacts, row } from './row.js';
 
-/** What the bits of a register stand for: an integer of a PTX type, or a predicate. */
+/** The type of a register's bits: an integer of a PTX type, or a predicate. */
 export interface IntegerType {
   /** As PTX spells it. */
   readonly name: string;
@@ -65,7 +65,7 @@ export function saturate(type: IntegerType, integer: bigint): bigint {
   return integer > largest ? largest : integer;
 }
 
-/** What an instruction on integers computes. */
+/** The function that an instruction on integers computes. */
 export interface IntegerFunction {
   readonly result: IntegerType;
   readonly sources: readonly IntegerType[];

@@ -6,7 +6,7 @@ import type {
   RegisterWidth,
 } from '../lane-instruction.js';
 
-/** What all rows of a family have in common. */
+/** Facts that all rows of a family share. */
 export interface FamilyFacts {
   readonly unit: LaneUnit;
   readonly evidence: Evidence;
@@ -15,7 +15,7 @@ export interface FamilyFacts {
   readonly laneOperations?: 1 | 2;
 }
 
-/** What a row computes, and from registers of what widths. */
+/** The function of a row, and the widths of its registers. */
 export interface RowFunction {
   readonly destinations: readonly RegisterWidth[];
   readonly sources: readonly RegisterWidth[];

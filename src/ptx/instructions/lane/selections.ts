@@ -58,7 +58,7 @@ function selectionRows(width: RegisterWidth, type: string): LaneInstruction[] {
   ];
 }
 
-/** What `testp` asks of a number; zeros count as normal. */
+/** The tests of `testp` on a number; zeros count as normal. */
 const tests: Readonly<Record<string, (type: FloatType, value: number) => boolean>> = {
   finite: (_type, value) => Number.isFinite(value),
   infinite: (_type, value) => Math.abs(value) === Infinity,

@@ -22,11 +22,11 @@ import { packedConversions } from './conversion/packed-conversions.js';
 import { packedIntegers } from './packed-integers.js';
 import { logicWithPredicate, selections } from './selections.js';
 
-/** What an instruction's operands say of it: rows that share a name differ in them. */
+/** The form of an instruction's operands, in which rows that share a name differ. */
 export interface OperandForm {
   /** The widths of the destinations' registers; `16` for a sink `_` of what has one destination at most. */
   readonly destinations: readonly RegisterWidth[];
-  /** How many sources there are. */
+  /** Number of sources. */
   readonly sources: number;
 }
 
@@ -73,7 +73,7 @@ function bitsOf(width: RegisterWidth): number {
   return width === 'pred' ? 1 : width;
 }
 
-/** How far a row is from the form; infinite where it does not fit. */
+/** Distance of a row from the form, in bits by which destinations are widened; infinite where it does not fit. */
 function distance({ destinations, sources }: LaneInstruction, form: OperandForm): number {
   if (destinations.length !== form.destinations.length || sources.length !== form.sources)
     return Infinity;

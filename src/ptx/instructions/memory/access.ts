@@ -1,7 +1,7 @@
 import type { AccessOrder, AccessSpace, MemoryOrder, MemoryScope } from '../../../machine/index.js';
 import type { AddressOperand, Unsupported } from '../request.js';
 
-/** What the modifiers of an instruction on memory say. */
+/** The access that the modifiers of an instruction on memory state. */
 export interface Access extends AccessOrder {
   /** Null where none is named. */
   readonly space: AccessSpace | null;
@@ -10,7 +10,7 @@ export interface Access extends AccessOrder {
   readonly type: ElementType;
   /** Whether a cache policy follows the operands. */
   readonly hasPolicy: boolean;
-  /** What is none of these, in its order: the operation of an atomic, `noftz`. */
+  /** All other modifiers, in their order: the operation of an atomic, `noftz`. */
   readonly rest: readonly string[];
 }
 

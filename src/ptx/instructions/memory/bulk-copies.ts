@@ -19,7 +19,7 @@ import { slotsOf, wrongOperands } from '../operands.js';
 const warpLanes = 32;
 const bulkAlignment = 16;
 
-/** What the text of a bulk copy says besides its operands. */
+/** The form of a bulk copy, without its operands. */
 interface BulkForm {
   readonly to: 'shared::cta' | 'shared::cluster' | 'global';
   readonly from: 'shared::cta' | 'global';
@@ -42,7 +42,7 @@ const directions: Readonly<Record<string, Pick<BulkForm, 'to' | 'from'>>> = {
 const hint = 'L2::cache_hint';
 const multicast = 'multicast::cluster';
 
-/** What modifiers after `cp.async.bulk` or `cp.reduce.async.bulk` say. */
+/** The form that the modifiers after `cp.async.bulk` or `cp.reduce.async.bulk` state. */
 function formOf({ modifiers }: InstructionRequest): BulkForm | Unsupported {
   const isReduction = modifiers[0] === 'reduce';
   const [to, from, completion, ...rest] = modifiers.slice(isReduction ? 3 : 2);

@@ -35,7 +35,7 @@ function put(words: Uint32Array, first: number, byte: number, bytes: number, bit
     words[first + byte / 4 + i] = Number((bits >> BigInt(32 * i)) & 0xffffffffn);
 }
 
-/** What lanes store, as it lies in memory ([lane][word]): the low bits of registers, or constants. */
+/** The data that lanes store, in its layout in memory ([lane][word]): the low bits of registers, or constants. */
 export function packLanes(
   registers: WarpRegisters,
   elements: readonly ResolvedOperand[],

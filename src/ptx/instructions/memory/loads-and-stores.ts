@@ -117,7 +117,7 @@ function lowerFill({
   };
 }
 
-/** What only says that data is wanted, or how it is to be cached. */
+/** Lowers a prefetch or a cache hint to an operation without effect. */
 function lowerHint(): VisibleOperation {
   return { isAligned: false, writes: [], reads: [], lends: [], issue: function* () {} };
 }

@@ -4,7 +4,7 @@ export function numberAfter(modifiers: readonly string[], prefix: string): numbe
   return modifier === undefined ? null : Number(modifier.slice(prefix.length));
 }
 
-/** What a modifier says after a prefix, as `f16` of `kind::f16`; null where there is none. */
+/** The rest of the modifier with a prefix, as `f16` of `kind::f16`; null where there is none. */
 export function wordAfter(modifiers: readonly string[], prefix: string): string | null {
   return modifiers.find((one) => one.startsWith(prefix))?.slice(prefix.length) ?? null;
 }

@@ -31,7 +31,7 @@ const blocks: Readonly<Record<BlockScaledKind, Readonly<Record<string, 16 | 32>>
   mxf4nvf4: { 'scale_vec::2X': 32, block32: 32, 'scale_vec::4X': 16, block16: 16 },
 };
 
-/** What a kind says of the numbers: with scale factors, their places and how many elements share one. */
+/** The number formats of a kind; with scale factors, also their places and the number of elements that share one. */
 export type NumbersOfKind =
   | { readonly isScaled: false; readonly kind: MmaKind }
   | {
@@ -70,7 +70,7 @@ export type DescribedProduct = Pick<
 > &
   Pick<InstructionDescriptor, 'aMajor' | 'bMajor' | 'm' | 'n'>;
 
-/** What a description says of the numbers. */
+/** The numbers of a description. */
 export function numbersIn({
   a,
   b,
@@ -91,7 +91,7 @@ export function numbersIn({
   };
 }
 
-/** What an instruction descriptor says. Throws a RequestError for what is not modelled. */
+/** The product that an instruction descriptor describes. Throws a RequestError for features that are not modelled. */
 export function describedProduct(
   word: number,
   numbers: NumbersOfKind,

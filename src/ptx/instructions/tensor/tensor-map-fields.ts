@@ -1,4 +1,4 @@
-/** Where a field lies among the 128 bytes of a tensor map, and what it takes. */
+/** A field of the 128 bytes of a tensor map: its place, and the values that it takes. */
 interface MapField {
   /** Whether there is one of each dimension, counted from 0. */
   readonly isOfDimension: boolean;

@@ -40,7 +40,7 @@ function* storeMapBytes(
   yield { op: 'st', ...places(space, address), data, site };
 }
 
-/** Where maps lie that a lane's operand names: in shared memory or in global memory. */
+/** The place of the map that a lane's operand names: in shared memory or in global memory. */
 function mapPlace(
   warp: IssuingWarp,
   { modifiers }: InstructionRequest,

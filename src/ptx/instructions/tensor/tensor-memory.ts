@@ -93,7 +93,7 @@ function transferOf(
     : { ...transfer, halfOffset: distance };
 }
 
-/** How `tcgen05.ld.red` reduces; null for another load. */
+/** The reduction of `tcgen05.ld.red`; null for another load. */
 function reductionOf({ modifiers }: InstructionRequest): ReductionKind | Unsupported | null {
   if (!modifiers.includes('red')) return null;
   const operation = (['min', 'max'] as const).find((one) => modifiers.includes(one));

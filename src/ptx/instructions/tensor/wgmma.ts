@@ -54,7 +54,7 @@ function fragmentSlots(operand: ResolvedOperand | undefined): readonly Slot[] | 
   return operand?.kind === 'vector' ? vectorSlots(operand) : null;
 }
 
-/** What the modifiers say: `m64n64k16.f32.bf16.bf16`. */
+/** The shape and formats that the modifiers state: `m64n64k16.f32.bf16.bf16`. */
 function shapeOf(modifiers: readonly string[]): WarpgroupShape | null {
   const [shape, ...rest] = modifiers.slice(3);
   const n = /^m64n(\d+)k\d+$/.exec(shape ?? '');

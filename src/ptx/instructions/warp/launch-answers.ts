@@ -48,7 +48,7 @@ function row(name: string, words: readonly number[]): WarpInstruction {
   };
 }
 
-/** What the answer to a cancellation says; of one that has failed no CTA. */
+/** Queries of the answer to a cancellation; the answer to one that has failed names no CTA. */
 export const launchAnswers: readonly WarpInstruction[] = [
   row('is_canceled', [3]),
   row('get_first_ctaid', [0, 1, 2, 3]),

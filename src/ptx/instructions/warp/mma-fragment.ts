@@ -2,17 +2,17 @@ import { warpLanes } from '../../../machine/index.js';
 import type { Slot } from '../slot.js';
 import type { WarpRegisters } from '../warp-registers.js';
 
-/** How a matrix of an `mma` lies in registers. */
+/** The layout of a matrix of an `mma` in registers. */
 export interface FragmentLayout {
   /** Registers of each lane. */
   readonly registers: number;
-  /** Of an element; a register of 64 bits has one, others have 32 bits. */
+  /** Bits of an element; a register of 64 bits has one element, others have 32 bits. */
   readonly elementBits: 1 | 4 | 8 | 16 | 32 | 64;
   /** The place of each element in the matrix, [register][lane][element]. */
   readonly places: Int32Array;
 }
 
-/** Which element of a matrix a lane has in a register. */
+/** Index of the matrix element that a lane has in a register. */
 type Place = (register: number, lane: number, element: number) => number;
 
 function layout(
@@ -73,7 +73,7 @@ export function layoutOfC(m: 8 | 16, elementBits: 16 | 32 | 64): FragmentLayout 
   });
 }
 
-/** What an immediate has in every lane, in the place of a register of 32 bits. */
+/** The value of an immediate in every lane, in the place of a register of 32 bits. */
 export interface ImmediateWord {
   readonly words: Uint32Array;
 }
@@ -83,7 +83,7 @@ export function immediateWord(bits: number): ImmediateWord {
   return { words: new Uint32Array(warpLanes).fill(bits) };
 }
 
-/** What a matrix is read from: a register, or an immediate. */
+/** A source of a matrix: a register, or an immediate. */
 export type FragmentSource = Slot | ImmediateWord;
 
 function wordsOf(registers: WarpRegisters, source: FragmentSource): Uint32Array {

@@ -37,7 +37,7 @@ export interface MmaRegisters {
 
 /** A product of matrices in registers of a warp. */
 export interface MmaProduct {
-  /** How many registers each matrix takes. */
+  /** Number of registers of each matrix. */
   readonly registers: { readonly a: number; readonly b: number; readonly c: number };
   /** D = A·B + C; D and C have the same registers' number. */
   readonly execute: (registers: WarpRegisters, operands: MmaRegisters) => void;
@@ -149,11 +149,11 @@ export interface IntegerOperand {
   readonly isSigned: boolean;
 }
 
-/** How integers are multiplied and added. */
+/** The rule by which integers are multiplied and added. */
 export interface IntegerRule {
   readonly a: IntegerOperand;
   readonly b: IntegerOperand;
-  /** Of one bit: what stands for the product. */
+  /** The operation that forms the products; elements of one bit have `and` or `xor`. */
   readonly product: 'multiply' | 'and' | 'xor';
   readonly saturates: boolean;
 }

@@ -16,7 +16,7 @@ import type { Slot } from '../slot.js';
 import { type FragmentSource, immediateWord } from './mma-fragment.js';
 import { maskText } from './operands.js';
 
-/** What stands in the text: `m16n8k16.row.col.f32.bf16.bf16.f32`. */
+/** The form of the instruction in the text: `m16n8k16.row.col.f32.bf16.bf16.f32`. */
 interface Form {
   readonly shape: string;
   readonly d: string;

@@ -57,7 +57,7 @@ function lowerReduction({ modifiers, operands }: InstructionRequest): WarpOperat
   };
 }
 
-/** What changes nothing when it is combined with the values. */
+/** A value that changes nothing when it is combined with the values. */
 function combineStart(operation: string, values: readonly number[]): number {
   if (operation === 'and') return 0xffffffff;
   return operation === 'min' || operation === 'max' ? values[0] : 0;

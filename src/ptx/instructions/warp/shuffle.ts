@@ -4,7 +4,7 @@ import type { WarpInstruction, WarpOperation } from '../warp-instruction.js';
 import { slotsOf, wrongOperands } from '../operands.js';
 import { destinationsOf, lanesOf, maskText, readerOf, writerOf } from './operands.js';
 
-/** Which lane's value a lane takes, and whether that lane is in range. */
+/** The lane whose value a lane takes, and whether that lane is in range. */
 interface Choice {
   readonly from: number;
   readonly isInRange: boolean;

@@ -1,12 +1,12 @@
 import { warpLanes } from '../../../machine/index.js';
 
-/** How the metadata of a sparse A lie in the words of a warp's lanes. */
+/** The layout of the metadata of a sparse A in the words of a warp's lanes. */
 export interface MetadataLayout {
   /** Elements of a row of A of which a share is stored: 2 of 4, or 1 of 2 of tf32. */
   readonly chunk: 4 | 2;
   /** Lanes of each four that hold metadata. */
   readonly lanes: 1 | 2 | 4;
-  /** How many rows of the same columns a word has: the row of the lanes, and the one 8 below in its upper half. */
+  /** Number of rows of the same columns in a word: the row of the lanes, and the one 8 below in its upper half. */
   readonly rowsPerWord: 1 | 2;
 }
 
@@ -34,7 +34,7 @@ const ordered: readonly number[] = [0b0100, 0b1000, 0b1001, 0b1100, 0b1101, 0b11
 const ofTwoPlaces = Array.from({ length: 16 }, (_, bits) => bits).filter(
   (bits) => (bits & 3) !== bits >> 2,
 );
-/** Of one place of two. */
+/** Metadata that names one place of two. */
 const ofOnePlace: readonly number[] = [0b0100, 0b1110];
 
 /**

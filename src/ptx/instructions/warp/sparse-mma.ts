@@ -34,7 +34,7 @@ const depths: Readonly<Record<8 | 16 | 32, readonly number[]>> = {
   8: [32, 64],
 };
 
-/** What stands in the text: `sp.sync.aligned.m16n8k32.row.col.f32.bf16.bf16.f32`. */
+/** The form of the instruction in the text: `sp.sync.aligned.m16n8k32.row.col.f32.bf16.bf16.f32`. */
 interface Form {
   readonly k: number;
   readonly a: string;

@@ -31,7 +31,7 @@ export const segmentTables = {
 
 const lanes = [0, 1, 2, 3] as const;
 
-/** What the 16 bytes at `offset` of an entry are, for the entries of four lanes. */
+/** The 16 bytes at `offset` of an entry, for the entries of four lanes. */
 export function gather(
   body: FunctionBody,
   table: Table,
@@ -52,13 +52,13 @@ function squaresOf(body: FunctionBody, x: Expression): Expression {
   );
 }
 
-/** Where each lane interpolates. */
+/** The position at which each lane interpolates. */
 export interface Position {
   /** Byte of the segment in its table. */
   readonly place: Expression;
   /** Bits below the segment index, 17 at most. */
   readonly x: Expression;
-  /** What the squarer takes, 17 bits. */
+  /** The input of the squarer, 17 bits. */
   readonly squared: Expression;
 }
 

@@ -4,7 +4,9 @@ import { type Emitter, onWords } from '../emitter.js';
 import { canonical, magnitude } from '../float32.js';
 import { log2, reciprocal, reciprocalSquareRoot, squareRoot } from './special-functions.js';
 
-/** How an instruction without `.ftz` uses the unit for some operands: what it multiplies them and the results by. */
+/**
+ * The use of the unit, by an instruction without `.ftz`, for some operands: the factors for them and for the results.
+ */
 interface Scaling {
   readonly subroutine: Subroutine;
   readonly isScaled: (size: Expression) => Expression;
@@ -52,7 +54,7 @@ const reciprocalSubnormal: Subroutine = {
     ),
 };
 
-/** Of the instructions without `.ftz`. */
+/** The scalings of the instructions without `.ftz`. */
 const scalings: Readonly<Record<string, Scaling>> = {
   'rcp.approx.f32': {
     subroutine: reciprocalSubnormal,

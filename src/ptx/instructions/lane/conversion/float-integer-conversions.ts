@@ -41,7 +41,7 @@ export const integerRoundings: Readonly<Record<string, (value: number) => number
   rpi: Math.ceil,
 };
 
-/** What NaN becomes: 0, or from fp64 and to 64 bits the highest bit. */
+/** The integer that NaN becomes: 0, or from fp64 and to 64 bits the highest bit. */
 function integerOfNan(to: IntegerType, from: FloatType): bigint {
   return from.name === 'f64' || to.bits === 64 ? 1n << BigInt(to.bits - 1) : 0n;
 }

@@ -2,7 +2,7 @@ import { decode, encode, formats, type RoundingOptions } from '../../../../forma
 import { decodeOperand, operandFormats } from '../../../../hardware/index.js';
 import type { FamilyFacts } from '../row.js';
 
-/** What is known of conversions of one number. */
+/** Facts about conversions of one number. */
 export const conversionFacts: FamilyFacts = {
   unit: 'conversion',
   evidence: 'isa',
@@ -14,10 +14,10 @@ export function positive(value: number): number {
   return value <= 0 ? 0 : value;
 }
 
-/** What encodes the numbers of a format that lies in pairs. */
+/** The encoding of numbers of a format that is stored in pairs. */
 export interface PairFormat {
   readonly name: string;
-  /** Of a number in the pair. */
+  /** Bits of one number in the pair. */
   readonly bits: 4 | 8 | 16;
   readonly encode: (value: number, options: RoundingOptions) => number;
   readonly decode: (bits: number) => number;

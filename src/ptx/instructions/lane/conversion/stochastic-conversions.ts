@@ -16,7 +16,7 @@ const facts: FamilyFacts = {
   source: `${conversionFacts.source}, random bits of .rs; that they begin right below the last place is assumed`,
 };
 
-/** How a format takes random bits: how many, and how many numbers lie in a destination. */
+/** The form in which a format takes random bits: their number, and the numbers in a destination. */
 interface RandomForm {
   readonly pair: PairFormat;
   readonly format: OperandFormatName;
