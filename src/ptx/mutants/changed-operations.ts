@@ -31,9 +31,9 @@ export function removeItem(item: VisibleItem, edit: Edit, note: NoteChange): Vis
 
 /** An item that does nothing before itself and all later: operands are read at the one place, the order comes at the other. */
 export interface ParkedItem {
-  /** What stands in the item's place. */
+  /** The item in the original place. */
   readonly before: VisibleItem;
-  /** What stands where it has been moved. */
+  /** The item in the place that it has been moved to. */
   readonly after: VisibleItem;
 }
 
@@ -62,7 +62,7 @@ export function parkItem(item: VisibleItem, note: NoteChange): ParkedItem {
   };
 }
 
-/** Which way each direction goes in a list of items. */
+/** The step of each direction in a list of items. */
 export const strides: Readonly<Record<Direction, 1 | -1>> = { earlier: -1, later: 1 };
 
 /** Registers that an item reads and writes, by the offsets of their slots; null where nobody knows. */

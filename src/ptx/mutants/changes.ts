@@ -7,15 +7,15 @@ export interface EditContext {
 }
 
 /**
- * What becomes of an instruction of the machine: another, none (null), or itself where there is nothing to change. What
- * the PTX instruction does then with results goes on as if it had been executed.
+ * Edits an instruction of the machine: gives another, none (null), or itself where there is nothing to change. The PTX
+ * instruction then treats results as if it had been executed.
  */
 export type Edit = (instruction: Instruction, context: EditContext) => Instruction | null;
 
 /** One way to take order away. */
 export interface Change {
   readonly kind: 'remove' | 'weaken';
-  /** What is different then: `waits for one group less`. */
+  /** The difference that the change makes: `waits for one group less`. */
   readonly name: string;
   /** The modifiers of which an instruction has one to be changed so; default: any has. */
   readonly of?: readonly string[];
@@ -148,7 +148,7 @@ const weakOrders: Readonly<Partial<Record<MemoryOrder, MemoryOrder>>> = {
 };
 const accesses = ['ld', 'st', 'atom', 'red'] as const;
 
-/** What strong accesses are weakened by. */
+/** Changes that weaken strong accesses. */
 export const strongAccess: readonly Change[] = [
   weaken(
     'relaxed',

@@ -13,7 +13,7 @@ import {
 import { commitsSeeInitialisation, type Mutant } from './mutants.js';
 import { createTimeLimit, OutOfTime } from './time-limit.js';
 
-/** What may come of a mutant. */
+/** The possible outcomes of a mutant. */
 export const mutantVerdicts = {
   found: 'the machine reports what is illegal',
   hangs: 'warps wait for one another, or the run has no end',
@@ -28,7 +28,7 @@ export const mutantVerdicts = {
 /** One of them. */
 export type MutantVerdict = keyof typeof mutantVerdicts;
 
-/** What came of a mutant. */
+/** A mutant with its outcome. */
 export interface JudgedMutant extends Omit<Mutant, 'mutate'> {
   readonly verdict: MutantVerdict;
   /** Findings that the kernel does not have itself: the first of each kind. */
@@ -44,7 +44,7 @@ export interface JudgedMutant extends Omit<Mutant, 'mutate'> {
   readonly isOverlooked: boolean;
 }
 
-/** How mutants are run: as the kernel itself is. */
+/** Options for running mutants, which run as the kernel itself does. */
 export type JudgeOptions = Omit<KernelOptions, 'runs' | 'isEnough' | 'executable'>;
 
 /** Judges the mutants of a launch. */
@@ -60,7 +60,7 @@ interface OtherSchedule {
   readonly create: NonNullable<KernelOptions['scheduler']>;
 }
 
-/** How many schedules with random choices. */
+/** Number of schedules with random choices. */
 const randomSchedules = 2;
 /** The adversarial ones that hold asynchronous operations back as far as they may, or take warps in another order. */
 const adversarialNames = ['all operations late', 'warps backwards'];
@@ -83,7 +83,9 @@ const moreSteps = 10_000;
 const timeFactor = 10;
 const leastSeconds = 30;
 
-/** What makes two findings the same, whichever warps made them: their kind, and the instructions that they are about. */
+/**
+ * The key that equal findings share, whichever warps made them: their kind, and the instructions that they are about.
+ */
 function keyOf({ kind, message, accesses }: Finding): string {
   const sites = accesses.map(({ site }) => site).sort();
   return [kind, ...(sites.length === 0 ? [message] : sites)].join('\n');
@@ -181,7 +183,7 @@ export function createMutantJudge(
     );
   }
 
-  /** What a run shows; null where it shows nothing. */
+  /** The verdict that a run shows; null where it shows nothing. */
   function shown(run: LaunchRun): Pick<JudgedMutant, 'verdict' | 'findings' | 'reason'> | null {
     const findings = newOf(run.findings);
     if (findings.some(({ kind }) => kind !== 'deadlock'))

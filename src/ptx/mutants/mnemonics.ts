@@ -3,7 +3,7 @@ import { type MutatedInstruction, mutatedInstructions } from './mutated-instruct
 /** The state spaces of which others see nothing. */
 const unseenSpaces = new Set(['local', 'const', 'param', 'param::entry']);
 
-/** What an order may be about: the names with which accesses to memory and operations of tensor cores begin. */
+/** The names with which accesses to memory and operations of tensor cores begin: an order may be about these. */
 const accessNames = [
   ...[
     'ld',

@@ -10,7 +10,7 @@ import {
 import { isAccess } from './mnemonics.js';
 import type { Direction } from './mutated-instructions.js';
 
-/** Where an instruction stands. */
+/** The place of an instruction. */
 export interface ProgramPlace {
   readonly one: ProgramFunction;
   readonly block: number;

@@ -5,7 +5,7 @@ import type { Change } from './changes.js';
 import { modifiersOf, mutatedInstruction } from './mnemonics.js';
 import { moveOf, type ProgramPlace } from './moves.js';
 
-/** What a mutant does to its instruction. */
+/** The change that a mutant makes to its instruction. */
 export type MutantKind = 'remove' | 'weaken' | 'move';
 
 /** A program in which one instruction that orders others is changed. */
@@ -17,11 +17,11 @@ export interface Mutant {
   readonly line: number;
   /** Its opcode and modifiers. */
   readonly mnemonic: string;
-  /** What is different: `removed`, `after line 412: tcgen05.mma`. */
+  /** The difference from the program: `removed`, `after line 412: tcgen05.mma`. */
   readonly change: string;
   /** Why the machine cannot tell it from the program; null where it can. */
   readonly unmodelled: string | null;
-  /** What its instruction orders that the machine does not look at; null where it looks at all. */
+  /** The order that its instruction imposes and the machine does not check; null where the machine checks all of it. */
   readonly unfollowed: string | null;
   /** The items that are other ones; `note` is told when one of them is executed. */
   readonly mutate: (note: NoteChange) => ProgramChange;
@@ -83,8 +83,9 @@ export const commitsSeeInitialisation =
   'whether tcgen05.commit needs a fence after the initialisation of its mbarrier the ISA does not say';
 
 /**
- * What the machine does not look at of what each instruction orders, in the order of the program. The first fence behind
- * initialisations makes them known to asynchronous operations: to commits too, of which the ISA does not say whether they need it.
+ * Creates a function to call with each instruction in the order of the program: it gives the order that the instruction
+ * imposes and the machine does not check. The first fence behind initialisations makes them known to asynchronous operations:
+ * to commits too, and the ISA does not say whether commits need the fence.
  *
  * @param hasCommits whether there are any
  */

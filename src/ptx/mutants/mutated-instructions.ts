@@ -19,18 +19,21 @@ import {
 } from './changes.js';
 
 /**
- * Where an instruction may be moved by one access to memory, or one operation of tensor cores, so that it orders less:
- * what waits comes later, what arrives or commits earlier.
+ * The direction in which moving an instruction past one access to memory, or one operation of tensor cores, makes it
+ * order less: waits move later, arrivals and commits earlier.
  */
 export type Direction = 'earlier' | 'later';
 
-/** How instructions are changed whose names begin so. */
+/** The changes to instructions whose names begin with `name`. */
 export interface MutatedInstruction {
   /** The opcode and the modifiers that it begins with; the row with the longest name counts. */
   readonly name: string;
   readonly changes: readonly Change[];
   readonly moves: readonly Direction[];
-  /** What else the instruction orders, which the machine does not look at: then a clean run does not show that it is redundant. */
+  /**
+   * Further order that the instruction imposes and the machine does not check: then a clean run does not show that it
+   * is redundant.
+   */
   readonly unfollowed?: string;
 }
 

@@ -3,7 +3,7 @@ import { immediatePostDominators } from './control-flow.js';
 import type { LaneOperation } from './operation.js';
 import type { Block, Item, LaneStretch, Terminator } from './program.js';
 
-/** What an item says of its instruction. */
+/** Facts about the instruction of an item. */
 export interface Placed {
   readonly guard: SlotGuard | null;
   readonly line: number;
@@ -11,7 +11,7 @@ export interface Placed {
   readonly site: string;
 }
 
-/** How a block ends, by labels in place of blocks. */
+/** The end of a block, with labels in place of blocks. */
 export type Ending =
   | (Placed & { readonly kind: 'branch'; readonly label: number })
   | (Placed & {
@@ -143,8 +143,8 @@ function leaveEarly(drafts: readonly Draft[], terminators: Terminator[]): void {
 }
 
 /**
- * Where lanes that part at the end of each block meet. That some may end is left out of account, since nobody waits for
- * those, but where there is no other way to the end.
+ * The blocks where lanes that part at the end of each block meet again. Lanes that end are disregarded, since nobody
+ * waits for them, except where there is no other way to the end.
  */
 function joinsOf(terminators: readonly Terminator[]): readonly number[] {
   const end = terminators.length;

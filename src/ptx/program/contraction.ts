@@ -6,9 +6,9 @@ import type { SlotAllocator } from './parameter-pieces.js';
 
 /** A mul whose only use is an add or sub after it, neither with a rounding modifier. */
 export interface Contraction {
-  /** Of the add. */
+  /** Line of the add. */
   readonly line: number;
-  /** Of the add: `add.f32`. */
+  /** Mnemonic of the add: `add.f32`. */
   readonly mnemonic: string;
   readonly stretch: LaneStretch;
   readonly product: LaneOperation;
@@ -80,7 +80,7 @@ function readsSlot({ sources }: LaneOperation, slot: Slot): boolean {
   return sources.some((source) => 'offset' in source && source.offset === slot.offset);
 }
 
-/** Where a product is: a mul without a destination is no half of a pair. */
+/** The offset of the slot of a product; −1 for a mul without a destination, which is no half of a pair. */
 function productSlot({ destinations: [slot] }: LaneOperation): number {
   return slot?.offset ?? -1;
 }

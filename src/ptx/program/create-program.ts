@@ -22,12 +22,12 @@ import {
 import { createRowFinder, type InstructionTables } from './tables.js';
 import { createUnsupportedCollector } from './unsupported.js';
 
-/** How a program is made. */
+/** Options for making a program. */
 export interface ProgramOptions {
   readonly tables: InstructionTables;
-  /** Where variables of the module lie. */
+  /** Chooses the addresses of variables of the module. */
   readonly place: PlaceVariable;
-  /** What messages call the text: the name of its file. */
+  /** The name of the text in messages: that of its file. */
   readonly file: string;
   /** Whether pairs of a mul and an add that an assembler may contract are executed as one fma; default false. */
   readonly contract?: boolean;

@@ -14,7 +14,7 @@ export interface Layout {
   bytes: number;
 }
 
-/** Where what a function declares gets its places. */
+/** The layouts and labels in which declarations of a function get their places. */
 export interface Declaring {
   readonly program: ProgramLowering;
   readonly shared: Layout;

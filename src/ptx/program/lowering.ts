@@ -8,7 +8,7 @@ import type { FindRow, InstructionTables } from './tables.js';
 import type { UnsupportedCollector } from './unsupported.js';
 import type { WatchedRegister } from './watched-register.js';
 
-/** What the functions of a program share while they are lowered. */
+/** State that the functions of a program share while they are lowered. */
 export interface ProgramLowering {
   readonly tables: InstructionTables;
   readonly findRow: FindRow;
@@ -29,7 +29,7 @@ export interface ProgramLowering {
   readonly interfaces: ReadonlyMap<string, FunctionInterface>;
 }
 
-/** Where a function gets its arguments, and where it leaves its results. */
+/** The places from which a function takes its arguments, and in which it leaves its results. */
 export interface FunctionInterface {
   readonly scope: Scope;
   readonly parameters: readonly FormalParameter[];
@@ -45,7 +45,7 @@ export interface CallOperands {
   readonly results: readonly CallOperand[];
 }
 
-/** What a call passes: a value, or a parameter by its parts. */
+/** An operand of a call: a value, or a parameter by its parts. */
 export type CallOperand =
   | { readonly kind: 'parameter'; readonly pieces: ParameterPieces }
   | {

@@ -41,8 +41,8 @@ export function parameterPiece(
 }
 
 /**
- * What a call copies from one parameter to the other: the parts that either has. Null where the parts of one
- * overlap those of the other otherwise than one by one.
+ * The copies that a call makes from one parameter to the other, for the parts that either has. Null where a
+ * part of one overlaps parts of the other without matching one of them.
  */
 export function handOver(
   from: ParameterPieces,

@@ -11,13 +11,13 @@ import type { LaneOperation } from './operation.js';
 import type { SpecialRegister } from './special-registers.js';
 import type { WatchedLines } from './watched-register.js';
 
-/** What all items that stand at one instruction say of it. */
+/** Facts about an instruction that all its items carry. */
 interface Placed {
   readonly guard: SlotGuard | null;
   readonly line: number;
   /** Opcode and modifiers, as written. */
   readonly mnemonic: string;
-  /** What findings and counters call it: `line 120: bar.sync`. */
+  /** The instruction's name in findings and counters: `line 120: bar.sync`. */
   readonly site: string;
 }
 
@@ -36,7 +36,7 @@ export interface HandedOver {
   readonly to: Slot;
 }
 
-/** What a block has between its beginning and its end. */
+/** A member of a block between its beginning and its end. */
 export type Item =
   | LaneStretch
   | (Placed & {
@@ -57,7 +57,9 @@ export type Item =
   /** A lane that executes it ends: `trap`, `__assertfail`, `brkpt`. */
   | (Placed & { readonly kind: 'trap'; readonly reason: string });
 
-/** How control leaves a block; targets are numbers of blocks, that of the end of the function after the last. */
+/**
+ * The way in which control leaves a block; targets are numbers of blocks, with the end of the function after the last.
+ */
 export type Terminator =
   | { readonly kind: 'goto'; readonly target: number }
   | (Placed & {
@@ -99,7 +101,7 @@ export interface ModuleVariable {
   readonly name: string;
   readonly space: 'global' | 'const';
   readonly address: number;
-  /** What it holds before the kernel starts; null where nothing has been said (`.extern`, no initialiser: zeros). */
+  /** Contents before the kernel starts: zeros where the text has no initialiser. */
   readonly contents: Uint8Array;
   readonly line: number;
 }
@@ -147,7 +149,7 @@ export interface Program {
   readonly contractions: readonly { readonly line: number; readonly mnemonic: string }[];
 }
 
-/** What decides the addresses of variables of the module. */
+/** Chooses the address of a variable of the module. */
 export type PlaceVariable = (variable: {
   readonly name: string;
   readonly space: Extract<AddressSpace, 'global' | 'const'>;

@@ -1,7 +1,7 @@
 import type { Operand, PtxFunction, PtxModule, Statement } from '../syntax/index.js';
 import type { UnsupportedCollector } from './unsupported.js';
 
-/** What a kernel needs of its module. */
+/** The parts of a module that a kernel needs. */
 export interface Reachable {
   /** The kernel, and the functions that it calls, each after those that call it first. */
   readonly functions: readonly PtxFunction[];

@@ -2,7 +2,7 @@ import type { AddressSpace, RegisterWidth, Slot } from '../instructions/index.js
 import type { ScalarType, VariableDeclaration } from '../syntax/index.js';
 import type { ParameterPieces, SlotAllocator } from './parameter-pieces.js';
 
-/** What a name stands for. */
+/** The meaning of a name. */
 export type Binding =
   | { readonly kind: 'register'; readonly slot: Slot }
   /** A variable with its address in its state space. */
@@ -48,7 +48,7 @@ export function typeBytes(type: ScalarType): number {
   return Number(/[0-9]+$/.exec(type)![0]) / 8;
 }
 
-/** How wide a register of a type is. */
+/** The width of a register of a type. */
 export function registerWidth(type: ScalarType): RegisterWidth {
   if (type === 'pred') return 'pred';
   const bits = 8 * typeBytes(type);

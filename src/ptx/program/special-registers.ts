@@ -1,6 +1,6 @@
 import type { RegisterWidth } from '../instructions/index.js';
 
-/** What a thread's special registers depend on. Source: PTX ISA, "Special Registers". */
+/** The place of a thread, which its special registers depend on. Source: PTX ISA, "Special Registers". */
 export interface ThreadPlace {
   /** Threads of the CTA and CTAs of the grid and of the cluster, each in x, y, z. */
   readonly block: readonly [number, number, number];

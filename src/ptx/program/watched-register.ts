@@ -5,7 +5,7 @@ export interface WatchedRegister {
   /** As PTX calls it. */
   readonly name: string;
   readonly slot: Slot;
-  /** What the instruction takes it for: `f32`, `s64`, `pred`; of `b32` and its like the bits alone. */
+  /** The type that the instruction gives it: `f32`, `s64`, `pred`; `b32` and its like are the bits alone. */
   readonly type: string;
   /** Whether it is the predicate of the guard. */
   readonly isGuard: boolean;

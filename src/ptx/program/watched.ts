@@ -35,7 +35,7 @@ function namesIn(operand: Operand): readonly { readonly name: string; isAddress:
 const bitsOf = (type: string): number =>
   type.endsWith('x2') ? 32 : Number(/[0-9]+$/.exec(type)?.[0] ?? 32);
 
-/** What an instruction takes a register for that has a width, where its modifiers name a type for the operand. */
+/** The type that an instruction gives a register of this width, where its modifiers name a type for the operand. */
 function typeOf({ width }: Slot, named: string | undefined, isAddress: boolean): string {
   if (width === 'pred') return 'pred';
   if (isAddress) return `u${width}`;

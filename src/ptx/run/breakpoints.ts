@@ -16,11 +16,11 @@ export interface Breakpoint {
   readonly warp: number;
   /** One lane, or null for all. */
   readonly lane: number | null;
-  /** How many of its executions are kept. */
+  /** Number of its executions that are kept. */
   readonly times: number;
 }
 
-/** What a register held. */
+/** The values of a register. */
 export interface RegisterValues extends Pick<WatchedRegister, 'name' | 'type' | 'isGuard'> {
   readonly width: WatchedRegister['slot']['width'];
   /** Whether an operation that is under way uses it, so that the bits are those before. */

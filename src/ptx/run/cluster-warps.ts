@@ -13,7 +13,7 @@ export type Extents = readonly [number, number, number];
 
 export const warpLanes = 32;
 
-/** How many there are of what extends so far. */
+/** The number of elements in these extents. */
 export const volume = ([x, y, z]: Extents) => x * y * z;
 
 /** A kernel with what it is launched with. */
@@ -32,12 +32,12 @@ export interface KernelLaunch {
 /** Lanes of a warp before they execute a line that is watched. */
 export interface WatchedStop {
   readonly line: number;
-  /** Of the grid. */
+  /** Position of the CTA in the grid. */
   readonly cta: Extents;
   readonly warp: number;
   /** Bit l for lane l. */
   readonly lanes: number;
-  /** Of the whole warp, as they are now. */
+  /** Registers of the whole warp, as they are now. */
   readonly registers: WarpRegisters;
   /** Whether an operation that is under way fills a register or reads it, by the offset of its slot. */
   readonly isLent: (offset: number) => boolean;

@@ -144,7 +144,7 @@ export function createExecutable(program: Program, warps: number): ExecutablePro
     return at;
   });
   const isWatched = (line: number) => program.watched.has(line);
-  /** What is watched before an item: nothing within the line of the item before it. */
+  /** The line to watch before an item; null within the line of the item before it. */
   const watchedAt = (line: number, before: Item | undefined) =>
     isWatched(line) && (before === undefined || linesOf(before).last !== line) ? line : null;
   const itemsOf = ({ items }: Block) =>

@@ -1,7 +1,7 @@
 import type { LaneUnit } from '../instructions/index.js';
 import type { ExecutableProgram } from './executable.js';
 
-/** How often instructions were executed. */
+/** Number of executions of instructions. */
 export interface InstructionCount {
   /** Warp instructions: one for each warp, or strand of one. */
   executions: number;
@@ -9,7 +9,7 @@ export interface InstructionCount {
   lanes: number;
 }
 
-/** What a program has executed. */
+/** The executions of a program. */
 export interface ExecutionCounts {
   readonly byMnemonic: ReadonlyMap<string, InstructionCount>;
   readonly byLine: ReadonlyMap<number, InstructionCount>;
@@ -27,7 +27,7 @@ function addCounts<Key>(
   }
 }
 
-/** What several runs of a program have executed. */
+/** The sum of the executions of several runs of a program. */
 export function sumOfExecutions(list: readonly ExecutionCounts[]): ExecutionCounts {
   const byMnemonic = new Map<string, InstructionCount>();
   const byLine = new Map<number, InstructionCount>();

@@ -4,7 +4,7 @@ import { type Finding, findingGroup } from '../../machine/index.js';
 export interface ListedFindings {
   /** With the number of the cluster in whose run they were found; of a kind the first 1,000 at the same places of the program. */
   readonly findings: readonly (Finding & { readonly cluster: number })[];
-  /** How many more there are. */
+  /** Number of further findings. */
   readonly unlisted: number;
 }
 

@@ -11,10 +11,10 @@ import { sumOfExecutions } from './execution-counts.js';
 import type { LaunchRun } from './run-launch.js';
 import { workOfUnits } from './unit-work.js';
 
-/** What some clusters of a grid did, run by themselves: data that a thread may send. */
+/** The run of some clusters of a grid by themselves: data that a thread may send. */
 export interface GridPart {
   readonly run: LaunchRun;
-  /** What they have read and written of global memory. */
+  /** The global memory that they have read and written. */
   readonly footprint: GlobalFootprint;
 }
 
@@ -25,7 +25,7 @@ function isSettled({ findings, isComplete, cancelsLaunches }: LaunchRun): boolea
   );
 }
 
-/** What the tensors hold after all parts: each has written what no other has touched. */
+/** The contents of the tensors after all parts: each has written what no other has touched. */
 function joinTensors(
   { tensors }: Pick<Launch, 'tensors'>,
   parts: readonly GridPart[],
@@ -44,9 +44,9 @@ function joinTensors(
 }
 
 /**
- * What a launch comes to whose clusters ran in parts, each with a copy of global memory of its own; null where that says nothing: a part has a
- * finding or no end, cancels launches, or has written what another has read or written. Then the clusters have to be run together. Otherwise
- * no cluster knows of those of other parts, so that the result is that of one run.
+ * Joins the runs of a launch whose clusters ran in parts, each with a copy of global memory of its own; null where the parts do not settle it:
+ * a part has a finding or no end, cancels launches, or has written bytes that another has read or written. Then the clusters have to be run
+ * together. Otherwise no cluster knows of those of other parts, so that the result is that of one run.
  */
 export function joinParts(launch: Launch, parts: readonly GridPart[]): LaunchRun | null {
   const runs = parts.map(({ run }) => run);

@@ -9,7 +9,7 @@ export function setInitialRegisters(
   { specialRegisters, parameterRegisters, sharedAddresses }: Program,
   registers: WarpRegisters,
   warp: {
-    /** Of the warp's first thread. */
+    /** Place of the warp's first thread. */
     readonly place: ThreadPlace;
     readonly rank: number;
     /** The kernel's parameter space. */
@@ -48,7 +48,7 @@ function setBits(registers: WarpRegisters, slot: Slot, lane: number, bits: bigin
   words[2 * (warpLanes + lane) + 1] = word(3);
 }
 
-/** What a piece of the parameters is as a value of a register's width. */
+/** The value of a piece of the parameters in a register's width. */
 function parameterBits(
   { slot, offset, bytes, isSigned }: ParameterRegister,
   parameters: Uint8Array,

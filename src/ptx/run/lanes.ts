@@ -15,7 +15,7 @@ export function guardedLanes(
   return lanes & (guard.isNegated ? ~mask : mask);
 }
 
-/** How many lanes a mask has. */
+/** Number of lanes in a mask. */
 export function countLanes(lanes: number): number {
   let count = 0;
   for (let rest = lanes; rest !== 0; rest &= rest - 1) count++;

@@ -9,7 +9,7 @@ import type { Launch, LaunchTensor } from '../launch/index.js';
 import type { PlaceVariable, Program } from '../program/index.js';
 import { createTensorMaps, placeMap } from './tensor-maps.js';
 
-/** What of a launch lies in the memory of the device. */
+/** The parts of a launch in the memory of the device. */
 export interface DeviceMemory {
   /** Allocates a variable of the module. */
   readonly place: PlaceVariable;

@@ -7,7 +7,7 @@ interface Meeting {
   isOver: boolean;
 }
 
-/** Where the lanes of a warp are, as far as strands have to wait for one another. */
+/** The positions of a warp's lanes, as far as strands have to wait for one another. */
 export interface Whereabouts {
   /** The lanes that have not ended. */
   live: number;

@@ -4,9 +4,9 @@ const none = 'with no wgmma.fence before the first product of its warp';
 const touched = (what: string) => `with no wgmma.fence since registers of ${what} were accessed`;
 
 /**
- * What `wgmma.fence` has ordered of the registers of a warp: nothing at first. A product needs one after each access of other
- * instructions to the registers of D and A; products of one shape may follow one another in one accumulator without. Source:
- * PTX ISA, `wgmma.fence`.
+ * The accesses to registers of a warp that `wgmma.fence` has ordered: none at first. A product needs a fence after each
+ * access of other instructions to the registers of D and A; products of one shape may follow one another in one accumulator
+ * without one. Source: PTX ISA, `wgmma.fence`.
  */
 export function createRegisterFences(): RegisterFences {
   // Accessed since the last fence, and accumulated in since then, by the shape of the product.

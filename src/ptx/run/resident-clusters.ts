@@ -4,7 +4,7 @@ import type { ClusterRun, RunningCluster, Step } from '../../machine/index.js';
 const mostResident = 256;
 /** Steps after which a cluster lets others go on although it gets on. */
 const turn = 2 ** 18;
-/** Which steps a grid takes first. */
+/** The steps that a grid takes first. */
 export interface ClusterPlan {
   /** The cluster of the step that is planned next; null where no more are. */
   readonly cluster: () => number | null;
@@ -27,7 +27,7 @@ export interface ResidentClusters {
   readonly end: (run: ClusterRun, number: number) => boolean;
   /** Steps of all together in which none does more than poll, after which none ever will; default 262,144. */
   readonly mostPolls?: number | undefined;
-  /** Which steps come first; default none. The scheduler of each cluster takes the planned one where it is asked. */
+  /** The steps that come first; default none. The scheduler of each cluster takes the planned one where it is asked. */
   readonly plan?: ClusterPlan | undefined;
 }
 

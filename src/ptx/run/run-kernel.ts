@@ -34,7 +34,7 @@ import { turnTakingScheduler } from './turn-taking.js';
 /** The most warps of a grid whose accesses are compared with one another. */
 const mostComparedWarps = 2048;
 
-/** How a kernel is run. */
+/** Options for running a kernel. */
 export interface KernelOptions extends Omit<RunOptions, 'scheduler' | 'trace'> {
   /** A new scheduler for a cluster, by its number in the order of the grid. Default: in order, with turns. */
   readonly scheduler?: (cluster: number) => NonNullable<RunOptions['scheduler']>;
@@ -44,9 +44,9 @@ export interface KernelOptions extends Omit<RunOptions, 'scheduler' | 'trace'> {
   readonly trace?: (cluster: number, event: TraceEvent) => void;
   /** See `ResidentClusters`. */
   readonly mostPolls?: number;
-  /** Where accesses to global memory are noted, if races are looked for; default nowhere. */
+  /** Record of the accesses to global memory, if races are looked for; default none. */
   readonly footprint?: GlobalFootprint | null;
-  /** Which steps come first, before the clusters run as usual; default none. */
+  /** The steps that come first, before the clusters run as usual; default none. */
   readonly plan?: ClusterPlan;
   /** Told of what the schedule decides. */
   readonly onDependence?: DependenceListener;
@@ -62,10 +62,10 @@ export interface KernelOptions extends Omit<RunOptions, 'scheduler' | 'trace'> {
   readonly executable?: ExecutableProgram;
 }
 
-/** What came of a kernel. */
+/** The result of running a kernel. */
 export interface KernelRun extends ListedFindings {
   readonly counts: ExecutionCounts;
-  /** What the machine has counted, of all CTAs together. */
+  /** The machine's counters, of all CTAs together. */
   readonly counters: CtaCounters;
   /** Whether all warps of all clusters came to their end. */
   readonly isComplete: boolean;
@@ -96,7 +96,7 @@ export function clusterWarps({ block, cluster }: Pick<KernelLaunch, 'block' | 'c
   return volume(cluster) * Math.ceil(volume(block) / warpLanes);
 }
 
-/** Where a number of the order of the grid stands: x first. */
+/** The position in the grid of a number in its order: x first. */
 function placeOf(number: number, [width, height]: Extents): Extents {
   return [
     number % width,

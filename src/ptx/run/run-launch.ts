@@ -15,12 +15,12 @@ import { createDeviceMemory, type DeviceMemory } from './launch-memory.js';
 import { workOfUnits, type WorkOfUnits } from './unit-work.js';
 import { clusterWarps, type KernelOptions, type KernelRun, runKernel } from './run-kernel.js';
 
-/** How a launch is run. */
+/** Options for running a launch. */
 export interface LaunchOptions extends Omit<
   KernelOptions,
   'mmaUnits' | 'executable' | 'onWatched'
 > {
-  /** What messages call the PTX. */
+  /** The name of the PTX in messages. */
   readonly file: string;
   /** The GPU whose arithmetic it is; default that of the text's target. */
   readonly architecture?: Architecture;
@@ -30,18 +30,18 @@ export interface LaunchOptions extends Omit<
   readonly breaks?: readonly Breakpoint[];
 }
 
-/** What came of a launch. */
+/** The result of running a launch. */
 export interface LaunchRun extends KernelRun {
   readonly architecture: Architecture;
-  /** What may be contracted, whether it was or not. */
+  /** Pairs that may be contracted, whether they were or not. */
   readonly contractions: Program['contractions'];
-  /** What was done on each unit of an SM, at that architecture's rates. */
+  /** The work on each unit of an SM, at that architecture's rates. */
   readonly work: WorkOfUnits;
-  /** What registers held at the lines of `breaks`, in the order of the run. */
+  /** The values of registers at the lines of `breaks`, in the order of the run. */
   readonly stops: readonly BreakStop[];
   /** The bytes of every tensor of the launch afterwards, by name. */
   readonly tensors: ReadonlyMap<string, Uint8Array>;
-  /** Where they lie in global memory; the same in every run. */
+  /** Addresses of the tensors in global memory; the same in every run. */
   readonly bases: ReadonlyMap<string, number>;
 }
 

@@ -58,13 +58,13 @@ export function placeMap(
   };
 }
 
-/** What tensor maps in memory need to know of it. */
+/** Facts about memory that tensor maps in it need. */
 export interface MapMemory {
   /** The maps among the parameters, by their generic addresses. */
   readonly parameters: ReadonlyMap<number, PlacedTensorMap>;
   /** The allocation of global memory that an address lies in or next to. */
   readonly find: (address: number) => Allocation | undefined;
-  /** What an allocation held before the kernel started; null for what nobody had written. */
+  /** The contents of an allocation before the kernel started; null where nobody had written any. */
   readonly before: (allocation: Allocation) => Uint8Array | null;
 }
 

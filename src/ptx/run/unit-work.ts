@@ -5,16 +5,16 @@ import type { ExecutionCounts } from './execution-counts.js';
 /** Whose work on an SM is counted. */
 export type WorkUnit = 'tensor core' | 'MUFU' | 'FMA' | 'shared memory' | 'issue';
 
-/** What a unit has done, and how long that takes an SM at the unit's full rate. */
+/** The work of a unit, and the time that it takes an SM at the unit's full rate. */
 export interface UnitWork {
   readonly unit: WorkUnit;
   readonly amount: number;
   readonly measure: 'FLOP' | 'lane operations' | 'bytes' | 'warp instructions';
-  /** Of one SM, as if it ran all CTAs one after the other. */
+  /** Clocks of one SM, as if it ran all CTAs one after the other. */
   readonly clocks: number;
 }
 
-/** What a run has done on the units of an SM. */
+/** The work of a run on the units of an SM. */
 export interface WorkOfUnits {
   /** Only units with work; the order of the units is always the same. */
   readonly lines: readonly UnitWork[];

@@ -17,7 +17,7 @@ export interface RunningWarp extends Whereabouts {
   /** Executions of each item and terminator by its number, and lanes that executed it. */
   readonly executions: Float64Array;
   readonly lanes: Float64Array;
-  /** What a register that counts gives next. */
+  /** The next value of a register that counts. */
   readonly count: () => number;
   /** Told before lanes execute a line that is watched. */
   readonly onWatched: (line: number, lanes: number) => void;
@@ -117,7 +117,7 @@ interface Way {
   readonly lanes: number;
 }
 
-/** Where lanes go at the end of a block: lanes of the same target together. */
+/** The targets of lanes at the end of a block, with the lanes of the same target together. */
 function* waysOf(
   warp: RunningWarp,
   terminator: Extract<Terminator, { kind: 'branch' | 'table' }>,

@@ -40,7 +40,7 @@ function readUnary(reader: TokenReader): Constant {
   return number;
 }
 
-/** What follows `(`: a cast, or an expression. */
+/** Reads the text after `(`: a cast, or an expression. */
 function readParenthesised(reader: TokenReader): Constant {
   return reader.nested(() => {
     const place = reader.place();

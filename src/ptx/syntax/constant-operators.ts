@@ -1,10 +1,10 @@
 import { type Constant, doubleConstant, doubleOfBits, integerConstant } from './constants.js';
 
-/** How a binary operator works: on integers, and on doubles where it has them. */
+/** The semantics of a binary operator: on integers, and on doubles where it has them. */
 export interface BinaryOperator {
   /** The higher binds closer (PTX ISA, "Constant Expressions", operator precedence as in C). */
   readonly precedence: number;
-  /** Which type the result has: that of both operands, of the first, signed. */
+  /** Type of the result: that of both operands, of the first, or signed. */
   readonly result: 'converted' | 'first' | 'signed';
   /** Null where there is no result: division by zero. */
   readonly integers: (a: bigint, b: bigint) => bigint | null;
@@ -143,7 +143,7 @@ export const binaryOperators: ReadonlyMap<string, BinaryOperator> = new Map([
   ['||', logical(1, (a, b) => truth(a !== 0n || b !== 0n))],
 ] as const);
 
-/** What `a operator b` is; null where it has no value. */
+/** The value of `a operator b`; null where it has none. */
 export function combine(operator: BinaryOperator, a: Constant, b: Constant): Constant | null {
   if (a.kind === 'f64' && b.kind === 'f64' && operator.doubles !== null) {
     const result = operator.doubles(doubleOfBits(a.bits), doubleOfBits(b.bits));
@@ -165,7 +165,7 @@ export function combine(operator: BinaryOperator, a: Constant, b: Constant): Con
   return integerConstant(result, resultIsUnsigned[operator.result]);
 }
 
-/** What a unary operator makes of a constant; null where it takes no such constant. */
+/** The value of a unary operator on a constant; null where it takes no such constant. */
 export function applyUnary(operator: string, operand: Constant): Constant | null {
   if (operand.kind === 'integer') {
     const { value, isUnsigned } = operand;

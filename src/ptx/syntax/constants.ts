@@ -52,7 +52,7 @@ export function integerConstant(value: bigint, isUnsigned: boolean): Constant & 
   };
 }
 
-/** How numbers are written: what the pattern captures is what `read` gets. */
+/** The notations of numbers: `read` gets the pattern's captures. */
 const forms: readonly {
   readonly pattern: RegExp;
   readonly read: (digits: string, suffix: string | undefined) => Constant | null;

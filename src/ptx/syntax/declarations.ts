@@ -48,7 +48,7 @@ export function skipAttribute(reader: TokenReader): void {
   }
 }
 
-/** What stands before the names of a declaration. */
+/** The part of a declaration before its names. */
 type Head = Pick<
   VariableDeclaration,
   'space' | 'type' | 'vector' | 'alignment' | 'pointer' | 'linkage'
@@ -61,7 +61,7 @@ function readAlignment(reader: TokenReader): number {
   throw reader.error(`an alignment is a power of two, and ${alignment} is none`, place);
 }
 
-/** What follows `.ptr`: a space and an alignment, both optional. */
+/** Reads the text after `.ptr`: a space and an alignment, both optional. */
 function readPointer(reader: TokenReader): VariableDeclaration['pointer'] {
   const space = beginsDeclaration(reader) ? (reader.text as StateSpace) : null;
   if (space !== null) reader.advance();

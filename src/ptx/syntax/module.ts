@@ -1,4 +1,4 @@
-/** Where something stands in the PTX text; both from 1. */
+/** A place in the PTX text; both numbers count from 1. */
 export interface Place {
   readonly line: number;
   readonly column: number;
@@ -20,7 +20,7 @@ export type ScalarType =
   | 'samplerref'
   | 'surfref';
 
-/** What a variable holds before a kernel starts: numbers, and names of variables or functions. */
+/** The value of a variable before a kernel starts: numbers, and names of variables or functions. */
 export type Initialiser =
   | { readonly kind: 'bits'; readonly bits: bigint }
   /** The address of a variable; `isGeneric` for `generic(name)`, `mask` for `0xff(name)`. */
@@ -45,11 +45,11 @@ export interface VariableDeclaration {
   readonly alignment: number | null;
   /** Elements of each dimension of an array; null for `[]`. No dimension for what is no array. */
   readonly dimensions: readonly (number | null)[];
-  /** How many registers `%r<10>` declares: `%r0` to `%r9`; null for one variable of that name. */
+  /** Number of registers that `%r<10>` declares: `%r0` to `%r9`; null for one variable of that name. */
   readonly count: number | null;
   readonly initialiser: Initialiser | null;
   readonly linkage: 'extern' | 'visible' | 'weak' | 'common' | null;
-  /** What `.ptr` says a parameter points to. */
+  /** The target of a parameter, as `.ptr` states it. */
   readonly pointer: { readonly space: StateSpace | null; readonly alignment: number | null } | null;
   readonly place: Place;
 }
@@ -108,9 +108,9 @@ export interface Guard {
 export interface PtxInstruction {
   readonly kind: 'instruction';
   readonly guard: Guard | null;
-  /** What stands before the first dot: `mul`, `tcgen05`, `bar`. */
+  /** The part before the first dot: `mul`, `tcgen05`, `bar`. */
   readonly opcode: string;
-  /** What follows, dots taken off, `::` kept: `['mma', 'cta_group::1', 'kind::f16']`. */
+  /** The parts after the first dot, without their dots, with `::`: `['mma', 'cta_group::1', 'kind::f16']`. */
   readonly modifiers: readonly string[];
   readonly operands: readonly Operand[];
   readonly place: Place;
@@ -137,7 +137,7 @@ export type Statement =
   /** `.loc file line column`: what follows, up to the next one, is of that place in the source. */
   | ({
       readonly kind: 'location';
-      /** Where the function that it is in has been inlined; null where none has. */
+      /** Place at which the function that it is in has been inlined; null where it has not. */
       readonly inlinedAt: SourcePosition | null;
       readonly place: Place;
     } & SourcePosition)
@@ -182,7 +182,7 @@ export interface PtxModule {
   readonly version: { readonly major: number; readonly minor: number };
   /** As written: `sm_90a`. */
   readonly target: string;
-  /** What else `.target` says: `debug`, `texmode_independent`. */
+  /** Further options of `.target`: `debug`, `texmode_independent`. */
   readonly targetOptions: readonly string[];
   readonly addressSize: 32 | 64;
   /** Variables of the module, in the order of the text. */

@@ -5,7 +5,7 @@ import type { TokenReader } from './token-reader.js';
 
 const whatIsExpected = 'an operand (a name, a constant, "[…]" or "{…}")';
 
-/** What an address or a sum adds: `+ 4 - 2`, 0 for nothing. */
+/** Reads the offset of an address or a sum: `+ 4 - 2`, 0 for nothing. */
 export function readOffset(reader: TokenReader): bigint {
   let offset = 0n;
   for (;;) {
@@ -35,7 +35,7 @@ function readUntil(reader: TokenReader, close: string): readonly Operand[] {
   return elements;
 }
 
-/** What follows `[`. */
+/** Reads an address, from its `[`. */
 function readAddress(reader: TokenReader): Operand {
   const place = reader.place();
   reader.advance();

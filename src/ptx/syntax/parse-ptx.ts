@@ -9,7 +9,7 @@ import type { PtxFunction, PtxModule, VariableDeclaration } from './module.js';
 import { readBlock, readNumbers, skipPragma } from './statements.js';
 import { TokenReader } from './token-reader.js';
 
-/** What is known of a module while it is read. */
+/** The state of a module while it is read. */
 interface Draft {
   version: PtxModule['version'] | null;
   target: string | null;
@@ -28,7 +28,7 @@ const functionDirectives: ReadonlySet<string> = new Set([
   ...['abi_preserve', 'abi_preserve_control'],
 ]);
 
-/** What may stand in a module, as messages list it. */
+/** The items that a module may have, as messages list them. */
 const moduleItems =
   '.version, .target, .entry, .func, a variable, .file, .section, .pragma, .alias or the end of the text';
 
@@ -94,7 +94,7 @@ function readAlias(reader: TokenReader, draft: Draft): void {
   reader.expectMark(';');
 }
 
-/** What stands between the parameters of a function and its body. */
+/** Reads the directives between the parameters of a function and its body. */
 function readFunctionDirectives(reader: TokenReader): ReadonlyMap<string, readonly number[]> {
   const directives = new Map<string, readonly number[]>();
   while (reader.kind === 'dotted') {

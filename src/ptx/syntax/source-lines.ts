@@ -6,11 +6,11 @@ export interface SourceLine {
   readonly file: string;
   readonly line: number;
   readonly column: number;
-  /** Where the function that it is in has been inlined; null where none has. */
+  /** Place at which the function that it is in has been inlined; null where it has not. */
   readonly inlinedAt: Omit<SourceLine, 'inlinedAt'> | null;
 }
 
-/** What a run calls a place of the program: an instruction, or what it does, at a line of the PTX. */
+/** A run's name for a place of the program: an instruction, or its action, at a line of the PTX. */
 export function siteAt(line: number, what: string): string {
   return `line ${line}: ${what}`;
 }

@@ -56,7 +56,7 @@ function readNames(reader: TokenReader, what: string): readonly string[] {
   return names;
 }
 
-/** What follows `name: .callprototype`. */
+/** Reads the text after `name: .callprototype`. */
 function readPrototype(reader: TokenReader, name: string, place: Place): Statement {
   const returns = readParameters(reader);
   reader.expectName('the name "_" of a prototype');
@@ -69,7 +69,7 @@ function readPrototype(reader: TokenReader, name: string, place: Place): Stateme
   return { kind: 'call-prototype', name, returns, parameters, place };
 }
 
-/** What follows `name:`: a label, or the list that it is the name of. */
+/** Reads the text after `name:`: the statement of a label, or of the list with this name. */
 function finishLabel(reader: TokenReader, name: string, place: Place): Statement {
   const directive = reader.kind === 'dotted' ? reader.text : '';
   if (directive === 'branchtargets') {
@@ -124,7 +124,7 @@ export function skipPragma(reader: TokenReader): void {
   reader.expectMark(';');
 }
 
-/** What begins with a dot in a body: a declaration, `.loc`, `.pragma`. */
+/** Reads a line of a body that begins with a dot: a declaration, `.loc`, `.pragma`. */
 function readDirective(reader: TokenReader, statements: Statement[]): void {
   if (beginsDeclaration(reader)) statements.push(...readDeclaration(reader, null));
   else if (reader.isDotted('loc')) statements.push(readLocation(reader));

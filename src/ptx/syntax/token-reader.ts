@@ -3,8 +3,8 @@ import { plainText } from '../../words/index.js';
 import type { Place } from './module.js';
 
 /**
- * What a token is: a name (`%r1`, `mov`), what follows a dot (`.u32`, `.shared::cta`), a number, a text in double quotes,
- * a mark (`{`, `<<`), or the end of the text.
+ * The kind of a token: a name (`%r1`, `mov`), a word after a dot (`.u32`, `.shared::cta`), a number, a text in double
+ * quotes, a mark (`{`, `<<`), or the end of the text.
  */
 export type TokenKind = 'name' | 'dotted' | 'number' | 'text' | 'mark' | 'end';
 
@@ -36,10 +36,10 @@ export class TokenReader {
   kind: TokenKind = 'end';
   /** The token as written, without the dot of a dotted one and the quotes of a text; `''` at the end. */
   text = '';
-  /** Where the token begins, and where the one before it ended, as indices into the text. */
+  /** Beginning of the token, and end of the one before it, as indices into the text. */
   start = 0;
   previousEnd = 0;
-  /** How deep the parser is in blocks, lists and parentheses. */
+  /** Depth of the parser in blocks, lists and parentheses. */
   private depth = 0;
   private end = 0;
   private line = 1;
@@ -56,7 +56,7 @@ export class TokenReader {
     this.advance();
   }
 
-  /** Where the token stands. */
+  /** The place of the token. */
   place(): Place {
     return { line: this.line, column: this.start - this.lineStart + 1 };
   }
@@ -103,7 +103,7 @@ export class TokenReader {
   }
 
   /**
-   * What `parse` gives, one level deeper.
+   * Calls `parse` one level deeper.
    *
    * @throws RequestError past 100 levels, which no compiler writes and which would overflow the stack some day
    */
