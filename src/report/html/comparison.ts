@@ -21,7 +21,7 @@ export interface ComparedOutput {
   readonly report: JudgedReport;
   /** With one heat map of all heads. */
   readonly plots: PlotData;
-  /** How it differs from the first output; null for the first. */
+  /** The difference from the first output; null for the first. */
   readonly difference: OutputDifference | null;
 }
 

@@ -57,7 +57,7 @@ export function decadeDomain(values: Iterable<number>): readonly [number, number
   ];
 }
 
-/** What a plot says to those who do not see it. */
+/** The description of a plot for readers who do not see it. */
 export interface PlotLabel {
   readonly title: string;
   readonly description: string;

@@ -13,7 +13,7 @@ export interface Exp2ErrorRange {
 /** The error of one of a kernel's implementations of 2^x over one octave. */
 export interface Exp2Curve {
   readonly name: string;
-  /** Which weights it computes, in words. */
+  /** The weights that it computes, in words. */
   readonly use: string;
   /** In ascending order of x. */
   readonly ranges: readonly Exp2ErrorRange[];

@@ -13,7 +13,7 @@ import {
 /** A plot with its words and the numbers behind it. */
 interface Figure {
   readonly title: string;
-  /** What is drawn and how to read it. */
+  /** The subject of the drawing, and how to read it. */
   readonly caption: string;
   readonly svg: Html;
   /** The same as a table; null where another table of the page has it. */

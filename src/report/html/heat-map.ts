@@ -16,7 +16,7 @@ const mostTableRows = 64;
 /** Beside others, and alone. */
 const sizes = { small: [360, 330], large: [480, 440] } as const;
 
-/** Which colour a cell has: an index into the levels, one more for special; −1 for none. */
+/** The colour of a cell: an index into the levels, one more for special; −1 for none. */
 function levelOf(share: number, special: number): number {
   if (special === 1 && !(share > 1)) return levels.length;
   return levels.findIndex((level) => share <= level);
@@ -52,7 +52,7 @@ function outlines(length: number, pixels: number): number[] {
   return Array.from({ length: Math.ceil(length / step) - 1 }, (_, i) => (i + 1) * step);
 }
 
-/** Where the worst element of a head is. */
+/** The place of the worst element of a head. */
 interface MarkedElement {
   readonly query: number;
   readonly column: number;
@@ -164,7 +164,7 @@ export function heatTable(maps: HeatMaps): DataTable {
   };
 }
 
-/** What the colours mean. */
+/** The legend of the colours. */
 export function heatLegend(anySpecial: boolean): Html {
   const name = (level: number, i: number) => {
     if (i === 0) return `up to ${formatNumber(100 * level)} % of the bound`;

@@ -36,7 +36,7 @@ import {
 } from './report-sections.js';
 import { htmlPage, verdictBanner } from './page.js';
 
-/** What an HTML report is made of: the report that JSON has, and what goes beyond it. */
+/** The contents of an HTML report: the report of JSON, and the parts that only HTML has. */
 export interface HtmlReport {
   readonly report: AuditReport;
   /** Null when there was no output to judge. */
@@ -45,7 +45,7 @@ export interface HtmlReport {
   readonly exp2: readonly Exp2Curve[];
   /** Other outputs of the problem, with one heat map of all heads each, and the judged one first. */
   readonly compared: readonly ComparedOutput[];
-  /** Which kernel the output looks like, in words; null when that was not asked. */
+  /** The kernel that the output resembles, in words; null when that was not requested. */
   readonly identification: string | null;
   readonly commands: readonly ReproduceCommand[];
 }

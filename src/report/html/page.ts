@@ -1,7 +1,7 @@
 import { element, type Content } from '../layout/index.js';
 import { style } from './style.js';
 
-/** What a page may load: nothing, but for its own style. */
+/** The content security policy of a page: it loads nothing except its own style. */
 const policy = "default-src 'none'; style-src 'unsafe-inline'";
 
 /** A page: its title, the version of the tool that made it, and its body. */

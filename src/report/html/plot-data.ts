@@ -3,7 +3,7 @@ import { createHeatMaps, type HeatMapOptions, type HeatMaps } from './heat-map-d
 import { createRowScatters, type RowScatter } from './row-scatter-data.js';
 import { createUlpHistogram, type UlpHistogram } from './ulp-histogram.js';
 
-/** What the plots of an output are drawn from: some thousand numbers, however large the output is. */
+/** The data from which the plots of an output are drawn: some thousand numbers, however large the output is. */
 export interface PlotData {
   readonly heat: HeatMaps;
   readonly scatters: readonly RowScatter[];

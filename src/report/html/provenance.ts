@@ -9,7 +9,7 @@ import {
 import { dataTable } from './figure.js';
 import { breakLine, element, type Html, join, quoteShellCommand } from '../layout/index.js';
 
-/** Which bytes were judged, by what. */
+/** The bytes that were judged, and the program that judged them. */
 export function provenanceContent(
   report: AuditReport,
   compared: readonly { readonly name: string; readonly report: JudgedReport }[],

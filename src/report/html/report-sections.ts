@@ -41,7 +41,7 @@ function capitalized(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** Where a failure is, the worst row, and the tests that fail by most, as on a terminal; nothing on a pass. */
+/** The place of a failure, the worst row, and the tests that fail by most, as on a terminal; nothing on a pass. */
 function failureContent(report: AuditReport): Html {
   if (report.verdict.findings.length === 0) return join();
   const texts = [
@@ -97,7 +97,7 @@ export function findingsContent(report: AuditReport, identification: string | nu
   );
 }
 
-/** What each technique may do, and does. */
+/** The error that each technique may cause, and the error that it causes. */
 export function techniquesContent(drawing: Drawing, { techniques }: JudgedReport): Html {
   if (techniques === null)
     return element('p', {}, 'The table of techniques was left out (--no-techniques).');
@@ -146,7 +146,7 @@ export function techniquesContent(drawing: Drawing, { techniques }: JudgedReport
   );
 }
 
-/** Where the errors are. */
+/** The places of the errors. */
 export function heatContent(drawing: Drawing, report: JudgedReport, { heat }: PlotData): Html {
   const { worst } = fromReported<ElementTest>(mainOutput(report).elements);
   if (heat.maps.length === 0) return element('p', {}, 'The output has no elements.');
@@ -179,7 +179,7 @@ export function heatContent(drawing: Drawing, report: JudgedReport, { heat }: Pl
   );
 }
 
-/** Which rows err. */
+/** The errors of the rows. */
 export function rowsContent(drawing: Drawing, { scatters }: PlotData): Html {
   return join(
     element('p', {}, "The largest error of each row, in the output's unit, against its weights."),
@@ -187,7 +187,7 @@ export function rowsContent(drawing: Drawing, { scatters }: PlotData): Html {
   );
 }
 
-/** How large the errors are. */
+/** The sizes of the errors. */
 export function ulpsContent(drawing: Drawing, report: JudgedReport, { ulps }: PlotData): Html {
   const { format } = mainOutput(report);
   const [error, notes, ...others] = errorSections(report);
@@ -224,7 +224,7 @@ export function ulpsContent(drawing: Drawing, report: JudgedReport, { ulps }: Pl
   );
 }
 
-/** What the usual checks say of the output. */
+/** The verdicts of the usual checks on the output. */
 export function usualContent(report: JudgedReport): Html {
   return join(
     element('p', {}, 'What others would have said. None of it takes part in the verdict.'),

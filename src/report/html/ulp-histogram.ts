@@ -18,7 +18,7 @@ interface UlpBin {
   readonly count: number;
 }
 
-/** How many elements err by how many ulps, over the elements finite in output and oracle. */
+/** Number of elements by their error in ulps, over the elements finite in output and oracle. */
 export interface UlpHistogram {
   /** Elements whose output is the exact value, which no format gives but by chance. */
   readonly exact: number;
@@ -61,14 +61,14 @@ export function createUlpHistogram({
   return { exact, bins };
 }
 
-/** What several histograms that stand side by side have in common. */
+/** The axes that several histograms side by side share. */
 interface HistogramAxes {
   /** Exponents (base 2) of the errors. */
   readonly octaves: readonly [number, number];
   readonly largestCount: number;
 }
 
-/** How a histogram is drawn. */
+/** Options for drawing a histogram. */
 interface HistogramOptions {
   readonly axes: HistogramAxes;
   /** The format whose ulps are counted. */

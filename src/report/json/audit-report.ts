@@ -22,7 +22,7 @@ import type { VerdictWord } from './verdict-word.js';
 export interface TensorSource {
   readonly path: string;
   readonly tensor: string;
-  /** Of the elements, in row-major order and little-endian; lower-case hexadecimal. */
+  /** SHA-256 of the elements, in row-major order and little-endian; lower-case hexadecimal. */
   readonly sha256: string;
   readonly format: FormatName;
   /** The wider format that its file has it in; absent where that is its own. */
@@ -36,24 +36,24 @@ export interface WidenedTensor {
   readonly storedAs: FormatName;
 }
 
-/** Where an audit's inputs came from, who judged them and when. */
+/** The origin of an audit's inputs, its program and its time. */
 export interface Provenance {
   /** The tool's version. */
   readonly version: string;
   /** The file that holds Q, K and V, and the SHA-256 of its bytes in lower-case hexadecimal. */
   readonly problem: { readonly path: string; readonly sha256: string };
   /**
-   * What was judged, by the name of the quantity, in the order of their table; null, or left out, for what
-   * was not given. None when the kernel's process failed.
+   * The judged tensors, by the name of the quantity, in the order of their table; null, or left out, for
+   * tensors that were not given. Empty when the kernel's process failed.
    */
   readonly outputs: Readonly<Record<string, TensorSource | null>>;
   /** The command of the live or emulated kernel, or null when the output was read from a file of the user's. */
   readonly command: string | null;
-  /** What the problem's file holds and nothing used; null, or left out, when that is nothing. */
+  /** Names in the problem's file that nothing used; null, or left out, when there are none. */
   readonly unused?: UnusedNames | null;
-  /** What is judged in a narrower format than it is stored in; left out for nothing. */
+  /** Tensors that are judged in a narrower format than they are stored in; left out when there are none. */
   readonly widened?: readonly WidenedTensor[];
-  /** Which rows are judged; null, or left out, for all. */
+  /** The rows that are judged; null, or left out, for all. */
   readonly sample?: RowSample | null;
   /** Wall-clock time of the audit. */
   readonly seconds: number;
@@ -63,7 +63,7 @@ export interface Provenance {
 
 /** A tensor that was judged; `path` is null when a live kernel wrote it, to a temporary file. */
 export interface ReportedSource extends Omit<TensorSource, 'path' | 'storedAs'> {
-  /** Of the quantity. */
+  /** Name of the quantity. */
   readonly name: string;
   readonly path: string | null;
 }
@@ -101,7 +101,7 @@ export interface ReportedFinding extends Omit<Finding, 'quantity' | 'test'> {
 
 /** The report of an output that was judged: the audit, number for number. */
 export interface JudgedReport extends ReportHead {
-  /** What was judged: first what the kernel is for. */
+  /** The judged outputs, the kernel's main output first. */
   readonly outputs: readonly [ReportedVectors, ...ReportedOutput[]];
   /** The output, sequence by sequence; left out without packed sequences. */
   readonly sequences?: readonly Reported<SequenceUsage>[];

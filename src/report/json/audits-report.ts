@@ -8,7 +8,7 @@ import { withoutWord, type VerdictWord } from './verdict-word.js';
 export interface AuditedFile {
   /** As it was given. */
   readonly path: string;
-  /** What was found; null where the file could not be judged. */
+  /** The report of the file; null where the file could not be judged. */
   readonly report: AuditReport | null;
   /** Why it could not be judged, in one line; null where it was. */
   readonly error: string | null;
@@ -20,7 +20,7 @@ export interface UnjudgedFile extends AuditedFile {
   readonly error: string;
 }
 
-/** How many files came to what. */
+/** Number of files by outcome. */
 export interface FileCounts {
   readonly files: number;
   readonly passed: number;
@@ -37,7 +37,7 @@ export interface AuditsReport {
   readonly tool: { readonly name: 'flashproof'; readonly version: string };
   /** ISO 8601, UTC. */
   readonly created: string;
-  /** Of all files together. */
+  /** Seconds for all files together. */
   readonly seconds: number;
   readonly verdict: FileCounts & { readonly pass: boolean; readonly sentence: string };
   readonly files: readonly AuditedFile[];

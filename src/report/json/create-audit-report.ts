@@ -153,7 +153,7 @@ export function createExecutionFailureReport(
   };
 }
 
-/** What a report of an output has, where there is none. */
+/** Members of a report for an output that does not exist. */
 const withoutOutput = {
   outputs: null,
   baselines: null,

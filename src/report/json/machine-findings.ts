@@ -1,10 +1,10 @@
 import type { AuditReport, ReportedFinding } from './audit-report.js';
 
-/** What the machine has found in a compiled kernel that made what is judged: clauses that follow its name. */
+/** The machine's findings in the compiled kernel that made the judged outputs: clauses that follow its name. */
 export interface MachineClauses {
-  /** What is wrong whatever the numbers are. */
+  /** Faults that do not depend on the numbers. */
   readonly faults: readonly string[];
-  /** What a reader should know beside. */
+  /** Further remarks for the reader. */
   readonly notes: readonly string[];
 }
 

@@ -3,23 +3,23 @@ import type { FormatName } from '../../formats/index.js';
 import { fromReported, toReported, type Reported } from './report-number.js';
 import { mainOutput, type ReportedOutput, type ReportedVectors } from './reported-outputs.js';
 
-/** Where an output came from; `path` is null when a live or an emulated kernel made it. */
+/** The origin of an output; `path` is null when a live or an emulated kernel made it. */
 interface VersionSource {
   readonly path: string | null;
   readonly tensor: string;
-  /** Of the elements. */
+  /** SHA-256 of the elements. */
   readonly sha256: string;
   readonly format: FormatName;
 }
 
 /** One of several outputs of a problem, judged like the others. */
 export interface ReportedVersion {
-  /** What it is called beside the others. */
+  /** The output's name beside the others. */
   readonly name: string;
   readonly source: VersionSource;
   readonly pass: boolean;
   readonly sentence: string;
-  /** Of its error, in the output's unit; and the largest in ulps. */
+  /** Its RMS and largest error, in the output's unit; and the largest in ulps. */
   readonly rms: Reported<number>;
   readonly max: Reported<number>;
   readonly ulps: Reported<number>;
@@ -27,7 +27,7 @@ export interface ReportedVersion {
   readonly boundUsed: Reported<number>;
 }
 
-/** How an output differs from the first. */
+/** The difference of an output from the first. */
 export interface ReportedDifference extends Reported<OutputDifference> {
   readonly name: string;
   /** The probability of the paired test, times the number of comparisons. */
@@ -48,7 +48,7 @@ export interface ReportedComparison {
   readonly differences: readonly ReportedDifference[];
 }
 
-/** What is read of the report of an output. */
+/** Members that are read of the report of an output. */
 interface VersionReport {
   readonly arithmetic: string;
   readonly verdict: { readonly pass: boolean; readonly sentence: string };
@@ -56,7 +56,7 @@ interface VersionReport {
   readonly outputs: readonly [ReportedVectors, ...ReportedOutput[]];
 }
 
-/** What a comparison is made of: outputs with their reports, and how each differs from the first. */
+/** An output in a comparison: its report, and its difference from the first. */
 export interface ComparedVersion {
   readonly name: string;
   readonly report: VersionReport;

@@ -15,19 +15,19 @@ interface Range {
   readonly most: number;
 }
 
-/** What a problem has beside q, k, v, scale, causal, window and softcap; what it has not is left out. */
+/** The features of a problem beside q, k, v, scale, causal, window and softcap; features that it lacks are left out. */
 export interface ReportedFeatures {
   readonly mask?: { readonly shape: readonly number[] };
   readonly bias?: { readonly shape: readonly number[]; readonly format: FormatName };
   readonly alibiSlopes?: { readonly shape: readonly number[] };
   readonly sink?: { readonly inLse: boolean };
-  /** How many segments the queries are of. */
+  /** Number of segments of the queries. */
   readonly segments?: { readonly count: number };
   readonly prefix?: number;
   readonly blockMask?: { readonly blockQueries: number; readonly blockKeys: number };
   readonly dropout?: { readonly probability: number };
   readonly sequences?: { readonly count: number; readonly queries: Range; readonly keys: Range };
-  /** How packed sequences are stored; `unusedRows` are rows of outputs that are not judged. */
+  /** The storage of packed sequences; `unusedRows` are rows of outputs that are not judged. */
   readonly stored?: {
     readonly queries: StoredRows['form'];
     readonly keys: StoredRows['form'];
@@ -68,7 +68,7 @@ function sequenceFeatures(problem: Problem): ReportedFeatures {
   };
 }
 
-/** What a problem has beside the members of `ReportedProblem`; null for nothing. */
+/** The features of a problem beside the members of `ReportedProblem`; null for none. */
 export function reportedFeatures(problem: Problem): ReportedFeatures | null {
   const { mask, bias, alibiSlopes, sink, segments, prefix, blockMask, dropout } = problem;
   const scales = scaledTensors.flatMap((name) =>

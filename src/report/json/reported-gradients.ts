@@ -23,16 +23,19 @@ export interface ReportedGradient extends Pick<
   Quantity,
   'name' | 'prose' | 'label' | 'parts' | 'unit' | 'magnitude'
 > {
-  /** How many heads a batch entry of it has. */
+  /** Number of heads in a batch entry of it. */
   readonly heads: number;
   readonly format: FormatName;
   readonly error: Reported<ErrorProfile>;
   readonly elements: Reported<ElementTest>;
   readonly spread: Reported<SpreadTest>;
   readonly structure: readonly Reported<GradientStatistic>[];
-  /** What FlashAttention's rule says of it; null where it does not, which `notJudged` tells. */
+  /** The result of FlashAttention's rule for it; null where the rule does not apply, as `notJudged` tells. */
   readonly flashAttention: Reported<GradientRule> | null;
-  /** What each technique of the kernel may do to it, whether or not it did; null where they are not told apart. */
+  /**
+   * The error that each technique of the kernel may cause in it, whether or not it did; null where the techniques are
+   * not told apart.
+   */
   readonly techniques: Reported<GradientTechniqueTable> | null;
 }
 
@@ -43,19 +46,24 @@ export interface ReportedGradients {
   readonly sentence: string;
   readonly findings: readonly GradientFinding[];
   readonly diagnosis: GradientDiagnosis | null;
-  /** What the verdict of the gradients says nothing about, a clause each. */
+  /** Parts of the gradients that the verdict does not cover, a clause each. */
   readonly notJudged: readonly string[];
   readonly gradients: readonly ReportedGradient[];
-  /** Which rows of dQ and which keys of dK and dV were judged; null for all, or where these gradients were not judged. */
+  /**
+   * The rows of dQ and the keys of dK and dV that were judged; null for all, or where these gradients were not judged.
+   */
   readonly samples: {
     readonly rows: BoundedSample | null;
     readonly keys: ReportedKeySample | null;
   };
   readonly arithmetic: string;
   readonly falseAlarmRate: number;
-  /** How they compare with kernel models, bit for bit: a declared one first, then the nearest; none where that was not asked. */
+  /**
+   * Their comparisons with kernel models, bit for bit: a declared one first, then the nearest; none where that was not
+   * requested.
+   */
   readonly models: readonly ModelMatch[];
-  /** Which narrower premises they are consistent with, a sentence each; none where that was not asked. */
+  /** Narrower premises that they are consistent with, a sentence each; none where that was not requested. */
   readonly fits: readonly string[];
 }
 
@@ -90,7 +98,7 @@ function keySample({ seed, keys, of, edges, random }: KeySample): ReportedKeySam
   return { seed, keys, of, edges, random };
 }
 
-/** Of which rows and keys gradients were judged, a sentence each; none where of all. */
+/** Describes the rows and keys for which gradients were judged, a sentence each; none where all were. */
 export function describeGradientSamples({ samples: { rows, keys } }: ReportedGradients): string[] {
   const chosen = ({ edges, random, seed }: Pick<BoundedSample, 'edges' | 'random' | 'seed'>) =>
     `${edges} for their place and ${random} at random by seed ${seed}`;
@@ -104,7 +112,7 @@ export function describeGradientSamples({ samples: { rows, keys } }: ReportedGra
   ];
 }
 
-/** What a report says of judged gradients. */
+/** The report of judged gradients. */
 export function reportedGradients({
   verdict,
   gradients,

@@ -1,4 +1,4 @@
-/** How a gradient compares with a model's, bit for bit: numbers of elements. */
+/** The comparison of a gradient with a model's, bit for bit: numbers of elements. */
 export interface GradientBits {
   readonly name: string;
   readonly label: string;
@@ -11,7 +11,7 @@ export interface GradientBits {
   readonly undecided: number;
   /** Those that the model does not give. */
   readonly noOrder: number;
-  /** How like the others are; null where it was not asked which model's they are. */
+  /** Likeness of the other elements; null where the identification of the model was not requested. */
   readonly likeness: {
     /** Elements that are not correctly rounded in one of both, and those of them that are equal. */
     readonly misrounded: number;
@@ -20,10 +20,10 @@ export interface GradientBits {
   } | null;
 }
 
-/** How the gradients of a report compare with a kernel model's. */
+/** The comparison of a report's gradients with a kernel model's. */
 export interface ModelMatch {
   readonly model: string;
-  /** What was chosen of its settings, as text by key. */
+  /** The chosen settings of the model, as text by key. */
   readonly settings: Readonly<Record<string, string>>;
   /** Whose O and LSE its backward pass read: those that were given, or its own forward's; null where it was not run. */
   readonly forward: 'given' | 'own' | null;

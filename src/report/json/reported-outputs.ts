@@ -39,7 +39,7 @@ export interface ReportedNumbers extends ReportedWords {
 /** A judged quantity: one of the report's `outputs`. */
 export type ReportedOutput = ReportedVectors | ReportedNumbers;
 
-/** What a report says of a judged quantity. */
+/** The report of a judged quantity. */
 export function reportedOutput(judged: AuditedVectors | JudgedNumbers): ReportedOutput {
   const { quantity, format } = judged;
   const { name, prose, label, parts, unit, magnitude } = quantity;
@@ -68,12 +68,12 @@ export function reportedOutput(judged: AuditedVectors | JudgedNumbers): Reported
       };
 }
 
-/** What a report's outputs are in. */
+/** A holder of a report's outputs. */
 interface OutputHolder {
   readonly outputs: readonly [ReportedVectors, ...ReportedOutput[]];
 }
 
-/** What the kernel is for, which plots and the usual checks are of: the first of the outputs. */
+/** The kernel's main output, which plots and the usual checks are for: the first of the outputs. */
 export function mainOutput({ outputs }: OutputHolder): ReportedVectors {
   return outputs[0];
 }
@@ -95,7 +95,7 @@ export function missingQuantities({ outputs }: OutputHolder): readonly Quantity[
   );
 }
 
-/** What a quantity is called in tables: its label, or its name where there is no such quantity. */
+/** The name of a quantity in tables: its label, or its name where there is no such quantity. */
 export function quantityLabel(name: string): string {
   return quantities.find((quantity) => quantity.name === name)?.label ?? name;
 }

@@ -17,7 +17,7 @@ export interface ReportedProblem {
   readonly causal: boolean;
   readonly window: Window | null;
   readonly softcap: number | null;
-  /** What else there is; left out where there is nothing. */
+  /** Further features; left out where there are none. */
   readonly features?: ReportedFeatures;
 }
 
@@ -70,7 +70,7 @@ export interface UnusedNames {
   readonly unknown: readonly string[];
 }
 
-/** What whoever reads the verdict has to know beside it. */
+/** A warning for readers of the verdict. */
 export interface ReportWarning {
   /** Whether what is not used changes attention, belongs to the backward pass, or is not known. */
   readonly kind: 'unused-input' | 'unused-gradient' | 'unknown-tensor';

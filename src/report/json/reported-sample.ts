@@ -1,7 +1,9 @@
 import type { FaultOdds, RowSample } from '../../audit/index.js';
 import { formatNumber } from '../../words/index.js';
 
-/** Which rows were judged, where those are not all, and how probably faults of the others are seen. */
+/**
+ * The rows that were judged, where those are not all, and the probabilities with which faults of the others are seen.
+ */
 export interface ReportedSample extends Pick<
   RowSample,
   'seed' | 'rows' | 'of' | 'edges' | 'random' | 'statistics'
@@ -9,7 +11,7 @@ export interface ReportedSample extends Pick<
   readonly odds: readonly FaultOdds[];
 }
 
-/** Which rows are bounded, where those are not all: nothing is judged, so no fault is seen. */
+/** The rows that are bounded, where those are not all: nothing is judged, so no fault is seen. */
 export type BoundedSample = Pick<RowSample, 'seed' | 'rows' | 'of' | 'edges' | 'random'>;
 
 /** A sample whose rows are bounded, without their numbers, which follow from the seed. */
@@ -31,7 +33,7 @@ export function reportedSample(sample: RowSample): ReportedSample {
   };
 }
 
-/** Which rows were judged: a clause. */
+/** Describes the rows that were judged: a clause. */
 export function describeSample(sample: BoundedSample & Pick<ReportedSample, 'statistics'>): string {
   const { seed, rows, of, edges, random, statistics } = sample;
   const chosen = `${rows} of ${of} rows, ${edges} for their place and ${random} at random by seed ${seed}`;
@@ -40,7 +42,7 @@ export function describeSample(sample: BoundedSample & Pick<ReportedSample, 'sta
     : `${chosen}; structure tests and FlashAttention's rule by ${statistics} of the sampled rows`;
 }
 
-/** What a sample of bounded rows leaves out: a clause. */
+/** Describes the rows that a sample of bounded rows leaves out: a clause. */
 export function describeUnbounded({ rows, of }: BoundedSample): string {
   return `${of - rows} of ${of} rows, which are not in the sample: the largest bound of all rows may be larger, and rms is of the sample`;
 }
@@ -50,7 +52,7 @@ function probability(seen: number): string {
   return seen < 1 && seen > 0.9999 ? 'more than 0.9999' : formatNumber(seen);
 }
 
-/** What a sample leaves out, and what that may hide: a clause. */
+/** Describes the rows that a sample leaves out, and the faults that this may hide: a clause. */
 export function describeUnsampled({ rows, of, odds }: ReportedSample): string {
   const each = odds.map(
     ({ fault, rows, seen }, i) =>

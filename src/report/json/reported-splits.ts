@@ -19,9 +19,9 @@ export interface ReportedPart {
 
 /** The parts of a split problem and their merge. */
 export interface ReportedSplits {
-  /** How the keys are divided, in words. */
+  /** The rule by which the keys are divided, in words. */
   readonly rule: string;
-  /** How they were said or assumed to be, where the parts are of another rule; null otherwise. */
+  /** The stated or assumed rule, where the parts follow another one; null otherwise. */
   readonly instead: string | null;
   readonly parts: readonly ReportedPart[];
   /** The outputs beside the exact merge of the parts; null without LSEs of the parts. */
@@ -30,12 +30,12 @@ export interface ReportedSplits {
     /** Shares of what a merge in fp32 may err by. */
     readonly used: Reported<number>;
     readonly lseUsed: Reported<number> | null;
-    /** What was made of the parts instead, where that gives this very output. */
+    /** Other merges of the parts that give this very output. */
     readonly causes: readonly string[];
   } | null;
 }
 
-/** What is reported of judged parts. */
+/** The report of judged parts. */
 export function reportedSplits({ rule, instead, parts, merge }: JudgedSplits): ReportedSplits {
   return {
     rule: rule.words,
@@ -78,7 +78,7 @@ function namedParts(numbers: readonly number[], all: number): string {
   return `parts ${numbers.slice(0, -1).join(', ')} and ${numbers[numbers.length - 1]}`;
 }
 
-/** What a reader should know of the parts beside the verdict, a clause each: another rule, parts that nothing judged. */
+/** Remarks on the parts beside the verdict, a clause each: another rule, parts that nothing judged. */
 export function splitNotes({ rule, instead, parts }: ReportedSplits): readonly string[] {
   const unjudged = parts.filter(isNotJudged);
   const [first] = unjudged;

@@ -17,23 +17,23 @@ export interface BoundReport {
   readonly seconds: number;
   readonly inputs: { readonly problem: { readonly path: string; readonly sha256: string } };
   readonly problem: ReportedProblem;
-  /** Which rows are bounded; null for all. */
+  /** The rows that are bounded; null for all. */
   readonly sample: BoundedSample | null;
   readonly techniques: Reported<TechniqueTable>;
   /** The bounds of dQ, dK and dV; null where they were not asked for. */
   readonly gradients: BoundedGradients | null;
 }
 
-/** What each technique of a backward pass may do. */
+/** The error that each technique of a backward pass may cause. */
 export interface BoundedGradients {
   /** Whose arithmetic the bounds are of, in words. */
   readonly arithmetic: string;
-  /** That of dQ, dK and dV. */
+  /** Format of dQ, dK and dV. */
   readonly format: FormatName;
   readonly gradients: readonly {
     readonly name: GradientQuantityName;
     readonly label: string;
-    /** What its elements are called. */
+    /** Name of its elements. */
     readonly parts: string;
     readonly techniques: Reported<GradientTechniqueTable>;
   }[];
@@ -46,7 +46,7 @@ export function toReportedTechniques(
   return toReported(table);
 }
 
-/** Where a bound report's problem came from, who bounded it and when. */
+/** The origin of a bound report's problem, its program and its time. */
 export interface BoundProvenance {
   readonly version: string;
   readonly problem: { readonly path: string; readonly sha256: string };

@@ -1,7 +1,7 @@
 /** The word that a verdict begins with. */
 export type VerdictWord = 'PASS' | 'FAIL' | 'NOT JUDGED';
 
-/** What a verdict's sentence begins with, and its colon. */
+/** The word and the colon at the beginning of a verdict's sentence. */
 const beginning = /^(PASS|FAIL|NOT JUDGED): /;
 
 /** A verdict's sentence without the word that it begins with. */

@@ -214,7 +214,10 @@ function testCase(leg: Leg, outcome: Outcome, classname: string, report: AuditRe
   ]);
 }
 
-/** What was not judged and inputs that were not used, as the suite's output; nothing where all were. */
+/**
+ * The rows and gradients that were not judged and the inputs that were not used, as the suite's output; nothing where
+ * there are none.
+ */
 function warningLines({ warnings, sample, gradients }: AuditReport): string[] {
   const lines = [
     ...(sample === null

@@ -10,7 +10,7 @@ import {
 import { causeLines } from './cause-lines.js';
 import { escapeXml, xmlDocument, xmlElement, type XmlAttributes } from '../layout/index.js';
 
-/** What became of one test case. */
+/** The outcome of one test case. */
 type Outcome =
   | { readonly kind: 'pass' }
   | { readonly kind: 'skipped' | 'error'; readonly message: string }
@@ -40,7 +40,7 @@ function outcomeOf({ verdict }: AuditReport, quantity: string | null): Outcome {
   };
 }
 
-/** What is not judged is no pass: the test that says so; null for what is judged. */
+/** The failure of a test whose output is not judged, since that is no pass; null for a judged output. */
 function unjudgedAs(report: AuditReport, type: string): Outcome | null {
   return verdictWord(report) === 'NOT JUDGED'
     ? { kind: 'failure', message: report.verdict.sentence, text: report.verdict.sentence, type }

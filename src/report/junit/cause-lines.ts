@@ -1,7 +1,10 @@
 import type { AuditReport } from '../json/index.js';
 import { placeText, worstRowText } from '../text/index.js';
 
-/** Of a failure its cause, its place where the verdict does not say it, the worst row and the evidence, a line each; none on a pass. */
+/**
+ * The cause of a failure, its place where the verdict does not state it, the worst row and the evidence, a line each;
+ * none on a pass.
+ */
 export function causeLines(report: AuditReport): string[] {
   const { diagnosis, findings } = report.verdict;
   if (findings.length === 0) return [];

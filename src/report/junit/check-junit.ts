@@ -17,7 +17,7 @@ function seenByOthers(name: string, findings: readonly CheckFinding[]): string[]
   return [`One finding of ${properties.length}: ${title} (${properties.join(', ')})`];
 }
 
-/** What a reader of a failed test case sees, line by line. */
+/** The text of a failed test case, line by line. */
 function violationLines(
   { name, statement, reason, violation }: ReportedProperty,
   findings: readonly CheckFinding[],

@@ -44,7 +44,7 @@ export interface Html {
   readonly html: string;
 }
 
-/** What an element may hold: finished HTML, or a text to escape. */
+/** The content of an element: finished HTML, or text to escape. */
 export type Content = Html | string | readonly Content[];
 
 /** Marks a string as HTML: for constants, and for what another serializer wrote. */

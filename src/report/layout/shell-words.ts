@@ -1,6 +1,6 @@
 import { displayWidth } from '../../words/index.js';
 
-/** What a POSIX shell takes as it stands. */
+/** A word that a POSIX shell reads unchanged. */
 const plainWord = /^[\w@%+=:,./-]+$/;
 
 /** A word as a POSIX shell reads it back: as it is where that will do, else in single quotes. */

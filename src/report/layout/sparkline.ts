@@ -1,7 +1,7 @@
 /** Block characters of one to eight eighths of a line (U+2581 to U+2588). */
 const blocks = '▁▂▃▄▅▆▇█';
 
-/** What stands for a value that is infinite or NaN. */
+/** The mark for a value that is infinite or NaN. */
 export const notFiniteMark = '×';
 
 /**

@@ -1,7 +1,7 @@
 import { displayWidth } from '../../words/index.js';
 import { wrapText } from './wrap-text.js';
 
-/** What a cell is, for the painter; a cell without a tone is left as it is. */
+/** The kind of a cell, for the painter; a cell without a tone is left as it is. */
 export type Tone = 'heading' | 'failure' | 'success';
 
 /** One cell of a table: a plain text, or one with a tone. */
@@ -46,10 +46,10 @@ export function cellText(cell: Cell | undefined): string {
 /** Sets a text in the look of a tone; must not change what is visible. */
 export type Painter = (tone: Tone, text: string) => string;
 
-/** Where a column's texts stand. */
+/** The side of a column on which its texts stand. */
 export type Alignment = 'left' | 'right';
 
-/** How a table with a last column of prose is laid out. */
+/** The layout of a table with a last column of prose. */
 interface TableOptions {
   /** Per column; what is missing is left-aligned. */
   readonly alignments: readonly Alignment[];
@@ -61,7 +61,7 @@ interface TableOptions {
 /** Between two columns. */
 const gap = '  ';
 
-/** How wide each of so many columns is: as its widest cell, in terminal columns. */
+/** The width of each of the columns: that of its widest cell, in terminal columns. */
 function columnWidths(rows: readonly (readonly Cell[])[], columns: number): number[] {
   return Array.from({ length: columns }, (_, column) =>
     Math.max(...rows.map((row) => displayWidth(cellText(row[column])))),

@@ -75,7 +75,7 @@ const quantiles = [
   ['99.9 %', 'p999'],
 ] as const;
 
-/** What an output's error is told by. */
+/** Members of an output that describe its error. */
 type ReportedError = Pick<
   ReportedVectors,
   'name' | 'label' | 'prose' | 'unit' | 'magnitude' | 'format' | 'error'
@@ -107,7 +107,7 @@ export function errorSection(output: ReportedError): Section {
   };
 }
 
-/** What goes with the error of an output in words: the worst element, values that are not finite. */
+/** Remarks on the error of an output: the worst element, values that are not finite. */
 export function errorNotesSection(output: ReportedError): Section {
   const { worst, nonFinite, slope } = fromReported<ErrorProfile>(output.error);
   const rows: Cell[][] = [];
@@ -152,7 +152,7 @@ export function errorSections(report: JudgedReport): readonly Section[] {
   ];
 }
 
-/** What allclose, FlashAttention's rule and the cosine say. They decide nothing, so nothing is red. */
+/** The results of allclose, FlashAttention's rule and the cosine. They decide nothing, so nothing is red. */
 export function usualChecksSection(report: JudgedReport): Section {
   const { allclose, flashAttention, cosine } = fromReported<Baselines>(report.baselines);
   const word = (pass: boolean) => (pass ? 'pass' : 'fail');
@@ -173,7 +173,7 @@ export function usualChecksSection(report: JudgedReport): Section {
   };
 }
 
-/** By which arithmetic the oracle settled its rows, and how tightly. */
+/** The arithmetic by which the oracle settled its rows, and its tightness. */
 export function oracleSection(report: JudgedReport): Section {
   const { rows, largestRadius } = fromReported<{
     readonly rows: Readonly<Record<string, number>>;

@@ -9,7 +9,7 @@ interface UlpCount {
   readonly elements: number;
 }
 
-/** What the sparklines of an audit are drawn from. */
+/** The data from which the sparklines of an audit are drawn. */
 export interface AuditSketch {
   /**
    * By query, the largest |error| of all batches, heads and columns in the output's unit: NaN where the
@@ -28,7 +28,7 @@ const columns = 40;
 /** log2 of the ulps below which errors are all alike. */
 const lowestOctave = -6;
 
-/** How many octaves a bin may have. */
+/** Number of octaves that a bin may have. */
 const octavesPerBin = [0.25, 0.5, 1, 2, 4, 8, 16, 32, 64] as const;
 
 function ulpCounts(errors: Float64Array): UlpCount[] {
@@ -77,7 +77,7 @@ export function gatherSketch({
   return { queries, exact, ulps: ulpCounts(ulps) };
 }
 
-/** What each column of the errors along the sequence is, in words. */
+/** The meaning of each column of the errors along the sequence, in words. */
 function queriesNote(count: number, { values, each }: ReturnType<typeof joinLargest>): string {
   const finite = values.filter((error) => error !== null && Number.isFinite(error));
   const top = formatNumber(Math.max(0, ...(finite as number[])));

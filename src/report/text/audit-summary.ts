@@ -24,7 +24,7 @@ import { heading, type Section } from '../layout/index.js';
 import { closestTest } from './audit-tests.js';
 import { testLabel } from './test-words.js';
 
-/** What else there is to know; null when nothing is. */
+/** Further remarks; null when there are none. */
 export function notesSection({ verdict }: Pick<AuditReport, 'verdict'>): Section | null {
   if (verdict.notes.length === 0) return null;
   return {
@@ -33,7 +33,7 @@ export function notesSection({ verdict }: Pick<AuditReport, 'verdict'>): Section
   };
 }
 
-/** Which rows are judged, and what that leaves out; null when all are. */
+/** The rows that are judged, and those left out; null when all are judged. */
 export function sampleSection({ sample }: Pick<AuditReport, 'sample'>): Section | null {
   if (sample === null) return null;
   return {
@@ -139,7 +139,7 @@ export function summarySection(report: JudgedReport): Section {
   };
 }
 
-/** By what was judged, and how to see the rest. */
+/** The basis of the judgement, and the way to see the rest. */
 export function summaryNotes(report: JudgedReport): string {
   return `Bounds of ${plainText(report.arithmetic)}; false alarms of the statistical tests: ${report.falseAlarmRate} at most. --full prints every test, the techniques, the oracle and the inputs.`;
 }
@@ -160,7 +160,7 @@ function untestedClauses({ verdict, outputs }: JudgedReport): string[] {
   });
 }
 
-/** What the verdict says nothing about, a clause each. */
+/** The parts of the outputs that the verdict does not cover, a clause each. */
 export function notJudged(report: JudgedReport): string[] {
   const vectors = vectorsOf(report).map(({ parts, elements, error }) => ({
     parts,

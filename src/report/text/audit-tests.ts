@@ -68,7 +68,7 @@ function pooledPlace(
     .join(', ');
 }
 
-/** How many are NaN or infinite and must not be, or the reverse. */
+/** The row of a test that counts elements that are wrongly NaN or infinite, or wrongly finite. */
 function countRow(test: string, found: number, at: Coordinates | null): TestRow {
   const place = at === null ? '' : describePlace(at);
   return { test, isStatistical: false, label: test, found, allowed: null, place };
@@ -163,7 +163,7 @@ export function testsSection(report: JudgedReport): Section {
   return testTable(testRows(report), report);
 }
 
-/** How far above what is allowed a failing row is. */
+/** The factor by which a failing row exceeds its allowance. */
 function excess({ found, allowed }: TestRow): number {
   return allowed === null ? Infinity : shareUsed(found, allowed);
 }
@@ -172,8 +172,8 @@ function excess({ found, allowed }: TestRow): number {
 const mostListed = 3;
 
 /**
- * Of the tests that fail those that do by most, each where it fails by most, and how many others fail; null when none
- * does. What is allowed and what was found are given, and no share: a share above all of it says no more.
+ * The tests that fail by most, each where it fails by most, and the number of others that fail; null when none does.
+ * The allowance and the finding are given, without the share: a share above 1 says no more.
  */
 export function failedTestsSection(report: AuditReport): Section | null {
   const worst = new Map<string, TestRow>();
@@ -220,7 +220,7 @@ export function closestTest(
     );
 }
 
-/** What belongs to the tests in words. */
+/** Remarks on the tests. */
 export function testNotes(report: JudgedReport): string {
   const { medianRatio } = fromReported<ElementTest>(mainOutput(report).elements);
   const { falseAlarmRate } = report;

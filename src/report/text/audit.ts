@@ -32,11 +32,11 @@ import {
 } from './setting.js';
 import { techniqueNotes, techniqueSections } from './techniques.js';
 
-/** How the report of an audit is to be set. */
+/** Options for rendering the report of an audit. */
 export interface AuditRenderOptions extends RenderOptions {
   /** Whether every number is wanted, and not only those that a person asks for first. Default: no. */
   readonly full?: boolean;
-  /** What the sparklines are drawn from; null, or left out, for none. */
+  /** The data of the sparklines; null, or left out, for none. */
   readonly sketch?: AuditSketch | null;
 }
 
@@ -119,7 +119,7 @@ function fullBlocks(
   ];
 }
 
-/** Of a pass the numbers asked for first; and by what was judged, and where the rest is. */
+/** The summary of a pass, and the notes on the basis of the judgement and the way to see the rest. */
 function shortBlocks(report: JudgedReport, { section, indented }: Setting): string[][] {
   const numbers = report.verdict.pass ? summarySection(report) : null;
   return [[...section(numbers), ...indented(summaryNotes(report))]];

@@ -22,7 +22,7 @@ import {
   settingOf,
 } from './setting.js';
 
-/** What `describeTriedSizes` writes, for the head of a column. */
+/** Heading of the column that `describeTriedSizes` fills. */
 export const triedSizesHeading = 'queries×keys, dim, heads/group, batch';
 
 /**
@@ -38,13 +38,13 @@ export function describeTriedSizes(sizes: TriedSizes): string {
 /** Columns before the text of a violation: two spaces, the widest label, two spaces. */
 const labelColumns = 12;
 
-/** How often a problem was simplified, in words. */
+/** The number of simplifications of a problem, in words. */
 function describeSimplifications(count: number): string {
   if (count === 0) return 'as it was drawn';
   return `simplified ${count === 1 ? 'once' : `${count} times`}`;
 }
 
-/** Where a violation was found, and what became of its problem. */
+/** Describes where a violation was found, and how its problem was simplified. */
 export function describeFinding(violation: ReportedViolation): string {
   const { run, seconds, simplifications, round } = violation;
   return `at run ${run} (${formatNumber(seconds)} s), problem ${round} of this property; ${describeSimplifications(simplifications)}`;
@@ -167,9 +167,9 @@ export function renderCheck(report: CheckReport, options: RenderOptions = {}): s
   ]);
 }
 
-/** What the message of a workflow command writes otherwise (GitHub's toolkit, command.ts). */
+/** Escapes in the message of a workflow command (GitHub's toolkit, command.ts). */
 const dataEscapes: Readonly<Record<string, string>> = { '%': '%25', '\r': '%0D', '\n': '%0A' };
-/** What the value of a property of it writes otherwise, beside these. */
+/** Escapes in the value of a property of a workflow command, those of messages included. */
 const propertyEscapes: Readonly<Record<string, string>> = {
   ...dataEscapes,
   ':': '%3A',
@@ -185,8 +185,8 @@ function annotation(level: 'error' | 'warning', title: string, message: string):
 }
 
 /**
- * What fails, one for each cause, as workflow commands that GitHub Actions shows beside a run, and warnings of what was to be
- * tried and never was: a line each, nothing for a pass without gaps.
+ * Failures, one for each cause, as workflow commands that GitHub Actions shows beside a run, and warnings of cases that were
+ * to be tried and never were: a line each, nothing for a pass without gaps.
  */
 export function renderCheckAnnotations({
   properties,
@@ -219,9 +219,9 @@ export interface CheckNames {
     readonly name: string;
     readonly statement: string;
     readonly reason: string;
-    /** What a kernel may promise of it. */
+    /** The promises that a kernel may make about it. */
     readonly promises: readonly string[];
-    /** What it promises if nothing is said. */
+    /** The promise that a kernel makes by default. */
     readonly usualPromise: string;
   }[];
   readonly regimes: readonly {
@@ -229,7 +229,7 @@ export interface CheckNames {
     readonly description: string;
     readonly provokes: string;
   }[];
-  /** What problems have where a kernel promises to take it. */
+  /** The features that problems have where a kernel promises to take them. */
   readonly features: readonly { readonly name: string; readonly description: string }[];
 }
 

@@ -106,7 +106,7 @@ function differenceRows(
   ];
 }
 
-/** How each of the others differs from the first output, with a title. */
+/** The differences of the other outputs from the first, with a title. */
 export function differenceSections({
   outputs: [first],
   differences,

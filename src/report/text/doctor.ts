@@ -1,14 +1,14 @@
 import { layoutColumns } from '../layout/index.js';
 
-/** What was found of one thing that a machine may have. */
+/** The findings about one thing that a machine may have. */
 export interface MachineProbe {
   readonly name: string;
   /** Whether flashproof cannot do without it. */
   readonly isNeeded: boolean;
   readonly isUsable: boolean;
-  /** What is there: a version, an amount; empty where nothing is. */
+  /** The version or amount that is there; empty where nothing is. */
   readonly found: string;
-  /** What it is for; where it is not usable, what to do. */
+  /** The use of it; where it is not usable, the remedy. */
   readonly note: string;
 }
 

@@ -10,7 +10,7 @@ import { heading, type Section } from '../layout/index.js';
 
 /** The element or row of a quantity that uses most of its bound. */
 interface WorstRow {
-  /** Of the quantity. */
+  /** Name of the quantity. */
   readonly name: string;
   readonly share: number;
   readonly text: string;
@@ -18,7 +18,7 @@ interface WorstRow {
 
 type Named = { readonly name: string; readonly label: string };
 
-/** Of a quantity the first element or row that is NaN or infinite and must not be, or the reverse; else the worst. */
+/** The first element or row of a quantity that is NaN or infinite and must not be, or the reverse; else the worst. */
 function worstRow(
   { name, label }: Named,
   { firstNonFinite, worst }: Pick<ElementTest | NumberTest, 'firstNonFinite' | 'worst'>,
@@ -64,21 +64,21 @@ export function worstRowText(report: AuditReport): string | null {
   return others.reduce((most, row) => (row.share > most.share ? row : most), first).text;
 }
 
-/** Where a failure is, if its sentence does not say so; null where that is not known or everywhere. */
+/** The place of a failure, if its sentence does not state it; null where that is not known or everywhere. */
 export function placeText({ verdict: { diagnosis, sentence } }: AuditReport): string | null {
   const place = diagnosis?.place ?? null;
   const text = place === null ? 'everywhere' : describeCausePlace(place);
   return text === 'everywhere' || sentence.includes(text) ? null : text;
 }
 
-/** What comes nearest to a cause where none is named, and nothing else is said of it; null for nothing. */
+/** The nearest cause where none is named and the premise says nothing either; null for none. */
 export function nearestText({ verdict: { diagnosis, premise } }: AuditReport): string | null {
   const [nearest] = diagnosis?.candidates ?? [];
   if (nearest === undefined || premise !== null) return null;
   return `${nearest.sentence}, which would explain ${Math.floor(nearest.explained * 100)} % of the squared error`;
 }
 
-/** Of a failure, what is asked for behind its sentence: where it is, what comes nearest to a cause, and the worst row. */
+/** Details of a failure behind its sentence: its place, the nearest cause, and the worst row. */
 export function failureSection(report: AuditReport): Section | null {
   if (report.verdict.pass || report.verdict.findings.length === 0) return null;
   const rows = (

@@ -22,7 +22,7 @@ import type { Setting } from './setting.js';
 /** One line of the table: how much of what is allowed a gradient's tests use. */
 interface Use {
   readonly bound: number;
-  /** Of the spread, of single elements and of many. */
+  /** Largest share of the allowance that the spread uses, of single elements and of many. */
   readonly spread: number;
   readonly sums: number;
 }
@@ -66,7 +66,10 @@ export function gradientsSection({ gradients, findings }: ReportedGradients): Se
   };
 }
 
-/** What FlashAttention's rule says of the gradients; no rows where it says nothing. It decides nothing, so nothing is red. */
+/**
+ * The results of FlashAttention's rule for the gradients; no rows where there are none. It decides nothing, so nothing
+ * is red.
+ */
 export function gradientRulesSection({ gradients }: ReportedGradients): Section {
   const words = gradients.flatMap(({ label, flashAttention }) =>
     flashAttention === null ? [] : [`${label} ${flashAttention.pass ? 'pass' : 'fail'}`],
@@ -77,7 +80,7 @@ export function gradientRulesSection({ gradients }: ReportedGradients): Section 
   };
 }
 
-/** What is not judged of the backward pass, a row each. */
+/** The parts of the backward pass that are not judged, a row each. */
 export function unjudgedGradientsSection({ notJudged }: ReportedGradients): Section {
   return {
     rows: notJudged.map((clause, i) => [heading(i === 0 ? 'Not judged' : ''), clause]),
@@ -95,7 +98,10 @@ export function gradientsOfTechniques({ gradients }: ReportedGradients): Gradien
   return gradients.filter((one): one is GradientOfTechniques => one.techniques !== null);
 }
 
-/** Of a gradient: what each technique may do to an element, on the average, what it is expected to, and its share of the worst case. */
+/**
+ * For each technique of a gradient: the error that it may cause in an element, on average, the error to expect, and its
+ * share of the worst case.
+ */
 export function gradientTechniquesSection({
   label,
   techniques,
@@ -116,7 +122,7 @@ export function gradientTechniquesSection({
   };
 }
 
-/** What the table of techniques leaves out, in a sentence; null where that is nothing. */
+/** The part of the gradient that the table of techniques leaves out, in a sentence; null where there is none. */
 export function gradientTechniquesNote({
   parts,
   techniques,
@@ -127,7 +133,7 @@ export function gradientTechniquesNote({
     : `${unbounded} of ${elements} ${parts} are left out of the techniques: their rows have elements without a bound.`;
 }
 
-/** By what the gradients were judged. */
+/** The basis on which the gradients were judged. */
 export function gradientNotes(gradients: ReportedGradients): string {
   const { arithmetic, falseAlarmRate, fits } = gradients;
   const samples = describeGradientSamples(gradients).map((sentence) => `${sentence} `);

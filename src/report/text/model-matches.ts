@@ -29,8 +29,8 @@ function bitsRow(label: string, bits: Bits, name: string): Cell[] {
 }
 
 /**
- * How gradients compare with kernel models, bit for bit: the first model gradient by gradient, of others all gradients
- * together.
+ * The comparison of gradients with kernel models, bit for bit: the first model gradient by gradient, others with all
+ * gradients together.
  * @param isFull whether others are shown gradient by gradient too
  */
 export function modelMatchesSection({ models }: ReportedGradients, isFull: boolean): Section {
@@ -47,7 +47,7 @@ export function modelMatchesSection({ models }: ReportedGradients, isFull: boole
   };
 }
 
-/** What a comparison comes to, in a sentence. */
+/** The outcome of a comparison, in a sentence. */
 function sentenceOf(match: ModelMatch): string {
   const name = nameOf(match);
   if (match.reason !== null) return `Not compared with ${name}: ${plainText(match.reason)}.`;
@@ -68,7 +68,7 @@ function sentenceOf(match: ModelMatch): string {
   return `These are not the bits of ${name}: of ${count(elements)} elements ${left}${furthest}.${forward}`;
 }
 
-/** What the comparisons come to, a sentence each: of the first, and of those that could not be made. */
+/** The outcomes of the comparisons, a sentence each: of the first, and of those that could not be made. */
 export function modelMatchNotes({ models }: ReportedGradients): readonly string[] {
   return models.flatMap((match, i) =>
     i === 0 || match.reason !== null ? [sentenceOf(match)] : [],

@@ -8,7 +8,7 @@ import {
   type Tone,
 } from '../layout/index.js';
 
-/** How a report is to be set. */
+/** Options for rendering a report. */
 export interface RenderOptions {
   /** Whether to use ANSI colours; the environment is not asked. Default: no. */
   readonly color?: boolean;
@@ -32,7 +32,7 @@ const painters: Readonly<Record<'color' | 'plain', Painter>> = {
   plain: (_, text) => text,
 };
 
-/** How a report is set: its tables, its width, its colours. */
+/** The setting of a report: its tables, its width, its colours. */
 export interface Setting {
   readonly columns: number;
   readonly paint: Painter;

@@ -75,7 +75,7 @@ export function techniqueSections(table: TechniqueTable): readonly Section[] {
   ];
 }
 
-/** What the tables are of, and what they leave out, in sentences. */
+/** The basis of the tables, and the elements that they leave out, in sentences. */
 export function techniqueNotes(table: TechniqueTable): string {
   const { arithmetic, kernel, expected, elements, unbounded, measuredElements } = table;
   const sampled = kernel !== null && measuredElements < elements - unbounded;
@@ -94,7 +94,7 @@ export function techniqueNotes(table: TechniqueTable): string {
   ].join(' ');
 }
 
-/** Which rows are bounded, and what that leaves out; null when all are. */
+/** The rows that are bounded, and those left out; null when all are bounded. */
 function boundedSection(sample: BoundReport['sample']): Section | null {
   if (sample === null) return null;
   return {
@@ -106,7 +106,10 @@ function boundedSection(sample: BoundReport['sample']): Section | null {
   };
 }
 
-/** What each technique of a backward pass may do, a table for each gradient; nothing where that was not asked. */
+/**
+ * The error that each technique of a backward pass may cause, a table for each gradient; nothing where that was not
+ * requested.
+ */
 function boundedGradients(
   bounded: BoundReport['gradients'],
   { section, indented }: Pick<Setting, 'section' | 'indented'>,

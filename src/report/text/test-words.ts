@@ -1,9 +1,9 @@
 import type { SpreadScope, StructureScope, StructureTest } from '../../audit/index.js';
 import type { Quantity } from '../../problem/index.js';
 
-/** What one row of the table of tests is made of. */
+/** The data of one row of the table of tests. */
 export interface TestRow {
-  /** By which its words are found, and tests of several places are one. */
+  /** Key by which its words are found, and by which tests of several places are one. */
   readonly test: string;
   /** Whether chance takes part in it. */
   readonly isStatistical: boolean;
@@ -14,15 +14,15 @@ export interface TestRow {
   readonly place: string;
 }
 
-/** How the table of tests words one of them. */
+/** The words for a test in the table of tests. */
 interface TestWords {
-  /** Of found and allowed. */
+  /** Unit of found and allowed. */
   readonly unit: string;
-  /** What is compared with what, in one line. */
+  /** The comparison that the test makes, in one line. */
   readonly gloss: string;
 }
 
-/** What a quantity is called where its tests are worded. */
+/** Members of a quantity that name it where its tests are worded. */
 type Worded = Pick<Quantity, 'name' | 'label' | 'parts' | 'unit' | 'row'>;
 
 /** The name of a quantity's test: the output's are bare, another's follow its label. */

@@ -8,7 +8,7 @@ const listedViolations = 12;
 /** Keywords whose failure only says that a subschema failed, which is listed by itself. */
 const wrappers: readonly string[] = ['if'];
 
-/** What a violation is about beyond ajv's message, by keyword. */
+/** The subject of a violation beyond ajv's message, by keyword. */
 const subjects: Readonly<Record<string, string>> = {
   additionalProperties: 'additionalProperty',
   enum: 'allowedValues',

@@ -20,7 +20,7 @@ export interface ReportedKernel {
   readonly judgedAs: string | null;
 }
 
-/** What the kernel promises, as far as problems are drawn by it. */
+/** The kernel's promises that decide which problems are drawn. */
 export type ReportedPromises = Pick<
   ResolvedPromises,
   | 'formats'
@@ -43,17 +43,19 @@ export type ReportedPromises = Pick<
   // Of kernels without gradients nothing is said of them.
   Partial<Pick<ResolvedPromises, 'gradients' | 'deterministic'>>;
 
-/** How a property was violated, on the simplest problem that was found. */
+/** The violation of a property, on the simplest problem that was found. */
 export interface ReportedViolation {
-  /** What is wrong, in a sentence without its full stop. */
+  /** The fault, in a sentence without its full stop. */
   readonly statement: string;
-  /** What the problem as it was drawn looks to be caused by, in a clause; null where nothing does. */
+  /** The likely cause of the violation on the problem as it was drawn, in a clause; null where there is none. */
   readonly cause: string | null;
-  /** As what an audit of that problem would let the kernel pass, in a clause; null where as nothing. */
+  /**
+   * The setting under which an audit of that problem would let the kernel pass, in a clause; null where there is none.
+   */
   readonly hint: string | null;
   /** Violations of several properties that have one cause have the same kind. */
   readonly kind: ViolationKind;
-  /** Which of the property's forms it was; 0 where there is one only. */
+  /** Index of the violated form of the property; 0 where there is only one form. */
   readonly choice: number;
   readonly regime: RegimeName;
   /** The problem's number among those of its property, from 1. */
@@ -73,7 +75,7 @@ export interface ReportedViolation {
   readonly replay: readonly string[] | null;
 }
 
-/** What became of one property. */
+/** The outcome of one property. */
 export interface ReportedProperty {
   readonly name: LawId;
   /** The law, in a sentence without its full stop, and why correct kernels obey it. */
@@ -103,7 +105,7 @@ export interface CheckFinding {
   readonly properties: readonly LawId[];
 }
 
-/** Which shards of a check that was divided into several a report speaks for. */
+/** The shards of a divided check that a report covers. */
 export interface ReportedShards {
   readonly count: number;
   /** Those that the report has, from 1, ascending. */
@@ -134,7 +136,7 @@ export interface CheckReport {
   readonly verdict: { readonly pass: boolean; readonly sentence: string };
   /** Why the kernel could not be run at all, in a sentence; null when it could. */
   readonly execution: string | null;
-  /** What else is to be known of a command, a sentence each without its full stop. */
+  /** Further remarks on a command, each a sentence without its full stop. */
   readonly notes: readonly string[];
   /** The violations by their causes, those first that most properties have in common. */
   readonly findings: readonly CheckFinding[];

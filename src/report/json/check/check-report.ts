@@ -19,7 +19,7 @@ import type {
 } from './check-document.js';
 import { reportedProblem } from '../index.js';
 
-/** What a violation has beside what the check found. */
+/** Members of a violation beside the findings of the check. */
 export type SavedViolation = Pick<ReportedViolation, 'values' | 'saved' | 'replay'>;
 
 /** Who checked what, when, and what was done with what it found. */
@@ -27,7 +27,7 @@ export interface CheckProvenance {
   readonly version: string;
   readonly kernel: ReportedKernel;
   readonly promises: ResolvedPromises;
-  /** What each property says. */
+  /** The statement of each property, and the reason for it. */
   readonly laws: Readonly<Record<LawId, { readonly statement: string; readonly reason: string }>>;
   readonly runsPerProperty: number;
   readonly saved: ReadonlyMap<LawId, SavedViolation>;
@@ -39,7 +39,7 @@ export interface CheckProvenance {
   readonly created?: Date;
 }
 
-/** What became of a law, with its violation as it is reported. */
+/** The outcome of a law, with its violation as it is reported. */
 export interface CheckedLaw extends Omit<LawResult, 'failure'> {
   readonly violation: ReportedViolation | null;
 }
@@ -103,7 +103,7 @@ function reportedProperty(result: CheckedLaw, { laws }: CheckAssembly): Reported
   };
 }
 
-/** Of promises what is reported: plain data. */
+/** The promises that are reported: plain data. */
 export function reportedPromises(promises: ReportedPromises): ReportedPromises {
   const { formats, causal, window, softcap, groupedHeads, emptyRows, scales } = promises;
   const { specialValues, lse, dims, sizes, blockKeys, rescaleThreshold } = promises;

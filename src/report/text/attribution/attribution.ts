@@ -171,7 +171,7 @@ export function renderAttribution(attribution: Attribution): string {
   ].join('\n');
 }
 
-/** Which error a table shares out, and how: added in the order of the kernel, or each alone. */
+/** The error that a table shares out, and the way: added in the order of the kernel, or each alone. */
 export interface ShareChoice {
   readonly error: 'whole' | 'beforeRounding';
   readonly share: 'share' | 'shareAlone';

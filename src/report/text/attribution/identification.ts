@@ -68,7 +68,7 @@ function exactText(exact: readonly string[]): string {
   return exact.length === 0 ? 'every technique emulated' : `${exact.join(', ')} exact`;
 }
 
-/** What else makes the same bits as the first of a class of combinations. */
+/** Describes the other combinations that make the same bits as the first of a class. */
 function equalsText({ either, combinations }: TechniqueMatch): string[] {
   if (either.length === 0) return [];
   const names = either.join(', ');
@@ -80,7 +80,7 @@ function equalsText({ either, combinations }: TechniqueMatch): string[] {
   ];
 }
 
-/** What a search has found, in sentences. */
+/** The findings of a search, in sentences. */
 function findings(match: TechniqueMatch): string[] {
   const text = exactText(match.combinations[0]);
   if (isEqualThroughout(match)) return [`These bits: ${text}.`, ...equalsText(match)];
@@ -119,10 +119,10 @@ function searchLines(search: TechniqueSearch, columns: number): string[] {
 }
 
 /**
- * Which kernel an output looks like, as plain text: a line for each candidate, the likeliest first, then
- * for each kernel searched what was found and a line for each class of combinations that make the same
- * bits, by the one with the fewest exact techniques. Where a table is wider than there are columns, numbers
- * stand below names.
+ * The kernels that an output resembles, as plain text: a line for each candidate, the likeliest first, then
+ * for each searched kernel the findings and a line for each class of combinations that make the same bits,
+ * by the one with the fewest exact techniques. Where a table is wider than the columns allow, numbers stand
+ * below names.
  * @param columns that no line but one long name exceeds; default as many as there need be
  */
 export function renderIdentification(identification: Identification, columns = Infinity): string {

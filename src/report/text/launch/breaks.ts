@@ -14,7 +14,7 @@ const hexOf = (bits: bigint, width: Values['width']): string => {
   return `0x${bits.toString(16).padStart(digits, '0')}`;
 };
 
-/** What of a register is to be known beside its values. */
+/** Remarks on a register beside its values. */
 function remarkOf({ isGuard, isLent }: Values): readonly string[] {
   return [...(isGuard ? ['the guard'] : []), ...(isLent ? ['an operation uses it'] : [])];
 }
@@ -74,7 +74,7 @@ function stopLines({ breakpoint, time, lanes, registers }: Stop, text: string): 
   ];
 }
 
-/** What registers held at the lines of --break, in the order of the run; and which of them were not executed. */
+/** The values of registers at the lines of --break, in the order of the run; and the lines that were not executed. */
 export function breakLines({ opened, run, request }: RunResult): readonly string[] {
   const lines = opened.ptx.split(/\r?\n/);
   const unmet = (request.breaks ?? []).filter(

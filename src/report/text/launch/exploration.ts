@@ -29,7 +29,7 @@ function shown<One>(all: readonly One[], lineOf: (one: One) => readonly string[]
   ];
 }
 
-/** What came of the schedules of a kernel, for a terminal. */
+/** The outcome of the schedules of a kernel, for a terminal. */
 export function renderExploration(explored: ExploredLaunch): string {
   const { runs, results, findings, incomplete, seconds } = explored;
   const lines = [

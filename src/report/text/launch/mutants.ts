@@ -18,7 +18,7 @@ const verdicts = Object.keys(mutantVerdicts) as readonly MutantVerdict[];
 /** Verdicts of which every mutant is listed: it was caught by no finding, or not at once. */
 const listed = verdicts.filter((verdict) => verdict !== 'found' && verdict !== 'hangs');
 
-/** How many of each kind had which verdict; those that none had are left out. */
+/** Number of mutants of each kind by verdict; verdicts that none had are left out. */
 function countLines(judged: readonly JudgedMutant[]): readonly string[] {
   const had = verdicts.filter((verdict) => judged.some((one) => one.verdict === verdict));
   const row = (name: string, some: readonly JudgedMutant[]) => [
@@ -38,7 +38,7 @@ function countLines(judged: readonly JudgedMutant[]): readonly string[] {
   ]);
 }
 
-/** What is told of a mutant beside its change. */
+/** Details of a mutant beside its change. */
 function detailOf({ verdict, schedule, findings, reason, isOverlooked }: JudgedMutant): string {
   if (verdict !== 'changes the result' && !isOverlooked) return '';
   const kindsFound = [...new Set(findings.map(({ kind }) => kind))];
@@ -83,7 +83,7 @@ function verdictLines(verdict: MutantVerdict, judged: readonly JudgedMutant[]): 
   ];
 }
 
-/** What came of the mutants of a compiled kernel, as text. */
+/** The outcome of the mutants of a compiled kernel, as text. */
 export function renderMutants(results: MutantResults): string {
   const { mutants, instructions, judged, ownFindings, seconds } = results;
   const some =

@@ -50,7 +50,7 @@ function pairReading(type: string): Reading {
   return { type, read: (bits) => `${read(bits)}, ${read(bits >> 16n)}` };
 }
 
-/** What bits without a type may be. */
+/** The types that bits without a type may have. */
 const ofBits: Readonly<Record<string, readonly string[]>> = {
   b8: ['s8'],
   b16: ['s16', 'f16', 'bf16'],
@@ -58,7 +58,7 @@ const ofBits: Readonly<Record<string, readonly string[]>> = {
   b64: ['s64', 'f64'],
 };
 
-/** How a register is read that an instruction takes for a type: bits alone in each way that they may be meant. */
+/** The readings of a register that an instruction gives a type: bits alone in each type that they may have. */
 export function readingsOf(type: string): readonly Reading[] {
   if (type === 'pred') return [{ type, read: (bits) => (bits === 0n ? 'false' : 'true') }];
   if (type in floats) return [floatReading(type)];

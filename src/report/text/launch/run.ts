@@ -21,7 +21,7 @@ const mostInstructions = 12;
 const extents = (values: readonly number[]) => values.join(' × ');
 const volume = (values: readonly number[]) => values.reduce((all, one) => all * one, 1);
 
-/** What ran. */
+/** Describes the launch that ran. */
 function headLines({ opened, run, seconds, request, schedule }: RunResult): readonly string[] {
   const { entry, grid, block, cluster } = opened.launch;
   const clusters = volume(cluster) === 1 ? '' : ` in clusters of ${extents(cluster)}`;
@@ -77,7 +77,10 @@ function groupsLines(groups: readonly FindingGroup[]): readonly string[] {
   ];
 }
 
-/** How much was found, and what, by kinds and lines of the PTX; hints where they are asked for, else how many there are. */
+/**
+ * Number of findings, and the findings by kinds and lines of the PTX; hints where they are requested, else their
+ * number.
+ */
 function findingLines({ groups, run }: RunResult, withHints: boolean): readonly string[] {
   const isHint = ({ kind }: FindingGroup) => findingWeight(kind) === 'hint';
   const hints = groups.filter(isHint);
@@ -100,7 +103,7 @@ function findingLines({ groups, run }: RunResult, withHints: boolean): readonly 
   return [counted, ...groupsLines(findings), ...hintLines, ...unlisted, ''];
 }
 
-/** What was executed, the most frequent first. */
+/** The executed instructions, the most frequent first. */
 function countLines({ run }: RunResult): readonly string[] {
   const rows = [...run.counts.byMnemonic].sort(([, a], [, b]) => b.executions - a.executions);
   const sum = rows.reduce((all, [, { executions }]) => all + executions, 0);
@@ -117,7 +120,7 @@ function countLines({ run }: RunResult): readonly string[] {
   ];
 }
 
-/** What an assembler may do otherwise. */
+/** The contractions that an assembler may make. */
 function contractionLines({ run, request }: RunResult): readonly string[] {
   const { contractions } = run;
   if (contractions.length === 0) return ['Contraction: the PTX leaves nothing open to it'];
@@ -129,7 +132,7 @@ function contractionLines({ run, request }: RunResult): readonly string[] {
   ];
 }
 
-/** What was not run. */
+/** The part of the launch file that was not run. */
 function nextLines({ opened }: RunResult): readonly string[] {
   const { next } = opened.file;
   return next === null
@@ -140,7 +143,7 @@ function nextLines({ opened }: RunResult): readonly string[] {
 }
 
 /**
- * What a run of a compiled kernel has shown, as text: the verdict, what ran, the outputs, the findings, then counts.
+ * The results of a run of a compiled kernel, as text: the verdict, what ran, the outputs, the findings, then counts.
  *
  * @param verdict `judgeRun`'s, of the run with the schedules that were explored
  * @param withHints whether hints are printed, and not only counted

@@ -19,7 +19,7 @@ function table(title: string, rows: readonly (readonly string[])[]): readonly st
   return rows.length === 0 ? [] : [title, ...alignColumns(rows), ''];
 }
 
-/** What the units of an SM have done, and what that takes them at full rate. */
+/** The work of the units of an SM, and the time that it takes them at full rate. */
 function rooflineLines({ run }: RunResult): readonly string[] {
   const { lines, unratedFlops } = run.work;
   const most = lines.reduce((clocks, one) => Math.max(clocks, one.clocks), 0);
@@ -37,7 +37,7 @@ function rooflineLines({ run }: RunResult): readonly string[] {
   ]);
 }
 
-/** What a run has counted of units, memories and waits. */
+/** A run's counts of units, memories and waits. */
 export function workLines(result: RunResult): readonly string[] {
   const { counters } = result.run;
   const { waits, blockedWaits, instructions } = counters;

@@ -35,7 +35,7 @@ function savedTo(saved: string | undefined): string {
 }
 
 /**
- * What a run of a kernel model has given, as text.
+ * The results of a run of a kernel model, as text.
  * @param saved the file that its outputs were written to
  */
 export function renderEmulation(

@@ -48,7 +48,7 @@ function findingLines(finding: ClusterFinding): string[] {
   ];
 }
 
-/** What the run says about the execution, in a sentence or a list. */
+/** The verdict of the run on the execution, in a sentence or a list. */
 function verdict(request: MachineRequest, results: MachineResults): string[] {
   const { races, schedule, mutant, program } = request;
   const { model, hasMutated } = program;
@@ -135,7 +135,7 @@ function waitLines({ counters, clocks }: MachineResults): string[] {
     : table(`${title}; clocks of all warps, most at`, amountRows(waitClocks, mostWaits));
 }
 
-/** What a run of the program on the machine has shown, as text. */
+/** The results of a run of the program on the machine, as text. */
 export function renderMachine(request: MachineRequest, results: MachineResults): string {
   const { program, schedule } = request;
   const { ctas, clusters } = program;

@@ -17,13 +17,13 @@ import {
 import { alignColumns } from '../../layout/index.js';
 import { terminalWidth } from './head.js';
 
-/** How a domain is shown. */
+/** The style in which a domain is shown. */
 export interface DomainStyle {
   /** Bounds on what relative and absolute errors may be off by. */
   readonly reference: ReferenceReport;
-  /** What the column of differences compares with; null for none. */
+  /** The baseline of the column of differences; null for none. */
   readonly baseline: string | null;
-  /** Which shares are shown: of results that are not correctly rounded, or of those that underflow. */
+  /** The shares that are shown: of results that are not correctly rounded, or of those that underflow. */
   readonly shares: 'correctness' | 'underflow' | 'none';
   /** The input's letter. */
   readonly variable: 'x' | 'p';

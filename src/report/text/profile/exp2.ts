@@ -58,14 +58,14 @@ export function exp2Text(profile: Exp2Profile): string[] {
   ];
 }
 
-/** What the fp64 evaluation of the polynomials' errors may be off by. */
+/** Bound on the error of the fp64 evaluation of the polynomials' errors. */
 const certainty = 2 ** -49;
 
 function exactFigure(value: number): string {
   return formatCertainDigits(value, certainty);
 }
 
-/** How near the polynomials are to the best ones, and what of the fp32 error is theirs. */
+/** Distance of the polynomials from the best ones, and their part of the fp32 error. */
 function minimaxText(comparisons: readonly MinimaxComparison[]): string[] {
   const rows = comparisons.map(({ degree, best, bestFree, largestError, excess }) => [
     `degree ${degree}`,

@@ -44,7 +44,7 @@ export function headText(
   ];
 }
 
-/** How wide sentences are set. */
+/** Width in which sentences are set. */
 const columns = 100;
 
 /** Notes, each a paragraph. */
@@ -83,7 +83,7 @@ export function tradeOffHeadText({
   ];
 }
 
-/** What the figures say, a bullet each. */
+/** The conclusions from the figures, a bullet each. */
 export function summaryText(summary: readonly string[]): string[] {
   const indents = ['  - ', '    '] as const;
   const lines = summary.flatMap((sentence) =>

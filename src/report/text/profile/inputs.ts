@@ -17,7 +17,7 @@ import { terminalWidth } from './head.js';
 
 /** Digits of an exact value: its relative error is below 2^-50. */
 const exactDigits = 15;
-/** How many of a list are printed; the JSON document has all. */
+/** Number of entries of a list that are printed; the JSON document has all. */
 const shown = 2;
 
 /** "0xc0000000 = -2" */
@@ -89,7 +89,7 @@ function signed(value: number): string {
   return formatFloat32(value);
 }
 
-/** What a function delivers, in words. */
+/** The results of a function, in words. */
 function cornerText(result: CornerResult, inputs: number): string {
   const { constantBits, least, most, zeros, subnormals, infinities, nans } = result;
   if (least === null || most === null) return 'NaN';
@@ -124,7 +124,7 @@ function namesText(names: readonly string[]): string {
   return [...others, ...joined].join(', ');
 }
 
-/** What every function does in every part of the input range. */
+/** The results of every function in every part of the input range. */
 export function cornersText(corners: readonly CornerReport[]): string[] {
   const blocks = corners.flatMap(({ label, inputs, exact, results }) => [
     `  ${label}: ${formatGroupedCount(inputs, 'input')}, where the exact result is ${exact}`,

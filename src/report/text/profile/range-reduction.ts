@@ -16,7 +16,7 @@ interface Band {
   binades: BinadeReduction[];
 }
 
-/** What binades must have in common to share a row: the shares of their inputs. */
+/** The key of binades that share a row of the table: the shares of their inputs. */
 function behaviour(binade: BinadeReduction): string {
   const { sign, inputs, inexact, notFloor, fractionIsOne, nearestDiffers, exponent } = binade;
   const shares = [inexact, notFloor, fractionIsOne].map((count) => count / inputs);
