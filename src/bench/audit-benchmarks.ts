@@ -21,7 +21,7 @@ import { multiplyAdds } from './oracle-benchmarks.js';
 const auditSize = { heads: 8, seqlen: 1024, dim: 128 };
 const quickAuditSize = { heads: 1, seqlen: 64, dim: 16 };
 
-/** A problem with the exact output in bf16 and the exact LSE in fp32, in a file: what passes has no cause to be looked for. */
+/** A file with a problem, the exact output in bf16 and the exact LSE in fp32: since they pass, no cause is looked for. */
 async function writeAudited(path: string, quick: boolean): Promise<void> {
   const problem = normalProblem('bf16', quick ? quickAuditSize : auditSize);
   const { q, k, v } = problem;
@@ -35,7 +35,7 @@ async function writeAudited(path: string, quick: boolean): Promise<void> {
   });
 }
 
-/** An audit of output and LSE, bf16, [8, 1024, 128], by the command line on all cores, as its user has it. */
+/** An audit of output and LSE, bf16, [8, 1024, 128], by the command line on all cores, as a user runs it. */
 export const auditBenchmark = (commandLine: string): Benchmark => ({
   quantities: [
     { name: 'audit of [8, 1024, 128] bf16: time', unit: 's', better: 'lower', target: 20 },
@@ -60,7 +60,7 @@ export const auditBenchmark = (commandLine: string): Benchmark => ({
 const boundSize = { heads: 1, seqlen: 2048, dim: 128 };
 const quickBoundSize = { heads: 1, seqlen: 64, dim: 16 };
 
-/** Bounds are not to cost more than this many oracles. */
+/** Maximum cost of bounds, in oracles. */
 const mostOracles = 3;
 
 const cases: readonly (readonly [string, (problem: Problem) => KernelArithmetic])[] = [
@@ -68,7 +68,7 @@ const cases: readonly (readonly [string, (problem: Problem) => KernelArithmetic]
   ['any kernel', (problem) => anyKernelArithmetic(problem, 'bf16')],
 ];
 
-/** The bounds of every technique, and what they cost beside the oracle that they need. */
+/** The bounds of every technique, and their cost beside the oracle that they need. */
 export const boundBenchmarks: readonly Benchmark[] = cases.map(([name, arithmeticOf]) => ({
   quantities: [
     { name: `bounds of ${name}, bf16`, unit: 'multiply-adds/s', better: 'higher' },
@@ -96,7 +96,7 @@ export const boundBenchmarks: readonly Benchmark[] = cases.map(([name, arithmeti
   },
 }));
 
-/** From starting the process to its end, of `flashproof --version`. */
+/** The time of `flashproof --version` from the start of the process to its end. */
 export function coldStartBenchmark(commandLine: string): Benchmark {
   return {
     quantities: [{ name: 'command line: cold start', unit: 's', better: 'lower', target: 0.15 }],

@@ -6,7 +6,7 @@ import { normalProblem, normalValues } from './normal-problem.js';
 
 const size = { heads: 1, seqlen: 1024, dim: 128 };
 const quickSize = { heads: 1, seqlen: 128, dim: 64 };
-/** S, dP, dV, dK and dQ. */
+/** Number of products: S, dP, dV, dK and dQ. */
 const products = 5;
 
 /** FlashAttention-4's backward of a whole problem on one thread, after the forward. */

@@ -1,7 +1,7 @@
 /** One quantity that a benchmark measures. */
 export interface Quantity {
   readonly name: string;
-  /** As in `elements/s`; `s`, `bytes` and rates are shown with an SI prefix. */
+  /** Unit, as in `elements/s`; `s`, `bytes` and rates are shown with an SI prefix. */
   readonly unit: string;
   readonly better: 'higher' | 'lower';
   /** The project's own goal for this number, in `unit`: a minimum, or a maximum where less is better. */
@@ -21,13 +21,13 @@ export interface Benchmark {
   readonly quantities: readonly Quantity[];
   /** Number of measurements, of which the median counts; default 5. */
   readonly runs?: number;
-  /** Whether a first run is as fast as others, so that none warms up; default no. */
+  /** Whether a first run is as fast as others, so that no run is needed to warm up; default no. */
   readonly isWarm?: boolean;
-  /** Makes the data, whose making is not measured; `quick` asks for a small amount. */
+  /** Makes the data, outside of the measured time; `quick` asks for a small amount. */
   readonly prepare: (quick: boolean) => PreparedBenchmark | Promise<PreparedBenchmark>;
 }
 
-/** Seconds that the work takes once. */
+/** Seconds that one call of the work takes. */
 export function secondsOf(work: () => void): number {
   const start = performance.now();
   work();

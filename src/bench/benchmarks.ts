@@ -42,9 +42,9 @@ const reading: Benchmark = {
 const fileBenchmarks: readonly Benchmark[] = [reading];
 
 /**
- * Everything that is measured, in the order it is measured in. `commandLine` is the program whose cold
- * start is measured and that audits long files: a JavaScript file.
- * @param only words that a benchmark has in the name of a quantity; default: all, but for those that want minutes and
+ * All benchmarks, in the order of measurement. `commandLine` is the program whose cold start is measured and that
+ * audits long files: a JavaScript file.
+ * @param only words that a benchmark has in the name of a quantity; default: all except those that need minutes and
  * gigabytes of their own
  */
 export function benchmarks(commandLine: string, only?: string): readonly Benchmark[] {

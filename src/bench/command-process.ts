@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 
 const peakMemory = fileURLToPath(new URL('./peak-memory.js', import.meta.url));
 
-/** Seconds from starting a command of the command line to its end, as its user waits for it, and the most memory that it had, in bytes. */
+/** Seconds from the start of a command of the command line to its end, as its user waits for it, and its peak memory in bytes. */
 export async function measureCommand(
   commandLine: string,
   words: readonly string[],

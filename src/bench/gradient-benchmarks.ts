@@ -9,7 +9,7 @@ const quickSize = { heads: 1, seqlen: 64, dim: 16 };
 
 /**
  * The bounds of dQ, dK and dV by technique, of any correct kernel, on one thread: standard normal inputs, dO with the values of V;
- * and what they cost beside the oracle that they need.
+ * and their cost beside the oracle that they need.
  */
 export const gradientBoundBenchmark: Benchmark = {
   quantities: [

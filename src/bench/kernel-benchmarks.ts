@@ -19,7 +19,9 @@ import { normalProblem } from './normal-problem.js';
 const dim = 128;
 const repetitions = 200;
 const quickRepetitions = 1;
-/** [1, 4096, 128] on one thread; in all, the memory of one problem that needs no more than a tile. */
+/**
+ * Lengths of a problem [1, length, 128] on one thread; its memory is that of a problem that needs no more than a tile.
+ */
 const lengths = { full: 4096, quick: 128 };
 
 /** An engine with a tile of normal queries and a block of normal keys and values. */
@@ -110,9 +112,9 @@ export const forwardBenchmarks: readonly Benchmark[] = [
 const size = { heads: 1, seqlen: 1024, dim: 128 };
 const quickSize = { heads: 1, seqlen: 128, dim: 64 };
 
-/** The emulated execution is not to take more than this many times the forward's time. */
+/** Maximum time of the emulated execution, in times of the forward. */
 const mostForwards = 5;
-/** Seconds for the whole problem with race detection, on one core. */
+/** Maximum seconds for the whole problem with race detection, on one core. */
 const mostSeconds = 20;
 
 function runForward(problem: Problem): void {

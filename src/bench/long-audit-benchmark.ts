@@ -9,13 +9,13 @@ import type { Benchmark } from './benchmark.js';
 import { measureCommand } from './command-process.js';
 import { normalValues } from './normal-problem.js';
 
-/** A long problem, batch 1, and how many of its rows are judged. */
+/** A long problem, batch 1, and the number of its rows that are judged. */
 interface LongSize {
   readonly heads: number;
   readonly seqlen: number;
   readonly dim: number;
   readonly rows: number;
-  /** Keys and values repeat after so many. */
+  /** Number of keys and values after which they repeat. */
   readonly period: number;
 }
 
@@ -71,8 +71,8 @@ async function writeHoles(
 }
 
 /**
- * A problem in a file, of which only the rows that are judged have queries and outputs: the rest are holes, where
- * the system has sparse files. Its keys and values are the same for all heads and repeat after `period`, so that its
+ * Writes a problem to a file in which only the judged rows have queries and outputs: the rest are holes, where the
+ * system has sparse files. Its keys and values are the same for all heads and repeat after `period`, so that its
  * exact output is that of as many keys, which takes a short oracle; nothing that judges it knows that.
  */
 async function writeLongProblem(path: string, size: LongSize): Promise<void> {
@@ -104,7 +104,7 @@ async function writeLongProblem(path: string, size: LongSize): Promise<void> {
   }
 }
 
-/** An audit of a sample of a problem of 2^17 keys by the command line, with two threads, as its user has it. */
+/** An audit of a sample of a problem of 2^17 keys by the command line, with two threads, as a user runs it. */
 export function longAuditBenchmark(commandLine: string): Benchmark {
   const name = 'audit of 4096 rows of [1, 32, 131072, 128] bf16, 2 threads';
   return {

@@ -1,12 +1,12 @@
 import { encodeFromFloat64, type FormatName, formats } from '../formats/index.js';
 import type { Problem, Tensor } from '../problem/index.js';
 
-/** Different values made before they repeat: more than branch predictors and caches can learn. */
+/** Number of different values before they repeat: more than branch predictors and caches can learn. */
 const period = 2 ** 18;
 
 /**
  * Uniform numbers in (0, 1): a 32-bit linear congruential generator with the constants of Numerical
- * Recipes. Good enough for timing, which only asks for values of all sizes in no pattern.
+ * Recipes. They are good enough for timing, which only needs values of all sizes without a pattern.
  */
 function uniformSource(seed: number): () => number {
   let state = seed >>> 0;

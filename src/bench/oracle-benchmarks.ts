@@ -43,7 +43,7 @@ const cases: readonly OracleCase[] = [
   { name: 'fp32, to 1/1024 ulp of fp32', format: 'fp32', size: oneHead },
 ];
 
-/** The pairs of a query and a key that it sees, over all heads. */
+/** Number of pairs of a query and a key that it sees, over all heads. */
 function visiblePairs(problem: Problem): number {
   const shape = problemShape(problem);
   const mask = problemMask(problem, shape);

@@ -1,9 +1,6 @@
 import { isMainThread } from 'node:worker_threads';
 
-/**
- * Imported before another program, says on standard error at that program's end how much memory its process had at
- * most, in bytes.
- */
+/** Prints, when imported before another program, that program's peak memory in bytes on standard error at its end. */
 if (isMainThread)
   process.on('exit', () => {
     process.stderr.write(`peak memory: ${process.resourceUsage().maxRSS * 1024}\n`);

@@ -25,7 +25,7 @@ function createWarps(registerBytes: number): { memory: WebAssembly.Memory; compi
   return { memory, compiler: createCompiler(memory, place) };
 }
 
-/** Every call and every load and store of registers included. */
+/** The softmax part, with every call and every load and store of registers. */
 const softmaxBenchmark: Benchmark = {
   quantities: [{ name: 'ptx softmax', unit: 'lane-instructions/s', better: 'higher', target: 3e8 }],
   prepare: (quick) => {
@@ -47,7 +47,7 @@ const softmaxBenchmark: Benchmark = {
 
 const stretches = 12;
 
-/** As much as a kernel of 3,000 lines, with a compiler that has seen nothing. */
+/** Compilation of as much as a kernel of 3,000 lines, with a compiler that has seen nothing. */
 const compilationBenchmark: Benchmark = {
   quantities: [{ name: 'ptx: compile 3,000 operations', unit: 's', better: 'lower', target: 0.05 }],
   prepare: () => {
@@ -59,5 +59,5 @@ const compilationBenchmark: Benchmark = {
   },
 };
 
-/** Compiled kernels: stretches of instructions on registers in WebAssembly. */
+/** Benchmarks of compiled kernels: stretches of instructions on registers in WebAssembly. */
 export const ptxBenchmarks: readonly Benchmark[] = [softmaxBenchmark, compilationBenchmark];

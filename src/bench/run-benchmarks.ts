@@ -11,7 +11,7 @@ export interface Machine {
   readonly memoryBytes: number;
   readonly node: string;
   readonly platform: string;
-  /** Mean number of runnable processes over the last minute; above 0 others compete. 0 on Windows. */
+  /** Mean number of runnable processes over the last minute; above 0 others compete. Always 0 on Windows. */
   readonly load: number;
 }
 
@@ -34,11 +34,11 @@ export interface BenchmarkOptions {
   readonly only?: string;
   /** Small data, one run each: shows that everything runs. The numbers mean little. */
   readonly quick?: boolean;
-  /** Called before each benchmark with its name, how many are done and how many there are. */
+  /** Called before each benchmark with its name, the number of finished ones and the number of all. */
   readonly progress?: (name: string, done: number, total: number) => void;
 }
 
-/** All readings, and the machine they hold for. */
+/** All readings, and the machine that they hold for. */
 export interface BenchmarkResults {
   readonly quick: boolean;
   readonly machine: Machine;
@@ -73,7 +73,8 @@ function runInThread(
 /**
  * Runs every benchmark, one after another, each on one thread of its own: a thread compiles for
  * itself, so no benchmark meets code that another has made the compiler specialise or generalise.
- * Quick ones measure nothing and share one thread, for its start takes longer than they do.
+ * Quick benchmarks measure nothing and share one thread, because its start takes longer than they
+ * do.
  */
 export async function runBenchmarks(options: BenchmarkOptions): Promise<BenchmarkResults> {
   const { commandLine, only, quick = false, progress } = options;

@@ -69,8 +69,8 @@ const bitsOf = (inputs: Float32Array): Uint32Array => new Uint32Array(inputs.buf
 const valuesOf = (inputs: Float32Array): Float32Array => inputs;
 
 /**
- * The scalar instructions, in WebAssembly on arrays and as they are defined, one by one; and the
- * correctly rounded functions that they are measured against.
+ * Benchmarks of the scalar instructions, in WebAssembly on arrays and by their definition, one by
+ * one; and of the correctly rounded functions that they are measured against.
  */
 export const scalarBenchmarks: readonly Benchmark[] = [
   ...measured.map(({ name, sign }) =>

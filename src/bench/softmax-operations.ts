@@ -3,7 +3,7 @@ import type { Constant, LaneOperation, Slot, Source } from '../ptx/program/index
 
 const slotBytes = 128;
 
-/** An allocator of registers of a warp, and the operations that were written so far. */
+/** An allocator of registers of a warp, and the operations written so far. */
 interface Program {
   readonly operations: LaneOperation[];
   readonly register: (width: Slot['width']) => Slot;
@@ -45,7 +45,7 @@ function float32(bits: number): Constant {
   return { bits: BigInt(bits), width: 32 };
 }
 
-/** A stretch of a kernel, and where its registers lie. */
+/** A stretch of a kernel, and the places of its registers. */
 export interface Stretch {
   readonly operations: readonly LaneOperation[];
   /** Registers with fp32 numbers that it reads. */
@@ -57,7 +57,7 @@ export interface Stretch {
 /**
  * The softmax part of a tile with the instructions that Triton 3.6 writes for sm_90: 32 scores a lane are scaled, masked
  * and reduced to their maximum; then come exponentials, their sum, pairs of them in bf16, and 32 accumulators that are
- * rescaled. What lanes exchange is left out.
+ * rescaled. Exchanges between lanes are left out.
  */
 export function softmaxStretch(): Stretch {
   const program = createProgram();

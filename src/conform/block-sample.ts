@@ -5,7 +5,9 @@ import { blockCount, inputsPerBlock } from './silicon-hash.js';
 const positiveBlocks = blockCount / 2;
 const blocksPerBinade = 8;
 
-/** The block that holds 2^exponent as an fp32 number: block 0 for too small, infinity's for too large. */
+/**
+ * The block that holds 2^exponent as an fp32 number: block 0 for exponents too small, infinity's for those too large.
+ */
 function blockAt(exponent: number): number {
   return Math.floor(encode(formats.fp32, 2 ** exponent) / inputsPerBlock);
 }
@@ -44,7 +46,7 @@ export function conversionEdgeBlocks(format: NumberFormat): number[] {
 
 /**
  * `count` different blocks, ascending, drawn uniformly from those not in `taken` by SHA-256 of the
- * seed: the same for a seed on every machine. All that are left, when there are no more than `count`.
+ * seed: the same for a seed on every machine. When no more than `count` are left, all of them.
  */
 export function randomBlocks(seed: string, count: number, taken: readonly number[]): number[] {
   const excluded = new Set(taken);
@@ -63,7 +65,7 @@ export function randomBlocks(seed: string, count: number, taken: readonly number
 /** Random blocks per function beside those chosen. */
 const randomCount = 12;
 
-/** The blocks that a check of a function samples: those chosen for it, and random ones by the seed. */
+/** The blocks that a check of a function samples: those chosen for it, and random ones from the seed. */
 export function sampleBlocks(name: string, chosen: readonly number[], seed: string): number[] {
   const random = randomBlocks(`${seed}/${name}`, randomCount, chosen);
   return [...chosen, ...random].sort((a, b) => a - b);

@@ -62,7 +62,7 @@ const mostPairBytes = 2 ** 23 * pairBytes;
 /** Larger descriptions are refused unread. */
 const mostSourceBytes = 2 ** 16;
 
-/** The folder of the captures that come with the package, from the sources and from dist alike. */
+/** The folder of the captures that come with the package, whether it runs from the sources or from dist. */
 export function bundledCaptures(): string {
   const captures = join('fixtures', 'silicon', 'sm_90');
   let folder = dirname(fileURLToPath(import.meta.url));
@@ -74,18 +74,21 @@ export function bundledCaptures(): string {
 /** Characters that act on a terminal or break a line instead of being shown. */
 const unprintable = /[\p{C}\p{Zl}\p{Zp}]/gu;
 
-/** A path as a message of one line shows it: what is not printable is written as \u{hex}. */
+/** A path as a message of one line shows it: unprintable characters are written as \u{hex}. */
 function shown(path: string): string {
   return path.replace(unprintable, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`);
 }
 
-/** Why a path cannot be read: by the system's code, since its message repeats the path as it is. */
+/** The error for a path that cannot be read: by the system's code, since its message repeats the path as it is. */
 function unreadable(path: string, error: unknown, mend: string): RequestError {
   const { code, message } = error as NodeJS.ErrnoException;
   return new RequestError(`${shown(path)}: cannot be read (${code ?? message}); ${mend}`);
 }
 
-/** @throws RequestError for a pipe, which to open would wait for a writer, a socket or a device */
+/**
+ * Rejects irregular files.
+ * @throws RequestError for a pipe, which would wait for a writer when opened, a socket or a device
+ */
 async function rejectIrregular(path: string): Promise<void> {
   const kind = await stat(path);
   if (!kind.isFile())
@@ -216,9 +219,8 @@ async function readTables(path: string, file: TableFile): Promise<CapturedTable[
 }
 
 /**
- * Reads what a folder has of the targets (its layout: fixtures/silicon/sm_90/README.md) and, from its
- * capture.json, if there is one, where it comes from. Nothing is read before its size is known to be
- * what it must be.
+ * Reads a folder's data of the targets (its layout: fixtures/silicon/sm_90/README.md) and, from its
+ * capture.json, if there is one, its origin. Nothing is read before its size is known to be right.
  * @throws RequestError, of one printable line, for a folder or file that cannot be read, is no regular
  * file or has the wrong length, and for a malformed capture.json
  */

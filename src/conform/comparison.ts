@@ -17,7 +17,7 @@ export interface ResultMismatch {
 export interface ResultComparison {
   readonly checked: number;
   readonly mismatching: number;
-  /** The first of them in the captured order. */
+  /** The first mismatch in the captured order. */
   readonly first: ResultMismatch | null;
 }
 
@@ -43,7 +43,7 @@ function compare(
   return { checked: silicon.length, mismatching, first };
 }
 
-/** The model on every pair captured; it is made only if there are some. */
+/** Compares the model with every captured pair; the model is made only if there are some. */
 export function comparePairs(
   createModel: () => ArrayFunction,
   pairs: readonly ResultPairs[],
@@ -65,7 +65,7 @@ export function comparePairs(
   };
 }
 
-/** The model on every input of a table. */
+/** Compares the model with every input of a table. */
 export function compareTable({ target, results }: CapturedTable): ResultComparison {
   return compare(
     (i) => i,
@@ -99,7 +99,7 @@ function shares(tasks: readonly BlockTask[]): BlockShare[] {
   );
 }
 
-/** The known function's model; callers have checked the name. */
+/** The model of a known function; callers have checked the name. */
 function createModel(instruction: string): ArrayFunction {
   const target = fingerprintTargets.find((known) => known.instruction === instruction);
   if (target === undefined) throw new Error(`unknown instruction ${instruction}`);

@@ -73,7 +73,7 @@ function fileOf(target: Target): string {
   return target.kind === 'fingerprint' ? `hash_${target.stem}.bin` : `${target.file}.bin.gz`;
 }
 
-/** SHA-256 of what was captured of every function, with its name. */
+/** SHA-256 of the captured data of every function, with its name. */
 function digestOf({ fingerprints, tables }: Capture): string {
   const hash = createHash('sha256');
   for (const { target, fingerprint, pairs } of fingerprints) {
@@ -85,7 +85,7 @@ function digestOf({ fingerprints, tables }: Capture): string {
 }
 
 /**
- * Reads the captures and says what there is to compare.
+ * Reads the captures and plans the comparisons.
  * @throws RequestError for an unknown instruction, captures that cannot be read, and a function asked
  * for by name that was not captured
  */

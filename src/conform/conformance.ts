@@ -98,8 +98,8 @@ export function assembleConformance(
 }
 
 /**
- * Compares the models of instructions with what was captured of them on silicon. Functions of 16 bits
- * are compared on every input. Those of an fp32 number are compared on a sample of blocks (chosen ones,
+ * Compares the models of instructions with their captured results on silicon. Functions of 16 bits are
+ * compared on every input. Those of an fp32 number are compared on a sample of blocks (chosen ones,
  * which show every entry of the model's tables and every edge of its range, and random ones) or,
  * exhaustively, on all 2^32 inputs; and on the single results that the captures hold.
  * @throws RequestError for an unknown instruction, captures that cannot be read, and a function asked

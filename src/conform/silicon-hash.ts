@@ -32,15 +32,14 @@ export interface HashComparison {
   readonly blocks?: readonly number[];
 }
 
-/** Called with how many blocks are done and how many there are. */
+/** Called with the number of finished blocks and the number of all. */
 export type BlockProgress = (done: number, total: number) => void;
 
 /** The fingerprint of the function on the inputs `block`·2^20 to (`block` + 1)·2^20 − 1. */
 export type BlockHasher = (evaluate: ArrayFunction, block: number) => BlockHash;
 
 /**
- * The hasher as it is defined. {@link createBlockHasher} makes one that is faster and gives the
- * same.
+ * The hasher by its definition. {@link createBlockHasher} makes a faster one with the same results.
  */
 export function hashBlock(evaluate: ArrayFunction, block: number): BlockHash {
   const inputs = new Uint32Array(chunkElements);

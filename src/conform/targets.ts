@@ -15,13 +15,15 @@ import { binadeBlocks, conversionEdgeBlocks } from './block-sample.js';
 /** A function of one fp32 number, compared by the fingerprint of its results on all 2^32 inputs. */
 export interface FingerprintTarget {
   readonly kind: 'fingerprint';
-  /** The name in PTX; of a sequence of instructions, its own. */
+  /** The name in PTX; for a sequence of instructions, a name of its own. */
   readonly instruction: string;
-  /** Names the files of a capture: `hash_<stem>.bin` and, where there are any, `pairs_<stem>…`. */
+  /** Stem of the names of a capture's files: `hash_<stem>.bin` and, where there are any, `pairs_<stem>…`. */
   readonly stem: string;
-  /** The model on arrays; an instance for one thread. */
+  /** Creates the model on arrays; one instance for each thread. */
   readonly createModel: () => ArrayFunction;
-  /** The blocks that a sample must have: all table segments, and where the function changes its ways. */
+  /**
+   * The blocks that a sample must have: all table segments, and the places where the function changes its behaviour.
+   */
   readonly chosenBlocks: () => number[];
 }
 
@@ -51,7 +53,7 @@ interface Landmarks {
 
 /**
  * By instruction: the binades in which the results show every segment of its tables with the most
- * bits, and where its range ends.
+ * bits, and the ends of its range.
  */
 const specialFunctionLandmarks: Readonly<Record<Float32SpecialFunctionName, Landmarks>> = {
   'ex2.approx.ftz.f32': { whole: [0, 6], edges: [-126, -24, -23, -1, 3, 7] },

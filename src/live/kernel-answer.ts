@@ -18,7 +18,7 @@ export interface KernelFailure {
   readonly reason: string;
 }
 
-/** The most characters of a kernel's text that a message repeats. */
+/** Maximum number of characters of a kernel's text that a message repeats. */
 const clippedLength = 120;
 
 /** A kernel's text in double quotes: one line, harmless to a terminal, cut after 120 characters. */
@@ -28,7 +28,7 @@ function clip(text: string): string {
   );
 }
 
-/** A value of JSON as a message shows it: text as it is, all else as JSON. */
+/** A value of JSON as a message shows it: text as it is, everything else as JSON. */
 function textOf(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
@@ -37,7 +37,7 @@ function protocolFailure(reason: string): KernelAnswer {
   return { ok: false, cause: 'protocol', reason };
 }
 
-/** The JSON value of a line; undefined for a line that is none, or one nested too deep to show. */
+/** The JSON value of a line; undefined for a line that is not JSON, or one nested too deep to show. */
 function parsedLine(line: string): unknown {
   try {
     const value: unknown = JSON.parse(line);
@@ -50,7 +50,7 @@ function parsedLine(line: string): unknown {
 }
 
 /**
- * The answer that a line on a kernel's stdout stands for. Never throws: whatever is no answer to
+ * The answer that a line on a kernel's stdout stands for. Never throws: a line that is no answer to
  * request `id` is a failure of cause `protocol`.
  */
 export function parseKernelAnswer(line: string, id: number): KernelAnswer {
@@ -67,16 +67,16 @@ export function parseKernelAnswer(line: string, id: number): KernelAnswer {
   return { ok: false, cause: 'error', reason: `reported an error: ${clip(error)}` };
 }
 
-/** The most bytes of a line that are kept; an answer has some dozens. */
+/** Maximum number of bytes of a line that are kept; an answer has some dozens. */
 const mostLineBytes = 1 << 16;
 
 const lineFeed = 0x0a;
 
 /**
  * Splits a kernel's stdout into lines at each line feed, and nowhere else: JSON text may hold any
- * other line separator. Of a line longer than 64 KiB the beginning is handed on as soon as there is
- * so much of it, and the rest is dropped, so that a process which never ends a line takes no memory.
- * Bytes that are no UTF-8 become U+FFFD. Blank lines are passed over.
+ * other line separator. The beginning of a line longer than 64 KiB is handed on as soon as it is
+ * complete, and the rest is dropped, so that a process which never ends a line takes no memory.
+ * Bytes that are not UTF-8 become U+FFFD. Blank lines are skipped.
  * @param onLine gets each line, without its end
  * @returns takes the next bytes
  */

@@ -9,8 +9,8 @@ import {
 } from './kernel-answer.js';
 
 /**
- * The signals that ask a process to end, and the status with which a shell would report that they did:
- * 128 and the signal's number (POSIX.1-2017, 2.8.2).
+ * The signals that ask a process to end, and the status with which a shell would report this: 128 and
+ * the signal's number (POSIX.1-2017, 2.8.2).
  */
 const statuses: Readonly<Partial<Record<NodeJS.Signals, number>>> = {
   SIGHUP: 129,
@@ -19,7 +19,7 @@ const statuses: Readonly<Partial<Record<NodeJS.Signals, number>>> = {
 };
 
 /**
- * Has `cleanUp` run when the process ends before the returned function is called: at its exit, and on
+ * Runs `cleanUp` when the process ends before the returned function is called: at its exit, and on
  * SIGHUP, SIGINT and SIGTERM, which then end it with status 129, 130 and 143. A SIGKILL leaves no
  * time for it.
  * @param cleanUp must be synchronous
@@ -58,8 +58,8 @@ export interface FeatureRequest {
 /** One request of the process protocol, without its id. */
 export interface KernelRequest extends FeatureRequest {
   /**
-   * A safetensors file with q, k and v as [heads, seqlen, dim] or [batch, heads, seqlen, dim], or as sequences are
-   * packed, padded or in pages; and with the tensors of the problem's features.
+   * A safetensors file with q, k and v as [heads, seqlen, dim] or [batch, heads, seqlen, dim], or as packed,
+   * padded or paged sequences; and with the tensors of the problem's features.
    */
   readonly problem: string;
   /** File to which the kernel writes its tensors, named as the quantities: `out`, `lse`. */
@@ -69,27 +69,30 @@ export interface KernelRequest extends FeatureRequest {
   /** [left, right], −1 for no limit on that side; null for no window. */
   readonly window: readonly [number, number] | null;
   readonly softcap: number | null;
-  /** The tensors that are wanted; left out where these are `out` and `lse`. */
+  /** The requested tensors; left out where these are `out` and `lse`. */
   readonly wants?: readonly string[];
 }
 
 /** A kernel behind the process protocol: one JSON object a line in, one out. */
 export interface KernelProcess {
-  /** Sends a request and waits for its answer; never throws for what the process does. */
+  /** Sends a request and waits for its answer; never throws, whatever the process does. */
   readonly request: (request: KernelRequest) => Promise<KernelAnswer>;
-  /** Closes the process's stdin, and stops it when it does not end by itself. */
+  /** Closes the process's stdin, and stops the process when it does not end by itself. */
   readonly close: () => Promise<void>;
-  /** Stops the process, and what it has started, at once. */
+  /** Stops the process, and the processes that it started, at once. */
   readonly stop: () => void;
 }
 
 /** Time that a process may take to end after its stdin was closed. */
 const closingMilliseconds = 2_000;
 
-/** The longest time that a timer can take: 24 days. A longer one would go off at once. */
+/** Maximum time that a timer can take: 24 days. A longer one would go off at once. */
 const mostMilliseconds = 2 ** 31 - 1;
 
-/** Lines that are kept until they are asked for: one is already too much, and one too many a flood. */
+/**
+ * Maximum number of lines that are kept until they are requested: one is already too many, and one more than this is a
+ * flood.
+ */
 const mostEarlyLines = 16;
 
 /** Statuses with which a shell ends when it cannot execute (126) or find (127) the command: POSIX, 2.8.2. */
@@ -100,7 +103,7 @@ function endingOf(code: number | null, signal: string | null): string {
   return signal === null ? `ended with status ${code}` : `was killed by ${signal}`;
 }
 
-/** Stops a process and what it has started, and may outlive it: it leads a group of its own. */
+/** Stops a process and the processes that it started, which may outlive it: it leads a group of its own. */
 function stopGroup(child: ChildProcess): void {
   if (child.pid === undefined) return;
   try {
@@ -112,8 +115,8 @@ function stopGroup(child: ChildProcess): void {
 }
 
 /**
- * Starts a kernel's command and asks nothing of it: how it ended by itself within so long, as a sentence's end; null where it waits
- * for a request. What it writes is dropped.
+ * Starts a kernel's command without a request: the way in which it ended by itself within this time, as a sentence's end; null
+ * where it waits for a request. Its output is dropped.
  */
 export async function endsUnasked(command: string, milliseconds: number): Promise<string | null> {
   const child = spawn(command, {

@@ -31,7 +31,7 @@ import type { FailureCause, KernelFailure } from './kernel-answer.js';
 /** The reason why a live kernel gave no outputs; `reason` continues "the kernel's process". */
 export interface LiveFailure {
   readonly ok: false;
-  /** `output`: it answered, but what it wrote is not what was asked for. */
+  /** `output`: it answered, but its output is not what was requested. */
   readonly cause: FailureCause | 'output';
   readonly reason: string;
 }
@@ -40,8 +40,8 @@ export interface LiveFailure {
 export type LiveAnswer<Outputs> = { readonly ok: true; readonly outputs: Outputs } | LiveFailure;
 
 /**
- * Takes what it wants from the file that a kernel wrote for a problem. A RequestError that it throws, for
- * a missing or misshapen tensor, is the kernel's failure.
+ * Takes the requested outputs from the file that a kernel wrote for a problem. A RequestError that it
+ * throws, for a missing or misshapen tensor, is the kernel's failure.
  */
 export type OutputReader<Outputs> = (
   file: TensorFile,
@@ -51,17 +51,17 @@ export type OutputReader<Outputs> = (
 
 /** Outputs requested from a kernel beside its output and LSE. */
 export interface AskedBeside {
-  /** Tensors of the problem's file beside the problem's own, as they lie there. */
+  /** Tensors of the problem's file beside the problem's own, as they are stored there. */
   readonly tensors?: StoredTensors;
-  /** All tensors that are wanted, by their names; left out where these are the output and the LSE. */
+  /** All requested tensors, by their names; left out where these are the output and the LSE. */
   readonly wants?: readonly string[];
 }
 
 /**
- * Reads what a kernel wrote into a file: the first quantity in any case, since a kernel without it is at
- * fault, and the others where they are there.
- * @param read what is made of the tensor of a quantity
- * @param known the quantities that there are
+ * Reads the outputs that a kernel wrote into a file: the first quantity always, since a kernel without
+ * it is at fault, and the others where they exist.
+ * @param read reads the tensor of a quantity
+ * @param known all quantities
  */
 export async function writtenOutputs<T>(
   { entries }: TensorFile,
@@ -89,7 +89,7 @@ export interface LiveKernel<Outputs> {
   readonly close: () => Promise<void>;
 }
 
-/** After these the process goes on with the next problem. */
+/** Failures after which the process goes on with the next problem. */
 const survivable: readonly FailureCause[] = ['error', 'unsupported'];
 
 /** Number of times that a command is started without a request, to see whether it waits for one. */
@@ -99,8 +99,9 @@ const idleStarts = 2;
 const idleMilliseconds = 500;
 
 /**
- * Tells a command that cannot be started, which ends whether it is asked or not, from one that a problem ends.
- * @param lifetime milliseconds in which it ended when it was asked
+ * Tells a command that cannot be started, which ends with or without a request, from one that ends because of
+ * a problem.
+ * @param lifetime milliseconds in which it ended after a request
  */
 async function withoutRequest(
   command: string,
@@ -155,10 +156,10 @@ function featureRequest(problem: Problem): FeatureRequest {
 }
 
 /**
- * Writes a problem into a folder, as the protocol has it: safetensors with its settings in the metadata,
- * in place of the problem before it. What the kernel wrote for that one is removed, so that nobody takes
- * it for an answer to this.
- * @returns what to ask of the kernel, which is to write its output beside the problem
+ * Writes a problem into a folder, in the form of the protocol: safetensors with its settings in the
+ * metadata, in place of the problem before it. The kernel's output for that one is removed, so that
+ * nobody takes it for an answer to this.
+ * @returns the request to the kernel, which writes its output beside the problem
  */
 async function offerProblem(
   problem: Problem,
@@ -206,11 +207,11 @@ async function readOutputs<Outputs>(
 
 /**
  * A kernel's command, started through the shell for the first problem and kept running. Problems and
- * outputs pass through a temporary folder. An interrupt (SIGINT, SIGTERM, SIGHUP) leaves neither process
- * nor folder behind.
- * @param timeoutSeconds how long one answer may take, the start of the command included
+ * outputs pass through a temporary folder. After an interrupt (SIGINT, SIGTERM, SIGHUP) neither process
+ * nor folder remains.
+ * @param timeoutSeconds time that one answer may take, including the start of the command
  * @param read takes the outputs from the file of an answer
- * @throws RequestError for no command, and when there can be no temporary folder
+ * @throws RequestError for an empty command, and when no temporary folder can be made
  */
 export async function startLiveKernel<Outputs>(
   command: string,

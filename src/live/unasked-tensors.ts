@@ -5,8 +5,8 @@ import { nearestName } from '../words/index.js';
 
 /**
  * The names of tensors that a kernel wrote and that nothing reads, in the order of its file.
- * @param known the quantities that there are
- * @throws RequestError for one that looks like a quantity misspelt, which is not there: it would go unjudged
+ * @param known all quantities
+ * @throws RequestError for a name that looks like a misspelt quantity that is missing: it would go unjudged
  */
 export function unaskedTensors(
   { entries }: Pick<TensorFile, 'entries'>,

@@ -63,7 +63,7 @@ export interface Block<View> {
   readonly view: View;
 }
 
-/** Memory for what is measured at the inputs of a segment in one format. */
+/** Memory for the measurements at the inputs of a segment in one format. */
 export interface ScaleBlocks {
   readonly scale: Block<Float64Array>;
   readonly ulps: Block<Float64Array>;
@@ -74,7 +74,7 @@ export interface ScaleBlocks {
 interface RoundingRule {
   /** The address of the format. */
   readonly format: number;
-  /** Whether errors are absolute; else relative to the references. */
+  /** Whether errors are absolute; otherwise they are relative to the references. */
   readonly absolute: boolean;
   /** Bound on the relative error of the references; 0 for exact ones. */
   readonly margin: number;
@@ -94,7 +94,7 @@ export interface AccumulateEngine {
   readonly words: () => Block<Uint32Array>;
   readonly numbers: () => Block<Float64Array>;
   readonly format: (record: FormatRecord) => number;
-  /** A cleared error record; `take` returns what it holds and clears it. */
+  /** A cleared error record; `take` returns its contents and clears it. */
   readonly record: () => { readonly address: number; readonly take: () => ErrorRecord };
   /** The extent that the last `accumulate` wrote to the record. */
   readonly extent: (record: number) => readonly [least: number, most: number];

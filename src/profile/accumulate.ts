@@ -12,8 +12,8 @@ import {
 } from './record.js';
 
 /**
- * The definition of what the WebAssembly loops (assembly/accumulate.ts) compute, equal to the last bit:
- * even and odd indices are summed apart and added at the end.
+ * The definition of the WebAssembly loops (assembly/accumulate.ts), equal to the last bit: even and odd
+ * indices are summed apart and added at the end.
  */
 
 /** A record being filled. */
@@ -23,7 +23,7 @@ interface GrowingRecord extends ErrorRecord {
   readonly breaks: { count: number; largest: Extreme[]; first: number[] };
 }
 
-/** A record of nothing. */
+/** An empty record. */
 export function emptyRecord(): GrowingRecord {
   return {
     sums: new Float64Array(sumNames.length),
@@ -97,14 +97,14 @@ export function scalesFor(
   };
 }
 
-/** Puts an extreme behind those not smaller, in a list of at most `listLength`; ordinals must ascend. */
+/** Inserts an extreme after those that are not smaller, in a list of at most `listLength`; ordinals must ascend. */
 function insert(list: Extreme[], extreme: Extreme): void {
   const place = list.findIndex(({ value }) => value < extreme.value);
   list.splice(place < 0 ? list.length : place, 0, extreme);
   if (list.length > listLength) list.pop();
 }
 
-/** The results of some consecutive inputs, rounded, and what they are measured against. */
+/** The rounded results of some consecutive inputs, and their references. */
 interface Measured {
   readonly rounded: Float64Array;
   readonly references: Float64Array;
@@ -117,7 +117,7 @@ interface Measured {
   readonly smallestNormal: number;
 }
 
-/** Adds errors to a record; returns the smallest and the largest scaled error that was measured. */
+/** Adds errors to a record; returns the smallest and the largest measured scaled error. */
 export function accumulate(
   record: GrowingRecord,
   measured: Measured,
@@ -171,8 +171,8 @@ interface ResultPairs {
 }
 
 /**
- * Adds to a record the breaks of monotonicity between left[i] and right[i + 1], for as many i as there
- * are `ulps`: where the first is the larger, or with `increasing` false the smaller.
+ * Adds to a record the breaks of monotonicity between left[i] and right[i + 1], for each i of `ulps`:
+ * a break is where the first is the larger, or with `increasing` false the smaller.
  */
 export function countBreaks(
   record: GrowingRecord,
@@ -229,7 +229,7 @@ export const noClasses: ResultClasses = {
   most: -(2 ** 31),
 };
 
-/** The classes of the results of both. */
+/** The combined classes of both. */
 export function mergeClasses(a: ResultClasses, b: ResultClasses): ResultClasses {
   return {
     zeros: a.zeros + b.zeros,

@@ -17,11 +17,11 @@ export interface Cell {
 /** Cells whose errors are reported together. */
 export interface Domain {
   readonly label: string;
-  /** Whether a cell belongs to it. */
+  /** Whether a cell belongs to the domain. */
   readonly has: (cell: Cell) => boolean;
 }
 
-/** Inputs from a number to another, both included. */
+/** A range of inputs, including both ends. */
 export interface InputRange {
   readonly from?: number;
   readonly to?: number;
@@ -45,8 +45,8 @@ export function ordinalsOf(range: InputRange): { readonly first: Ordinal; readon
 }
 
 /**
- * The cells cut to a range; those outside are left out. Without a range all, NaNs included.
- * @throws RequestError for a range that holds no input of any cell that is measured
+ * The cells cut to a range; those outside are left out. Without a range, all cells, including NaNs.
+ * @throws RequestError for a range without an input of any measured cell
  */
 export function cutCells(cells: readonly Cell[], range: InputRange): readonly Cell[] {
   if (range.from === undefined && range.to === undefined) return cells;
@@ -66,14 +66,14 @@ export function cutCells(cells: readonly Cell[], range: InputRange): readonly Ce
   );
 }
 
-/** Golden section: neighbours in the order of work are far apart in the range. */
+/** The golden section: neighbours in the order of work are far apart in the range. */
 const stride = (Math.sqrt(5) - 1) / 2;
 
 function greatestCommonDivisor(a: number, b: number): number {
   return b === 0 ? a : greatestCommonDivisor(b, a % b);
 }
 
-/** The elements in an order that mixes, so that progress so far tells how long the rest takes. */
+/** The elements in a mixed order, so that progress so far predicts the remaining time. */
 function mixed<T>(elements: readonly T[]): T[] {
   const { length } = elements;
   let step = Math.max(1, Math.round(length * stride));

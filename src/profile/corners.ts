@@ -9,7 +9,7 @@ export interface CornerResult {
   readonly name: CandidateName;
   /** The one bit pattern of all results; null when they differ or are NaN. */
   readonly constantBits: string | null;
-  /** The smallest and largest result that is no NaN; null when all are NaN. */
+  /** The smallest and largest result that is not NaN; null when all are NaN. */
   readonly least: number | null;
   readonly most: number | null;
   readonly zeros: number;

@@ -30,7 +30,7 @@ export function widenEnvelope(envelope: Envelope, slice: EnvelopeSlice): void {
 
 /**
  * The column of each ordinal: the index of the last boundary that is not above it; −1 before the
- * first, and the number of columns behind the last boundary.
+ * first, and the number of columns after the last boundary.
  */
 export function columnOf(boundaries: readonly number[], ordinal: number): number {
   let [low, high] = [0, boundaries.length];
@@ -42,7 +42,7 @@ export function columnOf(boundaries: readonly number[], ordinal: number): number
   return low - 1;
 }
 
-/** Collects the envelope of a slice, of which only some columns are touched. */
+/** Collects the envelope of a slice, which touches only some columns. */
 export function createEnvelopeSlice(
   boundaries: readonly number[],
   first: number,

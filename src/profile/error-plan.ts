@@ -8,7 +8,7 @@ import type { ErrorRecord, MonotonicityBreaks, Rounding } from './record.js';
 export interface Measure {
   /** The rounding that is applied to the result first. */
   readonly rounding: Rounding;
-  /** The error beside that in ulps: relative to the exact value, or the difference itself. */
+  /** The error beside that in ulps: relative to the exact value, or the absolute difference. */
   readonly error: 'relative' | 'absolute';
 }
 
@@ -20,9 +20,9 @@ export interface ErrorPlan {
   /** The reference for errors: an exact function, or the baseline's rounded results. */
   readonly reference: ReferenceName | 'baseline';
   readonly measures: readonly Measure[];
-  /** Whether the exact function increases; else it decreases. */
+  /** Whether the exact function increases; otherwise it decreases. */
   readonly increasing: boolean;
-  /** The range of all slices: the neighbour of the last input has no place in it. */
+  /** The range of all slices, which has no place for the neighbour of the last input. */
   readonly first: Ordinal;
   readonly last: Ordinal;
   /** For each plot, the first input of every column, in ascending order, and the first input after the last column. */
@@ -35,7 +35,7 @@ export interface Slice {
   readonly cell: number;
   readonly first: Ordinal;
   readonly last: Ordinal;
-  /** Whether errors are measured; else only the classes of the results are. */
+  /** Whether errors are measured; otherwise only the classes of the results are. */
   readonly isMeasured: boolean;
 }
 
@@ -57,7 +57,7 @@ export interface Crossing {
   readonly toBaseline: MonotonicityBreaks;
 }
 
-/** At how many inputs the errors of a measure are defined. */
+/** Number of inputs at which the errors of a measure are defined. */
 export interface MeasuredCounts {
   readonly scaled: number;
   readonly ulp: number;

@@ -18,7 +18,7 @@ import { createInputView, type InputView } from './input-view.js';
 
 /** One input with its result and the exact value. */
 interface ErrorExample extends InputView {
-  /** The error that it is an example of, in the unit of its list. */
+  /** The error of this example, in the unit of its list. */
   readonly error: number;
 }
 
@@ -35,7 +35,7 @@ export interface Averages {
   readonly mean: number | null;
   readonly meanMagnitude: number | null;
   readonly rootMeanSquare: number | null;
-  /** The same of the ulp error. */
+  /** The same values for the ulp error. */
   readonly meanUlp: number | null;
   readonly meanMagnitudeUlp: number | null;
   readonly rootMeanSquareUlp: number | null;
@@ -49,7 +49,7 @@ export interface Averages {
 /** A bin of the histogram of |ulp error|, from `from` ulps up to the next bin's. */
 export interface HistogramBin {
   readonly from: number;
-  /** Null for the last. */
+  /** Null for the last bin. */
   readonly to: number | null;
   readonly inputs: number;
   /** Share of the inputs whose ulp error is measured, each weighted by its ulp. */
@@ -62,7 +62,7 @@ export interface MeasureReport extends Measure {
   readonly scaledInputs: number;
   readonly ulpInputs: number;
   readonly notCorrectlyRounded: number;
-  /** From the first function's rounded result. */
+  /** Number of results that differ from the first function's rounded result. */
   readonly differing: number;
   readonly zeros: number;
   readonly subnormals: number;
@@ -132,7 +132,7 @@ function histogramOf(errors: Errors): HistogramBin[] {
   })).filter(({ inputs }) => inputs > 0);
 }
 
-/** Looks at an input again. */
+/** Evaluates the functions at an input again. */
 type Look = (ordinal: number) => InputView;
 
 function measureReport(errors: Errors, measure: Measure, look: Look): MeasureReport {

@@ -13,7 +13,7 @@ import type { ArrayFunction } from '../simd/index.js';
 import { isConstant, mergeClasses, noClasses, type ResultClasses } from './accumulate.js';
 import { columnOf, createEnvelopeSlice, type EnvelopeSlice } from './envelope.js';
 
-/** Arrays and records in the engine's memory that one measure takes, and each function in it. */
+/** Number of arrays and records in the engine's memory for one measure, and for each function in it. */
 const blocksPerMeasure = 6;
 const recordsPerCandidate = 3;
 
@@ -26,10 +26,10 @@ interface MeasureState extends ScaleBlocks {
   readonly record: FormatRecord;
   /** The format's address. */
   readonly format: number;
-  /** Rounded results of the baseline and of the function at hand. */
+  /** Rounded results of the baseline and of the current function. */
   readonly baseline: Block<Float64Array>;
   readonly results: Block<Float64Array>;
-  /** At how many inputs of the segment errors are measured. */
+  /** Number of inputs of the segment at which errors are measured. */
   scaledCount: number;
   ulpCount: number;
 }
@@ -85,11 +85,11 @@ function prepareMeasure(
   }
 }
 
-/** Consecutive inputs that are worked on together. */
+/** Consecutive inputs that are processed together. */
 interface Segment {
   readonly first: number;
   readonly count: number;
-  /** Whether the input behind the last is in the plan's range, and its result at hand. */
+  /** Whether the input after the last is in the plan's range, and its result available. */
   readonly hasNext: boolean;
 }
 
@@ -134,7 +134,7 @@ export function createErrorSlices(
     });
   };
 
-  /** Adds the errors of a segment, whose results are at hand, to the records. */
+  /** Adds the errors of a segment, whose results are available, to the records. */
   const measure = (
     { first, count, hasNext }: Segment,
     classes: readonly ResultClasses[],

@@ -31,7 +31,7 @@ export interface ErrorSweep {
 
 const noCrossing: Crossing = { fromBaseline: noBreaks, toBaseline: noBreaks };
 
-/** A sweep of nothing yet, to which slices are added. */
+/** An empty sweep, to which slices are added. */
 export function emptySweep(plan: ErrorPlan, cells: readonly Cell[]): ErrorSweep {
   return {
     plan,
@@ -49,7 +49,7 @@ export function emptySweep(plan: ErrorPlan, cells: readonly Cell[]): ErrorSweep 
   };
 }
 
-/** Adds what a slice says, in any order of slices. */
+/** Adds the results of a slice; the order of slices does not matter. */
 export function addSlice(target: ErrorSweep, { slice, measured, candidates }: SliceErrors): void {
   const inputs = slice.last - slice.first + 1;
   const spacing = spacingExponentOf(slice.first);

@@ -33,7 +33,7 @@ export function quotient(sum: ExactSum, divisor: bigint): number {
 /** Sums over inputs whose ulps are alike. */
 export interface Totals {
   inputs: number;
-  /** At how many of them the scaled and the ulp error are measured. */
+  /** Number of these inputs at which the scaled and the ulp error are measured. */
   scaled: number;
   ulp: number;
   /** By `countNames`. */
@@ -160,7 +160,7 @@ function weightExponent(weighting: Weighting, spacingExponent: number): bigint {
   return weighting === 'every number' ? 0n : BigInt(spacingExponent - smallestSpacingExponent);
 }
 
-/** The weighted number of inputs that `select` counts, exactly, in weights of the lightest input. */
+/** The weighted number of inputs that `select` counts, exact, in weights of the lightest input. */
 export function weigh(
   errors: Errors,
   weighting: Weighting,
@@ -172,7 +172,7 @@ export function weigh(
   return total;
 }
 
-/** The weighted sum, exactly, in the same weights. */
+/** The weighted sum, exact, in the same weights. */
 export function weighSum(errors: Errors, weighting: Weighting, name: SumName): ExactSum {
   const index = sumNames.indexOf(name);
   let total = 0n;

@@ -1,11 +1,11 @@
 /**
- * The fp32 bit patterns in ascending order, as ordinals from 0 to 2^32 − 1: NaNs with a sign, −∞, the
- * negative numbers, −0, +0, the positive numbers, +∞, NaNs. Neighbours in value are neighbours in
- * ordinal, so that a range of numbers is a range of ordinals.
+ * The fp32 bit patterns in ascending order, as ordinals from 0 to 2^32 − 1: NaNs with the sign bit,
+ * −∞, the negative numbers, −0, +0, the positive numbers, +∞, NaNs. Neighbours in value are
+ * neighbours in ordinal, so that a range of numbers is a range of ordinals.
  */
 export type Ordinal = number;
 
-/** Ordinals, and bit patterns, that there are. */
+/** Number of ordinals, and of bit patterns. */
 export const ordinalCount = 2 ** 32;
 
 const signBit = 2 ** 31;
@@ -20,7 +20,7 @@ export function bitsOfOrdinal(ordinal: Ordinal): number {
   return ordinal >= signBit ? ordinal - signBit : ordinalCount - 1 - ordinal;
 }
 
-/** The ordinal of an fp32 number, of the positive quiet NaN for NaN; another number is rounded. */
+/** The ordinal of an fp32 number; NaN has that of the positive quiet NaN, and other numbers are rounded. */
 export function ordinalOfValue(value: number): Ordinal {
   return ordinalOfBits(new Uint32Array(Float32Array.of(value).buffer)[0]);
 }

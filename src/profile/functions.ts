@@ -49,13 +49,13 @@ export function createCandidates(): ReadonlyMap<CandidateName, ArrayFunction> {
 /** The exact functions that results are compared with. */
 export type ReferenceName = 'exp2' | 'log2' | 'reciprocal' | 'reciprocal square root' | 'identity';
 
-/** An exact function, by an fp64 approximation with a proven error and by correct rounding. */
+/** An exact function: an fp64 approximation with a proven error, and the correctly rounded values. */
 export interface Reference {
   /** As a formula of x. */
   readonly formula: string;
   /** A bound on the relative error of the fp64 values. */
   readonly relativeError: number;
-  /** A function for the fp64 values; one per thread. */
+  /** Creates a function for the fp64 values; one for each thread. */
   readonly create: () => Float64ArrayFunction;
   /** The exact value rounded once to nearest, ties to even; beyond the range to infinity or NaN. */
   readonly rounded: (x: number, format: NumberFormat) => number;
@@ -68,7 +68,7 @@ const elementwise =
     for (let i = 0; i < count; i++) values[i] = evaluate(inputs[i]);
   };
 
-/** The exact functions; none of them knows an instruction model. */
+/** The exact functions; none of them uses an instruction model. */
 export const references: Readonly<Record<ReferenceName, Reference>> = {
   exp2: {
     formula: '2^x',
@@ -114,12 +114,12 @@ export interface ReferenceReport {
   /** A bound on the relative error of the exact values as fp64 has them. */
   readonly relativeError: number;
   /**
-   * A bound on what a relative error below 1/8, and so the largest of such, may be off by. A mean may
-   * be off by 2^-40 of the mean magnitude more: in a block of 2^20 inputs each error goes through fewer
-   * than 2^12 additions in fp64; the blocks' sums are added without rounding.
+   * A bound on the uncertainty of a relative error below 1/8, and so of the largest of these. A mean
+   * may be off by another 2^-40 of the mean magnitude: in a block of 2^20 inputs each error goes
+   * through fewer than 2^12 additions in fp64; the blocks' sums are added without rounding.
    */
   readonly certainty: number;
-  /** The same of an absolute error; null where none is reported. */
+  /** The same bound for an absolute error; null where none is reported. */
   readonly absoluteCertainty: number | null;
 }
 

@@ -14,7 +14,7 @@ export interface InputView {
   readonly result: number;
   /** The result rounded to the measure's format. */
   readonly rounded: number;
-  /** The exact value as fp64 has it, or the baseline's rounded result where that is the reference. */
+  /** The exact value in fp64, or the baseline's rounded result where that is the reference. */
   readonly exact: number;
 }
 
@@ -23,7 +23,7 @@ export function hexadecimal(bits: number): string {
   return `0x${bits.toString(16).padStart(8, '0')}`;
 }
 
-/** A function that evaluates a plan's functions again at single inputs. */
+/** Creates a function that evaluates a plan's functions again at single inputs. */
 export function createInputView(
   plan: ErrorPlan,
   functions: ReadonlyMap<CandidateName, ArrayFunction>,

@@ -22,7 +22,7 @@ export interface ErrorAt {
   readonly error: number;
 }
 
-/** Points between which the derivative's sign is looked at: far more than it has zeros. */
+/** Number of intervals between whose ends the derivative's sign is compared: far more than it has zeros. */
 const intervals = 4096;
 
 /**
@@ -64,27 +64,27 @@ export interface Minimax {
   /** Its largest relative error. */
   readonly largestError: number;
   /**
-   * No polynomial of the degree, under the same constraint, has a smaller one: of the errors at the
-   * alternation points the smallest in magnitude (de la Vallée Poussin).
+   * A lower bound on the largest error of any polynomial of the degree under the same constraint:
+   * the smallest magnitude of the errors at the alternation points (de la Vallée Poussin).
    */
   readonly lowerBound: number;
   /** Points at which the error is as large and alternates in sign: one more than free coefficients. */
   readonly alternation: readonly ErrorAt[];
 }
 
-/** Whether c0 is 1, so that 2^0 comes out exact, or free as the other coefficients. */
+/** Whether c0 is 1, so that 2^0 is exact, or free like the other coefficients. */
 export type Constraint = 'c0 = 1' | 'free';
 
 const mostIterations = 40;
-/** Extremes this near to levelled are levelled: the evaluation errs by as much. */
+/** Difference up to which extremes count as levelled: the evaluation errs by as much. */
 const levelled = 2 ** -48;
 
 /**
  * The best polynomial of a degree for 2^f in relative error on [0, 1], by Remez's exchange: errors of
  * ±E at one point more than there are free coefficients make a linear system; its solution's extremes
  * are the next points. The relative error is a combination of f^k·2^-f (from k = 1 with c0 = 1, on
- * (0, 1] then), a Chebyshev system, so that the best polynomial is the one whose error alternates at
- * that many points (Cheney, Introduction to Approximation Theory, chapter 3).
+ * (0, 1] then), a Chebyshev system, so the best polynomial is the one whose error alternates at that
+ * many points (Cheney, Introduction to Approximation Theory, chapter 3).
  */
 export function minimaxExp2(degree: number, constraint: Constraint): Minimax {
   const lowest = constraint === 'c0 = 1' ? 1 : 0;

@@ -27,16 +27,16 @@ export function binOf(ulps: number): number {
  */
 export interface Rounding {
   readonly format: Exclude<FormatName, 'fp64' | 'tf32'>;
-  /** As `OverflowMode` of the formats: to infinity, or to the largest finite number. */
+  /** The overflow behaviour, as `OverflowMode` of the formats: to infinity, or to the largest finite number. */
   readonly overflow: 'overflow' | 'saturate';
 }
 
-/** A format as the loops of the profiles take it; all fp64. */
+/** A format in the form that the loops of the profiles read; all fp64. */
 export interface FormatRecord {
   readonly smallestNormal: number;
   /** 1.5·2^(53 − p): times 2^e, the number whose ulp is the format's quantum at 2^e. */
   readonly toQuantum: number;
-  /** 2^(p − 1): quanta in 2^e. */
+  /** 2^(p − 1): number of quanta in 2^e. */
   readonly quantaPerBinade: number;
   readonly largest: number;
   /** The result for magnitudes that round beyond the largest finite number. */
@@ -56,7 +56,7 @@ export function formatRecord({ format, overflow }: Rounding): FormatRecord {
   };
 }
 
-/** The record as the WebAssembly module reads it. */
+/** The record in the form that the WebAssembly module reads. */
 export function formatWords(record: FormatRecord): Float64Array {
   return Float64Array.of(
     record.smallestNormal,
@@ -85,17 +85,17 @@ export const countNames = [
   /** Rounded results that differ from the baseline's. */
   'differing',
   'zeros',
-  /** Subnormal results, zeros left out. */
+  /** Subnormal results, without zeros. */
   'subnormals',
-  /** Infinite and NaN results; they have no part in sums and histograms. */
+  /** Infinite and NaN results; sums and histograms leave them out. */
   'nonFinite',
-  /** Those of them where the scaled error, and where the ulp error, would have been measured. */
+  /** Those of them at which the scaled error, or the ulp error, would have been measured. */
   'nonFiniteScaled',
   'nonFiniteUlp',
 ] as const;
 export type CountName = (typeof countNames)[number];
 
-/** An input with one of the largest values of something. */
+/** An input that has one of the largest values of a quantity. */
 export interface Extreme {
   readonly value: number;
   readonly ordinal: number;
@@ -126,7 +126,7 @@ export interface MonotonicityBreaks {
   readonly count: number;
   /** By size in ulps of the exact value at the smaller input, the largest first. */
   readonly largest: readonly Extreme[];
-  /** The ordinals of the first, ascending. */
+  /** The ordinals of the first breaks, ascending. */
   readonly first: readonly number[];
 }
 

@@ -14,5 +14,5 @@ function answerOf(slice: SliceOf<SweepPlan>): SliceAnswer<SweepPlan> {
   }
 }
 
-/** The worker thread of sweep.ts: answers each slice with what the plan finds there. */
+/** The worker thread of sweep.ts: answers each slice with the plan's results for it. */
 parentPort?.on('message', (slice: SliceOf<SweepPlan>) => parentPort?.postMessage(answerOf(slice)));

@@ -20,24 +20,24 @@ import type { PolynomialShareCase } from './trade-offs/polynomial-share-case.js'
 import type { RescaleCase } from './trade-offs/rescale-case.js';
 
 /**
- * Keeps what is found of a sweep that is carried out in several sittings or by several processes. Its
+ * Keeps the results of a sweep that is carried out in several sittings or by several processes. Its
  * slices are cut into units, numbered from 0, which are kept whole.
  */
 export interface SweepLedger {
-  /** Called before anything is done, with how many units there are. */
+  /** Called before any work, with the number of units. */
   readonly begin?: (units: number) => void;
   /** The known results of a unit, one for each of its slices; undefined where none are known yet. */
   readonly recall: (unit: number) => readonly unknown[] | undefined;
-  /** Whether a unit of which nothing is known is to be carried out here. */
+  /** Whether a unit without known results is to be carried out here. */
   readonly isOwn: (unit: number) => boolean;
-  /** Keeps what was found of a unit. */
+  /** Keeps the results of a unit. */
   readonly record: (unit: number, results: readonly unknown[]) => void;
 }
 
 /** Thrown at the end of a sweep that did its share, when units are left to other processes. */
 export class UnfinishedSweep extends Error {
   override readonly name = 'UnfinishedSweep';
-  /** The units of which nothing is known. */
+  /** The units without known results. */
   readonly missing: readonly number[];
 
   constructor(missing: readonly number[]) {
@@ -46,10 +46,10 @@ export class UnfinishedSweep extends Error {
   }
 }
 
-/** The most units that a sweep is cut into: of the longest each takes about a second. */
+/** Maximum number of units of a sweep: those of the longest sweep take about a second each. */
 const mostUnits = 256;
 
-/** The slices of a sweep by unit, in their order; the same for as many slices. */
+/** The slices of a sweep by unit, in their order; the same for the same number of slices. */
 export function unitsOf<Slice>(slices: readonly Slice[]): readonly (readonly Slice[])[] {
   const size = Math.ceil(slices.length / mostUnits);
   return Array.from({ length: Math.ceil(slices.length / Math.max(size, 1)) }, (_, unit) =>
@@ -83,7 +83,7 @@ export type SliceOf<Plan extends SweepPlan> = Plan extends ErrorPlan | RangeRedu
   ? Slice
   : CaseRange;
 
-/** Called after each slice with how many inputs or problems are done and how many there are. */
+/** Called after each slice with the number of finished inputs or problems and the number of all. */
 export type SweepProgress = (done: number, total: number) => void;
 
 /** Options for carrying out a sweep. */
@@ -108,7 +108,7 @@ function sliceRunner(plan: SweepPlan): (slice: Slice) => SliceResult<SweepPlan> 
   }
 }
 
-/** A function that carries a plan out on one slice; one per thread. */
+/** Creates a function that carries a plan out on one slice; one for each thread. */
 export function createSliceRunner<Plan extends SweepPlan>(
   plan: Plan,
 ): (slice: SliceOf<Plan>) => SliceResult<Plan> {
@@ -174,9 +174,9 @@ async function sweepSlices<Plan extends SweepPlan>(
 }
 
 /**
- * Hands over what the ledger knows of the units, and lets it have what is found of the others once
- * they are whole.
- * @returns the slices that are to be carried out here, and what to do with a result
+ * Hands over the results that the ledger knows, and gives it those of the other units once these
+ * are complete.
+ * @returns the slices to carry out here, and a function that takes a result
  */
 function consultLedger<Plan extends SweepPlan>(
   slices: readonly SliceOf<Plan>[],
@@ -213,8 +213,8 @@ function consultLedger<Plan extends SweepPlan>(
 
 /**
  * Carries the plan out on every slice and hands each result to `settle`, in no particular order.
- * @throws RequestError, from whatever thread, for a plan that cannot be carried out
- * @throws UnfinishedSweep when the ledger leaves units to others, once its own are done
+ * @throws RequestError, from any thread, for a plan that cannot be carried out
+ * @throws UnfinishedSweep when the ledger leaves units to others, after its own are done
  */
 export async function sweep<Plan extends SweepPlan>(
   plan: Plan,

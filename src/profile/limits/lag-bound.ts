@@ -45,7 +45,7 @@ export function largestExponent({ threshold, offset, scoreExponent }: LagConditi
 
 /**
  * The largest threshold, an fp32 number, for which every exponent x is at most `limit`; null where
- * even without a lag x may exceed it.
+ * x may exceed it even without a lag.
  * @param limit an fp32 number
  */
 export function largestThreshold(

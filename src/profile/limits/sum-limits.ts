@@ -5,7 +5,7 @@ import type { WeightFormat } from './weight-formats.js';
 /** Conditions that bound a row's sum l and its output O, both fp32. */
 interface SumConditions extends Omit<LagConditions, 'threshold'> {
   readonly format: WeightFormat;
-  /** Keys that a row sees. */
+  /** Number of keys that a row sees. */
   readonly keys: number;
 }
 
@@ -17,7 +17,7 @@ const u = unitRoundoff(formats.fp32);
  */
 const exp2Excess = 2 ** -13;
 
-/** Roundings that a summand of l goes through in a block of 128 keys: 16 sums, a tree of 3, and α. */
+/** Number of roundings of a summand of l in a block of 128 keys: 16 sums, a tree of 3, and α. */
 const roundingsPerBlock = 20;
 const blockKeys = 128;
 
@@ -37,8 +37,8 @@ function rowSumExponent(keys: number): number {
 }
 
 /**
- * The same for O with |v| ≤ V: |O| ≤ Σ P|v| at all times, where P is rounded up by half an ulp at most;
- * the tensor cores' sums truncate and α·O is rounded once a block.
+ * The largest x for which O with |v| ≤ V stays finite: |O| ≤ Σ P|v| at all times, where P is rounded up
+ * by half an ulp at most; the tensor cores' sums truncate and α·O is rounded once a block.
  */
 function outputExponent(keys: number, format: WeightFormat, largestValue: number): number {
   const rounding = Math.log2(1 + unitRoundoff(formats[format]));
@@ -52,14 +52,14 @@ function floorFloat32(x: number): number {
 }
 
 /**
- * The largest threshold with which no row sum of `keys` keys overflows fp32, whatever the input; null
- * where even a maximum that never lags lets one overflow. A scale above 0 is assumed.
+ * The largest threshold with which no row sum of `keys` keys overflows fp32, for any input; null
+ * where one may overflow even if the maximum never lags. A scale above 0 is assumed.
  */
 export function largestRowSumThreshold({ keys, ...conditions }: SumConditions): number | null {
   return largestThreshold(floorFloat32(rowSumExponent(keys)), conditions);
 }
 
-/** The same for O where no element of V exceeds `largestValue` in magnitude. */
+/** The same threshold for O where no element of V exceeds `largestValue` in magnitude. */
 export function largestOutputThreshold(
   { keys, format, ...conditions }: SumConditions,
   largestValue: number,

@@ -14,11 +14,11 @@ import { underflowOf } from '../techniques/p-round.js';
 /** A request for the limits of rescale thresholds. */
 interface LimitRequest {
   readonly thresholds: readonly number[];
-  /** Keys that a row sees. */
+  /** Number of keys that a row sees. */
   readonly keys: number;
 }
 
-/** FlashAttention-4's max_offset that limits are given for. Source: flash_fwd_sm100.py. */
+/** The values of FlashAttention-4's max_offset for which limits are given. Source: flash_fwd_sm100.py. */
 export const limitOffsets: readonly number[] = [0, 8];
 
 /**
@@ -27,7 +27,7 @@ export const limitOffsets: readonly number[] = [0, 8];
  */
 export const limitScoreExponent = 1024;
 
-/** The bound on |v| that limits of O are given for: what fp16, e4m3 and e5m2 can hold. */
+/** The bound on |v| for which limits of O are given: the range of fp16, e4m3 and e5m2. */
 export const limitLargestValue = 2 ** 16;
 
 /** The functions with which lanes of FlashAttention-4's forward compute P. */
@@ -41,11 +41,11 @@ export interface ThresholdOutcome {
   /** Whether the format holds every weight. */
   readonly isSafe: boolean;
   /**
-   * By how much of itself the output may shrink: 1 − largest finite/largest weight where weights are
+   * The share by which the output may shrink: 1 − largest finite/largest weight where weights are
    * clamped and the row sum is not; null where weights become infinite and the output not finite.
    */
   readonly shrinkage: number | null;
-  /** Elements of V up to this magnitude cannot make O overflow. */
+  /** Largest magnitude of elements of V with which O cannot overflow. */
   readonly largestValue: number;
 }
 
@@ -54,9 +54,9 @@ export interface ThresholdLimit extends WeightConversion {
   readonly offset: number;
   /** The largest x, over the exp2 functions, for which P is at most the largest finite number. */
   readonly exponent: number;
-  /** The largest threshold for which that holds of every input; null for none. */
+  /** The largest threshold for which that holds for every input; null for none. */
   readonly weights: number | null;
-  /** The same where P may exceed that number by what rounding takes away again: half an ulp. */
+  /** The same threshold where P may exceed that number by an amount that rounding takes away again: half an ulp. */
   readonly roundedWeights: number | null;
   /** The largest threshold for which l, and O with |v| ≤ 2^16, cannot overflow fp32. */
   readonly rowSum: number | null;
@@ -66,7 +66,7 @@ export interface ThresholdLimit extends WeightConversion {
   readonly outcomes: readonly ThresholdOutcome[];
 }
 
-/** The least of the limits, null where one of them allows nothing. */
+/** The least of the limits; null where one of them allows nothing. */
 function least(limits: readonly (number | null)[]): number | null {
   return limits.includes(null) ? null : Math.min(...(limits as number[]));
 }
@@ -88,9 +88,9 @@ function thresholdOutcome(
 }
 
 /**
- * The proven limits of the threshold for each of the formats with each offset: over all inputs with a
- * positive scale and maxima |m·c| ≤ 1024, nothing measured. The theorems are those of lag-bound.ts and
- * sum-limits.ts; the exponents that formats hold come from the models of the instructions.
+ * The proven limits of the threshold for each of the formats with each offset: for all inputs with a
+ * positive scale and maxima |m·c| ≤ 1024, without measurement. The theorems are those of lag-bound.ts
+ * and sum-limits.ts; the exponents that formats hold come from the models of the instructions.
  * @param functions the exp2 functions by name
  */
 export function thresholdLimits(
@@ -138,11 +138,11 @@ export interface OffsetTrade {
   readonly threshold: number;
   /** The largest whole offset with which the format holds every weight. */
   readonly offset: number;
-  /** Relative to a largest weight that does not lag, log2: weights up to here become 0. */
+  /** log2 of the weights up to which weights become 0, relative to a largest weight that does not lag. */
   readonly lostUpTo: number;
-  /** The same: weights up to here become subnormal or 0. */
+  /** The same for weights that become subnormal or 0. */
   readonly subnormalUpTo: number;
-  /** Weights in log2 between the smallest that is not lost and the largest finite. */
+  /** The range in log2 between the smallest weight that is not lost and the largest finite one. */
   readonly range: number;
 }
 

@@ -16,8 +16,8 @@ export interface WeightConversion {
 }
 
 /**
- * The conversions of P. PTX has none from fp32 to an 8-bit format that does not saturate (PTX ISA, `cvt`);
- * those to 16 bits are FlashAttention-4's, which do not.
+ * The conversions of P. PTX has no conversion from fp32 to an 8-bit format without saturation (PTX ISA,
+ * `cvt`); those to 16 bits are FlashAttention-4's, which do not saturate.
  */
 export const weightConversions: Readonly<Record<WeightFormat, WeightConversion>> = {
   bf16: { format: 'bf16', instruction: 'cvt.rn.bf16x2.f32', overflow: 'infinite' },
@@ -34,8 +34,10 @@ export function largestWeightExponent(format: WeightFormat): number {
   return Math.log2(formats[format].maxFinite);
 }
 
-/** Half an ulp of the largest finite number: by so much a weight may exceed it and lose no more than
- * any other weight by rounding. */
+/**
+ * Half an ulp of the largest finite number: a weight may exceed that number by this amount and lose
+ * no more by rounding than any other weight.
+ */
 export function largestRoundingExcess(format: WeightFormat): number {
   const { maxExponent, precision } = formats[format];
   return 2 ** (maxExponent - precision);
@@ -63,8 +65,8 @@ const margin = 1 / 16;
 
 /**
  * The limits for one exp2 and one format, by evaluating the models of exp2 and of the conversion at
- * every fp32 x from 1/16 below log2 of the format's largest finite number to 1/16 above that of what
- * still rounds to it, so that no monotonicity is taken for granted.
+ * every fp32 x from 1/16 below log2 of the format's largest finite number to 1/16 above log2 of the
+ * largest number that still rounds to it, so that monotonicity is not assumed.
  * @param evaluate the exp2 on arrays of fp32 bit patterns
  */
 export function exponentLimit(

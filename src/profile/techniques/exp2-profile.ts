@@ -27,13 +27,13 @@ import type { FunctionErrorProfile, ProfileOptions } from './profile.js';
 /** The comparison of FlashAttention-4's polynomial of a degree with the best one. */
 export interface MinimaxComparison {
   readonly degree: PolynomialDegree;
-  /** The best polynomial with c0 = 1, as FlashAttention-4's have it, and with c0 free. */
+  /** The best polynomial with c0 = 1, as in FlashAttention-4's, and with c0 free. */
   readonly best: Minimax;
   readonly bestFree: Minimax;
-  /** FlashAttention-4's coefficients in exact arithmetic: the largest relative error on [0, 1]. */
+  /** The largest relative error on [0, 1] of FlashAttention-4's coefficients in exact arithmetic. */
   readonly largestError: ErrorAt;
   readonly extremes: readonly ErrorAt[];
-  /** By how much of the best error FlashAttention-4's is larger. */
+  /** The relative excess of FlashAttention-4's error over the best one. */
   readonly excess: number;
   /** The largest relative error in fp32 that the sweep found on [−126, 0]; null when not swept. */
   readonly float32Error: number | null;
@@ -65,7 +65,7 @@ export function compareWithMinimax(
   };
 }
 
-/** The hardware's exp2; the first is what FlashAttention-4 runs, and what the others are compared with. */
+/** The exp2 instructions of the hardware; FlashAttention-4 runs the first, and the others are compared with it. */
 export const hardwareExp2: readonly CandidateName[] = ['ex2.approx.ftz.f32', 'ex2.approx.f32'];
 
 /** The formats, with their conversions, in which results of an exp2 are measured. */
@@ -106,7 +106,7 @@ function integerResults(name: CandidateName, evaluate: ArrayFunction): IntegerRe
 }
 
 /**
- * Profiles FlashAttention-4's software exp2 in the degrees asked for and the hardware's, at every fp32
+ * Profiles FlashAttention-4's software exp2 in the requested degrees and the hardware's, at every fp32
  * input of the range.
  * @throws RequestError for a range without an input in (−127, 128)
  */

@@ -2,10 +2,10 @@ import { formats, nextDown, nextUp, smallestNormal } from '../../formats/index.j
 import type { Cell, Domain } from '../cells.js';
 import { ordinalOfBits, ordinalOfValue } from '../float32-order.js';
 
-/** An end of a cell: a number that belongs to it, or one that it stops short of. */
+/** An end of a cell: a number that belongs to the cell, or one just outside it. */
 type CellEnd = number | { readonly beyond: number };
 
-/** The end of a cell next to, but without, a number. */
+/** The end of a cell that is next to a number but excludes it. */
 export function beyond(number: number): CellEnd {
   return { beyond: number };
 }
@@ -55,10 +55,10 @@ export const nanCells: { readonly positive: Cell; readonly negative: Cell } = {
 
 const smallest = smallestNormal(formats.fp32);
 const largest = formats.fp32.maxFinite;
-/** Up to here 1 + x and, in every degree, 1 + c1·x round to 1. */
+/** The largest |x| for which 1 + x and, in every degree, 1 + c1·x round to 1. */
 const tiny = 2 ** -25;
 
-/** Every fp32 input of an exp2, cut where FlashAttention-4's or the hardware's changes its ways. */
+/** Every fp32 input of an exp2, cut where FlashAttention-4's or the hardware's behaviour changes. */
 export const exp2Cells: readonly Cell[] = [
   nanCells.negative,
   cellOf('-inf', [-Infinity, -Infinity], '+0'),
@@ -86,7 +86,7 @@ const within =
 /** Inputs that a softmax with its maximum subtracted gives the exp2: both zeros included. */
 export const softmaxDomain: Domain = { label: '-126 <= x <= 0', has: within(-126, 0) };
 
-/** The domains that errors of an exp2 are reported for. */
+/** The domains for which errors of an exp2 are reported. */
 export const exp2Domains: readonly Domain[] = [
   softmaxDomain,
   { label: '0 < x <= 127', has: within(2 ** -149, 127) },

@@ -31,7 +31,7 @@ export const weightRoundings: readonly WeightRounding[] = [
 
 /** Thresholds below which a rounded P is lost, on p·2^offset and on x with P = 2^(x + offset). */
 export interface Underflow extends WeightRounding {
-  /** The largest p·2^offset that rounds to 0, and the x that has it: all below are lost. */
+  /** The largest p·2^offset that rounds to 0, and its x: all below are lost. */
   readonly lostUpTo: number;
   readonly lostUpToX: number;
   /** The largest p·2^offset whose rounded value is 0 or subnormal. */

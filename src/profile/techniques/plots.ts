@@ -27,11 +27,11 @@ export interface Panel {
   readonly scale: 'linear' | 'log2';
   readonly from: number;
   readonly to: number;
-  /** The first input of every column, ascending, and the first behind the last column. */
+  /** The first input of every column, ascending, and the first input after the last column. */
   readonly boundaries: readonly Ordinal[];
 }
 
-/** About as many columns as a plot is wide. */
+/** Maximum number of columns: about the width of a plot. */
 const mostColumns = 1024;
 
 /**

@@ -14,10 +14,10 @@ import {
 import { resolveTradeOff, tradeOffCases } from '../trade-offs/trade-off-request.js';
 import type { ProfileOptions } from './profile.js';
 
-/** From here on the polynomial shows: an error relative to that of the special function unit alone. */
+/** Ratios from which the polynomial shows: an error relative to that of the special function unit alone. */
 const visibleRatio = { output: 1.05, lse: 2 };
 
-/** A measurement with the regime that it was made in. */
+/** A measurement and its regime. */
 interface Found {
   readonly regime: string;
   readonly measure: ShareMeasure;
@@ -109,7 +109,7 @@ const notes: readonly string[] = [
  * Profiles how the error of the emulated forward depends on the degree of the polynomial and on the
  * share of a row's exponentials that it computes, beside the special function unit alone, on problems
  * of several regimes of scores. The same options give the same figures, whatever the number of threads.
- * @throws RequestError for a regime, format, size or tuning entry that there is not
+ * @throws RequestError for an unknown regime, format, size or tuning entry
  */
 export async function profilePolynomialShare(
   options: ProfileOptions = {},

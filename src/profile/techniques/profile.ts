@@ -10,7 +10,7 @@ import type { Plot } from './plots.js';
 
 /** Options of a profile. The problems are those of trade-offs, which measure whole forwards. */
 export interface ProfileOptions extends TradeOffOptions {
-  /** Degrees of the polynomial; default all that FlashAttention-4 has, for a split 3. */
+  /** Degrees of the polynomial; default all degrees of FlashAttention-4, or 3 for a split. */
   readonly degrees?: readonly PolynomialDegree[];
   /** The inputs to sweep; default all. */
   readonly range?: InputRange;

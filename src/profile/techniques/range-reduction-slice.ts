@@ -37,15 +37,15 @@ export interface SliceReduction {
 /** The range reduction's constant, 2^23 + 2^22, whose ulp is 1. */
 const toInteger = 2 ** 23 + 2 ** 22;
 
-/** The exponent of the grid that the fraction of a negative x of small magnitude is rounded to. */
+/** The exponent of the grid to which the fraction of a negative x of small magnitude is rounded. */
 const gridExponent = -24;
 
 /**
- * Whether FlashAttention-4's range reduction of a finite fp32 number −127 ≤ x < 128 is exact, by law and
- * from its bits alone: always, but for a negative normal x that is no multiple of 2^-24. For such an
- * x, which lies in (−1/2, 0), ⌊x⌋ = −1 and f = 1 − |x| lies in (1/2, 1), where the fp32 numbers are the
- * multiples of 2^-24. For x ≥ 0 and x ≤ −1 the unit of x is that of f or larger, and a subnormal x
- * counts as zero in the addition that finds b.
+ * Whether FlashAttention-4's range reduction of a finite fp32 number −127 ≤ x < 128 is exact, by the law
+ * and from its bits alone: always, except for a negative normal x that is not a multiple of 2^-24. For
+ * such an x, which lies in (−1/2, 0), ⌊x⌋ = −1 and f = 1 − |x| lies in (1/2, 1), where the fp32 numbers
+ * are the multiples of 2^-24. For x ≥ 0 and x ≤ −1 the unit of x is that of f or larger, and a subnormal
+ * x counts as zero in the addition that finds b.
  */
 export function isReductionExact(bits: number): boolean {
   const isNegative = bits >= 2 ** 31;
@@ -58,7 +58,7 @@ export function isReductionExact(bits: number): boolean {
   return below <= 23 && significand % 2 ** below === 0;
 }
 
-/** A function that counts what the range reduction does at every input of a slice. */
+/** Creates a function that counts the outcomes of the range reduction at every input of a slice. */
 export function createReductionSlices(_plan: RangeReductionPlan): (slice: Slice) => SliceReduction {
   return (slice) => ({ kind: 'range-reduction', slice, counts: countReductions(slice) });
 }
@@ -99,7 +99,7 @@ function countReductions({ first, last }: Slice): ReductionCounts {
   };
 }
 
-/** The counts of nothing. */
+/** Counts of zero. */
 export const noReductions: ReductionCounts = {
   inputs: 0,
   inexact: 0,
@@ -112,7 +112,7 @@ export const noReductions: ReductionCounts = {
   largestErrorAt: null,
 };
 
-/** The counts of both; the first input in order keeps the largest error. */
+/** The sum of both counts; the first input in order keeps the largest error. */
 export function mergeReductions(a: ReductionCounts, b: ReductionCounts): ReductionCounts {
   const isSecond =
     b.largestError > a.largestError ||

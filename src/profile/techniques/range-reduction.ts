@@ -24,7 +24,7 @@ interface FractionEffects {
   readonly degree: PolynomialDegree;
   /** p(1)/2 − 1, the relative error of 2^x for a tiny negative x. */
   readonly errorAtOne: number;
-  /** The largest relative error on [0, 1], and on [−1/2, 1/2], where add.rn would put the fraction. */
+  /** The largest relative error on [0, 1], and on [−1/2, 1/2], the range of the fraction with add.rn. */
   readonly largestError: number;
   readonly largestErrorNearest: number;
 }

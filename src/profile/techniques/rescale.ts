@@ -25,10 +25,10 @@ import {
 import { resolveTradeOff, tradeOffCases } from '../trade-offs/trade-off-request.js';
 import type { ProfileOptions } from './profile.js';
 
-/** From here on an error counts as grown: the RMS error relative to that with threshold 0. */
+/** Ratio from which an error counts as grown: the RMS error relative to that with threshold 0. */
 const grownRatio = 1.1;
 
-/** A measurement with the regime that it was made in. */
+/** A measurement and its regime. */
 interface Found {
   readonly regime: string;
   readonly measure: RescaleMeasure;
@@ -67,7 +67,7 @@ function safetyText(limit: ThresholdLimit, keys: number): string {
 const rmsRatio = ({ measure }: Found): number => measure.rootMeanSquareRatio ?? 1;
 const largestRatio = ({ measure }: Found): number => measure.largestRatio ?? 1;
 
-/** The worst of a ratio with where it was found. */
+/** Describes the worst ratio and where it was found. */
 function worstText(found: readonly Found[], ratioOf: (one: Found) => number): string {
   const worst = found.reduce((a, b) => (ratioOf(b) > ratioOf(a) ? b : a));
   const { regime, measure } = worst;
@@ -175,9 +175,9 @@ const notes: readonly string[] = [
 
 /**
  * Profiles FlashAttention-4's rescale threshold: the emulated forward against exact attention with each
- * threshold on problems of several regimes of scores, and the limits that are proven for all inputs.
- * The same options give the same figures, whatever the number of threads.
- * @throws RequestError for a regime, format or size that there is not
+ * threshold on problems of several regimes of scores, and the proven limits for all inputs. The same
+ * options give the same figures, whatever the number of threads.
+ * @throws RequestError for an unknown regime, format or size
  */
 export async function profileRescale(options: ProfileOptions = {}): Promise<RescaleProfile> {
   const request = resolveTradeOff(options, { ...usualSizes, regimes: scoreRegimeNames });

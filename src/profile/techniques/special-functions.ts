@@ -15,7 +15,7 @@ import { sweepErrors } from '../error-sweep.js';
 import { linearPanel, logarithmicPanel, type Panel, plotsOf } from './plots.js';
 import type { FunctionErrorProfile, ProfileOptions } from './profile.js';
 
-/** An instruction of the special function unit, and how it is profiled. */
+/** An instruction of the special function unit, and the settings of its profile. */
 interface UnitProfile {
   readonly title: string;
   readonly instruction: CandidateName;
@@ -26,7 +26,7 @@ interface UnitProfile {
   readonly largestExact: number | null;
   readonly cells: readonly Cell[];
   readonly domains: readonly Domain[];
-  /** The ends of the plots: over many binades, and over those that repeat. */
+  /** The ends of the plots: over many binades, and over the binades that repeat. */
   readonly plotted: { readonly all: readonly [number, number]; readonly period: number };
   readonly notes: readonly string[];
 }

@@ -23,7 +23,7 @@ interface CrossingReport {
   readonly polynomialFirst: CrossingBreaks;
 }
 
-/** Such pairs of one order. */
+/** Such pairs in one order. */
 export interface CrossingBreaks {
   readonly count: number;
   /** The largest, in ulps of the format, at the smaller input. */
@@ -40,8 +40,8 @@ interface StepExtent {
   readonly least: number | null;
   readonly most: number | null;
   /**
-   * Inputs on different branches may come out in the wrong order when they are nearer than this:
-   * log2 of 1 plus the larger step.
+   * log2 of 1 plus the larger step: inputs on different branches may come out in the wrong order
+   * when they are nearer than this.
    */
   readonly reach: number | null;
 }
@@ -59,7 +59,7 @@ const domains: readonly Domain[] = exp2Domains.slice(0, 2);
 const cells: readonly Cell[] = exp2Cells.filter((cell) => domains.some(({ has }) => has(cell)));
 const measures = exp2Measures.slice(0, 3);
 
-/** One column for each domain, so that their envelopes are the extents over the domains. */
+/** Boundaries of one column for each domain, so that their envelopes are the extents over the domains. */
 const domainBoundaries = [-126, 2 ** -149, 127 + 2 ** -17].map(ordinalOfValue);
 
 function stepExtent(
@@ -87,8 +87,8 @@ function crossingBreaks(
 }
 
 /**
- * Profiles the step between FlashAttention-4's polynomial and the hardware's exp2, between which the
- * lanes of a row are divided, at every fp32 input of [−126, 127] within the range.
+ * Profiles the step between FlashAttention-4's polynomial and the hardware's exp2, which share the
+ * lanes of a row, at every fp32 input of [−126, 127] within the range.
  * @throws RequestError for an unknown tuning entry or a range without such an input
  */
 export async function profileSplit(options: ProfileOptions = {}): Promise<SplitProfile> {

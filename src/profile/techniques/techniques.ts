@@ -18,7 +18,7 @@ export type Profile =
   | RescaleProfile
   | PolynomialShareProfile;
 
-/** Options that not every technique has; `problems` are those of `TradeOffOptions`. */
+/** Options that only some techniques have; `problems` are those of `TradeOffOptions`. */
 export type TechniqueOption = 'range' | 'degrees' | 'tuning' | 'plot' | 'problems';
 
 /** A technique that can be profiled. */
@@ -88,7 +88,7 @@ export const techniques: readonly ProfiledTechnique[] = [
   },
 ];
 
-/** The most characters of an unknown name that a message repeats. */
+/** Maximum number of characters of an unknown name that a message repeats. */
 const mostShown = 80;
 
 /**

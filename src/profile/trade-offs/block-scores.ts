@@ -54,7 +54,7 @@ export function* blockScores(
   });
   const [q, k] = [problem.q, problem.k].map(({ data }) => patternsOf(data, formats[name]));
   const v = decodeToFloat64(problem.v.data, formats[name]).map(Math.abs);
-  /** Rows from `first` on, in rows of `inner`, zeros beyond. */
+  /** Loads rows from `first` on, in rows of `inner`, with zeros beyond the end. */
   const load = (target: typeof tile.a, source: typeof q, first: number, count: number): void => {
     target.fill(0);
     for (let row = 0; row < count; row++)
@@ -82,11 +82,11 @@ export function* blockScores(
   }
 }
 
-/** The sizes of a block of raw scores, and what they are scaled by. */
+/** The sizes of a block of raw scores, and their scale. */
 interface BlockSetting {
   readonly rows: number;
   readonly count: number;
-  /** Scores of a row lie together, and rows so far apart. */
+  /** Distance between rows, whose scores are contiguous. */
   readonly stride: number;
   readonly vDim: number;
   readonly scale: number;

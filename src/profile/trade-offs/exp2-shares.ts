@@ -12,18 +12,18 @@ import { RequestError } from '../../request-error.js';
 
 /** The columns of a tile row that a tuning entry of FlashAttention-4 gives to the polynomial. */
 export interface TuningLanes {
-  /** As in d128-causal-1cta-sm_100. */
+  /** Name, as in d128-causal-1cta-sm_100. */
   readonly name: string;
   readonly pattern: Exp2Pattern;
   /** Share of the row's 128 columns, from 0 to 1. */
   readonly polynomialShare: number;
   /** By fragment of 32 columns, a letter per column: p for the polynomial, h for the hardware. */
   readonly fragments: readonly string[];
-  /** Neighbouring columns of which one is computed by each. */
+  /** Number of neighbouring columns that are computed by different units. */
   readonly mixedNeighbours: number;
 }
 
-/** The name of a tuning entry, made of what it holds for. */
+/** The name of a tuning entry, made of its conditions. */
 function tuningName({ headDim, causal, ctas, architecture, inputBits }: Exp2Tuning): string {
   return [
     `d${headDim}`,
@@ -78,13 +78,13 @@ export interface ExponentialShare {
    * to the unit whatever the pattern, so that all keys are the polynomial's only where none is there.
    */
   readonly avoidsLastFragment: boolean;
-  /** FlashAttention-4's tuning entries with this pattern, by name; none for a share of our own. */
+  /** Names of FlashAttention-4's tuning entries with this pattern; none for a share that no entry has. */
   readonly tunings: readonly string[];
 }
 
 const hardwareOnly: Exp2Pattern = { frequency: 0, reserve: 4, startFragment: 0 };
 
-/** Whole fragments from the given one to the last but one on the polynomial. */
+/** The pattern with the polynomial on whole fragments from the given one to the last but one. */
 function wholeFragments(startFragment: number): Exp2Pattern {
   return { frequency: 32, reserve: 32, startFragment };
 }
@@ -113,7 +113,7 @@ function evenShares(degree: PolynomialDegree): ExponentialShare[] {
   return [...shares, { ...most, share: 1, avoidsLastFragment: true }];
 }
 
-/** FlashAttention-4's patterns, each once, with the degree that it runs; from the least share up. */
+/** FlashAttention-4's patterns, each once, with FlashAttention-4's degree, in ascending share. */
 function tunedShares(tuning: string | undefined): ExponentialShare[] {
   const named = tuningLanes(tuning);
   const patterns = new Map<string, ExponentialShare>();
@@ -136,8 +136,8 @@ function tunedShares(tuning: string | undefined): ExponentialShare[] {
 }
 
 /**
- * The divisions to compare, the unit alone first: for each degree 25, 50, 75 and 100 %, then what
- * FlashAttention-4 runs, in degree 3.
+ * The divisions to compare, the unit alone first: for each degree 25, 50, 75 and 100 %, then
+ * FlashAttention-4's own, in degree 3.
  * @param tuning the name of one tuning entry; default all
  * @throws RequestError for a name that no entry has
  */

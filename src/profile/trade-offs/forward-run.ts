@@ -19,15 +19,15 @@ export interface ForwardRun {
   readonly evidence: readonly string[];
 }
 
-/** A setting as the model reads it: an infinite number is `inf`. */
+/** A setting in the form that the model reads: an infinite number is `inf`. */
 function settingText(value: string | number): string {
   return value === Infinity ? 'inf' : String(value);
 }
 
 /**
  * Runs FlashAttention-4's forward on a problem, bit for bit, on this thread.
- * @param settings what to choose otherwise than FlashAttention-4 would, by the model's keys
- * @throws RequestError for a problem that the model does not take and for settings out of range
+ * @param settings settings that differ from FlashAttention-4's own, by the model's keys
+ * @throws RequestError for a problem that the model does not support and for settings out of range
  */
 export function runForward(
   problem: Problem,
@@ -51,10 +51,10 @@ export function runForward(
   return { out, outFormat, lse, counters, settings: kernel.settings, evidence };
 }
 
-/** Formats of inputs that attention kernels have. */
+/** Input formats of attention kernels. */
 const inputFormats: readonly FormatName[] = ['bf16', 'fp16', 'e4m3', 'e5m2'];
 
-/** The formats that FlashAttention-4's model takes, found by asking it. */
+/** The formats that FlashAttention-4's model supports, found by trying each. */
 export function modelledFormats(): FormatName[] {
   return inputFormats.filter((format) => {
     const sizes = { queries: 1, keys: 1, dim: 16 };
@@ -78,11 +78,11 @@ export interface ForwardErrors {
   /** The error of the LSE, in natural units: the largest magnitude, and the signed mean. */
   readonly largestLse: number | null;
   readonly meanLse: number | null;
-  /** Elements of O and LSEs that are not finite although the exact ones are. */
+  /** Number of elements of O and LSEs that are not finite although the exact ones are. */
   readonly notFinite: number;
 }
 
-/** Far below the rounding of an output, so that the reference's radius shows in no error. */
+/** Accuracy far below the rounding of an output, so that the reference's radius shows in no error. */
 const oracleAccuracy = {
   outputFormat: 'fp16',
   ulpFraction: 2 ** -10,
@@ -141,7 +141,7 @@ export function forwardErrors(
   };
 }
 
-/** An error as a multiple of another; null where there is none or both are 0. */
+/** An error as a multiple of another; null where one is missing or both are 0. */
 export function errorRatio(error: number | null, baseline: number | null): number | null {
   if (error === null || baseline === null) return null;
   if (baseline === 0) return error === 0 ? null : Infinity;

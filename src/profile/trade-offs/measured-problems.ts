@@ -41,7 +41,7 @@ export function forwardEvidence({ architecture, formats }: TradeOffRequest): str
 /** The measurements of a plan for each case. */
 type CaseOf<Plan> = Plan extends RescalePlan ? RescaleCase : PolynomialShareCase;
 
-/** Measures every case of a plan, problem by problem, on the threads; in the plan's order. */
+/** Measures every case of a plan, problem by problem, on the threads; returns them in the plan's order. */
 export async function measureCases<Plan extends RescalePlan | PolynomialSharePlan>(
   plan: Plan,
   options: SweepOptions,
@@ -55,5 +55,5 @@ export async function measureCases<Plan extends RescalePlan | PolynomialSharePla
   return measured;
 }
 
-/** The problems that trade-offs are measured on where none are asked for. */
+/** The default sizes of the problems on which trade-offs are measured. */
 export const usualSizes = { queries: 256, keys: 2048, dim: 64 } as const;

@@ -17,16 +17,17 @@ const blockColumns = fragmentsPerRow * fragmentColumns;
 const usedColumns = blockColumns - fragmentColumns;
 
 /**
- * Magnitude of Q's and, negative, of K's element that gives a padding key its score: −2^16 on the raw
- * score, far below any other, so that its weight is exactly 0. Every format of inputs has it.
+ * Magnitude of the elements of Q and, negative, of K that give a padding key its score: −2^16 as the
+ * raw score, far below any other, so that its weight is exactly 0. Every input format can represent
+ * it.
  */
 const paddingElement = 256;
 
 /**
- * A problem of one head with the same attention whose keys lie in columns 0 to 95 of each block of 128:
+ * A problem of one head with the same attention and its keys in columns 0 to 95 of each block of 128:
  * the last fragment holds padding keys of weight 0 and value 0. One channel is added to Q and K, 0 in
- * every key but these, so that no score of a key changes; sums over a block meet zeros where the padding
- * is, which change no sum. The forward then does what it would with blocks of 96 keys.
+ * every key except these, so that no score of a key changes; sums over a block meet zeros in the
+ * padding, which change no sum. The forward then acts as with blocks of 96 keys.
  *
  * Weights of the padding are 0 as long as c · 2^16 exceeds the spread of the scores, in log2, by 127.
  */
@@ -85,14 +86,14 @@ export interface ShareMeasure extends ExponentialShare {
 export interface PolynomialShareCase extends TradeOffCase {
   /** The rescale threshold of the runs: FlashAttention-4's for the format. */
   readonly rescaleThreshold: number;
-  /** In the order asked for. */
+  /** In the requested order. */
   readonly shares: readonly ShareMeasure[];
 }
 
 /**
  * Measures divisions of the exponentials on the problem of a regime in a format, bit for bit, on this
  * thread.
- * @param shares the first is what the others are compared with
+ * @param shares the others are compared with the first
  */
 export function measureShares(
   { format, regime }: TradeOffCase,
