@@ -18,7 +18,7 @@ export interface ReachedWeights {
 
 /** Parameters that decide about a row's maximum. */
 interface RescaleRule {
-  /** log2; Infinity to rescale never. */
+  /** log2; Infinity for no rescale at all. */
   readonly threshold: number;
   readonly maxOffset: number;
   /** softmax scale · log2 e, an fp32 number above 0. */
@@ -30,8 +30,8 @@ const one = encode(fp32, 1);
 
 /**
  * Follows FlashAttention-4's running maximum through the blocks of a tile: the decisions to rescale and
- * the exponents with the kernel's fp32 instructions, sums of weights in fp64 and so beyond fp32's range.
- * Source of the rule: flash_attn/cute/softmax.py of Dao-AILab/flash-attention.
+ * the exponents with the kernel's fp32 instructions, sums of weights in fp64, so that they may exceed
+ * fp32's range. Source of the rule: flash_attn/cute/softmax.py of Dao-AILab/flash-attention.
  */
 export function reachedWeights(
   { rows, blocks }: TileScores,

@@ -17,7 +17,7 @@ import type { TradeOffCase, TradeOffRequest } from './trade-off-request.js';
 
 /** The effect of a rescale threshold on one problem. */
 export interface RescaleMeasure {
-  /** log2 by which a maximum may lag; 0: it never does, Infinity: any way. */
+  /** log2 by which a maximum may lag: 0 for no lag, Infinity for any lag. */
   readonly threshold: number;
   /** Among the rows, over all blocks, whose maximum had grown: the share not rescaled; null for none. */
   readonly rowsSkipped: number | null;
@@ -35,7 +35,7 @@ export interface RescaleMeasure {
   readonly rootMeanSquareRatio: number | null;
   /** log2 of the largest weight before it is rounded. */
   readonly largestWeight: number;
-  /** log2 of what is left to the largest finite number: of P in its format, l and O in fp32. */
+  /** log2 of the room below the largest finite number: for P in its format, for l and O in fp32. */
   readonly headroom: {
     readonly weights: number;
     readonly rowSum: number;
@@ -50,15 +50,15 @@ export interface RescaleCase extends TradeOffCase {
   readonly thresholds: readonly RescaleMeasure[];
 }
 
-/** The step of regimes that have one: the threshold, for 0 and Infinity FlashAttention-4's 8. */
+/** The step of regimes that have one: the threshold; for 0 and Infinity FlashAttention-4's 8. */
 export function stepOf(threshold: number): number {
   return threshold > 0 && threshold < Infinity ? threshold : 8;
 }
 
-/** log2 beyond which a number is no finite fp32 number. */
+/** log2 of the bound from which a number is not a finite fp32 number. */
 const float32Exponent = 128;
 
-/** A problem with what of it does not depend on the threshold. */
+/** A problem and the values that do not depend on the threshold. */
 interface MeasuredProblem {
   readonly problem: Problem;
   readonly run: (threshold: number) => ForwardRun;
@@ -71,7 +71,7 @@ function share(part: number, rest: number): number | null {
   return part + rest === 0 ? null : part / (part + rest);
 }
 
-/** The largest weights and sums, in the configuration that the run had. */
+/** The largest weights and sums, in the configuration of the run. */
 function reached(problem: Problem, { settings }: ForwardRun, request: TradeOffRequest) {
   const scale = Math.fround(problem.scale * Math.LOG2E);
   const [maxOffset, blockKeys] = [Number(settings['maxOffset']), Number(settings['blockKeys'])];

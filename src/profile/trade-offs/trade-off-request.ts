@@ -28,7 +28,7 @@ export interface TradeOffSizes {
 export interface TradeOffRequest extends TradeOffSizes {
   readonly regimes: readonly ScoreRegimeName[];
   readonly formats: readonly WeightFormat[];
-  /** Whose tensor cores and special function unit are modelled. */
+  /** Architecture whose tensor cores and special function unit are modelled. */
   readonly architecture: MufuArchitecture;
 }
 
@@ -62,9 +62,10 @@ function chosen<Name extends string>(
 }
 
 /**
- * The request with its defaults filled in: all formats that the model takes, the architecture sm_100.
- * @throws RequestError for a regime or format that there is not, for one that the model does not take
- * and for sizes out of range
+ * The request with its defaults filled in: all formats that the model supports, the architecture
+ * sm_100.
+ * @throws RequestError for an unknown regime or format, for one that the model does not support and
+ * for sizes out of range
  */
 export function resolveTradeOff(
   options: TradeOffOptions,

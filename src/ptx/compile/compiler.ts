@@ -6,7 +6,7 @@ import { type EmittedOperation, stretchFunction, type Variant } from './stretch.
 import { createTemplates } from './template.js';
 import { createLibrary, moduleBytes } from './webassembly/module.js';
 
-/** Compiles operations on registers that lie in one memory. */
+/** A compiler of operations on registers in one memory. */
 export interface Compiler {
   /**
    * Compiles each of the stretches to a function that runs its operations in order. All are in one WebAssembly
@@ -37,12 +37,15 @@ function isEmitted(piece: Piece): piece is readonly EmittedOperation[] {
 }
 
 /**
- * Operations of one function at most: beyond that the optimising compiler's time grows faster than what is saved by
- * registers that stay in variables.
+ * Maximum number of operations of one function: beyond it the optimising compiler's time grows faster than the
+ * savings by registers that stay in variables.
  */
 const mostOperations = 512;
 
-/** @param emit gives the operation with its code, or null where no emitter knows its instruction */
+/**
+ * Divides operations into pieces.
+ * @param emit gives the operation with its code, or null where no emitter knows its instruction
+ */
 function piecesOf(
   operations: readonly LaneOperation[],
   emit: (operation: LaneOperation) => EmittedOperation | null,
@@ -74,8 +77,8 @@ const allLanes = -1;
 /**
  * A compiler for the registers in `memory`, which is not shared.
  *
- * @param place copies tables that the code reads, less than 2^19 bytes, into the memory while something is
- * compiled and says at which byte; they must stay there as long as the compiled code runs
+ * @param place copies tables that the code reads, less than 2^19 bytes, into the memory during compilation
+ * and returns their byte address; they must stay there as long as the compiled code runs
  */
 export function createCompiler(
   memory: WebAssembly.Memory,

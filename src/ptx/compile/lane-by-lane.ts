@@ -2,7 +2,7 @@ import type { LaneValue, RegisterWidth } from '../instructions/index.js';
 import type { LaneOperation, Slot, Source } from '../program/index.js';
 
 const warpLanes = 32;
-/** From the low halves of a register of 128 bits to the high ones. */
+/** Distance from the low halves of a register of 128 bits to the high ones. */
 const halfBytes = 8 * warpLanes;
 const trueBits = 0xffffffff;
 
@@ -11,7 +11,7 @@ function laneBytes(width: RegisterWidth): number {
   return width === 64 || width === 128 ? 8 : 4;
 }
 
-/** The bits of a lane in a register, as far as `width` goes. */
+/** The bits of a lane in a register, up to `width`. */
 function readSlot(view: DataView, at: number, slot: Slot, width: RegisterWidth): LaneValue {
   if (width === 'pred') return view.getUint32(at, true) === 0 ? 0 : 1;
   if (width <= 32) {
@@ -45,7 +45,7 @@ function writeSlot(view: DataView, at: number, slot: Slot, value: LaneValue): vo
  * Carries out one operation by the definition of its instruction, in the lanes of the mask; the others stay as they
  * are.
  *
- * @param view of the memory that the registers lie in
+ * @param view a view of the memory with the registers
  * @param registers the byte at which the registers of the warp begin
  */
 export function runLaneByLane(

@@ -17,17 +17,17 @@ export interface EmittedOperation {
   readonly template: Template;
 }
 
-/** Whether a function takes any lanes of a warp, or is for all of them. */
+/** Whether a function takes any subset of a warp's lanes, or always all of them. */
 export type Variant = 'all' | 'masked';
 
-/** Lanes that a pass of the loop works on. */
+/** Number of lanes that a pass of the loop works on. */
 const lanesOfChunk = 4;
 const warpLanes = 32;
 const vectorBytes = 16;
 /** Bytes from one pass to the next in registers of up to 32 bits, and in wider ones. */
 const narrowStep = 4 * lanesOfChunk;
 const wideStep = 8 * lanesOfChunk;
-/** From the low halves of a register of 128 bits to the high ones. */
+/** Distance from the low halves of a register of 128 bits to the high ones. */
 const halfBytes = 8 * warpLanes;
 
 /** The variables of a function: parameters, addresses, masks; then those of templates, then registers. */
@@ -38,10 +38,10 @@ const variables = {
   /** Address of the wider registers of this pass. */
   wide: 2,
   last: 3,
-  /** The active lanes: for vectors of words, and for those of 64-bit lanes. */
+  /** The active lanes: the mask for vectors of words, and the masks for vectors of 64-bit lanes. */
   mask: 4,
   wideMasks: [5, 6],
-  /** The lanes of the operation's guard, likewise. */
+  /** The lanes of the operation's guard, in the same form. */
   guard: 7,
   wideGuards: [8, 9],
   firstRegister: temporaries.first + temporaries.count,
@@ -67,7 +67,7 @@ function addressOf(slot: Slot, vector: number): readonly [variable: number, offs
   return [variables.wide, slot.offset + half + (vector % 2) * vectorBytes];
 }
 
-/** The variables of a register, with what memory has in them unless all of it is written anyway. */
+/** The variables of a register, loaded from memory unless the whole register is overwritten. */
 function hold(frame: Frame, slot: Slot, isRead: boolean): HeldRegister {
   const known = frame.held.get(slot.offset);
   if (known !== undefined) return known;
@@ -102,7 +102,10 @@ function writeTemplate(frame: Frame, { operation, template }: EmittedOperation):
   }
 }
 
-/** Puts the lanes of a guard where the results of several vectors find it, whatever they are written to. */
+/**
+ * Puts the lanes of a guard into the variables where the results of several vectors find them, whatever they are
+ * written to.
+ */
 function writeGuard(frame: Frame, { guard }: LaneOperation, isWide: boolean): void {
   if (guard === null) return;
   const { body } = frame;
@@ -192,8 +195,8 @@ function writeMasks(body: FunctionBody): void {
 
 /**
  * A function that carries out operations in order on the registers of a warp, four lanes at a time. Its parameters are
- * the address of the registers and the lanes, which are all where it is not `masked`. Registers are loaded where they
- * are used first, stay in variables, and are stored at the end if they were written.
+ * the address of the registers and the lanes, which are all lanes where it is not `masked`. Registers are loaded at
+ * their first use, stay in variables, and are stored at the end if they were written.
  */
 export function stretchFunction(
   library: Library,

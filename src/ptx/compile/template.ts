@@ -10,8 +10,8 @@ import {
 import { i32x4, i64x2, lowWords, v128 } from './webassembly/vectors.js';
 
 /**
- * The code of an instruction on four lanes with everything known but the variables that its sources are in. It leaves
- * the vectors of all its results on the stack, the last one on top.
+ * The code of an instruction on four lanes with everything known except the variables of its sources. It leaves the
+ * vectors of all its results on the stack, the last one on top.
  */
 export interface Template {
   readonly code: Uint8Array;
@@ -21,7 +21,7 @@ export interface Template {
   readonly holes: readonly { readonly at: number; readonly vector: number }[];
 }
 
-/** Vectors that hold a value of four lanes. */
+/** Number of vectors that hold a value of four lanes. */
 export const vectorCount: Readonly<Record<RegisterWidth, number>> = {
   pred: 1,
   16: 1,
@@ -30,7 +30,7 @@ export const vectorCount: Readonly<Record<RegisterWidth, number>> = {
   128: 4,
 };
 
-/** The number of a template's first temporary variable, and how many it may have. */
+/** The number of a template's first temporary variable, and the maximum number of them. */
 export const temporaries = { first: 16, count: 112 } as const;
 
 /** Whether a source is a constant. */
@@ -116,7 +116,7 @@ function build(
   return { code: body.code.written().slice(), holes };
 }
 
-/** Whatever a template depends on besides the instruction. */
+/** Everything that a template depends on besides the instruction. */
 function formOf({ sources, destinations }: LaneOperation): string {
   let form = '';
   for (const slot of destinations) form += `${slot?.width ?? ''},`;
@@ -125,7 +125,10 @@ function formOf({ sources, destinations }: LaneOperation): string {
   return form;
 }
 
-/** Gives the template of an operation whose instruction has an emitter, made once for each form of operands. */
+/**
+ * Creates a function that gives the template of an operation whose instruction has an emitter, made once for each form
+ * of operands.
+ */
 export function createTemplates(
   surroundings: Surroundings,
 ): (emitter: Emitter, operation: LaneOperation) => Template {

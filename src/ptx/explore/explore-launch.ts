@@ -8,15 +8,15 @@ import {
 import { exploreOrders, type Holds, runHolds, type RunPlanned } from './explore-orders.js';
 import { createStepNames, logRun } from './step-log.js';
 
-/** Something that runs have come to. */
+/** An outcome of runs. */
 export interface ExploredOutcome<Value> {
   readonly value: Value;
   readonly runs: number;
-  /** The first schedule that has it, as `run --schedule` takes it. */
+  /** The first schedule that has it, in the form of `run --schedule`. */
   readonly schedule: string;
 }
 
-/** An output that is another than after the first run. */
+/** An output that differs from that of the first run. */
 export interface DifferingOutput {
   readonly tensor: string;
   readonly bytes: number;
@@ -25,21 +25,24 @@ export interface DifferingOutput {
 /** The state of an exploration of a launch. */
 export interface Exploration {
   readonly runs: number;
-  /** Whether they stand for all schedules, but for how often warps poll. */
+  /** Whether the runs stand for all schedules, apart from how often warps poll. */
   readonly isExhausted: boolean;
   /** Choices of the schedule that were not explored; empty where there are none. */
   readonly left: readonly string[];
-  /** The most pairs of steps, in no order, that depend on one another in a run. */
+  /** Maximum number of unordered pairs of steps in a run that depend on one another. */
   readonly mostPairs: number;
   /** The different results, that of the usual schedule first: the outputs that differ from its own. */
   readonly results: readonly ExploredOutcome<readonly DifferingOutput[]>[];
-  /** The findings that are illegal in any schedule, of each kind and place of the program the first: hints, and what says that a run speaks for its schedule alone, left out. */
+  /**
+   * The findings that are illegal in any schedule, the first of each kind and place of the program; hints are left out,
+   * and findings that say that a run speaks for its schedule alone.
+   */
   readonly findings: readonly ExploredOutcome<Finding>[];
   /** Runs that did not come to their end, and the first schedule of one. */
   readonly incomplete: { readonly runs: number; readonly schedule: string } | null;
 }
 
-/** The prefix of a schedule's name that an exploration has found. */
+/** The prefix of the names of schedules that an exploration has found. */
 const prefix = 'explored';
 
 /** The name of a schedule of an exploration for `run --schedule`. */
@@ -49,7 +52,7 @@ export function exploredSchedule(holds: Holds): string {
     : `${prefix}:${holds.map(([held, until]) => `${held}-${until}`).join(',')}`;
 }
 
-/** The schedule of a name as `exploredSchedule` gives it; null for another name. */
+/** The schedule with a name of `exploredSchedule`; null for another name. */
 export function holdsOf(name: string): Holds | null {
   const [kind, list] = name.split(':', 2);
   if (kind !== prefix || !/^\d+-\d+(,\d+-\d+)*$/.test(list ?? '')) return null;
@@ -59,7 +62,7 @@ export function holdsOf(name: string): Holds | null {
 /** Options for the runs of an exploration. */
 type ExploreOptions = Pick<KernelOptions, 'model'>;
 
-/** Warps that poll go on less long than in a single run. */
+/** Limits for warps that poll, shorter than in a single run. */
 const patience = { pollsPerWarp: 16, mostPolls: 2 ** 14 } as const;
 
 function planned(
@@ -83,7 +86,7 @@ function planned(
   };
 }
 
-/** FNV-1a of bytes, and how many there are. */
+/** FNV-1a of bytes, and their number. */
 function hashOf(bytes: Uint8Array): string {
   let [hash, other] = [0x811c9dc5, 0x1000193];
   for (const byte of bytes) {
@@ -128,11 +131,11 @@ function firstOfGroups(findings: readonly Finding[]): ReadonlyMap<string, Findin
 }
 
 /**
- * Runs a launch in the orders of its steps that a schedule may choose and that may give something else (`exploreOrders`): of strong accesses
+ * Runs a launch in those orders of its steps that a schedule may choose and that may change the result (`exploreOrders`): of strong accesses
  * in no order, tests of barriers, allocations of tensor memory.
  *
  * @param ctas CTAs of a cluster
- * @param outputs the tensors that are compared
+ * @param outputs the tensors to compare
  */
 export function exploreLaunch(
   launch: PreparedLaunch,
@@ -182,8 +185,8 @@ export function exploreLaunch(
 /**
  * Runs one schedule of an exploration again.
  *
- * @param options those that the exploration had
- * @param ofLast of that schedule's run alone: the runs that it is made from go before it
+ * @param options the options of the exploration
+ * @param ofLast options for that schedule's run alone: the runs that it is made from come before it
  * @throws RangeError for a schedule that no exploration of this launch has
  */
 export function runExplored(

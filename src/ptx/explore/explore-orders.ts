@@ -4,8 +4,8 @@ import type { StepLog } from './step-log.js';
 export type Holds = readonly (readonly [held: number, until: number])[];
 
 /**
- * Runs what is explored from its beginning: who takes the first steps is planned. The same plan gives the same run. `isLast` says of a
- * schedule that is run again that this is it, and none that it is made from.
+ * Runs a program from its beginning with a plan of who takes the first steps. The same plan gives the same run. `isLast` tells, when a
+ * schedule is run again, that this run is the schedule's own and not one that it is made from.
  */
 export type RunPlanned<Result> = (
   planned: Int32Array,
@@ -13,7 +13,7 @@ export type RunPlanned<Result> = (
 ) => {
   readonly log: StepLog;
   readonly result: Result;
-  /** Stands for all that a run gives: runs that are alike but for it are told apart. */
+  /** A digest of all results of a run: runs with different results have different digests. */
   readonly digest: string;
 };
 
@@ -22,16 +22,16 @@ export interface ExploredOrders {
   readonly runs: number;
   /** Whether every order of every two steps that depend on one another has been run. */
   readonly isExhausted: boolean;
-  /** The most pairs of such steps that a run had. */
+  /** Maximum number of such pairs in a run. */
   readonly mostPairs: number;
 }
 
-/** Steps of schedules that wait for their turn, all together: 4 bytes each. */
+/** Maximum number of steps in all schedules that wait for their turn: 4 bytes each. */
 const mostWaitingSteps = 5e7;
 
 const noHolds: Holds = [];
 
-/** The places of a run as names that other runs have too: who, and its how many-th step. */
+/** Names of the places of a run that other runs share: who takes the step, and the step's index among theirs. */
 function eventNames({ steps }: StepLog): (place: number) => string {
   const taken = new Map<number, number>();
   const ordinals = steps.map((who) => {
@@ -42,7 +42,7 @@ function eventNames({ steps }: StepLog): (place: number) => string {
   return (place) => `${steps[place]}.${ordinals[place]}`;
 }
 
-/** The plan in which a step is held back until another is taken: all before, then the others in their order. */
+/** The plan in which a step is held back until another is taken: all earlier steps, then the others in their order. */
 function planWithHold({ steps }: StepLog, held: number, until: number): Int32Array {
   const between = steps.subarray(held, until + 1).filter((who) => who !== steps[held]);
   const plan = new Int32Array(held + between.length);
@@ -51,7 +51,7 @@ function planWithHold({ steps }: StepLog, held: number, until: number): Int32Arr
   return plan;
 }
 
-/** Each step that others depend on, with the first of them; looks that polled and showed nothing new left out. */
+/** Each step that others depend on, with the first of these; polls that showed nothing new are left out. */
 function reversible({ dependent, isPoll }: StepLog): ReadonlyMap<number, number> {
   const first = new Map<number, number>();
   for (const [earlier, later] of dependent) {
@@ -63,14 +63,14 @@ function reversible({ dependent, isPoll }: StepLog): ReadonlyMap<number, number>
 }
 
 /**
- * Runs a program in every order of the steps that depend on one another, or in as many as are asked for. It begins with the usual
- * schedule; of each run that has an order of its own every such pair is turned around: the earlier step is held back until the later one has
- * been taken, all others keep their order. Steps that depend on nothing in no order are in the same order in all these runs, or
- * their order is of no account (docs/machine.md), so that the runs stand for all schedules once none is left: what is called dynamic
- * partial-order reduction (Flanagan, Godefroid, POPL 2005), over classes of equivalent runs.
+ * Runs a program in every order of the steps that depend on one another, or in the requested number of orders. It begins with the usual
+ * schedule; in each run with a new order, every such pair is reversed: the earlier step is held back until the later one has been taken, all
+ * others keep their order. Steps that depend on nothing unordered have the same order in all these runs, or their order does not matter
+ * (docs/machine.md), so the runs stand for all schedules once none is left: this is dynamic partial-order reduction (Flanagan, Godefroid,
+ * POPL 2005), over classes of equivalent runs.
  *
  * @param mostRuns runs after which it stops
- * @param visit told of each run
+ * @param visit called with each run
  */
 export function exploreOrders<Result>(
   run: RunPlanned<Result>,
@@ -108,7 +108,7 @@ export function exploreOrders<Result>(
   return { runs, isExhausted: !isCut && waiting.length === 0, mostPairs };
 }
 
-/** Runs one schedule of an exploration again. @throws RangeError for one that holds back what is not there */
+/** Runs one schedule of an exploration again. @throws RangeError for one that holds back a step that does not exist */
 export function runHolds<Result>(run: RunPlanned<Result>, holds: Holds): Result {
   let { log, result } = run(new Int32Array(0), holds.length === 0);
   holds.forEach(([held, until], i) => {

@@ -1,13 +1,19 @@
 import type { ClusterStep, Scheduler, Step } from '../../machine/index.js';
 import type { ClusterPlan } from '../run/index.js';
 
-/** Names of what may take steps, as numbers: the same thing has the same number in every run of an exploration. */
+/**
+ * Numbers for the names of things that may take steps: the same thing has the same number in every run of an
+ * exploration.
+ */
 export interface StepNames {
   readonly numberOf: (cluster: number, step: Step) => number;
   readonly clusterOf: (number: number) => number;
 }
 
-/** No names yet. A warp, a strand of it or an operation is named by its cluster, its warp and its place in the program. */
+/**
+ * An empty set of names. A warp, a strand of it or an operation is named by its cluster, its warp and its place in the
+ * program.
+ */
 export function createStepNames(): StepNames {
   const numbers = new Map<string, number>();
   const clusters: number[] = [];
@@ -32,19 +38,19 @@ export function createStepNames(): StepNames {
   };
 }
 
-/** Two steps, by their places in a run, that are in no order and of which each may change what the other gives. */
+/** Two unordered steps, by their places in a run, each of which may change the result of the other. */
 export type DependentSteps = readonly [earlier: number, later: number];
 
 /** The steps of a run, one by one. */
 export interface StepLog {
-  /** Who took each step, all clusters together. */
+  /** The taker of each step, all clusters together. */
   readonly steps: Int32Array;
   readonly dependent: readonly DependentSteps[];
-  /** Whether a step did no more than poll. */
+  /** Whether a step only polled. */
   readonly isPoll: (step: number) => boolean;
 }
 
-/** A run that follows a plan and is written down. */
+/** A run that follows a plan and is logged. */
 export interface LoggedRun {
   readonly plan: ClusterPlan;
   readonly scheduler: (cluster: number) => Scheduler;
@@ -57,9 +63,9 @@ export interface LoggedRun {
  * Follows a plan, then other schedulers, and writes down who takes each step and which steps depend on one another. Memory grows with
  * the steps.
  *
- * @param planned who takes the first steps, by `names`; who may not is left out
+ * @param planned the takers of the first steps, by `names`; takers that may not act are left out
  * @param ctas CTAs of a cluster
- * @param usual how a cluster is scheduled behind the plan
+ * @param usual the scheduler of a cluster after the plan
  */
 export function logRun(
   names: StepNames,
@@ -76,7 +82,7 @@ export function logRun(
   const dependent: DependentSteps[] = [];
   const known = new Set<string>();
 
-  /** The step of a cluster that has polled last: another goes on first. */
+  /** The step of a cluster that polled last: another step goes first. */
   let polled: Step | null = null;
   let last: Step | null = null;
 
@@ -87,7 +93,7 @@ export function logRun(
     last = step;
   }
 
-  /** As usual, but behind what has just polled. */
+  /** Schedules as usual, except that the step that has just polled comes last. */
   function unplanned(rest: Scheduler, candidates: readonly Step[]): number {
     const choice = rest.choose(candidates);
     return candidates[choice] === polled ? (choice + 1) % candidates.length : choice;

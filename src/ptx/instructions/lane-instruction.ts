@@ -16,14 +16,11 @@ export type Evidence = 'silicon' | 'published' | 'isa';
 /** The pipeline of an SM that executes an instruction, as Nsight Compute divides them. */
 export type LaneUnit = 'fma' | 'alu' | 'mufu' | 'conversion' | 'fp64' | 'uniform';
 
-/**
- * An instruction that concerns the registers of each lane alone: what a lane gets depends on its own
- * registers, and on nothing else.
- */
+/** An instruction on the registers of each lane alone: a lane's result depends only on its own registers. */
 export interface LaneInstruction {
   /**
-   * As PTX spells it with all its modifiers: `fma.rn.ftz.f32`. A `mov` that packs is `mov.b32.pack2` and one that
-   * unpacks `mov.b32.unpack2`, for 2, 4 or 8 elements, the lowest first.
+   * The PTX name with all modifiers: `fma.rn.ftz.f32`. A `mov` that packs is `mov.b32.pack2` and one that unpacks
+   * `mov.b32.unpack2`, for 2, 4 or 8 elements, the lowest first.
    */
   readonly name: string;
   /**
@@ -34,15 +31,15 @@ export interface LaneInstruction {
   /** Width of each source in PTX's order. An immediate is a source like any other. A carry that is read comes last. */
   readonly sources: readonly RegisterWidth[];
   /**
-   * The definition: what one lane gets, from values as `LaneValue` has them, in the same form; as many as there are
-   * destinations. What stands in the high bits of a wider register than the instruction's type is cut off
-   * before. Never throws: division by zero gives what the hardware gives.
+   * The definition: the results of one lane, one for each destination, from sources in the form of `LaneValue`, in
+   * the same form. The high bits of a register wider than the instruction's type are cut off before. Never throws:
+   * division by zero gives what the hardware gives.
    */
   readonly evaluate: (...sources: LaneValue[]) => LaneValue | readonly LaneValue[];
   readonly unit: LaneUnit;
-  /** Results of the unit that a lane's execution takes: 2 for packed instructions. */
+  /** Number of results of the unit for a lane's execution: 2 for packed instructions. */
   readonly laneOperations: 1 | 2;
   readonly evidence: Evidence;
-  /** The section of the PTX ISA, or the capture, that says what it does. */
+  /** The section of the PTX ISA, or the capture, that defines it. */
   readonly source: string;
 }

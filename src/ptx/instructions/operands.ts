@@ -3,7 +3,7 @@ import type { Slot } from './slot.js';
 import type { IssuingWarp } from './visible-instruction.js';
 import { lowestLane, operandNumber } from './warp-registers.js';
 
-/** The registers in operands: those of addresses and coordinates, vectors, pairs and negations too. */
+/** The registers in operands, including those of addresses and coordinates, vectors, pairs and negations. */
 export function slotsOf(operands: readonly ResolvedOperand[]): Slot[] {
   return operands.flatMap((operand) => {
     switch (operand.kind) {
@@ -31,7 +31,9 @@ export function elementsOf(operand: ResolvedOperand): readonly ResolvedOperand[]
   return operand.kind === 'vector' ? operand.elements : [operand];
 }
 
-/** The registers of `{a, b}`, or of `a` alone; null where one of the elements is no register, or there is no operand. */
+/**
+ * The registers of `{a, b}`, or of `a` alone; null where one of the elements is not a register, or there is no operand.
+ */
 export function vectorSlots(operand: ResolvedOperand | undefined): readonly Slot[] | null {
   if (operand === undefined) return null;
   const elements = elementsOf(operand);
@@ -39,7 +41,7 @@ export function vectorSlots(operand: ResolvedOperand | undefined): readonly Slot
   return slots.length === elements.length ? slots : null;
 }
 
-/** The number of an operand that every form writes as an integer constant; null where it is none. */
+/** The value of an operand that every form writes as an integer constant; null where it is not one. */
 export function integerConstant(operand: ResolvedOperand | undefined): number | null {
   return operand?.kind === 'constant' && operand.format === 'integer' ? Number(operand.bits) : null;
 }
@@ -52,7 +54,7 @@ export function uniformNumber(warp: IssuingWarp, operand: ResolvedOperand): numb
 /**
  * Refuses an instruction with operands that the ISA does not have.
  *
- * @param takes the operands that it has, as `d, [a], b`
+ * @param takes the operands that the ISA has, as `d, [a], b`
  */
 export function wrongOperands(takes: string): Unsupported {
   return { unsupported: `operands as the ISA has them: ${takes}` };

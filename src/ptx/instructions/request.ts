@@ -3,12 +3,12 @@ import type { Slot } from './slot.js';
 /** A state space in which a variable has its address. */
 export type AddressSpace = 'const' | 'global' | 'local' | 'param' | 'shared';
 
-/** `[base + offset]`: names are resolved, what the registers hold is not known. */
+/** `[base + offset]`: names are resolved, the contents of the registers are not known. */
 export interface AddressOperand {
   readonly kind: 'address';
   /** A register of 32 or 64 bits; null where the address is `offset`. */
   readonly base: Slot | null;
-  /** Bytes, maybe negative; with the address of the variable in it where `space` is one. */
+  /** Bytes, possibly negative; includes the address of the variable where `space` is not null. */
   readonly offset: number;
   /** The state space of the variable that it names (its address is one in that space); null where it names none. */
   readonly space: AddressSpace | null;
@@ -23,8 +23,8 @@ export type ResolvedOperand =
   /** A register; special registers are registers too. */
   | { readonly kind: 'register'; readonly slot: Slot; readonly name: string }
   /**
-   * An immediate, or the address of a variable as a value. `bits` of an integer is the number as written, maybe
-   * negative; of `f32` and `f64` the bits of that format.
+   * An immediate, or the address of a variable as a value. `bits` of an integer is the number as written,
+   * possibly negative; `bits` of `f32` and `f64` are in that format.
    */
   | {
       readonly kind: 'constant';
@@ -40,7 +40,7 @@ export type ResolvedOperand =
   /** `_`. */
   | { readonly kind: 'sink' };
 
-/** An instruction of the text with its operands resolved: what a row makes an operation of. */
+/** An instruction of the text with its operands resolved, from which a row makes an operation. */
 export interface InstructionRequest {
   /** The part before the first dot. */
   readonly opcode: string;
@@ -52,7 +52,7 @@ export interface InstructionRequest {
   readonly site: string;
 }
 
-/** An instruction that is not supported in this form: what would be needed, as `a cache policy of 64 bits`. */
+/** An instruction that is not supported in this form: the missing feature, as `a cache policy of 64 bits`. */
 export interface Unsupported {
   readonly unsupported: string;
 }

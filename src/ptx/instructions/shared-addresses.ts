@@ -10,14 +10,14 @@ export interface LaneGroup {
   readonly address: number;
 }
 
-/** Whether modifiers name a part of shared memory; else the address is generic. */
+/** Whether modifiers name a part of shared memory; otherwise the address is generic. */
 function namesShared(modifiers: readonly string[]): boolean {
   return modifiers.some((modifier) => /^shared(::cta|::cluster)?$/.test(modifier));
 }
 
 /**
- * The addresses of shared memory that lanes name, as cluster addresses, the lowest lane's first. A generic address of no
- * shared memory gives one of no CTA, which the machine reports.
+ * The addresses of shared memory that lanes name, as cluster addresses, the lowest lane's first. A generic address
+ * outside of shared memory gives an address of no CTA, which the machine reports.
  */
 export function sharedAddresses(
   warp: IssuingWarp,
@@ -38,7 +38,7 @@ export function sharedAddresses(
   return [...groups].map(([address, lanes]) => ({ address, lanes }));
 }
 
-/** The offset in the warp's own CTA; as it is for an address of another, which nobody has. */
+/** The offset in the warp's own CTA; the address itself for an address of another CTA, which no warp has. */
 export function ownOffset(warp: IssuingWarp, address: number): number {
   const { rank, offset } = splitClusterAddress(address);
   return rank === warp.cta ? offset : address;

@@ -20,7 +20,7 @@ export interface Constant {
 /** An operand that an operation reads: a register (special registers have slots too), or a constant. */
 export type Source = Slot | Constant;
 
-/** The predicate under which an operation concerns a lane. */
+/** The predicate under which an operation takes part in a lane. */
 export interface SlotGuard {
   readonly slot: Slot;
   readonly isNegated: boolean;

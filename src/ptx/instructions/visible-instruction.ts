@@ -12,31 +12,31 @@ export interface PlacedTensorMap {
 
 /**
  * The tensor maps of a launch: those among the kernel's parameters, and those in global memory, which a kernel may make or change itself. TMA
- * reads maps in a proxy of their own: it knows what the launch has put there, and what was acquired after its release
- * (PTX ISA, "Proxies", `fence.proxy.tensormap`). Which thread acquired is not looked at.
+ * reads maps in a proxy of their own: it knows the maps that the launch has put there, and those acquired after their release (PTX ISA,
+ * "Proxies", `fence.proxy.tensormap`). It does not matter which thread acquired them.
  */
 export interface TensorMaps {
-  /** The one at a generic address among the parameters; null where there is none. */
+  /** The map at a generic address among the parameters; null where there is none. */
   readonly parameterAt: (address: number) => PlacedTensorMap | null;
-  /** The map in global memory with these bytes at an address, or what is wrong with it or with its proxy, for a message. */
+  /** The map in global memory with these bytes at an address, or the fault of the map or of its proxy, for a message. */
   readonly inMemory: (address: number, bytes: Uint8Array) => PlacedTensorMap | string;
-  /** A map's bytes at an address have been released to the proxy. */
+  /** Records that a map's bytes at an address have been released to the proxy. */
   readonly release: (address: number, bytes: Uint8Array) => void;
-  /** All maps that are there now have been released. */
+  /** Records that all current maps have been released. */
   readonly releaseAll: () => void;
-  /** The map at an address, with these bytes, has been acquired. */
+  /** Records that the map at an address, with these bytes, has been acquired. */
   readonly acquire: (address: number, bytes: Uint8Array) => void;
 }
 
 /** The accesses to registers of wgmma that a `wgmma.fence` has ordered. */
 export interface RegisterFences {
-  /** Instructions other than wgmma have read or written registers, by the offsets of their slots. */
+  /** Records that instructions other than wgmma have read or written registers, by the offsets of their slots. */
   readonly touch: (offsets: Iterable<number>) => void;
   readonly fence: () => void;
   /**
-   * A product of a shape into D, with A from registers (or none of them).
+   * Records a product of a shape into D, with A from registers (or from none).
    *
-   * @returns what a fence is missing for; null where none is
+   * @returns the reason why a fence is missing; null where none is
    */
   readonly multiply: (d: readonly Slot[], a: readonly Slot[], shape: string) => string | null;
 }
@@ -48,7 +48,7 @@ export interface IssuingWarp {
   readonly lanes: number;
   /** The rank of the CTA in its cluster. */
   readonly cta: number;
-  /** The number of the warp in its CTA, and how many there are. */
+  /** The number of the warp in its CTA, and the number of warps. */
   readonly warp: number;
   readonly warps: number;
   /** Threads of the CTA. */

@@ -51,7 +51,7 @@ const counts: readonly Emitter[] = [
   },
 ];
 
-/** The place of the highest bit that differs from the sign, or how far it is from the top; −1 where there is none. */
+/** The position of the highest bit that differs from the sign, or its distance from the top; −1 where there is none. */
 const finds: readonly Emitter[] = [
   { type: 'u32', differing: (a: Expression) => a },
   { type: 's32', differing: (a: Expression) => v128.xor(a, i32x4.shrS(a, 31)) },
@@ -65,11 +65,11 @@ const finds: readonly Emitter[] = [
   }),
 ]);
 
-/** The numbers from 0 to 15 with their four bits turned round, a byte each. */
+/** The numbers from 0 to 15 with their four bits reversed, a byte each. */
 const turnedNibbles = i32x4.of([0x0c040800, 0x0e060a02, 0x0d050901, 0x0f070b03]);
 const nibbleMask = i32x4.splat(0x0f0f0f0f);
 
-/** Bytes with their bits turned round. */
+/** Bytes with their bits reversed. */
 function turnedBytes(a: Expression): Expression {
   const low = i8x16.swizzle(turnedNibbles, v128.and(a, nibbleMask));
   const high = i8x16.swizzle(turnedNibbles, v128.and(i32x4.shrU(a, 4), nibbleMask));
@@ -99,7 +99,7 @@ const extensions = {
 
 const typeNames = ['s32', 'u32'] as const;
 
-/** `dp4a`: products of four bytes onto an integer. */
+/** `dp4a`: products of four bytes, added to an integer. */
 const dotProducts: readonly Emitter[] = typeNames.flatMap((first) =>
   typeNames.map((second) =>
     onWords(`dp4a.${first}.${second}`, 3, (body, a, b, c) => {
@@ -111,7 +111,7 @@ const dotProducts: readonly Emitter[] = typeNames.flatMap((first) =>
   ),
 );
 
-/** Counting, finding and turning round bits; sums of products of bytes. */
+/** Counting, finding and reversing bits; sums of products of bytes. */
 export const bitCountEmitters: readonly Emitter[] = [
   ...counts,
   ...finds,

@@ -88,7 +88,10 @@ const uses = [
   { reads: true, writes: true },
 ];
 
-/** Sums and products of 32 bits with a carry in or out, differences with a borrow; what is read comes last. */
+/**
+ * Sums and products of 32 bits with a carry in or out, differences with a borrow; the carry that is read is the last
+ * source.
+ */
 export const carryEmitters: readonly Emitter[] = operations.flatMap(({ name, operands, compute }) =>
   uses.map((carries): Emitter => ({
     name: name(carries),

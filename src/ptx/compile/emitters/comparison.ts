@@ -27,7 +27,7 @@ function ordered(comparisons: Readonly<Record<OrderName, Comparison>>): Record<s
   return Object.fromEntries(orderNames.map((name) => [name, comparisons[name]]));
 }
 
-/** With the other names. */
+/** The comparisons under their other names. */
 function renamed(comparisons: Readonly<Record<string, Comparison>>): Record<string, Comparison> {
   const others = Object.entries(unsignedNames).map(([name, known]): [string, Comparison] => [
     name,
@@ -57,7 +57,7 @@ interface NumberComparisons extends Readonly<Record<OrderName, Comparison>> {
   readonly ne: Comparison;
 }
 
-/** False where an operand is NaN, `ne` too; those that end in `u` are true there. */
+/** The comparisons, which are false where an operand is NaN, `ne` included; those that end in `u` are true there. */
 function ofNumbers(numbers: NumberComparisons): Readonly<Record<string, Comparison>> {
   const { lt, le, gt, ge, eq, ne } = numbers;
   const isUnordered: Comparison = (a, b) => v128.or(ne(a, a), ne(b, b));
@@ -139,8 +139,8 @@ const combinations: Readonly<Record<string, Comparison>> = {
 };
 
 /**
- * `setp` with one destination or two: the second, of `p|q`, has the opposite of the comparison, and is combined with
- * the predicate like the first.
+ * `setp` with one destination or two: the second, of `p|q`, has the negated comparison, and is combined with the
+ * predicate like the first.
  */
 function emittersOf(type: ComparedType, opcode: string, compare: Comparison): Emitter[] {
   return [

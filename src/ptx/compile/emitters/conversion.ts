@@ -53,14 +53,14 @@ const pairNames = (Object.keys(conversions) as ConversionName[]).filter(
   (name): name is PairConversionName => name.endsWith('x2.f32') && name !== 'cvt.rn.bf16x2.f32',
 );
 
-/** fp32 rounded to nearest even at bit 16, whose upper half is bf16; the lower half is left over. */
+/** fp32 rounded to nearest even at bit 16: the upper half is bf16, the lower half is meaningless. */
 function roundedToBf16(body: FunctionBody, a: Expression): Expression {
   const lowest = v128.and(i32x4.shrU(a, 16), i32x4.splat(1));
   const rounded = i32x4.add(i32x4.add(a, i32x4.splat(0x7fff)), lowest);
   return body.keep(v128.bitselect(i32x4.splat(0x7fff0000), rounded, f32x4.ne(a, a)));
 }
 
-/** bf16 has the exponents of fp32, so that rounding is an addition. */
+/** Conversions to bf16, which has the exponents of fp32, so that rounding is an addition. */
 const toBf16: readonly Emitter[] = [
   onWords('cvt.rn.bf16x2.f32', 2, (body, a, b) => {
     const high = v128.and(roundedToBf16(body, a), i32x4.splat(0xffff0000));
@@ -124,7 +124,7 @@ const fromIntegers: readonly Emitter[] = [
   onWords('cvt.rn.f32.u16', 1, (_, a) => f32x4.convertI32x4S(a)),
 ];
 
-/** To tf32, ties away from zero: half a unit is added to what is finite, and the low bits are cut. */
+/** Conversion to tf32, ties away from zero: half a unit is added to finite numbers, and the low bits are cut. */
 const toTf32 = onWords('cvt.rna.tf32.f32', 1, (_, a) => {
   const half = v128.and(i32x4.ltS(magnitude(a), infinity), i32x4.splat(0x1000));
   return v128.and(i32x4.add(a, half), i32x4.splat(0xffffe000));

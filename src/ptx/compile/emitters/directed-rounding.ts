@@ -7,7 +7,7 @@ import { demoted, eachHalf, type Halves, promoted, sumToOdd } from './fused-mult
 // A sum rounded to odd fp64 lies on the same side of every fp32 number as the exact sum, or on it where that does: so
 // it can be rounded to fp32 in any direction. To nearest first; then a step back where that went the wrong way.
 
-/** A rounding mode but to nearest. */
+/** A rounding mode other than to nearest. */
 export type Direction = 'toward-zero' | 'down' | 'up';
 
 const signBit = i32x4.splat(0x80000000);
@@ -116,7 +116,7 @@ const directions: Readonly<Record<string, Direction>> = {
   rp: 'up',
 };
 
-/** `add`, `sub`, `mul` and `fma` of fp32 in the directed modes, packed ones too. */
+/** `add`, `sub`, `mul` and `fma` of fp32 in the directed modes, including packed ones. */
 export const directedEmitters: readonly Emitter[] = operations.flatMap((operation) =>
   Object.entries(directions).flatMap(([mode, direction]) =>
     ['', '.ftz'].flatMap((ftz) => {

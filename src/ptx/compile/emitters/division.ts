@@ -8,7 +8,7 @@ const one = 0x3f800000;
 const two = 0x40000000;
 const quarter = 0x3e800000;
 const two24 = 0x4b800000;
-/** 2^126: beyond it the unit's reciprocal is subnormal, which it flushes. */
+/** 2^126: beyond it the unit's reciprocal is subnormal, and the unit flushes it. */
 const largestDivisor = 0x7e800000;
 const smallestNormal = 0x00800000;
 
@@ -19,7 +19,7 @@ interface DivisionRule {
   readonly flushes: boolean;
 }
 
-/** The power of two that both operands are multiplied by; by 1 nothing changes. */
+/** The power of two by which both operands are multiplied; 1 changes nothing. */
 function scaleOf(size: Expression, { isFull, flushes }: DivisionRule): Expression {
   const ofLarge = isFull
     ? v128.bitselect(
@@ -33,7 +33,7 @@ function scaleOf(size: Expression, { isFull, flushes }: DivisionRule): Expressio
     : v128.bitselect(i32x4.splat(two24), ofLarge, i32x4.ltS(size, i32x4.splat(smallestNormal)));
 }
 
-/** Defined by the rows of src/ptx/instructions/lane/division.ts. */
+/** A division as defined by the rows of src/ptx/instructions/lane/division.ts. */
 function division(name: string, rule: DivisionRule): Subroutine {
   return {
     name,
@@ -57,7 +57,10 @@ const approximate: readonly Emitter[] = ['full', 'approx'].flatMap((accuracy) =>
   }),
 );
 
-/** Correctly rounded quotients and square roots; `rcp` is a quotient of 1. With `.ftz` twice the result is too. */
+/**
+ * Correctly rounded quotients and square roots; `rcp` is a quotient of 1. With `.ftz`, twice the result is computed
+ * too.
+ */
 const rounded: readonly Emitter[] = [
   onWords('div.rn.f32', 2, (body, a, b) => canonical(body.keep(f32x4.div(a, b)))),
   onWords('div.rn.ftz.f32', 2, (body, a, b) => {

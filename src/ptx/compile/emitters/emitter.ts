@@ -18,8 +18,8 @@ export interface SourceValue {
 }
 
 /**
- * Writes an instruction on four lanes: what each destination gets. No lane may see another, and any bits in a lane
- * that is not active must do no harm. The expressions are written once each, one after another.
+ * Writes an instruction on four lanes: the value of each destination. Lanes must not see each other, and arbitrary
+ * bits in an inactive lane must do no harm. The expressions are written once each, one after another.
  */
 export type Emit = (body: FunctionBody, ...sources: SourceValue[]) => readonly Vectors[];
 
@@ -28,7 +28,7 @@ export interface Emitter {
   readonly name: string;
   /** Number of sources: names of PTX do not always tell. */
   readonly sources: number;
-  /** The registers of its results, where rows of one name differ in them. */
+  /** The registers of its results, where rows of the same name differ in them. */
   readonly destinations?: readonly RegisterWidth[];
   readonly emit: Emit;
 }
@@ -53,7 +53,7 @@ export function onWords(name: string, sources: number, compute: VectorFunction):
   };
 }
 
-/** An emitter that treats every vector of its sources alike: on 64-bit lanes, or where it does not matter. */
+/** An emitter that treats every vector of its sources alike: on 64-bit lanes, or where the lanes do not matter. */
 export function onEachVector(name: string, sources: number, compute: VectorFunction): Emitter {
   return {
     name,

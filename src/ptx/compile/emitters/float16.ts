@@ -19,7 +19,7 @@ export function widenedFloat16(body: FunctionBody, a: Expression): Expression {
   );
 }
 
-/** fp32 to fp16 toward zero, but from 2^16 on infinity; NaN gives 0x7fff. `a` is written several times. */
+/** fp32 to fp16 toward zero, except infinity from 2^16 on; NaN gives 0x7fff. `a` is written several times. */
 export function truncatedToFloat16(body: FunctionBody, a: Expression): Expression {
   const size = body.keep(magnitude(a));
   // The biases of the exponents differ by 112, and fp32 has 13 more fraction bits.

@@ -28,8 +28,8 @@ export function flushed(a: Expression): Expression {
 type Arithmetic = (a: Expression, b: Expression) => Expression;
 
 /**
- * With `.ftz` a result is flushed that is below 2^-126 after rounding to 24 bits as if exponents had no limit. Twice
- * the exact result, rounded, has these bits: `doubled` gives it.
+ * `result` as `.ftz` flushes it: to zero if it is below 2^-126 after rounding to 24 bits with unlimited exponents.
+ * Twice the exact result, rounded, has these bits: `doubled` gives it.
  */
 export function flushedResult(result: Expression, doubled: Expression): Expression {
   const isTiny = i32x4.ltS(magnitude(doubled), i32x4.splat(0x01000000));
@@ -41,10 +41,10 @@ const operations: readonly { readonly opcode: string; readonly compute: Arithmet
   { opcode: 'sub', compute: f32x4.sub },
 ];
 
-/** PTX rounds to nearest even without a modifier too. */
+/** The modifiers of rounding to nearest even, which PTX also uses without a modifier. */
 const toNearest = ['', '.rn'];
 
-/** An emitter, and that of its packed form: the same for the words of a pair of registers. */
+/** An emitter, and the emitter of its packed form: the same for the words of a pair of registers. */
 export function withPacked(emitter: Emitter): readonly Emitter[] {
   return [
     emitter,
@@ -97,8 +97,8 @@ const fusedMultiplyAdds: readonly Emitter[] = [
 ];
 
 /**
- * An extremum of numbers, from both orders of its operands: of zeros of either sign each order gives the first, and
- * their signs joined are the right one.
+ * An extremum of numbers, from both orders of its operands: for zeros of different signs each order gives its first
+ * operand, and their joined signs are the right one.
  */
 export type Extremum = (a: Expression, b: Expression) => Expression;
 
@@ -116,7 +116,9 @@ export const extremumRules: Readonly<Record<'min' | 'max', Extremum>> = {
   max: (a, b) => v128.and(f32x4.pmax(a, b), f32x4.pmax(b, a)),
 };
 
-/** The extremum where a NaN loses against a number, or wins; what is not first in line waits for one comparison only. */
+/**
+ * The extremum where a NaN loses against a number, or wins; each of the inner selections waits for one comparison only.
+ */
 export function chosen(
   body: FunctionBody,
   { extremum, keepsNan }: ExtremumRule,

@@ -28,7 +28,10 @@ function quiet(a: Expression): Expression {
   return v128.or(a, quietBit);
 }
 
-/** `result`, but where it is NaN the first operand that is one: the unit looks at b before a, a division at a. */
+/**
+ * `result`, except that a NaN result becomes the first operand that is NaN: the unit looks at b before a, a division at
+ * a.
+ */
 function withNan(
   body: FunctionBody,
   result: Expression,
@@ -74,7 +77,9 @@ const signs: readonly Emitter[] = [
   onEachVector('copysign.f64', 2, (_, a, b) => v128.bitselect(a, b, signBit)),
 ];
 
-/** A NaN loses; of two the second is given. Zeros of either sign are joined as in fp32. */
+/**
+ * Extrema, in which a NaN loses; of two NaNs the second is the result. Zeros of different signs are joined as in fp32.
+ */
 const extrema: readonly Emitter[] = [
   {
     opcode: 'min',

@@ -85,7 +85,7 @@ const midpoint = i32x4.splat(0x10000000);
 /** The high word of 2^-126 in fp64. */
 const smallestNormal = 0x38100000;
 
-/** Lanes whose fp64 sum may not be rounded a second time: at a midpoint, or not above 2^-126 and no zero. */
+/** Lanes whose fp64 sum must not be rounded a second time: at a midpoint, or nonzero and not above 2^-126. */
 function needCare({ low, high }: Halves): Expression {
   const isMidpoint = i32x4.eq(v128.and(lowWords(low, high), beyondFloat32), midpoint);
   const size = v128.and(highWords(low, high), i32x4.splat(0x7fffffff));
@@ -98,7 +98,7 @@ function needCare({ low, high }: Halves): Expression {
 }
 
 /**
- * a·b + c of fp32 numbers rounded once to nearest even, NaNs as they come. The operands are written several times.
+ * a·b + c of fp32 numbers rounded once to nearest even, NaNs unchanged. The operands are written several times.
  *
  * @param flushes whether tiny results become zeros; operands are flushed already
  */

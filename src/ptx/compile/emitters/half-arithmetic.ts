@@ -26,7 +26,7 @@ function singleAndPair(name: string, sources: number, compute: VectorFunction): 
   ];
 }
 
-/** A format of 16 bits: its numbers as fp32, and fp32 rounded to nearest even to it. */
+/** A format of 16 bits: its numbers as fp32, and fp32 rounded to nearest even to the format. */
 interface HalfFormat {
   readonly name: 'f16' | 'bf16';
   readonly widened: (body: FunctionBody, a: Expression) => Expression;
@@ -49,7 +49,7 @@ const formats: readonly HalfFormat[] = [
   },
 ];
 
-/** fp64 numbers rounded to odd fp32: once more rounded, to a shorter format, they are rounded once. */
+/** fp64 numbers rounded to odd fp32: a further rounding to a shorter format then gives the correctly rounded number. */
 function roundedToOdd(body: FunctionBody, values: Halves): Expression {
   const truncated = rounded(body, values, 'toward-zero');
   const back = promoted(truncated);
@@ -92,7 +92,10 @@ const limits: Readonly<Record<string, (body: FunctionBody, a: Expression) => Exp
   },
 };
 
-/** fp32 sums of halves, rounded once more, are rounded as if once: fp32 has more than twice the bits and two. */
+/**
+ * Operations on halves: their fp32 sums, rounded once more, are as if rounded once, since fp32 has more than twice the
+ * bits plus two.
+ */
 const operations: readonly {
   readonly opcode: string;
   readonly sources: 2 | 3;

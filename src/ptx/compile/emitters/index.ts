@@ -22,7 +22,7 @@ import { sineEmitters } from './mufu/sine.js';
 import { specialFunctionEmitters } from './mufu/special-functions.js';
 import { unflushedEmitters } from './mufu/unflushed.js';
 
-/** Every instruction that is written in SIMD, but `cvta`. */
+/** Every instruction that is written in SIMD, except `cvta`. */
 export const emitters: readonly Emitter[] = [
   ...integerEmitters,
   ...integerDivisionEmitters,
@@ -54,7 +54,9 @@ const byKey: ReadonlyMap<string, Emitter> = new Map(
   emitters.map((emitter) => [keyOf(emitter), emitter]),
 );
 
-/** `cvta` adds the base of a window of the generic addresses, which the row knows, or takes it off. */
+/**
+ * The emitter of `cvta`, which adds the base of a window of the generic addresses, known to the row, or subtracts it.
+ */
 function addressEmitter({ name, evaluate }: LaneInstruction): Emitter {
   const base = i64x2.splat(BigInt(evaluate(0n) as bigint));
   return onEachVector(name, 1, (_, a) => i64x2.add(a, base));

@@ -22,7 +22,7 @@ const types: readonly DividedType[] = [
   { name: 's16', convert: f64x2.convertLowI32x4S, extended: signed16, cut: low16 },
 ];
 
-/** From here to 2^53 an fp64 number's low word is the integer's, negative ones' too. */
+/** Added to an integer up to 2^53 in fp64, it makes the number's low word the integer's, for negative ones too. */
 const toInteger = f64x2.splat(2 ** 52 + 2 ** 51);
 
 function quotient(
@@ -36,7 +36,7 @@ function quotient(
   return body.keep(lowWords(half(a, b), half(swapHalves(a), swapHalves(b))));
 }
 
-/** `div` and `rem` of 16 and 32 bits; by zero all ones. */
+/** `div` and `rem` of 16 and 32 bits; division by zero gives all ones. */
 export const integerDivisionEmitters: readonly Emitter[] = types.flatMap((type): Emitter[] => {
   const divided = (
     body: FunctionBody,

@@ -22,12 +22,12 @@ type Pairwise = (a: Expression, b: Expression) => Expression;
 
 const signBit64 = i64x2.splat(1n << 63n);
 
-/** A comparison of signed 64-bit lanes as one of unsigned ones. */
+/** A comparison of unsigned 64-bit lanes, made from one of signed lanes. */
 export function unsigned64(compare: Pairwise): Pairwise {
   return (a, b) => compare(v128.xor(a, signBit64), v128.xor(b, signBit64));
 }
 
-/** Results whose bits do not depend on the sign, of 16, 32 and 64 bits. */
+/** Results of 16, 32 and 64 bits whose bits do not depend on the sign. */
 const eitherSign: readonly {
   readonly opcode: string;
   readonly narrow: Pairwise;
@@ -92,7 +92,7 @@ const wideProducts: readonly Emitter[] = [
   ];
 });
 
-/** The smaller or larger of 64-bit lanes by a comparison that says whether a is larger. */
+/** The smaller or larger of 64-bit lanes, by a comparison that tells whether a is larger. */
 function extremum64(isLarger: Pairwise, isMaximum: boolean): VectorFunction {
   return (body, a, b) => {
     const larger = body.keep(isLarger(a, b));
@@ -149,7 +149,7 @@ const saturating: readonly Emitter[] = [
   }),
 );
 
-/** The high 64 bits of a product without sign, from the products of 32-bit halves. */
+/** The high 64 bits of an unsigned product, from the products of 32-bit halves. */
 function highProduct64(body: FunctionBody, a: Vectors, b: Vectors): Vectors {
   const [aLow, aHigh] = [lowWords(a[0], a[1]), highWords(a[0], a[1])].map(body.keep);
   const [bLow, bHigh] = [lowWords(b[0], b[1]), highWords(b[0], b[1])].map(body.keep);
@@ -164,7 +164,7 @@ function highProduct64(body: FunctionBody, a: Vectors, b: Vectors): Vectors {
   });
 }
 
-/** A negative factor counts as 2^64 more than it is. */
+/** The high 64 bits of a signed product: a negative factor counts as 2^64 more than its value. */
 function highSigned64(body: FunctionBody, a: Vectors, b: Vectors): Vectors {
   return highProduct64(body, a, b).map((high, i) =>
     i64x2.sub(

@@ -7,7 +7,7 @@ import type { Emitter, Vectors } from './emitter.js';
 const zero = i32x4.splat(0);
 const highestBit = i64x2.splat(1n << 63n);
 
-/** A vector of 64-bit lanes from what is computed for its two. */
+/** A vector of 64-bit lanes from the computation for each of its two lanes. */
 function bothLanes(compute: (lane: number) => Expression): Expression {
   return i64x2.replaceLane(i64x2.replaceLane(zero, 0, compute(0)), 1, compute(1));
 }
@@ -56,7 +56,7 @@ const roundings = [
   { mode: 'rpi', ofFloat64: f64x2.ceil, ofFloat32: f32x4.ceil },
 ] as const;
 
-/** NaN gives the highest bit. */
+/** The integers, with the highest bit set in lanes of NaN. */
 function withNan(integers: Expression, isNan: Expression): Expression {
   return v128.or(integers, v128.and(isNan, highestBit));
 }
@@ -100,8 +100,8 @@ const toIntegers: readonly Emitter[] = roundings.flatMap(({ mode, ofFloat64, ofF
 type Binary = (a: Expression, b: Expression) => Expression;
 
 /**
- * Lane by lane, with a divisor of 1 where it is 0, and −1 in its place there; where it is −1, by which not every signed
- * number can be divided, too.
+ * Divides lane by lane. A divisor of 0 is replaced by 1, and the result there by −1; with `ofMinusOne`, a divisor of
+ * −1, by which not every signed number can be divided, is replaced by 1 too.
  */
 function divided(
   body: FunctionBody,

@@ -54,7 +54,7 @@ function ofThreeBits(table: number, a: Expression, b: Expression, c: Expression)
   return v128.bitselect(ofTwo(high), ofTwo(low), a);
 }
 
-/** `lop3` whose table is in a register: each entry's bit, spread over the word, where its three bits are. */
+/** `lop3` with its table in a register: the bit of each entry, spread over the word, where its three bits occur. */
 const lookUp: VectorFunction = (body, a, b, c, table) => {
   let result: Expression = i32x4.splat(0);
   for (let entry = 0; entry < 8; entry++) {
@@ -76,5 +76,5 @@ const lop3: Emitter = {
   },
 };
 
-/** Logic, bit by bit. */
+/** Bitwise logic. */
 export const logicEmitters: readonly Emitter[] = [...bitwise, ...complements, ...counted, lop3];

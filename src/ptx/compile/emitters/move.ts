@@ -35,7 +35,7 @@ const selections: readonly Emitter[] = scalarTypes.map(({ kind, bits }) =>
       },
 );
 
-/** Elements of 8 bits lie in registers of 16. */
+/** Bits of an element; elements of 8 bits lie in registers of 16. */
 type ElementBits = 8 | 16 | 32 | 64;
 
 /** Two elements as one of twice the width. */
@@ -82,7 +82,7 @@ function unpacked(
   );
 }
 
-/** Sources of `mov.….packN`; of elements of 8 bits the low bits of their registers count. */
+/** Sources of `mov.….packN`; for elements of 8 bits the low bits of their registers count. */
 function elementsOf(sources: readonly SourceValue[], bits: ElementBits): Vectors[] {
   return sources.map(({ vectors }) =>
     bits === 8 ? [v128.and(vectors[0], i32x4.splat(0xff))] : vectors,

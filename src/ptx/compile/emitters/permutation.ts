@@ -40,7 +40,7 @@ function byConstant(
   return withSigns(body.keep(bytes), i32x4.splat(signs));
 }
 
-/** Nibbles of a word's lower half, a byte each. */
+/** Nibbles of a word's lower half, one in each byte. */
 function spread(word: Expression): Expression {
   return lanes
     .map((position) => i32x4.shl(v128.and(word, i32x4.splat(0xf << (4 * position))), 4 * position))
@@ -49,7 +49,7 @@ function spread(word: Expression): Expression {
 
 const firstByteOfLane = i32x4.of(lanes.map((lane) => 4 * lane * eachByte));
 
-/** In each lane the bytes of a word by their numbers from 0 to 3; 0 where a number is 4 or more, up to 7. */
+/** In each lane the bytes of a word with the given numbers from 0 to 3; 0 where a number is from 4 to 7. */
 function picked(word: Expression, numbers: Expression): Expression {
   // A number with its highest bit set picks 0.
   const isBeyond = i32x4.shl(v128.and(numbers, i32x4.splat(4 * eachByte)), 5);

@@ -37,7 +37,7 @@ const right: readonly Emitter[] = [
   { name: 'shr.s64', sources: 2, emit: (body, a, n) => [shiftWideSigned(body, a, n)] },
 ];
 
-/** A value of the same bits in all lanes, or one that was computed. */
+/** The value of a function of a source: a constant with the same bits in all lanes, or a computed word. */
 function valueOf(
   source: SourceValue,
   ofConstant: (bits: number) => number,
@@ -48,7 +48,7 @@ function valueOf(
   return { vectors: [i32x4.splat(bits)], constant: BigInt(bits) };
 }
 
-/** The amount of a funnel shift, and 32 less it. */
+/** The amount of a funnel shift, and 32 minus the amount. */
 function funnelAmounts(
   body: FunctionBody,
   mode: 'wrap' | 'clamp',
@@ -103,7 +103,7 @@ function lowByte(body: FunctionBody, source: SourceValue): SourceValue {
   );
 }
 
-/** So many low bits set; all from 32 on. */
+/** A word with the low `length` bits set; all bits from 32 on. */
 function lowBits(body: FunctionBody, length: SourceValue): SourceValue {
   return valueOf(
     length,

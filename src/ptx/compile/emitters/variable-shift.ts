@@ -10,7 +10,7 @@ function powerOfTwo(n: Expression): Expression {
   return i32x4.truncSatF32x4U(i32x4.shl(i32x4.add(n, i32x4.splat(127)), 23));
 }
 
-/** The lanes of n, a word without sign, that are less than a bound from 1 to 2^31 − 1. */
+/** The lanes of n, an unsigned word, that are less than a bound from 1 to 2^31 − 1. */
 function isBelow(n: Expression, bound: number): Expression {
   return i32x4.eq(i32x4.minU(n, i32x4.splat(bound - 1)), n);
 }
@@ -28,14 +28,14 @@ function byConstant(
 
 const zero = i32x4.splat(0);
 
-/** a · 2^n modulo 2^32, for words without sign. */
+/** a · 2^n modulo 2^32, for unsigned words. */
 export function shiftLeft(a: Expression, n: SourceValue): Expression {
   if (n.constant !== null) return byConstant(i32x4.shl, a, n.constant, zero);
   const [amount] = n.vectors;
   return v128.and(i32x4.mul(a, powerOfTwo(amount)), isBelow(amount, 32));
 }
 
-/** ⌊a / 2^n⌋, for words without sign; a is written twice. */
+/** ⌊a / 2^n⌋, for unsigned words; a is written twice. */
 export function shiftRight(body: FunctionBody, a: Expression, n: SourceValue): Expression {
   if (n.constant !== null) return byConstant(i32x4.shrU, a, n.constant, zero);
   const amount = body.keep(i32x4.minU(n.vectors[0], i32x4.splat(32)));

@@ -1,4 +1,4 @@
-/** Bytes of a WebAssembly module as they are written. */
+/** Writer of the bytes of a WebAssembly module. */
 export interface ByteWriter {
   /** One byte, from 0 to 255. */
   readonly byte: (value: number) => void;
@@ -9,13 +9,13 @@ export interface ByteWriter {
   readonly bytes: (values: ArrayLike<number>) => void;
   /** Number of bytes written. */
   readonly length: () => number;
-  /** A view of what was written; valid until the next byte is. */
+  /** A view of the written bytes; valid until the next byte is written. */
   readonly written: () => Uint8Array<ArrayBuffer>;
 }
 
 const firstCapacity = 256;
 
-/** An empty writer, which grows. */
+/** An empty writer; it grows. */
 export function createByteWriter(): ByteWriter {
   let buffer = new Uint8Array(firstCapacity);
   let length = 0;

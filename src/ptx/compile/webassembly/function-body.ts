@@ -1,9 +1,9 @@
 import { type ByteWriter, createByteWriter } from './byte-writer.js';
 
-/** Writes the code that leaves one value on the stack. May be written several times. */
+/** Writes the code that leaves one value on the stack. It may be written several times. */
 export type Expression = (body: FunctionBody) => void;
 
-/** A function of vectors that others of the module call; it gives one vector. */
+/** A function of vectors that other functions of the module call; its result is one vector. */
 export interface Subroutine {
   readonly name: string;
   /** Number of vectors that it takes. */
@@ -11,7 +11,7 @@ export interface Subroutine {
   readonly build: (body: FunctionBody, ...parameters: Expression[]) => Expression;
 }
 
-/** Data that code reads: made when it is first asked for. */
+/** Data that code reads, made on first use. */
 export interface Table {
   readonly name: string;
   readonly pack: () => ArrayBufferView;
@@ -19,21 +19,21 @@ export interface Table {
 
 /** Parts of the module and of the memory around it that code needs. */
 export interface Surroundings {
-  /** The number of a subroutine among the functions, which have it from then on. */
+  /** The number of a subroutine among the functions; on first use the subroutine is added to them. */
   readonly subroutineIndex: (subroutine: Subroutine) => number;
-  /** At which address a table lies in memory. */
+  /** The address of a table in memory. */
   readonly tableAddress: (table: Table) => number;
 }
 
-/** Code of a function as it is written. */
+/** Code of a function that is being written. */
 export interface FunctionBody extends Surroundings {
   readonly code: ByteWriter;
   /**
-   * Evaluates the expression here and holds what it gives, a vector, in a temporary variable; the expression that
-   * reads it.
+   * Evaluates the expression here and holds its value, a vector, in a temporary variable; returns the expression
+   * that reads it.
    */
   readonly keep: (expression: Expression) => Expression;
-  /** A temporary variable for a vector that is not written yet; its number. */
+  /** The number of a temporary variable for a vector that is not written yet. */
   readonly temporary: () => number;
   /** One more than the number of the last temporary variable. */
   readonly end: () => number;
@@ -50,13 +50,13 @@ export function local(index: number): Expression {
   };
 }
 
-/** Puts what is on the stack into a local variable. */
+/** Pops the top of the stack into a local variable. */
 export function popInto({ code }: FunctionBody, index: number): void {
   code.byte(opcodes.localSet);
   code.unsigned(index);
 }
 
-/** Writes statements that are carried out where `condition`, an i32, is not 0. */
+/** Writes statements that run where `condition`, an i32, is not 0. */
 export function writeIf(body: FunctionBody, condition: Expression, statements: () => void): void {
   condition(body);
   body.code.byte(opcodes.if);
@@ -65,7 +65,7 @@ export function writeIf(body: FunctionBody, condition: Expression, statements: (
   body.code.byte(opcodes.end);
 }
 
-/** Evaluates `usual` here, and `other` in its place where `condition`, an i32, is not 0; held as by `keep`. */
+/** Evaluates `usual` here, and `other` instead where `condition`, an i32, is not 0; held as by `keep`. */
 export function replaceWhere(
   body: FunctionBody,
   usual: Expression,
@@ -82,7 +82,7 @@ export function replaceWhere(
   return local(index);
 }
 
-/** Code without a function yet, whose temporary variables have the numbers from `firstTemporary` on. */
+/** Code that belongs to no function yet, whose temporary variables have the numbers from `firstTemporary` on. */
 export function createFunctionBody(
   firstTemporary: number,
   surroundings: Surroundings,

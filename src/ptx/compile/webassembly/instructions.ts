@@ -4,7 +4,7 @@ import type { Expression, FunctionBody } from './function-body.js';
 
 const simdPrefix = 0xfd;
 
-/** The number of a vector instruction. */
+/** Writes the number of a vector instruction. */
 export function simd({ code }: FunctionBody, opcode: number): void {
   code.byte(simdPrefix);
   code.unsigned(opcode);
@@ -32,7 +32,7 @@ export function binary(opcode: number): Binary {
   };
 }
 
-/** An instruction with the number of a lane behind it. */
+/** An instruction that is followed by the number of a lane. */
 export function ofLane(opcode: number): (a: Expression, lane: number) => Expression {
   return (a, lane) => (body) => {
     a(body);
@@ -61,7 +61,7 @@ export function constant(bytes: ArrayLike<number>): Expression {
   };
 }
 
-/** Addresses are i32 expressions; `offset` is added to them. Nothing needs to be aligned. */
+/** Writes an address, which is an i32 expression, with `offset` added to it. Nothing needs to be aligned. */
 export function writeAddress({ code }: FunctionBody, offset: number): void {
   code.unsigned(0);
   code.unsigned(offset);
@@ -103,7 +103,7 @@ export function plainUnary(opcode: number): Unary {
 
 const truncationPrefix = 0xfc;
 
-/** A scalar conversion to an integer, to the nearest of its range; NaN gives 0. */
+/** A scalar conversion to the nearest integer of the range; NaN gives 0. */
 export function saturatingTruncation(opcode: number): Unary {
   return (a) => (body) => {
     a(body);

@@ -17,7 +17,7 @@ import {
 export const v128 = {
   not: unary(0x4d),
   and: binary(0x4e),
-  /** The bits of a that b has not. */
+  /** The bits of a that are not set in b. */
   andnot: binary(0x4f),
   or: binary(0x50),
   xor: binary(0x51),
@@ -38,7 +38,7 @@ export const v128 = {
       simd(body, 0x00);
       writeAddress(body, offset);
     },
-  /** `vector` with its 16-bit lane from memory. */
+  /** `vector` with one 16-bit lane loaded from memory. */
   load16Lane:
     (address: Expression, offset: number, vector: Expression, lane: number): Expression =>
     (body) => {
@@ -48,7 +48,7 @@ export const v128 = {
       writeAddress(body, offset);
       body.code.byte(lane);
     },
-  /** A statement, no expression. */
+  /** A statement, not an expression. */
   store: (body: FunctionBody, address: Expression, offset: number, value: Expression): void => {
     address(body);
     value(body);
@@ -62,7 +62,7 @@ export const i8x16 = {
   swizzle: binary(0x0e),
   popcnt: unary(0x62),
   shrS: shift(0x6c),
-  /** Bytes of {a, b} by their numbers, those of a first. */
+  /** Bytes of {a, b} by their numbers, with those of a first. */
   shuffle:
     (a: Expression, b: Expression, bytes: readonly number[]): Expression =>
     (body) => {

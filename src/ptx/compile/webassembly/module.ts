@@ -12,7 +12,7 @@ const valueTypes = { i32: 0x7f, v128: 0x7b } as const;
 
 type ValueType = keyof typeof valueTypes;
 
-/** Local variables of one type, one behind another. */
+/** Local variables of one type, one after another. */
 export interface LocalVariables {
   readonly count: number;
   readonly type: ValueType;
@@ -26,13 +26,16 @@ export interface ModuleFunction {
   readonly code: Uint8Array;
 }
 
-/** The subroutines and tables that code has asked for: the same for all modules of one memory. */
+/** The subroutines and tables that code uses: the same for all modules of one memory. */
 export interface Library extends Surroundings {
   /** By their numbers. */
   readonly subroutines: () => readonly ModuleFunction[];
 }
 
-/** @param place copies a table into the memory and gives its address */
+/**
+ * Creates a library.
+ * @param place copies a table into the memory and returns its address
+ */
 export function createLibrary(place: (table: ArrayBufferView) => number): Library {
   const subroutines = new Map<Subroutine, number>();
   const functions: ModuleFunction[] = [];

@@ -31,12 +31,12 @@ export function joinHigh(a: Expression, b: Expression): Expression {
   return i8x16.shuffle(a, b, [...halves.high, ...halves.high.map((byte) => byte + 16)]);
 }
 
-/** The words of a and b by turns: those of the low halves. */
+/** The alternating words of a and b: those of the low halves. */
 export function interleaveLow(a: Expression, b: Expression): Expression {
   return i8x16.shuffle(a, b, [0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23]);
 }
 
-/** The words of a and b by turns: those of the high halves. */
+/** The alternating words of a and b: those of the high halves. */
 export function interleaveHigh(a: Expression, b: Expression): Expression {
   return i8x16.shuffle(a, b, [8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31]);
 }

@@ -49,7 +49,7 @@ function lowerInval(request: InstructionRequest): VisibleOperation | Unsupported
   });
 }
 
-/** Writes a state, the phase below the arrivals that it lacked, to lanes. */
+/** Writes a state, which is the phase below the missing arrivals, to lanes. */
 function writeState(
   warp: IssuingWarp,
   destination: ResolvedOperand,
@@ -65,7 +65,7 @@ function writeState(
     }
 }
 
-/** The destination of an arrival: a state or `_`; without one, the first operand is the address. */
+/** Lowers an arrival, whose destination is a state or `_`; without one, the first operand is the address. */
 function lowerArrive(request: InstructionRequest): VisibleOperation | Unsupported {
   const { modifiers, operands, site } = request;
   const hasDestination = operands[0]?.kind !== 'address';
@@ -101,7 +101,7 @@ function lowerArrive(request: InstructionRequest): VisibleOperation | Unsupporte
 /** The phase of a state. */
 const phaseOf = (state: number): number => state % 2 ** 32;
 
-/** `pending_count`: the arrivals that a phase lacked before the arrival that has returned a state. */
+/** `pending_count`: the arrivals that a phase lacked before the arrival that returned a state. */
 function lowerPendingCount(request: InstructionRequest): VisibleOperation | Unsupported {
   const [destination, state] = request.operands;
   if (destination?.kind !== 'register' || state === undefined)
@@ -115,8 +115,8 @@ function lowerPendingCount(request: InstructionRequest): VisibleOperation | Unsu
 }
 
 /**
- * `try_wait` is taken to be tried until it returns true, so that its predicate is true and a time limit is never reached:
- * what a program does when it is false is not executed.
+ * `try_wait` is assumed to be repeated until it returns true, so that its predicate is true and a time limit is never
+ * reached: code for a false predicate is not executed.
  */
 function lowerTryWait(request: InstructionRequest): VisibleOperation | Unsupported {
   const { modifiers, operands, site } = request;
@@ -142,7 +142,7 @@ function lowerTryWait(request: InstructionRequest): VisibleOperation | Unsupport
   });
 }
 
-/** `test_wait` gives what is: a lane's predicate says whether the phase is complete. */
+/** `test_wait` reports the current state: a lane's predicate tells whether the phase is complete. */
 function lowerTestWait(request: InstructionRequest): VisibleOperation | Unsupported {
   const { modifiers, operands, site } = request;
   const [destination, address, awaited] = operands;
@@ -167,7 +167,7 @@ function lowerTestWait(request: InstructionRequest): VisibleOperation | Unsuppor
   });
 }
 
-/** `expect_tx` without an arrival: each lane expects bytes of its own. */
+/** `expect_tx` without an arrival: each lane expects its own bytes. */
 function lowerExpect(request: InstructionRequest): VisibleOperation | Unsupported {
   const { operands, site } = request;
   const [address, amount] = operands;
@@ -183,7 +183,7 @@ function lowerExpect(request: InstructionRequest): VisibleOperation | Unsupporte
   });
 }
 
-/** mbarrier instructions; those that are not here are refused by name. */
+/** mbarrier instructions; others are refused by name. */
 export const mbarrierInstructions: readonly VisibleInstruction[] = (
   [
     ['mbarrier.init', lowerInit],

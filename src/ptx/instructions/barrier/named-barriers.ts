@@ -6,9 +6,9 @@ import { slotsOf, uniformNumber, wrongOperands } from '../operands.js';
 const source = 'PTX ISA, Parallel Synchronization and Communication Instructions: bar, barrier';
 
 /**
- * `bar.sync a{, b}`, `bar.arrive a, b` and their `barrier` forms, of which those without `.aligned` may be executed by lanes
- * that have diverged. Identifier and count may stand in registers, the same in all lanes. Without a count all threads of the
- * CTA take part that have not ended.
+ * `bar.sync a{, b}`, `bar.arrive a, b` and their `barrier` forms; diverged lanes may execute those without `.aligned`.
+ * Identifier and count may be in registers, the same in all lanes. Without a count, all threads of the CTA that have not
+ * ended take part.
  */
 function lower(request: InstructionRequest): VisibleOperation | Unsupported {
   const { opcode, modifiers, operands, site } = request;
@@ -85,7 +85,7 @@ function lowerReduction({
   };
 }
 
-/** `bar.warp.sync membermask`: the lanes that execute it together are the warp to it. */
+/** `bar.warp.sync membermask`: the lanes that execute it together count as the warp. */
 function lowerWarpBarrier({ operands, site }: InstructionRequest): VisibleOperation {
   return {
     isAligned: false,

@@ -27,8 +27,8 @@ const spaces: Readonly<Record<string, MemorySpace>> = {
 };
 
 /**
- * Conversions of addresses to and from the generic space, and the question which space one is in. The windows are
- * those of src/machine/memory/address-windows.ts, so that converting adds or subtracts a window's base.
+ * Conversions of addresses to and from the generic space, and queries for the space of an address. The windows
+ * are those of src/machine/memory/address-windows.ts, so that converting adds or subtracts a window's base.
  */
 const conversions: readonly LaneInstruction[] = Object.entries(spaces).flatMap(([name, space]) => {
   const base = BigInt(genericAddress(space, 0));
@@ -59,7 +59,7 @@ const clusterFacts: FamilyFacts = {
 /** Beginning of the shared memory of the CTA of rank 0, as an address of shared memory and as a generic one. */
 const origins = { '.shared::cluster': 0, '': genericAddress('shared', 0) } as const;
 
-/** The same place in the shared memory of the CTA of another rank, and the rank of the CTA that a place belongs to. */
+/** The same place in the shared memory of the CTA of another rank, and the rank of the CTA of a place. */
 const clusterAddresses: readonly LaneInstruction[] = Object.entries(origins).flatMap(
   ([space, origin]) =>
     ([32, 64] as const).flatMap((width) => {

@@ -12,14 +12,14 @@ function facts(instruction: string): FamilyFacts {
   };
 }
 
-/** Bits set. */
+/** Number of bits set. */
 function population(value: bigint): number {
   let count = 0;
   for (let rest = value; rest !== 0n; rest &= rest - 1n) count++;
   return count;
 }
 
-/** Bits up to the highest that is set; 0 for 0. */
+/** Number of bits up to the highest bit that is set; 0 for 0. */
 function length(value: bigint): number {
   return value === 0n ? 0 : value.toString(2).length;
 }
@@ -29,7 +29,7 @@ function reversed(bits: number, value: bigint): bigint {
   return BigInt(`0b${[...digits].reverse().join('')}`);
 }
 
-/** The result is 32 bits whatever the type. */
+/** Counts of bits; the result has 32 bits for any type. */
 function counts(type: IntegerType): LaneInstruction[] {
   const count = (name: string, compute: (a: bigint) => number): LaneInstruction =>
     integerRow(
@@ -70,8 +70,8 @@ function mask(bits: bigint): bigint {
 }
 
 /**
- * Position and length: of 32 bits the low 8 bits count, as PTX says; of 64 bits, which the hardware has not, all of them,
- * and what is beyond the register counts as its end.
+ * The position or length of a bit field: for 32 bits the low 8 bits count, as PTX says; for 64 bits, which the hardware
+ * lacks, all bits count, and values beyond the register count as its end.
  */
 function extent({ bits }: IntegerType, amount: bigint): bigint {
   if (bits === 32) return amount & 0xffn;
@@ -112,7 +112,7 @@ function insertRow(type: IntegerType): LaneInstruction {
   );
 }
 
-/** The n-th bit that is set, from a position upwards or, for negative n, downwards. */
+/** The n-th set bit, from a position upwards or, for negative n, downwards. */
 function findNth(bits: number, base: number, offset: number): number {
   // What has no magnitude of 32 bits gives 0 on an H200.
   if ((offset | 0) === -(2 ** 31)) return 0;
@@ -125,14 +125,14 @@ function findNth(bits: number, base: number, offset: number): number {
   return 0xffffffff;
 }
 
-/** Ones from a position on; what is 32 or more is cut or wrapped around. */
+/** A mask of ones from a position on; amounts of 32 or more are clamped or wrapped around. */
 function bitMask(position: number, count: number, isClamped: boolean): number {
   const from = BigInt(isClamped ? Math.min(position, 32) : position & 31);
   const bits = BigInt(isClamped ? Math.min(count, 32) : count & 31);
   return Number(BigInt.asUintN(32, mask(bits) << from));
 }
 
-/** The low bits of a, extended by the highest of them or by zeros. */
+/** The low bits of a, extended by the highest of these bits or by zeros. */
 function extend(
   a: number,
   count: number,
@@ -173,7 +173,7 @@ const words = [
   ]),
 ];
 
-/** Counting and finding bits, bit fields, masks, of 32 and 64 bits. */
+/** Counting and finding bits, bit fields and masks, of 32 and 64 bits. */
 export const bitFields: readonly LaneInstruction[] = [
   ...[b32, b64].flatMap((type) => [
     ...counts(type),

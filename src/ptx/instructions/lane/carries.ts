@@ -12,14 +12,14 @@ function facts(instruction: string): FamilyFacts {
   };
 }
 
-/** An instruction of which one form reads and one writes the carry. */
+/** An instruction with forms that read or write the carry. */
 interface CarryOperation {
-  /** Without and with the carry that is read: `add` and `addc`. */
+  /** Opcodes without and with the carry that is read: `add` and `addc`. */
   readonly opcodes: readonly [string, string];
-  /** `.lo` or `.hi` of a product, which stands before `.cc`. */
+  /** `.lo` or `.hi` of a product, placed before `.cc`. */
   readonly half: '' | '.lo' | '.hi';
   readonly operands: 2 | 3;
-  /** The exact result, of patterns without sign but for what is multiplied; beyond the bits it carries. */
+  /** The exact result, from unsigned bit patterns except for the factors; it carries beyond the bits. */
   readonly compute: (type: IntegerType, operands: readonly LaneValue[], carry: bigint) => bigint;
 }
 

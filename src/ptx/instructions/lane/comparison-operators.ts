@@ -37,7 +37,7 @@ export const signedComparisons: Readonly<Record<string, Comparison>> = {
   ge: order.ge,
 };
 
-/** The comparisons of unsigned integers, which have other names besides. */
+/** The comparisons of unsigned integers, which have alternative names. */
 export const unsignedComparisons: Readonly<Record<string, Comparison>> = {
   eq: equality.eq,
   ne: equality.ne,
@@ -52,8 +52,8 @@ export const unsignedComparisons: Readonly<Record<string, Comparison>> = {
 };
 
 /**
- * The comparisons of floating-point numbers: false where one is NaN, but for those that end in `u`, and
- * `nan`. Source: PTX ISA, "Floating Point Comparisons".
+ * The comparisons of floating-point numbers: false where an operand is NaN, except for those that end
+ * in `u`, and `nan`. Source: PTX ISA, "Floating Point Comparisons".
  */
 export const floatComparisons: Readonly<Record<string, Comparison>> = {
   eq: ordered.eq,

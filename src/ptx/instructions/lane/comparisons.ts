@@ -112,7 +112,7 @@ function setpRows(type: ComparedType): LaneInstruction[] {
   });
 }
 
-/** The types of half precision in pairs, whose two results are of the low and of the high half. */
+/** The types of half precision in pairs, whose two results are for the low and the high half. */
 const packedTypes: readonly ComparedType[] = [floatTypes.f16, floatTypes.bf16].flatMap((type) =>
   floats(type).map((single) => ({
     suffix: `${single.suffix}x2`,
@@ -149,7 +149,7 @@ const setResults: Readonly<Record<string, readonly [RegisterWidth, number]>> = {
   bf16: [16, 0x3f80],
 };
 
-/** The results that comparisons of a type may have. Source: PTX ISA, `set`, and what ptxas takes. */
+/** The results that comparisons of a type may have. Source: PTX ISA, `set`, and the forms that ptxas accepts. */
 function setResultsOf(type: ComparedType): string[] {
   if (type.suffix === '.bf16') return ['u32', 's32', 'u16', 's16', 'bf16'];
   const results = isHalf(type) ? ['u32', 's32', 'u16', 's16', 'f16'] : ['u32', 's32', 'f32', 'f16'];
@@ -195,8 +195,8 @@ function packedSetRows(type: ComparedType): LaneInstruction[] {
 }
 
 /**
- * `setp` and `set` of all types. With `p|q` q is the comparison negated, then combined with the predicate;
- * of packed types p is of the low halves and q of the high ones.
+ * `setp` and `set` of all types. With `p|q` q is the negated comparison, combined with the predicate; for
+ * packed types p is for the low halves and q for the high ones.
  */
 export function comparisons(): LaneInstruction[] {
   return [

@@ -14,18 +14,18 @@ function reciprocal(value: number): number {
   return float32Of(rcpApproxFtz(bitsOfFloat32(value)));
 }
 
-/** Beyond it the unit's reciprocal is subnormal, which it flushes. */
+/** Divisor beyond which the unit's reciprocal is subnormal, and the unit flushes it. */
 const largestDivisor = 2 ** 126;
 const smallestNormal = 2 ** -126;
 
-/** The power of two that brings a divisor to where the unit's reciprocal is accurate. */
+/** The power of two that brings a divisor into the range in which the unit's reciprocal is accurate. */
 function scaleOf(divisor: number, limits: { readonly isFull: boolean; readonly ftz: boolean }) {
   const magnitude = Math.abs(divisor);
   if (limits.isFull && magnitude > largestDivisor) return 0.25;
   return !limits.ftz && magnitude < smallestNormal ? 2 ** 24 : 1;
 }
 
-/** a times the unit's reciprocal of b, both scaled alike; scaling is left out where it is by one. */
+/** a times the unit's reciprocal of b, both scaled alike; a scale of 1 is left out. */
 function divide(a: number, b: number, isFull: boolean, ftz: boolean): number {
   const [x, y] = [float32Of(a), float32Of(b)];
   const scale = scaleOf(y, { isFull, ftz });

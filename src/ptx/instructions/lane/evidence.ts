@@ -32,7 +32,7 @@ function isCompared({ name, sources }: LaneInstruction): boolean {
 }
 
 /**
- * The row with the evidence for it: all that the hardware has were compared with an H200 on patterns of special, small
+ * The row with its evidence: all instructions of the hardware were compared with an H200 on patterns of special, small
  * and random operands, and give its bits.
  */
 export function withEvidence(instruction: LaneInstruction): LaneInstruction {

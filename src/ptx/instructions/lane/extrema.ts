@@ -15,10 +15,10 @@ const halfSection = 'Half Precision Floating Point';
 /** The rule for choosing an operand. */
 interface Rule {
   readonly isMaximum: boolean;
-  /** A NaN wins, otherwise it loses. */
+  /** Whether a NaN wins; otherwise it loses. */
   readonly keepsNan: boolean;
   readonly isFlushing: boolean;
-  /** Magnitudes are compared; with `takesSign` the result has the product of the signs. */
+  /** Whether magnitudes are compared; with `takesSign` the result has the product of the signs. */
   readonly ofMagnitudes: boolean;
   readonly takesSign: boolean;
 }
@@ -29,7 +29,9 @@ function choose(a: number, b: number, { isMaximum, keepsNan }: Rule): number {
   return a === a ? a : b;
 }
 
-/** The extremum of numbers of a type, −0 less than +0. The sign of operands is given, since NaN has one too. */
+/**
+ * The extremum of numbers of a type, with −0 less than +0. The signs of the operands are given, since NaN has one too.
+ */
 function extremum(
   type: FloatType,
   values: readonly number[],
@@ -45,7 +47,7 @@ function extremum(
   return rule.takesSign && isNegative ? -result : result;
 }
 
-/** The modifiers that an extremum of a type may have, and what they mean. */
+/** The modifiers that an extremum of a type may have, with their rules. */
 function rules(
   hasFlushing: boolean,
   others: readonly string[],
@@ -113,7 +115,7 @@ function halfRows(type: FloatType, hasFlushing: boolean): LaneInstruction[] {
   );
 }
 
-/** `min` and `max` of fp32 by magnitude, and of half precision. Others of fp32 are the machine's. */
+/** `min` and `max` of fp32 by magnitude, and of half precision. Others of fp32 are in the machine's rows. */
 export const extrema: readonly LaneInstruction[] = [
   ...float32,
   ...halfRows(f16, true),

@@ -3,10 +3,10 @@ import type { LaneValue, RegisterWidth } from '../lane-instruction.js';
 
 /** A floating-point type of PTX: its registers, and the numbers that their bits stand for. */
 export interface FloatType {
-  /** As PTX spells it. */
+  /** Name in PTX. */
   readonly name: 'f16' | 'bf16' | 'f32' | 'f64';
   readonly width: 16 | 32 | 64;
-  /** The number, exactly; every NaN gives NaN. */
+  /** The number, exact; every NaN gives NaN. */
   readonly numberOf: (bits: LaneValue) => number;
   /** The bits of a number rounded to the type; NaN gives the type's canonical one. */
   readonly bitsOf: (value: number, options?: RoundingOptions) => LaneValue;
@@ -52,7 +52,7 @@ export const floatTypes: Readonly<Record<FloatType['name'], FloatType>> = {
   },
 };
 
-/** A subnormal number of a type as the zero of its sign. */
+/** A number of a type, with subnormal numbers as the zero of their sign. */
 export function flushed({ smallestNormal }: FloatType, value: number): number {
   return Math.abs(value) < smallestNormal ? value * 0 : value;
 }
@@ -67,7 +67,7 @@ export function laneValue(width: RegisterWidth, bits: bigint): LaneValue {
   return width === 64 || width === 128 ? bits : Number(bits);
 }
 
-/** Applies a function of 16-bit halves to registers of two, the low halves and the high ones. */
+/** Applies a function of 16-bit halves to registers of two halves: to the low halves and to the high ones. */
 export function ofHalves(
   compute: (...halves: number[]) => number,
 ): (...values: LaneValue[]) => number {

@@ -36,7 +36,7 @@ export function saturated(value: number): number {
 
 type Compute = (a: number, b: number, c: number, options: Float32Options) => number;
 
-/** An operation, its opcodes with those that may have no rounding modifier first, and its operands. */
+/** An operation: its opcodes, with those that may lack a rounding modifier first, and its operands. */
 const operations: readonly (readonly [readonly string[], readonly string[], 2 | 3, Compute])[] = [
   [['add'], [''], 2, (a, b, _c, options) => addFloat32(a, b, options)],
   [['sub'], [''], 2, (a, b, _c, options) => subtractFloat32(a, b, options)],
@@ -44,7 +44,7 @@ const operations: readonly (readonly [readonly string[], readonly string[], 2 | 
   [['fma', 'mad'], [], 3, fusedMultiplyAddFloat32],
 ];
 
-/** With `.sat` all of them; without it `mad`, which is `fma` under another name. */
+/** All operations with `.sat`; without it `mad`, which is another name of `fma`. */
 const sums = operations.flatMap(([opcodes, withoutMode, operands, compute]) =>
   opcodes.flatMap((opcode) =>
     [...withoutMode, ...Object.keys(roundings).map((mode) => `.${mode}`)].flatMap((mode) =>
@@ -64,7 +64,7 @@ const sums = operations.flatMap(([opcodes, withoutMode, operands, compute]) =>
   ),
 );
 
-/** A result as its fp64 value and what that leaves out, of which the sign and whether it is 0 count. */
+/** A result as its fp64 value and the remaining error, of which only the sign and whether it is 0 count. */
 type Approximated = readonly [value: number, error: number];
 
 /** a / b for fp32 numbers. */
@@ -115,7 +115,7 @@ const quotients = Object.entries(roundedOperations).flatMap(([opcode, [operands,
 );
 
 /**
- * fp32: sums and products cut to [0, 1], `mad`, and quotients, reciprocals and square roots rounded once in four
- * modes. The others are the machine's.
+ * fp32: sums and products clamped to [0, 1], `mad`, and quotients, reciprocals and square roots rounded once in
+ * four modes. The others are in the machine's rows.
  */
 export const float32Arithmetic: readonly LaneInstruction[] = [...sums, ...quotients];

@@ -37,7 +37,7 @@ function inUnit([a, ...others]: readonly bigint[]): readonly bigint[] {
   return [...others, a];
 }
 
-/** The bits of a result: of NaN those of the first operand that is one, made quiet. */
+/** The bits of a result: for NaN the bits of the first operand that is NaN, made quiet. */
 function bitsOf(value: number, operands: readonly bigint[]): bigint {
   if (value === value) return f64.bitsOf(value) as bigint;
   const nan = operands.find(isNan);
@@ -46,7 +46,7 @@ function bitsOf(value: number, operands: readonly bigint[]): bigint {
 
 type Compute = (operands: readonly number[], mode: RoundingMode) => number;
 
-/** The operands of each, and whether it may have no rounding modifier. */
+/** The number of operands of each, and whether it may lack a rounding modifier. */
 const operations: Readonly<Record<string, readonly [1 | 2 | 3, boolean, Compute]>> = {
   add: [2, true, ([a, b], mode) => addFloat64(a, b, mode)],
   sub: [2, true, ([a, b], mode) => addFloat64(a, -b, mode)],
@@ -83,7 +83,7 @@ const rounded = Object.entries(operations).flatMap(([opcode, [operands, hasDefau
   );
 });
 
-/** −0 is less than +0; a NaN loses, and of two the second is given, made quiet. */
+/** An extremum in which −0 is less than +0; a NaN loses, and of two NaNs the second is the result, made quiet. */
 function extremum(isMaximum: boolean, [a, b]: readonly bigint[]): bigint {
   const [x, y] = [f64.numberOf(a), f64.numberOf(b)];
   if (x !== x) return y === y ? b : b | quietBit;
@@ -118,7 +118,8 @@ const approximations = [
 
 /**
  * fp64 in four rounding modes, subnormals kept. A NaN operand is passed on, made quiet, with its sign; PTX leaves the
- * NaN open, and an H200 decides. Besides, the approximations on high words of which compilers make divisions and roots.
+ * NaN open, so an H200 decides. Included are the approximations on high words from which compilers make divisions and
+ * roots.
  */
 export const float64Arithmetic: readonly LaneInstruction[] = [
   ...rounded,

@@ -38,8 +38,8 @@ function singleAndPair(
 }
 
 /**
- * The exact result, or a number of fp64 on the same side of everything that a half precision number can be, or halfway
- * between two: rounding it once more rounds the exact result.
+ * The exact result, or an fp64 number on the same side of every half precision number, or halfway between two:
+ * rounding it once more rounds the exact result.
  */
 const operations: Readonly<
   Record<string, readonly [operands: 2 | 3, (a: number, b: number, c: number) => number]>
@@ -86,7 +86,7 @@ function arithmetic(type: FloatType): LaneInstruction[] {
 }
 
 /**
- * `fma.oob`: +0 where a factor is the NaN that TMA fills what lies outside of a tensor with, of either sign. Source: PTX ISA, Half
+ * `fma.oob`: +0 where a factor is the NaN of either sign with which TMA fills places outside of a tensor. Source: PTX ISA, Half
  * Precision Floating Point Instructions: fma.
  */
 function withoutOutside(type: FloatType): LaneInstruction[] {
@@ -100,7 +100,7 @@ function withoutOutside(type: FloatType): LaneInstruction[] {
   });
 }
 
-/** Additions to the hardware, so that a NaN becomes the canonical one. */
+/** Sign instructions, which are additions in the hardware, so that a NaN becomes the canonical one. */
 function signs(type: FloatType): LaneInstruction[] {
   const compute = { neg: (value: number) => -value, abs: Math.abs } as const;
   return (['neg', 'abs'] as const).flatMap((opcode) =>
@@ -121,7 +121,7 @@ const packedFunctions: Readonly<Record<string, SpecialFunctionName>> = {
   'tanh.approx.f16x2': 'tanh.approx.f16',
 };
 
-/** Each half is what the instruction for one gives. */
+/** The packed forms, in which each half is the result of the single instruction. */
 const pairsOfFunctions = Object.entries(packedFunctions).map(([name, single]) =>
   wordRow(name, 32, [32], ofHalves(specialFunctions[single].evaluate), {
     unit: 'mufu',
@@ -131,7 +131,7 @@ const pairsOfFunctions = Object.entries(packedFunctions).map(([name, single]) =>
   }),
 );
 
-/** fp32 with operands of half precision, which sm_100 has: the half becomes fp32, exactly. */
+/** fp32 with operands of half precision, which sm_100 has: the half is converted to fp32, exactly. */
 function mixed(type: FloatType): LaneInstruction[] {
   return ['', ...Object.keys(roundings).map((mode) => `.${mode}`)].flatMap((mode) =>
     ['', '.sat'].flatMap((sat) => {
@@ -176,8 +176,8 @@ function mixed(type: FloatType): LaneInstruction[] {
 }
 
 /**
- * f16 and bf16, single and in pairs: rounded once to nearest from the exact result, subnormals kept but for
- * `.ftz`, every NaN the canonical one; and fp32 sums of them.
+ * f16 and bf16, single and in pairs: rounded once to nearest from the exact result, subnormals kept except
+ * with `.ftz`, every NaN canonical; and fp32 sums of them.
  */
 export const halfArithmetic: readonly LaneInstruction[] = [
   ...[f16, bf16].flatMap((type) => [

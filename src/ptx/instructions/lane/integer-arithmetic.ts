@@ -54,7 +54,7 @@ const simpleRows = simple.flatMap(({ opcode, operands, types: known, compute }) 
   ),
 );
 
-/** `.sat` cuts to the range of s32 and `.relu` a negative result to zero. */
+/** Rows with limits: `.sat` clamps to the range of s32, and `.relu` clamps a negative result to zero. */
 const limitedRows = [
   ...simple
     .filter(({ opcode }) => opcode === 'add' || opcode === 'sub')
@@ -116,7 +116,7 @@ function wideProductRows(type: IntegerType, result: IntegerType): LaneInstructio
   ];
 }
 
-/** The low 24 bits of an operand, as the type takes them. */
+/** The low 24 bits of an operand, read as the type's integer. */
 function short(type: IntegerType, integer: bigint): bigint {
   return type.isSigned ? BigInt.asIntN(24, integer) : BigInt.asUintN(24, integer);
 }
@@ -154,7 +154,7 @@ const saturatedSums = [
 
 /**
  * Integers of 16, 32 and 64 bits: sums, products (`.lo` and `.hi` halves, `.wide`), extrema, absolute
- * differences. Results wrap around but for `.sat`.
+ * differences. Results wrap around except with `.sat`.
  */
 export const integerArithmetic: readonly LaneInstruction[] = [
   ...simpleRows,

@@ -29,8 +29,8 @@ function rows(type: IntegerType): LaneInstruction[] {
 }
 
 /**
- * Quotients rounded toward zero, and remainders with the sign of the dividend. By zero, which PTX leaves open, both
- * are all ones: what the instructions that stand for a division give.
+ * Quotients rounded toward zero, and remainders with the sign of the dividend. For a divisor of zero, which PTX
+ * leaves open, both are all ones: the result of the instructions that implement a division.
  */
 export const integerDivisions: readonly LaneInstruction[] = [u16, u32, u64, s16, s32, s64].flatMap(
   rows,

@@ -3,7 +3,7 @@ import { type FamilyFacts, row } from './row.js';
 
 /** The type of a register's bits: an integer of a PTX type, or a predicate. */
 export interface IntegerType {
-  /** As PTX spells it. */
+  /** Name in PTX. */
   readonly name: string;
   readonly bits: 1 | 8 | 16 | 32 | 64;
   readonly isSigned: boolean;
@@ -33,7 +33,7 @@ export const integerTypes = {
 /** The name of one of these types. */
 export type IntegerTypeName = keyof typeof integerTypes;
 
-/** The register of a value of so many bits: 8 bits lie in a register of 16. */
+/** The register of a value of this many bits: 8 bits lie in a register of 16. */
 export function registerOf(bits: IntegerType['bits']): RegisterWidth {
   if (bits === 1) return 'pred';
   return bits === 8 ? 16 : bits;
@@ -58,7 +58,7 @@ export function rangeOf({ bits, isSigned }: IntegerType): readonly [bigint, bigi
     : [0n, (1n << BigInt(bits)) - 1n];
 }
 
-/** The integer of a type's range that is nearest. */
+/** The nearest integer in a type's range. */
 export function saturate(type: IntegerType, integer: bigint): bigint {
   const [smallest, largest] = rangeOf(type);
   if (integer < smallest) return smallest;
@@ -69,7 +69,7 @@ export function saturate(type: IntegerType, integer: bigint): bigint {
 export interface IntegerFunction {
   readonly result: IntegerType;
   readonly sources: readonly IntegerType[];
-  /** The exact result, of which the low bits are kept, from what the registers stand for. */
+  /** The exact result, whose low bits are kept, from the integers in the registers. */
   readonly compute: (...sources: bigint[]) => bigint;
 }
 

@@ -51,7 +51,7 @@ const cnot = bitTypes.map((type) =>
   ),
 );
 
-/** The amount is 32 bits whatever the type, and cut to the type's bits. */
+/** A shift; the amount has 32 bits for any type, and is clamped to the type's bits. */
 function shift(
   opcode: 'shl' | 'shr',
   type: IntegerType,
@@ -76,5 +76,5 @@ const shifts = [
   ),
 ];
 
-/** Logic of 16, 32 and 64 bits and of predicates; shifts, whose amounts are cut to the type's bits. */
+/** Logic of 16, 32 and 64 bits and of predicates; shifts, whose amounts are clamped to the type's bits. */
 export const logicInstructions: readonly LaneInstruction[] = [...logic, ...cnot, ...shifts];

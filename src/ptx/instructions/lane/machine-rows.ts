@@ -7,7 +7,7 @@ import {
 import type { LaneInstruction, LaneValue, RegisterWidth } from '../lane-instruction.js';
 import { type FamilyFacts, row, wordRow } from './row.js';
 
-/** The registers of the types that the machine's instructions end in. */
+/** The registers of the types with which the names of the machine's instructions end. */
 const widths: Readonly<Record<string, RegisterWidth>> = {
   pred: 'pred',
   bf16: 16,
@@ -59,7 +59,7 @@ function wordInstructionRow(instruction: WordInstruction): LaneInstruction {
   return wordRow(name, destination, sources, compute, factsOf(instruction));
 }
 
-/** A pair of registers of the machine is one of 64 bits in PTX. */
+/** The row of an instruction on pairs: a pair of registers of the machine is one register of 64 bits in PTX. */
 function pairInstructionRow(instruction: PairInstruction): LaneInstruction {
   const { name, element, operands } = instruction;
   const evaluate = (...values: LaneValue[]): LaneValue => {
@@ -74,7 +74,7 @@ function pairInstructionRow(instruction: PairInstruction): LaneInstruction {
 }
 
 /**
- * The arithmetic instructions of the machine, which are compared with an H200 but for those on pairs
+ * The arithmetic instructions of the machine, which are compared with an H200, except those on pairs
  * of registers and those of three operands that need Blackwell.
  */
 export const machineRows: readonly LaneInstruction[] = arithmeticInstructions

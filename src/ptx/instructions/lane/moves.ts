@@ -25,7 +25,7 @@ const copies = types.flatMap(([width, names]) =>
   ),
 );
 
-/** Types that hold several elements, and how many; the elements then have at least 8 bits. */
+/** Types that hold several elements, with the numbers of elements; an element has at least 8 bits. */
 const vectors: readonly (readonly [16 | 32 | 64 | 128, readonly (2 | 4)[]])[] = [
   [16, [2]],
   [32, [2, 4]],
@@ -69,7 +69,7 @@ function vectorRows(bits: 16 | 32 | 64 | 128, count: 2 | 4): LaneInstruction[] {
   ];
 }
 
-/** Copies, and `mov` between a register and its elements, of which 8 bits lie in a register of 16. */
+/** Copies, and `mov` between a register and its elements; elements of 8 bits lie in a register of 16. */
 export const moves: readonly LaneInstruction[] = [
   ...copies,
   ...vectors.flatMap(([bits, counts]) => counts.flatMap((count) => vectorRows(bits, count))),

@@ -39,7 +39,7 @@ const limited = (['min', 'max'] as const).map((opcode) =>
   ),
 );
 
-/** The i-th element of a word, as a type takes it. */
+/** The i-th element of a word, read as the type's integer. */
 function element(word: number, bits: 8 | 16, i: number, isSigned: boolean): number {
   const above = word << (32 - bits * (i + 1));
   return isSigned ? above >> (32 - bits) : above >>> (32 - bits);
@@ -71,7 +71,7 @@ function dotProducts(aType: string, bType: string): LaneInstruction[] {
   ];
 }
 
-/** Pairs of 16-bit integers, and sums of products of bytes onto an integer, which wrap around. */
+/** Pairs of 16-bit integers, and sums of products of bytes added to an integer, which wrap around. */
 export const packedIntegers: readonly LaneInstruction[] = [
   ...pairs,
   ...limited,

@@ -96,7 +96,7 @@ function copysign(type: FloatType): LaneInstruction {
   );
 }
 
-/** `lop3` with a predicate besides: whether any bit is set, combined with another one. */
+/** `lop3` with a predicate as well: whether any bit is set, combined with another predicate. */
 export function logicWithPredicate(lookUp: (...operands: number[]) => number): LaneInstruction[] {
   const combine = {
     or: (a: number, b: number) => a | b,

@@ -24,7 +24,7 @@ import { logicWithPredicate, selections } from './selections.js';
 
 /** The form of an instruction's operands, in which rows that share a name differ. */
 export interface OperandForm {
-  /** The widths of the destinations' registers; `16` for a sink `_` of what has one destination at most. */
+  /** The widths of the destinations' registers; `16` for a sink `_` of an instruction with at most one destination. */
   readonly destinations: readonly RegisterWidth[];
   /** Number of sources. */
   readonly sources: number;
@@ -64,7 +64,7 @@ const table = lazily(() => {
   return { rows: [...rows.values()], byName };
 });
 
-/** Every lane instruction. Those that share a name differ in how many operands they have, or in the width of a result. */
+/** Every lane instruction. Those that share a name differ in the number of operands, or in the width of a result. */
 export function laneInstructions(): readonly LaneInstruction[] {
   return table().rows;
 }
@@ -87,8 +87,8 @@ function distance({ destinations, sources }: LaneInstruction, form: OperandForm)
  * The instruction with this opcode and these modifiers, or null where there is none. A `mov` that packs two elements has the
  * modifier `pack2` after its type.
  *
- * @param form tells those of one name apart: `setp` with one result or two, `max` of two or three numbers, `cvt.s8.s32`
- * to a register of 16 or of 32 bits; without it the first of the name is taken
+ * @param form distinguishes instructions of one name: `setp` with one result or two, `max` of two or three numbers,
+ * `cvt.s8.s32` to a register of 16 or of 32 bits; without it the first of the name is returned
  */
 export function findLaneInstruction(
   opcode: string,

@@ -18,7 +18,7 @@ export interface Access extends AccessOrder {
 export interface ElementType {
   readonly name: string;
   readonly bytes: 1 | 2 | 4 | 8 | 16;
-  /** Whether what is loaded into a wider register is extended by its sign. */
+  /** Whether a value that is loaded into a wider register is sign-extended. */
   readonly isSigned: boolean;
 }
 
@@ -65,8 +65,8 @@ function elementType(name: string): ElementType {
 }
 
 /**
- * The modifiers of an instruction on memory, whatever their order. `volatile` is relaxed for the system, as PTX says;
- * a strong order without a scope is for the GPU.
+ * The access that the modifiers of an instruction on memory state, in any order. `volatile` is relaxed for the
+ * system, as PTX says; a strong order without a scope is for the GPU.
  */
 export function parseAccess(modifiers: readonly string[]): Access | Unsupported {
   let space: AccessSpace | null = null;
@@ -100,7 +100,7 @@ const spaceOfVariable = {
   shared: 'shared::cta',
 } as const;
 
-/** The state space of an address: the one that the instruction names, or that of the variable, or none. */
+/** The state space of an address: that of the instruction, or that of the variable, or none. */
 export function spaceOf({ space }: Pick<Access, 'space'>, address: AddressOperand): AccessSpace {
   if (space !== null) return space;
   return address.space === null ? 'generic' : spaceOfVariable[address.space];

@@ -73,7 +73,7 @@ function lowerAtomic({
   };
 }
 
-/** Atomic operations; where nothing is said they are relaxed, for the GPU. */
+/** Atomic operations; without modifiers they are relaxed, for the GPU. */
 export const atomicRows: readonly VisibleInstruction[] = ['atom', 'red'].map((name) => ({
   name,
   evidence: 'isa',

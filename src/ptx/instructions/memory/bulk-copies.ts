@@ -63,7 +63,7 @@ function formOf({ modifiers }: InstructionRequest): BulkForm | Unsupported {
   return { ...form, reduction: { operation, type } };
 }
 
-/** The types of elements of each reduction, by where it writes. Source: PTX ISA, `cp.reduce.async.bulk`. */
+/** The element types of each reduction, by its destination. Source: PTX ISA, `cp.reduce.async.bulk`. */
 const reductionTypes: Readonly<
   Record<'shared' | 'global', Readonly<Partial<Record<AtomicOperation, readonly AtomicType[]>>>>
 > = {
@@ -89,7 +89,7 @@ const reductionTypes: Readonly<
   },
 };
 
-/** The operands of a bulk copy, as they stand in the text. */
+/** The operands of a bulk copy, as in the text. */
 interface BulkOperands {
   readonly destination: AddressOperand;
   readonly source: AddressOperand;

@@ -2,9 +2,7 @@ import { slotsOf, wrongOperands } from '../operands.js';
 import type { VisibleInstruction } from '../visible-instruction.js';
 import { hasLane } from '../warp-registers.js';
 
-/**
- * `createpolicy`. What it gives is opaque and only ever a hint: here it is always 0, whatever it is made of.
- */
+/** `createpolicy`. Its result is opaque and only a hint: here it is always 0, for any operands. */
 export const cachePolicyRows: readonly VisibleInstruction[] = [
   {
     name: 'createpolicy',

@@ -40,8 +40,8 @@ function fenceOf(
 }
 
 /**
- * Fences. One that is `.acquire` or `.release` alone is taken for both: it orders no less here than PTX says, and may
- * order more.
+ * Fences. A fence that is only `.acquire` or only `.release` is treated as both: it orders no less here than PTX
+ * says, and may order more.
  */
 export const fenceRows: readonly VisibleInstruction[] = [
   fenceRow('fence', (request) => fenceOf(request, memoryScopes)),

@@ -97,7 +97,7 @@ function lowerArrival({
   };
 }
 
-/** Copies that need no registers, their groups and what waits for them. */
+/** Copies that need no registers, their groups and their waits. */
 export const laneCopyRows: readonly VisibleInstruction[] = [
   {
     name: 'cp.async',

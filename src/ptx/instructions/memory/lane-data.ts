@@ -7,12 +7,12 @@ import type { ElementType } from './access.js';
 
 const warpLanes = 32;
 
-/** Words that a lane's elements take as they lie in memory. */
+/** Number of words of a lane's elements in their layout in memory. */
 export function wordsOfLane(elements: number, { bytes }: ElementType): number {
   return Math.ceil((elements * bytes) / 4);
 }
 
-/** The bits of an operand as the type has them: a constant of f64 becomes one of f32 where that is due. */
+/** The bits of an operand in the type's format: a constant of f64 is converted to f32 where the type needs it. */
 function bitsOf(
   registers: WarpRegisters,
   operand: ResolvedOperand,
@@ -78,8 +78,8 @@ function placesOf({ width }: Slot, lane: number): readonly number[] {
 }
 
 /**
- * Writes what lanes have loaded into registers. A register that is wider than the element gets it extended, by its
- * sign where the type has one. Source: PTX ISA, "Operand Size Exceeding Instruction-Type Size".
+ * Writes loaded values of lanes into registers. A register wider than the element gets the element extended, by
+ * its sign where the type has one. Source: PTX ISA, "Operand Size Exceeding Instruction-Type Size".
  */
 export function unpackLanes(
   registers: WarpRegisters,

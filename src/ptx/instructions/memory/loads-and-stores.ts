@@ -73,10 +73,13 @@ function lowerStore({
   };
 }
 
-/** Bytes that a lane stores of a region that is filled. */
+/** Number of bytes that a lane stores of a region that is filled. */
 const filledBytes = 8;
 
-/** `st.bulk [a], size, 0`: the lanes of the warp share what each lane fills, as many stores as that takes. */
+/**
+ * `st.bulk [a], size, 0`: the lanes of the warp share the work of filling each lane's region, with as many stores as
+ * that takes.
+ */
 function lowerFill({
   modifiers,
   operands,
@@ -122,9 +125,7 @@ function lowerHint(): VisibleOperation {
   return { isAligned: false, writes: [], reads: [], lends: [], issue: function* () {} };
 }
 
-/**
- * Loads and stores. Cache operators, eviction priorities and policies change no value and are taken as they come.
- */
+/** Loads and stores. Cache operators, eviction priorities and policies change no value and are accepted. */
 export const transferRows: readonly VisibleInstruction[] = [
   { name: 'ld', evidence: 'isa', source: 'PTX ISA, "ld"', lower: lowerLoad },
   { name: 'ld.global.nc', evidence: 'isa', source: 'PTX ISA, "ld.global.nc"', lower: lowerLoad },

@@ -21,7 +21,7 @@ const reductionTypes: Readonly<Partial<Record<AtomicOperation, readonly AtomicTy
   xor: ['b32'],
 };
 
-/** The reduction of `red.async`, null of `st.async`; undefined for another form. */
+/** The reduction of `red.async`, null for `st.async`; undefined for another form. */
 function reductionOf(opcode: string, { rest, type }: Access): BulkReduction | null | undefined {
   const [isAsync, how, operation, ...more] = rest;
   if (isAsync !== 'async' || how !== completion || more.length > 0) return undefined;

@@ -22,8 +22,8 @@ export const depths: Readonly<Record<MmaKind | BlockScaledKind, number>> = {
 };
 
 /**
- * Elements along K that share a scale factor, by what follows `.block_scale`. Source: PTX ISA, "Block Scaling", tables 54
- * and 55, and the defaults of `.scale_vectorsize`.
+ * Number of elements along K that share a scale factor, by the modifier after `.block_scale`. Source: PTX ISA, "Block
+ * Scaling", tables 54 and 55, and the defaults of `.scale_vectorsize`.
  */
 const blocks: Readonly<Record<BlockScaledKind, Readonly<Record<string, 16 | 32>>>> = {
   mxf8f6f4: { '': 32, 'scale_vec::1X': 32, block32: 32 },
@@ -42,7 +42,7 @@ export type NumbersOfKind =
       readonly bScales: AddressOperand;
     };
 
-/** The numbers of a kind, and the operands that follow what concerns them. */
+/** The number formats of a kind, and the operands that follow them. */
 export function numbersOf(
   modifiers: readonly string[],
   operands: readonly ResolvedOperand[],
@@ -63,7 +63,7 @@ export function numbersOf(
   return { numbers: { isScaled, kind, block, aScales, bScales }, rest };
 }
 
-/** A product without its operands' places. */
+/** A product without the places of its operands. */
 export type DescribedProduct = Pick<
   MmaInstruction,
   'a' | 'b' | 'accumulator' | 'saturates' | 'scales' | 'negateA' | 'negateB'

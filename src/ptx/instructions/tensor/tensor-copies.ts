@@ -39,7 +39,7 @@ function* mapAt(
   return tensorMaps.inMemory(address, yield* loadMapBytes('generic', address, site));
 }
 
-/** The boxes that the lanes copy, one after the other; what has no tensor map is reported. */
+/** The boxes that the lanes copy, one after the other; a missing tensor map is reported. */
 function* boxesOf(
   warp: IssuingWarp,
   operand: AddressOperand,
@@ -85,7 +85,7 @@ function withNamedRows({ map, address }: PlacedTensorMap): PlacedTensorMap | str
   return typeof ofRows === 'string' ? ofRows : { map: ofRows, address };
 }
 
-/** Modes of a tensor copy that the machine does not have; null for a tiled one. */
+/** Modes of a tensor copy that the machine does not support; null for a tiled one. */
 function unsupportedMode(modifiers: readonly string[]): Unsupported | null {
   const mode = modifiers.find((one) => /^(im2col|tile::)/.test(one) && !rowModes.includes(one));
   if (mode !== undefined) return { unsupported: `copies with .${mode}` };
@@ -132,8 +132,8 @@ function reductionOf(modifiers: readonly string[]): AtomicOperation | undefined 
 }
 
 /**
- * A store, or a reduction. Lanes that store one place to one box are one store: each writes the same bytes, and GPUs
- * issue it once a warp. (FlashAttention-4 has all lanes store the output.)
+ * Lowers a store or a reduction. Lanes that store the same place to the same box are one store: each writes the same
+ * bytes, and GPUs issue it once a warp. (FlashAttention-4 has all lanes store the output.)
  */
 function lowerStore(request: InstructionRequest): VisibleOperation | Unsupported {
   const { modifiers, operands, site } = request;
@@ -173,7 +173,7 @@ function lowerCopy(request: InstructionRequest): VisibleOperation | Unsupported 
     : { unsupported: 'a completion by an mbarrier or a bulk group' };
 }
 
-/** commit_group, or wait_group with the groups that may be pending. */
+/** Lowers commit_group, or wait_group with the number of groups that may be pending. */
 function lowerGroup(
   make: (pending: number, site: string) => Instruction,
 ): VisibleInstruction['lower'] {

@@ -1,6 +1,6 @@
 /** A field of the 128 bytes of a tensor map: its place, and the values that it takes. */
 interface MapField {
-  /** Whether there is one of each dimension, counted from 0. */
+  /** Whether there is one field for each dimension, counted from 0. */
   readonly isOfDimension: boolean;
   /** The least and the greatest value. */
   readonly range: readonly [least: bigint, greatest: bigint];
@@ -31,10 +31,12 @@ const ofDimension = (range: MapField['range'], write: MapField['write']): MapFie
   write,
 });
 
-/** tf32 and tf32 with ftz have the number of the float32 that they are, and a bit of their own. */
+/** The element types tf32 and tf32 with ftz, which are stored as the number of float32 with a bit of their own. */
 const [tensorFloat, tensorFloatFtz, floatNumber] = [11n, 12n, 7n];
 
-/** The fields of `tensormap.replace`. Source: PTX ISA, "tensormap.replace"; where they lie, as in `decodeTensorMap`. */
+/**
+ * The fields of `tensormap.replace`. Source: PTX ISA, "tensormap.replace"; their places are as in `decodeTensorMap`.
+ */
 const mapFields: Readonly<Record<string, MapField>> = {
   global_address: {
     isOfDimension: false,
@@ -69,18 +71,18 @@ const mapFields: Readonly<Record<string, MapField>> = {
   fill_mode: flag(15, 1, 1),
 };
 
-/** Whether `tensormap.replace` has a field, and whether it names a dimension; null where it has none that is known. */
+/** Whether a field of `tensormap.replace` names a dimension; null for an unknown field. */
 export function tensorMapField(name: string): Pick<MapField, 'isOfDimension'> | null {
   return Object.hasOwn(mapFields, name) ? mapFields[name] : null;
 }
 
 /**
- * Replaces a field of a tensor map, in place. Values are those of the instruction: extents, boxes and strides of elements as they are,
+ * Replaces a field of a tensor map, in place. Values are those of the instruction: extents, boxes and strides of elements unchanged,
  * strides in bytes, the rank less 1, enumerations by their numbers. (Assemblers before CUDA 12.5 took strides over 16.)
  *
  * @param bytes the 128 bytes
- * @param change `dimension` is that of the operand; `global_stride` counts from dimension 1
- * @returns what is wrong with the value, for a message; null where it has been replaced
+ * @param change `dimension` is the operand's; `global_stride` counts from dimension 1
+ * @returns the fault of the value, for a message; null where it has been replaced
  */
 export function replaceTensorMapField(
   bytes: Uint8Array,

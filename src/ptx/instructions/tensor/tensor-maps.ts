@@ -54,7 +54,7 @@ function mapPlace(
   return { space: modifiers.includes('global') ? 'global' : 'generic', address };
 }
 
-/** `tensormap.replace`: lane after lane, since each changes what the one before has left. */
+/** `tensormap.replace`: lane after lane, since each changes the map that the lane before has left. */
 function lowerReplace(request: InstructionRequest): VisibleOperation | Unsupported {
   const { modifiers, operands, site } = request;
   const name = modifiers.find((one) => tensorMapField(one) !== null);
@@ -112,7 +112,7 @@ function lowerCopyFence(request: InstructionRequest): VisibleOperation | Unsuppo
   };
 }
 
-/** `fence.proxy.tensormap::generic`: a release of what the warp has written, or an acquire of one map. */
+/** `fence.proxy.tensormap::generic`: a release of the warp's writes, or an acquire of one map. */
 function lowerFence(request: InstructionRequest): VisibleOperation | Unsupported {
   const { modifiers, operands, site } = request;
   const [map] = operands;

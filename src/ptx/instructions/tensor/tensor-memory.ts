@@ -36,7 +36,7 @@ function aligned(
   return { isAligned: true, writes: [], reads: slotsOf(operands), lends: [], issue };
 }
 
-/** The address in tensor memory that the lanes have in common. */
+/** The address in tensor memory that all lanes share. */
 function tensorAddress(warp: IssuingWarp, operand: ResolvedOperand): number {
   if (operand.kind !== 'address') return uniformNumber(warp, operand);
   return laneAddresses(warp.registers, operand, warp.lanes)[lowestLane(warp.lanes)];
@@ -74,7 +74,7 @@ function lowerDealloc(request: InstructionRequest): VisibleOperation | Unsupport
   });
 }
 
-/** The shape of a tcgen05.ld or tcgen05.st, or what is missing for it. */
+/** The shape of a tcgen05.ld or tcgen05.st, or the missing feature. */
 function transferOf(
   { modifiers }: InstructionRequest,
   halfOffset: ResolvedOperand | undefined,

@@ -26,11 +26,11 @@ import {
   type NumbersOfKind,
 } from './product-kinds.js';
 
-/** `collector::` says what may be kept of A or B; the hardware may read it again all the same, so that it changes nothing here. */
+/** `collector::` allows the hardware to keep A or B; it may read them again all the same, so this changes nothing here. */
 const forms =
   /^(mma|ws|cta_group::[12]|kind::.*|collector::(a|b[0-3])::.*|block_scale|scale_vec::.*|block(16|32))$/;
 
-/** Operands of a product, as they stand in the text. */
+/** Operands of a product, as in the text. */
 interface ProductOperands {
   readonly group: CtaGroup;
   /** `.ws`. */
@@ -141,7 +141,7 @@ function productOf(
 }
 
 /**
- * tcgen05.commit. An address without a state space is taken for one of shared memory where it lies below all windows:
+ * tcgen05.commit. An address without a state space counts as one of shared memory where it lies below all windows:
  * compilers pass such addresses extended to 64 bits.
  */
 function lowerCommit(request: InstructionRequest): VisibleOperation | Unsupported {

@@ -7,15 +7,15 @@ import { gather, interpolated, truncated } from './interpolation.js';
 /** The first binade of the table begins at 2^-8, the last ends at 8. */
 const firstPattern = 0x3b800000;
 const lastPattern = 0x41000000;
-/** Leading fraction bits that choose a segment, in every binade. */
+/** Number of leading fraction bits that choose a segment, in every binade. */
 const indexBits = 4;
-/** Places for lanes whose input lies elsewhere: a power of two. */
+/** Number of entries, with places for lanes whose input is outside of the table: a power of two. */
 const entries = 256;
 const entryBytes = 32;
 
 /**
- * Segments of all binades, each binade cut into as many: 32 bytes each, those of `interpolated` first, then as i32 what
- * the fraction is multiplied by before its leading 17 bits count, and, 8 bytes on, the unit of the sum as fp64.
+ * Segments of all binades, each binade cut into the same number: 32 bytes each, those of `interpolated` first, then as
+ * i32 the factor of the fraction before its leading 17 bits count, and, 8 bytes on, the unit of the sum as fp64.
  */
 function packBinades(binades: SpecialFunctionTables['tanh']): DataView {
   const packed = new DataView(new ArrayBuffer(entries * entryBytes));

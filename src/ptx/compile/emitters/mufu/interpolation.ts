@@ -16,7 +16,7 @@ import {
 
 const squares: Table = { name: 'squares', pack: packSquares };
 
-/** Segments of the unit's functions of one table. */
+/** Segments of the unit's functions with one table. */
 export const segmentTables = {
   exp2: { name: 'exp2', pack: () => packSegments(specialFunctionTables.exp2) },
   log2: { name: 'log2', pack: () => packSegments(specialFunctionTables.log2) },
@@ -56,7 +56,7 @@ function squaresOf(body: FunctionBody, x: Expression): Expression {
 export interface Position {
   /** Byte of the segment in its table. */
   readonly place: Expression;
-  /** Bits below the segment index, 17 at most. */
+  /** Bits below the segment index, at most 17. */
   readonly x: Expression;
   /** The input of the squarer, 17 bits. */
   readonly squared: Expression;
@@ -87,16 +87,16 @@ export function interpolated(
   ];
 }
 
-/** Sums of at most 63 bits without their lowest ones: words. */
+/** Sums of at most 63 bits without their lowest bits: words. */
 export function cut([low, high]: readonly [Expression, Expression], bits: number): Expression {
   return lowWords(i64x2.shrU(low, bits), i64x2.shrU(high, bits));
 }
 
 const two52 = f64x2.splat(2 ** 52);
-/** All but the 29 fraction bits that fp64 has beyond fp32. */
+/** Mask of all bits except the 29 fraction bits that fp64 has beyond fp32. */
 const float32Bits = i64x2.splat(~0x1fffffffn & 0xffffffffffffffffn);
 
-/** A 64-bit integer from 0 to 2^52 − 1 times `unit`, truncated to 24 bits: an fp64 number that fp32 has. */
+/** A 64-bit integer from 0 to 2^52 − 1 times `unit`, truncated to 24 bits: an fp64 number that is exact in fp32. */
 export function truncated(integer: Expression, unit: Expression): Expression {
   // In fp64 from 2^52 on the fraction counts ones.
   const value = f64x2.sub(v128.or(integer, two52), two52);

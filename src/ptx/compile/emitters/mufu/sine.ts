@@ -30,7 +30,9 @@ function angleOf(body: FunctionBody, size: Expression): Expression {
   return lowWords(first, second);
 }
 
-/** Defined by `sinApprox` and `cosApprox` of src/hardware/mufu, which flush nothing that the result shows. */
+/**
+ * A function as defined by `sinApprox` and `cosApprox` of src/hardware/mufu, which flush nothing that the result shows.
+ */
 function ofAngle(name: string, added: number, isOdd: boolean): Subroutine {
   return {
     name,

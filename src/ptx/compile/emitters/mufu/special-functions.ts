@@ -17,13 +17,13 @@ const nan = i32x4.splat(0x7fffffff);
 const signBit = i32x4.splat(0x80000000);
 const zero = i32x4.splat(0);
 
-/** `result` but 0 where it is below the pattern of 2^-126 as a signed word. */
+/** `result`, or 0 where it is below the pattern of 2^-126 as a signed word. */
 function flushedPattern(body: FunctionBody, result: Expression): Expression {
   const pattern = body.keep(result);
   return v128.and(pattern, i32x4.geS(pattern, i32x4.splat(hiddenBit)));
 }
 
-/** 0 or −1 by the sign. */
+/** 0 or −1, by the sign. */
 function signMask(bits: Expression): Expression {
   return i32x4.shrS(bits, 31);
 }
@@ -89,8 +89,8 @@ export const reciprocal: Subroutine = {
 };
 
 /**
- * `usual`, but what the logarithm and the reciprocal square root give for other than positive normal numbers: NaN for
- * negative ones and NaN, `ofZero` for zeros and subnormal ones, `ofInfinity`.
+ * `usual` for positive normal numbers, and the results of the logarithm and the reciprocal square root for others:
+ * NaN for negative ones and NaN, `ofZero` for zeros and subnormal ones, `ofInfinity`.
  */
 function ofPositive(
   bits: Expression,
@@ -198,7 +198,7 @@ const subroutines: readonly Subroutine[] = [
   tanh,
 ];
 
-/** The special function unit's functions of fp32 numbers that are the hardware's own. */
+/** The special function unit's functions of fp32 numbers that the hardware has itself. */
 export const specialFunctionEmitters: readonly Emitter[] = [
   ...subroutines.map((subroutine) => onWords(subroutine.name, 1, (_, a) => call(subroutine, a))),
 ];

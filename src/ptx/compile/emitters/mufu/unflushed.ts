@@ -24,7 +24,7 @@ function scaledBy(factor: number): (result: Expression) => Expression {
   return (result) => f32x4.mul(result, bitsOf(factor));
 }
 
-/** The subroutine, with operands of a kind scaled; `bits` is written several times. */
+/** The subroutine, with the operands scaled for which `isScaled` holds; `bits` is written several times. */
 function scaled(
   body: FunctionBody,
   { subroutine, isScaled, factor, restore }: Scaling,
@@ -83,7 +83,10 @@ const scalings: Readonly<Record<string, Scaling>> = {
   },
 };
 
-/** The functions that keep subnormal numbers, which the unit does not: operands are scaled before it and results after. */
+/**
+ * The functions that keep subnormal numbers, which the unit does not: operands are scaled before it and results after
+ * it.
+ */
 export const unflushedEmitters: readonly Emitter[] = Object.entries(scalings).map(
   ([name, scaling]) => {
     const subroutine: Subroutine = {

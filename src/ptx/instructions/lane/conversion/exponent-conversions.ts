@@ -13,7 +13,7 @@ const pair = (high: number, low: number, bits: 8 | 16): number => (high * 2 ** b
 
 /**
  * The exponent field that scales of blocks have: that of the power of two next to the number's magnitude, toward zero or
- * away from it; at least 0, which is 2^-127. What is beyond 2^127 is NaN, 255, or with `.satfinite` 254; NaN stays.
+ * away from it; at least 0, which is 2^-127. Numbers beyond 2^127 give NaN, 255, or with `.satfinite` 254; NaN stays.
  */
 function exponentOf(bits: number, isUp: boolean, saturates: boolean): number {
   const magnitude = bits & 0x7fffffff;

@@ -14,14 +14,12 @@ const facts: FamilyFacts = {
 
 const { f16, bf16, f32, f64 } = floatTypes;
 
-/** Exponent and fraction of the type, all ones. */
+/** Exponent and fraction bits of the type, all ones. */
 function magnitudeOf(type: FloatType): bigint {
   return signBit(type) - 1n;
 }
 
-/**
- * The NaN of a conversion that has fp64 on a side: sign and top of the payload survive, and it is made quiet.
- */
+/** The NaN of a conversion from or to fp64: sign and top of the payload survive, and it is made quiet. */
 function passedNan(from: FloatType, to: FloatType, bits: LaneValue): LaneValue {
   const pattern = BigInt(bits);
   const fraction = pattern & ((1n << BigInt(from.fractionBits)) - 1n);
@@ -33,7 +31,7 @@ function passedNan(from: FloatType, to: FloatType, bits: LaneValue): LaneValue {
   return laneValue(to.width, sign | exponent | quiet | payload);
 }
 
-/** A number of one type rounded to another, NaN as the hardware passes it on. */
+/** A number of one type rounded to another; NaN as the hardware passes it on. */
 function converted(
   from: FloatType,
   to: FloatType,
@@ -75,7 +73,7 @@ function forms(
   );
 }
 
-/** Subnormal fp32 operands as zeros, but those that become f16; those of other types stay. */
+/** The operand with subnormal fp32 numbers as zeros, except in conversions to f16; those of other types stay. */
 function operand(from: FloatType, to: FloatType, bits: LaneValue): LaneValue {
   if (from !== f32 || to === f16) return bits;
   // It is an addition: a NaN becomes the canonical one.
@@ -112,7 +110,10 @@ function integral(type: FloatType): LaneInstruction[] {
   );
 }
 
-/** Without a rounding modifier nothing is rounded; without any other modifier the bits stay, but those of f16. */
+/**
+ * Conversions without a rounding modifier, which round nothing; without any other modifier the bits stay, except those
+ * of f16.
+ */
 function same(type: FloatType): LaneInstruction[] {
   return forms(type, type, '', (bits, isFlushing) => {
     const value = type.numberOf(bits);
@@ -140,8 +141,8 @@ const widenings: readonly (readonly [FloatType, FloatType])[] = [
 ];
 
 /**
- * `cvt` of one number between f16, bf16, f32 and f64, and to integral numbers. `.ftz` concerns fp32 operands and
- * results alone.
+ * `cvt` of one number between f16, bf16, f32 and f64, and to integral numbers. `.ftz` affects only fp32 operands
+ * and results.
  */
 export function floatConversions(): LaneInstruction[] {
   return [

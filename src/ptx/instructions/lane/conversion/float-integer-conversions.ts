@@ -33,7 +33,7 @@ function toEven(value: number): number {
   return rounded === 0 && (value < 0 || Object.is(value, -0)) ? -0 : rounded;
 }
 
-/** PTX's modifiers for rounding to an integer; a zero has the sign of what it comes from. */
+/** PTX's modifiers for rounding to an integer; a zero has the sign of the operand. */
 export const integerRoundings: Readonly<Record<string, (value: number) => number>> = {
   rni: toEven,
   rzi: Math.trunc,
@@ -71,7 +71,7 @@ function toIntegers(from: FloatType, to: IntegerType): LaneInstruction[] {
 
 const significandBits = 53;
 
-/** An integer as a number of fp64 that rounds to a shorter format as the integer does. */
+/** An integer as an fp64 number that rounds to a shorter format as the integer does. */
 function roundedToOdd(integer: bigint): number {
   const magnitude = integer < 0n ? -integer : integer;
   const drop = magnitude.toString(2).length - significandBits;
@@ -105,8 +105,8 @@ function fromIntegers(from: IntegerType, to: FloatType): LaneInstruction[] {
 }
 
 /**
- * `cvt` between floating-point numbers and integers. To an integer: rounded, then cut to the type's range, with or without
- * `.sat`; bf16 has no bytes. To a floating-point number: rounded once, with IEEE overflow.
+ * `cvt` between floating-point numbers and integers. To an integer: rounded, then clamped to the type's range, with or
+ * without `.sat`; bf16 has no conversions with bytes. To a floating-point number: rounded once, with IEEE overflow.
  */
 export function floatIntegerConversions(): LaneInstruction[] {
   return Object.values(floatTypes).flatMap((float) =>

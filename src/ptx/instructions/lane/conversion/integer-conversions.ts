@@ -19,7 +19,7 @@ const facts: FamilyFacts = {
   source: 'PTX ISA, Data Movement and Conversion Instructions: cvt',
 };
 
-/** The registers that hold a type: a signed one is extended to those that are wider. */
+/** The registers that hold a type: wider registers hold a signed type extended. */
 export function registersOf({ bits, isSigned }: IntegerType): RegisterWidth[] {
   const narrowest = registerOf(bits);
   if (!isSigned) return [narrowest];
@@ -45,8 +45,8 @@ function conversions(to: IntegerType, from: IntegerType): LaneInstruction[] {
 }
 
 /**
- * `cvt` between integers: cut to the bits of the type, or with `.sat` to its range, and then extended
- * to the register as the type's sign says; to wider registers a signed type has rows of its own.
+ * `cvt` between integers: cut to the bits of the type, or clamped to its range with `.sat`, and then
+ * extended to the register by the type's sign; for wider registers a signed type has rows of its own.
  */
 export const integerConversions: readonly LaneInstruction[] = types.flatMap((to) =>
   types.flatMap((from) => conversions(to, from)),

@@ -21,7 +21,7 @@ function joined(high: number, low: number, bits: 4 | 8 | 16): number {
   return (high * 2 ** bits + low) >>> 0;
 }
 
-/** Two fp32 numbers to a word of both, the first operand's in the high part. */
+/** Two fp32 numbers to a word of both, with the first operand in the high part. */
 function ofFloats(
   format: PairFormat,
   modifiers: string,
@@ -41,7 +41,7 @@ function ofFloats(
   );
 }
 
-/** One fp32 number, as the pairs convert each. */
+/** One fp32 number, converted as in the pairs. */
 function ofFloat(
   format: PairFormat,
   modifiers: string,
@@ -132,13 +132,13 @@ const packedTypes: readonly (
   { name: 's2', bits: 2, isSigned: true },
 ];
 
-/** An integer cut to a type's range, its low bits. */
+/** An integer clamped to a type's range; its low bits. */
 function cut(type: { readonly bits: number; readonly isSigned: boolean }, word: number): number {
   const integer = saturate(type as IntegerType, BigInt(word | 0));
   return Number(BigInt.asUintN(type.bits, integer));
 }
 
-/** `cvt.pack`: the two integers in the lowest places, what c had moves up. */
+/** `cvt.pack`: the two integers in the lowest places; the contents of c move up. */
 const packs = [
   ...[u16, s16].map((type) =>
     wordRow(
@@ -161,7 +161,7 @@ const packs = [
 ];
 
 /**
- * `cvt` to and from pairs of numbers, to tf32, and `cvt.pack`. Of the pairs the first operand is the high one. Forms with
+ * `cvt` to and from pairs of numbers, to tf32, and `cvt.pack`. In pairs the first operand is the high one. Forms with
  * scales (`.scaled::n2::ue8m0`) are left out.
  */
 export const packedConversions: readonly LaneInstruction[] = [

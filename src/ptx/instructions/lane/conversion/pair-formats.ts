@@ -9,7 +9,7 @@ export const conversionFacts: FamilyFacts = {
   source: 'PTX ISA, Data Movement and Conversion Instructions: cvt',
 };
 
-/** `.relu`: what is negative, and −0, becomes +0; NaN stays. */
+/** `.relu`: negative numbers, and −0, become +0; NaN stays. */
 export function positive(value: number): number {
   return value <= 0 ? 0 : value;
 }
@@ -36,7 +36,7 @@ function pairFormat(
   };
 }
 
-/** The magnitudes of a format of 6 bits, ascending, each exactly. */
+/** The magnitudes of a format of 6 bits, ascending and exact. */
 function magnitudes(name: 'e2m3' | 'e3m2'): readonly number[] {
   return Array.from({ length: 32 }, (_, bits) => {
     const { significand, exponent } = decodeOperand(operandFormats[name], bits);
@@ -44,7 +44,9 @@ function magnitudes(name: 'e2m3' | 'e3m2'): readonly number[] {
   });
 }
 
-/** A format of 6 bits in a byte: to nearest even, the largest beyond it, NaN the positive largest. */
+/**
+ * A format of 6 bits in a byte: rounded to nearest even, the largest number beyond it, the positive largest for NaN.
+ */
 function sixBits(name: 'e2m3' | 'e3m2'): PairFormat {
   const values = magnitudes(name);
   const largest = values.length - 1;

@@ -55,8 +55,8 @@ function largestOf({
 }
 
 /**
- * A number of fp32 rounded to a format by random bits: of its magnitude in units of 2^-n of the last place, n random bits, the
- * whole part, the bits are added and the whole last places kept.
+ * A number of fp32 rounded to a format by random bits: its magnitude is taken in units of 2^-n of the last place, for n random
+ * bits; the bits are added to its whole part, and the whole last places are kept.
  */
 function rounded(
   { format: name, randomBits }: RandomForm,
@@ -82,7 +82,7 @@ function rounded(
 
 /**
  * `cvt.rs`, whose rounding is decided by random bits that the kernel gives: the upper half of the word for the first operand of two, or the
- * first two of four, and the lower half for the others. Of e2m1x4 the ISA does not say which bits are whose, so that it is left
+ * first two of four, and the lower half for the others. The ISA does not say which bits belong to which number of e2m1x4, so it is left
  * out.
  */
 export const stochasticConversions: readonly LaneInstruction[] = forms.flatMap((one) =>

@@ -9,7 +9,7 @@ const tf32Padding = 13;
 const tf32Mask = 0xffffe000;
 const infinity = 0x7f800000;
 
-/** To nearest, ties away: half a unit is added to what is finite, and the low bits are cut, of NaN too. */
+/** To nearest, ties away: half a unit is added to finite numbers, and the low bits are cut, also those of NaN. */
 function tf32Away(bits: number, isSaturating: boolean): number {
   const isFinite = (bits & 0x7fffffff) < infinity;
   const cut = ((isFinite ? bits + 0x1000 : bits) & tf32Mask) >>> 0;
