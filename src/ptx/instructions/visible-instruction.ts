@@ -55,33 +55,33 @@ export interface IssuingWarp {
   readonly threads: number;
   /**
    * The fragment of registers that the machine uses after the instruction has been issued: accumulators of
-   * wgmma, what a tcgen05.ld fills. It has what the registers hold. The same list of registers gives the same
-   * fragment for as long as nothing else has touched them, so that a chain of MMAs accumulates in one. Whatever
-   * else touches one of them yields `registers`, reading the fragment, before: the machine waits for what fills
-   * it, or reports. Only for what `VisibleOperation.lends` names.
+   * wgmma, destinations of a tcgen05.ld. It starts with the registers' values. The same list of registers gives
+   * the same fragment as long as nothing else has touched them, so a chain of MMAs accumulates in one. Before
+   * anything else touches one of them, it yields `registers`, which reads the fragment: the machine waits for
+   * the operation that fills it, or reports. Only for lists that `VisibleOperation.lends` names.
    */
   readonly lend: (slots: readonly Slot[]) => Fragment;
   readonly registerFences: RegisterFences;
   readonly tensorMaps: TensorMaps;
 }
 
-/** A visible instruction with its operands, as it stands in a program. */
+/** A visible instruction with its operands, in its place in a program. */
 export interface VisibleOperation {
   /**
    * Whether all lanes of the warp that have not exited must execute it together (`.aligned`): a warp that is not
-   * converged there is a finding, and the lanes that are there go on without the others.
+   * converged there is a finding, and the lanes at the instruction go on without the others.
    */
   readonly isAligned: boolean;
-  /** Registers that it writes before `issue` has come to its end. */
+  /** Registers that it writes before `issue` ends. */
   readonly writes: readonly Slot[];
-  /** Registers that it reads before `issue` has come to its end: addresses, data, coordinates. */
+  /** Registers that it reads before `issue` ends: addresses, data, coordinates. */
   readonly reads: readonly Slot[];
-  /** Lists of registers that the machine goes on using after `issue` has come to its end. */
+  /** Lists of registers that the machine goes on using after `issue` has ended. */
   readonly lends: readonly (readonly Slot[])[];
   /**
-   * Yields the machine's instructions for it, one after the other, each with `site` of the request. What comes
-   * after a yield runs when that instruction has been executed, so that its results can be written into registers
-   * then. It may yield nothing (`prefetch`). Lanes with different operands may need several.
+   * Yields the machine's instructions for it, one after the other, each with `site` of the request. Code after a
+   * yield runs when that instruction has been executed, so it can write the results into registers. It may yield
+   * nothing (`prefetch`). Lanes with different operands may need several.
    */
   readonly issue: (warp: IssuingWarp) => Generator<Instruction, void, void>;
 }
@@ -89,13 +89,13 @@ export interface VisibleOperation {
 /** An instruction that others see: memory, barriers, asynchronous copies and MMAs, fences, atomics. */
 export interface VisibleInstruction {
   /**
-   * The opcode and the modifiers that each form of it begins with: `ld`, `cp.async.bulk.tensor`, `tcgen05.mma`. An
-   * instruction belongs to the row with the longest name with which it begins, modifier by modifier.
+   * The opcode and the first modifiers of all its forms: `ld`, `cp.async.bulk.tensor`, `tcgen05.mma`. An
+   * instruction belongs to the row with the longest name that it begins with, modifier by modifier.
    */
   readonly name: string;
   readonly evidence: Evidence;
-  /** The section of the PTX ISA, or the capture, that says what it does. */
+  /** The section of the PTX ISA, or the capture, that defines it. */
   readonly source: string;
-  /** The operation, or what is missing for this form. Called once for each place in a program. */
+  /** The operation, or the missing feature of this form. Called once for each place in a program. */
   readonly lower: (request: InstructionRequest) => VisibleOperation | Unsupported;
 }

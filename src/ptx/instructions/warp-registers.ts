@@ -4,11 +4,12 @@ import type { Slot } from './slot.js';
 
 const warpLanes = 32;
 
-/** The registers of one warp: what rows of instructions read and write. */
+/** The registers of one warp, which rows of instructions read and write. */
 export interface WarpRegisters {
   /**
-   * A register of all lanes: 32 words for up to 32 bits; for 64 bits 64, the low word of a lane before its high
-   * word; for 128 bits the 64 words of the low halves, then those of the high halves. The view stays valid.
+   * The words of a register of all lanes: 32 words for up to 32 bits; for 64 bits 64, the low word of a lane
+   * before its high word; for 128 bits the 64 words of the low halves, then those of the high halves. The view
+   * stays valid.
    */
   readonly words: (slot: Slot) => Uint32Array;
 }
@@ -56,7 +57,7 @@ export function operandNumber(
   return Number(operandBits(registers, operand, lane));
 }
 
-/** The bits that a lane has in an operand: of a constant the low 64 bits, of a predicate 0 or 1. */
+/** The bits of an operand in a lane: the low 64 bits of a constant, 0 or 1 for a predicate. */
 export function operandBits(
   registers: WarpRegisters,
   operand: ResolvedOperand,
@@ -84,8 +85,8 @@ export function operandBits(
 }
 
 /**
- * The address of each lane of a mask, −1 of the others. Addresses wrap at the width of the register, as the
- * hardware's do; one that is 2^53 or above is rounded, and outside of everything.
+ * The address of each lane of a mask, −1 for the others. Addresses wrap at the width of the register, as in
+ * the hardware; an address of 2^53 or above is rounded, and lies outside of all memory.
  */
 export function laneAddresses(
   registers: WarpRegisters,
@@ -107,8 +108,8 @@ export function laneAddresses(
 }
 
 /**
- * Copies registers of all lanes into a fragment of the machine, which has each lane's registers together. One
- * of 64 bits is two registers of the fragment, the low word first.
+ * Copies registers of all lanes into a fragment of the machine, which stores each lane's registers together.
+ * A register of 64 bits is two registers of the fragment, the low word first.
  */
 export function gatherFragment(registers: WarpRegisters, slots: readonly Slot[]): Fragment {
   const perLane = slots.reduce((sum, { width }) => sum + wordsOf(width), 0);

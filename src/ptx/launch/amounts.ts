@@ -8,7 +8,7 @@ export interface Evaluation {
   readonly variables: Variables;
 }
 
-/** The number that an amount is. @throws RequestError that repeats an expression which gives none */
+/** The value of an amount. @throws RequestError that repeats an expression without a value */
 export function amountOf({ variables }: Evaluation, amount: Amount): number {
   if (typeof amount === 'number') return amount;
   try {
@@ -20,10 +20,11 @@ export function amountOf({ variables }: Evaluation, amount: Amount): number {
 }
 
 /**
- * The whole number that an amount is, of as many bits as its type has. What is written as digits alone is exact.
+ * The integer value of an amount, in the range of its type. Amounts written as digits alone are exact.
  *
  * @param type `s32`, `u64`, …
- * @throws RequestError for a number that is not whole, that the type does not hold, or that a JSON number may have rounded
+ * @throws RequestError for a number that is not an integer, that is outside of the type's range, or that JSON may have
+ * rounded
  */
 export function integerOf(evaluation: Evaluation, amount: Amount, type: string): bigint {
   const bits = BigInt(type.slice(1));

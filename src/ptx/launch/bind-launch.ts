@@ -13,9 +13,9 @@ const most = {
   grid: [2 ** 31 - 1, 65535, 65535],
   block: [1024, 1024, 64],
   threads: 1024,
-  /** With cudaFuncAttributeNonPortableClusterSizeAllowed. */
+  /** Maximum with cudaFuncAttributeNonPortableClusterSizeAllowed. */
   cluster: 16,
-  /** 227 KiB, of compute capabilities 9.0 and 10.0. */
+  /** 227 KiB, for compute capabilities 9.0 and 10.0. */
   sharedBytes: 232448,
 } as const;
 
@@ -38,7 +38,7 @@ function extentsOf(
   return [values[0], values[1], values[2]];
 }
 
-/** Numbers of a directive as extents, 1 where it says nothing; null where the entry has none. */
+/** The numbers of a directive as extents, 1 where they are missing; null where the entry has no such directive. */
 function declared(entry: PtxFunction, directive: string): readonly number[] | null {
   const numbers = entry.directives.get(directive);
   return numbers === undefined ? null : [0, 1, 2].map((axis) => numbers[axis] ?? 1);
@@ -72,7 +72,7 @@ function blockOf(file: LaunchFile, entry: PtxFunction, evaluation: Evaluation): 
   return block;
 }
 
-/** The CTAs of a cluster, by which the grid is divided. */
+/** The CTAs of a cluster; the extents of the grid are multiples of them. */
 function clusterOf(
   file: LaunchFile,
   entry: PtxFunction,
@@ -174,8 +174,7 @@ function bind(file: LaunchFile, { module, tensors, variables }: LaunchContext): 
 }
 
 /**
- * A launch, ready to run: the numbers of its file calculated, and checked against the kernel that it starts and the tensors
- * that it names.
+ * A launch, ready to run: the numbers of its file are calculated, and checked against its kernel and its tensors.
  *
  * @throws RequestError with one line that begins with the file's name
  */

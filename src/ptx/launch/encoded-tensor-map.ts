@@ -21,7 +21,7 @@ const fields = {
  */
 const withoutMeaning = (1 << 1) | (1 << 21);
 
-/** By their number in the map, CUDA's names. */
+/** CUDA's names of values by their number in the map. */
 const words = {
   elementType: [
     ...(['uint8', 'uint16', 'uint32', 'int32', 'uint64', 'int64'] as const),
@@ -33,7 +33,7 @@ const words = {
   oobFill: ['none', 'NAN_REQUEST_ZERO_FMA'],
 } as const;
 
-/** float32 with and without ftz, of which a bit makes tfloat32. */
+/** The formats that the bit of tfloat32 makes of float32 with and without ftz. */
 const tensorFloats: Readonly<Record<string, string>> = {
   float32: 'tfloat32',
   float32_ftz: 'tfloat32_ftz',
@@ -42,7 +42,10 @@ const tensorFloats: Readonly<Record<string, string>> = {
 const mapBytes = 128;
 const mostDimensions = 5;
 
-/** @throws RequestError for what is no number that is known */
+/**
+ * The word for a number.
+ * @throws RequestError for an unknown number
+ */
 function wordOf(kind: keyof typeof words, number: number): string {
   const word = (words[kind] as readonly string[])[number];
   if (word === undefined)
@@ -51,14 +54,14 @@ function wordOf(kind: keyof typeof words, number: number): string {
 }
 
 /**
- * Decodes a tensor map as it lies in a kernel's parameters. Words of 64 bits, little-endian: the address; the fields of this file
- * with the stride of dimension 1 above them; the next strides, all as 16 bytes, with their bits from 32 on in the upper half of
- * word 3; the extents less 1; in the upper half of word 6 the element strides less 1, three bits each, and from bit 56 on the box
- * less 1, eight bits each. The words from 8 on are the driver's own. Source: 10,225 maps that cuTensorMapEncodeTiled
- * of driver 580 (CUDA 13.0) made, each of whose arguments this gives back (fixtures/ptx/tensor-maps.json.gz).
+ * Decodes a tensor map from a kernel's parameters. Words of 64 bits, little-endian: the address; the fields of this file with the
+ * stride of dimension 1 above them; the next strides, all as 16 bytes, with their bits from 32 on in the upper half of word 3;
+ * the extents less 1; in the upper half of word 6 the element strides less 1, three bits each, and from bit 56 on the box less 1,
+ * eight bits each. The words from 8 on are the driver's own. Source: 10,225 maps that cuTensorMapEncodeTiled of driver 580 (CUDA
+ * 13.0) made; this function returns the arguments of each (fixtures/ptx/tensor-maps.json.gz).
  *
  * @param text 256 hexadecimal digits, byte by byte
- * @throws RequestError for bytes that are no map as these are
+ * @throws RequestError for bytes that are not such a map
  */
 export function decodeTensorMap(text: string): EncodedTensorMap {
   const bytes = Uint8Array.from(text.match(/../g) ?? [], (digits) => parseInt(digits, 16));
@@ -67,7 +70,7 @@ export function decodeTensorMap(text: string): EncodedTensorMap {
   return decodeTensorMapBytes(bytes);
 }
 
-/** The same of the 128 bytes themselves. @throws RequestError for bytes that are no map as these are */
+/** Decodes the 128 bytes themselves. @throws RequestError for bytes that are not such a map */
 export function decodeTensorMapBytes(bytes: Uint8Array): EncodedTensorMap {
   const view = new DataView(bytes.buffer, bytes.byteOffset);
   const half = (index: number) => view.getUint32(4 * index, true);

@@ -20,7 +20,7 @@ const severalValues: ReadonlySet<string> = new Set(['min', 'max']);
 
 const truth = (value: boolean) => (value ? 1 : 0);
 
-/** Binary operators by how close they bind, the loosest first, as in C. */
+/** Binary operators by precedence, the loosest first, as in C. */
 const levels: readonly Readonly<Record<string, (a: number, b: number) => number>>[] = [
   { '||': (a, b) => truth(a !== 0 || b !== 0) },
   { '&&': (a, b) => truth(a !== 0 && b !== 0) },
@@ -38,11 +38,11 @@ const levels: readonly Readonly<Record<string, (a: number, b: number) => number>
 const token =
   /\s*(?:(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+)|([A-Za-z_]\w*)|([<>=!]=|&&|\|\||[-+*/%()<>?:!,]))/y;
 
-/** The longest text, and how deep it may nest: more is no launch file's. */
+/** Maximum length of a text, and maximum nesting depth: more than any launch file has. */
 const longest = 1000;
 const deepest = 50;
 
-/** Reads an expression token by token, and calculates as it goes. */
+/** Reads an expression token by token, and evaluates it at the same time. */
 class Evaluator {
   private at = 0;
   private depth = 0;

@@ -3,7 +3,7 @@ import { RequestError } from '../../request-error.js';
 import { plainText } from '../../words/index.js';
 import { loadChecks, parameterKinds, type Checks, type ScalarKind } from './launch-schemas.js';
 
-/** A number, or as a text an expression of the problem, or a whole number that JSON cannot hold. */
+/** A number; as a text, an expression of the problem or an integer that JSON cannot hold. */
 export type Amount = number | string;
 
 /** The arguments of cuTensorMapEncodeTiled, by their names there; dimension 0 is the innermost. */
@@ -12,7 +12,7 @@ export interface TensorMapFile {
   readonly byteOffset?: Amount;
   readonly elementType: string;
   readonly globalDim: readonly Amount[];
-  /** In bytes, of dimension 1 and beyond. */
+  /** In bytes, from dimension 1 on. */
   readonly globalStrides: readonly Amount[];
   readonly boxDim: readonly Amount[];
   readonly elementStrides?: readonly Amount[];
@@ -22,7 +22,7 @@ export interface TensorMapFile {
   readonly oobFill?: string;
 }
 
-/** A tensor map as its 128 bytes; their address is left aside for that of the tensor. */
+/** A tensor map as its 128 bytes; the address in them is replaced by that of the tensor. */
 export interface EncodedTensorMapFile {
   readonly tensor: string;
   readonly byteOffset?: Amount;
@@ -30,7 +30,7 @@ export interface EncodedTensorMapFile {
   readonly bytes: string;
 }
 
-/** A parameter as the file has it: one of these members names its kind. */
+/** A parameter in the form of the file: one of these members names its kind. */
 export type ParameterFile =
   | { readonly kind: 'tensor'; readonly tensor: string; readonly byteOffset: Amount }
   | { readonly kind: 'scratch'; readonly bytes: Amount }
@@ -42,48 +42,48 @@ export type ParameterFile =
 /** The file of a tensor that the kernel writes. */
 export interface OutputFile {
   readonly name: string;
-  /** The name of the quantity of the problem that it is; null where nothing is said. */
+  /** The quantity of the problem that the output is; null where none is named. */
   readonly as: string | null;
-  /** The format of its elements, where the problem's does not say it. */
+  /** The format of its elements, where the problem's format does not apply. */
   readonly format: string | null;
 }
 
-/** A tensor that a template has besides those of the problem: what one of its launches leaves for another. */
+/** A tensor that a template has besides those of the problem: one of its launches leaves it for another. */
 export interface BufferFile {
   readonly name: string;
   /** The format of its elements. */
   readonly format: string;
   readonly shape: readonly Amount[];
-  /** Whether it holds zeros before the first launch; else NaN. */
+  /** Whether it holds zeros before the first launch; otherwise it holds NaN. */
   readonly zeros: boolean;
 }
 
-/** A launch file as written: nothing is calculated yet. */
+/** A launch file as written, before any calculation. */
 export interface LaunchFile {
   /** Paths beside the file; null for `kernel.ptx` and `tensors.safetensors`. */
   readonly ptx: string | null;
   readonly tensors: string | null;
   readonly entry: string;
   readonly grid: readonly Amount[];
-  /** Null where the entry's `.reqntid`, `.reqnctapercluster` are to say it. */
+  /** Null where the entry's `.reqntid` or `.reqnctapercluster` applies. */
   readonly block: readonly Amount[] | null;
   readonly cluster: readonly Amount[] | null;
   readonly dynamicSharedBytes: Amount;
   readonly parameters: readonly ParameterFile[];
   readonly outputs: readonly OutputFile[];
-  /** Formats of the problems that a template takes; null for any. */
+  /** Formats of the problems that a template supports; null for any. */
   readonly formats: readonly string[] | null;
-  /** Expressions that are not 0 of a problem that a template takes. */
+  /** Expressions that must not be 0 for a problem that a template supports. */
   readonly requires: readonly string[];
   /** The path, beside the file, of the launch that follows this one; null for none. */
   readonly next: string | null;
   readonly buffers: readonly BufferFile[];
 }
 
-/** Structs nest no deeper than this. */
+/** Maximum nesting depth of structs. */
 const deepest = 20;
 
-/** The first violation, in words: where in `whole`, and what is wrong there. */
+/** The first violation, in words: its place in `whole`, and the fault there. */
 function violationOf(errors: ValidateFunction['errors'], whole: string): string {
   const [first] = errors ?? [];
   const { instancePath, message, params } = first as ErrorObject;
@@ -99,7 +99,7 @@ function violationOf(errors: ValidateFunction['errors'], whole: string): string 
   return `${place === '' ? whole : place} ${text}`;
 }
 
-/** A parameter that the schemas allow. */
+/** Reads a parameter that the schemas allow. */
 function readParameter(value: object, where: string, checks: Checks, depth = 0): ParameterFile {
   const fail = (problem: string): never => {
     throw new RequestError(`${where} ${problem}`);
@@ -142,7 +142,7 @@ function readOutput(
   return { name: output.name, as: as ?? null, format: output.format ?? null };
 }
 
-/** The parsed JSON. @throws RequestError for a text that is none */
+/** The parsed JSON. @throws RequestError for a text that is not JSON */
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -154,10 +154,12 @@ function parseJson(text: string): unknown {
 }
 
 /**
- * Reads a launch file: how a compiled kernel is started, in the words of the CUDA driver.
+ * Reads a launch file, which describes the launch of a compiled kernel in the terms of the CUDA
+ * driver.
  *
- * @param quantities what outputs may be given as
- * @throws RequestError with one line that begins with `fileName`, where the text is no launch file
+ * @param quantities the quantities that outputs may be
+ * @throws RequestError with one line that begins with `fileName`, where the text is not a launch
+ * file
  */
 export async function parseLaunchFile(
   text: string,

@@ -1,6 +1,6 @@
 import { lazily } from '../../lazily.js';
 
-/** The numbers that a parameter may be, as PTX calls their types. */
+/** The kinds of numeric parameters, by the names of PTX types. */
 export type ScalarKind = `${'s' | 'u'}${8 | 16 | 32 | 64}` | 'f16' | 'bf16' | 'f32' | 'f64';
 
 const scalarKinds: readonly ScalarKind[] = [
@@ -118,7 +118,7 @@ const parameterSchemas: Readonly<Record<string, object>> = {
   ),
 };
 
-/** The members of which each names a kind of parameter. */
+/** The members that name the kind of a parameter. */
 export const parameterKinds = Object.keys(parameterSchemas);
 
 /** The checks of the schemas; ajv is loaded at the first call. */

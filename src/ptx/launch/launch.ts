@@ -4,7 +4,7 @@ import type { LaunchTensorMap } from './tensor-map.js';
 /** A tensor in global memory. */
 export interface LaunchTensor {
   readonly name: string;
-  /** As its file spells it: `BF16`, `I32`. */
+  /** Type as the file spells it: `BF16`, `I32`. */
   readonly dtype: string;
   /** Bits of one element. */
   readonly elementBits: number;
@@ -42,13 +42,13 @@ export interface Launch {
   readonly dynamicSharedBytes: number;
   /** The param space of the kernel from 0 on; pointers and tensor maps are zeros in it. */
   readonly parameters: Uint8Array;
-  /** The addresses, of 8 bytes, that belong into the parameters: the address of an allocation plus its byte offset. */
+  /** The pointers, of 8 bytes, to insert into the parameters: the address of an allocation plus its byte offset. */
   readonly pointers: readonly { readonly offset: number; readonly target: PointerTarget }[];
-  /** The tensor maps, of 128 bytes, that belong into the parameters. */
+  /** The tensor maps, of 128 bytes, to insert into the parameters. */
   readonly tensorMaps: readonly { readonly offset: number; readonly map: LaunchTensorMap }[];
   /** All tensors that pointers, maps and outputs name. */
   readonly tensors: readonly LaunchTensor[];
-  /** Bytes of each scratch buffer, which nobody has written. */
+  /** Bytes of each scratch buffer, whose contents are unwritten. */
   readonly scratch: readonly number[];
   readonly outputs: readonly LaunchOutput[];
 }

@@ -45,7 +45,7 @@ function sizeOf(parameter: ParameterFile): { readonly size: number; readonly ali
   return { size: alignedTo(end, alignment), alignment };
 }
 
-/** Writes a number by its type. */
+/** Writes a number in its type. */
 function packScalar(
   packing: Packing,
   offset: number,
@@ -79,7 +79,7 @@ function floatOf(packing: Packing, amount: Amount): number {
 }
 type ScalarFile = Extract<ParameterFile, { kind: 'scalar' }>;
 
-/** The arguments of a tensor map, its numbers calculated. */
+/** The arguments of a tensor map, with its numbers calculated. */
 function argumentsOf(packing: Packing, map: TensorMapFile): EncodedTensorMap {
   const numbers = (amounts: TensorMapFile['boxDim']) =>
     amounts.map((amount) => amountOf(packing, amount));
@@ -96,7 +96,7 @@ function argumentsOf(packing: Packing, map: TensorMapFile): EncodedTensorMap {
   };
 }
 
-/** Writes down where a tensor map lies, and what it is of. */
+/** Records the place of a tensor map, and its tensor. */
 function packMap(
   packing: Packing,
   offset: number,
@@ -149,13 +149,16 @@ function pack(packing: Packing, offset: number, parameter: ParameterFile): void 
   }
 }
 
-/** Whether numbers of a kind go into a parameter that is declared so: `.b` types take any of their size. */
+/** Whether numbers of a kind fit a parameter with this declaration: `.b` types take any number of their size. */
 function fits(kind: ScalarKind, { type, vector, dimensions }: VariableDeclaration): boolean {
   if (dimensions.length > 0 || vector > 1 || type.startsWith('b')) return true;
   return type.startsWith('f') === (kind.startsWith('f') || kind === 'bf16');
 }
 
-/** @throws RequestError for a parameter of another size or kind than the entry declares */
+/**
+ * Checks a parameter against the entry.
+ * @throws RequestError for a parameter of another size or kind than the entry declares
+ */
 function checkAgainst(
   parameter: ParameterFile,
   { declaration, size, offset }: ParameterPlace,
@@ -179,8 +182,8 @@ function checkAgainst(
 /**
  * Packs the parameters of a launch as the kernel declares them.
  *
- * @throws RequestError that names the parameter: where there are too many or too few, where one is of another size or kind
- * than is declared, or where its numbers break a rule
+ * @throws RequestError that names the parameter: too many or too few parameters, another size or kind than declared, or
+ * numbers that break a rule
  */
 export function packParameters(
   declarations: readonly VariableDeclaration[],

@@ -9,7 +9,7 @@ export interface ParameterPlace {
   readonly size: number;
 }
 
-/** Bytes of an element of a type. @throws RequestError for predicates and opaque types, which are no parameters */
+/** Bytes of an element of a type. @throws RequestError for predicates and opaque types, which cannot be parameters */
 export function typeBytes(type: ScalarType): number {
   if (type === 'f16x2' || type === 'bf16x2') return 4;
   const bits = Number(/\d+$/.exec(type)?.[0]);

@@ -2,7 +2,7 @@ import { type Problem, problemShape } from '../../problem/index.js';
 import type { Variables } from './expression.js';
 
 /**
- * The numbers of a problem by the names that expressions of a template have: `batch`, `heads`, `kvHeads`, `sq`, `sk`, `d`, `dv`,
+ * The numbers of a problem by their names in expressions of a template: `batch`, `heads`, `kvHeads`, `sq`, `sk`, `d`, `dv`,
  * `scale`, `causal` (1 or 0), `softcap` (0 for none), `windowLeft` and `windowRight` (-1 for no limit).
  *
  * @throws RequestError for a problem whose tensors do not fit together

@@ -6,13 +6,13 @@ export type TensorMapSwizzle =
 
 /** A tensor map: the arguments of cuTensorMapEncodeTiled, checked. Dimension 0 is the innermost. */
 export interface LaunchTensorMap {
-  /** The tensor that it is of, and where in it the map's address is. */
+  /** The tensor of the map, and the offset of the map's address in it. */
   readonly tensor: string;
   readonly byteOffset: number;
   readonly elementType: string;
   readonly elementBytes: 1 | 2 | 4 | 8;
   readonly globalDim: readonly number[];
-  /** In bytes, of dimension 1 and beyond. */
+  /** In bytes, from dimension 1 on. */
   readonly globalStrides: readonly number[];
   readonly boxDim: readonly number[];
   readonly elementStrides: readonly number[];
@@ -22,7 +22,7 @@ export interface LaunchTensorMap {
   readonly oobFill: 'zero' | 'nan';
 }
 
-/** The texts of the enumerations, and all numbers, as a launch file has them. */
+/** The arguments of a tensor map as in a launch file: the enumerations as texts, and all numbers. */
 export interface TensorMapRequest extends Omit<
   LaunchTensorMap,
   'elementBytes' | 'elementType' | 'interleave' | 'swizzle' | 'oobFill'
@@ -44,7 +44,10 @@ interface ElementType {
 const integer = (bytes: ElementType['bytes']): ElementType => ({ bytes, isFloat: false });
 const float = (bytes: ElementType['bytes']): ElementType => ({ bytes, isFloat: true });
 
-/** By CUDA's name without its prefix, in lower case, and by shorter ones (CUDA driver API, CUtensorMapDataType). */
+/**
+ * Element types by CUDA's name without its prefix, in lower case, and by shorter names (CUDA driver API,
+ * CUtensorMapDataType).
+ */
 const elementTypes: ReadonlyMap<string, ElementType> = new Map([
   ...(['uint8', 'u8', 's8', 'int8', 'i8', 'b8', 'e4m3', 'e5m2', 'fp8'] as const).map(
     (name) => [name, integer(1)] as const,
@@ -66,7 +69,7 @@ const elementTypes: ReadonlyMap<string, ElementType> = new Map([
   ),
   ...(['float64', 'f64', 'fp64'] as const).map((name) => [name, float(8)] as const),
 ]);
-/** Packed elements of 4 and 6 bits: their place in shared memory is not known here. */
+/** Packed elements of 4 and 6 bits, whose layout in shared memory is not modelled here. */
 const packedTypes: ReadonlySet<string> = new Set([
   ...['16u4_align8b', '16u4_align16b', '16u6_align16b'],
 ]);
@@ -129,7 +132,7 @@ function checkEach(
   });
 }
 
-/** The rules of single numbers and of how many there are. */
+/** Checks the rules for single numbers and for the lengths of lists. */
 function checkNumbers(request: TensorMapRequest, interleave: LaunchTensorMap['interleave']): void {
   const { globalDim, globalStrides, boxDim, elementStrides, byteOffset } = request;
   const rank = globalDim.length;
@@ -151,7 +154,7 @@ function checkNumbers(request: TensorMapRequest, interleave: LaunchTensorMap['in
   checkEach('elementStrides', elementStrides, [1, most.elementStride, 1]);
 }
 
-/** The rules between swizzling, interleaving and the box's inner dimension. */
+/** Checks the rules that relate swizzling, interleaving and the box's inner dimension. */
 function checkBox(
   rowBytes: number,
   interleave: LaunchTensorMap['interleave'],
@@ -167,8 +170,8 @@ function checkBox(
 }
 
 /**
- * A tensor map whose arguments cuTensorMapEncodeTiled would take (CUDA driver API, "Tensor Map Object Management"), and which
- * stays within its tensor.
+ * A tensor map whose arguments cuTensorMapEncodeTiled would accept (CUDA driver API, "Tensor Map Object Management"), and
+ * which stays within its tensor.
  *
  * @throws RequestError for the first argument that breaks a rule
  */

@@ -7,10 +7,13 @@ import type { Direction } from './mutated-instructions.js';
 /** An instruction that others see, in its place in a program. */
 export type VisibleItem = Extract<Item, { kind: 'visible' }>;
 
-/** Is told whenever an instruction is executed that differs from the program's. */
+/** Called whenever an instruction is executed that differs from the program's. */
 export type NoteChange = () => void;
 
-/** The item with other instructions of the machine. One that is removed does not need its warp together either. */
+/**
+ * The item with other instructions of the machine. An item whose instruction is removed does not need its warp
+ * converged either.
+ */
 export function editItem(item: VisibleItem, edit: Edit, note: NoteChange): VisibleItem {
   const { operation } = item;
   const issue: VisibleOperation['issue'] = function* (warp) {
@@ -23,13 +26,13 @@ export function editItem(item: VisibleItem, edit: Edit, note: NoteChange): Visib
   return { ...item, operation: { ...operation, issue } };
 }
 
-/** The item without its instruction: what it does with results is done as if it had been executed. */
+/** The item without its instruction: its work on results is done as if the instruction had been executed. */
 export function removeItem(item: VisibleItem, edit: Edit, note: NoteChange): VisibleItem {
   const edited = editItem(item, edit, note);
   return { ...edited, operation: { ...edited.operation, isAligned: false } };
 }
 
-/** An item that does nothing before itself and all later: operands are read at the one place, the order comes at the other. */
+/** An item split in two: operands are read at the first place, the order takes effect at the second. */
 export interface ParkedItem {
   /** The item in the original place. */
   readonly before: VisibleItem;
@@ -37,7 +40,7 @@ export interface ParkedItem {
   readonly after: VisibleItem;
 }
 
-/** Parts an item into what reads its operands and what is then issued, later, by the same warp. */
+/** Splits an item into one that reads its operands and one that the same warp issues later. */
 export function parkItem(item: VisibleItem, note: NoteChange): ParkedItem {
   const { operation } = item;
   const parked = new Map<object, Instruction[]>();
@@ -65,7 +68,7 @@ export function parkItem(item: VisibleItem, note: NoteChange): ParkedItem {
 /** The step of each direction in a list of items. */
 export const strides: Readonly<Record<Direction, 1 | -1>> = { earlier: -1, later: 1 };
 
-/** Registers that an item reads and writes, by the offsets of their slots; null where nobody knows. */
+/** Registers that an item reads and writes, by the offsets of their slots; null where they are unknown. */
 export function touchedBy(
   item: Item,
 ): { readonly reads: ReadonlySet<number>; readonly writes: ReadonlySet<number> } | null {

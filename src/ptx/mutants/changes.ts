@@ -12,14 +12,14 @@ export interface EditContext {
  */
 export type Edit = (instruction: Instruction, context: EditContext) => Instruction | null;
 
-/** One way to take order away. */
+/** One way to weaken order. */
 export interface Change {
   readonly kind: 'remove' | 'weaken';
   /** The difference that the change makes: `waits for one group less`. */
   readonly name: string;
-  /** The modifiers of which an instruction has one to be changed so; default: any has. */
+  /** The modifiers of which an instruction must have one to be changed this way; default: any instruction. */
   readonly of?: readonly string[];
-  /** Why the machine cannot tell the change; null where it can. */
+  /** The reason why the machine cannot tell the change; null where it can. */
   readonly unmodelled: string | null;
   readonly edit: Edit;
 }
@@ -34,17 +34,17 @@ function editOf<const Op extends Opcode>(
     names.includes(instruction.op) ? edit(instruction as InstructionOf<Op>, context) : instruction;
 }
 
-/** A change that takes a part of the order; `of` are the modifiers of which one has to be there. */
+/** A change that removes a part of the order; an instruction must have one of the modifiers `of`. */
 function weaken(name: string, edit: Edit, of?: readonly string[]): Change {
   return { kind: 'weaken', name, unmodelled: null, edit, ...(of === undefined ? {} : { of }) };
 }
 
-/** A change that the machine does not see, and why. */
+/** A change that the machine does not see, with the reason. */
 export function unseen(change: Pick<Change, 'kind' | 'name' | 'of'>, unmodelled: string): Change {
   return { ...change, unmodelled, edit: (instruction) => instruction };
 }
 
-/** The instruction vanishes; of a wait, its loop is left at once. */
+/** Removes the instruction; for a wait, its loop is left at once. */
 export const removed: Change = {
   kind: 'remove',
   name: 'removed',
@@ -52,7 +52,7 @@ export const removed: Change = {
   edit: () => null,
 };
 
-/** The test vanishes: the phase counts as complete. */
+/** Removes the test: the phase counts as complete. */
 export const removedTest: Change = {
   ...removed,
   edit: editOf(['mbarrier.test_wait'], ({ result }) => {
@@ -61,7 +61,7 @@ export const removedTest: Change = {
   }),
 };
 
-/** Waits and tests of the phase before or after. */
+/** Changes waits and tests to the phase before or after. */
 export const flippedParity = weaken(
   'waits for the other parity',
   editOf(['mbarrier.try_wait.parity'], (wait) => ({ ...wait, parity: wait.parity === 0 ? 1 : 0 })),
@@ -83,13 +83,13 @@ const groupWaits = [
   'cp.async.bulk.wait_group.read',
   'wgmma.wait_group',
 ] as const;
-/** A wait that lets one more of the most recent groups be under way. */
+/** A wait that allows one more of the most recent groups to be pending. */
 export const oneGroupLess = weaken(
   'waits for one group less',
   editOf(groupWaits, (wait) => ({ ...wait, pending: wait.pending + 1 })),
 );
 
-/** The same of a wait for all groups. */
+/** The same change of a wait for all groups. */
 export const allButOneGroup = weaken(
   'waits for one group less',
   editOf(['cp.async.wait_all'], ({ site }) => ({
@@ -98,15 +98,15 @@ export const allButOneGroup = weaken(
     ...(site === undefined ? {} : { site }),
   })),
 );
-/** Bulk stores have then read shared memory, and need not have written. */
+/** A wait after which bulk stores have read shared memory, but need not have written. */
 export const readsAlone = weaken(
   'waits for reads alone',
   editOf(['cp.async.bulk.wait_group'], (one) => ({ ...one, op: 'cp.async.bulk.wait_group.read' })),
 );
 
-/** The least that a bulk copy moves, in bytes. */
+/** Minimum number of bytes that a bulk copy moves. */
 const leastBulk = 16;
-/** An arrival that expects too little of a copy. */
+/** An arrival that expects too few bytes of a copy. */
 export const fewerBytes: readonly Change[] = [
   weaken(
     'expects no bytes',
@@ -162,7 +162,7 @@ export const strongAccess: readonly Change[] = [
   ),
 ];
 
-/** Barriers that expect another number of arrivals than there are. */
+/** Barriers that expect a wrong number of arrivals. */
 export const counts = ([1, -1] as const).map((more) =>
   weaken(
     `expects one arrival ${more > 0 ? 'more' : 'less'}`,
@@ -170,19 +170,19 @@ export const counts = ([1, -1] as const).map((more) =>
   ),
 );
 
-/** An arrival for which no other is left. */
+/** An arrival that counts once more, so that none is left for another one. */
 export const twice = weaken(
   'arrives once more',
   editOf(['mbarrier.arrive'], (arrive) => ({ ...arrive, count: (arrive.count ?? 1) + 1 })),
 );
 
-/** Fences of a scope, by which they may be weaker. */
+/** Fences of a narrower scope. */
 export const narrowFence = weaken(
   'of the scope cta',
   editOf(['fence'], (fence) => ({ ...fence, scope: 'cta' })),
   ['cluster', 'gpu', 'sys', 'gl'],
 );
-/** A fence that orders accesses of the generic proxy alone. */
+/** A fence that orders only accesses of the generic proxy. */
 export const genericFence = weaken(
   'fence.acq_rel.cta in its place',
   editOf(['fence.proxy.async'], ({ site }) => ({

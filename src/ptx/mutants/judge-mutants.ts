@@ -25,21 +25,21 @@ export const mutantVerdicts = {
   'out of time': 'no end within the time that a mutant is given',
 } as const;
 
-/** One of them. */
+/** One of these outcomes. */
 export type MutantVerdict = keyof typeof mutantVerdicts;
 
 /** A mutant with its outcome. */
 export interface JudgedMutant extends Omit<Mutant, 'mutate'> {
   readonly verdict: MutantVerdict;
-  /** Findings that the kernel does not have itself: the first of each kind. */
+  /** Findings that the kernel itself does not have: the first of each kind. */
   readonly findings: readonly Finding[];
-  /** The schedule that showed it; null where it was the first, or none. */
+  /** The schedule that showed the verdict; null where it was the first, or none. */
   readonly schedule: string | null;
-  /** Why, in words, where there is something to say. */
+  /** The reason in words, where there is one. */
   readonly reason: string | null;
   /**
-   * Whether the first run claims to speak for all schedules, and another schedule has shown otherwise: then the machine
-   * has overlooked something.
+   * Whether the first run claims to speak for all schedules while another schedule has shown otherwise: then the
+   * machine has overlooked something.
    */
   readonly isOverlooked: boolean;
 }
@@ -54,7 +54,7 @@ export interface MutantJudge {
   readonly judge: (mutant: Mutant) => JudgedMutant;
 }
 
-/** A schedule in which a mutant is run if the first has shown nothing. */
+/** A further schedule in which a mutant is run if the first has shown nothing. */
 interface OtherSchedule {
   readonly name: string;
   readonly create: NonNullable<KernelOptions['scheduler']>;
@@ -62,7 +62,7 @@ interface OtherSchedule {
 
 /** Number of schedules with random choices. */
 const randomSchedules = 2;
-/** The adversarial ones that hold asynchronous operations back as far as they may, or take warps in another order. */
+/** The adversarial schedules that delay asynchronous operations as far as allowed, or take warps in another order. */
 const adversarialNames = ['all operations late', 'warps backwards'];
 
 const otherSchedules: readonly OtherSchedule[] = [
@@ -76,10 +76,10 @@ const otherSchedules: readonly OtherSchedule[] = [
   })),
 ];
 
-/** Steps that a mutant may take: more than the kernel itself, but not for ever. */
+/** Maximum number of steps of a mutant, as a multiple of the kernel's own. */
 const stepFactor = 4;
 const moreSteps = 10_000;
-/** The same of seconds; a run that has an end has come to it long before. */
+/** The same multiple for seconds; a run that ends has ended long before. */
 const timeFactor = 10;
 const leastSeconds = 30;
 
@@ -95,14 +95,14 @@ function areEqual(one: Uint8Array, other: Uint8Array): boolean {
   return Buffer.compare(one, other) === 0;
 }
 
-/** The first tensor with other bytes; null where all are the same. */
+/** The first tensor with different bytes; null where all are equal. */
 function otherTensor(base: LaunchRun, run: LaunchRun): string | null {
   for (const [name, bytes] of base.tensors)
     if (!areEqual(bytes, run.tensors.get(name)!)) return name;
   return null;
 }
 
-/** Why a run without findings does not show that a mutant is redundant; null where it does. */
+/** The reason why a run without findings does not show that a mutant is redundant; null where it does. */
 function conditionMissing(run: LaunchRun, base: LaunchRun, mutant: Mutant): string | null {
   const isFollowed = mutant.unfollowed === commitsSeeInitialisation && run.areCommitsFenced;
   if (run.speaksForAllSchedules) return isFollowed ? null : mutant.unfollowed;
@@ -113,10 +113,10 @@ function conditionMissing(run: LaunchRun, base: LaunchRun, mutant: Mutant): stri
   return 'strong accesses, or tests of barriers, come in no order: what they give is up to the schedule';
 }
 
-/** A hint that says of a mutant what a finding does: a fence that the kernel has, and that compilers go without. */
+/** A hint that counts as a finding for a mutant: the kernel has the fence, and compilers omit it. */
 const tellingHint: Finding['kind'] = 'unfenced-initialisation';
 
-/** A hint of what is a finding of another kind in a schedule that shows it. */
+/** A hint of a fault that is a finding of another kind in a schedule that shows it. */
 const late: Finding['kind'] = 'stray-commit';
 
 function illegal<One extends Finding>(findings: readonly One[]): readonly One[] {
@@ -124,9 +124,9 @@ function illegal<One extends Finding>(findings: readonly One[]): readonly One[] 
 }
 
 /**
- * Runs a launch's kernel itself, and is then ready to run its mutants: each in the schedule of the first run with races
- * looked for, and one that shows nothing there in others as well. Only findings that the kernel does not have itself, of that
- * kind at those instructions, count.
+ * Runs a launch's kernel itself, and can then run its mutants: each in the schedule of the first run with race detection, and
+ * in other schedules too if it shows nothing there. Only findings count that the kernel itself does not have, of that kind at
+ * those instructions.
  */
 export function createMutantJudge(
   prepared: PreparedLaunch,
@@ -157,7 +157,10 @@ export function createMutantJudge(
   };
   let usable: readonly OtherSchedule[] | null = null;
 
-  /** The schedules in which the kernel itself gives what it gives in the first: only there do other bits say anything. */
+  /**
+   * The schedules in which the kernel itself gives the same outputs as in the first: only there do different bits mean
+   * anything.
+   */
   const schedules = (): readonly OtherSchedule[] =>
     (usable ??= otherSchedules.filter(({ create }) => {
       const run = prepared.run({ ...machineOptions, races: false, mostSteps, scheduler: create });

@@ -1,6 +1,6 @@
 import { type MutatedInstruction, mutatedInstructions } from './mutated-instructions.js';
 
-/** The state spaces of which others see nothing. */
+/** The state spaces that other threads do not see. */
 const unseenSpaces = new Set(['local', 'const', 'param', 'param::entry']);
 
 /** The names with which accesses to memory and operations of tensor cores begin: an order may be about these. */
@@ -27,7 +27,7 @@ function beginsWith(mnemonic: string, name: string): boolean {
   return mnemonic === name || mnemonic.startsWith(`${name}.`);
 }
 
-/** The row of the longest name with which a mnemonic begins; null where there is none. */
+/** The row with the longest name that a mnemonic begins with; null where there is none. */
 export function mutatedInstruction(mnemonic: string): MutatedInstruction | null {
   let found: MutatedInstruction | null = null;
   for (const row of mutatedInstructions)
@@ -40,7 +40,9 @@ export function modifiersOf(mnemonic: string): readonly string[] {
   return mnemonic.split('.').slice(1);
 }
 
-/** Whether an instruction is an access to memory that others see, or an operation of the tensor core or of TMA. */
+/**
+ * Whether an instruction is an access to memory that other threads see, or an operation of the tensor core or of TMA.
+ */
 export function isAccess(mnemonic: string): boolean {
   if (!accessNames.some((name) => beginsWith(mnemonic, name))) return false;
   const modifiers = modifiersOf(mnemonic);

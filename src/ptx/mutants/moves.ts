@@ -18,7 +18,7 @@ export interface ProgramPlace {
   readonly item: VisibleItem;
 }
 
-/** An instruction past which another one can be moved, and the program then. */
+/** An instruction past which another one can be moved, and the program after the move. */
 export interface Move {
   readonly past: VisibleItem;
   readonly change: (note: NoteChange) => ProgramChange;
@@ -31,7 +31,7 @@ function isLoopOfWait({ one, block, index, item }: ProgramPlace): boolean {
   return isAlone && item.mnemonic.startsWith('mbarrier.try_wait');
 }
 
-/** The only way on from a block: where it goes, or where the loop of a wait is left. */
+/** The only successor of a block: its target, or the exit of the loop of a wait. */
 function blockAfter({ blocks }: ProgramFunction, block: number, isLoop: boolean): number | null {
   const { terminator } = blocks[block];
   if (terminator.kind === 'goto') return terminator.target;
@@ -50,7 +50,7 @@ function blockAfter({ blocks }: ProgramFunction, block: number, isLoop: boolean)
   return left.length === 1 ? left[0] : null;
 }
 
-/** The only block from which a block is entered, if that goes nowhere else. */
+/** The only predecessor of a block, if that has no other successor. */
 function blockBefore({ blocks }: ProgramFunction, block: number): number | null {
   if (block === 0) return null;
   const before = blocks.flatMap(({ terminator }, i) => {
@@ -73,7 +73,7 @@ interface Placed {
   readonly item: Item;
 }
 
-/** The items that are executed whenever the one at a place is, one after the other, as they lie in a direction. */
+/** The items that are executed whenever the item at a place is, one after the other, in a direction. */
 function* itemsFrom(place: ProgramPlace, direction: Direction): Generator<Placed> {
   const { one, block, index } = place;
   const stride = strides[direction];
@@ -92,7 +92,7 @@ function* itemsFrom(place: ProgramPlace, direction: Direction): Generator<Placed
   }
 }
 
-/** Whether an instruction may come before an item that it stands after: registers that it needs are there. */
+/** Whether an instruction may move before an item that precedes it: the registers that it needs are available there. */
 function mayComeBefore(moved: VisibleItem, item: Item): boolean {
   const [own, other] = [touchedBy(moved), touchedBy(item)];
   if (own === null || other === null) return false;
@@ -105,7 +105,7 @@ function mayComeBefore(moved: VisibleItem, item: Item): boolean {
   );
 }
 
-/** The blocks with an item inserted and another replaced or left out. */
+/** The blocks with one item inserted and another replaced or left out. */
 function changeOf(
   { one, block, index, item }: ProgramPlace,
   inserted: { readonly block: number; readonly at: number; readonly item: Item },
@@ -131,8 +131,9 @@ function changeOf(
 }
 
 /**
- * Moves an instruction past the nearest access in a direction. Earlier, its operands have to be there; later, they are
- * read where it stood. Null where there is no such access before control parts, or where operands are not there.
+ * Moves an instruction past the nearest access in a direction. If it moves earlier, its operands must be available
+ * there; if later, they are read at the original place. Null where there is no such access before control parts, or
+ * where operands are not available.
  */
 export function moveOf(place: ProgramPlace, direction: Direction): Move | null {
   const { item: moved } = place;
@@ -158,7 +159,7 @@ export function moveOf(place: ProgramPlace, direction: Direction): Move | null {
   return null;
 }
 
-/** The item, which tells that it is executed. */
+/** The item, which notes that it is executed. */
 function noted(item: VisibleItem, note: NoteChange): VisibleItem {
   const { operation } = item;
   return {

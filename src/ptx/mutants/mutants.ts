@@ -19,15 +19,15 @@ export interface Mutant {
   readonly mnemonic: string;
   /** The difference from the program: `removed`, `after line 412: tcgen05.mma`. */
   readonly change: string;
-  /** Why the machine cannot tell it from the program; null where it can. */
+  /** The reason why the machine cannot tell it from the program; null where it can. */
   readonly unmodelled: string | null;
   /** The order that its instruction imposes and the machine does not check; null where the machine checks all of it. */
   readonly unfollowed: string | null;
-  /** The items that are other ones; `note` is told when one of them is executed. */
+  /** The changed items; `note` is called when one of them is executed. */
   readonly mutate: (note: NoteChange) => ProgramChange;
 }
 
-/** The instructions of a program that others see, in the order of the program. */
+/** The instructions of a program that other threads see, in the order of the program. */
 function* visiblePlaces(functions: readonly ProgramFunction[]): Generator<ProgramPlace> {
   for (const one of functions)
     for (const [block, { items }] of one.blocks.entries())
@@ -43,7 +43,7 @@ function replaced({ one, block, item }: ProgramPlace, by: VisibleItem): ProgramC
   ]);
 }
 
-/** Whether an instruction with these modifiers is changed so. */
+/** Whether the change applies to an instruction with these modifiers. */
 function applies({ of }: Change, modifiers: readonly string[]): boolean {
   return of === undefined || of.some((modifier) => modifiers.includes(modifier));
 }
@@ -78,7 +78,10 @@ const initialisationFences: readonly string[] = [
   ...['fence.proxy.async', 'fence.proxy.async::generic', 'fence.mbarrier_init'],
 ];
 
-/** Why a fence behind an initialisation may be needed where commits come without one: it is not, if they come after another. */
+/**
+ * The reason why a fence after an initialisation may be needed if commits come without one; it is not needed if they
+ * come after another fence.
+ */
 export const commitsSeeInitialisation =
   'whether tcgen05.commit needs a fence after the initialisation of its mbarrier the ISA does not say';
 
@@ -103,8 +106,8 @@ function createUnfollowed(hasCommits: boolean): (mnemonic: string) => string | n
 
 /**
  * Every mutant of a program: each wait, arrival, fence, barrier, commit and strong access removed, weakened or moved, by
- * the table of `mutated-instructions.ts`. An instruction that stands in a function that is called from several places is
- * changed in all of them.
+ * the table of `mutated-instructions.ts`. An instruction in a function that is called from several places is changed in
+ * all of them.
  */
 export function programMutants({ functions }: Pick<Program, 'functions'>): readonly Mutant[] {
   const all: Mutant[] = [];

@@ -1,15 +1,15 @@
 import type { Scheduler } from '../../machine/index.js';
 import type { KernelOptions } from '../run/index.js';
 
-/** A run has taken longer than it may. */
+/** Thrown when a run has exceeded its time. */
 export class OutOfTime extends Error {}
 
-/** Steps between two looks at the clock. */
+/** Number of steps between two looks at the clock. */
 const stepsBetween = 256;
 
-/** Ends runs after some time. */
+/** Ends runs that exceed a time. */
 export interface TimeLimit {
-  /** The schedulers, which throw OutOfTime once the time is over. */
+  /** The schedulers, which throw OutOfTime once the time has passed. */
   readonly within: (
     create: NonNullable<KernelOptions['scheduler']>,
   ) => NonNullable<KernelOptions['scheduler']>;

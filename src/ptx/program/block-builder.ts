@@ -28,7 +28,10 @@ export interface BlockBuilder {
   readonly lanes: (operations: readonly LaneOperation[]) => void;
   readonly item: (item: Item) => void;
   readonly end: (ending: Ending) => void;
-  /** @param isEntry whether `ret` ends a lane for good */
+  /**
+   * Finishes the blocks.
+   * @param isEntry whether `ret` ends a lane for good
+   */
   readonly finish: (isEntry: boolean) => readonly Block[];
 }
 
@@ -122,7 +125,7 @@ function terminatorOf(
 }
 
 /**
- * A branch to a block that only ends its lanes ends them at once: so those that have nothing to do in a kernel are not
+ * Turns a branch to a block that only ends its lanes into an exit: lanes with no work left in a kernel are then not
  * waited for where the others meet.
  */
 function leaveEarly(drafts: readonly Draft[], terminators: Terminator[]): void {

@@ -15,7 +15,10 @@ export interface Contraction {
   readonly sum: LaneOperation;
 }
 
-/** `mul.f32`, `mul.ftz.f32`, `mul.f64`, …: PTX lets an assembler contract those without a rounding modifier. */
+/**
+ * The instructions that an assembler may contract, namely those without a rounding modifier: `mul.f32`, `mul.ftz.f32`,
+ * `mul.f64`, ….
+ */
 const contractable = /^(mul|add|sub)((?:\.ftz)?\.(?:f32|f32x2|f64|f16|f16x2|bf16|bf16x2))$/;
 
 function kindOf({ name }: LaneInstruction): readonly [opcode: string, type: string] | null {
@@ -86,8 +89,8 @@ function productSlot({ destinations: [slot] }: LaneOperation): number {
 }
 
 /**
- * The pairs of a product and a sum that an assembler may contract into an fma, as far as they stand in one stretch of
- * operations (PTX ISA, `mul`, `add`: without a rounding modifier they may be).
+ * The pairs of a product and a sum that an assembler may contract into an fma, within one stretch of operations (PTX
+ * ISA, `mul`, `add`: without a rounding modifier they may be).
  */
 export function findContractions(functions: readonly ProgramFunction[]): readonly Contraction[] {
   const uses = countUses(functions);
@@ -156,7 +159,7 @@ export function contract(
   }
 }
 
-/** x·y + z, x·y − z or z − x·y as an fma, with the sign of a source turned before where need be. */
+/** x·y + z, x·y − z or z − x·y as an fma, with the sign of a source negated first where needed. */
 function fused(
   { product, sum }: Contraction,
   table: FindLaneInstruction,

@@ -2,8 +2,8 @@
  * The immediate post-dominator of each block: where all paths from it to the end meet first. Cooper, Harvey and
  * Kennedy, "A Simple, Fast Dominance Algorithm" (2001), on the reversed graph.
  *
- * @param successors of each block, by number; `successors.length` is the end
- * @returns by block; null for those from which no path leads to the end
+ * @param successors successors of each block, by number; `successors.length` is the end
+ * @returns by block; null for blocks from which no path leads to the end
  */
 export function immediatePostDominators(
   successors: readonly (readonly number[])[],
@@ -45,7 +45,7 @@ export function immediatePostDominators(
   return result.slice(0, end).map((block) => (block === -1 ? null : block));
 }
 
-/** Blocks from which the end can be reached, each after those that the walk finds from it. */
+/** Blocks from which the end can be reached, each after the blocks that the walk finds from it. */
 function postOrder(start: number, neighbours: readonly (readonly number[])[]): number[] {
   const order: number[] = [];
   const seen = new Uint8Array(neighbours.length);

@@ -33,7 +33,7 @@ export interface ProgramOptions {
   readonly contract?: boolean;
   /** Whether CTAs form clusters, so that addresses of shared memory depend on the rank; default false. */
   readonly hasClusters?: boolean;
-  /** Lines whose registers a person watches; default none. */
+  /** Lines whose registers are watched; default none. */
   readonly watched?: ReadonlySet<number>;
 }
 
@@ -51,7 +51,7 @@ function createSlotAllocator(): SlotAllocator {
 
 /**
  * The executable program of a kernel: names are resolved, registers have places, blocks know where lanes that part
- * meet again. RequestErrors: no such kernel; everything in it that is not supported, with its lines.
+ * meet again. RequestErrors: a missing kernel; all its unsupported features, with their lines.
  */
 export function createProgram(
   module: PtxModule,
@@ -169,7 +169,7 @@ function declareInterface(
   return { scope, parameters: parameters.map(formal), returns: returns.map(formal) };
 }
 
-/** Adds the shared memory that statements declare, in the order in which they will be declared. */
+/** Adds the shared memory that statements declare, in the order of their later declaration. */
 function layOutShared(layout: Layout, statements: readonly Statement[]): void {
   for (const statement of statements)
     if (statement.kind === 'variable' && statement.space === 'shared') layOut(layout, statement);

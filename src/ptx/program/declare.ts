@@ -23,7 +23,7 @@ export interface Declaring {
   readonly nextLabel: () => number;
 }
 
-/** Puts what statements declare into their scope: registers, variables, parameters of calls, labels. */
+/** Puts the declarations of statements into their scope: registers, variables, parameters of calls, labels. */
 export function declare(
   declaring: Declaring,
   statements: readonly Statement[],
@@ -71,7 +71,7 @@ function declareVariable(declaring: Declaring, variable: VariableDeclaration, sc
   }
 }
 
-/** The place of a variable after those before it; null where its size is not said. */
+/** The place of a variable after the variables before it; null where its size is not stated. */
 export function layOut(layout: Layout, variable: VariableDeclaration): Binding | null {
   const bytes = variableBytes(variable);
   if (bytes === null) return null;

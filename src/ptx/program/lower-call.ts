@@ -13,7 +13,7 @@ import {
 import { handOver } from './parameter-pieces.js';
 import type { HandedOver, ProgramFunction } from './program.js';
 
-/** A call of which the item is complete once all functions have been lowered. */
+/** A call whose item is complete once all functions have been lowered. */
 export interface CallSite {
   readonly callee: string;
   readonly at: ScopedInstruction;
@@ -26,16 +26,16 @@ export interface CallSite {
   };
 }
 
-/** Functions of CUDA's run time that end a lane, with what the finding says. */
+/** Functions of CUDA's runtime that end a lane, with the text of the finding. */
 const endingFunctions: Readonly<Record<string, string>> = {
   __assertfail: 'an assertion of the kernel failed',
 };
-/** Functions of CUDA's run time that give 0 and do nothing here: what is printed is not shown. */
+/** Functions of CUDA's runtime that return 0 and do nothing here: printed text is not shown. */
 const silentFunctions: readonly string[] = ['vprintf'];
 
 const unknownCallee: ProgramFunction = { name: '', line: 0, blocks: [] };
 
-/** A `call`: into the builder, and into `calls` what is to be completed. */
+/** Lowers a `call`: into the builder, and into `calls` for its later completion. */
 export function lowerCall(
   program: ProgramLowering,
   at: ScopedInstruction,

@@ -26,7 +26,7 @@ interface FunctionLowering {
   readonly flag: () => Slot;
 }
 
-/** The blocks of a function; what is not supported in it is collected. */
+/** The blocks of a function; unsupported features are collected. */
 export function lowerFunction(
   program: ProgramLowering,
   { name, kind, body }: PtxFunction,
@@ -124,7 +124,7 @@ function lowerInstruction(
   }
 }
 
-/** The guard of an instruction; undefined where its predicate is none, which is collected. */
+/** The guard of an instruction; undefined where its predicate is not one, which is collected. */
 function guardOf(
   program: ProgramLowering,
   { guard, place }: PtxInstruction,
@@ -142,7 +142,7 @@ function guardOf(
   return undefined;
 }
 
-/** Branches, calls and ends; whether the instruction is one. */
+/** Lowers branches, calls and ends; returns whether the instruction is one. */
 function lowerControl(lowering: FunctionLowering, at: ScopedInstruction, place: Placed): boolean {
   const { program, builder } = lowering;
   const { opcode, operands } = at.instruction;

@@ -3,7 +3,7 @@ import type { PtxInstruction } from '../syntax/index.js';
 import type { ProgramLowering, ScopedInstruction } from './lowering.js';
 import type { LaneOperation } from './operation.js';
 
-/** The bits of a width. */
+/** Number of bits of a width. */
 function bitsOf(width: RegisterWidth): number {
   return width === 'pred' ? 1 : width;
 }
@@ -28,7 +28,7 @@ function constantSource(
   return { bits: BigInt.asUintN(width, bits), width };
 }
 
-/** The modifiers with which an instruction stands in the table: a vector operand of a `mov` is said in them. */
+/** The modifiers of an instruction in the table, which include the form of a vector operand of a `mov`. */
 function rowModifiers(
   { opcode, modifiers }: PtxInstruction,
   [destination, source]: readonly ResolvedOperand[],
@@ -48,7 +48,7 @@ const flatten = (operand: ResolvedOperand): readonly ResolvedOperand[] => {
 const carryReaders: readonly string[] = ['addc', 'subc', 'madc'];
 
 /**
- * The operations of an instruction of lanes, into `into`; whether it is one. What is wrong with its operands is
+ * Adds the operations of a lane instruction to `into`; returns whether it is one. Faults of its operands are
  * collected.
  *
  * @param flag gives the carry flag of the function

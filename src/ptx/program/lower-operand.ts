@@ -7,10 +7,7 @@ import {
   type ScopedInstruction,
 } from './lowering.js';
 
-/**
- * An operand with its names resolved; null where one is unknown or stands for what is no operand, which is
- * collected.
- */
+/** An operand with its names resolved; null where a name is unknown or is not an operand, which is collected. */
 export function resolveOperand(
   program: ProgramLowering,
   at: ScopedInstruction,

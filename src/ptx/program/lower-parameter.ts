@@ -8,7 +8,7 @@ import { registerWidth, typeBytes } from './scope.js';
 
 type Bytes = 1 | 2 | 4 | 8 | 16;
 
-/** An access to a parameter whose place is known: `ld.param` or `st.param` of a name. */
+/** An access to a parameter at a known place: `ld.param` or `st.param` of a name. */
 interface ParameterAccess {
   readonly address: Extract<Operand, { kind: 'address' }>;
   readonly data: Operand;
@@ -25,8 +25,8 @@ function parameterAccess({ instruction }: ScopedInstruction): ParameterAccess | 
 }
 
 /**
- * The operations of an `ld.param` or `st.param` at a place that is known, into `into`: they copy registers. Whether
- * the instruction is one.
+ * Adds the operations of an `ld.param` or `st.param` at a known place to `into`: they copy registers. Returns
+ * whether the instruction is one.
  */
 export function lowerParameterAccess(
   program: ProgramLowering,

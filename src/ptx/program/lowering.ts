@@ -16,14 +16,14 @@ export interface ProgramLowering {
   readonly unsupported: UnsupportedCollector;
   /** Registers of the kernel's parameters, by offset and type. */
   readonly parameterRegisters: Map<string, ParameterRegister>;
-  /** Special registers that occur, by name. */
+  /** Special registers that the kernel uses, by name. */
   readonly specials: Map<string, { readonly binding: Binding; readonly register: SpecialRegister }>;
   /**
-   * Registers for addresses of shared memory, by address; null where CTAs are no clusters, so that an address is a
-   * constant.
+   * Registers for addresses of shared memory, by address; null where CTAs form no clusters, so that an address is
+   * a constant.
    */
   readonly sharedAddresses: Map<number, Slot> | null;
-  /** Lines whose registers a person watches, filled as they are met. */
+  /** Lines whose registers are watched, filled during the lowering. */
   readonly watched: Map<number, WatchedRegister[]>;
   /** Parameters and results of each function, in order. */
   readonly interfaces: ReadonlyMap<string, FunctionInterface>;
@@ -36,7 +36,7 @@ export interface FunctionInterface {
   readonly returns: readonly FormalParameter[];
 }
 
-/** A parameter as a function sees it: a register (`.reg`), or the parts of a `.param`. */
+/** A parameter seen from the function: a register (`.reg`), or the parts of a `.param`. */
 export type FormalParameter = Extract<Binding, { kind: 'register' } | { kind: 'parameter' }>;
 
 /** The parameters of a call, before it is known which parts of them the other side uses. */
@@ -53,7 +53,7 @@ export type CallOperand =
       readonly operand: InstructionRequest['operands'][number];
     };
 
-/** An instruction with its scope, and what all items that come of it say. */
+/** An instruction with its scope, and the facts that all its items carry. */
 export interface ScopedInstruction {
   readonly instruction: PtxInstruction;
   readonly scope: Scope;
@@ -63,7 +63,7 @@ export interface ScopedInstruction {
   readonly site: string;
 }
 
-/** Finds what a name stands for: a name of a scope, or a special register; null if there is none. */
+/** Finds the meaning of a name: a name of a scope, or a special register; null if there is none. */
 export function resolveName(program: ProgramLowering, scope: Scope, name: string): Binding | null {
   const known = findBinding(scope, name, program.slots) ?? program.specials.get(name)?.binding;
   if (known !== undefined) return known;

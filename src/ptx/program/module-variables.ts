@@ -4,16 +4,16 @@ import { layOut, type Layout } from './declare.js';
 import { alignTo, typeBytes, variableAlignment, variableBytes, type Scope } from './scope.js';
 import type { UnsupportedCollector } from './unsupported.js';
 
-/** Dynamic shared memory begins at a multiple of this at least. */
+/** Minimum alignment of dynamic shared memory. */
 const dynamicAlignment = 16;
 
 /**
- * Gives the variables of a module that a kernel uses their addresses, as names of a scope: those of shared memory
- * in `shared`, others where `place` says.
+ * Gives addresses to the variables of a module that a kernel uses, as names of a scope: those of shared memory in
+ * `shared`, others at the addresses from `place`.
  *
  * @param ownShared bytes of shared memory that functions declare themselves, which come after those of the module
  * and before the dynamic part
- * @returns those with contents, and where the dynamic part begins
+ * @returns the variables with contents, and the beginning of the dynamic part
  */
 export function placeVariables(
   { variables }: PtxModule,
@@ -79,7 +79,7 @@ function closure(
   return variables.filter(({ name }) => wanted.has(name));
 }
 
-/** The bytes of a variable before the kernel starts; zeros where nothing is said. */
+/** The bytes of a variable before the kernel starts; zeros where there is no initialiser. */
 function contentsOf(
   variable: VariableDeclaration,
   scope: Scope,
@@ -96,7 +96,7 @@ function contentsOf(
     next += element;
   }
 
-  /** Elements of the innermost dimensions that a list at a depth stands for. */
+  /** Number of elements of the innermost dimensions that a list at a depth covers. */
   function extent(depth: number): number {
     const { dimensions, vector } = variable;
     return dimensions.slice(depth).reduce<number>((product, one) => product * one!, vector);

@@ -3,7 +3,7 @@ import type { RegisterWidth, Slot } from '../instructions/index.js';
 /** Gives registers their places, one after the other. */
 export interface SlotAllocator {
   readonly allocate: (width: RegisterWidth) => Slot;
-  /** So far. */
+  /** Bytes of all registers so far. */
   readonly bytes: () => number;
 }
 
@@ -14,8 +14,8 @@ export interface ParameterPiece {
 }
 
 /**
- * A parameter of a function or of a call. It lies in registers, one for each part that is stored or loaded, since
- * nobody else sees it (PTX ISA, "Parameter State Space": it has no address that one could take).
+ * A parameter of a function or of a call. It is kept in registers, one for each part that is stored or loaded,
+ * since nothing else sees it (PTX ISA, "Parameter State Space": its address cannot be taken).
  */
 export interface ParameterPieces {
   /** By their offset in bytes. */
@@ -24,7 +24,7 @@ export interface ParameterPieces {
 
 const widths: Readonly<Record<number, RegisterWidth>> = { 1: 16, 2: 16, 4: 32, 8: 64, 16: 128 };
 
-/** The part at an offset, which is made if it is new; null where it overlaps another. */
+/** The part at an offset, made on first use; null where it overlaps another. */
 export function parameterPiece(
   { pieces }: ParameterPieces,
   offset: number,

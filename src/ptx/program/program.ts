@@ -21,7 +21,7 @@ interface Placed {
   readonly site: string;
 }
 
-/** Operations on registers of one lane each, one after the other: what is compiled. */
+/** Operations on registers of one lane each, one after the other, which are compiled. */
 export interface LaneStretch {
   readonly kind: 'lanes';
   readonly operations: readonly LaneOperation[];
@@ -30,7 +30,7 @@ export interface LaneStretch {
   readonly writes: ReadonlySet<number>;
 }
 
-/** A value that a call hands over: from a register of one function into one of the other. */
+/** A value that a call hands over: from a register of one function to a register of the other. */
 export interface HandedOver {
   readonly from: Source;
   readonly to: Slot;
@@ -77,13 +77,13 @@ export type Terminator =
   /** Lanes whose guard holds end for good; the others go on at `next`, which is null where there is no guard. */
   | (Placed & { readonly kind: 'exit'; readonly next: number | null });
 
-/** Instructions of which, once the first is executed, all are. */
+/** Instructions that are all executed once the first is. */
 export interface Block {
   readonly items: readonly Item[];
   readonly terminator: Terminator;
   /**
-   * The block at which lanes that part at its end are together again: its immediate post-dominator. Lanes that a guard
-   * lets end for good do not count.
+   * The block at which lanes that part at its end meet again: its immediate post-dominator. Lanes that a guard ends
+   * for good do not count.
    */
   readonly join: number;
 }
@@ -92,7 +92,7 @@ export interface Block {
 export interface ProgramFunction {
   readonly name: string;
   readonly line: number;
-  /** The first is where it begins; `blocks.length` stands for its end. */
+  /** The blocks, the first of which is the beginning; `blocks.length` stands for the end. */
   readonly blocks: readonly Block[];
 }
 
@@ -106,7 +106,7 @@ export interface ModuleVariable {
   readonly line: number;
 }
 
-/** A register that holds a piece of the kernel's parameters from the beginning on. */
+/** A register that holds a piece of the kernel's parameters from the start. */
 export interface ParameterRegister {
   readonly slot: Slot;
   /** In the parameter space, in bytes. */
@@ -143,7 +143,7 @@ export interface Program {
   readonly localBytes: number;
   /** `.reqntid`, `.maxntid`, `.reqnctapercluster`, … of the entry, by name. */
   readonly directives: ReadonlyMap<string, readonly number[]>;
-  /** The registers of the lines that were to be watched, of those that have instructions. */
+  /** The registers of the watched lines that have instructions. */
   readonly watched: WatchedLines;
   /** Pairs of a mul and an add without rounding modifiers that an assembler may contract into an fma. */
   readonly contractions: readonly { readonly line: number; readonly mnemonic: string }[];

@@ -3,7 +3,7 @@ import type { UnsupportedCollector } from './unsupported.js';
 
 /** The parts of a module that a kernel needs. */
 export interface Reachable {
-  /** The kernel, and the functions that it calls, each after those that call it first. */
+  /** The kernel, and the functions that it calls, each after the functions that call it first. */
   readonly functions: readonly PtxFunction[];
   /** Every name in their instructions. */
   readonly names: ReadonlySet<string>;

@@ -12,11 +12,11 @@ export type Binding =
   | { readonly kind: 'label'; readonly label: number }
   | { readonly kind: 'targets'; readonly labels: readonly string[] };
 
-/** The names of a function or of a block in it, and of what is around it. */
+/** The names of a function or of a block in it, and of the scopes around it. */
 export interface Scope {
   readonly outer: Scope | null;
   readonly bindings: Map<string, Binding>;
-  /** `%r<10>`: registers by what stands before the number. */
+  /** `%r<10>`: families of registers by the name before the number. */
   readonly families: Map<string, { readonly count: number; readonly width: RegisterWidth }>;
 }
 
@@ -24,7 +24,7 @@ export function createScope(outer: Scope | null): Scope {
   return { outer, bindings: new Map(), families: new Map() };
 }
 
-/** Finds a name in a scope or around it; a register of a family gets its place when it is first met. */
+/** Finds a name in a scope or around it; a register of a family gets its place on first use. */
 export function findBinding(scope: Scope, name: string, slots: SlotAllocator): Binding | null {
   for (let at: Scope | null = scope; at !== null; at = at.outer) {
     const binding = at.bindings.get(name);
@@ -55,7 +55,7 @@ export function registerWidth(type: ScalarType): RegisterWidth {
   return bits <= 16 ? 16 : (bits as 32 | 64 | 128);
 }
 
-/** Bytes of a variable; null for an array of which a dimension is not said. */
+/** Bytes of a variable; null for an array with an unstated dimension. */
 export function variableBytes({ type, vector, dimensions }: VariableDeclaration): number | null {
   let bytes = typeBytes(type) * vector;
   for (const dimension of dimensions) {
@@ -65,12 +65,12 @@ export function variableBytes({ type, vector, dimensions }: VariableDeclaration)
   return bytes;
 }
 
-/** The alignment of a variable in bytes: what it says, or that of its element. */
+/** The alignment of a variable in bytes: the stated one, or that of its element. */
 export function variableAlignment({ type, vector, alignment }: VariableDeclaration): number {
   return alignment ?? typeBytes(type) * vector;
 }
 
-/** The first multiple of an alignment from an offset on. */
+/** The first multiple of an alignment that is not below an offset. */
 export function alignTo(offset: number, alignment: number): number {
   return Math.ceil(offset / alignment) * alignment;
 }

@@ -16,10 +16,10 @@ export interface ThreadPlace {
   readonly dynamicSharedBytes: number;
 }
 
-/** A special register: its width and what a thread has in it. */
+/** A special register: its width and its value in a thread. */
 export interface SpecialRegister {
   readonly width: RegisterWidth;
-  /** Null for one that counts: each read gives more than the one before. */
+  /** Null for a register that counts: each read gives more than the one before. */
   readonly value: ((place: ThreadPlace) => number) | null;
 }
 
@@ -75,8 +75,8 @@ function rankIn([x, y, z]: Triple, [width, height]: Triple): number {
 const counting = (width: RegisterWidth): SpecialRegister => ({ width, value: null });
 
 /**
- * Special registers by name. What a GPU decides by itself (`%smid`, the slot of a warp) is that of a GPU on which
- * each CTA has an SM of its own, in the order of the grid.
+ * Special registers by name. Values that a GPU decides by itself (`%smid`, the slot of a warp) are those of a GPU
+ * on which each CTA has an SM of its own, in the order of the grid.
  */
 export const specialRegisters: ReadonlyMap<string, SpecialRegister> = new Map([
   ...triples('%tid', threadOf),

@@ -13,7 +13,7 @@ export type FindLaneInstruction = (
   form?: OperandForm,
 ) => LaneInstruction | null;
 
-/** Every instruction that a program may have, but for those of control, which are the program's own. */
+/** Every instruction that a program may have, except those of control flow, which are the program's own. */
 export interface InstructionTables {
   readonly lane: FindLaneInstruction;
   readonly warp: readonly WarpInstruction[];
@@ -25,7 +25,7 @@ export type FoundRow =
   | { readonly kind: 'warp'; readonly row: WarpInstruction }
   | { readonly kind: 'visible'; readonly row: VisibleInstruction };
 
-/** Finds the row with the longest name with which an instruction begins. */
+/** Finds the row with the longest name that an instruction begins with. */
 export type FindRow = (
   instruction: Pick<InstructionRequest, 'opcode' | 'modifiers'>,
 ) => FoundRow | null;

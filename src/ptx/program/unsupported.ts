@@ -1,18 +1,18 @@
 import { RequestError } from '../../request-error.js';
 
-/** Collects what a program asks for and is not supported, so that all of it is said at once. */
+/** Collects the unsupported features of a program, so that all of them are reported at once. */
 export interface UnsupportedCollector {
   /**
-   * @param line of the text
-   * @param what the instruction, directive or register
-   * @param needed what would be needed for it, or why it is not there
+   * @param line line of the text
+   * @param what instruction, directive or register
+   * @param needed the feature that it would need, or the reason why it is missing
    */
   readonly add: (line: number, what: string, needed: string) => void;
-  /** Throws a RequestError that names everything collected with its lines; nothing if there is nothing. */
+  /** Throws a RequestError that names everything collected, with its lines; does nothing if there is nothing. */
   readonly check: (file: string) => void;
 }
 
-/** The lines of one thing that a message lists; the rest are counted. */
+/** Maximum number of lines of one feature that a message lists; the rest are counted. */
 const mostLines = 6;
 
 export function createUnsupportedCollector(): UnsupportedCollector {

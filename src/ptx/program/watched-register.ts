@@ -1,8 +1,8 @@
 import type { Slot } from '../instructions/index.js';
 
-/** A register of an instruction that a person watches. */
+/** A register of an instruction that is watched. */
 export interface WatchedRegister {
-  /** As PTX calls it. */
+  /** Name in the PTX. */
   readonly name: string;
   readonly slot: Slot;
   /** The type that the instruction gives it: `f32`, `s64`, `pred`; `b32` and its like are the bits alone. */
@@ -11,5 +11,5 @@ export interface WatchedRegister {
   readonly isGuard: boolean;
 }
 
-/** The registers of the instructions of a line, as they are watched before the first of them. */
+/** The registers of the instructions of a line, watched before the first of them. */
 export type WatchedLines = ReadonlyMap<number, readonly WatchedRegister[]>;

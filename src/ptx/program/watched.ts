@@ -49,8 +49,8 @@ function typeOf({ width }: Slot, named: string | undefined, isAddress: boolean):
 }
 
 /**
- * The type of each operand of an instruction by its modifiers. One type is that of all; of two the first is the destination's;
- * an MMA names D, A, B and C.
+ * The type of each operand of an instruction by its modifiers. A single type is that of all operands; the first of two is the
+ * destination's; an MMA names D, A, B and C.
  */
 function namedType(types: readonly string[], operand: number): string | undefined {
   if (types.length <= 1) return types[0];
@@ -78,7 +78,7 @@ export function watchedRegisters(
   return [...found.values()];
 }
 
-/** A stretch as stretches of which each begins at a line that is watched, or where it began. */
+/** Divides a stretch so that each part begins at a watched line, or at the beginning. */
 export function splitStretch(
   whole: LaneStretch,
   isWatched: (line: number) => boolean,

@@ -23,7 +23,7 @@ export interface Breakpoint {
 /** The values of a register. */
 export interface RegisterValues extends Pick<WatchedRegister, 'name' | 'type' | 'isGuard'> {
   readonly width: WatchedRegister['slot']['width'];
-  /** Whether an operation that is under way uses it, so that the bits are those before. */
+  /** Whether a pending operation uses it, so that the bits are those from before. */
   readonly isLent: boolean;
   /** The bits of one lane, or of all 32. */
   readonly bits: readonly bigint[];
@@ -32,17 +32,17 @@ export interface RegisterValues extends Pick<WatchedRegister, 'name' | 'type' | 
 /** A warp before it executed the line of a breakpoint. */
 export interface BreakStop {
   readonly breakpoint: Breakpoint;
-  /** The how manieth time it was there, from 1. */
+  /** Number of visits to the line so far, from 1. */
   readonly time: number;
-  /** The lanes that execute the line: bit l for lane l. A guard may still hold some of them back. */
+  /** The lanes that execute the line: bit l for lane l. A guard may still exclude some of them. */
   readonly lanes: number;
   readonly registers: readonly RegisterValues[];
 }
 
-/** Gathers what registers held. */
+/** Collects the values of registers. */
 export interface BreakCollector {
   readonly add: (stop: WatchedStop) => void;
-  /** All of them so far. */
+  /** All stops so far. */
   readonly stops: readonly BreakStop[];
 }
 
@@ -59,7 +59,10 @@ function executableLines({ functions }: Program): readonly number[] {
   return [...new Set(lines)].sort((a, b) => a - b);
 }
 
-/** @throws RequestError for a breakpoint where nothing can be read */
+/**
+ * Checks a breakpoint.
+ * @throws RequestError for a breakpoint where nothing can be read
+ */
 function checkBreakpoint(
   { line, cta, warp, lane }: Breakpoint,
   { grid, block }: Pick<Launch, 'grid' | 'block'>,
@@ -84,10 +87,11 @@ function checkBreakpoint(
 }
 
 /**
- * Checks that breakpoints are where something can be read.
+ * Checks that registers can be read at breakpoints.
  *
- * @param file what messages call the PTX
- * @throws RequestError for a line without an instruction, and for a CTA, warp or thread that there is not
+ * @param file name of the PTX in messages
+ * @throws RequestError for a line without an instruction, and for a CTA, warp or thread that does not
+ * exist
  */
 export function checkBreakpoints(
   program: Program,

@@ -16,7 +16,7 @@ export const warpLanes = 32;
 /** The number of elements in these extents. */
 export const volume = ([x, y, z]: Extents) => x * y * z;
 
-/** A kernel with what it is launched with. */
+/** A kernel with its launch configuration. */
 export interface KernelLaunch {
   readonly program: Program;
   /** CTAs of the grid, threads of a CTA, CTAs of a cluster: x, y, z each. */
@@ -24,12 +24,12 @@ export interface KernelLaunch {
   readonly block: Extents;
   readonly cluster: Extents;
   readonly dynamicSharedBytes: number;
-  /** Parameters, and what is allocated in global and constant memory. */
+  /** Parameters, and the allocations in global and constant memory. */
   readonly memory: LaunchMemory;
   readonly tensorMaps: IssuingWarp['tensorMaps'];
 }
 
-/** Lanes of a warp before they execute a line that is watched. */
+/** Lanes of a warp before they execute a watched line. */
 export interface WatchedStop {
   readonly line: number;
   /** Position of the CTA in the grid. */
@@ -39,7 +39,7 @@ export interface WatchedStop {
   readonly lanes: number;
   /** Registers of the whole warp, as they are now. */
   readonly registers: WarpRegisters;
-  /** Whether an operation that is under way fills a register or reads it, by the offset of its slot. */
+  /** Whether a pending operation fills a register or reads it, by the offset of its slot. */
   readonly isLent: (offset: number) => boolean;
 }
 
@@ -54,7 +54,7 @@ export function allocateShared(
   if (!allocation.ok) throw new RequestError(allocation.violation.message);
 }
 
-/** The program of one warp, its registers as they are at the kernel's beginning. */
+/** The program of one warp, with its registers as at the kernel's beginning. */
 export function warpProgram(
   launch: KernelLaunch,
   executable: ExecutableProgram,

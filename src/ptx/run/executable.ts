@@ -14,12 +14,12 @@ import {
 const tableBytes = 2 ** 21;
 const pageBytes = 2 ** 16;
 
-/** An item with its number among those of the program, and what runs it where it is a stretch. */
+/** An item with its number among those of the program, and, for a stretch, its compiled form. */
 export type ExecutableItem = {
   readonly number: number;
-  /** The line where it begins, if that is watched; else null. */
+  /** The line where it begins, if that is watched; otherwise null. */
   readonly watched: number | null;
-  /** Offsets of the registers of wgmma that it reads or writes; null where it does with none. */
+  /** Offsets of the registers of wgmma that it reads or writes; null where there are none. */
   readonly touched: readonly number[] | null;
 } & (
   | { readonly item: LaneStretch; readonly run: RunOperations }
@@ -36,34 +36,36 @@ export interface ExecutableBlock {
   readonly join: number;
 }
 
-/** A program that has been compiled for the registers of so many warps. */
+/** A program that has been compiled for the registers of some number of warps. */
 export interface ExecutableProgram {
   readonly program: Program;
   readonly blocksOf: (one: ProgramFunction) => readonly ExecutableBlock[];
-  /** Numbers of items and terminators go up to here. */
+  /** Numbers of items and terminators are below this. */
   readonly count: number;
-  /** The registers of a warp, as zeros; those that were handed out for the same number are gone. */
+  /** The registers of a warp, set to zeros; registers handed out earlier for the same number are invalid. */
   readonly clearRegisters: (warp: number) => {
     /** The byte at which they begin. */
     readonly start: number;
     readonly registers: WarpRegisters;
   };
-  /** A copy of the registers of all warps, for when others have used them. */
+  /** A copy of the registers of all warps, to restore after others have used them. */
   readonly saveRegisters: () => Uint8Array;
-  /** @param saved what `saveRegisters` gave */
+  /**
+   * Restores registers.
+   * @param saved result of `saveRegisters`
+   */
   readonly restoreRegisters: (saved: Uint8Array) => void;
 }
 
 /**
- * Other items of some blocks. Each counts as the item of the program that it is `as`: that itself, or one whose place it
- * takes.
+ * Other items of some blocks. Each counts as the item `as` of the program: the same item, or the one that it replaces.
  */
 export type ProgramChange = ReadonlyMap<
   Block,
   readonly { readonly item: Item; readonly as: Item }[]
 >;
 
-/** The same program with other items in some blocks; what is compiled, and the registers, are those of the first. */
+/** The same program with other items in some blocks; it shares the compiled code and the registers of the first. */
 export function changeProgram(
   executable: ExecutableProgram,
   change: ProgramChange,

@@ -8,7 +8,7 @@ import { sparseMmaInstructions } from './sparse-mma.js';
 import { shuffle } from './shuffle.js';
 import { voteInstructions } from './vote.js';
 
-/** The warp instructions of an architecture, which decides what its tensor cores make of `mma.sync`. */
+/** The warp instructions of an architecture, whose tensor cores define `mma.sync`. */
 export function warpInstructions(architecture: Architecture): readonly WarpInstruction[] {
   return [
     shuffle,

@@ -7,7 +7,9 @@ import { lanesOf, writerOf } from './operands.js';
 const source =
   'PTX ISA, Parallel Synchronization and Communication Instructions: clusterlaunchcontrol.query_cancel';
 
-/** A word of the answer that `clusterlaunchcontrol.try_cancel` has brought: x, y, z, whether a launch was cancelled. */
+/**
+ * A word of the answer that `clusterlaunchcontrol.try_cancel` has returned: x, y, z, whether a launch was cancelled.
+ */
 function wordOf(answer: bigint, word: number): number {
   return Number((answer >> BigInt(32 * word)) & 0xffffffffn);
 }

@@ -1,17 +1,17 @@
 import type { WarpRegisters } from '../warp-registers.js';
 import { type LaneReader, lanesOf, maskText } from './operands.js';
 
-/** Lanes that execute an instruction together, and what is wrong with them. */
+/** Lanes that execute an instruction together, and their faults. */
 export interface MemberGroups {
-  /** The lanes of each mask that execute it, as masks. */
+  /** The executing lanes of each mask, as masks. */
   readonly groups: readonly { readonly mask: number; readonly members: number }[];
   readonly finding: string | null;
 }
 
 /**
  * Divides the lanes that execute a `.sync` instruction by their membermask: lanes of different masks do
- * not see one another. A lane that is not in its own mask, and a mask that names lanes which do not
- * execute it, are findings (PTX ISA: the behaviour is undefined).
+ * not see each other. A lane that is not in its own mask, and a mask that names lanes which do not
+ * execute the instruction, are findings (PTX ISA: the behaviour is undefined).
  */
 export function memberGroups(
   registers: WarpRegisters,

@@ -4,7 +4,7 @@ import type { WarpRegisters } from '../warp-registers.js';
 
 /** The layout of a matrix of an `mma` in registers. */
 export interface FragmentLayout {
-  /** Registers of each lane. */
+  /** Number of registers of each lane. */
   readonly registers: number;
   /** Bits of an element; a register of 64 bits has one element, others have 32 bits. */
   readonly elementBits: 1 | 4 | 8 | 16 | 32 | 64;
@@ -31,7 +31,7 @@ function layout(
   return { registers, elementBits, places };
 }
 
-/** Elements of a register. */
+/** Number of elements of a register. */
 function elementsOf(elementBits: FragmentLayout['elementBits']): number {
   return elementBits === 64 ? 1 : 32 / elementBits;
 }
@@ -59,7 +59,7 @@ function columnOf(block: number, lane: number, element: number, elements: number
   return (4 * block + (lane & 3)) * elements + element;
 }
 
-/** B as [n][k], with n = 8: lane l has elements of column ⌊l / 4⌋, otherwise as A. */
+/** B as [n][k], with n = 8: lane l has elements of column ⌊l / 4⌋, otherwise like A. */
 export function layoutOfB(k: number, elementBits: FragmentLayout['elementBits']): FragmentLayout {
   return layoutOfA(8, k, elementBits);
 }
@@ -112,12 +112,12 @@ export function gather(
   }
 }
 
-/** Copies registers of all lanes into a matrix that was named before. */
+/** Copies registers of all lanes into the matrix for which it was made. */
 export type Gather = (registers: WarpRegisters, sources: readonly FragmentSource[]) => void;
 
 /**
- * `gather` for one matrix. Where a register has neighbours of a row, as bits that the matrix has alike, it copies
- * whole registers.
+ * `gather` for one matrix. Where the elements of a register are neighbours in a row, with the same bits in the
+ * matrix, it copies whole registers.
  */
 export function createGather(layout: FragmentLayout, matrix: MatrixPatterns): Gather {
   const { elementBits, places } = layout;
@@ -139,7 +139,7 @@ export function createGather(layout: FragmentLayout, matrix: MatrixPatterns): Ga
   };
 }
 
-/** Copies a matrix into registers of all lanes; null is for what nobody keeps. */
+/** Copies a matrix into registers of all lanes; null is for registers that nobody keeps. */
 export function scatter(
   registers: WarpRegisters,
   slots: readonly (Slot | null)[],
@@ -162,7 +162,7 @@ export function scatter(
   }
 }
 
-/** The same for numbers of fp64 in registers of 64 bits. */
+/** `gather` for fp64 numbers in registers of 64 bits. */
 export function gatherFloat64(
   registers: WarpRegisters,
   sources: readonly FragmentSource[],
@@ -181,7 +181,7 @@ export function gatherFloat64(
   }
 }
 
-/** As `gatherFloat64`, the other way. */
+/** `gatherFloat64` in the other direction. */
 export function scatterFloat64(
   registers: WarpRegisters,
   slots: readonly (Slot | null)[],

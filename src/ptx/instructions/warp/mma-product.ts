@@ -27,7 +27,7 @@ export interface MmaShape {
   readonly k: number;
 }
 
-/** The registers of an `mma`, each list in PTX's order; null in D is what nobody keeps (`_`). */
+/** The registers of an `mma`, each list in PTX's order; null in D stands for a register that is not kept (`_`). */
 export interface MmaRegisters {
   readonly d: readonly (Slot | null)[];
   readonly a: readonly FragmentSource[];
@@ -39,7 +39,7 @@ export interface MmaRegisters {
 export interface MmaProduct {
   /** Number of registers of each matrix. */
   readonly registers: { readonly a: number; readonly b: number; readonly c: number };
-  /** D = A·B + C; D and C have the same registers' number. */
+  /** D = A·B + C; D and C have the same number of registers. */
   readonly execute: (registers: WarpRegisters, operands: MmaRegisters) => void;
 }
 
@@ -49,7 +49,7 @@ function elementBitsOf(format: OperandFormatName): 8 | 16 | 32 {
   return ({ tf32: 32, bf16: 16, fp16: 16 } as const)[format as 'tf32' | 'bf16' | 'fp16'] ?? 8;
 }
 
-/** Executes with tiles in WebAssembly where there are, otherwise by the definition. */
+/** Executes with tiles in WebAssembly where they exist, otherwise by the definition. */
 function floatProduct(
   arithmetic: TensorCoreArithmetic,
   { m, k }: MmaShape,
@@ -162,7 +162,7 @@ function numberOf({ bits, isSigned }: IntegerOperand, pattern: number): number {
   return isSigned ? (pattern << (32 - bits)) >> (32 - bits) : pattern;
 }
 
-/** Integers: the exact sum of the products and C, modulo 2^32 or cut to the range of s32. */
+/** Integers: the exact sum of the products and C, modulo 2^32 or clamped to the range of s32. */
 export function integerMma({ m, k }: MmaShape, rule: IntegerRule): MmaProduct {
   const layouts = {
     a: layoutOfA(m, k, rule.a.bits),

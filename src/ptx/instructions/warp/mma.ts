@@ -24,11 +24,11 @@ interface Form {
   readonly b: string;
   readonly c: string;
   readonly saturates: boolean;
-  /** `and.popc` and `xor.popc` of one bit. */
+  /** The operation of `and.popc` and `xor.popc` on elements of one bit. */
   readonly bitOperation: 'and' | 'xor' | null;
 }
 
-/** Null for what is no dense `mma.sync` without a kind. */
+/** The form of a dense `mma.sync` without a kind; null for others. */
 function formOf(modifiers: readonly string[]): Form | null {
   const saturates = modifiers.includes('satfinite');
   const rest = modifiers.filter((modifier) => modifier !== 'satfinite');
@@ -76,7 +76,9 @@ function integerProduct(form: Form, shape: MmaShape): MmaProduct | null {
   return integerMma(shape, { a, b, product, saturates: form.saturates });
 }
 
-/** The product, null for a combination that there is not. Throws a RequestError for what is not modelled. */
+/**
+ * The product; null for a combination that does not exist. Throws a RequestError for products that are not modelled.
+ */
 function productOf(architecture: Architecture, form: Form): MmaProduct | null {
   const shape = shapeOf(form.shape);
   if (shape === null) return null;
@@ -92,7 +94,7 @@ function productOf(architecture: Architecture, form: Form): MmaProduct | null {
   return tensorCoreMma(architecture, shape, formats, form.c === 'f32' ? 'fp32' : 'fp16');
 }
 
-/** A register, or an immediate in the place of one of 32 bits; null for what is neither. */
+/** A register, or an immediate in place of a register of 32 bits; null for other operands. */
 function sourceOf(operand: ResolvedOperand, type: string): FragmentSource | null {
   if (operand.kind === 'register') return operand.slot;
   if (operand.kind !== 'constant' || type === 'f64') return null;
@@ -102,13 +104,13 @@ function sourceOf(operand: ResolvedOperand, type: string): FragmentSource | null
   return immediateWord(Number(format === 'f32' ? bits : float32Bits(bits)));
 }
 
-/** A constant of fp64 rounded to fp32, as PTX takes `0.` where an f32 stands. */
+/** A constant of fp64 rounded to fp32, as PTX reads `0.` in the place of an f32. */
 function float32Bits(bits: bigint): number {
   const wide = new Float64Array(BigUint64Array.of(bits).buffer)[0];
   return new Uint32Array(Float32Array.of(wide).buffer)[0];
 }
 
-/** The matrix of an operand; null where an element is no source. */
+/** The matrix of an operand; null where an element is not a source. */
 function sourcesOf(operand: ResolvedOperand, type: string): readonly FragmentSource[] | null {
   const sources = elementsOf(operand).map((element) => sourceOf(element, type));
   return sources.every((source) => source !== null) ? sources : null;

@@ -2,10 +2,10 @@ import { warpLanes } from '../../../machine/index.js';
 import type { ResolvedOperand } from '../request.js';
 import type { WarpRegisters } from '../warp-registers.js';
 
-/** Reads an operand as an unsigned number of up to 32 bits; of a predicate 0 or 1. */
+/** Reads an operand as an unsigned number of up to 32 bits; a predicate as 0 or 1. */
 export type LaneReader = (registers: WarpRegisters, lane: number) => number;
 
-/** Writes the low bits of a number of up to 32 bits; of a predicate whether it is not 0. */
+/** Writes the low bits of a number of up to 32 bits; for a predicate, whether the number is not 0. */
 export type LaneWriter = (registers: WarpRegisters, lane: number, value: number) => void;
 
 /** The reader of an operand that is a register of up to 32 bits, a constant, or `!p`; null for others. */
@@ -26,7 +26,7 @@ export function readerOf(operand: ResolvedOperand | undefined): LaneReader | nul
   return (registers, lane) => registers.words(slot)[lane];
 }
 
-/** The writer of a destination of up to 32 bits, or of a wider one that is zero-extended; null for what is none. */
+/** The writer of a destination of up to 32 bits, or of a wider one that is zero-extended; null for other operands. */
 export function writerOf(operand: ResolvedOperand | undefined): LaneWriter | null {
   if (operand?.kind === 'sink') return () => {};
   if (operand?.kind !== 'register') return null;
@@ -48,7 +48,7 @@ export function writerOf(operand: ResolvedOperand | undefined): LaneWriter | nul
   };
 }
 
-/** `d|p`, or `d` alone: its destinations. */
+/** The destinations of `d|p`, or of `d` alone. */
 export function destinationsOf(operand: ResolvedOperand | undefined): readonly ResolvedOperand[] {
   if (operand === undefined) return [];
   return operand.kind === 'pair' ? [operand.first, operand.second] : [operand];

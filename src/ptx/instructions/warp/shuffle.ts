@@ -76,8 +76,9 @@ function lower({ modifiers, operands }: InstructionRequest): WarpOperation | Uns
 }
 
 /**
- * `shfl.sync`: each lane takes the value of another of its segment, or keeps its own where that is out of
- * range. A value of a lane that does not take part is a finding, and then the value of its register.
+ * `shfl.sync`: each lane takes the value of another lane of its segment, or keeps its own where that is
+ * out of range. A value of a lane that does not take part is a finding, and then the value of its
+ * register.
  */
 export const shuffle: WarpInstruction = {
   name: 'shfl.sync',

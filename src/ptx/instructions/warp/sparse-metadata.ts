@@ -2,9 +2,9 @@ import { warpLanes } from '../../../machine/index.js';
 
 /** The layout of the metadata of a sparse A in the words of a warp's lanes. */
 export interface MetadataLayout {
-  /** Elements of a row of A of which a share is stored: 2 of 4, or 1 of 2 of tf32. */
+  /** Number of elements of a row of A of which half are stored: 2 of 4, or 1 of 2 for tf32. */
   readonly chunk: 4 | 2;
-  /** Lanes of each four that hold metadata. */
+  /** Number of lanes among each four that hold metadata. */
   readonly lanes: 1 | 2 | 4;
   /** Number of rows of the same columns in a word: the row of the lanes, and the one 8 below in its upper half. */
   readonly rowsPerWord: 1 | 2;
@@ -14,9 +14,9 @@ export interface MetadataLayout {
 const [rows, chunkBits] = [16, 4];
 
 /**
- * The layout for elements of so many bits and this K, of A before it was compressed. Sources: PTX ISA 9.2, "Sparse matrix storage"
- * (section 9.7.14.6.1: granularity and the lanes that contribute); which rows and columns a lane's word holds is told
- * by figures there, and follows from CUTLASS' `reorder_meta`, whose result `ldmatrix` loads.
+ * The layout for elements with this number of bits and this K, which is that of A before its compression. Sources: PTX ISA 9.2,
+ * "Sparse matrix storage" (section 9.7.14.6.1: granularity and the lanes that contribute); the rows and columns of a lane's word
+ * are shown in figures there, and follow from CUTLASS' `reorder_meta`, whose result `ldmatrix` loads.
  */
 export function metadataLayout(elementBits: 8 | 16 | 32, k: number): MetadataLayout {
   const chunk = elementBits === 32 ? 2 : 4;
@@ -24,12 +24,12 @@ export function metadataLayout(elementBits: 8 | 16 | 32, k: number): MetadataLay
   return { chunk, lanes, rowsPerWord: elementBits === 8 ? 1 : 2 };
 }
 
-/** The values of a selector that a layout takes, from 0 on. */
+/** Number of values of a selector in a layout, from 0 on. */
 export function selectorsOf({ lanes }: MetadataLayout): number {
   return 4 / lanes;
 }
 
-/** Indices that come in ascending order, as `sp::ordered_metadata` wants them; and all that name two places. */
+/** Indices in ascending order, as `sp::ordered_metadata` requires; and all that name two places. */
 const ordered: readonly number[] = [0b0100, 0b1000, 0b1001, 0b1100, 0b1101, 0b1110];
 const ofTwoPlaces = Array.from({ length: 16 }, (_, bits) => bits).filter(
   (bits) => (bits & 3) !== bits >> 2,
@@ -38,9 +38,9 @@ const ofTwoPlaces = Array.from({ length: 16 }, (_, bits) => bits).filter(
 const ofOnePlace: readonly number[] = [0b0100, 0b1110];
 
 /**
- * The columns of A's stored elements, [row][k / 2], or what is wrong with the metadata.
+ * The columns of A's stored elements, [row][k / 2], or the fault of the metadata.
  *
- * @param words of all lanes
+ * @param words words of all lanes
  */
 export function columnsOfMetadata(
   { chunk, lanes, rowsPerWord }: MetadataLayout,

@@ -14,7 +14,7 @@ import { gather, layoutOfA, layoutOfB, layoutOfC, scatter } from './mma-fragment
 import { maskText } from './operands.js';
 import { columnsOfMetadata, metadataLayout, selectorsOf } from './sparse-metadata.js';
 
-/** Types of A and B: their bits, and the formats that tensor cores call them. */
+/** Types of A and B: their bits, and the names of their formats for tensor cores. */
 const types: Readonly<
   Record<string, readonly [bits: 8 | 16 | 32, format: OperandFormatName | null]>
 > = {
@@ -60,10 +60,10 @@ function formOf(modifiers: readonly string[]): Form | null {
   return { k, a, b, accumulator: d as Form['accumulator'], saturates, isOrdered };
 }
 
-/** One element of D: of C and of the stored elements of a row with those of B in their columns. */
+/** One element of D: from C, and from the stored elements of a row with those of B in their columns. */
 type Sum = (a: readonly number[], b: readonly number[], c: number) => number;
 
-/** The sums of a form. Throws a RequestError for those that are not modelled. */
+/** The sums of a form. Throws a RequestError for sums that are not modelled. */
 function sumOf(architecture: Architecture, { a, b, accumulator, saturates }: Form): Sum {
   const [aFormat, bFormat] = [types[a][1], types[b][1]];
   if (aFormat === null || bFormat === null) {
@@ -170,7 +170,7 @@ function lower(
 
 /**
  * `mma.sp` on an architecture: A stored as half of its elements, with their columns as metadata. Sums are those of a dense `mma.sync` of the
- * stored elements and B's in their columns, which is assumed: nobody has compared them.
+ * stored elements and B's in their columns, which is an assumption: nobody has compared them.
  */
 export function sparseMmaInstructions(architecture: Architecture): readonly WarpInstruction[] {
   return ['sp', 'sp::ordered_metadata'].map((sparse) => ({

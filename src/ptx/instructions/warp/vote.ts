@@ -5,7 +5,7 @@ import { memberGroups } from './membermask.js';
 import { slotsOf, wrongOperands } from '../operands.js';
 import { destinationsOf, lanesOf, readerOf, writerOf } from './operands.js';
 
-/** From the lanes of a group and those of them whose predicate is true: what each gets. */
+/** The result of each lane of a group, from the lanes of the group and those of them whose predicate is true. */
 const votes: Readonly<Record<string, (members: number, yes: number) => number>> = {
   all: (members, yes) => (yes === members ? 1 : 0),
   any: (_members, yes) => (yes !== 0 ? 1 : 0),
