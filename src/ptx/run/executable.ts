@@ -131,7 +131,7 @@ function linesOf(item: Item): { readonly first: number; readonly last: number } 
   return { first: operations[0].line, last: operations[operations.length - 1].line };
 }
 
-/** Compiles a program's stretches; room for the registers of `warps` warps at once. */
+/** Compiles a program's stretches, with room for the registers of `warps` warps at once. */
 export function createExecutable(program: Program, warps: number): ExecutableProgram {
   const { functions, registerBytes } = program;
   const pages = Math.ceil((tableBytes + warps * registerBytes) / pageBytes);

@@ -3,9 +3,9 @@ import type { ExecutableProgram } from './executable.js';
 
 /** Number of executions of instructions. */
 export interface InstructionCount {
-  /** Warp instructions: one for each warp, or strand of one. */
+  /** Number of warp instructions: one for each warp, or strand of one. */
   executions: number;
-  /** Lanes that executed them. */
+  /** Number of lanes that executed them. */
   lanes: number;
 }
 
@@ -13,7 +13,7 @@ export interface InstructionCount {
 export interface ExecutionCounts {
   readonly byMnemonic: ReadonlyMap<string, InstructionCount>;
   readonly byLine: ReadonlyMap<number, InstructionCount>;
-  /** Operations of lanes on the units of instructions on registers; a packed instruction is two. */
+  /** Operations of lanes on the units, by instructions on registers; a packed instruction counts twice. */
   readonly laneOperations: Readonly<Partial<Record<LaneUnit, number>>>;
 }
 
@@ -41,7 +41,7 @@ export function sumOfExecutions(list: readonly ExecutionCounts[]): ExecutionCoun
   return { byMnemonic, byLine, laneOperations };
 }
 
-/** Sums what was counted by item to what was executed by instruction. */
+/** Sums the counts of items by instruction. */
 export function countExecutions(
   { program, blocksOf }: ExecutableProgram,
   counted: { readonly executions: Float64Array; readonly lanes: Float64Array },

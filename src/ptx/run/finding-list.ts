@@ -2,16 +2,19 @@ import { type Finding, findingGroup } from '../../machine/index.js';
 
 /** The findings of clusters. */
 export interface ListedFindings {
-  /** With the number of the cluster in whose run they were found; of a kind the first 1,000 at the same places of the program. */
+  /**
+   * Findings with the number of the cluster in whose run they were found; the first 1,000 of a kind at the same places
+   * of the program.
+   */
   readonly findings: readonly (Finding & { readonly cluster: number })[];
   /** Number of further findings. */
   readonly unlisted: number;
 }
 
-/** Findings of a group that are kept. */
+/** Maximum number of findings of a group that are kept. */
 const mostAlike = 1000;
 
-/** Gathers the findings of clusters; a grid of millions of them may have as many. */
+/** Collects the findings of clusters; a grid of millions of clusters may have as many. */
 export function createFindingList() {
   const findings: ListedFindings['findings'][number][] = [];
   const kept = new Map<string, number>();

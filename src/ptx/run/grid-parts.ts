@@ -18,7 +18,7 @@ export interface GridPart {
   readonly footprint: GlobalFootprint;
 }
 
-/** Whether a part alone says all that there is to say of its clusters. */
+/** Whether a part alone settles everything about its clusters. */
 function isSettled({ findings, isComplete, cancelsLaunches }: LaunchRun): boolean {
   return (
     isComplete && !cancelsLaunches && findings.every(({ kind }) => findingWeight(kind) === 'hint')

@@ -4,7 +4,7 @@ import type { ParameterRegister, Program, ThreadPlace } from '../program/index.j
 
 const warpLanes = 32;
 
-/** Puts what a warp has from the beginning on into its registers: special registers, parameters, addresses. */
+/** Writes the initial values of a warp into its registers: special registers, parameters, addresses. */
 export function setInitialRegisters(
   { specialRegisters, parameterRegisters, sharedAddresses }: Program,
   registers: WarpRegisters,

@@ -8,7 +8,7 @@ import {
 } from '../instructions/index.js';
 import type { InstructionTables } from '../program/index.js';
 
-/** Every instruction that runs, with the arithmetic of a GPU's tensor cores. */
+/** Every instruction that can run, with the arithmetic of a GPU's tensor cores. */
 export function ptxInstructions(architecture: Architecture): InstructionTables {
   return {
     lane: findLaneInstruction,

@@ -22,7 +22,7 @@ export function countLanes(lanes: number): number {
   return count;
 }
 
-/** A mask as findings write it. */
+/** A mask in the notation of findings. */
 export function maskName(lanes: number): string {
   return `0x${(lanes >>> 0).toString(16)}`;
 }

@@ -13,9 +13,9 @@ import { createTensorMaps, placeMap } from './tensor-maps.js';
 export interface DeviceMemory {
   /** Allocates a variable of the module. */
   readonly place: PlaceVariable;
-  /** Gives the variables of a program what they hold before the kernel starts. */
+  /** Gives the variables of a program their contents before the kernel starts. */
   readonly initialise: (program: Pick<Program, 'variables'>) => void;
-  /** The bytes of a tensor as they are now, and where they begin; an empty one is nowhere. */
+  /** The current bytes of a tensor, and their beginning; an empty tensor has no place. */
   readonly bytesOf: (tensor: string) => Uint8Array;
   readonly baseOf: (tensor: string) => number | null;
   readonly tensorMaps: TensorMaps;
@@ -24,10 +24,10 @@ export interface DeviceMemory {
 }
 
 /**
- * Allocates what a launch names: a copy of each tensor, and scratch buffers that nobody has written, each with red zones. The
- * pointers to them are written into the parameters; one to nothing is null.
+ * Allocates the memory of a launch: a copy of each tensor, and unwritten scratch buffers, each with red zones. The pointers
+ * to them are written into the parameters; a pointer to an empty tensor is null.
  *
- * @throws RequestError for tensor maps of forms that the machine does not have
+ * @throws RequestError for tensor maps of forms that the machine does not support
  */
 export function createDeviceMemory(launch: Launch): DeviceMemory {
   const global = createGlobalMemory();

@@ -1,17 +1,17 @@
 /** The clusters of a grid that have not started, by their numbers in the order of the grid. */
 export interface LaunchQueue {
-  /** Starts the next one; null where none is left. */
+  /** Starts the next cluster; null where none is left. */
   readonly start: () => number | null;
-  /** Cancels the launch of the next one, which then never starts; null where none is left. */
+  /** Cancels the launch of the next cluster, which then never starts; null where none is left. */
   readonly cancel: () => number | null;
-  /** Whether `cancel` has been called: then which cluster does what depends on the schedule. */
+  /** Whether `cancel` has been called: then the schedule decides which cluster does which work. */
   readonly hasBeenAsked: () => boolean;
 }
 
 /**
  * The clusters of a grid before its first one starts.
  *
- * @param runs which of them are to run at all
+ * @param runs the clusters that run at all
  * @param order the numbers of all clusters in the order in which they start; null: ascending
  */
 export function createLaunchQueue(

@@ -16,11 +16,11 @@ interface Loan {
 
 /** The registers of a warp that are on loan to the machine. */
 export interface Loans {
-  /** The fragment of these registers: that of a loan of the same list, or a new one with what they hold. */
+  /** The fragment of these registers: that of a loan of the same list, or a new one with their values. */
   readonly lend: (slots: readonly Slot[]) => Fragment;
   /**
-   * Before an instruction touches registers: what is on loan of them is taken back. The machine waits for what fills
-   * it, or reports that nobody has waited.
+   * Takes back the loans of registers before an instruction touches them. The machine waits for the operation that
+   * fills them, or reports that nothing has waited for it.
    *
    * @param lends lists of registers that the instruction lends itself: a loan of the same list stays
    */
@@ -38,7 +38,7 @@ function keyOf(slots: readonly Slot[]): string {
   return slots.map(({ offset }) => offset).join(' ');
 }
 
-/** The loans of a warp, none at first. */
+/** The loans of a warp; none at first. */
 export function createLoans(registers: WarpRegisters): Loans {
   let loans: readonly Loan[] = [];
   return {

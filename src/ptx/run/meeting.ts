@@ -11,18 +11,18 @@ interface Meeting {
 export interface Whereabouts {
   /** The lanes that have not ended. */
   live: number;
-  /** Those that wait where lanes that have parted meet again, for others that have not come. */
+  /** Lanes that wait, where parted lanes meet again, for others that have not arrived. */
   parked: number;
-  /** By the number of the instruction. */
+  /** Meetings by the number of the instruction. */
   readonly meetings: Map<number, Meeting>;
 }
 
 /**
- * Lanes come to an instruction that others have to execute with them: they wait until those are there or have ended. If
- * others wait for these elsewhere, nobody will come: that is reported, and these go on alone.
+ * Brings lanes to an instruction that others must execute with them: they wait until the others have arrived or ended.
+ * If the others wait for these lanes elsewhere, none will come: that is reported, and these lanes go on alone.
  *
- * @param needed gives the lanes that have to be there, as things stand
- * @returns the lanes that execute it now; 0 where others have executed it for these
+ * @param needed gives the lanes that must be there at the moment
+ * @returns the lanes that execute it now; 0 where others have already executed it for these
  */
 export function* meet(
   warp: Whereabouts,

@@ -1,37 +1,40 @@
 import type { ClusterRun, RunningCluster, Step } from '../../machine/index.js';
 
-/** Clusters that have begun and not ended, at most. */
+/** Maximum number of clusters that have started and not ended. */
 const mostResident = 256;
-/** Steps after which a cluster lets others go on although it gets on. */
+/** Number of steps after which a cluster lets others go on although it makes progress. */
 const turn = 2 ** 18;
 /** The steps that a grid takes first. */
 export interface ClusterPlan {
-  /** The cluster of the step that is planned next; null where no more are. */
+  /** The cluster of the next planned step; null where no more are planned. */
   readonly cluster: () => number | null;
-  /** Whether this is the step that is planned next. */
+  /** Whether this is the next planned step. */
   readonly isNext: (step: Step) => boolean;
-  /** The planned step cannot be taken, and is left out. */
+  /** Skips the planned step, which cannot be taken. */
   readonly skip: () => void;
 }
 
-/** The clusters of a grid, and the registers that they have in common. */
+/** The clusters of a grid, and the registers that they share. */
 export interface ResidentClusters {
-  /** The number of the next one that starts; null where none is left. */
+  /** The number of the next cluster that starts; null where none is left. */
   readonly next: () => number | null;
-  /** Starts one. */
+  /** Starts a cluster. */
   readonly start: (number: number) => RunningCluster;
-  /** A copy of the registers of the cluster that runs, and how another gets back its own. */
+  /** Copies the registers of the running cluster, and restores those of another. */
   readonly saveRegisters: () => Uint8Array;
   readonly restoreRegisters: (saved: Uint8Array) => void;
-  /** Takes what came of one; whether the others are to go on. */
+  /** Takes the result of a cluster; returns whether the others go on. */
   readonly end: (run: ClusterRun, number: number) => boolean;
-  /** Steps of all together in which none does more than poll, after which none ever will; default 262,144. */
+  /**
+   * Number of steps of all clusters together in which each only polls, after which the kernel is taken to have no end;
+   * default 262,144.
+   */
   readonly mostPolls?: number | undefined;
   /** The steps that come first; default none. The scheduler of each cluster takes the planned one where it is asked. */
   readonly plan?: ClusterPlan | undefined;
 }
 
-/** A cluster that others run in front of. */
+/** A cluster that has been started and lets others run first. */
 interface Waiting {
   readonly number: number;
   readonly cluster: RunningCluster;
@@ -39,9 +42,9 @@ interface Waiting {
 }
 
 /**
- * Takes the planned steps. Clusters start in the order of the grid, so that those before one that is planned are there as well.
+ * Takes the planned steps. Clusters start in the order of the grid, so clusters before a planned one are started as well.
  *
- * @returns the clusters that have not ended, that of the last step first; null where the others are not to go on
+ * @returns the clusters that have not ended, that of the last step first; null where the others do not go on
  */
 function runPlanned(clusters: ResidentClusters, plan: ClusterPlan): Waiting[] | null {
   const { next, start, saveRegisters, restoreRegisters, end } = clusters;
@@ -83,10 +86,10 @@ function runPlanned(clusters: ResidentClusters, plan: ClusterPlan): Waiting[] | 
 }
 
 /**
- * Runs the clusters of a grid: one after another, in the order of the grid, each to its end; but one that only polls, or
- * has had a long turn, lets those after it start, and goes on after them. So a CTA may wait for one that is later in the
- * grid, as for all of them at a barrier of the grid. Up to 256 clusters are there at a time, more than
- * a GPU promises. Where all poll, and none has done anything else for `mostPolls` steps, the kernel has no end: that is a finding of each.
+ * Runs the clusters of a grid: one after another, in the order of the grid, each to its end; but a cluster that only polls, or has had a
+ * long turn, lets those after it start, and goes on after them. So a CTA may wait for a later one of the grid, or for all at a barrier of
+ * the grid. Up to 256 clusters are resident at a time, more than a GPU promises. Where all poll, and none has done anything else for
+ * `mostPolls` steps, the kernel has no end: that is a finding of each.
  */
 export function runResidentClusters(clusters: ResidentClusters): void {
   const { next, start, saveRegisters, restoreRegisters, end, plan, mostPolls = 2 ** 18 } = clusters;

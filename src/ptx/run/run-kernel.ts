@@ -31,16 +31,16 @@ import { createLaunchQueue } from './launch-queue.js';
 import { type ClusterPlan, runResidentClusters } from './resident-clusters.js';
 import { turnTakingScheduler } from './turn-taking.js';
 
-/** The most warps of a grid whose accesses are compared with one another. */
+/** Maximum number of warps of a grid whose accesses are compared with one another. */
 const mostComparedWarps = 2048;
 
 /** Options for running a kernel. */
 export interface KernelOptions extends Omit<RunOptions, 'scheduler' | 'trace'> {
   /** A new scheduler for a cluster, by its number in the order of the grid. Default: in order, with turns. */
   readonly scheduler?: (cluster: number) => NonNullable<RunOptions['scheduler']>;
-  /** Told before a warp executes a line that the program watches. */
+  /** Called before a warp executes a line that the program watches. */
   readonly onWatched?: (stop: WatchedStop) => void;
-  /** Told what happens in a cluster, by its number in the order of the grid. */
+  /** Called with the events of a cluster, by its number in the order of the grid. */
   readonly trace?: (cluster: number, event: TraceEvent) => void;
   /** See `ResidentClusters`. */
   readonly mostPolls?: number;
@@ -48,17 +48,20 @@ export interface KernelOptions extends Omit<RunOptions, 'scheduler' | 'trace'> {
   readonly footprint?: GlobalFootprint | null;
   /** The steps that come first, before the clusters run as usual; default none. */
   readonly plan?: ClusterPlan;
-  /** Told of what the schedule decides. */
+  /** Called with the dependences on the schedule. */
   readonly onDependence?: DependenceListener;
-  /** Told how many clusters have run, of how many. */
+  /** Called with the number of clusters that have run, and the number of all. */
   readonly progress?: (done: number, all: number) => void;
-  /** The numbers of all clusters in the order in which they start, for so many of them; default: that of the grid. */
+  /**
+   * The numbers of all clusters in the order in which they start, for this number of clusters; default: the order of
+   * the grid.
+   */
   readonly starts?: (clusters: number) => readonly number[];
   /** Whether a cluster of the grid runs, by its number in the order of the grid; default all. */
   readonly runs?: (cluster: number) => boolean;
-  /** Whether what has been found in a cluster is enough, so that those after it do not run; default never. */
+  /** Whether the findings of a cluster are enough, so that the clusters after it do not run; default never. */
   readonly isEnough?: (findings: readonly Finding[]) => boolean;
-  /** The launch's program, compiled for a cluster's warps; default: it is compiled now. */
+  /** The launch's program, compiled for a cluster's warps; default: it is compiled at the start of the run. */
   readonly executable?: ExecutableProgram;
 }
 
@@ -67,25 +70,26 @@ export interface KernelRun extends ListedFindings {
   readonly counts: ExecutionCounts;
   /** The machine's counters, of all CTAs together. */
   readonly counters: CtaCounters;
-  /** Whether all warps of all clusters came to their end. */
+  /** Whether all warps of all clusters reached their end. */
   readonly isComplete: boolean;
   /**
-   * Whether races in global memory between clusters were looked for, if any were: in grids of up to 2,048 warps, since
-   * what that takes grows with the grid.
+   * Whether races in global memory between clusters were looked for, if any were: only in grids of up to 2,048 warps,
+   * since the cost grows with the grid.
    */
   readonly areCtasCompared: boolean;
   /**
    * Whether every schedule has the same order, values and end: each cluster's run speaks for all of its own
-   * (`ClusterRun.speaksForAllSchedules`), and their accesses to global memory were compared where there are several.
+   * schedules (`ClusterRun.speaksForAllSchedules`), and their accesses to global memory were compared where there
+   * are several clusters.
    */
   readonly speaksForAllSchedules: boolean;
-  /** Strong accesses in no order, whose values the schedule has decided: by the two places of the program. */
+  /** Unordered strong accesses whose values the schedule has decided: by their two places in the program. */
   readonly dependences: readonly ScheduleDependence[];
-  /** As of `ClusterRun`, in all clusters. */
+  /** As in `ClusterRun`, for all clusters. */
   readonly areCommitsFenced: boolean;
-  /** Whether it cancels launches of clusters that have not started: which are left the schedule decides. */
+  /** Whether it cancels launches of clusters that have not started: the schedule decides which are left. */
   readonly cancelsLaunches: boolean;
-  /** Clusters that ran, and steps of the machine; those of the cluster that took most. */
+  /** Number of clusters that ran, and of steps of the machine; steps of the cluster that took most. */
   readonly clusters: number;
   readonly steps: number;
   readonly mostClusterSteps: number;
@@ -106,8 +110,8 @@ function placeOf(number: number, [width, height]: Extents): Extents {
 }
 
 /**
- * The registers that each thread of a CTA starts with, where the text says so: by `.maxnreg`, or as many as there are where it says
- * how many CTAs an SM is to have. Source: PTX ISA, `setmaxnreg` ("valid value of maximum number of per-thread registers").
+ * Number of registers that each thread of a CTA starts with, where the text states it: by `.maxnreg`, or as many as exist where it
+ * states the number of CTAs of an SM. Source: PTX ISA, `setmaxnreg` ("valid value of maximum number of per-thread registers").
  */
 function registersPerThread({ directives }: Program, threads: number): number | undefined {
   const [most] = directives.get('maxnreg') ?? [];
@@ -118,7 +122,8 @@ function registersPerThread({ directives }: Program, threads: number): number | 
 
 /**
  * Runs a kernel: one cluster of the grid after the other, in the order of the grid or that of `starts`, side by side where they
- * wait for one another (`runResidentClusters`). One that cancels launches (`clusterlaunchcontrol`) gets all that have not started.
+ * wait for one another (`runResidentClusters`). A cluster that cancels launches (`clusterlaunchcontrol`) gets all clusters that
+ * have not started.
  */
 export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): KernelRun {
   const { grid, cluster, block, program } = launch;

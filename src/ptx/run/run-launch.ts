@@ -22,9 +22,9 @@ export interface LaunchOptions extends Omit<
 > {
   /** The name of the PTX in messages. */
   readonly file: string;
-  /** The GPU whose arithmetic it is; default that of the text's target. */
+  /** The GPU whose arithmetic is used; default that of the text's target. */
   readonly architecture?: Architecture;
-  /** Whether what an assembler may contract is contracted; default false. */
+  /** Whether the pairs that an assembler may contract are contracted; default false. */
   readonly contract?: boolean;
   /** Lines of the PTX at which registers are read; default none. */
   readonly breaks?: readonly Breakpoint[];
@@ -54,16 +54,16 @@ function architectureOf(target: string): Architecture {
   return number === 89 ? 'sm_89' : 'sm_80';
 }
 
-/** Whose units execute wgmma and tcgen05.mma: GPUs before sm_90 have neither. */
+/** The architecture whose units execute wgmma and tcgen05.mma: GPUs before sm_90 have neither. */
 function machineOf(architecture: Architecture): Parameters<typeof createMmaUnits>[0] {
   return architecture === 'sm_100' || architecture === 'sm_103' ? architecture : 'sm_90';
 }
 
-/** A launch whose kernel is compiled, to be run as often as one likes. */
+/** A launch with a compiled kernel, which can run any number of times. */
 export interface PreparedLaunch {
   readonly program: Program;
   /**
-   * Runs it: each run begins with the launch's tensors, and works on copies.
+   * Runs the launch: each run begins with the launch's tensors, and works on copies.
    *
    * @param change other items in some blocks of the program; default none
    */
@@ -74,9 +74,9 @@ export interface PreparedLaunch {
 }
 
 /**
- * Makes the kernel of a launch ready to run.
+ * Prepares the kernel of a launch for running.
  *
- * @throws RequestError for everything in the kernel that is not supported, with its lines
+ * @throws RequestError for all unsupported features of the kernel, with their lines
  */
 export function prepareLaunch(
   module: PtxModule,
@@ -103,7 +103,10 @@ export function prepareLaunch(
   const executable = createExecutable(program, clusterWarps(launch));
   const mmaUnits = createMmaUnits(machineOf(architecture));
 
-  /** The memory of the first run is that in which variables were placed; in any other they come to lie at the same addresses. */
+  /**
+   * The memory of a run: for the first run the memory in which variables were placed; in any other they get the same
+   * addresses.
+   */
   function freshMemory(): DeviceMemory {
     const fresh = memory ?? createDeviceMemory(launch);
     if (memory === null) for (const variable of variables) fresh.place(variable);
@@ -149,9 +152,9 @@ export function prepareLaunch(
 }
 
 /**
- * Runs a launch of a compiled kernel on the machine. The launch keeps its tensors as they are: the kernel works on copies.
+ * Runs a launch of a compiled kernel on the machine. The launch's tensors do not change: the kernel works on copies.
  *
- * @throws RequestError for everything in the kernel that is not supported, with its lines
+ * @throws RequestError for all unsupported features of the kernel, with their lines
  */
 export function runLaunch(module: PtxModule, launch: Launch, options: LaunchOptions): LaunchRun {
   const { file, contract, architecture, breaks, ...kernelOptions } = options;

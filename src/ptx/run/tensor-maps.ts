@@ -10,7 +10,7 @@ import { checkTensorMap, decodeTensorMapBytes, type LaunchTensorMap } from '../l
 
 const swizzles: readonly SwizzleMode[] = ['none', '32B', '64B', '128B'];
 
-/** The types of elements that TMA reduces, by CUDA's names and shorter ones. */
+/** The element types of reductions by TMA, by CUDA's names and shorter ones. */
 const reducedTypes: Readonly<Partial<Record<string, TensorElementType>>> = Object.fromEntries(
   (
     [
@@ -26,7 +26,7 @@ const reducedTypes: Readonly<Partial<Record<string, TensorElementType>>> = Objec
   ).flatMap(([type, names]) => names.map((name) => [name, type])),
 );
 
-/** A tensor map on the memory of its tensor. RequestErrors: forms that the machine does not have. */
+/** A tensor map on the memory of its tensor. RequestErrors: forms that the machine does not support. */
 export function placeMap(
   map: LaunchTensorMap,
   allocation: Allocation | null | undefined,
@@ -70,14 +70,14 @@ export interface MapMemory {
 
 const hexOf = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex');
 
-/** The tensor maps of a launch, none of which has been changed yet. */
+/** The tensor maps of a launch, before any of them has changed. */
 export function createTensorMaps({ parameters, find, before }: MapMemory): TensorMaps {
   const released = new Map<number, string>();
   const acquired = new Map<number, string>();
   const placed = new Map<string, PlacedTensorMap | string>();
   let isAllReleased = false;
 
-  /** Whether the launch has put these bytes there. */
+  /** Whether the launch has put these bytes at the address. */
   function isOfLaunch(address: number, bytes: Uint8Array): boolean {
     const allocation = find(address);
     const contents = allocation === undefined ? null : before(allocation);
@@ -86,7 +86,7 @@ export function createTensorMaps({ parameters, find, before }: MapMemory): Tenso
     return hexOf(contents.subarray(at, at + bytes.length)) === hexOf(bytes);
   }
 
-  /** The map that bytes are, on the tensor that its address lies in. */
+  /** The map with these bytes, on the tensor that contains its address. */
   function place(bytes: Uint8Array): PlacedTensorMap | string {
     const address = Number(new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0, true));
     const allocation = find(address);

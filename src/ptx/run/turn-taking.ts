@@ -1,11 +1,14 @@
 import { inOrderScheduler, type Scheduler, type Step } from '../../machine/index.js';
 
-/** Steps after which the turn goes on although the warp could, so that one that polls does not keep all others. */
+/**
+ * Number of steps after which the turn passes on although the warp could continue, so that a polling warp does not keep
+ * all others from running.
+ */
 const turn = 1024;
 
 /**
- * In order, but no warp (or strand of one) goes for ever while others could: after its turn the next that may go on
- * does.
+ * A scheduler in order, in which no warp (or strand of one) runs for ever while others could: after its turn the
+ * next one that can go on does.
  */
 export function turnTakingScheduler(): Scheduler {
   const inOrder = inOrderScheduler();

@@ -2,7 +2,7 @@ import { type CtaCounters, smRates } from '../../machine/index.js';
 import type { Architecture } from '../../hardware/index.js';
 import type { ExecutionCounts } from './execution-counts.js';
 
-/** Whose work on an SM is counted. */
+/** A unit whose work on an SM is counted. */
 export type WorkUnit = 'tensor core' | 'MUFU' | 'FMA' | 'shared memory' | 'issue';
 
 /** The work of a unit, and the time that it takes an SM at the unit's full rate. */
@@ -36,7 +36,10 @@ const operandBits: Readonly<Record<string, 32 | 16 | 8>> = {
   u8: 8,
 };
 
-/** Floating-point operations (two for a product and its sum) of a warp that executes an MMA on registers; null for other instructions. */
+/**
+ * Number of floating-point operations (two for a product and its sum) of a warp that executes an MMA on registers; null
+ * for other instructions.
+ */
 export function mmaOf(
   mnemonic: string,
 ): { readonly flops: number; readonly bits: 32 | 16 | 8 | null } | null {
@@ -55,7 +58,7 @@ export function mmaOf(
   };
 }
 
-/** FLOP of all MMAs by the bits of A's elements; those of tcgen05 the machine has counted. */
+/** FLOP of all MMAs by the bits of A's elements; the machine has counted those of tcgen05. */
 function mmaFlops(
   { byMnemonic }: ExecutionCounts,
   { mmaFlopsByOperandBits }: CtaCounters,
@@ -80,8 +83,8 @@ const sum = (amounts: Readonly<Record<string, number>>) =>
   Object.values(amounts).reduce((all, one) => all + one, 0);
 
 /**
- * The work of a run by unit, with the clocks of one SM that it takes at full rate, were all other units endlessly fast. Only sums are seen: latencies,
- * waits and conflicts of banks take more, and so does what a wgmma reads of shared memory, which is not counted.
+ * The work of a run by unit, with the clocks that it takes one SM at full rate if all other units are infinitely fast. Only sums are counted:
+ * latencies, waits and bank conflicts take more time, and so do the reads of a wgmma from shared memory, which are not counted.
  */
 export function workOfUnits(
   counts: ExecutionCounts,

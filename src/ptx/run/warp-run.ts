@@ -7,7 +7,7 @@ import { copyLanes, countLanes, guardedLanes, maskName } from './lanes.js';
 import type { Loans } from './loans.js';
 import { meet, type Whereabouts } from './meeting.js';
 
-/** A warp while it runs; its strands have it in common. */
+/** A running warp; its strands share it. */
 export interface RunningWarp extends Whereabouts {
   readonly executable: ExecutableProgram;
   readonly issuing: Omit<IssuingWarp, 'lanes'>;
@@ -19,14 +19,16 @@ export interface RunningWarp extends Whereabouts {
   readonly lanes: Float64Array;
   /** The next value of a register that counts. */
   readonly count: () => number;
-  /** Told before lanes execute a line that is watched. */
+  /** Called before lanes execute a watched line. */
   readonly onWatched: (line: number, lanes: number) => void;
 }
 
 type Steps<Result = void> = Generator<Instruction, Result, void>;
 type Special = Exclude<Item, LaneStretch>;
 
-/** Blocks that a warp may execute without a visible instruction; beyond that it is taken to have no end. */
+/**
+ * Number of blocks that a warp may execute without a visible instruction; beyond it the warp is taken to have no end.
+ */
 const mostSilentBlocks = 2 ** 24;
 
 /** The program of a warp: the kernel from its first block to its end. */
@@ -38,7 +40,7 @@ export function* runWarp(warp: RunningWarp): WarpProgram {
 /**
  * Runs lanes that are converged from one block to another.
  *
- * @returns the lanes that have come to `stop`; the others have ended
+ * @returns the lanes that have reached `stop`; the others have ended
  */
 function* runBlocks(
   warp: RunningWarp,
@@ -101,7 +103,7 @@ function* runBlocks(
   return arrived | active;
 }
 
-/** Registers of wgmma have been accessed by an item that is no stretch, if some lane executes it. */
+/** Notes that an item other than a stretch has accessed registers of wgmma, if some lane executes it. */
 function noteTouch(
   { issuing: { registers, registerFences } }: RunningWarp,
   { guard }: Special,
@@ -154,10 +156,10 @@ function* waysOf(
 }
 
 /**
- * Lanes part and run to the block where they meet again: each way as a strand of its own, so that none waits for
- * another; those that are there already wait.
+ * Runs parted lanes to the block where they meet again: each way as a strand of its own, so that none waits for
+ * another; lanes that are already there wait.
  *
- * @returns the lanes that have come there
+ * @returns the lanes that have arrived there
  */
 function* diverge(
   warp: RunningWarp,
@@ -184,7 +186,7 @@ function* diverge(
   return arrived;
 }
 
-/** Runs an item that is no stretch; the lanes that go on. */
+/** Runs an item other than a stretch; returns the lanes that go on. */
 function* runItem(warp: RunningWarp, item: Special, number: number, active: number): Steps<number> {
   const { issuing, loans } = warp;
   const { registers } = issuing;
@@ -229,7 +231,7 @@ function* runItem(warp: RunningWarp, item: Special, number: number, active: numb
   }
 }
 
-/** The lanes that have to execute a warp instruction together. */
+/** The lanes that must execute a warp instruction together. */
 function neededLanes(
   warp: RunningWarp,
   { operation, mask }: Extract<Special, { kind: 'warp' }>,
@@ -240,7 +242,7 @@ function neededLanes(
   return operandNumber(warp.issuing.registers, mask, lowestLane(lanes)) & warp.live;
 }
 
-/** Takes back what is on loan of the registers that an item touches. */
+/** Takes back the loans of the registers that an item touches. */
 function takeBackFor(warp: RunningWarp, item: Item): Steps {
   const { loans } = warp;
   if (item.kind === 'lanes') {

@@ -58,7 +58,7 @@ function readParenthesised(reader: TokenReader): Constant {
   });
 }
 
-/** Operators that bind at least as close as `precedence`, from the left. */
+/** Reads operators of at least this `precedence`, from the left. */
 function readBinary(reader: TokenReader, precedence: number): Constant {
   let left = readUnary(reader);
   for (;;) {
@@ -82,7 +82,7 @@ function readBinary(reader: TokenReader, precedence: number): Constant {
  * Reads a constant expression (PTX ISA, "Constant Expressions") with the operators of C.
  *
  * @returns its value; a `0f` constant alone keeps its 32 bits
- * @throws RequestError where there is none, or it has no value
+ * @throws RequestError where there is no expression, or it has no value
  */
 export function readConstant(reader: TokenReader): Constant {
   const condition = readBinary(reader, 1);
@@ -102,7 +102,7 @@ export function readConstant(reader: TokenReader): Constant {
   );
 }
 
-/** Terms that `+` and `-` bind, as they follow the base of an address: `4`, `(1 << 4)`, `2*8`. */
+/** Reads the terms that `+` and `-` add to the base of an address: `4`, `(1 << 4)`, `2*8`. */
 export function readTerm(reader: TokenReader): bigint {
   const place = reader.place();
   const term = readBinary(reader, 10);
@@ -113,7 +113,7 @@ export function readTerm(reader: TokenReader): bigint {
 /**
  * An integer constant expression between two bounds, both included.
  *
- * @throws RequestError where there is none, or it is out of bounds
+ * @throws RequestError where there is no expression, or it is out of bounds
  */
 export function readIntegerWithin(
   reader: TokenReader,

@@ -2,19 +2,19 @@ import { type Constant, doubleConstant, doubleOfBits, integerConstant } from './
 
 /** The semantics of a binary operator: on integers, and on doubles where it has them. */
 export interface BinaryOperator {
-  /** The higher binds closer (PTX ISA, "Constant Expressions", operator precedence as in C). */
+  /** Operators with a higher precedence bind closer (PTX ISA, "Constant Expressions", operator precedence as in C). */
   readonly precedence: number;
   /** Type of the result: that of both operands, of the first, or signed. */
   readonly result: 'converted' | 'first' | 'signed';
   /** Null where there is no result: division by zero. */
   readonly integers: (a: bigint, b: bigint) => bigint | null;
   readonly doubles: ((a: number, b: number) => number | boolean) | null;
-  /** Whether the operands are read as unsigned, whatever they are. */
+  /** The operands that are read as unsigned, whatever their types. */
   readonly readsUnsigned: 'both' | 'second' | 'if-either' | 'neither';
 }
 
 const truth = (value: boolean) => (value ? 1n : 0n);
-/** A shift by 64 or more leaves nothing but the sign. */
+/** The amount of a shift, at most 64: a shift by 64 or more leaves only the sign. */
 const shiftLimit = (count: bigint) => (count > 64n ? 64n : count);
 
 function arithmetic(
@@ -42,7 +42,7 @@ function shift(integers: BinaryOperator['integers']): BinaryOperator {
   return { precedence: 8, result: 'first', integers, doubles: null, readsUnsigned: 'second' };
 }
 
-/** By their marks (PTX ISA, "Summary of Constant Expression Evaluation Rules"). */
+/** The binary operators by their marks (PTX ISA, "Summary of Constant Expression Evaluation Rules"). */
 export const binaryOperators: ReadonlyMap<string, BinaryOperator> = new Map([
   [
     '*',

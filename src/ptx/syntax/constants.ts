@@ -1,4 +1,4 @@
-/** A constant as PTX calculates with it (PTX ISA, "Constants"): integers have 64 bits. */
+/** A constant in PTX's calculations (PTX ISA, "Constants"): integers have 64 bits. */
 export type Constant =
   | { readonly kind: 'integer'; readonly value: bigint; readonly isUnsigned: boolean }
   | { readonly kind: 'f32' | 'f64'; readonly bits: bigint };
@@ -6,7 +6,7 @@ export type Constant =
 const int64Limit = 1n << 63n;
 const scratch = new DataView(new ArrayBuffer(8));
 
-/** The double that has these bits. */
+/** The double with these bits. */
 export function doubleOfBits(bits: bigint): number {
   scratch.setBigUint64(0, bits);
   return scratch.getFloat64(0);
@@ -18,7 +18,7 @@ export function doubleConstant(value: number): Constant {
   return { kind: 'f64', bits: scratch.getBigUint64(0) };
 }
 
-/** The bits of the single that has these bits, as a double; a payload of a NaN is kept. */
+/** The bits of the single with these bits, widened to a double; the payload of a NaN is kept. */
 function widened(bits: bigint): bigint {
   const exponent = (bits >> 23n) & 0xffn;
   if (exponent === 0xffn && (bits & 0x7fffffn) !== 0n)
@@ -37,13 +37,13 @@ function narrowed(bits: bigint): bigint {
   return BigInt(scratch.getUint32(0));
 }
 
-/** The bits of a floating-point constant in a format, rounded to nearest where it has fewer. */
+/** The bits of a floating-point constant in a format, rounded to nearest where the format has fewer. */
 export function floatBits(constant: Constant & { bits: bigint }, format: 'f32' | 'f64'): bigint {
   if (constant.kind === format) return constant.bits;
   return format === 'f64' ? widened(constant.bits) : narrowed(constant.bits);
 }
 
-/** An integer of 64 bits: cut to them, and read as a signed or an unsigned one. */
+/** An integer cut to 64 bits, and read as signed or unsigned. */
 export function integerConstant(value: bigint, isUnsigned: boolean): Constant & { value: bigint } {
   return {
     kind: 'integer',
@@ -75,7 +75,7 @@ const forms: readonly {
   },
 ];
 
-/** An integer literal; null for one that 64 bits do not hold. */
+/** An integer literal; null for one beyond 64 bits. */
 function literal(digits: string, suffix: string | undefined): Constant | null {
   // 64 binary digits and the prefix, and as many leading zeros as anyone writes: BigInt takes quadratic time.
   if (digits.length > 100) return null;
@@ -86,7 +86,8 @@ function literal(digits: string, suffix: string | undefined): Constant | null {
 
 /**
  * A number as PTX writes it: decimal, `0x`, octal with a leading 0, `0b`, each with `U` for unsigned; `0f` and 8 digits, `0d` and
- * 16, decimals with a point or an exponent, which are doubles. Null for what is none of these, or does not fit into 64 bits.
+ * 16, decimals with a point or an exponent, which are doubles. Null for other texts, and for numbers that do not fit into 64
+ * bits.
  */
 export function readNumber(text: string): Constant | null {
   for (const { pattern, read } of forms) {

@@ -18,18 +18,18 @@ const vectors: ReadonlyMap<string, VariableDeclaration['vector']> = new Map([
 ]);
 const linkages: ReadonlySet<string> = new Set(['extern', 'visible', 'weak', 'common']);
 
-/** More registers of one name, or bytes of an alignment, than any machine has. */
+/** Maximum number of registers of one name, and maximum alignment in bytes: more than any machine has. */
 const mostRegisters = 2 ** 24;
 const mostAlignment = 2 ** 20;
-/** Elements of one dimension: what one address space holds. */
+/** Maximum number of elements of one dimension: the size of an address space. */
 const mostElements = 2 ** 48;
 
-/** Whether the token is a state space that a declaration begins with. */
+/** Whether the token is a state space with which a declaration begins. */
 export function beginsDeclaration(reader: TokenReader): boolean {
   return reader.kind === 'dotted' && spaces.has(reader.text);
 }
 
-/** The linkage that the token says, gone past; null for none. */
+/** Reads the linkage at the token; null for none. */
 export function readLinkage(reader: TokenReader): VariableDeclaration['linkage'] {
   if (reader.kind !== 'dotted' || !linkages.has(reader.text)) return null;
   const linkage = reader.text as VariableDeclaration['linkage'];
@@ -37,7 +37,7 @@ export function readLinkage(reader: TokenReader): VariableDeclaration['linkage']
   return linkage;
 }
 
-/** Goes past `.attribute(…)`: what unified and managed memory are called is no matter of a kernel. */
+/** Skips `.attribute(…)`: names for unified and managed memory do not matter to a kernel. */
 export function skipAttribute(reader: TokenReader): void {
   reader.advance();
   reader.expectMark('(');
@@ -70,7 +70,7 @@ function readPointer(reader: TokenReader): VariableDeclaration['pointer'] {
   return { space, alignment: readAlignment(reader) };
 }
 
-/** `.shared .align 16 .v2 .f32`, the parts after the space in any order. */
+/** Reads `.shared .align 16 .v2 .f32`, with the parts after the space in any order. */
 function readHead(reader: TokenReader, linkage: VariableDeclaration['linkage']): Head {
   if (!beginsDeclaration(reader)) reader.fail('a state space (.reg, .param, .shared, …)');
   const space = reader.text as StateSpace;
@@ -101,7 +101,7 @@ function readHead(reader: TokenReader, linkage: VariableDeclaration['linkage']):
   return { space, type, vector, alignment, pointer, linkage };
 }
 
-/** `[4][]`. */
+/** Reads `[4][]`. */
 function readDimensions(reader: TokenReader): readonly (number | null)[] {
   const dimensions: (number | null)[] = [];
   while (reader.acceptMark('[')) {
@@ -114,7 +114,7 @@ function readDimensions(reader: TokenReader): readonly (number | null)[] {
   return dimensions;
 }
 
-/** `<10>`. */
+/** Reads `<10>`. */
 function readCount(reader: TokenReader): number | null {
   if (!reader.acceptMark('<')) return null;
   const place = reader.place();
@@ -125,7 +125,7 @@ function readCount(reader: TokenReader): number | null {
   return count;
 }
 
-/** One name with what follows it. */
+/** Reads the rest of a variable after its name. */
 function readVariable(reader: TokenReader, head: Head, name: string): VariableDeclaration {
   const place = reader.place();
   if (name === '') name = reader.expectName('a name');
@@ -139,7 +139,7 @@ function readVariable(reader: TokenReader, head: Head, name: string): VariableDe
 /**
  * Reads a declaration, its `;` included: as many variables as it names.
  *
- * @param linkage what stands before it
+ * @param linkage the linkage before it
  * @throws RequestError where its syntax is wrong
  */
 export function readDeclaration(
@@ -155,7 +155,7 @@ export function readDeclaration(
 }
 
 /**
- * Reads parameters in parentheses, or what a function returns.
+ * Reads parameters in parentheses, or the results of a function.
  *
  * @returns none where there are no parentheses; a parameter without a name is called `_`
  * @throws RequestError where their syntax is wrong

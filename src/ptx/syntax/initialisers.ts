@@ -4,7 +4,7 @@ import type { Initialiser, ScalarType } from './module.js';
 import { readOffset } from './operands.js';
 import type { TokenReader } from './token-reader.js';
 
-/** Bits of the types that an initialiser may give numbers for. */
+/** Number of bits of the types for which an initialiser may give numbers. */
 const typeBits: ReadonlyMap<ScalarType, number> = new Map<ScalarType, number>([
   ['pred', 1],
   ...(['b8', 'u8', 's8'] as const).map((type) => [type, 8] as const),
@@ -14,7 +14,7 @@ const typeBits: ReadonlyMap<ScalarType, number> = new Map<ScalarType, number>([
   ['b128', 128],
 ]);
 
-/** The bits of a number in a variable of a type; null where the type takes no such number. */
+/** The bits of a number in a variable of a type; null where the type has no such number. */
 function bitsOf(constant: Constant, type: ScalarType): bigint | null {
   const width = typeBits.get(type);
   if (width === undefined) return null;
@@ -28,7 +28,7 @@ function bitsOf(constant: Constant, type: ScalarType): bigint | null {
   return isUntyped && width === (constant.kind === 'f32' ? 32 : 64) ? constant.bits : null;
 }
 
-/** `name`, `name+4`, `generic(name)`, with the `+4` inside or behind the parentheses. */
+/** Reads `name`, `name+4`, `generic(name)`, with the `+4` inside or after the parentheses. */
 function readAddress(reader: TokenReader, mask: bigint | null): Initialiser {
   const word = reader.expectName('the name of a variable or function');
   const isGeneric = word === 'generic' && reader.acceptMark('(');
@@ -41,7 +41,7 @@ function readAddress(reader: TokenReader, mask: bigint | null): Initialiser {
   return { kind: 'address', name, offset, isGeneric, mask };
 }
 
-/** A number, or `0xff(name)`. */
+/** Reads a number, or `0xff(name)`. */
 function readNumber(reader: TokenReader, type: ScalarType): Initialiser {
   const place = reader.place();
   const constant = readConstant(reader);
@@ -57,10 +57,10 @@ function readNumber(reader: TokenReader, type: ScalarType): Initialiser {
 }
 
 /**
- * Reads what follows `=` in a declaration (PTX ISA, "Initializers").
+ * Reads the text after `=` in a declaration (PTX ISA, "Initializers").
  *
  * @returns numbers as bits of the type: integers cut to its width, decimals rounded to nearest
- * @throws RequestError where the syntax is wrong, or a number is none of the type
+ * @throws RequestError where the syntax is wrong, or a number does not belong to the type
  */
 export function readInitialiser(reader: TokenReader, type: ScalarType): Initialiser {
   if (reader.acceptMark('{')) {

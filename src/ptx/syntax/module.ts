@@ -41,9 +41,11 @@ export interface VariableDeclaration {
   readonly type: ScalarType;
   /** Elements of a `.v2` or `.v4` type; 1 for a scalar. */
   readonly vector: 1 | 2 | 4 | 8;
-  /** Bytes of `.align`; null where nothing is said. */
+  /** Bytes of `.align`; null where it is missing. */
   readonly alignment: number | null;
-  /** Elements of each dimension of an array; null for `[]`. No dimension for what is no array. */
+  /**
+   * Number of elements of each dimension of an array; null for `[]`. No dimensions for a variable that is not an array.
+   */
   readonly dimensions: readonly (number | null)[];
   /** Number of registers that `%r<10>` declares: `%r0` to `%r9`; null for one variable of that name. */
   readonly count: number | null;
@@ -116,7 +118,7 @@ export interface PtxInstruction {
   readonly place: Place;
 }
 
-/** A place in the source that a compiler was given; the file by the number that `.file` gives it. */
+/** A place in the source that the compiler read; the file by its number in `.file`. */
 export interface SourcePosition {
   readonly file: number;
   readonly line: number;
@@ -128,13 +130,13 @@ export type Statement =
   | PtxInstruction
   | VariableDeclaration
   | { readonly kind: 'label'; readonly name: string; readonly place: Place }
-  /** `{ … }`: declarations and labels in it are its own. */
+  /** `{ … }`: declarations and labels in it are local to it. */
   | {
       readonly kind: 'block';
       readonly statements: readonly Statement[];
       readonly place: Place;
     }
-  /** `.loc file line column`: what follows, up to the next one, is of that place in the source. */
+  /** `.loc file line column`: the statements up to the next `.loc` come from that place in the source. */
   | ({
       readonly kind: 'location';
       /** Place at which the function that it is in has been inlined; null where it has not. */
@@ -180,7 +182,7 @@ export interface PtxFunction {
 /** A file of PTX. */
 export interface PtxModule {
   readonly version: { readonly major: number; readonly minor: number };
-  /** As written: `sm_90a`. */
+  /** Target as written: `sm_90a`. */
   readonly target: string;
   /** Further options of `.target`: `debug`, `texmode_independent`. */
   readonly targetOptions: readonly string[];

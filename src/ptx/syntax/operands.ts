@@ -15,7 +15,7 @@ export function readOffset(reader: TokenReader): bigint {
   }
 }
 
-/** A name with what hangs on it by dots: `%tid.x`. */
+/** Reads a name with its dotted parts: `%tid.x`. */
 function readDottedName(reader: TokenReader): string {
   let name = reader.expectName('a name');
   while (reader.kind === 'dotted' && reader.start === reader.previousEnd) {
@@ -25,7 +25,7 @@ function readDottedName(reader: TokenReader): string {
   return name;
 }
 
-/** Operands between a mark that has been read and `close`. */
+/** Reads operands between a mark that has been read and `close`. */
 function readUntil(reader: TokenReader, close: string): readonly Operand[] {
   const elements: Operand[] = [];
   if (reader.acceptMark(close)) return elements;
@@ -69,7 +69,7 @@ function readConstantOperand(reader: TokenReader): Operand {
     : { kind: 'float', format: constant.kind, bits: constant.bits, place };
 }
 
-/** A decimal that begins with its point: `.5`. */
+/** Reads a decimal that begins with its point: `.5`. */
 function readFraction(reader: TokenReader): Operand {
   const place = reader.place();
   const constant = /^\d/.test(reader.text) ? readNumber(`0.${reader.text}`) : null;
@@ -78,7 +78,7 @@ function readFraction(reader: TokenReader): Operand {
   return { kind: 'float', format: constant.kind, bits: constant.bits, place };
 }
 
-/** A name, `name+4`, `_`. */
+/** Reads a name, `name+4` or `_`. */
 function readNamed(reader: TokenReader): Operand {
   const place = reader.place();
   const name = readDottedName(reader);
@@ -87,7 +87,7 @@ function readNamed(reader: TokenReader): Operand {
   return { kind: 'sum', name, offset: readOffset(reader), place };
 }
 
-/** `p`, `p|q`, `_|q` and `p|!q`. */
+/** Reads `p`, `p|q`, `_|q` or `p|!q`. */
 function readName(reader: TokenReader): Operand {
   const first = readNamed(reader);
   if (!reader.acceptMark('|')) return first;
@@ -97,7 +97,7 @@ function readName(reader: TokenReader): Operand {
   return { kind: 'pair', first, second, place: first.place };
 }
 
-/** `!p`. */
+/** Reads `!p`. */
 function readNegated(reader: TokenReader): Operand {
   const place = reader.place();
   reader.advance();
@@ -105,7 +105,7 @@ function readNegated(reader: TokenReader): Operand {
   return { kind: 'negated', operand: readNamed(reader), place };
 }
 
-/** The operands in parentheses of a call, the `(` of which the reader stands at. */
+/** Reads the operands of a call in parentheses, from the `(` at the reader. */
 export function readList(reader: TokenReader): Operand {
   const place = reader.place();
   reader.advance();
@@ -115,7 +115,7 @@ export function readList(reader: TokenReader): Operand {
 /**
  * Reads an operand of an instruction (PTX ISA, "Instruction Operands").
  *
- * @throws RequestError where there is none
+ * @throws RequestError where there is no operand
  */
 export function readOperand(reader: TokenReader): Operand {
   if (reader.kind === 'dotted') return readFraction(reader);

@@ -21,7 +21,7 @@ interface Draft {
   readonly files: Map<number, string>;
 }
 
-/** Directives of a function that are read: their numbers are kept (PTX ISA, "Performance-Tuning Directives"). */
+/** Directives of a function that are read, and whose numbers are kept (PTX ISA, "Performance-Tuning Directives"). */
 const functionDirectives: ReadonlySet<string> = new Set([
   ...['maxnreg', 'maxntid', 'reqntid', 'minnctapersm', 'maxnctapersm', 'noreturn'],
   ...['reqnctapercluster', 'maxclusterrank', 'explicitcluster', 'blocksareclusters'],
@@ -32,7 +32,7 @@ const functionDirectives: ReadonlySet<string> = new Set([
 const moduleItems =
   '.version, .target, .entry, .func, a variable, .file, .section, .pragma, .alias or the end of the text';
 
-/** `.version 8.7`. */
+/** Reads `.version 8.7`. */
 function readVersion(reader: TokenReader, draft: Draft): void {
   if (draft.version !== null) throw reader.error('expected one .version, found a second');
   reader.advance();
@@ -42,7 +42,7 @@ function readVersion(reader: TokenReader, draft: Draft): void {
   reader.advance();
 }
 
-/** `.target sm_90a, debug`. */
+/** Reads `.target sm_90a, debug`. */
 function readTarget(reader: TokenReader, draft: Draft): void {
   reader.advance();
   const place = reader.place();
@@ -55,7 +55,7 @@ function readTarget(reader: TokenReader, draft: Draft): void {
   draft.targetOptions = options;
 }
 
-/** `.address_size 64`. */
+/** Reads `.address_size 64`. */
 function readAddressSize(reader: TokenReader, draft: Draft): void {
   reader.advance();
   if (reader.text !== '32' && reader.text !== '64') reader.fail('32 or 64');
@@ -63,7 +63,7 @@ function readAddressSize(reader: TokenReader, draft: Draft): void {
   reader.advance();
 }
 
-/** `.file 1 "kernel.py", 1700000000, 1234`; the time and size are skipped. */
+/** Reads `.file 1 "kernel.py", 1700000000, 1234`; the time and size are skipped. */
 function readFile(reader: TokenReader, draft: Draft): void {
   reader.advance();
   const number = Number(reader.expectKind('number', 'the number of a file'));
@@ -71,7 +71,7 @@ function readFile(reader: TokenReader, draft: Draft): void {
   while (reader.acceptMark(',')) reader.expectKind('number', 'a number');
 }
 
-/** `.section .debug_info { … }`: data for debuggers, in which braces are balanced. */
+/** Skips `.section .debug_info { … }`: data for debuggers, in which braces are balanced. */
 function skipSection(reader: TokenReader): void {
   reader.advance();
   if (reader.kind !== 'dotted') reader.expectName('the name of a section');
@@ -85,7 +85,7 @@ function skipSection(reader: TokenReader): void {
   }
 }
 
-/** `.alias name, function;`. */
+/** Reads `.alias name, function;`. */
 function readAlias(reader: TokenReader, draft: Draft): void {
   reader.advance();
   const alias = reader.expectName('the name of a function');
@@ -108,7 +108,7 @@ function readFunctionDirectives(reader: TokenReader): ReadonlyMap<string, readon
   return directives;
 }
 
-/** `.entry name (…) … { … }`, `.func (…) name (…) … { … }`, or either without a body. */
+/** Reads `.entry name (…) … { … }`, `.func (…) name (…) … { … }`, or either without a body. */
 function readFunction(reader: TokenReader, linkage: PtxFunction['linkage']): PtxFunction {
   const place = reader.place();
   const kind = reader.isDotted('entry') ? 'entry' : 'func';
@@ -127,7 +127,7 @@ function readBody(reader: TokenReader): PtxFunction['body'] {
   return readBlock(reader);
 }
 
-/** One item of a module. */
+/** Reads one item of a module. */
 function readItem(reader: TokenReader, draft: Draft): void {
   const directives: Readonly<Record<string, (reader: TokenReader, draft: Draft) => void>> = {
     version: readVersion,
@@ -154,10 +154,12 @@ function readItem(reader: TokenReader, draft: Draft): void {
 }
 
 /**
- * The module that a text of PTX is, as written: names are not resolved, and instructions are not looked up. Linear in the text.
+ * Parses a text of PTX into a module, as written: names are not resolved, and instructions are not looked up. The time is
+ * linear in the text.
  *
- * @param fileName what messages call the text
- * @throws RequestError for the first place where the syntax is wrong: line, column, what was expected and what is there
+ * @param fileName name of the text in messages
+ * @throws RequestError for the first place where the syntax is wrong: line, column, the expected text and the text that is
+ * there
  */
 export function parsePtx(text: string, fileName = 'PTX'): PtxModule {
   const reader: TokenReader = new TokenReader(text, fileName);

@@ -1,8 +1,8 @@
 import type { PtxModule, SourcePosition, Statement } from './module.js';
 
-/** A place in the source that a compiler was given. */
+/** A place in the source that the compiler read. */
 export interface SourceLine {
-  /** As `.file` names it. */
+  /** Name in `.file`. */
   readonly file: string;
   readonly line: number;
   readonly column: number;
@@ -15,13 +15,13 @@ export function siteAt(line: number, what: string): string {
   return `line ${line}: ${what}`;
 }
 
-/** The line of the PTX that a site is at; null for one that `siteAt` has not made. */
+/** The line of the PTX of a site; null for a text that `siteAt` has not made. */
 export function lineOfSite(site: string): number | null {
   const [, line] = /^line (\d+): /.exec(site) ?? [];
   return line === undefined ? null : Number(line);
 }
 
-/** The source of each line of the PTX that has an instruction, as `.loc` says it; none of those before the first `.loc`. */
+/** The source of each line of the PTX that has an instruction, by `.loc`; lines before the first `.loc` have none. */
 export function sourceLines({ functions, files }: PtxModule): ReadonlyMap<number, SourceLine> {
   const lines = new Map<number, SourceLine>();
   const named = ({ file, line, column }: SourcePosition) => ({

@@ -4,17 +4,17 @@ import type { Guard, Operand, Place, PtxInstruction, SourcePosition, Statement }
 import { readList, readOperand } from './operands.js';
 import type { TokenReader } from './token-reader.js';
 
-/** Lines, columns and numbers of files are below this. */
+/** Bound on lines, columns and numbers of files. */
 const mostLines = 2 ** 32 - 1;
 
-/** `@p` or `@!p`. */
+/** Reads `@p` or `@!p`. */
 function readGuard(reader: TokenReader): Guard | null {
   if (!reader.acceptMark('@')) return null;
   const isNegated = reader.acceptMark('!');
   return { predicate: reader.expectName('a predicate'), isNegated };
 }
 
-/** The dotted words that follow an opcode. */
+/** Reads the dotted words after an opcode. */
 function readModifiers(reader: TokenReader): readonly string[] {
   const modifiers: string[] = [];
   while (reader.kind === 'dotted') {
@@ -24,7 +24,7 @@ function readModifiers(reader: TokenReader): readonly string[] {
   return modifiers;
 }
 
-/** Operands up to `;`, which is gone past. */
+/** Reads operands up to `;` and skips it. */
 function readOperands(reader: TokenReader, opcode: string): readonly Operand[] {
   const operands: Operand[] = [];
   if (reader.acceptMark(';')) return operands;
