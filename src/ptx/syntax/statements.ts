@@ -47,7 +47,7 @@ function finishInstruction(
   return { kind: 'instruction', guard, opcode, modifiers, operands, place };
 }
 
-/** Names separated by commas, and `;`. */
+/** Reads names separated by commas, and `;`. */
 function readNames(reader: TokenReader, what: string): readonly string[] {
   const names: string[] = [];
   do names.push(reader.expectName(what));
@@ -85,7 +85,7 @@ function finishLabel(reader: TokenReader, name: string, place: Place): Statement
   return readPrototype(reader, name, place);
 }
 
-/** `.loc 1 20 5`, with `inlined_at 1 2 3` after it; what `function_name label` says is skipped. */
+/** Reads `.loc 1 20 5`, with `inlined_at 1 2 3` after it; the contents of `function_name label` are skipped. */
 function readLocation(reader: TokenReader): Statement {
   const place = reader.place();
   reader.advance();
@@ -116,7 +116,7 @@ function readPosition(reader: TokenReader): SourcePosition {
   };
 }
 
-/** Goes past `.pragma "…", "…";`: advice that changes no result. */
+/** Skips `.pragma "…", "…";`: advice that changes no result. */
 export function skipPragma(reader: TokenReader): void {
   reader.advance();
   do reader.expectKind('text', 'a text in double quotes');
@@ -138,7 +138,7 @@ function readDirective(reader: TokenReader, statements: Statement[]): void {
 }
 
 /**
- * Reads a block, at whose `{` the reader stands, to behind its `}`.
+ * Reads a block from its `{`, where the reader is, to after its `}`.
  *
  * @throws RequestError where the syntax of a statement is wrong, or the block has no end
  */
@@ -166,7 +166,7 @@ export function readBlock(reader: TokenReader): readonly Statement[] {
   return statements;
 }
 
-/** Numbers that follow a directive of a function, separated by commas; none is fine. */
+/** Reads the numbers after a directive of a function, separated by commas; there may be none. */
 export function readNumbers(reader: TokenReader): readonly number[] {
   const numbers: number[] = [];
   if (reader.kind !== 'number') return numbers;

@@ -10,7 +10,7 @@ export type TokenKind = 'name' | 'dotted' | 'number' | 'text' | 'mark' | 'end';
 
 const nameHead = /[A-Za-z_$%]/;
 const nameTail = /[A-Za-z0-9_$]/;
-/** By code of the character: may it begin a name, may it go on in one. */
+/** Whether a name may begin, or continue, with a character, by its code. */
 const isNameHead = Uint8Array.from({ length: 128 }, (_, code) =>
   Number(nameHead.test(String.fromCharCode(code))),
 );
@@ -18,19 +18,19 @@ const isNameTail = Uint8Array.from({ length: 128 }, (_, code) =>
   Number(nameTail.test(String.fromCharCode(code))),
 );
 
-/** A number with what stands behind it unseparated, which may make it none. */
+/** A number with the text that follows it without a separator, which may make it invalid. */
 const numberPattern = /0[xXfFdDbB]\w*|\d+(?:\.\d*)?(?:[eE][+-]?\d+)?\w*/y;
 const dottedPattern = /\.[\w$]+(?:::\w+)*/y;
 const textPattern = /"(?:[^"\\\n]|\\[^\n])*"/y;
 const markPattern = /<<|>>|[<>=!]=|&&|\|\||[()[\]{}<>,;:+\-*/%!~&|^?=@]/y;
 
-/** The most characters of a line, and of a token, that a message repeats. */
+/** Maximum number of characters of a line, and of a token, that a message repeats. */
 const shownOfLine = 80;
 const shownOfToken = 40;
 
 /**
  * Reads PTX token by token; comments and white space separate them (PTX ISA, "Source Format"). `advance` goes on in the
- * text, and the members say what the reader stands at: one token is all that the grammar looks ahead.
+ * text, and the members describe the current token: the grammar needs one token of lookahead.
  */
 export class TokenReader {
   kind: TokenKind = 'end';
@@ -47,7 +47,7 @@ export class TokenReader {
 
   /**
    * @param source the PTX text
-   * @param fileName how messages call it
+   * @param fileName its name in messages
    */
   constructor(
     private readonly source: string,
@@ -71,19 +71,19 @@ export class TokenReader {
     return this.kind === 'dotted' && this.text === name;
   }
 
-  /** Goes past the mark if the token is it. */
+  /** Skips the token if it is this mark; returns whether it is. */
   acceptMark(mark: string): boolean {
     if (!this.isMark(mark)) return false;
     this.advance();
     return true;
   }
 
-  /** Goes past a mark. @throws RequestError if the token is another */
+  /** Skips a mark. @throws RequestError if the token is not this mark */
   expectMark(mark: string): void {
     if (!this.acceptMark(mark)) this.fail(`"${mark}"`);
   }
 
-  /** Goes past a token of a kind, and returns it as written. @throws RequestError if it is of another */
+  /** Skips a token of a kind, and returns it as written. @throws RequestError if it is of another kind */
   expectKind(kind: TokenKind, what: string): string {
     if (this.kind !== kind) this.fail(what);
     const { text } = this;
@@ -92,10 +92,10 @@ export class TokenReader {
   }
 
   /**
-   * Goes past a name and returns it. A name in double quotes is one too.
+   * Skips a name and returns it. A name may be in double quotes.
    *
-   * @param what what is expected, for the message
-   * @throws RequestError if the token is none
+   * @param what the expected name, for the message
+   * @throws RequestError if the token is not a name
    */
   expectName(what: string): string {
     if (this.kind === 'text' && this.text !== '') return this.expectKind('text', what);
@@ -116,7 +116,10 @@ export class TokenReader {
     return result;
   }
 
-  /** @throws RequestError that says what was expected at the token, and what is there */
+  /**
+   * Fails at the token.
+   * @throws RequestError with the expected text and the text that is there
+   */
   fail(expected: string): never {
     throw this.error(`expected ${expected}, found ${this.found()}`);
   }
@@ -129,7 +132,7 @@ export class TokenReader {
     );
   }
 
-  /** Goes to the next token. @throws RequestError where there is none in the text */
+  /** Goes to the next token. @throws RequestError where the text has no token */
   advance(): void {
     this.previousEnd = this.end;
     this.skipBlanks();
@@ -165,7 +168,7 @@ export class TokenReader {
     this.end = at;
   }
 
-  /** The index behind the comment that begins at `start`, with its lines counted. */
+  /** The index after the comment that begins at `start`; counts its lines. */
   private skipComment(start: number): number {
     const close = this.source.indexOf('*/', start + 2);
     if (close === -1) {
@@ -180,7 +183,7 @@ export class TokenReader {
     return close + 2;
   }
 
-  /** Reads the name that begins at `start`; a `$` or `%` alone is none. */
+  /** Reads the name that begins at `start`; a `$` or `%` alone is not a name. */
   private readName(start: number): boolean {
     const { source } = this;
     let end = start + 1;
@@ -218,7 +221,7 @@ export class TokenReader {
     return `"${plainText(token.length > shownOfToken ? `${token.slice(0, shownOfToken)}…` : token)}"`;
   }
 
-  /** The text of the line of a place, as much of it as a message shows. */
+  /** The text of the line of a place, as far as a message shows it. */
   private lineAround({ line, column }: Place): string {
     let start = line === this.line ? this.lineStart : 0;
     for (let passed = start === 0 ? 1 : line; passed < line; passed++)

@@ -11,7 +11,7 @@ import {
 import { element, type Content } from '../layout/index.js';
 import { htmlPage, verdictBanner } from './page.js';
 
-/** A page of its own that a file has: relative to the index; null for none. */
+/** The page of a file: relative to the index; null for none. */
 export type PageOf = (file: AuditedFile, position: number) => string | null;
 
 function bodyRow(file: AuditedFile, link: string | null): Content {
@@ -54,7 +54,7 @@ const headings: readonly (readonly [text: string, isNumber: boolean])[] = [
   ['problem', false],
 ];
 
-/** The findings of what does not pass, with their cause. */
+/** The findings of a file that does not pass, with their cause. */
 function failureSection({ path, report }: AuditedFile): Content {
   if (report === null || report.verdict.pass) return '';
   const { findings, diagnosis } = report.verdict;

@@ -19,7 +19,7 @@ import { drawUlpHistogram, histogramAxes, ulpTable } from './ulp-histogram.js';
 export interface ComparedOutput {
   readonly name: string;
   readonly report: JudgedReport;
-  /** With one heat map of all heads. */
+  /** Plots with one heat map of all heads. */
   readonly plots: PlotData;
   /** The difference from the first output; null for the first. */
   readonly difference: OutputDifference | null;
@@ -44,8 +44,8 @@ function comparisonRow({ name, report }: ComparedOutput): Cell[] {
 }
 
 /**
- * The outputs as a table, how each differs from the first, and for each where it errs and by how many ulps, on
- * the same axes.
+ * The outputs as a table, the difference of each from the first, and for each the places and sizes of its
+ * errors in ulps, on the same axes.
  */
 export function comparisonContent(
   drawing: Drawing,

@@ -3,13 +3,13 @@ import { escapeXml, type Html, raw } from '../layout/index.js';
 
 const superscripts = '⁰¹²³⁴⁵⁶⁷⁸⁹';
 
-/** A whole number as an exponent. */
+/** An integer as an exponent in superscript. */
 function superscript(exponent: number): string {
   const digits = [...String(Math.abs(exponent))].map((digit) => superscripts[Number(digit)]);
   return `${exponent < 0 ? '⁻' : ''}${digits.join('')}`;
 }
 
-/** A power of ten as it is written: 10⁻³; 1, 10 and 100 as they are. */
+/** A power of ten in its usual notation: 10⁻³; 1, 10 and 100 unchanged. */
 export function decadeLabel(value: number): string {
   const exponent = Math.round(Math.log10(value));
   return exponent >= 0 && exponent <= 2 ? String(10 ** exponent) : `10${superscript(exponent)}`;
@@ -21,7 +21,7 @@ export function octaveLabel(exponent: number): string {
   return exponent < 0 ? `1/${2 ** -exponent}` : String(2 ** exponent);
 }
 
-/** Whole exponents from low to high, thinned out to at most `most`, multiples of one step. */
+/** Integer exponents from low to high, thinned out to at most `most` multiples of one step. */
 function exponents(low: number, high: number, most: number): number[] {
   const step = Math.max(1, Math.ceil((high - low + 1) / most));
   const first = Math.ceil(low / step) * step;
@@ -38,12 +38,12 @@ export function decades(low: number, high: number, most = 6): number[] {
   );
 }
 
-/** Whole exponents of 2 within [low, high], at most `most`. */
+/** Integer exponents of 2 within [low, high], at most `most`. */
 export function octaves(low: number, high: number, most = 7): number[] {
   return exponents(Math.ceil(low), Math.floor(high), most);
 }
 
-/** Positive numbers' range widened to whole decades, or what stands in for it where there is none. */
+/** The range of positive numbers, widened to whole decades, or a substitute where there are none. */
 export function decadeDomain(values: Iterable<number>): readonly [number, number] {
   let [low, high] = [Infinity, 0];
   for (const value of values)
@@ -63,7 +63,7 @@ export interface PlotLabel {
   readonly description: string;
 }
 
-/** The library of plots with a document to draw into. */
+/** The library of plots, with a document to draw into. */
 export interface Drawing {
   readonly plot: typeof PlotLibrary;
   /** Draws a labelled SVG that takes its colours from the page's style sheet. */
@@ -72,7 +72,7 @@ export interface Drawing {
 
 /**
  * Decimals that attributes of geometry keep: a tenth of a pixel is as good as sixteen digits, and much
- * shorter; the factors of a transform may multiply some hundred units.
+ * shorter; the factors of a transform may be multiplied by some hundred units.
  */
 const decimals: ReadonlyMap<string, number> = new Map([
   ['transform', 4],
@@ -88,8 +88,8 @@ function roundGeometry(value: string, kept: number): string {
 }
 
 /**
- * Loads the library and a document, which takes half a second: reports without plots never do.
- * Identifiers of titles and descriptions are unique within what one drawing draws.
+ * Loads the library and a document, which takes half a second: reports without plots never load
+ * them. Identifiers of titles and descriptions are unique within one drawing.
  */
 export async function loadDrawing(): Promise<Drawing> {
   const [plot, { parseHTML }] = await Promise.all([

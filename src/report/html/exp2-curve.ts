@@ -17,7 +17,7 @@ export interface Exp2Curve {
   readonly use: string;
   /** In ascending order of x. */
   readonly ranges: readonly Exp2ErrorRange[];
-  /** Inputs that were tried. */
+  /** Number of inputs that were tried. */
   readonly inputs: number;
 }
 

@@ -16,11 +16,11 @@ interface Figure {
   /** The subject of the drawing, and how to read it. */
   readonly caption: string;
   readonly svg: Html;
-  /** The same as a table; null where another table of the page has it. */
+  /** The plot's data as a table; null where another table of the page has them. */
   readonly table: DataTable | null;
 }
 
-/** A figure; its table is folded away until it is asked for. */
+/** A figure; its table is folded until the reader opens it. */
 export function figure({ title, caption, svg, table }: Figure): Html {
   return element(
     'figure',
@@ -38,17 +38,17 @@ export function figures(...content: readonly Html[]): Html {
   return element('div', { class: 'figures' }, content);
 }
 
-/** A table: its first row are headings of columns, the first cell of each other row is its heading. */
+/** A table: its first row contains the headings of columns, the first cell of each other row is its heading. */
 export interface DataTable {
   readonly caption: string;
   readonly rows: readonly TableRow[];
-  /** Columns of numbers, from column 1 on, aligned to the right. */
+  /** Number of columns of numbers, from column 1 on, aligned to the right. */
   readonly numberColumns: number;
-  /** Whether the caption is for readers that do not see the heading above; default false. */
+  /** Whether the caption is for readers who do not see the heading above; default false. */
   readonly hiddenCaption?: boolean;
 }
 
-/** Texts longer than this may be broken into lines. */
+/** Length above which texts may be broken into lines. */
 const longText = 40;
 
 /** A table that scrolls by itself where it is wider than the page. */

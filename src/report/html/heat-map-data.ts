@@ -23,18 +23,18 @@ export interface HeatMaps {
   readonly rowCells: number;
   readonly columnCells: number;
   readonly maps: readonly HeatMap[];
-  /** Heads without a map of their own, none of which has a larger share than those with one. */
+  /** Number of heads without a map of their own, none of which has a larger share than those with one. */
   readonly leftOut: number;
 }
 
 export interface HeatMapOptions {
-  /** The most cells of all maps together, but for one each; default 32768. */
+  /** Maximum number of cells of all maps together, but at least one for each; default 32768. */
   readonly cells?: number;
-  /** The most heads that get a map; default 8. Zero asks for one map of all heads. */
+  /** Maximum number of heads with a map; default 8. Zero gives one map of all heads. */
   readonly maps?: number;
 }
 
-/** The most cells along one side: no screen shows more of them. */
+/** Maximum number of cells along one side: no screen shows more. */
 const mostAlong = 256;
 
 /** Cell sizes, powers of two, that leave at most `cells` cells: the finer side is made coarser first. */
@@ -91,8 +91,8 @@ function largestOf(shares: Float32Array): number {
 
 /**
  * The share of its bound that each element uses, downsampled by maximum so that no outlier is lost, and
- * the heads left out by their largest share. Memory is that of the cells, one head's worth at a time
- * beyond those kept. Shares are rounded to fp32.
+ * the heads left out by their largest share. It needs memory for the cells that are kept, and for those
+ * of one more head at a time. Shares are rounded to fp32.
  */
 export function createHeatMaps(
   judged: JudgedElements,

@@ -4,16 +4,16 @@ import type { Drawing } from './drawing.js';
 import type { HeatMap, HeatMaps } from './heat-map-data.js';
 import { element, type Html } from '../layout/index.js';
 
-/** Shares of the bound up to which each colour reaches; above 1 an element fails. */
+/** Upper ends of the colours' ranges of shares of the bound; above 1 an element fails. */
 const levels = [0.01, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 3, 30, Infinity] as const;
 
 const tile = 128;
-/** Outlines closer than this, in pixels, would hide what they outline. */
+/** Distance in pixels below which outlines would hide the cells that they outline. */
 const closestOutlines = 7;
-/** The most rows of a heat map's table. */
+/** Maximum number of rows of a heat map's table. */
 const mostTableRows = 64;
 
-/** Beside others, and alone. */
+/** Sizes of a map beside others, and alone. */
 const sizes = { small: [360, 330], large: [480, 440] } as const;
 
 /** The colour of a cell: an index into the levels, one more for special; −1 for none. */
@@ -22,7 +22,7 @@ function levelOf(share: number, special: number): number {
   return levels.findIndex((level) => share <= level);
 }
 
-/** The cells of one colour each as one path, in units of cells, neighbours of a row merged. */
+/** The cells of each colour as one path, in units of cells, with neighbours of a row merged. */
 function cellPaths({ shares, special }: HeatMap, maps: HeatMaps): string[] {
   const { rowCells, columnCells, rowsPerCell, columnsPerCell, queries, columns } = maps;
   const paths = Array.from({ length: levels.length + 1 }, () => '');
@@ -65,7 +65,7 @@ function headName(head: number | null, heads: number): string {
   return `${batch === 0 ? '' : `batch ${batch}, `}head ${head % heads}`;
 }
 
-/** Draws one map; queries go down, columns to the right. */
+/** Draws one map; queries go down, columns go right. */
 export function drawHeatMap(
   { plot, svg }: Drawing,
   maps: HeatMaps,
@@ -192,7 +192,7 @@ export function heatLegend(anySpecial: boolean): Html {
   );
 }
 
-/** The map of one head with its words. */
+/** The map of one head with its text. */
 export function heatFigure(
   drawing: Drawing,
   maps: HeatMaps,

@@ -43,7 +43,7 @@ export interface HtmlReport {
   readonly plots: PlotData | null;
   /** The declared kernel's implementations of 2^x; empty where none is declared. */
   readonly exp2: readonly Exp2Curve[];
-  /** Other outputs of the problem, with one heat map of all heads each, and the judged one first. */
+  /** Other outputs of the problem, with one heat map of all heads each; the judged output comes first. */
   readonly compared: readonly ComparedOutput[];
   /** The kernel that the output resembles, in words; null when that was not requested. */
   readonly identification: string | null;
@@ -57,7 +57,7 @@ interface Part {
   readonly content: Html;
 }
 
-/** The report for machines. No script can end early, whatever the texts in it are. */
+/** The report for machines. No text in it can end the script early. */
 function embeddedReport(report: AuditReport): Html {
   const json = JSON.stringify(report).replaceAll('<', '\\u003c');
   return raw(`<script type="application/json" id="report">${json}</script>`);
@@ -70,8 +70,8 @@ function subject({ inputs: { problem, outputs, command } }: AuditReport): string
 
 /**
  * The report as one HTML page that loads nothing: words and numbers of the terminal's report, plots as
- * SVG, each with a table, and the JSON report itself. Light or dark as the reader's system is, and fit for
- * a phone and for paper. All texts are escaped; characters that act are written as \u{hex}.
+ * SVG, each with a table, and the JSON report itself. It is light or dark as the reader's system is, and
+ * fits a phone and paper. All texts are escaped; active characters are written as \u{hex}.
  */
 export async function renderHtml(of: HtmlReport): Promise<string> {
   const { report, plots, exp2, compared, identification, commands } = of;

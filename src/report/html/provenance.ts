@@ -54,13 +54,13 @@ export function provenanceContent(
   );
 }
 
-/** A command line that gives this report, or part of it, again. */
+/** A command line that reproduces this report, or part of it. */
 export interface ReproduceCommand {
   readonly purpose: string;
   readonly words: readonly string[];
 }
 
-/** Columns of a command line before it is continued on the next. */
+/** Number of columns of a command line before it is continued on the next line. */
 const commandWidth = 78;
 
 /** A command over several lines that a POSIX shell reads as one; a flag stays with its value. */
@@ -81,7 +81,7 @@ export function commandLines(words: readonly string[]): string[] {
   return lines.map((line, index) => (index < lines.length - 1 ? `${line} \\` : line));
 }
 
-/** Commands, to be pasted as they stand. */
+/** Commands, ready to paste. */
 export function reproduceContent(commands: readonly ReproduceCommand[]): Html {
   return join(
     ...commands.map(({ purpose, words }) =>

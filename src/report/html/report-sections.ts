@@ -232,7 +232,7 @@ export function usualContent(report: JudgedReport): Html {
   );
 }
 
-/** The numbers that are asked for first. */
+/** The numbers that readers ask for first. */
 export function figuresOfMerit(report: JudgedReport): Html {
   const elements = fromReported<ElementTest>(mainOutput(report).elements);
   const { absolute, ulps } = fromReported<ErrorProfile>(mainOutput(report).error);

@@ -2,7 +2,7 @@ import type { JudgedElements } from '../../audit/index.js';
 
 /** One row: a statistic of its weights, and its largest |error| in the output's unit. */
 export interface RowPoint {
-  /** Flat over [batch, heads, queries]. */
+  /** Index of the row, flat over [batch, heads, queries]. */
   readonly row: number;
   readonly x: number;
   readonly error: number;
@@ -20,17 +20,17 @@ export interface RowGroup {
 /** The error of rows against one statistic. */
 export interface RowScatter {
   readonly name: 'lag' | 'largest weight' | 'entropy' | 'visible keys';
-  /** Rows with a statistic and a finite error. */
+  /** Number of rows with a statistic and a finite error. */
   readonly rows: number;
-  /** Rows that are drawn: all, or one of each cell of a grid and those that err most. */
+  /** Rows that are drawn: all, or one of each cell of a grid and the rows with the largest errors. */
   readonly points: readonly RowPoint[];
-  /** Up to eight groups of about as many rows each, in ascending order of the statistic. */
+  /** Up to eight groups of about the same number of rows, in ascending order of the statistic. */
   readonly groups: readonly RowGroup[];
 }
 
-/** The most points of one scatter. */
+/** Maximum number of points of one scatter. */
 const mostPoints = 900;
-/** Rows that are kept for being the worst. */
+/** Number of rows that are kept for being the worst. */
 const worstKept = 16;
 const mostGroups = 8;
 /** The grid of a scatter that is thinned out. */
@@ -74,7 +74,7 @@ function thinned(rows: Int32Array, x: ArrayLike<number>, errors: Float64Array): 
   return [...kept];
 }
 
-/** Groups of neighbours in the order of the statistic; rows of one statistic are never parted. */
+/** Groups of neighbours in the order of the statistic; rows with the same statistic are never separated. */
 function grouped(rows: Int32Array, x: ArrayLike<number>, errors: Float64Array): RowGroup[] {
   const sorted = rows.slice().sort((a, b) => x[a] - x[b]);
   const groups: RowGroup[] = [];
@@ -97,9 +97,9 @@ function grouped(rows: Int32Array, x: ArrayLike<number>, errors: Float64Array): 
 }
 
 /**
- * The largest error of each row against what its weights are like: how far the maximum in use lags (of a
- * declared kernel that lets it) or else the largest weight (log2), their entropy (bits), and how many
- * keys the row sees. Rows without weights, or without a finite element, are left out.
+ * The largest error of each row against statistics of its weights: the lag of the maximum in use (for a
+ * declared kernel that lets it lag) or else the largest weight (log2), their entropy (bits), and the
+ * number of keys that the row sees. Rows without weights, or without a finite element, are left out.
  */
 export function createRowScatters(judged: JudgedElements): RowScatter[] {
   const {

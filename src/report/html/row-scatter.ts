@@ -34,7 +34,7 @@ const words: Readonly<Record<RowScatter['name'], Words>> = {
   },
 };
 
-/** Rows that err by less than this part of the largest error would take the room of all others. */
+/** Part of the largest error below which errors of rows would take the room of all others. */
 const shownRange = 1e-5;
 
 function scatterTable({ name, groups }: RowScatter): DataTable {

@@ -59,7 +59,7 @@ const heatRules = light.heat
 
 /**
  * The report's style sheet: fonts of the system, a light and a dark theme, one column on a phone, and
- * paper, which is always light and has nothing folded away.
+ * paper, which is always light and shows nothing folded.
  */
 export const style: Html = raw(`
 :root{${variables(light)}}

@@ -3,12 +3,13 @@ import { formatNumber } from '../../words/index.js';
 import { decadeLabel, decades, type Drawing } from './drawing.js';
 import type { Html } from '../layout/index.js';
 
-/** Bars this much shorter than the longest would only push the others together. */
+/** Ratio to the longest bar below which bars would only push the others together. */
 const shownRange = 1e-8;
 
 /**
- * A bar per technique on a logarithmic scale: what it may do to the worst element, and in it what it did
- * where that was measured, with the largest share of its own bound that an element uses.
+ * A bar per technique on a logarithmic scale: the error that it may cause in the worst element, and
+ * within it the measured error, where there is one, with the largest share of its own bound that an
+ * element uses.
  */
 export function drawTechniqueBars({ plot, svg }: Drawing, table: TechniqueTable): Html {
   const lines = [...table.techniques, table.total].map(({ technique, bound, measured }) => ({

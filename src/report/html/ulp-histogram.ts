@@ -20,16 +20,16 @@ interface UlpBin {
 
 /** Number of elements by their error in ulps, over the elements finite in output and oracle. */
 export interface UlpHistogram {
-  /** Elements whose output is the exact value, which no format gives but by chance. */
+  /** Number of elements whose output is the exact value, which a format represents only by chance. */
   readonly exact: number;
-  /** Half an octave each, but for the first, which begins at 0; none beyond the largest error. */
+  /** Bins of half an octave each, except the first, which begins at 0; none beyond the largest error. */
   readonly bins: readonly UlpBin[];
 }
 
-/** Upper ends of the first and the last bin, in half octaves: errors below the first are all alike. */
+/** Upper ends of the first and the last bin, in half octaves: errors below the first are not distinguished. */
 const [lowest, highest] = [-16, 2 * 1100];
 
-/** Counts errors in ulps of the output format, as the error profile takes them. */
+/** Counts errors in ulps of the output format, as the error profile measures them. */
 export function createUlpHistogram({
   reference,
   outputs,
@@ -73,17 +73,17 @@ interface HistogramOptions {
   readonly axes: HistogramAxes;
   /** The format whose ulps are counted. */
   readonly format: string;
-  /** In pixels; default 360. */
+  /** Width in pixels; default 360. */
   readonly width?: number;
 }
 
-/** The ends of a bin as exponents; the first bin, which begins at 0, is as wide as the others. */
+/** The ends of a bin as exponents; the first bin, which begins at 0, gets the width of the others. */
 function span({ low, high }: UlpBin): readonly [number, number] {
   const end = Math.log2(high);
   return [low === 0 ? end - 0.5 : Math.log2(low), end];
 }
 
-/** Axes that take all of the histograms. */
+/** Axes that fit all of the histograms. */
 export function histogramAxes(histograms: readonly UlpHistogram[]): HistogramAxes {
   const filled = histograms.flatMap(({ bins }) => bins.filter(({ count }) => count > 0));
   const spans = filled.map(span);
@@ -95,7 +95,7 @@ export function histogramAxes(histograms: readonly UlpHistogram[]): HistogramAxe
   };
 }
 
-/** Draws counts on a logarithmic scale, with a line at half an ulp: what a correct rounding errs by at most. */
+/** Draws counts on a logarithmic scale, with a line at half an ulp: the largest error of correct rounding. */
 export function drawUlpHistogram(
   { plot, svg }: Drawing,
   { exact, bins }: UlpHistogram,
@@ -163,7 +163,7 @@ export function drawUlpHistogram(
   );
 }
 
-/** The counts by whole octaves. */
+/** The counts by octave. */
 export function ulpTable({ exact, bins }: UlpHistogram, format: string): DataTable {
   const rows = new Map<string, number>([['exact', exact]]);
   for (const bin of bins) {

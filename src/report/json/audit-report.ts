@@ -25,7 +25,7 @@ export interface TensorSource {
   /** SHA-256 of the elements, in row-major order and little-endian; lower-case hexadecimal. */
   readonly sha256: string;
   readonly format: FormatName;
-  /** The wider format that its file has it in; absent where that is its own. */
+  /** The wider format of the tensor in its file; absent where it has its own format there. */
   readonly storedAs?: FormatName;
 }
 
@@ -47,7 +47,7 @@ export interface Provenance {
    * tensors that were not given. Empty when the kernel's process failed.
    */
   readonly outputs: Readonly<Record<string, TensorSource | null>>;
-  /** The command of the live or emulated kernel, or null when the output was read from a file of the user's. */
+  /** The command of the live or emulated kernel, or null when the output was read from a user's file. */
   readonly command: string | null;
   /** Names in the problem's file that nothing used; null, or left out, when there are none. */
   readonly unused?: UnusedNames | null;
@@ -68,7 +68,7 @@ export interface ReportedSource extends Omit<TensorSource, 'path' | 'storedAs'> 
   readonly path: string | null;
 }
 
-/** The part that every report has. */
+/** The part that all reports share. */
 export interface ReportHead {
   readonly kind: 'audit';
   readonly schemaVersion: 2;
@@ -90,7 +90,7 @@ export interface ReportHead {
   readonly gradients?: ReportedGradients;
 }
 
-/** A reason to fail: one of the audit's, one of the machine that ran the kernel, or that its process gave nothing to judge. */
+/** A reason to fail: from the audit, from the machine that ran the kernel, or because its process gave nothing to judge. */
 export interface ReportedFinding extends Omit<Finding, 'quantity' | 'test'> {
   /** Null where there is nothing to judge. */
   readonly quantity: string | null;
@@ -108,11 +108,11 @@ export interface JudgedReport extends ReportHead {
   readonly baselines: Reported<Baselines>;
   readonly oracle: Reported<Audit['oracle']>;
   readonly falseAlarmRate: number;
-  /** Whose arithmetic the bounds are of, in words. */
+  /** The arithmetic that the bounds hold for, in words. */
   readonly arithmetic: string;
-  /** Null when it was not asked for. */
+  /** Null when it was not requested. */
   readonly techniques: Reported<TechniqueTable> | null;
-  /** Other outputs of the problem beside the judged one; null when that was not asked for. */
+  /** Other outputs of the problem beside the judged one; null when they were not requested. */
   readonly comparison: ReportedComparison | null;
   /** The parts of a split problem; null where none were given. */
   readonly splits: ReportedSplits | null;
@@ -140,7 +140,7 @@ export interface ReportWithoutOutput extends ReportHead {
  */
 export type AuditReport = JudgedReport | ReportWithoutOutput;
 
-/** PASS or FAIL, or neither where no element of an output had a bound, and where the kernel declined the problem. */
+/** PASS or FAIL; or neither, where no element of an output had a bound, or the kernel declined the problem. */
 export function verdictWord({ verdict }: AuditReport): VerdictWord {
   if (verdict.pass) return 'PASS';
   return !verdict.judged && verdict.findings.length === 0 ? 'NOT JUDGED' : 'FAIL';

@@ -4,17 +4,17 @@ import { fromReported } from './report-number.js';
 import { mainOutput, type ReportedOutput } from './reported-outputs.js';
 import { withoutWord, type VerdictWord } from './verdict-word.js';
 
-/** One of the files that were audited. */
+/** One of the audited files. */
 export interface AuditedFile {
-  /** As it was given. */
+  /** Path as given by the user. */
   readonly path: string;
   /** The report of the file; null where the file could not be judged. */
   readonly report: AuditReport | null;
-  /** Why it could not be judged, in one line; null where it was. */
+  /** The reason why it could not be judged, in one line; null where it was judged. */
   readonly error: string | null;
 }
 
-/** Why there is no report of a file: it could not be judged. */
+/** A file without a report, because it could not be judged. */
 export interface UnjudgedFile extends AuditedFile {
   readonly report: null;
   readonly error: string;
@@ -24,13 +24,13 @@ export interface UnjudgedFile extends AuditedFile {
 export interface FileCounts {
   readonly files: number;
   readonly passed: number;
-  /** Failed, or without any bound to judge by. */
+  /** Number of files that failed, or had no bound to judge by. */
   readonly failed: number;
-  /** Could not be judged. */
+  /** Number of files that could not be judged. */
   readonly wrong: number;
 }
 
-/** The report of an audit of several files, in the order in which they were given: audits.schema.json. */
+/** The report of an audit of several files, in their given order: audits.schema.json. */
 export interface AuditsReport {
   readonly kind: 'audits';
   readonly schemaVersion: 1;
@@ -59,7 +59,7 @@ function clause(count: number, singular: string, plural: string): string {
   return `${count} ${count === 1 ? singular : plural}`;
 }
 
-/** Whether all files pass, and a sentence that says what became of them. */
+/** Whether all files pass, and a sentence on the outcomes. */
 function filesVerdict(files: readonly AuditedFile[]): AuditsReport['verdict'] {
   const counts = countFiles(files);
   const { passed, failed, wrong } = counts;
@@ -76,12 +76,12 @@ function filesVerdict(files: readonly AuditedFile[]): AuditsReport['verdict'] {
   return { pass, sentence: `${word}: ${clauses.join(', ') || 'there is no file'}.`, ...counts };
 }
 
-/** The word of a file's row: that of its verdict, or that it could not be judged. */
+/** The word of a file's row: that of its verdict, or the word for a file that could not be judged. */
 export function fileWord({ report }: AuditedFile): VerdictWord | 'ERROR' {
   return report === null ? 'ERROR' : verdictWord(report);
 }
 
-/** The verdict of a file without its word, or why it could not be judged; empty for a pass that is no more. */
+/** The verdict of a file without its word, or the reason why it could not be judged; empty for a plain pass. */
 export function fileReason({ path, report, error }: AuditedFile): string {
   if (report === null) {
     const said = error ?? '';
@@ -94,10 +94,10 @@ export function fileReason({ path, report, error }: AuditedFile): string {
 
 /** The numbers of a file's row in a table. */
 export interface FileFigures {
-  /** The largest share that any quantity uses of its bound, and the label of the quantity. */
+  /** The largest share of its bound that any quantity uses, and the label of that quantity. */
   readonly share: number;
   readonly label: string;
-  /** The largest error of the main output, or of the first gradient without it, absolute. */
+  /** The largest absolute error of the main output, or, without it, of the first gradient. */
   readonly largestError: number;
 }
 
@@ -141,7 +141,7 @@ export function createAuditsReport(
   };
 }
 
-/** Who judged several files, and when. */
+/** The program that judged several files, and the time. */
 export interface AuditsProvenance {
   /** The tool's version. */
   readonly version: string;

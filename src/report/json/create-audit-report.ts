@@ -91,7 +91,7 @@ function reportHead(
 }
 
 /**
- * The report of an audit, sharing no data with it.
+ * The report of an audit, which shares no data with it.
  * @throws RequestError when the problem's shapes do not fit together
  */
 export function createAuditReport(
@@ -118,17 +118,17 @@ export function createAuditReport(
   };
 }
 
-/** Why a live kernel gave no output. */
+/** The reason why a live kernel gave no output. */
 export interface NoOutput {
   /** A clause without its full stop. */
   readonly reason: string;
-  /** Whether it said that it does not take such problems: by the protocol that is no fault of it. */
+  /** Whether it declined such problems: by the protocol that is no fault. */
   readonly isDeclined: boolean;
 }
 
 /**
- * The report of a live kernel that gave no output: a fail, with the reason as the only finding; of one that declined
- * the problem neither a fail nor a pass.
+ * The report of a live kernel that gave no output: a fail, with the reason as the only finding; for a kernel that
+ * declined the problem neither a fail nor a pass.
  * @throws RequestError when the problem's shapes do not fit together
  */
 export function createExecutionFailureReport(
@@ -165,7 +165,7 @@ const withoutOutput = {
   splits: null,
 } as const;
 
-/** A diagnosis of gradients as reports have them. */
+/** A diagnosis of gradients in its reported form. */
 function diagnosisOf({ diagnosis }: ReportedGradients): Verdict['diagnosis'] {
   if (diagnosis === null) return null;
   const { id, equivalents, place, sentence, evidence } = diagnosis;
@@ -181,7 +181,7 @@ function diagnosisOf({ diagnosis }: ReportedGradients): Verdict['diagnosis'] {
 }
 
 /**
- * The report of gradients of which the output is not there to be judged.
+ * The report of gradients without an output to judge.
  * @throws RequestError when the problem's shapes do not fit together
  */
 export function createGradientsReport(

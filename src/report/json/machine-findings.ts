@@ -8,10 +8,10 @@ export interface MachineClauses {
   readonly notes: readonly string[];
 }
 
-/** Begins what is said of a compiled kernel. */
+/** The subject of sentences about a compiled kernel. */
 const subject = 'the compiled kernel';
 
-/** A report with what the machine has found, which fails where there is a fault, whatever the numbers say. */
+/** A report with the machine's findings, which fails where there is a fault, whatever the numbers are. */
 export function withMachineFindings<Report extends AuditReport>(
   report: Report,
   { faults, notes }: MachineClauses,

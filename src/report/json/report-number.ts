@@ -4,7 +4,7 @@
  */
 export type ReportNumber = number | 'NaN' | 'Infinity' | '-Infinity';
 
-/** A plain value as a report holds it: the same, but for its numbers. */
+/** A plain value in its reported form: the same except for its numbers. */
 export type Reported<T> = T extends number
   ? ReportNumber
   : T extends string | boolean | null | undefined
@@ -36,8 +36,8 @@ const nonFinite: ReadonlyMap<unknown, number> = new Map([
 ]);
 
 /**
- * A copy of a tree of plain objects and arrays as JSON can hold it: NaN and infinities as strings,
- * −0 as 0, properties that are undefined left out.
+ * A copy of a tree of plain objects and arrays that JSON can hold: NaN and infinities as strings,
+ * −0 as 0, undefined properties left out.
  */
 export function toReported<T>(value: T): Reported<T> {
   return mapLeaves(value, (leaf) =>
@@ -46,8 +46,8 @@ export function toReported<T>(value: T): Reported<T> {
 }
 
 /**
- * The inverse of `toReported`, but for the sign of zeros: the strings "NaN", "Infinity" and
- * "-Infinity" become numbers wherever they stand, so it is for trees without free text.
+ * The inverse of `toReported`, except for the sign of zeros: the strings "NaN", "Infinity" and
+ * "-Infinity" become numbers everywhere, so it is for trees without free text.
  */
 export function fromReported<T>(value: Reported<T>): T {
   return mapLeaves(value, (leaf) => nonFinite.get(leaf) ?? leaf) as T;

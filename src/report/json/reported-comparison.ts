@@ -32,15 +32,15 @@ export interface ReportedDifference extends Reported<OutputDifference> {
   readonly name: string;
   /** The probability of the paired test, times the number of comparisons. */
   readonly adjustedPValue: number;
-  /** The name of the one that is significantly closer to the exact output; null where neither is. */
+  /** The name of the output that is significantly closer to the exact one; null where neither is. */
   readonly closer: string | null;
 }
 
 /** Outputs of one problem side by side. */
 export interface ReportedComparison {
-  /** By whose bounds all of them are judged, in words. */
+  /** The arithmetic whose bounds they are all judged by, in words. */
   readonly arithmetic: string;
-  /** Below this an adjusted probability is significant. */
+  /** Limit below which an adjusted probability is significant. */
   readonly significance: number;
   /** The judged output first. */
   readonly outputs: readonly ReportedVersion[];
@@ -64,7 +64,7 @@ export interface ComparedVersion {
   readonly difference: OutputDifference | null;
 }
 
-/** Below this a difference in closeness is called significant. */
+/** Limit below which the probability of a difference in closeness is significant. */
 const significance = 0.01;
 
 function reportedVersion({ name, report }: ComparedVersion): ReportedVersion {
@@ -81,7 +81,7 @@ function reportedVersion({ name, report }: ComparedVersion): ReportedVersion {
   };
 }
 
-/** Outputs of one problem side by side, the first of which the others are compared with. */
+/** Outputs of one problem side by side; the others are compared with the first. */
 export function reportedComparison(compared: readonly ComparedVersion[]): ReportedComparison {
   const [first, ...others] = compared;
   return {

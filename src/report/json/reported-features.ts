@@ -9,7 +9,7 @@ import {
 } from '../../problem/index.js';
 import { formatCount, formatNumber } from '../../words/index.js';
 
-/** From the smallest to the largest. */
+/** A range from the smallest to the largest. */
 interface Range {
   readonly least: number;
   readonly most: number;
@@ -34,7 +34,7 @@ export interface ReportedFeatures {
     readonly pageSize: number | null;
     readonly unusedRows: number;
   };
-  /** The names of tensors that q, k and v are multiplied by. */
+  /** The names of tensors by which q, k and v are multiplied. */
   readonly scales?: readonly string[];
 }
 
@@ -112,7 +112,7 @@ function sequenceWords({ sequences, stored }: ReportedFeatures): string[] {
   ];
 }
 
-/** The features of a problem, each in some words. */
+/** The features of a problem, a few words each. */
 export function describeFeatures(features: ReportedFeatures): string[] {
   const { mask, bias, alibiSlopes, sink, segments, prefix, blockMask, dropout, scales } = features;
   return [

@@ -18,7 +18,7 @@ import { toReported, type Reported } from './report-number.js';
 import type { ModelMatch } from './reported-models.js';
 import { withoutWord } from './verdict-word.js';
 
-/** A gradient that was judged. */
+/** A judged gradient. */
 export interface ReportedGradient extends Pick<
   Quantity,
   'name' | 'prose' | 'label' | 'parts' | 'unit' | 'magnitude'
@@ -91,7 +91,7 @@ function reportedGradient(
   };
 }
 
-/** A sample of keys without their numbers, which follow from the seed. */
+/** A sample of keys without the keys' numbers, which follow from the seed. */
 type ReportedKeySample = Omit<KeySample, 'selection'>;
 
 function keySample({ seed, keys, of, edges, random }: KeySample): ReportedKeySample {
@@ -154,14 +154,14 @@ function clauseOf(sentence: string): string {
   return withoutWord(sentence).replace(/\.$/, '');
 }
 
-/** A verdict as far as two of them are joined. */
+/** The parts of a verdict that are joined with another. */
 interface JoinedVerdict {
   readonly pass: boolean;
   readonly judged: boolean;
   readonly sentence: string;
 }
 
-/** The verdict on a kernel of which both passes are judged: what fails comes first, then what is not judged. */
+/** The verdict on a kernel whose two passes are judged: failures come first, then the parts that are not judged. */
 export function joinVerdicts(output: JoinedVerdict, gradients: JoinedVerdict): JoinedVerdict {
   const pass = output.pass && gradients.pass;
   const judged = output.judged && gradients.judged;

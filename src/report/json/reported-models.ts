@@ -3,17 +3,17 @@ export interface GradientBits {
   readonly name: string;
   readonly label: string;
   readonly elements: number;
-  /** Those with the model's bits. */
+  /** Number of elements with the model's bits. */
   readonly equal: number;
-  /** Those that another order of the model's additions gives. */
+  /** Number of elements that another order of the model's additions gives. */
   readonly someOrder: number;
-  /** Those of which that was not decided, or not tried since too many differ. */
+  /** Number of elements for which that was not decided, or not tried since too many differ. */
   readonly undecided: number;
-  /** Those that the model does not give. */
+  /** Number of elements that the model does not give. */
   readonly noOrder: number;
   /** Likeness of the other elements; null where the identification of the model was not requested. */
   readonly likeness: {
-    /** Elements that are not correctly rounded in one of both, and those of them that are equal. */
+    /** Number of elements that are not correctly rounded in one of both, and of those of them that are equal. */
     readonly misrounded: number;
     readonly equalMisrounded: number;
     readonly largestDifference: number;
@@ -25,14 +25,14 @@ export interface ModelMatch {
   readonly model: string;
   /** The chosen settings of the model, as text by key. */
   readonly settings: Readonly<Record<string, string>>;
-  /** Whose O and LSE its backward pass read: those that were given, or its own forward's; null where it was not run. */
+  /** The O and LSE that its backward pass read: the given ones, or its own forward's; null where it was not run. */
   readonly forward: 'given' | 'own' | null;
-  /** Why there is no comparison; null where there is one. */
+  /** The reason why there is no comparison; null where there is one. */
   readonly reason: string | null;
   readonly gradients: readonly GradientBits[];
 }
 
-/** Elements of all gradients of a comparison together. */
+/** Sums over all gradients of a comparison. */
 export function sumBits({ gradients }: ModelMatch): Omit<GradientBits, 'name' | 'label'> {
   const sum = (of: (bits: GradientBits) => number) => gradients.reduce((n, one) => n + of(one), 0);
   const isLike = gradients.every(({ likeness }) => likeness !== null);

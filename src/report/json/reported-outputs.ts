@@ -11,7 +11,7 @@ import type { FormatName } from '../../formats/index.js';
 import { quantities, type Quantity } from '../../problem/index.js';
 import { toReported, type Reported } from './report-number.js';
 
-/** The words of a quantity, so that a reader of the report needs no table of them. */
+/** The names of a quantity, so that a reader of the report needs no table of them. */
 type ReportedWords = Pick<Quantity, 'name' | 'prose' | 'label' | 'parts' | 'unit' | 'magnitude'>;
 
 /** A judged quantity whose rows are vectors. */
@@ -88,7 +88,7 @@ export function numbersOf({ outputs }: OutputHolder): readonly ReportedNumbers[]
   return outputs.filter((output) => output.row === 'number');
 }
 
-/** The quantities that a kernel was expected to give and did not. */
+/** The quantities that a kernel was expected to give and did not give. */
 export function missingQuantities({ outputs }: OutputHolder): readonly Quantity[] {
   return quantities.filter(
     ({ name, isExpected }) => isExpected && !outputs.some((output) => output.name === name),

@@ -21,7 +21,10 @@ export interface ReportedProblem {
   readonly features?: ReportedFeatures;
 }
 
-/** @throws RequestError when the problem's shapes do not fit together */
+/**
+ * The reported sizes and settings of a problem.
+ * @throws RequestError when the problem's shapes do not fit together
+ */
 export function reportedProblem(problem: Problem): ReportedProblem {
   const shape = problemShape(problem);
   const { q, k, v, scale, causal, window, softcap } = problem;
@@ -44,7 +47,7 @@ export function reportedProblem(problem: Problem): ReportedProblem {
   };
 }
 
-/** The sizes and settings of a problem, in one sentence's worth of words. */
+/** The sizes and settings of a problem, in the words of one sentence. */
 export function describeReportedProblem(problem: ReportedProblem): string {
   const { batch, heads, kvHeads, seqlenQ, seqlenK, qkDim, vDim, formats, scale, window } = problem;
   const { q, k, v } = formats;
@@ -63,7 +66,7 @@ export function describeReportedProblem(problem: ReportedProblem): string {
   return parts.join(', ');
 }
 
-/** Names of what the problem's file holds and the audit does not use; see `unusedInputs` of src/io. */
+/** Names in the problem's file that the audit does not use; see `unusedInputs` of src/io. */
 export interface UnusedNames {
   readonly ofAttention: readonly string[];
   readonly ofGradients: readonly string[];
@@ -72,15 +75,15 @@ export interface UnusedNames {
 
 /** A warning for readers of the verdict. */
 export interface ReportWarning {
-  /** Whether what is not used changes attention, belongs to the backward pass, or is not known. */
+  /** Whether the unused tensors change attention, belong to the backward pass, or are unknown. */
   readonly kind: 'unused-input' | 'unused-gradient' | 'unknown-tensor';
-  /** As the file spells them; metadata keys have "metadata " before them. */
+  /** Names as the file spells them; metadata keys have "metadata " before them. */
   readonly names: readonly string[];
   /** A clause without its full stop, such as "attention is judged without them". */
   readonly statement: string;
 }
 
-/** The warnings about inputs that are not used; none where everything is. */
+/** The warnings about unused inputs; none where everything is used. */
 export function unusedWarnings(unused: UnusedNames | null): ReportWarning[] {
   if (unused === null) return [];
   const them = (names: readonly string[]) => (names.length === 1 ? 'it' : 'them');
@@ -115,7 +118,7 @@ function conjoined(words: readonly string[]): string {
   return words.length < 2 ? words.join() : `${words.slice(0, -1).join(', ')} and ${words.at(-1)!}`;
 }
 
-/** A verdict's sentence that says what of the file it leaves out, if that changes attention. */
+/** A verdict's sentence that states the unused inputs of the file, if they change attention. */
 export function qualifiedSentence(sentence: string, warnings: readonly ReportWarning[]): string {
   const names = warnings
     .filter(({ kind }) => kind === 'unused-input')

@@ -14,7 +14,7 @@ export interface ReportedSample extends Pick<
 /** The rows that are bounded, where those are not all: nothing is judged, so no fault is seen. */
 export type BoundedSample = Pick<RowSample, 'seed' | 'rows' | 'of' | 'edges' | 'random'>;
 
-/** A sample whose rows are bounded, without their numbers, which follow from the seed. */
+/** A sample of bounded rows without their numbers, which follow from the seed. */
 export function boundedSample({ seed, rows, of, edges, random }: RowSample): BoundedSample {
   return { seed, rows, of, edges, random };
 }
@@ -47,7 +47,7 @@ export function describeUnbounded({ rows, of }: BoundedSample): string {
   return `${of - rows} of ${of} rows, which are not in the sample: the largest bound of all rows may be larger, and rms is of the sample`;
 }
 
-/** "more than 0.9999" where the digits would say 1 of what is not certain. */
+/** "more than 0.9999" where the digits would say 1 although it is not certain. */
 function probability(seen: number): string {
   return seen < 1 && seen > 0.9999 ? 'more than 0.9999' : formatNumber(seen);
 }

@@ -5,7 +5,7 @@ import { isNotJudged, withoutWord } from './verdict-word.js';
 
 /** One part of a split problem, judged as a problem of its own. */
 export interface ReportedPart {
-  /** From 0. */
+  /** Number of the part, from 0. */
   readonly split: number;
   /** Its keys, by sequence or batch entry. */
   readonly keys: readonly KeyRange[];
@@ -13,7 +13,7 @@ export interface ReportedPart {
   readonly sentence: string;
   readonly boundUsed: Reported<ElementTest['worstRatio']>;
   readonly largestError: Reported<ErrorProfile['absolute']['max']>;
-  /** The part whose keys it is of instead; null where it is of its own, or of none. */
+  /** The part whose keys it used instead; null where it used its own, or those of none. */
   readonly holds: number | null;
 }
 
@@ -27,7 +27,7 @@ export interface ReportedSplits {
   /** The outputs beside the exact merge of the parts; null without LSEs of the parts. */
   readonly merge: {
     readonly pass: boolean;
-    /** Shares of what a merge in fp32 may err by. */
+    /** Shares of the largest error of a merge in fp32. */
     readonly used: Reported<number>;
     readonly lseUsed: Reported<number> | null;
     /** Other merges of the parts that give this very output. */
@@ -62,7 +62,7 @@ export function reportedSplits({ rule, instead, parts, merge }: JudgedSplits): R
   };
 }
 
-/** The keys of a part in words: "keys 0 to 191", of several sequences those of the first that has any. */
+/** The keys of a part in words: "keys 0 to 191"; for several sequences those of the first that has any. */
 export function describePartKeys({ keys }: Pick<ReportedPart, 'keys'>): string {
   const words = [
     ...new Set(keys.map(({ begin, end }) => (end > begin ? `${begin} to ${end - 1}` : 'none'))),
@@ -71,7 +71,7 @@ export function describePartKeys({ keys }: Pick<ReportedPart, 'keys'>): string {
   return `keys ${words.join('; ')}`;
 }
 
-/** Numbers of a list in words: "part 3", "parts 1 and 3", "parts 0 to 4" where those are all. */
+/** The numbers of a list in words: "part 3", "parts 1 and 3", "parts 0 to 4" where those are all. */
 function namedParts(numbers: readonly number[], all: number): string {
   if (numbers.length === all) return all === 1 ? 'part 0' : `parts 0 to ${all - 1}`;
   if (numbers.length === 1) return `part ${numbers[0]}`;
@@ -95,7 +95,7 @@ export function splitNotes({ rule, instead, parts }: ReportedSplits): readonly s
   ];
 }
 
-/** Reasons to fail that lie in the parts, a clause each: their tests and statements. */
+/** Reasons to fail that the parts have, a clause each: their tests and statements. */
 export function splitFindings(
   { parts, merge }: ReportedSplits,
   outputPasses: boolean,

@@ -20,13 +20,13 @@ export interface BoundReport {
   /** The rows that are bounded; null for all. */
   readonly sample: BoundedSample | null;
   readonly techniques: Reported<TechniqueTable>;
-  /** The bounds of dQ, dK and dV; null where they were not asked for. */
+  /** The bounds of dQ, dK and dV; null where they were not requested. */
   readonly gradients: BoundedGradients | null;
 }
 
 /** The error that each technique of a backward pass may cause. */
 export interface BoundedGradients {
-  /** Whose arithmetic the bounds are of, in words. */
+  /** The arithmetic that the bounds hold for, in words. */
   readonly arithmetic: string;
   /** Format of dQ, dK and dV. */
   readonly format: FormatName;
@@ -39,7 +39,7 @@ export interface BoundedGradients {
   }[];
 }
 
-/** A table of a gradient's techniques as reports have it. */
+/** A table of a gradient's techniques in its reported form. */
 export function toReportedTechniques(
   table: GradientTechniqueTable,
 ): Reported<GradientTechniqueTable> {
@@ -58,7 +58,7 @@ export interface BoundProvenance {
 }
 
 /**
- * The report of a table of bounds, sharing no data with it.
+ * The report of a table of bounds, which shares no data with it.
  * @throws RequestError when the problem's shapes do not fit together
  */
 export function createBoundReport(
@@ -81,8 +81,8 @@ export function createBoundReport(
 }
 
 /**
- * A profile as a JSON document holds it: everything but the plots. Bit patterns are hexadecimal
- * strings; a number that is not finite is a string; null stands for a figure that does not exist.
+ * A profile as a JSON document: everything except the plots. Bit patterns are hexadecimal strings;
+ * a number that is not finite is a string; null stands for a figure that does not exist.
  */
 export function profileDocument(profile: Profile): object {
   const kept = Object.entries(profile).filter(([key]) => key !== 'plots');

@@ -13,14 +13,14 @@ import {
 import { causeLines } from './cause-lines.js';
 import { escapeXml, xmlDocument, xmlElement, type XmlAttributes } from '../layout/index.js';
 
-/** One test case: the findings that fail it, and, where it cannot be run, why. */
+/** One test case: the findings that fail it, and, where it cannot be run, the reason. */
 interface Leg {
   readonly name: string;
   readonly isOf: (finding: ReportedFinding) => boolean;
   readonly skipped: string | null;
 }
 
-/** Why nothing of a quantity is tested; null where it is judged. */
+/** The reason why no part of a quantity is tested; null where it is judged. */
 function notGiven(report: AuditReport, { name, label }: Pick<Quantity, 'name' | 'label'>) {
   if (report.outputs === null)
     return report.gradients === undefined
@@ -109,22 +109,24 @@ function gradientLegs({ gradients }: AuditReport): Leg[] {
 
 type Words = Pick<Quantity, 'name' | 'label' | 'prose' | 'row'>;
 
-/** The quantities that a report has test cases of: those judged, and those expected and not given. */
+/** The quantities with test cases in a report: the judged ones, and those that were expected and not given. */
 function listedQuantities(report: AuditReport): readonly Words[] {
   return report.outputs === null
     ? quantities.filter(({ isExpected }) => isExpected)
     : [...report.outputs, ...missingQuantities(report)];
 }
 
-/** Whether a finding is of the parts of a split problem, or of their merge. */
+/** Whether a finding is about the parts of a split problem, or their merge. */
 function isOfParts({ test }: Pick<ReportedFinding, 'test'>): boolean {
   return test === 'split-part' || test === 'split-merge';
 }
 
-/** Fails where no element has a bound: the others have nothing against the output then. */
+/** The test that fails where no element has a bound: the other tests then find no fault in the output. */
 const boundLeg = 'has a bound';
 
-/** Fails where the kernel's process gave nothing to judge, and for what a machine that ran it has found. */
+/**
+ * The test that fails where the kernel's process gave nothing to judge, and for findings of the machine that ran it.
+ */
 const executionLeg = 'execution';
 
 function legsOf(report: AuditReport): readonly Leg[] {
@@ -185,7 +187,7 @@ function totals(outcomes: readonly Outcome[], seconds: number): XmlAttributes {
   };
 }
 
-/** Names a report within a run: the problem's file, and the command or tensor that was judged. */
+/** The name of a report within a run: the problem's file, and the judged command or tensor. */
 function suiteName({ inputs: { problem, outputs, command } }: AuditReport): string {
   const output = outputs.length === 0 ? null : outputs[0];
   if (command !== null) return `${problem.path} ${command}`;
@@ -231,10 +233,10 @@ function warningLines({ warnings, sample, gradients }: AuditReport): string[] {
 }
 
 /**
- * Reports as JUnit XML 1.0, UTF-8: a suite per report, a test case per test that takes part in the
- * verdict. What fails carries the verdict's sentence as its message and, in its text, the finding's statement, the cause
- * with its place and evidence, and the worst row; tests that could not be run are skipped.
- * Rows that were not judged and inputs that were not used are the suite's output. Times are in seconds; single tests have none, as they are not timed.
+ * Reports as JUnit XML 1.0, UTF-8: a suite per report, a test case per test that takes part in the verdict. A failing test case has the verdict's
+ * sentence as its message and, in its text, the finding's statement, the cause with its place and evidence, and the worst row; tests that could not be
+ * run are skipped. Rows that were not judged and inputs that were not used are the suite's output. Times are in seconds; single tests have none, since
+ * they are not timed.
  */
 export function renderJunit(reports: readonly AuditReport[]): string {
   const suites = reports.map((report) => {

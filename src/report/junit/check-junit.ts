@@ -9,7 +9,7 @@ import {
 import { escapeXml, quoteShellCommand, xmlDocument, xmlElement } from '../layout/index.js';
 import { formatCount } from '../../words/index.js';
 
-/** The cause that a property has in common with others, and which; nothing where it has none. */
+/** The cause that a property shares with others, and those others; nothing where it has none. */
 function seenByOthers(name: string, findings: readonly CheckFinding[]): string[] {
   const finding = findings.find(({ properties }) => properties.some((other) => other === name));
   if (finding === undefined || finding.properties.length === 1) return [];
@@ -38,13 +38,13 @@ function violationLines(
   ];
 }
 
-/** On how many problems a property was tried, and up to which sizes. */
+/** Number of problems that a property was tried on, and their largest sizes. */
 function describeTried({ tried, sizes }: ReportedProperty): string {
   const upTo = sizes === null ? '' : ` up to ${triedSizesHeading}: ${describeTriedSizes(sizes)}`;
   return `tried on ${formatCount(tried, 'problem')}${upTo}`;
 }
 
-/** Why a property was not tried, and whether it should have been. */
+/** The reason why a property was not tried, and whether it should have been. */
 function skippedMessage({ result, skipped }: ReportedProperty): string {
   return result === 'untried' ? `never tried: ${skipped}` : (skipped ?? '');
 }
@@ -69,7 +69,7 @@ function testCase(
   );
 }
 
-/** The test case of whether a command can be run at all, which emulated kernels do not have. */
+/** The test case that checks whether a command can be run at all; emulated kernels have none. */
 function executionCases({ kernel, execution }: CheckReport, classname: string): string[] {
   if (kernel.command === null) return [];
   const attributes = { name: 'execution', classname };
@@ -82,7 +82,7 @@ function executionCases({ kernel, execution }: CheckReport, classname: string): 
 
 /**
  * Reports a check as JUnit XML 1.0, UTF-8: one suite, a test case per property with the seconds that it
- * took. What is violated carries its statement and, in its text, the law, the problem and the command
+ * took. A violated property has its statement and, in its text, the law, the problem and the command
  * that shows it again.
  */
 export function renderCheckJunit(report: CheckReport): string {

@@ -8,7 +8,7 @@ const entities: Readonly<Record<string, string>> = {
   "'": '&apos;',
 };
 
-/** A text for an XML attribute or element, on one line and of characters that XML 1.0 admits. */
+/** A text for an XML attribute or element, on one line and of characters that XML 1.0 allows. */
 export function escapeXml(text: string): string {
   return plainText(text).replace(/[&<>"']/g, (character) => entities[character]);
 }
@@ -36,10 +36,7 @@ export function xmlDocument(root: string): string {
   return `<?xml version="1.0" encoding="UTF-8"?>\n${root}\n`;
 }
 
-/**
- * HTML that is finished: only `element`, `join` and `raw` make it, so that whatever else stands in a
- * template is escaped.
- */
+/** Finished HTML: only `element`, `join` and `raw` make it, so that everything else in a template is escaped. */
 export interface Html {
   readonly html: string;
 }
@@ -47,12 +44,12 @@ export interface Html {
 /** The content of an element: finished HTML, or text to escape. */
 export type Content = Html | string | readonly Content[];
 
-/** Marks a string as HTML: for constants, and for what another serializer wrote. */
+/** Marks a string as HTML: for constants, and for the output of another serializer. */
 export function raw(html: string): Html {
   return { html };
 }
 
-/** Elements that have no end tag. */
+/** Names of elements that have no end tag. */
 const voidElements = new Set(['meta', 'br', 'link']);
 
 function render(content: Content): string {
@@ -65,7 +62,7 @@ export function join(...content: readonly Content[]): Html {
   return raw(render(content));
 }
 
-/** An element; attributes are escaped, those that are `null` left out. */
+/** An element; attributes are escaped, and `null` attributes are left out. */
 export function element(
   name: string,
   attributes: Readonly<Record<string, string | number | null>>,
@@ -79,5 +76,5 @@ export function element(
   return raw(`<${name}${opening}>${render(content)}</${name}>`);
 }
 
-/** A line's end within preformatted text, which the escaping of texts would show as \u{a}. */
+/** A line break within preformatted text, which the escaping of texts would show as \u{a}. */
 export const breakLine: Html = { html: '\n' };

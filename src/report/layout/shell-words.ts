@@ -3,7 +3,7 @@ import { displayWidth } from '../../words/index.js';
 /** A word that a POSIX shell reads unchanged. */
 const plainWord = /^[\w@%+=:,./-]+$/;
 
-/** A word as a POSIX shell reads it back: as it is where that will do, else in single quotes. */
+/** A word as a POSIX shell reads it back: unchanged where possible, otherwise in single quotes. */
 function quoteShellWord(word: string): string {
   return plainWord.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
@@ -14,8 +14,8 @@ export function quoteShellCommand(words: readonly string[]): string {
 }
 
 /**
- * The same over several lines of at most `width` terminal columns, each but the last continued by a
- * backslash, so that it can be pasted as it stands. A word that is wider has a line of its own.
+ * The command line over several lines of at most `width` terminal columns, each except the last
+ * continued by a backslash, ready to paste. A word that is wider has a line of its own.
  */
 export function wrapShellCommand(words: readonly string[], width: number): string[] {
   const lines: string[] = [];

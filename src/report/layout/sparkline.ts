@@ -6,9 +6,9 @@ export const notFiniteMark = '×';
 
 /**
  * Values as one line of block characters, one column each: a full block is `top`, by default the largest
- * value; a larger one is a full block too. The lowest block is any value above nothing and up to an
- * eighth, so that a single element shows; a value of 0 is a space, and so is null, which is no value. What
- * is infinite or NaN is ×.
+ * value; a larger one is a full block too. The lowest block is any value above 0 and up to an eighth, so
+ * that a single element shows; a value of 0 is a space, and so is null, which stands for no value.
+ * Infinite values and NaN are ×.
  * @param values not below 0
  */
 export function sparkline(values: readonly (number | null)[], top?: number): string {
@@ -25,8 +25,8 @@ export function sparkline(values: readonly (number | null)[], top?: number): str
 }
 
 /**
- * Neighbours joined so that at most so many are left, all of as many but the last: the largest of each;
- * null where all are, NaN where any is infinite or NaN.
+ * Joins neighbours so that at most this many groups are left, all of the same size except the last:
+ * each is the largest of its group; null where all are null, NaN where any is infinite or NaN.
  */
 export function joinLargest(
   values: readonly (number | null)[],

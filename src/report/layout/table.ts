@@ -7,7 +7,7 @@ export type Tone = 'heading' | 'failure' | 'success';
 /** One cell of a table: a plain text, or one with a tone. */
 export type Cell = string | { readonly text: string; readonly tone: Tone };
 
-/** A text across all columns, indented by as many spaces. */
+/** A text across all columns, with its indentation in spaces. */
 interface SpanningRow {
   readonly span: string;
   readonly indent: number;
@@ -19,7 +19,7 @@ export type TableRow = readonly Cell[] | SpanningRow;
 /** A table with its heading in the first cell of the first row; column 0 is left-aligned. */
 export interface Section {
   readonly rows: readonly TableRow[];
-  /** Columns of numbers, from column 1 on, aligned to the right. */
+  /** Number of columns of numbers, from column 1 on, aligned to the right. */
   readonly numberColumns: number;
 }
 
@@ -38,12 +38,12 @@ export function cellRows(rows: readonly TableRow[]): (readonly Cell[])[] {
   return rows.flatMap((row) => (isSpanning(row) ? [] : [row]));
 }
 
-/** A cell's text; the empty text for one that a row lacks. */
+/** A cell's text; the empty string for a cell that a row lacks. */
 export function cellText(cell: Cell | undefined): string {
   return cell === undefined ? '' : typeof cell === 'string' ? cell : cell.text;
 }
 
-/** Sets a text in the look of a tone; must not change what is visible. */
+/** Sets a text in the style of a tone; must not change the visible characters. */
 export type Painter = (tone: Tone, text: string) => string;
 
 /** The side of a column on which its texts stand. */
@@ -51,14 +51,14 @@ export type Alignment = 'left' | 'right';
 
 /** The layout of a table with a last column of prose. */
 interface TableOptions {
-  /** Per column; what is missing is left-aligned. */
+  /** Alignments per column; missing ones are left. */
   readonly alignments: readonly Alignment[];
   /** Terminal columns that the table may take. */
   readonly width: number;
   readonly paint: Painter;
 }
 
-/** Between two columns. */
+/** Text between two columns. */
 const gap = '  ';
 
 /** The width of each of the columns: that of its widest cell, in terminal columns. */
@@ -68,7 +68,7 @@ function columnWidths(rows: readonly (readonly Cell[])[], columns: number): numb
   );
 }
 
-/** The spaces before and after a text that is to be so wide. */
+/** The spaces before and after a text that pad it to a width. */
 function padding(
   text: string,
   width: number,
@@ -98,7 +98,7 @@ export function layoutColumns(
   );
 }
 
-/** Columns indented by two; where a line would be wider than `width`, in parts below one another. */
+/** Lays out columns indented by two; where a line would be wider than `width`, in parts below one another. */
 function layoutInParts(
   rows: readonly (readonly string[])[],
   alignmentOf: (column: number) => Alignment,
@@ -121,8 +121,8 @@ function layoutInParts(
 
 /**
  * Rows of a name and numbers as lines, indented by two: the first column left-aligned, the others
- * right-aligned. A table of more than `width` columns of text goes on below itself, with the names again
- * before the numbers that are left.
+ * right-aligned. A table of more than `width` columns of text continues below, with the names repeated
+ * before the remaining numbers.
  */
 export function alignColumns(
   rows: readonly (readonly string[])[],
@@ -131,7 +131,7 @@ export function alignColumns(
   return layoutInParts(rows, (column) => (column === 0 ? 'left' : 'right'), width);
 }
 
-/** Rows of texts as lines, as `alignColumns` but every column left-aligned. */
+/** Rows of texts as lines, like `alignColumns` but with every column left-aligned. */
 export function alignTextColumns(
   rows: readonly (readonly string[])[],
   width = Number.POSITIVE_INFINITY,
@@ -141,8 +141,9 @@ export function alignTextColumns(
 
 /**
  * Lays out rows of plain cells in columns two spaces apart. The last column is left-aligned and wraps
- * within what the others leave; they never wrap. Cells missing at the end of a row are empty, and the
- * columns before the last are as wide as their widest cell. Spanning rows wrap within the whole width.
+ * within the remaining width; the others never wrap. Cells missing at the end of a row are empty, and
+ * the columns before the last are as wide as their widest cell. Spanning rows wrap within the whole
+ * width.
  */
 export function layoutTable(rows: readonly TableRow[], options: TableOptions): string[] {
   const { alignments, width, paint } = options;

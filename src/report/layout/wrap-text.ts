@@ -3,10 +3,10 @@ import { displayWidth } from '../../words/index.js';
 /** Spaces at which a line may end: not before a unit, and not on either side of ±. */
 const breakable = /(?<!±) (?![%×±](?: |$))/u;
 
-/** The part of a word after which it is best cut: the last folder of a path. */
+/** The part of a word after which a cut is best: up to the last folder of a path. */
 const folders = /^.*[/\\]/u;
 
-/** The longest beginning of a word that fits a width, but one character at least. */
+/** The longest beginning of a word that fits a width, but at least one character. */
 function fittingPart(word: string, width: number): string {
   let part = '';
   let used = 0;
@@ -18,7 +18,7 @@ function fittingPart(word: string, width: number): string {
   return part;
 }
 
-/** Pieces of a word that fit a width, cut behind a slash where there is one. */
+/** Pieces of a word that fit a width, cut after a slash where there is one. */
 function cutWord(word: string, width: number): string[] {
   const pieces: string[] = [];
   let rest = word;
@@ -53,8 +53,8 @@ export function wrapText(text: string, width: number): string[] {
 }
 
 /**
- * Lines that fit so many columns: a wider one is broken at spaces, and what follows is indented by two
- * more than its beginning. A line that fits stays as it is.
+ * Lines that fit this number of columns: a wider one is broken at spaces, and its continuation is
+ * indented by two more than its beginning. A line that fits is unchanged.
  */
 export function fitLines(lines: readonly string[], columns: number): string[] {
   return lines.flatMap((line) => {
@@ -69,8 +69,8 @@ export function fitLines(lines: readonly string[], columns: number): string[] {
 }
 
 /**
- * A text in lines of at most so many columns, broken at any space and only there: a longer word has a line
- * of its own.
+ * A text in lines of at most this number of columns, broken at any space and only there: a longer word has
+ * a line of its own.
  */
 export function wrapAtSpaces(text: string, columns: number): string[] {
   const lines: string[] = [];

@@ -1,17 +1,17 @@
 import { scaleLinear, scaleSymlog } from 'd3-scale';
 import { valueOfOrdinal, type Envelope, type Panel, type Plot } from '../../profile/index.js';
 
-/** Pixels. */
+/** Width in pixels. */
 const width = 1240;
 const panelHeight = 460;
 const margin = { top: 56, right: 190, bottom: 56, left: 90 };
 const plotWidth = width - margin.left - margin.right;
 const plotHeight = panelHeight - margin.top - margin.bottom;
 
-/** Labels nearer to one another run into each other. */
+/** Distance below which labels run into each other. */
 const labelHeight = 14;
 
-/** Okabe and Ito's colours, told apart by colour-blind readers; black last. */
+/** Okabe and Ito's colours, which colour-blind readers can tell apart; black last. */
 const colors = ['#0072b2', '#56b4e9', '#d55e00', '#e69f00', '#009e73', '#cc79a7', '#000000'];
 
 function escaped(text: string): string {
@@ -134,7 +134,7 @@ function panelElements(plot: Plot, index: number): string[] {
   ];
 }
 
-/** The plots of a profile as an SVG document, one panel below the other, without scripts. */
+/** The plots of a profile as an SVG document without scripts, one panel below the other. */
 export function renderSvg(title: string, plots: readonly Plot[]): string {
   const height = plots.length * panelHeight;
   return [
@@ -148,7 +148,7 @@ export function renderSvg(title: string, plots: readonly Plot[]): string {
   ].join('\n');
 }
 
-/** Pixels with one decimal. */
+/** A number of pixels with one decimal. */
 function at(pixels: number): string {
   return String(Number(pixels.toFixed(1)));
 }
@@ -170,8 +170,8 @@ function outline(
 
 /**
  * The outlines of an envelope as SVG path data, one for each run of columns with errors.
- * @param edges where each column begins and the last ends, in pixels
- * @param place where a value lies, in pixels
+ * @param edges beginnings of the columns and end of the last, in pixels
+ * @param place place of a value, in pixels
  */
 export function envelopePaths(
   envelope: Envelope,

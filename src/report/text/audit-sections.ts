@@ -29,18 +29,18 @@ import {
 } from '../json/index.js';
 import { heading, type Cell, type Section } from '../layout/index.js';
 
-/** Digits of a SHA-256 that are shown. */
+/** Number of digits of a SHA-256 that are shown. */
 const shownDigits = 12;
 
-/** The sizes and settings of the problem, in one sentence's worth of words. */
+/** The sizes and settings of the problem, in the words of one sentence. */
 export function problemSection({ problem }: Pick<AuditReport, 'problem'>): Section {
   return { rows: [[heading('Problem'), describeReportedProblem(problem)]], numberColumns: 0 };
 }
 
-/** The most sequences that are listed. */
+/** Maximum number of sequences that are listed. */
 const listedSequences = 20;
 
-/** The packed sequences, those first that use most of their bounds; no rows without packed sequences. */
+/** The packed sequences, those that use most of their bounds first; no rows without packed sequences. */
 export function sequencesSection({ sequences = [] }: JudgedReport): Section {
   const usages = [...fromReported<readonly SequenceUsage[]>(sequences)].sort(
     (a, b) => b.worstRatio - a.worstRatio,
@@ -81,7 +81,7 @@ type ReportedError = Pick<
   'name' | 'label' | 'prose' | 'unit' | 'magnitude' | 'format' | 'error'
 >;
 
-/** The error of an output in three units: its own, ulps of its format, and beside its magnitude. */
+/** The error of an output in three units: its own, ulps of its format, and relative to its magnitude. */
 export function errorSection(output: ReportedError): Section {
   const { absolute, ulps, relative } = fromReported<ErrorProfile>(output.error);
   const { name, label, unit, magnitude, format } = output;
@@ -125,7 +125,7 @@ export function errorNotesSection(output: ReportedError): Section {
   return { rows, numberColumns: 0 };
 }
 
-/** The errors of the outputs that are one number a row, and what was expected and not given. */
+/** The errors of the outputs that are one number a row, and the outputs that were expected and not given. */
 export function numberErrorsSection(report: JudgedReport): Section {
   const given = numbersOf(report).map((output): Cell[] => {
     const { max, rms, mean } = fromReported<NumberTest>(output.numbers);
@@ -141,7 +141,7 @@ export function numberErrorsSection(report: JudgedReport): Section {
   return { rows: [...given, ...missing], numberColumns: 0 };
 }
 
-/** The outputs one after the other: each one's error, and what goes with it in words. */
+/** The outputs one after the other: the error of each, and the remarks on it. */
 export function errorSections(report: JudgedReport): readonly Section[] {
   const [main, ...others] = vectorsOf(report);
   const notes = [...errorNotesSection(main).rows, ...numberErrorsSection(report).rows];

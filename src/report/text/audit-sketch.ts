@@ -16,16 +16,16 @@ export interface AuditSketch {
    * output is not finite and the oracle is, null without an element that is finite in the oracle.
    */
   readonly queries: readonly (number | null)[];
-  /** Elements that are equal to the exact value, or as if. */
+  /** Number of elements that equal the exact value, or as good as equal it. */
   readonly exact: number;
-  /** Bins of equal ratio, ascending, none beyond the largest error. */
+  /** Bins of equal ratio, ascending; none beyond the largest error. */
   readonly ulps: readonly UlpCount[];
 }
 
 /** Columns of a sparkline: with its label it fits the narrowest report. */
 const columns = 40;
 
-/** log2 of the ulps below which errors are all alike. */
+/** log2 of the ulps below which errors are not distinguished. */
 const lowestOctave = -6;
 
 /** Number of octaves that a bin may have. */
@@ -46,10 +46,7 @@ function ulpCounts(errors: Float64Array): UlpCount[] {
   }));
 }
 
-/**
- * Gathers what the sparklines of an audit are drawn from. Errors are in ulps of the output's format, as
- * in the error profile.
- */
+/** Collects the data of an audit's sparklines. Errors are in ulps of the output's format, as in the error profile. */
 export function gatherSketch({
   reference,
   outputs: {
@@ -94,7 +91,7 @@ function ulpsNote({ ulps, exact }: AuditSketch): string {
   return `elements off by up to ${first} to ${last} ulp, in equal ratios; █ is ${most}${zero}`;
 }
 
-/** The sparklines of an audit: the error along the sequence, and how many elements err by how many ulps. */
+/** The sparklines of an audit: the error along the sequence, and the number of elements by their error in ulps. */
 export function sketchSection(sketch: AuditSketch): Section {
   const joined = joinLargest(sketch.queries, columns);
   const hasErrors = joined.values.some((value) => value !== null && value !== 0);

@@ -45,7 +45,7 @@ export function sampleSection({ sample }: Pick<AuditReport, 'sample'>): Section 
   };
 }
 
-/** Inputs that are not used; null when all are. */
+/** Inputs that are not used; null when all are used. */
 export function warningsSection({ warnings }: Pick<AuditReport, 'warnings'>): Section | null {
   if (warnings.length === 0) return null;
   return {
@@ -57,7 +57,7 @@ export function warningsSection({ warnings }: Pick<AuditReport, 'warnings'>): Se
   };
 }
 
-/** The largest error of an output beside the main one, and the largest share that is used of a bound. */
+/** The largest error of an output beside the main one, and the largest share of a bound that it uses. */
 interface LargestError {
   readonly label: string;
   readonly max: number;
@@ -74,7 +74,7 @@ function largestOfNumbers({ label, numbers }: ReportedNumbers): LargestError {
   return { label, max, share: worstRatio };
 }
 
-/** Ulps beyond which an error is told by its size alone. */
+/** Number of ulps beyond which an error is stated by its size alone. */
 const mostUlps = 100;
 
 /** "; median 0.22 ulp of bf16"; '' where a number of ulps says no more than the error itself. */
@@ -83,9 +83,9 @@ function medianText(ulps: number, format: string): string {
 }
 
 /**
- * The numbers that a person asks for first, a line each: how large errors are, what they typically are,
- * how much of a bound is used, how near the statistical tests came, the LSE; then what the usual
- * checks say, and what was not judged.
+ * The numbers that readers ask for first, a line each: the largest errors, typical errors, the share of
+ * a bound that is used, the closest statistical test, the LSE; then the results of the usual checks,
+ * and the parts that were not judged.
  */
 export function summarySection(report: JudgedReport): Section {
   const [main, ...others] = vectorsOf(report);
@@ -146,7 +146,7 @@ export function summaryNotes(report: JudgedReport): string {
 
 /**
  * "the tests truncation, dispersion, since the kernel declares how it computes": the structure tests that could
- * not be made, a clause for each reason. Those of what was not given are left out.
+ * not be made, a clause for each reason. Those of outputs that were not given are left out.
  */
 function untestedClauses({ verdict, outputs }: JudgedReport): string[] {
   const untested = verdict.untested.filter(({ test }) =>

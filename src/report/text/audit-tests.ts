@@ -74,7 +74,7 @@ function countRow(test: string, found: number, at: Coordinates | null): TestRow 
   return { test, isStatistical: false, label: test, found, allowed: null, place };
 }
 
-/** The element that uses most of what it is allowed; none where there is nothing to compare. */
+/** The element that uses most of its allowance; none where there is nothing to compare. */
 function worstRow(
   test: string,
   isStatistical: boolean,
@@ -119,7 +119,7 @@ function numberRows(output: ReportedNumbers): TestRow[] {
   ];
 }
 
-/** Every test that takes part in the verdict: found, allowed, and where it is worst. */
+/** Every test that takes part in the verdict: found, allowed, and its worst place. */
 function testRows(report: JudgedReport): TestRow[] {
   const { heads } = report.problem;
   const structure = report.outputs.flatMap((output) =>
@@ -142,7 +142,7 @@ function testRows(report: JudgedReport): TestRow[] {
   ];
 }
 
-/** Rows of tests, with what each test is and its unit below the rows that it has. */
+/** Rows of tests, with the gloss and the unit of each test below its rows. */
 function testTable(rows: readonly TestRow[], { outputs }: JudgedReport): Section {
   const words = testWords(outputs);
   return {
@@ -158,7 +158,7 @@ function testTable(rows: readonly TestRow[], { outputs }: JudgedReport): Section
   };
 }
 
-/** Every test that takes part in the verdict: found, allowed, share used, and where it is worst. */
+/** Every test that takes part in the verdict: found, allowed, share used, and its worst place. */
 export function testsSection(report: JudgedReport): Section {
   return testTable(testRows(report), report);
 }
@@ -168,7 +168,7 @@ function excess({ found, allowed }: TestRow): number {
   return allowed === null ? Infinity : shareUsed(found, allowed);
 }
 
-/** Tests that are listed of a failure. */
+/** Number of tests that are listed for a failure. */
 const mostListed = 3;
 
 /**

@@ -34,13 +34,13 @@ import { techniqueNotes, techniqueSections } from './techniques.js';
 
 /** Options for rendering the report of an audit. */
 export interface AuditRenderOptions extends RenderOptions {
-  /** Whether every number is wanted, and not only those that a person asks for first. Default: no. */
+  /** Whether to print every number, and not only those that readers ask for first. Default: no. */
   readonly full?: boolean;
   /** The data of the sparklines; null, or left out, for none. */
   readonly sketch?: AuditSketch | null;
 }
 
-/** The verdict's sentence, with its first word, as of `verdictWord`, painted. */
+/** The verdict's sentence, with its first word, that of `verdictWord`, painted. */
 function verdictLines(report: AuditReport, setting: Setting): string[] {
   const { verdict } = report;
   const word = verdictWord(report);
@@ -65,17 +65,19 @@ function list(heading: string, clauses: readonly string[], { columns, paint }: S
   ];
 }
 
-/** The findings, but for one that the verdict already names where the cause is not known. */
+/** The findings, except one that the verdict already names where the cause is unknown. */
 function findingLines({ verdict }: AuditReport, setting: Setting): string[] {
   const named = verdict.diagnosis !== null && verdict.diagnosis.id !== 'unexplained';
   const statements = verdict.findings.map(({ statement }) => statement);
   return named ? list('Findings', statements, setting) : list('Also', statements.slice(1), setting);
 }
 
-/** Findings that are listed at most where not all are asked for. */
+/** Maximum number of findings that are listed where not all are requested. */
 const mostFindings = 3;
 
-/** Findings beyond the verdict's that no test of numbers has made: of a machine, a process, the parts of splits. */
+/**
+ * Findings beyond the verdict's that come from no test of numbers: from a machine, a process, or the parts of splits.
+ */
 function otherFindingLines({ verdict }: AuditReport, setting: Setting): string[] {
   const others = verdict.findings.filter(({ quantity }, at) => at > 0 && quantity === null);
   const left = others.length - mostFindings;
@@ -87,7 +89,7 @@ function otherFindingLines({ verdict }: AuditReport, setting: Setting): string[]
   );
 }
 
-/** The tables of techniques, the last with what they are of; none where there are none. */
+/** The tables of techniques, the last followed by the notes on them; none where there are none. */
 function techniqueBlocks(
   reported: JudgedReport['techniques'],
   { section, indented }: Setting,
@@ -132,12 +134,11 @@ function inputBlock(report: AuditReport, { section, indented }: Setting): string
 }
 
 /**
- * The report for a terminal, newline at the end: the verdict with its cause and place, the worst row, the three tests
- * that fail by most, the problem, inputs that were not used; of a pass the numbers that are asked for first, which fits one
- * screen. `full` prints all there is: every finding, the evidence, the error (with sparklines of it, if
- * wanted), the tests, the techniques, what the usual checks say, the oracle, the inputs. Numbers have
- * three significant digits; characters of file names and commands that could act on the terminal are
- * written as \u{hex}. Only what fails is red.
+ * The report for a terminal, newline at the end: the verdict with its cause and place, the worst row, the three tests that
+ * fail by most, the problem, inputs that were not used; for a pass the numbers that readers ask for first, which fit one
+ * screen. `full` prints everything: every finding, the evidence, the error (with sparklines of it, if requested), the
+ * tests, the techniques, the results of the usual checks, the oracle, the inputs. Numbers have three significant digits;
+ * characters of file names and commands that could act on the terminal are written as \u{hex}. Only failures are red.
  */
 export function renderAudit(report: AuditReport, options: AuditRenderOptions = {}): string {
   const setting = settingOf(options);

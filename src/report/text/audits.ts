@@ -10,7 +10,7 @@ import {
 import { heading, wrapText, type Cell, type TableRow } from '../layout/index.js';
 import { joinBlocks, paintVerdict, settingOf, type RenderOptions } from './setting.js';
 
-/** The table of files: how each came out, how near its bounds it is, and why it fails. */
+/** The row of a file: its outcome, its distance from its bounds, and the reason why it fails. */
 function fileRow(file: AuditedFile): readonly Cell[] {
   const word = fileWord(file);
   const figures = fileFigures(file);

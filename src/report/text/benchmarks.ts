@@ -20,7 +20,7 @@ function machineText({ cpu, cores, memoryBytes, node, platform, load }: Machine)
   return `${cpu}, ${cores} cores, ${memory}, Node ${node}, ${platform}, load ${load.toFixed(2)} before`;
 }
 
-/** The readings as a table, under the machine they hold for. */
+/** The readings as a table, under the machine that they hold for. */
 export function renderBenchmarks({ quick, machine, readings }: BenchmarkResults): string {
   const rows = [['benchmark', 'median', 'range', 'target'], ...readings.map(row)];
   const lines = layoutColumns(rows, () => 'left').map((line) => line.trimEnd());

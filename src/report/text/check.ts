@@ -35,7 +35,7 @@ export function describeTriedSizes(sizes: TriedSizes): string {
   return `${queries}×${keys} d${dims} h${heads}/${groupSize} b${batch}`;
 }
 
-/** Columns before the text of a violation: two spaces, the widest label, two spaces. */
+/** Number of columns before the text of a violation: two spaces, the widest label, two spaces. */
 const labelColumns = 12;
 
 /** The number of simplifications of a problem, in words. */
@@ -57,7 +57,7 @@ const results: Readonly<Record<ReportedProperty['result'], Cell>> = {
   untried: 'never tried',
 };
 
-/** On how many problems a property was tried, of how many that it was to be tried on. */
+/** Number of problems that a property was tried on, of the number that was planned. */
 function triedCell({ tried, runs }: ReportedProperty): string {
   return tried === runs ? String(tried) : `${tried} of ${runs}`;
 }
@@ -76,7 +76,7 @@ function propertyRows({ properties }: CheckReport): Cell[][] {
   ];
 }
 
-/** Why properties were not tried, those first that were to be. */
+/** The reasons why properties were not tried, with the planned ones first. */
 function untriedRows({ properties }: CheckReport): Cell[][] {
   return (['untried', 'skipped'] as const).flatMap((wanted) => {
     const rows = properties
@@ -88,8 +88,8 @@ function untriedRows({ properties }: CheckReport): Cell[][] {
 }
 
 /**
- * Violations of one cause: what is wrong by the property with the smallest problem, what that says, on
- * which problem, how to see it again; and what others see of it.
+ * Violations of one cause: the fault by the property with the smallest problem, the law, the problem,
+ * the command that shows it again; and the other properties that see it.
  */
 function findingLines(
   { title, properties: names }: CheckFinding,
@@ -144,9 +144,9 @@ function verdictLines({ verdict }: CheckReport, setting: Setting): string[] {
 }
 
 /**
- * The report for a terminal, newline at the end: the verdict, what became of each property, then each
+ * The report for a terminal, newline at the end: the verdict, the outcome of each property, then each
  * violation with the command that shows it again, and the kernel. Characters of commands and file names
- * that could act on the terminal are written as \u{hex}. Only what fails is red.
+ * that could act on the terminal are written as \u{hex}. Only failures are red.
  */
 export function renderCheck(report: CheckReport, options: RenderOptions = {}): string {
   const setting = settingOf(options);
@@ -213,7 +213,7 @@ export function renderCheckAnnotations({
   ].join('');
 }
 
-/** The properties and regimes that there are. */
+/** All properties and regimes. */
 export interface CheckNames {
   readonly properties: readonly {
     readonly name: string;
@@ -233,7 +233,7 @@ export interface CheckNames {
   readonly features: readonly { readonly name: string; readonly description: string }[];
 }
 
-/** Every property with its law, reason and promise, every regime with what it is for, and every feature, as text. */
+/** Every property with its law, reason and promise, every regime with its purpose, and every feature, as text. */
 export function renderCheckList(
   { properties, regimes, features }: CheckNames,
   columns = 80,

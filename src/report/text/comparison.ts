@@ -17,10 +17,10 @@ import {
 import { heading, type Section, type TableRow } from '../layout/index.js';
 import type { Setting } from './setting.js';
 
-/** Heads that are listed by number; of more only how many there are. */
+/** Maximum number of heads that are listed by number; more are only counted. */
 const listedHeads = 8;
 
-/** Numbers of a version's row, which are all sizes. */
+/** The row of a version, whose numbers are all sizes. */
 function versionRow(version: ReportedVersion): TableRow {
   const { name, rms, max, ulps, boundUsed, pass } = version;
   const [a, b, c] = [rms, max, ulps].map((size) => formatNumber(Number(size)));
@@ -35,7 +35,7 @@ function versionRow(version: ReportedVersion): TableRow {
   ];
 }
 
-/** The outputs side by side: how far each is from the exact one. */
+/** The outputs side by side, with their distances from the exact one. */
 function versionsSection({ outputs }: ReportedComparison): Section {
   const head = ['Compared', 'rms error', 'largest', 'ulps', 'bound used', 'verdict'];
   return { rows: [head.map(heading), ...outputs.map(versionRow)], numberColumns: 4 };
@@ -64,12 +64,12 @@ function extent({
   return `in ${formatPercentage(differing / elements)} of the elements: ${differingRows} of ${rows} rows, ${differingTiles} of ${formatCount(tiles, 'tile')} of ${comparedTile} queries, ${ofHeads}`;
 }
 
-/** "p = 3.1e-12", and where it is too small for a number a limit. */
+/** "p = 3.1e-12", or a limit where it is too small for a number. */
 function formatProbability(p: number): string {
   return p === 0 ? 'p < 1e-300' : p > 0.1 ? `p = ${p.toFixed(2)}` : `p = ${formatScientific(p)}`;
 }
 
-/** Who is closer, and how that is known. */
+/** The output that is closer, and the evidence for it. */
 function closerText(first: string, difference: ReportedDifference, significance: number): string {
   const { name, closer, adjustedPValue } = difference;
   const { closeness } = fromReported<Pick<OutputDifference, 'closeness'>>({
@@ -124,7 +124,7 @@ export function differenceSections({
   }));
 }
 
-/** The comparison as blocks of lines: the outputs side by side, then each difference; none without one. */
+/** The comparison as blocks of lines: the outputs side by side, then each difference; none without a comparison. */
 export function comparisonBlocks(
   comparison: ReportedComparison | null,
   { section }: Pick<Setting, 'section'>,

@@ -3,7 +3,7 @@ import { layoutColumns } from '../layout/index.js';
 /** The findings about one thing that a machine may have. */
 export interface MachineProbe {
   readonly name: string;
-  /** Whether flashproof cannot do without it. */
+  /** Whether flashproof needs it. */
   readonly isNeeded: boolean;
   readonly isUsable: boolean;
   /** The version or amount that is there; empty where nothing is. */
@@ -21,7 +21,7 @@ export function renderProbes(probes: readonly MachineProbe[]): string {
   return `${[...lines, '', probeSentence(probes)].join('\n')}\n`;
 }
 
-/** Whether all that is needed is there, in a sentence. */
+/** Whether everything needed is present, in a sentence. */
 export function probeSentence(probes: readonly MachineProbe[]): string {
   const missing = probes.filter(({ isNeeded, isUsable }) => isNeeded && !isUsable);
   return missing.length === 0

@@ -37,7 +37,7 @@ function worstRow(
   return [{ name, share: shareUsed(value - oracle, bound), text }];
 }
 
-/** The worst of each quantity that was judged. */
+/** The worst element or row of each judged quantity. */
 function worstRows({ outputs, gradients }: AuditReport): WorstRow[] {
   return [
     ...(outputs ?? []).flatMap((output) =>
@@ -54,7 +54,7 @@ function worstRows({ outputs, gradients }: AuditReport): WorstRow[] {
   ];
 }
 
-/** The worst row of the quantity that the first finding is about; of all where it is about none. */
+/** The worst row of the quantity that the first finding is about; of all quantities where it is about none. */
 export function worstRowText(report: AuditReport): string | null {
   const quantity = report.verdict.findings[0]?.quantity ?? null;
   const all = worstRows(report);

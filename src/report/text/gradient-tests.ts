@@ -76,7 +76,7 @@ function shareCell(share: number): Cell {
   return share > 1 ? { text: formatShare(share), tone: 'failure' } : formatShare(share);
 }
 
-/** FlashAttention's rule, which decides nothing. */
+/** The result of FlashAttention's rule, which decides nothing. */
 function ruleRow({ label, flashAttention }: ReportedGradient): Cell[][] {
   if (flashAttention === null) return [];
   const rule = fromReported<GradientRule>(flashAttention);
@@ -91,7 +91,7 @@ function ruleRow({ label, flashAttention }: ReportedGradient): Cell[][] {
   ];
 }
 
-/** Every test of every gradient: found, allowed, used, and where. */
+/** Every test of every gradient: found, allowed, used, and its place. */
 export function gradientTestsSection({ gradients }: AuditReport): Section {
   const rows = (gradients?.gradients ?? []).flatMap((gradient): Cell[][] => [
     ...rowsOf(gradient).map(({ label, found, allowed, place }): Cell[] =>

@@ -19,7 +19,7 @@ import { gradientTestsSection } from './gradient-tests.js';
 import { modelMatchesSection, modelMatchNotes } from './model-matches.js';
 import type { Setting } from './setting.js';
 
-/** One line of the table: how much of what is allowed a gradient's tests use. */
+/** One line of the table: the shares of their allowance that a gradient's tests use. */
 interface Use {
   readonly bound: number;
   /** Largest share of the allowance that the spread uses, of single elements and of many. */
@@ -44,7 +44,9 @@ function shareCell(share: number): Cell {
   return share > 1 ? { text: formatUse(share), tone: 'failure' } : formatUse(share);
 }
 
-/** The gradients, a row each: errors, and the shares that they use of their bounds, their spread and what sums may be. */
+/**
+ * The gradients, a row each: errors, and the shares that they use of their bounds, their spread and the limits of sums.
+ */
 export function gradientsSection({ gradients, findings }: ReportedGradients): Section {
   return {
     rows: [

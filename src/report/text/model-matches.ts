@@ -21,7 +21,10 @@ function likenessText({ likeness }: Bits): string {
   return (likeness.equalMisrounded / likeness.misrounded).toFixed(3);
 }
 
-/** @param name of the model; empty where it stands above */
+/**
+ * One row of the table.
+ * @param name name of the model; empty where it is given above
+ */
 function bitsRow(label: string, bits: Bits, name: string): Cell[] {
   const { equal, someOrder, undecided, noOrder } = bits;
   const counts = [equal, someOrder, undecided, noOrder].map(count);

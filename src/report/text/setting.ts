@@ -10,13 +10,13 @@ import {
 
 /** Options for rendering a report. */
 export interface RenderOptions {
-  /** Whether to use ANSI colours; the environment is not asked. Default: no. */
+  /** Whether to use ANSI colours; the environment is not consulted. Default: no. */
   readonly color?: boolean;
-  /** Terminal columns that no line exceeds; fewer than 60 count as 60. Default: 80. */
+  /** Maximum number of terminal columns of a line; fewer than 60 count as 60. Default: 80. */
   readonly columns?: number;
 }
 
-/** The fewest columns that the tables fit. */
+/** Minimum number of columns that the tables need. */
 const fewestColumns = 60;
 
 /** SGR parameters of ECMA-48 that begin and end each tone: bold, red, green. */
@@ -45,8 +45,8 @@ export interface Setting {
 }
 
 /**
- * The setting that is asked for.
- * @param fewest columns below which the width does not go
+ * The requested setting.
+ * @param fewest minimum number of columns
  */
 export function settingOf(options: RenderOptions, fewest = fewestColumns): Setting {
   const columns = Math.max(fewest, Math.floor(options.columns ?? 80));
@@ -73,7 +73,7 @@ export function joinBlocks(blocks: readonly (readonly string[])[]): string {
     .join('\n');
 }
 
-/** A verdict's lines, with the word that they begin with painted. */
+/** A verdict's lines, with their first word painted. */
 export function paintVerdict(
   [first = '', ...rest]: readonly string[],
   word: string,

@@ -6,10 +6,10 @@ import { problemSection } from './audit-sections.js';
 import { gradientTechniquesNote, gradientTechniquesSection } from './gradients.js';
 import { settingOf, type RenderOptions, type Setting } from './setting.js';
 
-/** The most characters of a number: the tables fit 60 columns. */
+/** Maximum number of characters of a number: the tables fit 60 columns. */
 const widest = 7;
 
-/** Two significant digits, or one: a bound is no more exact than its assumptions. */
+/** A number with two significant digits, or one: a bound is no more exact than its assumptions. */
 function short(value: number, digits: 1 | 2 = 2): string {
   if (value === 0 || Number.isNaN(value)) return String(Math.abs(value));
   if (!Number.isFinite(value)) return value > 0 ? '∞' : '−∞';
@@ -23,7 +23,7 @@ function share(used: number): string {
   return `${Math.round(100 * used)} %`;
 }
 
-/** One line: what is allowed, and what was found where that was measured. */
+/** One line: the allowed error, and the error that was found where it was measured. */
 interface Line {
   readonly name: string;
   readonly bound: BoundMeasure;
@@ -49,8 +49,8 @@ function section(heading: string, isMeasured: boolean, lines: readonly Line[]): 
 }
 
 /**
- * The tables of techniques: what each may do to the worst element, and where it was measured what it
- * does, alone; and the same of the LSE, for techniques that it knows.
+ * The tables of techniques: the error that each may cause in the worst element, and, where it was
+ * measured, the error that it causes alone; and the same for the LSE, for techniques that affect it.
  */
 export function techniqueSections(table: TechniqueTable): readonly Section[] {
   const isMeasured = table.kernel !== null;

@@ -9,7 +9,7 @@ export interface TestRow {
   readonly isStatistical: boolean;
   readonly label: string;
   readonly found: number;
-  /** Null for a count, of which nothing is allowed. */
+  /** Null for a count, whose allowance is none. */
   readonly allowed: number | null;
   readonly place: string;
 }
@@ -25,7 +25,7 @@ interface TestWords {
 /** Members of a quantity that name it where its tests are worded. */
 type Worded = Pick<Quantity, 'name' | 'label' | 'parts' | 'unit' | 'row'>;
 
-/** The name of a quantity's test: the output's are bare, another's follow its label. */
+/** The name of a quantity's test: those of the output are bare, others follow the label. */
 export function testName({ name, label }: Worded, test: string): string {
   if (name === 'out') return test;
   return test === '' ? label : `${label} ${test}`;
@@ -76,7 +76,7 @@ export function testWords(quantities: readonly Worded[]): Readonly<Record<string
   >;
 }
 
-/** "rms, head": a test, and over what it is pooled. */
+/** "rms, head": a test, and the scope over which it is pooled. */
 export function testLabel(test: string, scope?: SpreadScope | StructureScope): string {
   return scope === undefined ? test : `${test}, ${scope}`;
 }

@@ -2,10 +2,10 @@ import { readFile } from 'node:fs/promises';
 import type { Ajv2020, ErrorObject } from 'ajv/dist/2020.js';
 import { lazily } from '../../lazily.js';
 
-/** The most violations that a message lists. */
+/** Maximum number of violations that a message lists. */
 const listedViolations = 12;
 
-/** Keywords whose failure only says that a subschema failed, which is listed by itself. */
+/** Keywords whose failure only says that a subschema failed; that failure is listed by itself. */
 const wrappers: readonly string[] = ['if'];
 
 /** The subject of a violation beyond ajv's message, by keyword. */
@@ -15,7 +15,7 @@ const subjects: Readonly<Record<string, string>> = {
   const: 'allowedValue',
 };
 
-/** One violation of a JSON Schema in words: the place, what is wrong, what would be right. */
+/** One violation of a JSON Schema in words: its place, the fault, and the allowed values. */
 export function describeViolation({ instancePath, message, keyword, params }: ErrorObject): string {
   const subject = subjects[keyword];
   const detail = subject === undefined ? '' : ` (${JSON.stringify(params[subject])})`;
@@ -31,7 +31,7 @@ const schemaNames = [
 ] as const;
 type SchemaName = (typeof schemaNames)[number];
 
-/** Reads the schemas on its first call; ajv is loaded then, and not with this module. */
+/** Reads the schemas on its first call; ajv is loaded then, and not when this module is loaded. */
 const loadSchemas = lazily(async (): Promise<Ajv2020> => {
   const read = async (name: SchemaName) =>
     JSON.parse(await readFile(new URL(`../json/${name}`, import.meta.url), 'utf8')) as object;
@@ -61,8 +61,8 @@ async function validateAgainst(schema: SchemaName, value: unknown): Promise<void
 /**
  * Checks an audit's report against report.schema.json (JSON Schema 2020-12), which the package
  * publishes.
- * @throws Error, not RequestError, when it does not conform: a report is of our own making. The
- * message lists the JSON pointer of each violation and what is wrong there.
+ * @throws Error, not RequestError, when it does not conform: the tool itself makes reports. The
+ * message lists the JSON pointer of each violation and the fault there.
  */
 export function validateReport(value: unknown): Promise<void> {
   return validateAgainst('report.schema.json', value);

@@ -8,13 +8,13 @@ import type {
 } from '../../../../properties/index.js';
 import type { ReportedProblem } from '../index.js';
 
-/** The kernel that was checked: a command of the user's, or an emulated model. */
+/** The kernel that was checked: a user's command, or an emulated model. */
 export interface ReportedKernel {
   /** Null for an emulated kernel. */
   readonly command: string | null;
   /** Null for a command. */
   readonly model: string | null;
-  /** Settings of the model, by key: of the one that ran, or of the one to judge by. */
+  /** Settings of the model, by key: of the model that ran, or of the model to judge by. */
   readonly settings: Readonly<Record<string, string>>;
   /** The model by whose arithmetic a command's outputs were judged; null for any correct kernel's. */
   readonly judgedAs: string | null;
@@ -60,14 +60,14 @@ export interface ReportedViolation {
   readonly regime: RegimeName;
   /** The problem's number among those of its property, from 1. */
   readonly round: number;
-  /** Problems of all properties until then, this one included. */
+  /** Number of problems of all properties until then, this one included. */
   readonly run: number;
   /** Seconds from the start until then. */
   readonly seconds: number;
-  /** Simpler problems that failed as well, one after the other. */
+  /** Number of simpler problems that failed as well, one after the other. */
   readonly simplifications: number;
   readonly problem: ReportedProblem;
-  /** A line for each of q, k and v with all its elements; null where these are many. */
+  /** A line for each of q, k and v with all its elements; null where there are many. */
   readonly values: readonly string[] | null;
   /** The file that the problem was saved to; null where that failed. */
   readonly saved: string | null;
@@ -78,39 +78,39 @@ export interface ReportedViolation {
 /** The outcome of one property. */
 export interface ReportedProperty {
   readonly name: LawId;
-  /** The law, in a sentence without its full stop, and why correct kernels obey it. */
+  /** The law, in a sentence without its full stop, and the reason why correct kernels obey it. */
   readonly statement: string;
   readonly reason: string;
   readonly promise: LawResult['strength'];
   readonly result: LawResult['status'];
-  /** Problems that it was to be tried on, until it was violated or the time was up. */
+  /** Number of problems to try it on, until it was violated or the time was up. */
   readonly runs: number;
-  /** Problems that it was tried on: the kernel ran on them, and the law says something of them. */
+  /** Number of problems that it was tried on: the kernel ran on them, and the law applies to them. */
   readonly tried: number;
-  /** The others: the kernel declined what was drawn, or the law says nothing of it. */
+  /** Number of the other problems: the kernel declined them, or the law does not apply to them. */
   readonly unsupported: number;
-  /** The largest sizes of the problems that the kernel ran on, each by itself; null for none. */
+  /** The largest sizes of the problems that the kernel ran on, each size by itself; null for none. */
   readonly sizes: TriedSizes | null;
   readonly seconds: number;
-  /** Why it was not tried; null when it was. */
+  /** The reason why it was not tried; null when it was. */
   readonly skipped: string | null;
   readonly violation: ReportedViolation | null;
 }
 
-/** Violations of one cause. */
+/** Violations with one cause. */
 export interface CheckFinding {
-  /** The cause in a few words; of a property alone what is wrong, if nothing more is known. */
+  /** The cause in a few words; for a single property its fault, if nothing more is known. */
   readonly title: string;
-  /** The properties that are violated by it, that with the smallest problem first. */
+  /** The properties that it violates, the one with the smallest problem first. */
   readonly properties: readonly LawId[];
 }
 
 /** The shards of a divided check that a report covers. */
 export interface ReportedShards {
   readonly count: number;
-  /** Those that the report has, from 1, ascending. */
+  /** The shards in the report, from 1, ascending. */
   readonly included: readonly number[];
-  /** Those of them whose time was up before they had tried all that they should. */
+  /** Those of them whose time was up before they had tried everything. */
   readonly outOfTime: readonly number[];
 }
 
@@ -126,19 +126,19 @@ export interface CheckReport {
   readonly promises: ReportedPromises;
   /** The same seed draws the same problems. */
   readonly seed: number;
-  /** Problems that each property was to be tried on. */
+  /** Number of problems to try each property on. */
   readonly runsPerProperty: number;
-  /** Problems of all properties. */
+  /** Number of problems of all properties. */
   readonly runs: number;
   readonly outOfTime: boolean;
-  /** Only in a report on a check that was divided. */
+  /** Given only for a check that was divided. */
   readonly shards?: ReportedShards;
   readonly verdict: { readonly pass: boolean; readonly sentence: string };
-  /** Why the kernel could not be run at all, in a sentence; null when it could. */
+  /** The reason why the kernel could not be run at all, in a sentence; null when it could. */
   readonly execution: string | null;
   /** Further remarks on a command, each a sentence without its full stop. */
   readonly notes: readonly string[];
-  /** The violations by their causes, those first that most properties have in common. */
+  /** The violations by cause, with the causes shared by most properties first. */
   readonly findings: readonly CheckFinding[];
   readonly properties: readonly ReportedProperty[];
 }

@@ -22,7 +22,7 @@ import { reportedProblem } from '../index.js';
 /** Members of a violation beside the findings of the check. */
 export type SavedViolation = Pick<ReportedViolation, 'values' | 'saved' | 'replay'>;
 
-/** Who checked what, when, and what was done with what it found. */
+/** The kernel, the settings and the time of a check, and the violations that were saved. */
 export interface CheckProvenance {
   readonly version: string;
   readonly kernel: ReportedKernel;
@@ -31,7 +31,7 @@ export interface CheckProvenance {
   readonly laws: Readonly<Record<LawId, { readonly statement: string; readonly reason: string }>>;
   readonly runsPerProperty: number;
   readonly saved: ReadonlyMap<LawId, SavedViolation>;
-  /** Why the kernel could not be run at all, in a clause; null when it could. */
+  /** The reason why the kernel could not be run at all, in a clause; null when it could. */
   readonly execution: string | null;
   /** Whether a property that was never tried fails the kernel; default false. */
   readonly strict?: boolean | undefined;
@@ -44,7 +44,7 @@ export interface CheckedLaw extends Omit<LawResult, 'failure'> {
   readonly violation: ReportedViolation | null;
 }
 
-/** Who checked what, for a report whose violations are reported already. */
+/** The provenance of a report whose violations are in reported form already. */
 export interface CheckAssembly extends Omit<CheckProvenance, 'saved' | 'promises'> {
   readonly promises: ReportedPromises;
   readonly shards?: ReportedShards;
@@ -53,7 +53,7 @@ export interface CheckAssembly extends Omit<CheckProvenance, 'saved' | 'promises
 const notSaved: SavedViolation = { values: null, saved: null, replay: null };
 
 /**
- * A violation as it is reported, sharing no data with the failure.
+ * A violation in its reported form, which shares no data with the failure.
  * @throws RequestError when the problem's shapes do not fit together
  */
 export function reportedViolation(
@@ -80,7 +80,7 @@ export function reportedViolation(
   };
 }
 
-/** Why no law is tried on a kernel that cannot be run at all. */
+/** The reason why no law is tried on a kernel that cannot be run at all. */
 export const kernelDoesNotRun = 'the kernel does not run';
 
 function reportedProperty(result: CheckedLaw, { laws }: CheckAssembly): ReportedProperty {
@@ -129,7 +129,7 @@ export function reportedPromises(promises: ReportedPromises): ReportedPromises {
   };
 }
 
-/** Numbers in Q, K and V of a violation's problem. */
+/** Number of elements of Q, K and V in a violation's problem. */
 function sizeOf({ violation }: ReportedProperty): number {
   const { batch, heads, kvHeads, seqlenQ, seqlenK, qkDim, vDim } = violation!.problem;
   return batch * (heads * seqlenQ * qkDim + kvHeads * seqlenK * (qkDim + vDim));
@@ -143,13 +143,16 @@ function reportedFindings(properties: readonly ReportedProperty[]): CheckFinding
   }));
 }
 
-/** Numbers of shards in words, as in "shards 1, 3 of 4"; the empty text for none. */
+/** Numbers of shards in words, as in "shards 1, 3 of 4"; the empty string for none. */
 function shardsInWords(numbers: readonly number[], count: number): string {
   if (numbers.length === 0) return '';
   return `shard${numbers.length === 1 ? '' : 's'} ${numbers.join(', ')} of ${count}`;
 }
 
-/** The verdict of a check in a sentence: what holds or not, what was never tried, on how many problems. */
+/**
+ * The verdict of a check in a sentence: the properties that hold or not, those that were never tried, and the number of
+ * problems.
+ */
 function checkSentence(
   properties: readonly ReportedProperty[],
   findings: readonly CheckFinding[],
@@ -184,7 +187,7 @@ function checkSentence(
     : `PASS: ${holds} (${problems})${time}.`;
 }
 
-/** The report of laws that were checked, and whose violations are reported already. */
+/** The report of checked laws, whose violations are in reported form already. */
 export function assembleCheckReport(
   result: Omit<CheckResult, 'pass' | 'laws'> & { readonly laws: readonly CheckedLaw[] },
   assembly: CheckAssembly,
@@ -223,7 +226,7 @@ export function assembleCheckReport(
 }
 
 /**
- * The report of a check, sharing no data with it.
+ * The report of a check, which shares no data with it.
  * @throws RequestError when a problem's shapes do not fit together
  */
 export function createCheckReport(

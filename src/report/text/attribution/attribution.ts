@@ -8,7 +8,7 @@ import type {
   TechniquePart,
 } from '../../../attribution/index.js';
 
-/** Settings go on a line up to here. */
+/** Number of columns up to which settings share a line. */
 const lineLength = 100;
 
 function signed(x: number): string {
@@ -25,7 +25,7 @@ function place({ worst }: ErrorMeasure, shape: ProblemShape): string {
   return `[${[...(shape.batch > 1 ? [batch] : []), head, query, column].join(', ')}]`;
 }
 
-/** Two digits, more before the point; elements near zero may be off by many of their ulps. */
+/** A number of ulps with two digits, more before the point; elements near zero may be off by many of their ulps. */
 function ulpCount(x: number): string {
   return x >= 100 ? x.toFixed(0) : x.toPrecision(2);
 }
@@ -74,7 +74,7 @@ function partCells(part: TechniquePart | null): string[] {
   ];
 }
 
-/** The parts of all techniques in an error, and what is left to their interaction. */
+/** The parts of all techniques in an error, and the remaining interaction. */
 function partTable(attribution: Attribution, error: 'whole' | 'beforeRounding'): string[] {
   return alignColumns([
     ['', 'share', 'alone', 'last max', 'RMS', 'left max', 'RMS'],
@@ -98,7 +98,7 @@ function heading({ kernel, shape, outputFormat, total, lse }: Attribution): stri
   );
 }
 
-/** The settings, as many on a line as fit. */
+/** The settings, as many to a line as fit. */
 function settingLines({ settings }: Attribution): string[] {
   const lines: string[] = [];
   for (const [key, value] of Object.entries(settings)) {
@@ -151,7 +151,7 @@ function errorTable(attribution: Attribution): string[] {
   ]);
 }
 
-/** An attribution as plain text, some fifty lines without an end of line. */
+/** An attribution as plain text, some fifty lines without a final line end. */
 export function renderAttribution(attribution: Attribution): string {
   return [
     heading(attribution),

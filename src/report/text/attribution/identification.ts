@@ -13,7 +13,7 @@ function nameOf({ model, settings }: Candidate): string {
   return [model, ...Object.entries(settings).map(([key, value]) => `${key}=${value}`)].join(' ');
 }
 
-/** Heads that are shorter where a line has little room. */
+/** Shorter headings for narrow lines. */
 const shortHeads: Readonly<Record<string, string>> = {
   combinations: 'ways',
   likeness: 'like',
@@ -23,8 +23,8 @@ const shortHeads: Readonly<Record<string, string>> = {
 };
 
 /**
- * Rows of a name and numbers, below their heads, as a table; or, where that is wider than there are
- * columns, the numbers of each below its name.
+ * Rows of a name and numbers, below their headings, as a table; or, where that is wider than the
+ * columns allow, the numbers of each row below its name.
  */
 function fittedTable(rows: readonly (readonly string[])[], columns: number): string[] {
   const table = alignColumns(rows);
@@ -37,7 +37,7 @@ function fittedTable(rows: readonly (readonly string[])[], columns: number): str
   return [numbers[0], ...others.flatMap(([name], i) => [`  ${name}`, numbers[i + 1]])];
 }
 
-/** Sentences go on a line up to here, however wide it is. */
+/** Number of columns up to which sentences share a line, however wide it is. */
 const proseColumns = 100;
 
 const measureHeads = ['equal', 'of all', 'likeness', 'largest difference', 'oracle', 'rounded'];

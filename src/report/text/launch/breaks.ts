@@ -35,7 +35,7 @@ function threadLines(registers: readonly Values[]): readonly string[] {
   return alignTextColumns(rows);
 }
 
-/** A register of all lanes: one line where they are equal, else two lanes a line. */
+/** A register of all lanes: one line where they are equal, otherwise two lanes to a line. */
 function warpLines(register: Values): readonly string[] {
   const { name, type, width, bits } = register;
   const readings = readingsOf(type);

@@ -2,10 +2,10 @@ import type { ExploredLaunch } from '../../../jobs/index.js';
 import { formatGrouped, formatGroupedCount, plainText } from '../../../words/index.js';
 import { alignTextColumns } from '../../layout/index.js';
 
-/** Results and findings that are shown; the others are counted. */
+/** Number of results and findings that are shown; the others are counted. */
 const mostShown = 20;
 
-/** For which schedules the runs stand. */
+/** The schedules that the runs stand for. */
 function scopeLine({ runs, isExhausted, left, mostRuns, mostPairs }: ExploredLaunch): string {
   if (isExhausted && runs === 1)
     return 'No schedule that the memory model allows has another order.';

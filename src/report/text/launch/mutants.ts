@@ -15,7 +15,7 @@ const kinds: Readonly<Record<MutantKind, string>> = {
 };
 const verdicts = Object.keys(mutantVerdicts) as readonly MutantVerdict[];
 
-/** Verdicts of which every mutant is listed: it was caught by no finding, or not at once. */
+/** Verdicts whose mutants are all listed: no finding caught them, or not at once. */
 const listed = verdicts.filter((verdict) => verdict !== 'found' && verdict !== 'hangs');
 
 /** Number of mutants of each kind by verdict; verdicts that none had are left out. */
@@ -47,12 +47,12 @@ function detailOf({ verdict, schedule, findings, reason, isOverlooked }: JudgedM
   return ` (${plainText(shown)}${where})`;
 }
 
-/** A change in few words: of a move the line alone. */
+/** A change in few words: for a move only the line. */
 function shortChange(change: string): string {
   return change.replace(/^((?:before|after) line \d+):.*/, '$1');
 }
 
-/** Mutants, those of an instruction in one line. */
+/** Mutants, with those of one instruction on one line. */
 function mutantLines(mutants: readonly JudgedMutant[]): readonly string[] {
   const changes = new Map<string, string[]>();
   for (const mutant of mutants) {
@@ -64,7 +64,7 @@ function mutantLines(mutants: readonly JudgedMutant[]): readonly string[] {
   return [...changes].map(([site, told]) => `  ${site}: ${told.join(', ')}`);
 }
 
-/** Mutants with a verdict, by the reasons that are given for it. */
+/** Mutants with a verdict, by the reasons for it. */
 function verdictLines(verdict: MutantVerdict, judged: readonly JudgedMutant[]): readonly string[] {
   const some = judged.filter((one) => one.verdict === verdict);
   if (some.length === 0) return [];

@@ -7,7 +7,7 @@ export interface Reading {
   readonly read: (bits: bigint) => string;
 }
 
-/** Floating-point types of PTX, and as many digits as tell any two of their numbers apart. */
+/** Floating-point types of PTX, with the number of digits that distinguishes any two of their numbers. */
 const floats: Readonly<Record<string, { readonly format: FormatName; readonly digits: number }>> = {
   f16: { format: 'fp16', digits: 5 },
   bf16: { format: 'bf16', digits: 4 },
@@ -15,7 +15,7 @@ const floats: Readonly<Record<string, { readonly format: FormatName; readonly di
   f64: { format: 'fp64', digits: 17 },
 };
 
-/** The shortest decimal number that is rounded to a value of a format. */
+/** The shortest decimal number that rounds to a value of a format. */
 function shortest(value: number, format: FormatName, digits: number): string {
   if (!Number.isFinite(value) || value === 0) return Object.is(value, -0) ? '-0' : String(value);
   for (let count = 1; count < digits; count++) {

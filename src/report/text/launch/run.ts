@@ -13,7 +13,7 @@ import { alignColumns, alignTextColumns } from '../../layout/index.js';
 import { breakLines } from './breaks.js';
 import { workLines } from './work.js';
 
-/** Groups of findings, accesses of one, and instructions that are shown; the others are counted. */
+/** Number of groups of findings, of accesses of one, and of instructions that are shown; the others are counted. */
 const mostGroups = 20;
 const mostAccesses = 8;
 const mostInstructions = 12;
@@ -48,7 +48,7 @@ function accessLine({ step, who, site, source }: LaunchAccess): readonly string[
   return source === null ? cells : [...cells, plainText(sourceText(source))];
 }
 
-/** Findings of a kind at the same lines: what the first of them says, and its accesses. */
+/** Findings of a kind at the same lines: the message of the first, and its accesses. */
 function groupLines(group: FindingGroup): readonly string[] {
   const { first, findings, clusters } = group;
   const where =
@@ -166,7 +166,7 @@ export function renderRun(result: RunResult, { sentence }: RunVerdict, withHints
   ].join('\n');
 }
 
-/** The PTX, line by line, with how often each line was executed and by how many lanes at a time. */
+/** The PTX, line by line, with the number of executions of each line and the mean number of lanes. */
 export function renderLines({ opened, run }: RunResult): string {
   const { byLine } = run.counts;
   const lines = opened.ptx.split(/\r?\n/);

@@ -2,7 +2,7 @@ import type { RunResult } from '../../../jobs/index.js';
 import { formatGrouped, formatShare } from '../../../words/index.js';
 import { alignColumns } from '../../layout/index.js';
 
-/** Places of waits that are shown. */
+/** Number of places of waits that are shown. */
 const mostWaits = 6;
 
 const sum = (amounts: Readonly<Record<string, number>>) =>

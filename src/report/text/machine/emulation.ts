@@ -14,7 +14,7 @@ function section(title: string, entries: readonly (readonly [string, string])[])
   return [title, ...entries.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`), ''];
 }
 
-/** The sections of a pass that was emulated. */
+/** The sections of an emulated pass. */
 function passSections({ settings, counters, evidence }: EmulatedPass): string[] {
   const text = (values: Readonly<Record<string, unknown>>) =>
     Object.entries(values).map(
@@ -52,7 +52,7 @@ export function renderEmulation(
   return fitLines(lines, columns).join('\n');
 }
 
-/** The same of both passes. */
+/** The results of an emulation of both passes. */
 export function renderBackwardEmulation(
   { emulation, seconds }: BackwardResult,
   saved: string | undefined,
@@ -79,7 +79,7 @@ export function renderBackwardEmulation(
   return fitLines(lines, columns).join('\n');
 }
 
-/** Columns of a setting's key, with the spaces around it. */
+/** Number of columns of a setting's key, with the spaces around it. */
 const keyColumns = 23;
 
 /** The kernel models with their settings, as text. */
@@ -101,8 +101,8 @@ export function describeKernels(models: readonly KernelModel[], columns = 80): s
 }
 
 /**
- * The schedules, memory models and mutants that the machine's options name, as text of so many columns; a
- * mutant's id, to be copied, is never broken.
+ * The schedules, memory models and mutants that the machine's options name, as text of this number of
+ * columns; a mutant's id is never broken, so that it can be copied.
  */
 export function describeMachineNames(models: readonly KernelModel[], columns = 80): string {
   const { mutants, adversarial } = machineNames(models);

@@ -12,9 +12,9 @@ import {
   type MachineResults,
 } from '../../../jobs/index.js';
 
-/** Findings that are shown; the others are counted. */
+/** Number of findings that are shown; the others are counted. */
 const mostFindings = 20;
-/** Places of waits that are shown. */
+/** Number of places of waits that are shown. */
 const mostWaits = 8;
 
 function whole(value: number): string {

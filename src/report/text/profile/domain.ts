@@ -19,7 +19,7 @@ import { terminalWidth } from './head.js';
 
 /** The style in which a domain is shown. */
 export interface DomainStyle {
-  /** Bounds on what relative and absolute errors may be off by. */
+  /** Bounds on the uncertainty of relative and absolute errors. */
   readonly reference: ReferenceReport;
   /** The baseline of the column of differences; null for none. */
   readonly baseline: string | null;
@@ -32,12 +32,12 @@ export interface DomainStyle {
 /** Columns of a table: for each measure, or for each format where the measures do not matter. */
 interface Columns {
   readonly per: 'measure' | 'format';
-  /** Appended to the measure's name, one for each text that `cells` gives. */
+  /** Names that are appended to the measure's name, one for each text that `cells` gives. */
   readonly names: readonly string[];
   readonly cells: (measure: MeasureReport) => readonly string[];
 }
 
-/** The measures, or of those in the same format the first. */
+/** The measures, or the first of those in the same format. */
 function chosen({ measures }: FunctionReport, per: Columns['per']): readonly MeasureReport[] {
   if (per === 'measure') return measures;
   const formats = measures.map(({ rounding }) => rounding.format);
@@ -184,7 +184,7 @@ export function shortDomainText(domain: DomainReport, style: DomainStyle): strin
   return [...domainHead(domain), ...largestTables(domain, style)];
 }
 
-/** More bins than this are joined by octaves. */
+/** Number of bins beyond which they are joined by octaves. */
 const mostRows = 14;
 
 function edge(ulps: number | null): string {
@@ -207,7 +207,7 @@ function byOctave(bins: readonly HistogramBin[]): HistogramBin[] {
   return [...octaves.values()];
 }
 
-/** The histograms of |ulp error| in the first measure, side by side; the variable uniform. */
+/** The histograms of |ulp error| in the first measure, side by side; the inputs are uniform in the variable. */
 function histogramText({ functions }: DomainReport, variable: string): string[] {
   const all = functions.map(({ measures }: FunctionReport) => measures[0].histogram);
   const starts = (bins: readonly (readonly HistogramBin[])[]): number[] =>

@@ -10,10 +10,10 @@ import {
 } from '../../../words/index.js';
 import { alignColumns, alignTextColumns } from '../../layout/index.js';
 
-/** The domains that are shown in full; of the others the largest errors. */
+/** Number of domains that are shown in full; the others only with their largest errors. */
 const fullDomains = 2;
 
-/** The figures that are asked for most, in sentences. */
+/** The figures that readers ask for most, in sentences. */
 function headline({ domains: [softmax], reference }: Exp2Profile): string[] {
   const degree3 = softmax?.functions.find(({ name }) => name === 'degree 3');
   if (softmax === undefined || degree3 === undefined) return [];

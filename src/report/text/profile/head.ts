@@ -2,16 +2,16 @@ import type { FunctionErrorProfile, InputRange, MeasuredProblems } from '../../.
 import { formatGroupedCount, formatDigits, formatPowerOfTwo } from '../../../words/index.js';
 import { alignTextColumns, wrapAtSpaces } from '../../layout/index.js';
 
-/** Columns of text that a profile takes. */
+/** Number of columns of text that a profile takes. */
 export const terminalWidth = 80;
 
-/** A row that says which inputs were swept, if not all. */
+/** A row with the range of inputs that were swept, if not all. */
 function rangeRows({ from, to }: InputRange): string[][] {
   if (from === undefined && to === undefined) return [];
   return [['inputs', `only those from ${from ?? '-Infinity'} to ${to ?? 'Infinity'}`]];
 }
 
-/** The title, what the functions and the exact values rest on, and the notes. */
+/** The title, the evidence for the functions and the exact values, and the notes. */
 export function headText(
   { title, range, functions, reference, notes }: FunctionErrorProfile,
   variable = 'x',
@@ -52,7 +52,7 @@ export function notesText(notes: readonly string[]): string[] {
   return notes.flatMap((note) => [...wrapAtSpaces(note, columns), '']);
 }
 
-/** The title of a trade-off, what it was measured on and what the model's bits rest on. */
+/** The title of a trade-off, its problems, and the evidence for the model's bits. */
 export function tradeOffHeadText({
   title,
   problems,

@@ -15,7 +15,7 @@ import {
 import { alignTextColumns } from '../../layout/index.js';
 import { terminalWidth } from './head.js';
 
-/** Digits of an exact value: its relative error is below 2^-50. */
+/** Number of digits of an exact value: its relative error is below 2^-50. */
 const exactDigits = 15;
 /** Number of entries of a list that are printed; the JSON document has all. */
 const shown = 2;
@@ -108,7 +108,7 @@ function cornerText(result: CornerResult, inputs: number): string {
   return parts.length === 0 ? range : `${range}; ${parts.join(', ')}`;
 }
 
-/** Consecutive functions with the same text share a row. */
+/** Consecutive functions with the same text, joined in one row. */
 function grouping(results: readonly (readonly [name: string, text: string])[]): string[][] {
   const groups = new Map<string, string[]>();
   for (const [name, text] of results) groups.set(text, [...(groups.get(text) ?? []), name]);

@@ -21,10 +21,10 @@ import { breaksText, cornersText, worstInputsText } from './inputs.js';
 import { type DomainStyle, domainText } from './domain.js';
 import { formatDigits } from '../../../words/index.js';
 
-/** Columns of a sparkline: with names and numbers it stays within 80 columns. */
+/** Number of columns of a sparkline: with names and numbers it stays within 80 columns. */
 const columns = 40;
 
-/** Names longer than this are cut, so that the lines stay within 80 columns. */
+/** Length above which names are cut, so that the lines stay within 80 columns. */
 const longestName = 24;
 
 /** The largest |error| of each column of a plot's envelope; null where there is no error. */
@@ -80,7 +80,7 @@ function linesOf(profile: Profile): string[] {
   }
 }
 
-/** A line in at most 80 columns: what is broken goes on below the text that follows the line's name. */
+/** A line in at most 80 columns: its continuation goes below the text that follows the line's name. */
 function fitted(line: string): string[] {
   if ([...line].length <= terminalWidth) return [line];
   const [name = ''] = /^ *(?:\S+(?: \S+)* {2,})?/.exec(line) ?? [];

@@ -16,7 +16,7 @@ function runs(lanes: string): string {
   return [...lanes.matchAll(/h+|p+/g)].map(([run]) => `${run.length}${run[0]}`).join(' ');
 }
 
-/** The first fragment of each kind, with how many there are. */
+/** The first fragment of each kind, with the number of its kind. */
 function fragmentTexts({ fragments }: TuningLanes): string {
   const texts = fragments.map(runs);
   return texts

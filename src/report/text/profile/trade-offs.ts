@@ -22,7 +22,7 @@ import {
 import { alignColumns } from '../../layout/index.js';
 import { notesText, summaryText, terminalWidth, tradeOffHeadText } from './head.js';
 
-/** A share as a whole formatPercentage; the ends are said of them alone. */
+/** A share in per cent with one decimal; 0.0 % and 100.0 % stand only for exactly these shares. */
 function shareText(share: number | null): string {
   if (share === null) return '-';
   const percent = (100 * share).toFixed(1);
@@ -37,7 +37,7 @@ function exponentText(exponent: number): string {
   return Number.isFinite(rounded) ? rounded.toFixed(1) : thresholdText(rounded);
 }
 
-/** A ratio in so many significant digits; "-" for null. */
+/** A ratio in this number of significant digits; "-" for null. */
 function ratioText(ratio: number | null, digits: number): string {
   return ratio === null ? '-' : `×${formatDigits(ratio, digits)}`;
 }
