@@ -102,7 +102,7 @@ export const forwardBenchmarks: readonly Benchmark[] = [
     (engine) => engine.output(),
   ),
   stage({ name: 'fa4 softmax', unit: 'weights/s', better: 'higher' }, weights, (engine) => {
-    // The scores are overwritten by weights, which do as well.
+    // The scores are overwritten by weights, which serve as well.
     engine.softmax(false, true);
   }),
   whole(1, 1e9),

@@ -135,7 +135,7 @@ async function readSource(folder: string, files: ReadonlySet<string>): Promise<C
     try {
       parsed = JSON.parse(new TextDecoder().decode(content));
     } catch {
-      // What the parser says repeats the file, which may hold anything.
+      // The parser's message repeats the file, which may contain anything.
       throw new RequestError(`${shown(path)}: is not JSON; correct it`);
     }
   }

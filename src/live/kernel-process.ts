@@ -168,7 +168,7 @@ export function startKernelProcess(command: string, timeoutSeconds: number): Ker
       settle(null);
       resolve();
     });
-    // What it leaves behind would keep its stdout open.
+    // Processes that it leaves behind would keep its stdout open.
     child.once('exit', stop);
     child.once('close', (code, signal) => {
       ended ??= {

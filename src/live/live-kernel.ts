@@ -178,7 +178,7 @@ async function offerProblem(
     ...(wants === undefined ? {} : { wants }),
   };
   await rm(request.output, { recursive: true, force: true });
-  // The kernel reads it from the system's cache at once; nobody needs it after a loss of power.
+  // The kernel reads it from the system's cache at once; it is not needed after a loss of power.
   await writeProblem(request.problem, problem, { tensors }, { durable: false });
   return request;
 }

@@ -145,7 +145,7 @@ export function createErrorSlices(
       reference !== null &&
       classes.every(isConstant) &&
       loops.isConstant(exact.address, count) !== 0;
-    // One input stands for all: with its successor moved up, the segment is as good as that short.
+    // One input stands for all: with its successor moved up, the segment can be treated as that short.
     const repeat = isUniform ? count : 1;
     const distinct = isUniform ? 1 : count;
     const pairs = hasNext ? distinct : distinct - 1;

@@ -125,7 +125,7 @@ export function addRecord(
   totals.ulp += measured.ulp - countOf(record.counts, 'nonFiniteUlp');
   addArray(totals.counts, record.counts);
   addArray(totals.histogram, record.histogram);
-  // What is not measured has an error of 0 there.
+  // Inputs that are not measured have an error of 0 there.
   totals.histogram[0] -= inputs - measured.ulp + countOf(record.counts, 'nonFiniteUlp');
   for (const s of totals.sums.keys()) totals.sums[s] += exactSumOf(record.sums[s]);
   addLists(target, record);

@@ -97,7 +97,7 @@ export function resolveTradeOff(
       `the model of FlashAttention-4 takes no ${missing} inputs; choose from ${known.join(', ')}`,
     );
   const regimes = chosen('regime of scores', options.regimes, scoreRegimeNames, usual.regimes);
-  // What a regime cannot be made of is found here, before threads begin.
+  // Sizes and formats that a regime cannot have are found here, before threads start.
   for (const regime of regimes)
     for (const format of formats) scoreProblem(regime, { queries: 1, keys: 1, dim, seed, format });
   return { ...sizes, formats, regimes, architecture };

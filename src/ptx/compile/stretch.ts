@@ -133,7 +133,7 @@ function writeOperation(frame: Frame, emitted: EmittedOperation): void {
   const isWide = destinations.some((slot) => slot !== null && vectorCount[slot.width] > 1);
   writeGuard(frame, emitted.operation, isWide);
   writeTemplate(frame, emitted);
-  // All results are on the stack before a register changes that one of them is made from.
+  // All results are on the stack before any register changes from which one of them is made.
   for (let i = destinations.length - 1; i >= 0; i--) {
     const register = held[i];
     const count = vectorCount[destinations[i]?.width ?? instruction.destinations[i]];

@@ -22,7 +22,7 @@ export interface DifferingOutput {
   readonly bytes: number;
 }
 
-/** The state of an exploration of a launch. */
+/** The result of an exploration of a launch. */
 export interface Exploration {
   readonly runs: number;
   /** Whether the runs stand for all schedules, apart from how often warps poll. */
@@ -62,7 +62,7 @@ export function holdsOf(name: string): Holds | null {
 /** Options for the runs of an exploration. */
 type ExploreOptions = Pick<KernelOptions, 'model'>;
 
-/** Limits for warps that poll, shorter than in a single run. */
+/** Limits for warps that poll, lower than in a single run. */
 const patience = { pollsPerWarp: 16, mostPolls: 2 ** 14 } as const;
 
 function planned(

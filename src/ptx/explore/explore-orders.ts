@@ -17,7 +17,7 @@ export type RunPlanned<Result> = (
   readonly digest: string;
 };
 
-/** The state of an exploration. */
+/** The result of an exploration. */
 export interface ExploredOrders {
   readonly runs: number;
   /** Whether every order of every two steps that depend on one another has been run. */

@@ -126,7 +126,7 @@ export function logRun(
       const earlier = places[cluster]?.[step];
       const later = steps.length - 1;
       if (earlier === undefined || earlier >= later) return;
-      // Word after word of one access.
+      // One access, word after word.
       const name = `${earlier} ${later}`;
       if (known.has(name)) return;
       known.add(name);

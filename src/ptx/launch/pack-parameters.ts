@@ -127,7 +127,7 @@ function pack(packing: Packing, offset: number, parameter: ParameterFile): void 
       const bytes = amountOf(packing, parameter.bytes);
       if (!Number.isSafeInteger(bytes) || bytes < 0 || bytes > mostScratch)
         throw new RequestError(`scratch is ${bytes} bytes; give a whole number up to 2^32`);
-      // Without bytes it is a null pointer.
+      // Scratch without bytes is a null pointer.
       if (bytes === 0) return;
       packing.pointers.push({ offset, target: { kind: 'scratch', index: packing.scratch.length } });
       packing.scratch.push(bytes);

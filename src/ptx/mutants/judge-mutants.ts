@@ -140,7 +140,7 @@ export function createMutantJudge(
   );
   const mostSteps = stepFactor * base.mostClusterSteps + moreSteps;
   const known = new Set(base.findings.map(keyOf));
-  // What is wrong with the kernel itself may look different in another schedule, and a mutant runs in one.
+  // Faults of the kernel itself may look different in another schedule, and a mutant runs in one.
   if (illegal(base.findings).length > 0 || base.findings.some(({ kind }) => kind === late))
     for (const { create } of otherSchedules)
       for (const finding of prepared.run({ ...machineOptions, mostSteps, scheduler: create })
@@ -164,7 +164,7 @@ export function createMutantJudge(
   const schedules = (): readonly OtherSchedule[] =>
     (usable ??= otherSchedules.filter(({ create }) => {
       const run = prepared.run({ ...machineOptions, races: false, mostSteps, scheduler: create });
-      // Where order is not followed, a commit that comes late is told as what it would be if nobody knew of its operations.
+      // Where order is not followed, a late commit is reported as if its operations were unknown.
       for (const finding of run.findings) known.add(keyOf(finding));
       return run.isComplete && otherTensor(base, run) === null;
     }));

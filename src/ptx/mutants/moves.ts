@@ -122,7 +122,7 @@ function changeOf(
     listOf(inserted.block).splice(inserted.at, 0, { item: inserted.item, as: item });
   const take = () =>
     listOf(block).splice(index, 1, ...(left === null ? [] : [{ item: left, as: item }]));
-  // What stands behind in the list is changed first, so that places before it stay.
+  // Later places in the list are changed first, so that earlier places stay valid.
   const isBehind = inserted.block !== block || inserted.at > index;
   if (isBehind) insert();
   take();
@@ -138,7 +138,7 @@ function changeOf(
 export function moveOf(place: ProgramPlace, direction: Direction): Move | null {
   const { item: moved } = place;
   for (const { item, block, index } of itemsFrom(place, direction)) {
-    // Nobody knows what a function does, and nothing comes after a trap.
+    // The effects of a function are unknown, and nothing comes after a trap.
     if (item.kind === 'call' || item.kind === 'trap') return null;
     if (direction === 'earlier' && !mayComeBefore(moved, item)) return null;
     if (item.kind !== 'visible' || !isAccess(item.mnemonic)) continue;

@@ -118,7 +118,7 @@ export function findContractions(functions: readonly ProgramFunction[]): readonl
           open.delete(productSlot(product));
         }
       }
-      // What a product reads must still be there at the sum.
+      // The sources of the product must be unchanged at the sum.
       for (const written of sum.destinations)
         if (written !== null)
           for (const [offset, product] of open)

@@ -50,7 +50,7 @@ export function handOver(
   slots: SlotAllocator,
 ): readonly { readonly from: Slot; readonly to: Slot }[] | null {
   const copies: { from: Slot; to: Slot }[] = [];
-  // What is stored and never loaded is not copied.
+  // Parts that are stored and never loaded are not copied.
   for (const [offset, { bytes, slot }] of [...to.pieces]) {
     const source = parameterPiece(from, offset, bytes, slots);
     if (source === null) return null;

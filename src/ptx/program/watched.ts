@@ -41,7 +41,7 @@ function typeOf({ width }: Slot, named: string | undefined, isAddress: boolean):
   if (isAddress) return `u${width}`;
   if (named === undefined || named === 'pred') return `b${width}`;
   if (bitsOf(named) === width) return named;
-  // Two of a half format lie in a register of an MMA; of tf32 there is one.
+  // A register of an MMA holds two numbers of a half format, and one of tf32.
   if (width === 32 && (named === 'f16' || named === 'bf16')) return `${named}x2`;
   if (width === 32 && named === 'tf32') return 'f32';
   // `mul.wide.s32` gives 64 bits, a load of 8 bits fills 16.

@@ -34,7 +34,7 @@ export function copyLanes(registers: WarpRegisters, from: Source, to: Slot, lane
   const source = 'offset' in from ? registers.words(from) : null;
   const bits = 'bits' in from ? from.bits : 0n;
   for (let i = 0; i < target.length; i++) {
-    // Of 128 bits the high halves come after all low halves.
+    // In 128 bits the high halves come after all low halves.
     const lane = perLane === 4 ? (i >> 1) % warpLanes : Math.floor(i / perLane);
     if (((lanes >>> lane) & 1) === 0) continue;
     const word = perLane === 4 ? (i & 1) + (i >= 2 * warpLanes ? 2 : 0) : i % perLane;

@@ -37,7 +37,7 @@ export function createRegisterFences(): RegisterFences {
                 ? `with no wgmma.fence since a product of another shape (${before}) accumulated in D`
                 : null;
       for (const { offset } of d) shapes.set(offset, shape);
-      // What is told of one product holds for those behind it.
+      // A report on one product holds for those after it.
       if (message !== null) accessed.clear();
       return message;
     },

@@ -95,7 +95,7 @@ export function runResidentClusters(clusters: ResidentClusters): void {
   const { next, start, saveRegisters, restoreRegisters, end, plan, mostPolls = 2 ** 18 } = clusters;
   const waiting = plan === undefined ? [] : runPlanned(clusters, plan);
   if (waiting === null) return;
-  // What the plan has begun goes on before others start.
+  // Clusters that the plan has started go on before others start.
   let begun = waiting.length;
   let idle = 0;
   for (;;) {
@@ -122,7 +122,7 @@ export function runResidentClusters(clusters: ResidentClusters): void {
       cluster.giveUp(`${idle.toLocaleString('en-US')} steps of polling that nothing ends`);
       if (!end(cluster.result(), stuck)) return;
     }
-    // Those after them would poll as well: what they wait for is still there.
+    // Clusters after them would poll as well: the cause of their waiting remains.
     return;
   }
 }

@@ -156,7 +156,7 @@ export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): Ke
   const areCtasCompared = volume(grid) * warps <= mostComparedWarps;
   const newOrder = () => createGridOrder(options.model, options.onDependence, footprint);
   const whole = areCtasCompared ? newOrder() : null;
-  // One that is not compared with others has an order of its own, also where its accesses are noted.
+  // A cluster that is not compared with others has an order of its own, even where its accesses are recorded.
   const order = () => ((whole ?? footprint) === null ? {} : { grid: whole ?? newOrder() });
   const firstCta = (number: number) =>
     placeOf(number, clusters).map((at, axis) => at * cluster[axis]) as unknown as Extents;
@@ -198,7 +198,7 @@ export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): Ke
     isComplete &&= run.isComplete;
     speaksForAll &&= run.speaksForAllSchedules;
     areCommitsFenced &&= run.areCommitsFenced;
-    // Clusters that are compared have theirs in common, and the last one has them all.
+    // Clusters that are compared share their dependences, and the last one has them all.
     dependences = areCtasCompared
       ? run.dependences
       : mergeDependences([dependences, run.dependences]);

@@ -68,7 +68,7 @@ function mmaFlops(
     16: mmaFlopsByOperandBits[16] ?? 0,
     8: mmaFlopsByOperandBits[8] ?? 0,
   };
-  // Two elements a byte, of block-scaled products.
+  // FLOP of block-scaled products with two elements to a byte.
   let unrated = mmaFlopsByOperandBits[4] ?? 0;
   for (const [mnemonic, { executions }] of byMnemonic) {
     const mma = mmaOf(mnemonic);

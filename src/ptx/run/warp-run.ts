@@ -88,7 +88,7 @@ function* runBlocks(
       continue;
     }
     const ways = yield* waysOf(warp, terminator, active);
-    // Lanes that are where the strand ends just leave it: so loops do not nest.
+    // Lanes at the end of the strand just leave it, so that loops do not nest.
     for (const way of ways) if (way.target === stop) arrived |= way.lanes;
     warp.parked |= arrived;
     const rest = ways.filter(({ target }) => target !== stop);
@@ -258,6 +258,6 @@ function takeBackFor(warp: RunningWarp, item: Item): Steps {
     const touched = new Set([...reads, ...writes].map(({ offset }) => offset));
     return loans.takeBack((offset) => touched.has(offset), site, lends);
   }
-  // What a call hands over may be on loan, and nobody knows what the function does.
+  // The operands of a call may be on loan, and the effects of the function are unknown.
   return loans.takeBack(() => item.kind === 'call', site);
 }

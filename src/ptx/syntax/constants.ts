@@ -77,7 +77,7 @@ const forms: readonly {
 
 /** An integer literal; null for one beyond 64 bits. */
 function literal(digits: string, suffix: string | undefined): Constant | null {
-  // 64 binary digits and the prefix, and as many leading zeros as anyone writes: BigInt takes quadratic time.
+  // 64 binary digits and the prefix, and any usual number of leading zeros: BigInt takes quadratic time.
   if (digits.length > 100) return null;
   const value = BigInt(digits);
   if (value >= 2n * int64Limit) return null;

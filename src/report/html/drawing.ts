@@ -32,7 +32,7 @@ function exponents(low: number, high: number, most: number): number[] {
 
 /** Powers of ten within [low, high], at most `most`. */
 export function decades(low: number, high: number, most = 6): number[] {
-  // 10^k by its decimal: 10 ** -5 is not what 1e-5 is.
+  // 10^k from its decimal notation: 10 ** -5 is not equal to 1e-5.
   return exponents(Math.ceil(Math.log10(low)), Math.floor(Math.log10(high)), most).map((exponent) =>
     Number(`1e${exponent}`),
   );
@@ -108,13 +108,13 @@ export async function loadDrawing(): Promise<Drawing> {
         const kept = decimals.get(name);
         if (kept !== undefined) node.setAttribute(name, roundGeometry(value, kept));
       }
-    // Larger than it was drawn, its letters would be larger than those of the page.
+    // If it were enlarged, its letters would be larger than those of the page.
     figure.setAttribute(
       'style',
       `max-width:${Math.round(1.2 * Number(figure.getAttribute('width')))}px`,
     );
     figure.setAttribute('role', 'img');
-    // Marks have no role that a name would be of; the title and the description speak for all.
+    // Marks have no role to name; the title and the description speak for all of them.
     for (const mark of figure.querySelectorAll('[aria-label]')) mark.removeAttribute('aria-label');
     figure.setAttribute('aria-labelledby', `${id}-title ${id}-description`);
     const named =

@@ -77,7 +77,7 @@ function addHead(
         continue;
       }
       const share = error === 0 ? 0 : error / total[first + column];
-      // Not `share > shares[cell]`, which is never true of the NaN that stands for no element.
+      // Not `share > shares[cell]`, which is never true for the NaN that stands for no element.
       if (!(share <= shares[cell])) shares[cell] = share;
     }
   }
@@ -115,7 +115,7 @@ export function createHeatMaps(
     if (mostMaps === 0) continue;
     kept.push({ head, shares, special, largest: largestOf(shares) });
     if (kept.length <= mostMaps) continue;
-    // NaN, of a head without a finite element, is the least.
+    // NaN, for a head without a finite element, counts as the least.
     const least = kept.reduce((a, b) => ((a.largest || 0) <= (b.largest || 0) ? a : b));
     kept = kept.filter((map) => map !== least);
   }

@@ -22,7 +22,7 @@ function reportedSources({ outputs, command }: Provenance): ReportedSource[] {
   return Object.entries(outputs).flatMap(([name, source]) => {
     if (source === null) return [];
     const { path, tensor, sha256, format } = source;
-    // What a command made is in no file; dO it was given.
+    // The outputs of a command are in no file; dO was given to it.
     const isMade = command !== null && name !== 'dout';
     return [{ name, path: isMade ? null : path, tensor, sha256, format }];
   });

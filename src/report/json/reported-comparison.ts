@@ -93,7 +93,7 @@ export function reportedComparison(compared: readonly ComparedVersion[]): Report
       const { pValue, rms } = difference.closeness;
       const adjustedPValue = Math.min(1, pValue * others.length);
       const { firstCloser, positive } = difference.closeness;
-      // The test is of ranks: who is closer in most rows need not have the smaller root mean square.
+      // The test compares ranks: the output that is closer in most rows need not have the smaller root mean square.
       const isClear = adjustedPValue < significance && firstCloser > positive === rms[0] < rms[1];
       const closer = isClear ? (rms[0] < rms[1] ? first.name : name) : null;
       return [{ name, ...toReported(difference), adjustedPValue, closer }];

@@ -33,7 +33,7 @@ export function reportedProblem(problem: Problem): ReportedProblem {
     batch: shape.batch,
     heads: shape.heads,
     kvHeads: shape.kvHeads,
-    // Of a sample of rows, all that there are.
+    // For a sample of rows, all the rows of the problem.
     seqlenQ: problem.rows?.of ?? shape.queries,
     seqlenK: shape.keys,
     qkDim: shape.qkDim,

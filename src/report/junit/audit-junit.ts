@@ -143,7 +143,7 @@ function legsOf(report: AuditReport): readonly Leg[] {
     skipped: report.splits?.parts.every(isNotJudged) === true ? 'no part has a bound' : null,
   };
   return [
-    // Only audits of a kernel that runs have it.
+    // Only audits of a running kernel have this test case.
     ...(command === null ? [] : [execution]),
     ...(report.splits === null ? [] : [parts]),
     { name: boundLeg, isOf: () => false, skipped: notGiven(report, main) },

@@ -100,7 +100,7 @@ function panelElements(plot: Plot, index: number): string[] {
   const horizontal = horizontalAxis(panel);
   const vertical = verticalAxis(plot);
   const edges = panel.boundaries.map((boundary) => horizontal.place(valueOfOrdinal(boundary)));
-  // The curves of larger extent lie behind those of smaller.
+  // Curves of larger extent lie behind those of smaller extent.
   const order = curves
     .map((curve, i) => ({ curve, color: colors[i % colors.length], extent: extentOf(curve) }))
     .sort((a, b) => b.extent - a.extent);

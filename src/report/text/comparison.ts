@@ -92,7 +92,7 @@ function differenceRows(
   reported: ReportedDifference,
   significance: number,
 ): TableRow[] {
-  // Its name may read as a number, but is not looked at here.
+  // Its name may read as a number, but is not examined here.
   const difference = fromReported<OutputDifference>(reported);
   const { largest, first: place, differing } = difference;
   if (differing === 0) return [['  Differ', 'nowhere: they are the same numbers']];

@@ -27,7 +27,7 @@ const styles: Readonly<Record<Tone, readonly [begin: number, end: number]>> = {
 };
 
 const painters: Readonly<Record<'color' | 'plain', Painter>> = {
-  // Whether to colour is the caller's decision, so neither the stream nor NO_COLOR is looked at.
+  // Whether to colour is the caller's decision, so neither the stream nor NO_COLOR is examined.
   color: (tone, text) => `\u001b[${styles[tone][0]}m${text}\u001b[${styles[tone][1]}m`,
   plain: (_, text) => text,
 };

@@ -40,7 +40,7 @@ const loadSchemas = lazily(async (): Promise<Ajv2020> => {
     ...schemaNames.map(read),
   ]);
   const ajv = new Ajv2020({ allErrors: true, strict: true, allowUnionTypes: true });
-  // Added under names, a schema is compiled when it is first asked for: few commands need two.
+  // Schemas that are added under names are compiled on first use: few commands need two.
   schemas.forEach((schema, i) => ajv.addSchema(schema, schemaNames[i]));
   return ajv;
 });

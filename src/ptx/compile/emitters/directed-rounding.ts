@@ -30,7 +30,7 @@ export function rounded(body: FunctionBody, sums: Halves, direction: Direction):
     const isTooLarge = comparedHalves(sizes(back), sizes(sums), f64x2.gt);
     return body.keep(i32x4.add(nearest, isTooLarge));
   }
-  // A step down adds one to the pattern of a negative number and takes one from that of a positive one.
+  // A step down adds one to the pattern of a negative number and subtracts one from that of a positive one.
   const sign = i32x4.shrS(nearest, 31);
   const one = i32x4.splat(1);
   const isDown = direction === 'down';

@@ -3,7 +3,7 @@ import { f32x4, i32x4, v128 } from '../webassembly/vectors.js';
 import { type Emitter, onWords } from './emitter.js';
 import { fusedMultiplyAdd } from './fused-multiply-add.js';
 
-// fp32 arithmetic to nearest even is WebAssembly's, but for NaNs, which are 0x7fffffff here, and for .ftz.
+// fp32 arithmetic to nearest even is WebAssembly's, except for NaNs, which are 0x7fffffff here, and for .ftz.
 
 const nan = i32x4.splat(0x7fffffff);
 const signBit = i32x4.splat(0x80000000);
@@ -21,7 +21,7 @@ export function magnitude(a: Expression): Expression {
 
 /** Subnormal numbers as zeros of their sign; `a` is written several times. */
 export function flushed(a: Expression): Expression {
-  // A number less than 2^-126 in magnitude keeps its sign alone.
+  // A number less than 2^-126 in magnitude keeps only its sign.
   return v128.andnot(a, v128.and(i32x4.ltS(magnitude(a), i32x4.splat(0x00800000)), magnitudeMask));
 }
 

@@ -14,7 +14,7 @@ import {
 } from '../webassembly/vectors.js';
 import { type Emitter, onEachVector } from './emitter.js';
 
-// fp64 arithmetic to nearest even is WebAssembly's, but for NaNs, whose bits WebAssembly leaves open: they are chosen
+// fp64 arithmetic to nearest even is WebAssembly's, except for NaNs, whose bits WebAssembly leaves open: they are chosen
 // here as the rows choose them.
 
 const quietBit = i64x2.splat(1n << 51n);

@@ -19,7 +19,7 @@ import {
 
 // The product of two fp32 numbers is an fp64 number, and so the fp64 sum is the one rounding before that to fp32.
 // Two roundings to nearest differ from one only where the first ends at a midpoint of fp32 numbers: where the 29 bits
-// that fp32 has not are 1 followed by zeros, or, among subnormal results, where others are. Such lanes take a
+// that fp32 lacks are 1 followed by zeros, or, among subnormal results, where other bits are. Such lanes take a
 // subroutine, which rounds the sum to odd: then the second rounding sees that something was left out.
 
 /** Four fp64 numbers: those of the lower two lanes, and of the upper two. */
@@ -89,7 +89,7 @@ const smallestNormal = 0x38100000;
 function needCare({ low, high }: Halves): Expression {
   const isMidpoint = i32x4.eq(v128.and(lowWords(low, high), beyondFloat32), midpoint);
   const size = v128.and(highWords(low, high), i32x4.splat(0x7fffffff));
-  // size - 1 as an unsigned number, moved by 2^31 so that signed numbers compare.
+  // size - 1 as an unsigned number, shifted by 2^31 for a signed comparison.
   const isSmall = i32x4.ltS(
     i32x4.add(size, i32x4.splat(0x7fffffff)),
     i32x4.splat(smallestNormal - 2 ** 31),

@@ -42,7 +42,7 @@ function converted(
   if (width === 16) return [v128.and(word, i32x4.splat(0xffff))];
   if (width === 32) return [word];
   const kept = keep(word);
-  // A result of 64 bits is extended by the sign of what it comes from, a shorter one by its own.
+  // A result of 64 bits is extended by the sign of its source, a shorter one by its own.
   const { isSigned } = to.bits === 64 ? from : to;
   return isSigned
     ? [i64x2.extendLowI32x4S(kept), i64x2.extendHighI32x4S(kept)]

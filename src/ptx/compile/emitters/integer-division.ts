@@ -22,7 +22,7 @@ const types: readonly DividedType[] = [
   { name: 's16', convert: f64x2.convertLowI32x4S, extended: signed16, cut: low16 },
 ];
 
-/** Added to an integer up to 2^53 in fp64, it makes the number's low word the integer's, for negative ones too. */
+/** Added to an integer, it gives an fp64 number below 2^53 whose low word is the integer's, for negative ones too. */
 const toInteger = f64x2.splat(2 ** 52 + 2 ** 51);
 
 function quotient(

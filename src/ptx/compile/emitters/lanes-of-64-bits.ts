@@ -2,7 +2,7 @@ import type { Expression, FunctionBody } from '../webassembly/function-body.js';
 import { f32, f32x4, f64, f64x2, i64, i64x2, i32x4, v128 } from '../webassembly/vectors.js';
 import type { Emitter, Vectors } from './emitter.js';
 
-// What WebAssembly has for one number of 64 bits but not for a vector: each lane is taken out and put back.
+// Operations that WebAssembly has for one number of 64 bits but not for a vector: each lane is extracted and replaced.
 
 const zero = i32x4.splat(0);
 const highestBit = i64x2.splat(1n << 63n);

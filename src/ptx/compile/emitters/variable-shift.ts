@@ -41,7 +41,7 @@ export function shiftRight(body: FunctionBody, a: Expression, n: SourceValue): E
   const amount = body.keep(i32x4.minU(n.vectors[0], i32x4.splat(32)));
   const factor = body.keep(powerOfTwo(i32x4.sub(i32x4.splat(32), amount)));
   const shifted = highWords(i64x2.extmulLowI32x4U(a, factor), i64x2.extmulHighI32x4U(a, factor));
-  // 2^32 is no word.
+  // 2^32 does not fit into a word.
   return v128.bitselect(a, shifted, i32x4.eq(amount, zero));
 }
 

@@ -63,7 +63,7 @@ const origins = { '.shared::cluster': 0, '': genericAddress('shared', 0) } as co
 const clusterAddresses: readonly LaneInstruction[] = Object.entries(origins).flatMap(
   ([space, origin]) =>
     ([32, 64] as const).flatMap((width) => {
-      // An address of 32 bits cannot be a generic one.
+      // An address of 32 bits cannot be generic.
       if (width === 32 && origin !== 0) return [];
       const split = (address: LaneValue) => splitClusterAddress(Number(address) - origin);
       const placed = (address: LaneValue, rank: LaneValue): LaneValue => {

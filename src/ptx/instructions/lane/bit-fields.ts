@@ -114,7 +114,7 @@ function insertRow(type: IntegerType): LaneInstruction {
 
 /** The n-th set bit, from a position upwards or, for negative n, downwards. */
 function findNth(bits: number, base: number, offset: number): number {
-  // What has no magnitude of 32 bits gives 0 on an H200.
+  // A number whose magnitude exceeds 32 bits gives 0 on an H200.
   if ((offset | 0) === -(2 ** 31)) return 0;
   const step = offset < 0 ? -1 : 1;
   let left = Math.max(Math.abs(offset | 0), 1);

@@ -103,7 +103,7 @@ function setpRows(type: ComparedType): LaneInstruction[] {
       return [combine(result, predicate), combine(result ^ 1, predicate)];
     };
     const single = row(name, { destinations: ['pred'], sources, evaluate: one }, facts('setp'));
-    // Of half precision only pairs have two results.
+    // In half precision only pairs have two results.
     if (isHalf(type)) return [single];
     return [
       single,

@@ -52,7 +52,7 @@ const table = lazily(() => {
   const rows = new Map<string, LaneInstruction>();
   for (const instruction of families.flat().map(withEvidence)) {
     const key = keyOf(instruction);
-    // The machine's come first: they are the ones that were compared.
+    // The machine's rows come first, since those were compared.
     if (!rows.has(key)) rows.set(key, instruction);
   }
   const byName = new Map<string, LaneInstruction[]>();

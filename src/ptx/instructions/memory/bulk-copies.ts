@@ -134,7 +134,7 @@ function lowerBulkCopy(request: InstructionRequest): VisibleOperation | Unsuppor
     writes: [],
     reads: slotsOf(request.operands),
     lends: [],
-    // Each lane copies for itself; but lanes that store one place to one other write the same bytes, and are one store.
+    // Each lane copies for itself; but lanes that store the same place to the same target write the same bytes, and are one store.
     issue: function* (warp) {
       const stored = new Set<string>();
       for (let lane = 0; lane < warpLanes; lane++) {

@@ -102,7 +102,7 @@ export function unpackLanes(
     for (let lane = 0; lane < warpLanes; lane++) {
       if (!hasLane(lanes, lane)) continue;
       const first = lane * perLane + (byte >> 2);
-      // The element's low word, moved up and down again so that what is beside it goes and its sign comes.
+      // The element's low word, shifted up and down again to drop its neighbours and extend its sign.
       const raised = (data[first] >>> (8 * (byte & 3))) << unused;
       const low = type.isSigned ? raised >> unused : raised >>> unused;
       const extension = type.isSigned && low < 0 ? -1 : 0;

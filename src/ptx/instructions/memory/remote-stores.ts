@@ -54,7 +54,7 @@ function lower({
     issue: function* (warp) {
       const bytes = elements.length * access.type.bytes;
       const data = packLanes(warp.registers, elements, access.type, warp.lanes);
-      // Lanes that count on different barriers are as many operations.
+      // Lanes that count on different barriers need an operation for each barrier.
       for (const group of sharedAddresses(warp, { modifiers }, barrier))
         yield {
           op: opcode === 'st' ? 'st.async' : 'red.async',

@@ -60,7 +60,7 @@ export const launchControlRows: readonly VisibleInstruction[] = [
     },
   },
   {
-    // A launch has nothing to wait for here: what came before it has ended.
+    // A launch has nothing to wait for here: earlier launches have ended.
     name: 'griddepcontrol',
     evidence: 'isa',
     source: 'PTX ISA, Parallel Synchronization and Communication Instructions: griddepcontrol',

@@ -208,7 +208,7 @@ export const tensorCopyRows: readonly VisibleInstruction[] = [
     name: 'cp.async.bulk.prefetch.tensor',
     evidence: 'isa',
     source,
-    // It changes no value.
+    // A prefetch changes no value.
     lower: (request) => operation(request, function* () {}),
   },
   {

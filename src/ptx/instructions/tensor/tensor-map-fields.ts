@@ -43,13 +43,13 @@ const mapFields: Readonly<Record<string, MapField>> = {
     range: [0n, 2n ** 64n - 1n],
     write: (view, value) => view.setBigUint64(0, value, true),
   },
-  // Given less 1, as it lies there.
+  // Given minus 1, as it is stored.
   rank: flag(4, 3, 4),
   box_dim: ofDimension([1n, 256n], (view, value, i) => view.setUint8(55 + i, Number(value - 1n))),
   global_dim: ofDimension([1n, 2n ** 32n], (view, value, i) =>
     view.setUint32(32 + 4 * i, Number(value - 1n), true),
   ),
-  // Of dimension i + 1, in bytes.
+  // The stride of dimension i + 1, in bytes.
   global_stride: ofDimension([0n, 2n ** 40n - 1n], (view, value, i) => {
     view.setUint32(12 + 4 * i, Number((value >> 4n) & 0xffffffffn), true);
     setBits(view, 28, 4 * i, 4, value >> 36n);

@@ -171,7 +171,7 @@ function constantsAndRegisters({ registers }: IssuingWarp, elements: readonly Re
 function lowerCopy(request: InstructionRequest): VisibleOperation | Unsupported {
   const { modifiers, operands, site } = request;
   const [address, descriptor] = operands;
-  // ptxas takes the multicast before the shape too, as Triton 3.9 writes it.
+  // ptxas also accepts the multicast before the shape, as Triton 3.9 writes it.
   const said = modifiers.filter((one) => one !== 'cp' && !one.startsWith('cta_group::'));
   const shapes = Object.keys(tensorCopyShapes) as readonly TensorCopyShape[];
   const shape = shapes.find((one) => one.split('.').sort().join() === [...said].sort().join());

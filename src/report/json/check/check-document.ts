@@ -40,7 +40,7 @@ export type ReportedPromises = Pick<
   | 'groupSizes'
   | 'multiples'
 > &
-  // Of kernels without gradients nothing is said of them.
+  // Left out for kernels without gradients.
   Partial<Pick<ResolvedPromises, 'gradients' | 'deterministic'>>;
 
 /** The violation of a property, on the simplest problem that was found. */

@@ -173,7 +173,7 @@ function checkSentence(
     isPart ? `; this is ${shardsInWords(shards.included, shards.count)} only` : '',
   ].join('');
   const ofProperties = (n: number) => `${n} ${n === 1 ? 'property' : 'properties'}`;
-  // Of a part, the other shards tell.
+  // For a part of a check, the other shards tell.
   const gap =
     untried === 0 || isPart ? '' : `, ${untried} ${untried === 1 ? 'was' : 'were'} never tried`;
   const causes =
@@ -218,7 +218,7 @@ export function assembleCheckReport(
       sentence: checkSentence(properties, findings, result, assembly),
     },
     execution,
-    // What models do is known.
+    // The behaviour of models is known.
     notes: command === null ? [] : [...result.notes],
     findings,
     properties,

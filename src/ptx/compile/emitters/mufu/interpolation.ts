@@ -11,7 +11,7 @@ import {
   v128,
 } from '../../webassembly/vectors.js';
 
-// What the special function unit interpolates is written in src/hardware/mufu. A segment is 16 bytes: the constant term
+// The special function unit's interpolation is described in src/hardware/mufu. A segment is 16 bytes: the constant term
 // as i64, then c1 and c2 as i32. Four lanes fetch their segments, and then everything is done in four lanes.
 
 const squares: Table = { name: 'squares', pack: packSquares };

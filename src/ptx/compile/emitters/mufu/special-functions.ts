@@ -7,7 +7,7 @@ import { hyperbolicTangent } from './hyperbolic-tangent.js';
 import { cut, interpolated, segmentTables, truncated } from './interpolation.js';
 
 // The special function unit on four lanes. Defined by the functions of src/hardware/mufu; every step here works on all
-// lanes, and what special inputs give is put over the result at the end.
+// lanes, and the results of special inputs replace the others at the end.
 
 const infinityBits = 0x7f800000;
 const hiddenBit = 0x00800000;

@@ -76,7 +76,7 @@ function forms(
 /** The operand with subnormal fp32 numbers as zeros, except in conversions to f16; those of other types stay. */
 function operand(from: FloatType, to: FloatType, bits: LaneValue): LaneValue {
   if (from !== f32 || to === f16) return bits;
-  // It is an addition: a NaN becomes the canonical one.
+  // The hardware adds here: a NaN becomes the canonical one.
   return from.bitsOf(flushed(from, from.numberOf(bits)));
 }
 
@@ -93,7 +93,7 @@ function narrowing(from: FloatType, to: FloatType): LaneInstruction[] {
 
 function widening(from: FloatType, to: FloatType): LaneInstruction[] {
   return forms(from, to, '', (bits, isFlushing) => {
-    // The hardware shifts bf16, which leaves every NaN as it is.
+    // The hardware shifts bf16, which leaves every NaN unchanged.
     if (from === bf16 && to === f32 && !isFlushing) return Number(bits) * 2 ** 16;
     const kept = isFlushing ? operand(from, to, bits) : bits;
     return converted(from, to, kept, { flushSubnormals: isFlushing });

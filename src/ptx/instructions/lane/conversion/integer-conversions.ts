@@ -28,7 +28,7 @@ export function registersOf({ bits, isSigned }: IntegerType): RegisterWidth[] {
 
 function conversions(to: IntegerType, from: IntegerType): LaneInstruction[] {
   const modifiers: Record<string, (value: bigint) => bigint> = { '': (value) => value };
-  // `.sat` may stand only where it can change something.
+  // `.sat` is allowed only where it can change something.
   if (rangeOf(from).some((end) => saturate(to, end) !== end))
     modifiers['.sat'] = (value) => saturate(to, value);
   return Object.entries(modifiers).flatMap(([modifier, limit]) =>
