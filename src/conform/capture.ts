@@ -221,8 +221,8 @@ async function readTables(path: string, file: TableFile): Promise<CapturedTable[
 /**
  * Reads a folder's data of the targets (its layout: fixtures/silicon/sm_90/README.md) and, from its
  * capture.json, if there is one, its origin. Nothing is read before its size is known to be right.
- * @throws RequestError, of one printable line, for a folder or file that cannot be read, is no regular
- * file or has the wrong length, and for a malformed capture.json
+ * @throws RequestError, of one printable line, for a folder or file that cannot be read, is not a
+ * regular file or has the wrong length, and for a malformed capture.json
  */
 export async function readCapture(folder: string, targets: readonly Target[]): Promise<Capture> {
   const names = await readdir(folder).catch((error: unknown) => {

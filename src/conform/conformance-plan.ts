@@ -86,8 +86,8 @@ function digestOf({ fingerprints, tables }: Capture): string {
 
 /**
  * Reads the captures and plans the comparisons.
- * @throws RequestError for an unknown instruction, captures that cannot be read, and a function asked
- * for by name that was not captured
+ * @throws RequestError for an unknown instruction, captures that cannot be read, and a function that
+ * was requested by name and not captured
  */
 export async function prepareConformance(
   options: ConformanceScope = {},

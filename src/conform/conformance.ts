@@ -102,8 +102,8 @@ export function assembleConformance(
  * compared on every input. Those of an fp32 number are compared on a sample of blocks (chosen ones,
  * which show every entry of the model's tables and every edge of its range, and random ones) or,
  * exhaustively, on all 2^32 inputs; and on the single results that the captures hold.
- * @throws RequestError for an unknown instruction, captures that cannot be read, and a function asked
- * for by name that was not captured
+ * @throws RequestError for an unknown instruction, captures that cannot be read, and a function that
+ * was requested by name and not captured
  */
 export async function checkConformance(options: ConformanceOptions = {}): Promise<Conformance> {
   const prepared = await prepareConformance(options);

@@ -97,7 +97,7 @@ export function createBlockHasher(): BlockHasher {
 }
 
 /**
- * The indices of the blocks, in the order asked for, on which the function's fingerprint differs
+ * The indices of the blocks, in the requested order, on which the function's fingerprint differs
  * from the captured one.
  * @param hash default a new {@link createBlockHasher}
  * @throws RequestError when `expected` has the wrong length or a block is out of range

@@ -45,15 +45,15 @@ export type Target = FingerprintTarget | TableTarget;
 
 /** Powers of two around which a function of the special function unit is compared more closely. */
 interface Landmarks {
-  /** Binades of which every block is sampled. */
+  /** Binades whose blocks are all sampled. */
   readonly whole: readonly number[];
   /** Exponents at which something changes. */
   readonly edges: readonly number[];
 }
 
 /**
- * By instruction: the binades in which the results show every segment of its tables with the most
- * bits, and the ends of its range.
+ * Landmarks by instruction: the binades in which the results show every segment of its tables with
+ * the most bits, and the ends of its range.
  */
 const specialFunctionLandmarks: Readonly<Record<Float32SpecialFunctionName, Landmarks>> = {
   'ex2.approx.ftz.f32': { whole: [0, 6], edges: [-126, -24, -23, -1, 3, 7] },

@@ -2,13 +2,13 @@ import { printable } from '../io/index.js';
 
 /**
  * The cause of an unfulfilled request. `error`: the kernel says that it failed; `unsupported`: it says
- * that it does not take such problems; `protocol`: a line that is no answer; `timeout`: no answer in
- * time; `ended`: the process ended; `not-started`: the command cannot be run at all.
+ * that it does not support such problems; `protocol`: a line that is no answer; `timeout`: no answer
+ * in time; `ended`: the process ended; `not-started`: the command cannot be run at all.
  */
 export type FailureCause =
   'error' | 'unsupported' | 'protocol' | 'timeout' | 'ended' | 'not-started';
 
-/** The outcome of a request; on failure, `reason` says in one line what the kernel's process did wrong. */
+/** The outcome of a request; on failure, `reason` states in one line the fault of the kernel's process. */
 export type KernelAnswer = { readonly ok: true } | KernelFailure;
 
 /** A fault of a kernel's process. */

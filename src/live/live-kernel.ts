@@ -81,7 +81,7 @@ export interface LiveKernel<Outputs> {
   /** Folder for the files of problems and outputs: a new path each time, removed by `close`. */
   readonly folder: string;
   /**
-   * Asks for a problem's outputs; requests queue up. After a crash, a silence or a line that is no
+   * Requests a problem's outputs; requests queue up. After a crash, a silence or a line that is no
    * answer the command is started anew for the next problem.
    */
   readonly run: (problem: Problem, asked?: AskedBeside) => Promise<LiveAnswer<Outputs>>;

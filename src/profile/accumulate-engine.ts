@@ -112,7 +112,7 @@ const instantiate = instantiator<Loops>(binary, 'the error profiles');
 /**
  * An instance of the loops with room for `arrays` arrays, formats and records. All of it is reserved
  * at the start: memory that grew later would detach the views made before.
- * @throws Error when more than `arrays` are asked for
+ * @throws Error when more than `arrays` are requested
  */
 export function createAccumulateEngine(arrays: number): AccumulateEngine {
   const loops = instantiate();

@@ -196,7 +196,10 @@ export interface ResultClasses {
   readonly subnormals: number;
   readonly infinities: number;
   readonly nans: number;
-  /** In fp32 order: 0 stands for +0, −1 for −0; 2^31 − 1 and −2^31 when there is none. */
+  /**
+   * The smallest result in fp32 order: 0 stands for +0, −1 for −0; `least` is 2^31 − 1 and `most` −2^31 when there is
+   * none.
+   */
   readonly least: number;
   readonly most: number;
 }

@@ -42,11 +42,11 @@ export interface Slice {
 /** Results of a slice for one function. */
 export interface CandidateSlice {
   readonly classes: ResultClasses;
-  /** By measure; empty where nothing is measured. */
+  /** Errors by measure; empty where nothing is measured. */
   readonly errors: readonly ErrorRecord[];
-  /** By measure, the breaks where one neighbour is computed by the baseline. */
+  /** Crossings by measure: the breaks where one neighbour is computed by the baseline. */
   readonly crossings: readonly Crossing[];
-  /** By panel, of the first measure's scaled error; null for a panel that the slice does not touch. */
+  /** Envelopes of the first measure's scaled error, by panel; null for a panel that the slice does not touch. */
   readonly envelopes: readonly (EnvelopeSlice | null)[];
 }
 
@@ -67,8 +67,8 @@ export interface MeasuredCounts {
 export interface SliceErrors {
   readonly kind: 'errors';
   readonly slice: Slice;
-  /** By measure; empty where nothing is measured. */
+  /** Counts by measure; empty where nothing is measured. */
   readonly measured: readonly MeasuredCounts[];
-  /** In the order of the plan. */
+  /** Results of the functions, in the order of the plan. */
   readonly candidates: readonly CandidateSlice[];
 }

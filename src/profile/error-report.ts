@@ -72,7 +72,7 @@ export interface MeasureReport extends Measure {
   readonly largestUlp: readonly ErrorExample[];
   readonly breaks: {
     readonly count: number;
-    /** By size in ulps. */
+    /** The largest breaks, by size in ulps. */
     readonly largest: readonly (BreakExample & { readonly ulps: number })[];
     readonly first: readonly BreakExample[];
   };

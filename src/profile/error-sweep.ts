@@ -9,7 +9,7 @@ import { sweep, type SweepOptions } from './sweep.js';
 /** Results of one function in one cell. */
 export interface FunctionCell {
   classes: ResultClasses;
-  /** By measure. */
+  /** Errors by measure. */
   readonly errors: readonly Errors[];
   readonly crossings: Crossing[];
 }
@@ -17,7 +17,7 @@ export interface FunctionCell {
 /** Results of all functions in one cell. */
 interface CellErrors {
   readonly cell: Cell;
-  /** In the order of the plan. */
+  /** Results of the functions, in the order of the plan. */
   readonly functions: readonly FunctionCell[];
 }
 
@@ -25,7 +25,7 @@ interface CellErrors {
 export interface ErrorSweep {
   readonly plan: ErrorPlan;
   readonly cells: readonly CellErrors[];
-  /** By function, then by panel. */
+  /** Envelopes by function, then by panel. */
   readonly envelopes: readonly (readonly Envelope[])[];
 }
 

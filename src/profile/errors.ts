@@ -36,10 +36,10 @@ export interface Totals {
   /** Number of these inputs at which the scaled and the ulp error are measured. */
   scaled: number;
   ulp: number;
-  /** By `countNames`. */
+  /** Counts, in the order of `countNames`. */
   readonly counts: Float64Array;
   readonly histogram: Float64Array;
-  /** By `sumNames`. */
+  /** Sums, in the order of `sumNames`. */
   readonly sums: ExactSum[];
 }
 
@@ -49,7 +49,7 @@ export interface Totals {
  * a total order.
  */
 export interface Errors {
-  /** By log2 of the input's ulp. */
+  /** Totals by log2 of the input's ulp. */
   readonly totals: Map<number, Totals>;
   largestScaled: readonly Extreme[];
   largestUlp: readonly Extreme[];

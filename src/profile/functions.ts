@@ -51,7 +51,7 @@ export type ReferenceName = 'exp2' | 'log2' | 'reciprocal' | 'reciprocal square 
 
 /** An exact function: an fp64 approximation with a proven error, and the correctly rounded values. */
 export interface Reference {
-  /** As a formula of x. */
+  /** A formula of x. */
   readonly formula: string;
   /** A bound on the relative error of the fp64 values. */
   readonly relativeError: number;
@@ -102,7 +102,7 @@ export const references: Readonly<Record<ReferenceName, Reference>> = {
   },
 };
 
-/** The evidence that a function is what a GPU computes. */
+/** The evidence that a GPU computes exactly this function. */
 export interface FunctionEvidence {
   readonly name: CandidateName;
   readonly evidence: string;
@@ -123,7 +123,7 @@ export interface ReferenceReport {
   readonly absoluteCertainty: number | null;
 }
 
-/** The evidence that a function is what a GPU computes. */
+/** The evidence that a GPU computes exactly this function. */
 export function evidenceOf(
   name: CandidateName,
   architecture: MufuArchitecture = 'sm_90',

@@ -59,7 +59,7 @@ export function largestRelativeError(coefficients: readonly number[], from = 0, 
 
 /** The best polynomial of a degree for 2^f on [0, 1], by its largest relative error. */
 export interface Minimax {
-  /** From c0 up, fp64. */
+  /** The coefficients from c0 up, fp64. */
   readonly coefficients: readonly number[];
   /** Its largest relative error. */
   readonly largestError: number;

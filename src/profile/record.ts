@@ -109,11 +109,11 @@ export const listLength = 4;
  * consecutive inputs.
  */
 export interface ErrorRecord {
-  /** By `sumNames`. */
+  /** Sums, in the order of `sumNames`. */
   readonly sums: Float64Array;
-  /** By `countNames`. */
+  /** Counts, in the order of `countNames`. */
   readonly counts: Float64Array;
-  /** By bin of src/profile/record.ts; inputs that are not measured or not finite count in bin 0. */
+  /** Histogram by bin of src/profile/record.ts; inputs that are not measured or not finite count in bin 0. */
   readonly histogram: Float64Array;
   /** The largest |scaled error| and |ulp error|, the largest first, then in ascending input. */
   readonly largestScaled: readonly Extreme[];
@@ -124,7 +124,7 @@ export interface ErrorRecord {
 /** Neighbouring inputs whose results are in the wrong order; each counts at the smaller input. */
 export interface MonotonicityBreaks {
   readonly count: number;
-  /** By size in ulps of the exact value at the smaller input, the largest first. */
+  /** The largest breaks, by size in ulps of the exact value at the smaller input, the largest first. */
   readonly largest: readonly Extreme[];
   /** The ordinals of the first breaks, ascending. */
   readonly first: readonly number[];

@@ -21,7 +21,7 @@ const exp2Excess = 2 ** -13;
 const roundingsPerBlock = 20;
 const blockKeys = 128;
 
-/** Below 2^128·(1 − 2^-25) a number rounds to a finite fp32 number. */
+/** log2 of 2^128·(1 − 2^-25), below which a number rounds to a finite fp32 number. */
 const overflowExponent = 128 + Math.log2(1 - 2 ** -25);
 
 /**

@@ -35,7 +35,7 @@ export interface RangeReductionProfile {
   readonly title: string;
   readonly range: InputRange;
   readonly total: ReductionCounts;
-  /** In ascending input. */
+  /** Counts by binade, in ascending input. */
   readonly binades: readonly BinadeReduction[];
   readonly effects: readonly FractionEffects[];
 }

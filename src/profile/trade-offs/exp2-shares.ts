@@ -17,7 +17,7 @@ export interface TuningLanes {
   readonly pattern: Exp2Pattern;
   /** Share of the row's 128 columns, from 0 to 1. */
   readonly polynomialShare: number;
-  /** By fragment of 32 columns, a letter per column: p for the polynomial, h for the hardware. */
+  /** Fragments of 32 columns, with a letter for each column: p for the polynomial, h for the hardware. */
   readonly fragments: readonly string[];
   /** Number of neighbouring columns that are computed by different units. */
   readonly mixedNeighbours: number;

@@ -72,7 +72,7 @@ export function modelledFormats(): FormatName[] {
 export interface ForwardErrors {
   /** max |error| / max |O|. */
   readonly largest: number | null;
-  /** In units of each element's Σ p|v| / Σ p: the largest magnitude and the root mean square. */
+  /** Errors in units of each element's Σ p|v| / Σ p: the largest magnitude and the root mean square. */
   readonly largestRelative: number | null;
   readonly rootMeanSquare: number | null;
   /** The error of the LSE, in natural units: the largest magnitude, and the signed mean. */

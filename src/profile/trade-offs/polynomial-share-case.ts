@@ -86,7 +86,7 @@ export interface ShareMeasure extends ExponentialShare {
 export interface PolynomialShareCase extends TradeOffCase {
   /** The rescale threshold of the runs: FlashAttention-4's for the format. */
   readonly rescaleThreshold: number;
-  /** In the requested order. */
+  /** Measurements of the divisions, in the requested order. */
   readonly shares: readonly ShareMeasure[];
 }
 

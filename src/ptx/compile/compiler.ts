@@ -10,8 +10,8 @@ import { createLibrary, moduleBytes } from './webassembly/module.js';
 export interface Compiler {
   /**
    * Compiles each of the stretches to a function that runs its operations in order. All are in one WebAssembly
-   * module, so that many cost little more than one; those for a part of a warp's lanes are compiled when they are
-   * first asked for. An instruction that no emitter knows runs lane by lane, by its definition.
+   * module, so that many cost little more than one; those for a part of a warp's lanes are compiled on first use.
+   * An instruction that no emitter knows runs lane by lane, by its definition.
    */
   readonly compileAll: (
     stretches: readonly (readonly LaneOperation[])[],

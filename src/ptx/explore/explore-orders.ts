@@ -4,8 +4,8 @@ import type { StepLog } from './step-log.js';
 export type Holds = readonly (readonly [held: number, until: number])[];
 
 /**
- * Runs a program from its beginning with a plan of who takes the first steps. The same plan gives the same run. `isLast` tells, when a
- * schedule is run again, that this run is the schedule's own and not one that it is made from.
+ * Runs a program from its beginning with a plan of the takers of the first steps. The same plan gives the same run. `isLast` tells,
+ * when a schedule is run again, that this run is the schedule's own and not one that it is made from.
  */
 export type RunPlanned<Result> = (
   planned: Int32Array,
@@ -31,7 +31,9 @@ const mostWaitingSteps = 5e7;
 
 const noHolds: Holds = [];
 
-/** Names of the places of a run that other runs share: who takes the step, and the step's index among theirs. */
+/**
+ * Names of the places of a run that other runs share: the taker of the step, and the step's index among the taker's.
+ */
 function eventNames({ steps }: StepLog): (place: number) => string {
   const taken = new Map<number, number>();
   const ordinals = steps.map((who) => {

@@ -60,7 +60,7 @@ export interface LoggedRun {
 }
 
 /**
- * Follows a plan, then other schedulers, and writes down who takes each step and which steps depend on one another. Memory grows with
+ * Follows a plan, then other schedulers, and logs the taker of each step and the steps that depend on one another. Memory grows with
  * the steps.
  *
  * @param planned the takers of the first steps, by `names`; takers that may not act are left out

@@ -33,7 +33,7 @@ export interface LaneInstruction {
   /**
    * The definition: the results of one lane, one for each destination, from sources in the form of `LaneValue`, in
    * the same form. The high bits of a register wider than the instruction's type are cut off before. Never throws:
-   * division by zero gives what the hardware gives.
+   * division by zero gives the hardware's result.
    */
   readonly evaluate: (...sources: LaneValue[]) => LaneValue | readonly LaneValue[];
   readonly unit: LaneUnit;

@@ -6,7 +6,7 @@ import { hasLane, laneAddresses } from './warp-registers.js';
 /** Lanes with the same address of shared memory. */
 export interface LaneGroup {
   readonly lanes: number;
-  /** As a cluster address: rank and offset. */
+  /** The cluster address: rank and offset. */
   readonly address: number;
 }
 

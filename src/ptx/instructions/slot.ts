@@ -6,7 +6,7 @@ import type { RegisterWidth } from './lane-instruction.js';
  * one of 64 bits 8 bytes. One of 128 bits is the 32 low halves, then the 32 high halves.
  */
 export interface Slot {
-  /** In bytes; a multiple of 128. */
+  /** Offset in bytes; a multiple of 128. */
   readonly offset: number;
   readonly width: RegisterWidth;
 }

@@ -177,7 +177,7 @@ class Evaluator {
  * The value of an expression of numbers, names of `variables`, the operators of C with their precedences (true is 1, false 0,
  * `/` is the quotient of reals), `?:`, and ceil, floor, round, abs, sqrt, log2, exp2, min, max. All in double precision.
  *
- * @throws RequestError that says what is wrong with the text, for a name that is unknown, and for a result that is not finite
+ * @throws RequestError that states the fault of the text, for a name that is unknown, and for a result that is not finite
  */
 export function evaluate(text: string, variables: Variables): number {
   if (text.length > longest) throw new RequestError(`it is longer than ${longest} characters`);

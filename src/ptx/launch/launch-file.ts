@@ -12,7 +12,7 @@ export interface TensorMapFile {
   readonly byteOffset?: Amount;
   readonly elementType: string;
   readonly globalDim: readonly Amount[];
-  /** In bytes, from dimension 1 on. */
+  /** Strides in bytes, from dimension 1 on. */
   readonly globalStrides: readonly Amount[];
   readonly boxDim: readonly Amount[];
   readonly elementStrides?: readonly Amount[];

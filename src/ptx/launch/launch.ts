@@ -33,11 +33,11 @@ export interface LaunchOutput {
 /** A launch of a compiled kernel, all numbers known and checked against the entry. */
 export interface Launch {
   readonly entry: string;
-  /** In CTAs. */
+  /** Grid in CTAs. */
   readonly grid: Extents;
-  /** In threads. */
+  /** Block in threads. */
   readonly block: Extents;
-  /** In CTAs. */
+  /** Cluster in CTAs. */
   readonly cluster: Extents;
   readonly dynamicSharedBytes: number;
   /** The param space of the kernel from 0 on; pointers and tensor maps are zeros in it. */

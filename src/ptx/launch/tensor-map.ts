@@ -12,7 +12,7 @@ export interface LaunchTensorMap {
   readonly elementType: string;
   readonly elementBytes: 1 | 2 | 4 | 8;
   readonly globalDim: readonly number[];
-  /** In bytes, from dimension 1 on. */
+  /** Strides in bytes, from dimension 1 on. */
   readonly globalStrides: readonly number[];
   readonly boxDim: readonly number[];
   readonly elementStrides: readonly number[];

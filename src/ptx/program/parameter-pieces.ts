@@ -18,7 +18,7 @@ export interface ParameterPiece {
  * since nothing else sees it (PTX ISA, "Parameter State Space": its address cannot be taken).
  */
 export interface ParameterPieces {
-  /** By their offset in bytes. */
+  /** The pieces, by their offset in bytes. */
   readonly pieces: Map<number, ParameterPiece>;
 }
 

@@ -74,7 +74,7 @@ export type Terminator =
       readonly targets: readonly number[];
       readonly next: number;
     })
-  /** Lanes whose guard holds end for good; the others go on at `next`, which is null where there is no guard. */
+  /** Ends lanes whose guard holds for good; the others go on at `next`, which is null where there is no guard. */
   | (Placed & { readonly kind: 'exit'; readonly next: number | null });
 
 /** Instructions that are all executed once the first is. */
@@ -109,7 +109,7 @@ export interface ModuleVariable {
 /** A register that holds a piece of the kernel's parameters from the start. */
 export interface ParameterRegister {
   readonly slot: Slot;
-  /** In the parameter space, in bytes. */
+  /** Offset in the parameter space, in bytes. */
   readonly offset: number;
   readonly bytes: 1 | 2 | 4 | 8 | 16;
   readonly isSigned: boolean;

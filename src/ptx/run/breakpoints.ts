@@ -9,7 +9,7 @@ const volume = (extents: readonly number[]) => extents.reduce((all, one) => all 
 
 /** A line of the PTX at which the registers of a warp, or of one thread, are read before it is executed. */
 export interface Breakpoint {
-  /** From 1. */
+  /** Line in the PTX, from 1. */
   readonly line: number;
   /** The CTA's number in the grid, x first. */
   readonly cta: number;

@@ -85,7 +85,7 @@ export interface KernelRun extends ListedFindings {
   readonly speaksForAllSchedules: boolean;
   /** Unordered strong accesses whose values the schedule has decided: by their two places in the program. */
   readonly dependences: readonly ScheduleDependence[];
-  /** As in `ClusterRun`, for all clusters. */
+  /** Whether `areCommitsFenced` of `ClusterRun` holds in all clusters. */
   readonly areCommitsFenced: boolean;
   /** Whether it cancels launches of clusters that have not started: the schedule decides which are left. */
   readonly cancelsLaunches: boolean;

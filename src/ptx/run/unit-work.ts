@@ -18,7 +18,7 @@ export interface UnitWork {
 export interface WorkOfUnits {
   /** Only units with work; the order of the units is always the same. */
   readonly lines: readonly UnitWork[];
-  /** FLOP of MMAs for whose operands there is no rate. */
+  /** FLOP of MMAs whose operands have no rate. */
   readonly unratedFlops: number;
 }
 

@@ -6,7 +6,7 @@ export interface BinaryOperator {
   readonly precedence: number;
   /** Type of the result: that of both operands, of the first, or signed. */
   readonly result: 'converted' | 'first' | 'signed';
-  /** Null where there is no result: division by zero. */
+  /** The operation on integers; null where there is no result: division by zero. */
   readonly integers: (a: bigint, b: bigint) => bigint | null;
   readonly doubles: ((a: number, b: number) => number | boolean) | null;
   /** The operands that are read as unsigned, whatever their types. */

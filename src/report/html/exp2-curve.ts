@@ -15,7 +15,7 @@ export interface Exp2Curve {
   readonly name: string;
   /** The weights that it computes, in words. */
   readonly use: string;
-  /** In ascending order of x. */
+  /** The ranges, in ascending order of x. */
   readonly ranges: readonly Exp2ErrorRange[];
   /** Number of inputs that were tried. */
   readonly inputs: number;

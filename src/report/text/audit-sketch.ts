@@ -12,8 +12,9 @@ interface UlpCount {
 /** The data from which the sparklines of an audit are drawn. */
 export interface AuditSketch {
   /**
-   * By query, the largest |error| of all batches, heads and columns in the output's unit: NaN where the
-   * output is not finite and the oracle is, null without an element that is finite in the oracle.
+   * The largest |error| of each query over all batches, heads and columns, in the output's unit: NaN
+   * where the output is not finite and the oracle is, null without an element that is finite in the
+   * oracle.
    */
   readonly queries: readonly (number | null)[];
   /** Number of elements that equal the exact value, or as good as equal it. */

@@ -110,7 +110,7 @@ export interface ExtremumRule {
   readonly keepsNan: boolean;
 }
 
-/** By opcode. */
+/** Rules of the extrema, by opcode. */
 export const extremumRules: Readonly<Record<'min' | 'max', Extremum>> = {
   min: (a, b) => v128.or(f32x4.pmin(a, b), f32x4.pmin(b, a)),
   max: (a, b) => v128.and(f32x4.pmax(a, b), f32x4.pmax(b, a)),

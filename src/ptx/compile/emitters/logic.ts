@@ -30,8 +30,8 @@ function isZero(a: Expression): Expression {
 }
 
 /**
- * A function of three bits as an expression of words: by a's bit it is one of two functions of b and c, each of which
- * is by b's bit one of two functions of c.
+ * A function of three bits as an expression of words: a's bit chooses one of two functions of b and c, and in each of
+ * these b's bit chooses one of two functions of c.
  *
  * @param table bit 4a + 2b + c is the function's value
  */

@@ -112,7 +112,9 @@ function lowBits(body: FunctionBody, length: SourceValue): SourceValue {
   );
 }
 
-/** As in `bfe.s32`: bits beyond the field, or beyond bit 31, are the field's highest. */
+/**
+ * A signed bit field, as in `bfe.s32`: bits beyond the field, or beyond bit 31, are copies of the field's highest bit.
+ */
 function extractSigned(
   body: FunctionBody,
   a: Expression,

@@ -28,7 +28,7 @@ export interface ModuleFunction {
 
 /** The subroutines and tables that code uses: the same for all modules of one memory. */
 export interface Library extends Surroundings {
-  /** By their numbers. */
+  /** The subroutines, by their numbers. */
   readonly subroutines: () => readonly ModuleFunction[];
 }
 

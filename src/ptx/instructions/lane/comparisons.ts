@@ -19,7 +19,7 @@ const facts = (instruction: string): FamilyFacts => ({
 
 /** A type whose values are compared; two where it is packed. */
 interface ComparedType {
-  /** With `.ftz` before it where subnormals count as zeros. */
+  /** The suffix of the type in names, with `.ftz` before it where subnormals count as zeros. */
   readonly suffix: string;
   readonly width: RegisterWidth;
   readonly comparisons: Readonly<Record<string, Comparison>>;

@@ -29,7 +29,7 @@ export function row(name: string, operation: RowFunction, facts: FamilyFacts): L
   return { name, destinations, sources, evaluate, unit, laneOperations, evidence, source };
 }
 
-/** As `row`, for a function from registers of up to 32 bits to one of them. */
+/** A row like that of `row`, for a function from registers of up to 32 bits to one of them. */
 export function wordRow(
   name: string,
   destination: RegisterWidth,

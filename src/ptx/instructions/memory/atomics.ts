@@ -11,7 +11,7 @@ const operations: ReadonlySet<string> = new Set<AtomicOperation>([
   ...(['and', 'or', 'xor', 'exch', 'cas', 'add', 'inc', 'dec', 'min', 'max'] as const),
 ]);
 
-/** Modifiers besides the operation and the access that change nothing of what the machine computes. */
+/** Modifiers besides the operation and the access that do not change the machine's results. */
 const implied = new Set(['noftz']);
 
 function isOperation(name: string): name is AtomicOperation {

@@ -26,7 +26,7 @@ interface LaneBox extends PlacedTensorMap {
   readonly alone: IssuingWarp;
 }
 
-/** The tensor map at a generic address, or what is wrong with it. */
+/** The tensor map at a generic address, or the fault of the map. */
 function* mapAt(
   { tensorMaps }: IssuingWarp,
   address: number,

@@ -90,7 +90,7 @@ function lowerProduct(request: InstructionRequest): VisibleOperation | Unsupport
   };
 }
 
-/** The product that one lane issues, or what is wrong with its descriptors. */
+/** The product that one lane issues, or the fault of its descriptors. */
 function productOf(
   warp: IssuingWarp,
   product: ProductOperands,

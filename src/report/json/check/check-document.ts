@@ -124,7 +124,7 @@ export interface CheckReport {
   readonly seconds: number;
   readonly kernel: ReportedKernel;
   readonly promises: ReportedPromises;
-  /** The same seed draws the same problems. */
+  /** The seed; the same seed draws the same problems. */
   readonly seed: number;
   /** Number of problems to try each property on. */
   readonly runsPerProperty: number;

@@ -143,7 +143,8 @@ function nextLines({ opened }: RunResult): readonly string[] {
 }
 
 /**
- * The results of a run of a compiled kernel, as text: the verdict, what ran, the outputs, the findings, then counts.
+ * The results of a run of a compiled kernel, as text: the verdict, the launch, the outputs, the findings, then
+ * counts.
  *
  * @param verdict `judgeRun`'s, of the run with the schedules that were explored
  * @param withHints whether hints are printed, and not only counted

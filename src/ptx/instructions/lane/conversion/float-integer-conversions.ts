@@ -22,7 +22,7 @@ const facts: FamilyFacts = {
 const { u8, s8, u16, s16, u32, s32, u64, s64 } = integerTypes;
 const integers: readonly IntegerType[] = [u8, s8, u16, s16, u32, s32, u64, s64];
 
-/** From this magnitude on every fp64 number is an integer. */
+/** The magnitude from which every fp64 number is an integer. */
 const integersOnly = 2 ** 52;
 
 function toEven(value: number): number {
