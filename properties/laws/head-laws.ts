@@ -8,12 +8,10 @@ type ShapeOfHeads = Pick<ProblemShape, 'batch' | 'kvHeads' | 'groupSize'>;
 
 /** Batches, kv heads and the query heads of each group in another order, the same for all batches. */
 function permutedHeads({ batch, kvHeads, groupSize }: ShapeOfHeads, choice: number): Arrangement {
-  // Axes of one size are not all in one order: then half of the forms of two would move nothing.
-  const ofAxis = (axis: number) => (choice === 0 ? 0 : 3 * choice + axis);
-  const order = permutation(kvHeads, ofAxis(0));
-  const members = permutation(groupSize, ofAxis(1));
+  const order = permutation(kvHeads, choice);
+  const members = permutation(groupSize, choice);
   return {
-    batches: permutation(batch, ofAxis(2)),
+    batches: permutation(batch, choice),
     kvHeads: order,
     heads: order.flatMap((kvHead) => members.map((member) => kvHead * groupSize + member)),
   };

@@ -1,9 +1,8 @@
 import { it, type TestAPI } from 'vitest';
 import { fromEnvironment, scaled, testSeed } from './effort.js';
 
-/** A default run makes one of so many long tests: of what judges kernels more than of all else. */
-const every = { ofJudges: 5, ofOthers: 10 } as const;
-const judges = /\/test\/(?:audit|oracles|properties)\//;
+/** A default run makes one of so many long tests. */
+const every = 10;
 
 const isWhole = fromEnvironment('LONG', 0) === 1;
 
@@ -29,14 +28,13 @@ function hash(text: string): number {
 
 /**
  * `it` for the long tests of the file `url`, of which a default run makes one in ten and skips the
- * others, one in five of those about audits, oracles and properties. TEST_SEED says which, so that ten seeds in a row make all of them. `npm run test:long`, which
+ * others. TEST_SEED says which, so that ten seeds in a row make all of them. `npm run test:long`, which
  * sets LONG=1 and runs the files that call this, makes all at once; so does a run that names files, and
  * TEST_EFFORT=10. A test that takes turns builds on no other.
  */
 export function turns(url: string): InTurn {
   let place = hash(url.split('/test/').at(-1) ?? url) + testSeed;
-  const share = judges.test(url) ? every.ofJudges : every.ofOthers;
-  const next = () => it.runIf(isWhole || place++ % share < scaled(1)) as unknown as AnyTests;
+  const next = () => it.runIf(isWhole || place++ % every < scaled(1)) as unknown as AnyTests;
   const inTurn: AnyTest = (...test) => next()(...test);
   const ofRows =
     (name: 'each' | 'for') =>
