@@ -11,7 +11,7 @@ import { normalProblem, seededRandom } from '../kernels/features/index.js';
 import { decode, encode } from './damage.js';
 import { runSoundKernel } from './host-mistakes.js';
 
-const sizes = { batch: 1, heads: 2, kvHeads: 1, queries: 32, keys: 64 } as const;
+const sizes = { batch: 1, heads: 2, kvHeads: 1, queries: 64, keys: 128 } as const;
 
 /** Tables of the usual angles, position·10000^(−2t/dim); every number once, or twice as a framework has them. */
 function tables(dim: number, doubled: RotaryLayout | null): NonNullable<Problem['rotary']> {

@@ -1,6 +1,7 @@
 import { formats, unitRoundoff } from '../../../../formats/index.js';
 import {
   createRotation,
+  keysOf,
   type Problem,
   type RotaryLayout,
   type Rotation,
@@ -11,8 +12,8 @@ import type {
   HypothesisFamily,
   SampleRow,
 } from '../../hypothesis.js';
-import type { RowPrediction } from '../../prediction.js';
-import { predictOperands, rowsOfKeys } from './operand-faults.js';
+import { predictWeighted, softmaxRow, type RowPrediction } from '../../prediction.js';
+import { rowsOfKeys } from './operand-faults.js';
 
 /**
  * Computes the row that a kernel reads in place of a rotated row of Q or K.
@@ -70,41 +71,57 @@ function faultsOf({ turn }: Rotation, layout: RotaryLayout): readonly RotaryFaul
 
 /** Mean square of a rounding to nearest, in units of the unit roundoff: over significands, 1/(8 ln 2). */
 const meanSquare = 0.18;
-/** The largest number of roundings of an operand: of the given one, and of the kernel's own. */
-const roundings = 2;
 /** Deviations within which an element is explained. */
 const deviations = 6;
 
 /** Relative deviation of a product q·k, from the roundings of the operands that a kernel had beside those that are given. */
 function roundoffOf({ q, k }: Problem): number {
   const u = Math.hypot(unitRoundoff(formats[q.format]), unitRoundoff(formats[k.format]));
-  return u * Math.sqrt(roundings * meanSquare);
+  return u * Math.sqrt(meanSquare);
 }
 
-/** Adds to a prediction the effect of scores that are off by so much, each on its own. */
-function blurred(
-  { reader }: HypothesisContext,
+/** Vectors of a row: its query and its keys as they are given, and as a faulty kernel has them. */
+interface Misreading {
+  readonly query: Float64Array;
+  readonly misreadQuery: Float64Array;
+  readonly key: (j: number) => Float64Array;
+  readonly misreadKey: (j: number) => Float64Array;
+}
+
+/** Σ (a_t b_t)². */
+function squaredProducts(a: Float64Array, b: Float64Array): number {
+  return a.reduce((sum, x, t) => sum + (x * b[t]) ** 2, 0);
+}
+
+/**
+ * A row as a kernel gives it that has other vectors. Beside its own roundings it has those of these vectors, of which the given ones
+ * are a rotation: they move each score by itself.
+ * @param roundoff relative deviation of a product of two elements
+ */
+function predictMisread(
+  { reader, shape }: HypothesisContext,
   row: SampleRow,
-  prediction: RowPrediction,
+  { query, misreadQuery, key, misreadKey }: Misreading,
   roundoff: number,
 ): RowPrediction {
-  const { vDim } = row;
-  const { qkDim } = reader.shape;
-  const { scale } = reader.problem;
-  const values = reader.values(row.kv);
-  const keys = reader.keys(row.kv);
-  const scores = reader.scores(row.row);
-  const query = reader.query(row.row);
-  const spread = new Float64Array(vDim);
-  scores.forEach((score, j) => {
-    const weight = Math.exp(score - row.denominator);
-    if (weight === 0) return;
-    let size = 0;
-    for (let t = 0; t < qkDim; t++) size += (query[t] * keys[j * qkDim + t]) ** 2;
-    const error = weight ** 2 * (scale * roundoff) ** 2 * size;
-    for (let c = 0; c < vDim; c++)
-      spread[c] += error * (values[j * vDim + c] - row.correct.out[c]) ** 2;
+  const { vDim } = shape;
+  const scores = reader.maskedScores(row.row, row.ranges, (j) => {
+    const misread = misreadKey(j);
+    const dot = misreadQuery.reduce((sum, x, t) => sum + x * misread[t], 0);
+    return reader.score(dot, row.row, j);
   });
+  const values = reader.keptOf(row.row, reader.values(row.kv));
+  const weighted = softmaxRow(scores, values);
+  const prediction = predictWeighted(row, weighted);
+  const spread = new Float64Array(vDim);
+  for (const j of keysOf(row.ranges)) {
+    const weight = weighted.weights[j];
+    if (weight === 0) continue;
+    const size = squaredProducts(query, key(j)) + squaredProducts(misreadQuery, misreadKey(j));
+    const variance = (weight * reader.problem.scale * roundoff) ** 2 * size;
+    for (let c = 0; c < vDim; c++)
+      spread[c] += variance * (values[j * vDim + c] - prediction.out[c]) ** 2;
+  }
   return {
     ...prediction,
     // Beside its own rounding an LSE has the much larger error from that of the operands.
@@ -123,26 +140,27 @@ export const rotaryHypotheses: HypothesisFamily = function* (context) {
   const keyRows = rowsOfKeys(context, 'k');
   const roundoff = roundoffOf(reader.problem);
   for (const layout of rotation.layouts)
-    for (const { statement, query, key } of faultsOf(rotation, layout))
+    for (const { statement, query: misreadQuery, key: misreadKey } of faultsOf(rotation, layout))
       yield {
         id: 'rotary-embedding',
         technique: null,
         statement,
         ofAll: true,
         predict: (row) => {
-          const { firstKey, ...place } = reader.place(row.row);
-          const before = place.keys - place.queries;
-          const first = row.kv * shape.keys + firstKey;
-          const prediction = predictOperands(context, row, {
-            ...(query !== null && {
-              query: (flat) =>
-                query(reader.query(flat), place.query + before, { ofQuery: place.query }),
-            }),
-            ...(key !== null && {
-              key: (flat) => key(keyRows(flat), flat - first, { ofQuery: flat - first }),
-            }),
-          });
-          return blurred(context, row, prediction, roundoff);
+          const { firstKey, query: ofQuery, keys, queries } = reader.place(row.row);
+          const query = reader.query(row.row);
+          const key = (j: number) => keyRows(row.kv * shape.keys + j);
+          return predictMisread(
+            context,
+            row,
+            {
+              query,
+              misreadQuery: misreadQuery?.(query, ofQuery + keys - queries, { ofQuery }) ?? query,
+              key,
+              misreadKey: (j) => misreadKey?.(key(j), j - firstKey, { ofQuery: j }) ?? key(j),
+            },
+            roundoff,
+          );
         },
       } satisfies Hypothesis;
 };
