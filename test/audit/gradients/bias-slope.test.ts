@@ -27,6 +27,17 @@ const inTurn = turns(import.meta.url);
 
 const [dbias] = sharedQuantities;
 
+const shapeOfOne = {
+  batch: 1,
+  heads: 1,
+  kvHeads: 1,
+  groupSize: 1,
+  queries: 1,
+  keys: 1,
+  qkDim: 1,
+  vDim: 1,
+} as const;
+
 /** How many problems of each shape and order are audited. */
 const audits = fromEnvironment('BIAS_AUDITS', 1);
 
@@ -117,6 +128,35 @@ describe('the slope of dBias', () => {
       }
     },
   );
+
+  it('is tested beside elements that are 0 or err by next to nothing', () => {
+    const [rows, columns] = [2, 3];
+    const exact = Float64Array.of(1, -2, 0, 3, 2 ** -700, 0.5);
+    const values = exact.map((x) => 1.1 * x);
+    const deviation = Float64Array.of(1e-3, 2e-3, 1e-200, 1e-3, 1e-250, 1e-3);
+    const none = new Float64Array(rows * columns);
+    const compared = {
+      quantity: dbias,
+      format: 'fp64',
+      values,
+      exact: { values: exact, magnitude: exact.map(Math.abs) },
+      shape: { ...shapeOfOne, queries: rows, keys: columns },
+      isSpecialRow: () => false,
+      mayBeNaN: () => false,
+    } as const;
+    const roundings = noRoundings(deviation);
+    const errors = { systematic: none, deviation, operands: none, apart: deviation, roundings };
+    const units = gradientUnits(exact, columns);
+    const means = noMeanErrors(1, columns);
+    const found = [...gradientStatistics({ compared, errors, units, means }, 6)].filter(
+      ({ test }) => test === 'scale',
+    );
+    expect(found.map(({ scope }) => scope)).toEqual(['tile', 'head']);
+    for (const { statistic, threshold } of found) {
+      expect(statistic).toBeCloseTo(0.1, 12);
+      expect(threshold).toBeLessThan(0.01);
+    }
+  });
 
   it('adds what elements of a row share as one error, the rest by squares, and equal rows as one', () => {
     const random = seededRandom(testSeed);

@@ -44,17 +44,33 @@ function isSummable(
   return Number.isFinite(sum);
 }
 
-/** The least relative size that an element's errors count as: a weight must be finite. */
-const leastErrors = 2 ** -60;
+/** Least errors that an element counts with, beside its value and beside the largest errors: weights are finite numbers. */
+const leastOfValue = 2 ** -60;
+const leastOfLargest = 2 ** -200;
 
 /**
- * The weight of an element in a slope: where elements err apart, the inverse square of its error, which detects the
- * smallest factor; the same for all where a row errs together.
+ * Makes a function that gives the weight of element `at` of value x in a slope: if elements err apart, x over the square of its
+ * errors, which sees the smallest factor, in units of the largest errors; x itself if a row errs together.
  */
-function weightOf({ apart, deviation, systematic }: SummedErrors, at: number, x: number): number {
-  if (apart === null) return 1;
-  const errors = Math.max(Math.hypot(deviation[at], systematic[at]), leastErrors * Math.abs(x));
-  return errors === 0 ? 0 : 1 / errors / errors;
+function slopeWeights({
+  apart,
+  deviation,
+  systematic,
+}: SummedErrors): (at: number, x: number) => number {
+  if (apart === null) return (_, x) => x;
+  const errorsOf = (at: number) => Math.hypot(deviation[at], systematic[at]);
+  let largest = 0;
+  for (let at = 0; at < deviation.length; at++) {
+    const errors = errorsOf(at);
+    if (errors > largest && errors < Infinity) largest = errors;
+  }
+  return (at, x) => {
+    const errors = errorsOf(at);
+    if (x === 0 || errors === 0) return 0;
+    const least = Math.max(leastOfValue * Math.abs(x), leastOfLargest * largest);
+    const share = Math.max(errors, least) / largest;
+    return x / largest / share / share;
+  };
 }
 
 /** The sums of one column of a head, whose rows may err together with others. */
@@ -91,13 +107,14 @@ export function* gradientStatistics(
   const [batch, heads, rowAxis] = quantity.axes;
   const columns = rowElements(quantity, shape);
   const rows = shape[rowAxis];
+  const weightOf = slopeWeights(errors);
 
   /** Adds a row projected on its exact values; returns the length of those. */
   const addRow = (row: number, sums: readonly ErrorSum[]): number => {
     let norm = 0;
     for (let i = row * columns; i < (row + 1) * columns; i++) {
       const x = exact.values[i];
-      const pattern = x * weightOf(errors, i, x);
+      const pattern = weightOf(i, x);
       norm += x * x;
       for (const sum of sums) sum.add(i, (values[i] - x) * pattern, pattern, x);
     }
