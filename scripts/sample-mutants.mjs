@@ -269,7 +269,7 @@ async function judgeMutant(folder, { usual, long }, failsAnyway) {
       if (run.code === 0) return null;
       const killer = /FAIL\s+(.*)/.exec(run.output)?.[1] ?? 'a test';
       const file = /test\/\S+\.test\.ts/.exec(killer)?.[0];
-      if (file === undefined || !(await failsAnyway(file))) return { killer };
+      if (file === undefined || !(await failsAnyway(file, long))) return { killer };
       tried = tried.filter((one) => one !== file);
     }
     return null;
@@ -300,9 +300,10 @@ async function tryMutant(folder, { area, mutant }, stages) {
   const text = readFileSync(path, 'utf8');
   const { mutated, original } = applied(text, mutant);
   writeFileSync(path, mutated);
-  const failsAnyway = async (file) => {
+  const failsAnyway = async (file, long) => {
     writeFileSync(path, text);
-    const run = await runTests(folder, [file], { options: ['--maxWorkers=1'], time: 120_000 });
+    const options = ['--maxWorkers=1'];
+    const run = await runTests(folder, [file], { options, time: 300_000, long });
     writeFileSync(path, mutated);
     return run.isLate || run.code !== 0;
   };

@@ -8,7 +8,6 @@ export type RotaryLayout = 'halves' | 'neighbours';
 
 /** The tables of a problem as numbers. */
 export interface Rotation {
-  readonly pairs: number;
   /** The layouts that the tables may be meant for: one if every number is there twice. */
   readonly layouts: readonly RotaryLayout[];
   /** A vector rotated by that many times the angles of a position; −1 undoes a rotation and its scaling. */
@@ -72,14 +71,14 @@ export function createRotation({ cos, sin }: RotaryTables, dim: number): Rotatio
     }
     return turned;
   };
-  return { pairs, layouts: doubled === null ? ['halves', 'neighbours'] : [doubled], turn };
+  return { layouts: doubled === null ? ['halves', 'neighbours'] : [doubled], turn };
 }
 
 /**
  * Checks the shapes of tables against their problem.
  * @throws RequestError for tables of different or wrong shapes, and without a row for every position
  */
-export function checkRotarySizes(problem: Problem, { queries, keys, qkDim }: ProblemShape): void {
+export function checkRotarySizes(problem: Problem, { queries, keys }: ProblemShape): void {
   const { rotary, sequences, rows } = problem;
   if (rotary === undefined) return;
   const { cos, sin } = rotary;
@@ -88,11 +87,7 @@ export function checkRotarySizes(problem: Problem, { queries, keys, qkDim }: Pro
       throw new RequestError(
         `${name} has shape [${shape.join(', ')}]; give rope_cos and rope_sin as [positions, pairs], both the same`,
       );
-  const [positions, columns] = cos.shape;
-  if (columns > qkDim)
-    throw new RequestError(
-      `rope_cos has ${columns} columns, q and k have ${qkDim} elements; give a column for each pair of them, or each twice`,
-    );
+  const [positions] = cos.shape;
   const lengths = sequences?.flatMap((one) => [one.keys, one.queries]) ?? [
     keys,
     rows?.of ?? queries,

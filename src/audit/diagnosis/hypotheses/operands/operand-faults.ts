@@ -29,7 +29,8 @@ export function rowsOfKeys({ reader, shape }: HypothesisContext, which: 'k' | 'v
   };
 }
 
-function product(a: Float64Array, b: Float64Array): number {
+/** The dot product of two vectors in fp64. */
+export function product(a: Float64Array, b: Float64Array): number {
   let sum = 0;
   for (let t = 0; t < a.length; t++) sum += a[t] * b[t];
   return sum;

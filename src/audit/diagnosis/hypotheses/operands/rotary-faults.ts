@@ -13,17 +13,14 @@ import type {
   SampleRow,
 } from '../../hypothesis.js';
 import { predictWeighted, softmaxRow, type RowPrediction } from '../../prediction.js';
-import { rowsOfKeys } from './operand-faults.js';
+import { product, rowsOfKeys } from './operand-faults.js';
 
 /**
  * Computes the row that a kernel reads in place of a rotated row of Q or K.
- * @param position of the row in its sequence
+ * @param position of the row in its sequence, as the keys count
+ * @param index of the row among the rows of its tensor in the sequence
  */
-type Misread = (
-  vector: Float64Array,
-  position: number,
-  place: { readonly ofQuery: number },
-) => Float64Array;
+type Misread = (vector: Float64Array, position: number, index: number) => Float64Array;
 
 /** A faulty rotation; null for a tensor that is rotated rightly. */
 interface RotaryFault {
@@ -62,8 +59,8 @@ function faultsOf({ turn }: Rotation, layout: RotaryLayout): readonly RotaryFaul
     {
       statement:
         'the rotary embedding of Q counts positions from 0, and not on from the keys before them',
-      query: (vector, position, { ofQuery }) =>
-        turn(turn(vector, position, layout, -1), ofQuery, layout, 1),
+      query: (vector, position, index) =>
+        turn(turn(vector, position, layout, -1), index, layout, 1),
       key: null,
     },
   ];
@@ -105,11 +102,10 @@ function predictMisread(
   roundoff: number,
 ): RowPrediction {
   const { vDim } = shape;
-  const scores = reader.maskedScores(row.row, row.ranges, (j) => {
-    const misread = misreadKey(j);
-    const dot = misreadQuery.reduce((sum, x, t) => sum + x * misread[t], 0);
-    return reader.score(dot, row.row, j);
-  });
+  const misread = new Map([...keysOf(row.ranges)].map((j) => [j, misreadKey(j)] as const));
+  const scores = reader.maskedScores(row.row, row.ranges, (j) =>
+    reader.score(product(misreadQuery, misread.get(j)!), row.row, j),
+  );
   const values = reader.keptOf(row.row, reader.values(row.kv));
   const weighted = softmaxRow(scores, values);
   const prediction = predictWeighted(row, weighted);
@@ -117,7 +113,7 @@ function predictMisread(
   for (const j of keysOf(row.ranges)) {
     const weight = weighted.weights[j];
     if (weight === 0) continue;
-    const size = squaredProducts(query, key(j)) + squaredProducts(misreadQuery, misreadKey(j));
+    const size = squaredProducts(query, key(j)) + squaredProducts(misreadQuery, misread.get(j)!);
     const variance = (weight * reader.problem.scale * roundoff) ** 2 * size;
     for (let c = 0; c < vDim; c++)
       spread[c] += variance * (values[j * vDim + c] - prediction.out[c]) ** 2;
@@ -147,7 +143,7 @@ export const rotaryHypotheses: HypothesisFamily = function* (context) {
         statement,
         ofAll: true,
         predict: (row) => {
-          const { firstKey, query: ofQuery, keys, queries } = reader.place(row.row);
+          const { firstKey, query: index, keys, queries } = reader.place(row.row);
           const query = reader.query(row.row);
           const key = (j: number) => keyRows(row.kv * shape.keys + j);
           return predictMisread(
@@ -155,9 +151,9 @@ export const rotaryHypotheses: HypothesisFamily = function* (context) {
             row,
             {
               query,
-              misreadQuery: misreadQuery?.(query, ofQuery + keys - queries, { ofQuery }) ?? query,
+              misreadQuery: misreadQuery?.(query, index + keys - queries, index) ?? query,
               key,
-              misreadKey: (j) => misreadKey?.(key(j), j - firstKey, { ofQuery: j }) ?? key(j),
+              misreadKey: (j) => misreadKey?.(key(j), j - firstKey, j - firstKey) ?? key(j),
             },
             roundoff,
           );
