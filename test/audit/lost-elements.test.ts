@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { sampled } from '../setup/effort.js';
 import { attentionOracle } from '../../oracles/index.js';
 import { auditGradients, judgeOutputs } from '../../src/audit/index.js';
 import type { FormatName } from '../../src/formats/index.js';
@@ -56,7 +57,7 @@ function judgeGradientsOf(size: number, change: (values: Float64Array) => Float6
 describe('what underflow may take all of', () => {
   const names = Object.keys(made);
 
-  it.each(names)('is not judged: an output that is %s', (name) => {
+  it.each(sampled(names, 2))('is not judged: an output that is %s', (name) => {
     const verdict = judgeOutput([1e-36], made[name]);
     expect(verdict).toMatchObject({ pass: false, judged: false, findings: [] });
     expect(verdict.sentence).toBe(
@@ -64,7 +65,7 @@ describe('what underflow may take all of', () => {
     );
   });
 
-  it.each(names)('is not judged: gradients that are %s', (name) => {
+  it.each(sampled(names, 2))('is not judged: gradients that are %s', (name) => {
     // Products of dO and V are lost before sums of dO are.
     expect(judgeGradientsOf(1e-34, made[name])).toMatchObject({ pass: false });
     const verdict = judgeGradientsOf(1e-37, made[name]);
@@ -72,11 +73,11 @@ describe('what underflow may take all of', () => {
     expect(verdict.sentence).toBe('NOT JUDGED: nothing in dQ, dK and dV is larger than underflow.');
   });
 
-  it.each(names.slice(1))('is a fault where a column is larger: %s', (name) => {
+  it.each(sampled(names.slice(1), 2))('is a fault where a column is larger: %s', (name) => {
     expect(judgeOutput([1e-3, 1e-36], made[name]).sentence).toMatch(/^FAIL/);
   });
 
-  it.each(names.slice(1))('is a fault where it is 2^20 times as large: %s', (name) => {
+  it.each(sampled(names.slice(1), 2))('is a fault where it is 2^20 times as large: %s', (name) => {
     expect(judgeOutput([1e-36 * 2 ** 20], made[name]).sentence).toMatch(/^FAIL/);
     expect(judgeGradientsOf(1e-34 * 2 ** 40, made[name]).sentence).toMatch(/^FAIL/);
   });

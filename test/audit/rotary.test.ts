@@ -6,10 +6,13 @@ import {
   type RotaryLayout,
   type Tensor,
 } from '../../src/problem/index.js';
-import { testSeed } from '../setup/effort.js';
+import { sampled, testSeed } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
 import { normalProblem, seededRandom } from '../kernels/features/index.js';
 import { decode, encode } from './damage.js';
 import { runSoundKernel } from './host-mistakes.js';
+
+const inTurn = turns(import.meta.url);
 
 const sizes = { batch: 1, heads: 2, kvHeads: 1, queries: 64, keys: 128 } as const;
 
@@ -138,19 +141,26 @@ const faults: Readonly<
 };
 
 describe('a rotary embedding whose tables are given', () => {
-  it.each(Object.entries(faults))('is told where it is %s', (_, fault) => {
-    for (const [layout, doubled] of [
-      ['halves', null],
-      ['neighbours', 'neighbours'],
-    ] as const) {
-      const drawn = drawRotated(layout, doubled, layout === 'halves');
-      const [wrong, sentence] = fault(drawn, layout);
-      const { verdict } = judgeOutputs(drawn.problem, runSoundKernel(wrong));
-      const { diagnosis } = verdict;
-      expect(verdict.pass).toBe(false);
-      expect(diagnosis?.sentence).toMatch(sentence);
-      expect(diagnosis?.id).toBe('rotary-embedding');
-    }
+  const layouts = [
+    ['halves', null],
+    ['neighbours', 'neighbours'],
+  ] as const;
+  const isTold = (fault: (typeof faults)[string], [layout, doubled]: (typeof layouts)[number]) => {
+    const drawn = drawRotated(layout, doubled, layout === 'halves');
+    const [wrong, sentence] = fault(drawn, layout);
+    const { verdict } = judgeOutputs(drawn.problem, runSoundKernel(wrong));
+    const { diagnosis } = verdict;
+    expect(verdict.pass).toBe(false);
+    expect(diagnosis?.sentence).toMatch(sentence);
+    expect(diagnosis?.id).toBe('rotary-embedding');
+  };
+
+  it.each(sampled(Object.entries(faults), 2))('is told where it is %s', (_, fault) => {
+    isTold(fault, sampled(layouts, 1)[0]);
+  });
+
+  inTurn.each(Object.entries(faults))('is told where it is %s, in every layout', (_, fault) => {
+    for (const layout of layouts) isTold(fault, layout);
   });
 
   it('is no fault of a kernel that computes with q and k as they are', () => {

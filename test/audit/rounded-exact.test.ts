@@ -11,8 +11,8 @@ const audits = fromEnvironment('ROUNDED_AUDITS', 0);
 
 describe('a correctly rounded exact value passes', () => {
   it.each([
-    ['gradients', roundedGradientsCase, 20],
-    ['outputs, LSE and partial results', roundedOutputsCase, 8],
+    ['gradients', roundedGradientsCase, 8],
+    ['outputs, LSE and partial results', roundedOutputsCase, 4],
   ] as const)(
     'as %s',
     (_, caseOf, count) => {

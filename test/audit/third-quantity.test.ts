@@ -145,7 +145,7 @@ describe('quantities that the library does not know', () => {
       );
   });
 
-  it('pass as the others do, in every form of the report', async () => {
+  inTurn('pass as the others do, in every form of the report', async () => {
     const report = reportOf(same, same);
     await validateReport(report);
     expect(report.outputs.map(({ name }) => name)).toEqual(['out', 'lse', 'row-mean', 'negated']);

@@ -57,7 +57,7 @@ describe('an audit of a file with gradients', () => {
   });
   afterAll(() => rm(folder, { recursive: true }));
 
-  it('judges outputs and gradients in one report, in every form', async () => {
+  inTurn('judges outputs and gradients in one report, in every form', async () => {
     const files = [
       path('report').replace('.safetensors', '.json'),
       join(folder, 'x.xml'),

@@ -142,7 +142,7 @@ describe('flashproof audit --html', () => {
       );
   });
 
-  it('writes a page of a live kernel that gives nothing', async () => {
+  inTurn('writes a page of a live kernel that gives nothing', async () => {
     const { status } = await runInProcess(
       'audit',
       path,

@@ -6,6 +6,9 @@ import { openTensorFile, writeSafetensors } from '../../src/io/index.js';
 import type { AuditReport } from '../../src/report/json/index.js';
 import { tensor } from '../setup/problems.js';
 import { refusal, runInProcess } from './run-in-process.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const scratch = mkdtempSync(join(tmpdir(), 'flashproof-audit-launch-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -171,7 +174,7 @@ describe('flashproof audit --launch', () => {
     expect(report.verdict.sentence).toMatch(/^NOT JUDGED: .* declines .* requires sk == 1/);
   });
 
-  it('judges gradients, from tensors of the file in its layout', async () => {
+  inTurn('judges gradients, from tensors of the file in its layout', async () => {
     const path = template('gradient', backward);
     const { status, report } = await audit(path, problems[0]);
     expect(status).toBe(0);

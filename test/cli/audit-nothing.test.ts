@@ -155,7 +155,7 @@ describe('parts of a split problem', () => {
     };
   };
 
-  it('are judged by the premises of the whole', async () => {
+  inTurn('are judged by the premises of the whole', async () => {
     await write('declared', problem, merged(parts(true)));
     const [first] = parts(true);
     const undeclared = judgeOutputs(onKeys(problem, 0, 32), first!, { diagnose: false });

@@ -52,7 +52,7 @@ describe('audit --strict-premises', () => {
     expect(JSON.parse(json)).toMatchObject({ verdict: { premise: null } });
   });
 
-  it('judges by no premises that the file names, and says that it names some', async () => {
+  inTurn('judges by no premises that the file names, and says that it names some', async () => {
     const { noted } = await files;
     const run = (...flags: string[]) =>
       runInProcess('audit', noted, '--threads', '1', '--no-techniques', '--json', '-', ...flags);

@@ -3,6 +3,9 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -39,7 +42,7 @@ describe('the pages that npm run docs:api writes', () => {
     expect([...typedoc.entryPoints].sort()).toEqual(sources.sort());
   });
 
-  it('say what every exported name is', () => {
+  inTurn('say what every exported name is', () => {
     const path = join(root, typedoc.tsconfig);
     const parsed = ts.parseJsonConfigFileContent(
       ts.readConfigFile(path, ts.sys.readFile).config,

@@ -4,6 +4,9 @@ import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -90,7 +93,7 @@ function faultsFrom(start: string): string[] {
 }
 
 describe('what runs in a browser', () => {
-  it.each(['browser', 'machine'])('src/%s leads to nothing of Node.js', (folder) => {
+  inTurn.each(['browser', 'machine'])('src/%s leads to nothing of Node.js', (folder) => {
     expect(faultsFrom(join(root, 'src', folder, 'index.ts'))).toEqual([]);
   });
 

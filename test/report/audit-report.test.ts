@@ -21,8 +21,12 @@ import {
   executionDeclined,
   executionFailure,
   judgedCases,
+  someCases,
   reports,
 } from './cases.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 /** The same value with −0 as 0, which is all that a report drops. */
 function unsignedZeros(value: unknown): unknown {
@@ -33,17 +37,14 @@ function unsignedZeros(value: unknown): unknown {
 }
 
 describe('the report of an audit', () => {
-  test.each(Object.entries(judgedCases))(
-    '%s: has the findings it must',
-    (_, { report, findings }) => {
-      const found = report.verdict.findings.map(({ test }) => test);
-      expect(found).toEqual(expect.arrayContaining([...findings]));
-      expect(report.verdict.pass).toBe(findings.length === 0 && report.verdict.judged);
-      if (report.verdict.pass) expect(found).toEqual([]);
-    },
-  );
+  test.each(someCases)('%s: has the findings it must', (_, { report, findings }) => {
+    const found = report.verdict.findings.map(({ test }) => test);
+    expect(found).toEqual(expect.arrayContaining([...findings]));
+    expect(report.verdict.pass).toBe(findings.length === 0 && report.verdict.judged);
+    if (report.verdict.pass) expect(found).toEqual([]);
+  });
 
-  test.each(Object.entries(judgedCases))('%s: is the audit, number for number', (_, given) => {
+  test.each(someCases)('%s: is the audit, number for number', (_, given) => {
     const { audit, report } = given;
     const { sentence, ...verdict } = audit.verdict;
     deepStrictEqual({ ...report.verdict, sentence }, { ...verdict, sentence });
@@ -125,7 +126,7 @@ describe('the report of an audit', () => {
     ]);
   });
 
-  test('the cases reach NaN, infinities and values beyond every measure', () => {
+  inTurn('the cases reach NaN, infinities and values beyond every measure', () => {
     const leaves = JSON.stringify(Object.values(judgedCases).map(({ report }) => report));
     for (const text of ['"NaN"', '"Infinity"', '"-Infinity"']) expect(leaves).toContain(text);
   });

@@ -41,6 +41,8 @@ import { reportedGradients } from '../../src/report/json/reported-gradients.js';
 import type { GradientBits, ModelMatch } from '../../src/report/json/reported-models.js';
 import type { ReportedSplits } from '../../src/report/json/reported-splits.js';
 import { reportedComparison } from '../../src/report/json/reported-comparison.js';
+import { lazily } from '../../src/lazily.js';
+import { fromEnvironment, sampled as drawn } from '../setup/effort.js';
 import { filledProblem, pseudorandom, tensor, type ProblemFrame } from '../setup/problems.js';
 
 const small = { batch: 1, heads: 2, kvHeads: 2, queries: 20, keys: 24, dim: 8 } as const;
@@ -212,138 +214,171 @@ function sampled(
   return judged(some, given, findings, { sample: told });
 }
 
-/** Reports of real audits, of every verdict and shape of result, by name. */
-export const judgedCases: Readonly<Record<string, Case>> = {
-  pass: judged(plain, outputs(plain, same, same), []),
-  'pass without LSE': judged(plain, outputs(plain, same, null), []),
-  'pass, grouped heads, batch 2': judged(grouped, outputs(grouped, same, same), []),
-  'pass, causal, window, softcap': judged(masked, outputs(masked, same, same), []),
-  'pass, rows without keys': judged(emptyRows, outputs(emptyRows, same, same), []),
-  'pass, NaN and infinity in V': judged(poisoned, outputs(poisoned, same, same), []),
-  'pass, fp32 output of bf16 numbers': judged(plain, widened(outputs(plain, same, same)), []),
-  'nothing judged, no queries': judged(
-    problem({ queries: 0 }),
-    outputs(problem({ queries: 0 }), same, same),
-    [],
-  ),
-  'scores in bf16': judged(
-    normal,
-    runPlainKernel(normal, () => ({ score: toFormat('bf16'), dividesFirst: true })),
-    ['lse-bound'],
-  ),
-  'pass of a live kernel': judged(plain, outputs(plain, same, same), [], {
-    command: 'python kernel.py --fast',
-  }),
-  'pass, inputs that are not used': judged(plain, outputs(plain, same, same), [], {
-    unused: {
-      ofAttention: ['bias', 'mask', 'metadata dropout_p'],
-      ofGradients: ['dout'],
-      unknown: ['x\u202e'],
-    },
-  }),
-  'a sample of rows, O × 1.5': sampled(
-    plain,
-    outputs(plain, (x) => 1.5 * x, same),
-    16,
-    ['scale', 'element-bound'],
-  ),
-  'a sample of rows with statistics of half of them': sampled(
-    plain,
-    outputs(plain, same, same),
-    16,
-    [],
-    8,
-  ),
-  'O × 1.5': judged(
-    plain,
-    outputs(plain, (x) => 1.5 * x, same),
-    ['scale', 'element-bound'],
-  ),
-  'O + 0.25': judged(
-    plain,
-    outputs(plain, (x) => x + 0.25, same),
-    ['bias', 'element-bound'],
-  ),
-  'O is zero on the last head': judged(
-    grouped,
-    outputs(grouped, (x, i) => (i >= (grouped.q.data.length / 8) * 7 ? 0 : x), same),
-    ['scale'],
-  ),
-  'a key tile is missing': judged(
-    long,
-    outputs(long, (_, i) => withoutLastTile.quantities.out.values[i], null),
-    ['key-tile'],
-  ),
-  'one element off': judged(
-    plain,
-    outputs(plain, (x, i) => (i === 77 ? x + 1 : x), same),
-    ['element-bound'],
-  ),
-  'NaN in O': judged(
-    plain,
-    outputs(plain, (x, i) => (i === 3 ? NaN : x), same),
-    ['non-finite'],
-  ),
-  'infinity in O': judged(
-    grouped,
-    outputs(grouped, (x, i) => (i > 500 ? -Infinity : x), null),
-    ['non-finite'],
-  ),
-  'O not zero on rows without keys': judged(
-    emptyRows,
-    outputs(emptyRows, (x) => (x === 0 ? 0.5 : x), same),
-    ['element-bound'],
-  ),
-  'O × 1.5, with techniques': judged(
-    plain,
-    outputs(plain, (x) => x * 1.5, same),
-    ['scale'],
-    {},
-    attributedKernel(plain),
-  ),
-  'O off by more than fp64 squares': judged(
-    huge,
-    outputs(huge, (x) => -x + 1e199, same),
-    ['element-bound'],
-  ),
-  'LSE in base 2': judged(
-    plain,
-    outputs(plain, same, (x) => x / Math.LN2),
-    ['lse-bound'],
-  ),
-  'LSE in base 2 where every score is zero': judged(
-    unscaled,
-    outputs(unscaled, same, (x) => x / Math.LN2),
-    ['lse-bound'],
-  ),
-  'LSE + 1': judged(
-    plain,
-    outputs(plain, same, (x) => x + 1),
-    ['lse-bound'],
-  ),
-  'LSE with NaN and off': judged(
-    plain,
-    outputs(plain, same, (x, i) => (i === 4 ? NaN : i === 9 ? x + 3 : x)),
-    ['lse-non-finite', 'lse-bound'],
-  ),
-  'pass of every feature': judged(featured, outputs(featured, same, same), []),
-  'pass of packed sequences': judged(packed, outputs(packed, same, same), []),
-  'packed sequences, O and LSE with NaN and off': judged(
-    packed,
-    outputs(
-      packed,
-      // Row 10 of the first head is query 2 of the last sequence.
-      (x, i) => (i === 10 * 8 + 3 ? x + 9 : i === 11 * 8 ? NaN : x),
-      (x, i) => (i === 10 ? x + 3 : i === 11 ? NaN : x),
+/** Real audits, of every verdict and shape of result, by name. */
+const cases: Readonly<Record<string, () => Case>> = {
+  pass: () => judged(plain, outputs(plain, same, same), []),
+  'pass without LSE': () => judged(plain, outputs(plain, same, null), []),
+  'pass, grouped heads, batch 2': () => judged(grouped, outputs(grouped, same, same), []),
+  'pass, causal, window, softcap': () => judged(masked, outputs(masked, same, same), []),
+  'pass, rows without keys': () => judged(emptyRows, outputs(emptyRows, same, same), []),
+  'pass, NaN and infinity in V': () => judged(poisoned, outputs(poisoned, same, same), []),
+  'pass, fp32 output of bf16 numbers': () => judged(plain, widened(outputs(plain, same, same)), []),
+  'nothing judged, no queries': () =>
+    judged(problem({ queries: 0 }), outputs(problem({ queries: 0 }), same, same), []),
+  'scores in bf16': () =>
+    judged(
+      normal,
+      runPlainKernel(normal, () => ({ score: toFormat('bf16'), dividesFirst: true })),
+      ['lse-bound'],
     ),
-    ['non-finite', 'element-bound', 'lse-non-finite', 'lse-bound'],
-  ),
-  'LSE finite on rows without keys': judged(
-    emptyRows,
-    outputs(emptyRows, same, (x) => (Number.isFinite(x) ? x : 0)),
-    ['lse-non-finite'],
-  ),
+  'pass of a live kernel': () =>
+    judged(plain, outputs(plain, same, same), [], {
+      command: 'python kernel.py --fast',
+    }),
+  'pass, inputs that are not used': () =>
+    judged(plain, outputs(plain, same, same), [], {
+      unused: {
+        ofAttention: ['bias', 'mask', 'metadata dropout_p'],
+        ofGradients: ['dout'],
+        unknown: ['x\u202e'],
+      },
+    }),
+  'a sample of rows, O × 1.5': () =>
+    sampled(
+      plain,
+      outputs(plain, (x) => 1.5 * x, same),
+      16,
+      ['scale', 'element-bound'],
+    ),
+  'a sample of rows with statistics of half of them': () =>
+    sampled(plain, outputs(plain, same, same), 16, [], 8),
+  'O × 1.5': () =>
+    judged(
+      plain,
+      outputs(plain, (x) => 1.5 * x, same),
+      ['scale', 'element-bound'],
+    ),
+  'O + 0.25': () =>
+    judged(
+      plain,
+      outputs(plain, (x) => x + 0.25, same),
+      ['bias', 'element-bound'],
+    ),
+  'O is zero on the last head': () =>
+    judged(
+      grouped,
+      outputs(grouped, (x, i) => (i >= (grouped.q.data.length / 8) * 7 ? 0 : x), same),
+      ['scale'],
+    ),
+  'a key tile is missing': () =>
+    judged(
+      long,
+      outputs(long, (_, i) => withoutLastTile.quantities.out.values[i], null),
+      ['key-tile'],
+    ),
+  'one element off': () =>
+    judged(
+      plain,
+      outputs(plain, (x, i) => (i === 77 ? x + 1 : x), same),
+      ['element-bound'],
+    ),
+  'NaN in O': () =>
+    judged(
+      plain,
+      outputs(plain, (x, i) => (i === 3 ? NaN : x), same),
+      ['non-finite'],
+    ),
+  'infinity in O': () =>
+    judged(
+      grouped,
+      outputs(grouped, (x, i) => (i > 500 ? -Infinity : x), null),
+      ['non-finite'],
+    ),
+  'O not zero on rows without keys': () =>
+    judged(
+      emptyRows,
+      outputs(emptyRows, (x) => (x === 0 ? 0.5 : x), same),
+      ['element-bound'],
+    ),
+  'O × 1.5, with techniques': () =>
+    judged(
+      plain,
+      outputs(plain, (x) => x * 1.5, same),
+      ['scale'],
+      {},
+      attributedKernel(plain),
+    ),
+  'O off by more than fp64 squares': () =>
+    judged(
+      huge,
+      outputs(huge, (x) => -x + 1e199, same),
+      ['element-bound'],
+    ),
+  'LSE in base 2': () =>
+    judged(
+      plain,
+      outputs(plain, same, (x) => x / Math.LN2),
+      ['lse-bound'],
+    ),
+  'LSE in base 2 where every score is zero': () =>
+    judged(
+      unscaled,
+      outputs(unscaled, same, (x) => x / Math.LN2),
+      ['lse-bound'],
+    ),
+  'LSE + 1': () =>
+    judged(
+      plain,
+      outputs(plain, same, (x) => x + 1),
+      ['lse-bound'],
+    ),
+  'LSE with NaN and off': () =>
+    judged(
+      plain,
+      outputs(plain, same, (x, i) => (i === 4 ? NaN : i === 9 ? x + 3 : x)),
+      ['lse-non-finite', 'lse-bound'],
+    ),
+  'pass of every feature': () => judged(featured, outputs(featured, same, same), []),
+  'pass of packed sequences': () => judged(packed, outputs(packed, same, same), []),
+  'packed sequences, O and LSE with NaN and off': () =>
+    judged(
+      packed,
+      outputs(
+        packed,
+        // Row 10 of the first head is query 2 of the last sequence.
+        (x, i) => (i === 10 * 8 + 3 ? x + 9 : i === 11 * 8 ? NaN : x),
+        (x, i) => (i === 10 ? x + 3 : i === 11 ? NaN : x),
+      ),
+      ['non-finite', 'element-bound', 'lse-non-finite', 'lse-bound'],
+    ),
+  'LSE finite on rows without keys': () =>
+    judged(
+      emptyRows,
+      outputs(emptyRows, same, (x) => (Number.isFinite(x) ? x : 0)),
+      ['lse-non-finite'],
+    ),
 };
+
+/** An object whose members are made when they are first asked for. */
+function made<T>(members: Readonly<Record<string, () => T>>): Readonly<Record<string, T>> {
+  const of = {};
+  for (const [name, create] of Object.entries(members))
+    Object.defineProperty(of, name, { get: lazily(create), enumerable: true });
+  return of;
+}
+
+/** Members that a default run tries, drawn by TEST_SEED; with LONG=1 all of them. */
+function tried<T>(members: Readonly<Record<string, T>>, count: number): (readonly [string, T])[] {
+  const names = Object.keys(members);
+  const some = fromEnvironment('LONG', 0) === 1 ? names : drawn(names, count);
+  return some.map((name) => [name, members[name]!] as const);
+}
+
+/** Reports of real audits, of every verdict and shape of result, by name. */
+export const judgedCases = made(cases);
+
+/** Some of them. */
+export const someCases = tried(judgedCases, 10);
 
 /** A live kernel that died. */
 export const executionFailure: AuditReport = createExecutionFailureReport(
@@ -387,13 +422,11 @@ export const comparedReport: JudgedReport = {
   comparison: reportedComparison(comparedOutputs),
 };
 
-const packedOutputs = comparedCase(packed);
-
 /** The report of packed sequences, beside other outputs. */
-const comparedPacked: JudgedReport = {
-  ...packedOutputs[0]!.report,
-  comparison: reportedComparison(packedOutputs),
-};
+function comparedPacked(): JudgedReport {
+  const packedOutputs = comparedCase(packed);
+  return { ...packedOutputs[0]!.report, comparison: reportedComparison(packedOutputs) };
+}
 
 /** Parts, of which one is wrong, and their merge, which is not what was given. */
 const splits: ReportedSplits = {
@@ -465,41 +498,46 @@ const modelMatches: readonly ModelMatch[] = [
 
 /** Gradients that pass without the output, and dQ whose sign is wrong beside one that is right; with NaN in dK. */
 const gradientReports = {
-  pass: createGradientsReport(
-    ofGradients.problem,
-    reportedGradients(
-      auditGradients(ofGradients.problem, roundedGradients(ofGradients, { dq, dk, dv })),
-    ),
-    provenance,
-  ),
-  compared: createGradientsReport(
-    ofGradients.problem,
-    {
-      ...reportedGradients(
+  pass: () =>
+    createGradientsReport(
+      ofGradients.problem,
+      reportedGradients(
         auditGradients(ofGradients.problem, roundedGradients(ofGradients, { dq, dk, dv })),
       ),
-      models: modelMatches,
-    },
-    provenance,
-  ),
-  sampled: createGradientsReport(
-    ofGradients.problem,
-    reportedGradients(
-      auditGradients(ofGradients.problem, roundedGradients(ofGradients, { dq, dk, dv }), {
-        rows: { rows: 8, seed: 1 },
-        keys: { keys: 6, seed: 1 },
-      }),
+      provenance,
     ),
-    provenance,
-  ),
-  'wrong sign': gradientFailure(ofGradients, { dq: dq.map((x) => -x) }),
-  'NaN in dQ and dK': gradientFailure(ofGradients, {
-    dq: dq.map((x, i) => (i === 5 ? NaN : x)),
-    dk: dk.map((x, i) => (i === 5 ? NaN : x)),
-  }),
-  'NaN in packed dV': gradientFailure(packedGradients, {
-    dv: packedGradients.exact.dv.map((x, i) => (i === 100 ? NaN : x)),
-  }),
+  compared: () =>
+    createGradientsReport(
+      ofGradients.problem,
+      {
+        ...reportedGradients(
+          auditGradients(ofGradients.problem, roundedGradients(ofGradients, { dq, dk, dv })),
+        ),
+        models: modelMatches,
+      },
+      provenance,
+    ),
+  sampled: () =>
+    createGradientsReport(
+      ofGradients.problem,
+      reportedGradients(
+        auditGradients(ofGradients.problem, roundedGradients(ofGradients, { dq, dk, dv }), {
+          rows: { rows: 8, seed: 1 },
+          keys: { keys: 6, seed: 1 },
+        }),
+      ),
+      provenance,
+    ),
+  'wrong sign': () => gradientFailure(ofGradients, { dq: dq.map((x) => -x) }),
+  'NaN in dQ and dK': () =>
+    gradientFailure(ofGradients, {
+      dq: dq.map((x, i) => (i === 5 ? NaN : x)),
+      dk: dk.map((x, i) => (i === 5 ? NaN : x)),
+    }),
+  'NaN in packed dV': () =>
+    gradientFailure(packedGradients, {
+      dv: packedGradients.exact.dv.map((x, i) => (i === 100 ? NaN : x)),
+    }),
 };
 
 function gradientFailure(of: GradientCase, values: Partial<GradientValues>): AuditReport {
@@ -510,17 +548,22 @@ function gradientFailure(of: GradientCase, values: Partial<GradientValues>): Aud
 }
 
 /** Every report, by name. */
-export const reports: readonly (readonly [name: string, report: AuditReport])[] = [
-  ...Object.entries(judgedCases).map(([name, { report }]) => [name, report] as const),
-  ['outputs compared', comparedReport],
-  ['outputs of packed sequences compared', comparedPacked],
-  ['parts of a split problem', splitReport],
-  ['execution failure', executionFailure],
-  ['execution declined', executionDeclined],
-  ...Object.entries(gradientReports).map(
-    ([name, report]) => [`gradients: ${name}`, report] as const,
+export const everyReport = made<AuditReport>({
+  ...Object.fromEntries(
+    Object.keys(cases).map((name) => [name, () => judgedCases[name]!.report] as const),
   ),
-];
+  'outputs compared': () => comparedReport,
+  'outputs of packed sequences compared': comparedPacked,
+  'parts of a split problem': () => splitReport,
+  'execution failure': () => executionFailure,
+  'execution declined': () => executionDeclined,
+  ...Object.fromEntries(
+    Object.entries(gradientReports).map(([name, report]) => [`gradients: ${name}`, report]),
+  ),
+});
+
+/** Reports of every kind by name, of which a default run tries some. */
+export const reports = tried(everyReport, 16);
 
 /** What a report says of O. */
 export function outOf({ outputs }: AuditReport): ReportedVectors {

@@ -12,6 +12,7 @@ import { turns } from '../setup/turns.js';
 import {
   executionFailure,
   judgedCases,
+  someCases,
   lseOf,
   outOf,
   reports as allReports,
@@ -226,7 +227,7 @@ describe('the terminal report', () => {
   const text = (name: string) => full(judgedCases[name].report);
 
   test('marks exactly the tests that fail', () => {
-    for (const { report } of Object.values(judgedCases)) {
+    for (const [, { report }] of someCases) {
       if (report.outputs === null) continue;
       const { elements, spread } = outOf(report);
       const lse = lseOf(report);
@@ -350,7 +351,7 @@ describe('the terminal report', () => {
     const counts = fc.array(count, { minLength: 7, maxLength: 20 });
     fc.assert(
       fc.property(
-        fc.constantFrom(...Object.keys(judgedCases)),
+        fc.constantFrom(...someCases.map(([name]) => name)),
         numbers,
         counts,
         fc.integer({ min: 60, max: 140 }),
@@ -417,7 +418,7 @@ describe('the short report', () => {
   });
 
   test('of a fail has those of the tests that fail by most, each once, and says how many others fail', () => {
-    for (const { report, findings } of Object.values(judgedCases)) {
+    for (const [, { report, findings }] of someCases) {
       if (findings.length === 0 || report.outputs === null) continue;
       const tests = section(renderAudit(report), 'Tests').slice(1);
       const names = tests

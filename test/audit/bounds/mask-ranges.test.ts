@@ -112,7 +112,7 @@ describe('bounds under a mask of several ranges a row', () => {
     },
   );
 
-  it('of FlashAttention-4 are those of the blocks of keys gathered', () => {
+  inTurn('of FlashAttention-4 are those of the blocks of keys gathered', () => {
     const problem = { ...normalProblem('bf16', { ...sizes, seqlen: 512 }) };
     const ranges = [0b0101, 0b1001, 0b1011, 0b1101, 0b1010].map((blocks) =>
       [0, 1, 2, 3]

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { auditGradients, type GradientTensors } from '../../../src/audit/index.js';
 import { decodeTensor } from '../../../src/formats/index.js';
 import type { Problem, Tensor } from '../../../src/problem/index.js';
@@ -50,7 +50,7 @@ describe('causes that give the same gradients are named together', () => {
     expect(new Set(causes)).toEqual(new Set(['group-mean', 'group-one-head']));
   });
 
-  it('a tile of keys, and D, where all keys are nearly one and only dQ is given', () => {
+  inTurn('a tile of keys, and D, where all keys are nearly one and only dQ is given', () => {
     const problem = draw();
     const offset = 200;
     const near = {
@@ -63,13 +63,18 @@ describe('causes that give the same gradients are named together', () => {
     expect(causesOf('key-tile-missing', near, dout, ['dq', 'dk'])).toEqual(['key-tile-missing']);
   });
 
-  it('a tile of queries, and a factor, where all queries are one: the tile alone has a name', () => {
-    const problem = draw();
-    const one = {
-      ...problem,
-      q: changed(problem.q, (values) => values.fill(0)),
-    };
-    const dout = changed(drawDout(seededRandom(testSeed + 1), problem), (values) => values.fill(1));
-    expect(causesOf('query-tile-missing', one, dout, ['dv'])).toEqual(['query-tile-missing']);
-  });
+  inTurn(
+    'a tile of queries, and a factor, where all queries are one: the tile alone has a name',
+    () => {
+      const problem = draw();
+      const one = {
+        ...problem,
+        q: changed(problem.q, (values) => values.fill(0)),
+      };
+      const dout = changed(drawDout(seededRandom(testSeed + 1), problem), (values) =>
+        values.fill(1),
+      );
+      expect(causesOf('query-tile-missing', one, dout, ['dv'])).toEqual(['query-tile-missing']);
+    },
+  );
 });

@@ -8,7 +8,7 @@ import { filledProblem, tensor } from '../../setup/problems.js';
 import { backwardKernel, correctBackwards } from '../../kernels/gradients/index.js';
 
 /** How many problems a run tries: SMALL_GRADIENTS, else few enough for a default run. */
-const count = fromEnvironment('SMALL_GRADIENTS', 16);
+const count = fromEnvironment('SMALL_GRADIENTS', 6);
 const orders = Object.entries(correctBackwards);
 
 /** What an audit says against a correct backward pass whose dO, and the numbers that it rounds on its way, are among the smallest of their format. */

@@ -20,7 +20,7 @@ import { turns } from '../../setup/turns.js';
 const inTurn = turns(import.meta.url);
 
 /** How many random problems a run tries: GRADIENT_PROBLEMS, else few enough for a default run. */
-const count = fromEnvironment('GRADIENT_PROBLEMS', 15);
+const count = fromEnvironment('GRADIENT_PROBLEMS', 6);
 type Random = ReturnType<typeof seededRandom>;
 const orders = Object.entries(correctBackwards);
 

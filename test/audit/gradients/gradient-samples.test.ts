@@ -111,7 +111,7 @@ describe('samples of rows and of keys', () => {
     expect(auditGradients(problem, unseen).verdict.pass).toBe(false);
   });
 
-  it('fail by what is wrong in either of them', () => {
+  inTurn('fail by what is wrong in either of them', () => {
     const { selection } = chooseKeys(problem, shape, keys)!;
     const rowOf = chooseRows(problem, shape, rows)!.selection.queries;
     const wrong = {

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { kernelModels, runBackward } from '../../../kernels/index.js';
 import { auditGradients, kernelGradientPremises } from '../../../src/audit/index.js';
 import { RequestError } from '../../../src/request-error.js';
@@ -45,17 +45,24 @@ describe.each(models)("$name's own gradients", (model) => {
   );
 });
 
-it('gradients that round between their passes fail by the premises of those that do not', () => {
-  const random = seededRandom(testSeed);
-  const problem = normalProblem(random, { queries: 70, format: 'bf16' });
-  const dout = drawDout(random, problem);
-  const { dq, dk, dv } = runBackward('naive-input', problem, { dout });
-  const exact = kernelModels.find(({ name }) => name === 'naive-fp32')!;
-  const premises = kernelGradientPremises(
-    problem,
-    'bf16',
-    exact.backward!.arithmetic(problem, new Map()),
-  );
-  const { verdict } = auditGradients(problem, { dout, dq, dk, dv }, { premises, diagnose: false });
-  expect(verdict.pass).toBe(false);
-});
+inTurn(
+  'gradients that round between their passes fail by the premises of those that do not',
+  () => {
+    const random = seededRandom(testSeed);
+    const problem = normalProblem(random, { queries: 70, format: 'bf16' });
+    const dout = drawDout(random, problem);
+    const { dq, dk, dv } = runBackward('naive-input', problem, { dout });
+    const exact = kernelModels.find(({ name }) => name === 'naive-fp32')!;
+    const premises = kernelGradientPremises(
+      problem,
+      'bf16',
+      exact.backward!.arithmetic(problem, new Map()),
+    );
+    const { verdict } = auditGradients(
+      problem,
+      { dout, dq, dk, dv },
+      { premises, diagnose: false },
+    );
+    expect(verdict.pass).toBe(false);
+  },
+);

@@ -9,7 +9,7 @@ import { decodeTensor, formats, round, type FormatName } from '../../../src/form
 import { normalProblem, seededRandom } from '../../kernels/features/index.js';
 import { backwardKernel, drawDout, type BackwardOutputs } from '../../kernels/gradients/index.js';
 import { turns } from '../../setup/turns.js';
-import { fromEnvironment, scaled, testSeed } from '../../setup/effort.js';
+import { fromEnvironment, sampled, scaled, testSeed } from '../../setup/effort.js';
 import { tensor } from '../../setup/problems.js';
 import { around, ofDelta, type StepChange } from './planted/planted-bug.js';
 
@@ -95,7 +95,7 @@ describe('a kernel whose D is rounded to 16 bits', () => {
   });
 
   it('excuses no factor of dQ', () => {
-    for (const [, declared, change] of cases) {
+    for (const [, declared, change] of sampled(cases, 1)) {
       const { dq, ...others } = backwardKernel({ change })(problem, dout);
       const values = decodeTensor(dq);
       const larger = tensor(dq.format, dq.shape, (i) => 1.005 * values[i]);
@@ -103,7 +103,7 @@ describe('a kernel whose D is rounded to 16 bits', () => {
     }
   });
 
-  it('is not one that keeps D in fp32', () => {
+  inTurn('is not one that keeps D in fp32', () => {
     const given = backwardKernel()(problem, dout);
     expect(audit(given, {}).pass).toBe(true);
     const { pass, diagnosis } = audit(given, {

@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { expect } from 'vitest';
 import {
   anyGradientPremises,
   measureGradients,
@@ -7,6 +7,9 @@ import {
 import { decodeTensor } from '../../../src/formats/index.js';
 import { readCapturedGradients } from '../../fixtures/captured-gradients.js';
 import { readGradientsManifest } from '../../fixtures/gradients-manifest.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 /** With TIGHTNESS all captured files are measured, and medians over files printed. */
 const isTable = process.env['TIGHTNESS'] !== undefined;
@@ -49,28 +52,32 @@ async function measureTightness(file: string): Promise<Tightness[]> {
 
 const median = (values: readonly number[]) => [...values].sort((a, b) => a - b)[values.length >> 1];
 
-it('bounds of gradients are close to what kernels gave', async () => {
-  const { files } = readGradientsManifest();
-  const chosen = files
-    .map(({ name }) => name)
-    .filter((name) => isTable || /^(normal-128|plain-fp32)\./.test(name));
-  const found: Tightness[] = [];
-  for (const name of chosen) found.push(...(await measureTightness(name)));
-  const groupOf = ({ file, kernel }: Tightness) =>
-    `${/fp32|softcap/.exec(file)?.[0] ?? '16 bits'} ${kernel}`;
-  for (const group of isTable ? new Set(found.map(groupOf)) : [])
-    for (const name of names) {
-      const of = found.filter((one) => groupOf(one) === group && one.name === name);
-      const worst = median(of.map((one) => one.worst)).toFixed(1);
-      const expected = median(of.map((one) => one.expected)).toFixed(2);
-      console.info(`@ ${group} | ${name} | ${worst} | ${expected} | ${of.length} files`);
+inTurn(
+  'bounds of gradients are close to what kernels gave',
+  async () => {
+    const { files } = readGradientsManifest();
+    const chosen = files
+      .map(({ name }) => name)
+      .filter((name) => isTable || /^(normal-128|plain-fp32)\./.test(name));
+    const found: Tightness[] = [];
+    for (const name of chosen) found.push(...(await measureTightness(name)));
+    const groupOf = ({ file, kernel }: Tightness) =>
+      `${/fp32|softcap/.exec(file)?.[0] ?? '16 bits'} ${kernel}`;
+    for (const group of isTable ? new Set(found.map(groupOf)) : [])
+      for (const name of names) {
+        const of = found.filter((one) => groupOf(one) === group && one.name === name);
+        const worst = median(of.map((one) => one.worst)).toFixed(1);
+        const expected = median(of.map((one) => one.expected)).toFixed(2);
+        console.info(`@ ${group} | ${name} | ${worst} | ${expected} | ${of.length} files`);
+      }
+    for (const { file, kernel, worst, expected } of found) {
+      const isShort = !file.startsWith('plain-fp32') && !file.startsWith('softcap');
+      // Never less than what was found, by chance aside; and as docs/tightness.md says how much more.
+      expect(expected, `${file} ${kernel}`).toBeGreaterThan(0.9);
+      if (chosen.length > 2) continue;
+      expect(worst, `${file} ${kernel}`).toBeLessThan(isShort ? 15 : 1000);
+      expect(expected, `${file} ${kernel}`).toBeLessThan(isShort ? 2.1 : 18);
     }
-  for (const { file, kernel, worst, expected } of found) {
-    const isShort = !file.startsWith('plain-fp32') && !file.startsWith('softcap');
-    // Never less than what was found, by chance aside; and as docs/tightness.md says how much more.
-    expect(expected, `${file} ${kernel}`).toBeGreaterThan(0.9);
-    if (chosen.length > 2) continue;
-    expect(worst, `${file} ${kernel}`).toBeLessThan(isShort ? 15 : 1000);
-    expect(expected, `${file} ${kernel}`).toBeLessThan(isShort ? 2.1 : 18);
-  }
-}, 600_000);
+  },
+  600_000,
+);

@@ -51,7 +51,7 @@ describe('the model of FlashAttention-3', () => {
     );
   });
 
-  it('with split keys is attention by the bounds of any kernel', () => {
+  inTurn('with split keys is attention by the bounds of any kernel', () => {
     fc.assert(
       fc.property(attentionProblem(ordinary), fc.constantFrom('2', '3'), (problem, splits) => {
         const outputs = runKernelModel('fa3', problem, new Map([['splits', splits]]));

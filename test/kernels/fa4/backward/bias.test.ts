@@ -2,7 +2,7 @@
  * Whether roundings of O push the gradients one way (arXiv 2510.04212): the figures of docs/trade-offs-backward.md. Training
  * steps whose values and output gradients are alike are the heads of one problem; `STUDY=1` makes the problems of the page.
  */
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { runKernelModel } from '../../../../kernels/index.js';
 import { decodeTensor, encodeFromFloat64, formats } from '../../../../src/formats/index.js';
 import {
@@ -11,6 +11,9 @@ import {
   tensor,
   uniformNumbers,
 } from '../../../setup/problems.js';
+import { turns } from '../../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const isStudy = process.env['STUDY'] !== undefined;
 const steps = isStudy ? 2000 : 200;
@@ -80,13 +83,12 @@ function drift(given: Float64Array, exact: Float64Array): number {
   return sum / Math.sqrt(squares);
 }
 
-describe.each(Object.keys(centres) as Centre[])('values and output gradients %s', (centre) => {
-  const drifts = [1, 2, 3, 4].map((maxima) => {
-    const { exact, late, early } = meansOfSteps(maxima, centre);
-    return { maxima, late: drift(late, exact), early: drift(early, exact) };
-  });
-
-  it('D drifts, or does not', () => {
+describe('of values and output gradients', () => {
+  inTurn.each(Object.keys(centres) as Centre[])('%s D drifts, or does not', (centre) => {
+    const drifts = [1, 2, 3, 4].map((maxima) => {
+      const { exact, late, early } = meansOfSteps(maxima, centre);
+      return { maxima, late: drift(late, exact), early: drift(early, exact) };
+    });
     for (const { maxima, late, early } of drifts)
       if (isStudy)
         console.info(`\n| ${centre} | ${maxima} | ${late.toFixed(1)} | ${early.toFixed(1)} |`);

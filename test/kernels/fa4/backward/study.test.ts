@@ -2,7 +2,7 @@
  * What the shortcuts of FlashAttention-4's backward cost: the figures of docs/trade-offs-backward.md. `STUDY=1` makes the
  * problems of the page and prints its tables; otherwise small ones are tried against what the page says.
  */
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import {
   backwardFormat,
   fa4BackwardConfiguration,
@@ -16,6 +16,7 @@ import {
 } from '../../../../kernels/online-softmax/backward/backward.js';
 import { addTile } from '../../../../kernels/online-softmax/backward/tile-sums.js';
 import { decodeTensor } from '../../../../src/formats/index.js';
+import { lazily } from '../../../../src/lazily.js';
 import { problemShape, type Tensor } from '../../../../src/problem/index.js';
 import {
   filledProblem,
@@ -60,9 +61,12 @@ describe.each([
   ['sharp', 8],
 ])('shortcuts one by one, %s scores', (name, spread) => {
   const length = isStudy ? 512 : 96;
-  const { problem, dout, polynomial, hardware } = studied(7, length, 128, spread);
-  const exact = gradientsWith(problem, dout, {});
+  const made = lazily(() => {
+    const of = studied(7, length, 128, spread);
+    return { ...of, exact: gradientsWith(of.problem, of.dout, {}) };
+  });
   const error = (shortcuts: Shortcuts) => {
+    const { problem, dout, exact } = made();
     const given = gradientsWith(problem, dout, shortcuts);
     return Object.fromEntries(
       names.map((of) => [
@@ -72,30 +76,29 @@ describe.each([
       ]),
     ) as Record<(typeof names)[number], number>;
   };
-  const shortcuts: Readonly<Record<string, Shortcuts>> = {
-    'the stored LSE, forward by hardware': { storedLse: hardware.lse },
-    'the stored LSE, forward with the polynomial': { storedLse: polynomial.lse },
-    'P by hardware, from the LSE of the polynomial': {
+  inTurn('add up like independent errors', () => {
+    const { polynomial, hardware } = made();
+    const shortcuts: Readonly<Record<string, Shortcuts>> = {
+      'the stored LSE, forward by hardware': { storedLse: hardware.lse },
+      'the stored LSE, forward with the polynomial': { storedLse: polynomial.lse },
+      'P by hardware, from the LSE of the polynomial': {
+        storedLse: polynomial.lse,
+        hardwareExp2: true,
+      },
+      'D of the stored O': { storedOut: polynomial.out },
+      'dS in bf16': { roundsDerivatives: true },
+      'P in bf16': { roundsWeights: true },
+      'results in bf16': { roundsOutput: true },
+    };
+    const errors = Object.entries(shortcuts).map(([of, each]) => [of, error(each)] as const);
+    const together = error({
       storedLse: polynomial.lse,
       hardwareExp2: true,
-    },
-    'D of the stored O': { storedOut: polynomial.out },
-    'dS in bf16': { roundsDerivatives: true },
-    'P in bf16': { roundsWeights: true },
-    'results in bf16': { roundsOutput: true },
-  };
-  const all: Shortcuts = {
-    storedLse: polynomial.lse,
-    hardwareExp2: true,
-    storedOut: polynomial.out,
-    roundsDerivatives: true,
-    roundsWeights: true,
-    roundsOutput: true,
-  };
-  const errors = Object.entries(shortcuts).map(([of, each]) => [of, error(each)] as const);
-
-  it('add up like independent errors', () => {
-    const together = error(all);
+      storedOut: polynomial.out,
+      roundsDerivatives: true,
+      roundsWeights: true,
+      roundsOutput: true,
+    });
     for (const [of, { dq, dk, dv }] of errors) print(name, of, dq, dk, dv);
     print(name, 'all', together.dq, together.dk, together.dv);
     for (const of of names) {
@@ -105,7 +108,8 @@ describe.each([
     }
   });
 
-  it('ΣP differs from 1 by more where the forward has another exp2', () => {
+  inTurn('ΣP differs from 1 by more where the forward has another exp2', () => {
+    const { problem, dout, polynomial, hardware } = made();
     const deviation = ({ lse }: { readonly lse: Tensor }) => {
       const { weightSums }: ShortcutGradients = gradientsWith(problem, dout, {
         storedLse: lse,
@@ -145,12 +149,15 @@ function compare(a: Uint16Array, b: Uint16Array, exact: Float64Array) {
 }
 
 describe('orders of sums', () => {
-  const chosen = studied(11, isStudy ? 1024 : 384, 128, 1);
-  const exact = gradientsWith(chosen.problem, chosen.dout, {});
   const deterministic = { deterministic: true } as const;
-  const one = backwardOf(chosen, { ...deterministic, ctas: 1 });
+  const made = lazily(() => {
+    const chosen = studied(11, isStudy ? 1024 : 384, 128, 1);
+    const exact = gradientsWith(chosen.problem, chosen.dout, {});
+    return { chosen, exact, one: backwardOf(chosen, { ...deterministic, ctas: 1 }) };
+  });
 
   inTurn('one CTA or two: dQ alone differs, by less than it errs', () => {
+    const { chosen, exact, one } = made();
     const alone = one.backward.run(0);
     const paired = backwardOf(chosen, { ...deterministic, ctas: 2 }).backward.run(0);
     expect(paired.dk).toEqual(alone.dk);
@@ -165,7 +172,8 @@ describe('orders of sums', () => {
     expect(errors[1] / errors[0]).toBeLessThan(1.02);
   });
 
-  it('any order: runs differ in few bits, by less than they err', () => {
+  inTurn('any order: runs differ in few bits, by less than they err', () => {
+    const { exact, one } = made();
     const { recipe, backward } = one;
     const { qkDim, queries } = backward.shape;
     const tiles = new Map<number, Float32Array[]>();
