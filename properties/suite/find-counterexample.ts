@@ -1,4 +1,5 @@
 import * as fc from 'fast-check';
+import { placeInBrackets } from '../../src/audit/index.js';
 import {
   isWithinScoreLimit,
   laws,
@@ -9,7 +10,7 @@ import {
 } from '../laws/index.js';
 import { lawCases, type DrawnFrom } from './law-cases.js';
 import type { ResolvedPromises } from './promises.js';
-import { runCase, type CaseResult } from './run-case.js';
+import { runCase, type CaseResult, type FoundCause } from './run-case.js';
 import { faultKind, findKind, type ViolationKind } from './violation-kind.js';
 
 /** Arguments of the search for a case that violates a law. */
@@ -25,7 +26,7 @@ export interface Counterexample {
   /** The violation, in a sentence without its full stop. */
   readonly statement: string;
   /**
-   * The cause, as diagnosed by an audit of the problem as it was drawn: simple problems fit many causes.
+   * The cause and its place, as diagnosed by an audit of the problem as it was drawn: simple problems fit many causes.
    * Null where that finds none.
    */
   readonly cause: string | null;
@@ -60,6 +61,12 @@ type SearchResult =
 const mostUntried = 20;
 
 class Violation extends Error {}
+
+/** A cause with its place, which is one of the problem that was judged: said where another one is shown. */
+function causeWithPlace({ sentence, place }: FoundCause, isShown: boolean): string {
+  const where = placeInBrackets(place);
+  return sentence + (isShown ? where : where.replace(/\)$/, ' of the problem as it was drawn)'));
+}
 
 type Violated = CaseResult & { readonly status: 'violated' };
 
@@ -140,7 +147,10 @@ export async function findCounterexample(
   const diagnosed = await attempt(drawn, true);
   const diagnosis = diagnosed.status === 'violated' ? diagnosed.diagnosis : null;
   const hint = diagnosed.status === 'violated' ? diagnosed.hint : null;
-  const told = { cause: diagnosis?.sentence ?? null, hint };
+  const told = {
+    cause: diagnosis === null ? null : causeWithPlace(diagnosis, drawn === lawCase),
+    hint,
+  };
   const result = drawn === lawCase ? diagnosed : await attempt(lawCase, false);
   if (result.status !== 'violated') {
     const again =

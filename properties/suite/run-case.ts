@@ -26,7 +26,7 @@ import type { ResolvedPromises } from './promises.js';
 import { runGradients, runKernel } from './run-kernel.js';
 
 /** The cause that a diagnosis of outputs or of gradients names. */
-export type FoundCause = Pick<Diagnosis, 'id' | 'sentence' | 'equivalents'>;
+export type FoundCause = Pick<Diagnosis, 'id' | 'sentence' | 'equivalents' | 'place'>;
 
 /** The result of a law on one case. */
 export type CaseResult =

@@ -4,7 +4,7 @@ import type { Diagnosis } from './diagnosis/index.js';
 import { findingsOf, type Finding } from './findings.js';
 import type { JudgedQuantity } from './judge-quantity.js';
 import { nothingLost, type LostElements } from './element-test.js';
-import { describePlace } from './rows/index.js';
+import { placeInBrackets } from './rows/index.js';
 import type { PremiseFit } from './premises/premise-fit.js';
 import type { UntestedStructure } from './structure/structure-result.js';
 
@@ -34,12 +34,6 @@ export interface Explainers {
   readonly fitPremise: (findings: readonly Finding[], cause: Diagnosis | null) => PremiseFit | null;
 }
 
-/** The place of a cause, in brackets; '' where it is everywhere or nowhere in particular. */
-function placeOf({ place }: Diagnosis): string {
-  const text = place === null ? '' : describePlace(place);
-  return text === '' || text === 'everywhere' ? '' : ` (${text})`;
-}
-
 /** The hint at a premise that a failed kernel would pass by, without a full stop. */
 export function premiseHint({ statement, flags }: PremiseFit): string {
   return `${statement}; if that is what it is, say ${flags}`;
@@ -56,7 +50,7 @@ function failureSentence(
   const declared = premise === null ? '' : ` ${premiseHint(premise)}.`;
   if (diagnosis === null) return `FAIL: ${first.statement}${of}.${declared}`;
   if (diagnosis.id !== 'unexplained')
-    return `FAIL: ${diagnosis.sentence}${placeOf(diagnosis)}${of}.${declared}`;
+    return `FAIL: ${diagnosis.sentence}${placeInBrackets(diagnosis.place)}${of}.${declared}`;
   return premise === null
     ? `FAIL: ${first.statement}${of}; the cause is unexplained.`
     : `FAIL: ${first.statement}${of}.${declared}`;

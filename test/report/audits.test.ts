@@ -7,6 +7,7 @@ import {
   mainOutput,
   numbersOf,
   type AuditedFile,
+  type JudgedReport,
 } from '../../src/report/json/index.js';
 import { validateAuditsReport } from '../../src/report/validation/index.js';
 import { renderAuditsPage } from '../../src/report/html/index.js';
@@ -51,7 +52,8 @@ describe('the report of several files', () => {
   });
 
   it('has the worst share of all quantities, and the largest error of the output', () => {
-    for (const [, { report }] of someCases) {
+    for (const [, one] of someCases) {
+      const report = one.report as JudgedReport;
       const { share, label, largestError } = fileFigures(judged('x', report))!;
       const shares = new Map<string, number>([
         ['output', Number(mainOutput(report).elements.worstRatio)],

@@ -1,5 +1,5 @@
 import { formatNumber } from '../../words/index.js';
-import { describePlace } from '../rows/index.js';
+import { placeInBrackets } from '../rows/index.js';
 import type { GradientDiagnosis } from './diagnosis/diagnosis.js';
 import type { GradientFinding } from './gradient-findings.js';
 import type { JudgedGradient } from './judge-gradient.js';
@@ -51,12 +51,6 @@ function passSentence(judged: readonly JudgedGradient[]): string {
   return `PASS: ${listed(names)} ${names.length === 1 ? 'stays' : 'stay'} within what rounding explains; the worst element uses ${formatNumber(100 * worst)} % of its bound${left.join('')}.`;
 }
 
-/** The place of a cause, in brackets; '' where it is everywhere. */
-function placeOf({ place }: GradientDiagnosis): string {
-  const text = describePlace(place);
-  return text === 'everywhere' ? '' : ` (${text})`;
-}
-
 /**
  * Pass when every test of every gradient passes.
  * @param diagnose called once the audit fails; null where no cause is wanted
@@ -81,7 +75,7 @@ export function reachGradientVerdict(
         ? `${findings[0].statement}.`
         : diagnosis.id === 'unexplained'
           ? `${findings[0].statement}; the cause is unexplained.`
-          : `${diagnosis.sentence}${placeOf(diagnosis)}.`;
+          : `${diagnosis.sentence}${placeInBrackets(diagnosis.place)}.`;
     return { pass: false, sentence: `FAIL: ${cause}`, diagnosis, ...common };
   }
   if (common.judged)

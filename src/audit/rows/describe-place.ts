@@ -60,3 +60,9 @@ export function describePlace(place: Place): string {
   ];
   return parts.length === 0 ? 'everywhere' : parts.join(', ');
 }
+
+/** The place of a cause in brackets, behind a space; '' where it is everywhere or nowhere in particular. */
+export function placeInBrackets(place: Place | null): string {
+  const text = place === null ? '' : describePlace(place);
+  return text === '' || text === 'everywhere' ? '' : ` (${text})`;
+}
