@@ -31,6 +31,8 @@ interface Between {
   readonly isOperation?: boolean;
   /** Words from the one that has been released. */
   readonly away?: number;
+  /** Whether it is to the word of this number in the other memory. */
+  readonly isElsewhere?: boolean;
 }
 
 /** Whether a warp that acquires a word knows what another one did before it released it, with an access of a third one between. */
@@ -43,14 +45,15 @@ function isKnown(space: 'shared' | 'global', between: Between | null): boolean {
     step: 1,
     placeOfGlobal: () => 'w',
   } as unknown as OrderedRun;
+  const other = space === 'shared' ? 'global' : 'shared';
   const [writer, third, reader] = ['writer', 'third', 'reader'].map((name) => ({
     name,
     cta,
     current: null,
     order: tracker.createWarp(),
   })) satisfies OrderedWarp[];
-  const area = (access: Pick<Between, 'strong' | 'away'>): MemoryArea => ({
-    space,
+  const area = (access: Pick<Between, 'strong' | 'away' | 'isElsewhere'>): MemoryArea => ({
+    space: access.isElsewhere === true ? other : space,
     cta,
     unit: 'byte',
     start: 64 + 4 * (access.away ?? 0),
@@ -96,6 +99,8 @@ it.each(['shared', 'global'] as const)(
       [{ kind: 'write', isOperation: true }, false],
       [{ kind: 'write', away: 1 }, true],
       [{ kind: 'write', away: -1 }, true],
+      [{ kind: 'write', isElsewhere: true }, true],
+      [{ kind: 'write', strong: strong('relaxed'), isElsewhere: true }, true],
       [{ kind: 'read', strong: strong('relaxed') }, true],
       [{ kind: 'read', strong: strong('acquire') }, true],
       [{ kind: 'write', strong: strong('relaxed') }, false],
