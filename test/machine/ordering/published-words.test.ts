@@ -15,7 +15,11 @@ import type {
 import { createOrderTracker } from '../../../src/machine/ordering/track-order.js';
 
 const shared = { limitBytes: 1024, regionAt: () => 'words' };
-const cta = { rank: 0, number: 0, warps: [], shared } as unknown as OrderedCta;
+/** The CTA of who writes, and that of who reads the word: each with a shared memory of its own. */
+const ctas = [0, 1].map(
+  (rank) => ({ rank, number: rank, warps: [], shared }) as unknown as OrderedCta,
+);
+const [cta, otherCta] = ctas;
 
 const strong = (order: StrongAccess['order'], isAtomic = false): StrongAccess => ({
   order,
@@ -37,10 +41,10 @@ interface Between {
 
 /** Whether a warp that acquires a word knows what another one did before it released it, with an access of a third one between. */
 function isKnown(space: 'shared' | 'global', between: Between | null): boolean {
-  const tracker = createOrderTracker(memoryModels.practice, [cta]);
+  const tracker = createOrderTracker(memoryModels.practice, ctas);
   const findings = createFindingCollector();
   const machine = {
-    ctas: [cta],
+    ctas,
     findings,
     step: 1,
     placeOfGlobal: () => 'w',
@@ -48,13 +52,16 @@ function isKnown(space: 'shared' | 'global', between: Between | null): boolean {
   const other = space === 'shared' ? 'global' : 'shared';
   const [writer, third, reader] = ['writer', 'third', 'reader'].map((name) => ({
     name,
-    cta,
+    cta: name === 'reader' ? otherCta : cta,
     current: null,
     order: tracker.createWarp(),
   })) satisfies OrderedWarp[];
-  const area = (access: Pick<Between, 'strong' | 'away' | 'isElsewhere'>): MemoryArea => ({
+  const area = (
+    access: Pick<Between, 'strong' | 'away' | 'isElsewhere'>,
+    of = cta,
+  ): MemoryArea => ({
     space: access.isElsewhere === true ? other : space,
-    cta,
+    cta: of,
     unit: 'byte',
     start: 64 + 4 * (access.away ?? 0),
     count: 4,
@@ -83,7 +90,7 @@ function isKnown(space: 'shared' | 'global', between: Between | null): boolean {
     machine,
     { warp: reader, order: null },
     'read',
-    area({ strong: strong('acquire') }),
+    area({ strong: strong('acquire') }, space === 'global' ? otherCta : cta),
   );
   return clockTime(reader.order.clock, writer.order.chain) >= releasedAt;
 }
