@@ -20,7 +20,7 @@ const allColumns = Array.from({ length: 512 }, (_, column) => column);
 const act = fc.record({
   does: fc.constantFrom('alloc', 'alloc', 'dealloc', 'dealloc', 'relinquish', 'use', 'use'),
   chain: fc.nat(chainCount - 1),
-  columns: fc.constantFrom(32, 64, 128, 256, 512),
+  columns: fc.constantFrom(32, 64, 128, 256, 257, 512),
   which: fc.nat(511),
   known: knowledge,
 });
