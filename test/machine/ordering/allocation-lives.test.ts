@@ -9,6 +9,7 @@ import {
   Events,
   knowledge,
   knows,
+  type Knowledge,
   lastOfChains,
   recordedFindings,
 } from './drawn-events.js';
@@ -17,7 +18,15 @@ const machine = {} as OrderedRun;
 const allColumns = Array.from({ length: 512 }, (_, column) => column);
 
 /** What a warp does: it allocates so many columns, frees an allocation, gives up its right to allocate, or uses a column. */
-const act = fc.record({
+interface Act {
+  readonly does: 'alloc' | 'dealloc' | 'relinquish' | 'use';
+  readonly chain: number;
+  readonly columns: number;
+  readonly which: number;
+  readonly known: Knowledge;
+}
+
+const act: fc.Arbitrary<Act> = fc.record<Act>({
   does: fc.constantFrom('alloc', 'alloc', 'dealloc', 'dealloc', 'relinquish', 'use', 'use'),
   chain: fc.nat(chainCount - 1),
   columns: fc.constantFrom(32, 64, 128, 256, 257, 512),
@@ -28,7 +37,7 @@ const act = fc.record({
 const all = [1, 1, 1, 1];
 const plain = { chain: 0, columns: 256, which: 0, known: all };
 /** One column too few is free without the last deallocation, next to the columns that it frees. */
-const shortByOne = [
+const shortByOne: Act[] = [
   { ...plain, does: 'alloc' },
   { ...plain, does: 'alloc' },
   { ...plain, does: 'dealloc' },
@@ -63,7 +72,7 @@ it('allocations depend on the schedule where an event may be swapped with them, 
   fc.assert(
     fc.property(fc.array(act, { maxLength: 30, size: 'max' }), (acts) => {
       const { findings, reports } = recordedFindings();
-      const dependences: Stamp[] = [];
+      const dependences: unknown[] = [];
       const allocations = createTensorAllocations(findings, (stamp) => dependences.push(stamp));
       const events = new Events();
       const happened: Happening[] = [];
