@@ -67,21 +67,20 @@ function cappedExponents(
   softcap: number,
   bits: number,
 ) {
-  const widest = scaled.reduce((most, x) => Math.max(most, bitLength(x)), 0);
   const cap = scaledIntegerOf(softcap);
   const work = bits + 8 + Math.max(0, bitLength(cap.integer) + cap.exponent);
   const one = 1n << BigInt(work);
   const exp2 = createExp2(work);
   const shift = scaledExponent - cap.exponent + 1;
-  const constantBits = work + 64 + Math.max(0, widest + shift);
-  const constant = log2e(constantBits);
-  const capLog2e = cap.integer * log2e(work + 64);
+  // It moves z by z · 2^-64 units, which is next to nothing up to z = work; beyond that 2^-z is 0.
+  const constant = log2e(work + 64);
+  const capLog2e = cap.integer * constant;
   const slopes: bigint[] = [];
   const y = scaled.map((x, j) => {
     const negative = infinite[j] === 0 ? x < 0n : infinite[j] < 0;
     let power = 0n;
     if (infinite[j] === 0) {
-      const numerator = shiftBigInt((x < 0n ? -x : x) * constant, shift - constantBits + work + 64);
+      const numerator = shiftBigInt((x < 0n ? -x : x) * constant, shift);
       power = exp2(-((numerator / cap.integer) >> 64n));
     }
     const sum = one + power;
