@@ -150,7 +150,7 @@ describe('a check whose rounds have known results', () => {
           isWide ? 2 : 0,
         );
       }),
-      { numRuns: 60 },
+      { numRuns: 30 },
     );
   });
 
@@ -191,7 +191,7 @@ describe('a check whose rounds have known results', () => {
         for (const { failure } of violated)
           expect(outcome.message).toContain(`${failure!.statement}.`);
       }),
-      { numRuns: 40 },
+      { numRuns: 20 },
     );
   });
 
