@@ -41,7 +41,10 @@ export function drawnCase({ masked = false, packed = false }: DrawnKinds): fc.Ar
       const random = pseudorandom(seed);
       const left = mask === 'wide' ? 2 : 0;
       const masks = masked
-        ? { causal: mask === 'causal', window: mask.startsWith('wi') ? { left, right: mask === 'wide' ? 1 : 0 } : null }
+        ? {
+            causal: mask === 'causal',
+            window: mask.startsWith('wi') ? { left, right: mask === 'wide' ? 1 : 0 } : null,
+          }
         : {};
       const problem = packed
         ? filledProblem(
