@@ -86,24 +86,27 @@ describe('a row with a NaN', () => {
   const head = 2;
   const whole = lazily(() => measured(null, head).gradients);
 
-  it.each([1, 65])('leaves row %d, the keys that it sees and what they add to unbounded', (row) => {
-    const { gradients, mask } = measured(row, head);
-    const seen = new Set(keysOf(mask.ranges(head, row)));
-    expect(seen.size).toBeGreaterThan(2);
-    const isUnknown = {
-      dq: (at: number) => Math.floor(at / dim) === head * queries + row,
-      // Heads 2 and 3 share the second head of K.
-      dk: (at: number) => at >= keys * dim && seen.has(Math.floor(at / dim) - keys),
-      dv: (at: number) => at >= keys * dim && seen.has(Math.floor(at / dim) - keys),
-      dbias: (at: number) => Math.floor(at / keys) === head && seen.has(at % keys),
-      dsink: (at: number) => at === 0,
-    };
-    for (const name of ['dq', 'dk', 'dv', 'dbias', 'dsink'] as const)
-      for (const part of ['total', 'systematic', 'deviation'] as const) {
-        const [found, wanted] = [gradients[name]!.bound[part], whole()[name]!.bound[part]];
-        expect([...found], `${part} of ${name}`).toEqual(
-          Array.from(wanted, (x, at) => (isUnknown[name](at) ? Infinity : x)),
-        );
-      }
-  });
+  it.each([62, 65])(
+    'leaves row %d, the keys that it sees and what they add to unbounded',
+    (row) => {
+      const { gradients, mask } = measured(row, head);
+      const seen = new Set(keysOf(mask.ranges(head, row)));
+      expect(seen.size).toBeGreaterThan(2);
+      const isUnknown = {
+        dq: (at: number) => Math.floor(at / dim) === head * queries + row,
+        // Heads 2 and 3 share the second head of K.
+        dk: (at: number) => at >= keys * dim && seen.has(Math.floor(at / dim) - keys),
+        dv: (at: number) => at >= keys * dim && seen.has(Math.floor(at / dim) - keys),
+        dbias: (at: number) => Math.floor(at / keys) === head && seen.has(at % keys),
+        dsink: (at: number) => at === 0,
+      };
+      for (const name of ['dq', 'dk', 'dv', 'dbias', 'dsink'] as const)
+        for (const part of ['total', 'systematic', 'deviation'] as const) {
+          const [found, wanted] = [gradients[name]!.bound[part], whole()[name]!.bound[part]];
+          expect([...found], `${part} of ${name}`).toEqual(
+            Array.from(wanted, (x, at) => (isUnknown[name](at) ? Infinity : x)),
+          );
+        }
+    },
+  );
 });
