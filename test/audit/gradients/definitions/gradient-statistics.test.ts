@@ -355,4 +355,42 @@ describe('the pairing is ⟨Q, dQ⟩ − ⟨K, dK⟩ of each head of K', () => {
     expect(made).toBeGreaterThan(0);
     expect(beyond > 0).toBe(kind === 'along');
   });
+
+  it.each([0, 1])(
+    'within 2^-40 of the terms where nothing else is rounded, and not of zeros: %d',
+    (off) => {
+      const drawn = { seed: 5, queries: 3, keys: 5, isApart: false, hasMeans: false };
+      const problem = problemOf(drawn);
+      const exactly = (name: 'dq' | 'dk'): SummedGradient => {
+        const one = drawGradient(drawn, name);
+        const nothing = () => one.compared.values.map(() => 0);
+        const none = { expected: nothing(), jump: nothing(), turn: nothing(), blurred: nothing() };
+        const roundings = { ...none, following: [nothing()], unknown: nothing() };
+        const errors = { systematic: nothing(), deviation: nothing(), operands: nothing() };
+        // Of the last head of K all is zero; of the others ⟨Q, dQ⟩ is 0 and ⟨K, dK⟩ is not, or next to 0.
+        const [of, rows] = name === 'dq' ? [heads, drawn.queries] : [kvHeads, drawn.keys];
+        const lasts = (batch * of - of / kvHeads) * rows * columns;
+        const size = name === 'dq' ? 1 : off === 1 ? 2 ** -30 : 2 ** -60;
+        const tensor = decodeTensor(name === 'dq' ? problem.q : problem.k);
+        const values = nothing().map((_, at) => {
+          if (at >= lasts) return 0;
+          if (name === 'dk') return size * tensor[at];
+          // Across the row.
+          return at % columns === 0 ? -tensor[at + 1] : tensor[at - 1];
+        });
+        return {
+          ...one,
+          compared: { ...one.compared, values },
+          errors: { ...errors, apart: null, roundings },
+          means: { ...one.means, norm: nothing() },
+        };
+      };
+      const found = [...pairingStatistics(problem, exactly('dq'), exactly('dk'), 6)];
+      expect(found.map(({ head }) => head)).toEqual([0, 1, 2]);
+      for (const { statistic, threshold } of found) {
+        expect(threshold).toBeCloseTo(2 ** -40, 20);
+        expect(Math.abs(statistic) > threshold).toBe(off === 1);
+      }
+    },
+  );
 });
