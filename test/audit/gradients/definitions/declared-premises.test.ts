@@ -83,7 +83,7 @@ describe('premises of any kernel', () => {
 
   it('are a kernel’s own where it declares them', () => {
     const problem = problemOf('bf16');
-    const declared = { ds: 'fp16', scaleBeforeRounding: false } as const;
+    const declared = { description: 'mine', ds: 'fp16', scaleBeforeRounding: false } as const;
     const found = kernelGradientPremises(problem, 'bf16', declared);
     expect(found).toEqual({ ...anyGradientPremises(problem, 'bf16'), ...declared });
   });
