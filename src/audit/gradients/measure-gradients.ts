@@ -217,11 +217,11 @@ export function measureGradients(
       mean.values.set(head.mean.values, head.head * queries);
       mean.magnitude.set(head.mean.magnitude, head.head * queries);
     });
-    if (group.dk !== null && bounds.dk !== null) {
+    if (names.includes('dk') && group.dk !== null && bounds.dk !== null) {
       addToTable(sums.dk, bounds.dk.techniques, qkDim);
       place(dk, group.dk, bounds.dk, group.kvHead * keys * qkDim);
     }
-    if (group.dv !== null && bounds.dv !== null) {
+    if (names.includes('dv') && group.dv !== null && bounds.dv !== null) {
       addToTable(sums.dv, bounds.dv.techniques, vDim);
       place(dv, group.dv, bounds.dv, group.kvHead * keys * vDim);
     }

@@ -1,6 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { anyGradientPremises } from '../../../src/audit/index.js';
-import { explains, isAsPredicted } from '../../../src/audit/gradients/diagnosis/prediction.js';
+import {
+  explains,
+  isAsPredicted,
+  isWithinBounds,
+} from '../../../src/audit/gradients/diagnosis/prediction.js';
 import {
   gradientQuantities,
   type GradientQuantityName,
@@ -42,6 +46,52 @@ describe('a gradient that a cause predicts', () => {
     // Beyond its limit wherever one gradient's share of the false alarms is all of them.
     expect(isPredicted(errorsAt(statistic, 1.1))).toBe(false);
     expect(isPredicted(errorsAt(statistic, 0.9))).toBe(true);
+  });
+});
+
+describe('rows of a gradient are within the worst case of predicted ones', () => {
+  const { dv } = measured.gradients;
+  const { exact, bound } = dv;
+  const shift = bound.total.map((x, i) => (i % 2 === 0 ? 3 : -2) * x);
+  const shifted = {
+    measured: {
+      ...measured,
+      gradients: { ...measured.gradients, dv: { ...dv, bound: { ...bound, shift } } },
+    },
+  };
+  const isWithin = (errors: Float64Array, range: readonly [number, number], isShifted?: boolean) =>
+    isWithinBounds(
+      shifted,
+      given('dv', errors),
+      { predicted: exact.values, sizes: null, ...(isShifted !== undefined && { isShifted }) },
+      range,
+    );
+  const rows = [8, 24] as const;
+  const all = [0, exact.values.length] as const;
+
+  it.each([1, -1])('beside the shift by the stored forward, %d times their bounds', (sign) => {
+    const errors = (share: number) => shift.map((x, i) => x + sign * share * bound.total[i]);
+    expect(isWithin(errors(0.99), all)).toBe(true);
+    expect(isWithin(errors(1.01), all)).toBe(false);
+    // A prediction that has the shift already is not shifted again.
+    const own = (share: number) => bound.total.map((x) => sign * share * x);
+    expect(isWithin(own(0.99), all, true)).toBe(true);
+    expect(isWithin(own(1.01), all, true)).toBe(false);
+    expect(isWithin(own(0.99), all, false)).toBe(false);
+  });
+
+  it('whatever the others are, and with each of their elements', () => {
+    const [first, end] = rows;
+    const within = shift.slice();
+    const off = (at: number) => within.map((x, i) => (i === at ? x + 1.01 * bound.total[i] : x));
+    expect([first - 1, end].map((at) => isWithin(off(at), rows))).toEqual([true, true]);
+    expect([first, end - 1].map((at) => isWithin(off(at), rows))).toEqual([false, false]);
+    expect(
+      isWithin(
+        within.map((x, i) => (i === first ? NaN : x)),
+        rows,
+      ),
+    ).toBe(false);
   });
 });
 

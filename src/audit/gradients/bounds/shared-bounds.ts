@@ -35,7 +35,7 @@ export function createSharedBounds(
   const sink =
     dsink === null || problem.sink === undefined
       ? null
-      : createSinkBound(problem, shape, premises, arithmetic, dsink);
+      : createSinkBound(problem, problem.sink.logits, shape, made, dsink);
   const bias =
     dbias === null || problem.bias === undefined
       ? null

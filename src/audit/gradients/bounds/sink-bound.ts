@@ -1,6 +1,6 @@
 import type { Gradient } from '../../../../oracles/index.js';
 import { decodeTensor, formats, unitRoundoff, type FormatName } from '../../../formats/index.js';
-import type { Problem, ProblemShape } from '../../../problem/index.js';
+import type { Problem, ProblemShape, Tensor } from '../../../problem/index.js';
 import { tileRows } from '../../bounds/index.js';
 import { workingFormat } from '../../premises/premises.js';
 import type { GradientPremises } from './gradient-premises.js';
@@ -44,17 +44,17 @@ function sinkArithmetic(
 
 /**
  * Starts sums of the sinks' gradient. A sink is a key of value 0 whose score is given: dP = 0, dSink = Σ P(0 − D) over all rows.
+ * @param sinks the logits, [heads]
  * @param format the format that the gradient is stored in
  */
 export function createSinkBound(
   problem: Problem,
+  sinks: Tensor,
   { batch, heads, queries }: ProblemShape,
-  premises: GradientPremises,
-  arithmetic: PairArithmetic,
+  { premises, arithmetic }: { premises: GradientPremises; arithmetic: PairArithmetic },
   format: FormatName,
 ): SinkBound {
-  const { sink } = problem;
-  const logits = sink === undefined ? new Float64Array(heads) : decodeTensor(sink.logits);
+  const logits = decodeTensor(sinks);
   const ofSink = sinkArithmetic(problem, arithmetic, premises);
   const shareOf = createScoreSharer(ofSink);
   const sums = new ScoreSums(heads);

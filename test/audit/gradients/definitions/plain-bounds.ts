@@ -1,3 +1,4 @@
+import { expect } from 'vitest';
 import type { AttentionReference, Gradient, GroupGradients } from '../../../../oracles/index.js';
 import { createFinish, noErrors } from '../../../../src/audit/gradients/bounds/finish-gradient.js';
 import {
@@ -316,4 +317,38 @@ export function plainBounds(of: PlainProblem, groups: readonly GroupGradients[])
     if (near < half) lost.known += rounding;
     else if (value !== 0) lost.variance += half ** 2 / 3;
   }
+}
+
+/** Expects bounds that are one but for fp64's roundings, those of signed sums beside their bounds. */
+export function expectBounds(
+  found: GradientTechniqueBound,
+  wanted: GradientTechniqueBound,
+  what: string,
+): void {
+  const { total } = wanted;
+  for (const name of [
+    'total',
+    'systematic',
+    'deviation',
+    'known',
+    'reach',
+    'shift',
+    'operands',
+  ] as const)
+    found[name].forEach((x, at) => {
+      const y = wanted[name][at];
+      const isNear = x === y || Math.abs(x - y) <= 2 ** -30 * (Math.abs(y) + total[at]);
+      if (!isNear) expect([what, name, at, x]).toEqual([what, name, at, y]);
+    });
+  expect(found.byOthers.length).toBe(wanted.byOthers.length);
+  found.byOthers.forEach((of, k) => {
+    of.forEach((x, at) => {
+      expect(Math.abs(x - wanted.byOthers[k][at]), what).toBeLessThanOrEqual(2 ** -30 * total[at]);
+    });
+  });
+  for (const name of ['worst', 'variance'] as const)
+    found.techniques[name].forEach((x, at) => {
+      const y = wanted.techniques[name][at];
+      if (Math.abs(x - y) > 2 ** -30 * y) expect([what, name, at, x]).toEqual([what, name, at, y]);
+    });
 }
