@@ -3,11 +3,12 @@ export { hashTensorFile } from './hash.js';
 export { makeFolder } from './make-folder.js';
 export { writeNpy } from './write-npy.js';
 export { writeNpz } from './write-npz.js';
-export { machineFiles, openTensorFile } from './open-tensor-file.js';
+export { machineFiles, openDeclaring, openTensorFile } from './open-tensor-file.js';
 export { readText } from './byte-source.js';
 export { type RawTensor, writeRawTensors, writeSafetensors } from './write-safetensors.js';
 export { posedKvLayout, posedLayout, problemMetadata, writeProblem } from './write-problem.js';
 export {
+  declaredIn,
   declaredFormatNames,
   layouts,
   namesRead,
@@ -34,6 +35,7 @@ export {
   unusedInputs,
   type ChosenTensor,
   type DeclaredFormats,
+  type DeclaringFile,
   type InputChoice,
   type Layout,
   type NamedTensors,

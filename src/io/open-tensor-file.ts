@@ -8,8 +8,11 @@ import { openByteSource } from './byte-source.js';
 import { fileError } from './file-error.js';
 import { openTensorFolder } from './tensor-folder.js';
 import {
+  declaringFile,
   openTensorSource,
   type Codecs,
+  type DeclaredFormats,
+  type DeclaringFile,
   type OpenOptions,
   type Platform,
   type TensorFile,
@@ -56,6 +59,18 @@ export async function openTensorFile(path: string, options: OpenOptions = {}): P
   const kind = await stat(path).catch((error: unknown) => {
     throw fileError(error, path, 'open');
   });
-  if (kind.isDirectory()) return openTensorFolder({ path, platform }, options.formats ?? {});
+  if (kind.isDirectory()) return openTensorFolder({ path, platform }, options);
   return openTensorSource({ ...(await openByteSource(path)), platform }, options);
+}
+
+/**
+ * Opens a tensor file, and with the same declared formats each file that is opened beside it. A declaration may be of a
+ * tensor of any of them, which `checkDeclared` checks when all are open.
+ * @throws RequestError as `openTensorFile` does
+ */
+export async function openDeclaring(
+  path: string,
+  formats: DeclaredFormats,
+): Promise<DeclaringFile> {
+  return declaringFile(await openTensorFile(path, { formats, isOneOfSeveral: true }), formats);
 }

@@ -12,6 +12,7 @@ import {
   quoted,
   tensorFile,
   type DeclaredFormats,
+  type OpenOptions,
   type HeldTensor,
   type Platform,
   type TensorFile,
@@ -125,15 +126,16 @@ async function folderArray(
  */
 export async function openTensorFolder(
   { path, platform }: { readonly path: string; readonly platform: Platform },
-  declared: DeclaredFormats,
+  options: OpenOptions,
 ): Promise<TensorFile> {
+  const { formats: declared = {} } = options;
   const files = await folderFiles(path);
   const arrays = files.filter((name) => name !== metadataFile);
   if (arrays.length === 0)
     throw new RequestError(
       `${printable(path)}: is a folder without .npy files; name a folder of them, or a tensor file`,
     );
-  checkDeclarations(path, declared, new Set(arrays.map(npyTensorName)));
+  checkDeclarations(path, options, new Set(arrays.map(npyTensorName)));
   const metadata = files.includes(metadataFile)
     ? await readMetadata(join(path, metadataFile))
     : new Map<string, string>();

@@ -107,7 +107,7 @@ export async function readGradients(
     if (argument === undefined) continue;
     // The gradient of a bias or of sinks lies as what it is of, whatever the layout of Q.
     read[name] = sharedQuantities.some((one) => one.name === name)
-      ? await readStoredArgument(argument, file, name, reading.formats)
+      ? await readStoredArgument(argument, file, name)
       : await readTensorArgument(argument, file, quantity, reading);
   }
   const given = await readTensorArgument(dout, file, outputGradient, reading);

@@ -36,7 +36,7 @@ export interface OpenProblem {
  */
 export async function openProblem(
   file: TensorFile,
-  { problem: settings, formats, options }: AuditSettings,
+  { problem: settings, options }: AuditSettings,
   template: LaunchTemplate | null,
 ): Promise<OpenProblem> {
   // A process is given what is not used too.
@@ -46,7 +46,7 @@ export async function openProblem(
   const { tensors, notes } = namesRead(file, settings);
   const beside = template === null ? [] : tensorsBeside(template);
   const read = { tensors: [...tensors, ...beside], notes };
-  return { file, problem, reading: { formats, headsFirst, problem }, read };
+  return { file, problem, reading: { headsFirst, problem }, read };
 }
 
 /** The command that makes the judged outputs; null if they were read from files. */

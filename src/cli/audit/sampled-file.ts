@@ -1,4 +1,5 @@
 import {
+  declaredIn,
   openTensorArgument,
   problemOutline,
   type ChosenTensor,
@@ -73,7 +74,7 @@ async function sourceOf({ file, name }: ChosenTensor): Promise<TensorSource> {
 async function readSample(
   file: TensorFile,
   outline: Problem,
-  { options, formats }: SampleSettings,
+  { options }: SampleSettings,
   request: { readonly rows: number; readonly seed: number },
 ): Promise<{
   readonly sampled: SampledRows;
@@ -86,7 +87,7 @@ async function readSample(
     const argument =
       named[quantity] ?? (isOwn && file.entries.has(quantity) ? `:${quantity}` : null);
     if (argument === null) return null;
-    const chosen = await openTensorArgument(argument, file, quantity, formats);
+    const chosen = await openTensorArgument(argument, file, quantity);
     opened.push(chosen);
     return chosen;
   };
@@ -134,6 +135,6 @@ export async function openSample(
   const read = await readSample(file, outline, settings, { rows: count, seed });
   if (read === null) return null;
   const { sampled, sources } = read;
-  const keys = { path: file.path, formats };
+  const keys = { path: file.path, formats: declaredIn(file, formats) };
   return { outline, file: { sampled, keys }, sources, declared };
 }

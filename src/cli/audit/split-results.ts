@@ -71,7 +71,7 @@ async function readParts(
 ): Promise<Tensor[] | null> {
   const named = argument ?? (isOwn && file.entries.has(name) ? `:${name}` : null);
   if (named === null) return null;
-  const { tensor } = await readStoredArgument(named, file, name, reading.formats);
+  const { tensor } = await readStoredArgument(named, file, name);
   if (tensor.shape.length < 3)
     throw new RequestError(
       `${name} has shape [${tensor.shape.join(', ')}]; give [splits, …], as the output with the splits in front`,

@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { formats, type FormatName } from '../../formats/index.js';
 import {
   hashTensorFile,
-  openTensorFile,
+  openDeclaring,
   problemLayout,
   problemNote,
   readProblem,
@@ -64,7 +64,7 @@ async function gradientRequest(
   const { tensor } = await readOutputGradient(
     file,
     { named: options.dout, wants: '--backward' },
-    { formats: declaredFormats(options), headsFirst, problem },
+    { headsFirst, problem },
   );
   const declared = parseGradientDeclaration(options.gradientPremise ?? [], '--gradient-premise');
   const asked = outputFormat(options);
@@ -108,7 +108,7 @@ export async function runBound(
     ['bounds', 2],
     ...(options.backward === true ? [['gradients', 12] as const] : []),
   ]);
-  const file = await openTensorFile(path, { formats: declaredFormats(options) });
+  const file = await openDeclaring(path, declaredFormats(options));
   try {
     const given = problemSettings(options);
     const problem = await readProblem(file, given);
@@ -126,6 +126,7 @@ export async function runBound(
       options.backward === true
         ? await gradientRequest(file, problem, options, { ...arithmetic, settings })
         : null;
+    file.checkDeclared();
     const { save } = options;
     const {
       report: bounded,

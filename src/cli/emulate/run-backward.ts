@@ -3,7 +3,7 @@ import { findModelAmong, type KernelModel } from '../../../kernels/index.js';
 import { emulateBackward, type BackwardEmulation } from '../../emulate/index.js';
 import {
   hashTensorFile,
-  openTensorFile,
+  openDeclaring,
   problemLayout,
   readProblem,
   writeSafetensors,
@@ -47,8 +47,7 @@ export async function runEmulateBackward(
   const settings = kernelSettings(options.set);
   const { threads = availableParallelism(), save: target, json, quiet } = options;
   const start = performance.now();
-  const formats = declaredFormats(options);
-  const file = await openTensorFile(path, { formats });
+  const file = await openDeclaring(path, declaredFormats(options));
   const progress = createPeriodicProgress('emulate');
   try {
     const given = problemSettings(options);
@@ -58,8 +57,9 @@ export async function runEmulateBackward(
     const dout = await readOutputGradient(
       file,
       { named: options.dout, wants: '--backward' },
-      { formats, headsFirst, problem },
+      { headsFirst, problem },
     );
+    file.checkDeclared();
     const emulation = await emulateBackward(
       problem,
       model,

@@ -2,7 +2,7 @@ import type { KernelModel, ProgramClusterRun } from '../../../kernels/index.js';
 import {
   atomicWriteFile,
   hashTensorFile,
-  openTensorFile,
+  openDeclaring,
   readProblem,
   writeSafetensors,
 } from '../../io/index.js';
@@ -97,12 +97,13 @@ export async function runEmulateMachine(
     throw new RequestError('--machine runs on one thread; leave out --threads');
   const settings = kernelSettings(set);
   const start = performance.now();
-  const file = await openTensorFile(path, { formats: declaredFormats(options) });
+  const file = await openDeclaring(path, declaredFormats(options));
   const progress = createPeriodicProgress('emulate');
   try {
     const given = problemSettings(options);
     const problem = await readProblem(file, given);
     warnOfUnusedInputs(file, given);
+    file.checkDeclared();
     const result = await emulateOnMachine(
       { problem, model, settings, options, models, start },
       trace === undefined ? null : createTraceFile(trace),

@@ -11,7 +11,7 @@ import {
 import { memoryModels } from '../../machine/index.js';
 import { toolVersion } from '../tool-version.js';
 import { emulate, type Emulation } from '../../emulate/index.js';
-import { hashTensorFile, openTensorFile, readProblem, writeSafetensors } from '../../io/index.js';
+import { hashTensorFile, openDeclaring, readProblem, writeSafetensors } from '../../io/index.js';
 import {
   describeKernels,
   describeMachineNames,
@@ -139,12 +139,13 @@ export async function runEmulate(
   const settings = kernelSettings(options.set);
   const { threads = availableParallelism(), save: target, json, quiet } = options;
   const start = performance.now();
-  const file = await openTensorFile(path, { formats: declaredFormats(options) });
+  const file = await openDeclaring(path, declaredFormats(options));
   const progress = createPeriodicProgress('emulate');
   try {
     const given = problemSettings(options);
     const problem = await readProblem(file, given);
     warnOfUnusedInputs(file, given);
+    file.checkDeclared();
     const result = await emulateKernel(
       { problem, model, settings, models, start },
       (problem, model, settings, progress) =>

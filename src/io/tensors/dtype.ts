@@ -100,13 +100,26 @@ export const declaredFormatNames: readonly DeclaredFormat[] = [
 /** The formats a caller declares tensors to have, by tensor name. */
 export type DeclaredFormats = Readonly<Record<string, DeclaredFormat>>;
 
+/** Options for reading a tensor file. */
+export interface OpenOptions {
+  /**
+   * Formats of tensors whose dtype does not determine it, by tensor name: e4m3 or e5m2 stored as opaque bytes or 8-bit
+   * integers, e2m1 there as one element a byte, or e2m1x2 as two, bf16 or fp16 stored as 16-bit ones, tf32 stored as
+   * fp32; and narrower formats than fp32 or fp64 whose numbers were widened to it.
+   */
+  readonly formats?: DeclaredFormats;
+  /** Whether the formats may be of tensors of other files; default false: each is of a tensor of this one. */
+  readonly isOneOfSeveral?: boolean;
+}
+
 /**
  * Checks that every declaration names a tensor of the file and a known format.
+ * @param isOneOfSeveral whether a declaration may be of a tensor of another file
  * @throws RequestError listing the known ones
  */
 export function checkDeclarations(
   path: string,
-  declared: DeclaredFormats,
+  { formats: declared = {}, isOneOfSeveral = false }: OpenOptions,
   names: ReadonlySet<string>,
 ): void {
   for (const [name, format] of Object.entries(declared)) {
@@ -115,7 +128,7 @@ export function checkDeclarations(
         `${tensorIn(path, name)}: declared format ${quoted(String(format))} is unknown; ` +
           `use one of ${declaredFormatNames.join(', ')}`,
       );
-    if (!names.has(name))
+    if (!names.has(name) && !isOneOfSeveral)
       throw new RequestError(
         `${tensorIn(path, name)}: a format is declared for it, but there is no such tensor; ` +
           `the file holds ${listed(names) || 'none'}`,

@@ -1,7 +1,6 @@
 export type {
   ByteSource,
   Codecs,
-  OpenOptions,
   Platform,
   Sha256,
   TensorEntry,
@@ -15,7 +14,9 @@ export {
   declaredFormatNames,
   formatNote,
   type DeclaredFormats,
+  type OpenOptions,
 } from './dtype.js';
+export { declaredIn, declaringFile, type DeclaringFile } from './declaring-file.js';
 export { bytesOf, writtenType } from './element-storage.js';
 export { printable, quoted } from './messages.js';
 export { checkedTensors, checkTensor, elementCount, type NamedTensors } from './named-tensors.js';

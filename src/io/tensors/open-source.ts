@@ -1,13 +1,13 @@
 import { RequestError } from '../../request-error.js';
-import type { DeclaredFormats } from './dtype.js';
+import type { OpenOptions } from './dtype.js';
 import { printable } from './messages.js';
 import { npyMagic } from './npy/header.js';
 import { openNpy } from './npy/npy.js';
 import { openNpz } from './npz/npz.js';
 import { openSafetensors } from './safetensors/safetensors.js';
-import type { ByteSource, OpenOptions, TensorFile } from './tensor-file.js';
+import type { ByteSource, TensorFile } from './tensor-file.js';
 
-type Opener = (source: ByteSource, declared: DeclaredFormats) => Promise<TensorFile>;
+type Opener = (source: ByteSource, options: OpenOptions) => Promise<TensorFile>;
 
 const ascii = (text: string): Uint8Array => new TextEncoder().encode(text);
 
@@ -88,12 +88,12 @@ async function openerOf(source: ByteSource): Promise<Opener> {
  */
 export async function openTensorSource(
   source: ByteSource,
-  { formats: declared = {} }: OpenOptions,
+  options: OpenOptions,
 ): Promise<TensorFile> {
   try {
     return await (
       await openerOf(source)
-    )(source, declared);
+    )(source, options);
   } catch (error) {
     await source.close();
     throw error;

@@ -1,6 +1,6 @@
 import type { FormatName, Tensor, TensorData } from '../../formats/index.js';
 import type { BooleanTensor, IntegerTensor } from '../../problem/index.js';
-import type { DeclaredFormats } from './dtype.js';
+import type { OpenOptions } from './dtype.js';
 
 /** One tensor of a file, known from the file's header; its elements are not read yet. */
 export interface TensorEntry {
@@ -62,16 +62,6 @@ export interface TensorFile {
   readonly sha256: (name: string) => Promise<string>;
   /** Releases the file. Reading afterwards is a RequestError; closing again does nothing. */
   readonly close: () => Promise<void>;
-}
-
-/** Options for reading a tensor file. */
-export interface OpenOptions {
-  /**
-   * Formats of tensors whose dtype does not determine it, by tensor name: e4m3 or e5m2 stored as opaque bytes or 8-bit
-   * integers, e2m1 there as one element a byte, or e2m1x2 as two, bf16 or fp16 stored as 16-bit ones, tf32 stored as
-   * fp32; and narrower formats than fp32 or fp64 whose numbers were widened to it.
-   */
-  readonly formats?: DeclaredFormats;
 }
 
 /** SHA-256 of bytes that come piece by piece. */

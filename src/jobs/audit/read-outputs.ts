@@ -1,10 +1,5 @@
 import type { KernelOutputs } from '../../audit/index.js';
-import {
-  openTensorArgument,
-  toHeadsFirst,
-  type DeclaredFormats,
-  type TensorFile,
-} from '../../io/tensors/index.js';
+import { openTensorArgument, toHeadsFirst, type TensorFile } from '../../io/tensors/index.js';
 import {
   gatherOutput,
   quantities,
@@ -24,7 +19,6 @@ export interface SourcedTensor {
 
 /** Settings for reading the tensors of a problem's file, and those beside it. */
 export interface TensorReading {
-  readonly formats: DeclaredFormats;
   /** Whether an output is [batch, heads, seqlen, dim], as the problem is. */
   readonly headsFirst: boolean;
   /** The problem; outputs of packed sequences have the layout of its queries. */
@@ -53,9 +47,8 @@ export async function readStoredArgument(
   argument: string,
   problemFile: TensorFile,
   fallback: string,
-  formats: DeclaredFormats,
 ): Promise<SourcedTensor> {
-  const chosen = await openTensorArgument(argument, problemFile, fallback, formats);
+  const chosen = await openTensorArgument(argument, problemFile, fallback);
   try {
     const tensor = await chosen.file.read(chosen.name);
     const storedAs = chosen.file.entries.get(chosen.name)?.storedAs;
@@ -88,7 +81,7 @@ export async function readTensorArgument(
   reading: TensorReading,
 ): Promise<SourcedTensor> {
   const { name } = quantity;
-  const { tensor, source } = await readStoredArgument(argument, problemFile, name, reading.formats);
+  const { tensor, source } = await readStoredArgument(argument, problemFile, name);
   return { tensor: canonicalOutput(tensor, quantity, reading), source };
 }
 

@@ -1,6 +1,6 @@
 import { RequestError } from '../../../request-error.js';
 import type { ReadBytes } from '../column-major.js';
-import { checkDeclarations, type DeclaredFormats, readingOf } from '../dtype.js';
+import { checkDeclarations, type DeclaredFormats, type OpenOptions, readingOf } from '../dtype.js';
 import { tensorIn } from '../messages.js';
 import { npyMagic, readNpyHeader } from './header.js';
 import { type HeldTensor, tensorFile } from '../read-tensors.js';
@@ -55,10 +55,11 @@ export function npyTensorName(fileName: string): string {
  * @param source open on the file; closed with the returned TensorFile
  * @throws RequestError when the file breaks the format, or holds objects or records
  */
-export async function openNpy(source: ByteSource, declared: DeclaredFormats): Promise<TensorFile> {
+export async function openNpy(source: ByteSource, options: OpenOptions): Promise<TensorFile> {
+  const { formats: declared = {} } = options;
   const { path, size, read, close } = source;
   const name = npyTensorName(path.slice(path.search(/[^/\\]*$/)));
-  checkDeclarations(path, declared, new Set([name]));
+  checkDeclarations(path, options, new Set([name]));
   const metadata = new Map<string, string>();
   const tensor = await npyArray({
     path,

@@ -1,5 +1,5 @@
 import { RequestError } from '../../../request-error.js';
-import { checkDeclarations, type DeclaredFormats } from '../dtype.js';
+import { checkDeclarations, type OpenOptions } from '../dtype.js';
 import { printable, tensorIn } from '../messages.js';
 import { npyArray, npyTensorName } from '../npy/npy.js';
 import { memberReader, type MemberReader } from './member.js';
@@ -31,7 +31,8 @@ function refuseWithoutArrays(path: string, names: ReadonlySet<string>): void {
  * @throws RequestError when the archive or one of its arrays is damaged, encrypted, or declares other
  * sizes than it has
  */
-export async function openNpz(source: ByteSource, declared: DeclaredFormats): Promise<TensorFile> {
+export async function openNpz(source: ByteSource, options: OpenOptions): Promise<TensorFile> {
+  const { formats: declared = {} } = options;
   const { path } = source;
   const { names, members } = await readZipDirectory(
     source,
@@ -39,7 +40,7 @@ export async function openNpz(source: ByteSource, declared: DeclaredFormats): Pr
     (name) => tensorIn(path, npyTensorName(name)),
   );
   if (members.size === 0) refuseWithoutArrays(path, names);
-  checkDeclarations(path, declared, new Set([...members.keys()].map(npyTensorName)));
+  checkDeclarations(path, options, new Set([...members.keys()].map(npyTensorName)));
   const metadata = new Map<string, string>();
   const readers: MemberReader[] = [];
   const tensors: HeldTensor[] = [];

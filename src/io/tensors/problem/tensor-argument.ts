@@ -1,5 +1,4 @@
 import { RequestError } from '../../../request-error.js';
-import type { DeclaredFormats } from '../dtype.js';
 import { printable } from '../messages.js';
 import type { TensorFile, TensorFiles } from '../tensor-file.js';
 
@@ -51,7 +50,6 @@ export async function openTensorArgument(
   text: string,
   problemFile: TensorFile,
   fallback: string,
-  formats: DeclaredFormats = {},
 ): Promise<ChosenTensor> {
   const argument = parseTensorArgument(text, problemFile.beside);
   if (argument.file === '')
@@ -60,7 +58,7 @@ export async function openTensorArgument(
       name: chooseTensor(problemFile, argument, fallback),
       close: async () => {},
     };
-  const file = await problemFile.beside.open(argument.file, { formats });
+  const file = await problemFile.beside.open(argument.file, {});
   try {
     return { file, name: chooseTensor(file, argument, fallback), close: file.close };
   } catch (error) {

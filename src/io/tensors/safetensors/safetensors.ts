@@ -1,5 +1,5 @@
 import { RequestError } from '../../../request-error.js';
-import { checkDeclarations, type DeclaredFormats, readingOf } from '../dtype.js';
+import { checkDeclarations, type OpenOptions, readingOf } from '../dtype.js';
 import { printable } from '../messages.js';
 import { maxHeaderBytes, parseSafetensorsHeader } from './header.js';
 import { tensorFile } from '../read-tensors.js';
@@ -49,13 +49,14 @@ async function readHeaderText(source: ByteSource): Promise<{ text: string; bytes
  */
 export async function openSafetensors(
   source: ByteSource,
-  declared: DeclaredFormats,
+  options: OpenOptions,
 ): Promise<TensorFile> {
+  const { formats: declared = {} } = options;
   const { path } = source;
   const { text, bytes } = await readHeaderText(source);
   const dataStart = lengthBytes + bytes;
   const { metadata, tensors } = parseSafetensorsHeader(path, text, source.size - dataStart);
-  checkDeclarations(path, declared, new Set(tensors.map(({ name }) => name)));
+  checkDeclarations(path, options, new Set(tensors.map(({ name }) => name)));
   const stored = tensors.map(({ name, dtype, facts, shape, elements, begin, end }) => {
     const reading = readingOf({ path, name, dtype }, facts, declared, metadata);
     const byteLength = end - begin;
