@@ -39,7 +39,7 @@ const drawn: fc.Arbitrary<Drawn> = fc.record({
   sumsTruncate: fc.boolean(),
   hasSinks: fc.boolean(),
   isSinkInLse: fc.boolean(),
-  share: fc.option(fc.constantFrom(0.9, 0.75)),
+  share: fc.constantFrom(null, null, 0.9, 0.75),
   hasErrors: fc.boolean(),
   typicalWeight: fc.constantFrom(2 ** -22, 2 ** -9, 0.0624, 0.0626, 0.3),
   addition: fc.constantFrom(2 ** -25, 2 ** -23, 2 ** -12),

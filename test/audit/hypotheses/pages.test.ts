@@ -236,7 +236,7 @@ describe('faults of all pages of a cache', () => {
           );
         }
       }),
-      { numRuns: 15 },
+      { numRuns: 10 },
     );
   });
 
