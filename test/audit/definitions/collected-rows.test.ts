@@ -17,7 +17,7 @@ const places = 32;
 /** P in fp16, of 4 times the weight. */
 const weightScale = 4;
 /** Weights of a row: so few different ones that they do not meet in a table by chance; the last is subnormal in P. */
-const weightsOf = [0, 0.31, 0.17, 0.11, 0.013, 3e-6] as const;
+const weightsOf = [0, 0.31, 0.17, 0.11, 0.013, 1e-4, 3e-6] as const;
 const sum = (numbers: readonly number[]) => numbers.reduce((a, b) => a + b, 0);
 
 /** Numbers that make a model. */
