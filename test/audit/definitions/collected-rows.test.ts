@@ -76,7 +76,8 @@ function made(of: Drawn) {
     addition: of.addition,
     keys: of.keysOfRow,
     weightRounding: Math.abs(random()),
-    range: 3 * Math.abs(random()),
+    // Weights that underflow count where values are as large as they can be.
+    range: 2 ** 124 * Math.abs(random()),
     isCoarse: false,
     declared: {
       ofWeights: Math.abs(random()),

@@ -272,7 +272,7 @@ describe('faults of all pages of a cache', () => {
 const plainLayout = { pageSize: 2, headsFirst: false, joined: false, spare: 1 } as const;
 
 /** What is said of single pages, of a kernel's output. */
-function wrongPages(cache: Cache, out: Float64Array, isDamaged?: (row: number) => boolean) {
+function wrongPages(cache: Cache, out: Float64Array, isDamaged: (row: number) => boolean) {
   const context = contextOf(cache.problem, { out, lse: null }, { isDamaged });
   const found = [...pageHypotheses(context)].filter((one) => !isWholePages(one));
   return { context, found };
