@@ -126,7 +126,7 @@ const arithmetic = {
 const roundings: fc.Arbitrary<WeightRounding> = fc.record({
   smallestNormal: fc.constant(2 ** -14),
   ulpOfOne: fc.constant(2 ** -10),
-  maxFinite: fc.constantFrom(Infinity, 448, 1.5, 2 ** 20),
+  maxFinite: fc.constantFrom(Infinity, 448, 1.5, 256, 2 ** 20),
   saturates: fc.boolean(),
   relative: fc.constant(2 ** -11),
   least: fc.constant(2 ** -25),
