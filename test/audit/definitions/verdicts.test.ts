@@ -3,6 +3,10 @@ import { describe, expect, it } from 'vitest';
 import type { Diagnosis } from '../../../src/audit/diagnosis/index.js';
 import { findingsOf, findingTest } from '../../../src/audit/findings.js';
 import type { PremiseFit } from '../../../src/audit/premises/premise-fit.js';
+import type {
+  StructureResult,
+  StructureTest,
+} from '../../../src/audit/structure/structure-result.js';
 import { reachVerdict, type Evidence } from '../../../src/audit/verdict.js';
 import { quantities } from '../../../src/problem/index.js';
 import { numbers, seldom, structure, vector, wrongWith } from './made-up-judgements.js';
@@ -170,7 +174,7 @@ describe('a finding of structure', () => {
         seed: 1,
       },
     );
-    const told = (...results: readonly Partial<typeof result>[]) =>
+    const told = (...results: readonly Partial<StructureResult>[]) =>
       findingsOf(
         [
           {
@@ -207,7 +211,7 @@ describe('a finding of structure', () => {
       'key-tile': ['leaving out keys 0 to 127', 'counting twice keys 0 to 127'],
     };
     for (const [name, [above, below]] of Object.entries(signs)) {
-      const test = name as typeof result.test;
+      const test = name as StructureTest;
       expect(told({ test })[0]).toContain(above);
       expect(told({ test, statistic: -2 })[0]).toContain(below);
     }
