@@ -133,7 +133,7 @@ describe('hypotheses about a tile of keys', () => {
       [-4, 4, false],
       [0, -4, true],
     ] as const)
-      for (const row of context.sample.filter(({ row: flat }) => flat % 9 === 0)) {
+      for (const row of context.sample.filter(({ row: flat }) => flat % 9 === 5)) {
         const source = { keysFrom, valuesFrom, zeroKeys };
         const sums = new GranuleSums(context.reader, row, 4, source);
         const at = book.rowAt(row.row);
