@@ -193,6 +193,24 @@ const viewed =
     return { ...problem, ...Object.fromEntries(names.map((name) => [name, of(name)])) };
   };
 
+/** A kernel between views: inputs are read in another order, and the output is written in that order. */
+const betweenViews = (
+  on: keyof typeof problems,
+  names: readonly ('q' | 'k' | 'v')[],
+  [by, back]: readonly [typeof asHeadsFirst, typeof asHeadsFirst],
+  place?: string,
+): HostMistake => ({
+  family: 'layout',
+  on: problems[on],
+  outputs: (problem) => {
+    const { heads, queries } = problemShape(problem);
+    const { out, lse } = run(viewed(names, by)(problem));
+    return { out: rowsFrom(out, back(queries, heads)), lse };
+  },
+  causes: ['view-for-transpose'],
+  ...(place === undefined ? {} : { place }),
+});
+
 /** Heads of a tensor by the order that is read. */
 const headsFrom =
   (names: readonly ('q' | 'k' | 'v')[], order: readonly number[]): Change =>
@@ -212,7 +230,7 @@ const order = [2, 0, 3, 1];
 /** [batch, heads, seqlen] with the last two axes exchanged. */
 function transposed(tensor: Tensor): Tensor {
   const [batch, heads, rows, dim] = tensor.shape as [number, number, number, number];
-  const moved = rowsFrom(tensor, asHeadsFirst(heads, rows));
+  const moved = rowsFrom(tensor, asHeadsFirst(rows, heads));
   return { ...moved, shape: [batch, rows, heads, dim] };
 }
 
@@ -288,6 +306,47 @@ const layouts: Readonly<Record<string, HostMistake>> = {
     viewed(['q', 'k', 'v'], asHeadsFirst),
     ['view-for-transpose'],
   ),
+  'Q and K viewed for transposed': mistake('layout', 'grouped', viewed(['q', 'k'], asHeadsFirst), [
+    'view-for-transpose',
+  ]),
+  'Q and V of packed sequences viewed for transposed': mistake(
+    'layout',
+    'packed',
+    viewed(['q', 'v'], asSequenceFirst),
+    ['view-for-transpose'],
+  ),
+  'inputs viewed, and the output back': betweenViews(
+    'heads',
+    ['q', 'k', 'v'],
+    [asHeadsFirst, asSequenceFirst],
+  ),
+  'inputs of grouped heads viewed, and the output back': betweenViews(
+    'grouped',
+    ['q', 'k', 'v'],
+    [asSequenceFirst, asHeadsFirst],
+  ),
+  'inputs of three batches viewed, and the output back': betweenViews(
+    'batches',
+    ['q', 'k', 'v'],
+    [asHeadsFirst, asSequenceFirst],
+  ),
+  'inputs viewed under a causal mask, and the output back': betweenViews(
+    'causal',
+    ['q', 'k', 'v'],
+    [asHeadsFirst, asSequenceFirst],
+    '255 of 256 rows',
+  ),
+  'Q viewed, and the output back': betweenViews(
+    'grouped',
+    ['q'],
+    [asHeadsFirst, asSequenceFirst],
+    '384 of 512 rows',
+  ),
+  'K and V viewed, and the output back': {
+    ...betweenViews('heads', ['k', 'v'], [asHeadsFirst, asSequenceFirst]),
+    // No host does so, and no cause is to be named.
+    causes: [],
+  },
   'output viewed for transposed': misplaced(
     'heads',
     (row, problem) => {

@@ -19,6 +19,7 @@ import {
   sampleRows,
 } from './row-sample.js';
 import { RowReader } from './row-reader.js';
+import { withMaxima } from './rows-by-maximum.js';
 
 /** Clauses joined in one sentence for one cause with several parameters. */
 const mostParameters = 3;
@@ -136,7 +137,10 @@ export function diagnose(input: DiagnosisInput): Diagnosis {
     (row) => reference.level[row] !== special,
   );
   const reader = new RowReader(problem, shape);
-  const place = damaged.length === 0 ? null : placeOfRows(damaged, { ...problem, shape });
+  const place =
+    damaged.length === 0
+      ? null
+      : withMaxima(placeOfRows(damaged, { ...problem, shape }), damaged, reader);
   const located = onlyLse
     ? ['the output is right, the LSE is not', ...describeDamage(input, damage, damaged, 'LSE')]
     : damaged.length === 0

@@ -3,6 +3,7 @@ import { lseFits, SlopeSums, type Slope } from './agreement-sums.js';
 import type { Hypothesis, HypothesisContext, SampleRow } from './hypothesis.js';
 import { explainedShare, explains } from './measure-agreement.js';
 import type { RowPrediction } from './prediction.js';
+import { withMaxima } from './rows-by-maximum.js';
 
 /**
  * The relation of a row to a cause: it errs and is explained, or is not; it is sound where the cause would
@@ -160,7 +161,8 @@ export function placeOfCause(
   }
   const rows = [...groups.values()].flatMap((group) => rowsStruck(group, context));
   const layout = { ...input.problem, shape };
-  const place = placeOfRows(rows.length === 0 ? erring : rows, layout);
+  const placed = rows.length === 0 ? erring : rows;
+  const place = withMaxima(placeOfRows(placed, layout), placed, reader);
   const columns = columnsOf(hypothesis, explained, vDim);
   return {
     place: { ...place, columns },

@@ -41,10 +41,10 @@ function axisText(one: string, many: string, axis: PlaceAxis | null): string[] {
 
 /**
  * A place in words, from the outside in: "sequence 0, heads 2 to 3, 23 of 1024 rows", "kv head 1, keys 64 to
- * 127", "columns 5 to 6". Of a place without bounds "everywhere".
+ * 127", "columns 5 to 6", "23 of 1024 rows, all with their maximum in keys 256 to 319". Of a place without bounds "everywhere".
  */
 export function describePlace(place: Place): string {
-  const { sequences, heads, kvHeads, queries, rows, keys, columns } = place;
+  const { sequences, heads, kvHeads, queries, rows, maxima, keys, columns } = place;
   const counted =
     rows === null ? '' : `${rows.count} of ${rows.of} ${rows.sampled ? 'sampled ' : ''}rows`;
   const ofQueries = axisText('query', 'queries', queries);
@@ -55,6 +55,7 @@ export function describePlace(place: Place): string {
     ...(ofQueries.length === 0 || counted === ''
       ? [...ofQueries, ...(counted === '' ? [] : [counted])]
       : ofQueries.map((text) => `${text} (${counted})`)),
+    ...axisText('key', 'keys', maxima).map((text) => `all with their maximum in ${text}`),
     ...axisText('key', 'keys', keys),
     ...axisText('column', 'columns', columns),
   ];

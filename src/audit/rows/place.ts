@@ -41,6 +41,8 @@ export interface Place {
   readonly queries: PlaceAxis | null;
   /** The rows among those of these sequences and heads; null where all of them are meant. */
   readonly rows: PlacedRows | null;
+  /** Keys, counted within their sequence, that all these rows, and hardly any others, have their largest score at; null for no such rule. */
+  readonly maxima: PlaceAxis | null;
   /** Counted within their sequence. */
   readonly keys: PlaceAxis | null;
   readonly columns: PlaceAxis | null;
@@ -53,6 +55,7 @@ export const everywhere: Place = {
   kvHeads: null,
   queries: null,
   rows: null,
+  maxima: null,
   keys: null,
   columns: null,
 };

@@ -12,18 +12,6 @@ const problemOf = (frame: Partial<ProblemFrame> = {}, changes: Partial<Problem> 
 };
 
 describe('hypotheses about operands', () => {
-  /** A row of [batch, heads, rows] as it is where the memory is read with heads and rows exchanged. */
-  const views = (heads: number, rows: number) => ({
-    'as if it were [batch, heads, seqlen, dim]': (head: number, row: number) => {
-      const flat = head * rows + row;
-      return [flat % heads, Math.floor(flat / heads)] as const;
-    },
-    'as if it were [batch, seqlen, heads, dim]': (head: number, row: number) => {
-      const flat = row * heads + head;
-      return [Math.floor(flat / rows), flat % rows] as const;
-    },
-  });
-
   it('read one tensor in place of another', () => {
     const problem = problemOf({ queries: 5 });
     const book = new Textbook(problem);
@@ -54,49 +42,6 @@ describe('hypotheses about operands', () => {
     expect(names({ queries: 4 }).length).toBe(3);
     expect(names({ queries: 5, vDim: 2 }).length).toBe(2);
     expect(names({ queries: 5, kvHeads: 1 }).length).toBe(3);
-  });
-
-  it('view a memory where it is to be transposed', () => {
-    const problem = problemOf({ heads: 4, kvHeads: 2, queries: 3 });
-    const book = new Textbook(problem);
-    const context = contextOfFault(problem);
-    const found = [...operandHypotheses(context)].filter(({ id }) => id === 'view-for-transpose');
-    expect(found.length).toBe(12);
-    for (const way of Object.keys(views(1, 1)) as (keyof ReturnType<typeof views>)[]) {
-      const [ofQ, ofK] = [views(4, 3)[way], views(2, 5)[way]];
-      const q = (at: RowAt, t: number) => {
-        const [head, query] = ofQ(at.head, at.query);
-        return book.q(at.batch, head, query, t);
-      };
-      const k = (at: At, t: number) => {
-        const [head, key] = ofK(at.kvHead, at.key);
-        return book.k(at.batch, head, key, t);
-      };
-      const v = (at: At, c: number) => {
-        const [head, key] = ofK(at.kvHead, at.key);
-        return book.v(at.batch, head, key, c);
-      };
-      for (const [words, fault] of [
-        ['Q, K and V are', { q, k, v }],
-        ['K and V are', { k, v }],
-        ['Q is', { q }],
-        ['K is', { k }],
-        ['V is', { v }],
-      ] as const) {
-        const one = found.find(
-          ({ statement }) => statement.startsWith(`${words} read`) && statement.includes(way),
-        )!;
-        expectPredicts(one, context, (row) => book.row(row, fault));
-      }
-      const output = found.find(
-        ({ statement }) => statement.startsWith('the output') && statement.includes(way),
-      )!;
-      expectPredicts(output, context, (row) => {
-        const { batch, head, query } = book.rowAt(row);
-        const [otherHead, other] = ofQ(head, query);
-        return { ...book.row((batch * 4 + otherHead) * 3 + other), lse: NaN };
-      });
-    }
   });
 
   it.each([

@@ -196,6 +196,7 @@ describe('places', () => {
     expect(placeOfKeys(all, { shape })).toMatchObject({
       sequences: null,
       kvHeads: null,
+      maxima: null,
       keys: null,
       rows: null,
     });
@@ -223,6 +224,7 @@ describe('places', () => {
     expect(placeOfKeys([5, 15], packed)).toMatchObject({
       sequences: { ranges: [{ first: 1, last: 1 }], of: 2 },
       kvHeads: null,
+      maxima: null,
       keys: { ranges: [{ first: 1, last: 1 }], of: 6 },
     });
   });

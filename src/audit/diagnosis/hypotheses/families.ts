@@ -19,6 +19,7 @@ import { narrowHypotheses } from './narrow-faults.js';
 import { onlineSoftmaxHypotheses } from './online-softmax-faults.js';
 import { outputPrecisionHypotheses, scorePrecisionHypotheses } from './precision-faults.js';
 import { rotaryHypotheses } from './operands/rotary-faults.js';
+import { viewHypotheses } from './operands/viewed-memory.js';
 import { rowFactorHypotheses, rowSumHypotheses } from './row-sum-faults.js';
 import { splitHypotheses } from './split-faults.js';
 import { scaleFactorHypotheses } from './scale-factor.js';
@@ -52,6 +53,7 @@ export const hypothesisFamilies: readonly HypothesisFamily[] = [
   headHypotheses,
   headPlaceHypotheses,
   operandHypotheses,
+  viewHypotheses,
   rotaryHypotheses,
   movedHeadHypotheses,
   columnHypotheses,

@@ -17,6 +17,7 @@ import { replayOrder, type Replayed } from './replay/replay.js';
 import { storedStatistics } from './replay/stored-statistics.js';
 import { operandFaults } from './replayed/operand-faults.js';
 import { visitFaults } from './replayed/visit-faults.js';
+import { viewFaults } from './replayed/view-faults.js';
 import { scopesOf } from './scope.js';
 import { placeShown } from './showing.js';
 import { movedFaults } from './stored/moved-faults.js';
@@ -54,6 +55,7 @@ const costlyFamilies: readonly Family[] = [
   ({ failed }) => groupFaults(failed),
   ...replayedFamilies,
   tileFaults,
+  (of) => replayFaults(of, viewFaults(of)),
 ];
 
 /** Causes that are looked for one kind after the other, each where none before explains what failed. */

@@ -18,6 +18,7 @@ import {
 import { storedStatistics } from '../../../../src/audit/gradients/diagnosis/replay/stored-statistics.js';
 import { maskFaults } from '../../../../src/audit/gradients/diagnosis/replayed/mask-faults.js';
 import { operandFaults } from '../../../../src/audit/gradients/diagnosis/replayed/operand-faults.js';
+import { viewFaults } from '../../../../src/audit/gradients/diagnosis/replayed/view-faults.js';
 import { replayFaults } from '../../../../src/audit/gradients/diagnosis/replayed/replayed-fault.js';
 import { sinkFaults } from '../../../../src/audit/gradients/diagnosis/replayed/sink-faults.js';
 import { weightFaults } from '../../../../src/audit/gradients/diagnosis/replayed/weight-faults.js';
@@ -52,6 +53,7 @@ export const familiesOf = {
   weight: (of) => replayFaults(of, weightFaults(of.failed.problem, of.failed.measured.shape)),
   sink: (of) => replayFaults(of, sinkFaults(of.failed)),
   operand: (of) => replayFaults(of, operandFaults(of)),
+  view: (of) => replayFaults(of, viewFaults(of)),
   statistics: statisticsFaults,
 } as const satisfies Readonly<Record<string, Family>>;
 

@@ -23,6 +23,8 @@ const families: Readonly<Record<string, keyof typeof familiesOf>> = {
   'dout-': 'operand',
   'keys-': 'operand',
   'values-': 'operand',
+  'queries-': 'operand',
+  'inputs-layout': 'view',
   'kv-head-': 'operand',
   'statistics-': 'statistics',
   'scale-': 'factor',

@@ -101,6 +101,36 @@ export const operandBugs: Readonly<Record<string, PlantedBug>> = {
     }),
     causes: ['dout-layout'],
   },
+  'Q of the next row': {
+    on: 'causal',
+    change: read(['q'], (row) => row + 1),
+    causes: ['queries-of-others'],
+  },
+  'Q of the head before': {
+    on: 'grouped',
+    change: read(['q'], (row, { queries }) => row - queries),
+    causes: ['queries-of-others'],
+  },
+  'Q as [B, S, H, D]': {
+    on: 'grouped',
+    change: read(['q'], asHeadsFirst),
+    causes: ['queries-layout'],
+  },
+  'every input as [B, S, H, D]': {
+    change: (_, __, shape) => ({
+      inputs: ({ q, k, v, dout }) => {
+        const ofKeys = { ...shape, heads: shape.kvHeads, queries: shape.keys };
+        const { qkDim, vDim } = shape;
+        return {
+          q: readFrom(q, qkDim, (row) => asHeadsFirst(row, shape)),
+          k: readFrom(k, qkDim, (row) => asHeadsFirst(row, ofKeys)),
+          v: readFrom(v, vDim, (row) => asHeadsFirst(row, ofKeys)),
+          dout: readFrom(dout, vDim, (row) => asHeadsFirst(row, shape)),
+        };
+      },
+    }),
+    causes: ['inputs-layout'],
+  },
   'K and V of another head of a group': {
     on: 'grouped',
     change: (_, __, { kvHeads }) => ({ kvHead: (head) => head % kvHeads }),

@@ -6,7 +6,6 @@ import type {
   SampleRow,
 } from '../../hypothesis.js';
 import { predictWeighted, softmaxRow, type RowPrediction } from '../../prediction.js';
-import { exactRow } from '../placement-faults.js';
 
 /** Reads a row of Q, K or V as a faulty kernel does, by that row's flat number over [batch, heads, rows]. */
 type ReadRow = (flat: number) => Float64Array;
@@ -98,87 +97,6 @@ function* exchangedTensors(context: HypothesisContext): Generator<Hypothesis> {
     };
 }
 
-/** The flat number of the row that stands in place of another, in a tensor [batch, heads, rows]. */
-type MovedRow = (flat: number) => number;
-
-/** Rows of a memory [batch, rows, heads] that is read as [batch, heads, rows], or the reverse. */
-function viewedRows(heads: number, rows: number): readonly (readonly [string, MovedRow])[] {
-  const size = heads * rows;
-  const place = (flat: number) => {
-    const inBatch = flat % size;
-    return { from: flat - inBatch, head: Math.floor(inBatch / rows), row: inBatch % rows };
-  };
-  return [
-    [
-      '[batch, seqlen, heads, dim] as if it were [batch, heads, seqlen, dim]',
-      (flat) => {
-        const inBatch = flat % size;
-        return flat - inBatch + (inBatch % heads) * rows + Math.floor(inBatch / heads);
-      },
-    ],
-    [
-      '[batch, heads, seqlen, dim] as if it were [batch, seqlen, heads, dim]',
-      (flat) => {
-        const { from, head, row } = place(flat);
-        return from + row * heads + head;
-      },
-    ],
-  ];
-}
-
-const viewed = [
-  { names: 'Q, K and V are', q: true, k: true, v: true },
-  { names: 'K and V are', q: false, k: true, v: true },
-  { names: 'Q is', q: true, k: false, v: false },
-  { names: 'K is', q: false, k: true, v: false },
-  { names: 'V is', q: false, k: false, v: true },
-] as const;
-
-/** A view where a transpose is due: of inputs. */
-function* viewedInputs(context: HypothesisContext): Generator<Hypothesis> {
-  const { reader, shape } = context;
-  const { heads, kvHeads, queries, keys } = shape;
-  const ofQueries = viewedRows(heads, queries);
-  const ofKeys = viewedRows(kvHeads, keys);
-  const key = rowsOfKeys(context, 'k');
-  const value = rowsOfKeys(context, 'v');
-  for (const { names, q, k, v } of viewed) {
-    const isMoved = (q && heads > 1 && queries > 1) || ((k || v) && kvHeads > 1 && keys > 1);
-    // A sample of rows lacks those that others were mistaken for.
-    if (!isMoved || (q && reader.problem.rows !== undefined)) continue;
-    for (const [direction, [how, queryFrom]] of ofQueries.entries()) {
-      const keyFrom = ofKeys[direction]?.[1] ?? queryFrom;
-      const operands: Operands = {
-        ...(q ? { query: (flat: number) => reader.query(queryFrom(flat)) } : {}),
-        ...(k ? { key: (flat: number) => key(keyFrom(flat)) } : {}),
-        ...(v ? { value: (flat: number) => value(keyFrom(flat)) } : {}),
-      };
-      yield {
-        id: 'view-for-transpose',
-        technique: null,
-        statement: `${names} read from ${how}: a view in place of a transpose`,
-        ofAll: true,
-        predict: (row) => predictOperands(context, row, operands),
-      };
-    }
-  }
-}
-
-/** A view where a transpose is due: of the output. */
-function* viewedOutput(context: HypothesisContext): Generator<Hypothesis> {
-  const { reader, shape } = context;
-  const { heads, queries } = shape;
-  if (heads < 2 || queries < 2 || reader.problem.rows !== undefined) return;
-  for (const [how, from] of viewedRows(heads, queries))
-    yield {
-      id: 'view-for-transpose',
-      technique: null,
-      statement: `the output is read from ${how}: a view in place of a transpose`,
-      ofAll: true,
-      predict: ({ row }) => exactRow(context, from(row)),
-    };
-}
-
 /**
  * Heads and positions exchanged: the row of head h and position s attends to the heads of its own position. A
  * kernel that is given [batch, seqlen, heads, dim] for [batch, heads, seqlen, dim] does so; a correct kernel
@@ -223,10 +141,8 @@ function* exchangedAxes({ reader, shape }: HypothesisContext): Generator<Hypothe
   };
 }
 
-/** Operands that are other tensors, or that have another layout than the kernel reads. */
+/** Operands that are other tensors, or whose heads and positions are exchanged. */
 export const operandHypotheses: HypothesisFamily = function* (context) {
   yield* exchangedTensors(context);
-  yield* viewedInputs(context);
-  yield* viewedOutput(context);
   yield* exchangedAxes(context);
 };

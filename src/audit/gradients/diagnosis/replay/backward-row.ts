@@ -19,8 +19,11 @@ export interface BackwardChange {
   /** Its score law; and the scale of dQ and dK, where that is not the law's. */
   readonly law?: ScoreLaw;
   readonly outerScale?: number;
-  /** [batch, heads, queries] each: the natural logarithm of the row sum, and D; `weights` for D from the pass's own P and dP. */
-  readonly logarithm?: ArrayLike<number>;
+  /**
+   * [batch, heads, queries] each: the natural logarithm of the row sum, and D; `scores` for that of the pass's own scores, `weights`
+   * for D from its own P and dP.
+   */
+  readonly logarithm?: ArrayLike<number> | 'scores';
   readonly delta?: ArrayLike<number> | 'weights';
   /** The sizes that D is a sum of. */
   readonly deltaSizes?: ArrayLike<number>;
@@ -34,6 +37,14 @@ export interface BackwardChange {
   /** The head of K and V that a head reads, and that its dK and dV are added to, all counted over the batch. */
   readonly kvHead?: (head: number) => number;
   readonly addedTo?: (head: number) => number;
+  /** The row of a gradient, counted over [batch, heads], that a row of it is written to, and the reverse. */
+  readonly written?: Partial<Record<'dq' | 'dk' | 'dv', WrittenRows>>;
+}
+
+/** Rows of a gradient that are written in the place of others. */
+export interface WrittenRows {
+  readonly to: (row: number) => number;
+  readonly from: (row: number) => number;
 }
 
 /** Writes a factor for every key of a head, counted over [batch, heads]; null for 1 everywhere. */
@@ -111,6 +122,20 @@ export function backwardRows(
   const [weights, scores, sizes] = [numbers(), numbers(), numbers()];
   const [added, derivatives] = [numbers(), numbers()];
   const [ofP, ofDp] = [numbers().fill(1), numbers().fill(1)];
+  const sinks = problem.sink === undefined ? null : decodeTensor(problem.sink.logits);
+  const scoreOf = (row: number, at: number, key: number) => {
+    const scaled = scale * product(q, row * qkDim, k, at * qkDim, qkDim);
+    const tanh = softcap === null ? 0 : Math.tanh(scaled / softcap);
+    return { score: (softcap === null ? scaled : softcap * tanh) + added[key], tanh };
+  };
+  /** The logarithm of the sum of a row's own weights. */
+  const ownLogarithm = (row: number, firstKey: number, seen: readonly KeyRange[]): number => {
+    const all = sinks === null ? [] : [sinks[Math.floor(row / queries) % shape.heads]];
+    for (const { begin, end } of seen)
+      for (let key = begin; key < end; key++) all.push(scoreOf(row, firstKey + key, key).score);
+    const most = all.reduce((a, b) => Math.max(a, b), -Infinity);
+    return most + Math.log(all.reduce((sum, x) => sum + Math.exp(x - most), 0));
+  };
   return (head, query) => {
     const row = head * queries + query;
     const firstKey = kvHead(head) * keys;
@@ -120,14 +145,13 @@ export function backwardRows(
       keptOfP?.(head, query, ofP);
       keptOfDp?.(head, query, ofDp);
     }
+    const sum = logarithm === 'scores' ? ownLogarithm(row, firstKey, seen) : logarithm[row];
     let own = 0;
     for (const { begin, end } of seen)
       for (let key = begin; key < end; key++) {
         const at = firstKey + key;
-        const scaled = scale * product(q, row * qkDim, k, at * qkDim, qkDim);
-        const tanh = softcap === null ? 0 : Math.tanh(scaled / softcap);
-        const capped = softcap === null ? scaled : softcap * tanh;
-        const weight = Math.exp(capped + added[key] - logarithm[row]);
+        const { score, tanh } = scoreOf(row, at, key);
+        const weight = Math.exp(score - sum);
         const slope = softcap === null ? 1 : (1 - tanh * tanh) ** slopePower;
         derivatives[key] = ofDp[key] * product(dout, row * vDim, v, at * vDim, vDim);
         own += weight * derivatives[key];

@@ -74,6 +74,7 @@ export function backwardSums(
     read: { ...operands, ...of.operands },
     scale: of.outerScale ?? of.law?.scale ?? problem.scale,
     addedTo: of.addedTo ?? ((head: number) => Math.floor(head / groupSize)),
+    to: (name: GradientQuantityName, row: number) => of.written?.[name]?.to(row) ?? row,
   });
   const changed = passOf(change);
   const others = scope === null ? changed : passOf(elsewhere);
@@ -83,14 +84,15 @@ export function backwardSums(
     const { q, k, dout } = pass.read;
     const { firstKey, ranges, weights, scores, sizes }: BackwardRow = pass.rowOf(head, query);
     const to = pass.addedTo(head) * keys;
+    const toQuery = pass.to('dq', row);
     const [hasQueries, hasKeys, hasValues] = [isAdded('dq'), isAdded('dk'), isAdded('dv')];
     for (const { begin, end } of ranges)
       for (let key = begin; key < end; key++) {
         const ds = [pass.scale * scores[key], Math.abs(pass.scale) * sizes[key]] as const;
         const p = [weights[key], weights[key]] as const;
-        if (hasQueries) addRow(dq, row * qkDim, ds, [k, (firstKey + key) * qkDim, qkDim]);
-        if (hasKeys) addRow(dk, (to + key) * qkDim, ds, [q, row * qkDim, qkDim]);
-        if (hasValues) addRow(dv, (to + key) * vDim, p, [dout, row * vDim, vDim]);
+        if (hasQueries) addRow(dq, toQuery * qkDim, ds, [k, (firstKey + key) * qkDim, qkDim]);
+        if (hasKeys) addRow(dk, pass.to('dk', to + key) * qkDim, ds, [q, row * qkDim, qkDim]);
+        if (hasValues) addRow(dv, pass.to('dv', to + key) * vDim, p, [dout, row * vDim, vDim]);
       }
   };
   return {

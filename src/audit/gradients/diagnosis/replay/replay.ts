@@ -92,11 +92,15 @@ export function replayOrder(failed: FailedGradients): ReplayOrder {
 /** The gradients of a backward pass, and the sizes that its elements are sums of. */
 export type Replay = Required<Pick<Prediction, 'predicted' | 'sizes' | 'wider' | 'isShifted'>>;
 
-/** Whether the dQ of single rows is the given one. Leaves no trace in the sums. */
+/**
+ * Whether the dQ of single rows is the given one. Leaves no trace in the sums.
+ * @param source the row that is written to a row of dQ
+ */
 function isGivenInRows(
   { failed, order, budget }: Replayed,
   { gradients: { dq }, addQuery }: BackwardSums,
   isShifted: boolean,
+  source: (row: number) => number,
 ): boolean {
   const given = failed.given.find(({ quantity }) => quantity.name === 'dq');
   if (given === undefined) return true;
@@ -104,7 +108,8 @@ function isGivenInRows(
   return order.rows.every((row) => {
     if (!budget.takes(1 / (batch * heads * queries))) return false;
     const part = [row * qkDim, (row + 1) * qkDim] as const;
-    addQuery(Math.floor(row / queries), row % queries);
+    const from = source(row);
+    addQuery(Math.floor(from / queries), from % queries);
     const prediction = { predicted: dq.values, sizes: dq.sizes, isShifted };
     const isGiven = isWithinBounds(failed, given, prediction, part);
     for (const numbers of [dq.values, dq.sizes, dq.squares]) numbers.fill(0, ...part);
@@ -152,8 +157,10 @@ export function replay(
     names,
   );
   const { gradients, addGroup } = sums;
-  const isShifted = way === of.stored;
-  if (!isGivenInRows(of, sums, isShifted)) return null;
+  // What a pass makes of its own row sums is not shifted by the stored ones.
+  const isShifted = way === of.stored || change.logarithm === 'scores';
+  const source = change.written?.dq?.from ?? ((row: number) => row);
+  if (!isGivenInRows(of, sums, isShifted, source)) return null;
   const isGiven = (kvHead: number) => {
     const parts = partsOfGroup(failed, kvHead);
     return given.every((one) => {
@@ -162,7 +169,7 @@ export function replay(
       return isWithinBounds(failed, one, { predicted: values, sizes, isShifted }, parts[name]);
     });
   };
-  const isApart = change.addedTo === undefined;
+  const isApart = change.addedTo === undefined && change.written === undefined;
   for (const kvHead of order.groups) {
     if (!budget.takes(1 / (batch * kvHeads))) return null;
     addGroup(kvHead);

@@ -1,81 +1,16 @@
 import type { Problem, ProblemShape } from '../../../../problem/index.js';
 import { axisOf, everywhere } from '../../../rows/index.js';
-import { decodeTensor } from '../../../../formats/index.js';
 import type { BackwardChange } from '../replay/backward-row.js';
 import type { Replayed } from '../replay/replay.js';
+import { deltaOf, layouts, neighbours, readFrom } from './other-rows.js';
 import type { ReplayedFault } from './replayed-fault.js';
 
 const inBackward = 'in the backward pass';
 
-/** Rows that are read from others; rows beyond the last are the first. */
-function readFrom(values: Float64Array, columns: number, from: (row: number) => number) {
-  const rows = values.length / columns;
-  const made = new Float64Array(values.length);
-  for (let row = 0; row < rows; row++) {
-    const at = ((from(row) + rows) % rows) * columns;
-    made.set(values.subarray(at, at + columns), row * columns);
-  }
-  return made;
-}
-
-/** A tensor that is read from other rows, in words, and which rows. */
-interface OtherRows {
-  readonly words: string;
-  readonly from: (row: number) => number;
-}
-
-/** Rows, heads and batch entries beside the own. */
-function neighbours(
-  { batch, heads, rows }: { readonly batch: number; readonly heads: number; readonly rows: number },
-  one: string,
-): readonly OtherRows[] {
-  const entry = heads * rows;
-  const by = (distance: number, words: string): OtherRows => ({
-    words,
-    from: (row) => row + distance,
-  });
-  return [
-    by(1, `of the next ${one}`),
-    by(-1, `of the ${one} before`),
-    ...(heads > 1 ? [by(rows, 'of the next head'), by(-rows, 'of the head before')] : []),
-    ...(batch > 1 ? [by(entry, 'of another batch entry')] : []),
-    ...(batch > 2 ? [by(-entry, 'of the batch entry before')] : []),
-  ];
-}
-
-/** A row of [batch, heads, rows] in the memory of [batch, rows, heads], and the reverse. */
-function layouts({
-  heads,
-  rows,
-}: {
-  readonly heads: number;
-  readonly rows: number;
-}): readonly OtherRows[] {
-  if (heads === 1) return [];
-  const size = heads * rows;
-  const within = (of: (at: number) => number) => (row: number) =>
-    row - (row % size) + of(row % size);
-  return [
-    {
-      words: 'written as [batch, heads, rows, columns] and read as [batch, rows, heads, columns]',
-      from: within((at) => (at % heads) * rows + Math.floor(at / heads)),
-    },
-    {
-      words: 'written as [batch, rows, heads, columns] and read as [batch, heads, rows, columns]',
-      from: within((at) => (at % rows) * heads + Math.floor(at / rows)),
-    },
-  ];
-}
-
 /** dO of something else, with D as it should be and with D made of it. */
 function* doutFaults({ failed, operands }: Replayed): Generator<ReplayedFault> {
-  const { shape, reference } = failed.measured;
-  const { batch, heads, queries, vDim } = shape;
+  const { batch, heads, queries, vDim } = failed.measured.shape;
   const sizes = { batch, heads, rows: queries };
-  const out =
-    failed.forward.out === null
-      ? reference.quantities.out.values
-      : decodeTensor(failed.forward.out);
   const ways = [
     ...neighbours(sizes, 'query').map((one) => ({ ...one, id: 'dout-of-others', verb: 'is that' })),
     ...layouts(sizes).map((one) => ({ ...one, id: 'dout-layout', verb: 'is' })),
@@ -84,17 +19,32 @@ function* doutFaults({ failed, operands }: Replayed): Generator<ReplayedFault> {
     const dout = readFrom(operands.dout, vDim, from);
     const sentence = `dO ${verb} ${words} ${inBackward}`;
     yield { id, sentence, change: { operands: { dout } } };
-    const delta = Float64Array.from({ length: batch * heads * queries }, (_, row) => {
-      let sum = 0;
-      for (let i = row * vDim; i < (row + 1) * vDim; i++) sum += dout[i] * out[i];
-      return sum;
-    });
     yield {
       id,
       sentence: `${sentence}, and D is made of it`,
-      change: { operands: { dout }, delta },
+      change: { operands: { dout }, delta: deltaOf(failed, dout) },
     };
   }
+}
+
+/** Q of other rows, heads, batch entries and layouts. */
+function* queryFaults({ failed, operands }: Replayed): Generator<ReplayedFault> {
+  const { batch, heads, queries, qkDim } = failed.measured.shape;
+  const sizes = { batch, heads, rows: queries };
+  const ways = [
+    ...neighbours(sizes, 'query').map((one) => ({
+      ...one,
+      id: 'queries-of-others',
+      verb: 'is that',
+    })),
+    ...layouts(sizes).map((one) => ({ ...one, id: 'queries-layout', verb: 'is' })),
+  ];
+  for (const { id, verb, words, from } of ways)
+    yield {
+      id,
+      sentence: `Q ${verb} ${words} ${inBackward}`,
+      change: { operands: { q: readFrom(operands.q, qkDim, from) } },
+    };
 }
 
 /** K and V of other heads, batch entries and layouts, and of one another. */
@@ -216,9 +166,10 @@ function columnsOf({ qkDim, vDim }: ProblemShape, name: 'k' | 'v'): number {
   return name === 'k' ? qkDim : vDim;
 }
 
-/** Backward passes that read another dO, K or V than the forward pass. */
+/** Backward passes that read another dO, Q, K or V than the forward pass. */
 export function* operandFaults(of: Replayed): Generator<ReplayedFault> {
   yield* doutFaults(of);
+  yield* queryFaults(of);
   yield* keyFaults(of);
   yield* pageFaults(of);
 }
