@@ -96,8 +96,8 @@ describe('parts of the keys', () => {
                   move(run, index);
                   return;
                 }
-                run.lse.fill(NaN);
-                run.out.fill(NaN);
+                run.lse.fill(9);
+                run.out.fill(9);
                 for (const one of known) {
                   const { lse, columns } = ofRow(one);
                   run.lse[one] = lse.value;
