@@ -23,7 +23,14 @@ function stored(of: Tensor, format: Format, planted: number | null, which: numbe
 }
 
 /** Elements at the limits of what is steady, and a step beyond. */
-const planted = fc.constantFrom(null, null, null, 0, 2 ** -12, -(2 ** -13), 2 ** 12, -(2 ** 13));
+const planted = fc.constantFrom(
+  ...upTo(9).map(() => null),
+  0,
+  2 ** -12,
+  -(2 ** -13),
+  2 ** 12,
+  -(2 ** 13),
+);
 const format = fc.constantFrom<Format>('fp32', 'fp32', 'bf16', 'fp16');
 
 /** Problems of which scores lie close together, far apart, and so far that weights vanish. */
@@ -36,7 +43,7 @@ const cases = fc
     value: planted,
     gradient: planted,
     which: fc.nat(),
-    sink: fc.constantFrom(false, false, false, true),
+    sink: fc.integer({ min: 0, max: 9 }).map((x) => x === 0),
     apart: fc.boolean(),
   })
   .map(({ asked, scale, ofProblem, ofDout, value, gradient, which, sink, apart }): Asked => {
@@ -100,7 +107,7 @@ describe('dO times a power of two', () => {
         cases,
         fc.nat({ max: 5 }),
         fc.nat(),
-        fc.constantFrom('bits' as const, 'bound' as const),
+        fc.constantFrom('bits' as const, 'bits' as const, 'bits' as const, 'bound' as const),
         async (asked, form, which, strength) => {
           const changed = async (run: number, by: number) => {
             let isChanged = false;
@@ -111,7 +118,7 @@ describe('dO times a power of two', () => {
                 if (index !== run) return;
                 const known = (['dq', 'dk', 'dv'] as const).flatMap((name) =>
                   [...values[name].keys()]
-                    .filter((at) => values[name][at] !== 0)
+                    .filter((at) => Math.abs(values[name][at]) > 2 ** -1000)
                     .map((at) => [name, at] as const),
                 );
                 if (known.length === 0) return;
@@ -131,7 +138,7 @@ describe('dO times a power of two', () => {
           }
         },
       ),
-      { numRuns: 60 },
+      { numRuns: 50 },
     );
   });
 });
