@@ -112,7 +112,12 @@ describe('the kind of a violation', () => {
   });
 
   it('is that of the diagnosis, if rows without keys are not the cause', async () => {
-    const diagnosis = { id: 'scale', sentence: 'the scale is wrong', equivalents: ['base', 'dim'] };
+    const diagnosis = {
+      id: 'scale',
+      sentence: 'the scale is wrong',
+      equivalents: ['base', 'dim'],
+      place: null,
+    };
     expect(await kindOf(changed(wrongLse), plain, { diagnosis })).toMatchObject({
       id: 'diagnosis scale',
       title: 'the scale is wrong',
@@ -148,7 +153,7 @@ describe('the kind of a violation', () => {
     const broken: AttentionKernel = () => {
       throw new Error('stopped after 12 of 40 rows');
     };
-    const diagnosis = { id: 'scale', sentence: 'the scale is wrong', equivalents: [] };
+    const diagnosis = { id: 'scale', sentence: 'the scale is wrong', equivalents: [], place: null };
     expect(await kindOf(broken, empty, { diagnosis })).toMatchObject({
       id: 'fault the kernel threw: stopped after # of # rows',
       title: 'the kernel threw: stopped after 12 of 40 rows',
