@@ -94,7 +94,12 @@ function usableRegimes(
   if (law.problems !== undefined) return own;
   try {
     const admitted = { ...promises, features: admittedFeatures(law, promises) };
-    return fittingRegimes({ ...promisedConstraints(admitted), ...law.constraints, regimes: own });
+    return fittingRegimes({
+      ...promisedConstraints(admitted),
+      ...law.constraints,
+      regimes: own,
+      tiling: { blockKeys: promises.blockKeys },
+    });
   } catch (error) {
     if (error instanceof RequestError) return `the promises leave no problem: ${error.message}`;
     throw error;

@@ -235,7 +235,7 @@ describe.each(askings)('$law, $kinds', ({ law, kinds = {}, strength, isForm, pos
           expect(problem).toMatchObject({ scale, causal, window });
         });
       }),
-      { numRuns: 12 },
+      { numRuns: 9 },
     );
   });
 });

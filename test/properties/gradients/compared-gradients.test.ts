@@ -388,7 +388,7 @@ describe.each(comparisons)('$law, to the $strength, $kinds', (one) => {
           else expect(text).not.toContain('elements differ');
         },
       ),
-      { numRuns: 7 },
+      { numRuns: 4 },
     );
   });
 });

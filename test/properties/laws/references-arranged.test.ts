@@ -58,7 +58,6 @@ describe.each(laid)('%s, %o', (law, kinds) => {
   const forms = upTo(laws[law].choices);
 
   it('judges what it made of a problem by exact attention of that', async () => {
-    let judged = 0;
     await fc.assert(
       fc.asyncProperty(drawnProblem(kinds), fc.constantFrom(...forms), async (given, choice) => {
         let asked = 0;
@@ -73,12 +72,11 @@ describe.each(laid)('%s, %o', (law, kinds) => {
             return finding;
           },
         });
-        if (inapplicable) return;
-        // Of problems with nothing but empty rows there is nothing to compare.
         expect(asked).toBeLessThanOrEqual(1);
-        if (asked === 0) return;
+        if (inapplicable) expect(asked).toBe(0);
+        // Of problems with nothing but empty rows there is nothing to compare.
+        fc.pre(asked > 0);
         expect(statement).toMatch(new RegExp(`^(with|without|of|as) .*, ${finding}$`));
-        judged++;
         const passed = await tryByHand(law, given, {
           choice,
           strength: 'bound',
@@ -86,8 +84,7 @@ describe.each(laid)('%s, %o', (law, kinds) => {
         });
         expect(passed.statement).toBeNull();
       }),
-      { numRuns: 7 },
+      { numRuns: 4 },
     );
-    expect(judged).toBeGreaterThan(0);
   });
 });

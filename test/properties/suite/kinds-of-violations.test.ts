@@ -115,8 +115,8 @@ describe('the kind of a violation', () => {
     const diagnosis = {
       id: 'scale',
       sentence: 'the scale is wrong',
-      place: null,
       equivalents: ['base', 'dim'],
+      place: null,
     };
     expect(await kindOf(changed(wrongLse), plain, { diagnosis })).toMatchObject({
       id: 'diagnosis scale',
@@ -153,7 +153,7 @@ describe('the kind of a violation', () => {
     const broken: AttentionKernel = () => {
       throw new Error('stopped after 12 of 40 rows');
     };
-    const diagnosis = { id: 'scale', sentence: 'the scale is wrong', place: null, equivalents: [] };
+    const diagnosis = { id: 'scale', sentence: 'the scale is wrong', equivalents: [], place: null };
     expect(await kindOf(broken, empty, { diagnosis })).toMatchObject({
       id: 'fault the kernel threw: stopped after # of # rows',
       title: 'the kernel threw: stopped after 12 of 40 rows',

@@ -118,6 +118,58 @@ describe('the problem of a round', () => {
     expect(await special(false)).toEqual(new Set());
   });
 
+  it('steps by the threshold that is promised at first, then by usual ones, a turn of all regimes each', async () => {
+    /** What the largest score of a block of four keys is above that of the block before, in log2; in every block and row. */
+    const growths = ({ q, k, scale }: Problem) => {
+      const dim = q.shape[q.shape.length - 1];
+      const [queries, keys] = [decodeTensor(q), decodeTensor(k)];
+      const score = (key: number) =>
+        scale *
+        Math.LOG2E *
+        upTo(dim, 0).reduce((sum, t) => sum + queries[t] * keys[key * dim + t], 0);
+      const maxima = upTo(k.shape[k.shape.length - 2] >> 2, 0).map((block) =>
+        Math.max(...upTo(4, 4 * block).map(score)),
+      );
+      return maxima.slice(1).map((level, block) => Math.abs(level - maxima[block]));
+    };
+    for (const [rescaleThreshold, thresholds] of [
+      [2.53, [2.5, 4, 8, 1, 0, 2.5]],
+      [4, [4, 8, 1, 0, 4, 8]],
+    ] as const) {
+      const regimes = ['steps-above', 'normal'] as const;
+      const { results } = await roundsOf(upTo(12), broken, {
+        regimes,
+        blockKeys: 4,
+        rescaleThreshold,
+        causal: false,
+        window: false,
+        scales: ['odd'],
+        sizes: { keys: { min: 8, max: 12 }, queries: { min: 1, max: 2 } },
+      });
+      const steps = failuresOf(results).flatMap((failure) =>
+        failure?.regime === 'steps-above' ? [growths(failure.lawCase.problem)] : [],
+      );
+      expect(steps).toHaveLength(6);
+      steps.forEach((found, turn) => {
+        for (const growth of found)
+          expect(Math.abs(growth - thresholds[turn] - 1 / 16)).toBeLessThan(1e-3);
+        expect(found.length).toBeGreaterThan(0);
+      });
+    }
+  });
+
+  it('is of no regime that the blocks of the kernel leave no room', () => {
+    const regimesAt = (blockKeys: number) =>
+      planCheck({ formats: ['fp32'], sizes: { keys: { max: 200 } }, blockKeys }).laws[0].regimes;
+    expect([128, 199, 200, 256].map((block) => regimesAt(block).includes('steps-above'))).toEqual([
+      true,
+      true,
+      false,
+      false,
+    ]);
+    expect(regimesAt(256)).toContain('normal');
+  });
+
   it('is as large as in production in the fourth round of eight', async () => {
     const largest = async (round: number) => {
       const { problems } = await roundsOf([round], broken, { regimes: ['normal'], sizes: {} });
