@@ -82,6 +82,27 @@ describe('findings of gradients', () => {
   });
 });
 
+describe('⟨Q, dQ⟩ beside ⟨K, dK⟩', () => {
+  it.each<[of: string, dqFails: boolean, dkFails: boolean]>([
+    ['dq', true, false],
+    ['dk', true, true],
+    ['dk', false, true],
+    ['dk', false, false],
+  ])('is a finding of %s where dQ fails otherwise: %s, and dK: %s', (of, dqFails, dkFails) => {
+    const elements = { nonFinite: 1, firstNonFinite: at };
+    const pairing = statisticOf({ test: 'pairing', statistic: 2 });
+    const found = gradientFindings(
+      [
+        judgementOf('dq', dqFails ? { elements } : {}),
+        judgementOf('dk', { structure: [pairing], ...(dkFails && { elements }) }),
+      ],
+      'any kernel',
+    );
+    const pairs = found.filter(({ statement }) => statement.startsWith('⟨Q, dQ⟩'));
+    expect(pairs.map(({ quantity, test }) => [quantity, test])).toEqual([[of, `${of}-pairing`]]);
+  });
+});
+
 /** What is said of one gradient that fails. */
 const told = (name: (typeof names)[number] | 'dsink', of: Changes) =>
   gradientFindings([judgementOf(name, of)], 'any kernel').map(({ statement }) => statement);
