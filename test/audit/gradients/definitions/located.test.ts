@@ -183,5 +183,12 @@ describe('places of results', () => {
     const of = judgementOf('dbias', { elements: { firstNonFinite: at } });
     const [found] = locateGradients([of], problem, shape);
     expect(found.elements.firstNonFinite).toEqual({ batch: 1, head: 0, query: 2, key: 3 });
+    // Of sinks the head alone.
+    const sinks = { ...problem, sink: { logits: tensor('fp32', [2], () => 0), inLse: true } };
+    const ofHead = judgementOf('dsink', {
+      elements: { firstNonFinite: { batch: 0, head: 1, query: 0 } },
+    });
+    const [ofSink] = locateGradients([ofHead], sinks, shape);
+    expect(ofSink.elements.firstNonFinite).toEqual({ batch: 0, head: 1 });
   });
 });

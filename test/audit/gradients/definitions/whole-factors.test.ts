@@ -43,11 +43,10 @@ const drawns = fc.record({
   scale: fc.constantFrom(0.4, 1 + 0.99 / 32, 1 + 1.01 / 32, 1 / Math.sqrt(128)),
   drops: fc.boolean(),
   failing: names,
-  mistake: fc.nat(99),
   /** The distance from a factor, in 1/64. */
   off: fc.constantFrom(0, 0.99, -0.99, 1.01, -1.01),
-  /** How a gradient is off from the others: not, or by its scale on the other side. */
-  isMoved: fc.boolean(),
+  /** Whether the last that fails is off by another factor, or by none at all. */
+  last: fc.constantFrom(1, 1, 1, 1.3, 0),
   isScoped: fc.boolean(),
 });
 
@@ -66,74 +65,87 @@ const isIn = (name: Named) => (i: number) => {
 };
 
 describe('a gradient that is off by a factor', () => {
-  it('is named by each mistake that makes the factor of all that fail, and else by the factor', () => {
-    fc.assert(
-      fc.property(drawns, ({ seed, scale, drops, failing, mistake, off, isMoved, isScoped }) => {
-        const problem = problemOf(seed, scale, drops);
-        const draw = drawFrom(seed + 1);
-        const table = mistakes(scale, drops);
-        const [, made] = table[mistake % table.length];
-        const factorOf = (name: Named) =>
-          isMoved ? (name === 'dv' ? scale : 1 / scale) : made * (1 + off / 64);
-        const drawn = Object.fromEntries(
-          (['dq', 'dk', 'dv'] as const).map((name) => {
-            const one = drawGradient(problem, name, draw);
-            const { exact } = one;
-            const isMeant = (i: number) => !isScoped || isIn(name)(i);
-            if (!failing.includes(name)) return [name, one] as const;
-            const values = exact.map((x, i) => (isMeant(i) ? factorOf(name) * x : x));
-            // Elements that are no numbers tell nothing, either way.
-            [values[1], exact[2]] = [NaN, Infinity];
-            [values[values.length / 2 + 1], exact[exact.length / 2 + 2]] = [Infinity, NaN];
-            return [name, { ...one, values }] as const;
-          }),
-        );
-        const failed = bareFailure(problem, drawn, failing);
-        const found = [...factorFaults(failed, isScoped ? scope : null)];
+  it.each([...mistakes(2, true).map(([id]) => id), 'scale-moved'])(
+    'is named by each mistake that makes the factor of all that fail, and else by the factor: %s',
+    (id) => {
+      fc.assert(
+        fc.property(drawns, ({ seed, scale, drops: mayDrop, failing, last, off, isScoped }) => {
+          const isMoved = id === 'scale-moved';
+          const drops = mayDrop || id === 'dropout-factor';
+          const problem = problemOf(seed, scale, drops);
+          const draw = drawFrom(seed + 1);
+          const table = mistakes(scale, drops);
+          const [, made] = table.find(([one]) => one === id) ?? table[0];
+          const factorOf = (name: Named) =>
+            (isMoved ? (name === 'dv' ? scale : 1 / scale) : made) *
+            (failing.length > 1 && name === failing.at(-1) ? last : 1) *
+            (1 + off / 64);
+          const drawn = Object.fromEntries(
+            (['dq', 'dk', 'dv'] as const).map((name) => {
+              const one = drawGradient(problem, name, draw);
+              const { exact } = one;
+              const isMeant = (i: number) => !isScoped || isIn(name)(i);
+              if (!failing.includes(name)) return [name, one] as const;
+              const values = exact.map((x, i) => (isMeant(i) ? factorOf(name) * x : x));
+              // Elements that are no numbers tell nothing, either way.
+              [values[1], exact[2]] = [NaN, Infinity];
+              [values[values.length / 2 + 1], exact[exact.length / 2 + 2]] = [Infinity, NaN];
+              return [name, { ...one, values }] as const;
+            }),
+          );
+          const failed = bareFailure(problem, drawn, failing);
+          const found = [...factorFaults(failed, isScoped ? scope : null)];
 
-        const wanted = new Map<string, readonly number[]>();
-        const isNear = (one: number, factor: number) => Math.abs(one / factor - 1) < 1 / 64;
-        const factors = failing.map(factorOf);
-        for (const [id, factor, of] of table)
+          if (failing.length > 1 && last === 0) {
+            expect(found).toEqual([]);
+            return;
+          }
+          const wanted = new Map<string, readonly number[]>();
+          const isNear = (one: number, factor: number) => Math.abs(one / factor - 1) < 1 / 64;
+          const factors = failing.map(factorOf);
+          for (const [one, factor, of] of table)
+            if (
+              Math.abs(factor - 1) > 1 / 32 &&
+              failing.every((name) => of.includes(name)) &&
+              factors.every((found) => isNear(found, factor))
+            )
+              wanted.set(
+                one,
+                failing.map(() => factor),
+              );
+          const moved = failing.map((name) => (name === 'dv' ? scale : 1 / scale));
           if (
-            Math.abs(factor - 1) > 1 / 32 &&
-            failing.every((name) => of.includes(name)) &&
-            factors.every((one) => isNear(one, factor))
+            failing.includes('dv') &&
+            failing.length > 1 &&
+            Math.abs(scale - 1) > 1 / 32 &&
+            moved.every((factor, i) => isNear(factors[i], factor))
           )
-            wanted.set(
-              id,
-              failing.map(() => factor),
-            );
-        const moved = failing.map((name) => (name === 'dv' ? scale : 1 / scale));
-        if (
-          failing.includes('dv') &&
-          failing.length > 1 &&
-          Math.abs(scale - 1) > 1 / 32 &&
-          moved.every((factor, i) => isNear(factors[i], factor))
-        )
-          wanted.set('scale-moved', moved);
-        wanted.set('factor', factors);
+            wanted.set('scale-moved', moved);
+          wanted.set('factor', factors);
 
-        expect(found.map(({ id }) => id)).toEqual([...wanted.keys()]);
-        for (const { id, predicted, shrinks } of found) {
-          expect(shrinks).toBe(true);
-          expect(Object.keys(predicted)).toEqual(failing);
-          for (const [at, name] of failing.entries())
-            predicted[name]!.forEach((x, i) => {
-              const exact = drawn[name].exact[i];
-              const factor = isScoped && !isIn(name)(i) ? 1 : wanted.get(id)![at];
-              const isAlike =
-                Object.is(x, exact * factor) || Math.abs(x / exact / factor - 1) < 2 ** -40;
-              if (!isAlike) expect([id, name, i, x]).toEqual([id, name, i, exact * factor]);
-            });
-        }
-        const words = failing.map((name, i) => `${prose[name]} is ${factors[i].toFixed(4)} times`);
-        for (const word of words) expect(found.at(-1)!.sentence).toContain(word);
-        expect(found.at(-1)!.sentence.endsWith(', everywhere')).toBe(!isScoped);
-      }),
-      { numRuns: 60 },
-    );
-  });
+          expect(found.map(({ id }) => id)).toEqual([...wanted.keys()]);
+          for (const { id: told, predicted, shrinks } of found) {
+            expect(shrinks).toBe(true);
+            expect(Object.keys(predicted)).toEqual(failing);
+            for (const [at, name] of failing.entries())
+              predicted[name]!.forEach((x, i) => {
+                const exact = drawn[name].exact[i];
+                const factor = isScoped && !isIn(name)(i) ? 1 : wanted.get(told)![at];
+                const isAlike =
+                  Object.is(x, exact * factor) || Math.abs(x / exact / factor - 1) < 2 ** -40;
+                if (!isAlike) expect([told, name, i, x]).toEqual([told, name, i, exact * factor]);
+              });
+          }
+          const words = failing.map(
+            (name, i) => `${prose[name]} is ${factors[i].toFixed(4)} times`,
+          );
+          for (const word of words) expect(found.at(-1)!.sentence).toContain(word);
+          expect(found.at(-1)!.sentence.endsWith(', everywhere')).toBe(!isScoped);
+        }),
+        { numRuns: 12 },
+      );
+    },
+  );
 
   it.each<[string, number, Named[], string]>([
     ['one', -1, ['dq'], 'the sign is wrong in dQ: it is -1 times what it should be'],
@@ -161,6 +173,20 @@ describe('a gradient that is off by a factor', () => {
       failing,
     );
     expect([...factorFaults(failed, null)][0].sentence).toBe(sentence);
+  });
+
+  it('is told in words: the scale on the wrong side', () => {
+    const problem = problemOf(3, 0.4, false);
+    const made = (name: Named) => {
+      const one = drawGradient(problem, name, drawFrom(4));
+      return { ...one, values: one.exact.map((x) => (name === 'dv' ? 0.4 : 2.5) * x) };
+    };
+    const all = { dq: made('dq'), dk: made('dk'), dv: made('dv') };
+    const found = [...factorFaults(bareFailure(problem, all, ['dq', 'dk', 'dv']), null)];
+    expect(found.map(({ id, sentence }) => [id, sentence])[0]).toEqual([
+      'scale-moved',
+      'dV is multiplied by the scale, which is missing in dQ and dK',
+    ]);
   });
 
   it('is of no factor where it is zero, or the exact one is, or keys get shares from within a scope and without', () => {
