@@ -16,19 +16,17 @@ import { placeOfRows } from '../../../../src/audit/rows/index.js';
 import { decodeTensor } from '../../../../src/formats/index.js';
 import { lazily } from '../../../../src/lazily.js';
 import { problemShape, type Problem } from '../../../../src/problem/index.js';
-import { sampled } from '../../../setup/effort.js';
+import { testSeed } from '../../../setup/effort.js';
 import { filledProblem, sequencesOf, tensor } from '../../../setup/problems.js';
 import { bellShaped } from '../gradient-case.js';
 
-const [heads, qkDim, vDim] = [3, 8, 2] as const;
+const [batch, heads, queries, qkDim, vDim] = [3, 3, 15, 8, 2] as const;
 
 const frame = { heads, dim: qkDim, vDim };
 const random = bellShaped(5);
 
-/** More rows than the largest tile has, of two batch entries. */
-const whole = lazily(() =>
-  measured(filledProblem({ ...frame, batch: 2, queries: 23, keys: 4 }, random)),
-);
+/** More rows than the largest tile has, of three batch entries. */
+const whole = lazily(() => measured(filledProblem({ ...frame, batch, queries, keys: 4 }, random)));
 
 const sizes = [
   [14, 4],
@@ -138,17 +136,18 @@ function numbersBy({ measured: { reference, mean } }: Of, from: From, isOfLse: b
   };
 }
 
-const rows = 2 * heads * 23;
+const rows = batch * heads * queries;
 const around = (by: number) => (row: number) => (row + by + rows) % rows;
 
 /** Rules by which rows are given the numbers of others. */
 const rules: readonly [words: string, id: string, from: From][] = [
   ['zeros', 'statistics-zero', () => null],
-  ['those of the head before', 'statistics-of-others', (row) => row - 23],
-  ['those of the next head', 'statistics-of-others', (row) => row + 23],
-  ['those of the head before, or of the last', 'statistics-of-others', around(-23)],
-  ['those of the next head, or of the first', 'statistics-of-others', around(23)],
-  ['those of another batch entry', 'statistics-of-others', around(69)],
+  ['those of the head before', 'statistics-of-others', (row) => row - queries],
+  ['those of the next head', 'statistics-of-others', (row) => row + queries],
+  ['those of the head before, or of the last', 'statistics-of-others', around(-queries)],
+  ['those of the next head, or of the first', 'statistics-of-others', around(queries)],
+  ['those of another batch entry', 'statistics-of-others', around(heads * queries)],
+  ['those of another batch entry', 'statistics-of-others', around(-heads * queries)],
   ['those of the row before', 'statistics-of-others', around(-1)],
   ['those of the next row', 'statistics-of-others', around(1)],
   ['those of the row before', 'statistics-of-others', (row) => row - 1],
@@ -161,16 +160,16 @@ const rules: readonly [words: string, id: string, from: From][] = [
 
 const cause = 'as where they are read before they are written, or from another place';
 
-const both = [true, false].flatMap((isOfLse) =>
-  rules.map(([words, id, from]) => {
-    const what = isOfLse ? 'the LSE' : 'the LSE and D';
-    const sentence = `the backward pass reads for ${what} ${words}, ${cause}`;
-    return [sentence, { id, from, isOfLse }] as const;
-  }),
-);
+/** Every rule, of the LSE alone or of D too. */
+const some = rules.map(([words, id, from], i) => {
+  const isOfLse = (i + testSeed) % 2 === 0;
+  const what = isOfLse ? 'the LSE' : 'the LSE and D';
+  const sentence = `the backward pass reads for ${what} ${words}, ${cause}`;
+  return [sentence, { id, from, isOfLse }] as const;
+});
 
 describe('a backward pass whose rows have the statistics of others', () => {
-  it.each(sampled(both, 8))('%s', (sentence, { id, from, isOfLse }) => {
+  it.each(some)('%s', (sentence, { id, from, isOfLse }) => {
     const of = whole();
     const found = said(of, numbersBy(of, from, isOfLse));
     expect(found).toEqual([{ id, sentence }]);
@@ -198,17 +197,17 @@ describe('a backward pass whose rows have the statistics of others', () => {
     const of = whole();
     const own = numbersBy(of, (row) => row, false);
     const others = numbersBy(of, around(1), false);
-    const isOfHead = (row: number) => Math.floor(row / 23) % 4 === 1;
+    const isOfHead = (row: number) => Math.floor(row / queries) % 4 === 1;
     const [ofHeads] = said(of, (row) => (isOfHead(row) ? others : own)(row));
     expect(ofHeads.id).toBe('statistics-of-others');
     expect([...ofHeads.rows!]).toEqual(
       Array.from({ length: rows }, (_, row) => Number(isOfHead(row))),
     );
-    const some = [3, 30, 31, 101];
-    const [ofRows] = said(of, (row) => (some.includes(row) ? others : own)(row));
+    const apart = [3, 30, 31, 101];
+    const [ofRows] = said(of, (row) => (apart.includes(row) ? others : own)(row));
     expect(ofRows.id).toBe('statistics-of-others');
     expect(ofRows.rows).toBeUndefined();
-    expect(ofRows.place).toEqual(placeOfRows(some, { ...of.problem, shape: of.measured.shape }));
+    expect(ofRows.place).toEqual(placeOfRows(apart, { ...of.problem, shape: of.measured.shape }));
   });
 
   it('has them but for a quarter of the rows at most, which have numbers of their own', () => {
@@ -220,7 +219,7 @@ describe('a backward pass whose rows have the statistics of others', () => {
       return row < 8 * count ? ([own(row)[0] + 0.7, own(row)[1] + 0.9] as const) : others(row);
     };
     const off = Array.from({ length: rows }, (_, row) => row).filter((row) => row % 8 === 1);
-    expect(off).toHaveLength(18);
+    expect(off).toHaveLength(17);
     const place = placeOfRows(off, { ...of.problem, shape: of.measured.shape });
     expect(said(of, at(4))).toEqual([
       {
@@ -232,7 +231,7 @@ describe('a backward pass whose rows have the statistics of others', () => {
     expect(said(of, at(5))).toEqual([
       {
         id: 'statistics-wrong',
-        sentence: `the backward pass has a wrong LSE and a wrong D in 18 rows, ${cause}`,
+        sentence: `the backward pass has a wrong LSE and a wrong D in 17 rows, ${cause}`,
         place,
       },
     ]);
@@ -248,11 +247,11 @@ describe('a backward pass whose rows have the statistics of others', () => {
       }).map(({ id, sentence }) => [id, sentence]);
     const text = 'the backward pass has a wrong LSE';
     expect(wrong((row) => row === 5, 0)).toEqual([['lse-wrong', `${text} in 1 row, ${cause}`]]);
-    expect(wrong((row) => row < 68, 2)).toEqual([
-      ['statistics-wrong', `${text} and a wrong D in 68 rows, ${cause}`],
+    expect(wrong((row) => row < 67, 2)).toEqual([
+      ['statistics-wrong', `${text} and a wrong D in 67 rows, ${cause}`],
     ]);
-    expect(wrong((row) => row < 69, 0)).toEqual([
-      ['lse-wrong', `${text} in 69 rows, by no rule that is known`],
+    expect(wrong((row) => row < 68, 0)).toEqual([
+      ['lse-wrong', `${text} in 68 rows, by no rule that is known`],
     ]);
   });
 });
