@@ -165,7 +165,7 @@ describe('the parts of gradients that are judged', () => {
             : []),
         ]);
       }),
-      { numRuns: 60 },
+      { numRuns: 40 },
     );
   });
 
