@@ -165,7 +165,7 @@ describe('the parts of gradients that are judged', () => {
             : []),
         ]);
       }),
-      { numRuns: 40 },
+      { numRuns: 60 },
     );
   });
 
@@ -195,6 +195,8 @@ describe('the parts of gradients that are judged', () => {
     ]);
     expect(partsOf({ rows, keys }, { dq: null })).toEqual([['dk,dv', null]]);
     expect(partsOf({ rows, keys }, { dk: null, dv: null })).toEqual([['dq', reference]]);
+    const sample = { ...problem, rows: { of: queries, queries: new Int32Array(8) } };
+    expect(() => planGradientParts(sample, tensors, {})).toThrow('is a sample of rows already');
     expect(() => partsOf({ rows }, { dq: null })).toThrow('but of these none was given');
   });
 });
