@@ -109,9 +109,7 @@ function findingsOf(judged: JudgedGradient, arithmetic: string): readonly Gradie
       ),
     );
   }
-  const failing = [...spread.results]
-    .reverse()
-    .find(({ measured, limit }) => measured > 0 && measured > limit);
+  const failing = [...spread.results].reverse().find(({ measured, limit }) => measured > limit);
   if (failing !== undefined) {
     const { measured, expected, limit } = failing;
     findings.push(

@@ -67,30 +67,18 @@ export function offRows(
 /** Rows that a tile may begin or end with. */
 const tileStep = 16;
 
-/** Rows of queries, by their number within a sequence. */
-interface NumberedRows {
-  readonly number: Int32Array;
-  /** Number of queries of the row's sequence. */
-  readonly count: Int32Array;
-}
-
-function numberedRows({ problem, measured: { shape } }: FailedGradients): NumberedRows {
+/** The numbers of rows of queries within their sequences. */
+function numberedRows({ problem, measured: { shape } }: FailedGradients): Int32Array {
   const { batch, heads, queries } = shape;
   const placeOf = rowPlaces(problem, shape);
-  const rows = batch * heads * queries;
-  const [number, count] = [new Int32Array(rows), new Int32Array(rows)];
-  for (let row = 0; row < rows; row++) {
-    const place = placeOf(Math.floor(row / queries), row % queries);
-    number[row] = place.query;
-    count[row] = place.queries;
-  }
-  return { number, count };
+  const ofRow = (row: number) => placeOf(Math.floor(row / queries), row % queries).query;
+  return Int32Array.from({ length: batch * heads * queries }, (_, row) => ofRow(row));
 }
 
 /** Rows between the first and the last of some that are off in each of their units, from and to where tiles may begin and end. */
 function stretchOf(failed: FailedGradients, inUnits: Scope, off: Uint8Array): Scope | null {
-  const { number, count } = numberedRows(failed);
-  let [first, last] = [Infinity, -1];
+  const number = numberedRows(failed);
+  let [first, last] = [Infinity, 0];
   off.forEach((isOff, row) => {
     if (isOff === 0) return;
     first = Math.min(first, number[row]);
@@ -101,9 +89,7 @@ function stretchOf(failed: FailedGradients, inUnits: Scope, off: Uint8Array): Sc
   const stretch = inUnits.map((isIn, row) =>
     isIn === 1 && number[row] >= first && number[row] <= last ? 1 : 0,
   );
-  const isNarrower = inUnits.some(
-    (isIn, row) => isIn === 1 && count[row] > 0 && stretch[row] === 0,
-  );
+  const isNarrower = inUnits.some((isIn, row) => isIn === 1 && stretch[row] === 0);
   return isNarrower ? stretch : null;
 }
 
