@@ -31,14 +31,14 @@ function wantedRows({ batch, heads, rows }: Sizes, one: string): ReadonlyMap<str
           ['of the next head', beside(rows)],
           ['of the head before', beside(-rows)],
           [
-            'written as [batch, heads, rows, columns] and read as [batch, rows, heads, columns]',
+            'written as [batch, rows, heads, columns] and read as [batch, heads, rows, columns]',
             (entry, head, row) => {
               const at = head * rows + row;
               return ofBatch(entry, (at % heads) * rows + Math.floor(at / heads));
             },
           ],
           [
-            'written as [batch, rows, heads, columns] and read as [batch, heads, rows, columns]',
+            'written as [batch, heads, rows, columns] and read as [batch, rows, heads, columns]',
             (entry, head, row) => {
               const at = head * rows + row;
               return ofBatch(entry, (at % rows) * heads + Math.floor(at / rows));
@@ -115,6 +115,15 @@ describe('another dO, K or V is that of the rows that the cause says', () => {
       const [, ofIt] = found;
       expect(found.map(({ change }) => change.delta === undefined)).toEqual([true, false]);
       expect([...(ofIt.change.delta as Float64Array)]).toEqual(dout.map((x, i) => x * out[i]));
+    }
+    for (const [words, from] of wantedRows(ofQueries, 'query')) {
+      const isLayout = words.startsWith('written');
+      const found = take(`Q ${isLayout ? 'is' : 'is that'} ${words} in the backward pass`);
+      expect(found).toHaveLength(1);
+      const [{ change, id }] = found;
+      expect(id).toBe(isLayout ? 'queries-layout' : 'queries-of-others');
+      expect(Object.keys(change.operands!)).toEqual(['q']);
+      expect([...change.operands!.q!]).toEqual(readFrom(ofQueries, from, 2));
     }
     const ofKeys = { batch, heads: kvHeads, rows: 4 };
     const columns = { k: 2, v: 1 } as const;
