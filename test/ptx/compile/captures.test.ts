@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { readKernel, readManifest, type CapturedKernel } from '../../../fixtures/ptx/unpack.mjs';
-import { findEmitter } from '../../../src/ptx/compile/emitters/index.js';
+import { findEmit } from '../../../src/ptx/compile/emitters/index.js';
 import { parsePtx, type PtxInstruction, type Statement } from '../../../src/ptx/syntax/index.js';
 import { sampled } from '../../setup/effort.js';
 import { knownRows } from './known-rows.js';
@@ -8,7 +8,7 @@ import { knownRows } from './known-rows.js';
 /** Names that lane instructions have, and whether some row of the name has an emitter. */
 const names = new Map<string, boolean>();
 for (const row of knownRows)
-  names.set(row.name, names.get(row.name) === true || findEmitter(row) !== null);
+  names.set(row.name, names.get(row.name) === true || findEmit(row) !== null);
 
 function instructionsOf(statements: readonly Statement[]): PtxInstruction[] {
   return statements.flatMap((statement) => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { emitters, findEmitter } from '../../../src/ptx/compile/emitters/index.js';
+import { emitters, findEmit } from '../../../src/ptx/compile/emitters/index.js';
 import type { LaneInstruction } from '../../../src/ptx/instructions/index.js';
 import type { LaneOperation, Slot } from '../../../src/ptx/program/index.js';
 import { sampled, scaled, testSeed } from '../../setup/effort.js';
@@ -17,7 +17,7 @@ import {
 
 /** A default run tries some; another seed others. */
 const rows = sampled(
-  knownRows.filter((row) => findEmitter(row) !== null),
+  knownRows.filter((row) => findEmit(row) !== null),
   100,
 );
 const registerBytes = 16 * 1024;
@@ -104,8 +104,8 @@ function usesOf(row: LaneInstruction, slots: readonly Slot[], random: () => numb
 
 describe('an instruction in WebAssembly', () => {
   it('has a row for every emitter', () => {
-    const known = new Set(knownRows.map((row) => findEmitter(row)));
-    expect(emitters.filter((emitter) => !known.has(emitter)).map(({ name }) => name)).toEqual([]);
+    const known = new Set(knownRows.map((row) => findEmit(row)));
+    expect(emitters.filter(({ emit }) => !known.has(emit)).map(({ name }) => name)).toEqual([]);
   });
 
   it('gives as many vectors as the registers of every row take', () => {

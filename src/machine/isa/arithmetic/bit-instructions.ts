@@ -1,10 +1,5 @@
-import {
-  evaluatingLoop,
-  type PairInstruction,
-  type RunLoop,
-  type WordInstruction,
-} from './instruction.js';
-import { packed } from './float32-instructions.js';
+import { evaluatingLoop, type RunLoop } from '../../../isa/index.js';
+import type { PairInstruction, WordInstruction } from './instruction.js';
 import { moveLoop, shiftLeft, shiftLeftLoop } from './integer-instructions.js';
 
 /**
@@ -223,6 +218,13 @@ export const bitInstructions: readonly WordInstruction[] = rows.map(
 );
 
 /** Moves of 64-bit registers. */
-export const wideMoveInstructions: readonly PairInstruction[] = ['b64', 'u64', 's64'].map((type) =>
-  packed(bitInstructions[0], `mov.${type}`),
+export const wideMoveInstructions: readonly PairInstruction[] = ['b64', 'u64', 's64'].map(
+  (type) => ({
+    name: `mov.${type}`,
+    unit: 'alu',
+    operands: 1,
+    laneOperations: 2,
+    width: 2,
+    element: bitInstructions[0],
+  }),
 );

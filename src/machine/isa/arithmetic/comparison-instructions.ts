@@ -1,7 +1,9 @@
 import { float32Of } from '../../../arith/index.js';
-import { flushed } from './float32-loops.js';
-import { flushings } from './float32-instructions.js';
-import { evaluatingLoop, type WordInstruction } from './instruction.js';
+import { evaluatingLoop, flushedFloat32 } from '../../../isa/index.js';
+import type { WordInstruction } from './instruction.js';
+
+/** Without and with `.ftz`. */
+const flushings: Readonly<Record<string, boolean>> = { '': false, '.ftz': true };
 
 type Comparison = (a: number, b: number) => boolean;
 
@@ -68,7 +70,7 @@ const types: readonly {
   },
   ...Object.entries(flushings).map(([ftz, flushToZero]) => ({
     suffix: `${ftz}.f32`,
-    valueOf: flushToZero ? (bits: number) => flushed(float32Of(bits)) : float32Of,
+    valueOf: flushToZero ? (bits: number) => flushedFloat32(float32Of(bits)) : float32Of,
     comparisons: { ...ordered, ...unordered },
   })),
 ];

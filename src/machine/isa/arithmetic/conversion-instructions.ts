@@ -9,11 +9,12 @@ import {
   type SingleConversionName,
 } from '../../../hardware/index.js';
 import { formats, type RoundingMode } from '../../../formats/index.js';
-import { arrayLoop } from './array-loops.js';
-import { evaluatingLoop, type WordInstruction } from './instruction.js';
+import { arrayLoop, evaluatingLoop, flushedFloat32 } from '../../../isa/index.js';
+import type { WordInstruction } from './instruction.js';
 import { bitsOfFloat32, float32Of, roundSumToFloat32 } from '../../../arith/index.js';
-import { flushed } from './float32-loops.js';
-import { flushings } from './float32-instructions.js';
+
+/** Without and with `.ftz`. */
+const flushings: Readonly<Record<string, boolean>> = { '': false, '.ftz': true };
 
 const names = Object.keys(conversions) as ConversionName[];
 const isPair = (name: ConversionName): name is PairConversionName => name.endsWith('x2.f32');
@@ -140,7 +141,7 @@ const toIntegers = Object.entries(integerRoundings).flatMap(([modifier, toIntegr
   Object.entries(flushings).flatMap(([ftz, flushToZero]) => {
     const integral = (bits: number): number => {
       const value = float32Of(bits);
-      return toIntegral(flushToZero ? flushed(value) : value);
+      return toIntegral(flushToZero ? flushedFloat32(value) : value);
     };
     return [
       ...Object.entries(integerTypes).map(([type, range]) =>

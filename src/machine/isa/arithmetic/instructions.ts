@@ -5,28 +5,14 @@ import {
   conversionInstructions,
   integerConversionInstructions,
 } from './conversion-instructions.js';
-import {
-  float32ExtremumInstructions,
-  float32SignInstructions,
-  packedInstructions,
-  roundedInstructions,
-  specialFunctionInstructions,
-} from './float32-instructions.js';
-import {
-  allLanes,
-  type ArithmeticInstruction,
-  type LaneMask,
-  type Operand,
-} from './instruction.js';
+import { allLanes, type LaneMask, type Operand } from '../../../isa/index.js';
+import type { ArithmeticInstruction } from './instruction.js';
+import { instructionsOfRows } from './rows.js';
 import { integerInstructions } from './integer-instructions.js';
 
 /** Every arithmetic instruction of the machine; those that share a name differ in `operands`. */
 export const arithmeticInstructions: readonly ArithmeticInstruction[] = [
-  ...roundedInstructions,
-  ...packedInstructions,
-  ...float32ExtremumInstructions,
-  ...float32SignInstructions,
-  ...specialFunctionInstructions,
+  ...instructionsOfRows(),
   ...conversionInstructions,
   ...integerConversionInstructions,
   ...integerInstructions,

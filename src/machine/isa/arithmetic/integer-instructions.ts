@@ -1,11 +1,5 @@
-import {
-  type ArithmeticUnit,
-  evaluatingLoop,
-  isActive,
-  type RunLoop,
-  warpLanes,
-  type WordInstruction,
-} from './instruction.js';
+import { evaluatingLoop, isActive, type RunLoop, warpLanes } from '../../../isa/index.js';
+import type { ArithmeticUnit, WordInstruction } from './instruction.js';
 
 /** The largest amount that `shl` and `shr` distinguish: they shift by 32 at most. */
 const registerBits = 32;

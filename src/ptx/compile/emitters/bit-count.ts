@@ -1,5 +1,5 @@
-import type { Expression } from '../webassembly/function-body.js';
 import {
+  type Expression,
   highWords,
   i16x8,
   i32,
@@ -9,7 +9,7 @@ import {
   i8x16,
   lowWords,
   v128,
-} from '../webassembly/vectors.js';
+} from '../../../isa/webassembly/index.js';
 import { type Emitter, onWords } from './emitter.js';
 
 const lanes = [0, 1, 2, 3] as const;

@@ -1,5 +1,11 @@
-import type { Expression, FunctionBody } from '../webassembly/function-body.js';
-import { highWords, i32x4, i64x2, v128 } from '../webassembly/vectors.js';
+import {
+  type Expression,
+  type FunctionBody,
+  highWords,
+  i32x4,
+  i64x2,
+  v128,
+} from '../../../isa/webassembly/index.js';
 import type { Emitter, SourceValue } from './emitter.js';
 
 /** A result and its carry or borrow, as a mask. */

@@ -1,7 +1,15 @@
-import type { Expression, FunctionBody } from '../webassembly/function-body.js';
-import { f32x4, f64x2, i32x4, i64x2, lowWords, v128 } from '../webassembly/vectors.js';
+import {
+  type Expression,
+  f32x4,
+  f64x2,
+  type FunctionBody,
+  i32x4,
+  i64x2,
+  lowWords,
+  v128,
+} from '../../../isa/webassembly/index.js';
 import type { Emitter, SourceValue } from './emitter.js';
-import { flushed } from './float32.js';
+import { flushed } from '../../../isa/vectors/index.js';
 import { signed16, unsigned64 } from './integer.js';
 
 type Comparison = (a: Expression, b: Expression) => Expression;

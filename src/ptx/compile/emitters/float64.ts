@@ -1,7 +1,8 @@
-import type { Expression, FunctionBody } from '../webassembly/function-body.js';
 import {
+  type Expression,
   f32x4,
   f64x2,
+  type FunctionBody,
   highWords,
   i32x4,
   i64x2,
@@ -11,7 +12,7 @@ import {
   lowWords,
   swapHalves,
   v128,
-} from '../webassembly/vectors.js';
+} from '../../../isa/webassembly/index.js';
 import { type Emitter, onEachVector } from './emitter.js';
 
 // fp64 arithmetic to nearest even is WebAssembly's, except for NaNs, whose bits WebAssembly leaves open: they are chosen
@@ -74,7 +75,6 @@ function quietedOr(a: Expression, result: Expression): Expression {
 const signs: readonly Emitter[] = [
   onEachVector('neg.f64', 1, (_, a) => quietedOr(a, v128.xor(a, signBit))),
   onEachVector('abs.f64', 1, (_, a) => quietedOr(a, v128.andnot(a, signBit))),
-  onEachVector('copysign.f64', 2, (_, a, b) => v128.bitselect(a, b, signBit)),
 ];
 
 /**

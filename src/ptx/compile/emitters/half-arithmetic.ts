@@ -1,12 +1,25 @@
-import type { Expression, FunctionBody, Subroutine } from '../webassembly/function-body.js';
-import { call, f32x4, f64x2, i32x4, lowWords, v128 } from '../webassembly/vectors.js';
-import { shortened } from './conversion.js';
-import { rounded } from './directed-rounding.js';
+import {
+  call,
+  type Expression,
+  f32x4,
+  f64x2,
+  type FunctionBody,
+  i32x4,
+  lowWords,
+  type Subroutine,
+  v128,
+} from '../../../isa/webassembly/index.js';
 import { type Emitter, onWords, type VectorFunction } from './emitter.js';
-import { truncatedToFloat16, widenedFloat16 } from './float16.js';
-import { chosen, extremumRules, type ExtremumRule } from './float32.js';
-import { eachHalf, type Halves, promoted, sumToOdd } from './fused-multiply-add.js';
-import { exp2Ftz, tanh } from './mufu/special-functions.js';
+import {
+  eachHalf,
+  halfFormats,
+  type Halves,
+  promoted,
+  rounded,
+  sumToOdd,
+} from '../../../isa/vectors/index.js';
+
+const formats = Object.values(halfFormats);
 
 /** An emitter of 16-bit numbers, and one of pairs of them. */
 function singleAndPair(name: string, sources: number, compute: VectorFunction): readonly Emitter[] {
@@ -25,29 +38,6 @@ function singleAndPair(name: string, sources: number, compute: VectorFunction): 
     }),
   ];
 }
-
-/** A format of 16 bits: its numbers as fp32, and fp32 rounded to nearest even to the format. */
-interface HalfFormat {
-  readonly name: 'f16' | 'bf16';
-  readonly widened: (body: FunctionBody, a: Expression) => Expression;
-  readonly shortened: (body: FunctionBody, a: Expression) => Expression;
-  readonly infinity: number;
-}
-
-const formats: readonly HalfFormat[] = [
-  {
-    name: 'f16',
-    widened: (body, a) => body.keep(widenedFloat16(body, a)),
-    shortened: (body, a) => shortened(body, 'cvt.rn.f16x2.f32', body.keep(a)),
-    infinity: 0x7c00,
-  },
-  {
-    name: 'bf16',
-    widened: (body, a) => body.keep(i32x4.shl(a, 16)),
-    shortened: (body, a) => shortened(body, 'cvt.rn.bf16x2.f32', body.keep(a)),
-    infinity: 0x7f80,
-  },
-];
 
 /** fp64 numbers rounded to odd fp32: a further rounding to a shorter format then gives the correctly rounded number. */
 function roundedToOdd(body: FunctionBody, values: Halves): Expression {
@@ -133,32 +123,5 @@ const signs: readonly Emitter[] = formats.flatMap(({ name, infinity }) =>
   ),
 );
 
-const extrema: readonly Emitter[] = formats.flatMap((format) =>
-  Object.entries(extremumRules).flatMap(([opcode, extremum]) =>
-    [false, true].flatMap((keepsNan) => {
-      const rule: ExtremumRule = { extremum, keepsNan };
-      const name = `${opcode}${keepsNan ? '.NaN' : ''}.${format.name}`;
-      return singleAndPair(name, 2, (body, a, b) =>
-        format.shortened(
-          body,
-          chosen(body, rule, format.widened(body, a), format.widened(body, b)),
-        ),
-      );
-    }),
-  ),
-);
-
-/** The special function unit's functions of 16-bit numbers: those of fp32, with the result truncated. */
-const functions: readonly Emitter[] = [
-  { opcode: 'ex2.approx', bf16: '.ftz.bf16', subroutine: exp2Ftz },
-  { opcode: 'tanh.approx', bf16: '.bf16', subroutine: tanh },
-].flatMap(({ opcode, bf16, subroutine }) => [
-  ...singleAndPair(opcode + bf16, 1, (_, a) => i32x4.shrU(call(subroutine, i32x4.shl(a, 16)), 16)),
-  ...singleAndPair(`${opcode}.f16`, 1, (body, a) => {
-    const result = call(subroutine, body.keep(widenedFloat16(body, a)));
-    return truncatedToFloat16(body, body.keep(result));
-  }),
-]);
-
 /** Arithmetic of fp16 and bf16, single and in pairs: rounded once to nearest even, subnormals kept. */
-export const halfEmitters: readonly Emitter[] = [...arithmetic, ...signs, ...extrema, ...functions];
+export const halfEmitters: readonly Emitter[] = [...arithmetic, ...signs];

@@ -1,16 +1,14 @@
 import type { LaneInstruction } from '../../instructions/index.js';
-import { i64x2 } from '../webassembly/vectors.js';
+import { i64x2 } from '../../../isa/webassembly/index.js';
 import { bitCountEmitters } from './bit-count.js';
 import { carryEmitters } from './carry.js';
 import { comparisonEmitters } from './comparison.js';
 import { conversionEmitters } from './conversion.js';
+import type { Emit } from '../../../isa/vectors/index.js';
 import { type Emitter, onEachVector } from './emitter.js';
-import { float32Emitters } from './float32.js';
 import { float64Emitters } from './float64.js';
 import { halfEmitters } from './half-arithmetic.js';
 import { integerDivisionEmitters } from './integer-division.js';
-import { directedEmitters } from './directed-rounding.js';
-import { divisionEmitters } from './division.js';
 import { integerConversionEmitters } from './integer-conversion.js';
 import { integerEmitters } from './integer.js';
 import { wideLaneEmitters } from './lanes-of-64-bits.js';
@@ -18,9 +16,6 @@ import { logicEmitters } from './logic.js';
 import { moveEmitters } from './move.js';
 import { permutationEmitters } from './permutation.js';
 import { shiftEmitters } from './shift.js';
-import { sineEmitters } from './mufu/sine.js';
-import { specialFunctionEmitters } from './mufu/special-functions.js';
-import { unflushedEmitters } from './mufu/unflushed.js';
 
 /** Every instruction that is written in SIMD, except `cvta`. */
 export const emitters: readonly Emitter[] = [
@@ -33,16 +28,10 @@ export const emitters: readonly Emitter[] = [
   ...moveEmitters,
   ...permutationEmitters,
   ...integerConversionEmitters,
-  ...divisionEmitters,
   ...shiftEmitters,
   ...comparisonEmitters,
-  ...float32Emitters,
-  ...directedEmitters,
   ...float64Emitters,
   ...halfEmitters,
-  ...specialFunctionEmitters,
-  ...unflushedEmitters,
-  ...sineEmitters,
   ...conversionEmitters,
 ];
 
@@ -62,10 +51,11 @@ function addressEmitter({ name, evaluate }: LaneInstruction): Emitter {
   return onEachVector(name, 1, (_, a) => i64x2.add(a, base));
 }
 
-/** The emitter of an instruction; null where there is none. */
-export function findEmitter(instruction: LaneInstruction): Emitter | null {
-  const { name, sources, destinations } = instruction;
-  if (name.startsWith('cvta.')) return addressEmitter(instruction);
+/** The code of an instruction on four lanes; null where there is none. */
+export function findEmit(instruction: LaneInstruction): Emit | null {
+  const { name, sources, destinations, emit } = instruction;
+  if (emit !== null) return emit;
+  if (name.startsWith('cvta.')) return addressEmitter(instruction).emit;
   const form = `${name} ${sources.length} `;
-  return byKey.get(form + destinations.join(',')) ?? byKey.get(form) ?? null;
+  return (byKey.get(form + destinations.join(',')) ?? byKey.get(form))?.emit ?? null;
 }

@@ -1,5 +1,4 @@
-import type { Expression } from '../webassembly/function-body.js';
-import { i32x4, i64x2, lowWords, v128 } from '../webassembly/vectors.js';
+import { type Expression, i32x4, i64x2, lowWords, v128 } from '../../../isa/webassembly/index.js';
 import type { Emitter, SourceValue, Vectors } from './emitter.js';
 
 interface IntegerType {

@@ -1,5 +1,12 @@
-import type { Expression, FunctionBody } from '../webassembly/function-body.js';
-import { f64x2, i32x4, lowWords, swapHalves, v128 } from '../webassembly/vectors.js';
+import {
+  type Expression,
+  f64x2,
+  type FunctionBody,
+  i32x4,
+  lowWords,
+  swapHalves,
+  v128,
+} from '../../../isa/webassembly/index.js';
 import { type Emitter, onWords } from './emitter.js';
 import { low16, signed16 } from './integer.js';
 

@@ -1,5 +1,12 @@
-import type { Expression, FunctionBody } from '../webassembly/function-body.js';
-import { highWords, i32x4, i64x2, lowWords, v128 } from '../webassembly/vectors.js';
+import {
+  type Expression,
+  type FunctionBody,
+  highWords,
+  i32x4,
+  i64x2,
+  lowWords,
+  v128,
+} from '../../../isa/webassembly/index.js';
 import {
   type Emitter,
   onEachVector,

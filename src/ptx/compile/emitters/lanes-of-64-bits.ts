@@ -1,5 +1,15 @@
-import type { Expression, FunctionBody } from '../webassembly/function-body.js';
-import { f32, f32x4, f64, f64x2, i64, i64x2, i32x4, v128 } from '../webassembly/vectors.js';
+import {
+  type Expression,
+  f32,
+  f32x4,
+  f64,
+  f64x2,
+  type FunctionBody,
+  i32x4,
+  i64,
+  i64x2,
+  v128,
+} from '../../../isa/webassembly/index.js';
 import type { Emitter, Vectors } from './emitter.js';
 
 // Operations that WebAssembly has for one number of 64 bits but not for a vector: each lane is extracted and replaced.

@@ -1,5 +1,10 @@
-import type { Expression, FunctionBody } from '../webassembly/function-body.js';
-import { i32x4, i64x2, v128 } from '../webassembly/vectors.js';
+import {
+  type Expression,
+  type FunctionBody,
+  i32x4,
+  i64x2,
+  v128,
+} from '../../../isa/webassembly/index.js';
 import { type Emitter, onEachVector, onWords, type VectorFunction } from './emitter.js';
 import { low16 } from './integer.js';
 

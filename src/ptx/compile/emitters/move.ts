@@ -1,6 +1,6 @@
 import type { RegisterWidth } from '../../instructions/index.js';
-import type { Expression } from '../webassembly/function-body.js';
 import {
+  type Expression,
   highWords,
   i32x4,
   i64x2,
@@ -8,7 +8,7 @@ import {
   interleaveLow,
   lowWords,
   v128,
-} from '../webassembly/vectors.js';
+} from '../../../isa/webassembly/index.js';
 import { type Emitter, onEachVector, onWords, type SourceValue, type Vectors } from './emitter.js';
 
 const scalarTypes = ['b', 'u', 's', 'f'].flatMap((kind) =>

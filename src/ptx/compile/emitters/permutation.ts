@@ -1,5 +1,10 @@
-import type { Expression, FunctionBody } from '../webassembly/function-body.js';
-import { i32x4, i8x16, v128 } from '../webassembly/vectors.js';
+import {
+  type Expression,
+  type FunctionBody,
+  i32x4,
+  i8x16,
+  v128,
+} from '../../../isa/webassembly/index.js';
 import type { Emitter, SourceValue } from './emitter.js';
 
 const lanes = [0, 1, 2, 3] as const;

@@ -1,5 +1,4 @@
-import type { Expression, FunctionBody } from '../webassembly/function-body.js';
-import { i32x4, v128 } from '../webassembly/vectors.js';
+import { type Expression, type FunctionBody, i32x4, v128 } from '../../../isa/webassembly/index.js';
 import type { Emitter, SourceValue } from './emitter.js';
 import { low16, signed16 } from './integer.js';
 import {

@@ -1,5 +1,12 @@
-import type { Expression, FunctionBody } from '../webassembly/function-body.js';
-import { highWords, i32x4, i64, i64x2, v128 } from '../webassembly/vectors.js';
+import {
+  type Expression,
+  type FunctionBody,
+  highWords,
+  i32x4,
+  i64,
+  i64x2,
+  v128,
+} from '../../../isa/webassembly/index.js';
 import type { SourceValue } from './emitter.js';
 
 // WebAssembly shifts all lanes by one amount. Where each lane has its own, a shift of words is a product with a power

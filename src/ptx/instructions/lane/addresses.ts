@@ -5,10 +5,11 @@ import {
   splitClusterAddress,
   type MemorySpace,
 } from '../../../machine/index.js';
-import type { LaneInstruction, LaneValue } from '../lane-instruction.js';
+import type { LaneInstruction, LaneValue } from '../../../isa/index.js';
 import { row, type FamilyFacts } from './row.js';
 
 const facts: FamilyFacts = {
+  meaning: 'is',
   unit: 'alu',
   evidence: 'isa',
   source: 'PTX ISA, "cvta", "isspacep", "Generic Addressing"',
@@ -50,6 +51,7 @@ const conversions: readonly LaneInstruction[] = Object.entries(spaces).flatMap((
 });
 
 const clusterFacts: FamilyFacts = {
+  meaning: 'is',
   unit: 'alu',
   evidence: 'isa',
   source:

@@ -1,11 +1,12 @@
-import type { LaneInstruction } from '../lane-instruction.js';
-import { integerRow, type IntegerType, integerTypes } from './integer-type.js';
+import { type IntegerType, integerTypes, type LaneInstruction } from '../../../isa/index.js';
+import { integerRow } from './integer-row.js';
 import { type FamilyFacts, wordRow } from './row.js';
 
 const { b32, b64, u32, u64, s32, s64 } = integerTypes;
 
 function facts(instruction: string): FamilyFacts {
   return {
+    meaning: 'loses',
     unit: 'alu',
     evidence: 'isa',
     source: `PTX ISA, Integer Arithmetic Instructions: ${instruction}`,

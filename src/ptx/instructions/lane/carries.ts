@@ -1,11 +1,18 @@
-import type { LaneInstruction, LaneValue } from '../lane-instruction.js';
-import { integerOf, type IntegerType, integerTypes, registerValue } from './integer-type.js';
+import {
+  integerOf,
+  type IntegerType,
+  integerTypes,
+  type LaneInstruction,
+  type LaneValue,
+  registerValue,
+} from '../../../isa/index.js';
 import { type FamilyFacts, row } from './row.js';
 
 const { u32, s32, u64, s64 } = integerTypes;
 
 function facts(instruction: string): FamilyFacts {
   return {
+    meaning: 'is',
     unit: 'alu',
     evidence: 'isa',
     source: `PTX ISA, Extended-Precision Integer Arithmetic Instructions: ${instruction}`,

@@ -1,4 +1,14 @@
-import type { LaneInstruction, LaneValue, RegisterWidth } from '../lane-instruction.js';
+import {
+  type FloatType,
+  floatTypes,
+  flushed,
+  integerOf,
+  type IntegerType,
+  integerTypes,
+  type LaneInstruction,
+  type LaneValue,
+  type RegisterWidth,
+} from '../../../isa/index.js';
 import {
   bitComparisons,
   combinations,
@@ -7,11 +17,10 @@ import {
   signedComparisons,
   unsignedComparisons,
 } from './comparison-operators.js';
-import { flushed, type FloatType, floatTypes } from './float-type.js';
-import { integerOf, type IntegerType, integerTypes } from './integer-type.js';
 import { type FamilyFacts, row, type RowFunction } from './row.js';
 
 const facts = (instruction: string): FamilyFacts => ({
+  meaning: 'decides',
   unit: 'alu',
   evidence: 'isa',
   source: `PTX ISA, Comparison and Selection Instructions: ${instruction}`,

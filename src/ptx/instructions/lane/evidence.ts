@@ -1,4 +1,4 @@
-import type { LaneInstruction } from '../lane-instruction.js';
+import type { LaneInstruction } from '../../../isa/index.js';
 
 /**
  * Instructions that an H200 lacks: packed fp32, sums of fp32 and half precision, extrema of three, formats of 6 and 4

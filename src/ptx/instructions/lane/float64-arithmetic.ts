@@ -6,16 +6,14 @@ import {
   squareRootFloat64,
 } from '../../../arith/index.js';
 import type { RoundingMode } from '../../../formats/index.js';
-import { rcpApproxFtzFloat64, rsqrtApproxFtzFloat64 } from '../../../hardware/index.js';
-import type { LaneInstruction, LaneValue } from '../lane-instruction.js';
-import { floatTypes } from './float-type.js';
-import { roundings } from './float32-arithmetic.js';
+import { floatTypes, type LaneInstruction, type LaneValue, roundings } from '../../../isa/index.js';
 import { type FamilyFacts, row } from './row.js';
 
 const { f64 } = floatTypes;
 
 function facts(instruction: string): FamilyFacts {
   return {
+    meaning: 'is',
     unit: 'fp64',
     evidence: 'isa',
     source: `PTX ISA, Floating Point Instructions: ${instruction}`,
@@ -99,30 +97,7 @@ const others = [
 ];
 
 /**
- * An instruction of the special function unit on the high word; the low word counts as zeros, and is zero in the
- * result.
- */
-function approximate(name: string, evaluate: (high: number) => number): LaneInstruction {
-  const onHigh = (value: LaneValue) => BigInt(evaluate(Number(BigInt(value) >> 32n))) << 32n;
-  return row(
-    name,
-    { destinations: [64], sources: [64], evaluate: onHigh },
-    { ...facts(name.slice(0, name.indexOf('.'))), unit: 'mufu' },
-  );
-}
-
-const approximations = [
-  approximate('rcp.approx.ftz.f64', rcpApproxFtzFloat64),
-  approximate('rsqrt.approx.ftz.f64', rsqrtApproxFtzFloat64),
-];
-
-/**
  * fp64 in four rounding modes, subnormals kept. A NaN operand is passed on, made quiet, with its sign; PTX leaves the
- * NaN open, so an H200 decides. Included are the approximations on high words from which compilers make divisions and
- * roots.
+ * NaN open, so an H200 decides.
  */
-export const float64Arithmetic: readonly LaneInstruction[] = [
-  ...rounded,
-  ...others,
-  ...approximations,
-];
+export const float64Arithmetic: readonly LaneInstruction[] = [...rounded, ...others];

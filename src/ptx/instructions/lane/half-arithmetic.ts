@@ -5,11 +5,18 @@ import {
   fusedMultiplyAddFloat32,
   sumToOdd,
 } from '../../../arith/index.js';
-import { specialFunctions, type SpecialFunctionName } from '../../../hardware/index.js';
 import { outOfBoundsNan } from '../../../machine/index.js';
-import type { LaneInstruction, LaneUnit, RegisterWidth } from '../lane-instruction.js';
-import { flushed, floatTypes, type FloatType, ofHalves } from './float-type.js';
-import { roundings, saturated } from './float32-arithmetic.js';
+import {
+  type FloatType,
+  floatTypes,
+  flushed,
+  type LaneInstruction,
+  type LaneUnit,
+  ofHalves,
+  type RegisterWidth,
+  roundings,
+  saturated,
+} from '../../../isa/index.js';
 import { type FamilyFacts, wordRow } from './row.js';
 
 const { f16, bf16 } = floatTypes;
@@ -19,7 +26,12 @@ function facts(
   unit: LaneUnit = 'fma',
   section = 'Half Precision Floating Point',
 ): FamilyFacts {
-  return { unit, evidence: 'isa', source: `PTX ISA, ${section} Instructions: ${instruction}` };
+  return {
+    meaning: 'is',
+    unit,
+    evidence: 'isa',
+    source: `PTX ISA, ${section} Instructions: ${instruction}`,
+  };
 }
 
 /** A row for single values and one for pairs of them. */
@@ -114,23 +126,6 @@ function signs(type: FloatType): LaneInstruction[] {
   );
 }
 
-const packedFunctions: Readonly<Record<string, SpecialFunctionName>> = {
-  'ex2.approx.ftz.bf16x2': 'ex2.approx.ftz.bf16',
-  'ex2.approx.f16x2': 'ex2.approx.f16',
-  'tanh.approx.bf16x2': 'tanh.approx.bf16',
-  'tanh.approx.f16x2': 'tanh.approx.f16',
-};
-
-/** The packed forms, in which each half is the result of the single instruction. */
-const pairsOfFunctions = Object.entries(packedFunctions).map(([name, single]) =>
-  wordRow(name, 32, [32], ofHalves(specialFunctions[single].evaluate), {
-    unit: 'mufu',
-    laneOperations: 2,
-    evidence: 'isa',
-    source: `PTX ISA: each half as ${single}`,
-  }),
-);
-
 /** fp32 with operands of half precision, which sm_100 has: the half is converted to fp32, exactly. */
 function mixed(type: FloatType): LaneInstruction[] {
   return ['', ...Object.keys(roundings).map((mode) => `.${mode}`)].flatMap((mode) =>
@@ -186,5 +181,4 @@ export const halfArithmetic: readonly LaneInstruction[] = [
     ...signs(type),
     ...mixed(type),
   ]),
-  ...pairsOfFunctions,
 ];

@@ -1,11 +1,11 @@
-import type { LaneInstruction, LaneUnit } from '../lane-instruction.js';
 import {
-  type IntegerFunction,
-  integerRow,
   type IntegerType,
   integerTypes,
+  type LaneInstruction,
+  type LaneUnit,
   saturate,
-} from './integer-type.js';
+} from '../../../isa/index.js';
+import { type IntegerFunction, integerRow } from './integer-row.js';
 import type { FamilyFacts } from './row.js';
 
 const { s16, s32, s64, u16, u32, u64 } = integerTypes;
@@ -14,6 +14,7 @@ const wider = { u16: u32, s16: s32, u32: u64, s32: s64 } as const;
 
 function facts(instruction: string, unit: LaneUnit = 'alu'): FamilyFacts {
   return {
+    meaning: 'is',
     unit,
     evidence: 'isa',
     source: `PTX ISA, Integer Arithmetic Instructions: ${instruction}`,

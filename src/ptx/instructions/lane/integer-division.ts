@@ -1,11 +1,12 @@
-import type { LaneInstruction } from '../lane-instruction.js';
-import { integerRow, type IntegerType, integerTypes } from './integer-type.js';
+import { type IntegerType, integerTypes, type LaneInstruction } from '../../../isa/index.js';
+import { integerRow } from './integer-row.js';
 import type { FamilyFacts } from './row.js';
 
 const { s16, s32, s64, u16, u32, u64 } = integerTypes;
 
 function facts(instruction: string): FamilyFacts {
   return {
+    meaning: 'decides',
     unit: 'alu',
     evidence: 'isa',
     source: `PTX ISA, Integer Arithmetic Instructions: ${instruction}; by zero as ptxas 12.8 has it for sm_90`,

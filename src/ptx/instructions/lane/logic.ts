@@ -1,10 +1,5 @@
-import type { LaneInstruction } from '../lane-instruction.js';
-import {
-  type IntegerFunction,
-  integerRow,
-  type IntegerType,
-  integerTypes,
-} from './integer-type.js';
+import { type IntegerType, integerTypes, type LaneInstruction } from '../../../isa/index.js';
+import { type IntegerFunction, integerRow } from './integer-row.js';
 import type { FamilyFacts } from './row.js';
 
 const { pred, b16, b32, b64, u16, u32, u64, s16, s32, s64 } = integerTypes;
@@ -12,6 +7,7 @@ const bitTypes: readonly IntegerType[] = [b16, b32, b64];
 
 function facts(instruction: string): FamilyFacts {
   return {
+    meaning: 'confirmed',
     unit: 'alu',
     evidence: 'isa',
     source: `PTX ISA, Logic and Shift Instructions: ${instruction}`,

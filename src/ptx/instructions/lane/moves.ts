@@ -1,7 +1,8 @@
-import type { LaneInstruction, LaneValue, RegisterWidth } from '../lane-instruction.js';
+import type { LaneInstruction, LaneValue, RegisterWidth } from '../../../isa/index.js';
 import { type FamilyFacts, row } from './row.js';
 
 const facts: FamilyFacts = {
+  meaning: 'moves',
   unit: 'alu',
   evidence: 'isa',
   source: 'PTX ISA, Data Movement and Conversion Instructions: mov',

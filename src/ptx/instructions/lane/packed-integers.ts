@@ -1,9 +1,9 @@
-import type { LaneInstruction } from '../lane-instruction.js';
-import { ofHalves } from './float-type.js';
+import { type LaneInstruction, ofHalves } from '../../../isa/index.js';
 import { type FamilyFacts, wordRow } from './row.js';
 
 function facts(instruction: string): FamilyFacts {
   return {
+    meaning: 'is',
     unit: 'alu',
     laneOperations: 2,
     evidence: 'isa',

@@ -4,10 +4,12 @@ import type {
   LaneUnit,
   LaneValue,
   RegisterWidth,
-} from '../lane-instruction.js';
+  Meaning,
+} from '../../../isa/index.js';
 
 /** Facts that all rows of a family share. */
 export interface FamilyFacts {
+  readonly meaning: Meaning;
   readonly unit: LaneUnit;
   readonly evidence: Evidence;
   readonly source: string;
@@ -25,8 +27,19 @@ export interface RowFunction {
 /** A row of the table. */
 export function row(name: string, operation: RowFunction, facts: FamilyFacts): LaneInstruction {
   const { destinations, sources, evaluate } = operation;
-  const { unit, evidence, source, laneOperations = 1 } = facts;
-  return { name, destinations, sources, evaluate, unit, laneOperations, evidence, source };
+  const { meaning, unit, evidence, source, laneOperations = 1 } = facts;
+  return {
+    name,
+    destinations,
+    sources,
+    evaluate,
+    emit: null,
+    meaning,
+    unit,
+    laneOperations,
+    evidence,
+    source,
+  };
 }
 
 /** A row like that of `row`, for a function from registers of up to 32 bits to one of them. */

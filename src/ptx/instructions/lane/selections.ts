@@ -1,8 +1,14 @@
-import type { LaneInstruction, RegisterWidth } from '../lane-instruction.js';
-import { flushed, floatTypes, type FloatType, laneValue, signBit } from './float-type.js';
+import {
+  type FloatType,
+  floatTypes,
+  flushed,
+  type LaneInstruction,
+  type RegisterWidth,
+} from '../../../isa/index.js';
 import { type FamilyFacts, row, wordRow } from './row.js';
 
 const facts = (section: string, instruction: string): FamilyFacts => ({
+  meaning: 'chooses',
   unit: 'alu',
   evidence: 'isa',
   source: `PTX ISA, ${section}: ${instruction}`,
@@ -83,19 +89,6 @@ function testRows(type: FloatType): LaneInstruction[] {
   );
 }
 
-function copysign(type: FloatType): LaneInstruction {
-  const sign = signBit(type);
-  return row(
-    `copysign.${type.name}`,
-    {
-      destinations: [type.width],
-      sources: [type.width, type.width],
-      evaluate: (a, b) => laneValue(type.width, (BigInt(a) & sign) | (BigInt(b) & (sign - 1n))),
-    },
-    facts('Floating Point Instructions', 'copysign'),
-  );
-}
-
 /** `lop3` with a predicate as well: whether any bit is set, combined with another predicate. */
 export function logicWithPredicate(lookUp: (...operands: number[]) => number): LaneInstruction[] {
   const combine = {
@@ -118,9 +111,9 @@ export function logicWithPredicate(lookUp: (...operands: number[]) => number): L
   );
 }
 
-/** `slct` and `selp` of all types, `testp`, `copysign`. */
+/** `slct` and `selp` of all types, `testp`. */
 export const selections: readonly LaneInstruction[] = [
   ...widths.flatMap(([width, types]) => types.flatMap((type) => selectionRows(width, type))),
-  ...[floatTypes.f32, floatTypes.f64].flatMap((type) => [...testRows(type), copysign(type)]),
+  ...[floatTypes.f32, floatTypes.f64].flatMap((type) => testRows(type)),
   wordRow('not.pred', 'pred', ['pred'], (a) => a ^ 1, facts('Logic and Shift Instructions', 'not')),
 ];

@@ -1,13 +1,10 @@
 import { lazily } from '../../../lazily.js';
-import type { LaneInstruction, RegisterWidth } from '../lane-instruction.js';
+import { laneRows, type LaneInstruction, type RegisterWidth } from '../../../isa/index.js';
 import { addressInstructions } from './addresses.js';
 import { bitFields } from './bit-fields.js';
 import { carries } from './carries.js';
 import { comparisons } from './comparisons.js';
-import { approximateDivisions } from './division.js';
 import { withEvidence } from './evidence.js';
-import { extrema } from './extrema.js';
-import { float32Arithmetic } from './float32-arithmetic.js';
 import { float64Arithmetic } from './float64-arithmetic.js';
 import { floatConversions } from './conversion/float-conversions.js';
 import { floatIntegerConversions } from './conversion/float-integer-conversions.js';
@@ -45,14 +42,15 @@ const table = lazily(() => {
     ...[machineRows, moves, integerArithmetic, logicInstructions, integerConversions],
     addressInstructions,
     ...[integerDivisions, bitFields, carries, packedIntegers, selections, comparisons()],
-    ...[float32Arithmetic, approximateDivisions, extrema, float64Arithmetic, halfArithmetic],
+    ...[float64Arithmetic, halfArithmetic],
     ...[packedConversions, floatConversions(), floatIntegerConversions()],
     logicWithPredicate(lookUp),
   ];
   const rows = new Map<string, LaneInstruction>();
-  for (const instruction of families.flat().map(withEvidence)) {
+  const ofRows = laneRows.flatMap((row) => row.variants());
+  for (const instruction of [...ofRows, ...families.flat().map(withEvidence)]) {
     const key = keyOf(instruction);
-    // The machine's rows come first, since those were compared.
+    // Those of src/isa come first, then the machine's.
     if (!rows.has(key)) rows.set(key, instruction);
   }
   const byName = new Map<string, LaneInstruction[]>();

@@ -1,5 +1,5 @@
 import { encode, formats } from '../../../../formats/index.js';
-import type { LaneInstruction } from '../../lane-instruction.js';
+import type { LaneInstruction } from '../../../../isa/index.js';
 import { type FamilyFacts, wordRow } from '../row.js';
 import { conversionFacts } from './pair-formats.js';
 

@@ -1,12 +1,21 @@
 import type { RoundingOptions } from '../../../../formats/index.js';
 import { roundSumToFloat32, roundSumToFloat32FlushingToZero } from '../../../../arith/index.js';
-import type { LaneInstruction, LaneValue } from '../../lane-instruction.js';
+import {
+  type FloatType,
+  floatTypes,
+  flushed,
+  type LaneInstruction,
+  laneValue,
+  type LaneValue,
+  roundings,
+  saturated,
+  signBit,
+} from '../../../../isa/index.js';
 import { integerRoundings } from './float-integer-conversions.js';
-import { flushed, floatTypes, type FloatType, laneValue, signBit } from '../float-type.js';
-import { roundings, saturated } from '../float32-arithmetic.js';
 import { type FamilyFacts, row } from '../row.js';
 
 const facts: FamilyFacts = {
+  meaning: 'is',
   unit: 'conversion',
   evidence: 'isa',
   source: 'PTX ISA, Data Movement and Conversion Instructions: cvt',

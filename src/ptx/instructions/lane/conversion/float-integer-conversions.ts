@@ -1,19 +1,24 @@
 import { roundScaledInteger } from '../../../../arith/index.js';
-import type { LaneInstruction, LaneValue } from '../../lane-instruction.js';
-import { flushed, floatTypes, type FloatType } from '../float-type.js';
-import { roundings, saturated } from '../float32-arithmetic.js';
-import { registersOf } from './integer-conversions.js';
 import {
+  type FloatType,
+  floatTypes,
+  flushed,
   integerOf,
   type IntegerType,
   integerTypes,
+  type LaneInstruction,
+  type LaneValue,
   registerOf,
   registerValue,
+  roundings,
   saturate,
-} from '../integer-type.js';
+  saturated,
+} from '../../../../isa/index.js';
+import { registersOf } from './integer-conversions.js';
 import { type FamilyFacts, row } from '../row.js';
 
 const facts: FamilyFacts = {
+  meaning: 'is',
   unit: 'conversion',
   evidence: 'isa',
   source: 'PTX ISA, Data Movement and Conversion Instructions: cvt',

@@ -1,19 +1,22 @@
-import type { LaneInstruction, LaneValue, RegisterWidth } from '../../lane-instruction.js';
 import {
   integerOf,
   type IntegerType,
   integerTypes,
+  type LaneInstruction,
+  type LaneValue,
   rangeOf,
   registerOf,
   registerValue,
+  type RegisterWidth,
   saturate,
-} from '../integer-type.js';
+} from '../../../../isa/index.js';
 import { type FamilyFacts, row } from '../row.js';
 
 const { u8, s8, u16, s16, u32, s32, u64, s64 } = integerTypes;
 const types: readonly IntegerType[] = [u8, s8, u16, s16, u32, s32, u64, s64];
 
 const facts: FamilyFacts = {
+  meaning: 'moves',
   unit: 'conversion',
   evidence: 'isa',
   source: 'PTX ISA, Data Movement and Conversion Instructions: cvt',

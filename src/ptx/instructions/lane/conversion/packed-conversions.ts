@@ -1,8 +1,12 @@
 import { float32Of } from '../../../../arith/index.js';
 import type { RoundingOptions } from '../../../../formats/index.js';
-import type { LaneInstruction } from '../../lane-instruction.js';
-import { roundings } from '../float32-arithmetic.js';
-import { saturate, integerTypes, type IntegerType } from '../integer-type.js';
+import {
+  type IntegerType,
+  integerTypes,
+  type LaneInstruction,
+  roundings,
+  saturate,
+} from '../../../../isa/index.js';
 import { type FamilyFacts, wordRow } from '../row.js';
 import {
   conversionFacts,

@@ -4,6 +4,7 @@ import type { FamilyFacts } from '../row.js';
 
 /** Facts about conversions of one number. */
 export const conversionFacts: FamilyFacts = {
+  meaning: 'is',
   unit: 'conversion',
   evidence: 'isa',
   source: 'PTX ISA, Data Movement and Conversion Instructions: cvt',

@@ -1,6 +1,6 @@
 import { float32Of } from '../../../../arith/index.js';
 import { operandFormats, type OperandFormatName } from '../../../../hardware/index.js';
-import type { LaneInstruction } from '../../lane-instruction.js';
+import type { LaneInstruction } from '../../../../isa/index.js';
 import { type FamilyFacts, wordRow } from '../row.js';
 import {
   conversionFacts,

@@ -1,7 +1,6 @@
 import { float32Of } from '../../../../arith/index.js';
 import { encode, formats } from '../../../../formats/index.js';
-import type { LaneInstruction } from '../../lane-instruction.js';
-import { roundings } from '../float32-arithmetic.js';
+import { type LaneInstruction, roundings } from '../../../../isa/index.js';
 import { wordRow } from '../row.js';
 import { conversionFacts, positive } from './pair-formats.js';
 

@@ -1,5 +1,4 @@
-import type { Expression, FunctionBody } from '../webassembly/function-body.js';
-import { f32x4, i32x4, v128 } from '../webassembly/vectors.js';
+import { type Expression, f32x4, type FunctionBody, i32x4, v128 } from '../webassembly/index.js';
 import { magnitude } from './float32.js';
 
 const infinity = i32x4.splat(0x7f800000);

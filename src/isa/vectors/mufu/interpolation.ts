@@ -1,15 +1,17 @@
-import { packSegments, packSquares, specialFunctionTables } from '../../../../hardware/index.js';
-import type { Expression, FunctionBody, Table } from '../../webassembly/function-body.js';
+import { packSegments, packSquares, specialFunctionTables } from '../../../hardware/index.js';
 import {
+  type Expression,
   f64x2,
+  type FunctionBody,
   highWords,
   i32x4,
   i64x2,
   joinHigh,
   joinLow,
   lowWords,
+  type Table,
   v128,
-} from '../../webassembly/vectors.js';
+} from '../../webassembly/index.js';
 
 // The special function unit's interpolation is described in src/hardware/mufu. A segment is 16 bytes: the constant term
 // as i64, then c1 and c2 as i32. Four lanes fetch their segments, and then everything is done in four lanes.

@@ -1,6 +1,13 @@
-import type { Expression, FunctionBody, Subroutine } from '../../webassembly/function-body.js';
-import { call, f64x2, i32x4, i64x2, lowWords, v128 } from '../../webassembly/vectors.js';
-import { type Emitter, onWords } from '../emitter.js';
+import {
+  type Expression,
+  f64x2,
+  type FunctionBody,
+  i32x4,
+  i64x2,
+  lowWords,
+  type Subroutine,
+  v128,
+} from '../../webassembly/index.js';
 import { magnitude } from '../float32.js';
 import { demoted, type Halves, promoted } from '../fused-multiply-add.js';
 import { interpolated, segmentTables, truncated } from './interpolation.js';
@@ -68,12 +75,8 @@ function ofAngle(name: string, added: number, isOdd: boolean): Subroutine {
   };
 }
 
-/** `sin.approx` and `cos.approx`, which `.ftz` does not change. */
-export const sineEmitters: readonly Emitter[] = [
-  { opcode: 'sin', subroutine: ofAngle('sin.approx.f32', 0, true) },
-  { opcode: 'cos', subroutine: ofAngle('cos.approx.f32', quarter, false) },
-].flatMap(({ opcode, subroutine }) =>
-  ['', '.ftz'].map((ftz) =>
-    onWords(`${opcode}.approx${ftz}.f32`, 1, (_, a) => call(subroutine, a)),
-  ),
-);
+/** `sin.approx.f32`, which `.ftz` does not change. */
+export const sine: Subroutine = ofAngle('sin.approx.f32', 0, true);
+
+/** `cos.approx.f32`, which `.ftz` does not change. */
+export const cosine: Subroutine = ofAngle('cos.approx.f32', quarter, false);

@@ -1,12 +1,12 @@
-import { formats } from '../../../formats/index.js';
-import { addFloat32, type Float32Options, fusedMultiplyAddFloat32 } from '../../../arith/index.js';
-import { isActive, type Run, type RunLoop, warpLanes } from './instruction.js';
+import { formats } from '../../formats/index.js';
+import { addFloat32, type Float32Options, fusedMultiplyAddFloat32 } from '../../arith/index.js';
+import { isActive, type Run, type RunLoop, warpLanes } from './run.js';
 
 /** The NaN that fp32 arithmetic delivers for every NaN operand and invalid operation. */
 const canonicalNan = formats.fp32.canonicalNan;
 
 /** The choice of PTX's `min` and `max` between two fp32 numbers. */
-export interface ExtremumRule {
+interface ExtremumRule {
   readonly isMaximum: boolean;
   /** `.NaN`: a NaN wins; without it a NaN loses against a number. */
   readonly keepsNan: boolean;
@@ -17,7 +17,7 @@ export interface ExtremumRule {
 const flushing = { flushToZero: true } as const;
 
 /** A subnormal fp32 number as the zero of its sign. */
-export function flushed(value: number): number {
+export function flushedFloat32(value: number): number {
   return addFloat32(value, -0, flushing);
 }
 
@@ -25,9 +25,9 @@ export function flushed(value: number): number {
  * `min` or `max` of two fp32 numbers by the rule; −0 counts as less than +0, and subnormals are kept
  * but for `flushToZero`. NaN when both operands are. Source: PTX ISA, instructions `min` and `max`.
  */
-export function extremum(a: number, b: number, rule: ExtremumRule): number {
-  const x = rule.flushToZero ? flushed(a) : a;
-  const y = rule.flushToZero ? flushed(b) : b;
+function extremum(a: number, b: number, rule: ExtremumRule): number {
+  const x = rule.flushToZero ? flushedFloat32(a) : a;
+  const y = rule.flushToZero ? flushedFloat32(b) : b;
   const chosen = rule.isMaximum ? Math.max(x, y) : Math.min(x, y);
   if (chosen === chosen || rule.keepsNan) return chosen;
   return x === x ? x : y;

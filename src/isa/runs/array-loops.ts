@@ -1,5 +1,5 @@
-import { lazily } from '../../../lazily.js';
-import { isActive, type Operand, type Run, type RunLoop, warpLanes } from './instruction.js';
+import { lazily } from '../../lazily.js';
+import { isActive, type Operand, type Run, type RunLoop, warpLanes } from './run.js';
 
 /** `results[i]` from `inputs[i]`, for arrays of equal length. */
 type WordArrayFunction = (inputs: Uint32Array, results: Uint32Array) => void;

@@ -1,7 +1,16 @@
-import { specialFunctionTables } from '../../../../hardware/index.js';
-import type { Expression, FunctionBody, Subroutine } from '../../webassembly/function-body.js';
-import { call, f32x4, f64x2, i32x4, i64x2, joinLow, v128 } from '../../webassembly/vectors.js';
-import { type Emitter, onWords } from '../emitter.js';
+import { specialFunctionTables } from '../../../hardware/index.js';
+import {
+  call,
+  type Expression,
+  f32x4,
+  f64x2,
+  type FunctionBody,
+  i32x4,
+  i64x2,
+  joinLow,
+  type Subroutine,
+  v128,
+} from '../../webassembly/index.js';
 import { magnitude } from '../float32.js';
 import { hyperbolicTangent } from './hyperbolic-tangent.js';
 import { cut, interpolated, segmentTables, truncated } from './interpolation.js';
@@ -54,7 +63,8 @@ export const exp2Ftz: Subroutine = {
   },
 };
 
-const exp2: Subroutine = {
+/** `ex2.approx.f32`. */
+export const exp2: Subroutine = {
   name: 'ex2.approx.f32',
   parameters: 1,
   build: (body, bits) => {
@@ -187,18 +197,3 @@ export const squareRoot: Subroutine = {
 
 /** `tanh.approx.f32`. */
 export const tanh = hyperbolicTangent(specialFunctionTables.tanh);
-
-const subroutines: readonly Subroutine[] = [
-  exp2Ftz,
-  exp2,
-  reciprocal,
-  log2,
-  reciprocalSquareRoot,
-  squareRoot,
-  tanh,
-];
-
-/** The special function unit's functions of fp32 numbers that the hardware has itself. */
-export const specialFunctionEmitters: readonly Emitter[] = [
-  ...subroutines.map((subroutine) => onWords(subroutine.name, 1, (_, a) => call(subroutine, a))),
-];

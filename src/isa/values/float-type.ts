@@ -1,5 +1,5 @@
-import { decode, encode, formats, type RoundingOptions } from '../../../formats/index.js';
-import type { LaneValue, RegisterWidth } from '../lane-instruction.js';
+import { decode, encode, formats, type RoundingOptions } from '../../formats/index.js';
+import type { LaneValue, RegisterWidth } from '../instruction.js';
 
 /** A floating-point type of PTX: its registers, and the numbers that their bits stand for. */
 export interface FloatType {
@@ -65,16 +65,4 @@ export function signBit({ width }: FloatType): bigint {
 /** The value of a register of that width with these bits. */
 export function laneValue(width: RegisterWidth, bits: bigint): LaneValue {
   return width === 64 || width === 128 ? bits : Number(bits);
-}
-
-/** Applies a function of 16-bit halves to registers of two halves: to the low halves and to the high ones. */
-export function ofHalves(
-  compute: (...halves: number[]) => number,
-): (...values: LaneValue[]) => number {
-  return (...values) => {
-    const words = values.map(Number);
-    const low = compute(...words.map((word) => word & 0xffff));
-    const high = compute(...words.map((word) => word >>> 16));
-    return ((high << 16) | low) >>> 0;
-  };
 }

@@ -1,3 +1,6 @@
+import type { RunLoop } from './runs/run.js';
+import type { Emit } from './vectors/index.js';
+
 /**
  * Width of a lane's register in bits; `pred` is a predicate. A register of 8 bits is one of 16 (PTX
  * ISA, "Operand Size Exceeding Instruction-Type Size": only loads, stores and cvt know it).
@@ -15,6 +18,18 @@ export type Evidence = 'silicon' | 'published' | 'isa';
 
 /** The pipeline of an SM that executes an instruction, as Nsight Compute divides them. */
 export type LaneUnit = 'fma' | 'alu' | 'mufu' | 'conversion' | 'fp64' | 'uniform';
+
+/**
+ * What a result stands for, by what its operands stand for besides their bits:
+ * - `moves`: the bytes of operands, as they are;
+ * - `is`: a real function of the operands, rounded;
+ * - `chooses`: the operand whose bits won;
+ * - `decides`: a decision about the operands: a comparison, the nearest integer;
+ * - `confirmed`: a trick on bits, which means a real function only where the concrete value proves it: a sign by xor,
+ *   2^k by adding to an exponent, bf16 widened by a shift;
+ * - `loses`: nothing.
+ */
+export type Meaning = 'moves' | 'is' | 'chooses' | 'decides' | 'confirmed' | 'loses';
 
 /** An instruction on the registers of each lane alone: a lane's result depends only on its own registers. */
 export interface LaneInstruction {
@@ -36,10 +51,21 @@ export interface LaneInstruction {
    * division by zero gives the hardware's result.
    */
   readonly evaluate: (...sources: LaneValue[]) => LaneValue | readonly LaneValue[];
+  /** The same on four lanes in WebAssembly; null where it runs lane by lane, by its definition. */
+  readonly emit: Emit | null;
+  readonly meaning: Meaning;
   readonly unit: LaneUnit;
   /** Number of results of the unit for a lane's execution: 2 for packed instructions. */
   readonly laneOperations: 1 | 2;
   readonly evidence: Evidence;
   /** The section of the PTX ISA, or the capture, that defines it. */
   readonly source: string;
+}
+
+/** An instruction of the manual with its modifiers chosen. */
+export interface Variant extends LaneInstruction {
+  /** The loop over registers of many lanes; null where programs of the machine do not use the instruction. */
+  readonly run: RunLoop | null;
+  /** The instruction on each of the two words of a register of 64 bits; null where it is no pair of words. */
+  readonly element: Variant | null;
 }

@@ -1,7 +1,14 @@
-import type { Expression, FunctionBody, Subroutine } from '../webassembly/function-body.js';
-import { call, f64x2, i32x4, i64x2, lowWords, v128 } from '../webassembly/vectors.js';
-import { type Emitter, onWords } from './emitter.js';
-import { canonical, flushed, magnitude, withPacked } from './float32.js';
+import {
+  type Expression,
+  f64x2,
+  type FunctionBody,
+  i32x4,
+  i64x2,
+  lowWords,
+  type Subroutine,
+  v128,
+} from '../webassembly/index.js';
+import { canonical, flushed, magnitude } from './float32.js';
 import { demoted, eachHalf, type Halves, promoted, sumToOdd } from './fused-multiply-add.js';
 
 // A sum rounded to odd fp64 lies on the same side of every fp32 number as the exact sum, or on it where that does: so
@@ -51,40 +58,21 @@ function negativeZeros(sums: Halves, product: Halves, c: Halves): Expression {
   return v128.and(v128.andnot(isZero, isPositive), signBit);
 }
 
-interface DirectedOperation {
-  readonly opcode: string;
+/** An operation whose rounded result is that of a sum of two fp64 numbers, or of one. */
+export interface DirectedOperation {
+  readonly name: string;
   readonly operands: 2 | 3;
   /** The terms whose sum is rounded; no second one for a product. */
   readonly terms: (operands: readonly Halves[]) => readonly [Halves, Halves | null];
 }
 
-const operations: readonly DirectedOperation[] = [
-  { opcode: 'add', operands: 2, terms: ([a, b]) => [a, b] },
-  {
-    opcode: 'sub',
-    operands: 2,
-    terms: ([a, b]) => [a, eachHalf((half) => f64x2.neg(b[half]))],
-  },
-  {
-    opcode: 'mul',
-    operands: 2,
-    terms: ([a, b]) => [eachHalf((half) => f64x2.mul(a[half], b[half])), null],
-  },
-  {
-    opcode: 'fma',
-    operands: 3,
-    terms: ([a, b, c]) => [eachHalf((half) => f64x2.mul(a[half], b[half])), c],
-  },
-];
-
 function subroutine(
-  name: string,
-  { operands, terms }: DirectedOperation,
+  { name, operands, terms }: DirectedOperation,
   direction: Direction,
   flushes: boolean,
 ): Subroutine {
   return {
-    name,
+    name: `${name} ${direction}`,
     parameters: operands,
     build: (body, ...sources) => {
       const kept = (halves: Halves): Halves => eachHalf((half) => body.keep(halves[half]));
@@ -110,23 +98,19 @@ function subroutine(
   };
 }
 
-const directions: Readonly<Record<string, Direction>> = {
-  rz: 'toward-zero',
-  rm: 'down',
-  rp: 'up',
-};
+/** The subroutines of an operation in a directed mode: without `.ftz`, and with it. */
+interface DirectedForms {
+  readonly keeping: Subroutine;
+  readonly flushing: Subroutine;
+}
 
-/** `add`, `sub`, `mul` and `fma` of fp32 in the directed modes, including packed ones. */
-export const directedEmitters: readonly Emitter[] = operations.flatMap((operation) =>
-  Object.entries(directions).flatMap(([mode, direction]) =>
-    ['', '.ftz'].flatMap((ftz) => {
-      const name = `${operation.opcode}.${mode}${ftz}.f32`;
-      const defined = subroutine(name, operation, direction, ftz !== '');
-      return withPacked(
-        onWords(name, operation.operands, (_, a, b, c) =>
-          operation.operands === 2 ? call(defined, a, b) : call(defined, a, b, c),
-        ),
-      );
-    }),
-  ),
-);
+/** An operation of fp32 in the directed modes, by their modifiers; NaN is 0x7fffffff. */
+export function directedForms(
+  operation: DirectedOperation,
+): Readonly<Record<'rz' | 'rm' | 'rp', DirectedForms>> {
+  const forms = (direction: Direction): DirectedForms => ({
+    keeping: subroutine(operation, direction, false),
+    flushing: subroutine(operation, direction, true),
+  });
+  return { rz: forms('toward-zero'), rm: forms('down'), rp: forms('up') };
+}

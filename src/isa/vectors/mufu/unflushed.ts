@@ -1,6 +1,12 @@
-import type { Expression, FunctionBody, Subroutine } from '../../webassembly/function-body.js';
-import { call, f32x4, i32x4, v128 } from '../../webassembly/vectors.js';
-import { type Emitter, onWords } from '../emitter.js';
+import {
+  call,
+  type Expression,
+  f32x4,
+  type FunctionBody,
+  i32x4,
+  type Subroutine,
+  v128,
+} from '../../webassembly/index.js';
 import { canonical, magnitude } from '../float32.js';
 import { log2, reciprocal, reciprocalSquareRoot, squareRoot } from './special-functions.js';
 
@@ -54,46 +60,38 @@ const reciprocalSubnormal: Subroutine = {
     ),
 };
 
-/** The scalings of the instructions without `.ftz`. */
-const scalings: Readonly<Record<string, Scaling>> = {
-  'rcp.approx.f32': {
-    subroutine: reciprocalSubnormal,
-    isScaled: (size) =>
-      v128.and(i32x4.gtS(size, i32x4.splat(0x7e800000)), i32x4.ltS(size, i32x4.splat(0x7f800000))),
-    factor: 2 ** -2,
-    restore: scaledBy(2 ** -2),
-  },
-  'rsqrt.approx.f32': {
-    subroutine: reciprocalSquareRoot,
-    isScaled: isSubnormal,
-    factor: two24,
-    restore: (result) => canonical(f32x4.mul(result, bitsOf(2 ** 12))),
-  },
-  'sqrt.approx.f32': {
-    subroutine: squareRoot,
-    isScaled: isSubnormal,
-    factor: two24,
-    restore: (result) => canonical(f32x4.mul(result, bitsOf(2 ** -12))),
-  },
-  'lg2.approx.f32': {
-    subroutine: log2,
-    isScaled: isSubnormal,
-    factor: two24,
-    restore: (result) => canonical(f32x4.sub(result, bitsOf(24))),
-  },
-};
+function keeping(name: string, scaling: Scaling): Subroutine {
+  return { name, parameters: 1, build: (body, bits) => scaled(body, scaling, bits) };
+}
 
 /**
  * The functions that keep subnormal numbers, which the unit does not: operands are scaled before it and results after
  * it.
  */
-export const unflushedEmitters: readonly Emitter[] = Object.entries(scalings).map(
-  ([name, scaling]) => {
-    const subroutine: Subroutine = {
-      name,
-      parameters: 1,
-      build: (body, bits) => scaled(body, scaling, bits),
-    };
-    return onWords(name, 1, (_, a) => call(subroutine, a));
-  },
-);
+export const unflushed = {
+  rcp: keeping('rcp.approx.f32', {
+    subroutine: reciprocalSubnormal,
+    isScaled: (size) =>
+      v128.and(i32x4.gtS(size, i32x4.splat(0x7e800000)), i32x4.ltS(size, i32x4.splat(0x7f800000))),
+    factor: 2 ** -2,
+    restore: scaledBy(2 ** -2),
+  }),
+  rsqrt: keeping('rsqrt.approx.f32', {
+    subroutine: reciprocalSquareRoot,
+    isScaled: isSubnormal,
+    factor: two24,
+    restore: (result) => canonical(f32x4.mul(result, bitsOf(2 ** 12))),
+  }),
+  sqrt: keeping('sqrt.approx.f32', {
+    subroutine: squareRoot,
+    isScaled: isSubnormal,
+    factor: two24,
+    restore: (result) => canonical(f32x4.mul(result, bitsOf(2 ** -12))),
+  }),
+  lg2: keeping('lg2.approx.f32', {
+    subroutine: log2,
+    isScaled: isSubnormal,
+    factor: two24,
+    restore: (result) => canonical(f32x4.sub(result, bitsOf(24))),
+  }),
+} as const satisfies Readonly<Record<string, Subroutine>>;

@@ -1,6 +1,15 @@
-import type { SpecialFunctionTables } from '../../../../hardware/index.js';
-import type { Expression, Subroutine, Table } from '../../webassembly/function-body.js';
-import { f32x4, i32x4, joinHigh, joinLow, lowWords, v128 } from '../../webassembly/vectors.js';
+import type { SpecialFunctionTables } from '../../../hardware/index.js';
+import {
+  type Expression,
+  f32x4,
+  i32x4,
+  joinHigh,
+  joinLow,
+  lowWords,
+  type Subroutine,
+  type Table,
+  v128,
+} from '../../webassembly/index.js';
 import { magnitude } from '../float32.js';
 import { gather, interpolated, truncated } from './interpolation.js';
 

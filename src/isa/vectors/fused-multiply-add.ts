@@ -1,21 +1,19 @@
 import {
-  type Expression,
-  type FunctionBody,
-  type Subroutine,
-  replaceWhere,
-} from '../webassembly/function-body.js';
-import {
   call,
+  type Expression,
   f32x4,
   f64x2,
+  type FunctionBody,
   highWords,
   i32x4,
   i64x2,
   joinLow,
   lowWords,
+  replaceWhere,
+  type Subroutine,
   swapHalves,
   v128,
-} from '../webassembly/vectors.js';
+} from '../webassembly/index.js';
 
 // The product of two fp32 numbers is an fp64 number, and so the fp64 sum is the one rounding before that to fp32.
 // Two roundings to nearest differ from one only where the first ends at a midpoint of fp32 numbers: where the 29 bits
