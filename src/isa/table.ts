@@ -2,6 +2,11 @@ import { extremumRows } from './extrema.js';
 import { float32Quotients } from './float32/quotients.js';
 import { float32Signs } from './float32/signs.js';
 import { float32Sums } from './float32/sums.js';
+import { integerRows } from './integers/arithmetic.js';
+import { carryRows } from './integers/carries.js';
+import { dotProductRows } from './integers/dot-products.js';
+import { productRows } from './integers/products.js';
+import { integerQuotientRows } from './integers/quotients.js';
 import type { Row } from './row.js';
 import { specialFunctionRows } from './special-functions.js';
 
@@ -12,4 +17,9 @@ export const laneRows: readonly Row[] = [
   ...float32Signs,
   ...specialFunctionRows,
   ...float32Quotients,
+  ...integerRows,
+  ...integerQuotientRows,
+  ...productRows,
+  ...dotProductRows,
+  ...carryRows,
 ];

@@ -13,6 +13,7 @@ export * from './float16.js';
 export * from './float32.js';
 export * from './fused-multiply-add.js';
 export * from './half.js';
+export * from './integers.js';
 export {
   exp2,
   exp2Ftz,

@@ -1,6 +1,11 @@
-import { evaluatingLoop, type RunLoop } from '../../../isa/index.js';
+import {
+  evaluatingLoop,
+  moveLoop,
+  type RunLoop,
+  shiftLeft,
+  shiftLeftLoop,
+} from '../../../isa/index.js';
 import type { PairInstruction, WordInstruction } from './instruction.js';
-import { moveLoop, shiftLeft, shiftLeftLoop } from './integer-instructions.js';
 
 /**
  * Bytes that `prmt.b32` with a mode takes from the 64 bits {b, a}, numbered from a's lowest, for each

@@ -8,14 +8,12 @@ import {
 import { allLanes, type LaneMask, type Operand } from '../../../isa/index.js';
 import type { ArithmeticInstruction } from './instruction.js';
 import { instructionsOfRows } from './rows.js';
-import { integerInstructions } from './integer-instructions.js';
 
 /** Every arithmetic instruction of the machine; those that share a name differ in `operands`. */
 export const arithmeticInstructions: readonly ArithmeticInstruction[] = [
   ...instructionsOfRows(),
   ...conversionInstructions,
   ...integerConversionInstructions,
-  ...integerInstructions,
   ...bitInstructions,
   ...wideMoveInstructions,
   ...comparisonInstructions,

@@ -92,29 +92,5 @@ const reversals: readonly Emitter[] = [
   },
 ];
 
-const extensions = {
-  s32: [i16x8.extendLowI8x16S, i16x8.extendHighI8x16S],
-  u32: [i16x8.extendLowI8x16U, i16x8.extendHighI8x16U],
-} as const;
-
-const typeNames = ['s32', 'u32'] as const;
-
-/** `dp4a`: products of four bytes, added to an integer. */
-const dotProducts: readonly Emitter[] = typeNames.flatMap((first) =>
-  typeNames.map((second) =>
-    onWords(`dp4a.${first}.${second}`, 3, (body, a, b, c) => {
-      const [low, high] = [0, 1].map((half) =>
-        body.keep(i32x4.dotI16x8S(extensions[first][half](a), extensions[second][half](b))),
-      );
-      return i32x4.add(c, i32x4.add(lowWords(low, high), highWords(low, high)));
-    }),
-  ),
-);
-
-/** Counting, finding and reversing bits; sums of products of bytes. */
-export const bitCountEmitters: readonly Emitter[] = [
-  ...counts,
-  ...finds,
-  ...reversals,
-  ...dotProducts,
-];
+/** Counting, finding and reversing bits. */
+export const bitCountEmitters: readonly Emitter[] = [...counts, ...finds, ...reversals];

@@ -9,8 +9,7 @@ import {
   v128,
 } from '../../../isa/webassembly/index.js';
 import type { Emitter, SourceValue } from './emitter.js';
-import { flushed } from '../../../isa/vectors/index.js';
-import { signed16, unsigned64 } from './integer.js';
+import { flushed, signed16, unsigned64 } from '../../../isa/vectors/index.js';
 
 type Comparison = (a: Expression, b: Expression) => Expression;
 

@@ -18,8 +18,8 @@ import {
   saturated,
   shortened,
   widenedFloat16,
+  signed16,
 } from '../../../isa/vectors/index.js';
-import { signed16 } from './integer.js';
 
 const infinity = i32x4.splat(0x7f800000);
 

@@ -1,16 +1,13 @@
 import type { LaneInstruction } from '../../instructions/index.js';
 import { i64x2 } from '../../../isa/webassembly/index.js';
 import { bitCountEmitters } from './bit-count.js';
-import { carryEmitters } from './carry.js';
 import { comparisonEmitters } from './comparison.js';
 import { conversionEmitters } from './conversion.js';
 import type { Emit } from '../../../isa/vectors/index.js';
 import { type Emitter, onEachVector } from './emitter.js';
 import { float64Emitters } from './float64.js';
 import { halfEmitters } from './half-arithmetic.js';
-import { integerDivisionEmitters } from './integer-division.js';
 import { integerConversionEmitters } from './integer-conversion.js';
-import { integerEmitters } from './integer.js';
 import { wideLaneEmitters } from './lanes-of-64-bits.js';
 import { logicEmitters } from './logic.js';
 import { moveEmitters } from './move.js';
@@ -19,10 +16,7 @@ import { shiftEmitters } from './shift.js';
 
 /** Every instruction that is written in SIMD, except `cvta`. */
 export const emitters: readonly Emitter[] = [
-  ...integerEmitters,
-  ...integerDivisionEmitters,
   ...wideLaneEmitters,
-  ...carryEmitters,
   ...bitCountEmitters,
   ...logicEmitters,
   ...moveEmitters,

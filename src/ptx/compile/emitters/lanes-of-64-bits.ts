@@ -4,23 +4,18 @@ import {
   f32x4,
   f64,
   f64x2,
-  type FunctionBody,
   i32x4,
   i64,
   i64x2,
   v128,
 } from '../../../isa/webassembly/index.js';
-import type { Emitter, Vectors } from './emitter.js';
+import { bothLanes } from '../../../isa/vectors/index.js';
+import type { Emitter } from './emitter.js';
 
 // Operations that WebAssembly has for one number of 64 bits but not for a vector: each lane is extracted and replaced.
 
 const zero = i32x4.splat(0);
 const highestBit = i64x2.splat(1n << 63n);
-
-/** A vector of 64-bit lanes from the computation for each of its two lanes. */
-function bothLanes(compute: (lane: number) => Expression): Expression {
-  return i64x2.replaceLane(i64x2.replaceLane(zero, 0, compute(0)), 1, compute(1));
-}
 
 const fromIntegers: readonly Emitter[] = [
   { type: 's64', toFloat64: f64.convertI64S, toFloat32: f32.convertI64S },
@@ -107,43 +102,5 @@ const toIntegers: readonly Emitter[] = roundings.flatMap(({ mode, ofFloat64, ofF
   ]),
 );
 
-type Binary = (a: Expression, b: Expression) => Expression;
-
-/**
- * Divides lane by lane. A divisor of 0 is replaced by 1, and the result there by −1; with `ofMinusOne`, a divisor of
- * −1, by which not every signed number can be divided, is replaced by 1 too.
- */
-function divided(
-  body: FunctionBody,
-  operands: readonly [Vectors, Vectors],
-  divide: Binary,
-  ofMinusOne: ((a: Expression) => Expression) | null,
-): Vectors {
-  const [dividends, divisors] = operands;
-  return dividends.map((a, i) => {
-    const b = divisors[i];
-    const isZero = body.keep(i64x2.eq(b, i64x2.splat(0n)));
-    const isMinusOne = body.keep(i64x2.eq(b, i64x2.splat((1n << 64n) - 1n)));
-    const replaced = ofMinusOne === null ? isZero : v128.or(isZero, isMinusOne);
-    const divisor = body.keep(v128.bitselect(i64x2.splat(1n), b, replaced));
-    const result = bothLanes((lane) =>
-      divide(i64x2.extractLane(a, lane), i64x2.extractLane(divisor, lane)),
-    );
-    const known = ofMinusOne === null ? result : v128.bitselect(ofMinusOne(a), result, isMinusOne);
-    return v128.or(known, isZero);
-  });
-}
-
-const divisions: readonly Emitter[] = [
-  { name: 'div.u64', divide: i64.divU, ofMinusOne: null },
-  { name: 'rem.u64', divide: i64.remU, ofMinusOne: null },
-  { name: 'div.s64', divide: i64.divS, ofMinusOne: (a: Expression) => i64x2.neg(a) },
-  { name: 'rem.s64', divide: i64.remS, ofMinusOne: () => i64x2.splat(0n) },
-].map(({ name, divide, ofMinusOne }) => ({
-  name,
-  sources: 2,
-  emit: (body, a, b) => [divided(body, [a.vectors, b.vectors], divide, ofMinusOne)],
-}));
-
-/** Conversions between 64-bit integers and numbers, and divisions of them. */
-export const wideLaneEmitters: readonly Emitter[] = [...fromIntegers, ...toIntegers, ...divisions];
+/** Conversions between 64-bit integers and numbers. */
+export const wideLaneEmitters: readonly Emitter[] = [...fromIntegers, ...toIntegers];

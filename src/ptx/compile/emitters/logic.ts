@@ -1,3 +1,4 @@
+import { low16 } from '../../../isa/vectors/index.js';
 import {
   type Expression,
   type FunctionBody,
@@ -6,7 +7,6 @@ import {
   v128,
 } from '../../../isa/webassembly/index.js';
 import { type Emitter, onEachVector, onWords, type VectorFunction } from './emitter.js';
-import { low16 } from './integer.js';
 
 const bitTypes = ['b16', 'b32', 'b64', 'pred'];
 

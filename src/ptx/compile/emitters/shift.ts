@@ -1,6 +1,6 @@
+import { low16, signed16 } from '../../../isa/vectors/index.js';
 import { type Expression, type FunctionBody, i32x4, v128 } from '../../../isa/webassembly/index.js';
 import type { Emitter, SourceValue } from './emitter.js';
-import { low16, signed16 } from './integer.js';
 import {
   shiftLeft,
   shiftRight,

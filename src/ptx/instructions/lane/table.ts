@@ -2,21 +2,17 @@ import { lazily } from '../../../lazily.js';
 import { laneRows, type LaneInstruction, type RegisterWidth } from '../../../isa/index.js';
 import { addressInstructions } from './addresses.js';
 import { bitFields } from './bit-fields.js';
-import { carries } from './carries.js';
 import { comparisons } from './comparisons.js';
 import { withEvidence } from './evidence.js';
 import { float64Arithmetic } from './float64-arithmetic.js';
 import { floatConversions } from './conversion/float-conversions.js';
 import { floatIntegerConversions } from './conversion/float-integer-conversions.js';
 import { halfArithmetic } from './half-arithmetic.js';
-import { integerArithmetic } from './integer-arithmetic.js';
 import { integerConversions } from './conversion/integer-conversions.js';
-import { integerDivisions } from './integer-division.js';
 import { logicInstructions } from './logic.js';
 import { machineRows } from './machine-rows.js';
 import { moves } from './moves.js';
 import { packedConversions } from './conversion/packed-conversions.js';
-import { packedIntegers } from './packed-integers.js';
 import { logicWithPredicate, selections } from './selections.js';
 
 /** The form of an instruction's operands, in which rows that share a name differ. */
@@ -39,9 +35,9 @@ function lookUp(...operands: number[]): number {
 
 const table = lazily(() => {
   const families = [
-    ...[machineRows, moves, integerArithmetic, logicInstructions, integerConversions],
+    ...[machineRows, moves, logicInstructions, integerConversions],
     addressInstructions,
-    ...[integerDivisions, bitFields, carries, packedIntegers, selections, comparisons()],
+    ...[bitFields, selections, comparisons()],
     ...[float64Arithmetic, halfArithmetic],
     ...[packedConversions, floatConversions(), floatIntegerConversions()],
     logicWithPredicate(lookUp),

@@ -6,7 +6,6 @@ import { comparisons } from '../../../../src/ptx/instructions/lane/comparisons.j
 import { floatConversions } from '../../../../src/ptx/instructions/lane/conversion/float-conversions.js';
 import { floatIntegerConversions } from '../../../../src/ptx/instructions/lane/conversion/float-integer-conversions.js';
 import { packedConversions } from '../../../../src/ptx/instructions/lane/conversion/packed-conversions.js';
-import { integerArithmetic } from '../../../../src/ptx/instructions/lane/integer-arithmetic.js';
 import { logicInstructions } from '../../../../src/ptx/instructions/lane/logic.js';
 import { machineRows } from '../../../../src/ptx/instructions/lane/machine-rows.js';
 import { moves } from '../../../../src/ptx/instructions/lane/moves.js';
@@ -19,7 +18,7 @@ describe('definitions for all widths', () => {
   it('give for 32 bits what the machine gives, which an H200 confirms', () => {
     const machine = new Map(machineRows.map((instruction) => [keyOf(instruction), instruction]));
     const families = [
-      ...[integerArithmetic, logicInstructions, bitFields, comparisons(), selections, moves],
+      ...[logicInstructions, bitFields, comparisons(), selections, moves],
       ...[packedConversions, floatConversions(), floatIntegerConversions()],
     ];
     let compared = 0;
