@@ -18,6 +18,9 @@ import type { Emit } from './vectors/index.js';
  */
 type Evaluate = (...sources: never[]) => LaneValue | readonly LaneValue[];
 
+/** The same, of registers of up to 32 bits. */
+type OnWords = (...sources: number[]) => number;
+
 /** Facts that depend on the chosen modifiers, or do not. */
 type Of<Line extends string, Fact> = Fact | ((modifiers: Chosen<Line>) => Fact);
 
@@ -34,15 +37,12 @@ export interface RowFacts<Line extends string> {
   readonly operands?: Of<Line, Readonly<Record<string, string>>>;
   /** Whether the manual leaves a choice of modifiers out. */
   readonly except?: (modifiers: Chosen<Line>) => boolean;
-  /** The definition; see `LaneInstruction.evaluate`. */
-  readonly evaluate: (modifiers: Chosen<Line>) => Evaluate;
+  /** The definition, in a form of one result or, for `p[|q]`, of two; see `LaneInstruction.evaluate`. */
+  readonly evaluate: (modifiers: Chosen<Line>, results: number) => Evaluate;
   /** The same on four lanes, in SIMD instructions of WebAssembly, where it has been written. */
   readonly emit?: (modifiers: Chosen<Line>) => Emit | null;
   /** The loop over registers of many lanes, for what programs of the machine use; `evaluatingLoop` if none is faster. */
-  readonly run?: (
-    modifiers: Chosen<Line>,
-    evaluate: (...sources: number[]) => number,
-  ) => RunLoop | null;
+  readonly run?: (modifiers: Chosen<Line>, evaluate: OnWords) => RunLoop | null;
   readonly meaning: Of<Line, Meaning>;
   readonly unit: LaneUnit;
   /** Default 2 for packed types, else 1. */
@@ -95,33 +95,25 @@ function variantsOf(facts: RowFacts<string>): Variant[] {
     const given = factOf(facts.operands ?? {}, modifiers);
     const evidence = factOf(facts.evidence, modifiers);
     const source = factOf(facts.source, modifiers);
-    const evaluate = facts.evaluate(chosen) as Variant['evaluate'];
     const emit = facts.emit?.(chosen) ?? null;
-    const run = facts.run?.(chosen, evaluate as (...sources: number[]) => number) ?? null;
-    return syntax.destinations.map((destinations, form): Variant => ({
-      name,
-      destinations: widthsOf(syntax, destinations, types, given),
-      sources: widthsOf(syntax, syntax.sources, types, given),
-      // Of `p[|q]` the last form has all results.
-      evaluate: form === syntax.destinations.length - 1 ? evaluate : firstOf(evaluate),
-      emit,
-      meaning: factOf(facts.meaning, modifiers),
-      unit: facts.unit,
-      laneOperations: facts.laneOperations ?? (types.some(isPacked) ? 2 : 1),
-      evidence,
-      source: evidence === 'silicon' ? source + capture : source,
-      run: form === 0 ? run : null,
-      element: null,
-    }));
+    return syntax.destinations.map((destinations, form): Variant => {
+      const evaluate = facts.evaluate(chosen, destinations.length) as Variant['evaluate'];
+      return {
+        name,
+        destinations: widthsOf(syntax, destinations, types, given),
+        sources: widthsOf(syntax, syntax.sources, types, given),
+        evaluate,
+        emit,
+        meaning: factOf(facts.meaning, modifiers),
+        unit: facts.unit,
+        laneOperations: facts.laneOperations ?? (types.some(isPacked) ? 2 : 1),
+        evidence,
+        source: evidence === 'silicon' ? source + capture : source,
+        run: form === 0 ? (facts.run?.(chosen, evaluate as OnWords) ?? null) : null,
+        element: null,
+      };
+    });
   });
-}
-
-/** The first of several results. */
-function firstOf(evaluate: Variant['evaluate']): Variant['evaluate'] {
-  return (...sources) => {
-    const results = evaluate(...sources);
-    return typeof results === 'object' ? results[0] : results;
-  };
 }
 
 /** A row of the table, whose variants are made on first use. */

@@ -1,3 +1,4 @@
+import { comparisonRows } from './comparisons.js';
 import { extremumRows } from './extrema.js';
 import { float32Quotients } from './float32/quotients.js';
 import { float32Signs } from './float32/signs.js';
@@ -22,4 +23,5 @@ export const laneRows: readonly Row[] = [
   ...productRows,
   ...dotProductRows,
   ...carryRows,
+  ...comparisonRows,
 ];

@@ -80,7 +80,8 @@ describe('a row of the table of instructions', () => {
     const [one, two] = row({
       ...rest,
       syntax: 'setp.lt.s32 p[|q], a, b',
-      evaluate: () => (a: number, b: number) => [a < b ? 1 : 0, a < b ? 0 : 1],
+      evaluate: (_, results) => (a: number, b: number) =>
+        results === 1 ? Number(a < b) : [Number(a < b), Number(a >= b)],
     }).variants();
     expect([one.destinations, one.evaluate(1, 2)]).toEqual([['pred'], 1]);
     expect([two.destinations, two.evaluate(1, 2)]).toEqual([

@@ -8,6 +8,7 @@ export {
   type VectorFunction,
   type Vectors,
 } from './emit.js';
+export { comparisonCode, type ComparisonCode } from './comparisons.js';
 export * from './directed-rounding.js';
 export * from './float16.js';
 export * from './float32.js';

@@ -1,6 +1,5 @@
 import { RequestError } from '../../../request-error.js';
 import { bitInstructions, wideMoveInstructions } from './bit-instructions.js';
-import { comparisonInstructions } from './comparison-instructions.js';
 import {
   conversionInstructions,
   integerConversionInstructions,
@@ -16,7 +15,6 @@ export const arithmeticInstructions: readonly ArithmeticInstruction[] = [
   ...integerConversionInstructions,
   ...bitInstructions,
   ...wideMoveInstructions,
-  ...comparisonInstructions,
 ];
 
 const byName: ReadonlyMap<string, readonly ArithmeticInstruction[]> = new Map(

@@ -1,7 +1,6 @@
 import type { LaneInstruction } from '../../instructions/index.js';
 import { i64x2 } from '../../../isa/webassembly/index.js';
 import { bitCountEmitters } from './bit-count.js';
-import { comparisonEmitters } from './comparison.js';
 import { conversionEmitters } from './conversion.js';
 import type { Emit } from '../../../isa/vectors/index.js';
 import { type Emitter, onEachVector } from './emitter.js';
@@ -23,7 +22,6 @@ export const emitters: readonly Emitter[] = [
   ...permutationEmitters,
   ...integerConversionEmitters,
   ...shiftEmitters,
-  ...comparisonEmitters,
   ...float64Emitters,
   ...halfEmitters,
   ...conversionEmitters,

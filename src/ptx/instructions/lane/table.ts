@@ -2,7 +2,6 @@ import { lazily } from '../../../lazily.js';
 import { laneRows, type LaneInstruction, type RegisterWidth } from '../../../isa/index.js';
 import { addressInstructions } from './addresses.js';
 import { bitFields } from './bit-fields.js';
-import { comparisons } from './comparisons.js';
 import { withEvidence } from './evidence.js';
 import { float64Arithmetic } from './float64-arithmetic.js';
 import { floatConversions } from './conversion/float-conversions.js';
@@ -37,7 +36,7 @@ const table = lazily(() => {
   const families = [
     ...[machineRows, moves, logicInstructions, integerConversions],
     addressInstructions,
-    ...[bitFields, selections, comparisons()],
+    ...[bitFields, selections],
     ...[float64Arithmetic, halfArithmetic],
     ...[packedConversions, floatConversions(), floatIntegerConversions()],
     logicWithPredicate(lookUp),
