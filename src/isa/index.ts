@@ -27,4 +27,3 @@ export * from './values/rounding.js';
 export { ofHalves } from './pairs.js';
 export * from './runs/float32-loops.js';
 export { arrayLoop } from './runs/array-loops.js';
-export * from './runs/integer-loops.js';

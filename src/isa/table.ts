@@ -1,3 +1,8 @@
+import { bitCountRows } from './bits/counts.js';
+import { fieldRows } from './bits/fields.js';
+import { logicRows } from './bits/logic.js';
+import { permutationRows } from './bits/permutation.js';
+import { shiftRows } from './bits/shifts.js';
 import { comparisonRows } from './comparisons.js';
 import { extremumRows } from './extrema.js';
 import { float32Quotients } from './float32/quotients.js';
@@ -8,20 +13,15 @@ import { carryRows } from './integers/carries.js';
 import { dotProductRows } from './integers/dot-products.js';
 import { productRows } from './integers/products.js';
 import { integerQuotientRows } from './integers/quotients.js';
+import { moveRows } from './moves.js';
 import type { Row } from './row.js';
+import { selectionRows } from './selections.js';
 import { specialFunctionRows } from './special-functions.js';
 
 /** The rows of all instructions on registers of a lane. */
 export const laneRows: readonly Row[] = [
-  ...float32Sums,
-  ...extremumRows,
-  ...float32Signs,
-  ...specialFunctionRows,
-  ...float32Quotients,
-  ...integerRows,
-  ...integerQuotientRows,
-  ...productRows,
-  ...dotProductRows,
-  ...carryRows,
-  ...comparisonRows,
+  ...[float32Sums, extremumRows, float32Signs, float32Quotients, specialFunctionRows].flat(),
+  ...[integerRows, integerQuotientRows, productRows, dotProductRows, carryRows].flat(),
+  ...[moveRows, selectionRows, shiftRows, logicRows, fieldRows, permutationRows].flat(),
+  ...[bitCountRows, comparisonRows].flat(),
 ];

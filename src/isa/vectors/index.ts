@@ -15,6 +15,7 @@ export * from './float32.js';
 export * from './fused-multiply-add.js';
 export * from './half.js';
 export * from './integers.js';
+export * from './variable-shift.js';
 export {
   exp2,
   exp2Ftz,

@@ -1,5 +1,4 @@
 import { RequestError } from '../../../request-error.js';
-import { bitInstructions, wideMoveInstructions } from './bit-instructions.js';
 import {
   conversionInstructions,
   integerConversionInstructions,
@@ -13,8 +12,6 @@ export const arithmeticInstructions: readonly ArithmeticInstruction[] = [
   ...instructionsOfRows(),
   ...conversionInstructions,
   ...integerConversionInstructions,
-  ...bitInstructions,
-  ...wideMoveInstructions,
 ];
 
 const byName: ReadonlyMap<string, readonly ArithmeticInstruction[]> = new Map(

@@ -1,6 +1,5 @@
 import type { LaneInstruction } from '../../instructions/index.js';
 import { i64x2 } from '../../../isa/webassembly/index.js';
-import { bitCountEmitters } from './bit-count.js';
 import { conversionEmitters } from './conversion.js';
 import type { Emit } from '../../../isa/vectors/index.js';
 import { type Emitter, onEachVector } from './emitter.js';
@@ -8,20 +7,11 @@ import { float64Emitters } from './float64.js';
 import { halfEmitters } from './half-arithmetic.js';
 import { integerConversionEmitters } from './integer-conversion.js';
 import { wideLaneEmitters } from './lanes-of-64-bits.js';
-import { logicEmitters } from './logic.js';
-import { moveEmitters } from './move.js';
-import { permutationEmitters } from './permutation.js';
-import { shiftEmitters } from './shift.js';
 
 /** Every instruction that is written in SIMD, except `cvta`. */
 export const emitters: readonly Emitter[] = [
   ...wideLaneEmitters,
-  ...bitCountEmitters,
-  ...logicEmitters,
-  ...moveEmitters,
-  ...permutationEmitters,
   ...integerConversionEmitters,
-  ...shiftEmitters,
   ...float64Emitters,
   ...halfEmitters,
   ...conversionEmitters,

@@ -1,18 +1,14 @@
 import { lazily } from '../../../lazily.js';
 import { laneRows, type LaneInstruction, type RegisterWidth } from '../../../isa/index.js';
 import { addressInstructions } from './addresses.js';
-import { bitFields } from './bit-fields.js';
 import { withEvidence } from './evidence.js';
 import { float64Arithmetic } from './float64-arithmetic.js';
 import { floatConversions } from './conversion/float-conversions.js';
 import { floatIntegerConversions } from './conversion/float-integer-conversions.js';
 import { halfArithmetic } from './half-arithmetic.js';
 import { integerConversions } from './conversion/integer-conversions.js';
-import { logicInstructions } from './logic.js';
 import { machineRows } from './machine-rows.js';
-import { moves } from './moves.js';
 import { packedConversions } from './conversion/packed-conversions.js';
-import { logicWithPredicate, selections } from './selections.js';
 
 /** The form of an instruction's operands, in which rows that share a name differ. */
 export interface OperandForm {
@@ -26,20 +22,12 @@ function keyOf({ name, destinations, sources }: LaneInstruction): string {
   return `${name} ${destinations.join(',')} ${sources.length}`;
 }
 
-/** The machine's `lop3`. */
-function lookUp(...operands: number[]): number {
-  const instruction = machineRows.find(({ name }) => name === 'lop3.b32');
-  return Number(instruction?.evaluate(...operands));
-}
-
 const table = lazily(() => {
   const families = [
-    ...[machineRows, moves, logicInstructions, integerConversions],
+    ...[machineRows, integerConversions],
     addressInstructions,
-    ...[bitFields, selections],
     ...[float64Arithmetic, halfArithmetic],
     ...[packedConversions, floatConversions(), floatIntegerConversions()],
-    logicWithPredicate(lookUp),
   ];
   const rows = new Map<string, LaneInstruction>();
   const ofRows = laneRows.flatMap((row) => row.variants());

@@ -6,8 +6,8 @@ import {
   i64,
   i64x2,
   v128,
-} from '../../../isa/webassembly/index.js';
-import type { SourceValue } from './emitter.js';
+} from '../webassembly/index.js';
+import type { SourceValue } from './emit.js';
 
 // WebAssembly shifts all lanes by one amount. Where each lane has its own, a shift of words is a product with a power
 // of two. Amounts from the width on shift everything out, as PTX's do.
@@ -101,4 +101,15 @@ export function shiftWideSigned(body: FunctionBody, a: SourceValue, n: SourceVal
     return a.vectors.map((vector) => i64x2.shrS(vector, Math.min(Number(constant), 63)));
   const amount = body.keep(i32x4.minU(n.vectors[0], i32x4.splat(63)));
   return a.vectors.map((vector, i) => shifted64(i64.shrS, vector, amount, i));
+}
+
+/** The value of a function of a source: a constant with the same bits in all lanes, or a computed word. */
+export function valueOf(
+  source: SourceValue,
+  ofConstant: (bits: number) => number,
+  ofWord: (a: Expression) => Expression,
+): SourceValue {
+  if (source.constant === null) return { vectors: [ofWord(source.vectors[0])], constant: null };
+  const bits = ofConstant(Number(source.constant)) >>> 0;
+  return { vectors: [i32x4.splat(bits)], constant: BigInt(bits) };
 }

@@ -1,11 +1,28 @@
-import {
-  type Expression,
-  type FunctionBody,
-  i32x4,
-  i8x16,
-  v128,
-} from '../../../isa/webassembly/index.js';
-import type { Emitter, SourceValue } from './emitter.js';
+import { type Row, row } from '../row.js';
+import { evaluatingLoop } from '../runs/run.js';
+import type { Emit, SourceValue } from '../vectors/index.js';
+import { type Expression, type FunctionBody, i8x16, i32x4, v128 } from '../webassembly/index.js';
+
+/** A byte of {b, a} by its number from 0 to 7. */
+function byteOf(a: number, b: number, number: number): number {
+  return ((number < 4 ? a : b) >>> (8 * (number & 3))) & 0xff;
+}
+
+/**
+ * `prmt.b32`: every byte of the result is the byte of {b, a} that the lowest three bits of a nibble of
+ * `selector` name; the nibble's highest bit replaces it by eight copies of its sign. The lowest four
+ * nibbles count.
+ */
+function permuteBytes(a: number, b: number, selector: number): number {
+  let result = 0;
+  for (let position = 0; position < 4; position++) {
+    const nibble = (selector >>> (4 * position)) & 0xf;
+    const byte = byteOf(a, b, nibble & 7);
+    const taken = nibble < 8 ? byte : -(byte >>> 7) & 0xff;
+    result |= taken << (8 * position);
+  }
+  return result >>> 0;
+}
 
 const lanes = [0, 1, 2, 3] as const;
 const eachByte = 0x01010101;
@@ -100,36 +117,54 @@ function chosen(body: FunctionBody, choices: readonly number[], word: Expression
   );
 }
 
-function permutation(
-  name: string,
-  selectorOf: (body: FunctionBody, mode: SourceValue) => number | Expression,
-): Emitter {
-  return {
-    name,
-    sources: 3,
-    emit: (body, { vectors: [a] }, { vectors: [b] }, mode) => {
-      const selector = selectorOf(body, mode);
-      return [
-        [
-          typeof selector === 'number'
-            ? byConstant(body, a, b, selector)
-            : byWord(body, a, b, selector),
-        ],
-      ];
-    },
+/** A permutation whose selector is a constant, or a word. */
+function emitted(selectorOf: (body: FunctionBody, mode: SourceValue) => number | Expression): Emit {
+  return (body, { vectors: [a] }, { vectors: [b] }, mode) => {
+    const selector = selectorOf(body, mode);
+    return [
+      [
+        typeof selector === 'number'
+          ? byConstant(body, a, b, selector)
+          : byWord(body, a, b, selector),
+      ],
+    ];
   };
 }
 
+const common = {
+  run: (_: object, evaluate: (...sources: number[]) => number) => evaluatingLoop(evaluate),
+  meaning: 'confirmed',
+  unit: 'alu',
+  evidence: 'silicon',
+  source: 'PTX ISA, Data Movement and Conversion Instructions: prmt',
+} as const;
+
 /** `prmt`, with and without a mode. */
-export const permutationEmitters: readonly Emitter[] = [
-  permutation('prmt.b32', (_, { constant, vectors }) =>
-    constant === null ? vectors[0] : Number(constant & 0xffffn),
-  ),
-  ...Object.entries(modeSelectors).map(([mode, selectors]) =>
-    permutation(`prmt.b32.${mode}`, (body, { constant, vectors }) =>
-      constant === null
-        ? body.keep(chosen(body, selectors, vectors[0]))
-        : selectors[Number(constant & 3n)],
-    ),
-  ),
+export const permutationRows: readonly Row[] = [
+  row({
+    ...common,
+    syntax: 'prmt.b32 d, a, b, c',
+    evaluate: () => permuteBytes,
+    emit: () =>
+      emitted((_, { constant, vectors }) =>
+        constant === null ? vectors[0] : Number(constant & 0xffffn),
+      ),
+  }),
+  row({
+    ...common,
+    syntax: 'prmt.b32.mode d, a, b, c',
+    alternatives: { mode: Object.keys(modeSelectors).map((mode) => `.${mode}`) },
+    evaluate: ({ mode }) => {
+      const selectors = modeSelectors[mode];
+      return (a: number, b: number, c: number) => permuteBytes(a, b, selectors[c & 3]);
+    },
+    emit: ({ mode }) => {
+      const selectors = modeSelectors[mode];
+      return emitted((body, { constant, vectors }) =>
+        constant === null
+          ? body.keep(chosen(body, selectors, vectors[0]))
+          : selectors[Number(constant & 3n)],
+      );
+    },
+  }),
 ];
