@@ -27,3 +27,4 @@ export * from './values/rounding.js';
 export { ofHalves } from './pairs.js';
 export * from './runs/float32-loops.js';
 export { arrayLoop } from './runs/array-loops.js';
+export { outOfBoundsNan } from './half/arithmetic.js';

@@ -8,6 +8,9 @@ import { extremumRows } from './extrema.js';
 import { float32Quotients } from './float32/quotients.js';
 import { float32Signs } from './float32/signs.js';
 import { float32Sums } from './float32/sums.js';
+import { float64Rows } from './float64/arithmetic.js';
+import { halfRows } from './half/arithmetic.js';
+import { mixedRows } from './half/mixed.js';
 import { integerRows } from './integers/arithmetic.js';
 import { carryRows } from './integers/carries.js';
 import { dotProductRows } from './integers/dot-products.js';
@@ -21,6 +24,7 @@ import { specialFunctionRows } from './special-functions.js';
 /** The rows of all instructions on registers of a lane. */
 export const laneRows: readonly Row[] = [
   ...[float32Sums, extremumRows, float32Signs, float32Quotients, specialFunctionRows].flat(),
+  ...[halfRows, mixedRows, float64Rows].flat(),
   ...[integerRows, integerQuotientRows, productRows, dotProductRows, carryRows].flat(),
   ...[moveRows, selectionRows, shiftRows, logicRows, fieldRows, permutationRows].flat(),
   ...[bitCountRows, comparisonRows].flat(),

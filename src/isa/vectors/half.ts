@@ -1,6 +1,17 @@
 import { packConversion, type PairConversionName } from '../../hardware/index.js';
-import { type Expression, f32x4, type FunctionBody, i32x4, v128 } from '../webassembly/index.js';
+import {
+  type Expression,
+  f32x4,
+  f64x2,
+  type FunctionBody,
+  i32x4,
+  lowWords,
+  type Subroutine,
+  v128,
+} from '../webassembly/index.js';
+import { rounded } from './directed-rounding.js';
 import { magnitude } from './float32.js';
+import { eachHalf, type Halves, promoted, sumToOdd } from './fused-multiply-add.js';
 import { widenedFloat16 } from './float16.js';
 
 const signBit = i32x4.splat(0x80000000);
@@ -62,5 +73,40 @@ export const halfFormats: Readonly<Record<HalfFormat['name'], HalfFormat>> = {
     widened: (body, a) => body.keep(i32x4.shl(a, 16)),
     shortened: (body, a) => shortened(body, 'cvt.rn.bf16x2.f32', body.keep(a)),
     infinity: 0x7f80,
+  },
+};
+
+/** fp64 numbers rounded to odd fp32: a further rounding to a shorter format then gives the correctly rounded number. */
+function roundedToOdd(body: FunctionBody, values: Halves): Expression {
+  const truncated = rounded(body, values, 'toward-zero');
+  const back = promoted(truncated);
+  // NaN differs from itself; one more low bit leaves it NaN.
+  const isInexact = lowWords(f64x2.ne(back.low, values.low), f64x2.ne(back.high, values.high));
+  return v128.or(truncated, v128.and(isInexact, i32x4.splat(1)));
+}
+
+/** a·b + c of numbers of a half format that are given as fp32, rounded to odd fp32. */
+export const fusedToOdd: Subroutine = {
+  name: 'fma of halves',
+  parameters: 3,
+  build: (body, a, b, c) => {
+    const [x, y, z] = [a, b, c].map(promoted);
+    const sums = eachHalf((half) =>
+      sumToOdd(body, body.keep(f64x2.mul(x[half], y[half])), body.keep(z[half])),
+    );
+    return roundedToOdd(body, sums);
+  },
+};
+
+/** a·b of such numbers, rounded to odd fp32. */
+export const productToOdd: Subroutine = {
+  name: 'mul of halves',
+  parameters: 2,
+  build: (body, a, b) => {
+    const [x, y] = [promoted(a), promoted(b)];
+    return roundedToOdd(
+      body,
+      eachHalf((half) => body.keep(f64x2.mul(x[half], y[half]))),
+    );
   },
 };

@@ -2,7 +2,6 @@ import {
   type Expression,
   f32x4,
   f64x2,
-  type FunctionBody,
   highWords,
   i32x4,
   i64x2,
@@ -19,81 +18,12 @@ import { type Emitter, onEachVector } from './emitter.js';
 // here as the rows choose them.
 
 const quietBit = i64x2.splat(1n << 51n);
-const signBit = i64x2.splat(1n << 63n);
-/** The result of an invalid operation without a NaN operand. */
-const invalid = i64x2.splat(0xfff8000000000000n);
 
 const isNan = (a: Expression): Expression => f64x2.ne(a, a);
 
 function quiet(a: Expression): Expression {
   return v128.or(a, quietBit);
 }
-
-/**
- * `result`, except that a NaN result becomes the first operand that is NaN: the unit looks at b before a, a division at
- * a.
- */
-function withNan(
-  body: FunctionBody,
-  result: Expression,
-  operands: readonly Expression[],
-): Expression {
-  const value = body.keep(result);
-  const nan = operands.reduceRight<Expression>(
-    (other, operand) => v128.bitselect(quiet(operand), other, isNan(operand)),
-    invalid,
-  );
-  return v128.bitselect(nan, value, isNan(value));
-}
-
-type Binary = (a: Expression, b: Expression) => Expression;
-
-const binary: Readonly<Record<string, readonly [modes: readonly string[], compute: Binary]>> = {
-  add: [['', '.rn'], f64x2.add],
-  sub: [['', '.rn'], f64x2.sub],
-  mul: [['', '.rn'], f64x2.mul],
-  div: [['.rn'], f64x2.div],
-};
-
-const arithmetic: readonly Emitter[] = [
-  ...Object.entries(binary).flatMap(([opcode, [modes, compute]]) =>
-    modes.map((mode) =>
-      onEachVector(`${opcode}${mode}.f64`, 2, (body, a, b) =>
-        withNan(body, compute(a, b), opcode === 'div' ? [a, b] : [b, a]),
-      ),
-    ),
-  ),
-  onEachVector('rcp.rn.f64', 1, (body, a) => withNan(body, f64x2.div(f64x2.splat(1), a), [a])),
-  onEachVector('sqrt.rn.f64', 1, (body, a) => withNan(body, f64x2.sqrt(a), [a])),
-];
-
-/** The operand, made quiet and with its sign, where it is NaN; elsewhere the result. */
-function quietedOr(a: Expression, result: Expression): Expression {
-  return v128.bitselect(v128.or(a, quietBit), result, isNan(a));
-}
-
-const signs: readonly Emitter[] = [
-  onEachVector('neg.f64', 1, (_, a) => quietedOr(a, v128.xor(a, signBit))),
-  onEachVector('abs.f64', 1, (_, a) => quietedOr(a, v128.andnot(a, signBit))),
-];
-
-/**
- * Extrema, in which a NaN loses; of two NaNs the second is the result. Zeros of different signs are joined as in fp32.
- */
-const extrema: readonly Emitter[] = [
-  {
-    opcode: 'min',
-    extremum: (a: Expression, b: Expression) => v128.or(f64x2.pmin(a, b), f64x2.pmin(b, a)),
-  },
-  {
-    opcode: 'max',
-    extremum: (a: Expression, b: Expression) => v128.and(f64x2.pmax(a, b), f64x2.pmax(b, a)),
-  },
-].map(({ opcode, extremum }) =>
-  onEachVector(`${opcode}.f64`, 2, (_, a, b) =>
-    v128.bitselect(quietedOr(b, b), v128.bitselect(a, extremum(a, b), isNan(b)), isNan(a)),
-  ),
-);
 
 /** fp32 to fp64: exact, and a NaN keeps its sign and its payload. */
 const widening: Emitter = {
@@ -163,11 +93,8 @@ const fromIntegers: readonly Emitter[] = [
   emit: (_, { vectors: [a] }) => [[convert(a), convert(swapHalves(a))]],
 }));
 
-/** fp64 arithmetic to nearest even, and its conversions from and to 32 bits. */
+/** Conversions of fp64 from and to 32 bits. */
 export const float64Emitters: readonly Emitter[] = [
-  ...arithmetic,
-  ...signs,
-  ...extrema,
   widening,
   narrowing,
   ...integral,

@@ -4,7 +4,6 @@ import { conversionEmitters } from './conversion.js';
 import type { Emit } from '../../../isa/vectors/index.js';
 import { type Emitter, onEachVector } from './emitter.js';
 import { float64Emitters } from './float64.js';
-import { halfEmitters } from './half-arithmetic.js';
 import { integerConversionEmitters } from './integer-conversion.js';
 import { wideLaneEmitters } from './lanes-of-64-bits.js';
 
@@ -13,7 +12,6 @@ export const emitters: readonly Emitter[] = [
   ...wideLaneEmitters,
   ...integerConversionEmitters,
   ...float64Emitters,
-  ...halfEmitters,
   ...conversionEmitters,
 ];
 

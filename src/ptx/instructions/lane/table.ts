@@ -2,10 +2,8 @@ import { lazily } from '../../../lazily.js';
 import { laneRows, type LaneInstruction, type RegisterWidth } from '../../../isa/index.js';
 import { addressInstructions } from './addresses.js';
 import { withEvidence } from './evidence.js';
-import { float64Arithmetic } from './float64-arithmetic.js';
 import { floatConversions } from './conversion/float-conversions.js';
 import { floatIntegerConversions } from './conversion/float-integer-conversions.js';
-import { halfArithmetic } from './half-arithmetic.js';
 import { integerConversions } from './conversion/integer-conversions.js';
 import { machineRows } from './machine-rows.js';
 import { packedConversions } from './conversion/packed-conversions.js';
@@ -26,7 +24,6 @@ const table = lazily(() => {
   const families = [
     ...[machineRows, integerConversions],
     addressInstructions,
-    ...[float64Arithmetic, halfArithmetic],
     ...[packedConversions, floatConversions(), floatIntegerConversions()],
   ];
   const rows = new Map<string, LaneInstruction>();
