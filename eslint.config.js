@@ -28,7 +28,16 @@ export const arrows = {
   kernels: ['hardware', 'simd', 'arith', 'formats', 'machine', 'problem'],
   ptx: [],
   'ptx/syntax': [],
-  'ptx/instructions': ['isa', 'hardware', 'simd', 'arith', 'formats', 'machine'],
+  'ptx/instructions': [
+    'isa',
+    'isa/vectors',
+    'isa/webassembly',
+    'hardware',
+    'simd',
+    'arith',
+    'formats',
+    'machine',
+  ],
   'ptx/program': ['ptx/syntax', 'ptx/instructions', 'machine'],
   'ptx/compile': [
     ...['ptx/instructions', 'ptx/program', 'isa', 'isa/vectors', 'isa/webassembly'],

@@ -204,6 +204,12 @@ function rowsOf(types: ComparedTypes, isCombined: boolean): Row[] {
     type: chosen[typeKey].replace('x2', ''),
     flushes: (chosen.ftz ?? '') !== '',
   });
+  // The machine has words.
+  const hasWords = [types.name, ...Object.values(types.alternatives).flat()].some((type) =>
+    /\.[bsuf]32$/.test(type),
+  );
+  const wordLoop = (chosen: Chosen, evaluate: (...sources: number[]) => number) =>
+    chosen[typeKey].endsWith('32') ? evaluatingLoop(evaluate) : null;
   const common = {
     meaning: 'decides',
     unit: 'alu',
@@ -222,8 +228,7 @@ function rowsOf(types: ComparedTypes, isCombined: boolean): Row[] {
       alternatives,
       evaluate: (chosen: Chosen, results) => setpEvaluate(askedOf(chosen), types, results),
       emit: (chosen: Chosen) => (types.predicates === 'p[|q]' ? setpCode(askedOf(chosen)) : null),
-      run: (chosen: Chosen, evaluate) =>
-        /^[bsuf]32$/.test(chosen[typeKey]) ? evaluatingLoop(evaluate) : null,
+      ...(hasWords ? { run: wordLoop } : {}),
       source: 'PTX ISA, Comparison and Selection Instructions: setp',
     }),
     row({

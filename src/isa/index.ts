@@ -28,3 +28,4 @@ export { ofHalves } from './pairs.js';
 export * from './runs/float32-loops.js';
 export { arrayLoop } from './runs/array-loops.js';
 export { outOfBoundsNan } from './half/arithmetic.js';
+export { registerOfType } from './registers.js';

@@ -67,5 +67,6 @@ export function pairsOf(single: Row, { syntax, alternatives = {}, evidence }: Pa
       };
     });
   });
-  return { syntax, variants };
+  const { opcode } = single;
+  return { syntax, opcode, isOfMachine: single.isOfMachine, variants };
 }

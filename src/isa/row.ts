@@ -33,7 +33,7 @@ export interface RowFacts<Line extends string> {
   readonly syntax: Line;
   /** What may stand for a modifier, in the order of the manual: `{ rnd: ['.rn', '.rz', '.rm', '.rp'] }`. */
   readonly alternatives?: Readonly<Record<string, readonly string[]>>;
-  /** The types of operands that have others than the name says. */
+  /** The types of operands that have others than the name says, by the types of the name. */
   readonly operands?: Of<Line, Readonly<Record<string, string>>>;
   /** Whether the manual leaves a choice of modifiers out. */
   readonly except?: (modifiers: Chosen<Line>) => boolean;
@@ -49,12 +49,15 @@ export interface RowFacts<Line extends string> {
   readonly laneOperations?: 1 | 2;
   readonly evidence: Of<Line, Evidence>;
   /** The section of the manual, and what else it rests on. */
-  readonly source: Of<Line, string>;
+  readonly source: string;
 }
 
 /** A row of the table of instructions. */
 export interface Row {
   readonly syntax: string;
+  readonly opcode: string;
+  /** Whether some of its variants have a loop, or pairs of words that have one. */
+  readonly isOfMachine: boolean;
   /** Its variants, made on first use. */
   readonly variants: () => readonly Variant[];
 }
@@ -68,47 +71,81 @@ function factOf<Fact>(fact: Of<string, Fact>, modifiers: Choice['modifiers']): F
     : fact;
 }
 
-/** The registers of operands. */
-function widthsOf(
-  { predicates }: Syntax,
-  names: readonly string[],
+/** The registers of a variant's operands: of the destinations in each form, and of the sources. */
+interface Registers {
+  readonly destinations: readonly (readonly RegisterWidth[])[];
+  readonly sources: readonly RegisterWidth[];
+  readonly isPacked: boolean;
+}
+
+/**
+ * @param types those of the name, in order
+ * @param given types of operands that the name does not say
+ */
+function registersOf(
+  { destinations, sources, predicates }: Syntax,
   types: readonly string[],
   given: Readonly<Record<string, string>>,
-): RegisterWidth[] {
-  return names.map((name) => {
+): Registers {
+  const widthOf = (name: string): RegisterWidth => {
     if (name === 'p' || name === 'q' || predicates.includes(name)) return 'pred';
     const type = given[name] ?? (name === 'd' ? types[0] : types[types.length - 1]);
     const width = registerOfType(type);
     if (width === null) throw new Error(`${type} of ${name} is no type`);
     return width;
-  });
+  };
+  return {
+    destinations: destinations.map((names) => names.map(widthOf)),
+    sources: sources.map(widthOf),
+    isPacked: types.some(isPacked),
+  };
+}
+
+/** Finds the registers of variants, once for all that have the same types. */
+function registerFinder(
+  syntax: Syntax,
+  { operands = {} }: RowFacts<string>,
+): (modifiers: Choice['modifiers']) => Registers {
+  const known = new Map<string, Registers>();
+  const areTypes = new Map<string, boolean>();
+  const isType = (modifier: string): boolean => {
+    let answer = areTypes.get(modifier);
+    if (answer === undefined) areTypes.set(modifier, (answer = registerOfType(modifier) !== null));
+    return answer;
+  };
+  return (modifiers) => {
+    const types = syntax.parts.map(({ key }) => modifiers[key]).filter(isType);
+    const key = types.join();
+    let registers = known.get(key);
+    if (registers === undefined)
+      known.set(key, (registers = registersOf(syntax, types, factOf(operands, modifiers))));
+    return registers;
+  };
 }
 
 function variantsOf(facts: RowFacts<string>): Variant[] {
   const syntax = parseSyntax(facts.syntax);
+  const findRegisters = registerFinder(syntax, facts);
+  const compared = facts.source + capture;
   return choicesOf(syntax, facts.alternatives ?? {}).flatMap(({ name, modifiers }) => {
     const chosen = modifiers as Chosen<string>;
     if (facts.except?.(chosen) === true) return [];
-    const types = syntax.parts
-      .map(({ key }) => modifiers[key])
-      .filter((modifier) => registerOfType(modifier) !== null);
-    const given = factOf(facts.operands ?? {}, modifiers);
+    const { destinations, sources, isPacked: isPair } = findRegisters(modifiers);
     const evidence = factOf(facts.evidence, modifiers);
-    const source = factOf(facts.source, modifiers);
     const emit = facts.emit?.(chosen) ?? null;
-    return syntax.destinations.map((destinations, form): Variant => {
-      const evaluate = facts.evaluate(chosen, destinations.length) as Variant['evaluate'];
+    return destinations.map((widths, form): Variant => {
+      const evaluate = facts.evaluate(chosen, widths.length) as Variant['evaluate'];
       return {
         name,
-        destinations: widthsOf(syntax, destinations, types, given),
-        sources: widthsOf(syntax, syntax.sources, types, given),
+        destinations: widths,
+        sources,
         evaluate,
         emit,
         meaning: factOf(facts.meaning, modifiers),
         unit: facts.unit,
-        laneOperations: facts.laneOperations ?? (types.some(isPacked) ? 2 : 1),
+        laneOperations: facts.laneOperations ?? (isPair ? 2 : 1),
         evidence,
-        source: evidence === 'silicon' ? source + capture : source,
+        source: evidence === 'silicon' ? compared : facts.source,
         run: form === 0 ? (facts.run?.(chosen, evaluate as OnWords) ?? null) : null,
         element: null,
       };
@@ -119,5 +156,6 @@ function variantsOf(facts: RowFacts<string>): Variant[] {
 /** A row of the table, whose variants are made on first use. */
 export function row<const Line extends string>(facts: RowFacts<Line>): Row {
   const variants = lazily(() => variantsOf(facts as unknown as RowFacts<string>));
-  return { syntax: facts.syntax, variants };
+  const { opcode } = parseSyntax(facts.syntax);
+  return { syntax: facts.syntax, opcode, isOfMachine: facts.run !== undefined, variants };
 }

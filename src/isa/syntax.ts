@@ -74,15 +74,21 @@ export function choicesOf(
   { opcode, parts }: Syntax,
   alternatives: Readonly<Record<string, readonly string[]>>,
 ): readonly Choice[] {
-  let choices: readonly Choice[] = [{ name: opcode, modifiers: {} }];
-  for (const { key, isOptional } of parts) {
-    const spellings = [...(isOptional ? [''] : []), ...(alternatives[key] ?? [`.${key}`])];
-    choices = choices.flatMap(({ name, modifiers }) =>
-      spellings.map((spelling) => ({
-        name: name + spelling,
-        modifiers: { ...modifiers, [key]: spelling.slice(1) },
-      })),
-    );
-  }
-  return choices;
+  const spellings = parts.map(({ key, isOptional }) => [
+    ...(isOptional ? [''] : []),
+    ...(alternatives[key] ?? [`.${key}`]),
+  ]);
+  const count = spellings.reduce((product, { length }) => product * length, 1);
+  return Array.from({ length: count }, (_, number) => {
+    const modifiers: Record<string, string> = {};
+    let [name, rest, block] = [opcode, number, count];
+    parts.forEach(({ key }, i) => {
+      block /= spellings[i].length;
+      const spelling = spellings[i][Math.floor(rest / block)];
+      rest %= block;
+      name += spelling;
+      modifiers[key] = spelling.slice(1);
+    });
+    return { name, modifiers };
+  });
 }

@@ -12,6 +12,7 @@ import { float64Rows } from './float64/arithmetic.js';
 import { halfRows } from './half/arithmetic.js';
 import { mixedRows } from './half/mixed.js';
 import { integerRows } from './integers/arithmetic.js';
+import { integerConversionRows } from './integers/conversions.js';
 import { carryRows } from './integers/carries.js';
 import { dotProductRows } from './integers/dot-products.js';
 import { productRows } from './integers/products.js';
@@ -27,5 +28,5 @@ export const laneRows: readonly Row[] = [
   ...[halfRows, mixedRows, float64Rows].flat(),
   ...[integerRows, integerQuotientRows, productRows, dotProductRows, carryRows].flat(),
   ...[moveRows, selectionRows, shiftRows, logicRows, fieldRows, permutationRows].flat(),
-  ...[bitCountRows, comparisonRows].flat(),
+  ...[integerConversionRows, bitCountRows, comparisonRows].flat(),
 ];

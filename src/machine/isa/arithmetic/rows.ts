@@ -33,7 +33,7 @@ const wideMoves: Readonly<Record<string, string>> = {
 
 /** The instructions of src/isa that programs of the machine use: those with a loop, and pairs of such. */
 export function instructionsOfRows(): ArithmeticInstruction[] {
-  const variants = laneRows.flatMap((row) => row.variants());
+  const variants = laneRows.flatMap((row) => (row.isOfMachine ? row.variants() : []));
   const words = new Map(
     variants.flatMap((variant) =>
       wordInstruction(variant).map((instruction) => [variant, instruction] as const),

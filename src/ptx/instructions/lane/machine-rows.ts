@@ -3,57 +3,21 @@ import {
   arithmeticInstructions,
   type WordInstruction,
 } from '../../../machine/index.js';
-import type { LaneInstruction, Meaning, RegisterWidth } from '../../../isa/index.js';
+import { type LaneInstruction, registerOfType, type RegisterWidth } from '../../../isa/index.js';
 import { type FamilyFacts, wordRow } from './row.js';
-
-/** The registers of the types with which the names of the machine's instructions end. */
-const widths: Readonly<Record<string, RegisterWidth>> = {
-  pred: 'pred',
-  bf16: 16,
-  f16: 16,
-  e4m3x2: 16,
-  e5m2x2: 16,
-  b32: 32,
-  u32: 32,
-  s32: 32,
-  f32: 32,
-  bf16x2: 32,
-  f16x2: 32,
-};
-
-function typesOf(name: string): string[] {
-  return name.split('.').filter((part) => part in widths);
-}
 
 /** The register of the result, and of the sources. */
 function registersOf({ name, operands }: WordInstruction): [RegisterWidth, RegisterWidth[]] {
-  const opcode = name.slice(0, name.indexOf('.'));
-  const types = typesOf(name);
-  const last = widths[types[types.length - 1]];
-  const sources = Array.from({ length: operands }, () => last);
-  if (opcode === 'setp')
-    return ['pred', [...sources.slice(0, 2), ...(operands === 3 ? ['pred' as const] : [])]];
-  if (opcode === 'selp') return [last, [last, last, 'pred']];
-  return [widths[types[0]], sources];
+  const types = name
+    .split('.')
+    .map(registerOfType)
+    .filter((width) => width !== null);
+  return [types[0], Array.from({ length: operands }, () => types[types.length - 1])];
 }
-
-/** What the results of opcodes stand for; of others real functions of the operands. */
-const meanings: Readonly<Record<string, Meaning>> = {
-  setp: 'decides',
-  selp: 'chooses',
-  min: 'chooses',
-  max: 'chooses',
-  ...Object.fromEntries(
-    ['shl', 'shr', 'shf', 'and', 'or', 'xor', 'not', 'lop3', 'bfe', 'bfi', 'prmt'].map((opcode) => [
-      opcode,
-      'confirmed',
-    ]),
-  ),
-};
 
 function factsOf({ unit, laneOperations, name }: ArithmeticInstruction): FamilyFacts {
   return {
-    meaning: meanings[name.slice(0, name.indexOf('.'))] ?? 'is',
+    meaning: /^cvt\.r[nzmp]i/.test(name) ? 'decides' : 'is',
     unit,
     laneOperations,
     evidence: 'silicon',
@@ -69,10 +33,10 @@ function wordInstructionRow(instruction: WordInstruction): LaneInstruction {
   return wordRow(name, destination, sources, compute, factsOf(instruction));
 }
 
-/** The arithmetic instructions of the machine that are in no row of src/isa, which are compared with an H200. */
+/** The conversions of the machine, which are compared with an H200. */
 export const machineRows: readonly LaneInstruction[] = arithmeticInstructions.flatMap(
   (instruction) =>
-    instruction.width === 1 && !instruction.name.startsWith('mov.')
+    instruction.width === 1 && instruction.name.startsWith('cvt.')
       ? [wordInstructionRow(instruction)]
       : [],
 );

@@ -1,10 +1,9 @@
 import { lazily } from '../../../lazily.js';
 import { laneRows, type LaneInstruction, type RegisterWidth } from '../../../isa/index.js';
-import { addressInstructions } from './addresses.js';
+import { addressRows } from './addresses.js';
 import { withEvidence } from './evidence.js';
 import { floatConversions } from './conversion/float-conversions.js';
 import { floatIntegerConversions } from './conversion/float-integer-conversions.js';
-import { integerConversions } from './conversion/integer-conversions.js';
 import { machineRows } from './machine-rows.js';
 import { packedConversions } from './conversion/packed-conversions.js';
 
@@ -20,31 +19,50 @@ function keyOf({ name, destinations, sources }: LaneInstruction): string {
   return `${name} ${destinations.join(',')} ${sources.length}`;
 }
 
-const table = lazily(() => {
+/** Conversions from and to floating-point formats, which are not rows yet. */
+const others = lazily((): readonly LaneInstruction[] => {
   const families = [
-    ...[machineRows, integerConversions],
-    addressInstructions,
+    machineRows,
     ...[packedConversions, floatConversions(), floatIntegerConversions()],
   ];
   const rows = new Map<string, LaneInstruction>();
-  const ofRows = laneRows.flatMap((row) => row.variants());
-  for (const instruction of [...ofRows, ...families.flat().map(withEvidence)]) {
+  for (const instruction of families.flat().map(withEvidence)) {
     const key = keyOf(instruction);
-    // Those of src/isa come first, then the machine's.
+    // The machine's come first, since those were compared.
     if (!rows.has(key)) rows.set(key, instruction);
   }
-  const byName = new Map<string, LaneInstruction[]>();
-  for (const instruction of rows.values()) {
-    const same = byName.get(instruction.name);
-    if (same === undefined) byName.set(instruction.name, [instruction]);
-    else same.push(instruction);
+  return [...rows.values()];
+});
+
+function groupBy<Value>(values: readonly Value[], keyOfValue: (value: Value) => string) {
+  const groups = new Map<string, Value[]>();
+  for (const value of values) {
+    const group = groups.get(keyOfValue(value));
+    if (group === undefined) groups.set(keyOfValue(value), [value]);
+    else group.push(value);
   }
-  return { rows: [...rows.values()], byName };
+  return groups;
+}
+
+/** For each opcode its instructions, made when the first of them is looked up, by their names. */
+const table = lazily(() => {
+  const rows = groupBy([...laneRows, ...addressRows], ({ opcode }) => opcode);
+  return new Map(
+    [...rows].map(([opcode, ofOpcode]) => {
+      const byName = lazily(() => {
+        const variants = ofOpcode.flatMap(({ variants: make }): readonly LaneInstruction[] =>
+          make(),
+        );
+        return groupBy([...variants, ...(opcode === 'cvt' ? others() : [])], ({ name }) => name);
+      });
+      return [opcode, byName] as const;
+    }),
+  );
 });
 
 /** Every lane instruction. Those that share a name differ in the number of operands, or in the width of a result. */
 export function laneInstructions(): readonly LaneInstruction[] {
-  return table().rows;
+  return [...table().values()].flatMap((byName) => [...byName().values()].flat());
 }
 
 function bitsOf(width: RegisterWidth): number {
@@ -73,7 +91,10 @@ export function findLaneInstruction(
   modifiers: readonly string[],
   form?: OperandForm,
 ): LaneInstruction | null {
-  const found = table().byName.get([opcode, ...modifiers].join('.')) ?? [];
+  const found =
+    table()
+      .get(opcode)?.()
+      .get([opcode, ...modifiers].join('.')) ?? [];
   if (form === undefined) return found[0] ?? null;
   const fitting = found
     .map((instruction) => ({ instruction, distance: distance(instruction, form) }))

@@ -9,12 +9,12 @@ import {
   type LaneInstruction,
   type LaneValue,
   registerOf,
+  type RegisterWidth,
   registerValue,
   roundings,
   saturate,
   saturated,
 } from '../../../../isa/index.js';
-import { registersOf } from './integer-conversions.js';
 import { type FamilyFacts, row } from '../row.js';
 
 const facts: FamilyFacts = {
@@ -26,6 +26,13 @@ const facts: FamilyFacts = {
 
 const { u8, s8, u16, s16, u32, s32, u64, s64 } = integerTypes;
 const integers: readonly IntegerType[] = [u8, s8, u16, s16, u32, s32, u64, s64];
+
+/** The registers that hold a type: wider registers hold a signed type extended. */
+function registersOf({ bits, isSigned }: IntegerType): RegisterWidth[] {
+  const narrowest = registerOf(bits);
+  if (!isSigned) return [narrowest];
+  return ([16, 32, 64] as const).filter((width) => width >= (narrowest as number));
+}
 
 /** The magnitude from which every fp64 number is an integer. */
 const integersOnly = 2 ** 52;
