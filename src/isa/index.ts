@@ -21,11 +21,4 @@ export {
   type Run,
   type RunLoop,
 } from './runs/run.js';
-export * from './values/float-type.js';
-export * from './values/integer-type.js';
-export * from './values/rounding.js';
-export { ofHalves } from './pairs.js';
-export * from './runs/float32-loops.js';
-export { arrayLoop } from './runs/array-loops.js';
 export { outOfBoundsNan } from './half/arithmetic.js';
-export { registerOfType } from './registers.js';

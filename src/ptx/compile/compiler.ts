@@ -1,6 +1,5 @@
 import { lazily } from '../../lazily.js';
 import type { LaneOperation, RunOperations } from '../program/index.js';
-import { findEmit } from './emitters/index.js';
 import { runLaneByLane } from './lane-by-lane.js';
 import { type EmittedOperation, stretchFunction, type Variant } from './stretch.js';
 import { createTemplates } from './template.js';
@@ -87,7 +86,7 @@ export function createCompiler(
   const library = createLibrary(place);
   const templateOf = createTemplates(library);
   const emit = (operation: LaneOperation): EmittedOperation | null => {
-    const code = findEmit(operation.instruction);
+    const { emit: code } = operation.instruction;
     return code === null ? null : { operation, template: templateOf(code, operation) };
   };
   let operationCount = 0;

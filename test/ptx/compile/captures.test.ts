@@ -1,14 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { readKernel, readManifest, type CapturedKernel } from '../../../fixtures/ptx/unpack.mjs';
-import { findEmit } from '../../../src/ptx/compile/emitters/index.js';
 import { parsePtx, type PtxInstruction, type Statement } from '../../../src/ptx/syntax/index.js';
 import { sampled } from '../../setup/effort.js';
 import { knownRows } from './known-rows.js';
 
-/** Names that lane instructions have, and whether some row of the name has an emitter. */
+/** Names that lane instructions have, and whether some row of the name has code. */
 const names = new Map<string, boolean>();
-for (const row of knownRows)
-  names.set(row.name, names.get(row.name) === true || findEmit(row) !== null);
+for (const row of knownRows) names.set(row.name, names.get(row.name) === true || row.emit !== null);
 
 function instructionsOf(statements: readonly Statement[]): PtxInstruction[] {
   return statements.flatMap((statement) => {

@@ -1,18 +1,10 @@
 import { RequestError } from '../../../request-error.js';
-import {
-  conversionInstructions,
-  integerConversionInstructions,
-} from './conversion-instructions.js';
 import { allLanes, type LaneMask, type Operand } from '../../../isa/index.js';
 import type { ArithmeticInstruction } from './instruction.js';
 import { instructionsOfRows } from './rows.js';
 
 /** Every arithmetic instruction of the machine; those that share a name differ in `operands`. */
-export const arithmeticInstructions: readonly ArithmeticInstruction[] = [
-  ...instructionsOfRows(),
-  ...conversionInstructions,
-  ...integerConversionInstructions,
-];
+export const arithmeticInstructions: readonly ArithmeticInstruction[] = instructionsOfRows();
 
 const byName: ReadonlyMap<string, readonly ArithmeticInstruction[]> = new Map(
   arithmeticInstructions.map(({ name }) => [

@@ -1,11 +1,6 @@
 import { lazily } from '../../../lazily.js';
 import { laneRows, type LaneInstruction, type RegisterWidth } from '../../../isa/index.js';
 import { addressRows } from './addresses.js';
-import { withEvidence } from './evidence.js';
-import { floatConversions } from './conversion/float-conversions.js';
-import { floatIntegerConversions } from './conversion/float-integer-conversions.js';
-import { machineRows } from './machine-rows.js';
-import { packedConversions } from './conversion/packed-conversions.js';
 
 /** The form of an instruction's operands, in which rows that share a name differ. */
 export interface OperandForm {
@@ -14,25 +9,6 @@ export interface OperandForm {
   /** Number of sources. */
   readonly sources: number;
 }
-
-function keyOf({ name, destinations, sources }: LaneInstruction): string {
-  return `${name} ${destinations.join(',')} ${sources.length}`;
-}
-
-/** Conversions from and to floating-point formats, which are not rows yet. */
-const others = lazily((): readonly LaneInstruction[] => {
-  const families = [
-    machineRows,
-    ...[packedConversions, floatConversions(), floatIntegerConversions()],
-  ];
-  const rows = new Map<string, LaneInstruction>();
-  for (const instruction of families.flat().map(withEvidence)) {
-    const key = keyOf(instruction);
-    // The machine's come first, since those were compared.
-    if (!rows.has(key)) rows.set(key, instruction);
-  }
-  return [...rows.values()];
-});
 
 function groupBy<Value>(values: readonly Value[], keyOfValue: (value: Value) => string) {
   const groups = new Map<string, Value[]>();
@@ -49,12 +25,12 @@ const table = lazily(() => {
   const rows = groupBy([...laneRows, ...addressRows], ({ opcode }) => opcode);
   return new Map(
     [...rows].map(([opcode, ofOpcode]) => {
-      const byName = lazily(() => {
-        const variants = ofOpcode.flatMap(({ variants: make }): readonly LaneInstruction[] =>
-          make(),
-        );
-        return groupBy([...variants, ...(opcode === 'cvt' ? others() : [])], ({ name }) => name);
-      });
+      const byName = lazily(() =>
+        groupBy(
+          ofOpcode.flatMap(({ variants }): readonly LaneInstruction[] => variants()),
+          ({ name }) => name,
+        ),
+      );
       return [opcode, byName] as const;
     }),
   );

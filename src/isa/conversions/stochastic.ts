@@ -1,20 +1,8 @@
-import { float32Of } from '../../../../arith/index.js';
-import { operandFormats, type OperandFormatName } from '../../../../hardware/index.js';
-import type { LaneInstruction } from '../../../../isa/index.js';
-import { type FamilyFacts, wordRow } from '../row.js';
-import {
-  conversionFacts,
-  halves,
-  type PairFormat,
-  positive,
-  shortFormats,
-} from './pair-formats.js';
-
-const facts: FamilyFacts = {
-  ...conversionFacts,
-  laneOperations: 2,
-  source: `${conversionFacts.source}, random bits of .rs; that they begin right below the last place is assumed`,
-};
+import { float32Of } from '../../arith/index.js';
+import { operandFormats, type OperandFormatName } from '../../hardware/index.js';
+import { type Row, row } from '../row.js';
+import { positive } from '../values/rounding.js';
+import { halves, type PairFormat, pairFacts, shortFormats } from './pair-formats.js';
 
 /** The form in which a format takes random bits: their number, and the numbers in a destination. */
 interface RandomForm {
@@ -85,29 +73,31 @@ function rounded(
  * first two of four, and the lower half for the others. The ISA does not say which bits belong to which number of e2m1x4, so it is left
  * out.
  */
-export const stochasticConversions: readonly LaneInstruction[] = forms.flatMap((one) =>
-  ['', '.relu'].flatMap((relu) =>
-    (one.numbers === 2 ? ['', '.satfinite'] : ['.satfinite']).map((satfinite) => {
-      const { pair, numbers, randomBits } = one;
-      const mask = 2 ** randomBits - 1;
-      return wordRow(
-        `cvt.rs${relu}${satfinite}.${pair.name.replace('x2', `x${numbers}`)}.f32`,
-        32,
-        Array.from({ length: numbers + 1 }, () => 32 as const),
-        (...words) => {
-          const random = words[numbers];
-          let result = 0;
-          for (let i = 0; i < numbers; i++) {
-            const half = i < numbers / 2 ? random >>> 16 : random & 0xffff;
-            const value = float32Of(words[i]);
-            const kept = rounded(one, value, half & mask, satfinite !== '');
-            const pattern = pair.encode(relu === '' ? kept : positive(kept), {});
-            result = result * 2 ** pair.bits + pattern;
-          }
-          return result >>> 0;
-        },
-        facts,
-      );
-    }),
-  ),
-);
+export const stochasticConversionRows: readonly Row[] = forms.map((one) => {
+  const { pair, numbers, randomBits } = one;
+  const mask = 2 ** randomBits - 1;
+  const satfinite = numbers === 2 ? '{.satfinite}' : '.satfinite';
+  const operands = numbers === 2 ? 'a, b' : 'a, b, e, f';
+  return row({
+    ...pairFacts,
+    syntax:
+      `cvt.rs{.relu}${satfinite}.${pair.name.replace('x2', `x${numbers}`)}.f32 d, ${operands}, rbits` as string,
+    evaluate:
+      (chosen: Readonly<Record<string, string>>) =>
+      (...words: number[]) => {
+        const random = words[numbers];
+        let result = 0;
+        for (let i = 0; i < numbers; i++) {
+          const half = i < numbers / 2 ? random >>> 16 : random & 0xffff;
+          const value = float32Of(words[i]);
+          const kept = rounded(one, value, half & mask, chosen.satfinite === 'satfinite');
+          const pattern = pair.encode(chosen.relu === 'relu' ? positive(kept) : kept, {});
+          result = result * 2 ** pair.bits + pattern;
+        }
+        return result >>> 0;
+      },
+    laneOperations: 2,
+    evidence: 'isa',
+    source: `${pairFacts.source}, random bits of .rs; that they begin right below the last place is assumed`,
+  });
+});

@@ -1,18 +1,16 @@
-import { decode, encode, formats, type RoundingOptions } from '../../../../formats/index.js';
-import { decodeOperand, operandFormats } from '../../../../hardware/index.js';
-import type { FamilyFacts } from '../row.js';
+import { decode, encode, formats, type RoundingOptions } from '../../formats/index.js';
+import { decodeOperand, operandFormats } from '../../hardware/index.js';
 
-/** Facts about conversions of one number. */
-export const conversionFacts: FamilyFacts = {
+/** Facts about all conversions of numbers that are stored in pairs. */
+export const pairFacts = {
   meaning: 'is',
   unit: 'conversion',
-  evidence: 'isa',
   source: 'PTX ISA, Data Movement and Conversion Instructions: cvt',
-};
+} as const;
 
-/** `.relu`: negative numbers, and −0, become +0; NaN stays. */
-export function positive(value: number): number {
-  return value <= 0 ? 0 : value;
+/** Two or more numbers in a word, the first one highest. */
+export function joined(high: number, low: number, bits: 4 | 8 | 16): number {
+  return (high * 2 ** bits + low) >>> 0;
 }
 
 /** The encoding of numbers of a format that is stored in pairs. */
