@@ -229,7 +229,7 @@ function rowsOf(types: ComparedTypes, isCombined: boolean): Row[] {
       evaluate: (chosen: Chosen, results) => setpEvaluate(askedOf(chosen), types, results),
       emit: (chosen: Chosen) => (types.predicates === 'p[|q]' ? setpCode(askedOf(chosen)) : null),
       ...(hasWords ? { run: wordLoop } : {}),
-      source: 'PTX ISA, Comparison and Selection Instructions: setp',
+      section: 'Comparison and Selection Instructions',
     }),
     row({
       ...common,
@@ -238,7 +238,7 @@ function rowsOf(types: ComparedTypes, isCombined: boolean): Row[] {
       alternatives: { ...alternatives, dtype: types.setResults },
       except: (chosen: Chosen) => chosen.ftz === 'ftz' && chosen.dtype === 'bf16',
       evaluate: (chosen: Chosen) => setEvaluate(askedOf(chosen), types, chosen.dtype),
-      source: 'PTX ISA, Comparison and Selection Instructions: set',
+      section: 'Comparison and Selection Instructions',
     }),
   ];
 }

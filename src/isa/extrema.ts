@@ -77,7 +77,6 @@ const { f16, bf16, f32 } = floatTypes;
 const facts = { meaning: 'chooses', unit: 'alu' } as const;
 
 function ofFloat32(opcode: Opcode): Row[] {
-  const source = `PTX ISA, Floating Point Instructions: ${opcode}`;
   const ruleOf = ({ ftz, NaN: nan }: { readonly ftz: string; readonly NaN: string }) => ({
     isMaximum: opcode === 'max',
     keepsNan: nan !== '',
@@ -93,7 +92,7 @@ function ofFloat32(opcode: Opcode): Row[] {
       run: (modifiers) =>
         modifiers['xorsign.abs'] === '' ? extremumLoop(ruleOf(modifiers)) : null,
       evidence: 'silicon',
-      source,
+      section: 'Floating Point Instructions',
     }),
     // From sm_100 on; taken to be two in a row, whose order makes no difference.
     row({
@@ -104,13 +103,12 @@ function ofFloat32(opcode: Opcode): Row[] {
       emit: (modifiers) => (modifiers.abs === '' ? emitted(opcode, modifiers, 3) : null),
       run: (modifiers) => (modifiers.abs === '' ? extremumOfThreeLoop(ruleOf(modifiers)) : null),
       evidence: 'isa',
-      source,
+      section: 'Floating Point Instructions',
     }),
   ];
 }
 
 function ofHalf(opcode: Opcode): Row[] {
-  const source = `PTX ISA, Half Precision Floating Point Instructions: ${opcode}`;
   const float16 = row({
     ...facts,
     syntax: `${opcode}{.ftz}{.NaN}{.xorsign.abs}.f16 d, a, b`,
@@ -121,7 +119,7 @@ function ofHalf(opcode: Opcode): Row[] {
         ? emittedHalf(opcode, modifiers, halfFormats.f16)
         : null,
     evidence: 'silicon',
-    source,
+    section: 'Half Precision Floating Point Instructions',
   });
   const brainFloat16 = row({
     ...facts,
@@ -131,7 +129,7 @@ function ofHalf(opcode: Opcode): Row[] {
     emit: (modifiers) =>
       modifiers['xorsign.abs'] === '' ? emittedHalf(opcode, modifiers, halfFormats.bf16) : null,
     evidence: 'silicon',
-    source,
+    section: 'Half Precision Floating Point Instructions',
   });
   const evidence = 'silicon';
   return [

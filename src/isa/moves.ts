@@ -15,7 +15,7 @@ import {
 const common = {
   meaning: 'moves',
   unit: 'alu',
-  source: 'PTX ISA, Data Movement and Conversion Instructions: mov',
+  section: 'Data Movement and Conversion Instructions',
 } as const;
 
 const copies = row({

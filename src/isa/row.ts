@@ -48,8 +48,10 @@ export interface RowFacts<Line extends string> {
   /** Default 2 for packed types, else 1. */
   readonly laneOperations?: 1 | 2;
   readonly evidence: Of<Line, Evidence>;
-  /** The section of the manual, and what else it rests on. */
-  readonly source: string;
+  /** The section of the manual. */
+  readonly section: string;
+  /** What else it rests on. */
+  readonly also?: string;
 }
 
 /** A row of the table of instructions. */
@@ -126,7 +128,8 @@ function registerFinder(
 function variantsOf(facts: RowFacts<string>): Variant[] {
   const syntax = parseSyntax(facts.syntax);
   const findRegisters = registerFinder(syntax, facts);
-  const compared = facts.source + capture;
+  const source = `PTX ISA, ${facts.section}: ${syntax.opcode}${facts.also === undefined ? '' : `; ${facts.also}`}`;
+  const compared = source + capture;
   return choicesOf(syntax, facts.alternatives ?? {}).flatMap(({ name, modifiers }) => {
     const chosen = modifiers as Chosen<string>;
     if (facts.except?.(chosen) === true) return [];
@@ -145,7 +148,7 @@ function variantsOf(facts: RowFacts<string>): Variant[] {
         unit: facts.unit,
         laneOperations: facts.laneOperations ?? (isPair ? 2 : 1),
         evidence,
-        source: evidence === 'silicon' ? compared : facts.source,
+        source: evidence === 'silicon' ? compared : source,
         run: form === 0 ? (facts.run?.(chosen, evaluate as OnWords) ?? null) : null,
         element: null,
       };

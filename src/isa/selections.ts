@@ -10,11 +10,11 @@ const selectedTypes = [
   ...['.b64', '.u64', '.s64', '.f64'],
 ] as const;
 
-const common = { unit: 'alu', evidence: 'silicon' } as const;
-
-function sourceOf(opcode: string): string {
-  return `PTX ISA, Comparison and Selection Instructions: ${opcode}`;
-}
+const common = {
+  section: 'Comparison and Selection Instructions',
+  unit: 'alu',
+  evidence: 'silicon',
+} as const;
 
 /** Whether the third operand of `slct` selects the first: flushing makes a small negative number −0, which does. */
 function isNotNegative(type: string, ftz: string): (c: number) => boolean {
@@ -50,7 +50,6 @@ export const selectionRows: readonly Row[] = [
       },
     run: ({ type }, evaluate) => (type.endsWith('32') ? evaluatingLoop(evaluate) : null),
     meaning: 'chooses',
-    source: sourceOf('selp'),
   }),
   row({
     ...common,
@@ -63,7 +62,6 @@ export const selectionRows: readonly Row[] = [
       return (a: LaneValue, b: LaneValue, c: number) => (isFirst(c) ? a : b);
     },
     meaning: 'chooses',
-    source: sourceOf('slct'),
   }),
   row({
     ...common,
@@ -75,6 +73,6 @@ export const selectionRows: readonly Row[] = [
       return (a: LaneValue) => (holds(type, type.numberOf(a)) ? 1 : 0);
     },
     meaning: 'decides',
-    source: 'PTX ISA, Floating Point Instructions: testp',
+    section: 'Floating Point Instructions',
   }),
 ];

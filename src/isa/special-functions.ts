@@ -32,11 +32,12 @@ import { call, i32x4, type Subroutine } from './webassembly/index.js';
 
 const arrays = lazily(() => createSpecialFunctionArrays());
 
-const common = { meaning: 'is', unit: 'mufu', evidence: 'silicon' } as const;
-
-function sourceOf(opcode: string): string {
-  return `PTX ISA, Floating Point Instructions: ${opcode}`;
-}
+const common = {
+  section: 'Floating Point Instructions',
+  meaning: 'is',
+  unit: 'mufu',
+  evidence: 'silicon',
+} as const;
 
 /** The opcodes of functions of fp32 that may flush subnormals. */
 type FlushingOpcode = 'ex2' | 'rcp' | 'lg2' | 'rsqrt' | 'sqrt' | 'sin' | 'cos';
@@ -66,7 +67,6 @@ function ofFloat32(opcode: FlushingOpcode, keeping: Subroutine, flushing: Subrou
     evaluate: ({ ftz }) => named(nameOf(ftz)).evaluate,
     emit: ({ ftz }) => onWords((_, a) => call(ftz === '' ? keeping : flushing, a)),
     run: ({ ftz }) => named(nameOf(ftz)).run,
-    source: sourceOf(opcode),
   });
 }
 
@@ -94,7 +94,7 @@ function ofHalves(name: HalfFunctionName, code: Emit): Row[] {
     evaluate: () => (half: number) => specialFunctions[name].evaluate(half & 0xffff),
     emit: () => code,
     run: (_, evaluate) => evaluatingLoop(evaluate),
-    source: `PTX ISA, Half Precision Floating Point Instructions: ${name.split('.')[0]}`,
+    section: 'Half Precision Floating Point Instructions',
   });
   return [single, pairsOf(single, { syntax: `${name}x2 d, a`, evidence: 'silicon' })];
 }
@@ -105,7 +105,6 @@ function ofHighWords(opcode: 'rcp' | 'rsqrt', evaluate: (high: number) => number
     ...common,
     syntax: `${opcode}.approx.ftz.f64 d, a`,
     evaluate: () => (value: LaneValue) => BigInt(evaluate(Number(BigInt(value) >> 32n))) << 32n,
-    source: sourceOf(opcode),
   });
 }
 
@@ -126,7 +125,6 @@ export const specialFunctionRows: readonly Row[] = [
     evaluate: () => named('tanh.approx.f32').evaluate,
     emit: () => onWords((_, a) => call(tanh, a)),
     run: () => named('tanh.approx.f32').run,
-    source: sourceOf('tanh'),
   }),
   ofFloat32('sqrt', unflushed.sqrt, squareRoot),
   ofFloat32('sin', sine, sine),

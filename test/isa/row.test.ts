@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { laneRows, row, type Variant } from '../../src/isa/index.js';
 
-const rest = { meaning: 'is', unit: 'alu', evidence: 'isa', source: 'here' } as const;
+const rest = { meaning: 'is', unit: 'alu', evidence: 'isa', section: 'here' } as const;
 const namesOf = (variants: readonly Variant[]) => variants.map(({ name }) => name);
 
 describe('a row of the table of instructions', () => {
@@ -109,8 +109,8 @@ describe('a row of the table of instructions', () => {
       evaluate: () => (a: number) => a,
     });
     expect(variants().map(({ source }) => source)).toEqual([
-      'here; as on an H200 with driver 580.159.04',
-      'here',
+      'PTX ISA, here: op; as on an H200 with driver 580.159.04',
+      'PTX ISA, here: op',
     ]);
   });
 });

@@ -88,14 +88,11 @@ function differing(type: string, a: Expression): Expression {
 }
 
 const common = {
+  section: 'Integer Arithmetic Instructions',
   meaning: 'loses',
   unit: 'alu',
   evidence: 'silicon',
 } as const;
-
-function sourceOf(opcode: string): string {
-  return `PTX ISA, Integer Arithmetic Instructions: ${opcode}`;
-}
 
 /** Counting, finding and reversing bits, of 32 and 64 bits. */
 export const bitCountRows: readonly Row[] = [
@@ -112,7 +109,6 @@ export const bitCountRows: readonly Row[] = [
             const [low, high] = [body.keep(populationCode(a)), body.keep(populationCode(b))];
             return [[i32x4.add(lowWords(low, high), highWords(low, high))]];
           },
-    source: sourceOf('popc'),
   }),
   row({
     ...common,
@@ -128,7 +124,6 @@ export const bitCountRows: readonly Row[] = [
               i32.wrapI64(i64.clz(i64x2.extractLane(vectors[lane >> 1], lane & 1)));
             return [[eachLane(zeros)]];
           },
-    source: sourceOf('clz'),
   }),
   row({
     ...common,
@@ -143,7 +138,6 @@ export const bitCountRows: readonly Row[] = [
           bytesTurned(body.keep(turnedBytes(vector)), type === 'b32' ? 4 : 8),
         ),
       ],
-    source: sourceOf('brev'),
   }),
   row({
     ...common,
@@ -166,6 +160,5 @@ export const bitCountRows: readonly Row[] = [
             return v128.or(leadingZeros(bits), i32x4.eq(bits, i32x4.splat(0)));
           });
     },
-    source: sourceOf('bfind'),
   }),
 ];

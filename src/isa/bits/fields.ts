@@ -15,11 +15,11 @@ import { type Expression, type FunctionBody, i32x4, v128 } from '../webassembly/
 import { shiftRight } from './shifts.js';
 
 const { u32 } = integerTypes;
-const common = { unit: 'alu', evidence: 'silicon' } as const;
-
-function sourceOf(opcode: string): string {
-  return `PTX ISA, Integer Arithmetic Instructions: ${opcode}`;
-}
+const common = {
+  section: 'Integer Arithmetic Instructions',
+  unit: 'alu',
+  evidence: 'silicon',
+} as const;
 
 /** The lowest `length` bits set, 32 at most. */
 function lowBits(length: number): number {
@@ -208,7 +208,6 @@ export const fieldRows: readonly Row[] = [
     emit: ({ type }) => extractCode[type] ?? null,
     run: loopOf,
     meaning: 'confirmed',
-    source: sourceOf('bfe'),
   }),
   row({
     ...common,
@@ -223,14 +222,12 @@ export const fieldRows: readonly Row[] = [
     emit: ({ type }) => (type === 'b32' ? insertCode : null),
     run: loopOf,
     meaning: 'confirmed',
-    source: sourceOf('bfi'),
   }),
   row({
     ...common,
     syntax: 'fns.b32 d, mask, base, offset',
     evaluate: () => (bits: number, base: number, offset: number) => findNth(bits, base, offset | 0),
     meaning: 'loses',
-    source: sourceOf('fns'),
   }),
   row({
     ...common,
@@ -241,7 +238,6 @@ export const fieldRows: readonly Row[] = [
       (position: number, count: number) =>
         bitMask(position, count, mode === 'clamp'),
     meaning: 'loses',
-    source: sourceOf('bmsk'),
   }),
   row({
     ...common,
@@ -252,6 +248,5 @@ export const fieldRows: readonly Row[] = [
       (a: number, count: number) =>
         extend(a, count, { isClamped: mode === 'clamp', isSigned: type === 's32' }),
     meaning: 'loses',
-    source: sourceOf('szext'),
   }),
 ];

@@ -4,12 +4,13 @@ import { evaluatingLoop, type RunLoop } from '../runs/run.js';
 import { type Emit, low16, onEachVector, onWords, type VectorFunction } from '../vectors/index.js';
 import { type Expression, i32x4, i64x2, v128 } from '../webassembly/index.js';
 
-const common = { meaning: 'confirmed', unit: 'alu', evidence: 'silicon' } as const;
+const common = {
+  section: 'Logic and Shift Instructions',
+  meaning: 'confirmed',
+  unit: 'alu',
+  evidence: 'silicon',
+} as const;
 const bitAlternatives = ['.b16', '.b32', '.b64', '.pred'] as const;
-
-function sourceOf(opcode: string): string {
-  return `PTX ISA, Logic and Shift Instructions: ${opcode}`;
-}
 
 /** The machine has words and predicates. */
 function loopOf(
@@ -47,7 +48,6 @@ const binary = (['and', 'or', 'xor'] as const).map((opcode) => {
     evaluate: ({ type }) => (type === 'b64' ? ofBigInts : ofWords),
     emit: () => onEachVector((_, a, b) => code(a, b)),
     run: loopOf,
-    source: sourceOf(opcode),
   });
 });
 
@@ -74,7 +74,6 @@ const unary: readonly Row[] = [
       return onEachVector((_, a) => code(a));
     },
     run: loopOf,
-    source: sourceOf('not'),
   }),
   row({
     ...common,
@@ -84,7 +83,6 @@ const unary: readonly Row[] = [
       type === 'b64' ? (a: LaneValue) => (a === 0n ? 1n : 0n) : (a: LaneValue) => (a === 0 ? 1 : 0),
     emit: ({ type }) => zeroTest(type),
     meaning: 'decides',
-    source: sourceOf('cnot'),
   }),
 ];
 
@@ -153,7 +151,6 @@ const tables: readonly Row[] = [
     evaluate: () => lookUp,
     emit: () => lop3,
     run: (_, evaluate) => evaluatingLoop(evaluate),
-    source: sourceOf('lop3'),
   }),
   row({
     ...common,
@@ -166,7 +163,6 @@ const tables: readonly Row[] = [
         const isAny = result === 0 ? 0 : 1;
         return [result, BoolOp === 'or' ? isAny | predicate : isAny & predicate];
       },
-    source: sourceOf('lop3'),
   }),
 ];
 

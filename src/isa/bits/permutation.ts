@@ -136,7 +136,7 @@ const common = {
   meaning: 'confirmed',
   unit: 'alu',
   evidence: 'silicon',
-  source: 'PTX ISA, Data Movement and Conversion Instructions: prmt',
+  section: 'Data Movement and Conversion Instructions',
 } as const;
 
 /** `prmt`, with and without a mode. */

@@ -18,11 +18,12 @@ import {
 } from '../vectors/index.js';
 import { type FunctionBody, i32x4, v128 } from '../webassembly/index.js';
 
-const common = { meaning: 'confirmed', unit: 'alu', evidence: 'silicon' } as const;
-
-function sourceOf(opcode: string): string {
-  return `PTX ISA, Logic and Shift Instructions: ${opcode}`;
-}
+const common = {
+  section: 'Logic and Shift Instructions',
+  meaning: 'confirmed',
+  unit: 'alu',
+  evidence: 'silicon',
+} as const;
 
 /** Amounts of 32 and more shift as 32 does. */
 function clampAmount(amount: number): number {
@@ -90,7 +91,6 @@ const shifts: readonly Row[] = [
             [type === 'b16' ? low16(shiftLeftCode(a, n)) : shiftLeftCode(a, n)],
           ],
     run: ({ type }) => (type === 'b32' ? shiftLeftLoop : null),
-    source: sourceOf('shl'),
   }),
   row({
     ...common,
@@ -102,7 +102,6 @@ const shifts: readonly Row[] = [
     evaluate: ({ type }) => rightEvaluate(type),
     emit: ({ type }) => rightCode(type),
     run: ({ type }, evaluate) => (type.endsWith('32') ? evaluatingLoop(evaluate) : null),
-    source: sourceOf('shr'),
   }),
 ];
 
@@ -152,7 +151,6 @@ const funnelRow = row({
         : [[v128.or(shiftLeftCode(b, rest), shiftRightCode(body, a, amount))]];
     },
   run: (_, evaluate) => evaluatingLoop(evaluate),
-  source: sourceOf('shf'),
 });
 
 /** Shifts, whose amounts are clamped to the type's bits, and funnel shifts of the 64 bits {b, a}. */

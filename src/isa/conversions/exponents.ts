@@ -19,7 +19,7 @@ const common = { ...pairFacts, laneOperations: 2, evidence: 'isa' } as const;
 const fromNumbers = {
   ...common,
   alternatives: { mode: ['.rz', '.rp'] },
-  source: `${pairFacts.source}; what __nv_cvt_float_to_e8m0 of CUDA 13 says of signs and limits`,
+  also: 'what __nv_cvt_float_to_e8m0 of CUDA 13 says of signs and limits',
 } as const;
 
 /** `cvt` to and from ue8m0, the exponents of block scales. */

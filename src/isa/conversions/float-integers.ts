@@ -172,7 +172,7 @@ function toIntegers(from: FloatType, width: Width): Row {
     meaning: 'decides',
     unit: 'conversion',
     evidence: 'silicon',
-    source: 'PTX ISA, Data Movement and Conversion Instructions: cvt',
+    section: 'Data Movement and Conversion Instructions',
   });
 }
 
@@ -261,7 +261,7 @@ function fromIntegers(to: FloatType): Row {
     meaning: 'is',
     unit: 'conversion',
     evidence: 'silicon',
-    source: 'PTX ISA, Data Movement and Conversion Instructions: cvt',
+    section: 'Data Movement and Conversion Instructions',
   });
 }
 

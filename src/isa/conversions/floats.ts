@@ -110,7 +110,7 @@ function rowOf(from: FloatType, to: FloatType, conversion: Conversion): Row {
     meaning,
     unit: 'conversion',
     evidence: 'silicon',
-    source: 'PTX ISA, Data Movement and Conversion Instructions: cvt',
+    section: 'Data Movement and Conversion Instructions',
   });
 }
 

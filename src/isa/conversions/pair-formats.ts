@@ -5,7 +5,7 @@ import { decodeOperand, operandFormats } from '../../hardware/index.js';
 export const pairFacts = {
   meaning: 'is',
   unit: 'conversion',
-  source: 'PTX ISA, Data Movement and Conversion Instructions: cvt',
+  section: 'Data Movement and Conversion Instructions',
 } as const;
 
 /** Two or more numbers in a word, the first one highest. */

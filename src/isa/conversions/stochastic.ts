@@ -98,6 +98,6 @@ export const stochasticConversionRows: readonly Row[] = forms.map((one) => {
       },
     laneOperations: 2,
     evidence: 'isa',
-    source: `${pairFacts.source}, random bits of .rs; that they begin right below the last place is assumed`,
+    also: 'random bits of .rs; that they begin right below the last place is assumed',
   });
 });

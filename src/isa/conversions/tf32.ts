@@ -38,7 +38,7 @@ export const tf32ConversionRows: readonly Row[] = [
           })
         : null,
     evidence: 'silicon',
-    source: `${pairFacts.source}; what ptxas 12.8 issues for sm_90, which cuts NaN too`,
+    also: 'what ptxas 12.8 issues for sm_90, which cuts NaN too',
   }),
   row({
     ...pairFacts,

@@ -104,6 +104,7 @@ const one = i32x4.splat(0x3f800000);
 const two = i32x4.splat(0x40000000);
 
 const common = {
+  section: 'Floating Point Instructions',
   alternatives: { rnd: roundingModifiers },
   meaning: 'is',
   unit: 'fma',
@@ -129,7 +130,6 @@ export const float32Quotients: readonly Row[] = [
           return canonical(body.keep(result));
         },
       ),
-    source: 'PTX ISA, Floating Point Instructions: div',
   }),
   row({
     ...common,
@@ -144,7 +144,6 @@ export const float32Quotients: readonly Row[] = [
           return canonical(body.keep(flushedResult(f32x4.div(one, x), f32x4.div(two, x))));
         },
       ),
-    source: 'PTX ISA, Floating Point Instructions: rcp',
   }),
   row({
     ...common,
@@ -156,7 +155,6 @@ export const float32Quotients: readonly Row[] = [
         (body, a) => canonical(body.keep(f32x4.sqrt(a))),
         (body, a) => canonical(body.keep(f32x4.sqrt(body.keep(flushedCode(a))))),
       ),
-    source: 'PTX ISA, Floating Point Instructions: sqrt',
   }),
   row({
     syntax: 'div.accuracy{.ftz}.f32 d, a, b',
@@ -172,7 +170,7 @@ export const float32Quotients: readonly Row[] = [
     meaning: 'is',
     unit: 'mufu',
     evidence: 'silicon',
-    source:
-      'PTX ISA, Floating Point Instructions: div; the multiplications around rcp.approx.ftz.f32 are those that ptxas 12.8 issues for sm_90',
+    section: 'Floating Point Instructions',
+    also: 'the multiplications around rcp.approx.ftz.f32 are those that ptxas 12.8 issues for sm_90',
   }),
 ];

@@ -45,14 +45,14 @@ export const float32Signs: readonly Row[] = [
     syntax: 'neg{.ftz}.f32 d, a',
     evaluate: ({ ftz }) => evaluated(ftz, (value) => -value),
     emit: ({ ftz }) => emitted(ftz, (a) => v128.xor(a, signBits.f32)),
-    source: 'PTX ISA, Floating Point Instructions: neg',
+    section: 'Floating Point Instructions',
   }),
   row({
     ...common,
     syntax: 'abs{.ftz}.f32 d, a',
     evaluate: ({ ftz }) => evaluated(ftz, Math.abs),
     emit: ({ ftz }) => emitted(ftz, magnitude),
-    source: 'PTX ISA, Floating Point Instructions: abs',
+    section: 'Floating Point Instructions',
   }),
   row({
     syntax: 'copysign.type d, a, b',
@@ -67,6 +67,6 @@ export const float32Signs: readonly Row[] = [
     meaning: 'is',
     unit: 'alu',
     evidence: 'silicon',
-    source: 'PTX ISA, Floating Point Instructions: copysign',
+    section: 'Floating Point Instructions',
   }),
 ];

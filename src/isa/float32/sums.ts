@@ -134,6 +134,7 @@ function loopOf(
 }
 
 const common = {
+  section: 'Floating Point Instructions',
   alternatives: { rnd: roundingModifiers },
   meaning: 'is',
   unit: 'fma',
@@ -146,7 +147,6 @@ const add = row({
   evaluate: (chosen) => rounded(chosen, (a, b, _, options) => addFloat32(a, b, options)),
   emit: (chosen) => emitted(chosen, addCode),
   run: (chosen) => loopOf(chosen, addToNearestLoop, addLoop),
-  source: 'PTX ISA, Floating Point Instructions: add',
 });
 
 const sub = row({
@@ -155,7 +155,6 @@ const sub = row({
   evaluate: (chosen) => rounded(chosen, (a, b, _, options) => subtractFloat32(a, b, options)),
   emit: (chosen) => emitted(chosen, subtractCode),
   run: (chosen, evaluate) => loopOf(chosen, subtractToNearestLoop, () => evaluatingLoop(evaluate)),
-  source: 'PTX ISA, Floating Point Instructions: sub',
 });
 
 const mul = row({
@@ -164,7 +163,6 @@ const mul = row({
   evaluate: (chosen) => rounded(chosen, (a, b, _, options) => multiplyFloat32(a, b, options)),
   emit: (chosen) => emitted(chosen, multiplyCode),
   run: (chosen, evaluate) => loopOf(chosen, multiplyToNearestLoop, () => evaluatingLoop(evaluate)),
-  source: 'PTX ISA, Floating Point Instructions: mul',
 });
 
 const fma = row({
@@ -174,7 +172,6 @@ const fma = row({
   emit: (chosen) => emitted(chosen, fusedCode),
   run: (chosen, evaluate) =>
     loopOf(chosen, fusedMultiplyAddToNearestLoop, () => evaluatingLoop(evaluate)),
-  source: 'PTX ISA, Floating Point Instructions: fma',
 });
 
 /** Another name of `fma`. */
@@ -183,7 +180,6 @@ const mad = row({
   syntax: 'mad.rnd{.ftz}{.sat}.f32 d, a, b, c',
   evaluate: (chosen) => rounded(chosen, fusedMultiplyAddFloat32),
   emit: (chosen) => emitted(chosen, fusedCode),
-  source: 'PTX ISA, Floating Point Instructions: mad',
 });
 
 /** Packed in pairs, from sm_100 on: an H200 has none of them to compare with. */

@@ -117,15 +117,12 @@ function extremumCode(compute: (a: Expression, b: Expression) => Expression): Em
 }
 
 const common = {
+  section: 'Floating Point Instructions',
   alternatives: { rnd: roundingModifiers },
   meaning: 'is',
   unit: 'fp64',
   evidence: 'silicon',
 } as const;
-
-function sourceOf(opcode: string): string {
-  return `PTX ISA, Floating Point Instructions: ${opcode}`;
-}
 
 const sums: readonly Row[] = [
   row({
@@ -133,21 +130,18 @@ const sums: readonly Row[] = [
     syntax: 'add{.rnd}.f64 d, a, b',
     evaluate: ({ rnd }) => rounded(rnd, ([a, b], mode) => addFloat64(a, b, mode), true),
     emit: (chosen) => toNearest(chosen, (body, a, b) => withNan(body, f64x2.add(a, b), [b, a])),
-    source: sourceOf('add'),
   }),
   row({
     ...common,
     syntax: 'sub{.rnd}.f64 d, a, b',
     evaluate: ({ rnd }) => rounded(rnd, ([a, b], mode) => addFloat64(a, -b, mode), true),
     emit: (chosen) => toNearest(chosen, (body, a, b) => withNan(body, f64x2.sub(a, b), [b, a])),
-    source: sourceOf('sub'),
   }),
   row({
     ...common,
     syntax: 'mul{.rnd}.f64 d, a, b',
     evaluate: ({ rnd }) => rounded(rnd, ([a, b], mode) => multiplyFloat64(a, b, mode), true),
     emit: (chosen) => toNearest(chosen, (body, a, b) => withNan(body, f64x2.mul(a, b), [b, a])),
-    source: sourceOf('mul'),
   }),
   ...(['fma', 'mad'] as const).map((opcode) =>
     row({
@@ -155,7 +149,6 @@ const sums: readonly Row[] = [
       syntax: `${opcode}.rnd.f64 d, a, b, c`,
       evaluate: ({ rnd }) =>
         rounded(rnd, ([a, b, c], mode) => fusedMultiplyAddFloat64(a, b, c, mode), true),
-      source: sourceOf(opcode),
     }),
   ),
 ];
@@ -166,7 +159,6 @@ const quotients: readonly Row[] = [
     syntax: 'div.rnd.f64 d, a, b',
     evaluate: ({ rnd }) => rounded(rnd, ([a, b], mode) => divideFloat64(a, b, mode), false),
     emit: (chosen) => toNearest(chosen, (body, a, b) => withNan(body, f64x2.div(a, b), [a, b])),
-    source: sourceOf('div'),
   }),
   row({
     ...common,
@@ -174,14 +166,12 @@ const quotients: readonly Row[] = [
     evaluate: ({ rnd }) => rounded(rnd, ([a], mode) => divideFloat64(1, a, mode), false),
     emit: (chosen) =>
       toNearest(chosen, (body, a) => withNan(body, f64x2.div(f64x2.splat(1), a), [a])),
-    source: sourceOf('rcp'),
   }),
   row({
     ...common,
     syntax: 'sqrt.rnd.f64 d, a',
     evaluate: ({ rnd }) => rounded(rnd, ([a], mode) => squareRootFloat64(a, mode), false),
     emit: (chosen) => toNearest(chosen, (body, a) => withNan(body, f64x2.sqrt(a), [a])),
-    source: sourceOf('sqrt'),
   }),
 ];
 
@@ -198,7 +188,6 @@ export const float64Rows: readonly Row[] = [
     evaluate: () => extremum(Math.min),
     emit: () => extremumCode((a, b) => v128.or(f64x2.pmin(a, b), f64x2.pmin(b, a))),
     meaning: 'chooses',
-    source: sourceOf('min'),
   }),
   row({
     ...common,
@@ -206,20 +195,17 @@ export const float64Rows: readonly Row[] = [
     evaluate: () => extremum(Math.max),
     emit: () => extremumCode((a, b) => v128.and(f64x2.pmax(a, b), f64x2.pmax(b, a))),
     meaning: 'chooses',
-    source: sourceOf('max'),
   }),
   row({
     ...common,
     syntax: 'neg.f64 d, a',
     evaluate: () => ofSign((a) => a ^ (1n << 63n)),
     emit: () => onEachVector((_, a) => quietedOr(a, v128.xor(a, signBit))),
-    source: sourceOf('neg'),
   }),
   row({
     ...common,
     syntax: 'abs.f64 d, a',
     evaluate: () => ofSign((a) => a & magnitude),
     emit: () => onEachVector((_, a) => quietedOr(a, v128.andnot(a, signBit))),
-    source: sourceOf('abs'),
   }),
 ];

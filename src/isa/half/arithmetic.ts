@@ -118,7 +118,7 @@ function rowsOf(
     meaning: 'is',
     unit: 'fma',
     evidence,
-    source: `PTX ISA, Half Precision Floating Point Instructions: ${opcode}`,
+    section: 'Half Precision Floating Point Instructions',
   });
   return [single, pairsOf(single, { syntax: syntax('x2'), alternatives, evidence })];
 }
@@ -147,7 +147,7 @@ function signRows(opcode: 'neg' | 'abs', name: HalfName): Row[] {
     meaning: 'is',
     unit: 'fma',
     evidence: 'silicon',
-    source: `PTX ISA, Half Precision Floating Point Instructions: ${opcode}`,
+    section: 'Half Precision Floating Point Instructions',
   });
   return [
     single,

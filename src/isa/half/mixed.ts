@@ -35,15 +35,12 @@ function mixed({ rnd, sat, atype }: Modifiers, compute: Compute) {
 }
 
 const common = {
+  section: 'Mixed Precision Floating Point Instructions',
   alternatives: { rnd: roundingModifiers, atype: ['.f16', '.bf16'] },
   meaning: 'is',
   unit: 'fma',
   evidence: 'isa',
 } as const;
-
-function sourceOf(opcode: string): string {
-  return `PTX ISA, Mixed Precision Floating Point Instructions: ${opcode}`;
-}
 
 /** fp32 with operands of half precision, which sm_100 has. */
 export const mixedRows: readonly Row[] = [
@@ -52,14 +49,12 @@ export const mixedRows: readonly Row[] = [
     syntax: 'add{.rnd}{.sat}.f32.atype d, a, c',
     operands: { c: 'f32' },
     evaluate: (chosen) => mixed(chosen, ([a, c], options) => addFloat32(a, c, options)),
-    source: sourceOf('add'),
   }),
   row({
     ...common,
     syntax: 'sub{.rnd}{.sat}.f32.atype d, a, c',
     operands: { c: 'f32' },
     evaluate: (chosen) => mixed(chosen, ([a, c], options) => addFloat32(a, -c, options)),
-    source: sourceOf('sub'),
   }),
   row({
     ...common,
@@ -67,6 +62,5 @@ export const mixedRows: readonly Row[] = [
     operands: { c: 'f32' },
     evaluate: (chosen) =>
       mixed(chosen, ([a, b, c], options) => fusedMultiplyAddFloat32(a, b, c, options)),
-    source: sourceOf('fma'),
   }),
 ];

@@ -26,14 +26,11 @@ import {
 const { s32 } = integerTypes;
 const signedAlternatives = ['.s16', '.s32', '.s64'] as const;
 const common = {
+  section: 'Integer Arithmetic Instructions',
   alternatives: { type: integerAlternatives },
   unit: 'alu',
   evidence: 'silicon',
 } as const;
-
-function sourceOf(opcode: string): string {
-  return `PTX ISA, Integer Arithmetic Instructions: ${opcode}`;
-}
 
 /** `.sat`: the nearest number of s32, by the sign of the first operand where the result has the wrong one. */
 function saturatedCode(compute: Pairwise, isSecondWrong: Pairwise): Emit {
@@ -57,7 +54,6 @@ const add = row({
     ),
   run: (chosen) => ofWordsAlone(chosen, addIntegersLoop),
   meaning: 'confirmed',
-  source: sourceOf('add'),
 });
 
 const sums: readonly Row[] = [
@@ -74,7 +70,6 @@ const sums: readonly Row[] = [
       ),
     run: (chosen, evaluate) => ofWordsAlone(chosen, evaluatingLoop(evaluate)),
     meaning: 'confirmed',
-    source: sourceOf('sub'),
   }),
   row({
     ...common,
@@ -82,7 +77,6 @@ const sums: readonly Row[] = [
     evaluate: () => ofBigInts(s32, [s32, s32], (a, b) => saturate(s32, a + b)),
     emit: () => saturatedCode(i32x4.add, v128.xor),
     meaning: 'is',
-    source: sourceOf('add'),
   }),
   row({
     ...common,
@@ -90,7 +84,6 @@ const sums: readonly Row[] = [
     evaluate: () => ofBigInts(s32, [s32, s32], (a, b) => saturate(s32, a - b)),
     emit: () => saturatedCode(i32x4.sub, (b, result) => v128.not(v128.xor(b, result))),
     meaning: 'is',
-    source: sourceOf('sub'),
   }),
   pairsOf(add, {
     syntax: 'add.types d, a, b',
@@ -148,7 +141,6 @@ const extrema = (['min', 'max'] as const).flatMap((opcode): Row[] => {
     emit: ({ type }) => extremumCode(opcode, type),
     run: (chosen, evaluate) => ofWordsAlone(chosen, evaluatingLoop(evaluate)),
     meaning: 'chooses',
-    source: sourceOf(opcode),
   });
   return [
     single,
@@ -166,7 +158,6 @@ const extrema = (['min', 'max'] as const).flatMap((opcode): Row[] => {
           ? ofIntegers(s32, positive)
           : ofHalves(ofIntegers(integerTypes.s16, positive) as (...halves: number[]) => number),
       meaning: 'chooses',
-      source: sourceOf(opcode),
     }),
   ];
 });
@@ -185,7 +176,6 @@ const ofOne: readonly Row[] = [
       ),
     run: (chosen, evaluate) => ofWordsAlone(chosen, evaluatingLoop(evaluate)),
     meaning: 'is',
-    source: sourceOf('neg'),
   }),
   row({
     ...common,
@@ -200,7 +190,6 @@ const ofOne: readonly Row[] = [
       ),
     run: (chosen, evaluate) => ofWordsAlone(chosen, evaluatingLoop(evaluate)),
     meaning: 'is',
-    source: sourceOf('abs'),
   }),
   row({
     ...common,
@@ -214,7 +203,6 @@ const ofOne: readonly Row[] = [
       return onWords((_, a, b, c) => i32x4.add(c, i32x4.sub(larger(a, b), smaller(a, b))));
     },
     meaning: 'is',
-    source: sourceOf('sad'),
   }),
 ];
 

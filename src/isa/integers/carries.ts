@@ -102,7 +102,7 @@ function rowOf(operation: CarryOperation, reads: boolean, writes: boolean): Row 
     meaning: 'is',
     unit: 'alu',
     evidence: 'isa',
-    source: `PTX ISA, Extended-Precision Integer Arithmetic Instructions: ${name}`,
+    section: 'Extended-Precision Integer Arithmetic Instructions',
   });
 }
 

@@ -85,7 +85,7 @@ function rowOf(width: Width): Row {
     meaning: ({ sat }) => (sat === '' ? 'moves' : 'is'),
     unit: 'conversion',
     evidence: 'silicon',
-    source: 'PTX ISA, Data Movement and Conversion Instructions: cvt',
+    section: 'Data Movement and Conversion Instructions',
   });
 }
 

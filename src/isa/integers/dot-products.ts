@@ -38,13 +38,13 @@ export const dotProductRows: readonly Row[] = [
         return i32x4.add(c, i32x4.add(lowWords(low, high), highWords(low, high)));
       });
     },
-    source: 'PTX ISA, Integer Arithmetic Instructions: dp4a',
+    section: 'Integer Arithmetic Instructions',
   }),
   row({
     ...common,
     syntax: 'dp2a.mode.atype.btype d, a, b, c',
     alternatives: { mode: ['.lo', '.hi'], atype: ['.u32', '.s32'], btype: ['.u32', '.s32'] },
     evaluate: ({ mode, atype, btype }) => dotProduct(atype, btype, 16, mode === 'lo' ? 0 : 2),
-    source: 'PTX ISA, Integer Arithmetic Instructions: dp2a',
+    section: 'Integer Arithmetic Instructions',
   }),
 ];

@@ -22,15 +22,12 @@ import {
 
 const { s32, u32, u64, s64 } = integerTypes;
 const common = {
+  section: 'Integer Arithmetic Instructions',
   alternatives: { type: integerAlternatives },
   meaning: 'is',
   unit: 'fma',
   evidence: 'silicon',
 } as const;
-
-function sourceOf(opcode: string): string {
-  return `PTX ISA, Integer Arithmetic Instructions: ${opcode}`;
-}
 
 /** The loop of the machine, in order. */
 function loopOf(chosen: { readonly type: string }, evaluate: (...sources: number[]) => number) {
@@ -85,7 +82,6 @@ const halves: readonly Row[] = [
         (_, a, b) => i64x2.mul(a, b),
       ),
     run: loopOf,
-    source: sourceOf('mul'),
   }),
   row({
     ...common,
@@ -103,7 +99,6 @@ const halves: readonly Row[] = [
         (_, a, b, c) => i64x2.add(i64x2.mul(a, b), c),
       ),
     run: loopOf,
-    source: sourceOf('mad'),
   }),
   row({
     ...common,
@@ -116,7 +111,6 @@ const halves: readonly Row[] = [
     },
     emit: ({ type }) => highCode(integerTypeOf(type)),
     run: loopOf,
-    source: sourceOf('mul'),
   }),
   row({
     ...common,
@@ -129,14 +123,12 @@ const halves: readonly Row[] = [
     },
     emit: ({ type }) => highSumCode(integerTypeOf(type)),
     run: loopOf,
-    source: sourceOf('mad'),
   }),
   row({
     ...common,
     syntax: 'mad.hi.sat.s32 d, a, b, c',
     evaluate: () =>
       ofBigInts(s32, [s32, s32, s32], (a, b, c) => saturate(s32, highOf(s32, a, b) + c)),
-    source: sourceOf('mad'),
   }),
 ];
 
@@ -167,7 +159,6 @@ const wide: readonly Row[] = [
         ? onWords((_, a, b) => product16(type)(a, b))
         : (_, { vectors: [a] }, { vectors: [b] }) => [[low(a, b), high(a, b)]];
     },
-    source: sourceOf('mul'),
   }),
   row({
     ...common,
@@ -187,7 +178,6 @@ const wide: readonly Row[] = [
             [i64x2.add(low(a, b), first), i64x2.add(high(a, b), second)],
           ];
     },
-    source: sourceOf('mad'),
   }),
 ];
 
@@ -208,7 +198,6 @@ const short: readonly Row[] = [
       const type = integerTypeOf(name);
       return ofBigInts(type, [type, type], (a, b) => shortProduct(type, part, a, b));
     },
-    source: sourceOf('mul24'),
   }),
   row({
     ...common,
@@ -218,7 +207,6 @@ const short: readonly Row[] = [
       const type = integerTypeOf(name);
       return ofBigInts(type, [type, type, type], (a, b, c) => shortProduct(type, part, a, b) + c);
     },
-    source: sourceOf('mad24'),
   }),
   row({
     ...common,
@@ -227,7 +215,6 @@ const short: readonly Row[] = [
       ofBigInts(s32, [s32, s32, s32], (a, b, c) =>
         saturate(s32, shortProduct(s32, 'hi', a, b) + c),
       ),
-    source: sourceOf('mad24'),
   }),
 ];
 

@@ -82,6 +82,7 @@ export const integerQuotientRows: readonly Row[] = (['div', 'rem'] as const).map
     meaning: 'decides',
     unit: 'alu',
     evidence: 'silicon',
-    source: `PTX ISA, Integer Arithmetic Instructions: ${opcode}; by zero as ptxas 12.8 has it for sm_90`,
+    section: 'Integer Arithmetic Instructions',
+    also: 'by zero as ptxas 12.8 has it for sm_90',
   }),
 );

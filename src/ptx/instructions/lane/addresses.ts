@@ -26,7 +26,7 @@ const common = {
   meaning: 'is',
   unit: 'alu',
   evidence: 'isa',
-  source: 'PTX ISA, "cvta", "isspacep", "Generic Addressing"',
+  section: 'Generic Addressing',
 } as const;
 
 function baseOf(space: string): bigint {
@@ -74,8 +74,8 @@ const clusterFacts = {
   meaning: 'is',
   unit: 'alu',
   evidence: 'isa',
-  source:
-    'PTX ISA, "mapa", "getctarank"; the rank of a CTA in bits 24 and above of an address of shared memory',
+  section: 'Data Movement and Conversion Instructions',
+  also: 'the rank of a CTA in bits 24 and above of an address of shared memory',
 } as const;
 
 /** Beginning of the shared memory of the CTA of rank 0, as an address of shared memory or as a generic one. */
