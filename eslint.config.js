@@ -39,10 +39,7 @@ export const arrows = {
     'machine',
   ],
   'ptx/program': ['ptx/syntax', 'ptx/instructions', 'machine'],
-  'ptx/compile': [
-    ...['ptx/instructions', 'ptx/program', 'isa', 'isa/vectors', 'isa/webassembly'],
-    ...['hardware', 'simd'],
-  ],
+  'ptx/compile': ['ptx/instructions', 'ptx/program', 'isa/vectors', 'isa/webassembly'],
   'ptx/launch': ['ptx/syntax', 'formats', 'problem'],
   'ptx/run': [
     ...['ptx/syntax', 'ptx/instructions', 'ptx/program', 'ptx/compile', 'ptx/launch'],

@@ -40,7 +40,7 @@ const texts = [...new Map(kernels.map((kernel) => [kernel.text, kernel])).values
 /** What runs lane by lane: fp64's fma and reciprocals, and what is rare. */
 const laneByLane = [
   ...['fma.rn.f64', 'rcp.approx.ftz.f64', 'rsqrt.approx.ftz.f64'],
-  ...['bfi.b64', 'mul.sat.f16x2', 'max.u16x2', 'mapa.u64'],
+  ...['bfi.b64', 'mul.sat.f16x2', 'mapa.u64'],
   ...['sqrt.rz.f32', 'rcp.rp.f32', 'div.rm.f32'],
 ];
 
