@@ -63,13 +63,14 @@ const places = {
   kernels: [7, 2.3],
   ptx: [7, 5],
   machine: [8, 2.3],
-  oracles: [9, 0.5],
-  hardware: [9, 2.3],
-  arith: [10, 1],
-  simd: [10, 2.3],
+  isa: [9, 2.3],
   live: [9, 4],
+  oracles: [10, 0.5],
+  hardware: [10, 2.3],
   io: [10, 4],
-  formats: [11, 1],
+  arith: [11, 1],
+  simd: [11, 2.3],
+  formats: [12, 1],
 };
 for (const name of names) {
   if (!Object.hasOwn(places, name)) throw new Error(`${name} has no place in the picture yet`);

@@ -1,4 +1,4 @@
-import type { LaneMask } from './arithmetic/instruction.js';
+import type { LaneMask } from '../../isa/index.js';
 
 /** Barriers of a warp, a CTA and a cluster, their fences, and mbarriers, under the names of the PTX ISA. */
 export type BarrierInstruction =

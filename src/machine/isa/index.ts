@@ -24,5 +24,5 @@ export type {
   MemoryOrder,
   MemoryScope,
 } from './memory-instruction.js';
-export { electedLane, isActive, laneCount, type LaneMask } from './arithmetic/instruction.js';
+export { electedLane, isActive, laneCount, type LaneMask } from '../../isa/index.js';
 export * from './tensor-core/index.js';

@@ -132,11 +132,7 @@ export function createTensorMap(options: TensorMapOptions): TensorMap {
   };
 }
 
-/**
- * Each half word of elements filled with NaN. The ISA gives no value ("special NaN"); this one is taken from the emulator NumSim, whose
- * authors say that it was measured.
- */
-export const outOfBoundsNan = 0x7ff7;
+export { outOfBoundsNan } from '../../isa/index.js';
 
 /** Rows of a copy by `.tile::gather4` or `.tile::scatter4`. */
 export const namedRows = 4;

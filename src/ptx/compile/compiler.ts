@@ -1,17 +1,16 @@
 import { lazily } from '../../lazily.js';
 import type { LaneOperation, RunOperations } from '../program/index.js';
-import { findEmitter } from './emitters/index.js';
 import { runLaneByLane } from './lane-by-lane.js';
 import { type EmittedOperation, stretchFunction, type Variant } from './stretch.js';
 import { createTemplates } from './template.js';
-import { createLibrary, moduleBytes } from './webassembly/module.js';
+import { createLibrary, moduleBytes } from '../../isa/webassembly/index.js';
 
 /** A compiler of operations on registers in one memory. */
 export interface Compiler {
   /**
    * Compiles each of the stretches to a function that runs its operations in order. All are in one WebAssembly
    * module, so that many cost little more than one; those for a part of a warp's lanes are compiled on first use.
-   * An instruction that no emitter knows runs lane by lane, by its definition.
+   * An instruction that is not written in SIMD runs lane by lane, by its definition.
    */
   readonly compileAll: (
     stretches: readonly (readonly LaneOperation[])[],
@@ -44,7 +43,7 @@ const mostOperations = 512;
 
 /**
  * Divides operations into pieces.
- * @param emit gives the operation with its code, or null where no emitter knows its instruction
+ * @param emit gives the operation with its code, or null where its instruction is not written in SIMD
  */
 function piecesOf(
   operations: readonly LaneOperation[],
@@ -87,8 +86,8 @@ export function createCompiler(
   const library = createLibrary(place);
   const templateOf = createTemplates(library);
   const emit = (operation: LaneOperation): EmittedOperation | null => {
-    const emitter = findEmitter(operation.instruction);
-    return emitter === null ? null : { operation, template: templateOf(emitter, operation) };
+    const { emit: code } = operation.instruction;
+    return code === null ? null : { operation, template: templateOf(code, operation) };
   };
   let operationCount = 0;
   const laneByLane = new Map<string, number>();

@@ -4,12 +4,16 @@ import {
   createFunctionBody,
   type Expression,
   type FunctionBody,
+  i32,
+  i32x4,
+  i64x2,
+  type Library,
   local,
+  type ModuleFunction,
   popInto,
+  v128,
   writeIf,
-} from './webassembly/function-body.js';
-import type { Library, ModuleFunction } from './webassembly/module.js';
-import { i32, i32x4, i64x2, v128 } from './webassembly/vectors.js';
+} from '../../isa/webassembly/index.js';
 
 /** An operation with the code of its instruction. */
 export interface EmittedOperation {

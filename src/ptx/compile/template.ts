@@ -1,13 +1,16 @@
 import type { LaneInstruction, RegisterWidth } from '../instructions/index.js';
 import type { Constant, LaneOperation, Source } from '../program/index.js';
-import type { Emitter, SourceValue, Vectors } from './emitters/emitter.js';
+import type { Emit, SourceValue, Vectors } from '../../isa/vectors/index.js';
 import {
   createFunctionBody,
   type Expression,
   type FunctionBody,
+  i32x4,
+  i64x2,
+  lowWords,
   type Surroundings,
-} from './webassembly/function-body.js';
-import { i32x4, i64x2, lowWords, v128 } from './webassembly/vectors.js';
+  v128,
+} from '../../isa/webassembly/index.js';
 
 /**
  * The code of an instruction on four lanes with everything known except the variables of its sources. It leaves the
@@ -80,7 +83,7 @@ function resized(
 const localGet = 0x20;
 
 function build(
-  emitter: Emitter,
+  emit: Emit,
   { instruction, sources, destinations }: LaneOperation,
   surroundings: Surroundings,
 ): Template {
@@ -104,7 +107,7 @@ function build(
     const cut = resized(body, whole, source.width, width);
     return { vectors: cut.map((vector) => body.keep(vector)), constant: null };
   });
-  const results = emitter.emit(body, ...values);
+  const results = emit(body, ...values);
   destinations.forEach((slot, i) => {
     const width = instruction.destinations[i];
     if (results[i].length !== vectorCount[width])
@@ -126,20 +129,19 @@ function formOf({ sources, destinations }: LaneOperation): string {
 }
 
 /**
- * Creates a function that gives the template of an operation whose instruction has an emitter, made once for each form
+ * Creates a function that gives the template of an operation whose instruction has code, made once for each form
  * of operands.
  */
 export function createTemplates(
   surroundings: Surroundings,
-): (emitter: Emitter, operation: LaneOperation) => Template {
+): (emit: Emit, operation: LaneOperation) => Template {
   const known = new Map<LaneInstruction, Map<string, Template>>();
-  return (emitter, operation) => {
+  return (emit, operation) => {
     let forms = known.get(operation.instruction);
     if (forms === undefined) known.set(operation.instruction, (forms = new Map()));
     const form = formOf(operation);
     let template = forms.get(form);
-    if (template === undefined)
-      forms.set(form, (template = build(emitter, operation, surroundings)));
+    if (template === undefined) forms.set(form, (template = build(emit, operation, surroundings)));
     return template;
   };
 }

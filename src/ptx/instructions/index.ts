@@ -4,7 +4,7 @@ export type {
   LaneUnit,
   LaneValue,
   RegisterWidth,
-} from './lane-instruction.js';
+} from '../../isa/index.js';
 export type {
   AddressOperand,
   AddressSpace,

@@ -1,4 +1,4 @@
-import type { RegisterWidth } from './lane-instruction.js';
+import type { RegisterWidth } from '../../isa/index.js';
 
 /**
  * The place of a register among the registers of a warp: the lanes' values are contiguous from `offset` on. A value

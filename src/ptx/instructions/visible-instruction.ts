@@ -1,5 +1,5 @@
 import type { Fragment, Instruction, TensorMap } from '../../machine/index.js';
-import type { Evidence } from './lane-instruction.js';
+import type { Evidence } from '../../isa/index.js';
 import type { InstructionRequest, Unsupported } from './request.js';
 import type { Slot } from './slot.js';
 import type { WarpRegisters } from './warp-registers.js';

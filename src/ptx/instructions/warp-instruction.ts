@@ -1,4 +1,4 @@
-import type { Evidence } from './lane-instruction.js';
+import type { Evidence } from '../../isa/index.js';
 import type { InstructionRequest, Unsupported } from './request.js';
 import type { Slot } from './slot.js';
 import type { WarpRegisters } from './warp-registers.js';

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { emitters, findEmitter } from '../../../src/ptx/compile/emitters/index.js';
 import type { LaneInstruction } from '../../../src/ptx/instructions/index.js';
 import type { LaneOperation, Slot } from '../../../src/ptx/program/index.js';
 import { sampled, scaled, testSeed } from '../../setup/effort.js';
@@ -17,7 +16,7 @@ import {
 
 /** A default run tries some; another seed others. */
 const rows = sampled(
-  knownRows.filter((row) => findEmitter(row) !== null),
+  knownRows.filter(({ emit }) => emit !== null),
   100,
 );
 const registerBytes = 16 * 1024;
@@ -103,11 +102,6 @@ function usesOf(row: LaneInstruction, slots: readonly Slot[], random: () => numb
 }
 
 describe('an instruction in WebAssembly', () => {
-  it('has a row for every emitter', () => {
-    const known = new Set(knownRows.map((row) => findEmitter(row)));
-    expect(emitters.filter((emitter) => !known.has(emitter)).map(({ name }) => name)).toEqual([]);
-  });
-
   it('gives as many vectors as the registers of every row take', () => {
     const { compiler } = compilerWithMemory(registerBytes);
     const operations = knownRows.map((row) => {
@@ -116,14 +110,6 @@ describe('an instruction in WebAssembly', () => {
       return operation(row, slots.slice(0, count), slots.slice(count));
     });
     expect(() => compiler.compileAll(operations.map((one) => [one]))).not.toThrow();
-  });
-
-  it('is known by one emitter', () => {
-    const keys = emitters.map(
-      ({ name, sources, destinations }) =>
-        `${name} of ${sources} to ${destinations?.join() ?? 'any'}`,
-    );
-    expect(keys.filter((key, i) => keys.indexOf(key) !== i)).toEqual([]);
   });
 
   it('equals its definition, masked, guarded, with constants and aliases', () => {

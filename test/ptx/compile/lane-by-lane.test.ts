@@ -8,6 +8,8 @@ const add: LaneInstruction = {
   destinations: [32],
   sources: [32, 32],
   evaluate: (a, b) => (Number(a) + Number(b)) >>> 0,
+  emit: null,
+  meaning: 'is',
   unit: 'alu',
   laneOperations: 1,
   evidence: 'isa',

@@ -25,6 +25,8 @@ const unknown: LaneInstruction = {
   destinations: [32, 'pred'],
   sources: [32, 64],
   evaluate: (a, b) => [Number(BigInt.asUintN(32, BigInt(a) * 3n + BigInt(b))), Number(a) & 1],
+  emit: null,
+  meaning: 'is',
   unit: 'alu',
   laneOperations: 1,
   evidence: 'isa',

@@ -14,6 +14,8 @@ function lane(
     destinations,
     sources,
     evaluate: (...values) => values[0],
+    emit: null,
+    meaning: 'is',
     unit: 'alu',
     laneOperations: 1,
     evidence: 'isa',

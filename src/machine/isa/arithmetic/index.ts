@@ -3,8 +3,6 @@ export type {
   ArithmeticInstruction,
   ArithmeticUnit,
   PairInstruction,
-  Run,
-  RunLoop,
   WordInstruction,
 } from './instruction.js';
 export { arithmeticInstructions, findArithmetic } from './instructions.js';
@@ -16,7 +14,6 @@ export {
   register,
   registerRun,
   registersOf,
-  type Operand,
   type WarpRegisters,
 } from './instruction.js';
-export { allLanes, warpLanes } from './instruction.js';
+export { allLanes, warpLanes, type Operand, type Run, type RunLoop } from '../../../isa/index.js';

@@ -1,39 +1,10 @@
 import { RequestError } from '../../../request-error.js';
-import { bitInstructions, wideMoveInstructions } from './bit-instructions.js';
-import { comparisonInstructions } from './comparison-instructions.js';
-import {
-  conversionInstructions,
-  integerConversionInstructions,
-} from './conversion-instructions.js';
-import {
-  float32ExtremumInstructions,
-  float32SignInstructions,
-  packedInstructions,
-  roundedInstructions,
-  specialFunctionInstructions,
-} from './float32-instructions.js';
-import {
-  allLanes,
-  type ArithmeticInstruction,
-  type LaneMask,
-  type Operand,
-} from './instruction.js';
-import { integerInstructions } from './integer-instructions.js';
+import { allLanes, type LaneMask, type Operand } from '../../../isa/index.js';
+import type { ArithmeticInstruction } from './instruction.js';
+import { instructionsOfRows } from './rows.js';
 
 /** Every arithmetic instruction of the machine; those that share a name differ in `operands`. */
-export const arithmeticInstructions: readonly ArithmeticInstruction[] = [
-  ...roundedInstructions,
-  ...packedInstructions,
-  ...float32ExtremumInstructions,
-  ...float32SignInstructions,
-  ...specialFunctionInstructions,
-  ...conversionInstructions,
-  ...integerConversionInstructions,
-  ...integerInstructions,
-  ...bitInstructions,
-  ...wideMoveInstructions,
-  ...comparisonInstructions,
-];
+export const arithmeticInstructions: readonly ArithmeticInstruction[] = instructionsOfRows();
 
 const byName: ReadonlyMap<string, readonly ArithmeticInstruction[]> = new Map(
   arithmeticInstructions.map(({ name }) => [

@@ -1,3 +1,6 @@
+import { row, type LaneValue, type Row } from '../../../isa/index.js';
+import { onEachVector } from '../../../isa/vectors/index.js';
+import { i64x2 } from '../../../isa/webassembly/index.js';
 import {
   clusterAddress,
   genericAddress,
@@ -5,14 +8,6 @@ import {
   splitClusterAddress,
   type MemorySpace,
 } from '../../../machine/index.js';
-import type { LaneInstruction, LaneValue } from '../lane-instruction.js';
-import { row, type FamilyFacts } from './row.js';
-
-const facts: FamilyFacts = {
-  unit: 'alu',
-  evidence: 'isa',
-  source: 'PTX ISA, "cvta", "isspacep", "Generic Addressing"',
-};
 
 /** State spaces as instructions name them. */
 const spaces: Readonly<Record<string, MemorySpace>> = {
@@ -26,71 +21,100 @@ const spaces: Readonly<Record<string, MemorySpace>> = {
   'param::entry': 'param',
 };
 
+const common = {
+  alternatives: { space: Object.keys(spaces).map((name) => `.${name}`) },
+  meaning: 'is',
+  unit: 'alu',
+  evidence: 'isa',
+  section: 'Generic Addressing',
+} as const;
+
+function baseOf(space: string): bigint {
+  return BigInt(genericAddress(spaces[space], 0));
+}
+
+/** What is added to an address, modulo 2^64. */
+function shifted(offset: bigint) {
+  return {
+    evaluate: (address: LaneValue) => BigInt.asUintN(64, BigInt(address) + offset),
+    emit: onEachVector((_, a) => i64x2.add(a, i64x2.splat(BigInt.asUintN(64, offset)))),
+  };
+}
+
 /**
  * Conversions of addresses to and from the generic space, and queries for the space of an address. The windows
  * are those of src/machine/memory/address-windows.ts, so that converting adds or subtracts a window's base.
  */
-const conversions: readonly LaneInstruction[] = Object.entries(spaces).flatMap(([name, space]) => {
-  const base = BigInt(genericAddress(space, 0));
-  const asked = (generic: bigint | number): number => (isInSpace(space, Number(generic)) ? 1 : 0);
-  const address = { destinations: [64], sources: [64] } as const;
-  return [
-    row(
-      `cvta.${name}.u64`,
-      { ...address, evaluate: (from) => BigInt.asUintN(64, BigInt(from) + base) },
-      facts,
-    ),
-    row(
-      `cvta.to.${name}.u64`,
-      { ...address, evaluate: (from) => BigInt.asUintN(64, BigInt(from) - base) },
-      facts,
-    ),
-    row(`isspacep.${name}`, { destinations: ['pred'], sources: [64], evaluate: asked }, facts),
-  ];
-});
+const conversions: readonly Row[] = [
+  row({
+    ...common,
+    syntax: 'cvta.space.u64 d, a',
+    evaluate: ({ space }) => shifted(baseOf(space)).evaluate,
+    emit: ({ space }) => shifted(baseOf(space)).emit,
+  }),
+  row({
+    ...common,
+    syntax: 'cvta.to.space.u64 d, a',
+    evaluate: ({ space }) => shifted(-baseOf(space)).evaluate,
+    emit: ({ space }) => shifted(-baseOf(space)).emit,
+  }),
+  row({
+    ...common,
+    syntax: 'isspacep.space p, a',
+    operands: { a: 'u64' },
+    evaluate:
+      ({ space }) =>
+      (generic: LaneValue) =>
+        isInSpace(spaces[space], Number(generic)) ? 1 : 0,
+    meaning: 'decides',
+  }),
+];
 
-const clusterFacts: FamilyFacts = {
+const clusterFacts = {
+  meaning: 'is',
   unit: 'alu',
   evidence: 'isa',
-  source:
-    'PTX ISA, "mapa", "getctarank"; the rank of a CTA in bits 24 and above of an address of shared memory',
-};
+  section: 'Data Movement and Conversion Instructions',
+  also: 'the rank of a CTA in bits 24 and above of an address of shared memory',
+} as const;
 
-/** Beginning of the shared memory of the CTA of rank 0, as an address of shared memory and as a generic one. */
-const origins = { '.shared::cluster': 0, '': genericAddress('shared', 0) } as const;
+/** Beginning of the shared memory of the CTA of rank 0, as an address of shared memory or as a generic one. */
+function originOf(space: string): number {
+  return space === '' ? genericAddress('shared', 0) : 0;
+}
+
+function split(space: string, address: LaneValue) {
+  return splitClusterAddress(Number(address) - originOf(space));
+}
 
 /** The same place in the shared memory of the CTA of another rank, and the rank of the CTA of a place. */
-const clusterAddresses: readonly LaneInstruction[] = Object.entries(origins).flatMap(
-  ([space, origin]) =>
-    ([32, 64] as const).flatMap((width) => {
-      // An address of 32 bits cannot be generic.
-      if (width === 32 && origin !== 0) return [];
-      const split = (address: LaneValue) => splitClusterAddress(Number(address) - origin);
-      const placed = (address: LaneValue, rank: LaneValue): LaneValue => {
-        const mapped = origin + clusterAddress(Number(rank), split(address).offset);
-        return width === 64 ? BigInt.asUintN(64, BigInt(mapped)) : mapped % 2 ** 32;
-      };
-      return [
-        row(
-          `mapa${space}.u${width}`,
-          { destinations: [width], sources: [width, 32], evaluate: placed },
-          clusterFacts,
-        ),
-        row(
-          `getctarank${space}.u${width}`,
-          {
-            destinations: [32],
-            sources: [width],
-            evaluate: (address) => split(address).rank >>> 0,
-          },
-          clusterFacts,
-        ),
-      ];
-    }),
-);
+const clusterAddresses: readonly Row[] = [
+  row({
+    ...clusterFacts,
+    syntax: 'mapa{.shared::cluster}.type d, a, b',
+    alternatives: { type: ['.u32', '.u64'] },
+    operands: { b: 'u32' },
+    // An address of 32 bits cannot be generic.
+    except: ({ 'shared::cluster': space, type }) => space === '' && type === 'u32',
+    evaluate:
+      ({ 'shared::cluster': space, type }) =>
+      (address: LaneValue, rank: number): LaneValue => {
+        const mapped = originOf(space) + clusterAddress(rank, split(space, address).offset);
+        return type === 'u64' ? BigInt.asUintN(64, BigInt(mapped)) : mapped % 2 ** 32;
+      },
+  }),
+  row({
+    ...clusterFacts,
+    syntax: 'getctarank{.shared::cluster}.type d, a',
+    alternatives: { type: ['.u32', '.u64'] },
+    operands: { d: 'u32' },
+    except: ({ 'shared::cluster': space, type }) => space === '' && type === 'u32',
+    evaluate:
+      ({ 'shared::cluster': space }) =>
+      (address: LaneValue) =>
+        split(space, address).rank >>> 0,
+  }),
+];
 
 /** Instructions that compute addresses. */
-export const addressInstructions: readonly LaneInstruction[] = [
-  ...conversions,
-  ...clusterAddresses,
-];
+export const addressRows: readonly Row[] = [...conversions, ...clusterAddresses];

@@ -1,26 +1,6 @@
 import { lazily } from '../../../lazily.js';
-import type { LaneInstruction, RegisterWidth } from '../lane-instruction.js';
-import { addressInstructions } from './addresses.js';
-import { bitFields } from './bit-fields.js';
-import { carries } from './carries.js';
-import { comparisons } from './comparisons.js';
-import { approximateDivisions } from './division.js';
-import { withEvidence } from './evidence.js';
-import { extrema } from './extrema.js';
-import { float32Arithmetic } from './float32-arithmetic.js';
-import { float64Arithmetic } from './float64-arithmetic.js';
-import { floatConversions } from './conversion/float-conversions.js';
-import { floatIntegerConversions } from './conversion/float-integer-conversions.js';
-import { halfArithmetic } from './half-arithmetic.js';
-import { integerArithmetic } from './integer-arithmetic.js';
-import { integerConversions } from './conversion/integer-conversions.js';
-import { integerDivisions } from './integer-division.js';
-import { logicInstructions } from './logic.js';
-import { machineRows } from './machine-rows.js';
-import { moves } from './moves.js';
-import { packedConversions } from './conversion/packed-conversions.js';
-import { packedIntegers } from './packed-integers.js';
-import { logicWithPredicate, selections } from './selections.js';
+import { laneRows, type LaneInstruction, type RegisterWidth } from '../../../isa/index.js';
+import { addressRows } from './addresses.js';
 
 /** The form of an instruction's operands, in which rows that share a name differ. */
 export interface OperandForm {
@@ -30,43 +10,35 @@ export interface OperandForm {
   readonly sources: number;
 }
 
-function keyOf({ name, destinations, sources }: LaneInstruction): string {
-  return `${name} ${destinations.join(',')} ${sources.length}`;
+function groupBy<Value>(values: readonly Value[], keyOfValue: (value: Value) => string) {
+  const groups = new Map<string, Value[]>();
+  for (const value of values) {
+    const group = groups.get(keyOfValue(value));
+    if (group === undefined) groups.set(keyOfValue(value), [value]);
+    else group.push(value);
+  }
+  return groups;
 }
 
-/** The machine's `lop3`. */
-function lookUp(...operands: number[]): number {
-  const instruction = machineRows.find(({ name }) => name === 'lop3.b32');
-  return Number(instruction?.evaluate(...operands));
-}
-
+/** For each opcode its instructions, made when the first of them is looked up, by their names. */
 const table = lazily(() => {
-  const families = [
-    ...[machineRows, moves, integerArithmetic, logicInstructions, integerConversions],
-    addressInstructions,
-    ...[integerDivisions, bitFields, carries, packedIntegers, selections, comparisons()],
-    ...[float32Arithmetic, approximateDivisions, extrema, float64Arithmetic, halfArithmetic],
-    ...[packedConversions, floatConversions(), floatIntegerConversions()],
-    logicWithPredicate(lookUp),
-  ];
-  const rows = new Map<string, LaneInstruction>();
-  for (const instruction of families.flat().map(withEvidence)) {
-    const key = keyOf(instruction);
-    // The machine's rows come first, since those were compared.
-    if (!rows.has(key)) rows.set(key, instruction);
-  }
-  const byName = new Map<string, LaneInstruction[]>();
-  for (const instruction of rows.values()) {
-    const same = byName.get(instruction.name);
-    if (same === undefined) byName.set(instruction.name, [instruction]);
-    else same.push(instruction);
-  }
-  return { rows: [...rows.values()], byName };
+  const rows = groupBy([...laneRows, ...addressRows], ({ opcode }) => opcode);
+  return new Map(
+    [...rows].map(([opcode, ofOpcode]) => {
+      const byName = lazily(() =>
+        groupBy(
+          ofOpcode.flatMap(({ variants }): readonly LaneInstruction[] => variants()),
+          ({ name }) => name,
+        ),
+      );
+      return [opcode, byName] as const;
+    }),
+  );
 });
 
 /** Every lane instruction. Those that share a name differ in the number of operands, or in the width of a result. */
 export function laneInstructions(): readonly LaneInstruction[] {
-  return table().rows;
+  return [...table().values()].flatMap((byName) => [...byName().values()].flat());
 }
 
 function bitsOf(width: RegisterWidth): number {
@@ -95,7 +67,10 @@ export function findLaneInstruction(
   modifiers: readonly string[],
   form?: OperandForm,
 ): LaneInstruction | null {
-  const found = table().byName.get([opcode, ...modifiers].join('.')) ?? [];
+  const found =
+    table()
+      .get(opcode)?.()
+      .get([opcode, ...modifiers].join('.')) ?? [];
   if (form === undefined) return found[0] ?? null;
   const fitting = found
     .map((instruction) => ({ instruction, distance: distance(instruction, form) }))

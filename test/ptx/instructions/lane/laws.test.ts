@@ -1,47 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { findLaneInstruction, type LaneValue } from '../../../../src/ptx/instructions/index.js';
-import { bitFields } from '../../../../src/ptx/instructions/lane/bit-fields.js';
-import { comparisons } from '../../../../src/ptx/instructions/lane/comparisons.js';
-import { floatConversions } from '../../../../src/ptx/instructions/lane/conversion/float-conversions.js';
-import { floatIntegerConversions } from '../../../../src/ptx/instructions/lane/conversion/float-integer-conversions.js';
-import { packedConversions } from '../../../../src/ptx/instructions/lane/conversion/packed-conversions.js';
-import { integerArithmetic } from '../../../../src/ptx/instructions/lane/integer-arithmetic.js';
-import { logicInstructions } from '../../../../src/ptx/instructions/lane/logic.js';
-import { machineRows } from '../../../../src/ptx/instructions/lane/machine-rows.js';
-import { moves } from '../../../../src/ptx/instructions/lane/moves.js';
-import { selections } from '../../../../src/ptx/instructions/lane/selections.js';
 import { bits64 } from '../../../arith/exact.js';
-import { keyOf, operand, operandsOf, row } from './rows.js';
+import { operand, operandsOf, row } from './rows.js';
 import { patternCount } from './silicon-patterns.js';
 
 describe('definitions for all widths', () => {
-  it('give for 32 bits what the machine gives, which an H200 confirms', () => {
-    const machine = new Map(machineRows.map((instruction) => [keyOf(instruction), instruction]));
-    const families = [
-      ...[integerArithmetic, logicInstructions, bitFields, comparisons(), selections, moves],
-      ...[packedConversions, floatConversions(), floatIntegerConversions()],
-    ];
-    let compared = 0;
-    for (const general of families.flat()) {
-      const known = machine.get(keyOf(general));
-      if (known === undefined) continue;
-      compared++;
-      for (let pattern = compared % 17; pattern < patternCount; pattern += 17) {
-        const operands = operandsOf(general, pattern);
-        const [result, expected] = [
-          general.evaluate(...operands),
-          known.evaluate(...operands),
-        ] as LaneValue[];
-        if (result !== expected)
-          expect.fail(
-            `${general.name}(${operands.join()}) = ${String(result)}, not ${String(expected)}`,
-          );
-      }
-    }
-    expect(compared).toBeGreaterThan(200);
-  });
-
   it('give for 16 and 32 bits the low bits of what they give for 64', () => {
     const names = [
       ...['add', 'sub', 'min', 'max', 'mul.lo', 'div', 'rem', 'and', 'or', 'xor'],
