@@ -12,8 +12,7 @@ import { sharpFaultRule } from './scripts/sharp-fault-rule.mjs';
  */
 export const arrows = {
   'request-error': [],
-  lazily: [],
-  'working-memories': [],
+  reuse: [],
   words: [],
   problem: ['formats'],
   formats: [],
@@ -127,7 +126,7 @@ export const arrows = {
   index: ['attribution', 'audit', 'formats', 'arith', 'problem', 'report/text/attribution'],
 };
 /** The vocabulary that every element may import. */
-const shared = ['request-error', 'lazily', 'words', 'working-memories'];
+const shared = ['request-error', 'reuse', 'words'];
 /** Elements that are folders of the root; the others lie in src. */
 const rootFolders = ['oracles', 'kernels', 'properties'];
 

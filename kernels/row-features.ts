@@ -1,5 +1,5 @@
 import { decodeTensor } from '../src/formats/index.js';
-import { lazily } from '../src/lazily.js';
+import { lazily } from '../src/reuse/index.js';
 import {
   countKeys,
   keptWeights,

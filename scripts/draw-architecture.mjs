@@ -16,7 +16,7 @@ import { arrows } from '../eslint.config.js';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 /** Files that every folder may import, and entry points: no folders, so they are not drawn. */
-const left = ['words', 'request-error', 'lazily', 'working-memories', 'problem', 'index'];
+const left = ['words', 'request-error', 'reuse', 'problem', 'index'];
 /** What stands elsewhere than the folder that it lies in: texts of results of jobs, which make documents. */
 const apart = ['report/text/machine', 'report/text/launch'];
 /** A folder within a folder is drawn as the outer one, which imports what its parts import. */

@@ -1,11 +1,10 @@
 import { bytesOfBase64 } from '../../src/words/index.js';
-import { lazily } from '../../src/lazily.js';
+import { lazily, type WorkingMemories } from '../../src/reuse/index.js';
 import { type Operand, tileRows } from './operand.js';
 import { binary } from './tile-kernels.generated.js';
 import type { InterruptedRow, KeyRange, ProblemShape } from '../../src/problem/index.js';
 import { log2eWords } from './logarithm-words.js';
 import type { ScoreConstants } from './scores.js';
-import type { WorkingMemories } from '../../src/working-memories.js';
 
 /** The WebAssembly loops of a tile. */
 export interface TileKernels {

@@ -1,5 +1,5 @@
 import type { Codecs } from '../io/tensors/index.js';
-import { lazily } from '../lazily.js';
+import { lazily } from '../reuse/index.js';
 
 /** The polynomial of CRC-32 (ISO 3309), its bits reversed. */
 const polynomial = 0xedb88320;

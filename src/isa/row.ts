@@ -1,4 +1,4 @@
-import { lazily } from '../lazily.js';
+import { lazily } from '../reuse/index.js';
 import type {
   Evidence,
   LaneUnit,

@@ -6,7 +6,7 @@ import {
   rsqrtApproxFtzFloat64,
   specialFunctions,
 } from '../hardware/index.js';
-import { lazily } from '../lazily.js';
+import { lazily } from '../reuse/index.js';
 import type { LaneValue } from './instruction.js';
 import { pairsOf } from './pairs.js';
 import { type Row, row } from './row.js';

@@ -10,7 +10,7 @@ import {
   warpRoles,
 } from '../../kernels/fa4/program/index.js';
 import { alignColumns } from '../../src/report/layout/table.js';
-import { lazily } from '../../src/lazily.js';
+import { lazily } from '../../src/reuse/index.js';
 import {
   adversarialSchedulers,
   explore,

@@ -6,6 +6,9 @@ import { ESLint, type Linter } from 'eslint';
 import tseslint from 'typescript-eslint';
 import { describe, expect, it } from 'vitest';
 import { sharpFaultRule } from '../../scripts/sharp-fault-rule.mjs';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const repository = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -73,7 +76,7 @@ describe('the tests of this repository', () => {
     return messages.filter(({ ruleId }) => ruleId === 'flashproof/sharp-faults');
   };
 
-  it.each([
+  inTurn.each([
     ['src/audit/structure/structure-result.ts', "  'dispersion',", "  'dispersion',\n  'drift',"],
     ['src/audit/spread-test.ts', "['tile', 'head']", "['tile', 'head', 'sequence']"],
     ['src/audit/findings.ts', "type Fault = 'non-finite'", "type Fault = 'gap' | 'non-finite'"],

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { lazily } from '../../src/lazily.js';
+import { lazily } from '../../src/reuse/index.js';
 import type * as Sweep from '../../src/profile/sweep.js';
 import type { RescalePlan } from '../../src/profile/trade-offs/case-plans.js';
 import type * as Errors from '../../src/request-error.js';

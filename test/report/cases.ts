@@ -41,7 +41,7 @@ import { reportedGradients } from '../../src/report/json/reported-gradients.js';
 import type { GradientBits, ModelMatch } from '../../src/report/json/reported-models.js';
 import type { ReportedSplits } from '../../src/report/json/reported-splits.js';
 import { reportedComparison } from '../../src/report/json/reported-comparison.js';
-import { lazily } from '../../src/lazily.js';
+import { lazily } from '../../src/reuse/index.js';
 import { fromEnvironment, sampled as drawn } from '../setup/effort.js';
 import { filledProblem, pseudorandom, tensor, type ProblemFrame } from '../setup/problems.js';
 

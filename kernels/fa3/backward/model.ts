@@ -1,6 +1,6 @@
 import type { Tensor } from '../../../src/formats/index.js';
 import { specialFunctionEvidence, tensorCoreEvidence } from '../../../src/hardware/index.js';
-import { lazily } from '../../../src/lazily.js';
+import { lazily } from '../../../src/reuse/index.js';
 import { problemShape, type Problem } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import type {

@@ -1,4 +1,4 @@
-import { lazily } from '../../../src/lazily.js';
+import { lazily } from '../../../src/reuse/index.js';
 import type { Problem, ProblemShape } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import { checkChoices } from '../../run-groups.js';

@@ -11,7 +11,7 @@ import {
   smallestNormal,
   smallestSubnormal,
 } from '../../formats/index.js';
-import { lazily } from '../../lazily.js';
+import { lazily } from '../../reuse/index.js';
 import { RequestError } from '../../request-error.js';
 import { type ArrayFunction, createScalarEngine } from '../../simd/index.js';
 

@@ -1,4 +1,4 @@
-import { lazily } from '../../lazily.js';
+import { lazily } from '../../reuse/index.js';
 import { isActive, type Operand, type Run, type RunLoop, warpLanes } from './run.js';
 
 /** `results[i]` from `inputs[i]`, for arrays of equal length. */

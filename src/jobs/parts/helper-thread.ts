@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { Piscina } from 'piscina';
 import type { PartAnswer } from '../../audit/index.js';
-import { lazily } from '../../lazily.js';
+import { lazily } from '../../reuse/index.js';
 import { threadPool, withoutViews, type HelperThread, type ThreadAnswer } from '../audit/index.js';
 import type { RequestWithData } from './part-worker.js';
 

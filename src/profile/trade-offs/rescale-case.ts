@@ -1,6 +1,6 @@
 import { scoreProblem, scoreRegime } from '../../../properties/index.js';
 import type { AttentionReference } from '../../../oracles/index.js';
-import { lazily } from '../../lazily.js';
+import { lazily } from '../../reuse/index.js';
 import type { Problem } from '../../problem/index.js';
 import { largestWeightExponent } from '../limits/weight-formats.js';
 import { blockScores } from './block-scores.js';

@@ -1,4 +1,4 @@
-import { lazily } from '../../lazily.js';
+import { lazily } from '../../reuse/index.js';
 import type { LaneOperation, RunOperations } from '../program/index.js';
 import { runLaneByLane } from './lane-by-lane.js';
 import { type EmittedOperation, stretchFunction, type Variant } from './stretch.js';

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import type { Ajv2020, ErrorObject } from 'ajv/dist/2020.js';
-import { lazily } from '../../lazily.js';
+import { lazily } from '../../reuse/index.js';
 
 /** Maximum number of violations that a message lists. */
 const listedViolations = 12;

@@ -179,7 +179,7 @@ describe('the bounds of elements', () => {
     const { normal, uniform, integer } = randomValues(testSeed + format.length);
     const small = () => 2 ** -integer(8, 60) * uniform();
     const { maxFinite } = formats[format];
-    for (let draw = 0; draw < 20; draw++) {
+    for (let draw = 0; draw < 10; draw++) {
       const kinds = [
         () => normal(),
         () => round(formats[format], normal()),

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { attentionOracle } from '../../../oracles/index.js';
 import {
   auditGradients,
@@ -94,7 +94,7 @@ describe('a kernel whose D is rounded to 16 bits', () => {
     }
   });
 
-  it('excuses no factor of dQ', () => {
+  inTurn('excuses no factor of dQ', () => {
     for (const [, declared, change] of sampled(cases, 1)) {
       const { dq, ...others } = backwardKernel({ change })(problem, dout);
       const values = decodeTensor(dq);

@@ -47,6 +47,6 @@ describe('the cause that a check tells', () => {
   });
 
   it('has its place in the problem as it was drawn, where a simpler one is shown', async () => {
-    expect(await causeOf(3)).toMatch(/\(head 2 of the problem as it was drawn\)$/);
+    expect(await causeOf(0.5)).toMatch(/\(head 2 of the problem as it was drawn\)$/);
   });
 });

@@ -1,4 +1,4 @@
-import { lazily } from '../../../lazily.js';
+import { lazily } from '../../../reuse/index.js';
 import { laneRows, type LaneInstruction, type RegisterWidth } from '../../../isa/index.js';
 import { addressRows } from './addresses.js';
 

@@ -10,7 +10,7 @@ import {
   formats,
   type Tensor,
 } from '../../../../src/formats/index.js';
-import { lazily } from '../../../../src/lazily.js';
+import { lazily } from '../../../../src/reuse/index.js';
 import {
   backwardKernel,
   drawDout,

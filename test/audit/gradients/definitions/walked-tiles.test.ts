@@ -8,7 +8,7 @@ import {
 } from '../../../../src/audit/gradients/index.js';
 import { decodeTensor } from '../../../../src/formats/index.js';
 import { keysOf, problemMask, type Problem, type Tensor } from '../../../../src/problem/index.js';
-import { lazily } from '../../../../src/lazily.js';
+import { lazily } from '../../../../src/reuse/index.js';
 import { testSeed } from '../../../setup/effort.js';
 import { filledProblem, tensor } from '../../../setup/problems.js';
 import { bellShaped } from '../gradient-case.js';

@@ -16,7 +16,7 @@ import {
 } from '../../../../kernels/online-softmax/backward/backward.js';
 import { addTile } from '../../../../kernels/online-softmax/backward/tile-sums.js';
 import { decodeTensor } from '../../../../src/formats/index.js';
-import { lazily } from '../../../../src/lazily.js';
+import { lazily } from '../../../../src/reuse/index.js';
 import { problemShape, type Tensor } from '../../../../src/problem/index.js';
 import {
   filledProblem,

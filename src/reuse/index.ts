@@ -1,0 +1,2 @@
+export { lazily } from './lazily.js';
+export { WorkingMemories } from './working-memories.js';
