@@ -77,7 +77,7 @@ describe('rows that err where their largest score lies in some keys', () => {
     },
   );
 
-  it.each(sampled(Object.entries(problems), 1))(
+  inTurn.each(Object.entries(problems))(
     'of %s: rows with their maximum in one tile are too large',
     (_, make) => {
       const problem = make();
@@ -91,7 +91,7 @@ describe('rows that err where their largest score lies in some keys', () => {
     },
   );
 
-  it('of packed sequences are counted within theirs', () => {
+  inTurn('of packed sequences are counted within theirs', () => {
     const sequences = sequencesOf([
       [70, 120],
       [90, 200],

@@ -143,7 +143,7 @@ describe('flashproof audit', () => {
     expect(stdout).toMatch(/^FAIL: .*\n$/);
   });
 
-  it('judges "out" and "lse" of the problem file when no output is named', async () => {
+  inTurn('judges "out" and "lse" of the problem file when no output is named', async () => {
     const path = join(folder, 'dump.safetensors');
     await writeSafetensors(path, named('q', 'k', 'v', 'out', 'lse'), { causal: 'true' });
     const { status, stdout } = await audit(path, '--quiet');

@@ -41,7 +41,7 @@ describe('flashproof bound, and the techniques of an audit', () => {
   });
   const spawned = (...args: string[]) =>
     spawnSync(process.execPath, [main, ...args], { encoding: 'utf8' });
-  it('saves exact values, and the bound of every element', async () => {
+  inTurn('saves exact values, and the bound of every element', async () => {
     const path = join(scratch, 'elements.safetensors');
     await runInProcess('bound', fixture, '--save', path, '--threads', '1', '-q');
     const file = await openTensorFile(path);

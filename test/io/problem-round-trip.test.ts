@@ -101,7 +101,7 @@ describe('a problem', () => {
         expect(stored?.keys).toEqual(problem.stored.keys);
         expect(plainTensors(stored?.tensors ?? {})).toEqual(plainTensors(problem.stored.tensors));
       }),
-      { numRuns: 40 },
+      { numRuns: 20 },
     );
   });
 

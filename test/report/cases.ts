@@ -378,7 +378,7 @@ function tried<T>(members: Readonly<Record<string, T>>, count: number): (readonl
 export const judgedCases = made(cases);
 
 /** Some of them. */
-export const someCases = tried(judgedCases, 10);
+export const someCases = tried(judgedCases, 8);
 
 /** A live kernel that died. */
 export const executionFailure: AuditReport = createExecutionFailureReport(
@@ -563,7 +563,7 @@ export const everyReport = made<AuditReport>({
 });
 
 /** Reports of every kind by name, of which a default run tries some. */
-export const reports = tried(everyReport, 16);
+export const reports = tried(everyReport, 12);
 
 /** What a report says of O. */
 export function outOf({ outputs }: AuditReport): ReportedVectors {

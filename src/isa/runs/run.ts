@@ -1,3 +1,4 @@
+/** The lanes of a warp. */
 export const warpLanes = 32;
 
 /** Some lanes of a warp: bit l stands for lane l, 32 bits as a number from 0 to 2^32 − 1. */

@@ -22,7 +22,7 @@ import { wgmmaRecords } from './wgmma.js';
 
 /**
  * Every instruction of the machine, by its name. Those on registers alone, which all are the machine's
- * `registers`, are in the table of ../isa/arithmetic.
+ * `registers`, are rows of src/isa.
  */
 export const instructionRecords: InstructionRecords<Opcode> = {
   ...mbarrierRecords,
