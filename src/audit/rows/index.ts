@@ -23,3 +23,4 @@ export {
   sampleRows,
   type SampledRows,
 } from './sample-rows.js';
+export { viewedRows, type ViewedRows } from './viewed-rows.js';

@@ -1,3 +1,4 @@
+import { viewedRows } from '../../../rows/index.js';
 import type {
   Hypothesis,
   HypothesisContext,
@@ -7,39 +8,11 @@ import type {
 import { exactRow } from '../placement-faults.js';
 import { predictOperands, rowsOfKeys, type Operands } from './operand-faults.js';
 
-/** The flat number of the row that stands in place of another, in a tensor [batch, heads, rows]. */
-type MovedRow = (flat: number) => number;
-
-/** A memory that is read in the order of axes that it does not have. */
-interface View {
-  readonly how: string;
-  readonly from: MovedRow;
-  /** The place at which a row is read. */
-  readonly to: MovedRow;
-}
-
-/** Rows of a memory [batch, rows, heads] that is read as [batch, heads, rows], and the reverse. */
-function viewsOf(heads: number, rows: number): readonly [View, View] {
-  const size = heads * rows;
-  const within =
-    (move: (at: number) => number): MovedRow =>
-    (flat) =>
-      flat - (flat % size) + move(flat % size);
-  const rowsFirst = within((at) => (at % heads) * rows + Math.floor(at / heads));
-  const headsFirst = within((at) => (at % rows) * heads + Math.floor(at / rows));
-  return [
-    {
-      how: '[batch, seqlen, heads, dim] as if it were [batch, heads, seqlen, dim]',
-      from: rowsFirst,
-      to: headsFirst,
-    },
-    {
-      how: '[batch, heads, seqlen, dim] as if it were [batch, seqlen, heads, dim]',
-      from: headsFirst,
-      to: rowsFirst,
-    },
-  ];
-}
+/** The two wrong orders of axes, the first of `viewedRows` first. */
+const ways = [
+  '[batch, seqlen, heads, dim] as if it were [batch, heads, seqlen, dim]',
+  '[batch, heads, seqlen, dim] as if it were [batch, seqlen, heads, dim]',
+] as const;
 
 /** Tensors that are viewed together; where `back` is set, the output is written in the order in which Q is read. */
 interface Viewed {
@@ -73,14 +46,15 @@ function isMoved({ reader, shape }: HypothesisContext, { q, k, v }: Viewed): boo
 /** A view where a transpose is due: of inputs, and of the output that is viewed back. */
 function* viewedInputs(context: HypothesisContext): Generator<Hypothesis> {
   const { reader, shape, buildRow } = context;
-  const ofQueries = viewsOf(shape.heads, shape.queries);
-  const ofKeys = viewsOf(shape.kvHeads, shape.keys);
+  const ofQueries = viewedRows(shape.heads, shape.queries);
+  const ofKeys = viewedRows(shape.kvHeads, shape.keys);
   const key = rowsOfKeys(context, 'k');
   const value = rowsOfKeys(context, 'v');
   for (const one of viewed) {
     if (!isMoved(context, one)) continue;
     for (const direction of [0, 1] as const) {
-      const { how, from, to } = ofQueries[direction];
+      const how = ways[direction];
+      const { from, to } = ofQueries[direction];
       const keyFrom = ofKeys[direction].from;
       const operands: Operands = {
         ...(one.q ? { query: (flat: number) => reader.query(from(flat)) } : {}),
@@ -108,11 +82,11 @@ function* viewedOutput(context: HypothesisContext): Generator<Hypothesis> {
   const { reader, shape } = context;
   const { heads, queries } = shape;
   if (heads < 2 || queries < 2 || reader.problem.rows !== undefined) return;
-  for (const { how, from } of viewsOf(heads, queries))
+  for (const [direction, { from }] of viewedRows(heads, queries).entries())
     yield {
       id: 'view-for-transpose',
       technique: null,
-      statement: `the output is read from ${how}: a view in place of a transpose`,
+      statement: `the output is read from ${ways[direction]}: a view in place of a transpose`,
       ofAll: true,
       predict: ({ row }) => exactRow(context, from(row)),
     };

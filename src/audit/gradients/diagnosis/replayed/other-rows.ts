@@ -1,4 +1,5 @@
 import { decodeTensor } from '../../../../formats/index.js';
+import { viewedRows, type ViewedRows } from '../../../rows/index.js';
 import type { FailedGradients } from '../failed-gradients.js';
 
 /** Rows that are read from others; rows beyond the last are the first. */
@@ -38,10 +39,7 @@ export function neighbours(
 }
 
 /** A memory that is read in the order of axes that it does not have. */
-export interface Layout extends OtherRows {
-  /** The row that a row is read as: the reverse of `from`. */
-  readonly to: (row: number) => number;
-}
+export type Layout = OtherRows & ViewedRows;
 
 /** A row of [batch, heads, rows] in the memory of [batch, rows, heads], and the reverse. */
 export function layouts({
@@ -52,21 +50,15 @@ export function layouts({
   readonly rows: number;
 }): readonly Layout[] {
   if (heads === 1 || rows === 1) return [];
-  const size = heads * rows;
-  const within = (of: (at: number) => number) => (row: number) =>
-    row - (row % size) + of(row % size);
-  const rowsFirst = within((at) => (at % heads) * rows + Math.floor(at / heads));
-  const headsFirst = within((at) => (at % rows) * heads + Math.floor(at / rows));
+  const [rowsFirst, headsFirst] = viewedRows(heads, rows);
   return [
     {
       words: 'written as [batch, rows, heads, columns] and read as [batch, heads, rows, columns]',
-      from: rowsFirst,
-      to: headsFirst,
+      ...rowsFirst,
     },
     {
       words: 'written as [batch, heads, rows, columns] and read as [batch, rows, heads, columns]',
-      from: headsFirst,
-      to: rowsFirst,
+      ...headsFirst,
     },
   ];
 }
