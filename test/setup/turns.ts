@@ -2,7 +2,7 @@ import { it, type TestAPI } from 'vitest';
 import { fromEnvironment, scaled, testSeed } from './effort.js';
 
 /** A default run makes one of so many long tests. */
-const every = 20;
+const every = 40;
 
 const isWhole = fromEnvironment('LONG', 0) === 1;
 
@@ -27,10 +27,10 @@ function hash(text: string): number {
 }
 
 /**
- * `it` for the long tests of the file `url`, of which a default run makes one in twenty and skips the
- * others. TEST_SEED says which, so that twenty seeds in a row make all of them. `npm run test:long`, which
+ * `it` for the long tests of the file `url`, of which a default run makes one in forty and skips the
+ * others. TEST_SEED says which, so that forty seeds in a row make all of them. `npm run test:long`, which
  * sets LONG=1 and runs the files that call this, makes all at once; so does a run that names files, and
- * TEST_EFFORT=20. A test that takes turns builds on no other.
+ * TEST_EFFORT=40. A test that takes turns builds on no other.
  */
 export function turns(url: string): InTurn {
   let place = hash(url.split('/test/').at(-1) ?? url) + testSeed;
