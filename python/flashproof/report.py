@@ -38,6 +38,13 @@ class Report:
     def __bool__(self) -> bool:
         return self.passed
 
+    @property
+    def status(self) -> str:
+        """`PASS`; `FAIL`; or `NOT JUDGED`, which is neither, where nothing was held against a bound."""
+        if self.passed:
+            return "PASS"
+        return str(self.json["verdict"]["status"]) if self.json else "FAIL"
+
 
 def parse_report(document: Mapping[str, Any], text: str, command: str | None) -> Report:
     """The report of a document of `audit --json`."""

@@ -1,5 +1,5 @@
 import type { FormatName } from '../formats/index.js';
-import { formatNumber } from '../words/index.js';
+import { formatNumber, stated, type StatedVerdict } from '../words/index.js';
 import type { Diagnosis } from './diagnosis/index.js';
 import { findingsOf, type Finding } from './findings.js';
 import type { JudgedQuantity } from './judge-quantity.js';
@@ -9,10 +9,8 @@ import type { PremiseFit } from './premises/premise-fit.js';
 import type { UntestedStructure } from './structure/structure-result.js';
 
 /** The findings of an audit, in one sentence and in full. */
-export interface Verdict {
+export interface Verdict extends StatedVerdict {
   readonly pass: boolean;
-  /** One sentence: the verdict and its main reason. */
-  readonly sentence: string;
   /** Every reason to fail; empty on a pass. */
   readonly findings: readonly Finding[];
   /** The cause of the failure, `unexplained` where no known cause explains it; null on a pass, or where none is asked for. */
@@ -40,7 +38,7 @@ export function premiseHint({ statement, flags }: PremiseFit): string {
 }
 
 /** "FAIL: the cause." — or, where that is unknown, the finding that explains most. */
-function failureSentence(
+function failureReason(
   first: Finding,
   diagnosis: Diagnosis | null,
   premise: PremiseFit | null,
@@ -48,12 +46,12 @@ function failureSentence(
 ): string {
   const of = sampled === '' ? '' : ` (judged: ${sampled})`;
   const declared = premise === null ? '' : ` ${premiseHint(premise)}.`;
-  if (diagnosis === null) return `FAIL: ${first.statement}${of}.${declared}`;
+  if (diagnosis === null) return `${first.statement}${of}.${declared}`;
   if (diagnosis.id !== 'unexplained')
-    return `FAIL: ${diagnosis.sentence}${placeInBrackets(diagnosis.place)}${of}.${declared}`;
+    return `${diagnosis.sentence}${placeInBrackets(diagnosis.place)}${of}.${declared}`;
   return premise === null
-    ? `FAIL: ${first.statement}${of}; the cause is unexplained.`
-    : `FAIL: ${first.statement}${of}.${declared}`;
+    ? `${first.statement}${of}; the cause is unexplained.`
+    : `${first.statement}${of}.${declared}`;
 }
 
 /** Whether the declared premise explains the kernel's errors. */
@@ -139,8 +137,8 @@ function lostClause(judged: JudgedQuantity, { lost }: Evidence): string {
     : `${elements} of ${judged.values.length} ${judged.quantity.parts} are no larger than underflow, and not judged`;
 }
 
-/** "PASS: …", with the part of each quantity that it does not cover. */
-function passSentence(evidence: Evidence): string {
+/** The reason of a pass, with the part of each quantity that it does not cover. */
+function passReason(evidence: Evidence): string {
   const { outputs } = evidence;
   const checked = outputs.filter(isJudged).map(({ quantity }) => quantity.prose);
   const stay = checked.length === 1 ? 'stays' : 'stay';
@@ -160,7 +158,7 @@ function passSentence(evidence: Evidence): string {
   ].filter((part) => part !== '');
   const sampled = sampledRows(evidence);
   const where = sampled === '' ? '' : ` in ${sampled}`;
-  return `PASS: ${listed} ${stay} within what rounding explains${where}; ${[used, ...left].join('; ')}.`;
+  return `${listed} ${stay} within what rounding explains${where}; ${[used, ...left].join('; ')}.`;
 }
 
 /** The finding that a premise does not explain the output's errors. */
@@ -194,7 +192,7 @@ export function reachVerdict(evidence: Evidence, explainers: Explainers | null):
   if (!premiseTest.pass)
     return {
       pass: false,
-      sentence: `FAIL: ${findings[0].statement}.`,
+      ...stated('FAIL', `${findings[0].statement}.`),
       diagnosis: null,
       premise: null,
       ...common,
@@ -204,20 +202,18 @@ export function reachVerdict(evidence: Evidence, explainers: Explainers | null):
     const isWidened = evidence.widened !== null && findings[0].quantity === main.quantity.name;
     const diagnosis = isWidened ? widened(evidence.widened) : (explainers?.diagnose() ?? null);
     const premise = isWidened ? null : (explainers?.fitPremise(findings, diagnosis) ?? null);
-    const sentence = failureSentence(findings[0], diagnosis, premise, sampledRows(evidence));
-    return { pass: false, sentence, diagnosis, premise, ...common };
+    const reason = failureReason(findings[0], diagnosis, premise, sampledRows(evidence));
+    return { pass: false, ...stated('FAIL', reason), diagnosis, premise, ...common };
   }
   const unexplained = { diagnosis: null, premise: null, ...common };
   const said = premiseTest.statement === null ? '' : ` ${premiseTest.statement}.`;
-  if (judged) return { pass: true, sentence: `${passSentence(evidence)}${said}`, ...unexplained };
-  return {
-    pass: false,
-    sentence:
-      all === 0
-        ? `NOT JUDGED: ${main.quantity.prose} has no elements.`
-        : isLost
-          ? `NOT JUDGED: nothing in ${main.quantity.prose} is larger than underflow, which may take all of it.`
-          : `NOT JUDGED: no element has a bound under the premises (${arithmetic}); scores, weights or sums leave the range of their formats everywhere.`,
-    ...unexplained,
-  };
+  if (judged)
+    return { pass: true, ...stated('PASS', `${passReason(evidence)}${said}`), ...unexplained };
+  const reason =
+    all === 0
+      ? `${main.quantity.prose} has no elements.`
+      : isLost
+        ? `nothing in ${main.quantity.prose} is larger than underflow, which may take all of it.`
+        : `no element has a bound under the premises (${arithmetic}); scores, weights or sums leave the range of their formats everywhere.`;
+  return { pass: false, ...stated('NOT JUDGED', reason), ...unexplained };
 }

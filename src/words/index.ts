@@ -22,3 +22,10 @@ export {
 } from './numbers.js';
 export { nearestName } from './nearest-name.js';
 export { displayWidth, plainText } from './plain-text.js';
+export {
+  reasonClause,
+  reasonOf,
+  stated,
+  type StatedVerdict,
+  type VerdictStatus,
+} from './verdict-status.js';

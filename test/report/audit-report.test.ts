@@ -7,11 +7,7 @@ import {
   toReported,
   type ReportNumber,
 } from '../../src/report/json/report-number.js';
-import {
-  describeReportedProblem,
-  verdictWord,
-  type JudgedReport,
-} from '../../src/report/json/index.js';
+import { describeReportedProblem, type JudgedReport } from '../../src/report/json/index.js';
 import { renderJunit } from '../../src/report/junit/index.js';
 import { renderAudit } from '../../src/report/text/index.js';
 import {
@@ -118,7 +114,8 @@ describe('the report of an audit', () => {
     expect(verdict).toMatchObject({ pass: false, judged: false, findings: [] });
     expect(verdict.sentence).toBe("NOT JUDGED: the kernel's process declined the problem: dim 7.");
     expect(outputs).toBeNull();
-    expect([executionFailure, executionDeclined].map(verdictWord)).toEqual(['FAIL', 'NOT JUDGED']);
+    expect(executionFailure.verdict.status).toBe('FAIL');
+    expect(executionDeclined.verdict.status).toBe('NOT JUDGED');
     // Who reads JUnit alone sees that nothing passed.
     const xml = renderJunit([executionDeclined]);
     expect(xml.match(/<failure [^>]*>/g)).toEqual([

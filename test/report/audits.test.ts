@@ -3,7 +3,7 @@ import {
   createAuditsReport,
   fileFigures,
   fileReason,
-  fileWord,
+  fileStatus,
   mainOutput,
   numbersOf,
   type AuditedFile,
@@ -72,7 +72,7 @@ describe('the report of several files', () => {
   it('says why a file does not pass, without its name and its word', () => {
     expect(fileReason(pass)).toBe('');
     expect(fileReason(unread)).toBe('is empty; save it again');
-    expect(`${fileWord(fail)}: ${fileReason(fail)}`).toBe(fail.report!.verdict.sentence);
+    expect(`${fileStatus(fail)}: ${fileReason(fail)}`).toBe(fail.report!.verdict.sentence);
   });
 
   it('is valid with every report that there is, and not where a file has both or neither', async () => {

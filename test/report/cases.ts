@@ -42,6 +42,7 @@ import type { GradientBits, ModelMatch } from '../../src/report/json/reported-mo
 import type { ReportedSplits } from '../../src/report/json/reported-splits.js';
 import { reportedComparison } from '../../src/report/json/reported-comparison.js';
 import { lazily } from '../../src/reuse/index.js';
+import { stated } from '../../src/words/index.js';
 import { fromEnvironment, sampled as drawn } from '../setup/effort.js';
 import { filledProblem, pseudorandom, tensor, type ProblemFrame } from '../setup/problems.js';
 
@@ -433,8 +434,8 @@ const splits: ReportedSplits = {
   rule: 'blocks of 64 keys, as FlashAttention divides them',
   instead: 'equal parts',
   parts: [
-    { keys: [{ begin: 0, end: 16 }], pass: true, sentence: 'PASS: it is right.', holds: null },
-    { keys: [{ begin: 16, end: 24 }], pass: false, sentence: 'FAIL: it is wrong.', holds: 0 },
+    { keys: [{ begin: 0, end: 16 }], pass: true, ...stated('PASS', 'it is right.'), holds: null },
+    { keys: [{ begin: 16, end: 24 }], pass: false, ...stated('FAIL', 'it is wrong.'), holds: 0 },
   ].map((part, split) => ({ split, ...part, boundUsed: 0.25, largestError: 'Infinity' })),
   merge: { pass: false, used: 7, lseUsed: 0.5, causes: ['part 1 was left out of the merge'] },
 };

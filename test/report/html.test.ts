@@ -314,6 +314,7 @@ describe('an HTML report', () => {
       arithmetic: hostile,
       verdict: {
         pass: false,
+        status: 'FAIL',
         judged: true,
         sentence: hostile,
         premise: null,

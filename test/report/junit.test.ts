@@ -1,4 +1,4 @@
-import { verdictWord, type AuditReport } from '../../src/report/json/audit-report.js';
+import type { AuditReport } from '../../src/report/json/audit-report.js';
 import { describe, expect, test } from 'vitest';
 import { renderJunit } from '../../src/report/junit/audit-junit.js';
 import { lseOf, outOf, withOutput, executionFailure, judgedCases, reports } from './cases.js';
@@ -142,7 +142,7 @@ describe.each(reports)('%s as JUnit XML', (_, report) => {
     expect(childNames(suite)).toEqual([...live, ...parts, ...legs, ...ofGradients]);
     const failed = Object.entries(outcomes(suite)).filter(([, outcome]) => outcome === 'failure');
     const expected = new Set(report.verdict.findings.map(({ test }) => legOf[test]));
-    if (verdictWord(report) === 'NOT JUDGED')
+    if (report.verdict.status === 'NOT JUDGED')
       expected.add(report.outputs === null ? 'execution' : 'has a bound');
     expect(new Set(failed.map(([name]) => name))).toEqual(expected);
   });

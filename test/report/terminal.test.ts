@@ -1,7 +1,7 @@
 import { quantities } from '../../src/problem/index.js';
 import { describeCausePlace, structureOf } from '../../src/audit/index.js';
 import fc from 'fast-check';
-import { verdictWord, type AuditReport } from '../../src/report/json/audit-report.js';
+import type { AuditReport } from '../../src/report/json/audit-report.js';
 import { describe, expect, test } from 'vitest';
 import { formatNumber } from '../../src/words/index.js';
 import { renderAudit, type AuditRenderOptions } from '../../src/report/text/audit.js';
@@ -95,7 +95,7 @@ describe.each(reports)('%s on a terminal', (_, report) => {
   test.each(forms)('begins with the verdict (%s)', (_form, render) => {
     for (const columns of [60, 80, 140]) {
       const rendered = render(report, { columns });
-      expect(rendered.startsWith(`${verdictWord(report)}: `)).toBe(true);
+      expect(rendered.startsWith(`${report.verdict.status}: `)).toBe(true);
       expect(flowing(rendered).startsWith(flowing(report.verdict.sentence))).toBe(true);
     }
   });
@@ -182,7 +182,7 @@ describe.each(reports)('%s on a terminal', (_, report) => {
         const colored = render(report, { color: true, columns });
         expect(plain).not.toContain('\x1b');
         expect(render(report, { columns })).toBe(plain);
-        expect(colored).toContain(`${report.verdict.pass ? green : red}${verdictWord(report)}`);
+        expect(colored).toContain(`${report.verdict.pass ? green : red}${report.verdict.status}`);
         expect(colored.replace(ansiCode, '')).toBe(plain);
       }
     },
@@ -191,7 +191,7 @@ describe.each(reports)('%s on a terminal', (_, report) => {
   test('is red only where it fails', () => {
     const found = redTexts(full(report, { color: true }));
     if (report.verdict.pass) expect(found).toEqual([]);
-    else expect(found[0]).toBe(verdictWord(report));
+    else expect(found[0]).toBe(report.verdict.status);
     // Everything else in red stands in the table of tests, on lines with a red share above 100 %.
     const blocks = [
       ...(report.outputs === null ? [] : ['Tests\x1b']),

@@ -172,7 +172,7 @@ class RecordedCall:
         except (ValueError, TypeError) as error:
             self.said.not_judged = str(error)
             return
-        if report.sentence.startswith("NOT JUDGED"):
+        if report.status == "NOT JUDGED":
             self.said.not_judged = report.sentence
             return
         self.said.report = report

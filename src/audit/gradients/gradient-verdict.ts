@@ -1,16 +1,14 @@
-import { formatNumber } from '../../words/index.js';
+import { formatNumber, stated, type StatedVerdict } from '../../words/index.js';
 import { placeInBrackets } from '../rows/index.js';
 import type { GradientDiagnosis } from './diagnosis/diagnosis.js';
 import type { GradientFinding } from './gradient-findings.js';
 import type { JudgedGradient } from './judge-gradient.js';
 
 /** The findings of an audit of gradients, in one sentence and in full. */
-export interface GradientVerdict {
+export interface GradientVerdict extends StatedVerdict {
   readonly pass: boolean;
   /** Whether something of every gradient was held against a bound; without, there is no pass. */
   readonly judged: boolean;
-  /** One sentence: the verdict and its main reason. */
-  readonly sentence: string;
   /** Every reason to fail; empty on a pass. */
   readonly findings: readonly GradientFinding[];
   /** The cause of the failure; null on a pass, or where none is asked for. */
@@ -38,8 +36,8 @@ function lostClauses(judged: readonly JudgedGradient[]): string[] {
     );
 }
 
-/** "PASS: …", with the share of the bounds that is used. */
-function passSentence(judged: readonly JudgedGradient[]): string {
+/** The reason of a pass, with the share of the bounds that is used. */
+function passReason(judged: readonly JudgedGradient[]): string {
   const names = judged.map(({ quantity }) => quantity.prose);
   const worst = judged.reduce((most, { elements }) => Math.max(most, elements.worstRatio), 0);
   const left = judged
@@ -48,7 +46,7 @@ function passSentence(judged: readonly JudgedGradient[]): string {
       ({ elements, quantity }) =>
         `; ${elements.unbounded} of ${elements.elements} ${quantity.parts} have none`,
     );
-  return `PASS: ${listed(names)} ${names.length === 1 ? 'stays' : 'stay'} within what rounding explains; the worst element uses ${formatNumber(100 * worst)} % of its bound${left.join('')}.`;
+  return `${listed(names)} ${names.length === 1 ? 'stays' : 'stay'} within what rounding explains; the worst element uses ${formatNumber(100 * worst)} % of its bound${left.join('')}.`;
 }
 
 /**
@@ -76,10 +74,10 @@ export function reachGradientVerdict(
         : diagnosis.id === 'unexplained'
           ? `${findings[0].statement}; the cause is unexplained.`
           : `${diagnosis.sentence}${placeInBrackets(diagnosis.place)}.`;
-    return { pass: false, sentence: `FAIL: ${cause}`, diagnosis, ...common };
+    return { pass: false, ...stated('FAIL', cause), diagnosis, ...common };
   }
   if (common.judged)
-    return { pass: true, sentence: passSentence(judged), diagnosis: null, ...common };
+    return { pass: true, ...stated('PASS', passReason(judged)), diagnosis: null, ...common };
   const named = (some: readonly JudgedGradient[]) =>
     listed(some.map(({ quantity }) => quantity.prose));
   const reasons = [
@@ -88,7 +86,7 @@ export function reachGradientVerdict(
   ];
   return {
     pass: false,
-    sentence: `NOT JUDGED: ${reasons.join('; ')}.`,
+    ...stated('NOT JUDGED', `${reasons.join('; ')}.`),
     diagnosis: null,
     ...common,
   };

@@ -13,6 +13,7 @@ import { atomicWriteFile, hashTensorFile, printable } from '../../io/index.js';
 import type { AuditedFile, AuditsReport } from '../../report/json/index.js';
 import { renderIdentification } from '../../report/text/attribution/index.js';
 import { RequestError } from '../../request-error.js';
+import { stated } from '../../words/index.js';
 import { namesOwnFile } from '../files/file-tensors.js';
 import { openLog, type Campaign } from '../options/campaign.js';
 import { commandWords } from '../options/given-options.js';
@@ -118,9 +119,10 @@ async function isCurrent({ path, report }: AuditedFile): Promise<boolean> {
 /** The verdict of a shard, for its readers. */
 function shardVerdict({ verdict, files }: AuditsReport, shard: Shard) {
   const of = describeShard(shard);
-  if (files.length === 0) return { pass: false, sentence: `NOT JUDGED: no file falls to ${of}.` };
-  const { pass, sentence } = verdict;
-  return { pass, sentence: sentence.replace(/\.$/, ` (${of} only).`) };
+  if (files.length === 0)
+    return { pass: false, ...stated('NOT JUDGED', `no file falls to ${of}.`) };
+  const { pass, status, sentence } = verdict;
+  return { pass, status, sentence: sentence.replace(/\.$/, ` (${of} only).`) };
 }
 
 /** The files of a run with their results, and the text of --identify for those that it judged itself. */

@@ -3,8 +3,7 @@ import {
   describeReportedProblem,
   fileFigures,
   fileReason,
-  fileWord,
-  wordOf,
+  fileStatus,
   type AuditedFile,
   type AuditsReport,
 } from '../json/index.js';
@@ -16,7 +15,7 @@ export type PageOf = (file: AuditedFile, position: number) => string | null;
 
 function bodyRow(file: AuditedFile, link: string | null): Content {
   const { path, report } = file;
-  const word = fileWord(file);
+  const status = fileStatus(file);
   const figures = fileFigures(file);
   const number = (text: string) => element('td', { class: 'number' }, text);
   return element(
@@ -31,8 +30,8 @@ function bodyRow(file: AuditedFile, link: string | null): Content {
     ),
     element(
       'td',
-      { class: word === 'PASS' ? null : 'failure' },
-      word === 'PASS' ? word : element('strong', {}, word),
+      { class: status === 'PASS' ? null : 'failure' },
+      status === 'PASS' ? status : element('strong', {}, status),
     ),
     number(figures === null ? '' : `${formatUse(figures.share)} ${figures.label}`),
     number(figures === null ? '' : formatNumber(figures.largestError)),
@@ -83,7 +82,6 @@ function failureSection({ path, report }: AuditedFile): Content {
  */
 export function renderAuditsPage(report: AuditsReport, pageOf: PageOf): string {
   const { verdict, files, tool, created, seconds } = report;
-  const word = wordOf(verdict);
   const caption = 'Files in the order in which they were given';
   const table = element(
     'div',
@@ -111,14 +109,14 @@ export function renderAuditsPage(report: AuditsReport, pageOf: PageOf): string {
     ),
   );
   return htmlPage({
-    title: `${word}: audit of ${files.length} files`,
+    title: `${verdict.status}: audit of ${files.length} files`,
     version: tool.version,
     body: [
       element(
         'header',
         {},
         element('h1', {}, `Audit of ${files.length} files`),
-        verdictBanner(word, verdict.sentence, verdict.pass),
+        verdictBanner(verdict.status, verdict.sentence, verdict.pass),
       ),
       element('main', { id: 'content' }, table, files.map(failureSection)),
       element(

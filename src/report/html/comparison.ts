@@ -5,7 +5,6 @@ import {
   type JudgedReport,
   mainOutput,
   type ReportedComparison,
-  wordOf,
 } from '../json/index.js';
 import { differenceSections } from '../text/index.js';
 import { type Cell, element, type Html, join } from '../layout/index.js';
@@ -37,7 +36,7 @@ function comparisonRow({ name, report }: ComparedOutput): Cell[] {
     ...[absolute.max, absolute.rms, absolute.mean, ulps.max].map(formatNumber),
     slope === null ? '' : slope.toFixed(6),
     formatCosine(cosine.similarity),
-    report.verdict.pass ? 'PASS' : { text: wordOf(report.verdict), tone: 'failure' },
+    report.verdict.pass ? 'PASS' : { text: report.verdict.status, tone: 'failure' },
     word(allclose.pass),
     word(flashAttention.pass),
   ];

@@ -3,7 +3,6 @@ import {
   describeReportedProblem,
   describeSample,
   describeWarning,
-  verdictWord,
 } from '../json/index.js';
 import {
   gradientNotes,
@@ -183,7 +182,7 @@ export async function renderHtml(of: HtmlReport): Promise<string> {
       'header',
       {},
       element('h1', {}, subject(report)),
-      verdictBanner(verdictWord(report), report.verdict.sentence, report.verdict.pass),
+      verdictBanner(report.verdict.status, report.verdict.sentence, report.verdict.pass),
       element('p', { class: 'muted' }, describeReportedProblem(report.problem)),
       report.sample === null
         ? ''
@@ -226,7 +225,7 @@ export async function renderHtml(of: HtmlReport): Promise<string> {
     embeddedReport(report),
   ];
   return htmlPage({
-    title: `${verdictWord(report)}: ${subject(report)}`,
+    title: `${report.verdict.status}: ${subject(report)}`,
     version: report.tool.version,
     body,
   });

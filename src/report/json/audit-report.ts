@@ -16,7 +16,6 @@ import type { ReportedComparison } from './reported-comparison.js';
 import type { ReportedGradients } from './reported-gradients.js';
 import type { ReportedSplits } from './reported-splits.js';
 import type { ReportedOutput, ReportedVectors } from './reported-outputs.js';
-import type { VerdictWord } from './verdict-word.js';
 
 /** A tensor that was judged, and the file it came from. */
 export interface TensorSource {
@@ -139,9 +138,3 @@ export interface ReportWithoutOutput extends ReportHead {
  * or infinite are `ReportNumber`s.
  */
 export type AuditReport = JudgedReport | ReportWithoutOutput;
-
-/** PASS or FAIL; or neither, where no element of an output had a bound, or the kernel declined the problem. */
-export function verdictWord({ verdict }: AuditReport): VerdictWord {
-  if (verdict.pass) return 'PASS';
-  return !verdict.judged && verdict.findings.length === 0 ? 'NOT JUDGED' : 'FAIL';
-}

@@ -1,8 +1,8 @@
 import type { ElementTest, ErrorProfile, NumberTest } from '../../audit/index.js';
-import { verdictWord, type AuditReport } from './audit-report.js';
+import { reasonOf, stated, type StatedVerdict, type VerdictStatus } from '../../words/index.js';
+import type { AuditReport } from './audit-report.js';
 import { fromReported } from './report-number.js';
 import { mainOutput, type ReportedOutput } from './reported-outputs.js';
-import { withoutWord, type VerdictWord } from './verdict-word.js';
 
 /** One of the audited files. */
 export interface AuditedFile {
@@ -39,7 +39,7 @@ export interface AuditsReport {
   readonly created: string;
   /** Seconds for all files together. */
   readonly seconds: number;
-  readonly verdict: FileCounts & { readonly pass: boolean; readonly sentence: string };
+  readonly verdict: FileCounts & StatedVerdict & { readonly pass: boolean };
   readonly files: readonly AuditedFile[];
 }
 
@@ -64,7 +64,7 @@ function filesVerdict(files: readonly AuditedFile[]): AuditsReport['verdict'] {
   const counts = countFiles(files);
   const { passed, failed, wrong } = counts;
   const pass = passed === files.length && passed > 0;
-  const unjudged = files.filter((file) => fileWord(file) === 'NOT JUDGED').length;
+  const unjudged = files.filter((file) => fileStatus(file) === 'NOT JUDGED').length;
   const failing = failed - unjudged;
   const clauses = [
     ...(failing === 0 ? [] : [clause(failing, 'file fails', 'files fail')]),
@@ -72,24 +72,25 @@ function filesVerdict(files: readonly AuditedFile[]): AuditsReport['verdict'] {
     ...(wrong === 0 ? [] : [clause(wrong, 'file cannot be judged', 'files cannot be judged')]),
     ...(passed === 0 ? [] : [clause(passed, 'file passes', 'files pass')]),
   ];
-  const word = pass ? 'PASS' : failing > 0 ? 'FAIL' : 'NOT JUDGED';
-  return { pass, sentence: `${word}: ${clauses.join(', ') || 'there is no file'}.`, ...counts };
+  const status = pass ? 'PASS' : failing > 0 ? 'FAIL' : 'NOT JUDGED';
+  const reason = `${clauses.join(', ') || 'there is no file'}.`;
+  return { pass, ...stated(status, reason), ...counts };
 }
 
-/** The word of a file's row: that of its verdict, or the word for a file that could not be judged. */
-export function fileWord({ report }: AuditedFile): VerdictWord | 'ERROR' {
-  return report === null ? 'ERROR' : verdictWord(report);
+/** The status of a file's row: that of its verdict, or `ERROR` for a file that could not be judged. */
+export function fileStatus({ report }: AuditedFile): VerdictStatus | 'ERROR' {
+  return report === null ? 'ERROR' : report.verdict.status;
 }
 
-/** The verdict of a file without its word, or the reason why it could not be judged; empty for a plain pass. */
+/** The verdict of a file without its status, or the reason why it could not be judged; empty for a plain pass. */
 export function fileReason({ path, report, error }: AuditedFile): string {
   if (report === null) {
     const said = error ?? '';
     return said.startsWith(`${path}: `) ? said.slice(path.length + 2) : said;
   }
-  const { pass, sentence } = report.verdict;
-  if (pass) return report.warnings.length === 0 ? '' : 'not all of its inputs are used';
-  return withoutWord(sentence);
+  if (report.verdict.pass)
+    return report.warnings.length === 0 ? '' : 'not all of its inputs are used';
+  return reasonOf(report.verdict);
 }
 
 /** The numbers of a file's row in a table. */

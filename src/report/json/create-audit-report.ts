@@ -1,6 +1,7 @@
 import type { TechniqueTable } from '../../attribution/index.js';
 import type { Audit, Verdict } from '../../audit/index.js';
 import type { Problem } from '../../problem/index.js';
+import { reasonOf, stated } from '../../words/index.js';
 import type {
   JudgedReport,
   Provenance,
@@ -16,7 +17,6 @@ import { qualifiedSentence, reportedProblem, unusedWarnings } from './reported-p
 import { reportedSample } from './reported-sample.js';
 import { joinVerdicts, type ReportedGradients } from './reported-gradients.js';
 import { splitFindings, splitNotes, type ReportedSplits } from './reported-splits.js';
-import { withoutWord } from './verdict-word.js';
 
 function reportedSources({ outputs, command }: Provenance): ReportedSource[] {
   return Object.entries(outputs).flatMap(([name, source]) => {
@@ -78,6 +78,7 @@ function reportHead(
     sample: provenance.sample ? reportedSample(provenance.sample) : null,
     verdict: {
       pass: verdict.pass,
+      status: verdict.status,
       judged: verdict.judged,
       sentence: qualifiedSentence(verdict.sentence, warnings),
       findings: verdict.findings.map((finding) => ({ ...finding })),
@@ -139,7 +140,7 @@ export function createExecutionFailureReport(
   return {
     ...reportHead(problem, provenance, {
       pass: false,
-      sentence: `${isDeclined ? 'NOT JUDGED' : 'FAIL'}: ${reason}.`,
+      ...stated(isDeclined ? 'NOT JUDGED' : 'FAIL', `${reason}.`),
       findings: isDeclined
         ? []
         : [{ quantity: null, test: 'execution', isWorstCase: true, statement: reason }],
@@ -189,10 +190,11 @@ export function createGradientsReport(
   gradients: ReportedGradients,
   provenance: Provenance,
 ): ReportWithoutOutput {
-  const { pass, judged, sentence, findings } = gradients;
+  const { pass, status, judged, sentence, findings } = gradients;
   return {
     ...reportHead(problem, provenance, {
       pass,
+      status,
       judged,
       sentence,
       findings,
@@ -240,14 +242,13 @@ export function withSplits(report: JudgedReport, splits: ReportedSplits): Judged
   }));
   const notes = [...verdict.notes, ...splitNotes(splits)];
   if (findings.length === 0) return { ...report, splits, verdict: { ...verdict, notes } };
-  const said = withoutWord(verdict.sentence);
   return {
     ...report,
     splits,
     verdict: {
       ...verdict,
       pass: false,
-      sentence: `FAIL: ${findings[0].statement}; of the output: ${said}`,
+      ...stated('FAIL', `${findings[0].statement}; of the output: ${reasonOf(verdict)}`),
       findings: [...findings, ...verdict.findings],
       notes,
     },

@@ -7,7 +7,6 @@ export {
   type ReportedSource,
   type TensorSource,
   type WidenedTensor,
-  verdictWord,
 } from './audit-report.js';
 export {
   createAuditReport,
@@ -32,7 +31,6 @@ export {
   type ReportedPart,
   type ReportedSplits,
 } from './reported-splits.js';
-export { isNotJudged, wordOf, type VerdictWord } from './verdict-word.js';
 export {
   describeSample,
   describeUnbounded,
@@ -43,7 +41,7 @@ export {
   createAuditsReport,
   fileFigures,
   fileReason,
-  fileWord,
+  fileStatus,
   isUnjudged,
   type AuditedFile,
   type AuditsProvenance,

@@ -1,3 +1,4 @@
+import { stated } from '../../words/index.js';
 import type { AuditReport, ReportedFinding } from './audit-report.js';
 
 /** The machine's findings in the compiled kernel that made the judged outputs: clauses that follow its name. */
@@ -25,13 +26,12 @@ export function withMachineFindings<Report extends AuditReport>(
     notes: [...verdict.notes, ...notes.map((note) => `${subject} ${note}`)],
   };
   if (findings.length === 0) return { ...report, verdict: noted };
-  const sentence = `FAIL: ${findings[0].statement}; its numbers alone: ${verdict.sentence}`;
   return {
     ...report,
     verdict: {
       ...noted,
       pass: false,
-      sentence,
+      ...stated('FAIL', `${findings[0].statement}; its numbers alone: ${verdict.sentence}`),
       findings: [...findings, ...verdict.findings],
     },
   };

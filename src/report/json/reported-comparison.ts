@@ -1,5 +1,6 @@
 import type { ElementTest, ErrorProfile, OutputDifference } from '../../audit/index.js';
 import type { FormatName } from '../../formats/index.js';
+import type { StatedVerdict } from '../../words/index.js';
 import { fromReported, toReported, type Reported } from './report-number.js';
 import { mainOutput, type ReportedOutput, type ReportedVectors } from './reported-outputs.js';
 
@@ -13,12 +14,11 @@ interface VersionSource {
 }
 
 /** One of several outputs of a problem, judged like the others. */
-export interface ReportedVersion {
+export interface ReportedVersion extends StatedVerdict {
   /** The output's name beside the others. */
   readonly name: string;
   readonly source: VersionSource;
   readonly pass: boolean;
-  readonly sentence: string;
   /** Its RMS and largest error, in the output's unit; and the largest in ulps. */
   readonly rms: Reported<number>;
   readonly max: Reported<number>;
@@ -51,7 +51,7 @@ export interface ReportedComparison {
 /** Members that are read of the report of an output. */
 interface VersionReport {
   readonly arithmetic: string;
-  readonly verdict: { readonly pass: boolean; readonly sentence: string };
+  readonly verdict: StatedVerdict & { readonly pass: boolean };
   readonly inputs: { readonly outputs: readonly VersionSource[] };
   readonly outputs: readonly [ReportedVectors, ...ReportedOutput[]];
 }
@@ -76,6 +76,7 @@ function reportedVersion({ name, report }: ComparedVersion): ReportedVersion {
     name,
     source: { path, tensor, sha256, format },
     pass: report.verdict.pass,
+    status: report.verdict.status,
     sentence: report.verdict.sentence,
     ...toReported({ rms: absolute.rms, max: absolute.max, ulps: ulps.max, boundUsed: worstRatio }),
   };

@@ -13,10 +13,10 @@ import type {
 } from '../../audit/index.js';
 import type { FormatName } from '../../formats/index.js';
 import type { Quantity } from '../../problem/index.js';
+import { reasonClause, stated, type StatedVerdict } from '../../words/index.js';
 import { boundedSample, type BoundedSample } from './reported-sample.js';
 import { toReported, type Reported } from './report-number.js';
 import type { ModelMatch } from './reported-models.js';
-import { withoutWord } from './verdict-word.js';
 
 /** A judged gradient. */
 export interface ReportedGradient extends Pick<
@@ -40,10 +40,9 @@ export interface ReportedGradient extends Pick<
 }
 
 /** The gradients of a report, and their own verdict. */
-export interface ReportedGradients {
+export interface ReportedGradients extends StatedVerdict {
   readonly pass: boolean;
   readonly judged: boolean;
-  readonly sentence: string;
   readonly findings: readonly GradientFinding[];
   readonly diagnosis: GradientDiagnosis | null;
   /** Parts of the gradients that the verdict does not cover, a clause each. */
@@ -121,9 +120,10 @@ export function reportedGradients({
   arithmetic,
   falseAlarmRate,
 }: GradientAudit): ReportedGradients {
-  const { pass, judged, sentence, findings, diagnosis, notJudged } = verdict;
+  const { pass, status, judged, sentence, findings, diagnosis, notJudged } = verdict;
   return {
     pass,
+    status,
     judged,
     sentence,
     findings: findings.map((finding) => ({ ...finding })),
@@ -149,29 +149,22 @@ export function reportedGradients({
   };
 }
 
-/** The sentence of a verdict without its word and its full stop. */
-function clauseOf(sentence: string): string {
-  return withoutWord(sentence).replace(/\.$/, '');
-}
-
 /** The parts of a verdict that are joined with another. */
-interface JoinedVerdict {
+interface JoinedVerdict extends StatedVerdict {
   readonly pass: boolean;
   readonly judged: boolean;
-  readonly sentence: string;
 }
 
 /** The verdict on a kernel whose two passes are judged: failures come first, then the parts that are not judged. */
 export function joinVerdicts(output: JoinedVerdict, gradients: JoinedVerdict): JoinedVerdict {
   const pass = output.pass && gradients.pass;
   const judged = output.judged && gradients.judged;
-  const said = { output: clauseOf(output.sentence), gradients: clauseOf(gradients.sentence) };
-  const wordOf = ({ sentence }: JoinedVerdict) => sentence.slice(0, sentence.indexOf(':'));
-  const isWorse = wordOf(gradients) === 'FAIL' || wordOf(output) === 'PASS';
-  const sentence = pass
-    ? `PASS: ${said.output}; ${said.gradients}.`
-    : wordOf(output) !== 'FAIL' && isWorse
-      ? `${wordOf(gradients)}: ${said.gradients}; of the output: ${said.output}.`
-      : `${wordOf(output)}: ${said.output}; of the gradients: ${said.gradients}.`;
-  return { pass, judged, sentence };
+  const said = { output: reasonClause(output), gradients: reasonClause(gradients) };
+  if (pass) return { pass, judged, ...stated('PASS', `${said.output}; ${said.gradients}.`) };
+  const isWorse = gradients.status === 'FAIL' || output.status === 'PASS';
+  const joined =
+    output.status !== 'FAIL' && isWorse
+      ? stated(gradients.status, `${said.gradients}; of the output: ${said.output}.`)
+      : stated(output.status, `${said.output}; of the gradients: ${said.gradients}.`);
+  return { pass, judged, ...joined };
 }

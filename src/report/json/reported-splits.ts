@@ -1,16 +1,15 @@
 import type { ElementTest, ErrorProfile, JudgedSplits } from '../../audit/index.js';
 import type { KeyRange } from '../../problem/index.js';
+import { reasonClause, type StatedVerdict } from '../../words/index.js';
 import { toReported, type Reported } from './report-number.js';
-import { isNotJudged, withoutWord } from './verdict-word.js';
 
 /** One part of a split problem, judged as a problem of its own. */
-export interface ReportedPart {
+export interface ReportedPart extends StatedVerdict {
   /** Number of the part, from 0. */
   readonly split: number;
   /** Its keys, by sequence or batch entry. */
   readonly keys: readonly KeyRange[];
   readonly pass: boolean;
-  readonly sentence: string;
   readonly boundUsed: Reported<ElementTest['worstRatio']>;
   readonly largestError: Reported<ErrorProfile['absolute']['max']>;
   /** The part whose keys it used instead; null where it used its own, or those of none. */
@@ -44,6 +43,7 @@ export function reportedSplits({ rule, instead, parts, merge }: JudgedSplits): R
       split,
       keys: rule.ranges[split].map(({ begin, end }) => ({ begin, end })),
       pass: verdict.pass,
+      status: verdict.status,
       sentence: verdict.sentence,
       ...toReported({
         boundUsed: outputs.out.elements.worstRatio,
@@ -80,7 +80,7 @@ function namedParts(numbers: readonly number[], all: number): string {
 
 /** Remarks on the parts beside the verdict, a clause each: another rule, parts that nothing judged. */
 export function splitNotes({ rule, instead, parts }: ReportedSplits): readonly string[] {
-  const unjudged = parts.filter(isNotJudged);
+  const unjudged = parts.filter(({ status }) => status === 'NOT JUDGED');
   const [first] = unjudged;
   const numbers = unjudged.map(({ split }) => split);
   return [
@@ -89,9 +89,7 @@ export function splitNotes({ rule, instead, parts }: ReportedSplits): readonly s
       : [`the parts are of ${rule}, and not of ${instead}, which was said or assumed`]),
     ...(unjudged.length === 0
       ? []
-      : [
-          `not judged: ${namedParts(numbers, parts.length)} (${withoutWord(first.sentence).replace(/\.$/, '')})`,
-        ]),
+      : [`not judged: ${namedParts(numbers, parts.length)} (${reasonClause(first)})`]),
   ];
 }
 
@@ -101,10 +99,9 @@ export function splitFindings(
   outputPasses: boolean,
 ): readonly { readonly test: 'split-part' | 'split-merge'; readonly statement: string }[] {
   const ofParts = parts
-    .filter((part) => !part.pass && !isNotJudged(part))
+    .filter(({ status }) => status === 'FAIL')
     .map((part) => {
-      const { split, sentence, holds } = part;
-      const said = withoutWord(sentence).replace(/\.$/, '');
+      const { split, holds } = part;
       const cause =
         holds !== null
           ? `: it holds the result of part ${holds}`
@@ -113,7 +110,7 @@ export function splitFindings(
             : '';
       return {
         test: 'split-part' as const,
-        statement: `part ${split} of ${parts.length} (${describePartKeys(part)}) is wrong${cause} (${said})`,
+        statement: `part ${split} of ${parts.length} (${describePartKeys(part)}) is wrong${cause} (${reasonClause(part)})`,
       };
     });
   if (merge === null || merge.pass) return ofParts;

@@ -4,9 +4,7 @@ import {
   describeSample,
   describeUnsampled,
   describeWarning,
-  isNotJudged,
   missingQuantities,
-  verdictWord,
   type AuditReport,
   type ReportedFinding,
 } from '../json/index.js';
@@ -140,7 +138,10 @@ function legsOf(report: AuditReport): readonly Leg[] {
   const parts: Leg = {
     name: 'parts',
     isOf: isOfParts,
-    skipped: report.splits?.parts.every(isNotJudged) === true ? 'no part has a bound' : null,
+    skipped:
+      report.splits?.parts.every(({ status }) => status === 'NOT JUDGED') === true
+        ? 'no part has a bound'
+        : null,
   };
   return [
     // Only audits of a running kernel have this test case.
@@ -163,7 +164,7 @@ function outcomeOf(leg: Leg, report: AuditReport): Outcome {
     report.outputs === null
       ? ([executionLeg, 'execution'] as const)
       : ([boundLeg, 'element-bound'] as const);
-  if (leg.name === unjudged && verdictWord(report) === 'NOT JUDGED')
+  if (leg.name === unjudged && report.verdict.status === 'NOT JUDGED')
     return { failures: [{ test, statement: report.verdict.sentence }] };
   const failures = report.verdict.findings.filter(leg.isOf);
   const { skipped } = leg;

@@ -2,7 +2,6 @@ import { quantities } from '../../problem/index.js';
 import {
   describeWarning,
   missingQuantities,
-  verdictWord,
   type AuditedFile,
   type AuditReport,
   type AuditsReport,
@@ -42,7 +41,7 @@ function outcomeOf({ verdict }: AuditReport, quantity: string | null): Outcome {
 
 /** The failure of a test whose output is not judged, since that is no pass; null for a judged output. */
 function unjudgedAs(report: AuditReport, type: string): Outcome | null {
-  return verdictWord(report) === 'NOT JUDGED'
+  return report.verdict.status === 'NOT JUDGED'
     ? { kind: 'failure', message: report.verdict.sentence, text: report.verdict.sentence, type }
     : null;
 }

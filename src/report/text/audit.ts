@@ -1,6 +1,6 @@
 import type { TechniqueTable } from '../../attribution/index.js';
 import { formatNumber, plainText } from '../../words/index.js';
-import { fromReported, verdictWord, type AuditReport, type JudgedReport } from '../json/index.js';
+import { fromReported, type AuditReport, type JudgedReport } from '../json/index.js';
 import { wrapText } from '../layout/index.js';
 import {
   errorSections,
@@ -40,16 +40,10 @@ export interface AuditRenderOptions extends RenderOptions {
   readonly sketch?: AuditSketch | null;
 }
 
-/** The verdict's sentence, with its first word, that of `verdictWord`, painted. */
-function verdictLines(report: AuditReport, setting: Setting): string[] {
-  const { verdict } = report;
-  const word = verdictWord(report);
-  const sentence = plainText(verdict.sentence);
-  const lines = wrapText(
-    sentence.startsWith(word) ? sentence : `${word}: ${sentence}`,
-    setting.columns,
-  );
-  return paintVerdict(lines, word, verdict.pass, setting);
+/** The verdict's sentence, with its status painted. */
+function verdictLines({ verdict }: AuditReport, setting: Setting): string[] {
+  const lines = wrapText(plainText(verdict.sentence), setting.columns);
+  return paintVerdict(lines, verdict.status, verdict.pass, setting);
 }
 
 /** Clauses below a heading, one to an item; nothing when there are none. */

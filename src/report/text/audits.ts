@@ -2,8 +2,7 @@ import { formatNumber, formatUse, plainText } from '../../words/index.js';
 import {
   fileFigures,
   fileReason,
-  fileWord,
-  wordOf,
+  fileStatus,
   type AuditedFile,
   type AuditsReport,
 } from '../json/index.js';
@@ -12,7 +11,7 @@ import { joinBlocks, paintVerdict, settingOf, type RenderOptions } from './setti
 
 /** The row of a file: its outcome, its distance from its bounds, and the reason why it fails. */
 function fileRow(file: AuditedFile): readonly Cell[] {
-  const word = fileWord(file);
+  const status = fileStatus(file);
   const figures = fileFigures(file);
   const reason = fileReason(file);
   const [share, error] =
@@ -20,7 +19,7 @@ function fileRow(file: AuditedFile): readonly Cell[] {
       ? ['', '']
       : [`${formatUse(figures.share)} ${figures.label}`, formatNumber(figures.largestError)];
   return [
-    { text: word, tone: word === 'PASS' ? 'success' : 'failure' },
+    { text: status, tone: status === 'PASS' ? 'success' : 'failure' },
     share,
     error,
     plainText(reason === '' ? file.path : `${file.path}: ${reason}`),
@@ -39,9 +38,8 @@ export function renderAudits(report: AuditsReport, options: RenderOptions = {}):
   const { verdict, files, tool, seconds, created } = report;
   const rows: TableRow[] = [headings.map((text) => heading(text)), ...files.map(fileRow)];
   const lines = wrapText(plainText(verdict.sentence), setting.columns);
-  const word = wordOf(verdict);
   return joinBlocks([
-    paintVerdict(lines, word, verdict.pass, setting),
+    paintVerdict(lines, verdict.status, verdict.pass, setting),
     setting.table(rows, ['left', 'right', 'right', 'left']),
     setting.indented(
       `The largest error is that of the output, in its units. ${tool.name} ${plainText(tool.version)}, ${created}, ${formatNumber(seconds)} s`,

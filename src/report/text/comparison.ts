@@ -9,7 +9,6 @@ import {
 } from '../../words/index.js';
 import {
   fromReported,
-  wordOf,
   type ReportedComparison,
   type ReportedDifference,
   type ReportedVersion,
@@ -31,7 +30,7 @@ function versionRow(version: ReportedVersion): TableRow {
     b,
     c,
     share,
-    { text: wordOf(version), tone: pass ? 'success' : 'failure' },
+    { text: version.status, tone: pass ? 'success' : 'failure' },
   ];
 }
 

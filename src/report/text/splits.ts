@@ -1,5 +1,5 @@
 import { formatNumber, formatUse, plainText } from '../../words/index.js';
-import { describePartKeys, wordOf, type ReportedSplits } from '../json/index.js';
+import { describePartKeys, type ReportedSplits } from '../json/index.js';
 import { heading, type Section } from '../layout/index.js';
 import type { Setting } from './setting.js';
 
@@ -9,7 +9,7 @@ export function splitsSection({ rule, parts, merge }: ReportedSplits): Section {
     `  part ${part.split}`,
     formatUse(Number(part.boundUsed)),
     formatNumber(Number(part.largestError)),
-    { text: wordOf(part), tone: part.pass ? ('success' as const) : ('failure' as const) },
+    { text: part.status, tone: part.pass ? ('success' as const) : ('failure' as const) },
     plainText(describePartKeys(part)),
   ]);
   const merged =
