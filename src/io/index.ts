@@ -1,8 +1,6 @@
 export { atomicWriteFile, type Chunks, type WriteOptions } from './atomic-write.js';
 export { hashTensorFile } from './hash.js';
 export { makeFolder } from './make-folder.js';
-export { writeNpy } from './write-npy.js';
-export { writeNpz } from './write-npz.js';
 export { machineFiles, openDeclaring, openTensorFile } from './open-tensor-file.js';
 export { readText } from './byte-source.js';
 export { type RawTensor, writeRawTensors, writeSafetensors } from './write-safetensors.js';

@@ -11,7 +11,8 @@ import {
   type AuditWords,
   type StartThreads,
 } from '../../src/browser/index.js';
-import { openTensorFile, writeNpz } from '../../src/io/index.js';
+import { openTensorFile } from '../../src/io/index.js';
+import { writeNpz } from '../io/write-npz.js';
 import type { Codecs } from '../../src/io/tensors/index.js';
 import { validateReport } from '../../src/report/validation/index.js';
 import { refusal, runInProcess } from '../cli/run-in-process.js';

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect } from 'vitest';
 import { attentionOracle } from '../../oracles/index.js';
-import { writeNpy, writeProblem } from '../../src/io/index.js';
+import { writeProblem } from '../../src/io/index.js';
+import { writeNpy } from '../io/write-npy.js';
 import {
   poseOutput,
   problemShape,

@@ -12,7 +12,8 @@ import {
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { atomicWriteFile, writeNpz, writeSafetensors } from '../../src/io/index.js';
+import { atomicWriteFile, writeSafetensors } from '../../src/io/index.js';
+import { writeNpz } from './write-npz.js';
 import { compiledPath } from '../setup/native-sources.js';
 import { expectRefusal, temporaryFolder } from './temporary-folder.js';
 import { countingTensor } from './tensors.js';

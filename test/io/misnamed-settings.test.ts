@@ -3,10 +3,10 @@ import {
   openTensorFile,
   problemOutline,
   readProblem,
-  writeNpz,
   writeSafetensors,
   type ProblemSettings,
 } from '../../src/io/index.js';
+import { writeNpz } from './write-npz.js';
 import type { Problem, StoredTensor } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { filledProblem } from '../setup/problems.js';

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { Float16Array } from '@petamoriken/float16';
 import { describe, expect, it } from 'vitest';
-import { type OpenOptions, openTensorFile, writeNpy } from '../../src/io/index.js';
+import { type OpenOptions, openTensorFile } from '../../src/io/index.js';
+import { writeNpy } from './write-npy.js';
 import type { Tensor } from '../../src/problem/index.js';
 import { npyBytes, npyDict } from './npy-bytes.js';
 import { numpyFiles } from './reference-files.js';

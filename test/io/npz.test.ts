@@ -1,6 +1,7 @@
 import { Float16Array } from '@petamoriken/float16';
 import { describe, expect, it } from 'vitest';
-import { openTensorFile, writeNpz } from '../../src/io/index.js';
+import { openTensorFile } from '../../src/io/index.js';
+import { writeNpz } from './write-npz.js';
 import { npyBytes, npyDict } from './npy-bytes.js';
 import { numpyFiles } from './reference-files.js';
 import { expectRefusal, temporaryFolder } from './temporary-folder.js';

@@ -6,11 +6,11 @@ import {
   openTensorFile,
   problemMetadata,
   readProblem,
-  writeNpy,
-  writeNpz,
   writeProblem,
   type ProblemSettings,
 } from '../../src/io/index.js';
+import { writeNpy } from './write-npy.js';
+import { writeNpz } from './write-npz.js';
 import { posedTensors, storedOf, storeProblem, type Problem } from '../../src/problem/index.js';
 import { batchProblems, packedProblems, plainProblem, plainTensors } from './problem-forms.js';
 import { storedForms } from '../problem/stored-forms.js';

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { openTensorFile, writeNpz, type TensorFile } from '../../src/io/index.js';
+import { openTensorFile, type TensorFile } from '../../src/io/index.js';
+import { writeNpz } from './write-npz.js';
 import { npyBytes, npyDict } from './npy-bytes.js';
 import { expectRefusal, temporaryFolder } from './temporary-folder.js';
 import { countingTensor } from './tensors.js';

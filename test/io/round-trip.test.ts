@@ -3,13 +3,9 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { FormatName } from '../../src/formats/index.js';
-import {
-  openTensorFile,
-  type TensorFile,
-  writeNpy,
-  writeNpz,
-  writeSafetensors,
-} from '../../src/io/index.js';
+import { openTensorFile, type TensorFile, writeSafetensors } from '../../src/io/index.js';
+import { writeNpy } from './write-npy.js';
+import { writeNpz } from './write-npz.js';
 import type { Tensor } from '../../src/problem/index.js';
 import { temporaryFolder } from './temporary-folder.js';
 import { scaled } from '../setup/effort.js';

@@ -9,10 +9,10 @@ import {
   problemOutline,
   readProblem,
   unusedInputs,
-  writeNpz,
   writeProblem,
   writeSafetensors,
 } from '../../src/io/index.js';
+import { writeNpz } from './write-npz.js';
 import type { StoredTensor } from '../../src/problem/index.js';
 import { temporaryFolder } from './temporary-folder.js';
 

@@ -9,7 +9,8 @@ import {
   type FormatName,
   type Tensor,
 } from '../../src/formats/index.js';
-import { openTensorFile, problemOutline, writeNpz, writeSafetensors } from '../../src/io/index.js';
+import { openTensorFile, problemOutline, writeSafetensors } from '../../src/io/index.js';
+import { writeNpz } from './write-npz.js';
 import { filledProblem } from '../setup/problems.js';
 import { refusal, runInProcess } from '../cli/run-in-process.js';
 import { runOnlineKernel } from '../audit/online-kernel.js';

@@ -20,7 +20,7 @@ export { declaredIn, declaringFile, type DeclaringFile } from './declaring-file.
 export { bytesOf, writtenType } from './element-storage.js';
 export { printable, quoted } from './messages.js';
 export { checkedTensors, checkTensor, elementCount, type NamedTensors } from './named-tensors.js';
-export { npyArray, npyContent, npyContentBytes, npyTensorName } from './npy/npy.js';
+export { npyArray, npyTensorName } from './npy/npy.js';
 export { packed } from './packed-elements.js';
 export { maxHeaderBytes, safetensorsDtypeOf, safetensorsDtypes } from './safetensors/header.js';
 export { JsonCursor } from './safetensors/json-cursor.js';

@@ -8,7 +8,7 @@ import {
   scanKeys,
   weighKey,
   weightErrorOf,
-} from '../../../src/audit/bounds/loop-definitions.js';
+} from './loop-definitions.js';
 import {
   createBoundMemory,
   sumsPerRow,

@@ -1,5 +1,5 @@
 // AssemblyScript: scores of a tile with how far each may be off, and what is read off them before any
-// weight. Definitions in TypeScript: ../loop-definitions.ts.
+// weight. Definitions in TypeScript: test/audit/bounds/loop-definitions.ts.
 
 /** Tiles are 64 queries by 64 keys. */
 export const tile: i32 = 64;

@@ -1,5 +1,5 @@
 // AssemblyScript: sums over keys of weights and of what rounding does to them, with V. Definitions in
-// TypeScript: ../loop-definitions.ts.
+// TypeScript: test/audit/bounds/loop-definitions.ts.
 
 import { rowBytes, tile } from './scores';
 

@@ -1,5 +1,5 @@
 // AssemblyScript: scores become weights, and how far their rounding moves them. Definition in
-// TypeScript: `weighKey` in ../loop-definitions.ts.
+// TypeScript: `weighKey` in test/audit/bounds/loop-definitions.ts.
 
 import { exp2Fraction, scaleByPowerOfTwo } from '../../../../oracles/attention/assembly/exp2';
 import { placeOf, rowBytes, tile } from './scores';

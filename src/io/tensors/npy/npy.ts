@@ -2,12 +2,9 @@ import { RequestError } from '../../../request-error.js';
 import type { ReadBytes } from '../column-major.js';
 import { checkDeclarations, type DeclaredFormats, type OpenOptions, readingOf } from '../dtype.js';
 import { tensorIn } from '../messages.js';
-import { npyMagic, readNpyHeader } from './header.js';
+import { readNpyHeader } from './header.js';
 import { type HeldTensor, tensorFile } from '../read-tensors.js';
 import type { ByteSource, TensorFile } from '../tensor-file.js';
-import type { StoredTensor as AnyTensor } from '../../../problem/index.js';
-import { bytesOf, writtenType } from '../element-storage.js';
-import { npyDescrOf } from './dtypes.js';
 
 /** The source of an npy array, and the way to read its elements. */
 interface NpyArraySource {
@@ -71,45 +68,4 @@ export async function openNpy(source: ByteSource, options: OpenOptions): Promise
     compound: 'refused',
   });
   return tensorFile(source, metadata, [tensor], close);
-}
-
-/** numpy leaves room so that the first dimension can grow to this many digits in place. */
-const growthDigits = 21;
-
-/** The elements begin at a multiple of this many bytes, so that the file can be mapped. */
-const alignment = 64;
-
-function shapeLiteral(shape: readonly number[]): string {
-  return shape.length === 1 ? `(${shape[0]},)` : `(${shape.join(', ')})`;
-}
-
-function headerOf(tensor: AnyTensor): Uint8Array {
-  const { shape } = tensor;
-  const dict =
-    `{'descr': '${npyDescrOf[writtenType(tensor)]}', 'fortran_order': False, ` +
-    `'shape': ${shapeLiteral(shape)}, }`;
-  const growth = shape.length === 0 ? 0 : growthDigits - String(shape[0]).length;
-  const start = npyMagic.length + 4;
-  const unpadded = start + dict.length + growth + 1;
-  // A whole block is added where none is needed, as numpy does: files come out equal byte for byte.
-  const total = unpadded + alignment - (unpadded % alignment);
-  const header = new Uint8Array(total).fill(0x20);
-  header.set(npyMagic);
-  header.set([1, 0], npyMagic.length);
-  new DataView(header.buffer).setUint16(npyMagic.length + 2, total - start, true);
-  // All of it is ASCII.
-  header.set(new TextEncoder().encode(dict), start);
-  header[total - 1] = 0x0a;
-  return header;
-}
-
-/** The bytes of a tensor as an npy array of format version 1.0, in pieces; elements not copied. */
-export function* npyContent(tensor: AnyTensor): Generator<Uint8Array> {
-  yield headerOf(tensor);
-  yield bytesOf(tensor.data);
-}
-
-/** Bytes of a tensor as an npy array. */
-export function npyContentBytes(tensor: AnyTensor): number {
-  return headerOf(tensor).length + tensor.data.byteLength;
 }

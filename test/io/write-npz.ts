@@ -1,15 +1,10 @@
 import { Readable } from 'node:stream';
 import yazl from 'yazl';
-import type { StoredTensor as AnyTensor } from '../problem/index.js';
-import { RequestError } from '../request-error.js';
-import { atomicWriteFile } from './atomic-write.js';
-import {
-  checkedTensors,
-  npyContent,
-  npyContentBytes,
-  quoted,
-  type NamedTensors,
-} from './tensors/index.js';
+import type { StoredTensor as AnyTensor } from '../../src/problem/index.js';
+import { RequestError } from '../../src/request-error.js';
+import { atomicWriteFile } from '../../src/io/atomic-write.js';
+import { checkedTensors, quoted, type NamedTensors } from '../../src/io/tensors/index.js';
+import { npyContent, npyContentBytes } from './write-npy.js';
 
 /** Number of bytes handed to the archive at a time. */
 const pieceBytes = 1 << 20;

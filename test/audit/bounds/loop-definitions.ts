@@ -4,8 +4,8 @@ import {
   smallestSubnormal,
   ulp,
   type NumberFormat,
-} from '../../formats/index.js';
-import type { ScoreError } from './scores.js';
+} from '../../../src/formats/index.js';
+import type { ScoreError } from '../../../src/audit/bounds/scores.js';
 
 /**
  * Definitions of what the WebAssembly loops of assembly/ compute: for one query and one key, for a row, for
