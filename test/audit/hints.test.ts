@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { judgeOutputs, parseDeclaration, type Diagnosis } from '../../src/audit/index.js';
+import {
+  judgeOutputs,
+  parseDeclaration,
+  type Diagnosis,
+  type PremiseDeclaration,
+} from '../../src/audit/index.js';
 import { isOwnCause } from '../../src/audit/premises/own-causes.js';
 import { errsRowByRow, isTypical } from '../../src/audit/premises/row-fit.js';
 import { sampled, testSeed } from '../setup/effort.js';
@@ -78,6 +83,25 @@ const signs = (row: number, column: number) => ((row * 7 + column * 3) % 4 < 2 ?
 const headsOf = (rows: number, heads: number) =>
   Array.from({ length: rows }, (_, row) => Math.floor((row * heads) / rows));
 
+/** The premises that a narrow step may be, by the cause that is found. */
+const premisesOfCause: Readonly<Record<string, readonly string[]>> = {
+  'scores-narrow': ['scores', 'scale', 'qkAccumulator'],
+  'scaled-query-narrow': ['scores', 'scale'],
+  'exponent-narrow': ['scores'],
+  'product-narrow': ['scores', 'scale', 'qkAccumulator', 'pvAccumulator'],
+  'accumulator-narrow': ['qkAccumulator', 'pvAccumulator', 'partials'],
+  'partials-narrow': ['partials', 'pvAccumulator'],
+  'weights-narrow': ['weights', 'weightScale'],
+  'weights-underflow': ['weightScale'],
+  'row-sum-narrow': ['rowSum'],
+  'rescale-narrow': ['factors'],
+  'exp2-coefficient': ['rowSum', 'factors'],
+  'output-truncated': ['outputRounding'],
+  'output-rounded-one-way': ['outputRounding'],
+  'output-rounded-twice': ['outputRounding'],
+};
+const allPremises = [...new Set(Object.values(premisesOfCause).flat()), 'exponential'];
+
 describe('a cause beside a premise', () => {
   const caused = (id: string, ...equivalents: string[]): Diagnosis => ({
     id,
@@ -97,6 +121,19 @@ describe('a cause beside a premise', () => {
     expect(isOwnCause(caused('accumulator-narrow'), scores)).toBe(false);
     expect(isOwnCause(caused('scores-narrow', 'key-dropped'), scores)).toBe(false);
     expect(isOwnCause(caused('key-dropped'), scores)).toBe(false);
+  });
+
+  it.each(Object.entries(premisesOfCause))('leaves %s to %j, and to no others', (id, premises) => {
+    for (const name of allPremises) {
+      const declared = { [name]: 'bf16' } as PremiseDeclaration;
+      expect(isOwnCause(caused(id), declared), name).toBe(premises.includes(name));
+      expect(isOwnCause(caused('unexplained'), declared)).toBe(true);
+      expect(isOwnCause(caused(id, 'key-dropped'), declared)).toBe(false);
+      expect(isOwnCause(caused('key-dropped', id), declared)).toBe(false);
+    }
+    expect(isOwnCause(caused(id), {})).toBe(false);
+    const both = { exponential: 1e-3, [premises[0]]: 'bf16' } as PremiseDeclaration;
+    expect(isOwnCause(caused(id), both)).toBe(true);
   });
 });
 

@@ -268,7 +268,7 @@ describe('errors of exponents and weights', () => {
   });
 
   it('are those of rounding to a format, at its worst (Theorem 5)', () => {
-    for (const weightFormat of ['bf16', 'fp16', 'e4m3', 'e5m2'] as const)
+    for (const weightFormat of ['bf16', 'fp16', 'e4m3', 'e5m2', 'e2m1'] as const)
       for (const weightScale of [1, 256]) {
         const arithmetic = {
           weightFormat,

@@ -106,7 +106,6 @@ function* movedOperands(context: HypothesisContext): Generator<Hypothesis> {
     // A sample has no other rows of a head's.
     if (q && reader.problem.rows !== undefined) continue;
     const count = q ? heads : kvHeads;
-    if (count < 2) continue;
     const own = (row: SampleRow) => (q ? row.head % heads : row.kv % kvHeads);
     const predict = (row: SampleRow, source: number): RowPrediction => {
       const by = source - own(row);
