@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { attentionOracle, forEachWeightTile } from '../../../oracles/index.js';
 import { createRowStatistics } from '../../../src/audit/row-statistics.js';
 import { fineGroups, numberUnits, surveyRows } from '../../../src/audit/structure/survey-rows.js';
-import { decodeTensor } from '../../../src/formats/index.js';
+import { decodeTensor, formats } from '../../../src/formats/index.js';
 import { sequencesOf, filledProblem, pseudorandom, tensor } from '../../setup/problems.js';
 import { Textbook } from '../hypotheses/textbook.js';
 
@@ -95,6 +95,21 @@ describe('the rows of a problem', () => {
       }),
       { numRuns: 12 },
     );
+  });
+
+  it('have weights that are told apart where a format does, and four times as finely', () => {
+    for (const format of ['bf16', 'fp16', 'e4m3', 'e5m2'] as const) {
+      const groups = fineGroups(format);
+      const step = 2 ** -Math.min(formats[format].precision + 1, 13);
+      for (const exponent of [-39, -7, -1])
+        for (const at of [1, 1 + 5 * step, 2 - step]) {
+          const group = groups.group(at * 2 ** exponent);
+          expect(groups.group((at + 0.999 * step) * 2 ** exponent)).toBe(group);
+          expect(groups.group((at + step) * 2 ** exponent)).toBe(group + 1);
+        }
+      // Below 2^-40 none are.
+      expect(groups.group(2 ** -50)).toBe(groups.group(2 ** -41));
+    }
   });
 
   it('share a number with those that may err alike', () => {
