@@ -235,7 +235,7 @@ describe('partial results', () => {
     expect(failing(found)).toEqual([4]);
   });
 
-  inTurn('of the keys of another part are named', () => {
+  it('of the keys of another part are named', () => {
     const found = judge({ parts: parts.with(1, parts[0]!) });
     expect(failing(found)).toEqual([1]);
     expect(found.parts[1]!.holds).toBe(0);
