@@ -1,0 +1,69 @@
+import { describe, expect, it } from 'vitest';
+import { statisticsFaults } from '../../../../src/audit/gradients/diagnosis/statistics/statistics-faults.js';
+import type { Problem } from '../../../../src/problem/index.js';
+import { filledProblem, tensor } from '../../../setup/problems.js';
+import { bellShaped, gradientCase, roundedGradients } from '../gradient-case.js';
+import { replayedOf } from './failed-case.js';
+
+const dim = 8;
+
+/** What is said of a dQ, beside a right dV, and the backward passes that it takes. */
+function said(
+  problem: Problem,
+  count: number,
+  change: (exact: Float64Array, row: number, column: number) => number,
+) {
+  const one = gradientCase(
+    problem,
+    tensor('bf16', [1, 1, count, 1], () => 1),
+  );
+  const { dq: exact, dv } = one.exact;
+  const dq = exact.map((_, i) => change(exact, Math.floor(i / dim), i % dim));
+  let passes = 0;
+  const budget = {
+    takes: (some: number) => {
+      passes += some;
+      return true;
+    },
+    isSpent: () => false,
+  };
+  const of = replayedOf(problem, roundedGradients(one, { dq, dv }, 'fp64'));
+  const ids = of === null ? null : [...statisticsFaults({ ...of, budget })].map(({ id }) => id);
+  return { ids, passes };
+}
+
+describe('the LSE and D of rows, as dQ tells them', () => {
+  // All weights are 1/4, and dP is 4, −4, 8 and 0, so that D is 2 and a sum of terms of 4 on average.
+  const even = filledProblem(
+    { queries: 3, keys: 4, dim, vDim: 1 },
+    { q: () => 0, k: (i) => (i % dim === Math.floor(i / dim) ? 4 : 0), v: (i) => [4, -4, 8, 0][i] },
+    { scale: 1 },
+  );
+
+  it.each([
+    [1 / 4, []],
+    [-1 / 4, []],
+    [1 / 4 + 2 ** -20, ['statistics-wrong']],
+    [-1 / 4 - 2 ** -20, ['statistics-wrong']],
+  ])('have a wrong D beyond 1/16 of the sizes of its terms: %d', (off, wanted) => {
+    const { ids } = said(even, 3, (exact, row, column) => {
+      const own = exact[row * dim + column];
+      return row === 1 && column < 4 ? own - off : own;
+    });
+    expect(ids).toEqual(wanted);
+  });
+
+  it('are looked for in no pass where a row that is off tells none, as one that sees one key', () => {
+    const causal = filledProblem({ queries: 4, keys: 4, dim, vDim: 1 }, bellShaped(3), {
+      causal: true,
+    });
+    const passesOf = (isOff: (row: number) => boolean) =>
+      said(causal, 4, (exact, row, column) => {
+        const own = exact[row * dim + column];
+        return isOff(row) ? 40 * own + 0.3 * Math.cos(column) : own;
+      }).passes;
+    expect(passesOf((row) => row === 0)).toBe(0);
+    expect(passesOf((row) => row === 3)).toBeGreaterThan(0);
+    expect(passesOf((row) => row === 0 || row === 3)).toBe(0);
+  });
+});
