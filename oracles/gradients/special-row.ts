@@ -97,7 +97,7 @@ export function specialGradients(
   );
   poison.mean(mean);
   visible.forEach((key, j) => {
-    const difference = products[j] === 0 && mean === 0 ? 0 : products[j] - mean;
+    const difference = products[j] - mean;
     const ds = difference !== 0 && weightless.has(key) ? NaN : difference;
     poison.score(key, ds);
     const isFlat = weighted.get(key) !== 0 && law.softcap !== null;

@@ -51,6 +51,31 @@ it('gives dK and dV of chosen keys as those of all', () => {
   }
 });
 
+it('gives chosen keys the infinities and NaNs that they have among all', () => {
+  const small = { queries: 3, keys: 5, dim: 2, vDim: 3 };
+  // Key 2 has no weight in any row, and an infinity in dO makes all keys infinite or NaN.
+  const planted = filledProblem(small, {
+    q: () => 1 + Math.abs(random.normal()),
+    k: (at) => (at === 4 ? -Infinity : random.normal()),
+    v: random.normal,
+  });
+  const special = tensor('bf16', [1, 1, 3, 3], (at) => (at === 4 ? Infinity : random.normal()));
+  const all = attentionGradients(planted, special);
+  for (const chosen of [[0, 1, 4], [1, 2], [0], [2, 3]]) {
+    const [{ dk, dv }] = groupsOf(planted, special, { keys: () => chosen });
+    for (const [part, of, dim] of [
+      [dk!, all.dk!, 2],
+      [dv!, all.dv!, 3],
+    ] as const) {
+      const wanted = chosen.flatMap((key) => [...of.values.subarray(key * dim, (key + 1) * dim)]);
+      const kinds = (values: readonly number[]) => values.map((x) => (Number.isFinite(x) ? 0 : x));
+      expect(kinds([...part.values])).toEqual(kinds(wanted));
+      expect(wanted.some((x) => !Number.isFinite(x))).toBe(true);
+      sameRows(part, of, dim, (row) => chosen[row]);
+    }
+  }
+});
+
 it('gives dQ of chosen rows as those of all', () => {
   const rows = [1, 5, 69];
   const queries = Int32Array.from({ length: 4 * rows.length }, (_, i) => rows[i % rows.length]);
