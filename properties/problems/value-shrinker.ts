@@ -17,9 +17,9 @@ export function valueComplexity(x: number): number {
 
 type Simplification = (x: number) => number;
 
-/** Half the exponent; of a number that is no power of two, first the power of two below it. */
+/** Half the exponent; of a number that is no power of two, first the power of two below it; 0 of 0. */
 function towardOne(x: number): number {
-  if (x === 0 || !Number.isFinite(x)) return Math.sign(x) || 0;
+  if (!Number.isFinite(x)) return Math.sign(x) || 0;
   const exponent = Math.log2(Math.abs(x));
   const power = Number.isInteger(exponent) ? Math.trunc(exponent / 2) : Math.floor(exponent);
   return Math.sign(x) * 2 ** power;

@@ -39,7 +39,7 @@ const visibilities: readonly ((
       key <= query + keys - queries,
   (_whole, blockKeys) =>
     ({ query, key }) =>
-      (Math.floor(query / blockKeys) + Math.floor(key / blockKeys)) % 2 === 0,
+      Math.floor(query / blockKeys) % 2 === Math.floor(key / blockKeys) % 2,
   ([, , , keys], blockKeys, random) => {
     const tile = random.integer(0, Math.max(Math.ceil(keys / blockKeys) - 1, 0));
     return ({ key }) => Math.floor(key / blockKeys) === tile;

@@ -143,6 +143,38 @@ it('global memory is one shadow, whatever its pages; what nobody reads is no fin
   );
 });
 
+it('within a page, global memory tells what a memory of that page does, of all rows at once', () => {
+  const inPage = fc.record({
+    chain: fc.nat(1),
+    kind: fc.constantFrom('read' as const, 'write' as const),
+    unit,
+    start: fc.nat(6),
+    count: fc.integer({ min: 1, max: 4 }),
+    stride: fc.nat(8),
+    rows: fc.integer({ min: 1, max: 3 }),
+  });
+  fc.assert(
+    fc.property(fc.nat(2), fc.array(inPage, { maxLength: 8 }), (page, steps) => {
+      const alone = createShadowMemory(pageWords);
+      alone.initialise({ start: 0, count: pageWords });
+      const paged = createGlobalShadow({});
+      const clocks = [0, 1].map(() => ({ clock: createClock(), asyncView: createClock() }));
+      for (const { chain, kind, ...area } of steps) {
+        const time = tickClock(clocks[chain].clock, chain);
+        const site = `${chain} ${time}`;
+        const stamp = new Stamp({ chain, time, kind, site, proxy: 'generic', who: '', step: 0 });
+        const before = page * pageWords;
+        const start = area.start + before * (area.unit === 'byte' ? 4 : 1);
+        const wanted = alone[kind](area, stamp, clocks[chain])
+          .filter((one) => one.kind !== 'overwritten-unread')
+          .map((one) => ({ ...one, firstWord: before + one.firstWord }));
+        expect(paged.access(kind, { ...area, start }, stamp, clocks[chain])).toEqual(wanted);
+      }
+    }),
+    { numRuns: scaled(20) },
+  );
+});
+
 describe('footprints', () => {
   const of = (page: number, ...words: number[]): GlobalFootprint =>
     new Map([[page, Uint8Array.from(words)]]);

@@ -100,6 +100,14 @@ describe('the simpler of two numbers', () => {
       [0, 0, 2, -2],
       [0, 0, 3, -3],
     ]);
+    // What is not finite stays in all that does not replace it.
+    expect(of(Infinity, -Infinity, NaN, 100)).toEqual([
+      [0, 0, 0, 0, 0],
+      [0, 1, 1, 1, 1],
+      [0, 1, -1, 0, 1],
+      [0, Infinity, Infinity, NaN, 100],
+      [0, 1, -1, 0, 64],
+    ]);
     expect(of(0, 0)).toEqual([]);
     expect(of(1, 0)[0]).toEqual([0, 0, 0]);
   });
