@@ -7,7 +7,7 @@ import {
   fa4Arithmetic,
   forEachRowsBound,
 } from '../../../src/audit/bounds/index.js';
-import { accumulatorLoss } from '../../../src/audit/bounds/loop-definitions.js';
+import { accumulatorLoss } from './loop-definitions.js';
 import { createBoundMemory } from '../../../src/audit/bounds/memory.js';
 import type { Problem } from '../../../src/problem/index.js';
 import { filledProblem, pseudorandom, tensor } from '../../setup/problems.js';
