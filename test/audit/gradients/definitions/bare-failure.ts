@@ -34,7 +34,10 @@ export function bareFailure(
     measured: {
       shape,
       gradients: Object.fromEntries(measured),
-      reference: { quantities: { lse: { values: Float64Array.from(lse) } } },
+      reference: {
+        denominator: Float64Array.from(lse),
+        quantities: { lse: { values: Float64Array.from(lse) } },
+      },
     },
     given: gradientQuantities.flatMap((quantity) => {
       const one = gradients[quantity.name];
