@@ -100,12 +100,11 @@ export function specialGradients(
     const difference = products[j] - mean;
     const ds = difference !== 0 && weightless.has(key) ? NaN : difference;
     poison.score(key, ds);
-    const isFlat = weighted.get(key) !== 0 && law.softcap !== null;
-    const dt = ds === 0 ? 0 : ds * (isFlat ? 0 : law.scale);
-    const times = (other: number) => (dt === 0 ? (Number.isFinite(other) ? 0 : NaN) : dt * other);
+    // No slope where a softcap is flat; keys without a weight have a dS of 0 or NaN, whatever the slope.
+    const dt = ds * (weighted.get(key) === 0 ? law.scale : 0);
     columns(query.dim, (c) => {
-      poison.query(c, times(keys.raw(key, c)));
-      poison.key(key, c, times(query.raw(row, c)));
+      poison.query(c, dt * keys.raw(key, c));
+      poison.key(key, c, dt * query.raw(row, c));
     });
     const isWeighted = weighted.has(key) && isKept(key);
     if (dout.special[row] !== 0)

@@ -11,22 +11,26 @@ const [rows, keys, dim, vDim] = [2, 4, 2, 2];
 const row = 1;
 
 const finite = fc.constantFrom(-2, -1, -0.5, 0, 0.5, 1, 2);
-const special = fc.constantFrom(Infinity, -Infinity, NaN);
-/** Few elements are special, so that rows are not lost at once; most tensors have none. */
+const special = fc.constantFrom(Infinity, Infinity, -Infinity, -Infinity, NaN);
+/** Few elements are special, so that rows are not lost at once; half of the tensors have none. */
 const elements = (length: number) =>
   fc.oneof(
-    { weight: 2, arbitrary: fc.array(finite, { minLength: length, maxLength: length }) },
+    { weight: 1, arbitrary: fc.array(finite, { minLength: length, maxLength: length }) },
     {
       weight: 1,
       arbitrary: fc.array(
-        fc.oneof({ weight: 7, arbitrary: finite }, { weight: 1, arbitrary: special }),
+        fc.oneof({ weight: 4, arbitrary: finite }, { weight: 1, arbitrary: special }),
         { minLength: length, maxLength: length },
       ),
     },
   );
 
 const drawn = fc.record({
-  q: elements(rows * dim),
+  // Queries of one sign make an infinity in a key a weight of 0 as often as a lost row.
+  q: fc.oneof(
+    elements(rows * dim),
+    fc.array(fc.constantFrom(0.5, 1, 2), { minLength: rows * dim, maxLength: rows * dim }),
+  ),
   k: elements(keys * dim),
   v: elements(keys * vDim),
   dO: elements(rows * vDim),
@@ -161,6 +165,6 @@ it('what special values make of a row is what IEEE 754 makes of its formulas', (
         isWhole: wanted.raw.every(Number.isFinite),
       });
     }),
-    { numRuns: scaled(600) },
+    { numRuns: scaled(1000) },
   );
 });
