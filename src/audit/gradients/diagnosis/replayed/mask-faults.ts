@@ -35,7 +35,7 @@ function bandOf({ causal, window }: Problem): Band {
   const right = window === null || window.right < 0 ? null : window.right;
   return {
     left: window === null || window.left < 0 ? null : window.left,
-    right: causal ? Math.min(0, right ?? 0) : right,
+    right: causal ? 0 : right,
   };
 }
 
