@@ -203,7 +203,7 @@ describe('faults of views', () => {
   });
 
   it('are none of some rows alone', () => {
-    const drawn = { batch: 1, kvHeads: 2, groupSize: 1, queries: 3, keys: 4 };
+    const drawn = { batch: 1, kvHeads: 2, groupSize: 1, queries: 3, keys: 4 } as const;
     const { replayed } = placesOf({ ...drawn, hasStored: true, hasOut: true, hasDq: true });
     expect([...viewFaults(replayed)]).not.toEqual([]);
     expect([...viewFaults({ ...replayed, scope: new Uint8Array(6) })]).toEqual([]);
