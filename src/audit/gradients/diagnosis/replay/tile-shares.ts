@@ -17,7 +17,10 @@ export interface TileUse {
   readonly rowsOff: number;
 }
 
-/** Factors of a tile of a head, [queries, keys] of its own, 0 where nothing is seen. */
+/**
+ * Factors of a tile of a head, [queries, keys] of its own, 0 where nothing is seen.
+ * @param rowOf rows whose ranges are within the tile's keys
+ */
 function factorsOf(
   { queries, keys }: ScoreTile,
   head: number,
@@ -30,8 +33,7 @@ function factorsOf(
     const row = rowOf(head, query);
     const at = (query - queries.begin) * width - keys.begin;
     for (const { begin, end } of row.ranges)
-      for (let key = Math.max(begin, keys.begin); key < Math.min(end, keys.end); key++)
-        made[at + key] = row[of][key];
+      for (let key = begin; key < end; key++) made[at + key] = row[of][key];
   }
   return made;
 }

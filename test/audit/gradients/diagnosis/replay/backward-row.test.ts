@@ -18,6 +18,8 @@ describe('rows of P and dS', () => {
           ...(of.ownSum && { logarithm: 'scores' }),
           ...(of.ownDelta && { delta: 'weights' }),
           ...(of.slopePower !== undefined && { slopePower: of.slopePower }),
+          ...(of.keptIn === 'P' && { keptOfDp: null }),
+          ...(of.keptIn === 'dP' && { keptOfP: null }),
         };
         const rowOf = backwardRows(problem, measured, backwardOperands(problem, dout), change);
         const plain = plainRows(of, made);

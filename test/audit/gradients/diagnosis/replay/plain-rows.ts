@@ -18,6 +18,8 @@ export const drawns = fc.record({
   hasBias: fc.boolean(),
   hasSink: fc.boolean(),
   hasDropout: fc.boolean(),
+  /** Where dropout is not left out. */
+  keptIn: fc.constantFrom('both', 'P', 'dP'),
   ownSum: fc.boolean(),
   ownDelta: fc.boolean(),
   slopePower: fc.constantFrom(undefined, 0, 2),
@@ -87,8 +89,10 @@ export function plainRows(of: Drawn, { problem, dout, measured, kept }: ReturnTy
       ? Math.log(ofSink + sum(scores.map(Math.exp)))
       : measured.reference.denominator[row];
     const P = scores.map((x) => Math.exp(x - logarithm));
-    const factor = seen.map((key) => (of.hasDropout ? kept[row * keys + key] / 0.8 : 1));
-    const dP = seen.map((key, i) => factor[i] * dot(dO, row, v, ofKeys(key), vDim));
+    const kepts = seen.map((key) => (of.hasDropout ? kept[row * keys + key] / 0.8 : 1));
+    const factor = kepts.map((x) => (of.keptIn === 'dP' ? 1 : x));
+    const ofDp = kepts.map((x) => (of.keptIn === 'P' ? 1 : x));
+    const dP = seen.map((key, i) => ofDp[i] * dot(dO, row, v, ofKeys(key), vDim));
     const D = of.ownDelta ? sum(P.map((p, i) => p * dP[i])) : measured.mean.values[row];
     const slope = scaled.map((x) =>
       softcap === null ? 1 : (1 - Math.tanh(x / softcap) ** 2) ** (of.slopePower ?? 1),

@@ -36,7 +36,6 @@ function drawUse({ seed, queries, keys }: Drawn, name: Name): { tile: ScoreTile;
   const tile = { queries: drawRange(count, queries), keys: drawRange(count, keys) };
   const [own, most] = name === 'dq' ? [tile.keys, keys] : [tile.queries, queries];
   const rowsOff = flips() ? 0 : count(most - (own.end - own.begin) + 1) - own.begin;
-  if (count(8) === 0) return { tile, use: { factors: null, rowsOff } };
   const isTransposed = flips();
   if (isTransposed)
     return {
@@ -95,19 +94,32 @@ function plainShare(
   return share;
 }
 
+/** How a tile is used; rightly by default. */
+const uses = fc.constantFrom('right', 'zeros', 'other', 'other', 'other');
+
 describe('the share of a tile in a gradient', () => {
   it('is the sum over its pairs, of its own factors and rows or of others', () => {
     fc.assert(
-      fc.property(drawns, fc.constantFrom(...names), fc.boolean(), (drawn, name, isRight) => {
+      fc.property(drawns, fc.constantFrom(...names), uses, (drawn, name, as) => {
         // A tile is of a pass without a change.
-        const of = { ...drawn, ownSum: false, ownDelta: false, slopePower: undefined };
+        const of = {
+          ...drawn,
+          ownSum: false,
+          ownDelta: false,
+          slopePower: undefined,
+          keptIn: 'both',
+        } as const;
         const made = caseOf(of);
         const { problem, measured, dout } = made;
         const failed = { problem, measured } as unknown as Replayed['failed'];
         const replayed = { failed, operands: backwardOperands(problem, dout) };
         const { tile, use } = drawUse(of, name);
-        const used = isRight ? { factors: { from: tile, isTransposed: false }, rowsOff: 0 } : use;
-        const found = tileShare(replayed, name, tile, isRight ? undefined : use);
+        const used = {
+          right: { factors: { from: tile, isTransposed: false }, rowsOff: 0 },
+          other: use,
+          zeros: { ...use, factors: null },
+        }[as];
+        const found = tileShare(replayed, name, tile, as === 'right' ? undefined : used);
         const wanted = plainShare(of, made, name, { tile, use: used });
         expect(found).toHaveLength(wanted.length);
         wanted.forEach((x, i) => {
