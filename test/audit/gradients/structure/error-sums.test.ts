@@ -5,7 +5,10 @@ import {
   type SummedErrors,
 } from '../../../../src/audit/gradients/structure/error-sum.js';
 import { worstStatistics } from '../../../../src/audit/gradients/structure/gradient-statistic.js';
-import { noRoundings } from '../../../../src/audit/gradients/structure/output-roundings.js';
+import {
+  noRoundings,
+  type OutputRoundings,
+} from '../../../../src/audit/gradients/structure/output-roundings.js';
 import { statisticOf } from '../definitions/made-judgements.js';
 import { drawFrom } from '../definitions/random-pairs.js';
 
@@ -94,6 +97,22 @@ function largestJumps({ roundings }: SummedErrors, pattern: Float64Array, sign: 
   return Math.max(0, ...sums.map((x) => sign * x));
 }
 
+/** The sum of one error of deviation 1, with these roundings beside unknown ones. */
+function sumOfOne(error: number, roundings: Partial<OutputRoundings>): ErrorSum {
+  const deviation = Float64Array.of(1);
+  const none = Float64Array.of(0);
+  const sum = new ErrorSum({
+    systematic: none,
+    deviation,
+    apart: null,
+    operands: none,
+    roundings: { ...noRoundings(deviation), ...roundings },
+  });
+  sum.add(0, error, 1);
+  sum.endRow(null);
+  return sum;
+}
+
 describe('a sum of errors', () => {
   it('has the limits of Theorem 24, whatever rows and elements err together', () => {
     const reached = { chance: 0, part: 0, whole: 0 };
@@ -157,34 +176,12 @@ describe('a sum of errors', () => {
     ['beyond it on the other side', -2.5, { statistic: -3.5, threshold: 2 }],
     ['unknown', NaN, { statistic: NaN, threshold: 2 }],
   ])('is judged without what is expected only where it is beyond: %s', (_, signed, wanted) => {
-    const deviation = Float64Array.of(1);
-    const none = Float64Array.of(0);
-    const roundings = { ...noRoundings(deviation), expected: Float64Array.of(1) };
-    const sum = new ErrorSum({
-      systematic: none,
-      deviation,
-      apart: null,
-      operands: none,
-      roundings,
-    });
-    sum.add(0, signed, 1);
-    sum.endRow(null);
+    const sum = sumOfOne(signed, { expected: Float64Array.of(1) });
     expect(sum.judge(2, 0)).toEqual(wanted);
   });
 
   it.each([1, -1])('is held against what follows from values on its own side: %d', (side) => {
-    const deviation = Float64Array.of(1);
-    const none = Float64Array.of(0);
-    const roundings = { ...noRoundings(none), blurred: Float64Array.of(10) };
-    const sum = new ErrorSum({
-      systematic: none,
-      deviation,
-      apart: null,
-      operands: none,
-      roundings,
-    });
-    sum.add(0, side * 9, 1);
-    sum.endRow(null);
+    const sum = sumOfOne(side * 9, { blurred: Float64Array.of(10), unknown: Float64Array.of(0) });
     // All of it is a rounding that follows from the value: √(z² + P²) of that sign, z of the other.
     const threshold = side > 0 ? Math.sqrt(2 ** 2 + 10 ** 2) : 2;
     expect(sum.judge(2, 0)).toEqual({ statistic: side * 9, threshold });
