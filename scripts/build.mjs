@@ -1,5 +1,5 @@
 /**
- * Builds dist/: WebAssembly first, then the TypeScript sources, then the files shipped beside them.
+ * Builds dist/: WebAssembly first, then the programs, then the declarations, then the files shipped beside them.
  * The new dist takes the old one's place only once it is complete. Its modification time is the moment
  * the build began, so that a source is newer than dist exactly when dist may lack its last change.
  */
@@ -9,6 +9,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildWebAssembly } from './build-webassembly.mjs';
+import { bundle } from './bundle.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const dist = join(root, 'dist');
@@ -18,20 +19,13 @@ const started = new Date();
 const workFolder = join(root, 'node_modules', `.flashproof-build-${process.pid}`);
 const [built, replaced] = [join(workFolder, 'new'), join(workFolder, 'old')];
 
-/** Compiles and copies into `built`; the compiler's exit status. */
-function build() {
+/** Bundles, declares and copies into `built`; the compiler's exit status. */
+async function build() {
+  await bundle(root, built);
   const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc');
-  // What comments say is in the declarations, where editors look for it, and not twice. The pass that
-  // writes those checks the types for both.
-  const passes = [
-    ['--declaration', 'false', '--removeComments', '--noCheck'],
-    ['--emitDeclarationOnly'],
-  ];
-  for (const pass of passes) {
-    const compilation = [tsc, '-p', 'tsconfig.build.json', '--outDir', built, ...pass];
-    const { status } = spawnSync(process.execPath, compilation, { cwd: root, stdio: 'inherit' });
-    if (status !== 0) return status ?? 1;
-  }
+  const declarations = [tsc, '-p', 'tsconfig.build.json', '--outDir', built];
+  const { status } = spawnSync(process.execPath, declarations, { cwd: root, stdio: 'inherit' });
+  if (status !== 0) return status ?? 1;
   for (const schema of ['report', 'audits', 'bound', 'check']) {
     const path = `src/report/json/${schema}.schema.json`;
     cpSync(join(root, path), join(built, path));
@@ -53,7 +47,7 @@ function replaceDist() {
 await buildWebAssembly();
 mkdirSync(workFolder, { recursive: true });
 try {
-  process.exitCode = build();
+  process.exitCode = await build();
   if (process.exitCode === 0) replaceDist();
 } finally {
   rmSync(workFolder, { recursive: true, force: true });

@@ -29,6 +29,7 @@ const mostMegabytes = 3;
 const allowed = [
   /^(package\.json|README\.md|CHANGELOG\.md|LICENSE)$/,
   /^dist\/(src|oracles|kernels|properties)\/.*\.(js|d\.ts)$/,
+  /^dist\/chunks\/[\w-]+\.js$/,
   /^dist\/src\/report\/json\/\w+\.schema\.json$/,
   /^fixtures\/silicon\/sm_90\/((hash|pairs)_\w+\.bin|\w+_tables\.bin\.gz|capture\.json|README\.md)$/,
 ];

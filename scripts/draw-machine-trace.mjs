@@ -6,11 +6,12 @@
  *   node scripts/draw-machine-trace.mjs <trace.json> <picture.svg>     draw a trace's first CTA
  *
  * The problem is 256 queries and 6 blocks of 128 keys of a head dimension of 128, normally distributed:
- * two stages of one tile. The first form needs dist (`npm run build`).
+ * two stages of one tile.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import process from 'node:process';
 import { scaleLinear } from 'd3-scale';
+import { runnerImport } from 'vite';
 
 const queries = 256;
 const keys = 768;
@@ -18,7 +19,7 @@ const headDim = 128;
 
 /** Writes normally distributed bf16 tensors, the same in every run. */
 async function writeProblem(path) {
-  const { writeSafetensors } = await import('../dist/src/io/index.js');
+  const { module } = await runnerImport('src/io/index.ts');
   let state = 1;
   const uniform = () => {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
@@ -32,7 +33,7 @@ async function writeProblem(path) {
     const data = Uint16Array.from(words, (word) => (word + 0x8000) >>> 16);
     return { format: 'bf16', shape: [1, rows, headDim], data };
   };
-  await writeSafetensors(path, { q: tensor(queries), k: tensor(keys), v: tensor(keys) });
+  await module.writeSafetensors(path, { q: tensor(queries), k: tensor(keys), v: tensor(keys) });
 }
 
 /** A coloured piece of a row: from when to when in clocks, what it is, and what is written in it. */

@@ -285,7 +285,7 @@ describe('flashproof audit', () => {
 
   inTurn('runs a live kernel, and reports one that breaks, with exit status 1', async () => {
     const script = join(folder, 'kernel.mjs');
-    const io = JSON.stringify(join(root, 'dist/src/io/index.js'));
+    const io = JSON.stringify(join(root, '.vitest/src/io/index.js'));
     await writeFile(
       script,
       `import { createInterface } from 'node:readline';

@@ -82,7 +82,7 @@ describe('the package', () => {
     expect(rest.sort()).toEqual(['LICENSE', 'package.json']);
     const dist = paths.filter((path) => path.startsWith('dist/'));
     const odd = dist.filter(
-      (path) => !/^dist\/(src|oracles|kernels|properties)\/.*\.(d\.ts|js|json)$/.test(path),
+      (path) => !/^dist\/(src|oracles|kernels|properties|chunks)\/.*\.(d\.ts|js|json)$/.test(path),
     );
     expect(odd).toEqual([]);
     expect(paths.filter((path) => /(^|\/)test\/|\.test\.|(^|\/)assembly\//.test(path))).toEqual([]);
@@ -115,7 +115,9 @@ describe('the package', () => {
     const imported = new Set<string>();
     for (const path of paths.filter((name) => /\.(js|d\.ts)$/.test(name))) {
       const text = readFileSync(join(root, path), 'utf8');
-      const specifiers = text.matchAll(/(?:\bfrom\s|\bimport\s|\bimport\()\s*'([^'.][^']*)'/g);
+      const specifiers = text.matchAll(
+        /(?:\bfrom\s|\bimport\s|\bimport\()\s*['"]([^'".][^'"]*)['"]/g,
+      );
       for (const [, specifier] of specifiers) {
         const name = specifier
           .split('/')
@@ -129,6 +131,15 @@ describe('the package', () => {
     expect([...imported].filter((name) => !installed.has(name))).toEqual([]);
     const unused = Object.keys(manifest.dependencies).filter((name) => !imported.has(name));
     expect(unused).toEqual([]);
+  });
+
+  it.each(['report', 'audits', 'bound', 'check'])('holds a validator of %s', async (name) => {
+    const file = paths.find((path) => path.endsWith('compiled-schemas.js'))!;
+    const validators = (await import(pathToFileURL(join(root, file)).href)) as Record<
+      string,
+      (value: unknown) => boolean
+    >;
+    expect(validators[name]({})).toBe(false);
   });
 
   it('asks for vitest only of those who use its matcher', () => {

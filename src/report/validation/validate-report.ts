@@ -1,6 +1,5 @@
-import { readFile } from 'node:fs/promises';
-import type { Ajv2020, ErrorObject } from 'ajv/dist/2020.js';
-import { lazily } from '../../reuse/index.js';
+import type { ErrorObject } from 'ajv/dist/2020.js';
+import { loadValidator, type SchemaName } from './schema-validators.js';
 
 /** Maximum number of violations that a message lists. */
 const listedViolations = 12;
@@ -22,31 +21,8 @@ export function describeViolation({ instancePath, message, keyword, params }: Er
   return `${instancePath === '' ? '/' : instancePath} ${message ?? keyword}${detail}`;
 }
 
-/** The schemas that the package publishes; the others refer to the first. */
-const schemaNames = [
-  'report.schema.json',
-  'audits.schema.json',
-  'bound.schema.json',
-  'check.schema.json',
-] as const;
-type SchemaName = (typeof schemaNames)[number];
-
-/** Reads the schemas on its first call; ajv is loaded then, and not when this module is loaded. */
-const loadSchemas = lazily(async (): Promise<Ajv2020> => {
-  const read = async (name: SchemaName) =>
-    JSON.parse(await readFile(new URL(`../json/${name}`, import.meta.url), 'utf8')) as object;
-  const [{ Ajv2020 }, ...schemas] = await Promise.all([
-    import('ajv/dist/2020.js'),
-    ...schemaNames.map(read),
-  ]);
-  const ajv = new Ajv2020({ allErrors: true, strict: true, allowUnionTypes: true });
-  // Schemas that are added under names are compiled on first use: few commands need two.
-  schemas.forEach((schema, i) => ajv.addSchema(schema, schemaNames[i]));
-  return ajv;
-});
-
 async function validateAgainst(schema: SchemaName, value: unknown): Promise<void> {
-  const validate = (await loadSchemas()).getSchema(schema)!;
+  const validate = await loadValidator(schema);
   if (validate(value)) return;
   const violations = (validate.errors ?? [])
     .filter(({ keyword }) => !wrappers.includes(keyword))
@@ -54,7 +30,7 @@ async function validateAgainst(schema: SchemaName, value: unknown): Promise<void
   const shown = violations.slice(0, listedViolations).join('; ');
   const more = violations.length - listedViolations;
   throw new Error(
-    `a report breaks ${schema}, which is a bug in flashproof: ${shown}${more > 0 ? `; and ${more} more` : ''}`,
+    `a report breaks ${schema}.schema.json, which is a bug in flashproof: ${shown}${more > 0 ? `; and ${more} more` : ''}`,
   );
 }
 
@@ -65,7 +41,7 @@ async function validateAgainst(schema: SchemaName, value: unknown): Promise<void
  * message lists the JSON pointer of each violation and the fault there.
  */
 export function validateReport(value: unknown): Promise<void> {
-  return validateAgainst('report.schema.json', value);
+  return validateAgainst('report', value);
 }
 
 /**
@@ -73,7 +49,7 @@ export function validateReport(value: unknown): Promise<void> {
  * @throws Error as `validateReport`
  */
 export function validateAuditsReport(value: unknown): Promise<void> {
-  return validateAgainst('audits.schema.json', value);
+  return validateAgainst('audits', value);
 }
 
 /**
@@ -81,7 +57,7 @@ export function validateAuditsReport(value: unknown): Promise<void> {
  * @throws Error as `validateReport`
  */
 export function validateBoundReport(value: unknown): Promise<void> {
-  return validateAgainst('bound.schema.json', value);
+  return validateAgainst('bound', value);
 }
 
 /**
@@ -89,5 +65,5 @@ export function validateBoundReport(value: unknown): Promise<void> {
  * @throws Error as `validateReport`
  */
 export function validateCheckReport(value: unknown): Promise<void> {
-  return validateAgainst('check.schema.json', value);
+  return validateAgainst('check', value);
 }
