@@ -21,7 +21,8 @@ export function* visitFaults({ failed, scope }: Replayed): Generator<ReplayedFau
     first = Math.min(first, row % keys);
     last = Math.max(last, row % keys);
   });
-  if (last - first + 1 >= keys) return;
+  // A gradient may fail of which no row is off by itself.
+  if (last < first || last - first + 1 >= keys) return;
   const { ranges } = problemMask(problem, shape);
   const rows = scope === null ? [] : Array.from(scope.keys()).filter((row) => scope[row] === 1);
   const place = scope === null ? everywhere : placeOfRows(rows, { ...problem, shape });
