@@ -131,9 +131,8 @@ function* pageFaults({ failed, operands }: Replayed): Generator<ReplayedFault> {
   for (const { pages, firstKey, sequence, keys } of pairs) {
     const [one, other] = pages;
     const from = (row: number) => {
-      const key = (row % shape.keys) - firstKey;
-      const page = Math.floor(key / size);
-      if (key < 0 || key >= keys || (page !== one && page !== other)) return row;
+      const page = Math.floor(((row % shape.keys) - firstKey) / size);
+      if (page !== one && page !== other) return row;
       return row + (page === one ? other - one : one - other) * size;
     };
     const members = [one, other].flatMap((page) =>

@@ -68,7 +68,7 @@ function namedFactors({ problem: { scale, dropout }, measured }: FailedGradients
   return candidates.filter(({ factor }) => Math.abs(factor - 1) > leastChange);
 }
 
-/** The slope of some rows of a gradient on the exact ones; NaN where there is none. */
+/** The slope of some rows of a gradient on the exact ones; not finite where there is none. */
 function slopeOf(values: Float64Array, exact: Float64Array, isIn: (i: number) => boolean): number {
   let [products, squares] = [0, 0];
   exact.forEach((x, i) => {
@@ -77,7 +77,7 @@ function slopeOf(values: Float64Array, exact: Float64Array, isIn: (i: number) =>
     products += values[i] * x;
     squares += x * x;
   });
-  return squares > 0 ? products / squares : NaN;
+  return products / squares;
 }
 
 /** A scale on a gradient that has none, or missing in one that has it. */

@@ -199,10 +199,9 @@ function* layouts(all: readonly Laid[]): Generator<Prediction> {
 /** Gradients that are those of something else: each failing one has a candidate. */
 function* exchanged(failed: FailedGradients, all: readonly Laid[]): Generator<Prediction> {
   const candidates = failed.given.map((given) => laidOf(failed, given));
-  const sources: (Laid | undefined)[] = all.map((one) =>
-    candidates.find(
+  const sources = all.flatMap((one) => {
+    const source = candidates.find(
       (other) =>
-        other !== one &&
         other.given.quantity.name !== one.given.quantity.name &&
         other.exact.length === one.exact.length &&
         other.columns === one.columns &&
@@ -211,20 +210,20 @@ function* exchanged(failed: FailedGradients, all: readonly Laid[]): Generator<Pr
           0,
           0,
         ),
-    ),
-  );
-  if (!sources.every((source) => source !== undefined)) return;
-  const clauses = all.map(
-    ({ given }, i) => `${given.quantity.prose} is ${sources[i]?.given.quantity.prose ?? ''}`,
-  );
+    );
+    return source === undefined ? [] : [{ of: one.given.quantity, source }];
+  });
+  if (sources.length < all.length) return;
+  const clauses = sources.map(({ of, source }) => `${of.prose} is ${source.given.quantity.prose}`);
+  const bySource = (make: (source: Laid) => Float64Array) =>
+    Object.fromEntries(sources.map(({ of, source }) => [of.name, make(source)]));
   yield {
     id: 'gradient-for-another',
     sentence: `${listed(clauses)}, as where one is written in the place of another`,
-    predicted: byName(all, (one) => sources[all.indexOf(one)]?.exact ?? one.exact),
-    sizes: byName(all, (one) => {
-      const name = sources[all.indexOf(one)]?.given.quantity.name ?? one.given.quantity.name;
-      return failed.measured.gradients[name].exact.magnitude;
-    }),
+    predicted: bySource(({ exact }) => exact),
+    sizes: bySource(
+      ({ given: { quantity } }) => failed.measured.gradients[quantity.name].exact.magnitude,
+    ),
   };
 }
 
