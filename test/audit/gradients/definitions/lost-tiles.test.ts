@@ -101,8 +101,8 @@ function changed(name: Name, use: Use): Float64Array {
   return values;
 }
 
-/** What is said of gradients with these changes, and where. */
-function said(changes: Partial<Record<Name, Use>>): string[] {
+/** What is said of gradients with these changes, and in which words. */
+function found(changes: Partial<Record<Name, Use>>): { said: string; sentence: string }[] {
   const { judgement } = measured();
   const given = gradientQuantities.map((quantity) => {
     const use = changes[quantity.name];
@@ -122,9 +122,13 @@ function said(changes: Partial<Record<Name, Use>>): string[] {
   };
   return [...otherTileFaults(of)].flatMap((one) => {
     const place = explains(failed, one) ? placeShown(failed, one, null) : null;
-    return place === null ? [] : [`${one.id}: ${describePlace({ ...place, rows: null })}`];
+    if (place === null) return [];
+    const said = `${one.id}: ${describePlace({ ...place, rows: null })}`;
+    return [{ said, sentence: one.sentence }];
   });
 }
+
+const said = (changes: Partial<Record<Name, Use>>) => found(changes).map((one) => one.said);
 
 const lastKeys = (key: number) => key >= 32;
 const lastQueries = (query: number) => query >= 32;
@@ -180,6 +184,27 @@ describe('tiles of 32 that are lost, doubled or of another place', () => {
     ],
   ])('%s', (wanted, changes) => {
     expect(said(changes)).toEqual([wanted]);
+  });
+
+  it.each<[string, Partial<Record<Name, Use>>]>([
+    ['dQ lacks what keys 32 to 43 add', { dq: (_, __, j) => (lastKeys(j) ? { times: 0 } : null) }],
+    [
+      'dQ of queries 32 to 41 of head 0 lacks what keys 0 to 31 add',
+      { dq: (h, i, j) => (h === 0 && lastQueries(i) && !lastKeys(j) ? { times: 0 } : null) },
+    ],
+    [
+      'dQ of queries 0 to 31 of head 1 has twice what keys 32 to 43 add',
+      { dq: (h, i, j) => (h === 1 && !lastQueries(i) && lastKeys(j) ? { times: 2 } : null) },
+    ],
+    [
+      'dK and dV of keys 32 to 43 of head 1 lack what queries 0 to 31 add',
+      {
+        dk: (h, i, j) => (h === 1 && !lastQueries(i) && lastKeys(j) ? { times: 0 } : null),
+        dv: (h, i, j) => (h === 1 && !lastQueries(i) && lastKeys(j) ? { times: 0 } : null),
+      },
+    ],
+  ])('are told with the rows and keys that they are of: %s', (sentence, changes) => {
+    expect(found(changes).map((one) => one.sentence)).toEqual([sentence]);
   });
 
   it('are not told where a share is half there, or of different heads in dK and dV', () => {

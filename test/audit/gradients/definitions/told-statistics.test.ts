@@ -1,4 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import type { Prediction } from '../../../../src/audit/gradients/diagnosis/prediction.js';
+import type { Replayed } from '../../../../src/audit/gradients/diagnosis/replay/replay.js';
+import { deltaFaults } from '../../../../src/audit/gradients/diagnosis/statistics/delta-faults.js';
 import { statisticsFaults } from '../../../../src/audit/gradients/diagnosis/statistics/statistics-faults.js';
 import type { Problem } from '../../../../src/problem/index.js';
 import { filledProblem, tensor } from '../../../setup/problems.js';
@@ -12,6 +15,7 @@ function said(
   problem: Problem,
   count: number,
   change: (exact: Float64Array, row: number, column: number) => number,
+  family: (of: Replayed) => Iterable<Prediction> = statisticsFaults,
 ) {
   const one = gradientCase(
     problem,
@@ -28,18 +32,18 @@ function said(
     isSpent: () => false,
   };
   const of = replayedOf(problem, roundedGradients(one, { dq, dv }, 'fp64'));
-  const ids = of === null ? null : [...statisticsFaults({ ...of, budget })].map(({ id }) => id);
+  const ids = of === null ? null : [...family({ ...of, budget })].map(({ id }) => id);
   return { ids, passes };
 }
 
-describe('the LSE and D of rows, as dQ tells them', () => {
-  // All weights are 1/4, and dP is 4, −4, 8 and 0, so that D is 2 and a sum of terms of 4 on average.
-  const even = filledProblem(
-    { queries: 3, keys: 4, dim, vDim: 1 },
-    { q: () => 0, k: (i) => (i % dim === Math.floor(i / dim) ? 4 : 0), v: (i) => [4, -4, 8, 0][i] },
-    { scale: 1 },
-  );
+// All weights are 1/4, and dP is 4, −4, 8 and 0, so that D is 2 and a sum of terms of 4 on average.
+const even = filledProblem(
+  { queries: 3, keys: 4, dim, vDim: 1 },
+  { q: () => 0, k: (i) => (i % dim === Math.floor(i / dim) ? 4 : 0), v: (i) => [4, -4, 8, 0][i] },
+  { scale: 1 },
+);
 
+describe('the LSE and D of rows, as dQ tells them', () => {
   it.each([
     [1 / 4, []],
     [-1 / 4, []],
@@ -65,5 +69,33 @@ describe('the LSE and D of rows, as dQ tells them', () => {
     expect(passesOf((row) => row === 0)).toBe(0);
     expect(passesOf((row) => row === 3)).toBeGreaterThan(0);
     expect(passesOf((row) => row === 0 || row === 3)).toBe(0);
+  });
+
+  it('are not told by a dQ of zeros, which any LSE may have that is large', () => {
+    const found = said(even, 3, (exact, row, column) =>
+      row === 1 ? 0 : exact[row * dim + column],
+    );
+    expect(found).toEqual({ ids: [], passes: 0 });
+  });
+});
+
+describe('a D of rows that is wrong by no rule', () => {
+  /** Whether it is told where the D of some rows is off, by a share of the sizes of its terms. */
+  const isTold = (share: number, rows: readonly number[]) =>
+    said(
+      even,
+      3,
+      (exact, row, column) => {
+        const own = exact[row * dim + column];
+        return rows.includes(row) && column < 4 ? own - 4 * share : own;
+      },
+      deltaFaults,
+    ).ids?.includes('delta-wrong');
+
+  it.each([1, -1])('is off by more than 1/64 of the sizes of its terms: %d', (sign) => {
+    for (const rows of [[1], [0, 2]]) {
+      expect(isTold((0.99 * sign) / 64, rows)).toBe(false);
+      expect(isTold((1.01 * sign) / 64, rows)).toBe(true);
+    }
   });
 });
