@@ -145,7 +145,7 @@ const namedAdvantage = 0.03;
 function sampleOf(of: Replayed, given: GivenGradient) {
   const { members, places, rows, columns } = sizesOf(of, given);
   const sample = worstRows(of, given);
-  if (sample.end <= sample.begin || places === 0) return null;
+  if (places === 0) return null;
   const terms = gradientTerms(of, given, sample);
   const scale = given.quantity.name === 'dv' ? 1 : of.failed.problem.scale;
   const isPower = Math.log2(Math.abs(scale)) % 1 === 0;
