@@ -1,10 +1,17 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { randomValues } from '../../../properties/problems/values.js';
 import {
   createPartialSums,
   partialSquares,
   partialSumNumbers,
 } from '../../../src/audit/gradients/bounds/partial-sums.js';
+import {
+  byOthersOf,
+  createPairMemory,
+  emptyPairSums,
+  loadFactor,
+  otherParts,
+} from '../../../src/audit/gradients/bounds/pair-sums.js';
 import { createTileProducts, tileRows } from '../../../src/audit/bounds/index.js';
 import { testSeed } from '../../setup/effort.js';
 
@@ -72,4 +79,58 @@ it('of terms in random orders have a mean square that is no larger than is said'
     // (n + 1)/n of a sixth, and the deviation of a mean of 2000.
     expect(mean, name).toBeLessThan(1.1 * partialSquares(Math.abs(sum), squares));
   }
+});
+
+it.each([4, 64, 512, 1024])(
+  'of %i columns have room in the memory that they ask for',
+  (columns) => {
+    const products = createTileProducts(partialSumNumbers(columns));
+    expect(() => createPartialSums(products, columns)).not.toThrow();
+  },
+);
+
+describe('the working memory of 64 queries and keys', () => {
+  it.each([
+    [640, 4, true, 0],
+    [640, 4, false, 3],
+    [4, 640, false, 0],
+    [300, 301, true, 3],
+  ])('has room for heads of %i and %i columns', (qkDim, vDim, usesNorms, others) => {
+    const memory = createPairMemory(qkDim, vDim, { usesNorms, others });
+    const { queries, keys, dout, values } = memory;
+    const rows = [queries, keys, dout, values].map((factor) => {
+      const drawn = Float64Array.from({ length: tileRows * factor.dim }, () =>
+        random.integer(-9, 9),
+      );
+      loadFactor(factor, drawn);
+      return drawn;
+    });
+    memory.multiplyRows();
+    const dot = (dim: number, [a, b]: readonly Float64Array[], i: number, j: number) => {
+      let sum = 0;
+      for (let c = 0; c < dim; c++) sum += a[i * dim + c] * b[j * dim + c];
+      return sum;
+    };
+    for (const [i, j] of [
+      [0, 0],
+      [17, 40],
+      [63, 63],
+    ]) {
+      const at = i * tileRows + j;
+      // Integers: exact.
+      expect(memory.scores.view[at]).toBe(dot(qkDim, rows.slice(0, 2), i, j));
+      expect(memory.products.view[at]).toBe(dot(vDim, rows.slice(2), i, j));
+    }
+  });
+
+  it.each([0, 1, 2, 3])(
+    'sums the known parts by %i other factors, and 0 for the others',
+    (others) => {
+      const sums = emptyPairSums(2, createPairMemory(4, 4, { usesNorms: true, others }));
+      otherParts.forEach((part, k) => sums[part].fill(5 + k, 1));
+      const found = new Float64Array(otherParts.length).fill(NaN);
+      byOthersOf(sums, 1, -2, found);
+      expect([...found]).toEqual([-10, -12, -14].map((x, k) => (k < others ? x : 0)));
+    },
+  );
 });

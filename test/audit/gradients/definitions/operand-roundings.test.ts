@@ -155,6 +155,10 @@ describe('what rounding an operand does', () => {
     const plain = operandRounding('fp16', u32, [], 1);
     expect(rounded(plain, maxFinite * (1 - 2 ** -19), 0).worst).toBeLessThan(Infinity);
     expect(rounded(plain, maxFinite, 0).worst).toBe(Infinity);
+    // With what covers its own error it is the largest, exactly.
+    const covered = maxFinite / (1 + 2 ** -20);
+    expect(covered * (1 + 2 ** -20)).toBe(maxFinite);
+    expect(rounded(plain, covered, 0).worst).toBe(Infinity);
     expect(rounded(operandRounding('fp16', u32, [2], 1), maxFinite / 2, 0).worst).toBe(Infinity);
     expect(rounded(plain, NaN, 0).worst).toBe(Infinity);
     const none = { worst: 0, known: 0, variance: 0, byOthers: [0, 0, 0] };

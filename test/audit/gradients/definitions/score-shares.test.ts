@@ -12,6 +12,7 @@ import {
 import {
   createScoreSharer,
   emptyScoreShare,
+  ScoreSums,
   type AlikePairs,
 } from '../../../../src/audit/gradients/bounds/score-shares.js';
 import {
@@ -20,7 +21,9 @@ import {
   type RowErrors,
   type WeighedPairs,
 } from '../../../../src/audit/gradients/bounds/weigh-pairs.js';
+import { anyGradientPremises } from '../../../../src/audit/gradients/bounds/gradient-premises.js';
 import { testSeed } from '../../../setup/effort.js';
+import { filledProblem } from '../../../setup/problems.js';
 import {
   coarseArithmetic,
   coarseRows,
@@ -130,5 +133,38 @@ describe('the share of a pair in dBias and dSink is that of Theorem 7 with a slo
       for (const [name, x] of Object.entries(numbers)) expectAlike(share[name as 'worst'], x, name);
     }
     expect(share.weight).not.toBe(0);
+  });
+});
+
+describe('the variance of a sum', () => {
+  it('has the part that pairs of a row share, which what rows are off by apart has not', () => {
+    const draw = drawFrom((testSeed % 1_000_003) + 43);
+    const arithmetic = coarseArithmetic(draw);
+    const problem = filledProblem({ queries: 1, keys: 1, dim: 1, format: 'fp64' }, () => 1);
+    const premises = anyGradientPremises(problem, 'fp64');
+    const zeros = new Float64Array(2);
+    const exact = { values: zeros, radius: zeros, magnitude: zeros };
+    const [variance, ofRow, ofMean] = [
+      draw.between(2, 3),
+      draw.between(0.5, 1),
+      draw.between(1, 4),
+    ];
+    const finished = (more: number) => {
+      const sums = new ScoreSums(2);
+      for (const at of [0, 1]) {
+        const share = { ...emptyScoreShare(), worst: 1, variance, ofRow };
+        sums.add(at, share, { scores: 1, products: 1 });
+      }
+      if (more > 0) sums.addVariance(1, more);
+      return sums.finish(exact, 1, premises, arithmetic, 'fp64');
+    };
+    const { deviation, apart } = finished(ofMean);
+    const plain = finished(0);
+    for (const at of [0, 1]) {
+      expect(plain.deviation[at] ** 2).toBeCloseTo(variance, 9);
+      expect(plain.apart![at] ** 2).toBeCloseTo(variance - ofRow, 9);
+      expect(deviation[at] ** 2).toBeCloseTo(variance + at * ofMean, 9);
+      expect(apart![at]).toBeCloseTo(plain.apart![at], 9);
+    }
   });
 });

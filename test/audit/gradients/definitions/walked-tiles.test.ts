@@ -6,8 +6,16 @@ import {
   measureGradients,
   type GradientPremises,
 } from '../../../../src/audit/gradients/index.js';
+import { createPairReader } from '../../../../src/audit/gradients/bounds/head-tiles.js';
+import { createPairMemory } from '../../../../src/audit/gradients/bounds/pair-sums.js';
 import { decodeTensor } from '../../../../src/formats/index.js';
-import { keysOf, problemMask, type Problem, type Tensor } from '../../../../src/problem/index.js';
+import {
+  keysOf,
+  problemMask,
+  problemShape,
+  type Problem,
+  type Tensor,
+} from '../../../../src/problem/index.js';
 import { lazily } from '../../../../src/reuse/index.js';
 import { testSeed } from '../../../setup/effort.js';
 import { filledProblem, tensor } from '../../../setup/problems.js';
@@ -109,4 +117,35 @@ describe('a row with a NaN', () => {
         }
     },
   );
+});
+
+describe('equal rows of a head', () => {
+  it('are counted once as long as the head is the same, and are its own', () => {
+    const random = bellShaped(seed);
+    const frame = { heads: 2, kvHeads: 2, queries: 5, keys: 4, dim: 3 };
+    const drawn = filledProblem(frame, random);
+    const dout = tensor('bf16', [1, 2, 5, 3], random);
+    const values = decodeTensor(drawn.q);
+    // In the second head, rows 0, 1 and 2 of Q are equal.
+    const isEqual = (i: number) => i >= 15 && i < 24;
+    const q = tensor('bf16', drawn.q.shape, (i) => values[isEqual(i) ? 15 + (i % 3) : i]);
+    const problem = { ...drawn, q };
+    const memory = createPairMemory(3, 3, { usesNorms: true, others: 0 });
+    const { alikeQueries, alikeKeys } = createPairReader(
+      problem,
+      dout,
+      problemShape(problem),
+      memory,
+    );
+    const first = alikeQueries(0);
+    expect([...first.scores]).toEqual([1, 1, 1, 1, 1]);
+    expect(alikeQueries(0)).toBe(first);
+    const second = alikeQueries(1);
+    expect([...second.scores]).toEqual([3, 3, 3, 1, 1]);
+    expect([...second.products]).toEqual([1, 1, 1, 1, 1]);
+    expect(second.most).toBe(1);
+    expect(alikeQueries(1)).toBe(second);
+    expect(alikeKeys(1)).toBe(alikeKeys(1));
+    expect(alikeQueries(0)).toEqual(first);
+  });
 });
