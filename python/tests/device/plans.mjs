@@ -1,9 +1,15 @@
 // Prints which tiles of keys the library tests against which rows, and how far statistics may deviate, as JSON:
 //   node plans.mjs <dist> '[[batch, heads, queries, keys], …]'
-import { pathToFileURL } from 'node:url';
+import { join } from 'node:path';
+import { runnerImport } from 'vite';
 
 const [dist, shapes] = process.argv.slice(2);
-const of = (name) => import(pathToFileURL(`${dist}/src/audit/structure/${name}.js`).href);
+// dist has none of the library's own modules, only its programs.
+const root = join(dist, '..');
+const of = async (name) => {
+  const source = join(root, `src/audit/structure/${name}.ts`);
+  return (await runnerImport(source, { root, configFile: false })).module;
+};
 const { planKeyTiles } = await of('key-tile-plan');
 const { structureLimits } = await of('structure-entries');
 
