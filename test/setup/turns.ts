@@ -1,10 +1,11 @@
 import { it, type TestAPI } from 'vitest';
 import { fromEnvironment, scaled, testSeed } from './effort.js';
 
-/** A default run makes one of so many long tests. */
-const every = 40;
-
-const isWhole = fromEnvironment('LONG', 0) === 1;
+const isLong = fromEnvironment('LONG', 0) === 1;
+/** A run makes one of so many long tests: all of them where it is for these, unless TURNS says otherwise. */
+const every = fromEnvironment('TURNS', isLong ? 1 : 40);
+/** The turn that it is; runs with as many in a row as `every` make all. */
+const turn = fromEnvironment('TURN', testSeed);
 
 /** `it` for tests that take turns. */
 interface InTurn {
@@ -29,12 +30,12 @@ function hash(text: string): number {
 /**
  * `it` for the long tests of the file `url`, of which a default run makes one in forty and skips the
  * others. TEST_SEED says which, so that forty seeds in a row make all of them. `npm run test:long`, which
- * sets LONG=1 and runs the files that call this, makes all at once; so does a run that names files, and
- * TEST_EFFORT=40. A test that takes turns builds on no other.
+ * sets LONG=1 and runs the files that call this, makes all at once, or with TURNS=4 every fourth from that of TURN on; so
+ * does a run that names files, and TEST_EFFORT=40. A test that takes turns builds on no other.
  */
 export function turns(url: string): InTurn {
-  let place = hash(url.split('/test/').at(-1) ?? url) + testSeed;
-  const next = () => it.runIf(isWhole || place++ % every < scaled(1)) as unknown as AnyTests;
+  let place = hash(url.split('/test/').at(-1) ?? url) + turn;
+  const next = () => it.runIf(place++ % every < scaled(1)) as unknown as AnyTests;
   const inTurn: AnyTest = (...test) => next()(...test);
   const ofRows =
     (name: 'each' | 'for') =>
