@@ -1,4 +1,5 @@
 import { fastSumError, orderedSumError, productError, sumError } from './error-free.js';
+import { float64FromRational, rationalOfFloat64 } from './rational.js';
 
 /**
  * An unevaluated sum high + low of two fp64 values, about 106 bits of significand: the
@@ -31,12 +32,17 @@ export function doubleDoubleFromSum(a: number, b: number): DoubleDouble {
 }
 
 /**
- * The exact product of two fp64 values as a double-double (2Prod); error 0 in the domain of
- * `isProductErrorExact`.
+ * The double-double nearest to numerator / denominator word by word: high is the fraction rounded to
+ * nearest even and low the rest rounded to nearest even, so the relative error is at most u²
+ * (u = 2^−53) while low is not subnormal. Overflow gives an infinity. Throws a RequestError when the
+ * denominator is zero.
  */
-export function doubleDoubleFromProduct(a: number, b: number): DoubleDouble {
-  const high = a * b;
-  return { high, low: Number.isFinite(high) ? productError(a, b, high) : 0 };
+export function doubleDoubleFromRational(numerator: bigint, denominator: bigint): DoubleDouble {
+  const high = float64FromRational(numerator, denominator);
+  if (!Number.isFinite(high)) return doubleDouble(high);
+  const rounded = rationalOfFloat64(high);
+  const rest = numerator * rounded.denominator - rounded.numerator * denominator;
+  return { high, low: float64FromRational(rest, denominator * rounded.denominator) };
 }
 
 /**
@@ -51,22 +57,6 @@ export function normalizedDoubleDouble(high: number, low: number): DoubleDouble 
 /** −x, exactly. */
 export function negateDoubleDouble(x: DoubleDouble): DoubleDouble {
   return { high: -x.high, low: -x.low };
-}
-
-/** |x|, exactly; the sign is that of high, which no normalised low word can outweigh. */
-export function absoluteDoubleDouble(x: DoubleDouble): DoubleDouble {
-  return x.high < 0 || Object.is(x.high, -0) ? negateDoubleDouble(x) : x;
-}
-
-/**
- * The order of two normalised double-doubles: −1 for x < y, 0 for equal (the zeros are equal), 1 for
- * x > y; NaN when either is NaN. Exact.
- */
-export function compareDoubleDouble(x: DoubleDouble, y: DoubleDouble): number {
-  if (x.high < y.high) return -1;
-  if (x.high > y.high) return 1;
-  if (x.high !== y.high) return NaN;
-  return x.low < y.low ? -1 : x.low > y.low ? 1 : 0;
 }
 
 /**

@@ -1,9 +1,3 @@
-/** A rounded fp64 result and the exact error that rounding it made: the true value is their sum. */
-export interface RoundedWithError {
-  readonly rounded: number;
-  readonly error: number;
-}
-
 /**
  * The exact error of an fp64 addition: (a + b) − sum, where sum must be the rounded a + b.
  *
@@ -36,21 +30,6 @@ export function fastSumError(larger: number, smaller: number, sum: number): numb
  */
 export function orderedSumError(a: number, b: number, sum: number): number {
   return Math.abs(a) >= Math.abs(b) ? fastSumError(a, b, sum) : fastSumError(b, a, sum);
-}
-
-/**
- * The fp64 sum rounded to nearest even, with its exact error, for every pair of finite operands
- * whose sum is finite.
- */
-export function twoSum(a: number, b: number): RoundedWithError {
-  const rounded = a + b;
-  return { rounded, error: orderedSumError(a, b, rounded) };
-}
-
-/** As `twoSum`, for |larger| ≥ |smaller| or larger zero; conditions as for `fastSumError`. */
-export function fastTwoSum(larger: number, smaller: number): RoundedWithError {
-  const rounded = larger + smaller;
-  return { rounded, error: fastSumError(larger, smaller, rounded) };
 }
 
 /** 2^27 + 1: Veltkamp's multiplier that cuts a 53-bit significand into two of at most 26 bits. */
@@ -89,13 +68,4 @@ export function isProductErrorExact(a: number, b: number, product: number): bool
   const magnitude = Math.abs(product);
   if (magnitude >= smallestProduct) return magnitude <= largestProduct;
   return a === 0 || b === 0;
-}
-
-/**
- * The fp64 product rounded to nearest even, with its exact error; the domain is that of
- * `productError`.
- */
-export function twoProduct(a: number, b: number): RoundedWithError {
-  const rounded = a * b;
-  return { rounded, error: productError(a, b, rounded) };
 }

@@ -1,5 +1,4 @@
 export * from './double-double.js';
-export * from './double-double-conversion.js';
 export { bitsOfFloat32, float32Of } from './float32-bits.js';
 export {
   addFloat32,
@@ -9,7 +8,7 @@ export {
   type Float32Options,
 } from './float32.js';
 export { roundSumToFloat32, roundSumToFloat32FlushingToZero } from './float32-rounding.js';
-export * from './upper-bound-float64.js';
+export * from './float64-neighbours.js';
 export * from './rational.js';
 export * from './error-free.js';
 export {

@@ -37,11 +37,7 @@ export function scaledIntegerOf(value: number): ScaledInteger {
  * an infinity or NaN.
  */
 export function rationalOfFloat64(value: number): Rational {
-  return rationalOfScaledInteger(scaledIntegerOf(value));
-}
-
-/** integer · 2^exponent as a fraction in lowest terms. */
-export function rationalOfScaledInteger({ integer, exponent }: ScaledInteger): Rational {
+  const { integer, exponent } = scaledIntegerOf(value);
   if (exponent >= 0) return { numerator: integer << BigInt(exponent), denominator: 1n };
   if (integer === 0n) return { numerator: 0n, denominator: 1n };
   const trailingZeros = bitLength(integer & -integer) - 1;

@@ -1,13 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import {
-  absoluteDoubleDouble,
   addDoubleDouble,
   addFloat64ToDoubleDouble,
-  compareDoubleDouble,
   divideDoubleDouble,
   divideDoubleDoubleByFloat64,
   doubleDouble,
-  doubleDoubleFromProduct,
   doubleDoubleFromSum,
   multiplyDoubleDouble,
   multiplyDoubleDoubleByFloat64,
@@ -194,32 +191,22 @@ test('the hard sum that Joldeş, Muller and Popescu publish errs by 2.25u² to f
 });
 
 describe('exact operations', () => {
-  test('sums and products of two fp64 values', () => {
+  test('sums of two fp64 values', () => {
     const next = words(testSeed);
     for (let i = 0; i < scaled(10_000); i++) {
       const a = float64Within(next, 560, 1500);
       const b = float64Within(next, 560, 1500);
-      const isExact =
-        order(exactOf(doubleDoubleFromSum(a, b)), sum(exact(a), exact(b))) === 0 &&
-        order(exactOf(doubleDoubleFromProduct(a, b)), product(exact(a), exact(b))) === 0;
+      const isExact = order(exactOf(doubleDoubleFromSum(a, b)), sum(exact(a), exact(b))) === 0;
       if (!isExact) throw new Error(`${a} and ${b}`);
     }
   });
 
-  test('order, negation and magnitude', () => {
+  test('negation', () => {
     const next = words(testSeed);
     for (let i = 0; i < scaled(10_000); i++) {
       const x = anyDoubleDouble(next, 1000, 1002);
-      const y =
-        i % 2 === 0
-          ? normalizedDoubleDouble(x.high, float64Within(next, 940, 946))
-          : anyDoubleDouble(next, 1000, 1002);
-      const isRight =
-        compareDoubleDouble(x, y) === order(exactOf(x), exactOf(y)) &&
-        compareDoubleDouble(x, x) === 0 &&
-        order(exactOf(negateDoubleDouble(x)), negative(exactOf(x))) === 0 &&
-        order(exactOf(absoluteDoubleDouble(x)), absolute(exactOf(x))) === 0;
-      if (!isRight) throw new Error(`${x.high} ${x.low} and ${y.high} ${y.low}`);
+      const isRight = order(exactOf(negateDoubleDouble(x)), negative(exactOf(x))) === 0;
+      if (!isRight) throw new Error(`${x.high} ${x.low}`);
     }
   });
 });
@@ -243,19 +230,6 @@ describe('specials', () => {
     expect(divideDoubleDouble(infinity, one)).toEqual(infinity);
     expect(divideDoubleDoubleByFloat64(one, -0)).toEqual(doubleDouble(-Infinity));
     expect(doubleDoubleFromSum(Number.MAX_VALUE, Number.MAX_VALUE)).toEqual(infinity);
-    expect(doubleDoubleFromProduct(Number.MAX_VALUE, 2)).toEqual(infinity);
     expect(normalizedDoubleDouble(NaN, 1)).toEqual(doubleDouble(NaN));
-  });
-
-  test('the order of specials', () => {
-    expect(compareDoubleDouble(zero, doubleDouble(-0))).toBe(0);
-    expect(compareDoubleDouble(infinity, one)).toBe(1);
-    expect(compareDoubleDouble(infinity, infinity)).toBe(0);
-    expect(compareDoubleDouble(doubleDouble(NaN), one)).toBeNaN();
-    expect(compareDoubleDouble(one, doubleDouble(NaN))).toBeNaN();
-  });
-
-  test('the magnitude of −0 is +0', () => {
-    expect(absoluteDoubleDouble(doubleDouble(-0)).high).toBe(0);
   });
 });
