@@ -6,7 +6,7 @@ import {
   type TileKernels,
 } from '../attention/tile-engine.js';
 
-/** The loops of assembly/gradients.ts beside those of the forward; tile-definitions.ts defines them. */
+/** The loops of assembly/gradients.ts beside those of the forward; test/oracles/gradients/tile-definitions.ts defines them. */
 interface GradientKernels extends TileKernels {
   capSlopes(scores: number, slopes: number, count: number, factor: number): void;
   multiplyBy(target: number, factors: number, count: number): void;

@@ -1,5 +1,5 @@
 import { createAllocator, instantiator } from '../simd/index.js';
-import type { ResultClasses } from './accumulate.js';
+import type { ResultClasses } from './result-classes.js';
 import { binary } from './accumulate.generated.js';
 import {
   type ErrorRecord,

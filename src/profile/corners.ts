@@ -1,5 +1,5 @@
 import type { CandidateName } from './functions.js';
-import { bitsOfOrder, isConstant } from './accumulate.js';
+import { bitsOfOrder, isConstant } from './result-classes.js';
 import type { ErrorSweep, FunctionCell } from './error-sweep.js';
 import { valueOfBits } from './float32-order.js';
 import { hexadecimal } from './input-view.js';

@@ -1,4 +1,4 @@
-import type { ResultClasses } from './accumulate.js';
+import type { ResultClasses } from './result-classes.js';
 import type { CandidateName, ReferenceName } from './functions.js';
 import type { EnvelopeSlice } from './envelope.js';
 import type { Ordinal } from './float32-order.js';

@@ -10,7 +10,7 @@ import type { CandidateSlice, ErrorPlan, Measure, Slice, SliceErrors } from './e
 import { formatRecord, type FormatRecord } from './record.js';
 import { type CandidateName, type Reference, references } from './functions.js';
 import type { ArrayFunction } from '../simd/index.js';
-import { isConstant, mergeClasses, noClasses, type ResultClasses } from './accumulate.js';
+import { isConstant, mergeClasses, noClasses, type ResultClasses } from './result-classes.js';
 import { columnOf, createEnvelopeSlice, type EnvelopeSlice } from './envelope.js';
 
 /** Number of arrays and records in the engine's memory for one measure, and for each function in it. */

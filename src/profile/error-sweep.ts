@@ -1,4 +1,4 @@
-import { mergeClasses, noClasses, type ResultClasses } from './accumulate.js';
+import { mergeClasses, noClasses, type ResultClasses } from './result-classes.js';
 import { cutCells, slicesOf, type Cell, type Domain, type InputRange } from './cells.js';
 import { emptyEnvelope, widenEnvelope, type Envelope } from './envelope.js';
 import type { Crossing, ErrorPlan, SliceErrors } from './error-plan.js';

@@ -3,7 +3,7 @@ import { type CandidateName, references } from './functions.js';
 import type { ErrorPlan, Measure } from './error-plan.js';
 import { bitsOfOrdinal, valueOfBits, type Ordinal } from './float32-order.js';
 import { formatRecord } from './record.js';
-import { roundTo } from './accumulate.js';
+import { roundTo } from './round-by-adding.js';
 
 /** The results of a function at one input. */
 export interface InputView {

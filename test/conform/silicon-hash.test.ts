@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { createBlockHasher, hashBlock, mismatchingBlocks } from '../../src/conform/silicon-hash.js';
+import { createBlockHasher, mismatchingBlocks } from '../../src/conform/silicon-hash.js';
+import { hashBlock } from './hash-block.js';
 import { turns } from '../setup/turns.js';
 
 const inTurn = turns(import.meta.url);

@@ -9,12 +9,12 @@ import { fa4Recipe, type TileSetting } from '../../kernels/fa4/recipe.js';
 import { recipeSteps } from '../../kernels/online-softmax/steps.js';
 import {
   addCounts,
-  createInstructionRows,
   createSoftmaxRegisters,
   createWebAssemblyRows,
   type FragmentRegisters,
   type RowArithmetic,
 } from '../../kernels/fa4/program/rows/index.js';
+import { createInstructionRows } from './fa4/program/rows/instruction-rows.js';
 import { encode, formats } from '../../src/formats/index.js';
 import type { InstructionCounts } from '../../src/machine/index.js';
 import { RequestError } from '../../src/request-error.js';

@@ -6,9 +6,9 @@ import {
   classify,
   countBreaks,
   emptyRecord,
-  roundTo,
   scalesFor,
-} from '../../src/profile/accumulate.js';
+} from './accumulate-definition.js';
+import { roundTo } from '../../src/profile/round-by-adding.js';
 import { createAccumulateEngine } from '../../src/profile/accumulate-engine.js';
 import { bitsOfOrdinal } from '../../src/profile/float32-order.js';
 import { binCount, binOf, binStart, formatRecord } from '../../src/profile/record.js';

@@ -1,5 +1,5 @@
 // AssemblyScript: the fp64 inner loops of the oracle of gradients, two lanes at a time. See ./tile-kernels.ts on
-// rounding; ../../gradients/tile-definitions.ts defines what each computes. Tiles are 64 × 64.
+// rounding; test/oracles/gradients/tile-definitions.ts defines what each computes. Tiles are 64 × 64.
 
 import { exp2Fraction, scaleByPowerOfTwo } from './exp2';
 

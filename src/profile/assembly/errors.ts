@@ -40,7 +40,7 @@ function insertErrors(
 
 /**
  * Adds the errors of `count` rounded results to a record, each counted `repeat` times; `repeat` is 1
- * unless `count` is. `ordinal` is that of the first input. Defined by `accumulate` of ../accumulate.ts.
+ * unless `count` is. `ordinal` is that of the first input. Defined by `accumulate` of test/profile/accumulate-definition.ts.
  */
 export function accumulate(
   z: usize,

@@ -72,7 +72,7 @@ export function overflow(x: v128, largest: v128, beyond: v128): v128 {
 /** 2^(p − 1) of fp32: rounding an fp32 result to it changes nothing. */
 const quantaOfFloat32: f64 = 8388608;
 
-/** Rounds the fp32 results to the format. Defined by `roundTo` of ../accumulate.ts. */
+/** Rounds the fp32 results to the format. Defined by `roundTo` of ../round-by-adding.ts. */
 export function roundResults(results: usize, rounded: usize, count: i32, format: usize): void {
   if (load<f64>(format, 16) == quantaOfFloat32) {
     for (let i: usize = 0; i < <usize>count; i += 2) {

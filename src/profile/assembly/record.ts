@@ -47,7 +47,7 @@ export function smallestOf(list: usize): f64 {
 /**
  * Adds to a record the breaks of monotonicity between left[i] and right[i + 1]: where the first is
  * the larger, for sign 1, or the smaller, for −1. Their size is in ulps. Defined by `countBreaks` of
- * ../accumulate.ts.
+ * test/profile/accumulate-definition.ts.
  */
 export function countBreaks(
   left: usize,

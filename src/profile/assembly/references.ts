@@ -16,7 +16,7 @@ export function isConstant(values: usize, count: i32): bool {
 /**
  * Scales of the errors and correctly rounded values of the references. Writes the indices of those
  * that the margin leaves undecided and returns how many they are; `measured` gets two i32: how many
- * scaled and how many ulp errors are measured. Defined by `scalesFor` of ../accumulate.ts.
+ * scaled and how many ulp errors are measured. Defined by `scalesFor` of test/profile/accumulate-definition.ts.
  */
 export function prepare(
   reference: usize,

@@ -35,7 +35,7 @@ function fold(x: v128, smallest: bool): i32 {
 /**
  * The classes of `count` fp32 results: i32 counts of zeros, of subnormal numbers, of infinities, of
  * NaNs, then the smallest and the largest in order (0 for +0, −1 for −0), NaNs left out. Defined by
- * `classify` of ../accumulate.ts.
+ * `classify` of test/profile/accumulate-definition.ts.
  */
 export function classify(results: usize, count: i32, record: usize): void {
   const sign = i32x4.splat(0x7fffffff);

@@ -1,5 +1,5 @@
 // AssemblyScript: the fingerprint of inputs and results, four lanes at a time. Defined by `hashBlock` of
-// src/conform/silicon-hash.ts.
+// test/conform/hash-block.ts.
 
 // @ts-ignore: decorator
 @inline

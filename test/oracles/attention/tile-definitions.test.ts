@@ -5,7 +5,7 @@ import {
   dotWithMagnitude,
   weighScores,
   type WeightState,
-} from '../../../oracles/attention/tile-definitions.js';
+} from './tile-definitions.js';
 import { createTileEngine } from '../../../oracles/attention/tile-engine.js';
 import { randomValues } from '../../../properties/problems/values.js';
 import { scaled, testSeed } from '../../setup/effort.js';

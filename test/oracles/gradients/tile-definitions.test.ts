@@ -5,7 +5,7 @@ import {
   derivative,
   dotWithSizes,
   rowProduct,
-} from '../../../oracles/gradients/tile-definitions.js';
+} from './tile-definitions.js';
 import { randomValues } from '../../../properties/problems/values.js';
 import { scaled, testSeed } from '../../setup/effort.js';
 

@@ -9,4 +9,3 @@ export {
   type VisibleColumns,
 } from './row-arithmetic.js';
 export { createWebAssemblyRows } from './webassembly-rows.js';
-export { createInstructionRows } from './instruction-rows.js';

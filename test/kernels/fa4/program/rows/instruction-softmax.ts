@@ -1,6 +1,6 @@
-import { fa4Formats } from '../../configuration.js';
-import { polynomialColumns } from '../../exp2-tuning.js';
-import type { TileSetting } from '../../recipe.js';
+import { fa4Formats } from '../../../../../kernels/fa4/configuration.js';
+import { polynomialColumns } from '../../../../../kernels/fa4/exp2-tuning.js';
+import type { TileSetting } from '../../../../../kernels/fa4/recipe.js';
 import { exponentials, largestOfRow, maskRow, sumOfRow } from './instruction-steps.js';
 import {
   createRegisters,
@@ -19,7 +19,7 @@ import {
   type SoftmaxIssues,
   type SoftmaxRegisters,
   type VisibleColumns,
-} from './row-arithmetic.js';
+} from '../../../../../kernels/fa4/program/rows/row-arithmetic.js';
 
 const zero = immediateFloat32(0);
 const one = immediateFloat32(1);

@@ -9,11 +9,11 @@ import {
   rename,
   type WarpRegisters,
 } from './issuer.js';
-import type { VisibleColumns } from './row-arithmetic.js';
+import type { VisibleColumns } from '../../../../../kernels/fa4/program/rows/row-arithmetic.js';
 import {
   exp2Coefficients,
   type PolynomialDegree,
-} from '../../../online-softmax/exp2-polynomial.js';
+} from '../../../../../kernels/online-softmax/exp2-polynomial.js';
 
 /** Columns per word of the mask. */
 const wordColumns = 32;

@@ -1,5 +1,5 @@
-import { naturalLogOf2, roundingConversions, warpRows } from '../../../online-softmax/units.js';
-import type { TileSetting } from '../../recipe.js';
+import { naturalLogOf2, roundingConversions, warpRows } from '../../../../../kernels/online-softmax/units.js';
+import type { TileSetting } from '../../../../../kernels/fa4/recipe.js';
 import { instructionSoftmax } from './instruction-softmax.js';
 import {
   createIssuer,
@@ -18,7 +18,7 @@ import {
   type FragmentRegisters,
   pairedColumns,
   type RowArithmetic,
-} from './row-arithmetic.js';
+} from '../../../../../kernels/fa4/program/rows/row-arithmetic.js';
 
 const zero = immediateFloat32(0);
 const one = immediateFloat32(1);

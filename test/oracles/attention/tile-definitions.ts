@@ -1,6 +1,6 @@
 /**
- * Definitions of the WebAssembly loops of assembly/tile-kernels.ts, in the same order of operations, so
- * that results are equal bit for bit. The error analysis in tile-level.ts counts the operations written
+ * Definitions of the WebAssembly loops of oracles/attention/assembly/tile-kernels.ts, in the same order of operations, so
+ * that results are equal bit for bit. The error analysis in oracles/attention/tile-level.ts counts the operations written
  * here. Read these, run those.
  */
 

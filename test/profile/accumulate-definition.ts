@@ -9,10 +9,13 @@ import {
   listLength,
   type SumName,
   sumNames,
-} from './record.js';
+} from '../../src/profile/record.js';
+
+import type { ResultClasses } from '../../src/profile/result-classes.js';
+import { binadeOf, roundTo } from '../../src/profile/round-by-adding.js';
 
 /**
- * The definition of the WebAssembly loops (assembly/accumulate.ts), equal to the last bit: even and odd
+ * The definition of the WebAssembly loops of src/profile/assembly/accumulate.ts, equal to the last bit: even and odd
  * indices are summed apart and added at the end.
  */
 
@@ -33,23 +36,6 @@ export function emptyRecord(): GrowingRecord {
     largestUlp: [],
     breaks: { count: 0, largest: [], first: [] },
   };
-}
-
-/** 2^e for 2^e ≤ |x| < 2^(e + 1), but at least the smallest normal number and at most 2^127. */
-function binadeOf(x: number, smallestNormal: number): number {
-  let power = 2 ** 127;
-  while (power > smallestNormal && !(power <= Math.abs(x))) power /= 2;
-  return Number.isNaN(x) ? NaN : power;
-}
-
-/**
- * An fp64 value rounded to the format, ties to even, subnormals kept; every zero becomes +0.
- * @param power a number whose binade decides the quantum; default the value itself
- */
-export function roundTo(format: FormatRecord, x: number, power = x): number {
-  const shift = binadeOf(power, format.smallestNormal) * format.toQuantum;
-  const rounded = x + shift - shift;
-  return Math.abs(rounded) > format.largest ? Math.sign(rounded) * format.beyond : rounded;
 }
 
 /** Scales of the errors, and rounded references, at some inputs. */
@@ -190,20 +176,6 @@ export function countBreaks(
   });
 }
 
-/** Number of results in each class, and the smallest and the largest result that is not NaN. */
-export interface ResultClasses {
-  readonly zeros: number;
-  readonly subnormals: number;
-  readonly infinities: number;
-  readonly nans: number;
-  /**
-   * The smallest result in fp32 order: 0 stands for +0, −1 for −0; `least` is 2^31 − 1 and `most` −2^31 when there is
-   * none.
-   */
-  readonly least: number;
-  readonly most: number;
-}
-
 const [largestInt32, smallestInt32] = [2 ** 31 - 1, -(2 ** 31)];
 
 /** The classes of fp32 results, given as bit patterns. */
@@ -222,34 +194,3 @@ export function classify(results: Uint32Array): ResultClasses {
   };
 }
 
-/** The classes of no results. */
-export const noClasses: ResultClasses = {
-  zeros: 0,
-  subnormals: 0,
-  infinities: 0,
-  nans: 0,
-  least: 2 ** 31 - 1,
-  most: -(2 ** 31),
-};
-
-/** The combined classes of both. */
-export function mergeClasses(a: ResultClasses, b: ResultClasses): ResultClasses {
-  return {
-    zeros: a.zeros + b.zeros,
-    subnormals: a.subnormals + b.subnormals,
-    infinities: a.infinities + b.infinities,
-    nans: a.nans + b.nans,
-    least: Math.min(a.least, b.least),
-    most: Math.max(a.most, b.most),
-  };
-}
-
-/** Whether all results are one and the same number. */
-export function isConstant({ nans, least, most }: ResultClasses): boolean {
-  return nans === 0 && least === most;
-}
-
-/** The fp32 bit pattern of `least` or `most`. */
-export function bitsOfOrder(order: number): number {
-  return order >= 0 ? order : 2 ** 31 - 1 - order;
-}

@@ -4,7 +4,7 @@ import {
   type InstructionCounts,
   type Operand,
   type WarpRegisters,
-} from '../../../../src/machine/index.js';
+} from '../../../../../src/machine/index.js';
 
 export {
   createRegisters,
@@ -15,7 +15,7 @@ export {
   registersOf,
   type Operand,
   type WarpRegisters,
-} from '../../../../src/machine/index.js';
+} from '../../../../../src/machine/index.js';
 
 /** Executes instructions on a warp's registers and counts them. */
 export interface Issuer {

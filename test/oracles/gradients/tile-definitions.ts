@@ -1,5 +1,5 @@
 /**
- * Definitions of the WebAssembly loops of ../attention/assembly/gradients.ts, in the same order of operations, so
+ * Definitions of the WebAssembly loops of oracles/attention/assembly/gradients.ts, in the same order of operations, so
  * that results are equal bit for bit. docs/bounds-backward.md counts the operations written here. Read these, run
  * those.
  */
