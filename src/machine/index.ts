@@ -1,19 +1,14 @@
 export { hasAtomic, mostRegisters } from './instructions/index.js';
 export * from './isa/index.js';
 export {
-  balancedShare,
   clocksOf,
-  differenceOfCounters,
-  operandClocks,
   roofline,
   smRates,
   sumOfCounters,
   unitRates,
   type Amounts,
-  type BalancedShare,
   type CtaCounters,
   type Roofline,
-  type RooflineAtShare,
   type RooflineLine,
   type RooflineUnit,
   type SmRates,

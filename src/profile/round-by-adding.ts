@@ -16,4 +16,3 @@ export function roundTo(format: FormatRecord, x: number, power = x): number {
   const rounded = x + shift - shift;
   return Math.abs(rounded) > format.largest ? Math.sign(rounded) * format.beyond : rounded;
 }
-

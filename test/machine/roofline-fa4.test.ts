@@ -6,14 +6,8 @@ import {
   rescaleTraffic,
 } from '../../kernels/fa4/program/index.js';
 import { emulate } from '../../src/emulate/index.js';
-import {
-  clocksOf,
-  differenceOfCounters,
-  operandClocks,
-  roofline,
-  sumOfCounters,
-  unitRates,
-} from '../../src/machine/index.js';
+import { clocksOf, roofline, sumOfCounters, unitRates } from '../../src/machine/index.js';
+import { differenceOfCounters, operandClocks } from './measured-work.js';
 import { rescaleProblem } from '../kernels/fa4/rescale-regimes.js';
 import {
   blockWork,

@@ -1,11 +1,7 @@
 import type { Fa4Configuration } from '../../kernels/fa4/configuration.js';
 import { prepareFa4Program, type ProgramClusterRun } from '../../kernels/index.js';
-import {
-  differenceOfCounters,
-  sumOfCounters,
-  timedScheduler,
-  type CtaCounters,
-} from '../../src/machine/index.js';
+import { sumOfCounters, timedScheduler, type CtaCounters } from '../../src/machine/index.js';
+import { differenceOfCounters } from './measured-work.js';
 import type { Problem } from '../../src/problem/index.js';
 import { boxMullerNumbers, filledProblem, uniformNumbers } from '../setup/problems.js';
 

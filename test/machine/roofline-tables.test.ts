@@ -2,15 +2,15 @@ import { expect, it } from 'vitest';
 import { exp2Pattern, polynomialShare } from '../../kernels/fa4/exp2-tuning.js';
 import { exponentialSplit, rescaleTraffic } from '../../kernels/fa4/program/index.js';
 import {
-  balancedShare,
   clocksOf,
-  operandClocks,
   roofline,
   sumOfCounters,
   unitRates,
   type CtaCounters,
   type RooflineUnit,
 } from '../../src/machine/index.js';
+import { balancedShare } from './balanced-share.js';
+import { operandClocks } from './measured-work.js';
 import { emulate } from '../../src/emulate/index.js';
 import type { Problem } from '../../src/problem/index.js';
 import { attentionFolder, readManifest } from '../fixtures/attention-manifest.js';

@@ -6,10 +6,7 @@ import {
   type CtaCounters,
 } from '../../src/machine/measure/counters.js';
 import {
-  balancedShare,
   clocksOf,
-  differenceOfCounters,
-  operandClocks,
   roofline,
   sumOfCounters,
   unitRates,
@@ -17,6 +14,8 @@ import {
   type RooflineUnit,
   type UnitRates,
 } from '../../src/machine/index.js';
+import { balancedShare } from './balanced-share.js';
+import { differenceOfCounters, operandClocks } from './measured-work.js';
 import { RequestError } from '../../src/request-error.js';
 
 const { sm_100: rates } = unitRates;
@@ -217,15 +216,5 @@ describe('a balanced share', () => {
         expect(best.share).toBeLessThanOrEqual(1);
       }),
     );
-  });
-
-  it('asks for two shares and a unit', () => {
-    const point = at(0, 512, 1024, 1, 1);
-    for (const wrong of [
-      () => balancedShare([point, point], ['MUFU']),
-      () => balancedShare([point, { ...point, share: 1.5 }], ['MUFU']),
-      () => balancedShare([point, at(1, 512, 1024, 1, 1)], []),
-    ])
-      expect(wrong).toThrow(RequestError);
   });
 });

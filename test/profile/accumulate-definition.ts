@@ -193,4 +193,3 @@ export function classify(results: Uint32Array): ResultClasses {
     most: orders.reduce((most, order) => Math.max(most, order), smallestInt32),
   };
 }
-

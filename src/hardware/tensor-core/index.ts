@@ -19,7 +19,6 @@ export {
 } from './block-scaled-product.js';
 export { fusedDotProduct, type FusedSumArithmetic } from './fused-dot-product.js';
 export {
-  checkInstructionShape,
   instructionChain,
   instructionLengths,
   type Chain,

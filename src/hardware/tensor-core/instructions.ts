@@ -13,103 +13,43 @@ export interface InstructionShape {
   readonly k: number;
 }
 
-/** N from `first` to `last` in equal steps. */
-interface Steps {
-  readonly first: number;
-  readonly last: number;
-  readonly step: number;
-}
-
-interface ShapeRule {
-  readonly instruction: TensorCoreInstruction;
-  readonly operands: readonly OperandFormatName[];
-  readonly m: readonly number[];
-  readonly n: Steps;
-  readonly k: readonly number[];
-}
-
 const halves: readonly OperandFormatName[] = ['fp16', 'bf16'];
 const bytes: readonly OperandFormatName[] = ['e4m3', 'e5m2'];
 const upToBytes: readonly OperandFormatName[] = [...bytes, 'e2m3', 'e3m2', 'e2m1'];
-const eight: Steps = { first: 8, last: 8, step: 8 };
-const eights: Steps = { first: 8, last: 256, step: 8 };
-const sixteens: Steps = { first: 16, last: 256, step: 16 };
-
-function rules(
-  instruction: TensorCoreInstruction,
-  m: readonly number[],
-  n: Steps,
-  lengths: readonly (readonly [readonly OperandFormatName[], readonly number[]])[],
-): ShapeRule[] {
-  return lengths.map(([operands, k]) => ({ instruction, operands, m, n, k }));
-}
 
 /**
- * The dense shapes of the PTX ISA 9.0: table of `mma` (section 9.7.14), of `wgmma.mma_async`
- * (9.7.15) and table 39 of `tcgen05.mma` (9.7.16). tcgen05 with one CTA has M = 64 or 128; with a
- * pair of CTAs 128 or 256, and N in steps of 16.
+ * The K of the dense shapes of the PTX ISA 9.0: table of `mma` (section 9.7.14), of `wgmma.mma_async`
+ * (9.7.15) and table 39 of `tcgen05.mma` (9.7.16).
  */
-const shapeRules: readonly ShapeRule[] = [
-  ...rules('mma.sync', [16], eight, [
+const knownLengths: Readonly<
+  Record<
+    TensorCoreInstruction,
+    readonly (readonly [readonly OperandFormatName[], readonly number[]])[]
+  >
+> = {
+  'mma.sync': [
     [halves, [8, 16]],
     [['tf32'], [4, 8]],
     [bytes, [16, 32]],
-  ]),
-  ...rules('wgmma', [64], eights, [
+  ],
+  wgmma: [
     [halves, [16]],
     [['tf32'], [8]],
     [bytes, [32]],
-  ]),
-  ...rules('tcgen05.mma', [64, 128], eights, [
+  ],
+  'tcgen05.mma': [
     [halves, [16]],
     [['tf32'], [8]],
     [upToBytes, [32]],
-  ]),
-  ...rules('tcgen05.mma', [256], sixteens, [
-    [halves, [16]],
-    [['tf32'], [8]],
-    [upToBytes, [32]],
-  ]),
-];
+  ],
+};
 
 /** The K that an instruction has for an operand format, ascending; empty if it does not take it. */
 export function instructionLengths(
   instruction: TensorCoreInstruction,
   operand: OperandFormatName,
 ): readonly number[] {
-  const fitting = shapeRules.find(
-    (rule) => rule.instruction === instruction && rule.operands.includes(operand),
-  );
-  return fitting?.k ?? [];
-}
-
-/**
- * Throws a RequestError unless the instruction has this shape for operands of these formats; the
- * message lists the shapes that it has.
- */
-export function checkInstructionShape(
-  instruction: TensorCoreInstruction,
-  operand: OperandFormatName,
-  shape: InstructionShape,
-): void {
-  const fitting = shapeRules.filter(
-    (rule) => rule.instruction === instruction && rule.operands.includes(operand),
-  );
-  if (fitting.some((rule) => fits(rule, shape))) return;
-  const known = fitting.map(
-    ({ m, n, k }) =>
-      `m${m.join('/')} n${n.first === n.last ? n.first : `${n.first} to ${n.last} in steps of ${n.step}`} k${k.join('/')}`,
-  );
-  const mend = known.length > 0 ? `take ${known.join(', or ')}` : 'take another instruction';
-  throw new RequestError(
-    `${instruction} of ${operand} has no shape m${shape.m}n${shape.n}k${shape.k}; ${mend}`,
-  );
-}
-
-function fits(rule: ShapeRule, { m, n, k }: InstructionShape): boolean {
-  const { first, last, step } = rule.n;
-  const inSteps = n >= first && n <= last && (n - first) % step === 0;
-  return rule.m.includes(m) && inSteps && rule.k.includes(k);
+  return knownLengths[instruction].find(([operands]) => operands.includes(operand))?.[1] ?? [];
 }
 
 /** The fused sums that a long dot product becomes. */

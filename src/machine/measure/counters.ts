@@ -64,9 +64,9 @@ const amountsKeys = Object.entries(createCtaCounters())
   .filter(([, value]) => typeof value === 'object')
   .map(([key]) => key as AmountsKey);
 
-function addTo(sums: Amounts, amounts: Amounts, factor: 1 | -1): void {
+function addTo(sums: Amounts, amounts: Amounts): void {
   for (const [name, amount] of Object.entries(amounts)) {
-    const sum = (sums[name] ?? 0) + factor * amount;
+    const sum = (sums[name] ?? 0) + amount;
     if (sum === 0) delete sums[name];
     else sums[name] = sum;
   }
@@ -79,20 +79,9 @@ function addTo(sums: Amounts, amounts: Amounts, factor: 1 | -1): void {
 export function sumOfCounters(list: readonly CtaCounters[]): CtaCounters {
   const sum = createCtaCounters();
   for (const counters of list) {
-    for (const key of amountsKeys) addTo(sum[key], counters[key], 1);
+    for (const key of amountsKeys) addTo(sum[key], counters[key]);
     sum.mostTensorColumns = Math.max(sum.mostTensorColumns, counters.mostTensorColumns);
     sum.mostSharedBytes = Math.max(sum.mostSharedBytes, counters.mostSharedBytes);
   }
   return sum;
-}
-
-/**
- * The work of a longer run beyond a shorter one; amounts that are equal are left out. For runs that
- * differ in one block this is the block's work alone, without the beginning and the end. The most in
- * use at a time is the longer run's.
- */
-export function differenceOfCounters(longer: CtaCounters, shorter: CtaCounters): CtaCounters {
-  const difference = sumOfCounters([longer]);
-  for (const key of amountsKeys) addTo(difference[key], shorter[key], -1);
-  return difference;
 }

@@ -2,22 +2,12 @@ export {
   count,
   countInstructions,
   createCtaCounters,
-  differenceOfCounters,
   sumOfCounters,
   type Amounts,
   type CtaCounters,
 } from './counters.js';
 export type { RooflineUnit, UnitPart } from './unit-rates.js';
-export {
-  balancedShare,
-  clocksOf,
-  operandClocks,
-  roofline,
-  type BalancedShare,
-  type Roofline,
-  type RooflineAtShare,
-  type RooflineLine,
-} from './roofline.js';
+export { clocksOf, roofline, type Roofline, type RooflineLine } from './roofline.js';
 export {
   createUnitOccupancy,
   type TimedOperation,

@@ -1,4 +1,3 @@
-import { RequestError } from '../../request-error.js';
 import { type MemoryViolation, type SwizzleMode, swizzles } from './shared-memory.js';
 
 /**
@@ -55,20 +54,6 @@ export function checkMatrixDescriptor(descriptor: MatrixDescriptor): MemoryViola
       };
   }
   return null;
-}
-
-/**
- * The 64-bit word of a descriptor. Source: PTX ISA 9.2, "Shared Memory Descriptor" (section 9.7.16.4.1,
- * table 40): bits 0 to 13, 16 to 29 and 32 to 45 hold the byte fields divided by 16, 46 to 48 the constant
- * 1, 61 to 63 the swizzling mode. The base offset is 0: patterns start at multiples of their alignment.
- * Throws a RequestError for byte fields that do not fit.
- */
-export function encodeMatrixDescriptor(descriptor: MatrixDescriptor): bigint {
-  const violation = checkMatrixDescriptor(descriptor);
-  if (violation !== null) throw new RequestError(violation.message);
-  let word = 1n << versionBit;
-  for (const [name, bit] of byteFields) word |= BigInt(descriptor[name] / 16) << BigInt(bit);
-  return word | (BigInt(swizzles[descriptor.swizzle].descriptorCode) << swizzleBit);
 }
 
 /** Result of {@link decodeMatrixDescriptor}. */

@@ -35,17 +35,6 @@ export function copyClock(from: Clock): Clock {
   return { times: from.times.slice(), length: from.length };
 }
 
-/** Makes `into` equal to `from`, in the memory that it has. */
-export function assignClock(into: Clock, from: Clock): void {
-  const { length } = into;
-  if (from.length > length) extend(into, from.length);
-  else if (from.length < length) into.times.fill(0, from.length, length);
-  into.length = from.length;
-  into.times.set(
-    from.length === from.times.length ? from.times : from.times.subarray(0, from.length),
-  );
-}
-
 /** Adds to `into` everything that has happened before `from`: the maximum of each component. */
 export function joinClock(into: Clock, from: Clock): void {
   const { length, times: source } = from;

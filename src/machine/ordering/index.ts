@@ -17,7 +17,6 @@ export {
 } from './finding.js';
 export * from './barriers.js';
 export {
-  assignClock,
   clockContains,
   clockIncludes,
   clockTime,

@@ -1,7 +1,7 @@
 import { RequestError } from '../../request-error.js';
 import { type Finding, findingWeight } from '../ordering/index.js';
 import { recordingScheduler, type Scheduler } from './scheduler.js';
-import { delayingScheduler, randomScheduler } from './searching-schedulers.js';
+import { delayingScheduler } from './searching-schedulers.js';
 
 /** Result of a run under one schedule. */
 export interface ExploredRun {
@@ -164,27 +164,4 @@ export function explore(runUnder: RunUnder, options: ExploreOptions): Exploratio
     level = next;
   }
   return log.report(true);
-}
-
-/** Runs these schedules one after the other, each of them new and unused. */
-export function exploreSchedules(
-  runUnder: RunUnder,
-  schedulers: Iterable<Scheduler>,
-  { stopsAtDifference = false }: Pick<ExploreOptions, 'stopsAtDifference'> = {},
-): Exploration {
-  const log = createLog();
-  for (const scheduler of schedulers) {
-    if (stopsAtDifference && log.hasDifference) return log.report(false);
-    log.run(runUnder, scheduler);
-  }
-  return log.report(true);
-}
-
-/** Runs the random schedules of these seeds. */
-export function exploreRandom(
-  runUnder: RunUnder,
-  seeds: Iterable<number>,
-  options: Pick<ExploreOptions, 'stopsAtDifference'> = {},
-): Exploration {
-  return exploreSchedules(runUnder, Array.from(seeds, randomScheduler), options);
 }

@@ -1,8 +1,6 @@
 export type { ClusterLaunch, RunOptions } from './create-machine.js';
 export {
   explore,
-  exploreRandom,
-  exploreSchedules,
   type Exploration,
   type ExploredRun,
   type ExploreOptions,
@@ -13,7 +11,6 @@ export { runCluster, startCluster, type ClusterRun, type RunningCluster } from '
 export {
   inOrderScheduler,
   recordingScheduler,
-  replayingScheduler,
   timedScheduler,
   type Scheduler,
 } from './scheduler.js';

@@ -96,19 +96,6 @@ export function recordingScheduler(scheduler: Scheduler): RecordingScheduler {
   };
 }
 
-/** Repeats recorded choices, then goes on in order. */
-export function replayingScheduler(choices: readonly number[]): Scheduler {
-  const rest = inOrderScheduler();
-  let decision = 0;
-  return {
-    name: `replay of ${choices.length} choices`,
-    choose: (steps) => {
-      const choice = choices[decision++];
-      return choice === undefined || choice >= steps.length ? rest.choose(steps) : choice;
-    },
-  };
-}
-
 /** Whether a warp may go on: with its next instruction, or in the middle of one. */
 export function isReady(machine: MachineState, warp: WarpState): boolean {
   const { current, continuation } = warp;

@@ -3,12 +3,10 @@ import { describe, expect, it, test } from 'vitest';
 import {
   arithmeticInstructions,
   createRegisters,
-  executeArithmetic,
   executeArithmeticRun,
   findArithmetic,
   immediate,
   immediateFloat32,
-  immediatePair,
   register,
   registerRun,
   registersOf,
@@ -71,7 +69,7 @@ function operandAt(
   width: number,
   where: { pair: number; odd: boolean; step: number } | number,
 ): Operand {
-  if (typeof where === 'number') return immediatePair(where, where ^ 0x80000001);
+  if (typeof where === 'number') return immediate(where);
   const first = 2 * where.pair + (width === 1 && where.odd ? 1 : 0);
   return registerRun(registers, first, where.step);
 }
@@ -130,7 +128,7 @@ describe('a run', () => {
     result.floats.fill(-Infinity);
     const [maximum, sum] = [register(result, 0), register(result, 1)];
     executeArithmeticRun(findArithmetic('max.f32'), maximum, [maximum, registerRun(scores, 0)], 8);
-    executeArithmetic(findArithmetic('mov.f32'), sum, [immediateFloat32(0)]);
+    executeArithmeticRun(findArithmetic('mov.f32'), sum, [immediateFloat32(0)], 1);
     executeArithmeticRun(findArithmetic('add.f32'), sum, [sum, registerRun(scores, 0)], 8);
     for (let lane = 0; lane < warpLanes; lane++) {
       const row = [...scores.floats.subarray(8 * lane, 8 * lane + 8)];
@@ -157,14 +155,19 @@ describe('a run', () => {
 describe('registers', () => {
   it('are views of the words of a fragment', () => {
     const words = new Uint32Array(2 * warpLanes);
-    executeArithmetic(findArithmetic('mov.b32'), register(registersOf(words), 1), [immediate(-1)]);
+    executeArithmeticRun(
+      findArithmetic('mov.b32'),
+      register(registersOf(words), 1),
+      [immediate(-1)],
+      1,
+    );
     expect([...words.subarray(0, 4)]).toEqual([0, 0xffffffff, 0, 0xffffffff]);
   });
 
   it('of a part of a buffer begin there', () => {
     const whole = new Uint32Array(2 * warpLanes);
     const upper = registersOf(whole.subarray(warpLanes));
-    executeArithmetic(findArithmetic('mov.f32'), register(upper, 0), [immediateFloat32(1)]);
+    executeArithmeticRun(findArithmetic('mov.f32'), register(upper, 0), [immediateFloat32(1)], 1);
     expect(whole[warpLanes - 1]).toBe(0);
     expect(whole[warpLanes]).toBe(0x3f800000);
   });
@@ -176,8 +179,16 @@ describe('a mistaken request', () => {
   const pair = findArithmetic('add.rn.f32x2');
   const two = [register(four, 0), register(four, 1)];
   const mistakes: readonly (readonly [string, () => void, string])[] = [
-    ['too few sources', () => executeArithmetic(add, two[0], [two[1]]), 'takes 2 sources but 1'],
-    ['an immediate destination', () => executeArithmetic(add, immediate(0), two), 'immediate'],
+    [
+      'too few sources',
+      () => executeArithmeticRun(add, two[0], [two[1]], 1),
+      'takes 2 sources but 1',
+    ],
+    [
+      'an immediate destination',
+      () => executeArithmeticRun(add, immediate(0), two, 1),
+      'immediate',
+    ],
     ['no execution', () => executeArithmeticRun(add, two[0], two, 0), 'cannot run 0 times'],
     [
       'a run that is too long',
@@ -189,17 +200,17 @@ describe('a mistaken request', () => {
       () => executeArithmeticRun(add, two[0], [registerRun(four, 0, 2), two[1]], 3),
       'reaches register 4, but a lane has 4',
     ],
-    ['an odd pair', () => executeArithmetic(pair, register(four, 1), two), 'even'],
+    ['an odd pair', () => executeArithmeticRun(pair, register(four, 1), two, 1), 'even'],
     [
       'half a pair',
-      () => executeArithmetic(pair, register(createRegisters(1), 0), two),
+      () => executeArithmeticRun(pair, register(createRegisters(1), 0), two, 1),
       'register 1',
     ],
     ['a register too many', () => register(four, 4), 'from 0 to 3'],
     ['a fraction of a register', () => register(four, 0.5), 'no register 0.5'],
     ['a run backwards', () => registerRun(four, 3, -1), 'step of 0 or more'],
     ['a wide immediate', () => immediate(2 ** 32), 'no 32-bit immediate'],
-    ['a fraction as bits', () => immediatePair(0, 0.5), 'immediateFloat32'],
+    ['a fraction as bits', () => immediate(0.5), 'immediateFloat32'],
     ['no registers', () => createRegisters(0), 'positive integer'],
     ['a ragged fragment', () => registersOf(new Uint32Array(33)), 'multiple of 32'],
   ];

@@ -1,5 +1,4 @@
 import {
-  assignClock,
   copyClock,
   Stamp,
   createBarrierHistory,
@@ -7,6 +6,7 @@ import {
   createClock,
   includeInClock,
   joinClock,
+  resetClock,
   tickClock,
   type BarrierViolation,
 } from '../../../src/machine/ordering/index.js';
@@ -154,7 +154,7 @@ export function violationsOf(
     violations.push(...history[tell](stamp, actor));
     if (states[event.barrier].phase > phase) violations.push(...history.complete());
     if (event.does !== 'land') tickClock(clock, chain);
-    else assignClock(actor.clock, createClock());
+    else resetClock(actor.clock);
   });
   return violations;
 }

@@ -1,11 +1,6 @@
 import { expect, it } from 'vitest';
 import { createGradientEngine } from '../../../oracles/gradients/gradient-engine.js';
-import {
-  cappedSlope,
-  derivative,
-  dotWithSizes,
-  rowProduct,
-} from './tile-definitions.js';
+import { cappedSlope, derivative, dotWithSizes, rowProduct } from './tile-definitions.js';
 import { randomValues } from '../../../properties/problems/values.js';
 import { scaled, testSeed } from '../../setup/effort.js';
 

@@ -1,4 +1,4 @@
-export { executeArithmetic, executeArithmeticRun } from './instructions.js';
+export { executeArithmeticRun } from './instructions.js';
 export type {
   ArithmeticInstruction,
   ArithmeticUnit,
@@ -10,7 +10,6 @@ export {
   createRegisters,
   immediate,
   immediateFloat32,
-  immediatePair,
   register,
   registerRun,
   registersOf,

@@ -58,34 +58,22 @@ export function registerRun(registers: WarpRegisters, first: number, step = 1): 
   return { words, floats, first, laneStride: registersPerLane, step };
 }
 
-/** Words that all lanes and all executions share. */
-function shared(words: readonly number[]): Operand {
-  for (const word of words)
-    if (!(Number.isInteger(word) && word >= -(2 ** 31) && word < 2 ** 32))
-      throw new RequestError(
-        `${word} is no 32-bit immediate; pass an integer from -2^31 to 2^32 - 1, or immediateFloat32 of a number`,
-      );
-  const patterns = Uint32Array.from(words);
-  const floats = new Float32Array(patterns.buffer);
-  return { words: patterns, floats, first: 0, laneStride: 0, step: 0 };
-}
-
 /**
  * The 32 bits of an immediate, from −2^31 to 2^32 − 1; a pair of registers takes them in both words.
  * Throws a RequestError for anything else.
  */
 export function immediate(bits: number): Operand {
-  return shared([bits, bits]);
+  if (!(Number.isInteger(bits) && bits >= -(2 ** 31) && bits < 2 ** 32))
+    throw new RequestError(
+      `${bits} is no 32-bit immediate; pass an integer from -2^31 to 2^32 - 1, or immediateFloat32 of a number`,
+    );
+  const words = Uint32Array.of(bits, bits);
+  return { words, floats: new Float32Array(words.buffer), first: 0, laneStride: 0, step: 0 };
 }
 
 /** The bits of a number rounded to nearest fp32, as an immediate; a NaN is 0x7fffffff. */
 export function immediateFloat32(value: number): Operand {
   return immediate(encode(formats.fp32, value));
-}
-
-/** An immediate for a pair of registers, from the bits of each word. Throws as `immediate` does. */
-export function immediatePair(low: number, high: number): Operand {
-  return shared([low, high]);
 }
 
 /**

@@ -125,13 +125,3 @@ export function executeArithmeticRun(
       activeLanes,
     });
 }
-
-/** As `executeArithmeticRun`, once. */
-export function executeArithmetic(
-  instruction: ArithmeticInstruction,
-  destination: Operand,
-  sources: readonly Operand[],
-  activeLanes: LaneMask = allLanes,
-): void {
-  executeArithmeticRun(instruction, destination, sources, 1, activeLanes);
-}

@@ -1,6 +1,5 @@
 export {
   decodeInstructionDescriptor,
-  encodeInstructionDescriptor,
   type InstructionDescriptor,
   type MmaKind,
 } from './instruction-descriptor.js';

@@ -65,34 +65,6 @@ const fields = {
 } as const;
 
 /**
- * The 32-bit instruction descriptor. Source: PTX ISA 9.2, "Instruction Descriptor" (section 9.7.16.4.2,
- * table 42; table 39 says that f8f6f4 also accumulates in fp16). Throws a RequestError for formats that
- * the kind does not have, an M that is no multiple of 16 up to 496 and an N that is no multiple of 8 up
- * to 504; it does not check whether the shape exists.
- */
-export function encodeInstructionDescriptor(descriptor: InstructionDescriptor): number {
-  const { kind, a, b, m, n } = descriptor;
-  const accumulator = accumulatorCodes[kind][descriptor.accumulator];
-  if (accumulator === undefined)
-    throw new RequestError(
-      `kind::${kind} does not accumulate in ${descriptor.accumulator}; take ${Object.keys(accumulatorCodes[kind]).join(' or ')}`,
-    );
-  const place = ([first]: readonly [number, number], value: number): number => value * 2 ** first;
-  return (
-    place(fields.saturation, Number(descriptor.saturates)) +
-    place(fields.accumulator, accumulator) +
-    place(fields.a, codeOf(kind, a)) +
-    place(fields.b, codeOf(kind, b)) +
-    place(fields.negateA, Number(descriptor.negateA)) +
-    place(fields.negateB, Number(descriptor.negateB)) +
-    place(fields.transposeA, Number(descriptor.aMajor === 'mn')) +
-    place(fields.transposeB, Number(descriptor.bMajor === 'mn')) +
-    place(fields.n, inUnits('N', n, 8, fields.n[1])) +
-    place(fields.m, inUnits('M', m, 16, fields.m[1]))
-  );
-}
-
-/**
  * The descriptor of a word of this kind, a field of the instruction and not of the word. Throws a
  * RequestError for codes that the kind does not have and for a sparse instruction; reserved bits and
  * the shift of .ws are ignored.
@@ -129,23 +101,4 @@ export function decodeInstructionDescriptor(word: number, kind: MmaKind): Instru
     m: field(fields.m) * 16,
     n: field(fields.n) * 8,
   };
-}
-
-function codeOf(kind: MmaKind, format: MmaFormatName): number {
-  const code = operandCodes[kind][format];
-  if (code === undefined)
-    throw new RequestError(
-      `kind::${kind} has no operands in ${format}; take one of ${Object.keys(operandCodes[kind]).join(', ')}`,
-    );
-  return code;
-}
-
-/** The value of a field in its units. Throws a RequestError where the field cannot hold it. */
-export function inUnits(name: string, value: number, unit: number, bits: number): number {
-  const units = value / unit;
-  if (!(Number.isInteger(units) && units > 0 && units < 2 ** bits))
-    throw new RequestError(
-      `an instruction descriptor cannot say ${name} = ${value}; pass a multiple of ${unit} up to ${(2 ** bits - 1) * unit}`,
-    );
-  return units;
 }

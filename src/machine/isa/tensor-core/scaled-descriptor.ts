@@ -5,7 +5,7 @@ import type {
 } from '../../../hardware/index.js';
 import { RequestError } from '../../../request-error.js';
 import type { Major } from '../../memory/index.js';
-import { type Field, inUnits, readField } from './instruction-descriptor.js';
+import { type Field, readField } from './instruction-descriptor.js';
 
 /** An instruction descriptor of a dense block-scaled tcgen05.mma, as data. */
 export interface ScaledDescriptor {
@@ -52,31 +52,6 @@ const operandCodes: Readonly<Record<BlockScaledKind, Partial<Record<OperandForma
     mxf4nvf4: fourBits,
   };
 
-const scaleCodes: Readonly<Record<ScaleFormatName, number>> = { ue4m3: 0, ue8m0: 1 };
-
-/**
- * The 32-bit instruction descriptor of a block-scaled product. Sources: PTX ISA 9.2, "Instruction Descriptor" (section 9.7.16.4.2,
- * tables 43 and 44), and CUTLASS' InstrDescriptorBlockScaled. Throws a RequestError for a format that the kind does not have and
- * for sizes that no field can hold.
- */
-export function encodeScaledDescriptor(descriptor: ScaledDescriptor): number {
-  const { kind, a, b, scale, m, n } = descriptor;
-  const place = ([first]: Field, value: number): number => value * 2 ** first;
-  return (
-    place(fields.bScaleId, descriptor.bScaleId) +
-    place(fields.a, codeOf(kind, a)) +
-    place(fields.b, codeOf(kind, b)) +
-    place(fields.negateA, Number(descriptor.negateA)) +
-    place(fields.negateB, Number(descriptor.negateB)) +
-    place(fields.transposeA, Number(descriptor.aMajor === 'mn')) +
-    place(fields.transposeB, Number(descriptor.bMajor === 'mn')) +
-    place(fields.n, inUnits('N', n, 8, fields.n[1])) +
-    place(fields.scale, scaleCodes[scale]) +
-    place(fields.m, inUnits('M', m, 16, fields.m[1])) +
-    place(fields.aScaleId, descriptor.aScaleId)
-  );
-}
-
 /** The descriptor of a word. Throws a RequestError for codes that the kind does not have, a sparse instruction and K = 96. */
 export function decodeScaledDescriptor(word: number, kind: BlockScaledKind): ScaledDescriptor {
   const field = (place: Field): number => readField(word, place);
@@ -110,13 +85,4 @@ export function decodeScaledDescriptor(word: number, kind: BlockScaledKind): Sca
     m: field(fields.m) * 16,
     n: field(fields.n) * 8,
   };
-}
-
-function codeOf(kind: BlockScaledKind, format: OperandFormatName): number {
-  const code = operandCodes[kind][format];
-  if (code === undefined)
-    throw new RequestError(
-      `kind::${kind} has no operands in ${format}; take one of ${Object.keys(operandCodes[kind]).join(', ')}`,
-    );
-  return code;
 }

@@ -1,4 +1,8 @@
-import { naturalLogOf2, roundingConversions, warpRows } from '../../../../../kernels/online-softmax/units.js';
+import {
+  naturalLogOf2,
+  roundingConversions,
+  warpRows,
+} from '../../../../../kernels/online-softmax/units.js';
 import type { TileSetting } from '../../../../../kernels/fa4/recipe.js';
 import { instructionSoftmax } from './instruction-softmax.js';
 import {
