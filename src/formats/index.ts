@@ -1,3 +1,4 @@
+export { powerOfTwo } from './binary64.js';
 export {
   formats,
   plainFormats,

@@ -1,8 +1,8 @@
-import { formats } from '../../formats/index.js';
+import { formats, powerOfTwo } from '../../formats/index.js';
 import { RequestError } from '../../request-error.js';
 import type { BlackwellArchitecture } from '../architectures.js';
 import type { TensorCoreEvidence } from './arithmetic.js';
-import { exponentFloor, powerOfTwo, roundFusedSum } from './fused-dot-product.js';
+import { exponentFloor, roundFusedSum } from './fused-dot-product.js';
 import { decodeOperand, type OperandFormatName, operandFormats } from './operand.js';
 
 /** The kinds of tcgen05.mma with a factor for each block of A's rows and of B's columns. */
