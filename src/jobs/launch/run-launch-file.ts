@@ -11,9 +11,8 @@ import {
 import { exploredSchedule, type Holds, holdsOf, runExplored } from '../../ptx/explore/index.js';
 import { sourceLines } from '../../ptx/syntax/index.js';
 import { RequestError } from '../../request-error.js';
-import { nearestName } from '../../words/index.js';
 import { secondsSince } from '../audit/index.js';
-import { findSchedule } from '../machine/request.js';
+import { findMemoryModel, findSchedule } from '../machine/request.js';
 import { findStarts } from './cluster-starts.js';
 import {
   type FindingGroup,
@@ -87,15 +86,6 @@ const inTurns = 'in-turns';
 
 const warpThreads = 32;
 
-function modelNamed(name: string): MemoryModel {
-  const models: Readonly<Record<string, MemoryModel>> = memoryModels;
-  if (Object.hasOwn(models, name)) return models[name];
-  const nearest = nearestName(name, Object.keys(models));
-  throw new RequestError(
-    `no memory model ${JSON.stringify(name)}; ${nearest === null ? `give ${Object.keys(models).join(', ')}` : `the nearest is ${nearest}`}`,
-  );
-}
-
 const architectures: readonly Architecture[] = ['sm_80', 'sm_89', 'sm_90', 'sm_100', 'sm_103'];
 
 function architectureNamed(name: string): Architecture {
@@ -137,7 +127,7 @@ export function launchOptions(
       file: ptxPath,
       contract,
       races,
-      ...(model === undefined ? {} : { model: modelNamed(model) }),
+      ...(model === undefined ? {} : { model: findMemoryModel(model) }),
       ...(architecture === undefined ? {} : { architecture: architectureNamed(architecture) }),
       ...(chosen === null ? {} : { scheduler: chosen.create }),
       ...(starts === undefined ? {} : { starts: findStarts(starts) }),

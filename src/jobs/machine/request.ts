@@ -136,8 +136,11 @@ export function modelWithProgram(
   );
 }
 
-/** @throws RequestError for an unknown name, which names the nearest */
-function findModel(name: string): MemoryModel {
+/**
+ * The memory model of a name.
+ * @throws RequestError for an unknown name, which names the nearest
+ */
+export function findMemoryModel(name: string): MemoryModel {
   const models: Readonly<Record<string, MemoryModel>> = memoryModels;
   if (Object.hasOwn(models, name)) return models[name];
   const nearest = nearestName(name, Object.keys(models));
@@ -183,7 +186,7 @@ export function prepareMachine(
     races,
     isaFences,
     scheduler: schedule.create,
-    ...(model === undefined ? {} : { model: findModel(model) }),
+    ...(model === undefined ? {} : { model: findMemoryModel(model) }),
     ...(ctas === undefined ? {} : { ctas }),
     ...(clusters === undefined ? {} : { clusters }),
     ...(trace === undefined ? {} : { trace }),
