@@ -1,10 +1,13 @@
 import { specialFunctionEvidence, tensorCoreEvidence } from '../../src/hardware/index.js';
-import { problemShape, type Problem, type ProblemShape } from '../../src/problem/index.js';
+import { problemShape, type Problem } from '../../src/problem/index.js';
 import { kernelModel } from '../kernel-features.js';
 import type { KernelModel, KernelSetting, KernelSettings } from '../kernel-model.js';
-import { attributeLumped } from '../lumped-attribution.js';
 import { exactLaws, type ModelPromises } from '../promises.js';
-import { createForward, type Forward } from '../online-softmax/forward.js';
+import {
+  attributedRecipe,
+  preparedRecipe,
+  type RecipeOfProblem,
+} from '../online-softmax/lumped-model.js';
 import type { Recipe } from '../online-softmax/recipe.js';
 import { exp2Units } from '../online-softmax/units.js';
 import { checkKeys, choiceValue } from '../setting-values.js';
@@ -15,16 +18,8 @@ const settings: readonly KernelSetting[] = [
   { key: 'architecture', description: 'sm_80 (default) or sm_90' },
 ];
 
-/** A problem with the choices of its settings. */
-interface Prepared {
-  readonly shape: ProblemShape;
-  readonly architecture: Fa1Architecture;
-  readonly recipe: Recipe;
-  readonly forward: Forward;
-}
-
 /** @throws RequestError for an unknown key, a bad value or a problem that the kernel does not take */
-function prepared(problem: Problem, texts: KernelSettings): Prepared {
+function prepared(problem: Problem, texts: KernelSettings): RecipeOfProblem {
   checkKeys('fa1', settings, texts);
   const architecture = choiceValue('architecture', texts.get('architecture') ?? 'sm_80', [
     'sm_80',
@@ -32,11 +27,11 @@ function prepared(problem: Problem, texts: KernelSettings): Prepared {
   ] as const);
   const shape = problemShape(problem);
   const recipe = fa1Recipe(problem, shape, architecture);
-  return { shape, architecture, recipe, forward: createForward(problem, shape, recipe) };
+  return { shape, recipe, settings: { architecture }, evidence: fa1Evidence(architecture, recipe) };
 }
 
 /** Evidence for the bits, a line each. */
-function fa1Evidence({ architecture, recipe }: Prepared): string[] {
+function fa1Evidence(architecture: Fa1Architecture, recipe: Recipe): string[] {
   return [
     `matrix products: ${tensorCoreEvidence(recipe.tensorCore)}`,
     `ex2, rcp, lg2: ${specialFunctionEvidence[architecture === 'sm_90' ? 'sm_90' : 'sm_100'].label}`,
@@ -64,40 +59,11 @@ export const fa1Model: KernelModel = kernelModel({
   description: "FlashAttention-1's forward, its output normalised after every block",
   settings,
   features: [],
-  prepare: (problem, texts) => {
-    const kernel = prepared(problem, texts);
-    const { shape, recipe, forward, architecture } = kernel;
-    return {
-      shape,
-      outFormat: recipe.outFormat,
-      pieces: forward.tiles,
-      settings: { architecture },
-      evidence: fa1Evidence(kernel),
-      run: (piece) => {
-        const { first, rows } = forward.rowsOf(piece);
-        const { out, lse, rescales, counters } = forward.runTile(piece);
-        return { firstRow: first, rows, out, lse, rescales, counters: { ...counters } };
-      },
-    };
-  },
-  attribute: (problem, texts) => {
-    const { shape, recipe, forward, architecture } = prepared(problem, texts);
-    return attributeLumped(problem, {
-      model: 'fa1',
-      shape,
-      outFormat: recipe.outFormat,
-      settings: { architecture },
-      pieces: forward.tiles,
-      rowsOf: forward.rowsOf,
-      unrounded: (piece) => {
-        const { out, lse } = forward.runUnrounded(piece);
-        return { out: Float64Array.from(out), lse: Float64Array.from(lse) };
-      },
-    });
-  },
+  prepare: (problem, texts) => preparedRecipe(problem, prepared(problem, texts)),
+  attribute: (problem, texts) => attributedRecipe(problem, prepared(problem, texts)),
   arithmetic: (problem, texts) => {
-    const { shape, recipe, architecture } = prepared(problem, texts);
-    return fa1Arithmetic(problem, shape, recipe, `fa1 (${architecture})`);
+    const { shape, recipe, settings } = prepared(problem, texts);
+    return fa1Arithmetic(problem, shape, recipe, `fa1 (${settings['architecture']})`);
   },
   premises: () => ({}),
   promises: () => promises,

@@ -5,7 +5,7 @@ import type { KernelModel, KernelSettings } from '../kernel-model.js';
 import { exactLaws, type ModelPromises } from '../promises.js';
 import { recipeArithmetic } from '../online-softmax/arithmetic.js';
 import { attributedKernel } from '../online-softmax/attributed/index.js';
-import { createForward } from '../online-softmax/forward.js';
+import { preparedRecipe } from '../online-softmax/lumped-model.js';
 import type { Recipe } from '../online-softmax/recipe.js';
 import { exp2Units } from '../online-softmax/units.js';
 import { fa2Configuration, fa2Tile, type Fa2Configuration } from './configuration.js';
@@ -56,19 +56,12 @@ export const fa2Model: KernelModel = kernelModel({
   features: ['sequences'],
   prepare: (problem, texts) => {
     const { shape, configuration, recipe } = prepared(problem, texts);
-    const forward = createForward(problem, shape, recipe);
-    return {
+    return preparedRecipe(problem, {
       shape,
-      outFormat: recipe.outFormat,
-      pieces: forward.tiles,
+      recipe,
       settings: settingsOf(configuration),
       evidence: fa2Evidence(configuration, recipe),
-      run: (piece) => {
-        const { first, rows } = forward.rowsOf(piece);
-        const { out, lse, rescales, counters } = forward.runTile(piece);
-        return { firstRow: first, rows, out, lse, rescales, counters: { ...counters } };
-      },
-    };
+    });
   },
   attribute: (problem, texts) => {
     const { shape, configuration, recipe } = prepared(problem, texts);

@@ -1,6 +1,7 @@
 import type { Problem } from '../../src/problem/index.js';
 import { kernelModel } from '../kernel-features.js';
 import type { KernelModel } from '../kernel-model.js';
+import { preparedForward } from '../online-softmax/prepared-forward.js';
 import { checkKeys } from '../setting-values.js';
 import type { AttributedKernel } from '../techniques.js';
 import { fa4Arithmetic, fa4Exponentials, fa4Premises } from './arithmetic.js';
@@ -39,24 +40,18 @@ export const fa4Model: KernelModel = kernelModel({
   emulated: ['scales'],
   prepare: (problem, texts) => {
     const { forward, variant } = settingsForward(problem, texts);
-    const { configuration, shape, tiles } = forward;
+    const { configuration, shape } = forward;
     const format = problem.q.format as Fa4Format;
-    return {
+    return preparedForward(forward, {
       shape,
       outFormat: configuration.outFormat,
-      pieces: tiles,
       settings: { ...settingsOf(configuration), variant: variant?.id ?? noVariant },
       evidence: [
         ...fa4Evidence(configuration.architecture, format, configuration.splits),
         ...fa4FeatureEvidence(problem),
         ...(variant === null ? [] : [`variant ${variant.id}: ${variant.source}`]),
       ],
-      run: (piece) => {
-        const { first, rows } = forward.rowsOf(piece);
-        const { out, lse, rescales, counters } = forward.runTile(piece);
-        return { firstRow: first, rows, out, lse, rescales, counters: { ...counters } };
-      },
-    };
+    });
   },
   attribute: (problem, texts) => {
     checkKeys('fa4', forwardSettings, texts);

@@ -21,15 +21,38 @@ const factorRoundings = 4;
 export function firstLastArithmetic(
   problem: Problem,
   { qkDim }: { readonly qkDim: number },
+  recipe: Recipe,
+  description: string,
+): KernelArithmetic {
+  const largestScore =
+    Math.abs(problem.scale) * largestRowNorm(problem.q, qkDim) * largestRowNorm(problem.k, qkDim);
+  return arithmeticOfFactors(
+    problem,
+    recipe,
+    description,
+    (scaleError) =>
+      hardwareExp2Error + (factorRoundings * roundoff32 + scaleError) * (1 + 2 * largestScore),
+  );
+}
+
+/** The relative error of an output that is divided by its row sum, by the hardware's reciprocal. */
+export const normaliseError = hardwareReciprocalError + 2 * roundoff32;
+
+/**
+ * The arithmetic of a recipe that visits blocks from the first to the last and adds up weights in any order.
+ *
+ * @param description the kernel that these bounds are for, in words
+ * @param factorError the relative error of the factor that older sums are multiplied by, from that of the scale
+ */
+export function arithmeticOfFactors(
+  problem: Problem,
   { tensorCore, tiling, exponent, outFormat, format, rowSum }: Recipe,
   description: string,
+  factorError: (scaleError: number) => number,
 ): KernelArithmetic {
   const { productsPerSum, alignedFractionBits, resultFractionBits } = tensorCore;
   const loss = (productsPerSum + 1) * 2 ** -alignedFractionBits + 2 ** -resultFractionBits;
   const scaleError = exponent.scale / (problem.scale * Math.LOG2E) - 1;
-  const largestScore =
-    Math.abs(problem.scale) * largestRowNorm(problem.q, qkDim) * largestRowNorm(problem.k, qkDim);
-  const normalise = hardwareReciprocalError + 2 * roundoff32;
   return {
     description,
     scores: { kind: 'fused', productsPerSum, alignedFractionBits, resultFractionBits },
@@ -53,9 +76,7 @@ export function firstLastArithmetic(
       kind: 'unknown',
       shared: 'row',
       factors: {
-        error:
-          hardwareExp2Error +
-          (factorRoundings * roundoff32 + Math.abs(scaleError)) * (1 + 2 * largestScore),
+        error: factorError(Math.abs(scaleError)),
         tileKeys: tiling.keys,
       },
     },
@@ -71,7 +92,11 @@ export function firstLastArithmetic(
     rowSumAddition: roundoff32,
     rowSumRounded: rowSum === 'tensor-core',
     partials: 0,
-    finish: { normalise, logarithm: hardwareLog2Error, elementwise: 2 * roundoff32 },
+    finish: {
+      normalise: normaliseError,
+      logarithm: hardwareLog2Error,
+      elementwise: 2 * roundoff32,
+    },
     outputFormat: outFormat,
     outputRounding: 'nearest',
     largestSum: 2 ** 126,

@@ -2,6 +2,7 @@ import type { Problem, ProblemShape } from '../../src/problem/index.js';
 import type { KernelModel, PreparedKernel } from '../kernel-model.js';
 import { attributeLumped } from '../lumped-attribution.js';
 import { createForward } from './forward.js';
+import { preparedForward } from './prepared-forward.js';
 import type { Recipe } from './recipe.js';
 
 /** A problem with a model's recipe for it. */
@@ -20,18 +21,7 @@ export function preparedRecipe(
   { shape, recipe, settings, evidence }: RecipeOfProblem,
 ): PreparedKernel {
   const forward = createForward(problem, shape, recipe);
-  return {
-    shape,
-    outFormat: recipe.outFormat,
-    pieces: forward.tiles,
-    settings,
-    evidence: [...evidence],
-    run: (piece) => {
-      const { first, rows } = forward.rowsOf(piece);
-      const { out, lse, rescales, counters } = forward.runTile(piece);
-      return { firstRow: first, rows, out, lse, rescales, counters: { ...counters } };
-    },
-  };
+  return preparedForward(forward, { shape, outFormat: recipe.outFormat, settings, evidence });
 }
 
 /** The errors of a recipe of one part, with the output rounding alone separated. */

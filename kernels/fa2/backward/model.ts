@@ -1,18 +1,13 @@
 import { specialFunctionEvidence, tensorCoreEvidence } from '../../../src/hardware/index.js';
 import type { Tensor } from '../../../src/formats/index.js';
-import { lazily } from '../../../src/reuse/index.js';
 import { problemShape, type Problem } from '../../../src/problem/index.js';
-import { RequestError } from '../../../src/request-error.js';
-import type {
-  BackwardInputs,
-  BackwardModel,
-  ForwardOutputs,
-  PreparedBackward,
-} from '../../backward-model.js';
+import type { BackwardInputs, BackwardModel, PreparedBackward } from '../../backward-model.js';
 import { checkBackwardInputs } from '../../backward-pieces.js';
 import type { KernelSetting, KernelSettings } from '../../kernel-model.js';
-import { createBackward } from '../../online-softmax/backward/backward.js';
-import { matchOrders } from '../../online-softmax/backward/order-match.js';
+import {
+  checkStoredForward,
+  preparedBackward,
+} from '../../online-softmax/backward/prepared-backward.js';
 import type { BackwardRecipe } from '../../online-softmax/backward/recipe.js';
 import { createForward } from '../../online-softmax/forward.js';
 import { storedForward } from '../../online-softmax/stored-forward.js';
@@ -47,14 +42,6 @@ function lawOf(problem: Problem, dout: Tensor | null, texts: KernelSettings) {
   return { shape, format, forward, configuration, recipe };
 }
 
-/** @throws RequestError for an O or an LSE that the kernel's forward does not store */
-function checkForward(format: string, { out, lse }: ForwardOutputs): void {
-  if (out.format !== format)
-    throw new RequestError(`out is ${out.format}; the backward of fa2 reads ${format}, as q is`);
-  if (lse.format !== 'fp32')
-    throw new RequestError(`lse is ${lse.format}; the backward of fa2 reads fp32`);
-}
-
 /** Evidence for the bits of the backward, a line each. */
 function evidenceOf(
   { architecture, build, deterministic }: Fa2BackwardConfiguration,
@@ -82,31 +69,22 @@ function prepare(
 ): PreparedBackward {
   checkBackwardInputs(problem, dout, given);
   const { shape, format, forward, configuration, recipe } = lawOf(problem, dout, texts);
-  if (given !== null) checkForward(format, given);
-  const stored = lazily<ForwardOutputs>(
-    () =>
+  if (given !== null) checkStoredForward('fa2', format, given);
+  return preparedBackward(problem, dout, {
+    shape,
+    format,
+    recipe,
+    settings: { ...configuration },
+    evidence: evidenceOf(configuration, recipe),
+    deterministic: configuration.deterministic,
+    forward: () =>
       given ??
       storedForward(
         shape,
         format,
         createForward(problem, shape, fa2Recipe(problem, shape, forward)),
       ),
-  );
-  const backward = lazily(() => createBackward(problem, shape, recipe, { dout, ...stored() }));
-  return {
-    shape,
-    format,
-    pieces: shape.batch * shape.kvHeads,
-    settings: { ...configuration },
-    evidence: evidenceOf(configuration, recipe),
-    run: (kvHead) => {
-      const { passes, run } = backward();
-      return { kvHead, ...run(kvHead), counters: { blockPairs: shape.groupSize * passes.pairs } };
-    },
-    someOrder: configuration.deterministic
-      ? null
-      : (kvHead, patterns) => matchOrders(backward(), kvHead, patterns),
-  };
+  });
 }
 
 /**

@@ -1,5 +1,4 @@
 import type { Tensor } from '../../../src/formats/index.js';
-import { lazily } from '../../../src/reuse/index.js';
 import { problemShape, type Problem } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import type {
@@ -10,8 +9,10 @@ import type {
 } from '../../backward-model.js';
 import { checkBackwardInputs } from '../../backward-pieces.js';
 import type { KernelSettings } from '../../kernel-model.js';
-import { createBackward } from '../../online-softmax/backward/backward.js';
-import { matchOrders } from '../../online-softmax/backward/order-match.js';
+import {
+  checkStoredForward,
+  preparedBackward,
+} from '../../online-softmax/backward/prepared-backward.js';
 import { storedForward } from '../../online-softmax/stored-forward.js';
 import { hasMaskMod } from '../features.js';
 import { overridesOf, settingsForward } from '../settings.js';
@@ -24,14 +25,6 @@ import { backwardOverrides, backwardSettings, backwardSettingsOf, ofForward } fr
 function runForward(problem: Problem, texts: KernelSettings): ForwardOutputs {
   const { forward } = settingsForward(problem, ofForward(texts));
   return storedForward(forward.shape, forward.configuration.outFormat, forward);
-}
-
-/** @throws RequestError for an O or an LSE that the kernel's forward does not store */
-function checkForward(format: string, { out, lse }: ForwardOutputs): void {
-  if (out.format !== format)
-    throw new RequestError(`out is ${out.format}; the backward of fa4 reads ${format}, as q is`);
-  if (lse.format !== 'fp32')
-    throw new RequestError(`lse is ${lse.format}; the backward of fa4 reads fp32`);
 }
 
 function checkSink({ sink }: Problem): void {
@@ -65,34 +58,17 @@ function prepare(
 ): PreparedBackward {
   checkBackwardInputs(problem, dout, forward);
   const { shape, format, configuration } = lawOf(problem, dout, texts);
-  if (forward !== null) checkForward(format, forward);
-  const recipe = fa4BackwardRecipe(problem, format, configuration);
-  const stored = lazily<{ readonly out: Tensor; readonly lse: Tensor }>(
-    () => forward ?? runForward(problem, texts),
-  );
-  const backward = lazily(() =>
-    createBackward(
-      problem,
-      shape,
-      recipe,
-      { dout, ...stored() },
-      { diagonal: !hasMaskMod(problem) },
-    ),
-  );
-  return {
+  if (forward !== null) checkStoredForward('fa4', format, forward);
+  return preparedBackward(problem, dout, {
     shape,
     format,
-    pieces: shape.batch * shape.kvHeads,
+    recipe: fa4BackwardRecipe(problem, format, configuration),
     settings: backwardSettingsOf(configuration),
     evidence: fa4BackwardEvidence(problem, format, configuration),
-    run: (kvHead) => {
-      const { passes, run } = backward();
-      return { kvHead, ...run(kvHead), counters: { blockPairs: shape.groupSize * passes.pairs } };
-    },
-    someOrder: configuration.deterministic
-      ? null
-      : (kvHead, given) => matchOrders(backward(), kvHead, given),
-  };
+    deterministic: configuration.deterministic,
+    forward: () => forward ?? runForward(problem, texts),
+    diagonal: !hasMaskMod(problem),
+  });
 }
 
 /**
