@@ -15,6 +15,7 @@ import type {
 } from './measure/index.js';
 import type {
   AllocatedMemory,
+  ByteStore,
   LocalMemory,
   MemoryViolation,
   SharedMemory,
@@ -183,7 +184,7 @@ export interface LaunchMemory {
   /** `.const` variables. */
   readonly constant: AllocatedMemory;
   /** The kernel's parameters, laid out as in `.param` from address 0 on. */
-  readonly parameters: Uint8Array;
+  readonly parameters: ByteStore;
   /** Bytes of local memory of each thread. */
   readonly localBytes: number;
 }

@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import {
   adversarialSchedulers,
+  byteStoreOf,
   clusterAddress,
-  electedLane,
   createTensorMap,
+  electedLane,
+  type Instruction,
   randomScheduler,
   runCluster,
-  type Instruction,
   type TensorMap,
 } from '../../src/machine/index.js';
 import {
@@ -33,7 +34,7 @@ function createTensor(name = 'X'): { map: TensorMap; memory: Uint32Array } {
   const memory = Uint32Array.from({ length: 32 * rows }, (_, i) => 1000 + i);
   const map = createTensorMap({
     name,
-    bytes: new Uint8Array(memory.buffer),
+    place: { store: byteStoreOf(memory), offset: 0 },
     elementBytes: 4,
     dims: [32, rows],
     strides: [128],

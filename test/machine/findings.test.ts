@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import {
   adversarialSchedulers,
+  createByteStore,
   createTensorMap,
-  findingKinds,
-  randomScheduler,
   type FindingKind,
+  findingKinds,
   type Instruction,
+  randomScheduler,
 } from '../../src/machine/index.js';
 import {
   arrive,
@@ -35,7 +36,7 @@ interface Pair {
 
 const map = createTensorMap({
   name: 'X',
-  bytes: new Uint8Array(128),
+  place: { store: createByteStore(128), offset: 0 },
   elementBytes: 4,
   dims: [32, 1],
   strides: [128],

@@ -1,11 +1,12 @@
 import {
   allLanes,
-  createMmaUnits,
-  createTensorMap,
-  runCluster,
+  byteStoreOf,
   type ClusterLaunch,
   type ClusterRun,
+  createMmaUnits,
+  createTensorMap,
   type Instruction,
+  runCluster,
   type RunOptions,
   type WarpProgram,
 } from '../../src/machine/index.js';
@@ -93,7 +94,7 @@ function* multiplyTiles(): WarpProgram {
 function* bringOut(warp: number, out: Uint32Array<ArrayBuffer>): WarpProgram {
   const map = createTensorMap({
     name: 'D',
-    bytes: new Uint8Array(out.buffer),
+    place: { store: byteStoreOf(out), offset: 0 },
     elementBytes: 4,
     swizzle: 'none',
     dims: [n, tile.m],
@@ -110,7 +111,7 @@ function* bringOut(warp: number, out: Uint32Array<ArrayBuffer>): WarpProgram {
   for (let i = 0; i < tiles; i++) {
     yield wait(accumulatorFull, (i % 2) as 0 | 1, 'D full: waits');
     yield afterFence('D');
-    yield moveRows('tcgen05.ld', warp, address[0], rows, 'D: loaded');
+    yield moveRows('tcgen05.ld', warp, address.words[0], rows, 'D: loaded');
     yield { op: 'tcgen05.wait::ld', site: 'D: loads awaited' };
     yield beforeFence('D');
     yield arrive(accumulatorEmpty, { lanes: allLanes, site: 'D empty: arrives' });

@@ -7,10 +7,11 @@ import {
   type InstructionRecord,
 } from '../../src/machine/instructions/index.js';
 import {
+  createByteStore,
   createTensorMap,
-  memoryModels,
   type Fragment,
   type Instruction,
+  memoryModels,
   type Opcode,
   type RunOptions,
 } from '../../src/machine/index.js';
@@ -62,7 +63,7 @@ const stTensor = (address = 0, registers = fragment()): Instruction => ({
 });
 const map = createTensorMap({
   name: 'X',
-  bytes: new Uint8Array(128),
+  place: { store: createByteStore(128), offset: 0 },
   elementBytes: 4,
   dims: [32, 1],
   strides: [128],
@@ -362,7 +363,7 @@ describe('a race through an instruction that touches memory', () => {
 });
 
 describe('registers that a tcgen05.ld fills', () => {
-  const memory = new Uint32Array(32);
+  const memory = createByteStore(128);
   const addresses = Int32Array.from({ length: 32 }, (_, lane) => lane);
   const global = (op: 'ld.global' | 'st.global', registers: Fragment): Instruction => ({
     op,

@@ -1,19 +1,20 @@
 import {
+  type AccessOrder,
   adversarialSchedulers,
+  byteStoreOf,
   clusterAddress,
+  type ClusterLaunch,
+  type ClusterRun,
   createConstantMemory,
   createGlobalMemory,
   electedLane,
-  runCluster,
-  type AccessOrder,
-  type ClusterLaunch,
-  type ClusterRun,
   type FindingKind,
   type Fragment,
   type Instruction,
   type InstructionOf,
-  type LaunchMemory,
   type LanePlaces,
+  type LaunchMemory,
+  runCluster,
   type RunOptions,
   type Scheduler,
   type WarpPlace,
@@ -90,9 +91,8 @@ export function messagesOf({ findings }: ClusterRun): string[] {
 
 /** Registers of a warp, so many in each lane, with a value that depends on lane and register. */
 export function fragment(count = 1, value: (lane: number, register: number) => number = () => 0) {
-  const registers: Fragment = new Uint32Array(threadsOfWarp * count);
-  registers.forEach((_, i) => (registers[i] = value(Math.floor(i / count), i % count)));
-  return registers;
+  const numbers = { length: threadsOfWarp * count };
+  return byteStoreOf(Uint32Array.from(numbers, (_, i) => value(Math.floor(i / count), i % count)));
 }
 
 /** mbarrier.arrive of one thread, or of all, on a barrier of the CTA of this rank. */
@@ -146,14 +146,15 @@ export function look(
     reads: [registers],
     site,
     execute: () => {
-      see([...registers]);
+      see([...registers.words]);
       return {};
     },
   };
 }
 
 /** Memory of a launch in which nothing is allocated yet. */
-export function launchMemory(parameters = new Uint8Array(0), localBytes = 0): LaunchMemory {
+export function launchMemory(contents = new Uint8Array(0), localBytes = 0): LaunchMemory {
+  const parameters = byteStoreOf(contents);
   return { global: createGlobalMemory(), constant: createConstantMemory(), parameters, localBytes };
 }
 

@@ -77,7 +77,7 @@ describe('loads and stores of lanes', () => {
     });
     expect(messagesOf(run)).toEqual([]);
     const moved = lanes * bytes;
-    expect(target.bytes.slice(0, moved)).toEqual(contents.slice(0, moved));
+    expect(target.store.bytes.slice(0, moved)).toEqual(contents.slice(0, moved));
     expect(run.counters[0].globalBytes).toEqual({ 'q → registers': moved, 'registers → o': moved });
   });
 
@@ -97,7 +97,7 @@ describe('loads and stores of lanes', () => {
       `${lane} 0 writes 4 bytes at 0x${table.base.toString(16)} of const memory, which is read only`,
       `${lane} 0 writes 4 bytes at 0x4 of param memory, which is read only`,
     ]);
-    expect([parameter[0], constant[0]]).toEqual([0x08070605, 0x06070809]);
+    expect([parameter.words[0], constant.words[0]]).toEqual([0x08070605, 0x06070809]);
   });
 
   it('reach the shared memory of other CTAs of the cluster', () => {
@@ -289,7 +289,7 @@ describe('cp.async', () => {
     });
     expect(messagesOf(run)).toEqual([]);
     const mask = sourceBytes === 4 ? 0xffffffff : 2 ** (8 * sourceBytes) - 1;
-    expect(seen).toEqual([[...tensor.words].map((word) => (word & mask) >>> 0)]);
+    expect(seen).toEqual([[...tensor.store.words].map((word) => (word & mask) >>> 0)]);
   });
 
   it('is a race without its wait, and with a wait that lets its group pend', () => {
@@ -370,7 +370,7 @@ describe('cp.async', () => {
         ],
       });
       expect(messagesOf(run)).toEqual([]);
-      expect(seen).toEqual([[...tensor.words]]);
+      expect(seen).toEqual([[...tensor.store.words]]);
     },
   );
 });
@@ -409,7 +409,7 @@ describe('ldmatrix and stmatrix', () => {
             const [row, column] = element(lane >> 2, 2 * (lane & 3) + half);
             return 64 * matrix + 8 * row + column;
           });
-          expect(loaded[4 * lane + matrix]).toBe(halves[0] + 2 ** 16 * halves[1]);
+          expect(loaded.words[4 * lane + matrix]).toBe(halves[0] + 2 ** 16 * halves[1]);
         }
       expect(back).toEqual(rows);
     },
@@ -425,8 +425,20 @@ describe('bytes of one word', () => {
   it('written by two warps are no race, and one byte written by both is unless it is the same', () => {
     const program = (second: number, value: number) => ({
       warps: [
-        [transfer('st', halves(0), fragment(1).fill(0x0505))],
-        [transfer('st', halves(second), fragment(1).fill(value))],
+        [
+          transfer(
+            'st',
+            halves(0),
+            fragment(1, () => 0x0505),
+          ),
+        ],
+        [
+          transfer(
+            'st',
+            halves(second),
+            fragment(1, () => value),
+          ),
+        ],
       ],
     });
     expect(messagesOf(runProgram(program(2, 0x0605)))).toEqual([]);

@@ -100,7 +100,8 @@ function around(
     ];
   };
   const barriers = { loaded: 1, done: 1, doneToo: 1 };
-  return { program: { barriers, warps: [0, 1, 2, 3].map(body) }, rows };
+  const program = { barriers, warps: [0, 1, 2, 3].map(body) };
+  return { program, rows: rows.map(({ words }) => words) };
 }
 
 function found(
@@ -398,7 +399,8 @@ describe('a pair of CTAs', () => {
         }
       };
     const barriers = { full: 1, computed: 1 };
-    return { program: { ctas: 2, barriers, warps: [0, 1, 2, 3].map(body) }, rows };
+    const program: SmallProgram = { ctas: 2, barriers, warps: [0, 1, 2, 3].map(body) };
+    return { program, rows: rows.map((cta) => cta.map(({ words }) => words)) };
   }
 
   /** [row][column]: 64 rows in each CTA; lanes 64 to 127 hold the right half of the columns. */

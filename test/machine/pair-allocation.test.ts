@@ -98,7 +98,7 @@ function runPair(group: 1 | 2, options: RunOptions = {}) {
   const run = runProgram({ ...program, ctas: 2 }, { mmaUnits, ...options });
   const out = product.map((_, i) => {
     const { cta, warp, word } = readerOf(i);
-    return read[cta][warp][word];
+    return read[cta][warp].words[word];
   });
   return { run, out };
 }

@@ -1,16 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import {
+  byteStoreOf,
   createTensorMap,
-  memoryModels,
   type Instruction,
   type MemoryModelName,
+  memoryModels,
 } from '../../src/machine/index.js';
 import { data, expectBytes, kindsOf, runProgram, wait, words } from './launch.js';
 
 const bytes = new Uint8Array(128);
 const map = createTensorMap({
   name: 'X',
-  bytes,
+  place: { store: byteStoreOf(bytes), offset: 0 },
   elementBytes: 4,
   dims: [32, 1],
   strides: [128],

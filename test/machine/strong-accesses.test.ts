@@ -72,7 +72,7 @@ describe('a message passed from one warp to another', () => {
       for (;;) {
         const seen = fragment();
         yield* acquire(flag, seen);
-        if (seen[0] !== 0) break;
+        if (seen.words[0] !== 0) break;
       }
       yield transfer('ld', one(message), read);
     }
@@ -85,7 +85,7 @@ describe('a message passed from one warp to another', () => {
       },
       { scheduler: randomScheduler(1), mostSteps: 1000 },
     );
-    return { kinds: kindsOf(run), read: read[0] };
+    return { kinds: kindsOf(run), read: read.words[0] };
   }
   const set = fragment(1, () => 1);
   const store =
@@ -220,11 +220,12 @@ describe('atomic operations', () => {
     const memory = launchMemory();
     const contents = new Uint8Array(16);
     new Uint32Array(contents.buffer).set(before);
-    const { base, words } = memory.global.allocate({ name: 'w', contents });
+    const { base, store } = memory.global.allocate({ name: 'w', contents });
+    const { words } = store;
     const bytes = bytesOf[type] ?? (type.endsWith('64') ? 8 : 4);
     const count = Math.ceil(bytes / 4);
     const operands = fragment(count);
-    operands.set(operand);
+    operands.words.set(operand);
     const result = fragment(count);
     const compared = operation === 'cas' ? fragment(count) : null;
     const common = {
@@ -240,7 +241,7 @@ describe('atomic operations', () => {
     const run = runProgram({ memory, warps: [[{ op: 'atom', ...common, result }]] });
     expect(messagesOf(run)).toEqual([]);
     expect([...words.subarray(0, after.length)]).toEqual(after);
-    expect([...result.subarray(0, count)]).toEqual(
+    expect([...result.words.subarray(0, count)]).toEqual(
       before.slice(0, count).map((word) => (bytes === 2 ? word & 0xffff : word)),
     );
     new Uint32Array(contents.buffer).set(before);
@@ -250,7 +251,8 @@ describe('atomic operations', () => {
 
   it('of lanes on one word add up, and see each other', () => {
     const memory = launchMemory();
-    const { base, words } = memory.global.allocate({ name: 'w', contents: new Uint8Array(4) });
+    const { base, store } = memory.global.allocate({ name: 'w', contents: new Uint8Array(4) });
+    const { words } = store;
     const result = fragment();
     const addresses = new Float64Array(32).fill(base);
     runProgram({
@@ -275,12 +277,15 @@ describe('atomic operations', () => {
       ],
     });
     expect(words[0]).toBe(96);
-    expect([...result].sort((a, b) => a - b)).toEqual(Array.from({ length: 32 }, (_, i) => 3 * i));
+    expect([...result.words].sort((a, b) => a - b)).toEqual(
+      Array.from({ length: 32 }, (_, i) => 3 * i),
+    );
   });
 
   it('of f32 flush subnormals in global memory and keep them in shared memory', () => {
     const memory = launchMemory();
-    const { base, words } = memory.global.allocate({ name: 'w', contents: new Uint8Array(4) });
+    const { base, store } = memory.global.allocate({ name: 'w', contents: new Uint8Array(4) });
+    const { words } = store;
     const add = (
       space: 'global' | 'shared::cta',
       address: number,
@@ -309,7 +314,7 @@ describe('atomic operations', () => {
         ],
       ],
     });
-    expect([words[0], kept[0]]).toEqual([0, 5]);
+    expect([words[0], kept.words[0]]).toEqual([0, 5]);
   });
 
   it('that PTX has not are refused', () => {

@@ -32,7 +32,7 @@ function move(
   registers = fragment(),
   site: string = op,
 ): Instruction {
-  const transfer = { shape: '32x32b', repeat: registers.length / 32 } as const;
+  const transfer = { shape: '32x32b', repeat: registers.words.length / 32 } as const;
   return { op, transfer, address, fragment: registers, name: 'T', site };
 }
 
@@ -206,13 +206,13 @@ describe('tcgen05.ld and tcgen05.st', () => {
       ...Array.from({ length: 5 }, (_, seed) => randomScheduler(seed)),
     ]) {
       const [source, target] = [fragment(4, (lane, i) => 100 * lane + i), fragment(4)];
-      const expected = [...source];
+      const expected = [...source.words];
       let seen: number[] = [];
       const overwrite: Instruction = {
         op: 'registers',
         reads: [source],
         execute: () => {
-          source.fill(7);
+          source.words.fill(7);
           return {};
         },
       };

@@ -1,10 +1,11 @@
 import { findTensorCoreArithmetic, tensorCoreProduct } from '../../src/hardware/index.js';
 import {
+  byteStoreOf,
   createTensorMap,
-  tensorAddress,
   type Fragment,
   type Instruction,
   type MatrixDescriptor,
+  tensorAddress,
   type TensorMap,
 } from '../../src/machine/index.js';
 import { fillPatterns, wordSource } from '../hardware/tensor-core/random-patterns.js';
@@ -33,7 +34,7 @@ export function matrixMap(
 ): TensorMap {
   return createTensorMap({
     name,
-    bytes: new Uint8Array(patterns.buffer),
+    place: { store: byteStoreOf(patterns), offset: 0 },
     elementBytes,
     swizzle: '32B',
     dims: [k, patterns.length / k],

@@ -119,7 +119,7 @@ describe('a wgmma', () => {
     major: 'k',
   } as const;
   const one = 0x3f80;
-  const constant = (bf16: number) => new Uint32Array(32).fill((bf16 << 16) | bf16);
+  const constant = (bf16: number) => fragment(1, () => (bf16 << 16) | bf16);
   const toAsync: Instruction = { op: 'fence.proxy.async' };
   const sync = (warps: number): Instruction => ({
     op: 'bar.sync',
@@ -154,7 +154,7 @@ describe('a wgmma', () => {
     },
     commit,
   ];
-  const numbers = (d: Fragment) => new Set(new Float32Array(d.buffer));
+  const numbers = (d: Fragment) => new Set(new Float32Array(d.words.buffer));
   const warps = [0, 1, 2, 3];
 
   it('comes after what each of its warps has written for it, in practice', () => {

@@ -81,7 +81,7 @@ export function* correctionWarp(context: ProgramContext): WarpProgram {
     yield {
       op: 'tcgen05.ld',
       transfer: { shape: '32x32b', repeat: pieceColumns },
-      address: tensor[0] + lane + columns.o[stage] + column,
+      address: tensor.words[0] + lane + columns.o[stage] + column,
       fragment,
       name: 'O',
       site: 'O: loaded',
@@ -97,12 +97,12 @@ export function* correctionWarp(context: ProgramContext): WarpProgram {
         op: 'registers',
         reads: [piece],
         site: 'O: rescaled',
-        execute: () => rows.rescale(piece, alphas),
+        execute: () => rows.rescale(piece.words, alphas.words),
       };
       yield {
         op: 'tcgen05.st',
         transfer: { shape: '32x32b', repeat: pieceColumns },
-        address: tensor[0] + lane + columns.o[stage] + column,
+        address: tensor.words[0] + lane + columns.o[stage] + column,
         fragment: piece,
         name: 'O',
         site: 'O: stored',
@@ -128,7 +128,7 @@ export function* correctionWarp(context: ProgramContext): WarpProgram {
       reads: [alphas],
       site: 'correction: vote',
       execute: () => {
-        const vote = rows.needsRescale(alphas);
+        const vote = rows.needsRescale(alphas.words);
         ballot = vote.ballot;
         return vote.issues;
       },
@@ -140,16 +140,16 @@ export function* correctionWarp(context: ProgramContext): WarpProgram {
   }
 
   /** Stages O times the factors, rounded, where the epilogue stores it from. */
-  function* stageOutput(stage: number, factors: Fragment): WarpProgram {
+  function* stageOutput(stage: number, factors: Uint32Array<ArrayBuffer>): WarpProgram {
     for (let column = 0; column < shape.vDim; column += pieceColumns) {
       const piece = registers(pieceColumns);
-      const words = registers((pieceColumns * outputBytes) / wordBytes);
+      const { words } = registers((pieceColumns * outputBytes) / wordBytes);
       yield* loadPiece(stage, column, piece);
       yield {
         op: 'registers',
         reads: [piece],
         site: 'O: normalised',
-        execute: () => rows.normalise(piece, factors, words),
+        execute: () => rows.normalise(piece.words, factors, words),
       };
       const byte = column * outputBytes;
       const box = addresses.o[stage] + Math.floor(byte / o.boxBytes) * o.boxBytes * o.rows;
@@ -158,7 +158,7 @@ export function* correctionWarp(context: ProgramContext): WarpProgram {
         const fragment = registers(storedWords);
         const at = (byte % o.boxBytes) + word * wordBytes;
         for (let row = 0; row < warpRows; row++)
-          fragment.set(
+          fragment.words.set(
             words.subarray(row * perLane + word, row * perLane + word + storedWords),
             row * storedWords,
           );
@@ -181,7 +181,7 @@ export function* correctionWarp(context: ProgramContext): WarpProgram {
     stage: number,
   ): Generator<ReturnType<typeof releaseStatistics>, RowStatistics, void> {
     const statistics = { sums: registers(1), maxima: registers(1) };
-    let factors = registers(1);
+    let factors = registers(1).words;
     yield awaitStatistics(stage, 'sums');
     yield {
       op: 'ld.shared',
@@ -205,7 +205,7 @@ export function* correctionWarp(context: ProgramContext): WarpProgram {
       reads: [statistics.sums],
       site: 'correction: normalisers',
       execute: () => {
-        const result = rows.normalisers(statistics.sums);
+        const result = rows.normalisers(statistics.sums.words);
         factors = result.factors;
         return result.issues;
       },
@@ -220,16 +220,14 @@ export function* correctionWarp(context: ProgramContext): WarpProgram {
   }
 
   function* storeLse(tile: WorkTile, stage: number, { sums, maxima }: RowStatistics): WarpProgram {
-    let result = registers(1);
     const fragment = registers(1);
     yield {
       op: 'registers',
       reads: [sums, maxima],
       site: 'correction: LSE',
       execute: () => {
-        const logarithms = rows.logSumExp(maxima, sums);
-        result = logarithms.lse;
-        fragment.set(result);
+        const logarithms = rows.logSumExp(maxima.words, sums.words);
+        fragment.words.set(logarithms.lse);
         return logarithms.issues;
       },
     };

@@ -152,7 +152,7 @@ export function* mmaWarp(context: ProgramContext): WarpProgram {
   const bufferAddress = (place: RingPlace): number => ringAddress(plan, place, place.parity);
 
   function* scores(stage: number): WarpProgram {
-    yield* multiplyScores(plan, address[0], stage, bufferAddress(buffer));
+    yield* multiplyScores(plan, address.words[0], stage, bufferAddress(buffer));
     yield commitTo(plan, barriers.scoresFull, stage, 'S full: MMA commits');
   }
 
@@ -161,7 +161,7 @@ export function* mmaWarp(context: ProgramContext): WarpProgram {
     const lastQuarter = wait(
       waitFor(barriers.weightsLast, stage, weights, 'P full, last quarter: MMA waits'),
     );
-    yield* multiplyOutput(plan, address[0], {
+    yield* multiplyOutput(plan, address.words[0], {
       stage,
       values: bufferAddress(values),
       isFirst,

@@ -1,5 +1,7 @@
 import { blackwellOf } from '../../../src/hardware/index.js';
 import {
+  byteStoreOf,
+  createByteStore,
   createMmaUnits,
   createTensorMap,
   memoryModels,
@@ -85,7 +87,7 @@ function tensorMap(
 ): TensorMap {
   return createTensorMap({
     name,
-    bytes,
+    place: { store: byteStoreOf(bytes), offset: 0 },
     elementBytes,
     dims: [columns, rows, heads],
     strides: [columns * elementBytes, rows * columns * elementBytes],
@@ -139,7 +141,7 @@ export function prepareFa4Program(
   const { batch, heads, kvHeads, queries, keys, qkDim, vDim } = shape;
   const { elementBytes } = plan;
   const outBytes = new Uint8Array(16 * Math.ceil((2 * batch * heads * queries * vDim) / 16 + 1));
-  const lse = new Uint32Array(batch * heads * queries);
+  const lse = createByteStore(4 * batch * heads * queries);
   const maps = {
     q: tensorMap(
       'Q',
@@ -203,7 +205,7 @@ export function prepareFa4Program(
     configuration,
     plan,
     run,
-    lse,
+    lse: lse.words,
     clusters: Math.min(plan.clusters, batch * heads * tilesOfHead),
     out: new Uint16Array(outBytes.buffer, 0, batch * heads * queries * vDim),
   };

@@ -1,5 +1,6 @@
 import {
   allLanes,
+  type ByteStore,
   type Fragment,
   type SharedMemory,
   type TensorMap,
@@ -98,7 +99,7 @@ export interface ProgramContext {
     readonly o: TensorMap;
   };
   /** [batch · heads · queries] fp32 bits. */
-  readonly lse: Uint32Array;
+  readonly lse: ByteStore;
 }
 
 /** Roles of the warps of a CTA. Source: `__init__` of FlashAttentionForwardSm100. */
@@ -202,7 +203,7 @@ export function* freeTensorMemory({ plan, place }: ProgramContext, address: Frag
   yield {
     op: 'tcgen05.dealloc',
     group: ctas,
-    address: address[0],
+    address: address.words[0],
     columns: allocatedColumns,
     site: 'tensor memory: freed',
   };

@@ -1,5 +1,6 @@
 import {
   clusterAddress,
+  createByteStore,
   warpLanes,
   type Fragment,
   type Instruction,
@@ -88,7 +89,7 @@ export function laneAddresses(first: number, step = 4): Int32Array<ArrayBuffer> 
 
 /** Registers of a warp, `count` in each lane. */
 export function registers(count: number): Fragment {
-  return new Uint32Array(warpLanes * count);
+  return createByteStore(4 * warpLanes * count);
 }
 
 /** The quarter of tensor memory, and of a tile's rows, that a warp reaches. */

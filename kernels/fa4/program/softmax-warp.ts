@@ -1,6 +1,8 @@
 import {
   allLanes,
+  byteStoreOf,
   electedLane,
+  type Fragment,
   type InstructionCounts,
   type WarpProgram,
 } from '../../../src/machine/index.js';
@@ -47,9 +49,9 @@ export function softmaxFragments({
 }
 
 /** A part [lane][register] of registers that hold all parts of a row. */
-function partOf(registers: Uint32Array<ArrayBuffer>, part: number): Uint32Array<ArrayBuffer> {
+function partOf(registers: Uint32Array<ArrayBuffer>, part: number): Fragment {
   const size = registers.length / parts;
-  return registers.subarray(part * size, (part + 1) * size);
+  return byteStoreOf(registers.subarray(part * size, (part + 1) * size));
 }
 
 /**
@@ -83,7 +85,7 @@ export function* softmaxWarp(context: ProgramContext): WarpProgram {
       yield {
         op: 'tcgen05.ld',
         transfer: { shape: '32x32b', repeat: fragments.scores },
-        address: tensor[0] + lane + columns.s[stage] + part * loadedColumns,
+        address: tensor.words[0] + lane + columns.s[stage] + part * loadedColumns,
         fragment: partOf(scores, part),
         name: 'S',
         site: 'S: loaded',
@@ -110,7 +112,7 @@ export function* softmaxWarp(context: ProgramContext): WarpProgram {
       yield {
         op: 'tcgen05.st',
         transfer: { shape: '32x32b', repeat: fragments.weights },
-        address: tensor[0] + lane + columns.p[stage] + part * fragments.weights,
+        address: tensor.words[0] + lane + columns.p[stage] + part * fragments.weights,
         fragment: partOf(weights, part),
         name: 'P',
         site: 'P: stored',
@@ -133,7 +135,7 @@ export function* softmaxWarp(context: ProgramContext): WarpProgram {
     const issued = (part: keyof SoftmaxIssues) => (): InstructionCounts => issues![part];
     yield {
       op: 'registers',
-      reads: [registers.scores],
+      reads: [byteStoreOf(registers.scores)],
       site: 'softmax: maxima',
       execute: () => {
         issues = rows.softmax(registers, isMasked ? visible : null, isFirst);
@@ -145,7 +147,7 @@ export function* softmaxWarp(context: ProgramContext): WarpProgram {
         op: 'st.shared',
         words: 1,
         addresses: scaleAddresses,
-        fragment: registers.alphas,
+        fragment: byteStoreOf(registers.alphas),
         name: 'α',
         site: 'α: stored',
       };
@@ -181,7 +183,7 @@ export function* softmaxWarp(context: ProgramContext): WarpProgram {
       op: 'st.shared',
       words: 1,
       addresses: scaleAddresses,
-      fragment: registers.sums,
+      fragment: byteStoreOf(registers.sums),
       name: 'row sums',
       site: 'row sums: stored',
     };
@@ -189,7 +191,7 @@ export function* softmaxWarp(context: ProgramContext): WarpProgram {
       op: 'st.shared',
       words: 1,
       addresses: maximaAddresses,
-      fragment: registers.maxima,
+      fragment: byteStoreOf(registers.maxima),
       name: 'row maxima',
       site: 'row maxima: stored',
     };

@@ -1,7 +1,9 @@
 import { clusterAddress, splitClusterAddress, type InstructionOf } from '../isa/index.js';
 import { count } from '../measure/index.js';
 import {
+  type ByteStore,
   checkBox,
+  createByteStore,
   gatherBox,
   hasBox,
   loadBox,
@@ -146,7 +148,7 @@ const store: AsynchronousRecord<Store> = {
       return;
     }
     checkContents(machine, warp, instruction, 'writes');
-    let rows: Uint8Array = new Uint8Array(0);
+    let rows: ByteStore = createByteStore(0);
     issueStore(machine, warp, store, instruction, {
       read: () => {
         rows = gatherBox(map, cta.shared, source);

@@ -1,4 +1,5 @@
 import { clusterAddress } from '../isa/index.js';
+import { byteStoreOf, moveBytes, type ByteStore } from '../memory/index.js';
 import { reportViolation, type MachineState, type WarpState } from '../state.js';
 import { issue } from './issue.js';
 import { completeBytes } from './mbarrier.js';
@@ -53,10 +54,10 @@ const tryCancel: AsynchronousRecord<Op> = {
   execute: (machine, warp, instruction) => {
     const { destination, barrier, isMulticast } = instruction;
     if (isMisplaced(machine, warp, destination)) return 'refused';
-    let answer: Uint32Array | null = null;
-    const answerOnce = (): Uint32Array => {
+    let answer: ByteStore | null = null;
+    const answerOnce = (): ByteStore => {
       const first = machine.cancelLaunch();
-      return first === null ? Uint32Array.of(0, 0, 0, 0) : Uint32Array.of(...first, 1);
+      return byteStoreOf(Uint32Array.from(first === null ? [0, 0, 0, 0] : [...first, 1]));
     };
     // One operation per CTA: the answer's arrival at one CTA says nothing about the others.
     for (const cta of isMulticast ? machine.ctas : [warp.cta])
@@ -64,7 +65,7 @@ const tryCancel: AsynchronousRecord<Op> = {
         ctas: [cta],
         perform: (actor) => {
           answer ??= answerOnce();
-          cta.shared.words.set(answer, destination / wordBytes);
+          moveBytes(answer, 0, cta.shared.store, destination, answerBytes);
           completeBytes(machine, actor, clusterAddress(cta.rank, barrier), answerBytes);
         },
       });

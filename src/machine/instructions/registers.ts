@@ -1,5 +1,6 @@
 import { warpLanes, type InstructionOf } from '../isa/index.js';
 import { count, countInstructions } from '../measure/index.js';
+import { moveBytes } from '../memory/index.js';
 import { report, type CtaState, type MachineState, type WarpState } from '../state.js';
 import {
   alwaysReady,
@@ -25,12 +26,12 @@ function isLegal({ shared }: CtaState, { words, addresses }: SharedInstruction, 
   return address >= 0 && address % bytes === 0 && address + bytes <= shared.limitBytes;
 }
 
-/** Goes through the words of the lanes; reports those beyond the CTA's shared memory. */
+/** Calls `move` with the first byte of each lane in shared memory and in the fragment; reports lanes beyond the CTA's shared memory. */
 function moveShared(
   machine: MachineState,
   warp: WarpState,
   instruction: SharedInstruction,
-  move: (word: number, register: number) => void,
+  move: (inShared: number, inFragment: number, bytes: number) => void,
 ): void {
   const { cta } = warp;
   const { op, words, addresses, fragment, name } = instruction;
@@ -44,8 +45,7 @@ function moveShared(
       report(machine, warp, kind, `${name} at ${address}`);
       continue;
     }
-    const first = address / wordBytes;
-    for (let i = 0; i < words; i++) move(first + i, lane * (fragment.length / warpLanes) + i);
+    move(address, (lane * fragment.bytes.length) / warpLanes, words * wordBytes);
     count(cta.counters.sharedBytes, direction, words * wordBytes);
   }
 }
@@ -98,13 +98,9 @@ export const registerRecords: InstructionRecords<
     unit: issueSlot,
     describe: noDetails,
     execute: (machine, warp, instruction) => {
-      const { words } = warp.cta.shared;
-      const { fragment } = instruction;
-      moveShared(
-        machine,
-        warp,
-        instruction,
-        (word, register) => (fragment[register] = words[word]),
+      const { store } = warp.cta.shared;
+      moveShared(machine, warp, instruction, (from, to, bytes) =>
+        moveBytes(store, from, instruction.fragment, to, bytes),
       );
     },
   },
@@ -116,13 +112,9 @@ export const registerRecords: InstructionRecords<
     unit: issueSlot,
     describe: noDetails,
     execute: (machine, warp, instruction) => {
-      const { words } = warp.cta.shared;
-      const { fragment } = instruction;
-      moveShared(
-        machine,
-        warp,
-        instruction,
-        (word, register) => (words[word] = fragment[register]),
+      const { store } = warp.cta.shared;
+      moveShared(machine, warp, instruction, (to, from, bytes) =>
+        moveBytes(instruction.fragment, from, store, to, bytes),
       );
     },
   },
@@ -136,7 +128,7 @@ export const registerRecords: InstructionRecords<
     execute: (_machine, { cta }, { memory, addresses, fragment, name }) => {
       for (let lane = 0; lane < warpLanes; lane++)
         if (addresses[lane] >= 0) {
-          fragment[lane] = memory[addresses[lane]];
+          moveBytes(memory, wordBytes * addresses[lane], fragment, wordBytes * lane, wordBytes);
           count(cta.counters.globalBytes, `${name} → registers`, wordBytes);
         }
     },
@@ -151,7 +143,7 @@ export const registerRecords: InstructionRecords<
     execute: (_machine, { cta }, { memory, addresses, fragment, name }) => {
       for (let lane = 0; lane < warpLanes; lane++)
         if (addresses[lane] >= 0) {
-          memory[addresses[lane]] = fragment[lane];
+          moveBytes(fragment, wordBytes * lane, memory, wordBytes * addresses[lane], wordBytes);
           count(cta.counters.globalBytes, `registers → ${name}`, wordBytes);
         }
     },

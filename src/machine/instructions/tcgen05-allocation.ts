@@ -94,7 +94,7 @@ function takeColumns(
 ): Continuation {
   const { group, columns, destination } = instruction;
   const { cta } = warp;
-  cta.shared.words[destination / wordBytes] = address;
+  cta.shared.store.words[destination / wordBytes] = address;
   touchMemory(machine, { warp, order: null }, alloc, instruction, cta);
   machine.tracker?.allocateTensor(machine, warp, columnOf(address), columns);
   cta.counters.mostTensorColumns = Math.max(cta.counters.mostTensorColumns, columnsInUse(cta));

@@ -4,6 +4,7 @@ import {
   checkFragment,
   checkTensorCopy,
   columnOf,
+  copyOfBytes,
   copyToTensorMemory,
   descriptorChunks,
   fragmentRegisters,
@@ -28,8 +29,6 @@ import {
 import { ctasOfGroup } from './tcgen05-mma.js';
 import { waitForOperations } from './wait-for-operations.js';
 
-const wordBytes = 4;
-
 type Transfer = InstructionOf<'tcgen05.ld' | 'tcgen05.st'>;
 
 /** Reports a transfer to lanes or columns that the warp may not reach; returns whether it is allowed. */
@@ -40,8 +39,13 @@ function isAllowed(
 ): boolean {
   if (reportViolation(machine, warp, checkFragment(transfer, address, warp.index))) return false;
   const registers = warpLanes * fragmentRegisters(transfer);
-  if (fragment.length !== registers) {
-    report(machine, warp, 'instruction-shape', `${fragment.length} registers, not ${registers}`);
+  if (fragment.words.length !== registers) {
+    report(
+      machine,
+      warp,
+      'instruction-shape',
+      `${fragment.words.length} registers, not ${registers}`,
+    );
     return false;
   }
   for (const { firstColumn, columns } of touchedByFragment(transfer, address))
@@ -79,7 +83,7 @@ function transferRecord(isLoad: boolean): AsynchronousRecord<Transfer['op']> {
     unit: {
       name: 'tensor memory',
       operation: isLoad ? 'tensor-load' : 'tensor-store',
-      cycles: ({ fragment }, { tensorBytes }) => (fragment.length * wordBytes) / tensorBytes,
+      cycles: ({ fragment }, { tensorBytes }) => fragment.bytes.length / tensorBytes,
       latency: () => 0,
     },
     describe: ({ name, address, transfer: { repeat } }) => ({
@@ -92,13 +96,13 @@ function transferRecord(isLoad: boolean): AsynchronousRecord<Transfer['op']> {
       const { transfer, address, fragment, name, reduction } = instruction;
       const { tensor, counters } = warp.cta;
       const direction = isLoad ? `${name} → registers` : `registers → ${name}`;
-      count(counters.tensorBytes, direction, fragment.length * wordBytes);
+      count(counters.tensorBytes, direction, fragment.bytes.length);
       // The source registers may change after the instruction has been issued.
-      const source = isLoad ? fragment : fragment.slice();
+      const source = isLoad ? fragment : copyOfBytes(fragment);
       const operation = issue(machine, warp, record, instruction, {
         perform: () => {
-          if (isLoad) loadFragment(tensor.words, transfer, address, fragment);
-          else storeFragment(tensor.words, transfer, address, source);
+          if (isLoad) loadFragment(tensor.store, transfer, address, fragment);
+          else storeFragment(tensor.store, transfer, address, source);
           if (reduction !== undefined) reduceFragment(fragment, reduction);
         },
       });
@@ -149,7 +153,7 @@ const copy: AsynchronousRecord<'tcgen05.cp'> = {
       predecessors: before.map((entry) => entry.operation.order),
       perform: () => {
         for (const { shared, tensor } of ctas)
-          copyToTensorMemory(shape, shared, source, tensor.words, address);
+          copyToTensorMemory(shape, shared, source, tensor.store, address);
       },
     });
     warp.tensorHistory.set(`cp ${address}`, { operation, accumulator: null, reads: null });

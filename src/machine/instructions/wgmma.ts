@@ -89,13 +89,13 @@ function gather(
  * down, then both again 16 bytes further on. Source: PTX ISA, "Register Fragments and Shared Memory Matrix Layouts" of
  * wgmma.
  */
-function spreadA(fragment: Fragment, target: Uint8Array): void {
+function spreadA({ words: registers }: Fragment, target: Uint8Array): void {
   const words = new Uint32Array(target.buffer, target.byteOffset, target.byteLength / 4);
   const rowWords = innerBytes / 4;
   for (let lane = 0; lane < lanes; lane++)
     for (let register = 0; register < 4; register++) {
       const row = (lane >> 2) + 8 * (register & 1);
-      words[row * rowWords + (lane & 3) + 4 * (register >> 1)] = fragment[4 * lane + register];
+      words[row * rowWords + (lane & 3) + 4 * (register >> 1)] = registers[4 * lane + register];
     }
 }
 
@@ -105,7 +105,7 @@ function spreadA(fragment: Fragment, target: Uint8Array): void {
  */
 function moveD(
   { n, accumulator }: Wgmma,
-  fragment: Fragment,
+  { words: fragment }: Fragment,
   elements: Uint32Array,
   direction: 'load' | 'store',
 ): void {

@@ -1,4 +1,5 @@
 import type {
+  ByteStore,
   FragmentReduction,
   FragmentTransfer,
   MatrixDescriptor,
@@ -13,7 +14,7 @@ import type { MmaInstruction, WarpgroupShape } from './tensor-core/index.js';
  * Registers of a warp: 32 lanes, each lane's registers contiguous ([lane][register], 32 bits each). A
  * fragment is identified by its buffer: a read of any part of a buffer waits for all loads into it.
  */
-export type Fragment = Uint32Array<ArrayBuffer>;
+export type Fragment = ByteStore<ArrayBuffer>;
 
 /** Name of the bytes or words that an instruction moves, for counters. */
 export type OperandName = string;
@@ -133,9 +134,8 @@ export type Instruction =
     })
   | (Common & {
       readonly op: 'ld.global' | 'st.global';
-      /** The buffer that holds the words. */
-      readonly memory: Uint32Array;
-      /** Indices of words of that buffer. */
+      readonly memory: ByteStore;
+      /** Indices of words of that memory. */
       readonly addresses: LaneAddresses;
       readonly fragment: Fragment;
       readonly name: OperandName;

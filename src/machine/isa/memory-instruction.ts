@@ -1,5 +1,7 @@
+import type { ByteStore } from '../memory/index.js';
+
 /** Registers of a warp, as a `Fragment` of instruction.ts. */
-type Registers = Uint32Array<ArrayBuffer>;
+type Registers = ByteStore<ArrayBuffer>;
 
 /**
  * The state space that an instruction names for an address. `generic`: none, the address determines

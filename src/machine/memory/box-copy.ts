@@ -1,4 +1,11 @@
 import {
+  type ByteStore,
+  createByteStore,
+  fillHalves,
+  hasEqualBytes,
+  moveBytes,
+} from './byte-store.js';
+import {
   type MemoryViolation,
   requireLegal,
   type SharedMemory,
@@ -114,21 +121,15 @@ export function loadBox(
   address: number,
 ): number {
   requireLegal(checkBox(map, coordinates, shared, address));
-  const { rowBytes, swizzle } = map;
+  const { place, rowBytes, swizzle } = map;
   const outside = map.fill === 'nan' ? outOfBoundsNan : 0;
   forEachBoxRow(map, coordinates, ({ index, start, firstByte, endByte }) => {
-    const rowAddress = address + index * rowBytes;
     for (let byte = 0; byte < rowBytes; byte += chunkBytes) {
-      const to = swizzleAddress(swizzle, rowAddress + byte);
-      const isWhole = firstByte <= byte && byte + chunkBytes <= endByte;
-      if (isWhole && start % 4 === 0)
-        copyFourWords(map.words, (start + byte) / 4, shared.words, to / 4);
-      else {
-        shared.halves.fill(outside, to / 2, (to + chunkBytes) / 2);
-        const first = Math.max(byte, firstByte);
-        const end = Math.min(byte + chunkBytes, endByte);
-        for (let i = first; i < end; i++) shared.bytes[to + i - byte] = map.bytes[start + i];
-      }
+      const to = swizzleAddress(swizzle, address + index * rowBytes + byte);
+      const first = Math.max(byte, firstByte);
+      const count = Math.min(byte + chunkBytes, endByte) - first;
+      if (count < chunkBytes) fillHalves(shared.store, to, chunkBytes, outside);
+      moveBytes(place.store, place.offset + start + first, shared.store, to + first - byte, count);
     }
   });
   return map.boxBytes;
@@ -145,33 +146,30 @@ export function storeBox(
   address: number,
 ): number {
   requireLegal(checkBox(map, coordinates, shared, address));
-  const { rowBytes, swizzle } = map;
-  forEachBoxRow(map, coordinates, ({ index, start, firstByte, endByte }) => {
-    const rowAddress = address + index * rowBytes;
-    for (let byte = 0; byte < rowBytes; byte += chunkBytes) {
-      const from = swizzleAddress(swizzle, rowAddress + byte);
-      const isWhole = firstByte <= byte && byte + chunkBytes <= endByte;
-      if (isWhole && start % 4 === 0)
-        copyFourWords(shared.words, from / 4, map.words, (start + byte) / 4);
-      else {
-        const first = Math.max(byte, firstByte);
-        const end = Math.min(byte + chunkBytes, endByte);
-        for (let i = first; i < end; i++) map.bytes[start + i] = shared.bytes[from + i - byte];
-      }
-    }
-  });
+  scatterBox(map, coordinates, gatherBox(map, shared, address));
   return map.boxBytes;
 }
 
 /** The rows of a box in shared memory, one behind the other and without swizzling: the bytes that a store has read. */
-export function gatherBox(map: TensorMap, shared: SharedMemory, address: number): Uint8Array {
-  const { rowBytes, boxRows, boxBytes, swizzle } = map;
-  const rows = new Uint8Array(boxBytes);
-  for (let first = 0; first < boxRows * rowBytes; first += chunkBytes) {
-    const from = swizzleAddress(swizzle, address + first);
-    rows.set(shared.bytes.subarray(from, from + chunkBytes), first);
-  }
+export function gatherBox(map: TensorMap, shared: SharedMemory, address: number): ByteStore {
+  const { boxBytes, swizzle } = map;
+  const rows = createByteStore(boxBytes);
+  for (let first = 0; first < boxBytes; first += chunkBytes)
+    moveBytes(shared.store, swizzleAddress(swizzle, address + first), rows, first, chunkBytes);
   return rows;
+}
+
+/** Calls `visit` with each run of the box's rows that lies in the tensor: its first byte there and in the rows, and its bytes. */
+function forEachRun(
+  map: TensorMap,
+  coordinates: readonly number[],
+  visit: (inTensor: number, inRows: number, count: number) => void,
+): void {
+  const { place, rowBytes } = map;
+  forEachBoxRow(map, coordinates, ({ index, start, firstByte, endByte }) => {
+    if (endByte > firstByte)
+      visit(place.offset + start + firstByte, index * rowBytes + firstByte, endByte - firstByte);
+  });
 }
 
 /**
@@ -183,33 +181,23 @@ export function gatherBox(map: TensorMap, shared: SharedMemory, address: number)
 export function scatterBox(
   map: TensorMap,
   coordinates: readonly number[],
-  rows: Uint8Array,
-  combine: (tensor: Uint8Array, row: Uint8Array) => void = (tensor, row) => tensor.set(row),
+  rows: ByteStore,
+  combine?: (tensor: Uint8Array, row: Uint8Array) => void,
 ): void {
-  forEachBoxRow(map, coordinates, ({ index, start, firstByte, endByte }) => {
-    if (endByte <= firstByte) return;
-    const first = index * map.rowBytes;
-    const row = rows.subarray(first + firstByte, first + endByte);
-    combine(map.bytes.subarray(start + firstByte, start + endByte), row);
+  const { store } = map.place;
+  forEachRun(map, coordinates, (to, from, count) => {
+    if (combine === undefined) moveBytes(rows, from, store, to, count);
+    else combine(store.bytes.subarray(to, to + count), rows.bytes.subarray(from, from + count));
   });
 }
 
 /** Whether the tensor already has the rows that {@link gatherBox} has read, as far as the box lies in it. */
-export function hasBox(map: TensorMap, coordinates: readonly number[], rows: Uint8Array): boolean {
+export function hasBox(map: TensorMap, coordinates: readonly number[], rows: ByteStore): boolean {
   let isEqual = true;
-  forEachBoxRow(map, coordinates, ({ index, start, firstByte, endByte }) => {
-    const first = index * map.rowBytes - start;
-    for (let byte = start + firstByte; isEqual && byte < start + endByte; byte++)
-      isEqual = map.bytes[byte] === rows[first + byte];
+  forEachRun(map, coordinates, (at, from, count) => {
+    isEqual &&= hasEqualBytes(map.place.store, at, rows, from, count);
   });
   return isEqual;
-}
-
-function copyFourWords(source: Uint32Array, from: number, target: Uint32Array, to: number): void {
-  target[to] = source[from];
-  target[to + 1] = source[from + 1];
-  target[to + 2] = source[from + 2];
-  target[to + 3] = source[from + 3];
 }
 
 function clamp(value: number, low: number, high: number): number {

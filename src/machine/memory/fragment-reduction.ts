@@ -1,3 +1,5 @@
+import type { ByteStore } from './byte-store.js';
+
 /** The reduction of a `tcgen05.ld.red`. Source: PTX ISA, "tcgen05.ld" (sm_103a, PTX 9.0). */
 export interface ReductionKind {
   readonly operation: 'min' | 'max';
@@ -13,7 +15,7 @@ export interface ReductionKind {
 /** The reduction of each lane's registers, and the register for its result. */
 export interface FragmentReduction extends ReductionKind {
   /** A register of 32 lanes. */
-  readonly into: Uint32Array<ArrayBuffer>;
+  readonly into: ByteStore<ArrayBuffer>;
 }
 
 const lanes = 32;
@@ -32,11 +34,12 @@ function numbersOf(words: Uint32Array, type: ReductionKind['type']) {
  * Reduces each lane's registers of a loaded fragment ([lane][register]) to one: without rounding or flushing; +0 is
  * above −0; the result is the canonical NaN if all are NaN, or with `.NaN` if any is.
  */
-export function reduceFragment(fragment: Uint32Array, reduction: FragmentReduction): void {
-  const { operation, type, isAbsolute, passesNan, into } = reduction;
-  const numbers = numbersOf(fragment, type);
+export function reduceFragment({ words }: ByteStore, reduction: FragmentReduction): void {
+  const { operation, type, isAbsolute, passesNan } = reduction;
+  const into = reduction.into.words;
+  const numbers = numbersOf(words, type);
   const results = numbersOf(into, type);
-  const perLane = fragment.length / lanes;
+  const perLane = words.length / lanes;
   const extremum = operation === 'min' ? Math.min : Math.max;
   for (let lane = 0; lane < lanes; lane++) {
     let [result, hasNan] = [NaN, false];

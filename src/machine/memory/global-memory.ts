@@ -1,5 +1,6 @@
 import { RequestError } from '../../request-error.js';
 import { type ByteSet, createByteSet } from './byte-set.js';
+import { type ByteStore, byteStoreOf } from './byte-store.js';
 
 /** Options of {@link AllocatedMemory.allocate}. */
 export interface AllocationOptions {
@@ -22,9 +23,7 @@ export interface Allocation {
   readonly base: number;
   readonly end: number;
   readonly byteLength: number;
-  /** Its bytes, and its whole words as words. */
-  readonly bytes: Uint8Array;
-  readonly words: Uint32Array;
+  readonly store: ByteStore;
   readonly tensor: AllocationOptions['tensor'] | null;
   readonly isReadOnly: boolean;
   /** The bytes that have contents; null for all. */
@@ -73,7 +72,6 @@ function createAllocatedMemory(
         );
       if (allocations.length + 1 >= mostParts)
         throw new RequestError(`${what} memory has ${mostParts - 1} allocations already`);
-      const bytes = contents ?? new Uint8Array(byteLength);
       // Part 0 stays empty, so that null pointers lie next to nothing.
       const base = (allocations.length + 1) * partBytes + partBytes / 4;
       const allocation: Allocation = {
@@ -81,8 +79,7 @@ function createAllocatedMemory(
         base,
         end: base + byteLength,
         byteLength,
-        bytes,
-        words: new Uint32Array(bytes.buffer, bytes.byteOffset, Math.floor(byteLength / 4)),
+        store: byteStoreOf(contents ?? new Uint8Array(byteLength)),
         tensor,
         isReadOnly,
         written: contents === null ? createByteSet(byteLength) : null,

@@ -1,6 +1,7 @@
 export * from './address-windows.js';
 export * from './box-copy.js';
 export * from './byte-set.js';
+export * from './byte-store.js';
 export * from './fragment-reduction.js';
 export * from './global-memory.js';
 export * from './local-memory.js';

@@ -1,4 +1,5 @@
 import { type ByteSet, createByteSet } from './byte-set.js';
+import { type ByteStore, createByteStore } from './byte-store.js';
 
 /** Lanes of a warp. */
 const lanes = 32;
@@ -7,8 +8,7 @@ const lanes = 32;
 export interface LocalMemory {
   /** Bytes of each thread; a multiple of 16. */
   readonly threadBytes: number;
-  readonly bytes: Uint8Array;
-  readonly words: Uint32Array;
+  readonly store: ByteStore;
   /** The bytes that have contents, by their number among those of all threads. */
   readonly written: ByteSet;
 }
@@ -16,11 +16,9 @@ export interface LocalMemory {
 /** Local memory that nobody has written, of at least `bytes` bytes for each thread. */
 export function createLocalMemory(bytes: number): LocalMemory {
   const threadBytes = Math.ceil(bytes / 16) * 16;
-  const buffer = new ArrayBuffer(threadBytes * lanes);
   return {
     threadBytes,
-    bytes: new Uint8Array(buffer),
-    words: new Uint32Array(buffer),
-    written: createByteSet(buffer.byteLength),
+    store: createByteStore(threadBytes * lanes),
+    written: createByteSet(threadBytes * lanes),
   };
 }

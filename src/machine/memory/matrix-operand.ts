@@ -155,7 +155,7 @@ export function gatherOperand(
 /** Copies chunks one behind the other: K major, whose rows are whole numbers of chunks. */
 function copyChunks(shared: SharedMemory, chunks: Int32Array, target: PatternArray): void {
   const words = new Uint32Array(target.buffer, target.byteOffset, target.byteLength / 4);
-  const source = shared.words;
+  const source = shared.store.words;
   for (let i = 0, to = 0; i < chunks.length; i++, to += chunkWords) {
     const from = chunks[i] >> 2;
     words[to] = source[from];
@@ -171,7 +171,7 @@ function transposeChunks(
   { rows, k, bytesPerElement }: OperandExtent,
   target: PatternArray,
 ): void {
-  const source = bytesPerElement === 2 ? shared.halves : shared.bytes;
+  const source = bytesPerElement === 2 ? shared.halves : shared.store.bytes;
   const elements = chunkBytes / bytesPerElement;
   const perLine = chunks.length / k;
   for (let line = 0; line < k; line++)

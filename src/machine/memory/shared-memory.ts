@@ -1,5 +1,6 @@
 import { RequestError } from '../../request-error.js';
 import { architectures } from '../../hardware/index.js';
+import { type ByteStore, createByteStore } from './byte-store.js';
 
 /** Errors of an access to a memory, or of its use: the kinds of findings of the machine. */
 export type MemoryViolationKind =
@@ -83,14 +84,14 @@ export type SharedAllocation =
   | { readonly ok: true; readonly address: number }
   | { readonly ok: false; readonly violation: MemoryViolation };
 
-/** The shared memory of one CTA: one buffer, little-endian, seen as bytes, halves and words. */
+/** The shared memory of one CTA. */
 export interface SharedMemory {
   readonly limitBytes: number;
   /** The bytes requested at launch: up to the end of the last region, or all while there is none. */
   readonly launchedBytes: number;
-  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly store: ByteStore<ArrayBuffer>;
+  /** Its bytes as halves of words. */
   readonly halves: Uint16Array<ArrayBuffer>;
-  readonly words: Uint32Array<ArrayBuffer>;
   /** The regions so far, in ascending address. */
   readonly regions: readonly SharedRegion[];
   /**
@@ -112,7 +113,7 @@ export function createSharedMemory(limitBytes: number = sharedMemoryLimits.sm_10
     throw new RequestError(
       `a shared memory of ${limitBytes} bytes cannot be made; pass a positive multiple of 128`,
     );
-  const buffer = new ArrayBuffer(limitBytes);
+  const store = createByteStore(limitBytes);
   const regions: SharedRegion[] = [];
   let end = 0;
   return {
@@ -120,9 +121,8 @@ export function createSharedMemory(limitBytes: number = sharedMemoryLimits.sm_10
     get launchedBytes() {
       return regions.length === 0 ? limitBytes : end;
     },
-    bytes: new Uint8Array(buffer),
-    halves: new Uint16Array(buffer),
-    words: new Uint32Array(buffer),
+    store,
+    halves: new Uint16Array(store.words.buffer),
     regions,
     allocate: (name, bytes, alignment) => {
       checkRegion(regions, name, bytes, alignment);

@@ -1,3 +1,4 @@
+import { type ByteStore, moveBytes } from './byte-store.js';
 import type { MatrixDescriptor } from './matrix-descriptor.js';
 import { checkOperand, descriptorChunks, type OperandExtent } from './matrix-operand.js';
 import { type MemoryViolation, requireLegal, type SharedMemory } from './shared-memory.js';
@@ -110,7 +111,7 @@ export function checkTensorCopy(
 }
 
 /**
- * tcgen05.cp, at once: the matrix that the descriptor names to `words` of tensor memory ([128][512]), each
+ * tcgen05.cp, at once: the matrix that the descriptor names to tensor memory, each
  * row to one or more lanes, from the address's column on. Throws a RequestError for errors that
  * {@link checkTensorCopy} finds.
  */
@@ -118,7 +119,7 @@ export function copyToTensorMemory(
   shape: TensorCopyShape,
   shared: SharedMemory,
   source: MatrixDescriptor,
-  words: Uint32Array,
+  tensor: ByteStore,
   address: number,
 ): void {
   requireLegal(checkTensorCopy(shape, shared, source, address));
@@ -128,11 +129,11 @@ export function copyToTensorMemory(
   for (const { firstRow, rows, firstLanes } of runs)
     for (let row = 0; row < rows; row++)
       for (let chunk = 0; chunk < perRow; chunk++) {
-        const from = chunks[(firstRow + row) * perRow + chunk] / 4;
+        const from = chunks[(firstRow + row) * perRow + chunk];
         for (const firstLane of firstLanes) {
           const lane = laneOf(address) + firstLane + row;
           const to = lane * tensorMemoryColumns + columnOf(address) + 4 * chunk;
-          for (let word = 0; word < 4; word++) words[to + word] = shared.words[from + word];
+          moveBytes(shared.store, from, tensor, 4 * to, 16);
         }
       }
 }

@@ -1,4 +1,5 @@
 import { RequestError } from '../../request-error.js';
+import type { BytePlace } from './byte-store.js';
 import { type SwizzleMode, swizzles } from './shared-memory.js';
 
 /** The types of elements that a reduction by TMA can combine. */
@@ -8,8 +9,8 @@ export type TensorElementType = 'u32' | 's32' | 'u64' | 's64' | 'f16' | 'bf16' |
 export interface TensorMapOptions {
   /** Name of the tensor in errors. */
   readonly name: string;
-  /** The tensor in global memory; its first byte is the tensor's first, aligned to 16 bytes. */
-  readonly bytes: Uint8Array;
+  /** The tensor's place in global memory, aligned to 16 bytes. */
+  readonly place: BytePlace;
   /** The address of its first byte in global memory; left out where its accesses are not followed. */
   readonly address?: number;
   readonly elementBytes: 1 | 2 | 4 | 8;
@@ -41,8 +42,6 @@ export interface TensorMap extends TensorMapOptions {
    * are then the first element of dimension 0 and four indices of dimension 1.
    */
   readonly namesRows: boolean;
-  /** The tensor as words, for copies. */
-  readonly words: Uint32Array;
   /** Bytes of a box's row, along dimension 0. */
   readonly rowBytes: number;
   /** Elements that are copied of each dimension of a box. */
@@ -65,7 +64,9 @@ const most = { dimensions: 5, box: 256, extent: 2 ** 32, stride: 2 ** 40, elemen
  * the swizzling's span), for rows shorter than the span, whose place in shared memory is not documented, and for a tensor that is larger than its memory.
  */
 export function createTensorMap(options: TensorMapOptions): TensorMap {
-  const { name, bytes, elementBytes, dims, strides, box, swizzle } = options;
+  const { name, place, elementBytes, dims, strides, box, swizzle } = options;
+  const byteOffset = place.store.bytes.byteOffset + place.offset;
+  const byteLength = place.store.bytes.length - place.offset;
   const elementStrides = options.elementStrides ?? dims.map(() => 1);
   const require = (holds: boolean, problem: string): void => {
     if (!holds) throw new RequestError(`tensor map of ${name}: ${problem}`);
@@ -75,8 +76,8 @@ export function createTensorMap(options: TensorMapOptions): TensorMap {
   require(strides.length === dims.length - 1 &&
     box.length ===
       dims.length, `${dims.length} dimensions with ${strides.length} strides and ${box.length} sizes of a box; pass ${dims.length - 1} and ${dims.length}`);
-  require(bytes.byteOffset % 16 ===
-    0, `memory at byte ${bytes.byteOffset} of its buffer; copy it to a multiple of 16`);
+  require(byteOffset % 16 ===
+    0, `memory at byte ${byteOffset} of its buffer; copy it to a multiple of 16`);
   dims.forEach((size, i) =>
     require(isBetween(size, 1, most.extent), `dimension ${i} has ${size} elements; pass 1 to 2^32`),
   );
@@ -118,13 +119,12 @@ export function createTensorMap(options: TensorMapOptions): TensorMap {
     dims[0] * elementBytes,
   );
   require(tensorBytes <=
-    bytes.byteLength, `its last element ends at byte ${tensorBytes} of ${bytes.byteLength}; pass the whole tensor`);
+    byteLength, `its last element ends at byte ${tensorBytes} of ${byteLength}; pass the whole tensor`);
   const counts = box.map((size, i) => (i === 0 ? size : Math.ceil(size / elementStrides[i])));
   const boxRows = counts.slice(1).reduce((product, size) => product * size, 1);
   return {
     ...options,
     namesRows: false,
-    words: new Uint32Array(bytes.buffer, bytes.byteOffset, Math.floor(bytes.byteLength / 4)),
     rowBytes,
     counts,
     boxRows,

@@ -1,3 +1,4 @@
+import { type ByteStore, fillBytes, moveBytes } from './byte-store.js';
 import {
   checkColumns,
   columnOf,
@@ -6,6 +7,10 @@ import {
   type TensorMemoryRectangle,
 } from './tensor-memory.js';
 import { type MemoryViolation, requireLegal } from './shared-memory.js';
+
+const wordBytes = 4;
+/** Bytes that `.pack::16b` and `.unpack::16b` move from or to a word of tensor memory. */
+const halfBytes = 2;
 
 /** The shapes of tcgen05.ld and tcgen05.st, as PTX spells them. */
 export type TensorMemoryShape = '32x32b' | '16x64b' | '16x128b' | '16x256b' | '16x32bx2';
@@ -154,55 +159,57 @@ export function checkFragment(
 }
 
 /**
- * tcgen05.ld: the words of tensor memory `words` ([128][512]) that the transfer covers into `fragment`,
+ * tcgen05.ld: the words of tensor memory that the transfer covers into `fragment`,
  * [thread][register]. Throws a RequestError when the fragment is not of the transfer's size or columns
  * lie beyond the last; the address is not checked otherwise ({@link checkFragment}).
  */
 export function loadFragment(
-  words: Uint32Array,
+  tensor: ByteStore,
   transfer: FragmentTransfer,
   address: number,
-  fragment: Uint32Array,
+  fragment: ByteStore,
 ): void {
-  requireTransfer(transfer, address, fragment);
-  if (transfer.shape === '32x32b' && transfer.isPacked !== true) {
-    const count = transfer.repeat;
-    for (let thread = 0; thread < 32; thread++) {
-      const start = wordOf(address) + thread * tensorMemoryColumns;
-      fragment.set(words.subarray(start, start + count), thread * count);
-    }
-    return;
-  }
-  forEachRegister(transfer, address, (register, word) => {
-    fragment[register] = transfer.isPacked
-      ? (words[word] & 0xffff) | (words[word + 1] << 16)
-      : words[word];
-  });
+  forEachRun(transfer, address, fragment, (inTensor, inFragment, bytes) =>
+    moveBytes(tensor, inTensor, fragment, inFragment, bytes),
+  );
 }
 
 /** tcgen05.st: the reverse of {@link loadFragment}, with the same errors. */
 export function storeFragment(
-  words: Uint32Array,
+  tensor: ByteStore,
   transfer: FragmentTransfer,
   address: number,
-  fragment: Uint32Array,
+  fragment: ByteStore,
 ): void {
-  requireTransfer(transfer, address, fragment);
-  if (transfer.shape === '32x32b' && transfer.isPacked !== true) {
-    const count = transfer.repeat;
-    for (let thread = 0; thread < 32; thread++)
-      words.set(
-        fragment.subarray(thread * count, (thread + 1) * count),
-        wordOf(address) + thread * tensorMemoryColumns,
-      );
-    return;
-  }
-  forEachRegister(transfer, address, (register, word) => {
-    if (transfer.isPacked) {
-      words[word] = fragment[register] & 0xffff;
-      words[word + 1] = fragment[register] >>> 16;
-    } else words[word] = fragment[register];
+  forEachRun(transfer, address, fragment, (inTensor, inFragment, bytes) => {
+    moveBytes(fragment, inFragment, tensor, inTensor, bytes);
+    if (bytes === halfBytes) fillBytes(tensor, inTensor + halfBytes, halfBytes, 0);
   });
+}
+
+/** Calls `visit` with each run of bytes that a transfer moves: the first in tensor memory, the first in the fragment, their number. */
+function forEachRun(
+  transfer: FragmentTransfer,
+  address: number,
+  fragment: ByteStore,
+  visit: (inTensor: number, inFragment: number, bytes: number) => void,
+): void {
+  requireTransfer(transfer, address, fragment.words.length);
+  const { shape, repeat, isPacked } = transfer;
+  if (isPacked === true)
+    forEachRegister(transfer, address, (register, word) => {
+      for (let half = 0; half < 2; half++)
+        visit(wordBytes * (word + half), wordBytes * register + half * halfBytes, halfBytes);
+    });
+  else if (shape === '32x32b')
+    for (let thread = 0; thread < 32; thread++) {
+      const start = wordOf(address) + thread * tensorMemoryColumns;
+      visit(wordBytes * start, wordBytes * thread * repeat, wordBytes * repeat);
+    }
+  else
+    forEachRegister(transfer, address, (register, word) =>
+      visit(wordBytes * word, wordBytes * register, wordBytes),
+    );
 }
 
 /** Calls `visit` with each index of the fragment and its word, the first of two if packed. */
@@ -245,13 +252,13 @@ function checkAllColumns(transfer: FragmentTransfer, address: number): MemoryVio
   return null;
 }
 
-function requireTransfer(transfer: FragmentTransfer, address: number, fragment: Uint32Array): void {
+function requireTransfer(transfer: FragmentTransfer, address: number, registers: number): void {
   const { shape, repeat } = transfer;
   const due = 32 * fragmentRegisters(transfer);
-  if (fragment.length !== due)
+  if (registers !== due)
     requireLegal({
       kind: 'instruction-shape',
-      message: `.${shape}.x${repeat} moves ${due} registers of a warp but the fragment has ${fragment.length}; pass ${due}`,
+      message: `.${shape}.x${repeat} moves ${due} registers of a warp but the fragment has ${registers}; pass ${due}`,
     });
   requireLegal(checkAllColumns(transfer, address));
 }

@@ -1,4 +1,5 @@
 import { architectures } from '../../hardware/index.js';
+import { type ByteStore, createByteStore } from './byte-store.js';
 import type { MemoryViolation } from './shared-memory.js';
 
 /** Lanes of a CTA's tensor memory. Source: PTX ISA 9.2, "Tensor Memory" (section 9.7.16.1). */
@@ -45,8 +46,8 @@ export type TensorDeallocation =
  * allocation of a pair of CTAs nor the wait for free columns.
  */
 export interface TensorMemory {
-  /** [lane][column], row-major, 32 bits each. */
-  readonly words: Uint32Array<ArrayBuffer>;
+  /** Words as [lane][column], row-major. */
+  readonly store: ByteStore<ArrayBuffer>;
   /**
    * The first free columns that fit. A violation: a number of columns that is no power of two from 32
    * to 512, more columns than the allocation before had, or the permit relinquished. The hardware's
@@ -98,7 +99,7 @@ export function createTensorMemory(): TensorMemory {
   let last = tensorMemoryColumns;
   let hasPermit = true;
   return {
-    words: new Uint32Array(tensorMemoryLanes * tensorMemoryColumns),
+    store: createByteStore(4 * tensorMemoryLanes * tensorMemoryColumns),
     allocate: (columns) => {
       const problem = problemOfAllocation(columns, last, hasPermit);
       if (problem !== null) return { ok: false, isBlocked: false, violation: violation(problem) };

@@ -15,6 +15,7 @@ import {
   type UnitRates,
 } from '../measure/index.js';
 import {
+  createByteStore,
   createConstantMemory,
   createGlobalMemory,
   createLocalMemory,
@@ -95,7 +96,7 @@ function createLaunchMemory(): LaunchMemory {
   return {
     global: createGlobalMemory(),
     constant: createConstantMemory(),
-    parameters: new Uint8Array(0),
+    parameters: createByteStore(0),
     localBytes: 0,
   };
 }

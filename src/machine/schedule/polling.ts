@@ -1,4 +1,4 @@
-import { type Instruction, type Opcode, siteOf } from '../isa/index.js';
+import { type Fragment, type Instruction, type Opcode, siteOf } from '../isa/index.js';
 import type { WarpState } from '../state.js';
 
 /** Instructions that a warp may execute between two polls, and that no other agent can wait for. */
@@ -26,14 +26,14 @@ function hashed(hash: number, word: number): number {
 
 function hashOf(
   { addresses }: { readonly addresses: Float64Array },
-  values: Uint32Array | null,
+  values: Fragment | null,
 ): number {
   let hash = 0x811c9dc5;
   for (let lane = 0; lane < addresses.length; lane++) {
     hash = hashed(hash, addresses[lane] | 0);
     hash = hashed(hash, addresses[lane] / 2 ** 32);
   }
-  if (values !== null) for (const word of values) hash = hashed(hash, word);
+  if (values !== null) for (const word of values.words) hash = hashed(hash, word);
   return hash;
 }
 

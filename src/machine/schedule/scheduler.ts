@@ -125,8 +125,13 @@ export function waitsFor(machine: MachineState, warp: WarpState): string {
   return recordOf(current).ready.waitsFor(machine, warp, current as never);
 }
 
+/** Whether two fragments are parts of one buffer. */
+function isOfOneBuffer(one: Fragment, other: Fragment): boolean {
+  return one.bytes.buffer === other.bytes.buffer;
+}
+
 /** Whether two fragments have registers in common; they may be parts of one buffer. */
-function overlap(one: Fragment, other: Fragment): boolean {
+function overlap({ bytes: one }: Fragment, { bytes: other }: Fragment): boolean {
   return (
     one.buffer === other.buffer &&
     one.byteOffset < other.byteOffset + other.byteLength &&
@@ -153,9 +158,9 @@ export function neededLoads(
   return loads.filter(({ kind, fragments }) => {
     if (isWgmma && kind === 'wgmma') return false;
     for (const loaded of fragments) {
-      for (const one of read) if (one.buffer === loaded.buffer) return true;
+      for (const one of read) if (isOfOneBuffer(one, loaded)) return true;
       for (const one of written)
-        if (isLoad ? overlap(one, loaded) : one.buffer === loaded.buffer) return true;
+        if (isLoad ? overlap(one, loaded) : isOfOneBuffer(one, loaded)) return true;
     }
     return false;
   });

@@ -25,6 +25,7 @@ export type { WarpInstruction, WarpOperation } from './warp-instruction.js';
 export {
   createWarpRegisters,
   gatherFragment,
+  moveToRegister,
   hasLane,
   laneAddresses,
   lowestLane,

@@ -1,6 +1,13 @@
-import type { Fragment } from '../../machine/index.js';
+import {
+  byteStoreOf,
+  createByteStore,
+  fillBytes,
+  moveBytes,
+  type ByteStore,
+  type Fragment,
+} from '../../machine/index.js';
 import type { AddressOperand, ResolvedOperand } from './request.js';
-import type { Slot } from './slot.js';
+import { slotBytes, type Slot } from './slot.js';
 
 const warpLanes = 32;
 
@@ -12,6 +19,17 @@ export interface WarpRegisters {
    * stays valid.
    */
   readonly words: (slot: Slot) => Uint32Array;
+  /** The same as stores, in each of which equally many bytes of one lane lie behind those of another: two for 128 bits. */
+  readonly parts: (slot: Slot) => readonly ByteStore[];
+}
+
+/** Values of all lanes in a store: that of lane 0 begins at byte `offset`, each other `stride` bytes behind the one before. */
+export interface LaneValues {
+  readonly store: ByteStore;
+  readonly offset: number;
+  readonly stride: number;
+  /** Bytes of each. */
+  readonly bytes: number;
 }
 
 /** Gives the registers that begin at a byte of a memory (which must not grow afterwards). */
@@ -19,18 +37,23 @@ export function createWarpRegisters(
   { buffer }: { readonly buffer: ArrayBuffer },
   start: number,
 ): WarpRegisters {
-  const views = new Map<Slot, Uint32Array>();
-  return {
-    words: (slot) => {
-      let view = views.get(slot);
-      if (view === undefined) {
-        const perLane = slot.width === 128 ? 4 : slot.width === 64 ? 2 : 1;
-        view = new Uint32Array(buffer, start + slot.offset, perLane * warpLanes);
-        views.set(slot, view);
-      }
-      return view;
-    },
+  interface Views {
+    readonly words: Uint32Array;
+    readonly parts: readonly ByteStore[];
+  }
+  const known = new Map<Slot, Views>();
+  const viewsOf = (slot: Slot): Views => {
+    let views = known.get(slot);
+    if (views === undefined) {
+      const words = new Uint32Array(buffer, start + slot.offset, slotBytes(slot.width) / 4);
+      const half = words.length / 2;
+      const halves = [words.subarray(0, half), words.subarray(half)];
+      const parts = (slot.width === 128 ? halves : [words]).map(byteStoreOf);
+      known.set(slot, (views = { words, parts }));
+    }
+    return views;
   };
+  return { words: (slot) => viewsOf(slot).words, parts: (slot) => viewsOf(slot).parts };
 }
 
 /** Whether a lane is one of a mask. */
@@ -107,22 +130,68 @@ export function laneAddresses(
   return addresses;
 }
 
+/** Moves the low bytes of a register to values of all lanes, which stay as they are where the register is narrower. */
+export function moveFromRegister(registers: WarpRegisters, slot: Slot, to: LaneValues): void {
+  let first = 0;
+  for (const part of registers.parts(slot)) {
+    const partBytes = part.bytes.length / warpLanes;
+    const count = Math.min(partBytes, to.bytes - first);
+    for (let lane = 0; lane < warpLanes; lane++)
+      moveBytes(part, lane * partBytes, to.store, to.offset + lane * to.stride + first, count);
+    first += partBytes;
+  }
+}
+
 /**
- * Copies registers of all lanes into a fragment of the machine, which stores each lane's registers together.
+ * Moves values to a register, for the lanes of a mask. A register wider than the value gets it extended, by its sign where it
+ * has one; a narrower one gets its low bytes.
+ */
+export function moveToRegister(
+  registers: WarpRegisters,
+  slot: Slot,
+  { store, offset, stride, bytes, isSigned }: LaneValues & { readonly isSigned: boolean },
+  lanes: number,
+): void {
+  let first = 0;
+  for (const part of registers.parts(slot)) {
+    const partBytes = part.bytes.length / warpLanes;
+    const heldBytes = slot.width === 16 ? 2 : partBytes;
+    const count = Math.max(Math.min(heldBytes, bytes - first), 0);
+    for (let lane = 0; lane < warpLanes; lane++) {
+      if (!hasLane(lanes, lane)) continue;
+      const [from, to] = [offset + lane * stride, lane * partBytes];
+      moveBytes(store, from + first, part, to, count);
+      if (count === partBytes) continue;
+      const isNegative = isSigned && store.bytes[from + bytes - 1] >= 0x80;
+      fillBytes(part, to + count, heldBytes - count, isNegative ? 0xff : 0);
+      fillBytes(part, to + heldBytes, partBytes - heldBytes, 0);
+    }
+    first += partBytes;
+  }
+}
+
+/** Calls `visit` with each register and its place in a fragment of the machine, which stores each lane's registers together. */
+function forEachSlot(
+  slots: readonly Slot[],
+  store: Fragment,
+  visit: (slot: Slot, values: LaneValues) => void,
+): void {
+  const stride = store.bytes.length / warpLanes;
+  let offset = 0;
+  for (const slot of slots) {
+    const bytes = slotBytes(slot.width) / warpLanes;
+    visit(slot, { store, offset, stride, bytes });
+    offset += bytes;
+  }
+}
+
+/**
+ * Copies registers of all lanes into a fragment of the machine.
  * A register of 64 bits is two registers of the fragment, the low word first.
  */
 export function gatherFragment(registers: WarpRegisters, slots: readonly Slot[]): Fragment {
-  const perLane = slots.reduce((sum, { width }) => sum + wordsOf(width), 0);
-  const fragment = new Uint32Array(perLane * warpLanes);
-  let first = 0;
-  for (const slot of slots) {
-    const words = registers.words(slot);
-    const count = wordsOf(slot.width);
-    for (let lane = 0; lane < warpLanes; lane++)
-      for (let i = 0; i < count; i++)
-        fragment[lane * perLane + first + i] = words[placeOf(lane, i, count)];
-    first += count;
-  }
+  const fragment = createByteStore(slots.reduce((sum, { width }) => sum + slotBytes(width), 0));
+  forEachSlot(slots, fragment, (slot, to) => moveFromRegister(registers, slot, to));
   return fragment;
 }
 
@@ -133,26 +202,7 @@ export function scatterFragment(
   fragment: Fragment,
   lanes: number,
 ): void {
-  const perLane = fragment.length / warpLanes;
-  let first = 0;
-  for (const slot of slots) {
-    const words = registers.words(slot);
-    const count = wordsOf(slot.width);
-    const mask = slot.width === 16 ? 0xffff : 0xffffffff;
-    for (let lane = 0; lane < warpLanes; lane++)
-      if (hasLane(lanes, lane))
-        for (let i = 0; i < count; i++)
-          words[placeOf(lane, i, count)] = fragment[lane * perLane + first + i] & mask;
-    first += count;
-  }
-}
-
-function wordsOf(width: Slot['width']): number {
-  return width === 128 ? 4 : width === 64 ? 2 : 1;
-}
-
-/** Index of word i of a lane among the words of a register. */
-function placeOf(lane: number, i: number, count: number): number {
-  if (count === 4) return (i >> 1) * 2 * warpLanes + 2 * lane + (i & 1);
-  return lane * count + i;
+  forEachSlot(slots, fragment, (slot, from) =>
+    moveToRegister(registers, slot, { ...from, isSigned: false }, lanes),
+  );
 }

@@ -1,6 +1,6 @@
-import { clusterAddress } from '../../machine/index.js';
-import type { Slot, WarpRegisters } from '../instructions/index.js';
-import type { ParameterRegister, Program, ThreadPlace } from '../program/index.js';
+import { clusterAddress, type ByteStore } from '../../machine/index.js';
+import { moveToRegister, type Slot, type WarpRegisters } from '../instructions/index.js';
+import type { Program, ThreadPlace } from '../program/index.js';
 
 const warpLanes = 32;
 
@@ -13,7 +13,7 @@ export function setInitialRegisters(
     readonly place: ThreadPlace;
     readonly rank: number;
     /** The kernel's parameter space. */
-    readonly parameters: Uint8Array;
+    readonly parameters: ByteStore;
   },
 ): void {
   for (const { slot, register } of specialRegisters)
@@ -24,10 +24,9 @@ export function setInitialRegisters(
   for (const { slot, address } of sharedAddresses)
     for (let lane = 0; lane < warpLanes; lane++)
       setNumber(registers, slot, lane, clusterAddress(warp.rank, address));
-  for (const register of parameterRegisters) {
-    const bits = parameterBits(register, warp.parameters);
-    for (let lane = 0; lane < warpLanes; lane++) setBits(registers, register.slot, lane, bits);
-  }
+  const store = warp.parameters;
+  for (const { slot, ...place } of parameterRegisters)
+    moveToRegister(registers, slot, { store, stride: 0, ...place }, -1);
 }
 
 function setNumber(registers: WarpRegisters, slot: Slot, lane: number, value: number): void {
@@ -46,15 +45,4 @@ function setBits(registers: WarpRegisters, slot: Slot, lane: number, bits: bigin
   if (slot.width === 64) return;
   words[2 * (warpLanes + lane)] = word(2);
   words[2 * (warpLanes + lane) + 1] = word(3);
-}
-
-/** The value of a piece of the parameters in a register's width. */
-function parameterBits(
-  { slot, offset, bytes, isSigned }: ParameterRegister,
-  parameters: Uint8Array,
-): bigint {
-  let bits = 0n;
-  for (let i = bytes - 1; i >= 0; i--) bits = (bits << 8n) | BigInt(parameters[offset + i] ?? 0);
-  const value = isSigned ? BigInt.asIntN(8 * bytes, bits) : bits;
-  return BigInt.asUintN(slot.width === 'pred' ? 1 : slot.width, value);
 }

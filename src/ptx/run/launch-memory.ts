@@ -1,4 +1,5 @@
 import {
+  byteStoreOf,
   createConstantMemory,
   createGlobalMemory,
   genericAddress,
@@ -73,10 +74,15 @@ export function createDeviceMemory(launch: Launch): DeviceMemory {
     },
     initialise: ({ variables }) => {
       for (const { space, address, contents } of variables)
-        (space === 'const' ? constant : global).find(address)?.bytes.set(contents);
+        (space === 'const' ? constant : global).find(address)?.store.bytes.set(contents);
     },
-    bytesOf: (tensor) => tensors.get(tensor)?.bytes ?? new Uint8Array(0),
+    bytesOf: (tensor) => tensors.get(tensor)?.store.bytes ?? new Uint8Array(0),
     baseOf: (tensor) => tensors.get(tensor)?.base ?? null,
-    launchMemory: ({ localBytes }) => ({ global, constant, parameters, localBytes }),
+    launchMemory: ({ localBytes }) => ({
+      global,
+      constant,
+      parameters: byteStoreOf(parameters),
+      localBytes,
+    }),
   };
 }

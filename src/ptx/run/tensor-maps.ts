@@ -36,7 +36,7 @@ export function placeMap(
     throw new RequestError(`tensor map of ${tensor}: ${what} is not supported`);
   };
   if (!allocation) return refuse('a tensor without elements');
-  const { base, bytes } = allocation;
+  const { base, store } = allocation;
   const swizzle = swizzles.find((one) => one === map.swizzle);
   if (swizzle === undefined) return refuse(`swizzle ${map.swizzle}`);
   if (map.interleave !== 'none') refuse(`interleave ${map.interleave}`);
@@ -44,7 +44,7 @@ export function placeMap(
     address: base + byteOffset,
     map: createTensorMap({
       name: tensor,
-      bytes: bytes.subarray(byteOffset),
+      place: { store, offset: byteOffset },
       address: base + byteOffset,
       elementBytes,
       elementType: reducedTypes[map.elementType],

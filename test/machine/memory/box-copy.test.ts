@@ -1,7 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
+  byteStoreOf,
   checkBox,
+  createByteStore,
   createSharedMemory,
   createTensorMap,
   gatherOperand,
@@ -49,7 +51,7 @@ const maps: fc.Arbitrary<TensorMap> = fc
     }
     return createTensorMap({
       name: 'X',
-      bytes: randomBytes(size, seed),
+      place: { store: byteStoreOf(randomBytes(size, seed)), offset: 0 },
       elementBytes,
       strides,
       swizzle,
@@ -98,14 +100,14 @@ describe('copies of boxes', () => {
     fc.assert(
       fc.property(copies, ({ map, coordinates, address }) => {
         const shared = createSharedMemory(16384);
-        shared.bytes.fill(0xaa);
-        const expected = shared.bytes.slice();
+        shared.store.bytes.fill(0xaa);
+        const expected = shared.store.bytes.slice();
         forEachElement(map, coordinates, address, (to, from) => {
           for (let i = 0; i < map.elementBytes; i++)
-            expected[to + i] = from === null ? 0 : map.bytes[from + i];
+            expected[to + i] = from === null ? 0 : map.place.store.bytes[from + i];
         });
         expect(loadBox(map, coordinates, shared, address)).toBe(map.boxBytes);
-        expect(firstDifference(shared.bytes, expected)).toBe(null);
+        expect(firstDifference(shared.store.bytes, expected)).toBe(null);
       }),
     );
   });
@@ -114,14 +116,15 @@ describe('copies of boxes', () => {
     fc.assert(
       fc.property(copies, ({ map, coordinates, address }) => {
         const shared = createSharedMemory(16384);
-        shared.bytes.set(randomBytes(16384, 3));
-        const expected = map.bytes.slice();
+        shared.store.bytes.set(randomBytes(16384, 3));
+        const expected = map.place.store.bytes.slice();
         forEachElement(map, coordinates, address, (from, to) => {
           if (to !== null)
-            for (let i = 0; i < map.elementBytes; i++) expected[to + i] = shared.bytes[from + i];
+            for (let i = 0; i < map.elementBytes; i++)
+              expected[to + i] = shared.store.bytes[from + i];
         });
         storeBox(map, coordinates, shared, address);
-        expect(firstDifference(map.bytes, expected)).toBe(null);
+        expect(firstDifference(map.place.store.bytes, expected)).toBe(null);
       }),
     );
   });
@@ -154,7 +157,7 @@ describe('copies of boxes', () => {
     const matrix = randomBytes(inner * lines * elementBytes, 9);
     const map = createTensorMap({
       name: 'A',
-      bytes: matrix,
+      place: { store: byteStoreOf(matrix), offset: 0 },
       elementBytes,
       dims: [inner, lines],
       swizzle,
@@ -185,8 +188,8 @@ describe('copies of boxes', () => {
   });
 
   it('refuse misplaced boxes', () => {
-    const bytes = new Uint8Array(64 * 128);
-    const options = { name: 'X', bytes, elementBytes: 2, dims: [64, 64], strides: [128] } as const;
+    const place = { store: createByteStore(64 * 128), offset: 0 };
+    const options = { name: 'X', place, elementBytes: 2, dims: [64, 64], strides: [128] } as const;
     const map = createTensorMap({ ...options, box: [64, 8], swizzle: '128B' });
     const shared = createSharedMemory();
     expect(checkBox(map, [0, 0], shared, 64)?.kind).toBe('misaligned');
@@ -201,7 +204,7 @@ describe('copies of boxes', () => {
 describe('tensor maps', () => {
   const good: TensorMapOptions = {
     name: 'Q',
-    bytes: new Uint8Array(32768),
+    place: { store: createByteStore(32768), offset: 0 },
     elementBytes: 2,
     dims: [128, 128],
     strides: [256],
@@ -217,7 +220,11 @@ describe('tensor maps', () => {
     ['no dimension', { dims: [], strides: [], box: [] }, '0 dimensions'],
     ['six dimensions', { dims: [1, 1, 1, 1, 1, 1] }, 'pass 1 to 5'],
     ['a missing stride', { strides: [] }, 'pass 1 and 2'],
-    ['memory out of place', { bytes: new Uint8Array(new ArrayBuffer(40000), 8) }, 'multiple of 16'],
+    [
+      'memory out of place',
+      { place: { store: createByteStore(40000), offset: 8 } },
+      'multiple of 16',
+    ],
     ['an empty dimension', { dims: [128, 0] }, 'dimension 1 has 0 elements'],
     ['an odd stride', { strides: [264] }, 'stride of 264 bytes'],
     ['strides of too many elements', { elementStrides: [1, 9] }, 'a stride of 9 elements in'],

@@ -103,8 +103,8 @@ export function placeMatrix(
   const bytes = patterns.BYTES_PER_ELEMENT;
   patterns.forEach((pattern, i) => {
     const address = canonicalAddress(descriptor, bytes, Math.floor(i / k), i % k);
-    if (bytes === 4) shared.words[address / 4] = pattern;
+    if (bytes === 4) shared.store.words[address / 4] = pattern;
     else if (bytes === 2) shared.halves[address / 2] = pattern;
-    else shared.bytes[address] = pattern;
+    else shared.store.bytes[address] = pattern;
   });
 }

@@ -22,7 +22,7 @@ const cases = modes.flatMap((swizzle) =>
 
 const shared = createSharedMemory();
 const word = wordSource(1);
-shared.words.forEach((_, i) => (shared.words[i] = word()));
+shared.store.words.forEach((_, i) => (shared.store.words[i] = word()));
 
 describe.each(cases)('operands: $swizzle swizzled, $major major, $bytesPerElement bytes', (c) => {
   const { swizzle, major, bytesPerElement } = c;
@@ -46,7 +46,7 @@ describe.each(cases)('operands: $swizzle swizzled, $major major, $bytesPerElemen
           const descriptor: MatrixDescriptor = { ...place, swizzle, major };
           const target = new { 1: Uint8Array, 2: Uint16Array }[bytesPerElement](rows * k);
           gatherOperand(shared, descriptor, { rows, k, bytesPerElement }, target);
-          const source = bytesPerElement === 2 ? shared.halves : shared.bytes;
+          const source = bytesPerElement === 2 ? shared.halves : shared.store.bytes;
           const expected = target.map((_, i) => {
             const byte = canonicalAddress(descriptor, bytesPerElement, Math.floor(i / k), i % k);
             return source[byte / bytesPerElement];

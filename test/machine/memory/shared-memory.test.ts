@@ -6,11 +6,12 @@ import { RequestError } from '../../../src/request-error.js';
 describe('shared memory', () => {
   it('has 227 KB on every architecture by default', () => {
     for (const limit of Object.values(sharedMemoryLimits)) expect(limit).toBe(227 * 1024);
-    expect(createSharedMemory().bytes.length).toBe(227 * 1024);
+    expect(createSharedMemory().store.bytes.length).toBe(227 * 1024);
   });
 
   it('shows one little-endian memory as bytes, halves and words', () => {
-    const { bytes, halves, words } = createSharedMemory(128);
+    const { store, halves } = createSharedMemory(128);
+    const { bytes, words } = store;
     words[3] = 0x04030201;
     expect([...bytes.subarray(12, 16)]).toEqual([1, 2, 3, 4]);
     expect([...halves.subarray(6, 8)]).toEqual([0x0201, 0x0403]);

@@ -3,6 +3,7 @@ import {
   checkTensorCopy,
   copyToTensorMemory,
   createSharedMemory,
+  createTensorMemory,
   swizzles,
   tensorAddress,
   tensorCopyExtent,
@@ -42,14 +43,15 @@ describe.each(shapes)('tcgen05.cp.%s', (shape) => {
     const matrix = new Uint8Array(rows * rowBytes).map(() => word());
     const source = denseDescriptor(swizzle, 'k', 2048, rowBytes, 1);
     placeMatrix(shared, source, rowBytes, matrix);
-    const words = new Uint32Array(128 * 512).fill(0xdeadbeef);
+    const { store } = createTensorMemory();
+    const words = store.words.fill(0xdeadbeef);
     const expected = words.slice();
     const rowWords = new Uint32Array(matrix.buffer);
     for (let row = 0; row < rows; row++)
       for (const lane of lanesOfRow[shape](row))
         for (let i = 0; i < rowBytes / 4; i++)
           expected[lane * 512 + 40 + i] = rowWords[(row * rowBytes) / 4 + i];
-    copyToTensorMemory(shape, shared, source, words, 40);
+    copyToTensorMemory(shape, shared, source, store, 40);
     expect(firstDifference(words, expected)).toBe(null);
     const touched = new Set<number>();
     for (const r of touchedByTensorCopy(shape, 40))
@@ -69,7 +71,7 @@ describe.each(shapes)('tcgen05.cp.%s', (shape) => {
     expect(check(tensorAddress(64, 0))).toBe('misaligned');
     expect(check(0, { major: 'mn' })).toBe('instruction-shape');
     expect(check(0, { address: shared.limitBytes })).toBe('shared-overflow');
-    const words = new Uint32Array(128 * 512);
-    expect(() => copyToTensorMemory(shape, shared, source, words, 511)).toThrow('columns 511 to');
+    const { store } = createTensorMemory();
+    expect(() => copyToTensorMemory(shape, shared, source, store, 511)).toThrow('columns 511 to');
   });
 });

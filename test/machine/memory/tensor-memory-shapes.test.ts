@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import {
+  type ByteStore,
+  byteStoreOf,
   checkFragment,
+  createByteStore,
   createTensorMemory,
   fragmentRegisters,
   loadFragment,
@@ -71,12 +74,14 @@ function nameOf({ shape, repeat, isPacked }: FragmentTransfer): string {
 }
 
 /** A tensor memory whose words are all different. */
-function numberedMemory(): Uint32Array {
-  return createTensorMemory().words.map((_, i) => 0x10000 * (i + 1) + (i % 0xfff1));
+function numberedMemory(): ByteStore {
+  const { store } = createTensorMemory();
+  store.words.forEach((_, i) => (store.words[i] = 0x10000 * (i + 1) + (i % 0xfff1)));
+  return store;
 }
 
-function randomFragment(transfer: FragmentTransfer, seed: number): Uint32Array {
-  return new Uint32Array(32 * fragmentRegisters(transfer)).map(wordSource(seed));
+function randomFragment(transfer: FragmentTransfer, seed: number): ByteStore {
+  return byteStoreOf(new Uint32Array(32 * fragmentRegisters(transfer)).map(wordSource(seed)));
 }
 
 /** Lanes and columns of a transfer's rectangles as a set of word indices. */
@@ -104,18 +109,18 @@ describe('shapes of tcgen05.ld and tcgen05.st', () => {
     (_, transfer) => {
       const { shape, repeat } = transfer;
       const { thread, bit, bitsPerLane } = traits[shape];
-      const words = numberedMemory();
+      const memory = numberedMemory();
       const registers = fragmentRegisters(transfer);
-      const fragment = new Uint32Array(32 * registers);
-      loadFragment(words, transfer, 0, fragment);
-      const expected = fragment.map((_, i) => {
+      const fragment = createByteStore(4 * 32 * registers);
+      loadFragment(memory, transfer, 0, fragment);
+      const expected = fragment.words.map((_, i) => {
         const start = offsetOf(thread(repeat), Math.floor(i / registers));
         const bits = start + offsetOf(bit(repeat), 32 * (i % registers));
-        return words[
+        return memory.words[
           Math.floor(bits / bitsPerLane(repeat)) * 512 + (bits % bitsPerLane(repeat)) / 32
         ];
       });
-      expect(firstDifference(fragment, expected)).toBe(null);
+      expect(firstDifference(fragment.words, expected)).toBe(null);
     },
   );
 
@@ -128,53 +133,56 @@ describe('shapes of tcgen05.ld and tcgen05.st', () => {
         0,
       );
       const address = tensorAddress(lanes === 16 ? 80 : 64, 512 - columns);
-      const words = numberedMemory();
+      const memory = numberedMemory();
+      const { words } = memory;
       const before = words.slice();
       const fragment = randomFragment(transfer, 7);
-      storeFragment(words, transfer, address, fragment);
-      const loaded = new Uint32Array(fragment.length);
-      loadFragment(words, transfer, address, loaded);
-      expect(firstDifference(loaded, fragment)).toBe(null);
+      storeFragment(memory, transfer, address, fragment);
+      const loaded = createByteStore(fragment.bytes.length);
+      loadFragment(memory, transfer, address, loaded);
+      expect(firstDifference(loaded.words, fragment.words)).toBe(null);
       const touched = touchedWords(transfer, address);
       const changed = [...words.keys()].filter((i) => words[i] !== before[i]);
       expect(changed.every((i) => touched.has(i))).toBe(true);
-      expect(touched.size).toBe(fragment.length * (transfer.isPacked ? 2 : 1));
+      expect(touched.size).toBe(fragment.words.length * (transfer.isPacked ? 2 : 1));
       // A load after a store of other words gives the first ones nowhere.
-      storeFragment(words, transfer, address, randomFragment(transfer, 8));
-      loadFragment(words, transfer, address, loaded);
-      expect(loaded.filter((word, i) => word === fragment[i]).length).toBeLessThan(3);
+      storeFragment(memory, transfer, address, randomFragment(transfer, 8));
+      loadFragment(memory, transfer, address, loaded);
+      const kept = loaded.words.filter((word, i) => word === fragment.words[i]);
+      expect(kept.length).toBeLessThan(3);
     },
   );
 
   it.each(shapes)('.%s packs low halves of adjacent columns', (shape) => {
     const plain = { shape, repeat: 4 };
-    const words = numberedMemory();
-    const wide = new Uint32Array(32 * fragmentRegisters({ shape, repeat: 8 }));
-    const packed = new Uint32Array(32 * fragmentRegisters(plain));
-    loadFragment(words, { ...plain, isPacked: true }, 0, packed);
-    loadFragment(words, { shape, repeat: 8 }, 0, wide);
-    const halves = [...packed]
+    const memory = numberedMemory();
+    const { words } = memory;
+    const wide = createByteStore(128 * fragmentRegisters({ shape, repeat: 8 }));
+    const packed = createByteStore(128 * fragmentRegisters(plain));
+    loadFragment(memory, { ...plain, isPacked: true }, 0, packed);
+    loadFragment(memory, { shape, repeat: 8 }, 0, wide);
+    const halves = [...packed.words]
       .flatMap((word) => [word & 0xffff, word >>> 16])
       .sort((a, b) => a - b);
-    expect(halves).toEqual([...wide].map((word) => word & 0xffff).sort((a, b) => a - b));
-    for (const word of packed) {
+    expect(halves).toEqual([...wide.words].map((word) => word & 0xffff).sort((a, b) => a - b));
+    for (const word of packed.words) {
       const first = words.findIndex((w) => (w & 0xffff) === (word & 0xffff));
       expect(words[first + 1] & 0xffff).toBe(word >>> 16);
     }
   });
 
   it('puts the upper half of .16x32bx2 at its offset', () => {
-    const words = numberedMemory();
-    const fragment = new Uint32Array(64);
+    const memory = numberedMemory();
+    const fragment = createByteStore(256);
     loadFragment(
-      words,
+      memory,
       { shape: '16x32bx2', repeat: 2, halfOffset: 100 },
       tensorAddress(16, 8),
       fragment,
     );
-    const at = (lane: number, column: number): number => words[lane * 512 + column];
-    expect([...fragment.subarray(2, 4)]).toEqual([at(17, 8), at(17, 9)]);
-    expect([...fragment.subarray(34, 36)]).toEqual([at(17, 108), at(17, 109)]);
+    const at = (lane: number, column: number): number => memory.words[lane * 512 + column];
+    expect([...fragment.words.subarray(2, 4)]).toEqual([at(17, 8), at(17, 9)]);
+    expect([...fragment.words.subarray(34, 36)]).toEqual([at(17, 108), at(17, 109)]);
   });
 });
 
@@ -207,8 +215,8 @@ describe('checks of tcgen05.ld and tcgen05.st', () => {
   });
 
   it('throws for fragments of another size and for columns beyond the last', () => {
-    const { words } = createTensorMemory();
-    expect(() => loadFragment(words, plain, 0, new Uint32Array(512))).toThrow('pass 1024');
-    expect(() => storeFragment(words, plain, 500, new Uint32Array(1024))).toThrow(RequestError);
+    const { store } = createTensorMemory();
+    expect(() => loadFragment(store, plain, 0, createByteStore(2048))).toThrow('pass 1024');
+    expect(() => storeFragment(store, plain, 500, createByteStore(4096))).toThrow(RequestError);
   });
 });

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import {
+  createByteStore,
   createTensorMap,
-  memoryModels,
   type Instruction,
   type MemoryModelName,
+  memoryModels,
 } from '../../../src/machine/index.js';
 import {
   arrive,
@@ -20,7 +21,7 @@ import {
 
 const map = createTensorMap({
   name: 'X',
-  bytes: new Uint8Array(128),
+  place: { store: createByteStore(128), offset: 0 },
   elementBytes: 4,
   dims: [32, 1],
   strides: [128],

@@ -1,6 +1,7 @@
 import { queryObjects } from 'node:v8';
 import { describe, expect, it } from 'vitest';
 import {
+  byteStoreOf,
   createGridOrder,
   createTensorMap,
   type Instruction,
@@ -41,7 +42,7 @@ const { base } = memory.global.allocate({
 });
 const map = createTensorMap({
   name: 'X',
-  bytes: contents,
+  place: { store: byteStoreOf(contents), offset: 0 },
   address: base,
   elementBytes: 4,
   dims: [bytes / 4, 1],

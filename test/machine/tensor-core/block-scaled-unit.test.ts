@@ -35,7 +35,7 @@ function placeScales(
 ): void {
   for (let row = 0; row < rows; row++)
     for (let partition = 0; partition < 4; partition++)
-      tensor.words[(32 * partition + (row % 32)) * 512 + first + Math.floor(row / 32)] =
+      tensor.store.words[(32 * partition + (row % 32)) * 512 + first + Math.floor(row / 32)] =
         wordOf(row);
 }
 
@@ -56,7 +56,7 @@ function scaledTrial(ids: { readonly a: number; readonly b: number }) {
 const dOf = ({ tensor }: MmaCta, instruction: MmaInstruction): Float32Array => {
   const first = instruction.d & 0xffff;
   return Float32Array.from({ length: m * n }, (_, i) => {
-    const word = tensor.words[Math.floor(i / n) * 512 + first + (i % n)];
+    const word = tensor.store.words[Math.floor(i / n) * 512 + first + (i % n)];
     return new Float32Array(Uint32Array.of(word).buffer)[0];
   });
 };
@@ -107,7 +107,7 @@ describe('tcgen05.mma with scale factors', () => {
         .map((lane) => `${lane},32,${column.a},4`)
         .concat([0, 32, 64, 96].map((lane) => `${lane},32,${column.b},2`)),
     );
-    cta.tensor.words[(64 + 5) * 512 + column.a + 3] = 128;
+    cta.tensor.store.words[(64 + 5) * 512 + column.a + 3] = 128;
     expect(unitOf(instruction).execute(instruction, trial.ctas)?.message).toContain(
       `the scale factors of A differ between lanes 5 and 69 of column ${column.a + 3}: 127 and 128`,
     );
@@ -117,7 +117,7 @@ describe('tcgen05.mma with scale factors', () => {
     const tensor = createTensorMemory();
     const shared = createSharedMemory();
     // The factor of row r, k block i at [r mod 32][r / 32][i], as CUTLASS and Triton lay them out.
-    for (let i = 0; i < 512; i++) shared.bytes[1024 + i] = i & 0xff;
+    for (let i = 0; i < 512; i++) shared.store.bytes[1024 + i] = i & 0xff;
     const source: MatrixDescriptor = {
       address: 1024,
       leadingByteOffset: 16,
@@ -125,10 +125,11 @@ describe('tcgen05.mma with scale factors', () => {
       swizzle: 'none',
       major: 'k',
     };
-    copyToTensorMemory('32x128b.warpx4', shared, source, tensor.words, tensorAddress(0, 40));
+    copyToTensorMemory('32x128b.warpx4', shared, source, tensor.store, tensorAddress(0, 40));
     for (let row = 0; row < 128; row++)
       for (let partition = 0; partition < 4; partition++) {
-        const word = tensor.words[(32 * partition + (row % 32)) * 512 + 40 + Math.floor(row / 32)];
+        const word =
+          tensor.store.words[(32 * partition + (row % 32)) * 512 + 40 + Math.floor(row / 32)];
         const first = 16 * (row % 32) + 4 * Math.floor(row / 32);
         const bytes = [0, 1, 2, 3].map((i) => (word >>> (8 * i)) & 0xff);
         expect(bytes).toEqual([0, 1, 2, 3].map((i) => (first + i) & 0xff));

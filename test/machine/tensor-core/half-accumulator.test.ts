@@ -15,7 +15,7 @@ it.each(['fp16', 'e4m3'] as const)('D in fp16 takes the lower halves of words: %
   const [m, n] = [128, 16];
   const options: TrialOptions = { group: 1, m, n, a: format, spread: { band: 4 } };
   const { instruction, ctas, a, b } = createTrial(options);
-  const { words } = ctas[0].tensor;
+  const { words } = ctas[0].tensor.store;
   const place = (i: number) => Math.floor(i / n) * 512 + column.d + (i % n);
   const c = Uint32Array.from({ length: m * n }, (_, i) => 0x3c00 + (i % 1024));
   // The upper halves count for nothing.
@@ -53,10 +53,10 @@ it('has the same D for A of two elements a byte in tensor memory and in shared m
         const chunk = Math.floor(word / 4) * descriptor.leadingByteOffset + 4 * (word % 4);
         const from =
           descriptor.address + (row & 7) * 16 + (row >> 3) * descriptor.strideByteOffset + chunk;
-        tensor.words[row * 512 + column.a + word] = shared.words[from / 4];
+        tensor.store.words[row * 512 + column.a + word] = shared.store.words[from / 4];
       }
     for (let lane = 0; lane < 128; lane++)
-      for (let i = 0; i < 5; i++) tensor.words[lane * 512 + 300 + i] = 0x7f7f7f7f;
+      for (let i = 0; i < 5; i++) tensor.store.words[lane * 512 + 300 + i] = 0x7f7f7f7f;
     const scaled: MmaInstruction = {
       ...instruction,
       a: 'e2m1',
@@ -76,7 +76,7 @@ it('has the same D for A of two elements a byte in tensor memory and in shared m
     expect(unitOf(scaled).check(scaled, ctas)).toBe(null);
     expect(unitOf(scaled).execute(scaled, ctas)).toBe(null);
     return Array.from({ length: 128 * 16 }, (_, i) => {
-      return tensor.words[Math.floor(i / 16) * 512 + column.d + (i % 16)];
+      return tensor.store.words[Math.floor(i / 16) * 512 + column.d + (i % 16)];
     });
   };
   const fromShared = run(false);

@@ -20,7 +20,7 @@ describe('kind::i8', () => {
     for (const saturates of [false, true]) {
       const options: TrialOptions = { group: 1, m: 64, n: 16, a: 'e4m3' };
       const trial = createTrial(options);
-      const { words } = trial.ctas[0].tensor;
+      const { words } = trial.ctas[0].tensor.store;
       const place = (i: number): number => (32 * (i >> 8) + ((i >> 4) % 16)) * 512 + 100 + (i % 16);
       // Close to the ends of the range on both sides.
       const before = Array.from({ length: 64 * 16 }, (_, i) =>
@@ -75,7 +75,7 @@ describe('disable-output-lane', () => {
   it('leaves D as it is in lanes of the mask, in each CTA by its own', () => {
     const options: TrialOptions = { group: 2, m: 256, n: 16, a: 'bf16' };
     const [full, part] = [createTrial(options), createTrial(options)];
-    const before = part.ctas.map(({ tensor }) => tensor.words.slice());
+    const before = part.ctas.map(({ tensor }) => tensor.store.words.slice());
     const masks = [0x0000000f, 0, 0, 0x80000000, 0, 0xffffffff, 0, 0];
     const unit = unitOf(full.instruction);
     unit.execute(full.instruction, full.ctas);
@@ -83,9 +83,9 @@ describe('disable-output-lane', () => {
     part.ctas.forEach(({ tensor }, cta) => {
       for (let lane = 0; lane < 128; lane++) {
         const isLeftOut = ((masks[4 * cta + (lane >> 5)] >>> (lane & 31)) & 1) === 1;
-        const due = isLeftOut ? before[cta] : full.ctas[cta].tensor.words;
+        const due = isLeftOut ? before[cta] : full.ctas[cta].tensor.store.words;
         const row = (words: Uint32Array) => words.slice(lane * 512 + 100, lane * 512 + 116);
-        expect(row(tensor.words)).toEqual(row(due));
+        expect(row(tensor.store.words)).toEqual(row(due));
       }
     });
   });

@@ -124,11 +124,11 @@ export function createTrial(options: TrialOptions): Trial {
       const words = new Uint32Array(ofA.slice().buffer);
       words.forEach((value, j) => {
         const [lane] = placeInTensorMemory[`${group} × ${m}`](Math.floor(j / 8), 0, 2);
-        tensor.words[(firstLane + lane) * 512 + column.a + (j % 8)] = value;
+        tensor.store.words[(firstLane + lane) * 512 + column.a + (j % 8)] = value;
       });
     }
     forEachElementOfD({ group, m, n, firstLane }, (index, place) => {
-      tensor.words[place] = c[(i * m * n) / group + index];
+      tensor.store.words[place] = c[(i * m * n) / group + index];
     });
   });
   const instruction: Trial['instruction'] = {
@@ -166,19 +166,19 @@ export function forEachElementOfD(
 export function execute(trial: Trial, options: TrialOptions): { d: Uint32Array; changed: number } {
   const { group, m, n } = options;
   const d = new Uint32Array(m * n);
-  const before = trial.ctas.map(({ tensor }) => tensor.words.slice());
+  const before = trial.ctas.map(({ tensor }) => tensor.store.words.slice());
   unitOf(arithmeticOf(trial.instruction.a, trial.instruction.b)).execute(
     trial.instruction,
     trial.ctas,
   );
   let changed = 0;
   trial.ctas.forEach(({ tensor }, i) => {
-    const isOfD = new Uint8Array(tensor.words.length);
+    const isOfD = new Uint8Array(tensor.store.words.length);
     forEachElementOfD(options, (index, place) => {
-      d[(i * m * n) / group + index] = tensor.words[place];
+      d[(i * m * n) / group + index] = tensor.store.words[place];
       isOfD[place] = 1;
     });
-    tensor.words.forEach((value, j) => {
+    tensor.store.words.forEach((value, j) => {
       if (isOfD[j] === 0 && value !== before[i][j]) changed++;
     });
   });

@@ -98,7 +98,7 @@ describe('tcgen05.mma', () => {
       placeMatrix(cta.shared, aOperand.descriptor, shape.k, trial.a.subarray(...part(m * shape.k)));
       placeMatrix(cta.shared, bOperand, shape.k, trial.b);
       const c = trial.c.subarray(...part(m * n));
-      forEachElementOfD(single, (index, place) => (cta.tensor.words[place] = c[index]));
+      forEachElementOfD(single, (index, place) => (cta.tensor.store.words[place] = c[index]));
       expect(firstDifference(execute(half, single).d, d.subarray(...part(m * n)))).toBe(null);
     });
   });
@@ -110,7 +110,7 @@ describe('tcgen05.mma', () => {
       const trial = createTrial(options);
       unit.execute(trial.instruction, trial.ctas);
       const d = new Uint32Array(64 * 16);
-      const { words } = trial.ctas[0].tensor;
+      const { words } = trial.ctas[0].tensor.store;
       forEachElementOfD(options, (index, place) => (d[index] = words[place]));
       expect(firstDifference(d, productOf(trial))).toBe(null);
     }
@@ -123,7 +123,7 @@ describe('tcgen05.mma', () => {
       const options: TrialOptions = { group: 1, m: 64, n: 16, a, spread: { band: 12 } };
       const trial = createTrial(options);
       createMmaUnit(hopper).execute(trial.instruction, trial.ctas);
-      const { words } = trial.ctas[0].tensor;
+      const { words } = trial.ctas[0].tensor.store;
       const d = new Uint32Array(64 * 16);
       forEachElementOfD(options, (index, place) => (d[index] = words[place]));
       expect(firstDifference(d, productOf(trial, hopper))).toBe(null);

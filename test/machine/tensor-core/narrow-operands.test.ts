@@ -43,7 +43,7 @@ describe('operands of 6 and 4 bits', () => {
               (row & 7) * 16 +
               (row >> 3) * descriptor.strideByteOffset +
               half * descriptor.leadingByteOffset;
-            shared.bytes.set(chunk(2 * row + half), at);
+            shared.store.bytes.set(chunk(2 * row + half), at);
           }
       };
       const packed = (patterns: Uint8Array) => (i: number) => {
@@ -63,7 +63,7 @@ describe('operands of 6 and 4 bits', () => {
       const read = () =>
         Array.from({ length: 64 * 16 }, (_, i) => {
           const [row, at] = [Math.floor(i / 16), i % 16];
-          return trial.ctas[0].tensor.words[(32 * (row >> 4) + (row % 16)) * 512 + 100 + at];
+          return trial.ctas[0].tensor.store.words[(32 * (row >> 4) + (row % 16)) * 512 + 100 + at];
         });
       const got = read();
       /** The same number in e4m3, which has all numbers of these formats. */

@@ -35,7 +35,7 @@ describe('tcgen05.mma.ws', () => {
       shape: { ...trial.instruction.shape, m },
       isWeightStationary: true,
     };
-    const before = tensor.words.slice();
+    const before = tensor.store.words.slice();
     const unit = unitOf(instruction);
     expect(unit.check(instruction, trial.ctas)).toBe(null);
     unit.execute(instruction, trial.ctas);
@@ -45,9 +45,9 @@ describe('tcgen05.mma.ws', () => {
         const [lane, offset] = placeOf[m](row, at);
         const place = lane * 512 + column.d + offset;
         isOfD.add(place);
-        expect(tensor.words[place]).toBe(due[row * n + at]);
+        expect(tensor.store.words[place]).toBe(due[row * n + at]);
       }
-    expect(tensor.words.every((word, i) => isOfD.has(i) || word === before[i])).toBe(true);
+    expect(tensor.store.words.every((word, i) => isOfD.has(i) || word === before[i])).toBe(true);
     // What is written is what its footprint says.
     const touched = new Set<number>();
     for (const area of unit.footprint(instruction).d)

@@ -1,4 +1,5 @@
 import {
+  createByteStore,
   createConstantMemory,
   createGlobalMemory,
   type Instruction,
@@ -132,7 +133,7 @@ export function runSmallKernel(
       memory: {
         global: createGlobalMemory(),
         constant: createConstantMemory(),
-        parameters: new Uint8Array(8),
+        parameters: createByteStore(8),
         localBytes: 0,
       },
       tensorMaps: createTensorMaps({

@@ -1,4 +1,5 @@
 import { allLanes, type Fragment, type InstructionOf } from '../../isa/index.js';
+import { createByteStore, moveBytes } from '../../memory/index.js';
 import { report } from '../../state.js';
 import {
   alwaysReady,
@@ -12,18 +13,13 @@ import { atomicBits, evaluateAtomic, hasAtomic } from './atomic-operations.js';
 import { informLanes, tellLanes } from './follow-lanes.js';
 import { visitPlaces } from './lane-areas.js';
 import { forEachPlace } from './lane-places.js';
-import {
-  createTrafficCounter,
-  loadPlace,
-  registersOf,
-  storePlace,
-  strengthOf,
-} from './loads-and-stores.js';
+import { createTrafficCounter, loadPlace, registersOf, strengthOf } from './loads-and-stores.js';
 
 type Op = 'atom' | 'red';
 type Atomic = InstructionOf<Op>;
 
 const wordBits = 32n;
+const wordBytes = 4;
 
 /** The bits of an element in registers, which may be half of one. */
 function elementOf(registers: Uint32Array, first: number, element: number, bits: number): bigint {
@@ -85,23 +81,23 @@ function record(op: Op): InstructionRecord<Op> {
         return 'refused';
       }
       const perLane = registersOf(bytes);
-      const old = new Uint32Array(perLane);
-      const next = new Uint32Array(perLane);
+      const laneBytes = perLane * wordBytes;
+      const [old, next] = [createByteStore(laneBytes), createByteStore(laneBytes)];
       const traffic = createTrafficCounter(warp.cta, (name) => `${op} → ${name}`);
       // Lanes take turns, as in atomic operations; the hardware chooses the order.
       forEachPlace(machine, warp, instruction, 'updates', (place, lane) => {
         const evaluate = evaluateAtomic(operation, type, place.space === 'shared')!;
         loadPlace(place, bytes, old, 0);
-        next.fill(0);
+        next.words.fill(0);
         for (let element = 0; element < elements; element++) {
-          const before = elementOf(old, 0, element, bits);
-          const operand = elementOf(instruction.operands, lane * perLane, element, bits);
+          const before = elementOf(old.words, 0, element, bits);
+          const operand = elementOf(instruction.operands.words, lane * perLane, element, bits);
           const expected =
-            compared === null ? 0n : elementOf(compared, lane * perLane, element, bits);
-          putElement(next, element, bits, evaluate(before, operand, expected));
+            compared === null ? 0n : elementOf(compared.words, lane * perLane, element, bits);
+          putElement(next.words, element, bits, evaluate(before, operand, expected));
         }
-        storePlace(place, bytes, next, 0);
-        result?.set(old, lane * perLane);
+        moveBytes(next, 0, place.store, place.offset, bytes);
+        if (result !== null) moveBytes(old, 0, result, lane * laneBytes, laneBytes);
         traffic.add(place, bytes);
       });
       traffic.end();

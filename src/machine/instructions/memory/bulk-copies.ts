@@ -4,6 +4,7 @@ import {
   type InstructionOf,
   type LanePlaces,
 } from '../../isa/index.js';
+import { copyOfBytes, moveBytes } from '../../memory/index.js';
 import { report, type CtaState, type MachineState, type WarpState } from '../../state.js';
 import { issueStore } from '../bulk-groups.js';
 import { issue } from '../issue.js';
@@ -20,6 +21,7 @@ import { hasAtomic } from './atomic-operations.js';
 import { elementReductions, reduceElements } from './element-reduction.js';
 import { visitPlaces } from './lane-areas.js';
 import { forEachPlace } from './lane-places.js';
+import type { LanePlace } from './locate-place.js';
 import { createTrafficCounter } from './loads-and-stores.js';
 
 type Op = 'cp.async.bulk.shared' | 'cp.async.bulk.global';
@@ -52,19 +54,18 @@ const writes: Touched<Op> = {
         ),
 };
 
-/** The bytes of the one lane's place; undefined where it is illegal, which is reported. */
-function bytesAt(
+/** The place of the one lane; undefined where it is illegal, which is reported. */
+function placeOf(
   machine: MachineState,
   warp: WarpState,
   places: LanePlaces,
   use: 'reads' | 'writes' | 'updates',
   direction: (name: string) => string,
-): { readonly bytes: Uint8Array; readonly cta: CtaState } | undefined {
+): LanePlace | undefined {
   const traffic = createTrafficCounter(warp.cta, direction);
-  let found: { bytes: Uint8Array; cta: CtaState } | undefined;
+  let found: LanePlace | undefined;
   forEachPlace(machine, warp, places, use, (place) => {
-    const { bytes, offset, cta } = place;
-    found = { bytes: bytes.subarray(offset, offset + places.bytes), cta };
+    found = { ...place };
     traffic.add(place, places.bytes);
   });
   traffic.end();
@@ -103,21 +104,25 @@ function movementOf(
 ): Movement | null {
   const nothing = () => undefined;
   if (source.bytes === 0) return { read: nothing, write: nothing, target: warp.cta };
-  const from = bytesAt(machine, warp, source, 'reads', (name) => `${name} → bulk copy`);
+  const from = placeOf(machine, warp, source, 'reads', (name) => `${name} → bulk copy`);
   const use = reduction === null ? 'writes' : 'updates';
-  const to = bytesAt(machine, warp, destination, use, (name) => `bulk copy → ${name}`);
+  const to = placeOf(machine, warp, destination, use, (name) => `bulk copy → ${name}`);
   if (from === undefined || to === undefined) return null;
   const isShared = destination.space !== 'global';
-  let bytes = from.bytes;
+  const { bytes } = source;
+  let read = from.store;
   return {
     target: to.cta,
     read: () => {
-      bytes = from.bytes.slice();
+      read = copyOfBytes(from.store, from.offset, bytes);
     },
-    write: () =>
-      reduction === null
-        ? to.bytes.set(bytes)
-        : reduceElements(reduction, to.bytes, bytes, isShared),
+    write: () => {
+      if (reduction === null) moveBytes(read, 0, to.store, to.offset, bytes);
+      else {
+        const target = to.store.bytes.subarray(to.offset, to.offset + bytes);
+        reduceElements(reduction, target, read.bytes, isShared);
+      }
+    },
   };
 }
 

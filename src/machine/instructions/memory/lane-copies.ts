@@ -1,4 +1,5 @@
 import { warpLanes, type InstructionOf } from '../../isa/index.js';
+import { fillBytes, moveBytes, type BytePlace } from '../../memory/index.js';
 import type { AsynchronousOperation, WarpState } from '../../state.js';
 import { issue } from '../issue.js';
 import { arrive, expectArrivals } from '../mbarrier.js';
@@ -58,29 +59,34 @@ const copy: AsynchronousRecord<'cp.async'> = {
   describe: ({ destination: { bytes } }) => ({ bytes }),
   execute: (machine, warp, instruction) => {
     const { destination } = instruction;
-    const chunks: { readonly lane: number; readonly from: Uint8Array }[] = [];
+    const chunks: { readonly lane: number; readonly from: BytePlace; readonly bytes: number }[] =
+      [];
     const toShared = createTrafficCounter(warp.cta, (name) => `cp.async → ${name}`);
     const fromGlobal = createTrafficCounter(warp.cta, (name) => `${name} → cp.async`);
     // Illegal places are reported at issue; the bytes read are those present when the operation is
     // performed.
     for (const places of sourcesOf(instruction))
       forEachPlace(machine, warp, places, 'reads', (place, lane) => {
-        const { bytes, offset } = place;
-        fromGlobal.add(place, places.bytes);
-        chunks.push({ lane, from: bytes.subarray(offset, offset + places.bytes) });
+        const { bytes } = places;
+        fromGlobal.add(place, bytes);
+        chunks.push({ lane, from: { ...place }, bytes });
       });
-    const targets: (Uint8Array | undefined)[] = [];
+    const targets: (BytePlace | undefined)[] = [];
     forEachPlace(machine, warp, destination, 'writes', (place, lane) => {
       toShared.add(place, destination.bytes);
-      targets[lane] = place.bytes.subarray(place.offset, place.offset + destination.bytes);
+      targets[lane] = { ...place };
     });
     fromGlobal.end();
     toShared.end();
     const operation = issue(machine, warp, copy, instruction, {
       perform: () => {
         // Lanes that read nothing, or whose source is illegal, get zeros.
-        for (const target of targets) target?.fill(0);
-        for (const { lane, from } of chunks) targets[lane]?.set(from);
+        for (const to of targets)
+          if (to !== undefined) fillBytes(to.store, to.offset, destination.bytes, 0);
+        for (const { lane, from, bytes } of chunks) {
+          const to = targets[lane];
+          if (to !== undefined) moveBytes(from.store, from.offset, to.store, to.offset, bytes);
+        }
       },
     });
     warp.openCopyGroup.push(operation);

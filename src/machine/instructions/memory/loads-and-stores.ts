@@ -1,5 +1,12 @@
 import { allLanes, warpLanes, type AccessOrder, type InstructionOf } from '../../isa/index.js';
 import { count, type Amounts } from '../../measure/index.js';
+import {
+  fillBytes,
+  hasEqualBytes,
+  moveBytes,
+  type BytePlace,
+  type ByteStore,
+} from '../../memory/index.js';
 import type { StrongAccess } from '../../ordering/index.js';
 import type { CtaState } from '../../state.js';
 import {
@@ -16,6 +23,8 @@ import { visitPlaces } from './lane-areas.js';
 import { forEachPlace } from './lane-places.js';
 import type { LanePlace } from './locate-place.js';
 
+const wordBytes = 4;
+
 type Transfer = InstructionOf<'ld' | 'st'>;
 
 /** The ordering strength of an access: `undefined` for a weak one. */
@@ -26,55 +35,16 @@ export function strengthOf(
   return order === 'weak' ? undefined : { order, scope, isAtomic };
 }
 
-/** Copies the bytes of a place into registers, from register `first` on; the last one is filled with zeros. */
+/** Loads the bytes of a place into registers, from register `first` on; the last one is filled with zeros. */
 export function loadPlace(
-  { bytes: memory, words, offset }: LanePlace,
+  { store, offset }: BytePlace,
   bytes: number,
-  registers: Uint32Array,
+  registers: ByteStore,
   first: number,
 ): void {
-  if (offset % 4 === 0 && bytes % 4 === 0 && words.length > 0) {
-    const word = offset / 4;
-    for (let i = 0; i < bytes / 4; i++) registers[first + i] = words[word + i];
-    return;
-  }
-  for (let i = 0; i < Math.ceil(bytes / 4); i++) registers[first + i] = 0;
-  for (let i = 0; i < bytes; i++)
-    registers[first + (i >> 2)] |= memory[offset + i] << (8 * (i & 3));
-}
-
-/** Copies registers, from register `first` on, to the bytes of a place. */
-export function storePlace(
-  { bytes: memory, words, offset }: LanePlace,
-  bytes: number,
-  registers: Uint32Array,
-  first: number,
-): void {
-  if (offset % 4 === 0 && bytes % 4 === 0 && words.length > 0) {
-    const word = offset / 4;
-    for (let i = 0; i < bytes / 4; i++) words[word + i] = registers[first + i];
-    return;
-  }
-  for (let i = 0; i < bytes; i++)
-    memory[offset + i] = registers[first + (i >> 2)] >>> (8 * (i & 3));
-}
-
-/** Whether the bytes of a place equal those of registers, from register `first` on. */
-function hasBytes(
-  { bytes: memory, words, offset }: LanePlace,
-  bytes: number,
-  registers: Uint32Array,
-  first: number,
-): boolean {
-  if (offset % 4 === 0 && bytes % 4 === 0 && words.length > 0) {
-    for (let i = 0; i < bytes / 4; i++)
-      if (words[offset / 4 + i] !== registers[first + i]) return false;
-    return true;
-  }
-  for (let i = 0; i < bytes; i++)
-    if (memory[offset + i] !== ((registers[first + (i >> 2)] >>> (8 * (i & 3))) & 255))
-      return false;
-  return true;
+  const to = first * wordBytes;
+  moveBytes(store, offset, registers, to, bytes);
+  fillBytes(registers, to + bytes, registersOf(bytes) * wordBytes - bytes, 0);
 }
 
 /** Counts the bytes that lanes move, by the memory they are in and by direction. */
@@ -117,10 +87,10 @@ export function createTrafficCounter(
 
 /** Number of a lane's registers that hold this many bytes. */
 export function registersOf(bytes: number): number {
-  return Math.ceil(bytes / 4);
+  return Math.ceil(bytes / wordBytes);
 }
 
-const data: Touched<Transfer['op']> = {
+const registers: Touched<Transfer['op']> = {
   registers: (instruction) => [instruction.data],
   memory: noMemory,
 };
@@ -157,16 +127,16 @@ export const transferRecords: InstructionRecords<'ld' | 'st'> = {
     ready: alwaysReady,
     isWait: false,
     reads: read,
-    writes: data,
+    writes: registers,
     unit: issueSlot,
     describe,
     execute: (machine, warp, instruction) => {
-      const { bytes, data: registers } = instruction;
-      const perLane = registers.length / warpLanes;
+      const { bytes, data } = instruction;
+      const perLane = data.words.length / warpLanes;
       const traffic = createTrafficCounter(warp.cta, (name) => `${name} → registers`);
       const isFollowed = machine.laneOrders !== null && instruction.order === 'weak';
       forEachPlace(machine, warp, instruction, 'reads', (place, lane) => {
-        loadPlace(place, bytes, registers, lane * perLane);
+        loadPlace(place, bytes, data, lane * perLane);
         traffic.add(place, bytes);
         if (isFollowed) followLane(machine, warp, place, { lane, isWrite: false, bytes });
       });
@@ -177,19 +147,20 @@ export const transferRecords: InstructionRecords<'ld' | 'st'> = {
   st: {
     ready: alwaysReady,
     isWait: false,
-    reads: data,
+    reads: registers,
     writes: written,
     unit: issueSlot,
     describe,
     execute: (machine, warp, instruction) => {
-      const { bytes, data: registers } = instruction;
-      const perLane = registers.length / warpLanes;
+      const { bytes, data } = instruction;
       const traffic = createTrafficCounter(warp.cta, (name) => `registers → ${name}`);
       const isFollowed = machine.laneOrders !== null && instruction.order === 'weak';
       let repeats = machine.tracker !== null;
       forEachPlace(machine, warp, instruction, 'writes', (place, lane) => {
-        repeats &&= hasBytes(place, bytes, registers, lane * perLane);
-        storePlace(place, bytes, registers, lane * perLane);
+        const { store, offset } = place;
+        const from = (lane * data.bytes.length) / warpLanes;
+        repeats &&= hasEqualBytes(data, from, store, offset, bytes);
+        moveBytes(data, from, store, offset, bytes);
         traffic.add(place, bytes);
         if (isFollowed) followLane(machine, warp, place, { lane, isWrite: true, bytes });
       });

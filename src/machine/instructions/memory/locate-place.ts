@@ -1,9 +1,11 @@
 import { splitClusterAddress, type AccessSpace, type LanePlaces } from '../../isa/index.js';
 import {
   addressSpaceOf,
+  createByteStore,
   describeAddress,
   describeByte,
   type Allocation,
+  type BytePlace,
   type ByteSet,
   type MemorySpace,
   type MemoryViolation,
@@ -12,12 +14,8 @@ import {
 import { hasExited, type CtaState, type MachineState, type WarpState } from '../../state.js';
 
 /** Location of the bytes of a lane. One object serves all lanes. */
-export interface LanePlace {
+export interface LanePlace extends BytePlace {
   readonly space: MemorySpace;
-  readonly bytes: Uint8Array;
-  readonly words: Uint32Array;
-  /** The first byte in `bytes`. */
-  readonly offset: number;
   /** The bytes that have contents; null where that is not known here, or all have. */
   readonly written: ByteSet | null;
   /** The allocation, in global and constant memory. */
@@ -84,8 +82,7 @@ function locateShared(
     );
   if (offset + bytes > shared.launchedBytes)
     return violation('shared-overflow', describeBeyond(shared, offset));
-  place.bytes = shared.bytes;
-  place.words = shared.words;
+  place.store = shared.store;
   place.offset = offset;
   place.written = null;
   place.allocation = null;
@@ -123,8 +120,7 @@ function locateAllocated(
       'out-of-bounds',
       `${describeAddress(allocation, address)}, which has been freed`,
     );
-  place.bytes = allocation.bytes;
-  place.words = allocation.words;
+  place.store = allocation.store;
   place.offset = address - allocation.base;
   place.written = allocation.written;
   place.allocation = allocation;
@@ -143,8 +139,7 @@ function locateLocal(
       'out-of-bounds',
       `byte ${address} of local memory, which has ${local?.threadBytes ?? 0}`,
     );
-  place.bytes = local.bytes;
-  place.words = local.words;
+  place.store = local.store;
   place.offset = lane * local.threadBytes + address;
   place.written = local.written;
   place.allocation = null;
@@ -157,13 +152,12 @@ function locateParameters(
   { bytes }: LanePlaces,
   address: number,
 ): MemoryViolation | null {
-  if (address + bytes > parameters.byteLength)
+  if (address + bytes > parameters.bytes.length)
     return violation(
       'out-of-bounds',
-      `byte ${address} of the parameters, which have ${parameters.byteLength}`,
+      `byte ${address} of the parameters, which have ${parameters.bytes.length}`,
     );
-  place.bytes = parameters;
-  place.words = new Uint32Array(0);
+  place.store = parameters;
   place.offset = address;
   place.written = null;
   place.allocation = null;
@@ -172,9 +166,8 @@ function locateParameters(
 
 /** A place that is nowhere yet. */
 export function createPlace(cta: CtaState): MutablePlace {
-  const bytes = new Uint8Array(0);
-  const words = new Uint32Array(0);
-  return { space: 'global', bytes, words, offset: 0, written: null, allocation: null, cta };
+  const store = createByteStore(0);
+  return { space: 'global', store, offset: 0, written: null, allocation: null, cta };
 }
 
 /** Finds the place of a lane; returns the violation, worded to follow `reads 4 bytes at`. */

@@ -1,5 +1,6 @@
 import { warpLanes, type InstructionOf, type LanePlaces } from '../../isa/index.js';
 import { count } from '../../measure/index.js';
+import { fillBytes, hasEqualBytes, moveBytes } from '../../memory/index.js';
 import {
   alwaysReady,
   issueSlot,
@@ -36,11 +37,11 @@ function rowsOf({ rows, matrices }: MatrixTransfer): LanePlaces {
   };
 }
 
-/** Goes through the halves of the rows: the half of shared memory, and that of the registers. */
+/** Goes through the halves of a row, in shared memory: the register of each, and the first of its bytes among those of all registers. */
 function forEachHalf(
   { matrices, isTransposed }: MatrixTransfer,
   row: number,
-  visit: (column: number, register: number, half: number) => void,
+  visit: (column: number, register: number, byte: number) => void,
 ): void {
   const matrix = Math.floor(row / matrixRows);
   const rowOfMatrix = row % matrixRows;
@@ -48,7 +49,8 @@ function forEachHalf(
     const { lane, half } = isTransposed
       ? registerOf(column, rowOfMatrix)
       : registerOf(rowOfMatrix, column);
-    visit(column, lane * matrices + matrix, half);
+    const register = lane * matrices + matrix;
+    visit(column, register, 2 * (2 * register + half));
   }
 }
 
@@ -67,7 +69,7 @@ function followRow(
   });
 }
 
-const data: Touched<Op> = {
+const registers: Touched<Op> = {
   registers: (instruction) => [instruction.data],
   memory: noMemory,
 };
@@ -97,19 +99,18 @@ export const matrixTransferRecords: InstructionRecords<Op> = {
     ready: alwaysReady,
     isWait: false,
     reads: rowsRead,
-    writes: data,
+    writes: registers,
     unit: issueSlot,
     describe,
     execute: (machine, warp, instruction) => {
       const places = rowsOf(instruction);
-      const registers = instruction.data;
-      registers.fill(0);
+      const { data } = instruction;
+      fillBytes(data, 0, data.bytes.length, 0);
       forEachPlace(machine, warp, places, 'reads', (place, row) => {
-        const { bytes, offset } = place;
-        forEachHalf(instruction, row, (column, register, half) => {
-          const byte = offset + 2 * column;
-          registers[register] |= (bytes[byte] | (bytes[byte + 1] << 8)) << (16 * half);
-        });
+        const { store, offset } = place;
+        forEachHalf(instruction, row, (column, _, byte) =>
+          moveBytes(store, offset + 2 * column, data, byte, 2),
+        );
         followRow(machine, warp, instruction, { place, row, isWrite: false });
       });
       const { counters } = warp.cta;
@@ -123,22 +124,20 @@ export const matrixTransferRecords: InstructionRecords<Op> = {
   stmatrix: {
     ready: alwaysReady,
     isWait: false,
-    reads: data,
+    reads: registers,
     writes: rowsWritten,
     unit: issueSlot,
     describe,
     execute: (machine, warp, instruction) => {
       const places = rowsOf(instruction);
-      const registers = instruction.data;
+      const { data } = instruction;
       let repeats = true;
       forEachPlace(machine, warp, places, 'writes', (place, row) => {
-        const { bytes, offset } = place;
-        forEachHalf(instruction, row, (column, register, half) => {
-          const value = (registers[register] >>> (16 * half)) & 0xffff;
-          const byte = offset + 2 * column;
-          repeats &&= value === (bytes[byte] | (bytes[byte + 1] << 8));
-          bytes[byte] = value;
-          bytes[byte + 1] = value >>> 8;
+        const { store, offset } = place;
+        forEachHalf(instruction, row, (column, _, byte) => {
+          const to = offset + 2 * column;
+          repeats &&= hasEqualBytes(data, byte, store, to, 2);
+          moveBytes(data, byte, store, to, 2);
         });
         followRow(machine, warp, instruction, { place, row, isWrite: true });
       });

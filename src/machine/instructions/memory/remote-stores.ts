@@ -1,4 +1,11 @@
 import { splitClusterAddress, warpLanes, type InstructionOf } from '../../isa/index.js';
+import {
+  byteStoreOf,
+  copyOfBytes,
+  moveBytes,
+  type BytePlace,
+  type ByteStore,
+} from '../../memory/index.js';
 import type { StrongAccess } from '../../ordering/index.js';
 import { report } from '../../state.js';
 import { issue } from '../issue.js';
@@ -14,8 +21,7 @@ import {
 import { atomicBits, evaluateAtomic } from './atomic-operations.js';
 import { visitPlaces } from './lane-areas.js';
 import { forEachPlace } from './lane-places.js';
-import type { LanePlace } from './locate-place.js';
-import { createTrafficCounter, registersOf, storePlace } from './loads-and-stores.js';
+import { createTrafficCounter, registersOf } from './loads-and-stores.js';
 
 type Op = 'st.async' | 'red.async';
 type RemoteStore = InstructionOf<Op>;
@@ -29,18 +35,18 @@ const updated: Touched<Op>['memory'] = (machine, cta, { destination: places }, v
 const written: Touched<Op>['memory'] = (machine, cta, { destination: places }, visit) =>
   visitPlaces(machine, cta, { places, use: 'writes' }, visit);
 
-/** The value to store for an element that is reduced: words, the lowest first. */
+/** The value to store for an element that is reduced. */
 function reduced(
   { operation, type }: NonNullable<RemoteStore['reduction']>,
-  { words, offset }: LanePlace,
-  operand: Uint32Array,
-): Uint32Array {
+  { store, offset }: BytePlace,
+  operand: ByteStore,
+): ByteStore {
   const bits = atomicBits[type];
-  const valueOf = (from: Uint32Array, first: number): bigint =>
-    bits === 64 ? (BigInt(from[first + 1]) << 32n) | BigInt(from[first]) : BigInt(from[first]);
-  const old = valueOf(words, offset / 4);
+  const valueOf = ({ words }: ByteStore, first: number): bigint =>
+    bits === 64 ? (BigInt(words[first + 1]) << 32n) | BigInt(words[first]) : BigInt(words[first]);
+  const old = valueOf(store, offset / 4);
   const value = evaluateAtomic(operation, type, true)!(old, valueOf(operand, 0), 0n);
-  return Uint32Array.of(Number(value & 0xffffffffn), Number(value >> 32n)).subarray(0, bits / 32);
+  return byteStoreOf(Uint32Array.of(Number(value & 0xffffffffn), Number(value >> 32n)));
 }
 
 /** The record of a store or a reduction, from the memory that they touch. */
@@ -67,7 +73,7 @@ function record(
       const target = machine.ctas[rank];
       if (machine.ctas.length === 1)
         report(machine, warp, 'instruction-shape', `${op} in a cluster of one CTA`);
-      const perLane = registersOf(destination.bytes);
+      const { bytes } = destination;
       const stores: (() => void)[] = [];
       const traffic = createTrafficCounter(warp.cta, (name) => `${op} → ${name}`);
       forEachPlace(
@@ -82,12 +88,12 @@ function record(
             return;
           }
           const at = { ...place };
-          const operand = data.slice(lane * perLane, (lane + 1) * perLane);
+          const operand = copyOfBytes(data, lane * registersOf(bytes) * 4, bytes);
           stores.push(() => {
             const value = reduction === null ? operand : reduced(reduction, at, operand);
-            storePlace(at, destination.bytes, value, 0);
+            moveBytes(value, 0, at.store, at.offset, bytes);
           });
-          traffic.add(place, destination.bytes);
+          traffic.add(place, bytes);
         },
       );
       traffic.end();
@@ -96,7 +102,7 @@ function record(
         reaches: [target],
         perform: (actor) => {
           for (const store of stores) store();
-          completeBytes(machine, actor, barrier, stores.length * destination.bytes);
+          completeBytes(machine, actor, barrier, stores.length * bytes);
         },
       });
       return;

@@ -9,6 +9,7 @@ import {
   type MemoryViolation,
   type OperandExtent,
   type SharedMemory,
+  type TensorMemory,
   tensorMemoryColumns,
   unpackElements,
 } from '../../memory/index.js';
@@ -28,10 +29,7 @@ import { negate, type ProductCore, type ProductScales } from './product-cores.js
 /** The memories of one CTA that an instruction works on. */
 export interface MmaCta {
   readonly shared: SharedMemory;
-  readonly tensor: {
-    /** [lane][column]. */
-    readonly words: Uint32Array;
-  };
+  readonly tensor: Pick<TensorMemory, 'store'>;
 }
 
 /** The scale factors in a CTA's tensor memory, null where the instruction has none, or the error in them. */
@@ -88,7 +86,7 @@ export function gatherA(
     const words = new Uint32Array(layout.rowsPerCta * count);
     for (let row = 0; row < layout.rowsPerCta; row++) {
       const from = firstWordOfRow(layout, aOperand.address, row);
-      words.set(tensor.words.subarray(from, from + count), row * count);
+      words.set(tensor.store.words.subarray(from, from + count), row * count);
     }
     const packed = new Uint8Array(words.buffer);
     if (bits === 4) unpackElements(elementPackings.b4x2, packed, core.a);

@@ -77,12 +77,12 @@ function createUnit(arithmetic: ProductArithmetic): MmaUnit {
       const violation = check(instruction, ctas);
       if (violation !== null) throw new RequestError(violation.message);
       const layout = layoutOf(instruction);
-      const factors = ctas.map(({ tensor }) => scalesOf(instruction, layout, tensor.words));
+      const factors = ctas.map(({ tensor }) => scalesOf(instruction, layout, tensor.store.words));
       for (const found of factors) if (found !== null && 'kind' in found) return found;
       const core = coreOf(instruction, layout.rowsPerCta);
       gatherB(core, instruction, ctas, chunksOf);
       ctas.forEach((cta, i) => {
-        const { words } = cta.tensor;
+        const { words } = cta.tensor.store;
         gatherA(core, instruction, layout, cta, chunksOf);
         if (instruction.accumulate) loadRows(layout, instruction, words, core.c);
         else core.c.fill(0);

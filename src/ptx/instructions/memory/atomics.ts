@@ -1,5 +1,5 @@
 import type { AtomicOperation, AtomicType } from '../../../machine/index.js';
-import { hasAtomic } from '../../../machine/index.js';
+import { createByteStore, hasAtomic } from '../../../machine/index.js';
 import type { InstructionRequest, Unsupported } from '../request.js';
 import type { VisibleInstruction, VisibleOperation } from '../visible-instruction.js';
 import { elementsOf, slotsOf, wrongOperands } from '../operands.js';
@@ -53,7 +53,7 @@ function lowerAtomic({
       const places = lanePlaces(warp, address, access, stored.length * element.bytes);
       const data = packLanes(registers, stored, element, lanes);
       const compared = isCompare ? packLanes(registers, [first], element, lanes) : null;
-      const result = op === 'atom' ? new Uint32Array(data.length) : null;
+      const result = op === 'atom' ? createByteStore(data.bytes.length) : null;
       yield {
         op,
         ...places,

@@ -1,15 +1,22 @@
 import { formats, encode, decode } from '../../../formats/index.js';
-import type { Fragment } from '../../../machine/index.js';
+import { createByteStore, type Fragment } from '../../../machine/index.js';
 import type { ResolvedOperand } from '../request.js';
-import type { Slot } from '../slot.js';
-import { hasLane, operandBits, type WarpRegisters } from '../warp-registers.js';
+import {
+  hasLane,
+  moveFromRegister,
+  moveToRegister,
+  operandBits,
+  type LaneValues,
+  type WarpRegisters,
+} from '../warp-registers.js';
 import type { ElementType } from './access.js';
 
 const warpLanes = 32;
+const wordBytes = 4;
 
 /** Number of words of a lane's elements in their layout in memory. */
 export function wordsOfLane(elements: number, { bytes }: ElementType): number {
-  return Math.ceil((elements * bytes) / 4);
+  return Math.ceil((elements * bytes) / wordBytes);
 }
 
 /** The bits of an operand in the type's format: a constant of f64 is converted to f32 where the type needs it. */
@@ -35,7 +42,18 @@ function put(words: Uint32Array, first: number, byte: number, bytes: number, bit
     words[first + byte / 4 + i] = Number((bits >> BigInt(32 * i)) & 0xffffffffn);
 }
 
-/** The data that lanes store, in its layout in memory ([lane][word]): the low bits of registers, or constants. */
+/** Calls `visit` with each element and its place in the data of lanes, in its layout in memory ([lane][word]). */
+function forEachElement(
+  elements: readonly ResolvedOperand[],
+  { bytes }: ElementType,
+  store: Fragment,
+  visit: (element: ResolvedOperand, values: LaneValues) => void,
+): void {
+  const stride = store.bytes.length / warpLanes;
+  elements.forEach((element, i) => visit(element, { store, offset: i * bytes, stride, bytes }));
+}
+
+/** The data that lanes store, in its layout in memory: the low bits of registers, or constants. */
 export function packLanes(
   registers: WarpRegisters,
   elements: readonly ResolvedOperand[],
@@ -43,38 +61,21 @@ export function packLanes(
   lanes: number,
 ): Fragment {
   const perLane = wordsOfLane(elements.length, type);
-  const data: Fragment = new Uint32Array(perLane * warpLanes);
-  elements.forEach((element, i) => {
-    const byte = i * type.bytes;
-    const isPlain = element.kind === 'register' && element.slot.width !== 128;
-    if (isPlain && (type.bytes === 4 || (type.bytes === 8 && element.slot.width === 64))) {
-      const words = registers.words(element.slot);
-      const count = element.slot.width === 64 ? 2 : 1;
+  const data = createByteStore(wordBytes * perLane * warpLanes);
+  forEachElement(elements, type, data, (element, values) => {
+    if (element.kind === 'register') moveFromRegister(registers, element.slot, values);
+    else
       for (let lane = 0; lane < warpLanes; lane++)
-        for (let word = 0; word < type.bytes / 4; word++)
-          data[lane * perLane + byte / 4 + word] = words[lane * count + word];
-      return;
-    }
-    if (isPlain && type.bytes < 4) {
-      const words = registers.words(element.slot);
-      const count = element.slot.width === 64 ? 2 : 1;
-      const mask = 2 ** (8 * type.bytes) - 1;
-      for (let lane = 0; lane < warpLanes; lane++)
-        data[lane * perLane + (byte >> 2)] |= (words[lane * count] & mask) << (8 * (byte & 3));
-      return;
-    }
-    for (let lane = 0; lane < warpLanes; lane++)
-      if (hasLane(lanes, lane))
-        put(data, lane * perLane, byte, type.bytes, bitsOf(registers, element, type, lane));
+        if (hasLane(lanes, lane))
+          put(
+            data.words,
+            lane * perLane,
+            values.offset,
+            type.bytes,
+            bitsOf(registers, element, type, lane),
+          );
   });
   return data;
-}
-
-/** The words of a register that hold a value of a lane, the lowest first. */
-function placesOf({ width }: Slot, lane: number): readonly number[] {
-  if (width === 128)
-    return [2 * lane, 2 * lane + 1, 2 * warpLanes + 2 * lane, 2 * warpLanes + 2 * lane + 1];
-  return width === 64 ? [2 * lane, 2 * lane + 1] : [lane];
 }
 
 /**
@@ -87,29 +88,9 @@ export function unpackLanes(
   type: ElementType,
   { data, lanes }: { readonly data: Fragment; readonly lanes: number },
 ): void {
-  const perLane = wordsOfLane(elements.length, type);
-  elements.forEach((element, i) => {
-    if (element.kind !== 'register') return;
-    const { slot } = element;
-    const words = registers.words(slot);
-    const byte = i * type.bytes;
-    if (type.bytes === 4 && slot.width === 32) {
-      for (let lane = 0; lane < warpLanes; lane++)
-        if (hasLane(lanes, lane)) words[lane] = data[lane * perLane + byte / 4];
-      return;
-    }
-    const unused = 32 - 8 * Math.min(type.bytes, 4);
-    for (let lane = 0; lane < warpLanes; lane++) {
-      if (!hasLane(lanes, lane)) continue;
-      const first = lane * perLane + (byte >> 2);
-      // The element's low word, shifted up and down again to drop its neighbours and extend its sign.
-      const raised = (data[first] >>> (8 * (byte & 3))) << unused;
-      const low = type.isSigned ? raised >> unused : raised >>> unused;
-      const extension = type.isSigned && low < 0 ? -1 : 0;
-      placesOf(slot, lane).forEach((place, word) => {
-        words[place] = word === 0 ? low : word < type.bytes / 4 ? data[first + word] : extension;
-      });
-      if (slot.width === 16) words[lane] &= 0xffff;
-    }
+  const { isSigned } = type;
+  forEachElement(elements, type, data, (element, values) => {
+    if (element.kind === 'register')
+      moveToRegister(registers, element.slot, { ...values, isSigned }, lanes);
   });
 }

@@ -1,4 +1,4 @@
-import type { LanePlaces } from '../../../machine/index.js';
+import { createByteStore, type LanePlaces } from '../../../machine/index.js';
 import type { AddressOperand, InstructionRequest, Unsupported } from '../request.js';
 import { hasLane, laneAddresses, operandNumber } from '../warp-registers.js';
 import type { IssuingWarp, VisibleInstruction, VisibleOperation } from '../visible-instruction.js';
@@ -40,7 +40,7 @@ function lowerLoad({
     lends: [],
     issue: function* (warp) {
       const places = lanePlaces(warp, address, access, elements.length * type.bytes);
-      const data = new Uint32Array(32 * Math.ceil(places.bytes / 4));
+      const data = createByteStore(32 * 4 * Math.ceil(places.bytes / 4));
       yield { op: 'ld', ...places, order, scope, data, site };
       unpackLanes(warp.registers, elements, type, { data, lanes: warp.lanes });
     },
@@ -98,7 +98,7 @@ function lowerFill({
     issue: function* (warp) {
       const { registers, lanes } = warp;
       const starts = laneAddresses(registers, address, lanes);
-      const data = new Uint32Array((32 * filledBytes) / 4);
+      const data = createByteStore(32 * filledBytes);
       const { order, scope } = access;
       for (let lane = 0; lane < 32; lane++) {
         if (!hasLane(lanes, lane)) continue;

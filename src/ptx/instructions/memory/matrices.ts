@@ -1,3 +1,4 @@
+import { createByteStore } from '../../../machine/index.js';
 import type { InstructionRequest, Unsupported } from '../request.js';
 import type { VisibleInstruction, VisibleOperation } from '../visible-instruction.js';
 import { gatherFragment, scatterFragment } from '../warp-registers.js';
@@ -38,7 +39,7 @@ function lowerMatrix({
     lends: [],
     issue: function* (warp) {
       const rows = lanePlaces(warp, address, access, rowBytes);
-      const data = isLoad ? new Uint32Array(32 * count) : gatherFragment(warp.registers, slots);
+      const data = isLoad ? createByteStore(32 * 4 * count) : gatherFragment(warp.registers, slots);
       yield { op, rows, matrices: count, isTransposed, data, site };
       if (isLoad) scatterFragment(warp.registers, slots, data, warp.lanes);
     },

@@ -15,7 +15,7 @@ import type {
 } from '../visible-instruction.js';
 import { hasLane, laneAddresses, operandBits } from '../warp-registers.js';
 import { numberAfter } from './modifiers.js';
-import { loadMapBytes } from './tensor-maps.js';
+import { loadMap } from './tensor-maps.js';
 
 /** A copy of one lane: its map and its coordinates. */
 interface LaneBox extends PlacedTensorMap {
@@ -36,7 +36,8 @@ function* mapAt(
   if (parameter !== null) return parameter;
   if (addressSpaceOf(address).space !== 'global')
     return `no parameter of the kernel at 0x${address.toString(16)} is a tensor map`;
-  return tensorMaps.inMemory(address, yield* loadMapBytes('generic', address, site));
+  const { bytes } = yield* loadMap('generic', address, site);
+  return tensorMaps.inMemory(address, bytes);
 }
 
 /** The boxes that the lanes copy, one after the other; a missing tensor map is reported. */

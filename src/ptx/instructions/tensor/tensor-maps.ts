@@ -1,4 +1,9 @@
-import type { AccessSpace, Instruction } from '../../../machine/index.js';
+import {
+  createByteStore,
+  type AccessSpace,
+  type Fragment,
+  type Instruction,
+} from '../../../machine/index.js';
 import { memoryScopes } from '../memory/access.js';
 import { integerConstant, slotsOf, wrongOperands } from '../operands.js';
 import type { AddressOperand, InstructionRequest, Unsupported } from '../request.js';
@@ -21,23 +26,14 @@ function places(space: AccessSpace, address: number) {
 }
 
 /** Loads the 128 bytes of the map at an address, as weak loads of the generic proxy. */
-export function* loadMapBytes(
-  space: AccessSpace,
-  address: number,
-  site: string,
-): Steps<Uint8Array> {
-  const data = new Uint32Array(warpLanes);
+export function* loadMap(space: AccessSpace, address: number, site: string): Steps<Fragment> {
+  const data = createByteStore(mapBytes);
   yield { op: 'ld', ...places(space, address), data, site };
-  return new Uint8Array(data.buffer);
+  return data;
 }
 
-function* storeMapBytes(
-  space: AccessSpace,
-  address: number,
-  { bytes, site }: { readonly bytes: Uint8Array; readonly site: string },
-): Steps<void> {
-  const data = new Uint32Array(bytes.slice().buffer);
-  yield { op: 'st', ...places(space, address), data, site };
+function storeMap(space: AccessSpace, address: number, data: Fragment, site: string): Instruction {
+  return { op: 'st', ...places(space, address), data, site };
 }
 
 /** The place of the map that a lane's operand names: in shared memory or in global memory. */
@@ -75,13 +71,13 @@ function lowerReplace(request: InstructionRequest): VisibleOperation | Unsupport
       for (let lane = 0; lane < warpLanes; lane++) {
         if (!hasLane(warp.lanes, lane)) continue;
         const { space, address } = mapPlace({ ...warp, lanes: (1 << lane) >>> 0 }, request, target);
-        const bytes = yield* loadMapBytes(space, address, site);
+        const map = yield* loadMap(space, address, site);
         const bits = BigInt.asUintN(
           modifiers.includes('b64') ? 64 : 32,
           operandBits(warp.registers, value, lane),
         );
-        const problem = replaceTensorMapField(bytes, { field: name, dimension, value: bits });
-        if (problem === null) yield* storeMapBytes(space, address, { bytes, site });
+        const problem = replaceTensorMapField(map.bytes, { field: name, dimension, value: bits });
+        if (problem === null) yield storeMap(space, address, map, site);
         else yield { op: 'report', kind: 'instruction-shape', message: problem, site };
       }
     },
@@ -104,10 +100,10 @@ function lowerCopyFence(request: InstructionRequest): VisibleOperation | Unsuppo
     issue: function* (warp) {
       const to = laneAddresses(warp.registers, target, warp.lanes)[lowestLane(warp.lanes)];
       const from = mapPlace(warp, { ...request, modifiers: ['shared::cta'] }, source);
-      const bytes = yield* loadMapBytes(from.space, from.address, site);
-      yield* storeMapBytes('global', to, { bytes, site });
+      const map = yield* loadMap(from.space, from.address, site);
+      yield storeMap('global', to, map, site);
       yield { op: 'fence', scope, site };
-      warp.tensorMaps.release(to, bytes);
+      warp.tensorMaps.release(to, map.bytes);
     },
   };
 }
@@ -133,7 +129,7 @@ function lowerFence(request: InstructionRequest): VisibleOperation | Unsupported
       }
       const addresses = laneAddresses(warp.registers, map, warp.lanes);
       for (const address of new Set(addresses.filter((one) => one >= 0))) {
-        const bytes = yield* loadMapBytes('generic', address, site);
+        const { bytes } = yield* loadMap('generic', address, site);
         warp.tensorMaps.acquire(address, bytes);
       }
     },

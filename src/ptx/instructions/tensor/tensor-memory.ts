@@ -18,12 +18,14 @@ import {
 import { ownOffset, sharedAddresses } from '../shared-addresses.js';
 import type { InstructionRequest, ResolvedOperand, Unsupported } from '../request.js';
 import type { IssuingWarp, VisibleInstruction, VisibleOperation } from '../visible-instruction.js';
-import { gatherFragment, laneAddresses, lowestLane, operandNumber } from '../warp-registers.js';
+import { packLanes } from '../memory/lane-data.js';
+import { laneAddresses, lowestLane } from '../warp-registers.js';
 import { matrixDescriptorOf } from './descriptors.js';
 import { numberAfter } from './modifiers.js';
 
 const source = (section: string) => `PTX ISA, TensorCore 5th Generation: ${section}`;
-const warpLanes = 32;
+/** The type of the registers that a tcgen05.st stores. */
+const wordType = { name: 'b32', bytes: 4, isSigned: false } as const;
 
 function groupOf({ modifiers }: InstructionRequest): 1 | 2 {
   return numberAfter(modifiers, 'cta_group::') === 2 ? 2 : 1;
@@ -148,24 +150,10 @@ function lowerStore(request: InstructionRequest): VisibleOperation | Unsupported
   if (address?.kind !== 'address' || elements.length !== fragmentRegisters(transfer))
     return wrongOperands('[address] and registers');
   return aligned(request, function* (warp) {
-    const slots = vectorSlots(stored);
-    const fragment =
-      slots === null
-        ? constantsAndRegisters(warp, elements)
-        : gatherFragment(warp.registers, slots);
+    const fragment = packLanes(warp.registers, elements, wordType, -1);
     const to = tensorAddress(warp, address);
     yield { op: 'tcgen05.st', transfer, address: to, fragment, name: 'tensor memory', site };
   });
-}
-
-/** A fragment of registers and constants. */
-function constantsAndRegisters({ registers }: IssuingWarp, elements: readonly ResolvedOperand[]) {
-  const fragment = new Uint32Array(warpLanes * elements.length);
-  for (let lane = 0; lane < warpLanes; lane++)
-    elements.forEach((element, i) => {
-      fragment[lane * elements.length + i] = operandNumber(registers, element, lane);
-    });
-  return fragment;
 }
 
 function lowerCopy(request: InstructionRequest): VisibleOperation | Unsupported {

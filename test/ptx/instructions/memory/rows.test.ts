@@ -1,5 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { createConstantMemory, createGlobalMemory } from '../../../../src/machine/index.js';
+import {
+  createByteStore,
+  createConstantMemory,
+  createGlobalMemory,
+} from '../../../../src/machine/index.js';
 import { createProgram } from '../../../../src/ptx/program/index.js';
 import { ptxInstructions } from '../../../../src/ptx/run/instruction-tables.js';
 import { runKernel } from '../../../../src/ptx/run/run-kernel.js';
@@ -30,7 +34,7 @@ function run(body: string, input: Uint8Array = new Uint8Array(1024), shared = ''
   const memory = {
     global: createGlobalMemory(),
     constant: createConstantMemory(),
-    parameters: new Uint8Array(16),
+    parameters: createByteStore(16),
     localBytes: 64,
   };
   const contents = new Uint8Array(1024);
@@ -39,7 +43,7 @@ function run(body: string, input: Uint8Array = new Uint8Array(1024), shared = ''
     memory.global.allocate({ name: i === 0 ? 'in' : 'out', contents: bytes }),
   );
   bases.forEach(({ base }, i) =>
-    new DataView(memory.parameters.buffer).setBigUint64(8 * i, BigInt(base), true),
+    new DataView(memory.parameters.bytes.buffer).setBigUint64(8 * i, BigInt(base), true),
   );
   const program = createProgram(module, 'k', {
     tables: ptxInstructions('sm_90'),
@@ -62,7 +66,7 @@ function run(body: string, input: Uint8Array = new Uint8Array(1024), shared = ''
     { mostSteps: 1000 },
   );
   expect(result.findings.map(({ message }) => message)).toEqual([]);
-  return bases[1].bytes;
+  return bases[1].store.bytes;
 }
 
 /** The bytes of every lane's part of the output from its first byte on, lane 0 first. */

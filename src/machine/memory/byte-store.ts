@@ -1,0 +1,88 @@
+/**
+ * Bytes that registers or a memory hold: part of one buffer, little-endian, seen as bytes and as whole words. All copies are made
+ * by {@link moveBytes}, so that whatever belongs to single bytes can follow them.
+ */
+export interface ByteStore<Buffer extends ArrayBufferLike = ArrayBufferLike> {
+  readonly bytes: Uint8Array<Buffer>;
+  readonly words: Uint32Array<Buffer>;
+}
+
+/** A place in a store: its first byte is byte `offset`. */
+export interface BytePlace {
+  readonly store: ByteStore;
+  readonly offset: number;
+}
+
+/** Bytes from which on a copy by the engine is faster than a loop. */
+const longMove = 512;
+
+/** A store of zeros; `byteLength` is a multiple of four. */
+export function createByteStore(byteLength: number): ByteStore<ArrayBuffer> {
+  return byteStoreOf(new Uint32Array(byteLength / 4));
+}
+
+/** The store whose bytes are those of an array, which begins at a multiple of four bytes of its buffer. */
+export function byteStoreOf<Buffer extends ArrayBufferLike>({
+  buffer,
+  byteOffset,
+  byteLength,
+}: Uint8Array<Buffer> | Uint16Array<Buffer> | Uint32Array<Buffer>): ByteStore<Buffer> {
+  return {
+    bytes: new Uint8Array(buffer, byteOffset, byteLength),
+    words: new Uint32Array(buffer, byteOffset, Math.floor(byteLength / 4)),
+  };
+}
+
+/** A store of its own with a copy of `count` bytes, by default all from byte `first` on. */
+export function copyOfBytes(
+  from: ByteStore,
+  first = 0,
+  count: number = from.bytes.length - first,
+): ByteStore<ArrayBuffer> {
+  const copy = createByteStore(Math.ceil(count / 4) * 4);
+  moveBytes(from, first, copy, 0, count);
+  return copy;
+}
+
+/** Copies `count` bytes of a store, from byte `fromByte` on, to byte `toByte` of a store and those behind it. */
+export function moveBytes(
+  from: ByteStore,
+  fromByte: number,
+  to: ByteStore,
+  toByte: number,
+  count: number,
+): void {
+  if (count >= longMove) to.bytes.set(from.bytes.subarray(fromByte, fromByte + count), toByte);
+  else if (((fromByte | toByte | count) & 3) === 0) {
+    const [source, target] = [from.words, to.words];
+    const [first, start] = [fromByte >>> 2, toByte >>> 2];
+    for (let i = 0; i < count >> 2; i++) target[start + i] = source[first + i];
+  } else {
+    const [source, target] = [from.bytes, to.bytes];
+    for (let i = 0; i < count; i++) target[toByte + i] = source[fromByte + i];
+  }
+}
+
+/** Overwrites `count` bytes by ones that come from nowhere: each is `value`. */
+export function fillBytes({ bytes }: ByteStore, first: number, count: number, value: number): void {
+  for (let i = first; i < first + count; i++) bytes[i] = value;
+}
+
+/** Overwrites `count` bytes, from an even one on, by ones that come from nowhere: 16 bits after 16 bits, each time `value`. */
+export function fillHalves(store: ByteStore, first: number, count: number, value: number): void {
+  for (let half = 0; half < 2; half++)
+    for (let i = first + half; i < first + count; i += 2) store.bytes[i] = value >>> (8 * half);
+}
+
+/** Whether `count` bytes of a store equal those of another. */
+export function hasEqualBytes(
+  one: ByteStore,
+  firstOfOne: number,
+  other: ByteStore,
+  firstOfOther: number,
+  count: number,
+): boolean {
+  for (let i = 0; i < count; i++)
+    if (one.bytes[firstOfOne + i] !== other.bytes[firstOfOther + i]) return false;
+  return true;
+}
