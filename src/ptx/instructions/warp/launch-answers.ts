@@ -1,26 +1,25 @@
+import { createByteStore, warpLanes } from '../../../machine/index.js';
 import { elementsOf, slotsOf, wrongOperands } from '../operands.js';
 import type { ResolvedOperand, Unsupported } from '../request.js';
 import type { WarpInstruction, WarpOperation } from '../warp-instruction.js';
-import { operandBits } from '../warp-registers.js';
-import { lanesOf, writerOf } from './operands.js';
+import { moveFromRegister } from '../warp-registers.js';
+import { valueWriterOf } from './operands.js';
 
 const source =
   'PTX ISA, Parallel Synchronization and Communication Instructions: clusterlaunchcontrol.query_cancel';
 
-/**
- * A word of the answer that `clusterlaunchcontrol.try_cancel` has returned: x, y, z, whether a launch was cancelled.
- */
-function wordOf(answer: bigint, word: number): number {
-  return Number((answer >> BigInt(32 * word)) & 0xffffffffn);
-}
+const [wordBytes, answerBytes] = [4, 16];
 
-/** Gives each destination one word of the answer. */
+/**
+ * Gives each destination one word of the answer that `clusterlaunchcontrol.try_cancel` has returned: x, y, z, whether a launch
+ * was cancelled.
+ */
 function lowerWords(
   destinations: readonly ResolvedOperand[],
   words: readonly number[],
   answer: ResolvedOperand | undefined,
 ): WarpOperation | Unsupported {
-  const writers = destinations.map(writerOf);
+  const writers = destinations.map(valueWriterOf);
   const isAnswer = answer?.kind === 'register' && answer.slot.width === 128;
   if (!isAnswer || writers.length !== words.length || writers.includes(null))
     return wrongOperands('d, an answer of 128 bits');
@@ -29,10 +28,12 @@ function lowerWords(
     writes: slotsOf(destinations),
     reads: slotsOf([answer]),
     execute: (registers, lanes) => {
-      for (const lane of lanesOf(lanes)) {
-        const bits = operandBits(registers, answer, lane);
-        writers.forEach((write, i) => write!(registers, lane, wordOf(bits, words[i])));
-      }
+      const store = createByteStore(answerBytes * warpLanes);
+      const answers = { store, offset: 0, stride: answerBytes, bytes: answerBytes };
+      moveFromRegister(registers, answer.slot, answers);
+      writers.forEach((write, i) =>
+        write!(registers, { ...answers, offset: wordBytes * words[i], bytes: wordBytes }, lanes),
+      );
       return null;
     },
   };

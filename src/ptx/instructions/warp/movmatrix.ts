@@ -1,26 +1,29 @@
+import { copyOfBytes, moveBytes } from '../../../machine/index.js';
 import type { InstructionRequest, Unsupported } from '../request.js';
 import type { WarpInstruction, WarpOperation } from '../warp-instruction.js';
-import { gather, layoutOfA, scatter } from './mma-fragment.js';
 import { vectorSlots, wrongOperands } from '../operands.js';
 import { maskText } from './operands.js';
 
-const size = 8;
 const form = 'sync.aligned.m8n8.trans.b16';
+const size = 8;
+const elementBytes = 2;
 
 function lower({ modifiers, operands }: InstructionRequest): WarpOperation | Unsupported {
   if (modifiers.join('.') !== form) return { unsupported: `forms other than movmatrix.${form}` };
   const [d, a, ...others] = operands.flatMap((operand) => vectorSlots(operand) ?? []);
   if (a === undefined || others.length > 0) return wrongOperands('d, a, which are registers');
-  const layout = layoutOfA(size, size, 16);
-  const matrix = new Uint16Array(size * size);
   return {
     converged: 'warp',
     writes: [d],
     reads: [a],
     execute: (registers, lanes) => {
-      gather(registers, [a], layout, matrix);
-      const transposed = matrix.map((_, i) => matrix[(i % size) * size + Math.floor(i / size)]);
-      scatter(registers, [d], layout, transposed);
+      const [target] = registers.parts(d);
+      const matrix = copyOfBytes(registers.parts(a)[0]);
+      // A row lies in four lanes, one element behind the other.
+      for (let i = 0; i < size * size; i++) {
+        const transposed = (i % size) * size + Math.floor(i / size);
+        moveBytes(matrix, elementBytes * transposed, target, elementBytes * i, elementBytes);
+      }
       return lanes >>> 0 === 0xffffffff
         ? null
         : `only the lanes ${maskText(lanes)} execute it, and it takes all 32`;

@@ -1,6 +1,11 @@
 import { warpLanes } from '../../../machine/index.js';
 import type { ResolvedOperand } from '../request.js';
-import type { WarpRegisters } from '../warp-registers.js';
+import {
+  moveFromRegister,
+  moveToRegister,
+  type LaneValues,
+  type WarpRegisters,
+} from '../warp-registers.js';
 
 /** Reads an operand as an unsigned number of up to 32 bits; a predicate as 0 or 1. */
 export type LaneReader = (registers: WarpRegisters, lane: number) => number;
@@ -45,6 +50,40 @@ export function writerOf(operand: ResolvedOperand | undefined): LaneWriter | nul
   const mask = slot.width === 16 ? 0xffff : 0xffffffff;
   return (registers, lane, value) => {
     registers.words(slot)[lane] = value & mask;
+  };
+}
+
+/** Copies an operand's values of up to 32 bits, of all lanes. */
+export type ValueReader = (registers: WarpRegisters, to: LaneValues) => void;
+
+/** Copies values of up to 32 bits to a destination, for the lanes of a mask. */
+export type ValueWriter = (registers: WarpRegisters, from: LaneValues, lanes: number) => void;
+
+function wordOf({ offset, stride }: LaneValues, lane: number): number {
+  return (offset + lane * stride) / 4;
+}
+
+/** The reader of all lanes' values of an operand, which moves those of a register; null where `readerOf` gives none. */
+export function valueReaderOf(operand: ResolvedOperand | undefined): ValueReader | null {
+  const read = readerOf(operand);
+  if (read === null || operand === undefined) return null;
+  if (operand.kind === 'register' && operand.slot.width !== 'pred')
+    return (registers, to) => moveFromRegister(registers, operand.slot, to);
+  return (registers, to) => {
+    for (let lane = 0; lane < warpLanes; lane++)
+      to.store.words[wordOf(to, lane)] = read(registers, lane);
+  };
+}
+
+/** The writer of values to a destination, which moves them to a register; null where `writerOf` gives none. */
+export function valueWriterOf(operand: ResolvedOperand | undefined): ValueWriter | null {
+  const write = writerOf(operand);
+  if (write === null) return null;
+  if (operand?.kind === 'register' && operand.slot.width !== 'pred')
+    return (registers, from, lanes) =>
+      moveToRegister(registers, operand.slot, { ...from, isSigned: false }, lanes);
+  return (registers, from, lanes) => {
+    for (const lane of lanesOf(lanes)) write(registers, lane, from.store.words[wordOf(from, lane)]);
   };
 }
 

@@ -1,8 +1,24 @@
-import { warpLanes } from '../../../machine/index.js';
+import { createByteStore, moveBytes, warpLanes } from '../../../machine/index.js';
 import type { InstructionRequest, Unsupported } from '../request.js';
 import type { WarpInstruction, WarpOperation } from '../warp-instruction.js';
 import { slotsOf, wrongOperands } from '../operands.js';
-import { destinationsOf, lanesOf, maskText, readerOf, writerOf } from './operands.js';
+import {
+  destinationsOf,
+  lanesOf,
+  maskText,
+  readerOf,
+  valueReaderOf,
+  valueWriterOf,
+  writerOf,
+} from './operands.js';
+
+const wordBytes = 4;
+
+/** A word of each lane, one behind the other. */
+function createValues() {
+  const store = createByteStore(wordBytes * warpLanes);
+  return { store, offset: 0, stride: wordBytes, bytes: wordBytes };
+}
 
 /** The lane whose value a lane takes, and whether that lane is in range. */
 interface Choice {
@@ -46,18 +62,19 @@ function lower({ modifiers, operands }: InstructionRequest): WarpOperation | Uns
   if (choose === undefined || modifiers[2] !== 'b32')
     return { unsupported: `modes other than ${Object.keys(modes).join(', ')} of b32` };
   const [result, inRange = null] = destinationsOf(operands[0]);
-  const writeResult = writerOf(result);
+  const writeResult = valueWriterOf(result);
   const writeInRange = inRange === null ? () => {} : writerOf(inRange);
-  const [read, readB, readC, readMask] = operands.slice(1).map(readerOf);
+  const read = valueReaderOf(operands[1]);
+  const [readB, readC, readMask] = operands.slice(2).map(readerOf);
   if (!writeResult || !writeInRange || !read || !readB || !readC || !readMask)
     return wrongOperands('d|p, a, b, c, membermask');
-  const values = new Uint32Array(warpLanes);
+  const [values, taken] = [createValues(), createValues()];
   return {
     converged: { maskOperand: 4 },
     writes: slotsOf(operands.slice(0, 1)),
     reads: slotsOf(operands.slice(1)),
     execute: (registers, lanes) => {
-      for (let lane = 0; lane < warpLanes; lane++) values[lane] = read(registers, lane);
+      read(registers, values);
       let finding: string | null = null;
       for (const lane of lanesOf(lanes)) {
         const mask = readMask(registers, lane);
@@ -67,9 +84,10 @@ function lower({ modifiers, operands }: InstructionRequest): WarpOperation | Uns
         if (!inMask(lane)) finding ??= `lane ${lane} is not in its membermask ${maskText(mask)}`;
         else if (!inMask(from) || ((lanes >>> from) & 1) === 0)
           finding ??= `lane ${lane} takes the value of lane ${from}, which does not execute it (membermask ${maskText(mask)})`;
-        writeResult(registers, lane, values[from]);
+        moveBytes(values.store, wordBytes * from, taken.store, wordBytes * lane, wordBytes);
         writeInRange(registers, lane, choice.isInRange ? 1 : 0);
       }
+      writeResult(registers, taken, lanes);
       return finding;
     },
   };
