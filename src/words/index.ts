@@ -29,3 +29,4 @@ export {
   type StatedVerdict,
   type VerdictStatus,
 } from './verdict-status.js';
+export { parseWhole } from './whole-number.js';

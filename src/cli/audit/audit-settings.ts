@@ -1,8 +1,9 @@
+import { parseWhole } from '../../words/index.js';
 import type { DeclaredFormats, ProblemSettings } from '../../io/index.js';
-import { isModel, type RowsRequest } from '../../jobs/index.js';
+import { isModel, seededRows, type RowsRequest } from '../../jobs/index.js';
 import type { CommandContext } from '../options/command-rows.js';
 import { rejectClashes } from '../options/given-options.js';
-import { parsePositive, parseProbability, parseWhole } from '../options/parse-values.js';
+import { parsePositive, parseProbability } from '../options/parse-values.js';
 import { declaredFormats, problemSettings, rowsRequest } from '../options/settings.js';
 import { auditOptions, type AuditCommandOptions } from './options.js';
 
@@ -18,14 +19,6 @@ export interface AuditSettings {
   readonly rows: RowsRequest;
   /** Number of keys to judge dK and dV of; null for all. */
   readonly keys: number | null;
-}
-
-/** Upper limit of seeds that are drawn at random, so that they are easy to type. */
-const mostSeeds = 2 ** 31;
-
-/** A request with a seed. */
-function withSeed(rows: RowsRequest): RowsRequest {
-  return { ...rows, seed: rows.seed ?? Math.floor(Math.random() * mostSeeds) };
 }
 
 /** @throws RequestError for options that do not go together, or do not parse */
@@ -44,7 +37,7 @@ export function auditSettings(
     timeoutSeconds: parsePositive(options.timeout, '--timeout'),
     falseAlarmRate: parseProbability(options.falseAlarmRate, '--false-alarm-rate'),
     formats: declaredFormats(options),
-    rows: withSeed(rowsRequest(options)),
+    rows: seededRows(rowsRequest(options)),
     keys:
       options.keys === undefined || options.keys === 'all'
         ? null

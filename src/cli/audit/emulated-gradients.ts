@@ -3,10 +3,14 @@ import { backwardOf, checkFeatures, type KernelModel } from '../../../kernels/in
 import { gradientQuantities } from '../../audit/index.js';
 import { emulateBackward } from '../../emulate/index.js';
 import type { TensorFile } from '../../io/index.js';
-import { modelNamed, type JudgedOutputs } from '../../jobs/index.js';
+import {
+  modelNamed,
+  type JudgedOutputs,
+  outputGradientArgument,
+  readOutputGradient,
+} from '../../jobs/index.js';
 import type { Problem } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
-import { outputGradientArgument, readOutputGradient } from '../files/output-gradient.js';
 import { kernelSettings } from '../options/settings.js';
 import type { ReadGradients } from './gradient-files.js';
 import { emulatedSource } from './judged-outputs.js';

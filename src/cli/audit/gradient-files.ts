@@ -15,6 +15,7 @@ import {
   readStoredArgument,
   readTensorArgument,
   type TensorReading,
+  outputGradientArgument,
 } from '../../jobs/index.js';
 import { quantities, type Problem, type Quantity, type Tensor } from '../../problem/index.js';
 import {
@@ -23,7 +24,6 @@ import {
   type TensorSource,
 } from '../../report/json/index.js';
 import { RequestError } from '../../request-error.js';
-import { outputGradientArgument } from '../files/output-gradient.js';
 import { flagOf } from '../options/option-rows.js';
 import type { AuditCommandOptions } from './options.js';
 

@@ -8,13 +8,13 @@ import {
 } from '../../report/html/index.js';
 import { commandWords } from '../options/given-options.js';
 import { problemOptions, type ProblemOptions } from '../options/shared-options.js';
-import { settingsOfForward } from '../options/forward-settings.js';
 import { type AuditCommandOptions, auditOptions, gradientKeys, outputKeys } from './options.js';
 import { kernelModels } from '../../../kernels/index.js';
 import type { JudgedElements } from '../../audit/index.js';
-import { exp2Curves } from '../../jobs/index.js';
+import { exp2Curves, settingsOfForward } from '../../jobs/index.js';
 import type { Problem } from '../../problem/index.js';
 import type { AuditReport } from '../../report/json/index.js';
+import { kernelSettings } from '../options/settings.js';
 import type { CommandContext } from '../options/command-rows.js';
 
 /** The options that select the output to judge, and the way to judge it. */
@@ -102,7 +102,11 @@ export function createHtmlAudit(
         exp2:
           model === undefined || problem === null
             ? []
-            : exp2Curves(model, problem, settingsOfForward(options, models, true)),
+            : exp2Curves(
+                model,
+                problem,
+                settingsOfForward({ ...options, models }, kernelSettings(options.set), true),
+              ),
         commands: reproduceCommands(path, options),
       };
       return renderHtml(page);

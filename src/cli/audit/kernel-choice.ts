@@ -4,8 +4,9 @@ import {
   modelNamed,
   type ArithmeticRequest,
   type MeasuredModel,
+  settingsOfForward,
 } from '../../jobs/index.js';
-import { settingsOfForward } from '../options/forward-settings.js';
+import { kernelSettings } from '../options/settings.js';
 import type { AuditSettings } from './audit-settings.js';
 import type { AuditCommandOptions } from './options.js';
 
@@ -20,7 +21,8 @@ export function arithmeticRequest(
 ): ArithmeticRequest {
   const { kernel, as, premise, strictPremises } = options;
   const noted = problemNote(file, 'premises');
-  const settings = () => settingsOfForward(options, models, withBackward);
+  const settings = () =>
+    settingsOfForward({ kernel, as, models }, kernelSettings(options.set), withBackward);
   return { kernel, as, premise, noted, strictPremises, settings, models };
 }
 

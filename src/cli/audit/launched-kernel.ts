@@ -10,12 +10,12 @@ import {
   runOnProblem,
   tensorsBeside,
   type JudgedOutputs,
+  readOutputGradient,
 } from '../../jobs/index.js';
 import { quantities } from '../../problem/index.js';
 import type { NoOutput } from '../../report/json/index.js';
 import { RequestError } from '../../request-error.js';
 import { UnsupportedProblem } from '../../../properties/index.js';
-import { readOutputGradient } from '../files/output-gradient.js';
 import type { ReadGradients } from './gradient-files.js';
 import { emulatedSource } from './judged-outputs.js';
 import type { OpenProblem } from './open-problem.js';

@@ -11,8 +11,8 @@ import {
 import { problemShape, quantities, type Quantity, type Tensor } from '../../problem/index.js';
 import { reportedSplits, withSplits, type JudgedReport } from '../../report/json/index.js';
 import { RequestError } from '../../request-error.js';
+import { parseWhole } from '../../words/index.js';
 import { namesOwnFile } from '../files/file-tensors.js';
-import { parseWhole } from '../options/parse-values.js';
 import type { AuditCommandOptions } from './options.js';
 
 const [outQuantity, lseQuantity] = quantities;

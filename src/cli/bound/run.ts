@@ -15,6 +15,8 @@ import {
   type ArithmeticRequest,
   type GradientBoundRequest,
   type KeptBounds,
+  readOutputGradient,
+  settingsOfForward,
 } from '../../jobs/index.js';
 import { parseGradientDeclaration } from '../../audit/index.js';
 import { problemShape, type Problem, type Tensor } from '../../problem/index.js';
@@ -23,8 +25,6 @@ import { renderBound } from '../../report/text/index.js';
 import { RequestError } from '../../request-error.js';
 import { writeJson } from '../files/publish.js';
 import { warnOfUnusedInputs } from '../files/file-tensors.js';
-import { readOutputGradient } from '../files/output-gradient.js';
-import { settingsOfForward } from '../options/forward-settings.js';
 import { rejectClashes } from '../options/given-options.js';
 import type { CommandContext } from '../options/command-rows.js';
 import {
@@ -136,7 +136,7 @@ export async function runBound(
       {
         problem,
         ...arithmetic,
-        settings: () => settingsOfForward(options, models, backward !== null),
+        settings: () => settingsOfForward(arithmetic, settings(), backward !== null),
         hasSettings: set !== undefined,
         outputFormat: outputFormat(options),
         rows: rowsRequest(save === undefined ? options : { ...options, rows: 'all' }),

@@ -14,10 +14,11 @@ import {
 import { printable, readText } from '../../io/index.js';
 import { describeViolation } from '../../report/validation/index.js';
 import { RequestError } from '../../request-error.js';
+import { parseWhole } from '../../words/index.js';
 import type { CommandContext } from '../options/command-rows.js';
 import type { CheckCommandOptions } from './options.js';
 import { declaredPremises } from '../../jobs/index.js';
-import { nameList, parseName, parseWhole } from '../options/parse-values.js';
+import { nameList, parseName } from '../options/parse-values.js';
 
 const flag = { type: 'boolean' };
 const size = { type: 'integer', minimum: 0 };

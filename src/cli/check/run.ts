@@ -23,9 +23,10 @@ import {
 import { renderCheckList } from '../../report/text/index.js';
 import { gatherOutput, quantities } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
+import { parseWhole } from '../../words/index.js';
 import type { CommandContext } from '../options/command-rows.js';
 import { kernelSettings } from '../options/settings.js';
-import { nameList, parsePositive, parseWhole } from '../options/parse-values.js';
+import { nameList, parsePositive } from '../options/parse-values.js';
 import { type CheckCommandOptions, checkOptions } from './options.js';
 import { type KernelPromises, lawIds, planCheck, regimeNames } from '../../../properties/index.js';
 import { publishList } from '../files/publish.js';

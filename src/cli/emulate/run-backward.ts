@@ -8,10 +8,9 @@ import {
   readProblem,
   writeSafetensors,
 } from '../../io/index.js';
-import { backwardDocument, secondsSince } from '../../jobs/index.js';
+import { backwardDocument, secondsSince, readOutputGradient } from '../../jobs/index.js';
 import { renderBackwardEmulation } from '../../report/text/machine/index.js';
 import { warnOfUnusedInputs } from '../files/file-tensors.js';
-import { readOutputGradient } from '../files/output-gradient.js';
 import { writeJson } from '../files/publish.js';
 import { declaredFormats, kernelSettings, problemSettings } from '../options/settings.js';
 import { createPeriodicProgress, terminalLooks } from '../terminal.js';

@@ -31,19 +31,6 @@ export function parsePositive(text: string, name: string): number {
 }
 
 /**
- * A whole number given as text, from `least` on.
- * @throws RequestError for anything else
- */
-export function parseWhole(text: string, name: string, least: number): number {
-  const value = Number(text);
-  if (text.trim() === '' || !Number.isSafeInteger(value) || value < least)
-    throw new RequestError(
-      `${name} is ${JSON.stringify(text)}; give a whole number${least > Number.MIN_SAFE_INTEGER ? ` from ${least}` : ''}`,
-    );
-  return value;
-}
-
-/**
  * A probability given as text, above 0 and below 1.
  * @throws RequestError for anything else
  */

@@ -13,8 +13,8 @@ import {
   type ProblemSettings,
 } from '../../io/index.js';
 import { RequestError } from '../../request-error.js';
+import { parseWhole } from '../../words/index.js';
 import type { RowsRequest } from '../../jobs/index.js';
-import { parseWhole } from './parse-values.js';
 import { inputOption } from './problem-inputs.js';
 import type { ProblemOptions, RowOptions } from './shared-options.js';
 

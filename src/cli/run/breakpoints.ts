@@ -1,6 +1,6 @@
 import type { RunRequest } from '../../jobs/index.js';
 import { RequestError } from '../../request-error.js';
-import { parseWhole } from '../options/parse-values.js';
+import { parseWhole } from '../../words/index.js';
 
 type Breakpoint = NonNullable<RunRequest['breaks']>[number];
 

@@ -17,8 +17,7 @@ import type { FormatName } from '../../formats/index.js';
 import type { Problem, Tensor } from '../../problem/index.js';
 import type { BoundedGradients } from '../../report/json/index.js';
 import { toReportedTechniques } from '../../report/json/index.js';
-import { declaredModel, type ArithmeticRequest } from './declared-arithmetic.js';
-import { declaredGradients } from './declared-gradients.js';
+import { declaredGradients, declaredModel, type ArithmeticRequest } from './declared-arithmetic.js';
 
 /** A problem with dO, and the arithmetic of a kernel's gradients. */
 export interface GradientBoundRequest extends ArithmeticRequest {

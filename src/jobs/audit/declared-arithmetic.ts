@@ -1,12 +1,21 @@
-import { findModelAmong, kernelModels, type KernelModel } from '../../../kernels/index.js';
+import {
+  findModelAmong,
+  forwardSettings,
+  kernelModels,
+  type KernelModel,
+  type KernelSettings,
+} from '../../../kernels/index.js';
 import {
   judgedArithmetic,
+  kernelGradientPremises,
   modelPremises,
   parseDeclaration,
   premisePresets,
+  type GradientPremises,
   type KernelArithmetic,
   type PremiseDeclaration,
 } from '../../audit/index.js';
+import type { FormatName } from '../../formats/index.js';
 import type { Problem } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
 
@@ -110,4 +119,39 @@ export function declaredArithmetic(
       return { ...ofModel, arithmetic: null };
     throw error;
   }
+}
+
+/**
+ * The premises of gradients by the model that a request declares; undefined if it declares none, or one of the forward
+ * pass alone: the gradients are judged as those of any correct kernel then.
+ * @param settings of both passes, as text by key
+ * @param output the format of dQ, dK and dV
+ * @throws RequestError for a problem or settings that the model's backward does not take
+ */
+export function declaredGradients(
+  problem: Problem,
+  request: ArithmeticRequest,
+  settings: KernelSettings,
+  output: FormatName,
+): GradientPremises | undefined {
+  const name = declaredModel(request);
+  const model = name === undefined ? '' : modelNamed(name, request.models);
+  if (typeof model === 'string' || model.backward === null) return undefined;
+  return kernelGradientPremises(problem, output, model.backward.arithmetic(problem, settings));
+}
+
+/**
+ * The settings for the forward pass of the model that a request names.
+ * @param settings of both passes, as text by key
+ * @param withBackward whether settings of its backward pass alone are allowed; they are left out here
+ */
+export function settingsOfForward(
+  { kernel, as, models }: Pick<ArithmeticRequest, 'kernel' | 'as' | 'models'>,
+  settings: KernelSettings,
+  withBackward: boolean,
+): KernelSettings {
+  const name = kernel ?? as;
+  const model = name === undefined ? '' : modelNamed(name, models);
+  const backward = typeof model === 'string' ? null : model.backward;
+  return withBackward && backward !== null ? forwardSettings(backward, settings) : settings;
 }

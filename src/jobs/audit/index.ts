@@ -10,6 +10,7 @@ export { sampleFile, type KeysFile, type SampledFile } from './sampled-file.js';
 export {
   canonicalOutput,
   judgedOutputs,
+  naturalLse,
   readOutputs,
   readStoredArgument,
   readTensorArgument,
@@ -28,21 +29,22 @@ export {
   type ThreadPool,
 } from './threads.js';
 export { threadWork, type PartThreadData, type ThreadWork } from './thread-work.js';
-export type { RowsRequest } from './chosen-rows.js';
+export { seededRows, type RowsRequest } from './chosen-rows.js';
 export { boundKernel, type BoundRequest, type BoundResult, type KeptBounds } from './bound.js';
 export { auditGradientsOnThreads } from './gradients.js';
 export { boundGradients, type GradientBoundRequest } from './bound-gradients.js';
 export {
   declaredArithmetic,
+  declaredGradients,
   declaredModel,
   declaredPremises,
   isModel,
   judgedNames,
   modelNamed,
+  settingsOfForward,
   type ArithmeticRequest,
   type DeclaredArithmetic,
 } from './declared-arithmetic.js';
-export { declaredGradients } from './declared-gradients.js';
 export {
   documentHead,
   listHead,
@@ -50,5 +52,5 @@ export {
   type DocumentHead,
   type ListHead,
 } from './document-head.js';
-export { naturalLse } from './natural-lse.js';
+export { outputGradientArgument, readOutputGradient } from './output-gradient.js';
 export { exp2Curves } from './exp2-curves.js';

@@ -1,8 +1,7 @@
 import { outputGradient } from '../../audit/index.js';
-import { printable, type TensorFile } from '../../io/index.js';
-import { type SourcedTensor, readTensorArgument, type TensorReading } from '../../jobs/index.js';
+import { printable, type TensorFile } from '../../io/tensors/index.js';
 import { RequestError } from '../../request-error.js';
-import { flagOf } from '../options/option-rows.js';
+import { readTensorArgument, type SourcedTensor, type TensorReading } from './read-outputs.js';
 
 /** Names that a file may keep dO under. */
 const outputGradientNames = ['dout', 'do'] as const;
@@ -26,7 +25,7 @@ export async function readOutputGradient(
   const argument = outputGradientArgument(file, named);
   if (argument === undefined)
     throw new RequestError(
-      `${printable(file.path)}: has no tensor ${outputGradientNames.map((name) => `"${name}"`).join(' or ')}, the gradient of the output, which ${wants} begins with; give it as ${flagOf('dout')} <file>[:tensor]`,
+      `${printable(file.path)}: has no tensor ${outputGradientNames.map((name) => `"${name}"`).join(' or ')}, the gradient of the output, which ${wants} begins with; give it as --dout <file>[:tensor]`,
     );
   return readTensorArgument(argument, file, outputGradient, reading);
 }
