@@ -1,55 +1,50 @@
-import { kernelModels } from '../../kernels/index.js';
-import { usualFalseAlarmRate, type JudgedElements } from '../audit/index.js';
+import { usualFalseAlarmRate } from '../audit/index.js';
 import {
   declaredFormatNames,
-  namesRead,
   parseLayout,
   parseScale,
   parseSoftcap,
   parseWindow,
-  printable,
-  problemLayout,
-  problemNote,
-  readProblem,
-  unusedInputs,
   type DeclaredFormats,
   type ProblemSettings,
 } from '../io/tensors/index.js';
-import {
-  auditKernel,
-  declaredArithmetic,
-  declaredModel,
-  exp2Curves,
-  modelNamed,
-  naturalLse,
-  readOutputs,
-  type ArithmeticRequest,
-  type AuditMeans,
-} from '../jobs/audit/index.js';
-import { gatherPlotData, renderHtml, type PlotData } from '../report/html/index.js';
-import type { JudgedReport } from '../report/json/index.js';
+import { auditFile, seededRows, type AuditMeans, type TensorPlaces } from '../jobs/audit/index.js';
+import { renderHtml } from '../report/html/index.js';
+import type { AuditReport } from '../report/json/index.js';
 import { RequestError } from '../request-error.js';
 import type { BlobFiles } from './blob-files.js';
 
-/** Statements about a dump beside its own, in the words of `flashproof audit`; empty for none. */
-export interface AuditWords {
-  readonly scale: string;
-  /** `yes`, `no`, or empty for the file's own value. */
-  readonly causal: string;
-  readonly window: string;
-  readonly softcap: string;
-  readonly layout: string;
-  /** Declarations `tensor=format`, divided by spaces or commas. */
-  readonly format: string;
-  /** `file:tensor`, or `:tensor` of the problem's own file. */
-  readonly output: string;
-  readonly lse: string;
-  readonly lseBase: string;
-  readonly as: string;
-  readonly premise: string;
-  /** Number of rows to judge; `all`, or empty for a sample where all would take long. */
-  readonly rows: string;
-}
+/** The flags of `flashproof audit` that a page has fields for, by the name of the field, in the order of a command. */
+const flags = {
+  causal: 'causal',
+  scale: 'scale',
+  window: 'window',
+  softcap: 'softcap',
+  layout: 'layout',
+  format: 'format',
+  output: 'output',
+  lse: 'lse',
+  lseBase: 'lse-base',
+  dout: 'dout',
+  dq: 'dq',
+  dk: 'dk',
+  dv: 'dv',
+  dbias: 'dbias',
+  dsink: 'dsink',
+  outPartial: 'out-partial',
+  lsePartial: 'lse-partial',
+  as: 'as',
+  premise: 'premise',
+  rows: 'rows',
+} as const satisfies Readonly<Record<keyof TensorPlaces, string>> &
+  Readonly<Record<string, string>>;
+
+/**
+ * Statements about a dump beside its own, in the words of `flashproof audit`; empty for none. A tensor is `file:tensor`, or
+ * `:tensor` of the problem's own file; `causal` is `yes`, `no`, or empty for the file's own value; `format` has declarations
+ * `tensor=format`, divided by spaces or commas; `rows` is `all`, or empty for a sample where all would take long.
+ */
+export type AuditWords = Readonly<Record<keyof typeof flags, string>>;
 
 /** A dump to judge. */
 export interface AuditFilesRequest {
@@ -64,36 +59,26 @@ export interface AuditFilesRequest {
 
 /** The results of an audit. */
 export interface AuditedFiles {
-  readonly report: JudgedReport;
+  readonly report: AuditReport;
   /** The report as an HTML page. */
   readonly page: string;
-  /** The contents of the file that the command line judges, but this page does not. */
-  readonly leftOut: readonly string[];
 }
 
-/** Results that only the command line judges. */
-const leftToCommand =
-  /^(dq|dk|dv|dbias|dsink|out_partial|lse_partial)$|\.(dq|dk|dv|dbias|dsink|out_partial|lse_partial)$/;
+/** The words that are not empty. */
+function givenWords(words: Partial<AuditWords>): Partial<AuditWords> {
+  return Object.fromEntries(Object.entries(words).filter(([, text]) => text !== ''));
+}
 
-/** The flags of the command line with the same meaning. */
+/** The command line with the same meaning. */
 function commandWords(path: string, words: Partial<AuditWords>): string[] {
-  const flag = (name: string, text = '') => (text === '' ? [] : [`--${name}`, text]);
-  const { causal = '' } = words;
-  return [
-    ...['flashproof', 'audit', path],
-    ...(causal === '' ? [] : [causal === 'yes' ? '--causal' : '--no-causal']),
-    ...flag('scale', words.scale),
-    ...flag('window', words.window),
-    ...flag('softcap', words.softcap),
-    ...flag('layout', words.layout),
-    ...declarations(words).flatMap((text) => flag('format', text)),
-    ...flag('output', words.output),
-    ...flag('lse', words.lse),
-    ...flag('lse-base', words.lseBase),
-    ...flag('as', words.as),
-    ...flag('premise', words.premise),
-    ...flag('rows', words.rows),
-  ];
+  const given = (Object.keys(flags) as (keyof AuditWords)[]).flatMap((name) => {
+    const text = words[name];
+    if (text === undefined) return [];
+    if (name === 'causal') return [text === 'yes' ? '--causal' : '--no-causal'];
+    const texts = name === 'format' ? declarations(words) : [text];
+    return texts.flatMap((one) => [`--${flags[name]}`, one]);
+  });
+  return ['flashproof', 'audit', path, ...given];
 }
 
 function declarations({ format = '' }: Partial<AuditWords>): string[] {
@@ -116,7 +101,7 @@ function formatsOf(words: Partial<AuditWords>): DeclaredFormats {
 
 function settingsOf(words: Partial<AuditWords>): ProblemSettings {
   const given = <T>(text: string | undefined, parse: (text: string) => T): T | undefined =>
-    text === undefined || text === '' ? undefined : parse(text);
+    text === undefined ? undefined : parse(text);
   return {
     scale: given(words.scale, (text) => parseScale(text)),
     causal: given(words.causal, (text) => text === 'yes'),
@@ -137,86 +122,45 @@ function rowsOf({ rows = '' }: Partial<AuditWords>): number | 'all' | null {
 }
 
 /**
- * Judges O and LSE of a dump as `flashproof audit` does: the same verdict, numbers and HTML report.
+ * Judges what a kernel made of a problem, as `flashproof audit` does: the same verdict, numbers and HTML report. Only
+ * kernel models are not run here, with which that compares gradients bit by bit.
  * @param progress called with the share of the stages `oracle`, `structure` and `bounds`, from 0 to 1
  * @throws RequestError for a dump that cannot be judged: one line, as the command line gives it
  */
 export async function auditFiles(
-  { path, files, words, threads, version }: AuditFilesRequest,
+  { path, files, words: fields, threads, version }: AuditFilesRequest,
   progress: (stage: string, done: number) => void,
   startThreads: AuditMeans['startThreads'],
 ): Promise<AuditedFiles> {
-  const start = performance.now();
-  const settings = settingsOf(words);
-  const formats = formatsOf(words);
-  const file = await files.open(path, { formats });
-  const problem = await readProblem(file, settings);
-  const reading = { formats, headsFirst: problemLayout(file, settings) === 'bhsd', problem };
-  const text = (word: string | undefined) => (word === '' ? undefined : word);
-  const named = { out: text(words.output), lse: text(words.lse) };
-  const judged = await readOutputs(file, named, reading);
-  const { out, lse } = judged.outputs;
-  const outputs = { out, lse: lse && naturalLse(lse, text(words.lseBase)) };
-  const premise = text(words.premise);
-  const arithmetic: ArithmeticRequest = {
-    as: text(words.as),
-    ...(premise === undefined ? {} : { premise: [premise] }),
-    noted: problemNote(file, 'premises'),
-    settings: () => new Map(),
-  };
-  const model = declaredModel(arithmetic);
-  const { tensors, notes } = namesRead(file, settings);
-  const own = Object.values(judged.sources).flatMap((source) =>
-    source?.path === path ? [source.tensor] : [],
-  );
-  const plots: { gathered: PlotData | null } = { gathered: null };
-  const result = await auditKernel(
+  const words = givenWords(fields);
+  const { premise } = words;
+  const { report, page } = await auditFile(
+    path,
     {
-      problem,
-      outputs,
-      declared: declaredArithmetic(problem, arithmetic),
+      ...words,
+      version,
+      problem: settingsOf(words),
+      formats: formatsOf(words),
+      source: null,
+      premise: premise === undefined ? undefined : [premise],
+      modelSettings: () => new Map(),
       falseAlarmRate: usualFalseAlarmRate,
-      rows: { count: rowsOf(words) },
-      threads,
+      rows: seededRows({ count: rowsOf(words) }),
+      keys: null,
       techniques: true,
-      measured:
-        model === undefined ? null : { model: modelNamed(model), settings: arithmetic.settings() },
-      identify: false,
-      origin: {
-        version,
-        problem: { path, sha256: await files.hash(path) },
-        outputs: judged.sources,
-        command: null,
-        unused: unusedInputs(file, { tensors: [...tensors, ...own], notes }),
-      },
-      start,
+      plots: true,
+      threads,
     },
-    {
-      progress,
-      onElements: (elements: JudgedElements) => {
-        plots.gathered = gatherPlotData(elements);
-      },
-    },
-    { startThreads, files },
+    { startThreads, files, hash: files.hash, matchModels: null },
+    progress,
   );
-  const { report } = result;
-  const known = kernelModels.find(({ name }) => name === model);
   const command = commandWords(path, words);
-  const page = await renderHtml({
-    report,
-    plots: plots.gathered,
-    exp2: known === undefined ? [] : exp2Curves(known, result.problem, arithmetic.settings()),
-    compared: [],
-    identification: null,
-    commands: [
-      { purpose: 'This page', words: [...command, '--html', 'report.html'] },
-      {
-        purpose: 'In the terminal, with the JSON report',
-        words: [...command, '--json', 'report.json'],
-      },
-    ],
-  });
-  await file.close();
-  const leftOut = [...file.entries.keys()].filter((name) => leftToCommand.test(name));
-  return { report, page, leftOut: leftOut.map(printable) };
+  const commands = [
+    { purpose: 'This page', words: [...command, '--html', 'report.html'] },
+    {
+      purpose: 'In the terminal, with the JSON report',
+      words: [...command, '--json', 'report.json'],
+    },
+  ];
+  return { report, page: await renderHtml({ ...page!, identification: null, commands }) };
 }

@@ -1,48 +1,31 @@
 export {
   boundGradients,
-  canonicalOutput,
-  judgedOutputs,
+  compareArguments,
+  createOutputComparer,
   readOutputs,
-  readStoredArgument,
-  readTensorArgument,
-  declaredArithmetic,
-  declaredGradients,
-  declaredModel,
   declaredPremises,
   documentHead,
-  exp2Curves,
   isModel,
-  judgedNames,
   listHead,
-  modelNamed,
-  naturalLse,
-  sampleFile,
-  outputGradientArgument,
   readOutputGradient,
   seededRows,
   settingsOfForward,
   secondsSince,
   type ArithmeticRequest,
-  type AuditCallbacks,
   type AuditRequest,
-  type AuditResult,
+  type AuditSettings,
+  type FileAudit,
   type BoundRequest,
   type BoundResult,
   type KeptBounds,
-  type DeclaredArithmetic,
   type DocumentHead,
   type GradientBoundRequest,
-  type KeysFile,
-  type JudgedOutputs,
   type SourcedOutputs,
-  type SourcedTensor,
-  type TensorReading,
   type ListHead,
-  type MeasuredModel,
   type RowsRequest,
-  type SampledFile,
 } from './audit/index.js';
 export {
+  auditFile,
   auditGradientsOnThreads,
   auditKernel,
   boundKernel,
@@ -59,7 +42,6 @@ export {
   type CheckRequest,
   type CheckScopeRequest,
 } from './check/run.js';
-export { createOutputComparer, type OutputComparer } from './compare-outputs.js';
 export {
   backwardDocument,
   emulateKernel,
@@ -82,28 +64,20 @@ export {
   type EmulateMachineResult,
 } from './machine/run.js';
 export { machineNames, schedules } from './machine/request.js';
+export { compiledSource } from './sources/compiled-source.js';
+export { emulatedSource } from './sources/emulated-source.js';
+export { liveSource, readExecuted } from './sources/live-source.js';
 export {
-  compareModel,
-  identifyGradients,
-  type MatchCandidate,
-  type MatchRequest,
-} from './match-models.js';
-export {
-  chainOutputs,
   openLaunch,
-  openTemplate,
   type LaunchPaths,
   type LaunchTemplate,
   type OpenedLaunch,
 } from './launch/open-launch.js';
-export { readTensorsBeside, tensorsBeside } from './launch/tensors-beside.js';
-export { launchTensor } from './launch/launch-tensors.js';
-export { runOnProblem, type ProblemRun } from './launch/run-on-problem.js';
+export { runOnProblem } from './launch/run-on-problem.js';
 export {
   type FindingGroup,
   type LaunchAccess,
   type LaunchFinding,
-  type MachineStatements,
   sourceText,
 } from './launch/launch-findings.js';
 export type { RecordedComparison } from './launch/recorded-results.js';

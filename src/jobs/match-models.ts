@@ -1,33 +1,11 @@
-import {
-  backwardOf,
-  type ForwardOutputs,
-  type GivenGradients,
-  type KernelModel,
-  type KernelSettings,
-} from '../../kernels/index.js';
+import { backwardOf, type KernelModel } from '../../kernels/index.js';
 import { attentionGradients, type Gradient } from '../../oracles/index.js';
 import { gradientLikeness } from '../attribution/index.js';
 import { gradientQuantities, type GradientQuantityName } from '../audit/index.js';
 import { matchGradients, type BackwardMatch } from '../emulate/index.js';
-import type { Problem, Tensor } from '../problem/index.js';
 import { sumBits, type GradientBits, type ModelMatch } from '../report/json/index.js';
 import { RequestError } from '../request-error.js';
-
-/** Gradients to compare with kernel models, bit for bit. */
-export interface MatchRequest {
-  readonly problem: Problem;
-  readonly dout: Tensor;
-  /** The inputs of the kernel's backward pass; null if they are not known: the models' own forward pass is run. */
-  readonly forward: ForwardOutputs | null;
-  readonly given: GivenGradients;
-  readonly threads: number;
-}
-
-/** A model with some of its settings chosen. */
-export interface MatchCandidate {
-  readonly model: KernelModel;
-  readonly settings: KernelSettings;
-}
+import type { FileAuditMeans, MatchCandidate, MatchRequest } from './audit/index.js';
 
 /** Exact gradients, by name. */
 type ExactGradients = Readonly<Record<GradientQuantityName, Gradient | null>>;
@@ -87,17 +65,6 @@ function byNearness(a: ModelMatch, b: ModelMatch): number {
   );
 }
 
-/**
- * Compares gradients with those of a model on the same problem, bit for bit.
- * @returns the comparison, or the reason that there is none
- */
-export async function compareModel(
-  request: MatchRequest,
-  candidate: MatchCandidate,
-): Promise<ModelMatch> {
-  return matchModel(request, candidate, null);
-}
-
 /** The effect of a candidate on a problem: all settings, or the reason that it does not take it. */
 function effectOf({ problem, dout, forward }: MatchRequest, { model, settings }: MatchCandidate) {
   try {
@@ -128,21 +95,26 @@ function differentCandidates(
 }
 
 /**
- * Identifies the model that these gradients are from, or nearest to: every candidate of every model with a
- * backward pass, those with the same settings on this problem once.
- * @param progress called with the share of the whole, from 0 to 1
+ * The model that these gradients are from, or nearest to: every candidate of every model with a backward pass, those with
+ * the same settings on this problem once; the nearest first.
  */
-export async function identifyGradients(
+async function identifyGradients(
   request: MatchRequest,
   models: readonly KernelModel[],
-  progress: (done: number) => void = () => undefined,
 ): Promise<readonly ModelMatch[]> {
   const exact = attentionGradients(request.problem, request.dout);
-  const candidates = differentCandidates(request, models);
   const matches: ModelMatch[] = [];
-  for (const candidate of candidates) {
+  for (const candidate of differentCandidates(request, models))
     matches.push(await matchModel(request, candidate, exact));
-    progress(matches.length / candidates.length);
-  }
   return matches.sort(byNearness);
 }
+
+/** Comparisons of gradients, bit for bit: with a declared model, and then by `identifyGradients` with others. */
+export const matchModels: NonNullable<FileAuditMeans['matchModels']> = async (
+  request,
+  declared,
+  others,
+) => [
+  ...(declared === null ? [] : [await matchModel(request, declared, null)]),
+  ...(others.length === 0 ? [] : await identifyGradients(request, others)),
+];

@@ -1,14 +1,18 @@
 import type { GradientAuditOptions, GradientTensors } from '../audit/index.js';
+import { hashTensorFile } from '../io/index.js';
 import type { Problem } from '../problem/index.js';
 import {
+  auditFile as auditFileWith,
   auditGradientsOnThreads as auditGradientsWith,
   auditKernel as auditWith,
   boundKernel as boundWith,
   type AuditCallbacks,
   type AuditMeans,
   type AuditRequest,
+  type AuditSettings,
   type BoundRequest,
 } from './audit/index.js';
+import { matchModels } from './match-models.js';
 import { nodeMeans } from './parts/thread-pool.js';
 
 const { startThreads } = nodeMeans;
@@ -26,6 +30,20 @@ export function auditKernel(
   lasting: LastingMeans = {},
 ) {
   return auditWith(request, callbacks, { ...nodeMeans, ...lasting });
+}
+
+/**
+ * Audits a file as `auditFile` of jobs/audit, likewise.
+ * @throws RequestError for a file that cannot be judged
+ */
+export function auditFile(
+  path: string,
+  settings: AuditSettings,
+  progress: NonNullable<AuditCallbacks['progress']>,
+  lasting: LastingMeans = {},
+) {
+  const means = { ...nodeMeans, ...lasting, hash: hashTensorFile, matchModels };
+  return auditFileWith(path, settings, means, progress);
 }
 
 /** Bounds a problem as `boundKernel` of jobs/audit, likewise. */

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
-import { readExecuted } from '../../src/cli/audit/judged-outputs.js';
+import { readExecuted } from '../../src/jobs/index.js';
 import { openTensorFile, writeSafetensors, type TensorFile } from '../../src/io/index.js';
 import { writtenOutputs } from '../../src/live/index.js';
 import { quantities, type Problem, type Quantity, type Tensor } from '../../src/problem/index.js';

@@ -12,6 +12,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium, type Browser, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { unpack } from '../../fixtures/gradients/unpack.mjs';
 import { refusal, runInProcess } from '../cli/run-in-process.js';
 import { described, safetensorsBytes } from '../io/safetensors-bytes.js';
 import { buildSite, chromiumPath, hasChromium, serveFolder } from './serve-site.js';
@@ -107,6 +108,22 @@ describe.runIf(hasChromium())('the audit page in Chromium', { timeout: patience 
       expect(await report.locator('#elements svg').count()).toBeGreaterThan(0);
     },
   );
+
+  it('judges the gradients that lie beside the output that is chosen', async () => {
+    const path = join(scratch, 'gradients.safetensors');
+    writeFileSync(path, unpack(readFileSync('fixtures/gradients/plain-fp32.safetensors.br')));
+    await give(path);
+    const said = await judge(2, ':torch_math.out', '');
+    const words = ['out', 'dq', 'dk', 'dv'].flatMap((name) => [
+      name === 'out' ? '--output' : `--${name}`,
+      `:torch_math.${name}`,
+    ]);
+    const { stdout } = await runInProcess('audit', path, ...words, '--threads', '1', '--json', '-');
+    expect(said).toContain(JSON.parse(stdout).verdict.sentence);
+    const report = page.frameLocator('#frame');
+    expect(await report.locator('#gradients').innerText()).toContain('dQ');
+    expect(errors).toEqual([]);
+  });
 
   it('asks nothing of any other place, and nothing of any place once it was opened', async () => {
     await give(fixture);

@@ -39,7 +39,7 @@ async function answer(question: AuditQuestion): Promise<AuditAnswer> {
   const { files, path, words, threads } = question;
   const start = performance.now();
   try {
-    const { report, page, leftOut } = await auditFiles(
+    const { report, page } = await auditFiles(
       { path, files: tensorFilesOf(files), words, threads, version: __VERSION__ },
       (stage, done) => tell({ kind: 'progress', stage, done }),
       startWorkers,
@@ -51,7 +51,6 @@ async function answer(question: AuditQuestion): Promise<AuditAnswer> {
       sentence,
       page,
       json: JSON.stringify(report, null, 2),
-      leftOut,
       seconds: (performance.now() - start) / 1000,
     };
   } catch (error) {

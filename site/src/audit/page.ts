@@ -69,7 +69,48 @@ function outputChoices(of: string): (readonly [value: string, name: string])[] {
     .map(({ file, tensor: { name } }) => [`${file === of ? '' : file}:${name}`, name] as const);
 }
 
-/** Offers outputs and LSEs; what is named as the command line expects it is chosen. */
+/** Fields for the other results that files may hold: the word, the label, and the tensors that it is shown for. */
+const others: readonly (readonly [word: keyof AuditWords, label: string, named: RegExp])[] = [
+  ['dout', 'dO', /^(dout|do)$/],
+  ['dq', 'dQ', /^dq$/],
+  ['dk', 'dK', /^dk$/],
+  ['dv', 'dV', /^dv$/],
+  ['dbias', 'dBias', /^dbias$/],
+  ['dsink', 'dSink', /^dsink$/],
+  ['outPartial', 'O of each split', /^out_partial$/],
+  ['lsePartial', 'LSE of each split', /^lse_partial$/],
+];
+
+/** What comes before the name of the chosen output: its file, and its part of the file. */
+function outputPrefix(): string {
+  return byId('output', HTMLSelectElement).value.replace(/(out|o)$/, '');
+}
+
+/** Offers the other results where there are any; those beside the output are chosen, and dO with gradients. */
+function offerOthers(): void {
+  const choices = outputChoices(path.value);
+  const prefix = outputPrefix();
+  const offered = others.flatMap(([word, label, named]) => {
+    const alike = choices.flatMap(([value, name]) => {
+      const last = name.slice(name.lastIndexOf('.') + 1);
+      return named.test(last) ? [{ value, before: value.slice(0, -last.length) }] : [];
+    });
+    if (alike.length === 0) return [];
+    const select = document.createElement('select');
+    select.name = word;
+    select.append(option('', 'none'), ...choices.map(([value]) => option(value)));
+    const own = alike.find(({ before }) => before === prefix);
+    select.value = (own ?? (word === 'dout' ? alike[0] : undefined))?.value ?? '';
+    return [{ word, select, field: create('label', {}, label, select) }];
+  });
+  const hasGradients = offered.some(
+    ({ word, select }) => word !== 'dout' && word.startsWith('d') && select.value !== '',
+  );
+  for (const { word, select } of offered) if (word === 'dout' && !hasGradients) select.value = '';
+  byId('others', HTMLElement).replaceChildren(...offered.map(({ field }) => field));
+}
+
+/** Offers results to judge; what is named as the command line expects it is chosen. */
 function offerOutputs(): void {
   const choices = outputChoices(path.value);
   const offer = (id: string, isOne: (name: string) => boolean) => {
@@ -80,11 +121,12 @@ function offerOutputs(): void {
     select.value = own?.[0] ?? '';
   };
   offer('output', (name) => /(^|\.)(out|o)$/.test(name));
-  const prefix = byId('output', HTMLSelectElement).value.replace(/(out|o)$/, '');
+  const prefix = outputPrefix();
   offer(
     'lse',
     (name) => prefix !== '' && `:${name}`.endsWith(`${prefix.slice(prefix.indexOf(':'))}lse`),
   );
+  offerOthers();
 }
 
 function show(listed: readonly ListedFile[], judgedNames: readonly string[]): void {
@@ -159,12 +201,8 @@ function audit(): void {
       progress.value = answer.done;
     } else if (answer.kind === 'refused') say('refused', answer.line);
     else if (answer.kind === 'judged') {
-      const left =
-        answer.leftOut.length === 0
-          ? []
-          : [`Not judged here, but on the command line: ${answer.leftOut.join(', ')}.`];
       const time = `${answer.seconds.toFixed(1)} s on ${workers} ${workers === 1 ? 'worker' : 'workers'}.`;
-      say(answer.pass ? 'pass' : 'fail', answer.sentence, ...left, time);
+      say(answer.pass ? 'pass' : 'fail', answer.sentence, time);
       showReport(answer.page, answer.json);
     }
   });
@@ -191,6 +229,7 @@ byId('files', HTMLInputElement).addEventListener('change', ({ target }) =>
   take((target as HTMLInputElement).files),
 );
 path.addEventListener('change', offerOutputs);
+byId('output', HTMLSelectElement).addEventListener('change', offerOthers);
 form.addEventListener('submit', (event) => {
   event.preventDefault();
   audit();

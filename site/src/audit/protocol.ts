@@ -43,7 +43,6 @@ export type AuditAnswer =
       /** The report as HTML and as JSON. */
       readonly page: string;
       readonly json: string;
-      readonly leftOut: readonly string[];
       readonly seconds: number;
     }
   | { readonly kind: 'refused'; readonly line: string };

@@ -1,47 +1,67 @@
+import { availableParallelism } from 'node:os';
+import {
+  compiledSource,
+  emulatedSource,
+  isModel,
+  liveSource,
+  seededRows,
+  type AuditSettings,
+} from '../../jobs/index.js';
 import { parseWhole } from '../../words/index.js';
-import type { DeclaredFormats, ProblemSettings } from '../../io/index.js';
-import { isModel, seededRows, type RowsRequest } from '../../jobs/index.js';
 import type { CommandContext } from '../options/command-rows.js';
 import { rejectClashes } from '../options/given-options.js';
 import { parsePositive, parseProbability } from '../options/parse-values.js';
-import { declaredFormats, problemSettings, rowsRequest } from '../options/settings.js';
+import {
+  declaredFormats,
+  kernelSettings,
+  problemSettings,
+  rowsRequest,
+} from '../options/settings.js';
+import { toolVersion } from '../tool-version.js';
 import { auditOptions, type AuditCommandOptions } from './options.js';
 
-/** Settings from the options, the same for every file that is judged by them. */
-export interface AuditSettings {
+/** A run of `flashproof audit`: its options, and what they set for every file. */
+export interface AuditRun {
   readonly options: AuditCommandOptions;
-  readonly context: CommandContext;
-  readonly problem: ProblemSettings;
-  readonly formats: DeclaredFormats;
-  readonly timeoutSeconds: number;
-  readonly falseAlarmRate: number;
-  /** The rows to judge. Its seed is drawn here if it is not given: one seed serves all samples of a file. */
-  readonly rows: RowsRequest;
-  /** Number of keys to judge dK and dV of; null for all. */
-  readonly keys: number | null;
+  readonly settings: AuditSettings;
+  readonly lasting: CommandContext['lasting'];
 }
 
 /** @throws RequestError for options that do not go together, or do not parse */
 export function auditSettings(
   options: AuditCommandOptions,
-  context: CommandContext,
+  models: CommandContext['models'],
 ): AuditSettings {
-  const { kernel, as } = options;
+  const { kernel, exec, launch, as, set, dout, keys, threads = availableParallelism() } = options;
   rejectClashes(auditOptions, options, {
-    set: () => kernel !== undefined || (as !== undefined && isModel(as, context.models)),
+    set: () => kernel !== undefined || (as !== undefined && isModel(as, models)),
   });
+  const problem = problemSettings(options);
+  const timeoutSeconds = parsePositive(options.timeout, '--timeout');
+  const falseAlarmRate = parseProbability(options.falseAlarmRate, '--false-alarm-rate');
+  const formats = declaredFormats(options);
+  const rows = seededRows(rowsRequest(options));
+  const modelSettings = () => kernelSettings(set);
+  const isSample = typeof rows.count === 'number';
+  const source = () => {
+    if (kernel !== undefined)
+      return emulatedSource({ kernel, set, modelSettings, dout, isSample, threads, models });
+    if (launch !== undefined) return compiledSource(launch, dout);
+    return exec === undefined ? null : liveSource(exec, timeoutSeconds);
+  };
   return {
-    options,
-    context,
-    problem: problemSettings(options),
-    timeoutSeconds: parsePositive(options.timeout, '--timeout'),
-    falseAlarmRate: parseProbability(options.falseAlarmRate, '--false-alarm-rate'),
-    formats: declaredFormats(options),
-    rows: seededRows(rowsRequest(options)),
-    keys:
-      options.keys === undefined || options.keys === 'all'
-        ? null
-        : parseWhole(options.keys, '--keys', 1),
+    ...options,
+    version: toolVersion(),
+    problem,
+    formats,
+    source: source(),
+    modelSettings,
+    models,
+    falseAlarmRate,
+    rows,
+    keys: keys === undefined ? null : keys === 'all' ? keys : parseWhole(keys, '--keys', 1),
+    plots: options.html !== undefined,
+    threads,
   };
 }
 

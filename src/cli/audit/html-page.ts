@@ -1,21 +1,9 @@
-import {
-  type ComparedOutput,
-  gatherPlotData,
-  type HtmlReport,
-  type PlotData,
-  renderHtml,
-  type ReproduceCommand,
-} from '../../report/html/index.js';
+import type { FileAudit } from '../../jobs/index.js';
+import type { ReproduceCommand } from '../../report/html/index.js';
+import { renderIdentification } from '../../report/text/attribution/index.js';
 import { commandWords } from '../options/given-options.js';
 import { problemOptions, type ProblemOptions } from '../options/shared-options.js';
-import { type AuditCommandOptions, auditOptions, gradientKeys, outputKeys } from './options.js';
-import { kernelModels } from '../../../kernels/index.js';
-import type { JudgedElements } from '../../audit/index.js';
-import { exp2Curves, settingsOfForward } from '../../jobs/index.js';
-import type { Problem } from '../../problem/index.js';
-import type { AuditReport } from '../../report/json/index.js';
-import { kernelSettings } from '../options/settings.js';
-import type { CommandContext } from '../options/command-rows.js';
+import { auditOptions, gradientKeys, outputKeys, type AuditCommandOptions } from './options.js';
 
 /** The options that select the output to judge, and the way to judge it. */
 const judgedKeys = [
@@ -37,7 +25,7 @@ function argument(path: string): string {
 }
 
 /** The commands that give an audit's report again: this page, the numbers, and deeper investigations. */
-export function reproduceCommands(path: string, options: AuditCommandOptions): ReproduceCommand[] {
+function reproduceCommands(path: string, options: AuditCommandOptions): ReproduceCommand[] {
   const audit = [
     'flashproof',
     'audit',
@@ -67,49 +55,18 @@ export function reproduceCommands(path: string, options: AuditCommandOptions): R
   ];
 }
 
-/** The HTML report of an audit, which collects data while the audit runs. */
-export interface HtmlAudit {
-  /** Takes the elements that are judged; see `AuditOptions.onElements`. */
-  readonly onElements: (judged: JudgedElements) => void;
-  /** @param problem null when there was no output to judge */
-  readonly render: (
-    report: AuditReport,
-    problem: Problem | null,
-    compared: readonly ComparedOutput[],
-    identification: string | null,
-  ) => Promise<string>;
-}
-
-/** Prepares the HTML report of one audit. */
-export function createHtmlAudit(
+/** The HTML report of an audit; null where it was not asked for. */
+export async function renderPage(
   path: string,
+  { page, result }: FileAudit,
   options: AuditCommandOptions,
-  { models = kernelModels }: CommandContext,
-): HtmlAudit {
-  let plots: PlotData | null = null;
-  return {
-    onElements: (judged) => {
-      plots = gatherPlotData(judged);
-    },
-    render: (report, problem, compared, identification) => {
-      const name = options.kernel ?? options.as;
-      const model = models.find((known) => known.name === name);
-      const page: HtmlReport = {
-        report,
-        plots,
-        compared,
-        identification,
-        exp2:
-          model === undefined || problem === null
-            ? []
-            : exp2Curves(
-                model,
-                problem,
-                settingsOfForward({ ...options, models }, kernelSettings(options.set), true),
-              ),
-        commands: reproduceCommands(path, options),
-      };
-      return renderHtml(page);
-    },
-  };
+): Promise<string | null> {
+  if (page === null) return null;
+  const { renderHtml } = await import('../../report/html/index.js');
+  const identification = result?.identification ?? null;
+  return renderHtml({
+    ...page,
+    identification: identification && renderIdentification(identification),
+    commands: reproduceCommands(path, options),
+  });
 }

@@ -9,20 +9,25 @@ import {
   type AuditRequest,
   type Shard,
 } from '../../campaign/index.js';
-import { atomicWriteFile, hashTensorFile, printable } from '../../io/index.js';
+import {
+  atomicWriteFile,
+  hashTensorFile,
+  machineFiles,
+  ownTensor,
+  printable,
+} from '../../io/index.js';
+import { auditFile, compareArguments } from '../../jobs/index.js';
 import type { AuditedFile, AuditsReport } from '../../report/json/index.js';
 import { renderIdentification } from '../../report/text/attribution/index.js';
 import { RequestError } from '../../request-error.js';
 import { stated } from '../../words/index.js';
-import { namesOwnFile } from '../files/file-tensors.js';
 import { openLog, type Campaign } from '../options/campaign.js';
 import { commandWords } from '../options/given-options.js';
 import { flagOf } from '../options/option-rows.js';
 import { createPeriodicProgress, stagedShare } from '../terminal.js';
 import { toolVersion } from '../tool-version.js';
-import { auditStages, type AuditSettings } from './audit-settings.js';
-import { compareArguments } from './compared-outputs.js';
-import { judgeFile } from './judge-file.js';
+import { auditStages, type AuditRun } from './audit-settings.js';
+import { renderPage } from './html-page.js';
 import { auditOptions, outputKeys, type AuditCommandOptions } from './options.js';
 import { makePageFolder, pagePath } from './page-files.js';
 import { auditsStatus, publishAudits } from './publish-many.js';
@@ -49,12 +54,12 @@ function rejectSharedOutput(options: AuditCommandOptions): void {
     ...[...outputKeys, 'outPartial' as const, 'lsePartial' as const].map(
       (key) => [flagOf(key), options[key]] as const,
     ),
-    ...compareArguments(options.compare ?? [], '').map(
+    ...compareArguments(options.compare ?? [], '', machineFiles).map(
       ({ output }) => [flagOf('compare'), output] as const,
     ),
   ];
   for (const [flag, text] of named)
-    if (text !== undefined && !namesOwnFile(text))
+    if (text !== undefined && ownTensor(text, machineFiles, '') === null)
       throw new RequestError(
         `${flag} is ${JSON.stringify(text)}, one file for several problems; give ${flag} :<tensor>, which is each problem's own`,
       );
@@ -90,18 +95,24 @@ interface Watcher {
 async function judgeOne(
   path: string,
   position: number,
-  audit: AuditSettings,
+  { options, settings, lasting }: AuditRun,
   { progress, identified }: Watcher,
 ): Promise<AuditedFile> {
-  const { html } = audit.options;
-  const page = html === undefined ? undefined : pagePath(html, path, position);
-  const settings =
-    page === undefined ? audit : { ...audit, options: { ...audit.options, html: page } };
-  const share = stagedShare(auditStages(audit.options));
+  const share = stagedShare(auditStages(options));
   try {
-    const judged = await judgeFile(path, settings, (stage, part) => progress(share(stage, part)));
-    if (page !== undefined && judged.page !== null) await atomicWriteFile(page, judged.page);
-    if (judged.identification !== null) identified(renderIdentification(judged.identification));
+    const judged = await auditFile(
+      path,
+      settings,
+      (stage, part) => progress(share(stage, part)),
+      lasting,
+    );
+    if (options.html !== undefined) {
+      const html = pagePath(options.html, path, position);
+      const page = await renderPage(path, judged, { ...options, html });
+      if (page !== null) await atomicWriteFile(html, page);
+    }
+    const identification = judged.result?.identification ?? null;
+    if (identification !== null) identified(renderIdentification(identification));
     return { path, report: judged.report, error: null };
   } catch (error) {
     return { path, report: null, error: describeError(path, error) };
@@ -126,7 +137,7 @@ function shardVerdict({ verdict, files }: AuditsReport, shard: Shard) {
 }
 
 /** The files of a run with their results, and the text of --identify for those that it judged itself. */
-async function judgeFiles(request: AuditRequest, audit: AuditSettings, campaign: Campaign) {
+async function judgeFiles(request: AuditRequest, audit: AuditRun, campaign: Campaign) {
   const { files } = request;
   const shard = campaign.shard ?? wholeShard;
   const sizes = await Promise.all(files.map(sizeOf));
@@ -164,7 +175,7 @@ async function judgeFiles(request: AuditRequest, audit: AuditSettings, campaign:
  */
 export async function runAudits(
   files: readonly string[],
-  audit: AuditSettings,
+  audit: AuditRun,
   campaign: Campaign,
 ): Promise<number> {
   const { options } = audit;

@@ -1,14 +1,15 @@
 import { atomicWriteFile } from '../../io/index.js';
+import { auditFile, type FileAudit } from '../../jobs/index.js';
 import { validateReport } from '../../report/validation/index.js';
 import { renderJunit } from '../../report/junit/index.js';
 import { renderIdentification } from '../../report/text/attribution/index.js';
-import { renderAudit } from '../../report/text/index.js';
+import { gatherSketch, renderAudit } from '../../report/text/index.js';
 import type { CommandContext } from '../options/command-rows.js';
 import { createStagedProgress, terminalLooks } from '../terminal.js';
 import { readCampaign } from '../options/campaign.js';
-import { auditSettings, auditStages, type AuditSettings } from './audit-settings.js';
+import { auditSettings, auditStages, type AuditRun } from './audit-settings.js';
 import { expandFiles, isPattern } from './file-list.js';
-import { judgeFile, type JudgedFile } from './judge-file.js';
+import { renderPage } from './html-page.js';
 import type { AuditCommandOptions } from './options.js';
 
 /** Exit statuses of an audit. */
@@ -24,23 +25,38 @@ async function writeReport(target: string | undefined, text: () => string): Prom
   else await atomicWriteFile(target, text());
 }
 
+/** The data for the sparklines of --full; null if none are drawn. */
+function sketchOf(result: FileAudit['result'], { full }: AuditCommandOptions) {
+  // Of a sample of rows a line by query would have holes.
+  const isWhole = result !== null && result.report.sample === null;
+  return isWhole && terminalLooks(process.stdout).sparklines && full === true
+    ? gatherSketch({ reference: result.reference, outputs: result.audit.outputs })
+    : null;
+}
+
 /**
  * Prints a report and writes the files that were asked for. The text comes first: a file that cannot be
  * written must not lose what was found.
  */
 async function publish(
-  { report, page, identification, sketch }: JudgedFile,
+  { report, result }: FileAudit,
+  page: string | null,
   options: AuditCommandOptions,
 ): Promise<void> {
   await validateReport(report);
   if (reportFiles.every((name) => options[name] !== '-')) {
     const looks = terminalLooks(process.stdout);
+    const identification = result?.identification ?? null;
     const identified =
       identification === null ? '' : `\n${renderIdentification(identification, looks.columns)}\n`;
     process.stdout.write(
       options.quiet === true
         ? `${report.verdict.sentence}\n`
-        : renderAudit(report, { ...looks, full: options.full === true, sketch }) + identified,
+        : renderAudit(report, {
+            ...looks,
+            full: options.full === true,
+            sketch: sketchOf(result, options),
+          }) + identified,
     );
   }
   await writeReport(options.json, () => `${JSON.stringify(report, null, 2)}\n`);
@@ -49,14 +65,14 @@ async function publish(
 }
 
 /** Judges one file, prints and writes the report. Returns the exit status. */
-async function runOne(path: string, audit: AuditSettings): Promise<number> {
-  const { options } = audit;
+async function runOne(path: string, { options, settings, lasting }: AuditRun): Promise<number> {
   const progress = createStagedProgress('audit', auditStages(options));
   try {
-    const judged = await judgeFile(path, audit, progress.update);
+    const audited = await auditFile(path, settings, progress.update, lasting);
+    const page = await renderPage(path, audited, options);
     progress.done();
-    await publish(judged, options);
-    return judged.report.verdict.pass ? passed : failed;
+    await publish(audited, page, options);
+    return audited.report.verdict.pass ? passed : failed;
   } finally {
     progress.done();
   }
@@ -72,7 +88,8 @@ export async function runAudit(
   options: AuditCommandOptions,
   context: CommandContext = {},
 ): Promise<number> {
-  const audit = auditSettings(options, context);
+  const { models, lasting } = context;
+  const audit = { options, settings: auditSettings(options, models), lasting };
   const [first] = paths;
   const { shard, shardCount, journal } = options;
   const isDivided = [shard, shardCount, journal].some((option) => option !== undefined);

@@ -1,17 +1,10 @@
 import {
-  machineFiles,
   namesRead,
-  ownTensor,
   printable,
   unusedInputs,
   type ProblemSettings,
   type TensorFile,
 } from '../../io/index.js';
-
-/** Whether `<file>[:<tensor>]` is in the problem's own file. */
-export function namesOwnFile(text: string): boolean {
-  return ownTensor(text, machineFiles, '') !== null;
-}
 
 /** Lines on stderr that name the contents of a file that nothing reads: inputs of attention, and unknown tensors; or nothing. */
 export function warnOfUnusedInputs(file: TensorFile, settings: ProblemSettings): void {

@@ -16,8 +16,10 @@ import {
   type PremiseDeclaration,
 } from '../../audit/index.js';
 import type { FormatName } from '../../formats/index.js';
+import { problemNote, type TensorFile } from '../../io/tensors/index.js';
 import type { Problem } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
+import type { AuditSettings } from './audit-settings.js';
 
 /** Declarations about the arithmetic of a kernel. */
 export interface ArithmeticRequest {
@@ -154,4 +156,25 @@ export function settingsOfForward(
   const model = name === undefined ? '' : modelNamed(name, models);
   const backward = typeof model === 'string' ? null : model.backward;
   return withBackward && backward !== null ? forwardSettings(backward, settings) : settings;
+}
+
+/**
+ * The request that selects the arithmetic by which results are judged.
+ * @param withBackward as for `settingsOfForward`
+ */
+export function arithmeticRequest(
+  file: TensorFile,
+  settings: AuditSettings,
+  withBackward: boolean,
+): ArithmeticRequest {
+  const { kernel, as, premise, strictPremises, models } = settings;
+  return {
+    kernel,
+    as,
+    premise,
+    noted: problemNote(file, 'premises'),
+    strictPremises,
+    settings: () => settingsOfForward(settings, settings.modelSettings(), withBackward),
+    models,
+  };
 }

@@ -6,7 +6,16 @@ export {
   type AuditResult,
   type MeasuredModel,
 } from './audit-kernel.js';
-export { sampleFile, type KeysFile, type SampledFile } from './sampled-file.js';
+export { auditFile, type FileAudit } from './audit-file.js';
+export type { AuditSettings } from './audit-settings.js';
+export type { FileAuditMeans, MatchCandidate, MatchRequest } from './audit-work.js';
+export { compareArguments, createOutputComparer } from './compare-outputs.js';
+export type { KernelSource, OpenProblem, ReadyKernel } from './kernel-source.js';
+export {
+  outputGradientArgument,
+  readOutputGradient,
+  type ReadGradients,
+} from './read-gradients.js';
 export {
   canonicalOutput,
   judgedOutputs,
@@ -17,6 +26,7 @@ export {
   type JudgedOutputs,
   type SourcedOutputs,
   type SourcedTensor,
+  type TensorPlaces,
   type TensorReading,
 } from './read-outputs.js';
 export { readShared, shareProblem, type SharedProblem } from './part-source.js';
@@ -52,5 +62,4 @@ export {
   type DocumentHead,
   type ListHead,
 } from './document-head.js';
-export { outputGradientArgument, readOutputGradient } from './output-gradient.js';
 export { exp2Curves } from './exp2-curves.js';

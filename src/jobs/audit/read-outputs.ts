@@ -1,5 +1,5 @@
 import { decodeToFloat64, encodeFromFloat64, formats } from '../../formats/index.js';
-import type { KernelOutputs } from '../../audit/index.js';
+import type { JudgedGradientName, KernelOutputs } from '../../audit/index.js';
 import { openTensorArgument, toHeadsFirst, type TensorFile } from '../../io/tensors/index.js';
 import {
   gatherOutput,
@@ -11,6 +11,12 @@ import {
 } from '../../problem/index.js';
 import type { TensorSource } from '../../report/json/index.js';
 import { RequestError } from '../../request-error.js';
+
+type PlaceName =
+  (typeof quantities)[number]['option'] | 'dout' | JudgedGradientName | 'outPartial' | 'lsePartial';
+
+/** Places of tensors, each `<file>[:<tensor>]`; one that is not named may be the problem file's own of that name. */
+export type TensorPlaces = { readonly [Name in PlaceName]?: string | undefined };
 
 /** A tensor to judge, and its source. */
 export interface SourcedTensor {
@@ -104,6 +110,11 @@ export function judgedOutputs(read: SourcedOutputs): JudgedOutputs {
       Object.entries(read).map(([name, sourced]) => [name, sourced && part(sourced)]),
     ) as unknown as WrittenOutputs<T>;
   return { outputs: each(({ tensor }) => tensor), sources: each(({ source }) => source) };
+}
+
+/** The places of the outputs that are named, by quantity. */
+export function namedOutputs(places: TensorPlaces): Readonly<Record<string, string | undefined>> {
+  return Object.fromEntries(quantities.map(({ name, option }) => [name, places[option]]));
 }
 
 /**

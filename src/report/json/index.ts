@@ -81,4 +81,4 @@ export {
 } from './reported-problem.js';
 export { describeWarning, type ReportWarning, type UnusedNames } from './reported-problem.js';
 export { sumBits, type GradientBits, type ModelMatch } from './reported-models.js';
-export { withMachineFindings } from './machine-findings.js';
+export { withMachineFindings, type MachineClauses } from './machine-findings.js';

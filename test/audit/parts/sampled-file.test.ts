@@ -17,7 +17,7 @@ import {
   problemOutline,
   writeSafetensors,
 } from '../../../src/io/index.js';
-import { sampleFile } from '../../../src/jobs/index.js';
+import { sampleFile } from '../../../src/jobs/audit/sampled-file.js';
 import { readShared, shareProblem } from '../../../src/jobs/audit/index.js';
 import { testSeed } from '../../setup/effort.js';
 import { turns } from '../../setup/turns.js';

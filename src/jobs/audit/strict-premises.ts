@@ -1,9 +1,9 @@
 import { formats, type FormatName } from '../../formats/index.js';
-import { problemNote, type TensorFile } from '../../io/index.js';
+import { problemNote, type TensorFile } from '../../io/tensors/index.js';
 import type { Problem, Tensor } from '../../problem/index.js';
 import { withNote, type JudgedReport } from '../../report/json/index.js';
 import { RequestError } from '../../request-error.js';
-import type { AuditCommandOptions } from './options.js';
+import type { AuditSettings } from './audit-settings.js';
 
 /**
  * Refuses a tensor that whoever wrote it made shorter than Q, of more bits than 8: by a format of its own choice a kernel would
@@ -23,7 +23,7 @@ function rejectShorter(name: string, format: FormatName, { q }: Problem): void {
 export function rejectShorterFormats(
   problem: Problem,
   given: Readonly<Record<string, Tensor | null | undefined>>,
-  { strictPremises }: AuditCommandOptions,
+  { strictPremises }: AuditSettings,
 ): void {
   if (strictPremises !== true) return;
   for (const [name, tensor] of Object.entries(given))
@@ -34,7 +34,7 @@ export function rejectShorterFormats(
 export function withStrictNote(
   report: JudgedReport,
   file: TensorFile,
-  { as, premise, kernel, strictPremises }: AuditCommandOptions,
+  { as, premise, kernel, strictPremises }: AuditSettings,
 ): JudgedReport {
   const isSaid = [as, premise, kernel].some((option) => option !== undefined);
   if (strictPremises !== true || isSaid || problemNote(file, 'premises') === undefined)

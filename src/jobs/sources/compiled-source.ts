@@ -1,48 +1,31 @@
-import { gradientQuantities, outputGradient } from '../../audit/index.js';
-import {
-  chainOutputs,
-  launchTensor,
-  type LaunchTemplate,
-  type MachineStatements,
-  openTemplate,
-  type ProblemRun,
-  readTensorsBeside,
-  runOnProblem,
-  tensorsBeside,
-  type JudgedOutputs,
-  readOutputGradient,
-} from '../../jobs/index.js';
-import { quantities } from '../../problem/index.js';
-import type { NoOutput } from '../../report/json/index.js';
-import { RequestError } from '../../request-error.js';
 import { UnsupportedProblem } from '../../../properties/index.js';
-import type { ReadGradients } from './gradient-files.js';
-import { emulatedSource } from './judged-outputs.js';
-import type { OpenProblem } from './open-problem.js';
-import type { AuditCommandOptions } from './options.js';
-
-/** The results of a compiled kernel: its output, gradients, or both. */
-export type LaunchedKernel = { readonly machine: MachineStatements } & (
-  | { readonly judged: JudgedOutputs; readonly gradients: ReadGradients | null }
-  | { readonly judged: null; readonly gradients: ReadGradients }
-);
+import { gradientQuantities, outputGradient } from '../../audit/index.js';
+import { quantities } from '../../problem/index.js';
+import { RequestError } from '../../request-error.js';
+import {
+  readOutputGradient,
+  type KernelSource,
+  type OpenProblem,
+  type ReadyKernel,
+} from '../audit/index.js';
+import { launchTensor } from '../launch/launch-tensors.js';
+import { chainOutputs, openTemplate, type LaunchTemplate } from '../launch/open-launch.js';
+import { runOnProblem, type ProblemRun } from '../launch/run-on-problem.js';
+import { readTensorsBeside, tensorsBeside } from '../launch/tensors-beside.js';
+import { madeSource } from './emulated-source.js';
 
 /** The names of gradients that a template writes. */
-export function gradientsOf(template: LaunchTemplate): readonly string[] {
+function gradientsOf(template: LaunchTemplate): readonly string[] {
   const given = chainOutputs(template).map(({ as }) => as);
   return gradientQuantities.map(({ name }) => name).filter((name) => given.includes(name));
 }
 
 /**
- * The template of --launch; null where there is none.
+ * The template of a launch whose results are judged.
  * @throws RequestError for one that writes nothing to judge, or cannot be read, and for a dO that it does not
  * take
  */
-export async function openJudgedTemplate({
-  launch: path,
-  dout,
-}: AuditCommandOptions): Promise<LaunchTemplate | null> {
-  if (path === undefined) return null;
+async function openJudgedTemplate(path: string, dout: string | undefined): Promise<LaunchTemplate> {
   const template = await openTemplate({ path });
   const given = chainOutputs(template).map(({ as }) => as);
   const [main] = quantities;
@@ -61,7 +44,7 @@ export async function openJudgedTemplate({
 async function readBeside(
   template: LaunchTemplate,
   { file, reading }: OpenProblem,
-  { dout: named }: AuditCommandOptions,
+  named: string | undefined,
 ) {
   const beside = await readTensorsBeside(template, file, reading.headsFirst);
   const { name } = outputGradient;
@@ -74,7 +57,7 @@ async function readBeside(
 async function gradientOfOutput(
   wanted: readonly string[],
   { file, reading }: OpenProblem,
-  { dout: named }: AuditCommandOptions,
+  named: string | undefined,
 ) {
   return wanted.length === 0
     ? null
@@ -86,7 +69,7 @@ function sourcedOf({ outputs }: ProblemRun, names: readonly string[]) {
   const given = names.filter((name) => Object.hasOwn(outputs, name));
   return {
     tensors: Object.fromEntries(given.map((name) => [name, outputs[name]])),
-    sources: Object.fromEntries(given.map((name) => [name, emulatedSource(name, outputs[name])])),
+    sources: Object.fromEntries(given.map((name) => [name, madeSource(name, outputs[name])])),
   };
 }
 
@@ -94,14 +77,14 @@ function sourcedOf({ outputs }: ProblemRun, names: readonly string[]) {
  * Runs a compiled kernel on a problem, on the machine; or tells that it declines such problems.
  * @throws RequestError for a launch that does not fit, and for instructions that are not supported
  */
-export async function executeLaunch(
+async function executeLaunch(
   template: LaunchTemplate,
   open: OpenProblem,
-  options: AuditCommandOptions,
-): Promise<LaunchedKernel | { readonly failure: NoOutput }> {
-  const beside = await readBeside(template, open, options);
+  named: string | undefined,
+): ReturnType<ReadyKernel['run']> {
+  const beside = await readBeside(template, open, named);
   const wanted = gradientsOf(template);
-  const dout = await gradientOfOutput(wanted, open, options);
+  const dout = await gradientOfOutput(wanted, open, named);
   try {
     const run = runOnProblem(template, open.problem, beside);
     const { machine } = run;
@@ -115,7 +98,7 @@ export async function executeLaunch(
       const { sources } = sourcedOf(run, ['lse']);
       const judged = {
         outputs: { out, lse },
-        sources: { out: emulatedSource('out', out), lse: null, ...sources },
+        sources: { out: madeSource('out', out), lse: null, ...sources },
       };
       return { machine, judged, gradients };
     }
@@ -126,4 +109,29 @@ export async function executeLaunch(
     const reason = `the compiled kernel of ${template.path} declines the problem: ${error.message}`;
     return { failure: { reason, isDeclined: true } };
   }
+}
+
+/**
+ * A compiled kernel, run on the machine by a launch file that is a template.
+ * @param dout the place of dO, if it is named
+ */
+export function compiledSource(path: string, dout: string | undefined): KernelSource {
+  return {
+    name: 'the compiled kernel',
+    keepsPosed: false,
+    command: (problemPath) => `flashproof run ${path} --problem ${problemPath}`,
+    open: async () => {
+      const template = await openJudgedTemplate(path, dout);
+      const givesGradients = gradientsOf(template).length > 0;
+      return {
+        takes: tensorsBeside(template),
+        givesGradients,
+        prepare: (open) => ({
+          hasGradients: givesGradients,
+          reason: null,
+          run: () => executeLaunch(template, open, dout),
+        }),
+      };
+    },
+  };
 }

@@ -1,19 +1,18 @@
 import { judgeSplits, sampledQuantity, type KernelOutputs } from '../../audit/index.js';
-import { problemNote, type TensorFile } from '../../io/index.js';
-import {
-  naturalLse,
-  type AuditResult,
-  type DeclaredArithmetic,
-  canonicalOutput,
-  readStoredArgument,
-  type TensorReading,
-} from '../../jobs/index.js';
+import { ownTensor, problemNote, type TensorFile } from '../../io/tensors/index.js';
 import { problemShape, quantities, type Quantity, type Tensor } from '../../problem/index.js';
 import { reportedSplits, withSplits, type JudgedReport } from '../../report/json/index.js';
 import { RequestError } from '../../request-error.js';
 import { parseWhole } from '../../words/index.js';
-import { namesOwnFile } from '../files/file-tensors.js';
-import type { AuditCommandOptions } from './options.js';
+import type { AuditResult } from './audit-kernel.js';
+import type { AuditSettings } from './audit-settings.js';
+import type { DeclaredArithmetic } from './declared-arithmetic.js';
+import {
+  canonicalOutput,
+  naturalLse,
+  readStoredArgument,
+  type TensorReading,
+} from './read-outputs.js';
 
 const [outQuantity, lseQuantity] = quantities;
 
@@ -91,14 +90,14 @@ async function readParts(
 export async function readSplits(
   file: TensorFile,
   reading: TensorReading,
-  options: AuditCommandOptions,
+  settings: AuditSettings,
 ): Promise<SplitResults | null> {
-  const { kernel, exec, launch, output } = options;
-  const isMade = [kernel, exec, launch].some((one) => one !== undefined);
-  const isOwn = !isMade && (output === undefined || namesOwnFile(output));
+  const { source, output } = settings;
+  const isOwn =
+    source === null && (output === undefined || ownTensor(output, file.beside, '') !== null);
   const from = { file, reading, isOwn };
-  const out = await readParts(options.outPartial, 'out_partial', outQuantity, from);
-  const lse = await readParts(options.lsePartial, 'lse_partial', lseQuantity, from);
+  const out = await readParts(settings.outPartial, 'out_partial', outQuantity, from);
+  const lse = await readParts(settings.lsePartial, 'lse_partial', lseQuantity, from);
   if (out === null) {
     if (lse === null) return null;
     throw new RequestError(
@@ -109,12 +108,12 @@ export async function readSplits(
     throw new RequestError(
       `out_partial has ${out.length} splits and lse_partial ${lse.length}; make them equal`,
     );
-  const boundaries = said(file, options.splitBoundaries, '--split-boundaries', 'split_boundaries');
-  const block = said(file, options.splitBlock, '--split-block', 'split_block');
+  const boundaries = said(file, settings.splitBoundaries, '--split-boundaries', 'split_boundaries');
+  const block = said(file, settings.splitBlock, '--split-block', 'split_block');
   return {
     parts: out.map((part, split) => ({
       out: part,
-      lse: lse === null ? null : naturalLse(lse[split], options.lseBase),
+      lse: lse === null ? null : naturalLse(lse[split], settings.lseBase),
     })),
     boundaries: boundaries && parseBoundaries(boundaries.text, boundaries.where),
     block: block && parseWhole(block.text, block.where, 1),
