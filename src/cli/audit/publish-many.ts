@@ -1,8 +1,8 @@
-import { atomicWriteFile } from '../../io/index.js';
 import { isUnjudged, type AuditsReport } from '../../report/json/index.js';
 import { validateAuditsReport } from '../../report/validation/index.js';
 import { renderAuditsJunit } from '../../report/junit/index.js';
 import { renderAudit, renderAudits } from '../../report/text/index.js';
+import { writeJson, writeText } from '../files/publish.js';
 import { terminalLooks } from '../terminal.js';
 import { existingPages } from './page-files.js';
 import type { AuditCommandOptions } from './options.js';
@@ -43,12 +43,6 @@ function printAudits(report: AuditsReport, { full, quiet }: AuditsTargets, after
   process.stdout.write(renderAudits(report, looks) + details.join('') + after);
 }
 
-async function write(target: string | undefined, text: () => string): Promise<void> {
-  if (target === undefined) return;
-  if (target === '-') process.stdout.write(text());
-  else await atomicWriteFile(target, text());
-}
-
 /**
  * Prints the report of several files, and writes the documents that were asked for: one of each kind. The
  * text comes first: a file that cannot be written must not lose the results.
@@ -65,10 +59,10 @@ export async function publishAudits(
   if (report.files.length > 0) await validateAuditsReport(report);
   if (reportFiles.every((name) => targets[name] !== '-')) printAudits(report, targets, after);
   else complain(report);
-  await write(targets.json, () => `${JSON.stringify(document, null, 2)}\n`);
-  await write(targets.junit, () => renderAuditsJunit(report));
-  const { html } = targets;
+  const { json, junit, html } = targets;
+  if (json !== undefined) await writeJson(json, document);
+  if (junit !== undefined) await writeText(junit, renderAuditsJunit(report));
   if (html === undefined) return;
   const { renderAuditsPage } = await import('../../report/html/index.js');
-  await write(html, () => renderAuditsPage(report, existingPages(html)));
+  await writeText(html, renderAuditsPage(report, existingPages(html)));
 }

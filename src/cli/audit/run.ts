@@ -1,9 +1,9 @@
-import { atomicWriteFile } from '../../io/index.js';
 import { auditFile, type FileAudit } from '../../jobs/index.js';
 import { validateReport } from '../../report/validation/index.js';
 import { renderJunit } from '../../report/junit/index.js';
 import { renderIdentification } from '../../report/text/attribution/index.js';
 import { gatherSketch, renderAudit } from '../../report/text/index.js';
+import { writeJson, writeText } from '../files/publish.js';
 import type { CommandContext } from '../options/command-rows.js';
 import { createStagedProgress, terminalLooks } from '../terminal.js';
 import { readCampaign } from '../options/campaign.js';
@@ -18,12 +18,6 @@ const failed = 1;
 
 /** The options that name a file to write a report to. */
 const reportFiles = ['json', 'junit', 'html'] as const;
-
-async function writeReport(target: string | undefined, text: () => string): Promise<void> {
-  if (target === undefined) return;
-  if (target === '-') process.stdout.write(text());
-  else await atomicWriteFile(target, text());
-}
 
 /** The data for the sparklines of --full; null if none are drawn. */
 function sketchOf(result: FileAudit['result'], { full }: AuditCommandOptions) {
@@ -59,9 +53,10 @@ async function publish(
           }) + identified,
     );
   }
-  await writeReport(options.json, () => `${JSON.stringify(report, null, 2)}\n`);
-  await writeReport(options.junit, () => renderJunit([report]));
-  if (page !== null) await writeReport(options.html, () => page);
+  const { json, junit, html } = options;
+  if (json !== undefined) await writeJson(json, report);
+  if (junit !== undefined) await writeText(junit, renderJunit([report]));
+  if (html !== undefined && page !== null) await writeText(html, page);
 }
 
 /** Judges one file, prints and writes the report. Returns the exit status. */

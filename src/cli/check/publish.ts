@@ -8,14 +8,13 @@ import {
 } from '../../../properties/index.js';
 import { listHead, type ListHead } from '../../jobs/index.js';
 import { toolVersion } from '../tool-version.js';
-import { atomicWriteFile } from '../../io/index.js';
 import { renderCheck, renderCheckAnnotations, type CheckNames } from '../../report/text/index.js';
 import { renderCheckJunit } from '../../report/junit/index.js';
 import type { CheckReport } from '../../report/json/check/index.js';
 import { validateCheckReport } from '../../report/validation/index.js';
 import type { CheckCommandOptions } from './options.js';
 import { terminalLooks } from '../terminal.js';
-import { writeJson } from '../files/publish.js';
+import { writeJson, writeText } from '../files/publish.js';
 
 /** The properties and regimes, as `check --list --json` writes them. */
 export type CheckList = ListHead<'check-list'> & CheckNames;
@@ -34,12 +33,6 @@ export function checkList(): CheckList {
       return { name, description, provokes };
     }),
   };
-}
-
-async function writeJunit(target: string, report: CheckReport): Promise<void> {
-  const text = renderCheckJunit(report);
-  if (target === '-') process.stdout.write(text);
-  else await atomicWriteFile(target, text);
 }
 
 /**
@@ -64,5 +57,5 @@ export async function publishCheck(
   if (process.env['GITHUB_ACTIONS'] === 'true')
     (isTaken ? process.stderr : process.stdout).write(renderCheckAnnotations(report));
   if (json !== undefined) await writeJson(json, document);
-  if (junit !== undefined) await writeJunit(junit, report);
+  if (junit !== undefined) await writeText(junit, renderCheckJunit(report));
 }

@@ -2,13 +2,17 @@ import { atomicWriteFile } from '../../io/index.js';
 import { RequestError } from '../../request-error.js';
 
 /**
- * Writes a value as indented JSON to a file, whole or not at all, or to standard output for `-`.
+ * Writes a text to a file, whole or not at all, or to standard output for `-`.
  * @throws RequestError when the file cannot be written
  */
-export async function writeJson(target: string, value: object): Promise<void> {
-  const text = `${JSON.stringify(value, null, 2)}\n`;
+export async function writeText(target: string, text: string): Promise<void> {
   if (target === '-') process.stdout.write(text);
   else await atomicWriteFile(target, text);
+}
+
+/** Writes a value as indented JSON, as `writeText` does. @throws RequestError when the file cannot be written */
+export async function writeJson(target: string, value: object): Promise<void> {
+  await writeText(target, `${JSON.stringify(value, null, 2)}\n`);
 }
 
 /** The options of a command that a list takes. */
