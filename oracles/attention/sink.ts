@@ -40,7 +40,7 @@ const lowestLogit = -2000;
 const u = 2 ** -53;
 
 /** A sink of a finite logit; null for −∞, which is none. */
-export function sinkOf(logit: number, inLse: boolean): Sink | null {
+function sinkOf(logit: number, inLse: boolean): Sink | null {
   if (logit === -Infinity) return null;
   if (Math.abs(logit) > largestLogit) return { logit, inLse, weight: null };
   const y = multiplyDoubleDoubleByFloat64(log2eWords(), logit);

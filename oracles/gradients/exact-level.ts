@@ -27,11 +27,7 @@ export interface RowToSolve {
 }
 
 /** P and dT of a row in fixed point. */
-export function solveRow(
-  { operands, row, keys }: RowToSolve,
-  rules: Rules,
-  bits: number,
-): ExactRow {
+function solveRow({ operands, row, keys }: RowToSolve, rules: Rules, bits: number): ExactRow {
   const ofRow = visibleRow(operands, row, rules, keys.visible, keys.infinite);
   return exactRow(ofRow, operandRow(operands.dout, row).slice(), rules.law, bits);
 }

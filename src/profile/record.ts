@@ -15,13 +15,6 @@ export function binStart(bin: number): number {
   return bin % 2 === 1 ? octave : 1.5 * octave;
 }
 
-/** The bin of a non-negative ulp error. */
-export function binOf(ulps: number): number {
-  let bin = binCount - 1;
-  while (ulps < binStart(bin)) bin--;
-  return bin;
-}
-
 /**
  * The rounding of results before their errors are measured: the format, and the treatment of values beyond its range.
  */

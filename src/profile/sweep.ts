@@ -50,7 +50,7 @@ export class UnfinishedSweep extends Error {
 const mostUnits = 256;
 
 /** The slices of a sweep by unit, in their order; the same for the same number of slices. */
-export function unitsOf<Slice>(slices: readonly Slice[]): readonly (readonly Slice[])[] {
+function unitsOf<Slice>(slices: readonly Slice[]): readonly (readonly Slice[])[] {
   const size = Math.ceil(slices.length / mostUnits);
   return Array.from({ length: Math.ceil(slices.length / Math.max(size, 1)) }, (_, unit) =>
     slices.slice(unit * size, (unit + 1) * size),

@@ -1,8 +1,25 @@
 import type { StoredTensor } from '../../src/problem/index.js';
 import { atomicWriteFile } from '../../src/io/atomic-write.js';
 import { bytesOf, checkTensor, writtenType } from '../../src/io/tensors/index.js';
-import { npyDescrOf } from '../../src/io/tensors/npy/dtypes.js';
+import type { WrittenType } from '../../src/io/tensors/element-storage.js';
 import { npyMagic } from '../../src/io/tensors/npy/header.js';
+
+/**
+ * The type string that elements are written under: numpy's own, and for the types of ml_dtypes the
+ * opaque ones of their width, which numpy.load accepts; it refuses the f1 of float8_e5m2.
+ */
+const npyDescrOf: Readonly<Record<WrittenType, string>> = {
+  int32: '<i4',
+  truth: '|b1',
+  fp64: '<f8',
+  fp32: '<f4',
+  tf32: '<f4',
+  bf16: '<V2',
+  fp16: '<f2',
+  e4m3: '|V1',
+  e5m2: '|V1',
+  e2m1: '|V1',
+};
 
 /** numpy leaves room so that the first dimension can grow to this many digits in place. */
 const growthDigits = 21;

@@ -1,6 +1,6 @@
 import {
   binCount,
-  binOf,
+  binStart,
   type CountName,
   countNames,
   type ErrorRecord,
@@ -24,6 +24,13 @@ interface GrowingRecord extends ErrorRecord {
   readonly largestScaled: Extreme[];
   readonly largestUlp: Extreme[];
   readonly breaks: { count: number; largest: Extreme[]; first: number[] };
+}
+
+/** The bin of a non-negative ulp error. */
+export function binOf(ulps: number): number {
+  let bin = binCount - 1;
+  while (ulps < binStart(bin)) bin--;
+  return bin;
 }
 
 /** An empty record. */

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { formats, round } from '../../src/formats/index.js';
 import {
   accumulate,
+  binOf,
   classify,
   countBreaks,
   emptyRecord,
@@ -11,7 +12,7 @@ import {
 import { roundTo } from '../../src/profile/round-by-adding.js';
 import { createAccumulateEngine } from '../../src/profile/accumulate-engine.js';
 import { bitsOfOrdinal } from '../../src/profile/float32-order.js';
-import { binCount, binOf, binStart, formatRecord } from '../../src/profile/record.js';
+import { binCount, binStart, formatRecord } from '../../src/profile/record.js';
 import { scaled } from '../setup/effort.js';
 import { anyBits, float32, roundings } from './random-results.js';
 

@@ -15,7 +15,8 @@ import type { ErrorPlan, Slice, SliceErrors } from '../../src/profile/error-plan
 import { createErrorSlices } from '../../src/profile/error-slice.js';
 import { addSlice, emptySweep } from '../../src/profile/error-sweep.js';
 import { bitsOfOrdinal, ordinalOfValue, valueOfOrdinal } from '../../src/profile/float32-order.js';
-import { binOf, type CountName, countNames, sumNames } from '../../src/profile/record.js';
+import { type CountName, countNames, sumNames } from '../../src/profile/record.js';
+import { binOf } from './accumulate-definition.js';
 import { exp2Measures } from '../../src/profile/techniques/exp2-profile.js';
 import type { ArrayFunction } from '../../src/simd/index.js';
 import { hardCases } from '../oracles/hard-rounding-cases.js';

@@ -13,7 +13,7 @@ const elementsOfLoad = 8;
  * Columns that the threads of a row load at a time: the widest of 128, 64 and 32 that divides the head dimension,
  * filled up to a multiple of 32. Source: `gmem_k_block_size` in flash_bwd_preprocess.py.
  */
-export function columnsOfRow(vDim: number): number {
+function columnsOfRow(vDim: number): number {
   const filled = 32 * Math.ceil(vDim / 32);
   return [128, 64].find((width) => filled % width === 0) ?? 32;
 }

@@ -35,7 +35,7 @@ function withReduction(reduce: (x: number) => RangeReduction): ForwardVariation 
 }
 
 /** A coefficient whose third significant digit is one too large, rounded to fp32. */
-export function wrongDigit(coefficient: number): number {
+function wrongDigit(coefficient: number): number {
   return Math.fround(coefficient + 10 ** (Math.floor(Math.log10(coefficient)) - 2));
 }
 

@@ -91,7 +91,7 @@ export function erring(
 }
 
 /** The gradients of a run, with errors where the law is promised within the bound. */
-export function asPromised(run: GradientRun, tools: LawTools): ErringGradients {
+function asPromised(run: GradientRun, tools: LawTools): ErringGradients {
   return tools.strength === 'bits' ? { values: run.gradients, errors: null } : erring(run, tools);
 }
 

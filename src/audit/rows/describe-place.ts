@@ -12,7 +12,7 @@ function sizeOf({ first, last }: PlaceRange): number {
 }
 
 /** "3", "3 to 7", "3, 5 to 7 and 9"; of many the first, "3, 5, 9 and 20 more". */
-export function listRanges(ranges: readonly PlaceRange[]): string {
+function listRanges(ranges: readonly PlaceRange[]): string {
   // "3 and 4" is shorter than "3 to 4", and says the same.
   const apart = ranges.flatMap((range) =>
     ranges.length > 1 && sizeOf(range) === 2

@@ -17,7 +17,7 @@ export interface FaultOdds {
  * The probability that none of `faulty` rows is among those drawn: hypergeometric,
  * Π (among − drawn − j) / (among − j).
  */
-export function missProbability({ drawn, among }: RandomRows, faulty: number): number {
+function missProbability({ drawn, among }: RandomRows, faulty: number): number {
   if (faulty > among - drawn) return 0;
   // By whichever of the two has fewer factors.
   const [factors, other] = faulty < drawn ? [faulty, drawn] : [drawn, faulty];
@@ -31,7 +31,7 @@ export function missProbability({ drawn, among }: RandomRows, faulty: number): n
  * they hide best: each further row of a head is seen more probably than the one before.
  * @param head the random rows of each head
  */
-export function mostProbableMiss(head: RandomRows, heads: number, faulty: number): number {
+function mostProbableMiss(head: RandomRows, heads: number, faulty: number): number {
   const each = Math.floor(faulty / heads);
   const more = faulty - each * heads;
   return missProbability(head, each) ** (heads - more) * missProbability(head, each + 1) ** more;

@@ -1,4 +1,4 @@
-export { describePlace, placeInBrackets, listRanges } from './describe-place.js';
+export { describePlace, placeInBrackets } from './describe-place.js';
 export { defaultRows, mostMultiplyAdds, multiplyAddsOf } from './default-rows.js';
 export { type FaultOdds } from './fault-odds.js';
 export { chooseKeys, keysOfHead, type KeySample, type KeySampleRequest } from './key-sample.js';

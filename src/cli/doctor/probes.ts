@@ -24,7 +24,7 @@ const patience = 10_000;
 export type RunTool = (command: string, words: readonly string[]) => string | null;
 
 /** Runs a command of this machine. */
-export const runTool: RunTool = (command, words) => {
+const runTool: RunTool = (command, words) => {
   const { status, stdout } = spawnSync(command, words, {
     encoding: 'utf8',
     timeout: patience,

@@ -83,9 +83,6 @@ const machineOptions = optionRows({
   },
 });
 
-/** The options of the machine as they are given. */
-export type MachineOptions = ParsedOptions<typeof machineOptions>;
-
 /** The options of the backward pass. */
 const backwardOptions = {
   backward: {

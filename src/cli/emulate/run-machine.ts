@@ -34,7 +34,7 @@ import type { EmulateCommandOptions } from './options.js';
  * Runs clusters and writes their events to a file, one cluster in memory at a time. The file is written
  * whole, or not at all; `runAll` throws a RequestError when it cannot be written.
  */
-export function createTraceFile(path: string): ClusterRunner {
+function createTraceFile(path: string): ClusterRunner {
   let receive: (event: TraceEvent) => void = () => undefined;
 
   function* chunks(

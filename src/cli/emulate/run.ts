@@ -44,7 +44,7 @@ export interface KernelList extends ListHead<'emulate-list'> {
 }
 
 /** The JSON document of the kernel models. */
-export function kernelList(models: readonly KernelModel[]): KernelList {
+function kernelList(models: readonly KernelModel[]): KernelList {
   return {
     ...listHead('emulate-list', toolVersion()),
     models: models.map(({ name, description, settings, backward }) => ({
@@ -71,7 +71,7 @@ export interface MachineList extends ListHead<'machine-list'> {
 }
 
 /** The JSON document of the values of the machine's options. */
-export function machineList(models: readonly KernelModel[]): MachineList {
+function machineList(models: readonly KernelModel[]): MachineList {
   const { mutants, adversarial } = machineNames(models);
   return {
     ...listHead('machine-list', toolVersion()),

@@ -1,5 +1,5 @@
 import type { ProblemInputName } from '../../io/index.js';
-import { type OptionRow, optionRows, type ParsedOptions } from './option-rows.js';
+import { type OptionRow, optionRows } from './option-rows.js';
 
 /** The key of an option for a tensor: `cuSeqlensQ` of `cu_seqlens_q`. */
 type OptionKey<Name extends string> = Name extends `${infer First}_${infer Rest}`
@@ -84,6 +84,3 @@ export const inputOptions = optionRows({
     completes: 'problem-input',
   },
 });
-
-/** The options of inputs as they are given. */
-export type InputOptions = ParsedOptions<typeof inputOptions>;

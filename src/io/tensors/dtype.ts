@@ -86,7 +86,7 @@ export function opaqueDtype(
 }
 
 /** e2m1, two elements in a byte with the first in its low half, as PyTorch's float4_e2m1fn_x2 stores them. */
-export const packedFormat = 'e2m1x2';
+const packedFormat = 'e2m1x2';
 
 /** A format that a caller may declare a tensor to have. */
 export type DeclaredFormat = FormatName | typeof packedFormat;

@@ -29,9 +29,6 @@ export const integerTypes = {
   s64: integerType('s64', 64),
 } as const satisfies Readonly<Record<string, IntegerType>>;
 
-/** The name of one of these types. */
-export type IntegerTypeName = keyof typeof integerTypes;
-
 /** The register of a value of this many bits: 8 bits lie in a register of 16. */
 export function registerOf(bits: IntegerType['bits']): RegisterWidth {
   if (bits === 1) return 'pred';

@@ -18,7 +18,7 @@ export interface RunVerdict {
 }
 
 /** "lines 16 and 17 (kernel.py:42, kernel.py:45)", with the source where it is known; '' for none. */
-export function linesText(lines: readonly ProgramLine[]): string {
+function linesText(lines: readonly ProgramLine[]): string {
   if (lines.length === 0) return '';
   const numbers = lines.map(({ line }) => String(line));
   const listed =

@@ -56,7 +56,7 @@ export function findBarrier(machine: MachineState, actor: Actor, address: number
 }
 
 /** Reports an arrival that was illegal; records the end of a phase that it has completed. */
-export function settle(
+function settle(
   machine: MachineState,
   actor: Actor,
   barrier: Mbarrier,

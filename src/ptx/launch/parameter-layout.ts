@@ -10,7 +10,7 @@ export interface ParameterPlace {
 }
 
 /** Bytes of an element of a type. @throws RequestError for predicates and opaque types, which cannot be parameters */
-export function typeBytes(type: ScalarType): number {
+function typeBytes(type: ScalarType): number {
   if (type === 'f16x2' || type === 'bf16x2') return 4;
   const bits = Number(/\d+$/.exec(type)?.[0]);
   if (Number.isInteger(bits)) return bits / 8;

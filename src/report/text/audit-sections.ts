@@ -126,7 +126,7 @@ export function errorNotesSection(output: ReportedError): Section {
 }
 
 /** The errors of the outputs that are one number a row, and the outputs that were expected and not given. */
-export function numberErrorsSection(report: JudgedReport): Section {
+function numberErrorsSection(report: JudgedReport): Section {
   const given = numbersOf(report).map((output): Cell[] => {
     const { max, rms, mean } = fromReported<NumberTest>(output.numbers);
     return [

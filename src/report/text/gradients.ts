@@ -72,7 +72,7 @@ export function gradientsSection({ gradients, findings }: ReportedGradients): Se
  * The results of FlashAttention's rule for the gradients; no rows where there are none. It decides nothing, so nothing
  * is red.
  */
-export function gradientRulesSection({ gradients }: ReportedGradients): Section {
+function gradientRulesSection({ gradients }: ReportedGradients): Section {
   const words = gradients.flatMap(({ label, flashAttention }) =>
     flashAttention === null ? [] : [`${label} ${flashAttention.pass ? 'pass' : 'fail'}`],
   );
@@ -83,7 +83,7 @@ export function gradientRulesSection({ gradients }: ReportedGradients): Section 
 }
 
 /** The parts of the backward pass that are not judged, a row each. */
-export function unjudgedGradientsSection({ notJudged }: ReportedGradients): Section {
+function unjudgedGradientsSection({ notJudged }: ReportedGradients): Section {
   return {
     rows: notJudged.map((clause, i) => [heading(i === 0 ? 'Not judged' : ''), clause]),
     numberColumns: 0,

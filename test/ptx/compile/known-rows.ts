@@ -1,4 +1,5 @@
-import { type LaneInstruction, laneInstructions } from '../../../src/ptx/instructions/index.js';
+import type { LaneInstruction } from '../../../src/ptx/instructions/index.js';
+import { laneInstructions } from '../instructions/lane/lane-instructions.js';
 
 /** Rows of lane instructions to compile. */
 export const knownRows: readonly LaneInstruction[] = laneInstructions();

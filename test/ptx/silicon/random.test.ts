@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { expect, it } from 'vitest';
-import { laneInstructions, type LaneInstruction } from '../../../src/ptx/instructions/index.js';
+import type { LaneInstruction } from '../../../src/ptx/instructions/index.js';
+import { laneInstructions } from '../instructions/lane/lane-instructions.js';
 import { parsePtx } from '../../../src/ptx/syntax/index.js';
 import { scaled, testSeed } from '../../setup/effort.js';
 import { markOf, randomModule } from './random-kernel.js';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { laneInstructions } from '../../../src/ptx/instructions/index.js';
+import { laneInstructions } from '../instructions/lane/lane-instructions.js';
 import { fromEnvironment, testSeed } from '../../setup/effort.js';
 import { fingerprints, modelResults } from './row-kernels.js';
 import { rowKey } from './sweep.js';

@@ -41,7 +41,7 @@ export function familiesOf({ rows }: Pick<Problem, 'rows'>): readonly Hypothesis
 }
 
 /** Every kind of hypothesis, in the order in which equally good ones are named. */
-export const hypothesisFamilies: readonly HypothesisFamily[] = [
+const hypothesisFamilies: readonly HypothesisFamily[] = [
   lseHypotheses,
   scoreHypotheses,
   descaleHypotheses,

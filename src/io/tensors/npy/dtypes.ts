@@ -6,7 +6,6 @@ import {
   rawDtype,
   truthDtype,
 } from '../dtype.js';
-import type { WrittenType } from '../element-storage.js';
 
 /** The dtype in the descr of an npy header. */
 export interface NpyDtype extends DtypeFacts {
@@ -84,20 +83,3 @@ export function npyDtype(descr: string): NpyDtype | null {
   if (other === undefined || size === '') return null;
   return { ...opaqueDtype(Number(size) * other[1] * 8, other[0]), bigEndian };
 }
-
-/**
- * The type string that elements are written under: numpy's own, and for the types of ml_dtypes the
- * opaque ones of their width, which numpy.load accepts; it refuses the f1 of float8_e5m2.
- */
-export const npyDescrOf: Readonly<Record<WrittenType, string>> = {
-  int32: '<i4',
-  truth: '|b1',
-  fp64: '<f8',
-  fp32: '<f4',
-  tf32: '<f4',
-  bf16: '<V2',
-  fp16: '<f2',
-  e4m3: '|V1',
-  e5m2: '|V1',
-  e2m1: '|V1',
-};

@@ -9,7 +9,7 @@ export const layouts = ['bhsd', 'bshd'] as const;
 export type Layout = (typeof layouts)[number];
 
 /** The order of a page's dimensions, in FlashInfer's words: slots, heads, dim or heads, slots, dim. */
-export const kvLayouts = ['NHD', 'HND'] as const;
+const kvLayouts = ['NHD', 'HND'] as const;
 export type KvLayout = (typeof kvLayouts)[number];
 
 /** Settings of a problem that a caller fixes; those left out come from the file, else from defaults. */

@@ -1,1 +1,1 @@
-export { findLaneInstruction, laneInstructions, type OperandForm } from './table.js';
+export { findLaneInstruction, type OperandForm } from './table.js';

@@ -36,11 +36,6 @@ const table = lazily(() => {
   );
 });
 
-/** Every lane instruction. Those that share a name differ in the number of operands, or in the width of a result. */
-export function laneInstructions(): readonly LaneInstruction[] {
-  return [...table().values()].flatMap((byName) => [...byName().values()].flat());
-}
-
 function bitsOf(width: RegisterWidth): number {
   return width === 'pred' ? 1 : width;
 }

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import {
   findLaneInstruction,
-  laneInstructions,
   type LaneInstruction,
   type LaneValue,
   type RegisterWidth,
 } from '../../../../src/ptx/instructions/index.js';
+import { laneInstructions } from './lane-instructions.js';
 import { specialWords } from '../../../machine/arithmetic/patterns.js';
 
 /** Patterns of special values of every format, for a register of that width. */

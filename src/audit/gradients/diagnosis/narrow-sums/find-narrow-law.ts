@@ -73,7 +73,7 @@ export function errorsBeside(of: Replayed, { quantity, values, format }: GivenGr
 }
 
 /** Compares the errors of some rows with those of sums. */
-export function likenessOf(
+function likenessOf(
   beside: ReturnType<typeof errorsBeside>,
   first: number,
   sums: Float64Array,
