@@ -1,15 +1,17 @@
 import { formatApart, formatNumber } from '../words/index.js';
 import type { Quantity } from '../problem/index.js';
-import type { JudgedNumbers, JudgedQuantity, JudgedVectors } from './judge-quantity.js';
+import type {
+  JudgedNumbers,
+  JudgedQuantity,
+  JudgedStatistic,
+  JudgedVectors,
+} from './judge-quantity.js';
 import { describePlace } from './kernel-outputs.js';
-import {
-  type StructureResult,
-  type StructureTest,
-  structureTests,
-} from './structure/structure-result.js';
+import { describeRows } from './rows/index.js';
+import { isBeyond, type RowsOfHead } from './structure/error-statistic.js';
 
 /** The kind of a fault of a quantity: not a number, beyond its bound, beyond what roundings add up to. */
-type Fault = 'non-finite' | 'bound' | 'spread' | 'rms';
+export type Fault = 'non-finite' | 'bound' | 'spread' | 'rms';
 
 /**
  * The test of a declared premise; test/audit/declared-faults.test.ts has the fault that it alone sees, which no size of an error
@@ -17,15 +19,15 @@ type Fault = 'non-finite' | 'bound' | 'spread' | 'rms';
  */
 type DeclaredTest = 'premise';
 
-/** Names of findings: a structure test's own, else the quantity's with the fault; the output's are bare. */
+/** Names of findings: the fault or the test, in most cases behind the name of the quantity. */
 export type FindingTest =
   | 'non-finite'
   | 'element-bound'
   | 'element-spread'
   | 'rms'
   | DeclaredTest
-  | StructureTest
-  | `${string}-${Fault}`;
+  | JudgedStatistic['test']
+  | `${string}-${Fault | JudgedStatistic['test']}`;
 
 /** One reason to fail a kernel. */
 export interface Finding {
@@ -38,6 +40,28 @@ export interface Finding {
   /** A sentence with the evidence. */
   readonly statement: string;
 }
+
+/** The words that the findings of some quantities differ by from those of others. */
+export interface FindingWords {
+  /** The arithmetic whose bounds the elements were tested against. */
+  readonly arithmetic: string;
+  /** The reason why elements with a bound of 0 must be zero. */
+  readonly zeros: string;
+  /** Whether the findings of statistics are named after their quantity, and not after their test alone. */
+  readonly prefixesTests: boolean;
+  /** Whether rows of a sample are told by their number too. */
+  readonly countsRows: boolean;
+  /** The clause on a column whose sum is off, by the name of its quantity; none where there are no such sums. */
+  readonly sums: Readonly<Partial<Record<string, string>>>;
+}
+
+/** The words of findings of a kernel's outputs, but for the arithmetic. */
+export const outputWords: Omit<FindingWords, 'arithmetic'> = {
+  zeros: 'where no key is visible',
+  prefixesTests: false,
+  countsRows: true,
+  sums: {},
+};
 
 const ofOutput: Readonly<Record<Fault, FindingTest>> = {
   'non-finite': 'non-finite',
@@ -64,63 +88,65 @@ function percent(value: number): string {
   return `${formatNumber(Math.abs(value) * 100)} %`;
 }
 
-function groupName(
-  result: Pick<StructureResult, 'scope' | 'head' | 'firstRow' | 'rows' | 'lastRow'>,
-  heads: number,
-): string {
-  const { scope, firstRow, rows, lastRow } = result;
-  const batch = Math.floor(result.head / heads);
-  const head = `${batch === 0 ? '' : `batch ${batch}, `}head ${result.head % heads}`;
-  if (scope === 'row') return `${head}, query ${firstRow}`;
-  if (lastRow - firstRow + 1 === rows)
-    return scope === 'head' ? head : `${head}, queries ${firstRow} to ${firstRow + rows - 1}`;
-  const sampled = `${rows} sampled queries`;
-  return `${head}, ${sampled}${scope === 'head' ? '' : ` from ${firstRow} to ${lastRow}`}`;
+function rowsOf(rows: RowsOfHead, judged: JudgedQuantity, { countsRows }: FindingWords): string {
+  return describeRows(rows, judged.quantity, judged.heads, countsRows ? rows.rows : null);
 }
 
 const scopeOrder = ['head', 'tile', 'row'] as const;
 
-/** The structure test's finding at its widest failing scope, or null when it passes. */
-function structureFinding(
-  test: StructureTest,
-  { quantity, structure }: JudgedQuantity,
-  heads: number,
-): Finding | null {
-  const failing = scopeOrder
-    .map((scope) => structure.find((result) => result.test === test && result.scope === scope))
-    .find((result) => result !== undefined && Math.abs(result.statistic) > result.threshold);
-  if (failing === undefined) return null;
-  const statement = structureStatement[test](failing, groupName(failing, heads), quantity.prose);
-  return { quantity: quantity.name, test, isWorstCase: false, statement };
-}
+/** A statement on a failing statistic of some rows. */
+type Statement = (result: JudgedStatistic, where: string, what: string, sum: string) => string;
 
-/** Statements of failing structure tests. */
-const structureStatement: Readonly<
-  Record<StructureTest, (result: StructureResult, where: string, what: string) => string>
-> = {
-  scale: ({ statistic, threshold }, where, what) =>
-    Math.abs(1 + statistic) <= 1e-9
-      ? `${what} is zero on ${where}`
-      : statistic < -1
-        ? `${what} runs against what it should be on ${where} (slope on the oracle ${(1 + statistic).toFixed(4)}; rounding explains 1 ± ${formatNumber(threshold)})`
-        : `${what} is ${percent(statistic)} ${statistic > 0 ? 'large' : 'small'} on ${where} (slope on the oracle ${(1 + statistic).toFixed(4)}; rounding explains 1 ± ${formatNumber(threshold)})`,
-  bias: ({ statistic, threshold }, where, what) =>
-    `${what} is ${formatNumber(Math.abs(statistic))} too ${statistic > 0 ? 'high' : 'low'} on average on ${where}; rounding explains ± ${formatNumber(threshold)}`,
+const tooHigh: Statement = ({ statistic, threshold }, where, what) =>
+  `${what} is ${formatNumber(Math.abs(statistic))} too ${statistic > 0 ? 'high' : 'low'} on average on ${where}; rounding explains ± ${formatNumber(threshold)}`;
+
+/** Statements on failing statistics, in the order of their findings. */
+const statisticStatement: Readonly<Record<JudgedStatistic['test'], Statement>> = {
+  scale: ({ statistic, threshold }, where, what) => {
+    if (Math.abs(1 + statistic) <= 1e-9) return `${what} is zero on ${where}`;
+    const slope = `(slope on the oracle ${(1 + statistic).toFixed(4)}; rounding explains 1 ± ${formatNumber(threshold)})`;
+    return statistic < -1
+      ? `${what} runs against what it should be on ${where} ${slope}`
+      : `${what} is ${percent(statistic)} ${statistic > 0 ? 'large' : 'small'} on ${where} ${slope}`;
+  },
+  bias: tooHigh,
   truncation: ({ statistic, threshold }, where, what) =>
     `${what} is rounded ${statistic < 0 ? 'towards' : 'away from'} zero on ${where}: it is ${formatNumber(Math.abs(statistic))} half ulps too ${statistic < 0 ? 'small' : 'large'} on average; rounding to nearest explains ± ${formatNumber(threshold)}`,
   dispersion: ({ statistic, threshold }, where) =>
     `the rows of ${where} are off by factors of their own, ${percent(statistic)} in the root mean square; rounding explains ${percent(threshold)}`,
-  'lse-mean': ({ statistic, threshold }, where, what) =>
-    `${what} is ${formatNumber(Math.abs(statistic))} too ${statistic > 0 ? 'high' : 'low'} on average on ${where}; rounding explains ± ${formatNumber(threshold)}`,
+  'lse-mean': tooHigh,
   'key-tile': ({ statistic, threshold, firstKey, keys }, where) =>
     `on ${where} the error is ${formatNumber(Math.abs(statistic))} times what ${statistic > 0 ? 'leaving out' : 'counting twice'} keys ${firstKey} to ${firstKey! + keys! - 1} does to first order; rounding explains ± ${formatNumber(threshold)}`,
+  sum: ({ statistic, threshold, column }, where, _, sum) =>
+    `${sum} in column ${column} of ${where} by ${formatNumber(Math.abs(statistic))}; rounding explains ${formatNumber(threshold)}`,
+  pairing: ({ statistic, threshold }, where) =>
+    `⟨Q, dQ⟩ and ⟨K, dK⟩ of ${where}, which are one number, differ by ${formatNumber(Math.abs(statistic))} of the sizes of their terms; rounding explains ${formatNumber(threshold)}`,
 };
 
-/** Findings of vectors: NaN and infinities, then faults of the whole, then single elements, then their spread. */
-function vectorFindings(judged: JudgedVectors, heads: number, arithmetic: string) {
+const statisticTests = Object.keys(statisticStatement) as JudgedStatistic['test'][];
+
+/** The findings of failing statistics: for each test its widest failing scope. */
+function statisticFindings(judged: JudgedQuantity, words: FindingWords): Finding[] {
+  const { quantity, structure } = judged;
+  const { name, prose } = quantity;
+  return statisticTests.flatMap((test) => {
+    const failing = scopeOrder
+      .map((scope) => structure.find((result) => result.test === test && result.scope === scope))
+      .find((result) => result !== undefined && isBeyond(result));
+    if (failing === undefined) return [];
+    const where = rowsOf(failing, judged, words);
+    const sum = words.sums[name] ?? `the sum of ${prose} is off`;
+    const statement = statisticStatement[test](failing, where, prose, sum);
+    const named: FindingTest = words.prefixesTests ? `${name}-${test}` : test;
+    return [{ quantity: name, test: named, isWorstCase: false, statement }];
+  });
+}
+
+/** Findings of elements: NaN and infinities, then faults of the whole, then single elements, then their spread. */
+function elementFindings(judged: JudgedVectors<JudgedStatistic>, words: FindingWords): Finding[] {
   const { elements, quantity } = judged;
   const { parts } = quantity;
-  const findings: (Finding | null)[] = [];
+  const findings: Finding[] = [];
   if (elements.nonFinite > 0)
     findings.push(
       finding(
@@ -129,7 +155,7 @@ function vectorFindings(judged: JudgedVectors, heads: number, arithmetic: string
         `${elements.nonFinite} of ${elements.elements} ${parts} are NaN or infinite where a correct kernel is not, or the reverse; the first at ${describePlace(elements.firstNonFinite!)}`,
       ),
     );
-  findings.push(...structureTests.map((test) => structureFinding(test, judged, heads)));
+  findings.push(...statisticFindings(judged, words));
   if (elements.outside > 0) {
     const { at, error, bound } = elements.worst!;
     findings.push(
@@ -137,20 +163,18 @@ function vectorFindings(judged: JudgedVectors, heads: number, arithmetic: string
         judged,
         'bound',
         bound === 0
-          ? `${elements.outside} of ${elements.elements} ${parts} are not zero where no key is visible, the largest ${formatNumber(error)} at ${describePlace(at)}`
-          : `${elements.outside} of ${elements.elements} ${parts} err by more than ${arithmetic} can; the worst by ${formatNumber(error)} where at most ${formatNumber(bound)}, at ${describePlace(at)}`,
+          ? `${elements.outside} of ${elements.elements} ${parts} are not zero ${words.zeros}, the largest ${formatNumber(error)} at ${describePlace(at)}`
+          : `${elements.outside} of ${elements.elements} ${parts} err by more than ${words.arithmetic} can; the worst by ${formatNumber(error)} where at most ${formatNumber(bound)}, at ${describePlace(at)}`,
       ),
     );
   }
-  return [...findings, ...spreadFindings(judged, heads)];
+  return [...findings, ...spreadFindings(judged, words)];
 }
 
-function spreadFindings(judged: JudgedVectors, heads: number): Finding[] {
+function spreadFindings(judged: JudgedVectors<JudgedStatistic>, words: FindingWords): Finding[] {
   const { elements, spread, quantity } = judged;
   const findings: Finding[] = [];
-  const failing = [...spread.results]
-    .reverse()
-    .find(({ measured, limit }) => measured > 0 && measured > limit);
+  const failing = [...spread.results].reverse().find(({ measured, limit }) => measured > limit);
   if (failing !== undefined) {
     const { measured, expected, limit } = failing;
     const what = quantity.name === 'out' ? 'error' : `error of ${quantity.prose}`;
@@ -158,7 +182,7 @@ function spreadFindings(judged: JudgedVectors, heads: number): Finding[] {
       finding(
         judged,
         'rms',
-        `the root mean square ${what} on ${groupName(failing, heads)} is ${formatNumber(measured)}, where roundings make ${formatNumber(expected)} and at most ${formatNumber(limit)}`,
+        `the root mean square ${what} on ${rowsOf(failing, judged, words)} is ${formatNumber(measured)}, where roundings make ${formatNumber(expected)} and at most ${formatNumber(limit)}`,
       ),
     );
   }
@@ -177,10 +201,10 @@ function spreadFindings(judged: JudgedVectors, heads: number): Finding[] {
 }
 
 /** Findings of numbers: NaN and infinities, then single rows, then the error that all share. */
-function numberFindings(judged: JudgedNumbers, heads: number) {
+function numberFindings(judged: JudgedNumbers<JudgedStatistic>, words: FindingWords): Finding[] {
   const { numbers, quantity } = judged;
   const { prose, parts } = quantity;
-  const findings: (Finding | null)[] = [];
+  const findings: Finding[] = [];
   if (numbers.nonFinite > 0) {
     const { at, value, oracle } = numbers.firstNonFinite!;
     findings.push(
@@ -208,24 +232,15 @@ function numberFindings(judged: JudgedNumbers, heads: number) {
       ),
     );
   }
-  return [...findings, ...structureTests.map((test) => structureFinding(test, judged, heads))];
+  return [...findings, ...statisticFindings(judged, words)];
 }
 
-/**
- * All that the tests found wrong, quantity by quantity, the one that explains most first.
- * @param heads the number of heads of a batch
- * @param arithmetic the arithmetic whose bounds the elements were tested against, in words
- */
+/** All that the tests found wrong, quantity by quantity, the finding that explains most first. */
 export function findingsOf(
-  outputs: readonly JudgedQuantity[],
-  heads: number,
-  arithmetic: string,
+  judged: readonly JudgedQuantity[],
+  words: FindingWords,
 ): readonly Finding[] {
-  return outputs
-    .flatMap((judged) =>
-      judged.row === 'vector'
-        ? vectorFindings(judged, heads, arithmetic)
-        : numberFindings(judged, heads),
-    )
-    .filter((finding) => finding !== null);
+  return judged.flatMap((one) =>
+    one.row === 'vector' ? elementFindings(one, words) : numberFindings(one, words),
+  );
 }

@@ -88,7 +88,12 @@ export type { ElementTest } from './element-test.js';
 export { createUlpScale, type ErrorProfile, type Percentiles } from './error-profile.js';
 export type { NumberTest, NumberTest as LseTest } from './number-test.js';
 export type { SequenceUsage } from './sequence-usage.js';
-export { describePlace as describeCausePlace, placeInBrackets, type Place } from './rows/index.js';
+export {
+  describePlace as describeCausePlace,
+  describeRows,
+  placeInBrackets,
+  type Place,
+} from './rows/index.js';
 export { describePlace, elementAt, placeOf, type Coordinates } from './kernel-outputs.js';
 export {
   compareOutputs,

@@ -2,46 +2,59 @@ import type { FormatName } from '../formats/index.js';
 import type { Quantity } from '../problem/index.js';
 import { boundsOf, type ElementBounds } from './element-bounds.js';
 import { testElements, type ElementTest } from './element-test.js';
+import type { GradientTest } from './gradients/structure/gradient-statistic.js';
 import type { ComparedQuantity } from './kernel-outputs.js';
 import { testNumbers, type NumberTest } from './number-test.js';
 import { testSpread, type SpreadTest } from './spread-test.js';
+import type { ErrorStatistic } from './structure/error-statistic.js';
 import {
   inTestOrder,
   structureQuantity,
   type StructureResult,
+  type StructureTest,
 } from './structure/structure-result.js';
 
-/** Results of the tests of a quantity whose rows are vectors. */
-export interface JudgedVectors {
-  readonly row: 'vector';
+/** A statistic of any quantity's errors. */
+export type JudgedStatistic = ErrorStatistic<StructureTest | GradientTest>;
+
+/** The part of the results that all quantities have. */
+interface JudgedCommon<S extends JudgedStatistic> {
   readonly quantity: Quantity;
+  /** Number of heads in a batch entry of it. */
+  readonly heads: number;
   readonly format: FormatName;
   /** The values that were judged. Not to be changed. */
   readonly values: Float64Array;
+  /** The worst result of each test and scope. */
+  readonly structure: readonly S[];
+}
+
+/** Results of the tests of a quantity that is judged element by element. */
+export interface JudgedVectors<
+  S extends JudgedStatistic = StructureResult,
+> extends JudgedCommon<S> {
+  readonly row: 'vector';
   readonly elements: ElementTest;
   readonly spread: SpreadTest;
-  readonly structure: readonly StructureResult[];
 }
 
 /** Results of the tests of a quantity that is one number a row. */
-export interface JudgedNumbers {
+export interface JudgedNumbers<
+  S extends JudgedStatistic = StructureResult,
+> extends JudgedCommon<S> {
   readonly row: 'number';
-  readonly quantity: Quantity;
-  readonly format: FormatName;
-  /** The values that were judged. Not to be changed. */
-  readonly values: Float64Array;
   readonly numbers: NumberTest;
-  readonly structure: readonly StructureResult[];
 }
 
-/** Results of the tests of one quantity. */
-export type JudgedQuantity = JudgedVectors | JudgedNumbers;
+/** Results of the tests of one quantity of any kind. */
+export type JudgedQuantity<S extends JudgedStatistic = JudgedStatistic> =
+  JudgedVectors<S> | JudgedNumbers<S>;
 
 /** Results of the tests of all outputs of a kernel, by quantity; null for those that it does not give. */
 export interface JudgedOutputs {
   readonly out: JudgedVectors;
   readonly lse: JudgedNumbers | null;
-  readonly [name: string]: JudgedQuantity | null | undefined;
+  readonly [name: string]: JudgedQuantity<StructureResult> | null | undefined;
 }
 
 /** Data that every quantity of an audit is judged by. */
@@ -62,11 +75,12 @@ interface JudgementMeasure {
 export function judgeQuantity(
   compared: ComparedQuantity,
   { bounds, admitsOverflow, falseAlarmRate, structure }: JudgementMeasure,
-): JudgedQuantity {
-  const { quantity, format, values } = compared;
+): JudgedQuantity<StructureResult> {
+  const { quantity, shape, format, values } = compared;
   const { total } = boundsOf(bounds, quantity);
   const common = {
     quantity,
+    heads: shape[quantity.axes[1]],
     format,
     values,
     structure: structure.filter(({ test }) => structureQuantity(test) === quantity.name),
@@ -82,7 +96,9 @@ export function judgeQuantity(
 }
 
 /** The judged quantities in the order of their table. */
-export function judgedQuantities(outputs: JudgedOutputs): readonly JudgedQuantity[] {
+export function judgedQuantities(
+  outputs: JudgedOutputs,
+): readonly JudgedQuantity<StructureResult>[] {
   return Object.values(outputs).filter((judged) => judged !== null && judged !== undefined);
 }
 

@@ -7,6 +7,7 @@ import {
   type Coordinates,
   placeOf,
 } from './kernel-outputs.js';
+import type { RowsOfHead } from './structure/error-statistic.js';
 
 /** Rows whose errors are taken together: a tile of 128 queries, a head. */
 export const spreadScopes = ['tile', 'head'] as const;
@@ -16,14 +17,8 @@ export type SpreadScope = (typeof spreadScopes)[number];
 const rowsPerTile = 128;
 
 /** The root mean square error of some rows against the sum of independent roundings. */
-export interface SpreadResult {
+export interface SpreadResult extends RowsOfHead {
   readonly scope: SpreadScope;
-  /** Flat index over [batch, heads]. */
-  readonly head: number;
-  readonly firstRow: number;
-  readonly rows: number;
-  /** The last row: `firstRow` + `rows` − 1, except in a sample that does not have all rows between. */
-  readonly lastRow: number;
   /** Root mean square errors: found, expected, and exceeded with the stated probability only. */
   readonly measured: number;
   readonly expected: number;

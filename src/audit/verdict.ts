@@ -1,7 +1,7 @@
 import type { FormatName } from '../formats/index.js';
 import { formatNumber, stated, type StatedVerdict } from '../words/index.js';
 import type { Diagnosis } from './diagnosis/index.js';
-import { findingsOf, type Finding } from './findings.js';
+import { findingsOf, outputWords, type Finding } from './findings.js';
 import type { JudgedQuantity } from './judge-quantity.js';
 import { nothingLost, type LostElements } from './element-test.js';
 import { placeInBrackets } from './rows/index.js';
@@ -67,8 +67,6 @@ export interface Evidence {
   /** The judged quantities in the order of the report; the first is the quantity that the kernel is for. */
   readonly outputs: readonly JudgedQuantity[];
   readonly untested: readonly UntestedStructure[];
-  /** Number of heads per batch. */
-  readonly heads: number;
   /** The arithmetic whose bounds the elements were tested against, in words. */
   readonly arithmetic: string;
   /** Further remarks for a reader. */
@@ -179,12 +177,12 @@ function premiseFinding({ quantity }: JudgedQuantity, { statement }: PremiseTest
  * @param explainers called once the audit fails; null where no cause is wanted
  */
 export function reachVerdict(evidence: Evidence, explainers: Explainers | null): Verdict {
-  const { outputs, heads, arithmetic, notes, untested } = evidence;
+  const { outputs, arithmetic, notes, untested } = evidence;
   const [main] = outputs;
   const { all, unbounded } = extentOf(main);
   const isLost = (evidence.lost[main.quantity.name] ?? nothingLost).isAll;
   const judged = unbounded < all && !isLost;
-  const measured = findingsOf(outputs, heads, arithmetic);
+  const measured = findingsOf(outputs, { ...outputWords, arithmetic });
   const premiseTest =
     measured.length === 0 && judged ? evidence.testPremise() : { pass: true, statement: null };
   const findings = premiseTest.pass ? measured : [premiseFinding(main, premiseTest)];

@@ -302,7 +302,6 @@ export function conclude(
   const evidence = {
     outputs: judgedQuantities(located),
     sample: sampleOf(problem, shape),
-    heads: shape.heads,
     widened: widenedFrom(given.out, reference.quantities.out.values),
     hollow: hollowNote(reference),
     testPremise: () => testPremise(prepared, reference),

@@ -2,13 +2,14 @@ import type { AttentionReference } from '../../../oracles/index.js';
 import { problemShape, quantities, type Problem, type Tensor } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
 import { usualFalseAlarmRate } from '../conduct/audit-options.js';
+import type { Finding } from '../findings.js';
 import { decodeQuantity } from '../kernel-outputs.js';
 import type { KeySample, KeySampleRequest, RowSample, RowSampleRequest } from '../rows/index.js';
 import { anyGradientPremises, type GradientPremises, type StoredForward } from './bounds/index.js';
 import type { GradientDiagnosis } from './diagnosis/diagnosis.js';
 import { explainGradients } from './explain-gradients.js';
 import { givenGradients, gradientFormat, isOfTensors, unjudged } from './given-gradients.js';
-import { gradientFindings, type GradientFinding } from './gradient-findings.js';
+import { gradientFindings } from './gradient-findings.js';
 import {
   gradientQuantities,
   outputGradient,
@@ -76,7 +77,7 @@ export interface GradientAudit {
 /** The results for a part of the judged gradients. */
 interface JudgedPart {
   readonly gradients: readonly JudgedGradient[];
-  readonly findings: readonly GradientFinding[];
+  readonly findings: readonly Finding[];
   readonly diagnose: () => GradientDiagnosis;
   readonly usual: GradientRules;
 }

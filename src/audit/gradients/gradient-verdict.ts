@@ -1,7 +1,7 @@
 import { formatNumber, stated, type StatedVerdict } from '../../words/index.js';
 import { placeInBrackets } from '../rows/index.js';
 import type { GradientDiagnosis } from './diagnosis/diagnosis.js';
-import type { GradientFinding } from './gradient-findings.js';
+import type { Finding } from '../findings.js';
 import type { JudgedGradient } from './judge-gradient.js';
 
 /** The findings of an audit of gradients, in one sentence and in full. */
@@ -10,7 +10,7 @@ export interface GradientVerdict extends StatedVerdict {
   /** Whether something of every gradient was held against a bound; without, there is no pass. */
   readonly judged: boolean;
   /** Every reason to fail; empty on a pass. */
-  readonly findings: readonly GradientFinding[];
+  readonly findings: readonly Finding[];
   /** The cause of the failure; null on a pass, or where none is asked for. */
   readonly diagnosis: GradientDiagnosis | null;
   /** Parts of the gradients that the verdict does not cover, a clause each. */
@@ -55,7 +55,7 @@ function passReason(judged: readonly JudgedGradient[]): string {
  */
 export function reachGradientVerdict(
   judged: readonly JudgedGradient[],
-  findings: readonly GradientFinding[],
+  findings: readonly Finding[],
   notJudged: readonly string[],
   diagnose: (() => GradientDiagnosis) | null,
 ): GradientVerdict {

@@ -31,7 +31,6 @@ export {
   type TechniqueShares,
 } from './bounds/index.js';
 export type { GradientDiagnosis } from './diagnosis/diagnosis.js';
-export { describeRows, type GradientFault, type GradientFinding } from './gradient-findings.js';
 export {
   gradientQuantities,
   judgedGradients,

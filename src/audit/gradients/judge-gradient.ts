@@ -1,15 +1,10 @@
-import { rowElements, type Problem, type Quantity } from '../../problem/index.js';
-import type { FormatName } from '../../formats/index.js';
-import {
-  countLost,
-  nothingLost,
-  testElements,
-  type ElementTest,
-  type LostElements,
-} from '../element-test.js';
+import { rowElements, type Problem } from '../../problem/index.js';
+import { countLost, nothingLost, testElements, type LostElements } from '../element-test.js';
 import { profileError, type ErrorProfile } from '../error-profile.js';
+import type { JudgedVectors } from '../judge-quantity.js';
 import { isUndefinedRow, type ComparedValues, type GivenQuantity } from '../kernel-outputs.js';
-import { testSpreads, type SpreadTest } from '../spread-test.js';
+import { testSpreads } from '../spread-test.js';
+import { WorstStatistics } from '../structure/error-statistic.js';
 import { alarmDeviations } from '../structure/structure-statistic.js';
 import type { GradientTechniqueTable } from './bounds/index.js';
 import type { GradientQuantityName, JudgedGradientName } from './gradient-quantities.js';
@@ -20,25 +15,17 @@ import {
   statisticCount,
   type SummedGradient,
 } from './structure/gradient-structure.js';
-import { worstStatistics, type GradientStatistic } from './structure/gradient-statistic.js';
+import type { GradientStatistic } from './structure/gradient-statistic.js';
 import { outputRoundings } from './structure/output-roundings.js';
 import { togetherOf, type RowsTogether } from './structure/mean-errors.js';
 import { pairingStatistics } from './structure/pairing.js';
 
 /** Results of the tests of a gradient. */
-export interface JudgedGradient {
-  readonly quantity: Quantity;
-  /** Number of heads in a batch entry of it. */
-  readonly heads: number;
+export interface JudgedGradient extends JudgedVectors<GradientStatistic> {
   /** Whether only some of its rows were judged. */
   readonly isSample: boolean;
-  readonly format: FormatName;
-  /** The values that were judged. Not to be changed. */
-  readonly values: Float64Array;
   readonly error: ErrorProfile;
-  readonly elements: ElementTest;
-  readonly spread: SpreadTest;
-  /** The worst result of each test and scope; `pairing` is with the last of dQ and dK. */
+  /** `pairing` is with the last of dQ and dK. */
   readonly structure: readonly GradientStatistic[];
   /** The elements that are no larger than underflow may take. */
   readonly lost: LostElements;
@@ -154,10 +141,12 @@ export function judgeGradients(
     const { bound } = measuredGradient(measured, name);
     // Numbers have no sums.
     const isSummed = quantity.row === 'vector';
-    const statistics = isSummed ? [...gradientStatistics(one, deviations)] : [];
+    const worst = new WorstStatistics<GradientStatistic>();
+    if (isSummed) for (const sum of gradientStatistics(one, deviations)) worst.add(sum);
     if (one === dk && dq !== undefined && !isSample)
-      statistics.push(...pairingStatistics(problem, dq, dk, deviations));
+      for (const pair of pairingStatistics(problem, dq, dk, deviations)) worst.add(pair);
     return {
+      row: 'vector',
       quantity,
       heads: compared.shape[quantity.axes[1]],
       isSample,
@@ -170,7 +159,7 @@ export function judgeGradients(
         { ofElements: bound, unit: units.unit },
         falseAlarmRate / 2 / all.length,
       ),
-      structure: worstStatistics(statistics),
+      structure: worst.list(),
       lost:
         losses === undefined
           ? nothingLost

@@ -1,4 +1,5 @@
 export { describePlace, placeInBrackets } from './describe-place.js';
+export { describeRows } from './describe-rows.js';
 export { defaultRows, mostMultiplyAdds, multiplyAddsOf } from './default-rows.js';
 export { type FaultOdds } from './fault-odds.js';
 export { chooseKeys, keysOfHead, type KeySample, type KeySampleRequest } from './key-sample.js';

@@ -1,5 +1,6 @@
 import type { ProblemShape } from '../../problem/index.js';
 import type { Premises } from '../premises/premises.js';
+import { WorstStatistics, type ErrorStatistic } from './error-statistic.js';
 
 /**
  * Statistics that rounding leaves near zero and a bug does not: `scale` is the regression slope of the output
@@ -34,21 +35,9 @@ export const structureScopes = ['row', 'tile', 'head'] as const;
 export type StructureScope = (typeof structureScopes)[number];
 
 /** One statistic against its threshold. */
-export interface StructureResult {
-  readonly test: StructureTest;
-  readonly scope: StructureScope;
-  /** Flat index over [batch, heads]. */
-  readonly head: number;
-  /** First query row and number of rows pooled. */
-  readonly firstRow: number;
-  readonly rows: number;
-  /** The last row: `firstRow` + `rows` − 1, except in a sample that does not have all rows between. */
-  readonly lastRow: number;
-  /** First key and number of keys of a key tile; null for the tests that are about all keys. */
+export interface StructureResult extends ErrorStatistic<StructureTest> {
   readonly firstKey: number | null;
   readonly keys: number | null;
-  readonly statistic: number;
-  readonly threshold: number;
 }
 
 /** Results in the order of {@link structureTests}. */
@@ -58,47 +47,10 @@ export function inTestOrder<T extends { readonly test: StructureTest }>(
   return structureTests.flatMap((test) => results.filter((result) => result.test === test));
 }
 
-/** The share of its threshold that a result uses. */
-function usedBy({ statistic, threshold }: StructureResult): number {
-  return statistic === 0 ? 0 : Math.abs(statistic) / threshold;
-}
-
-/** "tile scale of head 1 from query 128 on" */
-function describeResult({ test, scope, head, firstRow }: StructureResult): string {
-  return `${scope} ${test} of head ${head} from query ${firstRow} on`;
-}
-
-/** A result whose rows are all those from the first on. */
-type Unplaced = Omit<StructureResult, 'lastRow'>;
-
-/**
- * Keeps, per test and scope, the result that is largest relative to its threshold. A result with an infinite
- * threshold is no test; one that is NaN is a defect, which must not count as passed.
- */
-export class WorstResults {
-  readonly #worst = new Map<string, StructureResult>();
-
-  /** Whether a result that uses this much of its threshold would be the largest. */
-  isBeyond(test: StructureTest, scope: StructureScope, use: number): boolean {
-    const worst = this.#worst.get(`${test}, ${scope}`);
-    return worst === undefined || !(use <= usedBy(worst));
-  }
-
-  /** @throws Error for a statistic or a threshold that is NaN */
-  add(found: Unplaced): void {
-    const result = { lastRow: found.firstRow + found.rows - 1, ...found };
-    const { test, scope, statistic, threshold } = result;
-    if (Number.isNaN(threshold) || Number.isNaN(statistic))
-      throw new Error(
-        `the ${describeResult(result)} is ${statistic}, and its threshold ${threshold}`,
-      );
-    if (threshold === Infinity) return;
-    if (this.isBeyond(test, scope, usedBy(result))) this.#worst.set(`${test}, ${scope}`, result);
-  }
-
-  /** One result for each test and scope that has any, in no particular order. */
-  list(): StructureResult[] {
-    return [...this.#worst.values()];
+/** Keeps the worst results, of which those without a last row are about all rows from the first on. */
+export class WorstResults extends WorstStatistics<StructureResult> {
+  override add(found: Omit<StructureResult, 'lastRow'>): void {
+    super.add({ lastRow: found.firstRow + found.rows - 1, ...found });
   }
 }
 

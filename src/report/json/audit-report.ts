@@ -2,7 +2,6 @@ import type {
   Audit,
   Baselines,
   Finding,
-  GradientFinding,
   RowSample,
   Verdict,
   SequenceUsage,
@@ -93,9 +92,7 @@ export interface ReportHead {
 export interface ReportedFinding extends Omit<Finding, 'quantity' | 'test'> {
   /** Null where there is nothing to judge. */
   readonly quantity: string | null;
-  readonly test:
-    | (Finding['test'] | GradientFinding['test'])
-    | ('execution' | 'machine' | 'split-part' | 'split-merge');
+  readonly test: Finding['test'] | ('execution' | 'machine' | 'split-part' | 'split-merge');
 }
 
 /** The report of an output that was judged: the audit, number for number. */

@@ -1,9 +1,9 @@
 import type {
   ElementTest,
   ErrorProfile,
+  Finding,
   GradientAudit,
   GradientDiagnosis,
-  GradientFinding,
   GradientRule,
   GradientStatistic,
   GradientTechniqueTable,
@@ -43,7 +43,7 @@ export interface ReportedGradient extends Pick<
 export interface ReportedGradients extends StatedVerdict {
   readonly pass: boolean;
   readonly judged: boolean;
-  readonly findings: readonly GradientFinding[];
+  readonly findings: readonly Finding[];
   readonly diagnosis: GradientDiagnosis | null;
   /** Parts of the gradients that the verdict does not cover, a clause each. */
   readonly notJudged: readonly string[];

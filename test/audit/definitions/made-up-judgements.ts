@@ -47,6 +47,7 @@ export const vector: fc.Arbitrary<JudgedVectors> = fc
       ({
         row: 'vector',
         quantity: out,
+        heads: 2,
         format: 'bf16',
         values,
         elements: {
@@ -91,6 +92,7 @@ export const numbers: fc.Arbitrary<JudgedNumbers> = fc
       ({
         row: 'number',
         quantity: lse,
+        heads: 2,
         format: 'fp32',
         values,
         numbers: {

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Diagnosis } from '../../../src/audit/diagnosis/index.js';
-import { findingsOf, findingTest } from '../../../src/audit/findings.js';
+import { findingsOf, findingTest, outputWords } from '../../../src/audit/findings.js';
 import type { PremiseFit } from '../../../src/audit/premises/premise-fit.js';
 import type {
   StructureResult,
@@ -43,7 +43,6 @@ describe('a verdict', () => {
         const evidence: Evidence = {
           outputs,
           untested: [],
-          heads: 2,
           arithmetic: 'such arithmetic',
           notes: ['a note'],
           lost: { out: { elements: of.isLost ? 12 : 0, isAll: of.isLost } },
@@ -126,7 +125,6 @@ describe('a verdict', () => {
         {
           outputs,
           untested: [],
-          heads: 2,
           arithmetic: '',
           notes: [],
           lost: {},
@@ -191,8 +189,7 @@ describe('a finding of structure', () => {
             })),
           },
         ],
-        2,
-        '',
+        { ...outputWords, arithmetic: '' },
       ).map(({ statement }) => statement);
     expect(told({})[0]).toContain('200 % large on batch 1, head 1 (');
     expect(told({ scope: 'tile', firstRow: 4, lastRow: 7 })[0]).toContain('head 1, queries 4 to 7');

@@ -1,4 +1,5 @@
 import type { GradientTest, JudgedGradientName, SpreadScope } from '../../../src/audit/index.js';
+import type { Fault } from '../../../src/audit/findings.js';
 import type { GradientCaseName } from './gradient-cases.js';
 import {
   along,
@@ -18,9 +19,7 @@ import {
 
 /** The statistics of a gradient, with their scope. */
 export type GradientStatisticName =
-  | 'non-finite'
-  | 'bound'
-  | 'spread'
+  | Exclude<Fault, 'rms'>
   | `rms ${SpreadScope}`
   | `scale ${'tile' | 'head'}`
   | `${Exclude<GradientTest, 'scale'>} head`;
@@ -82,7 +81,7 @@ const ofVectors = (of: GradientCaseName) =>
         return inColumn(spoiled, spoiled.columns - 1, (i) => systematic[i] + deviation[i]);
       },
     },
-  }) as const satisfies Partial<Record<GradientStatisticName, GradientFault>>;
+  }) as const satisfies Record<Exclude<GradientStatisticName, 'pairing head'>, GradientFault>;
 
 /** Of each gradient, what it is seen by. */
 type GradientFaults = Readonly<{

@@ -14,7 +14,7 @@ import {
 } from '../judge-gradient.js';
 import type { GradientDeclaration } from '../premises/gradient-declaration.js';
 import { gradientUnits } from '../row-units.js';
-import { isBeyond } from '../structure/gradient-statistic.js';
+import { isBeyond } from '../../structure/error-statistic.js';
 import { gradientStatistics, statisticCount } from '../structure/gradient-structure.js';
 import { noRoundings } from '../structure/output-roundings.js';
 import { togetherOf } from '../structure/mean-errors.js';

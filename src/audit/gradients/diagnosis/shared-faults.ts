@@ -1,5 +1,5 @@
 import { attentionGradients } from '../../../../oracles/index.js';
-import type { GradientFinding } from '../gradient-findings.js';
+import type { Finding } from '../../findings.js';
 import type { SharedGradientName } from '../gradient-quantities.js';
 import { measuredGradient, type GivenJudged, type GradientJudgement } from '../judge-gradient.js';
 import { withRowFactors } from './changed-gradients.js';
@@ -87,7 +87,7 @@ function measuredBatches(name: SharedGradientName, bias: Tensor | undefined): nu
  */
 export function diagnoseShared(
   given: readonly GivenJudged[],
-  findings: readonly GradientFinding[],
+  findings: readonly Finding[],
   judgement: GradientJudgement & { readonly dout: Tensor },
 ): GradientDiagnosis {
   const failing = given.filter(

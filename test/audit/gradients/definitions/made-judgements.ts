@@ -21,6 +21,7 @@ export function judgementOf(
 ): JudgedGradient {
   const same = { p50: 0, p90: 0, p99: 0, p999: 0 };
   return {
+    row: 'vector',
     quantity: judgedGradients.find((one) => one.name === name)!,
     heads,
     isSample,

@@ -13,11 +13,6 @@ import {
   togetherOf,
 } from '../../../../src/audit/gradients/structure/mean-errors.js';
 import { outputRoundings } from '../../../../src/audit/gradients/structure/output-roundings.js';
-import {
-  isBeyond,
-  worstStatistics,
-  type GradientStatistic,
-} from '../../../../src/audit/gradients/structure/gradient-statistic.js';
 import { decodeTensor, formats, round, unitRoundoff } from '../../../../src/formats/index.js';
 import { problemShape, type Problem } from '../../../../src/problem/index.js';
 import { testSeed } from '../../../setup/effort.js';
@@ -195,35 +190,6 @@ describe('the roundings of outputs', () => {
       expectAlike(found.turn[i], isJump ? midpoint / reach[i] : 0, 'its turn');
       expectAlike(found.jump[i], isJump ? -2 * half[i] * Math.sign(rounding) : 0, 'its jump');
     });
-  });
-});
-
-describe('statistics', () => {
-  const one = (changes: Partial<GradientStatistic>): GradientStatistic => ({
-    test: 'sum',
-    scope: 'head',
-    head: 0,
-    firstRow: 0,
-    rows: 4,
-    lastRow: 3,
-    column: 0,
-    statistic: 1,
-    threshold: 2,
-    ...changes,
-  });
-  it('are the worst of each test and scope, beside their thresholds', () => {
-    const worst = one({ head: 1, statistic: -3, threshold: 4 });
-    const tile = one({ scope: 'tile', statistic: 0, threshold: 0 });
-    const none = one({ test: 'scale', threshold: Infinity });
-    expect(worstStatistics([one({}), worst, one({ head: 2 }), tile, none])).toEqual([worst, tile]);
-    expect([-3, -2, 2, 3].map((statistic) => isBeyond(one({ statistic })))).toEqual([
-      true,
-      false,
-      false,
-      true,
-    ]);
-    expect(() => worstStatistics([one({ statistic: NaN })])).toThrow();
-    expect(() => worstStatistics([one({ threshold: NaN })])).toThrow();
   });
 });
 

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { GradientDiagnosis } from '../../../../src/audit/gradients/diagnosis/diagnosis.js';
-import type { GradientFinding } from '../../../../src/audit/gradients/gradient-findings.js';
+import type { Finding } from '../../../../src/audit/findings.js';
 import { listed, reachGradientVerdict } from '../../../../src/audit/gradients/gradient-verdict.js';
 import { axisOf, everywhere } from '../../../../src/audit/rows/index.js';
 import { judgementOf } from './made-judgements.js';
@@ -9,7 +9,7 @@ import { judgementOf } from './made-judgements.js';
 const names = ['dq', 'dk', 'dv'] as const;
 const prose = { dq: 'dQ', dk: 'dK', dv: 'dV' } as const;
 
-const finding: GradientFinding = {
+const finding: Finding = {
   quantity: 'dq',
   test: 'dq-bound',
   isWorstCase: true,

@@ -4,12 +4,10 @@ import {
   ErrorSum,
   type SummedErrors,
 } from '../../../../src/audit/gradients/structure/error-sum.js';
-import { worstStatistics } from '../../../../src/audit/gradients/structure/gradient-statistic.js';
 import {
   noRoundings,
   type OutputRoundings,
 } from '../../../../src/audit/gradients/structure/output-roundings.js';
-import { statisticOf } from '../definitions/made-judgements.js';
 import { drawFrom } from '../definitions/random-pairs.js';
 
 /** What errors of some rows and a pattern are drawn by. */
@@ -186,14 +184,4 @@ describe('a sum of errors', () => {
     const threshold = side > 0 ? Math.sqrt(2 ** 2 + 10 ** 2) : 2;
     expect(sum.judge(2, 0)).toEqual({ statistic: side * 9, threshold });
   });
-});
-
-it('the worst statistic of a test is the one that uses most of its threshold, the first of equals', () => {
-  const half = statisticOf({ statistic: 1, threshold: 2, head: 1 });
-  const alike = statisticOf({ statistic: -2, threshold: 4, head: 2 });
-  const nothing = statisticOf({ statistic: 0, threshold: 0, head: 3 });
-  const beyond = statisticOf({ statistic: 1e-300, threshold: 0, head: 4 });
-  expect(worstStatistics([half, alike])).toEqual([half]);
-  expect(worstStatistics([nothing, half])).toEqual([half]);
-  expect(worstStatistics([half, beyond, nothing])).toEqual([beyond]);
 });
