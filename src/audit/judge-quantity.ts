@@ -1,7 +1,7 @@
 import type { FormatName } from '../formats/index.js';
 import type { Quantity } from '../problem/index.js';
 import { boundsOf, type ElementBounds } from './element-bounds.js';
-import { testElements, type ElementTest } from './element-test.js';
+import { nothingLost, testElements, type ElementTest, type LostElements } from './element-test.js';
 import type { GradientTest } from './gradients/structure/gradient-statistic.js';
 import type { ComparedQuantity } from './kernel-outputs.js';
 import { testNumbers, type NumberTest } from './number-test.js';
@@ -27,6 +27,8 @@ interface JudgedCommon<S extends JudgedStatistic> {
   readonly values: Float64Array;
   /** The worst result of each test and scope. */
   readonly structure: readonly S[];
+  /** The elements that are no larger than underflow may take. */
+  readonly lost: LostElements;
 }
 
 /** Results of the tests of a quantity that is judged element by element. */
@@ -66,6 +68,8 @@ interface JudgementMeasure {
   readonly falseAlarmRate: number;
   /** The structure results of all quantities. */
   readonly structure: readonly StructureResult[];
+  /** The part of each quantity, by name, that is no larger than underflow may take; none of those without one. */
+  readonly lost?: Readonly<Partial<Record<string, LostElements>>>;
 }
 
 /**
@@ -74,7 +78,7 @@ interface JudgementMeasure {
  */
 export function judgeQuantity(
   compared: ComparedQuantity,
-  { bounds, admitsOverflow, falseAlarmRate, structure }: JudgementMeasure,
+  { bounds, admitsOverflow, falseAlarmRate, structure, lost = {} }: JudgementMeasure,
 ): JudgedQuantity<StructureResult> {
   const { quantity, shape, format, values } = compared;
   const { total } = boundsOf(bounds, quantity);
@@ -84,6 +88,7 @@ export function judgeQuantity(
     format,
     values,
     structure: structure.filter(({ test }) => structureQuantity(test) === quantity.name),
+    lost: lost[quantity.name] ?? nothingLost,
   };
   return quantity.row === 'vector'
     ? {

@@ -1,4 +1,5 @@
 export { bytesOfBase64 } from './base64.js';
+export { listed } from './listed.js';
 export {
   formatApart,
   formatCertainDigits,

@@ -1,14 +1,14 @@
 import { levels, type AttentionReference } from '../../../oracles/index.js';
 import type { PremiseDeclaration } from '../../../kernels/index.js';
-import { formats, round, type FormatName } from '../../formats/index.js';
 import type { Problem, ProblemShape } from '../../problem/index.js';
 import { plainText } from '../../words/index.js';
 import { KernelBound } from '../bounds/index.js';
 import { diagnose } from '../diagnosis/index.js';
 import { measureBounds } from '../element-bounds.js';
+import { findingsOf, outputWords } from '../findings.js';
 import { judgedQuantities, judgeQuantity, type JudgedOutputs } from '../judge-quantity.js';
 import { compareQuantity, type GivenQuantity } from '../kernel-outputs.js';
-import { countLost } from '../element-test.js';
+import { countLost, type LostElements } from '../element-test.js';
 import type { Measured } from '../parts/audit-stages.js';
 import { measurePremise } from '../premises/borne-out.js';
 import { fitPremise } from '../premises/premise-fit.js';
@@ -17,14 +17,15 @@ import { usageBySequence, type SequenceUsage } from '../sequence-usage.js';
 import { isKeyTileTestLeftOut } from '../structure/key-tile-plan.js';
 import { untestedStructure } from '../structure/structure-result.js';
 import {
+  lostParts,
   reachVerdict,
-  type Evidence,
   type Explainers,
   type PremiseTest,
   type Verdict,
 } from '../verdict.js';
 import { usualFalseAlarmRate } from './audit-options.js';
 import { measureHere, planAudit, type PreparedAudit } from './plan-audit.js';
+import { narrowerNotes, widenedCause } from './widened-output.js';
 
 /** Results of the tests on a kernel's outputs, without the profile of their errors and the usual checks. */
 export interface Judgement {
@@ -77,49 +78,6 @@ function hollowNote(reference: AttentionReference): string | null {
     : 'no exact element is a number other than 0, so that it must only be NaN or infinite where they are';
 }
 
-/** The short formats that every output of a long one is a number of. */
-function narrowerFormats(out: Float64Array, format: FormatName): readonly FormatName[] {
-  if (formats[format].precision < formats.fp32.precision) return [];
-  if (out.every((x) => x === 0)) return [];
-  return (['bf16', 'fp16'] as const).filter((name) =>
-    out.every((x) => Object.is(round(formats[name], x), x)),
-  );
-}
-
-/**
- * The number of different outputs from which on it is no accident that they are numbers of a short format where the exact ones
- * are not.
- */
-const fewestWidened = 4;
-
-/**
- * The short format that an output has been widened from; null where there is none, or where the exact values might be numbers of
- * it.
- */
-function widenedFrom(
-  { values: out, format }: Pick<GivenQuantity, 'values' | 'format'>,
-  exact: Float64Array,
-): { readonly format: FormatName; readonly from: FormatName } | null {
-  const [from] = narrowerFormats(out, format);
-  if (from === undefined) return null;
-  const others = new Set<number>();
-  for (let i = 0; i < out.length && others.size < fewestWidened; i++) {
-    const stored = round(formats[format], exact[i]);
-    if (Number.isFinite(stored) && !Object.is(round(formats[from], stored), stored))
-      others.add(out[i]);
-  }
-  return others.size < fewestWidened ? null : { format, from };
-}
-
-/** Says so where every output of a long format is a number of a short one. */
-function narrowerNotes(out: Float64Array, format: FormatName): string[] {
-  const narrow = narrowerFormats(out, format);
-  if (narrow.length === 0) return [];
-  return [
-    `every ${format} output is a number of ${narrow.join(' and of ')}: the kernel rounds to that, or something after it does; dump the output in its own format`,
-  ];
-}
-
 /** The probability of a false alarm that each quantity's spread may have: half of all, in equal parts. */
 function spreadRate(given: readonly GivenQuantity[], randomRate: number): number {
   return randomRate / given.filter(({ quantity }) => quantity.row === 'vector').length;
@@ -141,7 +99,8 @@ export interface KnownCause {
 }
 
 /** The quantities, each judged by its measurements. */
-function judgeAll({ given, options, plan }: PreparedAudit, measured: Measured): JudgedOutputs {
+function judgeAll(prepared: PreparedAudit, measured: Measured): JudgedOutputs {
+  const { given, options, plan } = prepared;
   const { reference, bounds, structure } = measured;
   const randomRate = (options.falseAlarmRate ?? usualFalseAlarmRate) / 2;
   const all = Object.values(given).filter((one) => one !== null && one !== undefined);
@@ -150,6 +109,8 @@ function judgeAll({ given, options, plan }: PreparedAudit, measured: Measured): 
     admitsOverflow: plan.settings.premises.isShortRange,
     falseAlarmRate: spreadRate(all, randomRate),
     structure,
+    // Only of the output, since scores are told apart by their sums.
+    lost: { out: lostOf(prepared, measured) },
   };
   return Object.fromEntries(
     Object.entries(given).map(([name, one]) => [
@@ -249,18 +210,12 @@ function sampleOf({ rows }: Problem, { batch, heads }: ProblemShape) {
   return rows === undefined ? null : { rows: rows.queries.length, of: batch * heads * rows.of };
 }
 
-/**
- * The part of each quantity that is no larger than underflow may take: only that of the output, since scores are told apart by
- * their sums.
- */
-function lostOf(
-  { problem, plan }: PreparedAudit,
-  { reference, bounds }: Measured,
-): Evidence['lost'] {
+/** The part of the output that is no larger than underflow may take. */
+function lostOf({ problem, plan }: PreparedAudit, { reference, bounds }: Measured): LostElements {
   const { premises, arithmetic, outputFormat } = plan.settings;
   const { out } = reference.quantities;
   const { total } = bounds.quantities.out;
-  const lost = countLost(out.values, total, arithmetic.underflow.sums, () => {
+  return countLost(out.values, total, arithmetic.underflow.sums, () => {
     // As good as nothing.
     const least = arithmetic.underflow.sums * 2 ** -40;
     const ideal = { ...arithmetic, underflow: { weights: least, sums: least } };
@@ -271,7 +226,6 @@ function lostOf(
     });
     return measureBounds(problem, reference, ideal, bound).quantities.out.total;
   });
-  return { out: lost };
 }
 
 /** Judges the outputs of a kernel by the measurements. */
@@ -299,24 +253,34 @@ export function conclude(
     ...unjudgedNotes(unjudged),
     ...(known.note === undefined ? [] : [known.note]),
   ];
+  const judged = judgedQuantities(located);
+  const { description } = arithmetic;
+  const findings = findingsOf(judged, { ...outputWords, arithmetic: description });
+  const isOfMain = findings.at(0)?.quantity === located.out.quantity.name;
   const evidence = {
-    outputs: judgedQuantities(located),
-    sample: sampleOf(problem, shape),
-    widened: widenedFrom(given.out, reference.quantities.out.values),
+    judged,
+    required: [located.out],
+    findings,
+    knownCause: isOfMain ? widenedCause(given.out, reference.quantities.out.values) : null,
     hollow: hollowNote(reference),
+    left: lostParts(judged).map((part) => `${part} are no larger than underflow, and not judged`),
     testPremise: () => testPremise(prepared, reference),
-    lost: lostOf(prepared, measured),
-    untested,
-    arithmetic: arithmetic.description,
-    notes,
+    sample: sampleOf(problem, shape),
+    unjudged: {
+      unbounded: () =>
+        `no element has a bound under the premises (${description}); scores, weights or sums leave the range of their formats everywhere`,
+      lost: (named: string) =>
+        `nothing in ${named} is larger than underflow, which may take all of it`,
+    },
   };
+  const reached = reachVerdict(evidence, explainersOf(prepared, reference, outputs, known));
   return {
-    verdict: reachVerdict(evidence, explainersOf(prepared, reference, outputs, known)),
+    verdict: { ...reached, notes, untested },
     reference,
     shape,
     outputs: located,
     sequences: usageBySequence(problem, reference, given.out.values, bounds.quantities.out.total),
-    arithmetic: arithmetic.description,
+    arithmetic: description,
     oracle: summariseOracle(reference),
     falseAlarmRate: options.falseAlarmRate ?? usualFalseAlarmRate,
     ...(thinning !== null && { statistics: limits.extent.heads * limits.extent.queries }),

@@ -1,4 +1,4 @@
-import { formatNumber } from '../../words/index.js';
+import { formatNumber, listed } from '../../words/index.js';
 import { everywhere } from '../rows/index.js';
 import { deltaFormats } from './bounds/index.js';
 import { diagnoseGradients } from './diagnosis/diagnose.js';
@@ -7,7 +7,6 @@ import type { FailedGradients } from './diagnosis/failed-gradients.js';
 import { diagnoseShared } from './diagnosis/shared-faults.js';
 import { isOfTensors } from './given-gradients.js';
 import { judgedGradients } from './gradient-quantities.js';
-import { listed } from './gradient-verdict.js';
 import type { GivenJudged } from './judge-gradient.js';
 import type { GradientDeclaration } from './premises/gradient-declaration.js';
 

@@ -1,10 +1,10 @@
+import { listed } from '../../words/index.js';
 import { formats, type FormatName } from '../../formats/index.js';
 import { problemShape, type Problem } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
 import { decodeQuantity } from '../kernel-outputs.js';
 import type { GradientTensors } from './gradient-tensors.js';
 import { gradientQuantities, judgedGradients, sharedQuantities } from './gradient-quantities.js';
-import { listed } from './gradient-verdict.js';
 import type { GivenGradient, GivenJudged } from './judge-gradient.js';
 import { decodeShared, gradientSource } from './shared-gradients.js';
 

@@ -1,3 +1,4 @@
+import { listed } from '../../words/index.js';
 import { problemShape, quantities, rowElements, type Problem } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
 import {
@@ -17,7 +18,6 @@ import {
   type JudgedGradientName,
 } from './gradient-quantities.js';
 import type { GradientTensors } from './gradient-tensors.js';
-import { listed } from './gradient-verdict.js';
 import type { GivenJudged } from './judge-gradient.js';
 
 /** Gradients that are judged together: of all rows and keys, of some rows, or of some keys. */

@@ -1,5 +1,5 @@
 import { rowElements, type Problem } from '../../problem/index.js';
-import { countLost, nothingLost, testElements, type LostElements } from '../element-test.js';
+import { countLost, nothingLost, testElements } from '../element-test.js';
 import { profileError, type ErrorProfile } from '../error-profile.js';
 import type { JudgedVectors } from '../judge-quantity.js';
 import { isUndefinedRow, type ComparedValues, type GivenQuantity } from '../kernel-outputs.js';
@@ -27,8 +27,6 @@ export interface JudgedGradient extends JudgedVectors<GradientStatistic> {
   readonly error: ErrorProfile;
   /** `pairing` is with the last of dQ and dK. */
   readonly structure: readonly GradientStatistic[];
-  /** The elements that are no larger than underflow may take. */
-  readonly lost: LostElements;
   /** The effect of each technique of the kernel on it; null where they are not told apart. */
   readonly techniques: GradientTechniqueTable | null;
 }

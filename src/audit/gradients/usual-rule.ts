@@ -1,12 +1,11 @@
 import { naiveGradients } from '../../../kernels/index.js';
 import { decodeTensor, formats } from '../../formats/index.js';
 import { problemShape, type Problem, type Tensor } from '../../problem/index.js';
-import { formatNumber } from '../../words/index.js';
+import { formatNumber, listed } from '../../words/index.js';
 import { flashAttentionRule, type Baselines } from '../baselines.js';
 import { multiplyAddsOf } from '../rows/index.js';
 import type { GradientQuantityName } from './gradient-quantities.js';
 import { isOfTensors } from './given-gradients.js';
-import { listed } from './gradient-verdict.js';
 import { measuredGradient, type GivenGradient, type GivenJudged } from './judge-gradient.js';
 import type { MeasuredGradients } from './measure-gradients.js';
 

@@ -1,5 +1,6 @@
 /** Quantities that were judged, by chance, and the names of all that is wrong with them. */
 import * as fc from 'fast-check';
+import { nothingLost } from '../../../src/audit/element-test.js';
 import type { JudgedNumbers, JudgedVectors } from '../../../src/audit/judge-quantity.js';
 import { structureTests } from '../../../src/audit/structure/structure-result.js';
 import { quantities } from '../../../src/problem/index.js';
@@ -48,6 +49,7 @@ export const vector: fc.Arbitrary<JudgedVectors> = fc
         row: 'vector',
         quantity: out,
         heads: 2,
+        lost: nothingLost,
         format: 'bf16',
         values,
         elements: {
@@ -93,6 +95,7 @@ export const numbers: fc.Arbitrary<JudgedNumbers> = fc
         row: 'number',
         quantity: lse,
         heads: 2,
+        lost: nothingLost,
         format: 'fp32',
         values,
         numbers: {

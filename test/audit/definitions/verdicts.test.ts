@@ -7,11 +7,17 @@ import type {
   StructureResult,
   StructureTest,
 } from '../../../src/audit/structure/structure-result.js';
-import { reachVerdict, type Evidence } from '../../../src/audit/verdict.js';
+import { lostParts, reachVerdict, type Evidence } from '../../../src/audit/verdict.js';
 import { quantities } from '../../../src/problem/index.js';
 import { numbers, seldom, structure, vector, wrongWith } from './made-up-judgements.js';
 
 const [out] = quantities;
+
+/** Clauses on what is not judged. */
+const unjudged: Evidence['unjudged'] = {
+  unbounded: (named) => `no bound on ${named}`,
+  lost: (named) => `nothing but underflow in ${named}`,
+};
 
 /** A cause, and a premise that would pass. */
 const diagnosis: Diagnosis = {
@@ -30,7 +36,7 @@ const evidences = fc.record({
   numbers: fc.option(numbers),
   isLost: seldom(false, true),
   isBorneOut: seldom(true, false),
-  widened: seldom(null, { format: 'fp32', from: 'bf16' } as const),
+  widened: seldom(null, { ...diagnosis, id: 'output-widened', sentence: 'the output is widened' }),
 });
 
 describe('a verdict', () => {
@@ -40,19 +46,20 @@ describe('a verdict', () => {
         const outputs = of.numbers === null ? [of.vector] : [of.vector, of.numbers];
         const wrong = outputs.flatMap(wrongWith);
         const calls: string[] = [];
+        const isLost = { elements: of.isLost ? 12 : 0, isAll: of.isLost };
+        const [main, ...others] = outputs;
+        const judged = [{ ...main, lost: isLost }, ...others];
+        const findings = findingsOf(judged, { ...outputWords, arithmetic: 'such arithmetic' });
         const evidence: Evidence = {
-          outputs,
-          untested: [],
-          arithmetic: 'such arithmetic',
-          notes: ['a note'],
-          lost: { out: { elements: of.isLost ? 12 : 0, isAll: of.isLost } },
-          widened: of.widened,
-          hollow: null,
+          judged,
+          required: judged.slice(0, 1),
+          findings,
+          knownCause: findings.at(0)?.quantity === 'out' ? of.widened : null,
+          unjudged,
           testPremise: () => {
             calls.push('premise');
             return { pass: of.isBorneOut, statement: of.isBorneOut ? null : 'not borne out' };
           },
-          sample: null,
         };
         const cause = isExplained ? diagnosis : { ...diagnosis, id: 'unexplained' };
         const verdict = reachVerdict(
@@ -76,7 +83,6 @@ describe('a verdict', () => {
         const isFailed = wrong.length > 0;
         expect(verdict.pass).toBe(!isFailed && isJudged && of.isBorneOut);
         expect(verdict.judged).toBe(isJudged);
-        expect(verdict.notes).toEqual(['a note']);
         const isByPremise = !isFailed && isJudged && !of.isBorneOut;
         expect(verdict.findings.map(({ test }) => test)).toEqual(isByPremise ? ['premise'] : wrong);
         for (const { test, isWorstCase } of verdict.findings)
@@ -120,18 +126,14 @@ describe('a verdict', () => {
       spread: { ...one.spread, results: [], outside: 0 },
       structure: [],
     });
-    const passed = (outputs: Evidence['outputs'], of: Partial<Evidence> = {}) =>
+    const passed = (outputs: Evidence['judged'], of: Partial<Evidence> = {}) =>
       reachVerdict(
         {
-          outputs,
-          untested: [],
-          arithmetic: '',
-          notes: [],
-          lost: {},
-          widened: null,
-          hollow: null,
+          judged: outputs,
+          required: outputs.slice(0, 1),
+          findings: [],
+          unjudged,
           testPremise: () => ({ pass: true, statement: 'as declared' }),
-          sample: null,
           ...of,
         },
         null,
@@ -144,21 +146,17 @@ describe('a verdict', () => {
     // What has no bound at all was not checked.
     expect(passed([a, c])).toContain(`PASS: a stays ${rest} 25 %`);
     expect(passed([a, b, judged('d', 0, 0)])).toContain('PASS: a, b and d stay');
-    const limits = {
-      sample: { rows: 5, of: 9 },
-      hollow: 'hollow',
-      lost: { a: { elements: 4, isAll: false } },
-    };
+    const limits = { sample: { rows: 5, of: 9 }, hollow: 'hollow', left: ['the rest'] };
     expect(passed([a], limits)).toContain('explains in 5 sampled rows of 9;');
-    expect(passed([a], limits)).toContain(
-      `bound; hollow; 4 of 12 ${out.parts} are no larger than underflow`,
+    expect(passed([b], limits)).toContain(
+      `bound; hollow; 3 of 12 ${out.parts} have none; the rest. as declared`,
     );
+    const lost = (isAll: boolean) => ({ ...a, lost: { elements: 4, isAll } });
+    expect(lostParts([a, lost(false), lost(true)])).toEqual([`4 of 12 ${out.parts}`]);
     const nothing = { ...a, values: new Float64Array(0), elements: { ...a.elements, elements: 0 } };
     expect(passed([nothing])).toBe('NOT JUDGED: a has no elements.');
-    expect(passed([judged('a', 12, 0)])).toContain('no element has a bound');
-    expect(passed([a], { lost: { a: { elements: 12, isAll: true } } })).toContain(
-      'nothing in a is larger than underflow',
-    );
+    expect(passed([judged('a', 12, 0)])).toBe('NOT JUDGED: no bound on a.');
+    expect(passed([lost(true)])).toBe('NOT JUDGED: nothing but underflow in a.');
   });
 });
 

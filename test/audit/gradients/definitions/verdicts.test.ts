@@ -2,8 +2,9 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { GradientDiagnosis } from '../../../../src/audit/gradients/diagnosis/diagnosis.js';
 import type { Finding } from '../../../../src/audit/findings.js';
-import { listed, reachGradientVerdict } from '../../../../src/audit/gradients/gradient-verdict.js';
+import { reachGradientVerdict } from '../../../../src/audit/gradients/gradient-verdict.js';
 import { axisOf, everywhere } from '../../../../src/audit/rows/index.js';
+import { listed } from '../../../../src/words/index.js';
 import { judgementOf } from './made-judgements.js';
 
 const names = ['dq', 'dk', 'dv'] as const;
@@ -50,7 +51,7 @@ describe('the verdict on gradients', () => {
               // As many as there are, at most.
               unbounded: Math.min(unbounded, elements),
               lost,
-              isAll: isAll && lost > 0,
+              isAll: isAll && lost > 0 && elements > 0,
             };
           };
           const all = given.map(of);
@@ -116,12 +117,5 @@ describe('the verdict on gradients', () => {
     );
     const place = { ...everywhere, heads: axisOf([3], 4) };
     expect(said({ ...cause, place })).toBe('FAIL: the sign is wrong in dQ (head 3).');
-  });
-
-  it('lists words as sentences do', () => {
-    expect(listed([])).toBe('');
-    expect(listed(['a'])).toBe('a');
-    expect(listed(['a', 'b'])).toBe('a and b');
-    expect(listed(['a', 'b', 'c'])).toBe('a, b and c');
   });
 });

@@ -1,5 +1,5 @@
+import { listed } from '../../../../words/index.js';
 import type { GradientQuantityName } from '../../gradient-quantities.js';
-import { listed } from '../../gradient-verdict.js';
 import type { GivenGradient } from '../../judge-gradient.js';
 import { explains, fails, type Prediction, type WiderBound } from '../prediction.js';
 import type { Replayed } from '../replay/replay.js';

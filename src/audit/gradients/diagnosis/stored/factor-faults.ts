@@ -1,7 +1,6 @@
-import { formatNumber } from '../../../../words/index.js';
+import { formatNumber, listed } from '../../../../words/index.js';
 import { rowElements } from '../../../../problem/index.js';
 import type { GradientQuantityName } from '../../gradient-quantities.js';
-import { listed } from '../../gradient-verdict.js';
 import type { GivenGradient } from '../../judge-gradient.js';
 import type { FailedGradients } from '../failed-gradients.js';
 import { fails, type Prediction } from '../prediction.js';

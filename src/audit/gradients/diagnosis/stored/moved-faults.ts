@@ -1,7 +1,7 @@
+import { listed } from '../../../../words/index.js';
 import { rowElements } from '../../../../problem/index.js';
 import { axisOf, everywhere } from '../../../rows/index.js';
 import type { ByGradient } from '../../gradient-quantities.js';
-import { listed } from '../../gradient-verdict.js';
 import type { GivenGradient } from '../../judge-gradient.js';
 import type { FailedGradients } from '../failed-gradients.js';
 import { fails, type Prediction } from '../prediction.js';

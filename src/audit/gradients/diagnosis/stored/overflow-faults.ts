@@ -1,5 +1,5 @@
+import { listed } from '../../../../words/index.js';
 import { problemMask, rowElements } from '../../../../problem/index.js';
-import { listed } from '../../gradient-verdict.js';
 import type { GivenGradient } from '../../judge-gradient.js';
 import type { FailedGradients } from '../failed-gradients.js';
 import { fails, type Prediction } from '../prediction.js';

@@ -1,5 +1,5 @@
+import { listed } from '../../../../words/index.js';
 import type { GradientQuantityName } from '../../gradient-quantities.js';
-import { listed } from '../../gradient-verdict.js';
 import { gradientsOf, withRowFactors } from '../changed-gradients.js';
 import type { FailedGradients } from '../failed-gradients.js';
 import { fails, type PredictedGradients, type Prediction } from '../prediction.js';

@@ -1,7 +1,7 @@
+import { listed } from '../../../../words/index.js';
 import type { KeyRange } from '../../../../problem/index.js';
 import type { GradientQuantityName } from '../../gradient-quantities.js';
 import { axisOf, placeOfKeys, placeOfRows, type Place } from '../../../rows/index.js';
-import { listed } from '../../gradient-verdict.js';
 import { fails, type PredictedGradients, type Prediction } from '../prediction.js';
 import type { Replayed } from '../replay/replay.js';
 import { tileShare, type ScoreTile, type TileUse } from '../replay/tile-shares.js';
