@@ -18,7 +18,7 @@ import { auditStages, type Measured } from './parts/audit-stages.js';
 import type { PartSettings } from './parts/measure-part.js';
 import { runStagesBy, type PartRunner } from './parts/run-stages.js';
 import { thinnedReference, thinnedValues } from './parts/thinning.js';
-import { createRowLocator } from './rows/index.js';
+import { createRowLocator, placed } from './rows/index.js';
 
 /** A judged quantity of vectors, with the profile of its error. */
 export interface AuditedVectors extends JudgedVectors {
@@ -125,15 +125,8 @@ function audited(prepared: PreparedAudit, measured: Measured, known?: KnownCause
   const profiled = Object.entries(judged).map(([name, one]) => {
     if (one?.row !== 'vector') return [name, one ?? null] as const;
     const error = profileError(compareQuantity(reference, one));
-    const { worst } = error;
-    const isLocated = locator === null || worst === null;
-    return [
-      name,
-      {
-        ...one,
-        error: isLocated ? error : { ...error, worst: { ...worst, at: locator.place(worst.at) } },
-      },
-    ] as const;
+    const worst = locator === null ? error.worst : placed(error.worst, locator);
+    return [name, { ...one, error: { ...error, worst } }] as const;
   });
   const { values, format } = judged.out;
   const { thinning } = prepared.plan.settings;

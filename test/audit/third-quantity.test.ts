@@ -6,6 +6,10 @@ import {
   type AuditOptions,
   type JudgedElements,
 } from '../../src/audit/index.js';
+import { findingsOf } from '../../src/audit/findings.js';
+import type { JudgedStatistic, JudgedVectors } from '../../src/audit/judge-quantity.js';
+import { locateQuantity, locatorOf } from '../../src/audit/rows/index.js';
+import { reachVerdict } from '../../src/audit/verdict.js';
 import { quantities, type Quantity, type Tensor } from '../../src/problem/index.js';
 import { createAuditReport, type JudgedReport } from '../../src/report/json/index.js';
 import { validateReport } from '../../src/report/validation/index.js';
@@ -13,6 +17,7 @@ import { renderJunit } from '../../src/report/junit/index.js';
 import { renderAudit } from '../../src/report/text/index.js';
 import { decode, encode } from './damage.js';
 import { runPlantedKernel } from './planted-kernel.js';
+import { judgementOf, statisticOf } from './gradients/definitions/made-judgements.js';
 import { drawProblem } from './declared-problems.js';
 import { turns } from '../setup/turns.js';
 
@@ -216,5 +221,64 @@ describe('quantities that the library does not know', () => {
     expect(() =>
       judgeOutputs(problem, given, { quantities: known, reference: reference! }),
     ).toThrow('the negated output has no bounds');
+  });
+});
+
+describe('a quantity that has a bound per element and a structure of sums, as gradients do', () => {
+  const state: Quantity = { ...negated, name: 'state', prose: 'the state', parts: 'states' };
+  const judgedBy = (structure: readonly JudgedStatistic[], outside: number) => {
+    const at = { batch: 0, head: 1, query: 2, column: 3 };
+    const worst = { at, value: 1, oracle: 2, error: 1, bound: 0 };
+    const { elements, ...made } = judgementOf('dq', { elements: { outside, worst } });
+    const judged: JudgedVectors<JudgedStatistic> = {
+      ...made,
+      quantity: state,
+      elements,
+      structure,
+    };
+    const locator = locatorOf(
+      (place) => ({ ...place, query: place.query! + 10 }),
+      (_, row) => row + 10,
+    );
+    const located = locateQuantity(judged, locator);
+    const findings = findingsOf([located], {
+      arithmetic: 'any kernel',
+      zeros: 'before the first token',
+      prefixesTests: true,
+      countsRows: false,
+      sums: { state: 'the state is not the sum of its tokens' },
+    });
+    const clause = (named: string) => `nothing is known of ${named}`;
+    return reachVerdict(
+      {
+        judged: [located],
+        required: [located],
+        findings,
+        unjudged: { unbounded: clause, lost: clause },
+      },
+      null,
+    );
+  };
+
+  it('has findings, places and a verdict like all others, in its own words', () => {
+    expect(judgedBy([], 0)).toMatchObject({
+      pass: true,
+      sentence:
+        'PASS: the state stays within what rounding explains; the worst element uses 50 % of its bound.',
+    });
+    const sum = statisticOf({ scope: 'tile', statistic: 2, rows: 4, lastRow: 3, column: 5 });
+    const { pass, sentence, findings } = judgedBy([sum], 1);
+    expect(pass).toBe(false);
+    expect(findings.map(({ test, statement }) => [test, statement])).toEqual([
+      [
+        'state-sum',
+        'the state is not the sum of its tokens in column 5 of head 0, queries 10 to 13 by 2; rounding explains 1',
+      ],
+      [
+        'state-bound',
+        '1 of 100 states are not zero before the first token, the largest 1 at head 1, query 12, column 3',
+      ],
+    ]);
+    expect(sentence).toBe(`FAIL: ${findings[0].statement}.`);
   });
 });

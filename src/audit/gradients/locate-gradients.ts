@@ -1,49 +1,27 @@
-import { rowPlaces, type Problem, type ProblemShape } from '../../problem/index.js';
-import type { Coordinates } from '../kernel-outputs.js';
-import type { KeySample } from '../rows/index.js';
+import type { Problem, ProblemShape } from '../../problem/index.js';
+import {
+  createKeyLocator,
+  createRowLocator,
+  locateQuantity,
+  locatorOf,
+  placed,
+  type KeySample,
+  type RowLocator,
+} from '../rows/index.js';
+import type { JudgedGradientName } from './gradient-quantities.js';
 import type { JudgedGradient } from './judge-gradient.js';
 import { placeShared, sharedShape } from './shared-gradients.js';
 
-/**
- * Makes a function that turns places into those of rows within their own packed sequence, and of a sample among all rows; it
- * leaves them as they are where there is neither.
- */
-function placeIn(problem: Problem, shape: ProblemShape): (at: Coordinates) => Coordinates {
-  const { sequences, rows } = problem;
-  if (sequences === undefined && rows === undefined) return (at) => at;
-  const placeOf = rowPlaces(problem, shape);
-  return (at) => {
-    const { query, key } = at;
-    if (query !== undefined) {
-      const place = placeOf(at.batch * shape.heads + at.head, query);
-      return sequences === undefined
-        ? { ...at, query: place.query }
-        : { ...at, query: place.query, sequence: place.sequence };
-    }
-    if (key === undefined || sequences === undefined) return at;
-    const sequence = sequences.findIndex(
-      ({ firstKey, keys }) => key >= firstKey && key < firstKey + keys,
-    );
-    return { ...at, key: key - sequences[sequence].firstKey, sequence };
-  };
-}
-
-/** Numbers of rows of a gradient in the whole problem; the same numbers where all rows are judged. */
-type NumberOf = (head: number, row: number) => number;
-
-/** The numbers of the rows of a gradient, whose head counts over [batch, heads]. */
-function numbersOf(
-  { quantity, isSample }: JudgedGradient,
+/** The locator of a gradient; null where its rows are where they seem to be. */
+function gradientLocator(
+  name: JudgedGradientName,
   problem: Problem,
-  { queries }: ProblemShape,
+  shape: ProblemShape,
   keys: KeySample | null,
-  heads: number,
-): NumberOf {
-  const { rows } = problem;
-  if (!isSample) return (_, row) => row;
-  if (quantity.name === 'dq')
-    return (head, row) => (rows === undefined ? row : rows.queries[head * queries + row]);
-  return (head, row) => (keys === null ? row : keys.selection[head * (keys.keys / heads) + row]);
+): RowLocator | null {
+  if (name === 'dq') return createRowLocator(problem, shape);
+  if (name === 'dk' || name === 'dv') return createKeyLocator(problem, shape, keys);
+  return locatorOf(placeShared(name, sharedShape(problem, shape, name), problem), (_, row) => row);
 }
 
 /**
@@ -57,42 +35,14 @@ export function locateGradients(
   shape: ProblemShape,
   keys: KeySample | null = null,
 ): readonly JudgedGradient[] {
-  const ofRows = placeIn(problem, shape);
   return gradients.map((judged) => {
-    const { name } = judged.quantity;
-    const numberOf = numbersOf(judged, problem, shape, keys, shape.batch * shape.kvHeads);
-    const place = (at: Coordinates): Coordinates => {
-      if (name === 'dbias' || name === 'dsink')
-        return placeShared(name, sharedShape(problem, shape, name), problem)(at);
-      if (at.key === undefined) return ofRows(at);
-      return ofRows({ ...at, key: numberOf(at.batch * judged.heads + at.head, at.key) });
-    };
-    const placed = <T extends { readonly at: Coordinates }>(one: T | null) =>
-      one === null ? null : { ...one, at: place(one.at) };
-    const ranged = <T extends RowsOfHead>(one: T): T => ({
-      ...one,
-      firstRow: numberOf(one.head, one.firstRow),
-      lastRow: numberOf(one.head, one.lastRow),
-    });
-    const { error, elements, spread, structure } = judged;
-    const first = elements.firstNonFinite;
+    const name = judged.quantity.name as JudgedGradientName;
+    const locator = gradientLocator(name, problem, shape, keys);
+    if (locator === null) return judged;
+    const { error } = judged;
     return {
-      ...judged,
-      error: { ...error, worst: placed(error.worst) },
-      elements: {
-        ...elements,
-        worst: placed(elements.worst),
-        firstNonFinite: first === null ? null : place(first),
-      },
-      spread: { ...spread, worst: placed(spread.worst), results: spread.results.map(ranged) },
-      structure: structure.map(ranged),
+      ...locateQuantity(judged, locator),
+      error: { ...error, worst: placed(error.worst, locator) },
     };
   });
-}
-
-/** Rows of a head, from one to another. */
-interface RowsOfHead {
-  readonly head: number;
-  readonly firstRow: number;
-  readonly lastRow: number;
 }

@@ -3,7 +3,15 @@ export { describeRows } from './describe-rows.js';
 export { defaultRows, mostMultiplyAdds, multiplyAddsOf } from './default-rows.js';
 export { type FaultOdds } from './fault-odds.js';
 export { chooseKeys, keysOfHead, type KeySample, type KeySampleRequest } from './key-sample.js';
-export { createRowLocator, locateOutputs } from './locate-rows.js';
+export {
+  createKeyLocator,
+  createRowLocator,
+  locateOutputs,
+  locateQuantity,
+  locatorOf,
+  placed,
+  type RowLocator,
+} from './locate-rows.js';
 export {
   axisOf,
   everywhere,

@@ -1,6 +1,7 @@
 import { rowPlaces, type ProblemShape, type RowsOf } from '../../problem/index.js';
 import { judgedQuantities, type JudgedOutputs, type JudgedQuantity } from '../judge-quantity.js';
 import type { Coordinates } from '../kernel-outputs.js';
+import type { KeySample } from './key-sample.js';
 
 /** A place among rows that are a sample, or of several sequences. */
 interface Rows {
@@ -19,21 +20,15 @@ export interface RowLocator {
 }
 
 /**
- * The places of a sample's rows in the whole problem, and of rows of packed sequences within their own; null for a
- * problem whose rows are where they seem to be. Several rows together are counted over all sequences.
+ * Makes the locator of a quantity.
+ * @param original the number of a head's row in the whole problem
  */
-export function createRowLocator(problem: RowsOf, shape: ProblemShape): RowLocator | null {
-  const { rows, sequences } = problem;
-  if (rows === undefined && sequences === undefined) return null;
-  const { heads, queries } = shape;
-  const placeOf = rowPlaces(problem, shape);
-  const original = (head: number, row: number) =>
-    rows === undefined ? row : rows.queries[head * queries + row];
+export function locatorOf(
+  place: RowLocator['place'],
+  original: (head: number, row: number) => number,
+): RowLocator {
   return {
-    place: (at) => {
-      const { sequence, query } = placeOf(at.batch * heads + at.head, at.query!);
-      return sequences === undefined ? { ...at, query } : { ...at, query, sequence };
-    },
+    place,
     rows: (part) => ({
       ...part,
       firstRow: original(part.head, part.firstRow),
@@ -42,11 +37,55 @@ export function createRowLocator(problem: RowsOf, shape: ProblemShape): RowLocat
   };
 }
 
-function placed<T extends { readonly at: Coordinates }>(one: T | null, { place }: RowLocator) {
+/**
+ * The places of a sample's rows in the whole problem, and of rows of packed sequences within their own; null for a
+ * problem whose rows are where they seem to be. Several rows together are counted over all sequences.
+ */
+export function createRowLocator(problem: RowsOf, shape: ProblemShape): RowLocator | null {
+  const { rows, sequences } = problem;
+  if (rows === undefined && sequences === undefined) return null;
+  const { heads, queries } = shape;
+  const placeOf = rowPlaces(problem, shape);
+  return locatorOf(
+    (at) => {
+      const { sequence, query } = placeOf(at.batch * heads + at.head, at.query!);
+      return sequences === undefined ? { ...at, query } : { ...at, query, sequence };
+    },
+    (head, row) => (rows === undefined ? row : rows.queries[head * queries + row]),
+  );
+}
+
+/**
+ * The places of a sample's keys in the whole problem, and of keys of packed sequences within their own, as of `createRowLocator`.
+ * @param sample the keys that are judged; null for all
+ */
+export function createKeyLocator(
+  { sequences }: RowsOf,
+  { batch, kvHeads: heads }: ProblemShape,
+  sample: KeySample | null,
+): RowLocator {
+  const original = (head: number, row: number) =>
+    sample === null ? row : sample.selection[head * (sample.keys / (batch * heads)) + row];
+  return locatorOf((at) => {
+    const key = original(at.batch * heads + at.head, at.key!);
+    if (sequences === undefined) return { ...at, key };
+    const sequence = sequences.findIndex(
+      ({ firstKey, keys }) => key >= firstKey && key < firstKey + keys,
+    );
+    return { ...at, key: key - sequences[sequence].firstKey, sequence };
+  }, original);
+}
+
+/** A result with its place as a locator tells it. */
+export function placed<T extends { readonly at: Coordinates }>(
+  one: T | null,
+  { place }: RowLocator,
+): T | null {
   return one === null ? null : { ...one, at: place(one.at) };
 }
 
-function locateQuantity(judged: JudgedQuantity, locator: RowLocator): JudgedQuantity {
+/** Results of the tests of a quantity, with places as a locator tells them. */
+export function locateQuantity<Q extends JudgedQuantity>(judged: Q, locator: RowLocator): Q {
   const structure = judged.structure.map(locator.rows);
   if (judged.row === 'number') {
     const { worst, firstNonFinite } = judged.numbers;

@@ -144,9 +144,7 @@ describe('places of results', () => {
         const atKey = { ...key, ...(isPacked ? within(1, 'key', ofKey) : { key: ofKey }) };
         for (const [i, { some, judged }] of all.entries()) {
           const at = i === 0 ? atQuery : atKey;
-          const isNumbered = i > 0 || isSample;
-          const rowOf = (row: number) =>
-            isNumbered ? (i === 0 ? queryOf : keyOf)(some.head, row) : row;
+          const rowOf = (row: number) => (i === 0 ? queryOf : keyOf)(some.head, row);
           const range = {
             ...some,
             firstRow: rowOf(some.firstRow),
