@@ -9,7 +9,7 @@ import {
   explainGradients,
   type Unexplained,
 } from '../../../../src/audit/gradients/explain-gradients.js';
-import type { GradientFinding } from '../../../../src/audit/gradients/gradient-findings.js';
+import type { Finding } from '../../../../src/audit/findings.js';
 import { lazily } from '../../../../src/reuse/index.js';
 import { testSeed } from '../../../setup/effort.js';
 import { filledProblem } from '../../../setup/problems.js';
@@ -70,7 +70,7 @@ describe('a declared rounding of D', () => {
 describe('a cause of what dQ, dK and dV fail by', () => {
   it('says of no other gradient that it fails too but of dBias and dSink, where they do', () => {
     const of = failed();
-    const told = (...others: GradientFinding['quantity'][]) => {
+    const told = (...others: Finding['quantity'][]) => {
       const more = others.map((quantity) => ({ ...of.findings[0], quantity }));
       const { id, evidence } = explainGradients({ ...of, findings: [...of.findings, ...more] });
       expect(id).toBe('sign');
