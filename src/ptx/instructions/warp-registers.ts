@@ -3,6 +3,8 @@ import {
   createByteStore,
   fillBytes,
   moveBytes,
+  moveRows,
+  type ByteRows,
   type ByteStore,
   type Fragment,
 } from '../../machine/index.js';
@@ -24,10 +26,7 @@ export interface WarpRegisters {
 }
 
 /** Values of all lanes in a store: that of lane 0 begins at byte `offset`, each other `stride` bytes behind the one before. */
-export interface LaneValues {
-  readonly store: ByteStore;
-  readonly offset: number;
-  readonly stride: number;
+export interface LaneValues extends ByteRows {
   /** Bytes of each. */
   readonly bytes: number;
 }
@@ -136,8 +135,8 @@ export function moveFromRegister(registers: WarpRegisters, slot: Slot, to: LaneV
   for (const part of registers.parts(slot)) {
     const partBytes = part.bytes.length / warpLanes;
     const count = Math.min(partBytes, to.bytes - first);
-    for (let lane = 0; lane < warpLanes; lane++)
-      moveBytes(part, lane * partBytes, to.store, to.offset + lane * to.stride + first, count);
+    const target = { store: to.store, offset: to.offset + first, stride: to.stride };
+    moveRows({ store: part, offset: 0, stride: partBytes }, target, count, warpLanes);
     first += partBytes;
   }
 }
@@ -157,6 +156,12 @@ export function moveToRegister(
     const partBytes = part.bytes.length / warpLanes;
     const heldBytes = slot.width === 16 ? 2 : partBytes;
     const count = Math.max(Math.min(heldBytes, bytes - first), 0);
+    if ((lanes | 0) === -1 && count === partBytes) {
+      const source = { store, offset: offset + first, stride };
+      moveRows(source, { store: part, offset: 0, stride: partBytes }, count, warpLanes);
+      first += partBytes;
+      continue;
+    }
     for (let lane = 0; lane < warpLanes; lane++) {
       if (!hasLane(lanes, lane)) continue;
       const [from, to] = [offset + lane * stride, lane * partBytes];

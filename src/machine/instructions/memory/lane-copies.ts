@@ -35,6 +35,11 @@ function sourcesOf({ source, destination, sourceBytes }: LaneCopy): readonly Lan
   }));
 }
 
+/** A place of its own: the one that lanes are visited with serves all of them. */
+function placeOf({ store, offset }: BytePlace): BytePlace {
+  return { store, offset };
+}
+
 const copy: AsynchronousRecord<'cp.async'> = {
   ready: alwaysReady,
   isWait: false,
@@ -69,12 +74,12 @@ const copy: AsynchronousRecord<'cp.async'> = {
       forEachPlace(machine, warp, places, 'reads', (place, lane) => {
         const { bytes } = places;
         fromGlobal.add(place, bytes);
-        chunks.push({ lane, from: { ...place }, bytes });
+        chunks.push({ lane, from: placeOf(place), bytes });
       });
     const targets: (BytePlace | undefined)[] = [];
     forEachPlace(machine, warp, destination, 'writes', (place, lane) => {
       toShared.add(place, destination.bytes);
-      targets[lane] = { ...place };
+      targets[lane] = placeOf(place);
     });
     fromGlobal.end();
     toShared.end();

@@ -164,10 +164,11 @@ function locateParameters(
   return null;
 }
 
+const noBytes = createByteStore(0);
+
 /** A place that is nowhere yet. */
 export function createPlace(cta: CtaState): MutablePlace {
-  const store = createByteStore(0);
-  return { space: 'global', store, offset: 0, written: null, allocation: null, cta };
+  return { space: 'global', store: noBytes, offset: 0, written: null, allocation: null, cta };
 }
 
 /** Finds the place of a lane; returns the violation, worded to follow `reads 4 bytes at`. */

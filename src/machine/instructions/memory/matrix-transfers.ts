@@ -20,6 +20,7 @@ type MatrixTransfer = InstructionOf<Op>;
 
 /** A matrix has 8 rows of 8 elements of 16 bits. */
 const matrixRows = 8;
+const [elementBytes, wordBytes] = [2, 4];
 
 /**
  * Location of a matrix element in registers: lane 4r + c / 2 has the elements c and c + 1 of row r in its
@@ -37,20 +38,24 @@ function rowsOf({ rows, matrices }: MatrixTransfer): LanePlaces {
   };
 }
 
-/** Goes through the halves of a row, in shared memory: the register of each, and the first of its bytes among those of all registers. */
-function forEachHalf(
+/**
+ * Goes through the pieces of a row that lie together in registers, one element or two: the first byte of each in the row, and
+ * among the registers of all lanes.
+ */
+function forEachPiece(
   { matrices, isTransposed }: MatrixTransfer,
   row: number,
-  visit: (column: number, register: number, byte: number) => void,
+  visit: (inRow: number, inData: number, bytes: number) => void,
 ): void {
   const matrix = Math.floor(row / matrixRows);
   const rowOfMatrix = row % matrixRows;
-  for (let column = 0; column < matrixRows; column++) {
+  const elements = isTransposed ? 1 : 2;
+  for (let column = 0; column < matrixRows; column += elements) {
     const { lane, half } = isTransposed
       ? registerOf(column, rowOfMatrix)
       : registerOf(rowOfMatrix, column);
-    const register = lane * matrices + matrix;
-    visit(column, register, 2 * (2 * register + half));
+    const inData = wordBytes * (lane * matrices + matrix) + elementBytes * half;
+    visit(elementBytes * column, inData, elementBytes * elements);
   }
 }
 
@@ -62,10 +67,12 @@ function followRow(
   { place, row, isWrite }: { place: LanePlace; row: number; isWrite: boolean },
 ): void {
   if (machine.laneOrders === null) return;
-  forEachHalf(instruction, row, (column, register) => {
-    const lane = Math.floor(register / instruction.matrices);
-    const element = { ...place, offset: place.offset + 2 * column };
-    followLane(machine, warp, element, { lane, isWrite, bytes: 2 });
+  forEachPiece(instruction, row, (inRow, inData, bytes) => {
+    const lane = Math.floor(inData / (wordBytes * instruction.matrices));
+    for (let byte = inRow; byte < inRow + bytes; byte += elementBytes) {
+      const element = { ...place, offset: place.offset + byte };
+      followLane(machine, warp, element, { lane, isWrite, bytes: elementBytes });
+    }
   });
 }
 
@@ -108,8 +115,8 @@ export const matrixTransferRecords: InstructionRecords<Op> = {
       fillBytes(data, 0, data.bytes.length, 0);
       forEachPlace(machine, warp, places, 'reads', (place, row) => {
         const { store, offset } = place;
-        forEachHalf(instruction, row, (column, _, byte) =>
-          moveBytes(store, offset + 2 * column, data, byte, 2),
+        forEachPiece(instruction, row, (inRow, inData, bytes) =>
+          moveBytes(store, offset + inRow, data, inData, bytes),
         );
         followRow(machine, warp, instruction, { place, row, isWrite: false });
       });
@@ -134,10 +141,9 @@ export const matrixTransferRecords: InstructionRecords<Op> = {
       let repeats = true;
       forEachPlace(machine, warp, places, 'writes', (place, row) => {
         const { store, offset } = place;
-        forEachHalf(instruction, row, (column, _, byte) => {
-          const to = offset + 2 * column;
-          repeats &&= hasEqualBytes(data, byte, store, to, 2);
-          moveBytes(data, byte, store, to, 2);
+        forEachPiece(instruction, row, (inRow, inData, bytes) => {
+          repeats &&= hasEqualBytes(data, inData, store, offset + inRow, bytes);
+          moveBytes(data, inData, store, offset + inRow, bytes);
         });
         followRow(machine, warp, instruction, { place, row, isWrite: true });
       });
