@@ -144,8 +144,10 @@ function completeKeys(tile: WeighedTile, errors: PairErrors, to: TileParts): voi
     for (const { begin, end } of tile.ranges[i])
       for (let at = i * tileRows + begin; at < i * tileRows + end; at++) {
         const size = Math.abs(value[at]);
+        // D, which may be infinite, is no part of dV.
+        const ofMean = sloped[at] === 0 ? 0 : typicalMean * sloped[at];
         to.magnitude[at] = size + to.worst[at];
-        to.systematic[at] = systematic[at] + typicalWeight * size + typicalMean * sloped[at];
+        to.systematic[at] = systematic[at] + typicalWeight * size + ofMean;
         to.known[at] = known[at];
         otherParts.forEach((part, k) => (to[part][at] = byOthers[k][at]));
         to.value[at] = value[at];
