@@ -1,24 +1,7 @@
-import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
-import { beforeAll, describe, expect, it } from 'vitest';
-import { lazily } from '../../src/reuse/index.js';
-import type * as Sweep from '../../src/profile/sweep.js';
+import { describe, expect, it } from 'vitest';
+import { sweep } from '../../src/profile/sweep.js';
 import type { RescalePlan } from '../../src/profile/trade-offs/case-plans.js';
-import type * as Errors from '../../src/request-error.js';
-import { builtDist } from '../setup/built-dist.js';
-
-/** A module as users run it: worker threads are started from files of JavaScript. */
-async function imported<Module>(path: string): Promise<Module> {
-  return (await import(pathToFileURL(join(await builtDist(), path)).href)) as Module;
-}
-
-const modules = lazily(async () => ({
-  ...(await imported<typeof Sweep>('src/profile/sweep.js')),
-  ...(await imported<typeof Errors>('src/request-error.js')),
-}));
-beforeAll(async () => {
-  await modules();
-});
+import { RequestError } from '../../src/request-error.js';
 
 /** A plan for two problems of this head dimension. */
 function planOf(dim: number): RescalePlan {
@@ -38,7 +21,6 @@ describe.each([1, 2])('a sweep on %i threads', (threads) => {
   it('says of every slice what one thread says of it', async () => {
     const plan = planOf(16);
     const settled: unknown[] = [];
-    const { sweep } = await modules();
     await sweep(plan, slices, { threads }, (result) => {
       settled[result.first] = result.cases;
     });
@@ -51,7 +33,6 @@ describe.each([1, 2])('a sweep on %i threads', (threads) => {
   });
 
   it('refuses a plan that cannot be carried out with a RequestError', async () => {
-    const { sweep, RequestError } = await modules();
     const refused = sweep(planOf(300), slices, { threads }, () => {});
     await expect(refused).rejects.toBeInstanceOf(RequestError);
     await expect(refused).rejects.toThrow(
@@ -60,7 +41,6 @@ describe.each([1, 2])('a sweep on %i threads', (threads) => {
   });
 
   it('passes on what is thrown where results are settled', async () => {
-    const { sweep } = await modules();
     const failed = sweep(planOf(16), slices, { threads }, () => {
       throw new TypeError('not settled');
     });

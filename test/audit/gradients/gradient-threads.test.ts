@@ -1,11 +1,8 @@
-import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { GradientAuditOptions, GradientTensors } from '../../../src/audit/index.js';
-import type * as Jobs from '../../../src/jobs/index.js';
+import * as jobs from '../../../src/jobs/index.js';
 import type { Problem } from '../../../src/problem/index.js';
 import { testSeed } from '../../setup/effort.js';
-import { builtDist } from '../../setup/built-dist.js';
 import { normalProblem, normalTensor, seededRandom } from '../../kernels/features/index.js';
 import { backwardKernel, drawDout } from '../../kernels/gradients/index.js';
 
@@ -21,18 +18,13 @@ const { out, lse, dq, dk, dv, dbias } = backwardKernel()(problem, dout);
 const given = { out, lse, dq, dk, dv };
 
 describe('an audit of gradients on several threads', () => {
-  const jobs: { built?: typeof Jobs } = {};
-  beforeAll(async () => {
-    const url = pathToFileURL(join(await builtDist(), 'src/jobs/index.js')).href;
-    jobs.built = (await import(/* @vite-ignore */ url)) as typeof Jobs;
-  });
   const text = async (
     threads: number,
     tensors: GradientTensors,
     options: GradientAuditOptions = {},
   ) => {
     const told: number[] = [];
-    const audit = await jobs.built!.auditGradientsOnThreads(
+    const audit = await jobs.auditGradientsOnThreads(
       problem,
       tensors,
       { ...options, progress: (done) => told.push(done) },

@@ -1,9 +1,6 @@
-import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
-import { beforeAll, describe, expect, it } from 'vitest';
-import type * as Jobs from '../../../src/jobs/index.js';
+import { describe, expect, it } from 'vitest';
+import * as jobs from '../../../src/jobs/index.js';
 import type { Problem } from '../../../src/problem/index.js';
-import { builtDist } from '../../setup/built-dist.js';
 import { filledProblem, tensor, uniformNumbers } from '../../setup/problems.js';
 
 const normal = uniformNumbers(7);
@@ -26,8 +23,8 @@ const problem: Problem = filledProblem(
 
 function requestOf(
   given: Problem,
-  options: Pick<Jobs.BoundRequest, 'threads' | 'partEffort'>,
-): Jobs.BoundRequest {
+  options: Pick<jobs.BoundRequest, 'threads' | 'partEffort'>,
+): jobs.BoundRequest {
   return {
     problem: given,
     kernel: undefined,
@@ -43,14 +40,9 @@ function requestOf(
 }
 
 describe('the bounds of a problem on several threads', () => {
-  const jobs: { built?: typeof Jobs } = {};
-  beforeAll(async () => {
-    const url = pathToFileURL(join(await builtDist(), 'src/jobs/index.js')).href;
-    jobs.built = (await import(/* @vite-ignore */ url)) as typeof Jobs;
-  });
-  const documentOf = async (options: Pick<Jobs.BoundRequest, 'threads' | 'partEffort'>) => {
+  const documentOf = async (options: Pick<jobs.BoundRequest, 'threads' | 'partEffort'>) => {
     const told: string[] = [];
-    const { report } = await jobs.built!.boundKernel(requestOf(problem, options), (stage, done) =>
+    const { report } = await jobs.boundKernel(requestOf(problem, options), (stage, done) =>
       told.push(`${stage} ${done}`),
     );
     expect(told.at(-1)).toBe('bounds 1');
@@ -70,6 +62,6 @@ describe('the bounds of a problem on several threads', () => {
 
   it('tell a bad request in one line', async () => {
     const bad = requestOf({ ...problem, scale: NaN }, { threads: 2, partEffort: 1 });
-    await expect(jobs.built!.boundKernel(bad)).rejects.toThrow(/^scale is NaN; give a finite/);
+    await expect(jobs.boundKernel(bad)).rejects.toThrow(/^scale is NaN; give a finite/);
   });
 });

@@ -1,17 +1,14 @@
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
-import { beforeAll, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { attentionOracle, WorkingMemories } from '../../../oracles/index.js';
 import { encodeFromFloat64, formats } from '../../../src/formats/index.js';
-import type * as Jobs from '../../../src/jobs/index.js';
+import * as jobs from '../../../src/jobs/index.js';
 import type { Problem } from '../../../src/problem/index.js';
-import { builtDist } from '../../setup/built-dist.js';
 import { filledProblem, tensor, uniformNumbers } from '../../setup/problems.js';
 
 const frame = { heads: 2, kvHeads: 1, queries: 70, keys: 66, dim: 8 };
 
-function requestOf(problem: Problem, threads: number, sizes = frame): Jobs.AuditRequest {
+function requestOf(problem: Problem, threads: number, sizes = frame): jobs.AuditRequest {
   const { values } = attentionOracle(problem).quantities.out;
   const shape = [1, sizes.heads, sizes.queries, sizes.dim];
   const out = { format: 'bf16', shape, data: encodeFromFloat64(formats.bf16, values) } as const;
@@ -36,12 +33,6 @@ function requestOf(problem: Problem, threads: number, sizes = frame): Jobs.Audit
 }
 
 describe('an audit on several threads', () => {
-  const jobs: { built?: typeof Jobs } = {};
-  beforeAll(async () => {
-    const url = pathToFileURL(join(await builtDist(), 'src/jobs/index.js')).href;
-    jobs.built = (await import(/* @vite-ignore */ url)) as typeof Jobs;
-  });
-
   const normal = uniformNumbers(5);
   const problem = filledProblem(frame, () => normal() * 4 - 2, {
     causal: true,
@@ -49,7 +40,7 @@ describe('an audit on several threads', () => {
     sink: { logits: tensor('fp32', [2], normal), inLse: true },
   });
   const reportOf = async (threads: number) => {
-    const { report } = await jobs.built!.auditKernel(requestOf(problem, threads));
+    const { report } = await jobs.auditKernel(requestOf(problem, threads));
     return JSON.stringify({ ...report, seconds: 0, created: '' });
   };
 
@@ -65,21 +56,21 @@ describe('an audit on several threads', () => {
     const problems = [false, true, false].map((causal) =>
       filledProblem(sizes, () => normal() * 4 - 2, { causal }),
     );
-    const helper = jobs.built!.createHelperThread();
+    const helper = jobs.createHelperThread();
     const runner = vi.fn(helper!.runner);
     const memories = new WorkingMemories();
     try {
       for (const one of problems) {
         const request = { ...requestOf(one, 2, sizes), partEffort: undefined };
         const reports = [{}, { helper: { ...helper!, runner }, memories }].map(async (lasting) => {
-          const { report } = await jobs.built!.auditKernel(request, {}, lasting);
+          const { report } = await jobs.auditKernel(request, {}, lasting);
           return JSON.stringify({ ...report, seconds: 0, created: '' });
         });
         expect(await reports[1]).toBe(await reports[0]);
       }
       expect(runner).toHaveBeenCalledTimes(problems.length);
       const bad = { ...requestOf(problems[0], 2, sizes), problem: { ...problems[0], scale: NaN } };
-      await expect(jobs.built!.auditKernel(bad, {}, { helper })).rejects.toThrow(/^scale is NaN/);
+      await expect(jobs.auditKernel(bad, {}, { helper })).rejects.toThrow(/^scale is NaN/);
     } finally {
       await helper!.close();
     }
@@ -87,7 +78,7 @@ describe('an audit on several threads', () => {
 
   it('tells a bad request in one line', async () => {
     const request = { ...requestOf(problem, 2), problem: { ...problem, scale: NaN } };
-    await expect(jobs.built!.auditKernel(request)).rejects.toThrow(/^scale is NaN; give a finite/);
+    await expect(jobs.auditKernel(request)).rejects.toThrow(/^scale is NaN; give a finite/);
   });
 
   it('has its worker among the files that are not to be left out', () => {
