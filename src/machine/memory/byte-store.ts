@@ -2,9 +2,9 @@
  * Bytes that registers or a memory hold: part of one buffer, little-endian, seen as bytes and as whole words. All copies are made
  * by {@link moveBytes}, so that whatever belongs to single bytes can follow them.
  */
-export interface ByteStore<Buffer extends ArrayBufferLike = ArrayBufferLike> {
-  readonly bytes: Uint8Array<Buffer>;
-  readonly words: Uint32Array<Buffer>;
+export interface ByteStore<Memory extends ArrayBufferLike = ArrayBufferLike> {
+  readonly bytes: Uint8Array<Memory>;
+  readonly words: Uint32Array<Memory>;
 }
 
 /** A place in a store: its first byte is byte `offset`. */
@@ -28,11 +28,11 @@ export function createByteStore(byteLength: number): ByteStore<ArrayBuffer> {
 }
 
 /** The store whose bytes are those of an array, which begins at a multiple of four bytes of its buffer. */
-export function byteStoreOf<Buffer extends ArrayBufferLike>({
+export function byteStoreOf<Memory extends ArrayBufferLike>({
   buffer,
   byteOffset,
   byteLength,
-}: Uint8Array<Buffer> | Uint16Array<Buffer> | Uint32Array<Buffer>): ByteStore<Buffer> {
+}: Uint8Array<Memory> | Uint16Array<Memory> | Uint32Array<Memory>): ByteStore<Memory> {
   return {
     bytes: new Uint8Array(buffer, byteOffset, byteLength),
     words: new Uint32Array(buffer, byteOffset, Math.floor(byteLength / 4)),
