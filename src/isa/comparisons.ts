@@ -1,7 +1,6 @@
 import { float32Of } from '../arith/index.js';
 import type { LaneValue } from './instruction.js';
 import { type Row, row } from './row.js';
-import { evaluatingLoop } from './runs/run.js';
 import { flushed, type FloatType, floatTypes } from './values/float-type.js';
 import { integerOf, integerTypes } from './values/integer-type.js';
 import { comparisonCode, type Emit } from './vectors/index.js';
@@ -208,8 +207,6 @@ function rowsOf(types: ComparedTypes, isCombined: boolean): Row[] {
   const hasWords = [types.name, ...Object.values(types.alternatives).flat()].some((type) =>
     /\.[bsuf]32$/.test(type),
   );
-  const wordLoop = (chosen: Chosen, evaluate: (...sources: number[]) => number) =>
-    chosen[typeKey].endsWith('32') ? evaluatingLoop(evaluate) : null;
   const common = {
     meaning: 'decides',
     unit: 'alu',
@@ -228,7 +225,7 @@ function rowsOf(types: ComparedTypes, isCombined: boolean): Row[] {
       alternatives,
       evaluate: (chosen: Chosen, results) => setpEvaluate(askedOf(chosen), types, results),
       emit: (chosen: Chosen) => (types.predicates === 'p[|q]' ? setpCode(askedOf(chosen)) : null),
-      ...(hasWords ? { run: wordLoop } : {}),
+      isOfMachine: hasWords && ((chosen: Chosen) => chosen[typeKey].endsWith('32')),
       section: 'Comparison and Selection Instructions',
     }),
     row({

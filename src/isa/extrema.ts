@@ -1,7 +1,6 @@
 import { bitsOfFloat32, float32Of } from '../arith/index.js';
 import { pairsOf } from './pairs.js';
 import { type Row, row } from './row.js';
-import { extremumLoop, extremumOfThreeLoop } from './runs/float32-loops.js';
 import { flushed, floatTypes, type FloatType } from './values/float-type.js';
 import {
   chosen,
@@ -77,11 +76,6 @@ const { f16, bf16, f32 } = floatTypes;
 const facts = { meaning: 'chooses', unit: 'alu' } as const;
 
 function ofFloat32(opcode: Opcode): Row[] {
-  const ruleOf = ({ ftz, NaN: nan }: { readonly ftz: string; readonly NaN: string }) => ({
-    isMaximum: opcode === 'max',
-    keepsNan: nan !== '',
-    flushToZero: ftz !== '',
-  });
   return [
     row({
       ...facts,
@@ -89,8 +83,7 @@ function ofFloat32(opcode: Opcode): Row[] {
       evaluate: (modifiers) =>
         evaluated(opcode, f32, modifiers, modifiers['xorsign.abs'] === '' ? 'none' : 'with sign'),
       emit: (modifiers) => (modifiers['xorsign.abs'] === '' ? emitted(opcode, modifiers, 2) : null),
-      run: (modifiers) =>
-        modifiers['xorsign.abs'] === '' ? extremumLoop(ruleOf(modifiers)) : null,
+      isOfMachine: (modifiers) => modifiers['xorsign.abs'] === '',
       evidence: 'silicon',
       section: 'Floating Point Instructions',
     }),
@@ -101,7 +94,7 @@ function ofFloat32(opcode: Opcode): Row[] {
       evaluate: (modifiers) =>
         evaluated(opcode, f32, modifiers, modifiers.abs === '' ? 'none' : 'without sign'),
       emit: (modifiers) => (modifiers.abs === '' ? emitted(opcode, modifiers, 3) : null),
-      run: (modifiers) => (modifiers.abs === '' ? extremumOfThreeLoop(ruleOf(modifiers)) : null),
+      isOfMachine: ({ abs }) => abs === '',
       evidence: 'isa',
       section: 'Floating Point Instructions',
     }),

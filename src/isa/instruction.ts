@@ -1,4 +1,3 @@
-import type { RunLoop } from './runs/run.js';
 import type { Emit } from './vectors/index.js';
 
 /**
@@ -64,8 +63,8 @@ export interface LaneInstruction {
 
 /** An instruction of the manual with its modifiers chosen. */
 export interface Variant extends LaneInstruction {
-  /** The loop over registers of many lanes; null where programs of the machine do not use the instruction. */
-  readonly run: RunLoop | null;
+  /** Whether the machine has it among its instructions on words, or on pairs of words. */
+  readonly isOfMachine: boolean;
   /** The instruction on each of the two words of a register of 64 bits; null where it is no pair of words. */
   readonly element: Variant | null;
 }

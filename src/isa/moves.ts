@@ -1,6 +1,5 @@
 import type { Evidence, LaneValue } from './instruction.js';
 import { type Row, row } from './row.js';
-import { moveLoop } from './runs/integer-loops.js';
 import { onEachVector, type SourceValue, type Vectors } from './vectors/index.js';
 import {
   type Expression,
@@ -29,7 +28,7 @@ const copies = row({
   },
   evaluate: () => (value: LaneValue) => value,
   emit: () => onEachVector((_, a) => a),
-  run: ({ type }) => (type === 'pred' || type.endsWith('32') ? moveLoop : null),
+  isOfMachine: ({ type }) => type === 'pred' || type.endsWith('32'),
   evidence: ({ type }) => (type === 'b128' ? 'isa' : 'silicon'),
 });
 

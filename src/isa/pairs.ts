@@ -62,7 +62,7 @@ export function pairsOf(single: Row, { syntax, alternatives = {}, evidence }: Pa
         laneOperations: 2,
         evidence,
         source: evidence === element.evidence ? source : source.replace(capture, ''),
-        run: null,
+        isOfMachine: isOfWords && element.isOfMachine,
         element: isOfWords ? element : null,
       };
     });

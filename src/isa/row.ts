@@ -8,7 +8,6 @@ import type {
   Variant,
 } from './instruction.js';
 import { isPacked, registerOfType } from './registers.js';
-import type { RunLoop } from './runs/run.js';
 import { type Choice, type Chosen, choicesOf, parseSyntax, type Syntax } from './syntax.js';
 import type { Emit } from './vectors/index.js';
 
@@ -17,9 +16,6 @@ import type { Emit } from './vectors/index.js';
  * `LaneValue`.
  */
 type Evaluate = (...sources: never[]) => LaneValue | readonly LaneValue[];
-
-/** The same, of registers of up to 32 bits. */
-type OnWords = (...sources: number[]) => number;
 
 /** Facts that depend on the chosen modifiers, or do not. */
 type Of<Line extends string, Fact> = Fact | ((modifiers: Chosen<Line>) => Fact);
@@ -41,8 +37,8 @@ export interface RowFacts<Line extends string> {
   readonly evaluate: (modifiers: Chosen<Line>, results: number) => Evaluate;
   /** The same on four lanes, in SIMD instructions of WebAssembly, where it has been written. */
   readonly emit?: (modifiers: Chosen<Line>) => Emit | null;
-  /** The loop over registers of many lanes, for what programs of the machine use; `evaluatingLoop` if none is faster. */
-  readonly run?: (modifiers: Chosen<Line>, evaluate: OnWords) => RunLoop | null;
+  /** Whether the machine has it among its instructions on words, which the roofline counts; default not. */
+  readonly isOfMachine?: Of<Line, boolean>;
   readonly meaning: Of<Line, Meaning>;
   readonly unit: LaneUnit;
   /** Default 2 for packed types, else 1. */
@@ -58,7 +54,7 @@ export interface RowFacts<Line extends string> {
 export interface Row {
   readonly syntax: string;
   readonly opcode: string;
-  /** Whether some of its variants have a loop, or pairs of words that have one. */
+  /** Whether some of its variants are instructions of the machine. */
   readonly isOfMachine: boolean;
   /** Its variants, made on first use. */
   readonly variants: () => readonly Variant[];
@@ -149,7 +145,7 @@ function variantsOf(facts: RowFacts<string>): Variant[] {
         laneOperations: facts.laneOperations ?? (isPair ? 2 : 1),
         evidence,
         source: evidence === 'silicon' ? compared : source,
-        run: form === 0 ? (facts.run?.(chosen, evaluate as OnWords) ?? null) : null,
+        isOfMachine: form === 0 && factOf(facts.isOfMachine ?? false, modifiers),
         element: null,
       };
     });
@@ -160,5 +156,6 @@ function variantsOf(facts: RowFacts<string>): Variant[] {
 export function row<const Line extends string>(facts: RowFacts<Line>): Row {
   const variants = lazily(() => variantsOf(facts as unknown as RowFacts<string>));
   const { opcode } = parseSyntax(facts.syntax);
-  return { syntax: facts.syntax, opcode, isOfMachine: facts.run !== undefined, variants };
+  const isOfMachine = (facts.isOfMachine ?? false) !== false;
+  return { syntax: facts.syntax, opcode, isOfMachine, variants };
 }

@@ -1,7 +1,6 @@
 import { float32Of } from '../arith/index.js';
 import type { LaneValue } from './instruction.js';
 import { type Row, row } from './row.js';
-import { evaluatingLoop } from './runs/run.js';
 import { flushed, type FloatType, floatTypes } from './values/float-type.js';
 import { v128, i64x2 } from './webassembly/index.js';
 
@@ -48,7 +47,7 @@ export const selectionRows: readonly Row[] = [
           a.vectors.length === 1 ? [p] : [i64x2.extendLowI32x4S(p), i64x2.extendHighI32x4S(p)];
         return [masks.map((mask, i) => v128.bitselect(a.vectors[i], b.vectors[i], mask))];
       },
-    run: ({ type }, evaluate) => (type.endsWith('32') ? evaluatingLoop(evaluate) : null),
+    isOfMachine: ({ type }) => type.endsWith('32'),
     meaning: 'chooses',
   }),
   row({

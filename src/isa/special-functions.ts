@@ -1,17 +1,7 @@
-import { formats } from '../formats/index.js';
-import {
-  createSpecialFunctionArrays,
-  type Float32SpecialFunctionName,
-  rcpApproxFtzFloat64,
-  rsqrtApproxFtzFloat64,
-  specialFunctions,
-} from '../hardware/index.js';
-import { lazily } from '../reuse/index.js';
+import { rcpApproxFtzFloat64, rsqrtApproxFtzFloat64, specialFunctions } from '../hardware/index.js';
 import type { LaneValue } from './instruction.js';
 import { pairsOf } from './pairs.js';
 import { type Row, row } from './row.js';
-import { arrayLoop } from './runs/array-loops.js';
-import { evaluatingLoop } from './runs/run.js';
 import {
   cosine,
   type Emit,
@@ -30,8 +20,6 @@ import {
 } from './vectors/index.js';
 import { call, i32x4, type Subroutine } from './webassembly/index.js';
 
-const arrays = lazily(() => createSpecialFunctionArrays());
-
 const common = {
   section: 'Floating Point Instructions',
   meaning: 'is',
@@ -41,17 +29,6 @@ const common = {
 
 /** The opcodes of functions of fp32 that may flush subnormals. */
 type FlushingOpcode = 'ex2' | 'rcp' | 'lg2' | 'rsqrt' | 'sqrt' | 'sin' | 'cos';
-
-function named(name: Float32SpecialFunctionName) {
-  return {
-    evaluate: specialFunctions[name].evaluate,
-    run: arrayLoop(
-      () => arrays()[name],
-      formats.fp32.storageBits,
-      evaluatingLoop(specialFunctions[name].evaluate),
-    ),
-  };
-}
 
 /**
  * A function of fp32.
@@ -64,9 +41,9 @@ function ofFloat32(opcode: FlushingOpcode, keeping: Subroutine, flushing: Subrou
   return row({
     ...common,
     syntax: `${opcode}.approx{.ftz}.f32 d, a`,
-    evaluate: ({ ftz }) => named(nameOf(ftz)).evaluate,
+    evaluate: ({ ftz }) => specialFunctions[nameOf(ftz)].evaluate,
     emit: ({ ftz }) => onWords((_, a) => call(ftz === '' ? keeping : flushing, a)),
-    run: ({ ftz }) => named(nameOf(ftz)).run,
+    isOfMachine: true,
   });
 }
 
@@ -93,7 +70,7 @@ function ofHalves(name: HalfFunctionName, code: Emit): Row[] {
     syntax: `${name} d, a`,
     evaluate: () => (half: number) => specialFunctions[name].evaluate(half & 0xffff),
     emit: () => code,
-    run: (_, evaluate) => evaluatingLoop(evaluate),
+    isOfMachine: true,
     section: 'Half Precision Floating Point Instructions',
   });
   return [single, pairsOf(single, { syntax: `${name}x2 d, a`, evidence: 'silicon' })];
@@ -122,9 +99,9 @@ export const specialFunctionRows: readonly Row[] = [
   row({
     ...common,
     syntax: 'tanh.approx.f32 d, a',
-    evaluate: () => named('tanh.approx.f32').evaluate,
+    evaluate: () => specialFunctions['tanh.approx.f32'].evaluate,
     emit: () => onWords((_, a) => call(tanh, a)),
-    run: () => named('tanh.approx.f32').run,
+    isOfMachine: true,
   }),
   ofFloat32('sqrt', unflushed.sqrt, squareRoot),
   ofFloat32('sin', sine, sine),

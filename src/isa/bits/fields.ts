@@ -1,8 +1,6 @@
 import type { LaneValue } from '../instruction.js';
 import { ofBigInts } from '../integers/operators.js';
 import { type Row, row } from '../row.js';
-import { shiftLeft } from '../runs/integer-loops.js';
-import { evaluatingLoop, type RunLoop } from '../runs/run.js';
 import { type IntegerType, integerTypes } from '../values/integer-type.js';
 import {
   type Emit,
@@ -12,7 +10,7 @@ import {
   valueOf,
 } from '../vectors/index.js';
 import { type Expression, type FunctionBody, i32x4, v128 } from '../webassembly/index.js';
-import { shiftRight } from './shifts.js';
+import { shiftLeft, shiftRight } from './shifts.js';
 
 const { u32 } = integerTypes;
 const common = {
@@ -186,14 +184,6 @@ function extractEvaluate(type: string): OfThree {
   return extractWide(integerTypes[type as 'u64' | 's64']);
 }
 
-/** The machine has words. */
-function loopOf(
-  { type }: { readonly type: string },
-  evaluate: (...sources: number[]) => number,
-): RunLoop | null {
-  return type.endsWith('32') ? evaluatingLoop(evaluate) : null;
-}
-
 /**
  * Bit fields and masks, of 32 and 64 bits. Of 32 bits only the lowest eight bits of the position and the length of a field
  * count.
@@ -206,7 +196,7 @@ export const fieldRows: readonly Row[] = [
     operands: { b: 'u32', c: 'u32' },
     evaluate: ({ type }) => extractEvaluate(type),
     emit: ({ type }) => extractCode[type] ?? null,
-    run: loopOf,
+    isOfMachine: ({ type }) => type.endsWith('32'),
     meaning: 'confirmed',
   }),
   row({
@@ -220,7 +210,7 @@ export const fieldRows: readonly Row[] = [
         : (a: number, b: number, position: number, length: number) =>
             insertField(a, b, position, length) >>> 0,
     emit: ({ type }) => (type === 'b32' ? insertCode : null),
-    run: loopOf,
+    isOfMachine: ({ type }) => type.endsWith('32'),
     meaning: 'confirmed',
   }),
   row({

@@ -1,6 +1,5 @@
 import type { LaneValue } from '../instruction.js';
 import { type Row, row } from '../row.js';
-import { evaluatingLoop, type RunLoop } from '../runs/run.js';
 import { type Emit, low16, onEachVector, onWords, type VectorFunction } from '../vectors/index.js';
 import { type Expression, i32x4, i64x2, v128 } from '../webassembly/index.js';
 
@@ -13,11 +12,8 @@ const common = {
 const bitAlternatives = ['.b16', '.b32', '.b64', '.pred'] as const;
 
 /** The machine has words and predicates. */
-function loopOf(
-  { type }: { readonly type: string },
-  evaluate: (...sources: number[]) => number,
-): RunLoop | null {
-  return type === 'b32' || type === 'pred' ? evaluatingLoop(evaluate) : null;
+function isOfMachine({ type }: { readonly type: string }): boolean {
+  return type === 'b32' || type === 'pred';
 }
 
 /** Operations on two operands: on words, on registers of 64 bits, and as code. */
@@ -47,7 +43,7 @@ const binary = (['and', 'or', 'xor'] as const).map((opcode) => {
     alternatives: { type: bitAlternatives },
     evaluate: ({ type }) => (type === 'b64' ? ofBigInts : ofWords),
     emit: () => onEachVector((_, a, b) => code(a, b)),
-    run: loopOf,
+    isOfMachine,
   });
 });
 
@@ -73,7 +69,7 @@ const unary: readonly Row[] = [
       const code = (a: Expression): Expression => (type === 'b16' ? low16 : same)(v128.not(a));
       return onEachVector((_, a) => code(a));
     },
-    run: loopOf,
+    isOfMachine,
   }),
   row({
     ...common,
@@ -150,7 +146,7 @@ const tables: readonly Row[] = [
     syntax: 'lop3.b32 d, a, b, c, immLut',
     evaluate: () => lookUp,
     emit: () => lop3,
-    run: (_, evaluate) => evaluatingLoop(evaluate),
+    isOfMachine: true,
   }),
   row({
     ...common,

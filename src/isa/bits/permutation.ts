@@ -1,5 +1,4 @@
 import { type Row, row } from '../row.js';
-import { evaluatingLoop } from '../runs/run.js';
 import type { Emit, SourceValue } from '../vectors/index.js';
 import { type Expression, type FunctionBody, i8x16, i32x4, v128 } from '../webassembly/index.js';
 
@@ -132,7 +131,7 @@ function emitted(selectorOf: (body: FunctionBody, mode: SourceValue) => number |
 }
 
 const common = {
-  run: (_: object, evaluate: (...sources: number[]) => number) => evaluatingLoop(evaluate),
+  isOfMachine: true,
   meaning: 'confirmed',
   unit: 'alu',
   evidence: 'silicon',

@@ -1,8 +1,6 @@
 import type { LaneValue } from '../instruction.js';
 import { ofBigInts } from '../integers/operators.js';
 import { type Row, row } from '../row.js';
-import { shiftLeft, shiftLeftLoop } from '../runs/integer-loops.js';
-import { evaluatingLoop } from '../runs/run.js';
 import { integerTypes } from '../values/integer-type.js';
 import {
   type Emit,
@@ -28,6 +26,11 @@ const common = {
 /** Amounts of 32 and more shift as 32 does. */
 function clampAmount(amount: number): number {
   return Math.min(amount, 32);
+}
+
+/** a · 2^amount modulo 2^32: `shl.b32`. */
+export function shiftLeft(a: number, amount: number): number {
+  return amount < 32 ? (a << amount) >>> 0 : 0;
 }
 
 /** a / 2^amount, rounded down: `shr.u32`. */
@@ -90,7 +93,7 @@ const shifts: readonly Row[] = [
         : (_, { vectors: [a] }, n) => [
             [type === 'b16' ? low16(shiftLeftCode(a, n)) : shiftLeftCode(a, n)],
           ],
-    run: ({ type }) => (type === 'b32' ? shiftLeftLoop : null),
+    isOfMachine: ({ type }) => type === 'b32',
   }),
   row({
     ...common,
@@ -101,7 +104,7 @@ const shifts: readonly Row[] = [
     operands: { b: 'u32' },
     evaluate: ({ type }) => rightEvaluate(type),
     emit: ({ type }) => rightCode(type),
-    run: ({ type }, evaluate) => (type.endsWith('32') ? evaluatingLoop(evaluate) : null),
+    isOfMachine: ({ type }) => type.endsWith('32'),
   }),
 ];
 
@@ -150,7 +153,7 @@ const funnelRow = row({
         ? [[v128.or(shiftLeftCode(b, amount), shiftRightCode(body, a, rest))]]
         : [[v128.or(shiftLeftCode(b, rest), shiftRightCode(body, a, amount))]];
     },
-  run: (_, evaluate) => evaluatingLoop(evaluate),
+  isOfMachine: true,
 });
 
 /** Shifts, whose amounts are clamped to the type's bits, and funnel shifts of the 64 bits {b, a}. */

@@ -7,7 +7,6 @@ import {
 import type { LaneValue } from '../instruction.js';
 import { integerTypeOf } from '../integers/operators.js';
 import { type Row, row } from '../row.js';
-import { evaluatingLoop } from '../runs/run.js';
 import { flushed, floatTypes, type FloatType } from '../values/float-type.js';
 import {
   integerOf,
@@ -143,13 +142,18 @@ function toWordCode(from: FloatType, isSigned: boolean, irnd: string, ftz: strin
   };
 }
 
+/** The chosen modifiers; each conversion has some of them. */
+type Chosen = Readonly<Record<string, string>>;
+
+/** Whether the integer is a word, and `.sat` is not chosen. */
+function isWordUnsaturated({ itype, sat }: Chosen): boolean {
+  return integerTypeOf(itype).bits === 32 && sat === '';
+}
+
 /** The results that registers of a width hold. */
 function toIntegers(from: FloatType, width: Width): Row {
   const modifiers = `${from.name === 'f32' ? '{.ftz}' : ''}${from.name === 'bf16' ? '' : '{.sat}'}`;
-  type Chosen = Readonly<Record<string, string>>;
   const isOfWords = from.name === 'f32' && width === 32;
-  const loop = ({ itype, sat }: Chosen, evaluate: (...sources: number[]) => number) =>
-    integerTypeOf(itype).bits === 32 && sat === '' ? evaluatingLoop(evaluate) : null;
   return row({
     syntax: `cvt.irnd${modifiers}.itype.${from.name} d, a` as string,
     alternatives: { irnd: integerRoundingModifiers, itype: integersOf(from) },
@@ -168,7 +172,7 @@ function toIntegers(from: FloatType, width: Width): Row {
       if (bits !== 32 || width !== 32 || (from.name === 'f64' && sat === 'sat')) return null;
       return toWordCode(from, isSigned, irnd, ftz);
     },
-    ...(isOfWords ? { run: loop } : {}),
+    isOfMachine: isOfWords && isWordUnsaturated,
     meaning: 'decides',
     unit: 'conversion',
     evidence: 'silicon',
@@ -248,16 +252,13 @@ function fromIntegerCode({ bits, isSigned }: IntegerType, to: FloatType): Emit |
 }
 
 function fromIntegers(to: FloatType): Row {
-  type Chosen = Readonly<Record<string, string>>;
-  const loop = ({ itype, sat }: Chosen, evaluate: (...sources: number[]) => number) =>
-    integerTypeOf(itype).bits === 32 && sat === '' ? evaluatingLoop(evaluate) : null;
   return row({
     syntax: `cvt.rnd${to.name === 'bf16' ? '' : '{.sat}'}.${to.name}.itype d, a` as string,
     alternatives: { rnd: roundingModifiers, itype: integersOf(to) },
     evaluate: ({ itype, rnd, sat = '' }: Chosen) => fromInteger(integerTypeOf(itype), to, rnd, sat),
     emit: ({ itype, rnd, sat }: Chosen) =>
       rnd === 'rn' && sat !== 'sat' ? fromIntegerCode(integerTypeOf(itype), to) : null,
-    ...(to.name === 'f32' ? { run: loop } : {}),
+    isOfMachine: to.name === 'f32' && isWordUnsaturated,
     meaning: 'is',
     unit: 'conversion',
     evidence: 'silicon',

@@ -4,12 +4,10 @@ import {
   roundSumToFloat32,
   roundSumToFloat32FlushingToZero,
 } from '../../arith/index.js';
-import { formats, type RoundingOptions } from '../../formats/index.js';
-import { conversions, createConversionArray } from '../../hardware/index.js';
+import type { RoundingOptions } from '../../formats/index.js';
+import { conversions } from '../../hardware/index.js';
 import type { LaneValue, Meaning } from '../instruction.js';
 import { type Row, row } from '../row.js';
-import { arrayLoop } from '../runs/array-loops.js';
-import { evaluatingLoop, type RunLoop } from '../runs/run.js';
 import { flushed, type FloatType, floatTypes, laneValue, signBit } from '../values/float-type.js';
 import { integerRoundingModifiers, integerRoundings } from '../values/integral.js';
 import { roundingModifiers, roundings, saturated } from '../values/rounding.js';
@@ -81,13 +79,13 @@ interface Conversion {
   readonly convert: (bits: LaneValue, isFlushing: boolean, rounding: string) => LaneValue;
   /** The code of forms that have one. */
   readonly emit?: (chosen: Chosen) => Emit | null;
-  /** The loop of forms without `.sat` that programs of the machine use. */
-  readonly run?: (chosen: Chosen, evaluate: (...sources: number[]) => number) => RunLoop | null;
+  /** Whether the machine has the form; default none. */
+  readonly isOfMachine?: false | ((chosen: Chosen) => boolean);
   readonly meaning?: Meaning;
 }
 
 function rowOf(from: FloatType, to: FloatType, conversion: Conversion): Row {
-  const { rounding, convert, emit, run, meaning = 'is' } = conversion;
+  const { rounding, convert, emit, isOfMachine = false, meaning = 'is' } = conversion;
   const ftz = from === f32 || to === f32 ? '{.ftz}' : '';
   const sat = from === bf16 || to === bf16 ? '' : '{.sat}';
   return row({
@@ -101,12 +99,7 @@ function rowOf(from: FloatType, to: FloatType, conversion: Conversion): Row {
         to.bitsOf(saturated(to.numberOf(convert(bits, isFlushing, mode))));
     },
     ...(emit === undefined ? {} : { emit }),
-    ...(run === undefined
-      ? {}
-      : {
-          run: (chosen: Chosen, evaluate: (...sources: number[]) => number) =>
-            chosen.sat === 'sat' ? null : run(chosen, evaluate),
-        }),
+    isOfMachine,
     meaning,
     unit: 'conversion',
     evidence: 'silicon',
@@ -141,12 +134,7 @@ function toHalf(to: FloatType): Row {
         ? onWords((body, a) => i32x4.shrU(roundedToBf16(body, a), 16))
         : onWords((body, a) => shortened(body, name, a));
     },
-    run: (chosen, evaluate) => {
-      const name = pairName(chosen, to);
-      if (name === null) return null;
-      const loop = evaluatingLoop(evaluate);
-      return arrayLoop(() => createConversionArray(name), formats.fp16.storageBits, loop);
-    },
+    isOfMachine: (chosen) => pairName(chosen, to) !== null,
   });
 }
 
@@ -180,7 +168,7 @@ function fromHalf(from: FloatType): Row {
         ? onWords((body, a) => widenedFloat16(body, a))
         : onWords((_, a) => i32x4.shl(a, 16));
     },
-    run: (chosen, evaluate) => (isPlain(chosen) ? evaluatingLoop(evaluate) : null),
+    isOfMachine: isPlain,
   });
 }
 
@@ -217,9 +205,7 @@ function integral(type: FloatType): Row {
         });
       return type === f64 ? onEachVector((_, a) => floatCode.integralFloat64(irnd, a)) : null;
     },
-    ...(type === f32
-      ? { run: (_: Chosen, evaluate: (...sources: number[]) => number) => evaluatingLoop(evaluate) }
-      : {}),
+    isOfMachine: type === f32 && (({ sat }) => sat !== 'sat'),
     meaning: 'decides',
   });
 }

@@ -1,16 +1,13 @@
 import { float32Of } from '../../arith/index.js';
-import { formats, type RoundingOptions } from '../../formats/index.js';
+import type { RoundingOptions } from '../../formats/index.js';
 import {
   conversions,
   convertPacked,
   convertPair,
-  createConversionArray,
   type PackedConversionName,
   type PairConversionName,
 } from '../../hardware/index.js';
 import { type Row, row } from '../row.js';
-import { arrayLoop } from '../runs/array-loops.js';
-import { evaluatingLoop, type RunLoop } from '../runs/run.js';
 import { positive, roundings } from '../values/rounding.js';
 import { type Emit, onWords, shortened } from '../vectors/index.js';
 import { i32x4, v128 } from '../webassembly/index.js';
@@ -41,11 +38,6 @@ function pairName(format: PairFormat, { mode = 'rn', relu, satfinite }: Chosen) 
   if (relu === 'relu') return null;
   const name = `cvt.${mode}${satfinite === 'satfinite' ? '.satfinite' : ''}.${format.name}.f32`;
   return isPair(name) ? name : null;
-}
-
-function pairLoop(name: PairConversionName, inOrder: RunLoop): RunLoop {
-  const { storageBits } = formats[conversions[name].destination];
-  return arrayLoop(() => createConversionArray(name), storageBits, inOrder);
 }
 
 /** `d = {a, b}`, a in the high part. */
@@ -85,10 +77,7 @@ function ofFloats(format: PairFormat, modifiers: string, saturates: (chosen: Cho
       const name = pairName(format, chosen);
       return name === null ? null : pairCode(name, format.bits);
     },
-    run: (chosen: Chosen, evaluate) => {
-      const name = pairName(format, chosen);
-      return name === null ? null : pairLoop(name, evaluatingLoop(evaluate));
-    },
+    isOfMachine: (chosen: Chosen) => pairName(format, chosen) !== null,
     laneOperations: 2,
     evidence: evidenceOf(format),
   });
@@ -114,17 +103,9 @@ function ofFloat(format: PairFormat): Row {
       const name = pairName(format, chosen);
       return name === null ? null : onWords((body, a) => shortened(body, name, a));
     },
-    run: (chosen: Chosen, evaluate) => {
-      const name = pairName(format, chosen);
-      return name === null ? null : pairLoop(name, evaluatingLoop(evaluate));
-    },
+    isOfMachine: (chosen: Chosen) => pairName(format, chosen) !== null,
     evidence: 'silicon',
   });
-}
-
-/** The loop of conversions of whole words that src/hardware has. */
-function packedLoop({ relu }: Chosen, name: string, evaluate: (...sources: number[]) => number) {
-  return relu !== 'relu' && isPacked(name) ? evaluatingLoop(evaluate) : null;
 }
 
 /** Pairs of a short format from and to pairs of f16 and bf16, each half by itself. */
@@ -149,7 +130,7 @@ function betweenPairs(format: PairFormat, half: PairFormat): Row[] {
         const one = (bits: number): number => format.encode(limit(half.decode(bits)), saturating);
         return (word: number) => joined(one(word >>> 16), one(word & 0xffff), format.bits);
       },
-      run: (chosen: Chosen, evaluate) => packedLoop(chosen, toShort, evaluate),
+      isOfMachine: ({ relu }: Chosen) => relu === '' && isPacked(toShort),
     }),
     row({
       ...facts,
@@ -161,7 +142,7 @@ function betweenPairs(format: PairFormat, half: PairFormat): Row[] {
         const one = (bits: number): number => half.encode(limit(format.decode(bits)), {});
         return (word: number) => joined(one((word >>> format.bits) & mask), one(word & mask), 16);
       },
-      run: (chosen: Chosen, evaluate) => packedLoop(chosen, toHalf, evaluate),
+      isOfMachine: ({ relu }: Chosen) => relu === '' && isPacked(toHalf),
     }),
   ];
 }

@@ -1,8 +1,6 @@
 import { bitsOfFloat32, float32Of } from '../../arith/index.js';
 import { type Row, row } from '../row.js';
-import { flushedFloat32 } from '../runs/float32-loops.js';
-import { evaluatingLoop } from '../runs/run.js';
-import { floatTypes, laneValue, signBit } from '../values/float-type.js';
+import { flushed, floatTypes, laneValue, signBit } from '../values/float-type.js';
 import {
   canonical,
   type Emit,
@@ -18,7 +16,7 @@ const signBits = { f32: i32x4.splat(0x80000000), f64: i64x2.splat(1n << 63n) } a
 function evaluated(ftz: string, compute: (value: number) => number) {
   return (a: number): number => {
     const value = float32Of(a);
-    return bitsOfFloat32(compute(ftz === '' ? value : flushedFloat32(value)));
+    return bitsOfFloat32(compute(ftz === '' ? value : flushed(floatTypes.f32, value)));
   };
 }
 
@@ -29,7 +27,7 @@ function emitted(ftz: string, compute: (a: Expression) => Expression): Emit {
 }
 
 const common = {
-  run: (_: object, evaluate: (...sources: number[]) => number) => evaluatingLoop(evaluate),
+  isOfMachine: true,
   meaning: 'is',
   unit: 'fma',
   evidence: 'silicon',

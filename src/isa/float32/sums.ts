@@ -9,14 +9,6 @@ import {
 } from '../../arith/index.js';
 import { pairsOf } from '../pairs.js';
 import { type Row, row } from '../row.js';
-import {
-  addLoop,
-  addToNearestLoop,
-  fusedMultiplyAddToNearestLoop,
-  multiplyToNearestLoop,
-  subtractToNearestLoop,
-} from '../runs/float32-loops.js';
-import { evaluatingLoop, type RunLoop } from '../runs/run.js';
 import { roundingModifiers, roundings, saturated } from '../values/rounding.js';
 import {
   canonical,
@@ -122,15 +114,9 @@ const fusedCode: Code = {
   }),
 };
 
-/** The loop of the machine, which has no `.sat`: a fast one to nearest even with subnormals kept, else another. */
-function loopOf(
-  modifiers: Modifiers,
-  toNearest: RunLoop,
-  others: (options: Float32Options) => RunLoop,
-): RunLoop | null {
-  if (modifiers.sat !== '') return null;
-  const options = optionsOf(modifiers);
-  return options === undefined ? toNearest : others(options);
+/** The machine has no `.sat`. */
+function isOfMachine({ sat }: Modifiers): boolean {
+  return sat === '';
 }
 
 const common = {
@@ -146,7 +132,7 @@ const add = row({
   syntax: 'add{.rnd}{.ftz}{.sat}.f32 d, a, b',
   evaluate: (chosen) => rounded(chosen, (a, b, _, options) => addFloat32(a, b, options)),
   emit: (chosen) => emitted(chosen, addCode),
-  run: (chosen) => loopOf(chosen, addToNearestLoop, addLoop),
+  isOfMachine,
 });
 
 const sub = row({
@@ -154,7 +140,7 @@ const sub = row({
   syntax: 'sub{.rnd}{.ftz}{.sat}.f32 d, a, b',
   evaluate: (chosen) => rounded(chosen, (a, b, _, options) => subtractFloat32(a, b, options)),
   emit: (chosen) => emitted(chosen, subtractCode),
-  run: (chosen, evaluate) => loopOf(chosen, subtractToNearestLoop, () => evaluatingLoop(evaluate)),
+  isOfMachine,
 });
 
 const mul = row({
@@ -162,7 +148,7 @@ const mul = row({
   syntax: 'mul{.rnd}{.ftz}{.sat}.f32 d, a, b',
   evaluate: (chosen) => rounded(chosen, (a, b, _, options) => multiplyFloat32(a, b, options)),
   emit: (chosen) => emitted(chosen, multiplyCode),
-  run: (chosen, evaluate) => loopOf(chosen, multiplyToNearestLoop, () => evaluatingLoop(evaluate)),
+  isOfMachine,
 });
 
 const fma = row({
@@ -170,8 +156,7 @@ const fma = row({
   syntax: 'fma.rnd{.ftz}{.sat}.f32 d, a, b, c',
   evaluate: (chosen) => rounded(chosen, fusedMultiplyAddFloat32),
   emit: (chosen) => emitted(chosen, fusedCode),
-  run: (chosen, evaluate) =>
-    loopOf(chosen, fusedMultiplyAddToNearestLoop, () => evaluatingLoop(evaluate)),
+  isOfMachine,
 });
 
 /** Another name of `fma`. */

@@ -1,7 +1,5 @@
 import { pairsOf, ofHalves } from '../pairs.js';
 import { type Row, row } from '../row.js';
-import { addIntegersLoop } from '../runs/integer-loops.js';
-import { evaluatingLoop } from '../runs/run.js';
 import { integerTypes, saturate } from '../values/integer-type.js';
 import {
   type Emit,
@@ -16,9 +14,9 @@ import { type Expression, i32x4, i64x2, v128 } from '../webassembly/index.js';
 import {
   integerAlternatives,
   integerTypeOf,
+  isOfWords,
   ofBigInts,
   ofIntegers,
-  ofWordsAlone,
   onIntegers,
   type Operators,
 } from './operators.js';
@@ -52,7 +50,7 @@ const add = row({
       (_, a, b) => i32x4.add(a, b),
       (_, a, b) => i64x2.add(a, b),
     ),
-  run: (chosen) => ofWordsAlone(chosen, addIntegersLoop),
+  isOfMachine: isOfWords,
   meaning: 'confirmed',
 });
 
@@ -68,7 +66,7 @@ const sums: readonly Row[] = [
         (_, a, b) => i32x4.sub(a, b),
         (_, a, b) => i64x2.sub(a, b),
       ),
-    run: (chosen, evaluate) => ofWordsAlone(chosen, evaluatingLoop(evaluate)),
+    isOfMachine: isOfWords,
     meaning: 'confirmed',
   }),
   row({
@@ -139,7 +137,7 @@ const extrema = (['min', 'max'] as const).flatMap((opcode): Row[] => {
     syntax: `${opcode}.type d, a, b`,
     evaluate: ({ type }) => ofIntegers(integerTypeOf(type), compute),
     emit: ({ type }) => extremumCode(opcode, type),
-    run: (chosen, evaluate) => ofWordsAlone(chosen, evaluatingLoop(evaluate)),
+    isOfMachine: isOfWords,
     meaning: 'chooses',
   });
   return [
@@ -174,7 +172,7 @@ const ofOne: readonly Row[] = [
         (_, a) => i32x4.neg(a),
         (_, a) => i64x2.neg(a),
       ),
-    run: (chosen, evaluate) => ofWordsAlone(chosen, evaluatingLoop(evaluate)),
+    isOfMachine: isOfWords,
     meaning: 'is',
   }),
   row({
@@ -188,7 +186,7 @@ const ofOne: readonly Row[] = [
         (_, a) => i32x4.abs(type === 's16' ? signed16(a) : a),
         (_, a) => i64x2.abs(a),
       ),
-    run: (chosen, evaluate) => ofWordsAlone(chosen, evaluatingLoop(evaluate)),
+    isOfMachine: isOfWords,
     meaning: 'is',
   }),
   row({

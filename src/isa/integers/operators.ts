@@ -1,5 +1,4 @@
 import type { LaneValue } from '../instruction.js';
-import type { RunLoop } from '../runs/run.js';
 import {
   integerOf,
   type IntegerType,
@@ -17,9 +16,9 @@ export function integerTypeOf(modifier: string): IntegerType {
   return integerTypes[modifier as keyof typeof integerTypes];
 }
 
-/** A loop for the types of 32 bits, which the machine has alone. */
-export function ofWordsAlone({ type }: { readonly type: string }, loop: RunLoop): RunLoop | null {
-  return integerTypeOf(type).bits === 32 ? loop : null;
+/** Whether the type has 32 bits: of integers the machine has words alone. */
+export function isOfWords({ type }: { readonly type: string }): boolean {
+  return integerTypeOf(type).bits === 32;
 }
 
 /**

@@ -1,5 +1,4 @@
 import { type Row, row } from '../row.js';
-import { evaluatingLoop } from '../runs/run.js';
 import { type IntegerType, integerTypes, saturate } from '../values/integer-type.js';
 import {
   type Emit,
@@ -14,9 +13,9 @@ import { i32x4, i64x2 } from '../webassembly/index.js';
 import {
   integerAlternatives,
   integerTypeOf,
+  isOfWords,
   ofBigInts,
   ofIntegers,
-  ofWordsAlone,
   onIntegers,
 } from './operators.js';
 
@@ -28,11 +27,6 @@ const common = {
   unit: 'fma',
   evidence: 'silicon',
 } as const;
-
-/** The loop of the machine, in order. */
-function loopOf(chosen: { readonly type: string }, evaluate: (...sources: number[]) => number) {
-  return ofWordsAlone(chosen, evaluatingLoop(evaluate));
-}
 
 /** The high half of a product. */
 function highOf(type: IntegerType, a: bigint, b: bigint): bigint {
@@ -81,7 +75,7 @@ const halves: readonly Row[] = [
         (_, a, b) => i32x4.mul(a, b),
         (_, a, b) => i64x2.mul(a, b),
       ),
-    run: loopOf,
+    isOfMachine: isOfWords,
   }),
   row({
     ...common,
@@ -98,7 +92,7 @@ const halves: readonly Row[] = [
         (_, a, b, c) => i32x4.add(i32x4.mul(a, b), c),
         (_, a, b, c) => i64x2.add(i64x2.mul(a, b), c),
       ),
-    run: loopOf,
+    isOfMachine: isOfWords,
   }),
   row({
     ...common,
@@ -110,7 +104,7 @@ const halves: readonly Row[] = [
         : ofBigInts(type, [type, type], (a, b) => highOf(type, a, b));
     },
     emit: ({ type }) => highCode(integerTypeOf(type)),
-    run: loopOf,
+    isOfMachine: isOfWords,
   }),
   row({
     ...common,
@@ -122,7 +116,7 @@ const halves: readonly Row[] = [
         : ofBigInts(type, [type, type, type], (a, b, c) => highOf(type, a, b) + c);
     },
     emit: ({ type }) => highSumCode(integerTypeOf(type)),
-    run: loopOf,
+    isOfMachine: isOfWords,
   }),
   row({
     ...common,

@@ -24,5 +24,12 @@ export type {
   MemoryOrder,
   MemoryScope,
 } from './memory-instruction.js';
-export { electedLane, isActive, laneCount, type LaneMask } from '../../isa/index.js';
+export {
+  allLanes,
+  electedLane,
+  isActive,
+  laneCount,
+  warpLanes,
+  type LaneMask,
+} from '../../isa/index.js';
 export * from './tensor-core/index.js';

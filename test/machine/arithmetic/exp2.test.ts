@@ -5,18 +5,17 @@ import {
   exp2PolynomialBits,
   type PolynomialDegree,
 } from '../../../kernels/fa4/index.js';
+import { findArithmetic, warpLanes } from '../../../src/machine/index.js';
+import { firstDifference } from '../memory/first-difference.js';
+import { randomRegisters } from './fragments.js';
 import {
   createRegisters,
-  executeArithmeticRun,
-  findArithmetic,
+  execute,
   immediate,
   immediateFloat32,
   registerRun,
-  warpLanes,
   type Operand,
-} from '../../../src/machine/isa/arithmetic/index.js';
-import { firstDifference } from '../memory/first-difference.js';
-import { randomRegisters } from './fragments.js';
+} from './registers.js';
 import { turns } from '../../setup/turns.js';
 
 const inTurn = turns(import.meta.url);
@@ -26,7 +25,7 @@ const columns = 16;
 const toInteger = immediateFloat32(2 ** 23 + 2 ** 22);
 
 function run(name: string, destination: Operand, ...sources: Operand[]): void {
-  executeArithmeticRun(findArithmetic(name), destination, sources, columns);
+  execute(findArithmetic(name), destination, sources, columns);
 }
 
 /** FlashAttention-4's software exp2 as the machine's instructions, on 16 registers of each lane. */
@@ -38,7 +37,7 @@ function softwareExp2(x: Operand, degree: PolynomialDegree, isPacked: boolean): 
   const pairs = { count: columns / 2 };
   const arithmetic = (name: string, destination: Operand, ...sources: Operand[]): void =>
     isPacked
-      ? executeArithmeticRun(findArithmetic(`${name}x2`), destination, sources, pairs.count)
+      ? execute(findArithmetic(`${name}x2`), destination, sources, pairs.count)
       : run(name, destination, ...sources);
   const [highest, ...lower] = exp2Coefficients[degree].toReversed();
 

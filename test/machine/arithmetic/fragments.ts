@@ -1,10 +1,6 @@
-import {
-  createRegisters,
-  findArithmetic,
-  type WarpRegisters,
-  type WordInstruction,
-} from '../../../src/machine/isa/arithmetic/index.js';
+import { findArithmetic, type WordInstruction } from '../../../src/machine/isa/arithmetic/index.js';
 import { mix, specialWords } from './patterns.js';
+import { createRegisters, type WarpRegisters } from './registers.js';
 
 /** The instruction on single registers of that name. */
 export function wordInstruction(name: string, operands?: number): WordInstruction {

@@ -1,4 +1,3 @@
-export { executeArithmeticRun } from './instructions.js';
 export type {
   ArithmeticInstruction,
   ArithmeticUnit,
@@ -6,13 +5,3 @@ export type {
   WordInstruction,
 } from './instruction.js';
 export { arithmeticInstructions, findArithmetic } from './instructions.js';
-export {
-  createRegisters,
-  immediate,
-  immediateFloat32,
-  register,
-  registerRun,
-  registersOf,
-  type WarpRegisters,
-} from './instruction.js';
-export { allLanes, warpLanes, type Operand, type Run, type RunLoop } from '../../../isa/index.js';

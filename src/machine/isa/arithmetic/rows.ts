@@ -11,17 +11,12 @@ function factsOf({ name, unit, sources, laneOperations }: Variant) {
   };
 }
 
-function wordInstruction(variant: Variant): WordInstruction[] {
-  const { evaluate, run } = variant;
-  if (run === null) return [];
-  return [
-    {
-      ...factsOf(variant),
-      width: 1,
-      evaluate: evaluate as WordInstruction['evaluate'],
-      loop: run,
-    },
-  ];
+function wordInstruction(variant: Variant): WordInstruction {
+  return {
+    ...factsOf(variant),
+    width: 1,
+    evaluate: variant.evaluate as WordInstruction['evaluate'],
+  };
 }
 
 /** Moves of 64-bit registers, which are moves of two words here. */
@@ -31,13 +26,13 @@ const wideMoves: Readonly<Record<string, string>> = {
   'mov.s64': 'mov.b32',
 };
 
-/** The instructions of src/isa that programs of the machine use: those with a loop, and pairs of such. */
+/** The instructions of src/isa that are the machine's, on words and on pairs of words. */
 export function instructionsOfRows(): ArithmeticInstruction[] {
   const variants = laneRows.flatMap((row) => (row.isOfMachine ? row.variants() : []));
   const words = new Map(
-    variants.flatMap((variant) =>
-      wordInstruction(variant).map((instruction) => [variant, instruction] as const),
-    ),
+    variants
+      .filter(({ isOfMachine, element }) => isOfMachine && element === null)
+      .map((variant) => [variant, wordInstruction(variant)]),
   );
   const byName = new Map([...words.values()].map((word) => [word.name, word]));
   return variants.flatMap((variant): ArithmeticInstruction[] => {

@@ -1,10 +1,9 @@
+import { findArithmetic, type InstructionCounts } from '../../../../../src/machine/index.js';
 import {
-  executeArithmeticRun,
-  findArithmetic,
-  type InstructionCounts,
+  execute,
   type Operand,
   type WarpRegisters,
-} from '../../../../../src/machine/index.js';
+} from '../../../../machine/arithmetic/registers.js';
 
 export {
   createRegisters,
@@ -15,14 +14,13 @@ export {
   registersOf,
   type Operand,
   type WarpRegisters,
-} from '../../../../../src/machine/index.js';
+} from '../../../../machine/arithmetic/registers.js';
 
 /** Executes instructions on a warp's registers and counts them. */
 export interface Issuer {
   /**
    * Executes an instruction `count` times over operands that advance by their steps; default once.
-   * Throws a RequestError for a mnemonic that the machine does not have and for operands that the
-   * instruction does not take.
+   * Throws a RequestError for a mnemonic that the machine does not have with as many operands.
    */
   readonly issue: (
     name: string,
@@ -44,7 +42,7 @@ export function createIssuer(): Issuer {
   };
   return {
     issue: (name, destination, sources, count = 1) => {
-      executeArithmeticRun(findArithmetic(name, sources.length), destination, sources, count);
+      execute(findArithmetic(name, sources.length), destination, sources, count);
       add(name, count);
     },
     count: (name) => add(name, 1),
