@@ -162,8 +162,10 @@ function unjudgedReasons({
   required,
   unjudged,
 }: Pick<Evidence, 'required' | 'unjudged'>): string[] {
+  const empty = required.filter((one) => extentOf(one).all === 0);
+  const have = empty.length === 1 ? 'has' : 'have';
   const reasons: readonly (readonly [JudgedQuantity[], (named: string) => string])[] = [
-    [required.filter((one) => extentOf(one).all === 0), (named) => `${named} has no elements`],
+    [empty, (named) => `${named} ${have} no elements`],
     [required.filter(isUnbounded), unjudged.unbounded],
     [required.filter(({ lost }) => lost.isAll), unjudged.lost],
   ];

@@ -19,9 +19,11 @@ export function reachGradientVerdict(
   notJudged: readonly string[],
   diagnose: (() => GradientDiagnosis) | null,
 ): GradientVerdict {
+  // Of a problem without keys dK has no elements, which is no reason not to judge dQ.
+  const some = judged.filter(({ elements }) => elements.elements > 0);
   const evidence = {
     judged,
-    required: judged.filter(({ elements }) => elements.elements > 0),
+    required: some.length === 0 ? judged : some,
     findings,
     unjudged: {
       unbounded: (named: string) => `no element of ${named} has a bound`,

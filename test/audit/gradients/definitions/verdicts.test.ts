@@ -71,7 +71,8 @@ describe('the verdict on gradients', () => {
 
           const isWithout = all.filter((x) => x.elements > 0 && x.unbounded === x.elements);
           const isLost = all.filter((x) => x.isAll);
-          const isJudged = isWithout.length + isLost.length === 0;
+          const isEmpty = all.every((x) => x.elements === 0);
+          const isJudged = isWithout.length + isLost.length === 0 && !isEmpty;
           expect(found.judged).toBe(isJudged);
           expect(found.pass).toBe(isJudged && !isFound);
           expect(found.findings).toBe(findings);
@@ -92,6 +93,7 @@ describe('the verdict on gradients', () => {
             .filter((x) => x.unbounded > 0)
             .map((x) => `; ${x.unbounded} of ${x.elements} elements of ${prose[x.name]} have none`);
           const reasons = [
+            ...(isEmpty ? [`${words(all)} ${all.length === 1 ? 'has' : 'have'} no elements`] : []),
             ...(isWithout.length > 0 ? [`no element of ${words(isWithout)} has a bound`] : []),
             ...(isLost.length > 0 ? [`nothing in ${words(isLost)} is larger than underflow`] : []),
           ];
