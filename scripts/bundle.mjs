@@ -1,7 +1,7 @@
 /**
  * Writes the programs of the package: one file for each entry point, for the command line and for each worker thread, at the
- * path that it has in the sources, and chunks of what they share. A process that loads a dozen files starts four times as
- * fast as one that loads a thousand.
+ * path that it has in the sources, and chunks of what they share. A process that loads some ninety files starts about
+ * three times as fast as one that loads twelve hundred.
  */
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join, posix, relative, sep } from 'node:path';

@@ -4,6 +4,8 @@ import { fromEnvironment, scaled, testSeed } from './effort.js';
 const isLong = fromEnvironment('LONG', 0) === 1;
 /** A run makes one of so many long tests: all of them where it is for these, unless TURNS says otherwise. */
 const every = fromEnvironment('TURNS', isLong ? 1 : 40);
+if (every === 0)
+  throw new Error('TURNS is 0, with which no long test would be made; give 1 or more');
 /** The turn that it is; runs with as many in a row as `every` make all. */
 const turn = fromEnvironment('TURN', testSeed);
 

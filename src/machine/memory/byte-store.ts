@@ -50,7 +50,7 @@ export function copyOfBytes(
   return copy;
 }
 
-/** Copies `count` bytes of a store, from byte `fromByte` on, to byte `toByte` of a store and those behind it. */
+/** Copies `count` bytes of a store, from byte `fromByte` on, to byte `toByte` of a store and those behind it; the two do not overlap. */
 export function moveBytes(
   from: ByteStore,
   fromByte: number,
