@@ -46,8 +46,9 @@ class ElementErrors:
     systematic: Tensor
     variance: Tensor
     known: Tensor
-    open_known: Tensor
-    """How far ``known`` may be from the command line's; 0 where it is sure."""
+    """Size of the roundings that are known, at least."""
+    is_open: Tensor
+    """Whether some of them may be known to the command line and not here, or there and not here."""
     floor: Tensor
 
 
@@ -66,10 +67,9 @@ def finish(
     worst = growth * _UP * (errors.worst + of_sum.worst * errors.magnitude) + _UP * (
         3 * r * size + errors.floor
     )
-    known = (errors.known - errors.open_known).clamp(min=0)
     variance = (
         errors.variance
-        + known.square()
+        + errors.known.square()
         + of_sum.walk**2 * ((errors.magnitude + size) / 2).square()
         + arithmetic.elementwise_variance * size.square()
     )
@@ -80,8 +80,7 @@ def finish(
     systematic = torch.minimum(typical, worst)
     rounded, spread = rounding_spread(output, exact, variance.sqrt(), systematic, (0.0, radius))
     # What is left open of the roundings of pairs leaves open whether that of the output is known.
-    is_open = errors.open_known > 0
-    rounded, spread = (torch.where(is_open, 0.0, x) for x in (rounded, spread))
+    rounded, spread = (torch.where(errors.is_open, 0.0, x) for x in (rounded, spread))
     deviation = (variance + spread + rounded.square()).sqrt()
     return GradientLimits(
         worst + half, systematic, rounded, deviation, is_judged & is_within.all(1)
@@ -126,7 +125,7 @@ def limits_of_queries(
         + by_row(rows.weight_variance, size.square())
         + by_row(rows.mean_variance, of_mean.square()),
         known=none,
-        open_known=none,
+        is_open=torch.zeros_like(none, dtype=torch.bool),
         floor=by_row(
             3 * counts * arithmetic.premises.underflow * max(1.0, scale), torch.ones_like(worst)
         ),
@@ -164,11 +163,16 @@ class KeySums:
     """
     stored_variance: Tensor
     stored_known: Tensor
-    """Signed, of those whose rounding is certain."""
+    """What is known of stored shares, signed: the rounding of the exact share where that is certain, else
+    what is of its pairs.
+    """
     stored_open: Tensor
-    """At most the size of roundings of which it is open whether they are."""
+    """How far that may be from the command line's."""
     head: Tensor
     """The share of the head at hand."""
+    known_before: Tensor
+    """``known`` and ``open_known`` of the heads before it."""
+    open_before: Tensor
     is_judged: Tensor = field(init=False)
     """[keys]"""
 
@@ -178,7 +182,7 @@ class KeySums:
     @classmethod
     def nothing(cls, keys: int, dim: int, factor: float, device: torch.device) -> KeySums:
         """Sums of nothing yet."""
-        zeros = (torch.zeros(keys, dim, dtype=torch.float64, device=device) for _ in range(13))
+        zeros = (torch.zeros(keys, dim, dtype=torch.float64, device=device) for _ in range(15))
         return cls(factor, *zeros)
 
     def add(
@@ -241,8 +245,18 @@ class KeySums:
             is_known = (near < half) & ~is_open
             is_spread = (near >= half) & ~is_open & (size > 0)
             self.stored_variance += torch.where(is_spread, half.square() / 3, 0.0)
-            self.stored_known += torch.where(is_known, rounding, 0.0)
-            self.stored_open += torch.where(is_open & (size > 0), above, 0.0)
+            # A certain rounding is that of the exact share too: what its pairs lose is not left.
+            of_pairs = self.factor * (self.known - self.known_before)
+            open_pairs = abs(self.factor) * (self.open_known - self.open_before)
+            self.stored_known += torch.where(
+                is_known, rounding, torch.where(is_open, 0.0, of_pairs)
+            )
+            open_share = torch.maximum(above, of_pairs.abs() + open_pairs)
+            self.stored_open += torch.where(
+                is_open, open_share, torch.where(is_known, 0.0, open_pairs)
+            )
+            self.known_before.copy_(self.known)
+            self.open_before.copy_(self.open_known)
         self.head.zero_()
 
     def finish(
@@ -253,13 +267,18 @@ class KeySums:
         exact = self.value * self.factor
         radius = self.radius * factor * (1 + 2.0**-5) + exact.abs() * 2.0**-53 + 2.0**-500
         floor = 3 * arithmetic.terms * arithmetic.premises.underflow * max(1.0, factor)
+        is_open = self.open_known > 0
+        known = (factor * (self.known.abs() - self.open_known)).clamp(min=0)
+        if is_stored:
+            known = torch.maximum(known, self.stored_known.abs() - self.stored_open)
+            is_open |= self.stored_open > 0
         errors = ElementErrors(
             worst=factor * self.worst + self.stored_worst,
             magnitude=factor * self.magnitude,
             systematic=factor * self.systematic,
             variance=factor**2 * self.variance + self.stored_variance,
-            known=(self.factor * self.known + self.stored_known).abs(),
-            open_known=factor * self.open_known + self.stored_open,
+            known=known,
+            is_open=is_open,
             floor=torch.where(self.worst > 0, floor, 0.0),
         )
         growth = arithmetic.growth if is_stored else 1.0

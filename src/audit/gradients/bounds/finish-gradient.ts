@@ -27,7 +27,9 @@ export interface ElementErrors {
   /** The known part of the roundings of pairs, signed, and the technique place that it belongs to. */
   known: number;
   readonly knownOf: number;
-  /** The known part by each of the other factors. */
+  /** The known part where no head's share is stored, if one may be: the larger of both counts. */
+  unstored: number;
+  /** The known part by each of the other factors; where a head's share may be stored, the same once more for shares that are not. */
   readonly byOthers: Float64Array;
   /** The magnitude of the sum: its terms with their errors; and the number of terms that may err alike. */
   magnitude: number;
@@ -55,7 +57,8 @@ export function noErrors(of: Pick<ElementErrors, 'knownOf' | 'alike'>): ElementE
     pairs: 0,
     pairVariance: 0,
     known: 0,
-    byOthers: new Float64Array(mostOtherUnits),
+    unstored: 0,
+    byOthers: new Float64Array(2 * mostOtherUnits + 1),
     magnitude: 0,
     partials: Infinity,
     lseInput: 0,
@@ -94,7 +97,7 @@ export function createFinish(
     errors: ElementErrors,
   ): void {
     const { techniques } = bound;
-    const { shift, magnitude, known } = errors;
+    const { shift, magnitude, known, unstored } = errors;
     const value = values[at] + shift;
     const size = Math.abs(value);
     const ofLse = grown * errors.lseInput;
@@ -104,17 +107,18 @@ export function createFinish(
     const ofScale = up * (3 * elementwise * size + errors.floor);
     const partials = Math.min(errors.partials, ((magnitude + size) / 2) ** 2);
     const sumVariance = errors.alike * sum.walk * sum.walk * partials;
+    const knownSquare = Math.max(known * known, unstored * unstored);
     const scaleVariance = elementwiseVariance * size * size;
     const worst = grown * errors.pairs + ofLse + ofDelta + ofSum + ofGroup + ofScale + radius[at];
     const variance =
       errors.pairVariance +
-      known * known +
+      knownSquare +
       errors.lseVariance +
       errors.deltaVariance +
       sumVariance +
       errors.groupVariance +
       scaleVariance;
-    addShare(techniques, row, errors.knownOf, 0, known * known);
+    addShare(techniques, row, errors.knownOf, 0, knownSquare);
     addShare(techniques, row, lseInput, ofLse, errors.lseVariance);
     addShare(techniques, row, delta, ofDelta, errors.deltaVariance);
     addShare(techniques, row, accumulate, ofSum, sumVariance);

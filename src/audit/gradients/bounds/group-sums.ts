@@ -1,7 +1,7 @@
 import type { Gradient } from '../../../../oracles/index.js';
 import { formats, unitRoundoff } from '../../../formats/index.js';
 import type { KeyRange, ProblemShape } from '../../../problem/index.js';
-import { createFinish, noErrors, up } from './finish-gradient.js';
+import { createFinish, noErrors, up, type ElementErrors } from './finish-gradient.js';
 import type { GradientPremises } from './gradient-premises.js';
 import {
   emptyTechniqueShares,
@@ -14,11 +14,12 @@ import { emptyGradientBound, type GradientTechniqueBound } from './group-bounds.
 import { halfUlp, roundedNear, shortFormat, type PairArithmetic } from './pair-arithmetic.js';
 import {
   addPairs,
-  byOthersOf,
   commonOf,
   emptyPairSums,
+  knownParts,
   partialsOf,
   type FactorRows,
+  type KnownPart,
   type PairMatrices,
   type PairMemory,
   type PairSums,
@@ -46,6 +47,24 @@ export interface GroupSums {
   ) => { readonly dk: GradientTechniqueBound; readonly dv: GradientTechniqueBound };
 }
 
+/** A known part of the elements' errors, of heads whose shares are stored. */
+interface StoredKnown {
+  readonly part: KnownPart;
+  /** The part of all heads before the one at hand, without the scale. */
+  readonly before: Float64Array;
+  /** What is known of the error of the stored shares, signed. */
+  readonly known: Float64Array;
+}
+
+/** What storing the shares of query heads loses, with the scale. */
+interface StoredShares {
+  /** The exact share of the head at hand, without the scale. */
+  readonly head: Float64Array;
+  readonly worst: Float64Array;
+  readonly variance: Float64Array;
+  readonly known: readonly StoredKnown[];
+}
+
 /** One of dK and dV while it is summed. */
 interface KeyGradient {
   readonly dim: number;
@@ -53,19 +72,31 @@ interface KeyGradient {
   readonly scale: number;
   readonly sums: PairSums;
   readonly shares: TechniqueShares;
+  /** The parts that are known, by each factor that operands may have had when they were rounded. */
+  readonly known: readonly KnownPart[];
   /** The technique place whose roundings are known. */
   readonly knownOf: number;
-  /** Number of factors that operands may have had when they were rounded, beside the smallest. */
-  readonly others: number;
-  /** Sums of one query head, and the losses of storing the sums of heads; null where they are not stored in a shorter format. */
-  readonly stored: {
-    readonly head: Float64Array;
-    readonly worst: Float64Array;
-    readonly known: Float64Array;
-    readonly variance: Float64Array;
-  } | null;
+  /** The shares of query heads, which may be stored; null where no format that they are stored in is shorter. */
+  readonly stored: StoredShares | null;
   readonly matricesOf: (memory: PairMemory) => PairMatrices;
   readonly factorOf: (memory: PairMemory) => FactorRows;
+}
+
+/** Writes what is known of an element's errors: of shares that are stored, and beside it of shares that are not, where either may be. */
+function writeKnown(
+  errors: ElementErrors,
+  { known, stored, sums, scale }: Pick<KeyGradient, 'known' | 'stored' | 'sums' | 'scale'>,
+  at: number,
+): void {
+  const { byOthers } = errors;
+  errors.unstored = scale * sums.known[at];
+  known.forEach((part, k) => {
+    const unstored = scale * sums[part][at];
+    const ofShares = stored === null ? unstored : stored.known[k].known[at];
+    if (k === 0) errors.known = ofShares;
+    else byOthers[k - 1] = ofShares;
+    if (stored !== null) byOthers[known.length - 1 + k] = unstored;
+  });
 }
 
 /** Sums of nothing yet. */
@@ -82,29 +113,35 @@ export function createGroupSums(
   const gradient = (
     dim: number,
     scale: number,
-    of: Pick<KeyGradient, 'knownOf' | 'others' | 'matricesOf' | 'factorOf'>,
+    others: number,
+    of: Pick<KeyGradient, 'knownOf' | 'matricesOf' | 'factorOf'>,
   ): KeyGradient => {
     const numbers = () => new Float64Array(keys * dim);
+    const known = knownParts.slice(0, 1 + others);
     return {
       dim,
       scale,
       sums: emptyPairSums(keys * dim, memory),
       shares: emptyTechniqueShares(keys),
       stored: isStored
-        ? { head: numbers(), worst: numbers(), known: numbers(), variance: numbers() }
+        ? {
+            head: numbers(),
+            worst: numbers(),
+            variance: numbers(),
+            known: known.map((part) => ({ part, before: numbers(), known: numbers() })),
+          }
         : null,
+      known,
       ...of,
     };
   };
-  const ofKeys = gradient(qkDim, arithmetic.scale, {
+  const ofKeys = gradient(qkDim, arithmetic.scale, arithmetic.ds.otherUnits.length, {
     knownOf: techniquePlaces.dsRound,
-    others: arithmetic.ds.otherUnits.length,
     matricesOf: ({ dk }) => dk,
     factorOf: (memory) => memory.queries,
   });
-  const ofValues = gradient(vDim, 1, {
+  const ofValues = gradient(vDim, 1, arithmetic.p.otherUnits.length, {
     knownOf: techniquePlaces.pRound,
-    others: arithmetic.p.otherUnits.length,
     matricesOf: ({ dv }) => dv,
     factorOf: (memory) => memory.dout,
   });
@@ -112,11 +149,12 @@ export function createGroupSums(
   let mostAlike = 1;
 
   function finishKeys(
-    { dim, scale, sums, shares, knownOf, stored, others }: KeyGradient,
+    { dim, scale, sums, shares, knownOf, stored, known }: KeyGradient,
     chosen: Int32Array,
     exact: Gradient,
   ): GradientTechniqueBound {
-    const bound = emptyGradientBound(chosen.length, dim, others);
+    const perElement = stored === null ? known.length : 2 * known.length;
+    const bound = emptyGradientBound(chosen.length, dim, perElement - 1);
     const factor = Math.abs(scale);
     const terms = queries * groupSize;
     const growth = stored === null ? 1 : 1 + unitRoundoff(partials);
@@ -135,10 +173,7 @@ export function createGroupSums(
         errors.shift = scale * sums.signed[from];
         errors.pairs = isUnknown[key] === 1 ? Infinity : factor * sums.worst[from];
         errors.pairVariance = factor ** 2 * sums.variance[from];
-        errors.known = scale * sums.known[from] + (stored?.known[from] ?? 0);
-        byOthersOf(sums, from, scale, errors.byOthers);
-        if (stored !== null)
-          for (let k = 0; k < errors.byOthers.length; k++) errors.byOthers[k] += stored.known[from];
+        writeKnown(errors, { known, stored, sums, scale }, from);
         errors.magnitude = factor * sums.magnitude[from];
         errors.partials = factor ** 2 * partialsOf(sums, from);
         errors.groupSum = stored?.worst[from] ?? 0;
@@ -179,8 +214,14 @@ export function createGroupSums(
           const near = Math.abs(rounding) + error;
           const most = Math.max(unitRoundoff(partials) * size, short.least);
           stored.worst[at] += Math.min(most, near);
-          if (near < half) stored.known[at] += rounding;
-          else if (size > 0) stored.variance[at] += half ** 2 / 3;
+          const isCertain = near < half;
+          if (!isCertain && size > 0) stored.variance[at] += half ** 2 / 3;
+          // A certain rounding is that of the exact share too, so that no error before it is left.
+          for (const { part, before, known } of stored.known) {
+            const sum = sums[part][at];
+            known[at] += isCertain ? rounding : scale * (sum - before[at]);
+            before[at] = sum;
+          }
           stored.head[at] = 0;
         });
     },

@@ -21,6 +21,9 @@ export const pairParts = [
 ] as const;
 /** Parts that would be known by factors that numbers may have when they are rounded, beside the smallest. */
 export const otherParts = ['byFirst', 'bySecond', 'byThird'] as const;
+/** The parts that are known, by each factor that there may be. */
+export const knownParts = ['known', ...otherParts] as const;
+export type KnownPart = (typeof knownParts)[number];
 /** The largest number of such factors: dropout's, the scale's and that of both. */
 export const mostOtherUnits = otherParts.length;
 

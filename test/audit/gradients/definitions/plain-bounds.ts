@@ -49,9 +49,13 @@ export interface PlainProblem {
 /** Sums of one head's shares, and what storing them loses so far. */
 interface StoredShare {
   worst: number;
-  known: number;
+  /** By each factor that operands may have had, the smallest first. */
+  readonly known: number[];
   variance: number;
 }
+
+/** What is known of a sum by each factor that operands may have had, the smallest first. */
+const knownOf = ({ known, byOthers }: PlainSum) => [known, ...byOthers];
 
 /** Bounds of all groups' gradients, pair by pair: Theorems 8 and 9 of the sums over the plain pairs. */
 export function plainBounds(of: PlainProblem, groups: readonly GroupGradients[]) {
@@ -139,14 +143,16 @@ export function plainBounds(of: PlainProblem, groups: readonly GroupGradients[])
   return groups.map((group) => {
     const dk = Array.from({ length: keys * qkDim }, plainSum);
     const dv = Array.from({ length: keys * vDim }, plainSum);
-    const bounds = {
-      dk: emptyGradientBound(keys, qkDim, arithmetic.ds.otherUnits.length),
-      dv: emptyGradientBound(keys, vDim, arithmetic.p.otherUnits.length),
-    };
     const stored =
       groupSize > 1 && unitRoundoff(formats[premises.partials]) > arithmetic.elementwise;
+    // Where shares may be stored, what is known is known once more of a kernel that stores none.
+    const knownBeside = (others: number) => (stored ? 1 + 2 * others : others);
+    const bounds = {
+      dk: emptyGradientBound(keys, qkDim, knownBeside(arithmetic.ds.otherUnits.length)),
+      dv: emptyGradientBound(keys, vDim, knownBeside(arithmetic.p.otherUnits.length)),
+    };
     const growth = stored ? 1 + unitRoundoff(formats[premises.partials]) : 1;
-    const empty = () => ({ worst: 0, known: 0, variance: 0 });
+    const empty = (of: PlainSum) => ({ worst: 0, known: knownOf(of).map(() => 0), variance: 0 });
     const lost = { dk: dk.map(empty), dv: dv.map(empty) };
     const alikeOfGroup = group.heads.map(({ head }) => {
       const scores = equalRows(values.q, head, queries, qkDim);
@@ -170,6 +176,7 @@ export function plainBounds(of: PlainProblem, groups: readonly GroupGradients[])
       );
       const bound = emptyGradientBound(queries, qkDim, arithmetic.ds.otherUnits.length);
       const weightVariance = new Float64Array(queries);
+      const before = { dk: dk.map(knownOf), dv: dv.map(knownOf) };
       const [headK, headV] = [new Float64Array(dk.length), new Float64Array(dv.length)];
       for (let query = 0; query < queries; query++) {
         const row = rowOf(head, query, {
@@ -237,27 +244,36 @@ export function plainBounds(of: PlainProblem, groups: readonly GroupGradients[])
           ['dv', dv, headV, 1],
         ] as const)
           all.forEach((sum, at) => {
-            storeShare(lost[name][at], by * byHead[at], Math.abs(by), sum);
+            const ofHead = knownOf(sum).map((known, k) => by * (known - before[name][at][k]));
+            storeShare(lost[name][at], by * byHead[at], Math.abs(by), sum, ofHead);
           });
       return { head, dq: bound, weightVariance };
     });
-    for (const [name, all, dim, by, knownOf] of [
-      ['dk', dk, qkDim, arithmetic.scale, dsRound],
-      ['dv', dv, vDim, 1, pRound],
+    for (const [name, all, dim, by, place, others] of [
+      ['dk', dk, qkDim, arithmetic.scale, dsRound, arithmetic.ds.otherUnits.length],
+      ['dv', dv, vDim, 1, pRound, arithmetic.p.otherUnits.length],
     ] as const)
       all.forEach((sum, at) => {
         const terms = queries * groupSize;
         const { worst, known, variance } = lost[name][at];
         settle(bounds[name], [Math.floor(at / dim), at], group[name]!, sum, {
           scale: by,
-          knownOf,
+          knownOf: place,
           alike: Math.max(...alikeOfGroup),
           terms: terms + 1,
           growth,
           changes: {
             shift: by * sum.signed,
-            known: by * sum.known + known,
-            byOthers: Float64Array.from(sum.byOthers, (x) => by * x + known),
+            ...(stored && {
+              known: known[0],
+              unstored: by * sum.known,
+              byOthers: Float64Array.of(
+                ...known.slice(1, 1 + others),
+                ...knownOf(sum)
+                  .slice(0, 1 + others)
+                  .map((x) => by * x),
+              ),
+            }),
             groupSum: worst,
             groupVariance: variance,
             floor: sum.worst > 0 ? 3 * terms * arithmetic.underflow * Math.max(1, Math.abs(by)) : 0,
@@ -303,8 +319,14 @@ export function plainBounds(of: PlainProblem, groups: readonly GroupGradients[])
     });
   }
 
-  /** Rounds a head's share to the format that it is stored in. */
-  function storeShare(lost: StoredShare, value: number, by: number, sum: PlainSum) {
+  /** Rounds a head's share, of which something is known, to the format that it is stored in. */
+  function storeShare(
+    lost: StoredShare,
+    value: number,
+    by: number,
+    sum: PlainSum,
+    known: readonly number[],
+  ) {
     const format = formats[premises.partials];
     const error = by * (sum.worst + arithmetic.overQueries.worst * sum.magnitude);
     const rounding = round(format, value) - value;
@@ -314,8 +336,9 @@ export function plainBounds(of: PlainProblem, groups: readonly GroupGradients[])
       Math.max(unitRoundoff(format) * Math.abs(value), ulp(format, 0) / 2),
       near,
     );
-    if (near < half) lost.known += rounding;
-    else if (value !== 0) lost.variance += half ** 2 / 3;
+    const isCertain = near < half;
+    known.forEach((x, k) => (lost.known[k] += isCertain ? rounding : x));
+    if (!isCertain && value !== 0) lost.variance += half ** 2 / 3;
   }
 }
 
