@@ -62,7 +62,7 @@ export interface JudgedOutputs {
 /** Data that every quantity of an audit is judged by. */
 interface JudgementMeasure {
   readonly bounds: ElementBounds;
-  /** Whether an element without a bound may be infinite or NaN: `Premises.isShortRange`. */
+  /** Whether an element or a number without a bound may be infinite or NaN: `Premises.isShortRange`. */
   readonly admitsOverflow: boolean;
   /** The rate of the spread of one quantity. */
   readonly falseAlarmRate: number;
@@ -97,7 +97,7 @@ export function judgeQuantity(
         elements: testElements(compared, total, admitsOverflow),
         spread: testSpread(compared, bounds, falseAlarmRate),
       }
-    : { row: 'number', ...common, numbers: testNumbers(compared, total) };
+    : { row: 'number', ...common, numbers: testNumbers(compared, total, admitsOverflow) };
 }
 
 /** The judged quantities in the order of their table. */

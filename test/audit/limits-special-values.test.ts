@@ -1,11 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import type { Level } from '../../oracles/index.js';
 import { testElements } from '../../src/audit/element-test.js';
-import { judgeOutputs, type KernelOutputs } from '../../src/audit/index.js';
+import {
+  judgeOutputs,
+  premisePresets,
+  type KernelOutputs,
+  type PremiseDeclaration,
+} from '../../src/audit/index.js';
 import { testNumbers } from '../../src/audit/number-test.js';
 import type { Problem, Tensor } from '../../src/problem/index.js';
 import { singleHead } from '../setup/problems.js';
 import { decode, encode } from './damage.js';
+import { runPlainKernel, toFormat } from './declared-kernel.js';
 import { compared, handMadeReference } from './hand-made.js';
 import { roundingKernel } from './rounding-kernel.js';
 
@@ -221,5 +227,66 @@ describe('an output beyond the range of its format', () => {
       encode(new Float64Array(queries * dim).fill(value), 'fp16', correct.out.shape);
     expect(failures(problem, { ...correct, out: out(-Infinity) })).toEqual([]);
     expect(failures(problem, { ...correct, out: out(Infinity) })).toEqual(['non-finite']);
+  });
+});
+
+describe('a row without a bound', () => {
+  const ofLse = (value: number, bound: number, admitsOverflow: boolean, exact = 1) =>
+    testNumbers(
+      compared(
+        handMadeReference({ queries: 1, lse: () => exact }),
+        'lse',
+        Float64Array.of(value),
+        'fp32',
+      ),
+      Float64Array.of(bound),
+      admitsOverflow,
+    );
+
+  it.each([NaN, Infinity, -Infinity])(
+    'has an LSE of %d only where a short range is declared',
+    (value) => {
+      expect(ofLse(value, Infinity, true)).toMatchObject({ nonFinite: 0, unbounded: 1 });
+      expect(ofLse(value, Infinity, false)).toMatchObject({ nonFinite: 1, unbounded: 1 });
+      expect(ofLse(value, 1e30, true)).toMatchObject({ nonFinite: 1, unbounded: 0 });
+    },
+  );
+
+  it('has none where the exact LSE is no number', () => {
+    expect(ofLse(NaN, Infinity, true, -Infinity).nonFinite).toBe(1);
+    expect(ofLse(1, Infinity, true, Infinity).nonFinite).toBe(1);
+    expect(ofLse(-Infinity, Infinity, true, NaN).nonFinite).toBe(1);
+  });
+
+  const scaledRows = (values: readonly number[][], factor: (row: number) => number) =>
+    values.map((row, i) => row.map((x) => x * factor(i)));
+  // Scores of row 0 are beyond 65504; those of others are not.
+  const large = singleHead('fp16', {
+    q: scaledRows(rows(queries, 0), (row) => (row === 0 ? 1e4 : 0.01)),
+    k: scaledRows(rows(keys, 1), () => 100),
+    v: rows(keys, 2),
+  });
+  const short = runPlainKernel(large, () => ({ score: toFormat('fp16'), dividesFirst: true }));
+  const judged = (outputs: KernelOutputs, premises: PremiseDeclaration) =>
+    judgeOutputs(large, outputs, { premises, diagnose: false });
+
+  it('leaves the others of a kernel that writes its scores in fp16 to be judged', () => {
+    expect(decode(short.lse!).map((x) => Number(Number.isNaN(x)))).toEqual(
+      new Float64Array([1, 0, 0, 0, 0]),
+    );
+    const { verdict, outputs } = judged(short, premisePresets['eager'].premises);
+    expect(verdict).toMatchObject({ pass: true, judged: true, findings: [] });
+    expect(verdict.sentence).toContain(
+      '3 of 15 elements have none; the LSE of 1 of 5 rows has none',
+    );
+    expect(outputs.lse?.numbers).toMatchObject({ unbounded: 1, nonFinite: 0 });
+  });
+
+  it('is an alarm where nothing is declared, and so is another row', () => {
+    const tests = (outputs: KernelOutputs, premises: PremiseDeclaration) =>
+      judged(outputs, premises).verdict.findings.map(({ test }) => test);
+    expect(tests(short, {}).slice(0, 2)).toEqual(['non-finite', 'lse-non-finite']);
+    const lse = edited(short.lse!, (values) => (values[1] = NaN));
+    expect(tests({ ...short, lse }, premisePresets['eager'].premises)).toEqual(['lse-non-finite']);
   });
 });
