@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { attentionProblem } from '../../properties/index.js';
+import type { ScoreLimit } from '../../properties/laws/kernel-under-test.js';
 import { isWithinScoreLimit } from '../../properties/laws/promised-problem.js';
 import { randomValues, type RandomValues } from '../../properties/problems/values.js';
 import { judgeOutputs, premisePresets } from '../../src/audit/index.js';
@@ -14,7 +15,7 @@ const inTurn = turns(import.meta.url);
 
 /**
  * Audits of kernels that declare `eager` and are correct: over all regimes, with scores written raw, scaled or both, in
- * base 2 or e, and P rounded before or after the division; also kernels that write none. FALSE_ALARM_AUDITS and FALSE_ALARM_SHARD=3/16 as
+ * base 2 or e, up to where they overflow their format, and P rounded before or after the division; also kernels that write none. FALSE_ALARM_AUDITS and FALSE_ALARM_SHARD=3/16 as
  * in the campaign of any correct kernel.
  */
 const audits = fromEnvironment('FALSE_ALARM_AUDITS', 0);
@@ -45,42 +46,60 @@ function drawProblem(random: RandomValues): Problem {
   return problem;
 }
 
-type Kernel = (plain: PlainArithmetic) => Partial<PlainArithmetic>;
+/** What kernels multiply scores by where they write them; null where they write none. */
+const scoreFactors: Readonly<Record<string, number | null>> = {
+  'all scores': 1,
+  'no scores': null,
+  'scores in base 2': Math.LOG2E,
+  'scores times 3': 3,
+};
 
-/** A correct kernel that may declare `eager`, and what it does in words. */
-function drawKernel({ q }: Problem, random: RandomValues): readonly [string, Kernel] {
-  const short = (x: number) => round(formats[q.format], x);
-  const dividesFirst = random.uniform() < 0.7;
-  const rounds: Readonly<Record<string, (x: number) => number>> = {
-    'all scores': short,
-    'no scores': (x) => x,
-    'scores in base 2': (x) => short(x * Math.LOG2E) / Math.LOG2E,
-    'scores times 8': (x) => short(x * 3) / 3,
-  };
-  const name = pick(Object.keys(rounds), random);
-  const weight = random.uniform() < 0.5 ? toFormat(q.format) : toFormat('fp32');
-  return [
-    `${name}, ${dividesFirst ? 'divided first' : 'divided last'}`,
-    () => ({ score: rounds[name], dividesFirst, ...(dividesFirst ? {} : { weight }) }),
-  ];
+/** The suite's own limit: beyond it sums in fp32 leave their range. */
+const anyScores = { raw: 2 ** 100, scaled: 2 ** 20 };
+
+/** A correct kernel that may declare `eager`. */
+interface EagerKernel {
+  readonly name: string;
+  readonly changes: Partial<PlainArithmetic>;
+  /** The scores that it promises to take. */
+  readonly limit: ScoreLimit;
 }
 
-const limit = { raw: 2 ** 15, scaled: 2 ** 12 };
+function drawKernel({ q }: Problem, random: RandomValues): EagerKernel {
+  const dividesFirst = random.uniform() < 0.7;
+  const name = pick(Object.keys(scoreFactors), random);
+  const weight = random.uniform() < 0.5 ? toFormat(q.format) : toFormat('fp32');
+  const factor = scoreFactors[name];
+  return {
+    name: `${name}, ${dividesFirst ? 'divided first' : 'divided last'}`,
+    changes: {
+      score: (x) => (factor === null ? x : round(formats[q.format], x * factor) / factor),
+      dividesFirst,
+      ...(dividesFirst ? {} : { weight }),
+    },
+    // A score may overflow where it is beyond its format itself; what another number in its place does is not declared.
+    limit: factor === null || factor === 1 ? anyScores : { raw: 2 ** 15 / factor, scaled: 2 ** 12 },
+  };
+}
 
 /** One audit: what failed; null where nothing did. */
 function auditOne(audit: number, seed: number): string | null {
   const random = randomValues(Math.imul(audit + 1, 0x9e3779b1) ^ seed);
   const problem = drawProblem(random);
-  if (!isWithinScoreLimit(problem, limit)) return null;
-  const [kernel, changes] = drawKernel(problem, random);
-  const { verdict } = judgeOutputs(problem, runPlainKernel(problem, changes), {
-    premises,
-    diagnose: false,
-  });
+  const kernel = drawKernel(problem, random);
+  if (!isWithinScoreLimit(problem, kernel.limit)) return null;
+  const { verdict } = judgeOutputs(
+    problem,
+    runPlainKernel(problem, () => kernel.changes),
+    {
+      premises,
+      diagnose: false,
+    },
+  );
   if (verdict.findings.length === 0) return null;
   const { heads, queries, keys, qkDim } = problemShape(problem);
   const found = verdict.findings.map(({ test, statement }) => `${test}: ${statement}`);
-  return `audit ${audit}, ${problem.q.format}, ${heads} × ${queries} × ${keys} × ${qkDim}, ${kernel}: ${found.join('; ')}`;
+  return `audit ${audit}, ${problem.q.format}, ${heads} × ${queries} × ${keys} × ${qkDim}, ${kernel.name}: ${found.join('; ')}`;
 }
 
 describe.runIf(audits > 0)('a campaign of correct kernels that declare eager', () => {
