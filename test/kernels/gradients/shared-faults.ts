@@ -17,10 +17,13 @@ const withSink: Where = {
   }),
 };
 
-/** A bias that batch entries share. */
+/** Whether batch entries share a bias, so that its gradient is a sum over them. */
+function sharesBias({ bias, q }: Problem): boolean {
+  return bias !== undefined && q.shape[0] > 1 && (bias.shape.length < 4 || bias.shape[0] === 1);
+}
+
 const withBias: Where = {
-  touches: ({ bias, q }) =>
-    bias !== undefined && q.shape[0] > 1 && (bias.shape.length < 4 || bias.shape[0] === 1),
+  touches: sharesBias,
   example: (random) => ({
     ...twoEntries(random),
     softcap: 4,
@@ -44,8 +47,10 @@ export const sharedFaults: readonly FaultyBackward[] = [
     ['bias-of-last-entry', 'damage', 'the gradient of a bias is not summed over the batch'],
     ['dbias'],
     withBias,
-    (_, { q }) => ({
-      entryOf: (of, entry) => (of === 'dbias' && entry + 1 < q.shape[0] ? null : entry),
+    // A bias of each entry has a gradient of each, which there is nothing to sum for.
+    (_, problem) => ({
+      entryOf: (of, entry) =>
+        of === 'dbias' && sharesBias(problem) && entry + 1 < problem.q.shape[0] ? null : entry,
     }),
   ),
   faulty(
