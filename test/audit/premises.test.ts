@@ -13,6 +13,7 @@ import { checkKernel, modelPromises, type KernelPromises } from '../../propertie
 import { formats, round } from '../../src/formats/index.js';
 import { problemShape, type Problem } from '../../src/problem/index.js';
 import { fromEnvironment, sampled, scaled, testSeed } from '../setup/effort.js';
+import { expectAttention } from '../setup/expect-attention.js';
 import { turns } from '../setup/turns.js';
 import { decode, encode } from './damage.js';
 import { runPlainKernel, toFormat, type PlainArithmetic } from './declared-kernel.js';
@@ -24,6 +25,8 @@ interface Kind {
   readonly declared: PremiseDeclaration;
   readonly changes: (problem: Problem, seed: number) => Partial<PlainArithmetic>;
   readonly promises?: KernelPromises;
+  /** The most that one of its operations on sums may lose to underflow, where that is more than of fp32. */
+  readonly loss?: number;
 }
 
 /** The cubic polynomial of 2^x on [−1, 0], and beyond by its exponent. */
@@ -80,6 +83,7 @@ const kinds: Readonly<Record<string, Kind>> = {
     declared: { qkAccumulator: 'fp16', pvAccumulator: 'fp16' },
     changes: () => ({ dotSum: toFormat('fp16'), valueSum: toFormat('fp16') }),
     promises: { scoreLimit: fewScores },
+    loss: 2 ** -25,
   },
   'a row sum of rounded weights': {
     declared: { rowSum: 'after-rounding' },
@@ -122,18 +126,15 @@ const tried =
   process.env['PREMISE_AUDITS'] === undefined ? sampled(Object.keys(kinds), 1) : Object.keys(kinds);
 
 describe.each(tried)('a kernel with %s', (name) => {
-  const { declared, changes, promises } = kinds[name];
+  const { declared, changes, promises, loss } = kinds[name];
   inTurn(
     'passes audits once it says so',
     () => {
       for (let i = 0; i < audits; i++) {
         const problem = drawProblem(testSeed + i, i, promises?.scoreLimit?.scaled ?? Infinity);
         const outputs = runPlainKernel(problem, () => changes(problem, testSeed + i));
-        const { verdict } = judgeOutputs(problem, outputs, { premises: declared, diagnose: false });
-        expect(verdict.findings, `${verdict.sentence} drawProblem(${testSeed + i}, ${i})`).toEqual(
-          [],
-        );
-        expect(verdict.judged).toBe(true);
+        const drawn = `drawProblem(${testSeed + i}, ${i})`;
+        expectAttention(problem, outputs, { premises: declared, loss, name: drawn });
       }
     },
     7_200_000,

@@ -4,14 +4,11 @@ import { combineSplits } from '../../../kernels/fa4/split-combine.js';
 import { splitBlocks } from '../../../kernels/online-softmax/split-tile.js';
 import type { SplitRow } from '../../../kernels/online-softmax/split-tile.js';
 import { createFa4Forward, findKernelModel } from '../../../kernels/index.js';
-import {
-  assertMatchesAttention,
-  attentionProblem,
-  regimeNames,
-} from '../../../properties/index.js';
+import { attentionProblem, regimeNames } from '../../../properties/index.js';
 import { emulate } from '../../../src/emulate/index.js';
 import { scoredProblem } from '../variants-problems.js';
 import { scaled } from '../../setup/effort.js';
+import { expectAttention } from '../../setup/expect-attention.js';
 import { turns } from '../../setup/turns.js';
 
 const inTurn = turns(import.meta.url);
@@ -108,7 +105,7 @@ describe('the forward in splits', () => {
       fc.asyncProperty(problems, fc.integer({ min: 2, max: 9 }), async (problem, splits) => {
         const settings = new Map([['splits', String(splits)]]);
         const { out, lse } = await emulate(problem, 'fa4', { settings });
-        assertMatchesAttention(problem, { out, lse });
+        expectAttention(problem, { out, lse });
       }),
       { numRuns: scaled(15) },
     );
