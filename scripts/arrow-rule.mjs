@@ -5,7 +5,8 @@
  * An element is a folder directly below src, or the deepest folder below it that the arrows list; a
  * folder of the root that is listed in the arrows; or a file directly below src. Between elements:
  * - an import must follow an arrow;
- * - a folder is entered through its index only;
+ * - a folder is entered through its index only, but for AssemblyScript, of which a module is compiled from files of
+ *   several folders `assembly`;
  * - nothing outside the elements (tests, scripts, the package by its own name) is imported.
  */
 import { posix, relative, sep } from 'node:path';
@@ -20,6 +21,11 @@ function elementOf(path, { rootFolders, arrows }) {
     if (depth === 1 || arrows[name] !== undefined) return { name, folder: `src/${name}` };
   }
   return { name: second.replace(/\.[jt]s$/, ''), folder: null };
+}
+
+/** Whether a path is that of an AssemblyScript file. */
+function isAssembly(path) {
+  return posix.basename(posix.dirname(path)) === 'assembly';
 }
 
 /** What is wrong with an import of `specifier` by the file `from`, or null. */
@@ -44,6 +50,7 @@ function fault(from, specifier, law) {
       },
     };
   const index = `${target.folder}/index.js`;
+  if (isAssembly(from) && isAssembly(path)) return null;
   if (target.folder !== null && path !== index) return { messageId: 'deep', data: { path, index } };
   return null;
 }

@@ -1,11 +1,23 @@
 /**
  * Compiles every AssemblyScript module to WebAssembly with SIMD and embeds it as base64 in a
  * TypeScript file beside it, so that the same import works from the sources, from dist and from a
- * bundler. A module whose output is newer than every AssemblyScript file is left alone.
+ * bundler. The file also has what writes the module's structs (`assembly-structs.mjs`). A module whose
+ * output is newer than every AssemblyScript file and these scripts is left alone.
+ *
+ * A function below a line `// @inline` is inlined: AssemblyScript's decorator in its place would be no TypeScript,
+ * so that neither the lint nor the formatter could read the file.
  */
-import { readFileSync, readdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { structWriters } from './assembly-structs.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
@@ -36,13 +48,22 @@ function modified(file) {
   return statSync(join(root, file), { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }
 
-/** When any AssemblyScript file was last modified: a module may import from all of them. */
+/** When any AssemblyScript file or what compiles it was last modified: a module may import from all files. */
 function sourcesModified() {
   const folders = new Set(modules.map(([source]) => dirname(source)));
   const files = [...folders].flatMap((folder) =>
     readdirSync(join(root, folder)).map((file) => join(folder, file)),
   );
-  return Math.max(...files.map(modified));
+  const scripts = ['scripts/build-webassembly.mjs', 'scripts/assembly-structs.mjs'];
+  return Math.max(...[...files, ...scripts].map(modified));
+}
+
+/** A source as the compiler takes it, with the decorator for each comment `@inline`. */
+function withDecorators(source, path) {
+  const decorated = source.replaceAll(/^\/\/ @inline\n(?=(export )?function )/gm, '@inline\n');
+  if (/\/\/ *@inline/.test(decorated))
+    throw new Error(`${path}: // @inline stands above no function`);
+  return decorated;
 }
 
 export async function buildWebAssembly() {
@@ -51,6 +72,7 @@ export async function buildWebAssembly() {
     if (modified(target) > newest) continue;
     const { default: asc } = await import('assemblyscript/asc');
     const files = {};
+    let structs = '';
     const { error, stderr } = await asc.main(
       [source, '--outFile', 'out.wasm', '-O3', '--noAssert', '--enable', 'simd'].concat([
         '--runtime',
@@ -61,12 +83,10 @@ export async function buildWebAssembly() {
         root,
       ]),
       {
+        transforms: [structWriters((typescript) => (structs = typescript))],
         readFile: (name, base) => {
-          try {
-            return readFileSync(join(base, name), 'utf8');
-          } catch {
-            return null;
-          }
+          const path = join(base, name);
+          return existsSync(path) ? withDecorators(readFileSync(path, 'utf8'), name) : null;
         },
         writeFile: (name, data) => void (files[name] = data),
         listFiles: () => [],
@@ -78,7 +98,11 @@ export async function buildWebAssembly() {
     const name = join(root, target);
     writeFileSync(
       `${name}.tmp`,
-      `/** Compiled from ${source}; do not edit. */\nexport const binary =\n  '${base64}';\n`,
+      [
+        `// Compiled from ${source}; do not edit.`,
+        ...(structs === '' ? [] : ['', structs]),
+        `export const binary =\n  '${base64}';\n`,
+      ].join('\n'),
     );
     renameSync(`${name}.tmp`, name);
   }

@@ -11,10 +11,10 @@ import { join, posix, relative, sep } from 'node:path';
 import ts from 'typescript';
 import { importVisitor } from './arrow-rule.mjs';
 
-/** The source that a file imports by a specifier, relative to the root; null for a package. */
+/** The source that a file imports by a specifier, relative to the root; null for a package. AssemblyScript names no extension. */
 function importedSource(from, specifier) {
   if (!specifier.startsWith('.')) return null;
-  return posix.join(posix.dirname(from), specifier).replace(/\.js$/, '.ts');
+  return posix.join(posix.dirname(from), specifier.replace(/\.js$/, '') + '.ts');
 }
 
 /** The TypeScript sources below a folder of the root, relative to the root. */

@@ -70,9 +70,20 @@ const forbidden: readonly (readonly [file: string, code: string, message: RegExp
   ['kernels/a.ts', "import { x } from '../scripts/a.mjs';", /scripts\/a\.mjs is no part/],
   ['src/cli/a.ts', "import { x } from 'flashproof/oracles';", /instead of by the package name/],
   ['src/novelty/a.ts', 'export const x = 1;', /novelty has no arrows/],
+  [
+    'oracles/assembly/a.ts',
+    "import { x } from '../../src/simd/assembly/b';",
+    /oracles may not import simd/,
+  ],
+  [
+    'src/audit/a.ts',
+    "import { x } from '../../oracles/assembly/b.js';",
+    /import oracles\/index\.js/,
+  ],
 ];
 
 const allowed: readonly (readonly [file: string, code: string])[] = [
+  ['src/audit/assembly/a.ts', "import { x } from '../../../oracles/attention/assembly/b';"],
   ['src/audit/a.ts', "import { x } from '../../kernels/index.js';"],
   ['src/audit/a.ts', "import { x } from '../../oracles/index.js';"],
   ['src/audit/a.ts', "import { x } from './bound.js';"],

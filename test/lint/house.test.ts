@@ -81,6 +81,14 @@ describe('circles of files', () => {
     expect(messages[1]).toContain('src/audit/a.ts → kernels/k.ts → src/c.ts → src/audit/a.ts;');
   });
 
+  it('are found in AssemblyScript, which names no extension', async () => {
+    const messages = await messagesOn({
+      'src/assembly/a.ts': "export { b } from './b';",
+      'src/assembly/b.ts': "import { a } from './a';\nexport const b = a;",
+    });
+    expect(messages[0]).toContain('src/assembly/a.ts → src/assembly/b.ts → src/assembly/a.ts;');
+  });
+
   it('are not made of common users, packages, or the import of an index', async () => {
     const messages = await messagesOn({
       'src/index.ts': "export * from './a.js';\nexport * from './b.js';",

@@ -3,8 +3,8 @@
 
 /** Products of a row of Q with `keys` rows of K: sums of every fourth product, which are added as (s0 + s1) + (s2 + s3). */
 export function scoreRow(q: usize, k: usize, scores: usize, keys: i32, dim: i32): void {
-  const rowBytes = <usize>dim << 3;
-  const quads = <usize>(dim & ~3) << 3;
+  const rowBytes = (<usize>dim) << 3;
+  const quads = (<usize>(dim & ~3)) << 3;
   let j = 0;
   for (; j + 3 < keys; j += 4) {
     const k0 = k + <usize>j * rowBytes;
@@ -31,7 +31,7 @@ export function scoreRow(q: usize, k: usize, scores: usize, keys: i32, dim: i32)
       a3 = f64x2.add(a3, f64x2.mul(x, v128.load(k3 + at)));
       b3 = f64x2.add(b3, f64x2.mul(y, v128.load(k3 + at, 16)));
     }
-    const out = scores + (<usize>j << 3);
+    const out = scores + ((<usize>j) << 3);
     store<f64>(out, sumOf(a0, b0, q, k0, quads, rowBytes));
     store<f64>(out, sumOf(a1, b1, q, k1, quads, rowBytes), 8);
     store<f64>(out, sumOf(a2, b2, q, k2, quads, rowBytes), 16);
@@ -45,13 +45,12 @@ export function scoreRow(q: usize, k: usize, scores: usize, keys: i32, dim: i32)
       a = f64x2.add(a, f64x2.mul(v128.load(q + at), v128.load(row + at)));
       b = f64x2.add(b, f64x2.mul(v128.load(q + at, 16), v128.load(row + at, 16)));
     }
-    store<f64>(scores + (<usize>j << 3), sumOf(a, b, q, row, quads, rowBytes));
+    store<f64>(scores + ((<usize>j) << 3), sumOf(a, b, q, row, quads, rowBytes));
   }
 }
 
 /** The four sums as one; the products that are left join the first before. */
-// @ts-ignore: decorator
-@inline
+// @inline
 function sumOf(a: v128, b: v128, q: usize, k: usize, from: usize, to: usize): f64 {
   let first = f64x2.extract_lane(a, 0);
   for (let at = from; at < to; at += 8) first += load<f64>(q + at) * load<f64>(k + at);
@@ -59,15 +58,13 @@ function sumOf(a: v128, b: v128, q: usize, k: usize, from: usize, to: usize): f6
   return first + f64x2.extract_lane(a, 1) + rest;
 }
 
-// @ts-ignore: decorator
-@inline
+// @inline
 function product(weight: usize, offset: usize, value: usize): v128 {
   return f64x2.mul(v128.load64_splat(weight + offset), v128.load(value));
 }
 
 /** Four weights times a pair of columns of four rows. */
-// @ts-ignore: decorator
-@inline
+// @inline
 function fourProducts(weights: usize, value: usize, rowBytes: usize): v128 {
   const third = value + 2 * rowBytes;
   return f64x2.add(
@@ -84,7 +81,7 @@ export function addWeightedRows(
   keys: i32,
   dim: i32,
 ): void {
-  const rowBytes = <usize>dim << 3;
+  const rowBytes = (<usize>dim) << 3;
   const quads = keys & ~3;
   let c: usize = 0;
   for (; c + 64 <= rowBytes; c += 64) {
@@ -94,14 +91,14 @@ export function addWeightedRows(
     let e = v128.load(row + c, 48);
     let value = values + c;
     for (let j = 0; j < quads; j += 4, value += 4 * rowBytes) {
-      const w = weights + (<usize>j << 3);
+      const w = weights + ((<usize>j) << 3);
       a = f64x2.add(a, fourProducts(w, value, rowBytes));
       b = f64x2.add(b, fourProducts(w, value + 16, rowBytes));
       d = f64x2.add(d, fourProducts(w, value + 32, rowBytes));
       e = f64x2.add(e, fourProducts(w, value + 48, rowBytes));
     }
     for (let j = quads; j < keys; j++, value += rowBytes) {
-      const w = weights + (<usize>j << 3);
+      const w = weights + ((<usize>j) << 3);
       a = f64x2.add(a, product(w, 0, value));
       b = f64x2.add(b, product(w, 0, value + 16));
       d = f64x2.add(d, product(w, 0, value + 32));
@@ -116,7 +113,7 @@ export function addWeightedRows(
     let sum = load<f64>(row + c);
     let value = values + c;
     for (let j = 0; j < quads; j += 4, value += 4 * rowBytes) {
-      const w = weights + (<usize>j << 3);
+      const w = weights + ((<usize>j) << 3);
       const third = value + 2 * rowBytes;
       sum +=
         load<f64>(w) * load<f64>(value) +
@@ -124,14 +121,14 @@ export function addWeightedRows(
         (load<f64>(w, 16) * load<f64>(third) + load<f64>(w, 24) * load<f64>(third + rowBytes));
     }
     for (let j = quads; j < keys; j++, value += rowBytes)
-      sum += load<f64>(weights + (<usize>j << 3)) * load<f64>(value);
+      sum += load<f64>(weights + ((<usize>j) << 3)) * load<f64>(value);
     store<f64>(row + c, sum);
   }
 }
 
 /** Rounds numbers to fp32, to nearest even, in place. */
 export function roundToFloat32(at: usize, count: i32): void {
-  const end = at + (<usize>count << 3);
+  const end = at + ((<usize>count) << 3);
   for (; at + 16 <= end; at += 16)
     v128.store(at, f64x2.promote_low_f32x4(f32x4.demote_f64x2_zero(v128.load(at))));
   if (at < end) store<f64>(at, <f64>(<f32>load<f64>(at)));

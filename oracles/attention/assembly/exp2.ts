@@ -7,8 +7,7 @@ const integerShift: f64 = 6755399441055744.0;
  * 2^f for |f| ≤ 0.5 + 2^-12: the Taylor polynomial of degree 13 in f, Horner's rule, coefficients
  * ln(2)^k / k! rounded to fp64. Relative error below 4 · 2^-53 (see ../tile-level.ts).
  */
-// @ts-ignore: decorator
-@inline
+// @inline
 export function exp2Fraction(f: v128): v128 {
   let q = f64x2.splat(1.3691488853904128e-12);
   q = f64x2.add(f64x2.mul(q, f), f64x2.splat(2.5678435993488206e-11));
@@ -27,8 +26,7 @@ export function exp2Fraction(f: v128): v128 {
 }
 
 /** Multiplies a by 2^n for integers n (as fp64) with |n| ≤ 1000, a in [0.5, 2]: exact. */
-// @ts-ignore: decorator
-@inline
+// @inline
 export function scaleByPowerOfTwo(a: v128, n: v128): v128 {
   return i64x2.add(a, i64x2.shl(f64x2.add(n, f64x2.splat(integerShift)), 52));
 }

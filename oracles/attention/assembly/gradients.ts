@@ -4,8 +4,7 @@
 import { exp2Fraction, scaleByPowerOfTwo } from './exp2';
 
 /** 2^w for |w| ≤ 1000. */
-// @ts-ignore: decorator
-@inline
+// @inline
 function exponential(w: v128): v128 {
   const n = f64x2.nearest(w);
   return scaleByPowerOfTwo(exp2Fraction(f64x2.sub(w, n)), n);
@@ -20,20 +19,20 @@ export function capSlopes(scores: usize, slopes: usize, count: i32, factor: f64)
   const four = f64x2.splat(4);
   const k = f64x2.splat(factor);
   for (let i = 0; i < count; i += 2) {
-    const at: usize = scores + (<usize>i << 3);
+    const at: usize = scores + ((<usize>i) << 3);
     const w = f64x2.mul(v128.load(at), k);
     const power = exponential(f64x2.max(f64x2.min(w, f64x2.splat(128)), f64x2.splat(-128)));
     v128.store(at, f64x2.div(f64x2.sub(power, one), f64x2.add(power, one)));
     const e = exponential(f64x2.neg(f64x2.min(f64x2.abs(w), f64x2.splat(1000))));
     const d = f64x2.add(e, one);
-    v128.store(slopes + (<usize>i << 3), f64x2.div(f64x2.div(f64x2.mul(four, e), d), d));
+    v128.store(slopes + ((<usize>i) << 3), f64x2.div(f64x2.div(f64x2.mul(four, e), d), d));
   }
 }
 
 /** target[i] = target[i] · factors[i]. */
 export function multiplyBy(target: usize, factors: usize, count: i32): void {
   for (let i = 0; i < count; i += 2) {
-    const at: usize = <usize>i << 3;
+    const at: usize = (<usize>i) << 3;
     v128.store(target + at, f64x2.mul(v128.load(target + at), v128.load(factors + at)));
   }
 }
@@ -50,12 +49,12 @@ export function rowProducts(
     let sum = f64x2.splat(0);
     let size = f64x2.splat(0);
     for (let j = 0; j < 64; j += 2) {
-      const at: usize = <usize>(i * 64 + j) << 3;
+      const at: usize = (<usize>(i * 64 + j)) << 3;
       const t = f64x2.mul(v128.load(weights + at), v128.load(products + at));
       sum = f64x2.add(sum, t);
       size = f64x2.add(size, f64x2.abs(t));
     }
-    const row: usize = <usize>i << 3;
+    const row: usize = (<usize>i) << 3;
     store<f64>(sums + row, f64x2.extract_lane(sum, 0) + f64x2.extract_lane(sum, 1));
     store<f64>(sizes + row, f64x2.extract_lane(size, 0) + f64x2.extract_lane(size, 1));
   }
@@ -75,12 +74,12 @@ export function differentiate(
   size: usize,
 ): void {
   for (let i = 0; i < rows; i++) {
-    const row: usize = <usize>i << 3;
+    const row: usize = (<usize>i) << 3;
     const l = v128.load64_splat(total + row);
     const d = v128.load64_splat(mean + row);
     const a = v128.load64_splat(size + row);
     for (let j = 0; j < 64; j += 2) {
-      const at: usize = <usize>(i * 64 + j) << 3;
+      const at: usize = (<usize>(i * 64 + j)) << 3;
       const p = f64x2.div(v128.load(weights + at), l);
       const x = v128.load(products + at);
       v128.store(weights + at, p);
@@ -105,14 +104,14 @@ export function productWithSizes(
   innerStride: usize,
   columns: i32,
 ): void {
-  const bStride: usize = <usize>columns << 3;
+  const bStride: usize = (<usize>columns) << 3;
   for (let i = 0; i < 64; i += 2) {
     for (let j = 0; j < columns; j += 4) {
       let a0: usize = a + <usize>i * rowStride;
       let a1: usize = a0 + rowStride;
       let m0: usize = m + <usize>i * rowStride;
       let m1: usize = m0 + rowStride;
-      let p: usize = b + (<usize>j << 3);
+      let p: usize = b + ((<usize>j) << 3);
       let c00 = f64x2.splat(0);
       let c01 = f64x2.splat(0);
       let c10 = f64x2.splat(0);
@@ -144,7 +143,7 @@ export function productWithSizes(
         m1 += innerStride;
         p += bStride;
       }
-      const at: usize = <usize>i * bStride + (<usize>j << 3);
+      const at: usize = <usize>i * bStride + ((<usize>j) << 3);
       v128.store(c + at, c00);
       v128.store(c + at, c01, 16);
       v128.store(c + at + bStride, c10);

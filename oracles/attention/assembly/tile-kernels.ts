@@ -8,23 +8,16 @@ export { capSlopes, differentiate, multiplyBy, productWithSizes, rowProducts } f
 export { weights } from './weights';
 
 /** C[rows × columns] = A[rows × inner] · B[inner × columns]; rows and columns are multiples of 4. */
-export function product(
-  a: usize,
-  b: usize,
-  c: usize,
-  rows: i32,
-  inner: i32,
-  columns: i32,
-): void {
-  const aStride: usize = <usize>inner << 3;
-  const bStride: usize = <usize>columns << 3;
+export function product(a: usize, b: usize, c: usize, rows: i32, inner: i32, columns: i32): void {
+  const aStride: usize = (<usize>inner) << 3;
+  const bStride: usize = (<usize>columns) << 3;
   for (let i = 0; i < rows; i += 4) {
     for (let j = 0; j < columns; j += 4) {
       let a0: usize = a + <usize>i * aStride;
       let a1: usize = a0 + aStride;
       let a2: usize = a1 + aStride;
       let a3: usize = a2 + aStride;
-      let p: usize = b + (<usize>j << 3);
+      let p: usize = b + ((<usize>j) << 3);
       let c00 = f64x2.splat(0);
       let c01 = f64x2.splat(0);
       let c10 = f64x2.splat(0);
@@ -54,7 +47,7 @@ export function product(
         a3 += 8;
         p += bStride;
       }
-      let out: usize = c + <usize>i * bStride + (<usize>j << 3);
+      let out: usize = c + <usize>i * bStride + ((<usize>j) << 3);
       v128.store(out, c00);
       v128.store(out, c01, 16);
       out += bStride;
@@ -83,13 +76,13 @@ export function productWithMagnitude(
   inner: i32,
   columns: i32,
 ): void {
-  const aStride: usize = <usize>inner << 3;
-  const bStride: usize = <usize>columns << 3;
+  const aStride: usize = (<usize>inner) << 3;
+  const bStride: usize = (<usize>columns) << 3;
   for (let i = 0; i < rows; i += 2) {
     for (let j = 0; j < columns; j += 4) {
       let a0: usize = a + <usize>i * aStride;
       let a1: usize = a0 + aStride;
-      let p: usize = b + (<usize>j << 3);
+      let p: usize = b + ((<usize>j) << 3);
       let c00 = f64x2.splat(0);
       let c01 = f64x2.splat(0);
       let c10 = f64x2.splat(0);
@@ -119,7 +112,7 @@ export function productWithMagnitude(
         a1 += 8;
         p += bStride;
       }
-      const at: usize = <usize>i * bStride + (<usize>j << 3);
+      const at: usize = <usize>i * bStride + ((<usize>j) << 3);
       v128.store(c + at, c00);
       v128.store(c + at, c01, 16);
       v128.store(c + at + bStride, c10);
@@ -133,17 +126,11 @@ export function productWithMagnitude(
 }
 
 /** out[i][j] = out[i][j] · factor[i] + tile[i][j]; columns is even. */
-export function accumulate(
-  out: usize,
-  tile: usize,
-  factor: usize,
-  rows: i32,
-  columns: i32,
-): void {
+export function accumulate(out: usize, tile: usize, factor: usize, rows: i32, columns: i32): void {
   let o = out;
   let t = tile;
   for (let i = 0; i < rows; i++) {
-    const f = v128.load64_splat(factor + (<usize>i << 3));
+    const f = v128.load64_splat(factor + ((<usize>i) << 3));
     for (let j = 0; j < columns; j += 2) {
       v128.store(o, f64x2.add(f64x2.mul(v128.load(o), f), v128.load(t)));
       o += 16;
@@ -157,7 +144,7 @@ export function capScores(scores: usize, count: i32, factor: f64): void {
   const one = f64x2.splat(1);
   const k = f64x2.splat(factor);
   for (let i = 0; i < count; i += 2) {
-    const at: usize = scores + (<usize>i << 3);
+    const at: usize = scores + ((<usize>i) << 3);
     let w = f64x2.mul(v128.load(at), k);
     w = f64x2.max(f64x2.min(w, f64x2.splat(128)), f64x2.splat(-128));
     const n = f64x2.nearest(w);

@@ -3,8 +3,7 @@
 import { exp2Fraction, scaleByPowerOfTwo } from './exp2';
 
 /** What the exact product s·c of two fp64 numbers and a double-double's tail leave of the rounded product p. */
-// @ts-ignore: decorator
-@inline
+// @inline
 function productRest(s: v128, p: v128, cBig: v128, cSmall: v128, cTail: v128): v128 {
   const split = f64x2.splat(134217729);
   const t = f64x2.mul(split, s);
@@ -18,16 +17,14 @@ function productRest(s: v128, p: v128, cBig: v128, cSmall: v128, cTail: v128): v
 }
 
 /** The head of Veltkamp's split of a constant into halves of 26 bits. */
-// @ts-ignore: decorator
-@inline
+// @inline
 function splitHead(c: v128): v128 {
   const split = f64x2.splat(134217729);
   return f64x2.sub(f64x2.mul(split, c), f64x2.sub(f64x2.mul(split, c), c));
 }
 
 /** The body of `weights`: `isAdded` is a constant, so that the loops without addends have nothing of them. */
-// @ts-ignore: decorator
-@inline
+// @inline
 function weigh(
   scores: usize,
   addends: usize,
@@ -40,7 +37,7 @@ function weigh(
   ofRows: usize,
   isAdded: bool,
 ): void {
-  const stride: usize = <usize>rows << 3;
+  const stride: usize = (<usize>rows) << 3;
   const low: usize = ofRows;
   const high: usize = low + (stride >> 1);
   const reference: usize = ofRows + stride;
@@ -59,11 +56,11 @@ function weigh(
   for (let i = 0; i < rows; i++) {
     const row: usize = scores + <usize>(i * columns) * 8;
     const rowAddends: usize = addends + <usize>(i * columns) * 8;
-    const begin = load<i32>(low + (<usize>i << 2));
-    const end = load<i32>(high + (<usize>i << 2));
-    const at: usize = <usize>i << 3;
+    const begin = load<i32>(low + ((<usize>i) << 2));
+    const end = load<i32>(high + ((<usize>i) << 2));
+    const at: usize = (<usize>i) << 3;
     if (begin >= end) {
-      memory.fill(row, 0, <usize>columns << 3);
+      memory.fill(row, 0, (<usize>columns) << 3);
       store<f64>(factor + at, 1);
       store<f64>(sums + at, 0);
       continue;
@@ -71,10 +68,10 @@ function weigh(
     let largest: f64 = -Infinity;
     let extreme: f64 = load<f64>(extent + at);
     for (let j = begin; j < end; j++) {
-      let y = load<f64>(row + (<usize>j << 3)) * cHigh;
+      let y = load<f64>(row + ((<usize>j) << 3)) * cHigh;
       extreme = max<f64>(extreme, abs<f64>(y));
       if (isAdded) {
-        const z = load<f64>(rowAddends + (<usize>j << 3)) * dHigh;
+        const z = load<f64>(rowAddends + ((<usize>j) << 3)) * dHigh;
         extreme = max<f64>(extreme, abs<f64>(z));
         y += z;
       }
@@ -83,17 +80,14 @@ function weigh(
     store<f64>(extent + at, extreme);
     store<f64>(maximum + at, max<f64>(load<f64>(maximum + at), largest));
     let from = load<f64>(reference + at);
-    if (from == -Infinity) {
+    if (from === -Infinity) {
       from = nearest<f64>(largest);
       store<f64>(reference + at, from);
       store<f64>(factor + at, 0);
     } else if (largest - from > 16) {
       const to = nearest<f64>(largest);
       const shift = from - to;
-      store<f64>(
-        factor + at,
-        shift < -1022 ? 0 : reinterpret<f64>((<i64>shift + 1023) << 52),
-      );
+      store<f64>(factor + at, shift < -1022 ? 0 : reinterpret<f64>((<i64>shift + 1023) << 52));
       store<f64>(reference + at, to);
       from = to;
     } else {
@@ -102,14 +96,14 @@ function weigh(
     const origin = f64x2.splat(from);
     let sum = f64x2.splat(0);
     for (let j = 0; j < columns; j += 2) {
-      const place: usize = row + (<usize>j << 3);
+      const place: usize = row + ((<usize>j) << 3);
       const s = v128.load(place);
       // s·c as p + e: Dekker's product, then the tail of c.
       let p = f64x2.mul(s, c);
       let e = productRest(s, p, cBig, cSmall, cTail);
       if (isAdded) {
         // a·d likewise as q + …, and p + q exactly by 2Sum.
-        const a = v128.load(rowAddends + (<usize>j << 3));
+        const a = v128.load(rowAddends + ((<usize>j) << 3));
         const q = f64x2.mul(a, d);
         const both = f64x2.add(p, q);
         const ofQ = f64x2.sub(both, p);

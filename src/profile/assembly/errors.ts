@@ -26,7 +26,7 @@ function insertErrors(
   list: usize,
 ): void {
   for (let i = (count - 1) & ~1; i >= 0; i -= 2) {
-    const o: usize = <usize>i << 3;
+    const o: usize = (<usize>i) << 3;
     const y = v128.load(z + o);
     const error = f64x2.mul(f64x2.sub(y, v128.load(reference + o)), v128.load(scale + o));
     const size = f64x2.abs(error);
@@ -76,11 +76,11 @@ export function accumulate(
   let nonFiniteScaled = i64x2.splat(0);
   let nonFiniteUlp = i64x2.splat(0);
   const low = record + histogramOffset;
-  const high = low + (<usize>histogramBins << 2);
+  const high = low + ((<usize>histogramBins) << 2);
   const lowest = i32x4.splat(firstBin - 1);
   const highest = i32x4.splat(firstBin + histogramBins - 2);
   for (let i = 0; i < count; i += 2) {
-    const o: usize = <usize>i << 3;
+    const o: usize = (<usize>i) << 3;
     const full = i + 1 < count;
     const lanes = full ? allLanes() : firstLane();
     const y = v128.load(z + o);
@@ -111,10 +111,10 @@ export function accumulate(
       i32x4.min_s(i32x4.max_s(i64x2.shr_u(ulpSize, 51), lowest), highest),
       lowest,
     );
-    const lowBin = low + (<usize>i32x4.extract_lane(bin, 0) << 2);
+    const lowBin = low + ((<usize>i32x4.extract_lane(bin, 0)) << 2);
     store<i32>(lowBin, load<i32>(lowBin) + repeat);
     if (full) {
-      const highBin = high + (<usize>i32x4.extract_lane(bin, 2) << 2);
+      const highBin = high + ((<usize>i32x4.extract_lane(bin, 2)) << 2);
       store<i32>(highBin, load<i32>(highBin) + repeat);
     }
     notCorrect = i64x2.sub(notCorrect, v128.and(f64x2.ne(y, v128.load(rounded + o)), lanes));

@@ -24,10 +24,10 @@ export function insert(list: usize, value: f64, ordinal: f64): void {
   while (place > 0) {
     const before = list + <usize>(place - 1) * entryBytes;
     const held = load<f64>(before);
-    if (held > value || (held == value && load<f64>(before, 8) < ordinal)) break;
+    if (held > value || (held === value && load<f64>(before, 8) < ordinal)) break;
     place--;
   }
-  if (place == listLength) return;
+  if (place === listLength) return;
   const from = list + <usize>place * entryBytes;
   memory.copy(from + entryBytes, from, <usize>(listLength - 1 - place) * entryBytes);
   store<f64>(from, value);
@@ -38,8 +38,7 @@ export function insertCopies(list: usize, value: f64, ordinal: f64, copies: i32)
   for (let i = 0; i < min<i32>(copies, listLength); i++) insert(list, value, ordinal + <f64>i);
 }
 
-// @ts-ignore: decorator
-@inline
+// @inline
 export function smallestOf(list: usize): f64 {
   return load<f64>(list + <usize>(listLength - 1) * entryBytes);
 }
@@ -62,7 +61,7 @@ export function countBreaks(
   const zero = f64x2.splat(0);
   const largestBreak = record + largestBreakOffset;
   for (let i = 0; i < pairs; i += 2) {
-    const o: usize = <usize>i << 3;
+    const o: usize = (<usize>i) << 3;
     const step = f64x2.sub(v128.load(left + o), v128.load(right + o + 8));
     const drop = f64x2.mul(step, direction);
     const broken = f64x2.gt(drop, zero);
@@ -70,18 +69,14 @@ export function countBreaks(
     if (!i64x2.bitmask(broken)) continue;
     const size = f64x2.mul(drop, v128.load(ulps + o));
     for (let lane = 0; lane < min<i32>(2, pairs - i); lane++) {
-      const isFirst = lane == 0;
+      const isFirst = lane === 0;
       if (!(isFirst ? i64x2.extract_lane(broken, 0) : i64x2.extract_lane(broken, 1))) continue;
       const at = ordinal + <f64>(i + lane);
       const count = load<f64>(record + breakCountOffset);
       if (count < <f64>listLength)
-        store<f64>(record + firstBreakOffset + (<usize>count << 3), at);
+        store<f64>(record + firstBreakOffset + ((<usize>count) << 3), at);
       store<f64>(record + breakCountOffset, count + 1);
-      insert(
-        largestBreak,
-        isFirst ? f64x2.extract_lane(size, 0) : f64x2.extract_lane(size, 1),
-        at,
-      );
+      insert(largestBreak, isFirst ? f64x2.extract_lane(size, 0) : f64x2.extract_lane(size, 1), at);
     }
   }
 }

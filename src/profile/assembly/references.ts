@@ -5,11 +5,11 @@ import { allLanes, binade, firstLane, overflow, roundToQuantum } from './lanes';
 export function isConstant(values: usize, count: i32): bool {
   const first = v128.load64_splat(values);
   let same = allLanes();
-  const pairs: usize = <usize>(count & ~1) << 3;
+  const pairs: usize = (<usize>(count & ~1)) << 3;
   for (let o: usize = 0; o < pairs; o += 16)
     same = v128.and(same, f64x2.eq(v128.load(values + o), first));
   if (count & 1)
-    same = v128.and(same, f64x2.eq(v128.load64_splat(values + (<usize>(count - 1) << 3)), first));
+    same = v128.and(same, f64x2.eq(v128.load64_splat(values + ((<usize>(count - 1)) << 3)), first));
   return i64x2.all_true(same);
 }
 
@@ -37,14 +37,14 @@ export function prepare(
   const beyond = v128.load64_splat(format, 32);
   const width = f64x2.splat(margin);
   // Not a product with 0, which is no number for an infinite reference.
-  const isExact = margin == 0;
+  const isExact = margin === 0;
   const zero = f64x2.splat(0);
   const one = f64x2.splat(1);
   let scaledCount = i64x2.splat(0);
   let ulpCount = i64x2.splat(0);
   let left = 0;
   for (let i = 0; i < count; i += 2) {
-    const o: usize = <usize>i << 3;
+    const o: usize = (<usize>i) << 3;
     const lanes = i + 1 < count ? allLanes() : firstLane();
     const t = v128.load(reference + o);
     const size = f64x2.abs(t);
@@ -56,8 +56,14 @@ export function prepare(
     v128.store(rounded + o, z);
     const differ = v128.and(f64x2.ne(z, overflow(high, largest, beyond)), lanes);
     if (v128.any_true(differ)) {
-      if (i64x2.extract_lane(differ, 0)) store<i32>(undecided + (<usize>(left++) << 2), i);
-      if (i64x2.extract_lane(differ, 1)) store<i32>(undecided + (<usize>(left++) << 2), i + 1);
+      if (i64x2.extract_lane(differ, 0)) {
+        store<i32>(undecided + ((<usize>left) << 2), i);
+        left++;
+      }
+      if (i64x2.extract_lane(differ, 1)) {
+        store<i32>(undecided + ((<usize>left) << 2), i + 1);
+        left++;
+      }
     }
     const inRange = v128.and(f64x2.le(size, largest), lanes);
     const isScaled = absolute ? inRange : v128.and(inRange, f64x2.ge(size, smallestNormal));
@@ -66,7 +72,10 @@ export function prepare(
     scaledCount = i64x2.sub(scaledCount, isScaled);
     ulpCount = i64x2.sub(ulpCount, inRange);
   }
-  store<i32>(measured, <i32>(i64x2.extract_lane(scaledCount, 0) + i64x2.extract_lane(scaledCount, 1)));
+  store<i32>(
+    measured,
+    <i32>(i64x2.extract_lane(scaledCount, 0) + i64x2.extract_lane(scaledCount, 1)),
+  );
   store<i32>(measured, <i32>(i64x2.extract_lane(ulpCount, 0) + i64x2.extract_lane(ulpCount, 1)), 4);
   return left;
 }

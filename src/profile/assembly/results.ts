@@ -7,12 +7,11 @@
 export function fillInputs(inputs: usize, ordinal: u32, count: i32): void {
   for (let i = 0; i < count; i++) {
     const at = ordinal + i;
-    store<u32>(inputs + (<usize>i << 2), at >> 31 ? at ^ 0x80000000 : ~at);
+    store<u32>(inputs + ((<usize>i) << 2), at >> 31 ? at ^ 0x80000000 : ~at);
   }
 }
 
-// @ts-ignore: decorator
-@inline
+// @inline
 function sum(x: v128): i32 {
   return (
     i32x4.extract_lane(x, 0) +
@@ -22,8 +21,7 @@ function sum(x: v128): i32 {
   );
 }
 
-// @ts-ignore: decorator
-@inline
+// @inline
 function fold(x: v128, smallest: bool): i32 {
   const y = i8x16.shuffle(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
   const pair = smallest ? i32x4.min_s(x, y) : i32x4.max_s(x, y);
@@ -49,7 +47,7 @@ export function classify(results: usize, count: i32, record: usize): void {
   let least = i32x4.splat(i32.MAX_VALUE);
   let most = i32x4.splat(i32.MIN_VALUE);
   for (let i = 0; i < count; i += 4) {
-    const y = v128.load(results + (<usize>i << 2));
+    const y = v128.load(results + ((<usize>i) << 2));
     const lanes = i32x4.lt_s(i32x4(0, 1, 2, 3), i32x4.splat(count - i));
     const magnitude = v128.and(y, sign);
     const nan = i32x4.gt_s(magnitude, infinityBits);

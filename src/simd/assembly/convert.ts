@@ -11,11 +11,10 @@ const integerMagic: f32 = 8388608.0;
  * of what overflow, infinity and NaN become; the distance of the sign bits; whether to round toward
  * zero.
  */
-// @ts-ignore: decorator
-@inline
+// @inline
 export function convert4(bits: v128, format: usize): v128 {
   const drop = load<i32>(format);
-  const towardZero = load<i32>(format, 36) != 0;
+  const towardZero = load<i32>(format, 36) !== 0;
   const magnitude = v128.and(bits, i32x4.splat(0x7fffffff));
   const rebiased = i32x4.sub(magnitude, v128.load32_splat(format, 4));
   const units = f32x4.mul(magnitude, v128.load32_splat(format, 12));
@@ -31,10 +30,7 @@ export function convert4(bits: v128, format: usize): v128 {
     subnormal = f32x4.nearest(units);
   }
   // Below 2^23 the sum's fraction is the integer.
-  subnormal = i32x4.sub(
-    f32x4.add(subnormal, f32x4.splat(integerMagic)),
-    f32x4.splat(integerMagic),
-  );
+  subnormal = i32x4.sub(f32x4.add(subnormal, f32x4.splat(integerMagic)), f32x4.splat(integerMagic));
   let result = v128.bitselect(
     subnormal,
     normal,
@@ -60,6 +56,6 @@ export function convert4(bits: v128, format: usize): v128 {
 
 /** `count` is a multiple of 4. */
 export function convert(inputs: usize, results: usize, count: i32, format: usize): void {
-  for (let i: usize = 0; i < <usize>count << 2; i += 16)
+  for (let i: usize = 0; i < (<usize>count) << 2; i += 16)
     v128.store(results + i, convert4(v128.load(inputs + i), format));
 }

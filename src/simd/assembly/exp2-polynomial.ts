@@ -9,8 +9,7 @@ const smallestInput: f32 = -127.0;
 const largestFloor: f32 = 4194304.0;
 
 /** p·f + c in fp64, rounded to fp32. */
-// @ts-ignore: decorator
-@inline
+// @inline
 function multiplyAdd(p: v128, fLow: v128, fHigh: v128, c: v128): v128 {
   const low = f64x2.add(f64x2.mul(f64x2.promote_low_f32x4(p), fLow), c);
   const upper = i8x16.shuffle(p, p, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15);
@@ -31,15 +30,14 @@ function addRoundingDown(x: f32): f32 {
 function exp2PolynomialBeyond(x: f32, coefficients: usize, degree: i32): u32 {
   const rounded = addRoundingDown(x);
   const fraction = x - (rounded - toInteger);
-  let p = <f32>load<f64>(coefficients + (<usize>degree << 3));
+  let p = <f32>load<f64>(coefficients + ((<usize>degree) << 3));
   for (let k = degree - 1; k >= 0; k--)
-    p = <f32>(<f64>p * <f64>fraction + load<f64>(coefficients + (<usize>k << 3)));
-  const polynomial: u32 = p != p ? 0x7fffffff : reinterpret<u32>(p);
+    p = <f32>(<f64>p * <f64>fraction + load<f64>(coefficients + ((<usize>k) << 3)));
+  const polynomial: u32 = p !== p ? 0x7fffffff : reinterpret<u32>(p);
   return (reinterpret<u32>(rounded) << 23) + polynomial;
 }
 
-// @ts-ignore: decorator
-@inline
+// @inline
 function laneBeyond(x: f32, result: u32, coefficients: usize, degree: i32): u32 {
   return x >= largestFloor ? exp2PolynomialBeyond(x, coefficients, degree) : result;
 }
@@ -69,8 +67,7 @@ function withLanesBeyond(x: v128, result: v128, coefficients: usize, degree: i32
 }
 
 /** Four results; `coefficients` are fp64, from c0 up. */
-// @ts-ignore: decorator
-@inline
+// @inline
 export function exp2Polynomial4(x: v128, coefficients: usize, degree: i32): v128 {
   // NaN compares false: it becomes −127, as PTX's max has it.
   const clamped = f32x4.pmax(f32x4.splat(smallestInput), x);
@@ -82,10 +79,10 @@ export function exp2Polynomial4(x: v128, coefficients: usize, degree: i32): v128
   const fHigh = f64x2.promote_low_f32x4(
     i8x16.shuffle(fraction, fraction, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15),
   );
-  let p = f32x4.demote_f64x2_zero(v128.load64_splat(coefficients + (<usize>degree << 3)));
+  let p = f32x4.demote_f64x2_zero(v128.load64_splat(coefficients + ((<usize>degree) << 3)));
   p = i32x4.shuffle(p, p, 0, 0, 0, 0);
   for (let k = degree - 1; k >= 0; k--)
-    p = multiplyAdd(p, fLow, fHigh, v128.load64_splat(coefficients + (<usize>k << 3)));
+    p = multiplyAdd(p, fLow, fHigh, v128.load64_splat(coefficients + ((<usize>k) << 3)));
   const shifted = i32x4.shl(f32x4.add(integer, f32x4.splat(toInteger)), 23);
   const result = i32x4.add(shifted, p);
   if (!v128.any_true(f32x4.ge(x, f32x4.splat(largestFloor)))) return result;
@@ -100,6 +97,6 @@ export function exp2Polynomial(
   coefficients: usize,
   degree: i32,
 ): void {
-  for (let i: usize = 0; i < <usize>count << 2; i += 16)
+  for (let i: usize = 0; i < (<usize>count) << 2; i += 16)
     v128.store(results + i, exp2Polynomial4(v128.load(inputs + i), coefficients, degree));
 }

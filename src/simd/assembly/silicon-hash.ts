@@ -1,8 +1,7 @@
 // AssemblyScript: the fingerprint of inputs and results, four lanes at a time. Defined by `hashBlock` of
 // test/conform/hash-block.ts.
 
-// @ts-ignore: decorator
-@inline
+// @inline
 function fmix32(x: v128): v128 {
   let h = v128.xor(x, i32x4.shr_u(x, 16));
   h = i32x4.mul(h, i32x4.splat(0x85ebca6b));
@@ -20,7 +19,7 @@ export function hash(inputs: usize, results: usize, count: i32, state: usize): v
   let mixed = v128.load(state, 16);
   const nan = i32x4.splat(0x7fffffff);
   const infinity = i32x4.splat(0x7f800000);
-  for (let i: usize = 0; i < <usize>count << 2; i += 16) {
+  for (let i: usize = 0; i < (<usize>count) << 2; i += 16) {
     const x = v128.load(inputs + i);
     const result = v128.load(results + i);
     const isNan = i32x4.gt_s(v128.and(result, nan), infinity);
@@ -36,7 +35,7 @@ export function hash(inputs: usize, results: usize, count: i32, state: usize): v
 /** The bit patterns first, first + 1, …; `count` is a multiple of 4. */
 export function fillConsecutive(inputs: usize, count: i32, first: u32): void {
   let x = i32x4.add(i32x4.splat(first), i32x4(0, 1, 2, 3));
-  for (let i: usize = 0; i < <usize>count << 2; i += 16) {
+  for (let i: usize = 0; i < (<usize>count) << 2; i += 16) {
     v128.store(inputs + i, x);
     x = i32x4.add(x, i32x4.splat(4));
   }

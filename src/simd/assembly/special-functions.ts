@@ -16,28 +16,25 @@ const fractionMask: u32 = 0x7fffff;
 const largeBits: u32 = 0x7e800000;
 
 /** The interpolated sum of a segment at x, whose squarer takes `x << squareShift`. */
-// @ts-ignore: decorator
-@inline
+// @inline
 function interpolate(segments: usize, squares: usize, index: u32, x: u32, squareShift: u32): i64 {
-  const segment = segments + (<usize>index << 4);
-  const square = <i64>load<u16>(squares + (<usize>(x << squareShift) << 1));
+  const segment = segments + ((<usize>index) << 4);
+  const square = <i64>load<u16>(squares + ((<usize>(x << squareShift)) << 1));
   return (
     load<i64>(segment) + <i64>load<i32>(segment, 8) * <i64>x + <i64>load<i32>(segment, 12) * square
   );
 }
 
 /** ±significand·2^(exponent − 23) for a significand from 2^23 to 2^24; flushes and overflows. */
-// @ts-ignore: decorator
-@inline
+// @inline
 function pack(sign: u32, exponent: i32, significand: u32): u32 {
   if (exponent > 127) return sign | infinityBits;
   const magnitude = ((exponent + 126) << 23) + <i32>significand;
-  return magnitude < <i32>hiddenBit ? sign : sign | <u32>magnitude;
+  return magnitude < <i32>hiddenBit ? sign : sign | (<u32>magnitude);
 }
 
 /** ±magnitude·2^unitExponent truncated to 24 bits; magnitude from 1. */
-// @ts-ignore: decorator
-@inline
+// @inline
 function truncate(sign: u32, magnitude: i64, unitExponent: i32): u32 {
   const length = 64 - <i32>clz(magnitude);
   const drop = length - 24;
@@ -45,8 +42,7 @@ function truncate(sign: u32, magnitude: i64, unitExponent: i32): u32 {
   return pack(sign, unitExponent + length - 1, <u32>significand);
 }
 
-// @ts-ignore: decorator
-@inline
+// @inline
 export function exp2Ftz(bits: u32, segments: usize, squares: usize, shift: i64): u32 {
   const negative = bits >> 31;
   const magnitude = bits & 0x7fffffff;
@@ -78,7 +74,7 @@ export function exp2ApproxFtz(
   squares: usize,
   shift: i32,
 ): void {
-  for (let i: usize = 0; i < <usize>count << 2; i += 4)
+  for (let i: usize = 0; i < (<usize>count) << 2; i += 4)
     store<u32>(results + i, exp2Ftz(load<u32>(inputs + i), segments, squares, shift));
 }
 
@@ -86,19 +82,18 @@ const minus126Bits: u32 = 0xc2fc0000;
 const minusInfinityBits: u32 = 0xff800000;
 
 /** r² rounded to nearest even in units of 2^-149, for the bits of 0 ≤ r ≤ 2^-63. */
-// @ts-ignore: decorator
-@inline
+// @inline
 function squareTiny(bits: u32): u32 {
-  if (bits == 0) return 0;
+  if (bits === 0) return 0;
   const significand = <u64>((bits & fractionMask) | hiddenBit);
   const square = significand * significand;
   // (significand · 2^(field − 150))² in units of 2^-149.
   const drop = <u64>(151 - 2 * <i32>(bits >> 23));
   if (drop > 60) return 0;
   const below = square >> drop;
-  const rest = square & ((<u64>1 << drop) - 1);
-  const half = <u64>1 << (drop - 1);
-  return <u32>(rest > half || (rest == half && (below & 1)) ? below + 1 : below);
+  const rest = square & (((<u64>1) << drop) - 1);
+  const half = (<u64>1) << (drop - 1);
+  return <u32>(rest > half || (rest === half && below & 1) ? below + 1 : below);
 }
 
 /** Defined by `exp2Approx` of src/hardware/mufu/ex2.ts. */
@@ -110,7 +105,7 @@ export function exp2Approx(
   squares: usize,
   shift: i32,
 ): void {
-  for (let i: usize = 0; i < <usize>count << 2; i += 4) {
+  for (let i: usize = 0; i < (<usize>count) << 2; i += 4) {
     const bits = load<u32>(inputs + i);
     store<u32>(
       results + i,
@@ -121,14 +116,13 @@ export function exp2Approx(
   }
 }
 
-// @ts-ignore: decorator
-@inline
+// @inline
 export function reciprocalFtz(bits: u32, segments: usize, squares: usize, shift: i64): u32 {
   const sign = bits & signBit;
   const magnitude = bits & 0x7fffffff;
   if (magnitude - hiddenBit >= infinityBits - hiddenBit) {
     if (magnitude > infinityBits) return canonicalNan;
-    return magnitude == infinityBits ? sign : sign | infinityBits;
+    return magnitude === infinityBits ? sign : sign | infinityBits;
   }
   const exponent = <i32>(magnitude >> 23) - 127;
   const fraction = magnitude & fractionMask;
@@ -145,25 +139,24 @@ export function rcpApproxFtz(
   squares: usize,
   shift: i32,
 ): void {
-  for (let i: usize = 0; i < <usize>count << 2; i += 4)
+  for (let i: usize = 0; i < (<usize>count) << 2; i += 4)
     store<u32>(results + i, reciprocalFtz(load<u32>(inputs + i), segments, squares, shift));
 }
 
 const logarithmGridBits = 36;
 
-// @ts-ignore: decorator
-@inline
+// @inline
 export function logarithm2Ftz(bits: u32, segments: usize, squares: usize, shift: i64): u32 {
   const magnitude = bits & 0x7fffffff;
   if (magnitude > infinityBits) return canonicalNan;
   if (magnitude < hiddenBit) return signBit | infinityBits;
   if (bits >> 31) return canonicalNan;
-  if (magnitude == infinityBits) return infinityBits;
-  if (magnitude == oneBits) return 0;
+  if (magnitude === infinityBits) return infinityBits;
+  if (magnitude === oneBits) return 0;
   const exponent = <i32>(magnitude >> 23) - 127;
   const fraction = magnitude & fractionMask;
   const sum = interpolate(segments, squares, fraction >> 17, fraction & 0x1ffff, 0);
-  const fixed = (<i64>exponent << logarithmGridBits) + (sum >> shift);
+  const fixed = ((<i64>exponent) << logarithmGridBits) + (sum >> shift);
   return fixed < 0
     ? truncate(signBit, ~fixed, -logarithmGridBits)
     : truncate(0, fixed, -logarithmGridBits);
@@ -178,22 +171,21 @@ export function lg2ApproxFtz(
   squares: usize,
   shift: i32,
 ): void {
-  for (let i: usize = 0; i < <usize>count << 2; i += 4)
+  for (let i: usize = 0; i < (<usize>count) << 2; i += 4)
     store<u32>(results + i, logarithm2Ftz(load<u32>(inputs + i), segments, squares, shift));
 }
 
-// @ts-ignore: decorator
-@inline
+// @inline
 function reciprocalSquareRootFtz(bits: u32, segments: usize, squares: usize, shift: i64): u32 {
   const magnitude = bits & 0x7fffffff;
   if (magnitude > infinityBits) return canonicalNan;
   if (magnitude < hiddenBit) return (bits & signBit) | infinityBits;
   if (bits >> 31) return canonicalNan;
-  if (magnitude == infinityBits) return 0;
+  if (magnitude === infinityBits) return 0;
   const exponent = <i32>(magnitude >> 23) - 127;
   const halfExponent = exponent >> 1;
-  const position = (<u32>(exponent & 1) << 23) | (magnitude & fractionMask);
-  if (position == 0) return pack(0, -halfExponent, hiddenBit);
+  const position = ((<u32>(exponent & 1)) << 23) | (magnitude & fractionMask);
+  if (position === 0) return pack(0, -halfExponent, hiddenBit);
   const sum = interpolate(segments, squares, position >> 17, position & 0x1ffff, 0);
   return pack(0, -halfExponent - 1, <u32>(sum >> shift));
 }
@@ -207,20 +199,22 @@ export function rsqrtApproxFtz(
   squares: usize,
   shift: i32,
 ): void {
-  for (let i: usize = 0; i < <usize>count << 2; i += 4)
-    store<u32>(results + i, reciprocalSquareRootFtz(load<u32>(inputs + i), segments, squares, shift));
+  for (let i: usize = 0; i < (<usize>count) << 2; i += 4)
+    store<u32>(
+      results + i,
+      reciprocalSquareRootFtz(load<u32>(inputs + i), segments, squares, shift),
+    );
 }
 
-// @ts-ignore: decorator
-@inline
+// @inline
 function squareRootFtz(bits: u32, segments: usize, squares: usize, shift: i64): u32 {
   const magnitude = bits & 0x7fffffff;
   if (magnitude > infinityBits) return canonicalNan;
   if (magnitude < hiddenBit) return bits & signBit;
   if (bits >> 31) return canonicalNan;
-  if (magnitude == infinityBits) return infinityBits;
+  if (magnitude === infinityBits) return infinityBits;
   const exponent = <i32>(magnitude >> 23) - 127;
-  const position = (<u32>(exponent & 1) << 23) | (magnitude & fractionMask);
+  const position = ((<u32>(exponent & 1)) << 23) | (magnitude & fractionMask);
   const sum = interpolate(segments, squares, position >> 17, position & 0x1ffff, 0);
   return pack(0, exponent >> 1, <u32>(sum >> shift));
 }
@@ -234,36 +228,32 @@ export function sqrtApproxFtz(
   squares: usize,
   shift: i32,
 ): void {
-  for (let i: usize = 0; i < <usize>count << 2; i += 4)
+  for (let i: usize = 0; i < (<usize>count) << 2; i += 4)
     store<u32>(results + i, squareRootFtz(load<u32>(inputs + i), segments, squares, shift));
 }
 
 // Without .ftz: subnormal inputs, and of the reciprocal results, are scaled to normal ones and back.
 
-// @ts-ignore: decorator
-@inline
+// @inline
 function isSubnormal(bits: u32): bool {
   return (bits & 0x7fffffff) - 1 < hiddenBit - 1;
 }
 
-// @ts-ignore: decorator
-@inline
+// @inline
 function scaled(bits: u32, factor: f32): u32 {
   return reinterpret<u32>(reinterpret<f32>(bits) * factor);
 }
 
-// @ts-ignore: decorator
-@inline
+// @inline
 function reciprocal(bits: u32, segments: usize, squares: usize, shift: i64): u32 {
   const magnitude = bits & 0x7fffffff;
   const isLarge = magnitude - (largeBits + 1) < infinityBits - (largeBits + 1);
   const factor: f32 = isSubnormal(bits) ? 16777216 : isLarge ? 0.25 : 1;
-  if (factor == 1) return reciprocalFtz(bits, segments, squares, shift);
+  if (factor === 1) return reciprocalFtz(bits, segments, squares, shift);
   return scaled(reciprocalFtz(scaled(bits, factor), segments, squares, shift), factor);
 }
 
-// @ts-ignore: decorator
-@inline
+// @inline
 function logarithm2(bits: u32, segments: usize, squares: usize, shift: i64): u32 {
   if (!isSubnormal(bits)) return logarithm2Ftz(bits, segments, squares, shift);
   if (bits >> 31) return canonicalNan;
@@ -271,8 +261,7 @@ function logarithm2(bits: u32, segments: usize, squares: usize, shift: i64): u32
   return reinterpret<u32>(reinterpret<f32>(logarithm) - 24);
 }
 
-// @ts-ignore: decorator
-@inline
+// @inline
 function reciprocalSquareRoot(bits: u32, segments: usize, squares: usize, shift: i64): u32 {
   if (!isSubnormal(bits)) return reciprocalSquareRootFtz(bits, segments, squares, shift);
   return bits >> 31
@@ -280,8 +269,7 @@ function reciprocalSquareRoot(bits: u32, segments: usize, squares: usize, shift:
     : scaled(reciprocalSquareRootFtz(scaled(bits, 16777216), segments, squares, shift), 4096);
 }
 
-// @ts-ignore: decorator
-@inline
+// @inline
 function squareRoot(bits: u32, segments: usize, squares: usize, shift: i64): u32 {
   if (!isSubnormal(bits)) return squareRootFtz(bits, segments, squares, shift);
   return bits >> 31
@@ -298,7 +286,7 @@ export function rcpApprox(
   squares: usize,
   shift: i32,
 ): void {
-  for (let i: usize = 0; i < <usize>count << 2; i += 4)
+  for (let i: usize = 0; i < (<usize>count) << 2; i += 4)
     store<u32>(results + i, reciprocal(load<u32>(inputs + i), segments, squares, shift));
 }
 
@@ -311,7 +299,7 @@ export function lg2Approx(
   squares: usize,
   shift: i32,
 ): void {
-  for (let i: usize = 0; i < <usize>count << 2; i += 4)
+  for (let i: usize = 0; i < (<usize>count) << 2; i += 4)
     store<u32>(results + i, logarithm2(load<u32>(inputs + i), segments, squares, shift));
 }
 
@@ -324,7 +312,7 @@ export function rsqrtApprox(
   squares: usize,
   shift: i32,
 ): void {
-  for (let i: usize = 0; i < <usize>count << 2; i += 4)
+  for (let i: usize = 0; i < (<usize>count) << 2; i += 4)
     store<u32>(results + i, reciprocalSquareRoot(load<u32>(inputs + i), segments, squares, shift));
 }
 
@@ -337,7 +325,7 @@ export function sqrtApprox(
   squares: usize,
   shift: i32,
 ): void {
-  for (let i: usize = 0; i < <usize>count << 2; i += 4)
+  for (let i: usize = 0; i < (<usize>count) << 2; i += 4)
     store<u32>(results + i, squareRoot(load<u32>(inputs + i), segments, squares, shift));
 }
 
@@ -346,9 +334,15 @@ const turnsPerRadian: f64 = 0.15915493667125702;
 const sineGridBits = 37;
 
 /** `isOdd` of the sine; the cosine adds a quarter of a turn, 2^23 in units of 2^-25. */
-// @ts-ignore: decorator
-@inline
-function sine(bits: u32, segments: usize, squares: usize, shift: i64, added: u32, isOdd: bool): u32 {
+// @inline
+function sine(
+  bits: u32,
+  segments: usize,
+  squares: usize,
+  shift: i64,
+  added: u32,
+  isOdd: bool,
+): u32 {
   const magnitudeBits = bits & 0x7fffffff;
   if (magnitudeBits >= infinityBits) return canonicalNan;
   const exact = <f64>reinterpret<f32>(magnitudeBits) * turnsPerRadian;
@@ -360,11 +354,10 @@ function sine(bits: u32, segments: usize, squares: usize, shift: i64, added: u32
   const position = (angle >> 23) & 1 ? fractionMask - rest : rest;
   const sum = interpolate(segments, squares, position >> 17, position & 0x1ffff, 0) >> shift;
   const sign = ((angle >> 24) << 31) ^ (isOdd ? bits & signBit : 0);
-  return sum == 0 ? sign : truncate(sign, sum, -sineGridBits);
+  return sum === 0 ? sign : truncate(sign, sum, -sineGridBits);
 }
 
-// @ts-ignore: decorator
-@inline
+// @inline
 function flushed(bits: u32): u32 {
   return isSubnormal(bits) ? bits & signBit : bits;
 }
@@ -378,7 +371,7 @@ export function sinApprox(
   squares: usize,
   shift: i32,
 ): void {
-  for (let i: usize = 0; i < <usize>count << 2; i += 4)
+  for (let i: usize = 0; i < (<usize>count) << 2; i += 4)
     store<u32>(results + i, sine(load<u32>(inputs + i), segments, squares, shift, 0, true));
 }
 
@@ -390,8 +383,11 @@ export function sinApproxFtz(
   squares: usize,
   shift: i32,
 ): void {
-  for (let i: usize = 0; i < <usize>count << 2; i += 4)
-    store<u32>(results + i, sine(flushed(load<u32>(inputs + i)), segments, squares, shift, 0, true));
+  for (let i: usize = 0; i < (<usize>count) << 2; i += 4)
+    store<u32>(
+      results + i,
+      sine(flushed(load<u32>(inputs + i)), segments, squares, shift, 0, true),
+    );
 }
 
 export function cosApprox(
@@ -402,8 +398,11 @@ export function cosApprox(
   squares: usize,
   shift: i32,
 ): void {
-  for (let i: usize = 0; i < <usize>count << 2; i += 4)
-    store<u32>(results + i, sine(load<u32>(inputs + i), segments, squares, shift, hiddenBit, false));
+  for (let i: usize = 0; i < (<usize>count) << 2; i += 4)
+    store<u32>(
+      results + i,
+      sine(load<u32>(inputs + i), segments, squares, shift, hiddenBit, false),
+    );
 }
 
 export function cosApproxFtz(
@@ -414,7 +413,7 @@ export function cosApproxFtz(
   squares: usize,
   shift: i32,
 ): void {
-  for (let i: usize = 0; i < <usize>count << 2; i += 4)
+  for (let i: usize = 0; i < (<usize>count) << 2; i += 4)
     store<u32>(
       results + i,
       sine(flushed(load<u32>(inputs + i)), segments, squares, shift, hiddenBit, false),
@@ -425,8 +424,7 @@ export function cosApproxFtz(
  * `binades` holds one record of 12 bytes per binade from 2^firstExponent: index bits, log2 of the
  * sum's unit, and the address of the segments, as i32.
  */
-// @ts-ignore: decorator
-@inline
+// @inline
 function hyperbolicTangent(
   bits: u32,
   binades: usize,
@@ -458,7 +456,7 @@ export function tanhApprox(
   firstExponent: i32,
   binadeCount: i32,
 ): void {
-  for (let i: usize = 0; i < <usize>count << 2; i += 4)
+  for (let i: usize = 0; i < (<usize>count) << 2; i += 4)
     store<u32>(
       results + i,
       hyperbolicTangent(load<u32>(inputs + i), binades, squares, firstExponent, binadeCount),

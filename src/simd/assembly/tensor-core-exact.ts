@@ -10,15 +10,13 @@ const noTerm: i32 = i32.MIN_VALUE;
 const exponentFloor: i32 = -133;
 
 /** 2^exponent, -1022 to 1023. */
-// @ts-ignore: decorator
-@inline
+// @inline
 function powerOfTwo(exponent: i32): f64 {
-  return reinterpret<f64>(<i64>(exponent + 1023) << 52);
+  return reinterpret<f64>((<i64>(exponent + 1023)) << 52);
 }
 
 /** The exponent of a finite non-zero fp32 number, -126 for subnormals. */
-// @ts-ignore: decorator
-@inline
+// @inline
 function exponentOf(value: f32): i32 {
   return max<i32>((reinterpret<i32>(value) >> 23) & 0xff, 1) - 127;
 }
@@ -54,16 +52,15 @@ export function exactDotProduct(
 ): f32 {
   // In fp64 no finite product overflows, so this is not finite exactly if an operand decides so.
   let special: f64 = <f64>c;
-  let largest = c == 0 ? noTerm : exponentOf(c);
+  let largest = c === 0 ? noTerm : exponentOf(c);
   for (let k: usize = 0; k < <usize>count; k++) {
     special += <f64>load<f32>(a + (k << 2)) * <f64>load<f32>(b + (k << 5));
-    const exponent =
-      <i32>load<i16>(aExponents + (k << 2)) + <i32>load<i16>(bExponents + (k << 4));
+    const exponent = <i32>load<i16>(aExponents + (k << 2)) + <i32>load<i16>(bExponents + (k << 4));
     if (exponent > zeroProductExponent) largest = max<i32>(largest, exponent);
   }
-  if (special != special) return reinterpret<f32>(0x7fffffff);
-  if (abs<f64>(special) == Infinity) return <f32>special;
-  if (largest == noTerm) return 0;
+  if (special !== special) return reinterpret<f32>(0x7fffffff);
+  if (abs<f64>(special) === Infinity) return <f32>special;
+  if (largest === noTerm) return 0;
   largest = max<i32>(largest, exponentFloor);
   const scale = powerOfTwo(fractionBits - largest);
   let sum = trunc<f64>(<f64>c * scale);

@@ -16,22 +16,19 @@ export const zeroExponent: i32 = -8192;
 /** The exponent of infinities and NaNs: so high that every product with them is out of range. */
 export const specialExponent: i32 = 16000;
 
-// @ts-ignore: decorator
-@inline
+// @inline
 function bitsAt(address: usize, bytes: i32): v128 {
-  if (bytes == 2) return v128.load16x4_u(address);
-  if (bytes == 4) return v128.load(address);
+  if (bytes === 2) return v128.load16x4_u(address);
+  if (bytes === 4) return v128.load(address);
   return i32x4.extend_low_i16x8_u(i16x8.extend_low_i8x16_u(v128.load32_zero(address)));
 }
 
-// @ts-ignore: decorator
-@inline
+// @inline
 function magnitudes(bits: v128, padding: i32, magnitudeBits: i32): v128 {
   return v128.and(i32x4.shr_u(bits, padding), i32x4.splat((1 << magnitudeBits) - 1));
 }
 
-// @ts-ignore: decorator
-@inline
+// @inline
 function values(
   bits: v128,
   magnitude: v128,
@@ -64,8 +61,7 @@ function values(
   return v128.or(value, v128.and(sign, i32x4.splat(<i32>0x80000000)));
 }
 
-// @ts-ignore: decorator
-@inline
+// @inline
 function exponents(magnitude: v128, fractionBits: i32, bias: i32, firstSpecial: i32): v128 {
   let exponent = i32x4.sub(
     i32x4.max_s(i32x4.shr_u(magnitude, fractionBits), i32x4.splat(1)),
@@ -76,24 +72,14 @@ function exponents(magnitude: v128, fractionBits: i32, bias: i32, firstSpecial: 
     exponent,
     i32x4.ge_s(magnitude, i32x4.splat(firstSpecial)),
   );
-  return v128.bitselect(
-    i32x4.splat(zeroExponent),
-    exponent,
-    i32x4.eq(magnitude, i32x4.splat(0)),
-  );
+  return v128.bitselect(i32x4.splat(zeroExponent), exponent, i32x4.eq(magnitude, i32x4.splat(0)));
 }
 
 /**
  * Packs the left operand [rows][inner], inner contiguous and a multiple of 4; the target takes
  * 8 · rows · inner bytes.
  */
-export function packRows(
-  source: usize,
-  target: usize,
-  rows: i32,
-  inner: i32,
-  format: usize,
-): void {
+export function packRows(source: usize, target: usize, rows: i32, inner: i32, format: usize): void {
   const bytes = load<i32>(format);
   const padding = load<i32>(format, 4);
   const magnitudeBits = load<i32>(format, 8);
@@ -135,7 +121,7 @@ export function packColumns(
   const bias = load<i32>(format, 16);
   const firstSpecial = load<i32>(format, 20);
   let valuesAt = target;
-  let exponentsAt = target + (<usize>(inner * columns) << 2);
+  let exponentsAt = target + ((<usize>(inner * columns)) << 2);
   for (let n = 0; n < columns; n += 8) {
     let from = source + <usize>(n * bytes);
     for (let k = 0; k < inner; k++) {
@@ -185,7 +171,7 @@ export function packTransposedColumns(
   const firstSpecial = load<i32>(format, 20);
   const stride = <usize>(inner * bytes);
   let valuesAt = target;
-  let exponentsAt = target + (<usize>(inner * columns) << 2);
+  let exponentsAt = target + ((<usize>(inner * columns)) << 2);
   for (let n = 0; n < columns; n += 8) {
     for (let k = 0; k < inner; k += 4) {
       let from = source + <usize>n * stride + <usize>(k * bytes);
@@ -199,10 +185,44 @@ export function packTransposedColumns(
         const p0 = i8x16.shuffle(b0, b1, 0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23);
         const p1 = i8x16.shuffle(b2, b3, 0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23);
         const p2 = i8x16.shuffle(
-          b0, b1, 8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31,
+          b0,
+          b1,
+          8,
+          9,
+          10,
+          11,
+          24,
+          25,
+          26,
+          27,
+          12,
+          13,
+          14,
+          15,
+          28,
+          29,
+          30,
+          31,
         );
         const p3 = i8x16.shuffle(
-          b2, b3, 8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31,
+          b2,
+          b3,
+          8,
+          9,
+          10,
+          11,
+          24,
+          25,
+          26,
+          27,
+          12,
+          13,
+          14,
+          15,
+          28,
+          29,
+          30,
+          31,
         );
         for (let row: usize = 0; row < 4; row++) {
           const pair0 = row < 2 ? p0 : p2;
@@ -210,11 +230,26 @@ export function packTransposedColumns(
           const bits =
             row & 1
               ? i8x16.shuffle(
-                  pair0, pair1, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31,
+                  pair0,
+                  pair1,
+                  8,
+                  9,
+                  10,
+                  11,
+                  12,
+                  13,
+                  14,
+                  15,
+                  24,
+                  25,
+                  26,
+                  27,
+                  28,
+                  29,
+                  30,
+                  31,
                 )
-              : i8x16.shuffle(
-                  pair0, pair1, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23,
-                );
+              : i8x16.shuffle(pair0, pair1, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23);
           const magnitude = magnitudes(bits, padding, magnitudeBits);
           v128.store(
             valuesAt + (row << 5) + (half << 4),

@@ -21,8 +21,7 @@ const zeroProductExponent: i32 = -4096;
 const tailMask: i32 = 0xfff;
 
 /** For each lane the larger of the products' exponent and that of c. */
-// @ts-ignore: decorator
-@inline
+// @inline
 function withExponentOf(c: v128, products: v128): v128 {
   const magnitude = v128.and(c, i32x4.splat(0x7fffffff));
   const exponent = v128.bitselect(
@@ -34,8 +33,7 @@ function withExponentOf(c: v128, products: v128): v128 {
 }
 
 /** Lanes whose sum the fast path cannot do: E out of range though there is a term. */
-// @ts-ignore: decorator
-@inline
+// @inline
 function outOfRange(largest: v128): v128 {
   return v128.and(
     i32x4.gt_s(i32x4.abs(i32x4.sub(largest, i32x4.splat(1))), i32x4.splat(99)),
@@ -44,23 +42,20 @@ function outOfRange(largest: v128): v128 {
 }
 
 /** 2^(F - E) in each lane. */
-// @ts-ignore: decorator
-@inline
+// @inline
 function alignment(largest: v128, fractionBits: i32): v128 {
   const clamped = i32x4.max_s(largest, i32x4.splat(smallestExponent));
   return i32x4.shl(i32x4.sub(i32x4.splat(127 + fractionBits), clamped), 23);
 }
 
 /** a·b·scale truncated to an integer. */
-// @ts-ignore: decorator
-@inline
+// @inline
 function term(a: v128, b: v128, scale: v128): v128 {
   return i32x4.trunc_sat_f32x4_s(f32x4.mul(f32x4.mul(a, b), scale));
 }
 
 /** (first + second)/scale truncated toward zero to fp32 and to the bits of the mask. */
-// @ts-ignore: decorator
-@inline
+// @inline
 function normalised(first: v128, second: v128, scale: v128, resultMask: v128): v128 {
   const tail = i32x4.splat(tailMask);
   const head = f32x4.add(
@@ -97,22 +92,22 @@ export function multiplyAccumulate(
   fractionBits: i32,
   resultMask: i32,
 ): i32 {
-  const aExponents = a + (<usize>(rows * inner) << 2);
-  const bExponents = b + (<usize>(inner * columns) << 2);
-  const aStride: usize = <usize>inner << 2;
-  const cStride: usize = <usize>columns << 2;
-  const sumBytes: usize = <usize>productsPerSum << 2;
+  const aExponents = a + ((<usize>(rows * inner)) << 2);
+  const bExponents = b + ((<usize>(inner * columns)) << 2);
+  const aStride: usize = (<usize>inner) << 2;
+  const cStride: usize = (<usize>columns) << 2;
+  const sumBytes: usize = (<usize>productsPerSum) << 2;
   // Two 32-bit sums, so that 32 products fit: C goes with the first.
   const firstBytes: usize = productsPerSum >= 8 ? sumBytes >> 1 : sumBytes;
   const mask = i32x4.splat(resultMask);
   let exactSums = 0;
   for (let n = 0; n < columns; n += 8) {
     for (let k = 0; k < inner; k += productsPerSum) {
-      const values = b + (<usize>(n * inner + k * 8) << 2);
-      const exponents = bExponents + (<usize>(n * inner + k * 8) << 1);
-      let row = a + (<usize>k << 2);
-      let rowExponents = aExponents + (<usize>k << 2);
-      let out = c + (<usize>n << 2);
+      const values = b + ((<usize>(n * inner + k * 8)) << 2);
+      const exponents = bExponents + ((<usize>(n * inner + k * 8)) << 1);
+      let row = a + ((<usize>k) << 2);
+      let rowExponents = aExponents + ((<usize>k) << 2);
+      let out = c + ((<usize>n) << 2);
       for (let m = 0; m < rows; m++) {
         let largest = i16x8.splat(i16.MIN_VALUE);
         let q = exponents;
@@ -153,7 +148,7 @@ export function multiplyAccumulate(
           let p = row;
           q = values;
           for (let half = 0; half < 2; half++) {
-            for (const end = row + (half == 0 ? firstBytes : sumBytes); p < end; p += 16) {
+            for (const end = row + (half === 0 ? firstBytes : sumBytes); p < end; p += 16) {
               let x = v128.load32_splat(p);
               sum0 = i32x4.add(sum0, term(x, v128.load(q), scale0));
               sum1 = i32x4.add(sum1, term(x, v128.load(q, 16), scale1));
@@ -168,7 +163,7 @@ export function multiplyAccumulate(
               sum1 = i32x4.add(sum1, term(x, v128.load(q, 112), scale1));
               q += 128;
             }
-            if (half == 0) {
+            if (half === 0) {
               first0 = sum0;
               first1 = sum1;
               sum0 = i32x4.splat(0);

@@ -1,8 +1,7 @@
 // AssemblyScript: what attributed runs compute in fp64, two lanes at a time: products of matrices and 2^x.
 
 /** a0·b0 + a1·b1 + (a2·b2 + a3·b3), by lane. */
-// @ts-ignore: decorator
-@inline
+// @inline
 function fourProducts(
   a0: v128,
   a1: v128,
@@ -20,8 +19,7 @@ function fourProducts(
 }
 
 /** Two rows by four columns of `addProduct`: rows `target` and `under` of the sums, `a` and `second` of A. */
-// @ts-ignore: decorator
-@inline
+// @inline
 function addFourColumns(
   target: usize,
   under: usize,
@@ -82,8 +80,8 @@ export function addProduct(
   inner: i32,
   columns: i32,
 ): void {
-  const stride: usize = <usize>columns << 3;
-  const line: usize = <usize>inner << 3;
+  const stride: usize = (<usize>columns) << 3;
+  const line: usize = (<usize>inner) << 3;
   for (let row = 0; row < rows; row += 2) {
     for (let at: usize = 0; at < stride; at += 32)
       addFourColumns(target + at, target + stride + at, a, a + line, b + at, inner, stride);
@@ -96,8 +94,7 @@ export function addProduct(
 const toInteger: f64 = 6755399441055744.0;
 
 /** 2^n for an integer n as fp64, −1022 ≤ n ≤ 1023. */
-// @ts-ignore: decorator
-@inline
+// @inline
 function powerOfTwo(n: v128): v128 {
   return i64x2.shl(f64x2.add(n, f64x2.splat(toInteger + 1023.0)), 52);
 }
@@ -109,7 +106,7 @@ function powerOfTwo(n: v128): v128 {
  */
 export function powersOfTwo(x: usize, count: i32): void {
   const shift = f64x2.splat(toInteger);
-  for (const end = x + (<usize>count << 3); x < end; x += 16) {
+  for (const end = x + ((<usize>count) << 3); x < end; x += 16) {
     const given = v128.load(x);
     // Beyond these bounds the result is 0 or ∞ all the same; a NaN stays one.
     const value = f64x2.max(f64x2.min(given, f64x2.splat(1100)), f64x2.splat(-1200));

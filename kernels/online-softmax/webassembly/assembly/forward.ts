@@ -37,8 +37,7 @@ const warpRows = 32;
 //  56 whether the LSE is fused i32 · 60 counters: rescaled rows, skipped rows, rescaled warps, skipped
 //  64 weight format (convert4) · 68 bytes of a weight i32, 1 or 2 · 72 descale of V f32
 
-// @ts-ignore: decorator
-@inline
+// @inline
 function exp2(x: f32, parameters: usize): f32 {
   return reinterpret<f32>(
     exp2Ftz(
@@ -51,8 +50,7 @@ function exp2(x: f32, parameters: usize): f32 {
 }
 
 /** Four hardware results; a lane beyond the range is NaN. */
-// @ts-ignore: decorator
-@inline
+// @inline
 function exp2Hardware4(x: v128, segments: u32, squares: u32, shift: i64): v128 {
   let p = i32x4.splat(exp2Ftz(i32x4.extract_lane(x, 0), segments, squares, shift));
   p = i32x4.replace_lane(p, 1, exp2Ftz(i32x4.extract_lane(x, 1), segments, squares, shift));
@@ -61,8 +59,7 @@ function exp2Hardware4(x: v128, segments: u32, squares: u32, shift: i64): v128 {
 }
 
 /** Four weights, in the lanes of `polynomialBits` by the polynomial. */
-// @ts-ignore: decorator
-@inline
+// @inline
 function exp2Split4(
   x: v128,
   polynomialBits: i32,
@@ -72,13 +69,10 @@ function exp2Split4(
   coefficients: u32,
   degree: i32,
 ): v128 {
-  if (polynomialBits == 0) return exp2Hardware4(x, segments, squares, shift);
+  if (polynomialBits === 0) return exp2Hardware4(x, segments, squares, shift);
   const polynomial = exp2Polynomial4(x, coefficients, degree);
-  if (polynomialBits == 15) return polynomial;
-  const chosen = i32x4.ne(
-    v128.and(i32x4.splat(polynomialBits), i32x4(1, 2, 4, 8)),
-    i32x4.splat(0),
-  );
+  if (polynomialBits === 15) return polynomial;
+  const chosen = i32x4.ne(v128.and(i32x4.splat(polynomialBits), i32x4(1, 2, 4, 8)), i32x4.splat(0));
   return v128.bitselect(polynomial, exp2Hardware4(x, segments, squares, shift), chosen);
 }
 
@@ -111,16 +105,16 @@ export function softmaxStep(
   const squares = load<u32>(parameters, 32);
   const shift = <i64>load<i32>(parameters, 36);
   const weightFormat = load<u32>(parameters, 64);
-  const weightShift = load<i32>(parameters, 68) == 1 ? 0 : 1;
+  const weightShift = load<i32>(parameters, 68) === 1 ? 0 : 1;
   const polynomialLanes = load<u32>(parameters, 52);
   const counters = load<u32>(parameters, 60);
 
   for (let row: usize = 0; row < <usize>rows; row++) {
-    const at = scores + row * (<usize>columns << 2);
+    const at = scores + row * ((<usize>columns) << 2);
     hideScores(at, columns, visible + (row << 3));
     const before = isFirst ? <f32>-Infinity : load<f32>(maxima + (row << 2));
     let now = largestScore(at, columns, before);
-    let safe: f32 = now == -Infinity ? 0 : now;
+    let safe: f32 = now === -Infinity ? 0 : now;
     let alpha: f32 = 0;
     if (!isFirst) {
       const lag: f32 = (before - safe) * scale;
@@ -163,10 +157,7 @@ export function softmaxStep(
       f32x4.add(low, i32x4.shuffle(low, low, 2, 3, 2, 3)),
       f32x4.add(high, i32x4.shuffle(high, high, 2, 3, 2, 3)),
     );
-    store<f32>(
-      sums + (row << 2),
-      f32x4.extract_lane(pairs, 0) + f32x4.extract_lane(pairs, 1),
-    );
+    store<f32>(sums + (row << 2), f32x4.extract_lane(pairs, 0) + f32x4.extract_lane(pairs, 1));
   }
 }
 
@@ -180,24 +171,24 @@ export function rescaleOutput(
   parameters: usize,
 ): void {
   const counters = load<u32>(parameters, 60);
-  const stride = <usize>columns << 2;
+  const stride = (<usize>columns) << 2;
   for (let first = 0; first < rows; first += warpRows) {
     const last = min(first + warpRows, rows);
     let any = false;
-    for (let row = first; row < last; row++) any = any || load<f32>(alphas + (<usize>row << 2)) < 1;
+    for (let row = first; row < last; row++)
+      any = any || load<f32>(alphas + ((<usize>row) << 2)) < 1;
     const counter = counters + (any ? 8 : 12);
     if (isCounted) store<i32>(counter, load<i32>(counter) + 1);
     if (!any) continue;
     for (let row = first; row < last; row++) {
-      const alpha = v128.load32_splat(alphas + (<usize>row << 2));
+      const alpha = v128.load32_splat(alphas + ((<usize>row) << 2));
       scaleRow(out + <usize>row * stride, stride, alpha);
     }
   }
 }
 
 /** The LSE of a row as bits. */
-// @ts-ignore: decorator
-@inline
+// @inline
 function logSumExp(max: f32, sum: f32, parameters: usize): u32 {
   if (isEmptySum(sum)) return 0xff800000;
   const scale = load<f32>(parameters);
@@ -220,7 +211,7 @@ export function normalise(
   columns: i32,
   parameters: usize,
 ): void {
-  const stride = <usize>columns << 2;
+  const stride = (<usize>columns) << 2;
   for (let row: usize = 0; row < <usize>rows; row++) {
     const sum = load<f32>(sums + (row << 2));
     const factor =

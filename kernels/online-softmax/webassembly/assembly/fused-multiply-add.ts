@@ -12,16 +12,15 @@ export function fusedMultiplyAdd(a: f32, b: f32, c: f32): f32 {
   if (!(abs(sum) < Infinity)) return <f32>sum;
   const back = sum - product;
   const lost = product - (sum - back) + (addend - back);
-  if (lost == 0) return <f32>sum;
+  if (lost === 0) return <f32>sum;
   // Rounded to odd, the sum rounds on to fp32 as the exact one does.
   let bits = reinterpret<u64>(sum);
-  if (!(bits & 1)) bits = (lost > 0) == (sum > 0) ? bits | 1 : bits - 1;
+  if (!(bits & 1)) bits = lost > 0 === sum > 0 ? bits | 1 : bits - 1;
   return <f32>reinterpret<f64>(bits);
 }
 
 /** Four of s·scale + bias, rounded once. */
-// @ts-ignore: decorator
-@inline
+// @inline
 function scaleSubtract4(s: v128, scale: v128, bias: v128): v128 {
   const upper = i8x16.shuffle(s, s, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15);
   const productLow = f64x2.mul(f64x2.promote_low_f32x4(s), scale);
@@ -57,6 +56,6 @@ function scaleSubtract4(s: v128, scale: v128, bias: v128): v128 {
 export function scaleSubtract(scores: usize, count: i32, scale: f32, bias: f32): void {
   const scale2 = f64x2.splat(scale);
   const bias2 = f64x2.splat(bias);
-  for (let i: usize = 0; i < <usize>count << 2; i += 16)
+  for (let i: usize = 0; i < (<usize>count) << 2; i += 16)
     v128.store(scores + i, scaleSubtract4(v128.load(scores + i), scale2, bias2));
 }

@@ -23,8 +23,7 @@ const quadThreads = 4;
 const warpRows = 32;
 
 /** 2^x of `count` fp32 numbers in place. */
-// @ts-ignore: decorator
-@inline
+// @inline
 function exponentials(numbers: usize, count: i32, parameters: usize): void {
   const segments = load<u32>(parameters, 20);
   const squares = load<u32>(parameters, 32);
@@ -59,11 +58,11 @@ export function quadSoftmaxStep(
   const counters = load<u32>(parameters, 60);
 
   for (let row: usize = 0; row < <usize>rows; row++) {
-    const at = scores + row * (<usize>columns << 2);
+    const at = scores + row * ((<usize>columns) << 2);
     hideScores(at, columns, visible + (row << 3));
     const before = isFirst ? <f32>-Infinity : load<f32>(maxima + (row << 2));
     const now = largestScore(at, columns, before);
-    const safe: f32 = now == -Infinity ? 0 : now;
+    const safe: f32 = now === -Infinity ? 0 : now;
     let alpha: f32 = 0;
     if (!isFirst) {
       const lag: f32 = (before - (checksInfinity ? safe : now)) * scale;
@@ -83,7 +82,7 @@ export function quadSoftmaxStep(
     else {
       const scale4 = f32x4.splat(scale);
       const bias4 = f32x4.splat(bias);
-      for (let j: usize = 0; j < <usize>columns << 2; j += 16)
+      for (let j: usize = 0; j < (<usize>columns) << 2; j += 16)
         v128.store(at + j, f32x4.add(f32x4.mul(v128.load(at + j), scale4), bias4));
     }
     exponentials(at, columns, parameters);
@@ -139,17 +138,15 @@ export function rescaleRows(
   parameters: usize,
 ): void {
   const counters = load<u32>(parameters, 60);
-  if (isCounted)
-    store<i32>(counters, load<i32>(counters, 8) + (rows + warpRows - 1) / warpRows, 8);
-  const stride = <usize>columns << 2;
+  if (isCounted) store<i32>(counters, load<i32>(counters, 8) + (rows + warpRows - 1) / warpRows, 8);
+  const stride = (<usize>columns) << 2;
   for (let row: usize = 0; row < <usize>rows; row++) {
     scaleRow(out + row * stride, stride, v128.load32_splat(alphas + (row << 2)));
   }
 }
 
 /** (0 + 2) + (1 + 3) of the sums of a row's threads. */
-// @ts-ignore: decorator
-@inline
+// @inline
 function quadTotal(sums: usize): f32 {
   const far: f32 = load<f32>(sums) + load<f32>(sums, 8);
   const near: f32 = load<f32>(sums, 4) + load<f32>(sums, 12);
@@ -167,7 +164,7 @@ export function quadNormalise(
   parameters: usize,
 ): void {
   const scale = load<f32>(parameters, 88);
-  const stride = <usize>columns << 2;
+  const stride = (<usize>columns) << 2;
   for (let row: usize = 0; row < <usize>rows; row++) {
     const sum = quadTotal(sums + row * quadThreads * 4);
     const isEmpty = isEmptySum(sum);

@@ -5,8 +5,7 @@ import { convert4 } from '../../../../src/simd/assembly/convert';
 import { logarithm2Ftz, reciprocalFtz } from '../../../../src/simd/assembly/special-functions';
 
 /** Sets the scores [columns] that a row does not see to −∞; at `visible` are begin and end of the others, i32. */
-// @ts-ignore: decorator
-@inline
+// @inline
 export function hideScores(scores: usize, columns: i32, visible: usize): void {
   const begin = load<i32>(visible);
   const end = load<i32>(visible, 4);
@@ -19,17 +18,16 @@ export function hideScores(scores: usize, columns: i32, visible: usize): void {
       i32x4.ge_s(column, i32x4.splat(begin)),
       i32x4.lt_s(column, i32x4.splat(end)),
     );
-    const address = scores + (<usize>j << 2);
+    const address = scores + ((<usize>j) << 2);
     v128.store(address, v128.bitselect(v128.load(address), minusInfinity, seen));
   }
 }
 
 /** The largest of `before` and a row's scores [columns]. A NaN compares false and is dropped, as by PTX's max. */
-// @ts-ignore: decorator
-@inline
+// @inline
 export function largestScore(scores: usize, columns: i32, before: f32): f32 {
   let largest = f32x4.splat(-Infinity);
-  for (let j: usize = 0; j < <usize>columns << 2; j += 16)
+  for (let j: usize = 0; j < (<usize>columns) << 2; j += 16)
     largest = f32x4.pmax(largest, v128.load(scores + j));
   let now = before;
   let lane = f32x4.extract_lane(largest, 0);
@@ -44,38 +42,33 @@ export function largestScore(scores: usize, columns: i32, before: f32): f32 {
 }
 
 /** Counts a row whose sums are rescaled: in the tile's counters, and in the row's own `rescales`. */
-// @ts-ignore: decorator
-@inline
+// @inline
 export function countRescale(counters: usize, rescales: usize): void {
   store<i32>(counters, load<i32>(counters) + 1);
   store<i32>(rescales, load<i32>(rescales) + 1);
 }
 
 /** Multiplies a row of `bytes` bytes of fp32 numbers, a multiple of 16, in place. */
-// @ts-ignore: decorator
-@inline
+// @inline
 export function scaleRow(row: usize, bytes: usize, factor: v128): void {
   for (let i: usize = 0; i < bytes; i += 16)
     v128.store(row + i, f32x4.mul(v128.load(row + i), factor));
 }
 
 /** Eight fp32 numbers as bit patterns of 16 bits or less. */
-// @ts-ignore: decorator
-@inline
+// @inline
 export function convert8(low: v128, high: v128, format: u32): v128 {
   return i16x8.narrow_i32x4_u(convert4(low, format), convert4(high, format));
 }
 
 /** Whether a row has no weights to divide by. */
-// @ts-ignore: decorator
-@inline
+// @inline
 export function isEmptySum(sum: f32): bool {
-  return sum == 0 || sum != sum;
+  return sum === 0 || sum !== sum;
 }
 
 /** rcp.approx.ftz.f32 by the tables of the parameters. */
-// @ts-ignore: decorator
-@inline
+// @inline
 export function reciprocal(x: f32, parameters: usize): f32 {
   return reinterpret<f32>(
     reciprocalFtz(
@@ -88,8 +81,7 @@ export function reciprocal(x: f32, parameters: usize): f32 {
 }
 
 /** lg2.approx.ftz.f32 by the tables of the parameters. */
-// @ts-ignore: decorator
-@inline
+// @inline
 export function logarithm2(x: f32, parameters: usize): f32 {
   return reinterpret<f32>(
     logarithm2Ftz(
@@ -102,8 +94,7 @@ export function logarithm2(x: f32, parameters: usize): f32 {
 }
 
 /** The bits of an fp32 number, those of the GPU's NaN for any. */
-// @ts-ignore: decorator
-@inline
+// @inline
 export function bitsWithOneNaN(x: f32): u32 {
-  return x != x ? 0x7fffffff : reinterpret<u32>(x);
+  return x !== x ? 0x7fffffff : reinterpret<u32>(x);
 }

@@ -59,10 +59,9 @@ const truncated: f64 = 1;
 /** Standard deviations within which noise is taken to stay when the rounding is called known. */
 const sureDeviations: f64 = 12;
 
-// @ts-ignore: decorator
-@inline
+// @inline
 function number(row: usize, name: Row): f64 {
-  return load<f64>(row + (<usize>name << 3));
+  return load<f64>(row + ((<usize>name) << 3));
 }
 
 /** ⌊log2 x⌋ of a positive finite number. */
@@ -75,7 +74,8 @@ function powerOfTwo(exponent: i32): f64 {
   if (exponent > 1023) return Infinity;
   if (exponent < -1074) return 0;
   if (exponent >= -1022) return reinterpret<f64>((<u64>(exponent + 1023)) << 52);
-  return reinterpret<f64>((<u64>1) << <u64>(exponent + 1074));
+  const lowest: u64 = 1;
+  return reinterpret<f64>(lowest << (exponent + 1074));
 }
 
 /** Half an ulp of a value known to within `error`. */
@@ -139,7 +139,10 @@ function gather(
     const slack = f64x2.mul(square, f64x2.splat(9.094947017729282e-13));
     v128.store(place + <usize>Column.scatter * stride, f64x2.sqrt(f64x2.add(variance, slack)));
     v128.store(place + <usize>Column.moved * stride, f64x2.mul(v128.load(moved + at), share));
-    v128.store(place + <usize>Column.accumulated * stride, f64x2.mul(v128.load(accumulated + at), share));
+    v128.store(
+      place + <usize>Column.accumulated * stride,
+      f64x2.mul(v128.load(accumulated + at), share),
+    );
     v128.store(place + <usize>Column.rescaled * stride, f64x2.mul(v128.load(rescaled + at), share));
     v128.store(place + <usize>Column.underflow * stride, f64x2.mul(lost, f64x2.add(largest, size)));
     const ofValues = f64x2.mul(v128.load(place + <usize>Column.largestValue * stride), reach);
@@ -156,13 +159,13 @@ function gather(
 function boundTechniques(columns: usize, stride: usize, formsAt: usize, has: usize): void {
   for (let k = 0; k < forms; k++) {
     const form = formsAt + <usize>k * formBytes;
-    const present = load<i32>(has + (<usize>k << 2));
+    const present = load<i32>(has + ((<usize>k) << 2));
     const bounds = columns + <usize>(Column.techniques + k) * stride;
     const constant = v128.load64_splat(form, 56);
     for (let at: usize = 0; at < stride; at += 16) v128.store(bounds + at, constant);
     for (let t = 0; t < terms; t++) {
       if (((present >> t) & 1) === 0) continue;
-      const coefficient = v128.load64_splat(form + (<usize>t << 3));
+      const coefficient = v128.load64_splat(form + ((<usize>t) << 3));
       const values = columns + <usize>(Column.size + t) * stride;
       for (let at: usize = 0; at < stride; at += 16) {
         const added = f64x2.mul(coefficient, v128.load(values + at));
@@ -182,8 +185,7 @@ function boundTechniques(columns: usize, stride: usize, formsAt: usize, has: usi
 }
 
 /** A bound times a factor; nothing is known where the factor is infinite. */
-// @ts-ignore: decorator
-@inline
+// @inline
 function scaled(bound: f64, factor: f64): f64 {
   return factor === Infinity ? Infinity : bound * factor;
 }
@@ -224,7 +226,7 @@ export function finishElements(
   const direction = number(row, Row.direction);
   const written = columns + <usize>(Column.techniques + forms) * stride;
   for (let c = 0; c < count; c++) {
-    const at = <usize>c << 3;
+    const at = (<usize>c) << 3;
     const place = columns + at;
     const out = written + at;
     const exact = load<f64>(place + <usize>Column.exact * stride);
@@ -234,8 +236,7 @@ export function finishElements(
     const sum = load<f64>(place + <usize>Column.sum * stride);
     const factor = load<f64>(place + <usize>Column.factor * stride);
     // Weights beyond fp64 have no bound, nor known roundings, whose products with zeros are no numbers.
-    const predicted =
-      inflation === Infinity ? 0 : (load<f64>(predictions + at) * share) / scale;
+    const predicted = inflation === Infinity ? 0 : (load<f64>(predictions + at) * share) / scale;
     // The nearest number cannot be farther than the exact output's.
     const distance = direction === nearest_ ? distanceToFormat(row, exact) : Infinity;
     const ofFormat = halfUlp(row, exact, sum) * (direction === nearest_ ? 1 : 2);

@@ -9,11 +9,10 @@ export const rowBytes: usize = 512;
 const leastCounted: f64 = 24;
 
 /** The place of an exponent y in a table of 2^bits counts. */
-// @ts-ignore: decorator
-@inline
+// @inline
 export function placeOf(y: f64, binsPerOctave: f64, bits: i32): usize {
   const bin = <i64>nearest<f64>(y * binsPerOctave);
-  return <usize>((<u64>bin * 0x9e3779b97f4a7c15) >> <u64>(64 - bits));
+  return <usize>((<u64>bin * 0x9e3779b97f4a7c15) >> (<u64>(64 - bits)));
 }
 
 /**
@@ -30,13 +29,13 @@ export function chainProduct(
   columns: i32,
   step: i32,
 ): void {
-  const aStride: usize = <usize>inner << 3;
-  const bStride: usize = <usize>columns << 3;
+  const aStride: usize = (<usize>inner) << 3;
+  const bStride: usize = (<usize>columns) << 3;
   for (let i = 0; i < rows; i += 2) {
     for (let j = 0; j < columns; j += 4) {
       let a0: usize = a + <usize>i * aStride;
       let a1: usize = a0 + aStride;
-      let p: usize = b + (<usize>j << 3);
+      let p: usize = b + ((<usize>j) << 3);
       let c00 = f64x2.splat(0);
       let c01 = f64x2.splat(0);
       let c10 = f64x2.splat(0);
@@ -65,7 +64,7 @@ export function chainProduct(
         e10 = f64x2.add(e10, f64x2.abs(c10));
         e11 = f64x2.add(e11, f64x2.abs(c11));
       }
-      const at: usize = <usize>i * bStride + (<usize>j << 3);
+      const at: usize = <usize>i * bStride + ((<usize>j) << 3);
       v128.store(c + at, c00);
       v128.store(c + at, c01, 16);
       v128.store(c + at + bStride, c10);
@@ -89,7 +88,7 @@ export function scoreErrors(
   const partial = f64x2.splat(perPartial);
   const product = f64x2.splat(perProduct);
   for (let i = 0; i < count; i += 2) {
-    const at: usize = <usize>i << 3;
+    const at: usize = (<usize>i) << 3;
     v128.store(
       e + at,
       f64x2.add(
@@ -121,22 +120,23 @@ export function scanScores(
   bits: i32,
 ): void {
   for (let i = 0; i < rows; i++) {
-    const begin = load<i32>(low + (<usize>i << 2));
-    const end = load<i32>(high + (<usize>i << 2));
+    const begin = load<i32>(low + ((<usize>i) << 2));
+    const end = load<i32>(high + ((<usize>i) << 2));
     const row = scores + <usize>i * rowBytes;
     let most: f64 = -Infinity;
-    for (let j = begin; j < end; j++) most = max<f64>(most, load<f64>(row + (<usize>j << 3)) * factor);
-    store<f64>(maxima + (<usize>i << 3), most);
-    let error = load<f64>(errors + (<usize>i << 3));
     for (let j = begin; j < end; j++)
-      error = max<f64>(error, load<f64>(scoreError + (row - scores) + (<usize>j << 3)));
-    store<f64>(errors + (<usize>i << 3), error);
-    if (bits == 0) continue;
-    const above = max<f64>(load<f64>(largest + (<usize>i << 3)), most);
-    store<f64>(largest + (<usize>i << 3), above);
-    const table = tables + (<usize>i << (bits + 1));
+      most = max<f64>(most, load<f64>(row + ((<usize>j) << 3)) * factor);
+    store<f64>(maxima + ((<usize>i) << 3), most);
+    let error = load<f64>(errors + ((<usize>i) << 3));
+    for (let j = begin; j < end; j++)
+      error = max<f64>(error, load<f64>(scoreError + (row - scores) + ((<usize>j) << 3)));
+    store<f64>(errors + ((<usize>i) << 3), error);
+    if (bits === 0) continue;
+    const above = max<f64>(load<f64>(largest + ((<usize>i) << 3)), most);
+    store<f64>(largest + ((<usize>i) << 3), above);
+    const table = tables + ((<usize>i) << (bits + 1));
     for (let j = begin; j < end; j++) {
-      const y = load<f64>(row + (<usize>j << 3)) * factor;
+      const y = load<f64>(row + ((<usize>j) << 3)) * factor;
       if (!(y >= above - leastCounted)) continue;
       const at = table + (placeOf(y, binsPerOctave, bits) << 1);
       const count = load<u16>(at);

@@ -7,7 +7,7 @@ import { rowBytes, tile } from './scores';
 function hasAny(row: usize): bool {
   let any = f64x2.splat(0);
   for (let k = 0; k < tile; k += 2)
-    any = v128.or(any, f64x2.ne(v128.load(row + (<usize>k << 3)), f64x2.splat(0)));
+    any = v128.or(any, f64x2.ne(v128.load(row + ((<usize>k) << 3)), f64x2.splat(0)));
   return v128.any_true(any);
 }
 
@@ -23,9 +23,9 @@ function unknownMoments(
   spread: usize,
   columns: i32,
 ): void {
-  const stride: usize = <usize>columns << 3;
+  const stride: usize = (<usize>columns) << 3;
   for (let j = 0; j < columns; j += 4) {
-    let p = values + (<usize>j << 3);
+    let p = values + ((<usize>j) << 3);
     let w = weights;
     let s0 = f64x2.splat(0);
     let s1 = f64x2.splat(0);
@@ -54,7 +54,7 @@ function unknownMoments(
       w += 8;
       p += stride;
     }
-    const at: usize = <usize>j << 3;
+    const at: usize = (<usize>j) << 3;
     v128.store(sum + at, s0);
     v128.store(sum + at, s1, 16);
     v128.store(squares + at, q0);
@@ -84,7 +84,7 @@ export function moments(
   rows: i32,
   columns: i32,
 ): void {
-  const stride: usize = <usize>columns << 3;
+  const stride: usize = (<usize>columns) << 3;
   const toRounding = rounding - weights;
   const toKnown = known - weights;
   const toVariance = variance - weights;
@@ -106,7 +106,7 @@ export function moments(
       continue;
     }
     for (let j = 0; j < columns; j += 4) {
-      let p = values + (<usize>j << 3);
+      let p = values + ((<usize>j) << 3);
       let w = weights + <usize>i * rowBytes;
       let s0 = f64x2.splat(0);
       let s1 = f64x2.splat(0);
@@ -140,7 +140,7 @@ export function moments(
         w += 8;
         p += stride;
       }
-      const at = <usize>i * stride + (<usize>j << 3);
+      const at = <usize>i * stride + ((<usize>j) << 3);
       v128.store(sum + at, s0);
       v128.store(sum + at, s1, 16);
       v128.store(squares + at, q0);
@@ -185,7 +185,7 @@ export function addTile(
 ): void {
   let at: usize = 0;
   for (let i = 0; i < rows; i++) {
-    const entry = <usize>i << 3;
+    const entry = (<usize>i) << 3;
     const m = v128.load64_splat(mass + entry);
     const loose = v128.load64_splat(slack + entry);
     const fused = v128.load64_splat(perTile + entry);

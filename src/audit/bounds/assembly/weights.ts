@@ -7,15 +7,13 @@ import { placeOf, rowBytes, tile } from './scores';
 /** Bytes of the sums that `weigh` gives for each row. */
 const sumBytes: usize = 80;
 
-// @ts-ignore: decorator
-@inline
+// @inline
 function sumOf(a: v128): f64 {
   return f64x2.extract_lane(a, 0) + f64x2.extract_lane(a, 1);
 }
 
 /** 2^⌊log2 a⌋ for normal a > 0. */
-// @ts-ignore: decorator
-@inline
+// @inline
 function leadingPower(a: v128): v128 {
   return v128.and(a, i64x2.splat(0x7ff0000000000000));
 }
@@ -75,14 +73,14 @@ export function weigh(
   const half = f64x2.splat(0.5);
   const magic = f64x2.splat(6755399441055744.0);
   for (let i = 0; i < rows; i++) {
-    const at = <usize>i << 3;
+    const at = (<usize>i) << 3;
     const row = scores + <usize>i * rowBytes;
     const move = v128.load64_splat(shift + at);
     const scale = v128.load64_splat(gain + at);
     const kappa = v128.load64_splat(uncertainty + at);
     const anywhere = load<f64>(relative + at);
     const floor = v128.load64_splat(least + at);
-    const table = tables + (<usize>i << (bits + 1));
+    const table = tables + ((<usize>i) << (bits + 1));
     let mass = f64x2.splat(0);
     let polynomial = f64x2.splat(0);
     let first = f64x2.splat(0);
@@ -94,8 +92,11 @@ export function weigh(
     let squared = f64x2.splat(0);
     let squaredAlike = f64x2.splat(0);
     for (let j = 0; j < tile; j += 2) {
-      const place = row + (<usize>j << 3);
-      const t = f64x2.mul(v128.load(scoreError + (place - scores)), f64x2.splat(0.6931471805599454));
+      const place = row + ((<usize>j) << 3);
+      const t = f64x2.mul(
+        v128.load(scoreError + (place - scores)),
+        f64x2.splat(0.6931471805599454),
+      );
       const score = v128.load(place);
       const visible = f64x2.eq(score, score);
       const y = f64x2.mul(v128.and(score, visible), c);
@@ -105,7 +106,7 @@ export function weigh(
       let p = scaleByPowerOfTwo(exp2Fraction(f64x2.sub(x, n)), clamped);
       p = v128.and(p, v128.and(visible, f64x2.ge(n, f64x2.splat(-1000))));
       const w = f64x2.mul(p, scale);
-      const error = v128.load(exponential + (<usize>j << 3));
+      const error = v128.load(exponential + ((<usize>j) << 3));
       let moved: v128;
       let deviation: v128;
       let bias: v128;
@@ -128,10 +129,7 @@ export function weigh(
         bias = v128.and(bias, v128.and(f64x2.lt(p, smallest), f64x2.gt(p, f64x2.splat(0))));
         const near = f64x2.add(f64x2.abs(f64x2.sub(p, rounded)), slack);
         const above = f64x2.add(p, slack);
-        const limit = f64x2.mul(
-          f64x2.mul(f64x2.max(leadingPower(above), smallest), ulp),
-          half,
-        );
+        const limit = f64x2.mul(f64x2.mul(f64x2.max(leadingPower(above), smallest), ulp), half);
         moved = f64x2.min(near, limit);
         const isSmall = f64x2.lt(slack, f64x2.mul(limit, f64x2.splat(0.125)));
         const uniform = f64x2.mul(f64x2.mul(limit, limit), third);
@@ -160,9 +158,13 @@ export function weigh(
       const relativeError = f64x2.mul(f64x2.mul(w, w), f64x2.mul(error, error));
       const doubled = f64x2.add(relativeError, relativeError);
       let count = f64x2.splat(1);
-      if (bits != 0 && v128.any_true(p)) {
-        const count0 = load<u16>(table + (placeOf(f64x2.extract_lane(y, 0), binsPerOctave, bits) << 1));
-        const count1 = load<u16>(table + (placeOf(f64x2.extract_lane(y, 1), binsPerOctave, bits) << 1));
+      if (bits !== 0 && v128.any_true(p)) {
+        const count0 = load<u16>(
+          table + (placeOf(f64x2.extract_lane(y, 0), binsPerOctave, bits) << 1),
+        );
+        const count1 = load<u16>(
+          table + (placeOf(f64x2.extract_lane(y, 1), binsPerOctave, bits) << 1),
+        );
         count = f64x2.replace_lane(count, 0, <f64>max<i32>(<i32>count0, 1));
         count = f64x2.replace_lane(count, 1, <f64>max<i32>(<i32>count1, 1));
       }
@@ -173,10 +175,7 @@ export function weigh(
       squared = f64x2.add(squared, ww);
       squaredAlike = f64x2.add(squaredAlike, f64x2.mul(count, ww));
       const ofRounding = f64x2.mul(deviation, f64x2.mul(scale, scale));
-      v128.store(
-        variance + (place - scores),
-        f64x2.mul(count, f64x2.add(ofRounding, doubled)),
-      );
+      v128.store(variance + (place - scores), f64x2.mul(count, f64x2.add(ofRounding, doubled)));
       const z = f64x2.max(f64x2.abs(x), f64x2.abs(f64x2.sub(x, toOffset)));
       // A weight that underflows to 0 may have any exponent: 0·∞ must not arise.
       const wz = v128.and(f64x2.mul(w, z), f64x2.gt(w, f64x2.splat(0)));

@@ -7,8 +7,7 @@ const blockBytes: usize = 32768;
 const groupBytes: usize = 64;
 
 /** The group of a number: its fp32 word shifted, less the lowest, brought into range. */
-// @ts-ignore: decorator
-@inline
+// @inline
 export function groupOf(x: f64, shift: i32, lowest: i32, size: i32): i32 {
   const group = <i32>(reinterpret<u32>(<f32>x) >> shift) - lowest;
   return min<i32>(max<i32>(group, 0), size - 1);
@@ -41,18 +40,18 @@ export function addErrors(
   let absolute0 = v128.load(absolute);
   let absolute1 = v128.load(absolute, 16);
   for (let i = 0; i < rows; i++) {
-    const factor = load<f64>(toLargest + (<usize>i << 3));
-    const error = load<f64>(amplitude + (<usize>i << 3));
-    let at = weights + (<usize>i << 9);
+    const factor = load<f64>(toLargest + ((<usize>i) << 3));
+    const error = load<f64>(amplitude + ((<usize>i) << 3));
+    let at = weights + ((<usize>i) << 9);
     for (let j = 0; j < keys; j++, at += 8) {
       const w = load<f64>(at);
-      if (w == 0) continue;
+      if (w === 0) continue;
       const group = groupOf(w * factor, shift, lowest, size);
-      let place = load<i32>(slots + (<usize>group << 2)) - 1;
+      let place = load<i32>(slots + ((<usize>group) << 2)) - 1;
       if (place < 0) {
         place = count++;
-        store<i32>(slots + (<usize>group << 2), count);
-        store<i32>(groups + (<usize>place << 2), group);
+        store<i32>(slots + ((<usize>group) << 2), count);
+        store<i32>(groups + ((<usize>place) << 2), group);
       }
       const ofGroup = sums + <usize>place * groupBytes;
       const amount = f64x2.splat(error * load<f64>(at + blockBytes));

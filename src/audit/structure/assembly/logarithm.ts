@@ -8,8 +8,7 @@ const fromSubnormal: f64 = 18014398509481984; // 2^54
  * x = m·2^e and m from √½ to √2, log2 m = 2 log2(e)·artanh s, s = (m − 1)/(m + 1), |s| < 0.1716: the series of artanh to s^21
  * leaves out less than 2^-58.
  */
-// @ts-ignore: decorator
-@inline
+// @inline
 export function logarithm(x: v128): v128 {
   const isSubnormal = f64x2.lt(x, f64x2.splat(2.2250738585072014e-308));
   const normal = v128.bitselect(f64x2.mul(x, f64x2.splat(fromSubnormal)), x, isSubnormal);
@@ -17,7 +16,10 @@ export function logarithm(x: v128): v128 {
   const raised = v128.or(i64x2.shr_u(normal, 52), i64x2.splat(0x4330000000000000));
   let exponent = f64x2.sub(raised, f64x2.splat(4503599627370496 + 1023));
   exponent = f64x2.sub(exponent, v128.and(f64x2.splat(54), isSubnormal));
-  let m = v128.or(v128.and(normal, i64x2.splat(0x000fffffffffffff)), i64x2.splat(0x3ff0000000000000));
+  let m = v128.or(
+    v128.and(normal, i64x2.splat(0x000fffffffffffff)),
+    i64x2.splat(0x3ff0000000000000),
+  );
   const isLarge = f64x2.gt(m, f64x2.splat(1.4142135623730951));
   m = f64x2.mul(m, v128.bitselect(f64x2.splat(0.5), f64x2.splat(1), isLarge));
   exponent = f64x2.add(exponent, v128.and(f64x2.splat(1), isLarge));

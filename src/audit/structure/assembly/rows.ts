@@ -48,43 +48,38 @@ const logarithmsAt: usize = 160;
 /** Bytes of a group's sums over five channels. */
 const groupBytes: usize = 40;
 
-// @ts-ignore: decorator
-@inline
+// @inline
 function pair(a: usize, b: usize): v128 {
   return f64x2.replace_lane(v128.load64_splat(a), 1, load<f64>(b));
 }
 
-// @ts-ignore: decorator
-@inline
+// @inline
 function addTo(at: usize, x: v128): void {
   v128.store(at, f64x2.add(v128.load(at), x));
 }
 
-// @ts-ignore: decorator
-@inline
+// @inline
 function addNumber(at: usize, x: f64): void {
   store<f64>(at, load<f64>(at) + x);
 }
 
 /** y less the whole number below; 0 for what is a whole number but for roundings, which are of either sign. */
-// @ts-ignore: decorator
-@inline
+// @inline
 function fractionOf(y: f64): f64 {
   const fraction = y - floor<f64>(y + wholeNumber);
   return fraction < wholeNumber ? 0 : fraction;
 }
 
 /** The slot of a group in a table of pairs of group + 1 and place, or an empty one. */
-// @ts-ignore: decorator
-@inline
+// @inline
 function slotOf(slots: usize, mask: u32, group: i32): usize {
   let slot = (<u32>group * 0x9e3779b1) & mask;
-  let key = load<i32>(slots + (<usize>slot << 3));
-  while (key != 0 && key != group + 1) {
+  let key = load<i32>(slots + ((<usize>slot) << 3));
+  while (key !== 0 && key !== group + 1) {
     slot = (slot + 1) & mask;
-    key = load<i32>(slots + (<usize>slot << 3));
+    key = load<i32>(slots + ((<usize>slot) << 3));
   }
-  return slots + (<usize>slot << 3);
+  return slots + ((<usize>slot) << 3);
 }
 
 /** Gives a row's pool other arrays, which hold `capacity` groups, and moves what it has there. The slots are zero. */
@@ -98,7 +93,7 @@ export function movePool(
 ): void {
   const pool = row + poolAt;
   const count = load<i32>(pool, 4);
-  memory.copy(groups, load<i32>(pool, 12), <usize>count << 2);
+  memory.copy(groups, load<i32>(pool, 12), (<usize>count) << 2);
   memory.copy(sums, load<i32>(pool, 16), <usize>count * groupBytes);
   memory.copy(squares, load<i32>(pool, 20), <usize>count * groupBytes);
   store<i32>(pool, capacity);
@@ -107,7 +102,7 @@ export function movePool(
   store<i32>(pool, <i32>sums, 16);
   store<i32>(pool, <i32>squares, 20);
   for (let place = 0; place < count; place++) {
-    const group = load<i32>(groups + (<usize>place << 2));
+    const group = load<i32>(groups + ((<usize>place) << 2));
     const at = slotOf(slots, 2 * capacity - 1, group);
     store<i32>(at, group + 1);
     store<i32>(at, place, 4);
@@ -118,7 +113,7 @@ export function movePool(
 export function clearRow(row: usize, equalBytes: usize): void {
   const pool = row + poolAt;
   memory.fill(row, 0, poolAt);
-  memory.fill(load<i32>(pool, 8), 0, <usize>load<i32>(pool) << 4);
+  memory.fill(load<i32>(pool, 8), 0, (<usize>load<i32>(pool)) << 4);
   store<i32>(pool, 0, 4);
   if (equalBytes > 0) memory.fill(load<i32>(pool, 24), 0, equalBytes);
 }
@@ -133,7 +128,13 @@ export function clearRow(row: usize, equalBytes: usize): void {
  * by place, [3 × places × 4], what a hash of equal weights is shifted by (0 for none) and how many other factors there are; these as
  * i32 family and, 8 bytes behind, f64 shift; then room for 64 logarithms.
  */
-export function addWeights(row: usize, weights: usize, keys: i32, from: i32, parameters: usize): i32 {
+export function addWeights(
+  row: usize,
+  weights: usize,
+  keys: i32,
+  from: i32,
+  parameters: usize,
+): i32 {
   const smallest = load<f64>(parameters);
   const mostLost = load<f64>(parameters, 8);
   const roundings = load<f64>(parameters, 16);
@@ -146,7 +147,7 @@ export function addWeights(row: usize, weights: usize, keys: i32, from: i32, par
   const equalShift = load<i32>(parameters, 48);
   const factors = load<i32>(parameters, 52);
   const ofPlaces = <f64>places;
-  const familyBytes = <usize>places << 5;
+  const familyBytes = (<usize>places) << 5;
   const toLargest = load<f64>(row, toLargestAt);
   const first = load<f64>(row, exponentsAt);
   const second = load<f64>(row, exponentsAt + 8);
@@ -161,7 +162,7 @@ export function addWeights(row: usize, weights: usize, keys: i32, from: i32, par
   const logarithms = parameters + logarithmsAt;
   const magnitude = i64x2.splat(0x7fffffffffffffff);
   for (let j = from & ~1; j < keys; j += 2)
-    v128.store(logarithms + (<usize>j << 3), logarithm(v128.load(weights + (<usize>j << 3))));
+    v128.store(logarithms + ((<usize>j) << 3), logarithm(v128.load(weights + ((<usize>j) << 3))));
   let squared0 = f64x2.splat(0);
   let squared1 = f64x2.splat(0);
   let products0 = f64x2.splat(0);
@@ -174,20 +175,20 @@ export function addWeights(row: usize, weights: usize, keys: i32, from: i32, par
   let ownSquares: f64 = 0;
   let j = from;
   for (; j < keys; j++) {
-    const at = weights + (<usize>j << 3);
+    const at = weights + ((<usize>j) << 3);
     const w = load<f64>(at);
-    if (w == 0) continue;
+    if (w === 0) continue;
     const group = groupOf(w * toLargest, shift, lowest, size);
     const slot = slotOf(slots, 2 * capacity - 1, group);
-    const isNew = load<i32>(slot) == 0;
+    const isNew = load<i32>(slot) === 0;
     let place = load<i32>(slot, 4);
     if (isNew) {
       place = load<i32>(pool, 4);
-      if (place == capacity) break;
+      if (place === capacity) break;
       store<i32>(pool, place + 1, 4);
       store<i32>(slot, group + 1);
       store<i32>(slot, place, 4);
-      store<i32>(groups + (<usize>place << 2), group);
+      store<i32>(groups + ((<usize>place) << 2), group);
     }
     const p = load<f64>(at + blockBytes);
     const factor = f64x2.splat(p);
@@ -227,15 +228,15 @@ export function addWeights(row: usize, weights: usize, keys: i32, from: i32, par
       addNumber(ofSquares + 32, w * w);
     }
     // By place in an octave: coarse ones of the row, fine ones of all rows.
-    const exponent = load<f64>(logarithms + (<usize>j << 3));
+    const exponent = load<f64>(logarithms + ((<usize>j) << 3));
     const x = fractionOf(exponent + first);
     const y = fractionOf(exponent + second);
     const z = fractionOf(exponent + third);
     const nearest = <i32>(x * <f64>smoothPlaces);
-    addNumber(row + massAt + (<usize>nearest << 3), w);
-    addNumber(row + massAt + 256 + (<usize>(y * <f64>smoothPlaces) << 3), w);
-    addNumber(row + massAt + 512 + (<usize>(z * <f64>smoothPlaces) << 3), w);
-    const coarse = row + (<usize>nearest << 5);
+    addNumber(row + massAt + ((<usize>nearest) << 3), w);
+    addNumber(row + massAt + 256 + ((<usize>(y * <f64>smoothPlaces)) << 3), w);
+    addNumber(row + massAt + 512 + ((<usize>(z * <f64>smoothPlaces)) << 3), w);
+    const coarse = row + ((<usize>nearest) << 5);
     addTo(coarse + roundedAt, c0);
     addTo(coarse + roundedAt + 16, c1);
     addTo(coarse + squaresAt, s0);
@@ -248,7 +249,7 @@ export function addWeights(row: usize, weights: usize, keys: i32, from: i32, par
     phase = phases + familyBytes + (inSecond << 5);
     addTo(phase, c0);
     addTo(phase + 16, c1);
-    phase = phases + 2 * familyBytes + (<usize>(z * ofPlaces) << 5);
+    phase = phases + 2 * familyBytes + ((<usize>(z * ofPlaces)) << 5);
     addTo(phase, c0);
     addTo(phase + 16, c1);
     if (w < smallest) {
@@ -256,9 +257,9 @@ export function addWeights(row: usize, weights: usize, keys: i32, from: i32, par
       addTo(row + lostAt, f64x2.mul(lost, v128.and(x0, magnitude)));
       addTo(row + lostAt + 16, f64x2.mul(lost, v128.and(x1, magnitude)));
     }
-    if (roundingErrors != 0) {
+    if (roundingErrors !== 0) {
       // A weight of one is not rounded.
-      if (x != 0) {
+      if (x !== 0) {
         const error = v128.load64_splat(roundingErrors + (inFirst << 3));
         addTo(row + lastAt, f64x2.mul(c0, error));
         addTo(row + lastAt + 16, f64x2.mul(c1, error));
@@ -267,16 +268,16 @@ export function addWeights(row: usize, weights: usize, keys: i32, from: i32, par
       addTo(row + firstAt, f64x2.mul(c0, error));
       addTo(row + firstAt + 16, f64x2.mul(c1, error));
       for (let f = 0; f < factors; f++) {
-        const other = parameters + factorsAt + (<usize>f << 4);
-        const family = load<f64>(row + exponentsAt + (<usize>load<i32>(other) << 3));
+        const other = parameters + factorsAt + ((<usize>f) << 4);
+        const family = load<f64>(row + exponentsAt + ((<usize>load<i32>(other)) << 3));
         const fraction = fractionOf(exponent + family + load<f64>(other, 8));
-        const error = v128.load64_splat(roundingErrors + (<usize>(fraction * ofPlaces) << 3));
-        const sum = row + otherwiseAt + (<usize>f << 5);
+        const error = v128.load64_splat(roundingErrors + ((<usize>(fraction * ofPlaces)) << 3));
+        const sum = row + otherwiseAt + ((<usize>f) << 5);
         addTo(sum, f64x2.mul(c0, error));
         addTo(sum + 16, f64x2.mul(c1, error));
       }
     }
-    if (equalShift != 0) {
+    if (equalShift !== 0) {
       // Halves go up, as Math.round takes them.
       const cell = (<u32>(w * cellsPerUnit + 0.5) * 0x9e3779b1) >> equalShift;
       const counter = equal + cell;

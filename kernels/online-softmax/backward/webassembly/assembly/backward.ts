@@ -14,12 +14,28 @@ export {
 export { multiplyAccumulate } from '../../../../../src/simd/assembly/tensor-core';
 
 /** Four of s·c − l, rounded once, but for results below 2^-126, of which every 2^x is 1. */
-// @ts-ignore: decorator
-@inline
+// @inline
 function exponents4(s: v128, scale: v128, lses: v128): v128 {
   const upper = i8x16.shuffle(s, s, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15);
   const upperLses = i8x16.shuffle(
-    lses, lses, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15,
+    lses,
+    lses,
+    8,
+    9,
+    10,
+    11,
+    12,
+    13,
+    14,
+    15,
+    8,
+    9,
+    10,
+    11,
+    12,
+    13,
+    14,
+    15,
   );
   const low = f64x2.sub(
     f64x2.mul(f64x2.promote_low_f32x4(s), scale),
@@ -66,8 +82,7 @@ function exponents4(s: v128, scale: v128, lses: v128): v128 {
   );
 }
 
-// @ts-ignore: decorator
-@inline
+// @inline
 function exp2Hardware4(x: v128, segments: usize, squares: usize, shift: i64): v128 {
   let p = i32x4.splat(exp2Ftz(i32x4.extract_lane(x, 0), segments, squares, shift));
   p = i32x4.replace_lane(p, 1, exp2Ftz(i32x4.extract_lane(x, 1), segments, squares, shift));
@@ -103,7 +118,7 @@ export function elementSteps(
   const isFused = load<i32>(parameters, 20);
   const flushes = load<i32>(parameters, 24);
   const factors = f32x4.splat(load<f32>(parameters));
-  const stride = <usize>queries << 2;
+  const stride = (<usize>queries) << 2;
   const minusInfinity = f32x4.splat(-Infinity);
   for (let key = 0; key < keys; key++) {
     const at = i32x4.splat(key);
