@@ -1,5 +1,4 @@
-import { createAllocator, instantiator } from '../../src/simd/index.js';
-import type { WorkingMemories } from '../../src/reuse/index.js';
+import { createAllocator, instantiator, type WorkingMemories } from '../../src/reuse/index.js';
 import { binary } from './yardstick.generated.js';
 
 /** The WebAssembly loops; addresses are of their memory. Their source documents them. */

@@ -1,7 +1,16 @@
-import { bytesOfBase64 } from '../../src/words/index.js';
-import { lazily, type WorkingMemories } from '../../src/reuse/index.js';
+import {
+  createAllocator,
+  instantiator,
+  type PlacedStruct,
+  type WorkingMemories,
+} from '../../src/reuse/index.js';
 import { type Operand, tileRows } from './operand.js';
-import { binary } from './tile-kernels.generated.js';
+import {
+  binary,
+  exponentFactors,
+  tileMemory,
+  type ExponentFactors,
+} from './tile-kernels.generated.js';
 import type { InterruptedRow, KeyRange, ProblemShape } from '../../src/problem/index.js';
 import { log2eWords } from './logarithm-words.js';
 import type { ScoreConstants } from './scores.js';
@@ -21,18 +30,8 @@ export interface TileKernels {
   ): void;
   accumulate(out: number, tile: number, factor: number, rows: number, columns: number): void;
   capScores(scores: number, count: number, factor: number): void;
-  /** `addends` is 0 for none, and `ofRows` the engine's. */
-  weights(
-    scores: number,
-    addends: number,
-    rows: number,
-    columns: number,
-    cHigh: number,
-    cLow: number,
-    dHigh: number,
-    dLow: number,
-    ofRows: number,
-  ): void;
+  /** `tile` and `factors` are addresses of a `TileMemory` and of `ExponentFactors`. */
+  weights(tile: number, factors: number, isAdded: boolean): void;
 }
 
 /** A block of the WebAssembly memory: where it is, and a view of it. */
@@ -66,8 +65,8 @@ export interface TileEngine {
   readonly tileMagnitude: Block;
   readonly sum: Block;
   readonly magnitude: Block;
-  /** Address of the next seven arrays, [64] each, one behind the other: `weights` takes them together. */
-  readonly ofRows: number;
+  /** Address of the `TileMemory`: the blocks of scores and addends and the next seven, [64] each. */
+  readonly tileMemory: number;
   readonly low: { readonly view: Int32Array };
   readonly high: { readonly view: Int32Array };
   readonly reference: Block;
@@ -75,12 +74,12 @@ export interface TileEngine {
   readonly extent: Block;
   readonly maximum: Block;
   readonly tileTotal: Block;
+  readonly factors: PlacedStruct<ExponentFactors>;
   /** A block of `length` of the spare numbers. */
   readonly block: (length: number) => Block;
 }
 
-/** The module is compiled once, so that the runtime's optimisation of its loops serves every tile. */
-const compiled = lazily(() => new WebAssembly.Module(bytesOfBase64(binary)));
+const instantiate = instantiator<TileKernels>(binary, 'the oracle');
 
 /**
  * Allocates the tiles for one pair of head dimensions.
@@ -88,27 +87,21 @@ const compiled = lazily(() => new WebAssembly.Module(bytesOfBase64(binary)));
  */
 export function createTileEngine(qkDim: number, vDim: number, spare = 0): TileEngine {
   const vStride = Math.max(4, Math.ceil(vDim / 4) * 4);
-  const abort = () => {
-    throw new Error('the WebAssembly tile kernels aborted');
-  };
-  const instance = new WebAssembly.Instance(compiled(), { env: { abort } });
-  const kernels = instance.exports as unknown as TileKernels;
+  const kernels = instantiate();
   const doubles = tileRows * (2 * qkDim + 2 * tileRows + 6 * vStride) + 6 * tileRows + spare;
-  const start = 65536;
-  kernels.memory.grow(Math.ceil((doubles * 8) / 65536) + 1);
-  let next = start;
+  const { allocate, struct } = createAllocator(kernels.memory, 8 * doubles);
+  const { buffer } = kernels.memory;
   const block = (length: number): Block => {
-    const address = next;
-    next += length * 8;
-    return { address, view: new Float64Array(kernels.memory.buffer, address, length) };
+    const address = allocate(8 * length);
+    return { address, view: new Float64Array(buffer, address, length) };
   };
   const integers = () => {
-    const { address } = block(tileRows / 2);
-    return { view: new Int32Array(kernels.memory.buffer, address, tileRows) };
+    const address = allocate(4 * tileRows);
+    return { address, view: new Int32Array(buffer, address, tileRows) };
   };
-  // One behind the other, in the order in which assembly/weights.ts takes them.
-  const rowState = {
-    ofRows: next,
+  const scores = block(tileRows * tileRows);
+  const addends = block(tileRows * tileRows);
+  const ofRows = {
     low: integers(),
     high: integers(),
     reference: block(tileRows),
@@ -122,15 +115,27 @@ export function createTileEngine(qkDim: number, vDim: number, spare = 0): TileEn
     vStride,
     queries: block(tileRows * qkDim),
     keysTransposed: block(qkDim * tileRows),
-    scores: block(tileRows * tileRows),
-    addends: block(tileRows * tileRows),
+    scores,
+    addends,
     values: block(tileRows * vStride),
     valuesTransposed: block(vStride * tileRows),
     tileSum: block(tileRows * vStride),
     tileMagnitude: block(tileRows * vStride),
     sum: block(tileRows * vStride),
     magnitude: block(tileRows * vStride),
-    ...rowState,
+    ...ofRows,
+    tileMemory: struct(tileMemory).write({
+      scores: scores.address,
+      addends: addends.address,
+      low: ofRows.low.address,
+      high: ofRows.high.address,
+      reference: ofRows.reference.address,
+      factor: ofRows.factor.address,
+      extent: ofRows.extent.address,
+      maximum: ofRows.maximum.address,
+      sums: ofRows.tileTotal.address,
+    }),
+    factors: struct(exponentFactors),
     block,
   };
 }
@@ -214,24 +219,15 @@ export function weightTile(
   { constants: { factorHigh, factorLow }, isAdded }: WeightRules,
   interrupted: readonly InterruptedRow[],
 ): void {
-  const { kernels, scores, addends, ofRows, tileTotal } = engine;
+  const { kernels, scores, addends, factors, tileTotal } = engine;
   for (const { row, ranges } of interrupted)
     for (const block of isAdded ? [scores, addends] : [scores]) {
       const ofRow = rowOf(block, row);
       for (const { begin, end } of gapsOf(ranges)) ofRow.fill(ofRow[ranges[0].begin], begin, end);
     }
   const addend = log2eWords();
-  kernels.weights(
-    scores.address,
-    isAdded ? addends.address : 0,
-    tileRows,
-    tileRows,
-    factorHigh,
-    factorLow,
-    addend.high,
-    addend.low,
-    ofRows,
-  );
+  const words = { cHigh: factorHigh, cLow: factorLow, dHigh: addend.high, dLow: addend.low };
+  kernels.weights(engine.tileMemory, factors.write(words), isAdded);
   for (const { row, ranges } of interrupted) {
     const ofRow = rowOf(scores, row);
     for (const { begin, end } of gapsOf(ranges)) ofRow.fill(0, begin, end);

@@ -1,4 +1,4 @@
-import { createAllocator, instantiator } from '../simd/index.js';
+import { createAllocator, instantiator } from '../reuse/index.js';
 import type { ResultClasses } from './result-classes.js';
 import { binary } from './accumulate.generated.js';
 import {

@@ -1,2 +1,3 @@
 export { lazily } from './lazily.js';
+export { createAllocator, instantiator, type Allocator, type PlacedStruct } from './webassembly.js';
 export { WorkingMemories } from './working-memories.js';

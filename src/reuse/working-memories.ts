@@ -3,7 +3,7 @@ interface WorkingMemory {
   readonly kernels: { readonly memory: WebAssembly.Memory };
 }
 
-/** Below this is what the compiler placed: constants, which no loop writes to. */
+/** Below this is what the compiler placed, constants that no loop writes to, and the structs of the allocator. */
 const firstUsed = 65536;
 
 /** So many that are not lent are kept: those of the kinds that were lent last. */

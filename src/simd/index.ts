@@ -15,4 +15,3 @@ export {
   type TensorCoreTileEngine,
   type TileOptions,
 } from './tensor-core.js';
-export { createAllocator, instantiator, type Allocator } from './webassembly.js';

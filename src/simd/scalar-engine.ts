@@ -1,5 +1,5 @@
 import { binary } from './scalar.generated.js';
-import { createAllocator, instantiator } from './webassembly.js';
+import { createAllocator, instantiator } from '../reuse/index.js';
 
 /** What the module exports; addresses are of its memory, counts multiples of 4. */
 export interface ScalarKernels {

@@ -1,5 +1,5 @@
 import { binary } from './tensor-core.generated.js';
-import { createAllocator, instantiator } from './webassembly.js';
+import { createAllocator, instantiator } from '../reuse/index.js';
 
 /** What the module exports; addresses are of its memory. Its source gives the layouts. */
 export interface TensorCoreKernels {

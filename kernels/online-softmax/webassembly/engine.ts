@@ -1,5 +1,5 @@
 import { packOperandEncoding } from '../../../src/hardware/index.js';
-import { createAllocator } from '../../../src/simd/index.js';
+import { createAllocator } from '../../../src/reuse/index.js';
 import { bitsOf, type InputPatterns } from '../units.js';
 import type { TileDimensions } from '../query-tiles.js';
 import { filledDim, polynomialColumnsOf, type Recipe } from '../recipe.js';
@@ -108,7 +108,8 @@ export function createForwardEngine(
     parameterTableBytes;
   const kernels = instantiateForward();
   const stages = stagesOf(kernels, recipe);
-  const { allocate, place } = createAllocator(kernels.memory, bytes);
+  const allocator = createAllocator(kernels.memory, bytes);
+  const { allocate, place } = allocator;
   const { buffer } = kernels.memory;
 
   function patterns(count: number): Words<InputPatterns> {
@@ -130,12 +131,7 @@ export function createForwardEngine(
 
   const encoding = place(packOperandEncoding(format));
   const counters = integers(counterCount);
-  const parameters = placeForwardParameters(
-    { allocate, place },
-    kernels.memory,
-    recipe,
-    counters.address,
-  );
+  const parameters = placeForwardParameters(allocator, kernels.memory, recipe, counters.address);
 
   const queries = patterns(size.queries);
   const keys = patterns(size.keys);

@@ -1,4 +1,5 @@
-import { type Allocator, instantiator, type TensorCoreKernels } from '../../../src/simd/index.js';
+import { type Allocator, instantiator } from '../../../src/reuse/index.js';
+import type { TensorCoreKernels } from '../../../src/simd/index.js';
 import { binary } from './forward.generated.js';
 import {
   packConversion,

@@ -23,28 +23,47 @@ function splitHead(c: v128): v128 {
   return f64x2.sub(f64x2.mul(split, c), f64x2.sub(f64x2.mul(split, c), c));
 }
 
+/** Scores are [64 × 64]. */
+const tileRows: i32 = 64;
+const rowBytes: usize = 512;
+
+/** Where a tile's scores are, and an array of a number for each of its rows: low and high in i32, the others in f64. */
+@unmanaged
+export class TileMemory {
+  scores: usize;
+  addends: usize;
+  low: usize;
+  high: usize;
+  reference: usize;
+  factor: usize;
+  extent: usize;
+  maximum: usize;
+  sums: usize;
+}
+
+/** Two double-doubles: an exponent is s·c, or s·c + a·d. */
+@unmanaged
+export class ExponentFactors {
+  cHigh: f64;
+  cLow: f64;
+  dHigh: f64;
+  dLow: f64;
+}
+
 /** The body of `weights`: `isAdded` is a constant, so that the loops without addends have nothing of them. */
 // @inline
-function weigh(
-  scores: usize,
-  addends: usize,
-  rows: i32,
-  columns: i32,
-  cHigh: f64,
-  cLow: f64,
-  dHigh: f64,
-  dLow: f64,
-  ofRows: usize,
-  isAdded: bool,
-): void {
-  const stride: usize = (<usize>rows) << 3;
-  const low: usize = ofRows;
-  const high: usize = low + (stride >> 1);
-  const reference: usize = ofRows + stride;
-  const factor: usize = reference + stride;
-  const extent: usize = factor + stride;
-  const maximum: usize = extent + stride;
-  const sums: usize = maximum + stride;
+function weigh(tile: TileMemory, factors: ExponentFactors, isAdded: bool): void {
+  const low = tile.low;
+  const high = tile.high;
+  const reference = tile.reference;
+  const factor = tile.factor;
+  const extent = tile.extent;
+  const maximum = tile.maximum;
+  const sums = tile.sums;
+  const cHigh = factors.cHigh;
+  const cLow = factors.cLow;
+  const dHigh = factors.dHigh;
+  const dLow = factors.dLow;
   const c = f64x2.splat(cHigh);
   const cTail = f64x2.splat(cLow);
   const cBig = splitHead(c);
@@ -53,14 +72,14 @@ function weigh(
   const dTail = f64x2.splat(dLow);
   const dBig = splitHead(d);
   const dSmall = f64x2.sub(d, dBig);
-  for (let i = 0; i < rows; i++) {
-    const row: usize = scores + <usize>(i * columns) * 8;
-    const rowAddends: usize = addends + <usize>(i * columns) * 8;
+  for (let i = 0; i < tileRows; i++) {
+    const row = tile.scores + <usize>i * rowBytes;
+    const rowAddends = tile.addends + <usize>i * rowBytes;
     const begin = load<i32>(low + ((<usize>i) << 2));
     const end = load<i32>(high + ((<usize>i) << 2));
     const at: usize = (<usize>i) << 3;
     if (begin >= end) {
-      memory.fill(row, 0, (<usize>columns) << 3);
+      memory.fill(row, 0, rowBytes);
       store<f64>(factor + at, 1);
       store<f64>(sums + at, 0);
       continue;
@@ -95,7 +114,7 @@ function weigh(
     }
     const origin = f64x2.splat(from);
     let sum = f64x2.splat(0);
-    for (let j = 0; j < columns; j += 2) {
+    for (let j = 0; j < tileRows; j += 2) {
       const place: usize = row + ((<usize>j) << 3);
       const s = v128.load(place);
       // s·c as p + e: Dekker's product, then the tail of c.
@@ -130,28 +149,17 @@ function weigh(
 
 /**
  * Turns a tile of scores into weights 2^(s·c − reference) in place and sums them by row, where
- * c = cHigh + cLow is a double-double. With `addends`, one for each score, the exponents are s·c + a·d with
- * d = dHigh + dLow; at address 0 there are none.
+ * c = cHigh + cLow is a double-double. With addends, one for each score, the exponents are s·c + a·d with
+ * d = dHigh + dLow.
  *
- * `ofRows` are arrays of a number for each row, one behind the other: low and high in i32, then in f64
- * reference, factor, extent, maximum and sums. Row i sees columns low[i] ≤ j < high[i]; the others get
+ * Row i sees columns low[i] ≤ j < high[i]; the others get
  * weight 0. reference[i] is an integer, −Infinity before the row's first visible column; it is
  * raised to the row's maximum when a weight would exceed 2^16, and factor[i] is the power of two
  * that older sums must be multiplied by. extent[i] becomes the largest |s·c| or |a·d| seen, maximum[i] the
  * largest exponent. A weight below 2^-1000 becomes 0; so does an older sum that falls by more than 2^1022,
  * to less than 2^-1005 of the new largest weight for each of its terms.
  */
-export function weights(
-  scores: usize,
-  addends: usize,
-  rows: i32,
-  columns: i32,
-  cHigh: f64,
-  cLow: f64,
-  dHigh: f64,
-  dLow: f64,
-  ofRows: usize,
-): void {
-  if (addends) weigh(scores, addends, rows, columns, cHigh, cLow, dHigh, dLow, ofRows, true);
-  else weigh(scores, 0, rows, columns, cHigh, cLow, 0, 0, ofRows, false);
+export function weights(tile: TileMemory, factors: ExponentFactors, isAdded: bool): void {
+  if (isAdded) weigh(tile, factors, true);
+  else weigh(tile, factors, false);
 }

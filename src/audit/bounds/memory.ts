@@ -1,7 +1,14 @@
 import type { WorkingMemories } from '../../../oracles/index.js';
 import type { ProblemShape } from '../../problem/index.js';
-import { createAllocator, instantiator } from '../../simd/index.js';
-import { binary } from './bounds.generated.js';
+import { createAllocator, instantiator, type PlacedStruct } from '../../reuse/index.js';
+import {
+  binary,
+  boundTile,
+  elementRow,
+  weightRules,
+  type ElementRow,
+  type WeightRules,
+} from './bounds.generated.js';
 
 /** Queries and keys of a tile. */
 export const tileRows = 64;
@@ -11,7 +18,7 @@ export function paddedRows(rows: number): number {
   return Math.min(tileRows, Math.ceil(rows / 4) * 4);
 }
 
-/** Exports of the module; addresses are of its memory. Its source documents the layouts. */
+/** Exports of the module; addresses are of its memory, `tile` that of a `BoundTile`. Its source documents the layouts. */
 interface BoundKernels {
   readonly memory: WebAssembly.Memory;
   product(a: number, b: number, c: number, rows: number, inner: number, columns: number): void;
@@ -33,95 +40,11 @@ interface BoundKernels {
     perPartial: number,
     perProduct: number,
   ): void;
-  scanScores(
-    scores: number,
-    scoreError: number,
-    errors: number,
-    rows: number,
-    factor: number,
-    low: number,
-    high: number,
-    maxima: number,
-    largest: number,
-    tables: number,
-    binsPerOctave: number,
-    bits: number,
-  ): void;
-  weigh(
-    scores: number,
-    scoreError: number,
-    rows: number,
-    factor: number,
-    split: number,
-    shift: number,
-    offset: number,
-    gain: number,
-    uncertainty: number,
-    exponential: number,
-    relative: number,
-    least: number,
-    smallestNormal: number,
-    ulpOfOne: number,
-    maxFinite: number,
-    saturates: number,
-    rounding: number,
-    known: number,
-    variance: number,
-    tables: number,
-    binsPerOctave: number,
-    bits: number,
-    sums: number,
-  ): void;
-  moments(
-    weights: number,
-    rounding: number,
-    known: number,
-    variance: number,
-    values: number,
-    sum: number,
-    squares: number,
-    moved: number,
-    predicted: number,
-    spread: number,
-    rows: number,
-    columns: number,
-  ): void;
-  addTile(
-    tileSum: number,
-    tileSquares: number,
-    tileMoved: number,
-    tilePredicted: number,
-    tileSpread: number,
-    sum: number,
-    squares: number,
-    moved: number,
-    predicted: number,
-    spread: number,
-    magnitude: number,
-    accumulated: number,
-    rescaled: number,
-    mass: number,
-    slack: number,
-    perTile: number,
-    floor: number,
-    rescale: number,
-    rows: number,
-    columns: number,
-  ): void;
-  finishElements(
-    columns: number,
-    stride: number,
-    count: number,
-    forms: number,
-    has: number,
-    row: number,
-    squares: number,
-    moved: number,
-    accumulated: number,
-    rescaled: number,
-    predicted: number,
-    spread: number,
-  ): void;
+  scanScores(tile: number, rows: number, factor: number, binsPerOctave: number): void;
+  weigh(tile: number, rows: number, split: number, rules: number): void;
+  moments(tile: number, rows: number): void;
+  addTile(tile: number, rows: number): void;
+  finishElements(tile: number, row: number, local: number, count: number): void;
 }
 
 const instantiate = instantiator<BoundKernels>(binary, 'the error bounds');
@@ -165,8 +88,6 @@ export const elementColumns = 27;
 /** Techniques before the output's rounding, and numbers of the form of each. */
 export const formCount = 9;
 export const formLength = 8;
-/** Numbers of a row that it takes. */
-const finishNumbers = 20;
 
 /** Working memory for one tile of queries against one tile of keys, and the kernels on it. */
 export interface BoundMemory
@@ -175,6 +96,10 @@ export interface BoundMemory
     Blocks<(typeof rowBlocks)[number]>,
     Blocks<(typeof squareBlocks)[number]> {
   readonly kernels: BoundKernels;
+  /** The address of the `BoundTile` of all blocks; and structs for what loops are told beside them. */
+  readonly tile: number;
+  readonly rules: PlacedStruct<WeightRules>;
+  readonly elementRow: PlacedStruct<ElementRow>;
   /** vDim rounded up to the kernels' multiple of 4. */
   readonly vStride: number;
   /** [64 × qkDim], [qkDim × 64], and the same of the units of products' errors. */
@@ -186,10 +111,9 @@ export interface BoundMemory
   readonly values: Block;
   /** [64 × sumsPerRow] */
   readonly sums: Block;
-  /** [elementColumns × vStride], [formCount × formLength], [finishNumbers], and a bit for each coefficient of a form. */
+  /** [elementColumns × vStride], [formCount × formLength], and a bit for each coefficient of a form. */
   readonly elements: Block;
   readonly forms: Block;
-  readonly finish: Block;
   readonly has: { readonly address: number; readonly view: Int32Array };
   readonly low: { readonly address: number; readonly view: Int32Array };
   readonly high: { readonly address: number; readonly view: Int32Array };
@@ -220,6 +144,17 @@ function tableBitsOf(keys: number): number {
   return Math.min(Math.max(wanted, fewestTableBits), mostTableBits);
 }
 
+/** The addresses of blocks, by their names. */
+function addressesOf<Name extends string>(
+  blocks: Readonly<Record<Name, { readonly address: number }>>,
+): Record<Name, number> {
+  const entries = Object.entries<{ readonly address: number }>(blocks);
+  return Object.fromEntries(entries.map(([name, { address }]) => [name, address])) as Record<
+    Name,
+    number
+  >;
+}
+
 /** Allocates for one pair of head dimensions. */
 export function createBoundMemory(qkDim: number, vDim: number, keys: number): BoundMemory {
   const kernels = instantiate();
@@ -235,9 +170,8 @@ export function createBoundMemory(qkDim: number, vDim: number, keys: number): Bo
         sumsPerRow +
         2) +
     elementColumns * vStride +
-    formCount * formLength +
-    finishNumbers;
-  const { allocate } = createAllocator(kernels.memory, 8 * numbers + tableBytes);
+    formCount * formLength;
+  const { allocate, struct } = createAllocator(kernels.memory, 8 * numbers + tableBytes);
   const { buffer } = kernels.memory;
   const block = (length: number): Block => {
     const address = allocate(8 * length);
@@ -249,29 +183,31 @@ export function createBoundMemory(qkDim: number, vDim: number, keys: number): Bo
     const address = allocate(4 * tileRows);
     return { address, view: new Int32Array(buffer, address, tileRows) };
   };
-  const tableAddress = allocate(tableBytes);
-  return {
-    kernels,
-    vStride,
+  const tables = allocate(tableBytes);
+  const placed = {
     ...blocks(outputBlocks, tileRows * vStride),
     ...blocks(squareBlocks, tileRows * tileRows),
     ...blocks(rowBlocks, tileRows),
-    queries: block(tileRows * qkDim),
-    keysTransposed: block(qkDim * tileRows),
-    queryUnits: block(tileRows * Math.max(qkDim, 1)),
-    keyUnits: block(tileRows * Math.max(qkDim, 1)),
     values: block(tileRows * vStride),
     sums: block(tileRows * sumsPerRow),
     elements: block(elementColumns * vStride),
     forms: block(formCount * formLength),
-    finish: block(finishNumbers),
     has: integers(),
     low: integers(),
     high: integers(),
+    tables: { address: tables, view: new Uint16Array(buffer, tables, tableBytes / 2) },
+  };
+  return {
+    kernels,
+    tile: struct(boundTile).write({ ...addressesOf(placed), columns: vStride, tableBits }),
+    rules: struct(weightRules),
+    elementRow: struct(elementRow),
+    vStride,
     tableBits,
-    tables: {
-      address: tableAddress,
-      view: new Uint16Array(buffer, tableAddress, tableBytes / 2),
-    },
+    ...placed,
+    queries: block(tileRows * qkDim),
+    keysTransposed: block(qkDim * tileRows),
+    queryUnits: block(tileRows * Math.max(qkDim, 1)),
+    keyUnits: block(tileRows * Math.max(qkDim, 1)),
   };
 }

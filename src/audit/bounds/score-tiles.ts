@@ -233,20 +233,7 @@ export function createScoreTiles(
         const block = (blocks[tile.block] ??= new Float64Array(rows).fill(-Infinity));
         forEachPass(mask(tile, ranges), () => {
           if (addends !== null) findLargestAddends();
-          kernels.scanScores(
-            scores.address,
-            memory.scoreError.address,
-            memory.errors.address,
-            padded,
-            factor,
-            low.address,
-            high.address,
-            memory.maxima.address,
-            memory.largest.address,
-            memory.tables.address,
-            binsPerOctave,
-            memory.tableBits,
-          );
+          kernels.scanScores(memory.tile, padded, factor, binsPerOctave);
           for (let i = 0; i < rows; i++) block[i] = Math.max(block[i], memory.maxima.view[i]);
         });
       }

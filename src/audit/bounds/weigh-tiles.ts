@@ -60,7 +60,7 @@ export function createWeigher(
 ) {
   const { queries, vDim } = shape;
   const { exponential, maximum, underflow } = arithmetic;
-  const { kernels, vStride, tableBits } = memory;
+  const { kernels, vStride } = memory;
   const rounding = appliedRounding(arithmetic);
   const kept = keptWeights(problem, shape);
   const keptOfRow = new Uint8Array(tileRows);
@@ -118,46 +118,19 @@ export function createWeigher(
   function weigh(rows: WeighedRows, tile: KeyTile, block: BlockPlan, padded: number): void {
     for (const name of ['shift', 'gain', 'uncertainty', 'relative', 'least'] as const)
       memory[name].view.set(block[name]);
-    kernels.weigh(
-      memory.scores.address,
-      memory.scoreError.address,
-      padded,
-      scoreTiles.factor,
-      tile.polynomial,
-      memory.shift.address,
+    const { smallestNormal, ulpOfOne, maxFinite, saturates } = rounding;
+    const rules = memory.rules.write({
+      factor: scoreTiles.factor,
       offset,
-      memory.gain.address,
-      memory.uncertainty.address,
-      memory.exponential.address,
-      memory.relative.address,
-      memory.least.address,
-      rounding.smallestNormal,
-      rounding.ulpOfOne,
-      rounding.maxFinite,
-      rounding.saturates ? 1 : 0,
-      memory.rounding.address,
-      memory.known.address,
-      memory.variance.address,
-      memory.tables.address,
+      smallestNormal,
+      ulpOfOne,
+      maxFinite,
+      saturates,
       binsPerOctave,
-      tableBits,
-      memory.sums.address,
-    );
+    });
+    kernels.weigh(memory.tile, padded, tile.polynomial, rules);
     drop(rows, tile);
-    kernels.moments(
-      memory.scores.address,
-      memory.rounding.address,
-      memory.known.address,
-      memory.variance.address,
-      memory.values.address,
-      memory.tileSum.address,
-      memory.tileSquares.address,
-      memory.tileMoved.address,
-      memory.tilePredicted.address,
-      memory.tileSpread.address,
-      padded,
-      vStride,
-    );
+    kernels.moments(memory.tile, padded);
   }
 
   /** Adds the tile's sums to a row's errors, and returns the tile's effects on its sums over keys. */
@@ -213,28 +186,7 @@ export function createWeigher(
       loadKeys(rows, tile);
       weigh(rows, tile, block, padded);
       errors.forEach((row, i) => addToRow(row, i, tile, block, largestValue[i]));
-      kernels.addTile(
-        memory.tileSum.address,
-        memory.tileSquares.address,
-        memory.tileMoved.address,
-        memory.tilePredicted.address,
-        memory.tileSpread.address,
-        memory.sum.address,
-        memory.squares.address,
-        memory.moved.address,
-        memory.predicted.address,
-        memory.spread.address,
-        memory.magnitude.address,
-        memory.accumulated.address,
-        memory.rescaled.address,
-        memory.mass.address,
-        memory.slack.address,
-        memory.perTile.address,
-        memory.floor.address,
-        memory.rescale.address,
-        padded,
-        vStride,
-      );
+      kernels.addTile(memory.tile, padded);
     }
   };
 }

@@ -139,10 +139,8 @@ function boundsOfLoop(
   column(2, 'largestValue');
   column(4, 'magnitude');
   const running = ['squares', 'moved', 'accumulated', 'rescaled', 'predicted', 'spread'] as const;
-  const addresses = running.map((name) => {
+  for (const name of running)
     elements.forEach((element, c) => (memory[name].view[local * vStride + c] = element[name]));
-    return memory[name].address + 8 * local * vStride;
-  });
   forms.forEach(({ coefficients, constant }, index) => {
     memory.forms.view.set([...coefficients.map((c) => c ?? NaN), constant], index * formLength);
     memory.has.view[index] = coefficients.reduce<number>(
@@ -151,19 +149,16 @@ function boundsOfLoop(
     );
   });
   const { precision, minExponent, maxExponent, maxFinite, specials } = formats[format];
-  memory.finish.view.set([
-    ...[row.scale, row.share, row.lost, row.largestValue, row.reach, row.largestSum],
-    ...[row.inflation, row.typicalWeights, row.ofSize, row.ofMagnitude, row.fixed],
-    ...[row.subnormalBias, row.exponentialVariance, row.squaredMagnitude],
-    ...[precision, minExponent, maxExponent, maxFinite, specials === 'finite' ? 1 : 0],
-    directions.indexOf(direction),
-  ]);
-  const [squares, moved, accumulated, rescaled, predicted, spread] = addresses;
-  kernels.finishElements(
-    ...([memory.elements.address, 8 * vStride, vDim, memory.forms.address] as const),
-    ...([memory.has.address, memory.finish.address, squares, moved, accumulated] as const),
-    ...([rescaled, predicted, spread] as const),
-  );
+  const numbers = memory.elementRow.write({
+    ...row,
+    precision,
+    minExponent,
+    maxExponent,
+    maxFinite,
+    saturates: specials === 'finite',
+    direction: directions.indexOf(direction),
+  });
+  kernels.finishElements(memory.tile, numbers, local, vDim);
   return elements.map((_, c) =>
     Array.from(
       { length: elementColumns - 13 },

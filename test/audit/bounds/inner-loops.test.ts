@@ -75,20 +75,7 @@ function randomTile(name: FormatName, seed: number) {
       memory[key].view[i] = row[key];
   });
   const { kernels } = memory;
-  kernels.scanScores(
-    memory.scores.address,
-    memory.scoreError.address,
-    memory.errors.address,
-    64,
-    factor,
-    memory.low.address,
-    memory.high.address,
-    memory.maxima.address,
-    memory.largest.address,
-    memory.tables.address,
-    binsPerOctave,
-    memory.tableBits,
-  );
+  kernels.scanScores(memory.tile, 64, factor, binsPerOctave);
   // A score of NaN is that of a key that the row does not see.
   rows.forEach(({ low, high }, i) => {
     order.forEach((key, place) => {
@@ -99,32 +86,16 @@ function randomTile(name: FormatName, seed: number) {
     memory.exponential.view[place] = place < split ? errorsOf.polynomial : errorsOf.hardware;
   });
   const format = formats[name];
-  const saturates = name === 'e4m3';
-  kernels.weigh(
-    memory.scores.address,
-    memory.scoreError.address,
-    64,
+  const rules = memory.rules.write({
     factor,
-    split,
-    memory.shift.address,
     offset,
-    memory.gain.address,
-    memory.uncertainty.address,
-    memory.exponential.address,
-    memory.relative.address,
-    memory.least.address,
-    smallestNormal(format),
-    ulp(format, 1),
-    format.maxFinite,
-    saturates ? 1 : 0,
-    memory.rounding.address,
-    memory.known.address,
-    memory.variance.address,
-    memory.tables.address,
+    smallestNormal: smallestNormal(format),
+    ulpOfOne: ulp(format, 1),
+    maxFinite: format.maxFinite,
+    saturates: name === 'e4m3',
     binsPerOctave,
-    memory.tableBits,
-    memory.sums.address,
-  );
+  });
+  kernels.weigh(memory.tile, 64, split, rules);
   return { memory, name, scores, scoreErrors, values, split, order, rows };
 }
 
@@ -261,20 +232,7 @@ describe.each(['bf16', 'fp16', 'e4m3'] as const)('the inner loops, weights in %s
     memory.tilePredicted.view.fill(NaN);
     const known = all64.map((i) => memory.known.view.subarray(64 * i, 64 * (i + 1)));
     expect(known.some((row) => row.some((x) => x !== 0))).toBe(true);
-    kernels.moments(
-      memory.scores.address,
-      memory.rounding.address,
-      memory.known.address,
-      memory.variance.address,
-      memory.values.address,
-      memory.tileSum.address,
-      memory.tileSquares.address,
-      memory.tileMoved.address,
-      memory.tilePredicted.address,
-      memory.tileSpread.address,
-      64,
-      vStride,
-    );
+    kernels.moments(memory.tile, 64);
     for (const i of all64) {
       const row = { begin: 64 * i, end: 64 * (i + 1) };
       const keys = all64.map((j) => ({
@@ -305,28 +263,7 @@ describe.each(['bf16', 'fp16', 'e4m3'] as const)('the inner loops, weights in %s
 function addOnce(memory: BoundMemory, numbers: Readonly<Record<string, number>>): void {
   for (const [name, value] of Object.entries(numbers))
     (memory[name as 'sum'] as { readonly view: Float64Array }).view.fill(value);
-  memory.kernels.addTile(
-    memory.tileSum.address,
-    memory.tileSquares.address,
-    memory.tileMoved.address,
-    memory.tilePredicted.address,
-    memory.tileSpread.address,
-    memory.sum.address,
-    memory.squares.address,
-    memory.moved.address,
-    memory.predicted.address,
-    memory.spread.address,
-    memory.magnitude.address,
-    memory.accumulated.address,
-    memory.rescaled.address,
-    memory.mass.address,
-    memory.slack.address,
-    memory.perTile.address,
-    memory.floor.address,
-    memory.rescale.address,
-    tileRows,
-    memory.vStride,
-  );
+  memory.kernels.addTile(memory.tile, tileRows);
 }
 
 describe('the inner loop over tiles', () => {
@@ -429,20 +366,7 @@ describe('the errors of scores, and the scan', () => {
       memory.low.view[i] = low;
       memory.high.view[i] = high;
     });
-    memory.kernels.scanScores(
-      memory.scores.address,
-      memory.scoreError.address,
-      memory.errors.address,
-      64,
-      factor,
-      memory.low.address,
-      memory.high.address,
-      memory.maxima.address,
-      memory.largest.address,
-      memory.tables.address,
-      binsPerOctave,
-      memory.tableBits,
-    );
+    memory.kernels.scanScores(memory.tile, 64, factor, binsPerOctave);
     rows.forEach(({ low, high }, i) => {
       const keys = all64.map((j) => ({
         score: low <= j && j < high ? scores[64 * i + j] : NaN,

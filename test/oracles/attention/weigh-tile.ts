@@ -17,8 +17,7 @@ export function openRows({ low, high, reference, extent, maximum }: TileEngine):
 
 /** Turns the scores s of an engine's tile into weights of s·c, or with its addends a of s·c + a·d, in place. */
 export function weighTile(engine: TileEngine, c: Words, d: Words | null = null): void {
-  const { kernels, scores, addends, ofRows } = engine;
-  const added = d === null ? 0 : addends.address;
-  const words = [c.high, c.low, d?.high ?? 0, d?.low ?? 0] as const;
-  kernels.weights(scores.address, added, 64, 64, ...words, ofRows);
+  const { kernels, tileMemory, factors } = engine;
+  const words = { cHigh: c.high, cLow: c.low, dHigh: d?.high ?? 0, dLow: d?.low ?? 0 };
+  kernels.weights(tileMemory, factors.write(words), d !== null);
 }

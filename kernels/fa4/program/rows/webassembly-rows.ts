@@ -1,6 +1,6 @@
 import { conversions } from '../../../../src/hardware/index.js';
 import { lazily } from '../../../../src/reuse/index.js';
-import { createAllocator } from '../../../../src/simd/index.js';
+import { createAllocator } from '../../../../src/reuse/index.js';
 import { roundingConversions, warpRows } from '../../../online-softmax/units.js';
 import {
   instantiateForward,

@@ -5,12 +5,8 @@ import {
   packSquares,
   specialFunctionTables,
 } from '../../../../src/hardware/index.js';
-import {
-  createAllocator,
-  instantiator,
-  type Allocator,
-  type TensorCoreKernels,
-} from '../../../../src/simd/index.js';
+import { createAllocator, instantiator, type Allocator } from '../../../../src/reuse/index.js';
+import type { TensorCoreKernels } from '../../../../src/simd/index.js';
 import { roundingConversions } from '../../units.js';
 import type { BackwardDimensions } from '../key-block.js';
 import { filledBackwardDim, type BackwardRecipe } from '../recipe.js';
@@ -123,7 +119,8 @@ export function createBackwardEngine(
     16 * blockQueries +
     tableBytes;
   const kernels = instantiate();
-  const { allocate, place } = createAllocator(kernels.memory, bytes);
+  const allocator = createAllocator(kernels.memory, bytes);
+  const { allocate, place } = allocator;
   const { buffer } = kernels.memory;
   const patterns = (count: number) => {
     const address = allocate(2 * count);
@@ -134,7 +131,7 @@ export function createBackwardEngine(
     return { address, view: new Float32Array(buffer, address, count) };
   };
   const encoding = place(packOperandEncoding(format));
-  const parameters = placeParameters({ allocate, place }, kernels.memory, recipe);
+  const parameters = placeParameters(allocator, kernels.memory, recipe);
 
   const keys = patterns(size.keys);
   const keysTransposed = patterns(size.keys);

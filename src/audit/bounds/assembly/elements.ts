@@ -1,6 +1,8 @@
 // AssemblyScript: the bounds of a row's elements. Its laws are the comments of ../finish/finish-elements.ts, and the rounding's
 // are those of ../finish.ts; products and sums are in the same order, so that the numbers are too.
 
+import { BoundTile } from './memory';
+
 /** Blocks of `stride` bytes, one behind the other: what is known of the elements, and what is written. */
 enum Column {
   // Given.
@@ -28,41 +30,37 @@ const forms: i32 = 9;
 const terms: i32 = 7;
 const formBytes: usize = 64;
 
-/** Numbers of a row, and of the output's format: the order of `rowNumbers` in ../finish/finish-elements.ts. */
-enum Row {
-  scale,
-  share,
-  lost,
-  largestValue,
-  reach,
-  largestSum,
-  inflation,
-  typicalWeights,
-  ofSize,
-  ofMagnitude,
-  fixed,
-  subnormalBias,
-  exponentialVariance,
-  squaredMagnitude,
-  precision,
-  minExponent,
-  maxExponent,
-  maxFinite,
-  saturates,
-  direction,
+/** Numbers of a row, and of the output's format: `elementRow` in ../finish/finish-elements.ts. */
+@unmanaged
+export class ElementRow {
+  scale: f64;
+  share: f64;
+  lost: f64;
+  largestValue: f64;
+  reach: f64;
+  largestSum: f64;
+  inflation: f64;
+  typicalWeights: f64;
+  ofSize: f64;
+  ofMagnitude: f64;
+  fixed: f64;
+  subnormalBias: f64;
+  exponentialVariance: f64;
+  squaredMagnitude: f64;
+  precision: i32;
+  minExponent: i32;
+  maxExponent: i32;
+  maxFinite: f64;
+  saturates: bool;
+  direction: i32;
 }
 
 /** Directions of the output's rounding. */
-const nearest_: f64 = 0;
-const truncated: f64 = 1;
+const nearest_: i32 = 0;
+const truncated: i32 = 1;
 
 /** Standard deviations within which noise is taken to stay when the rounding is called known. */
 const sureDeviations: f64 = 12;
-
-// @inline
-function number(row: usize, name: Row): f64 {
-  return load<f64>(row + ((<usize>name) << 3));
-}
 
 /** ⌊log2 x⌋ of a positive finite number. */
 function exponentOf(x: f64): i32 {
@@ -70,6 +68,7 @@ function exponentOf(x: f64): i32 {
   return field === 0 ? <i32>(reinterpret<u64>(x * 18014398509481984) >> 52) - 1077 : field - 1023;
 }
 
+/** 2^exponent: 0 below the subnormals, ∞ beyond fp64. */
 function powerOfTwo(exponent: i32): f64 {
   if (exponent > 1023) return Infinity;
   if (exponent < -1074) return 0;
@@ -79,52 +78,49 @@ function powerOfTwo(exponent: i32): f64 {
 }
 
 /** Half an ulp of a value known to within `error`. */
-function halfUlp(row: usize, value: f64, error: f64): f64 {
-  const x = min<f64>(abs<f64>(value) + error, number(row, Row.maxFinite));
+function halfUlp(row: ElementRow, value: f64, error: f64): f64 {
+  const x = min<f64>(abs<f64>(value) + error, row.maxFinite);
   if (x !== x) return NaN;
-  const least = <i32>number(row, Row.minExponent);
+  const least = row.minExponent;
   const exponent = x === 0 ? least : max<i32>(exponentOf(x), least);
-  const top = min<i32>(exponent, <i32>number(row, Row.maxExponent));
-  return powerOfTwo(top - <i32>number(row, Row.precision) + 1) / 2;
+  const top = min<i32>(exponent, row.maxExponent);
+  return powerOfTwo(top - row.precision + 1) / 2;
 }
 
 /** To the nearest number of the format, ties to even: NaN beyond the largest, or that. */
-function rounded(row: usize, value: f64): f64 {
+function rounded(row: ElementRow, value: f64): f64 {
   const magnitude = abs<f64>(value);
-  const maxFinite = number(row, Row.maxFinite);
-  const beyond = number(row, Row.saturates) !== 0 ? maxFinite : NaN;
+  const maxFinite = row.maxFinite;
+  const beyond = row.saturates ? maxFinite : NaN;
   if (magnitude === 0) return value;
   if (magnitude !== magnitude) return beyond;
   if (magnitude === Infinity) return copysign<f64>(beyond, value);
-  const binade = max<i32>(exponentOf(magnitude), <i32>number(row, Row.minExponent));
-  const quantum = powerOfTwo(max<i32>(binade - <i32>number(row, Row.precision) + 1, -1074));
+  const binade = max<i32>(exponentOf(magnitude), row.minExponent);
+  const quantum = powerOfTwo(max<i32>(binade - row.precision + 1, -1074));
   const result = nearest<f64>(magnitude / quantum) * quantum;
   return copysign<f64>(result > maxFinite ? beyond : result, value);
 }
 
 /** How far a value is from the nearest number of the format; ∞ beyond the largest. */
-function distanceToFormat(row: usize, value: f64): f64 {
+function distanceToFormat(row: ElementRow, value: f64): f64 {
   const distance = abs<f64>(rounded(row, value) - value);
   return distance !== distance ? Infinity : distance;
 }
 
 /** What is known of the elements, from the running sums of the row. */
-function gather(
-  row: usize,
-  columns: usize,
-  stride: usize,
-  squares: usize,
-  moved: usize,
-  accumulated: usize,
-  rescaled: usize,
-): void {
-  const scale = f64x2.splat(number(row, Row.scale));
-  const share = f64x2.splat(number(row, Row.share));
-  const lost = f64x2.splat(number(row, Row.lost));
-  const largest = f64x2.splat(number(row, Row.largestValue) * number(row, Row.scale));
-  const reach = f64x2.splat(number(row, Row.reach));
-  const largestSum = f64x2.splat(number(row, Row.largestSum));
-  const factor = f64x2.splat(number(row, Row.inflation) / number(row, Row.scale));
+function gather(block: BoundTile, row: ElementRow, stride: usize, first: usize): void {
+  const columns = block.elements;
+  const squares = block.squares + first;
+  const moved = block.moved + first;
+  const accumulated = block.accumulated + first;
+  const rescaled = block.rescaled + first;
+  const scale = f64x2.splat(row.scale);
+  const share = f64x2.splat(row.share);
+  const lost = f64x2.splat(row.lost);
+  const largest = f64x2.splat(row.largestValue * row.scale);
+  const reach = f64x2.splat(row.reach);
+  const largestSum = f64x2.splat(row.largestSum);
+  const factor = f64x2.splat(row.inflation / row.scale);
   for (let at: usize = 0; at < stride; at += 16) {
     const place = columns + at;
     const size = f64x2.mul(f64x2.abs(v128.load(place + <usize>Column.exact * stride)), scale);
@@ -192,38 +188,29 @@ function scaled(bound: f64, factor: f64): f64 {
 
 /**
  * The bounds of a row's elements, with the rounding of the output.
- * @param columns blocks of `stride` bytes, a multiple of 16: see `Column`
- * @param formsAt by technique: coefficients of the terms, then the constant
- * @param has by technique: a bit for each coefficient that is there, i32
- * @param row see `Row`
+ * @param local the row's place among the 64
+ * @param count its elements
  */
-export function finishElements(
-  columns: usize,
-  stride: usize,
-  count: i32,
-  formsAt: usize,
-  has: usize,
-  row: usize,
-  squares: usize,
-  moved: usize,
-  accumulated: usize,
-  rescaled: usize,
-  predictions: usize,
-  spread: usize,
-): void {
-  gather(row, columns, stride, squares, moved, accumulated, rescaled);
-  boundTechniques(columns, stride, formsAt, has);
-  const share = number(row, Row.share);
-  const scale = number(row, Row.scale);
-  const inflation = number(row, Row.inflation);
-  const typicalWeights = number(row, Row.typicalWeights);
-  const ofSize = number(row, Row.ofSize);
-  const ofMagnitude = number(row, Row.ofMagnitude);
-  const fixed = number(row, Row.fixed);
-  const subnormalBias = number(row, Row.subnormalBias);
-  const exponentialVariance = number(row, Row.exponentialVariance);
-  const squaredMagnitude = number(row, Row.squaredMagnitude);
-  const direction = number(row, Row.direction);
+export function finishElements(block: BoundTile, row: ElementRow, local: i32, count: i32): void {
+  // A multiple of 16.
+  const stride = (<usize>block.columns) << 3;
+  const first = <usize>local * stride;
+  const columns = block.elements;
+  const predictions = block.predicted + first;
+  const spread = block.spread + first;
+  gather(block, row, stride, first);
+  boundTechniques(columns, stride, block.forms, block.has);
+  const share = row.share;
+  const scale = row.scale;
+  const inflation = row.inflation;
+  const typicalWeights = row.typicalWeights;
+  const ofSize = row.ofSize;
+  const ofMagnitude = row.ofMagnitude;
+  const fixed = row.fixed;
+  const subnormalBias = row.subnormalBias;
+  const exponentialVariance = row.exponentialVariance;
+  const squaredMagnitude = row.squaredMagnitude;
+  const direction = row.direction;
   const written = columns + <usize>(Column.techniques + forms) * stride;
   for (let c = 0; c < count; c++) {
     const at = (<usize>c) << 3;

@@ -1,6 +1,8 @@
 // AssemblyScript: scores of a tile with how far each may be off, and what is read off them before any
 // weight. Definitions in TypeScript: test/audit/bounds/loop-definitions.ts.
 
+import { BoundTile } from './memory';
+
 /** Tiles are 64 queries by 64 keys. */
 export const tile: i32 = 64;
 export const rowBytes: usize = 512;
@@ -101,24 +103,20 @@ export function scoreErrors(
 
 /**
  * For each row the largest exponent s·factor over columns low ≤ j < high, −Infinity where there are
- * none. Counts the exponents of each of `binsPerOctave` bins in the row's table of 2^bits counts (u16),
+ * none. Counts the exponents of each of `binsPerOctave` bins in the row's table of 2^tableBits counts (u16),
  * too high where two bins share a place; `largest` holds the row's largest exponent so far, `errors` the largest of the tile's
  * errors of scores so far.
  */
-export function scanScores(
-  scores: usize,
-  scoreError: usize,
-  errors: usize,
-  rows: i32,
-  factor: f64,
-  low: usize,
-  high: usize,
-  maxima: usize,
-  largest: usize,
-  tables: usize,
-  binsPerOctave: f64,
-  bits: i32,
-): void {
+export function scanScores(block: BoundTile, rows: i32, factor: f64, binsPerOctave: f64): void {
+  const scores = block.scores;
+  const scoreError = block.scoreError;
+  const errors = block.errors;
+  const low = block.low;
+  const high = block.high;
+  const maxima = block.maxima;
+  const largest = block.largest;
+  const tables = block.tables;
+  const bits = block.tableBits;
   for (let i = 0; i < rows; i++) {
     const begin = load<i32>(low + ((<usize>i) << 2));
     const end = load<i32>(high + ((<usize>i) << 2));

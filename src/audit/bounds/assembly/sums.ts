@@ -1,6 +1,7 @@
 // AssemblyScript: sums over keys of weights and of what rounding does to them, with V. Definitions in
 // TypeScript: test/audit/bounds/loop-definitions.ts.
 
+import { BoundTile } from './memory';
 import { rowBytes, tile } from './scores';
 
 /** Whether one of a row's 64 numbers is not 0. */
@@ -12,18 +13,18 @@ function hasAny(row: usize): bool {
 }
 
 /** `moments` of one row of whose weights no rounding is known. */
-function unknownMoments(
-  weights: usize,
-  toRounding: usize,
-  toVariance: usize,
-  values: usize,
-  sum: usize,
-  squares: usize,
-  moved: usize,
-  spread: usize,
-  columns: i32,
-): void {
+function unknownMoments(block: BoundTile, row: i32): void {
+  const columns = block.columns;
   const stride: usize = (<usize>columns) << 3;
+  const weights = block.scores + <usize>row * rowBytes;
+  const toRounding = block.rounding - block.scores;
+  const toVariance = block.variance - block.scores;
+  const values = block.values;
+  const first = <usize>row * stride;
+  const sum = block.tileSum + first;
+  const squares = block.tileSquares + first;
+  const moved = block.tileMoved + first;
+  const spread = block.tileSpread + first;
   for (let j = 0; j < columns; j += 4) {
     let p = values + ((<usize>j) << 3);
     let w = weights;
@@ -70,38 +71,23 @@ function unknownMoments(
  * Five products of one tile with the values v [64 × columns]: w·v, w·v², rounding·|v|, known·v and
  * variance·v², each [64 × columns]. Columns are a multiple of 4.
  */
-export function moments(
-  weights: usize,
-  rounding: usize,
-  known: usize,
-  variance: usize,
-  values: usize,
-  sum: usize,
-  squares: usize,
-  moved: usize,
-  predicted: usize,
-  spread: usize,
-  rows: i32,
-  columns: i32,
-): void {
+export function moments(block: BoundTile, rows: i32): void {
+  const columns = block.columns;
   const stride: usize = (<usize>columns) << 3;
-  const toRounding = rounding - weights;
-  const toKnown = known - weights;
-  const toVariance = variance - weights;
+  const weights = block.scores;
+  const toRounding = block.rounding - weights;
+  const toKnown = block.known - weights;
+  const toVariance = block.variance - weights;
+  const values = block.values;
+  const sum = block.tileSum;
+  const squares = block.tileSquares;
+  const moved = block.tileMoved;
+  const predicted = block.tilePredicted;
+  const spread = block.tileSpread;
   // One row and two vectors of columns at a time: ten sums and what they are made of fit the registers.
   for (let i = 0; i < rows; i++) {
-    if (!hasAny(known + <usize>i * rowBytes)) {
-      unknownMoments(
-        weights + <usize>i * rowBytes,
-        toRounding,
-        toVariance,
-        values,
-        sum + <usize>i * stride,
-        squares + <usize>i * stride,
-        moved + <usize>i * stride,
-        spread + <usize>i * stride,
-        columns,
-      );
+    if (!hasAny(weights + toKnown + <usize>i * rowBytes)) {
+      unknownMoments(block, i);
       memory.fill(predicted + <usize>i * stride, 0, stride);
       continue;
     }
@@ -161,28 +147,26 @@ export function moments(
  * √(mass[i]·squares) what the tile adds to it, accumulated += perTile[i]·(|C| + M) + floor[i] and
  * rescaled += rescale[i]·|C|.
  */
-export function addTile(
-  tileSum: usize,
-  tileSquares: usize,
-  tileMoved: usize,
-  tilePredicted: usize,
-  tileSpread: usize,
-  sum: usize,
-  squares: usize,
-  moved: usize,
-  predicted: usize,
-  spread: usize,
-  magnitude: usize,
-  accumulated: usize,
-  rescaled: usize,
-  mass: usize,
-  slack: usize,
-  perTile: usize,
-  floor: usize,
-  rescale: usize,
-  rows: i32,
-  columns: i32,
-): void {
+export function addTile(block: BoundTile, rows: i32): void {
+  const tileSum = block.tileSum;
+  const tileSquares = block.tileSquares;
+  const tileMoved = block.tileMoved;
+  const tilePredicted = block.tilePredicted;
+  const tileSpread = block.tileSpread;
+  const sum = block.sum;
+  const squares = block.squares;
+  const moved = block.moved;
+  const predicted = block.predicted;
+  const spread = block.spread;
+  const magnitude = block.magnitude;
+  const accumulated = block.accumulated;
+  const rescaled = block.rescaled;
+  const mass = block.mass;
+  const slack = block.slack;
+  const perTile = block.perTile;
+  const floor = block.floor;
+  const rescale = block.rescale;
+  const columns = block.columns;
   let at: usize = 0;
   for (let i = 0; i < rows; i++) {
     const entry = (<usize>i) << 3;

@@ -2,6 +2,7 @@
 // TypeScript: `weighKey` in test/audit/bounds/loop-definitions.ts.
 
 import { exp2Fraction, scaleByPowerOfTwo } from '../../../../oracles/attention/assembly/exp2';
+import { BoundTile } from './memory';
 import { placeOf, rowBytes, tile } from './scores';
 
 /** Bytes of the sums that `weigh` gives for each row. */
@@ -16,6 +17,20 @@ function sumOf(a: v128): f64 {
 // @inline
 function leadingPower(a: v128): v128 {
   return v128.and(a, i64x2.splat(0x7ff0000000000000));
+}
+
+/** The numbers by which a kernel's weights are judged. */
+@unmanaged
+export class WeightRules {
+  /** Turns scores into exponents of 2. */
+  factor: f64;
+  offset: f64;
+  /** Of the format that weights are rounded to. */
+  smallestNormal: f64;
+  ulpOfOne: f64;
+  maxFinite: f64;
+  saturates: bool;
+  binsPerOctave: f64;
 }
 
 /**
@@ -40,35 +55,28 @@ function leadingPower(a: v128): v128 {
  * normal number are off by on average unless it is known, Σ w·e and Σ w·e²
  * with e = 2^t − 1 for the score's error t ≤ 1, Σ w² and Σ w² times the count.
  */
-export function weigh(
-  scores: usize,
-  scoreError: usize,
-  rows: i32,
-  factor: f64,
-  split: i32,
-  shift: usize,
-  offset: f64,
-  gain: usize,
-  uncertainty: usize,
-  exponential: usize,
-  relative: usize,
-  least: usize,
-  smallestNormal: f64,
-  ulpOfOne: f64,
-  maxFinite: f64,
-  saturates: i32,
-  rounding: usize,
-  known: usize,
-  variance: usize,
-  tables: usize,
-  binsPerOctave: f64,
-  bits: i32,
-  sums: usize,
-): void {
-  const c = f64x2.splat(factor);
-  const toOffset = f64x2.splat(offset);
-  const smallest = f64x2.splat(smallestNormal);
-  const ulp = f64x2.splat(ulpOfOne);
+export function weigh(block: BoundTile, rows: i32, split: i32, rules: WeightRules): void {
+  const scores = block.scores;
+  const scoreError = block.scoreError;
+  const shift = block.shift;
+  const gain = block.gain;
+  const uncertainty = block.uncertainty;
+  const exponential = block.exponential;
+  const relative = block.relative;
+  const least = block.least;
+  const rounding = block.rounding;
+  const known = block.known;
+  const variance = block.variance;
+  const tables = block.tables;
+  const sums = block.sums;
+  const bits = block.tableBits;
+  const c = f64x2.splat(rules.factor);
+  const toOffset = f64x2.splat(rules.offset);
+  const smallest = f64x2.splat(rules.smallestNormal);
+  const ulp = f64x2.splat(rules.ulpOfOne);
+  const maxFinite = rules.maxFinite;
+  const saturates = rules.saturates;
+  const binsPerOctave = rules.binsPerOctave;
   const third = f64x2.splat(1.0 / 3.0);
   const half = f64x2.splat(0.5);
   const magic = f64x2.splat(6755399441055744.0);

@@ -2,6 +2,7 @@ import { type KernelArithmetic, type Technique, techniques } from '../../../../k
 import type { AttentionReference } from '../../../../oracles/index.js';
 import { formats } from '../../../formats/index.js';
 import { normaliseBound } from '../finish.js';
+import type { ElementRow } from '../bounds.generated.js';
 import { formLength, type BoundMemory } from '../memory.js';
 import type { RowPlan } from '../row-plan.js';
 import type { SunkRow } from '../row-units.js';
@@ -102,13 +103,13 @@ function writeForms({ forms, has }: BoundMemory, terms: RowTerms): void {
   });
 }
 
-/** The numbers of a row that the loop takes, in its order. */
-function rowNumbers(
+/** The numbers of a row that the loop takes. */
+function elementRow(
   { arithmetic, typicalScores, anyOrder }: ElementFinisher,
   { local, keys, columnLargest, plan, sunk, valueScale }: FinishedRow,
   terms: RowTerms,
   inflation: number,
-): readonly number[] {
+): ElementRow {
   const { outputFormat, outputRounding, underflow, finish, dropout } = arithmetic;
   const { errors } = terms;
   const { precision, minExponent, maxExponent, maxFinite, specials } = formats[outputFormat];
@@ -118,30 +119,30 @@ function rowNumbers(
     rescaleWeightError(terms).rootMeanSquare;
   const ofSize =
     keys * anyOrder + errors.rowSum + errors.rescaledSum + finish.normalise + roundedRowSum(terms);
-  return [
-    valueScale,
+  return {
+    scale: valueScale,
     // Relative to the whole row sum, as the output is, and not to that of the keys.
-    sunk?.share ?? 1,
-    terms.lost,
-    columnLargest.reduce((most, x) => Math.max(most, x), 0),
+    share: sunk?.share ?? 1,
+    lost: terms.lost,
+    largestValue: columnLargest.reduce((most, x) => Math.max(most, x), 0),
     // Elements whose sums, which are not yet divided by the row sum, may leave their range have no bound.
-    keys * 2 ** plan.reach[local],
-    arithmetic.largestSum,
+    reach: keys * 2 ** plan.reach[local],
+    largestSum: arithmetic.largestSum,
     inflation,
     typicalWeights,
     ofSize,
-    dropout?.factor ?? 0,
-    sumUnderflow(arithmetic, keys) + underflow.sums,
-    errors.subnormalBias,
-    errors.exponentialVariance,
-    keys * anyOrder ** 2 + arithmetic.partials ** 2,
+    ofMagnitude: dropout?.factor ?? 0,
+    fixed: sumUnderflow(arithmetic, keys) + underflow.sums,
+    subnormalBias: errors.subnormalBias,
+    exponentialVariance: errors.exponentialVariance,
+    squaredMagnitude: keys * anyOrder ** 2 + arithmetic.partials ** 2,
     precision,
     minExponent,
     maxExponent,
     maxFinite,
-    specials === 'finite' ? 1 : 0,
-    directions[outputRounding],
-  ];
+    saturates: specials === 'finite',
+    direction: directions[outputRounding],
+  };
 }
 
 /**
@@ -157,7 +158,7 @@ export function finishElements(
   const { reference, memory, out } = finisher;
   const { values, radius, magnitude } = reference.quantities.out;
   const { local, row, columnLargest } = finished;
-  const { vStride, elements, forms, has, finish, kernels } = memory;
+  const { vStride, elements, kernels } = memory;
   const vDim = columnLargest.length;
   const place = (column: number) => column * vStride;
   const ofRow = (numbers: Float64Array) => numbers.subarray(row * vDim, (row + 1) * vDim);
@@ -166,13 +167,8 @@ export function finishElements(
   elements.view.set(ofRow(magnitude), place(given.magnitude));
   elements.view.set(columnLargest, place(given.largestValue));
   writeForms(memory, terms);
-  finish.view.set(rowNumbers(finisher, finished, terms, inflation));
-  const ofLocal = ({ address }: { readonly address: number }) => address + 8 * local * vStride;
-  kernels.finishElements(
-    ...([elements.address, 8 * vStride, vDim, forms.address, has.address, finish.address] as const),
-    ...([ofLocal(memory.squares), ofLocal(memory.moved), ofLocal(memory.accumulated)] as const),
-    ...([ofLocal(memory.rescaled), ofLocal(memory.predicted), ofLocal(memory.spread)] as const),
-  );
+  const numbers = memory.elementRow.write(elementRow(finisher, finished, terms, inflation));
+  kernels.finishElements(memory.tile, numbers, local, vDim);
   const written = [
     ...innerNames.map((name) => out.techniques[name]),
     out.techniques['output-round'],
