@@ -1,6 +1,6 @@
-import { createAllocator, instantiator } from '../reuse/index.js';
+import { createAllocator, instantiator, type PlacedStruct } from '../reuse/index.js';
 import type { ResultClasses } from './result-classes.js';
-import { binary } from './accumulate.generated.js';
+import { binary, errorArrays, preparation, type ErrorArrays } from './accumulate.generated.js';
 import {
   type ErrorRecord,
   type FormatRecord,
@@ -14,37 +14,14 @@ export const segmentLength = 1024;
 /** One more, for the successor of the last, and room for the loops to read up to four at a time. */
 const capacity = segmentLength + 4;
 
-/** The exports of assembly/accumulate.ts; all but counts and numbers are addresses. */
+/** The exports of assembly/accumulate.ts; all but counts and numbers are addresses, also of structs. */
 interface Loops {
   readonly memory: WebAssembly.Memory;
   fillInputs(inputs: number, ordinal: number, count: number): void;
   isConstant(values: number, count: number): number;
   roundResults(results: number, rounded: number, count: number, format: number): void;
-  prepare(
-    reference: number,
-    count: number,
-    format: number,
-    absolute: boolean,
-    margin: number,
-    scale: number,
-    ulps: number,
-    rounded: number,
-    undecided: number,
-    measured: number,
-  ): number;
-  accumulate(
-    z: number,
-    reference: number,
-    rounded: number,
-    baseline: number,
-    scale: number,
-    ulps: number,
-    count: number,
-    repeat: number,
-    ordinal: number,
-    smallestNormal: number,
-    record: number,
-  ): void;
+  prepare(preparation: number, count: number): number;
+  accumulate(arrays: number, count: number, repeat: number, ordinal: number): void;
   countBreaks(
     left: number,
     right: number,
@@ -96,6 +73,8 @@ export interface AccumulateEngine {
   readonly format: (record: FormatRecord) => number;
   /** A cleared error record; `take` returns its contents and clears it. */
   readonly record: () => { readonly address: number; readonly take: () => ErrorRecord };
+  /** A place for what `accumulate` works on. */
+  readonly arrays: () => PlacedStruct<ErrorArrays>;
   /** The extent that the last `accumulate` wrote to the record. */
   readonly extent: (record: number) => readonly [least: number, most: number];
   readonly prepare: (
@@ -118,7 +97,7 @@ export function createAccumulateEngine(arrays: number): AccumulateEngine {
   const loops = instantiate();
   const { memory } = loops;
   const blockBytes = Math.max(capacity * 8, recordLayout.bytes);
-  const { allocate } = createAllocator(memory, (arrays + 2) * blockBytes);
+  const { allocate, struct } = createAllocator(memory, (arrays + 2) * blockBytes);
   let left = arrays + 2;
   const reserve = (): number => {
     if (left-- === 0) throw new Error(`no room for another array among ${arrays}`);
@@ -127,6 +106,7 @@ export function createAccumulateEngine(arrays: number): AccumulateEngine {
   const undecided = new Int32Array(memory.buffer, reserve(), capacity);
   const small = reserve();
   const counters = new Int32Array(memory.buffer, small, 6);
+  const prepared = struct(preparation);
 
   return {
     loops,
@@ -156,23 +136,24 @@ export function createAccumulateEngine(arrays: number): AccumulateEngine {
         },
       };
     },
+    arrays: () => struct(errorArrays),
     extent: (record) => {
       const pair = new Float64Array(memory.buffer, record + recordLayout.extent, 2);
       return [pair[0], pair[1]];
     },
     prepare: (reference, count, { format, absolute, margin }, { scale, ulps, rounded }) => {
-      const left = loops.prepare(
-        reference.address,
-        count,
+      const work = prepared.write({
+        reference: reference.address,
+        scale: scale.address,
+        ulps: ulps.address,
+        rounded: rounded.address,
+        undecided: undecided.byteOffset,
+        measured: small,
         format,
         absolute,
         margin,
-        scale.address,
-        ulps.address,
-        rounded.address,
-        undecided.byteOffset,
-        small,
-      );
+      });
+      const left = loops.prepare(work, count);
       return {
         undecided: [...undecided.subarray(0, left)],
         scaledCount: counters[0],

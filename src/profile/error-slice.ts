@@ -112,14 +112,24 @@ export function createErrorSlices(
   const reference = plan.reference === 'baseline' ? null : references[plan.reference];
   const fillReference = reference?.create();
   const states = measures.map((measure) => createMeasureState(engine, measure));
-  const functionStates = candidates.map((name) => ({
+  const functionStates = candidates.map((name, c) => ({
     evaluate: functions.get(name)!,
     results: engine.words(),
-    records: states.map(() => ({
-      errors: engine.record(),
-      fromBaseline: engine.record(),
-      toBaseline: engine.record(),
-    })),
+    records: states.map((state) => {
+      const own = c === 0 ? state.baseline : state.results;
+      const errors = engine.record();
+      const arrays = engine.arrays().write({
+        z: own.address,
+        reference: (reference === null ? state.baseline : exact).address,
+        rounded: state.rounded.address,
+        baseline: state.baseline.address,
+        scale: state.scale.address,
+        ulps: state.ulps.address,
+        smallestNormal: state.record.smallestNormal,
+        record: errors.address,
+      });
+      return { own, errors, arrays, fromBaseline: engine.record(), toBaseline: engine.record() };
+    }),
   }));
   const direction = plan.increasing ? 1 : -1;
 
@@ -156,25 +166,12 @@ export function createErrorSlices(
       if (reference !== null)
         prepareMeasure(engine, state, { values: exact, count: distinct, x }, reference);
       for (const [c, { results, records }] of functionStates.entries()) {
-        const own = c === 0 ? state.baseline : state.results;
+        const { own, errors, arrays, fromBaseline, toBaseline } = records[m];
         loops.roundResults(results.address, own.address, pairs + 1, state.format);
         if (c === 0 && reference === null)
           prepareMeasure(engine, state, { values: own, count: distinct, x }, reference);
-        const { errors, fromBaseline, toBaseline } = records[m];
         const { address: base } = state.baseline;
-        loops.accumulate(
-          own.address,
-          reference === null ? base : exact.address,
-          state.rounded.address,
-          base,
-          state.scale.address,
-          state.ulps.address,
-          distinct,
-          repeat,
-          first,
-          state.record.smallestNormal,
-          errors.address,
-        );
+        loops.accumulate(arrays, distinct, repeat, first);
         if (m === 0) widen(c, engine.extent(errors.address));
         const addBreaks = (left: number, right: number, record: number): void =>
           loops.countBreaks(left, right, state.ulps.address, pairs, direction, pairOrdinal, record);

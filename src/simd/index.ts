@@ -9,6 +9,7 @@ export {
 } from './scalar-engine.js';
 export {
   createTensorCoreTileEngine,
+  placeFusedSums,
   type FusedSums,
   type PatternArray,
   type TensorCoreKernels,

@@ -1,5 +1,5 @@
-import { binary } from './tensor-core.generated.js';
-import { createAllocator, instantiator } from '../reuse/index.js';
+import { type Allocator, createAllocator, instantiator } from '../reuse/index.js';
+import { binary, fusedSums } from './tensor-core.generated.js';
 
 /** What the module exports; addresses are of its memory. Its source gives the layouts. */
 export interface TensorCoreKernels {
@@ -13,6 +13,7 @@ export interface TensorCoreKernels {
     columns: number,
     format: number,
   ): void;
+  /** `sums` is from `placeFusedSums`. */
   multiplyAccumulate(
     a: number,
     b: number,
@@ -20,9 +21,7 @@ export interface TensorCoreKernels {
     rows: number,
     inner: number,
     columns: number,
-    productsPerSum: number,
-    fractionBits: number,
-    resultMask: number,
+    sums: number,
   ): number;
 }
 
@@ -34,6 +33,18 @@ export interface FusedSums {
   readonly alignedFractionBits: number;
   /** Of an fp32 result, at most 23. */
   readonly resultFractionBits: number;
+}
+
+/** Places fused sums in memory, for any module with the kernels; the address. */
+export function placeFusedSums(
+  { struct }: Allocator,
+  { productsPerSum, alignedFractionBits, resultFractionBits }: FusedSums,
+): number {
+  return struct(fusedSums).write({
+    productsPerSum,
+    fractionBits: alignedFractionBits,
+    resultMask: -(2 ** (23 - resultFractionBits)),
+  });
 }
 
 /** What a tile is made of: C[rows][columns] += A[rows][inner] · B[inner][columns]. */
@@ -88,13 +99,13 @@ const instantiate = instantiator<TensorCoreKernels>(binary, 'tensor cores');
 
 /** Memory for one tile and the kernels on it. The options are not checked. */
 export function createTensorCoreTileEngine(options: TileOptions): TensorCoreTileEngine {
-  const { rows, inner, columns, sums } = options;
+  const { rows, inner, columns } = options;
   const kernels = instantiate();
   const { memory } = kernels;
   const packedA = 2 * wordBytes * rows * inner;
   const packedB = 1.5 * wordBytes * inner * columns;
   const tables = 1024;
-  const { allocate, place } = createAllocator(
+  const allocator = createAllocator(
     memory,
     rows * inner * storageBytes(options.a) +
       inner * columns * storageBytes(options.b) +
@@ -103,6 +114,7 @@ export function createTensorCoreTileEngine(options: TileOptions): TensorCoreTile
       wordBytes * rows * columns +
       tables,
   );
+  const { allocate, place } = allocator;
   const operand = (encoding: Int32Array, elements: number, packedBytes: number) => {
     const source = allocate(elements * storageBytes(encoding));
     const format = place(encoding);
@@ -112,7 +124,7 @@ export function createTensorCoreTileEngine(options: TileOptions): TensorCoreTile
   const a = operand(options.a, rows * inner, packedA);
   const b = operand(options.b, inner * columns, packedB);
   const c = allocate(wordBytes * rows * columns);
-  const resultMask = -(2 ** (23 - sums.resultFractionBits));
+  const sums = placeFusedSums(allocator, options.sums);
   const packA = () => kernels.packRows(a.source, a.packed, rows, inner, a.format);
   const packB = () => kernels.packColumns(b.source, b.packed, inner, columns, b.format);
   packA();
@@ -127,16 +139,6 @@ export function createTensorCoreTileEngine(options: TileOptions): TensorCoreTile
     packTransposedB: () =>
       kernels.packTransposedColumns(b.source, b.packed, inner, columns, b.format),
     multiplyAccumulate: () =>
-      kernels.multiplyAccumulate(
-        a.packed,
-        b.packed,
-        c,
-        rows,
-        inner,
-        columns,
-        sums.productsPerSum,
-        sums.alignedFractionBits,
-        resultMask,
-      ),
+      kernels.multiplyAccumulate(a.packed, b.packed, c, rows, inner, columns, sums),
   };
 }

@@ -12,7 +12,7 @@ import {
 import { roundTo } from '../../src/profile/round-by-adding.js';
 import { createAccumulateEngine } from '../../src/profile/accumulate-engine.js';
 import { bitsOfOrdinal } from '../../src/profile/float32-order.js';
-import { binCount, binStart, formatRecord } from '../../src/profile/record.js';
+import { binCount, binStart, type FormatRecord, formatRecord } from '../../src/profile/record.js';
 import { scaled } from '../setup/effort.js';
 import { anyBits, float32, roundings } from './random-results.js';
 
@@ -53,6 +53,18 @@ describe('the WebAssembly loops', () => {
   const [reference, own, baseline] = [engine.numbers(), engine.numbers(), engine.numbers()];
   const scales = { scale: engine.numbers(), ulps: engine.numbers(), rounded: engine.numbers() };
   const record = engine.record();
+  const arrays = engine.arrays();
+  const arraysOf = (base: typeof own, { smallestNormal }: FormatRecord): number =>
+    arrays.write({
+      z: own.address,
+      reference: reference.address,
+      rounded: scales.rounded.address,
+      baseline: base.address,
+      scale: scales.scale.address,
+      ulps: scales.ulps.address,
+      smallestNormal,
+      record: record.address,
+    });
 
   it('equal their definition to the last bit', () => {
     fc.assert(
@@ -115,19 +127,7 @@ describe('the WebAssembly loops', () => {
           const extent = accumulate(grown, measured);
           const pairUlps = expected.ulps.subarray(0, count - 1);
           countBreaks(grown, { left: rounded, right: rounded, ulps: pairUlps }, increasing, 100);
-          engine.loops.accumulate(
-            own.address,
-            reference.address,
-            scales.rounded.address,
-            baseline.address,
-            scales.scale.address,
-            scales.ulps.address,
-            count,
-            repeat,
-            100,
-            definition.smallestNormal,
-            record.address,
-          );
+          engine.loops.accumulate(arraysOf(baseline, definition), count, repeat, 100);
           // Which zero is the smaller is left open.
           expect(engine.extent(record.address).map(unsigned)).toEqual(extent.map(unsigned));
           engine.loops.countBreaks(
@@ -158,19 +158,7 @@ describe('the WebAssembly loops', () => {
     reference.view.set(exact);
     engine.prepare(reference, 6, { format, absolute: false, margin: 0 }, scales);
     for (const ordinal of [10, 20])
-      engine.loops.accumulate(
-        own.address,
-        reference.address,
-        scales.rounded.address,
-        own.address,
-        scales.scale.address,
-        scales.ulps.address,
-        6,
-        1,
-        ordinal,
-        definition.smallestNormal,
-        record.address,
-      );
+      engine.loops.accumulate(arraysOf(own, definition), 6, 1, ordinal);
     const { largestScaled, sums } = record.take();
     expect(largestScaled.map(({ ordinal }) => ordinal)).toEqual([10, 12, 13, 14]);
     expect(sums[0]).toBe(2 * (5 * 0.5 + 0.25));

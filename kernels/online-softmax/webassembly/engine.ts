@@ -1,14 +1,16 @@
 import { packOperandEncoding } from '../../../src/hardware/index.js';
 import { createAllocator } from '../../../src/reuse/index.js';
+import { placeFusedSums } from '../../../src/simd/index.js';
 import { bitsOf, type InputPatterns } from '../units.js';
 import type { TileDimensions } from '../query-tiles.js';
+import { forwardRecipe, forwardTile } from './forward.generated.js';
 import { filledDim, polynomialColumnsOf, type Recipe } from '../recipe.js';
 import { rowSumLaws } from '../row-sums.js';
 import {
   type ForwardKernels,
+  forwardRecipeOf,
   instantiateForward,
   parameterTableBytes,
-  placeForwardParameters,
   type StageKernels,
 } from './module.js';
 
@@ -87,10 +89,8 @@ export function createForwardEngine(
   const sumsPerRow = rowSumLaws[recipe.rowSum].columnsOfThreads(blockKeys).length;
   const bits = bitsOf(format);
   const Patterns = bits === 8 ? Uint8Array : Uint16Array;
-  const { productsPerSum, alignedFractionBits, resultFractionBits } = recipe.tensorCore;
   const inner = filledDim(recipe, qkDim);
   const outColumns = 8 * Math.ceil(vDim / 8);
-  const sums = [productsPerSum, alignedFractionBits, -(2 ** (23 - resultFractionBits))] as const;
   const size = {
     queries: tileQueries * inner,
     keys: blockKeys * inner,
@@ -109,7 +109,8 @@ export function createForwardEngine(
   const kernels = instantiateForward();
   const stages = stagesOf(kernels, recipe);
   const allocator = createAllocator(kernels.memory, bytes);
-  const { allocate, place } = allocator;
+  const { allocate, place, struct } = allocator;
+  const sums = placeFusedSums(allocator, recipe.tensorCore);
   const { buffer } = kernels.memory;
 
   function patterns(count: number): Words<InputPatterns> {
@@ -131,8 +132,6 @@ export function createForwardEngine(
 
   const encoding = place(packOperandEncoding(format));
   const counters = integers(counterCount);
-  const parameters = placeForwardParameters(allocator, kernels.memory, recipe, counters.address);
-
   const queries = patterns(size.queries);
   const keys = patterns(size.keys);
   const values = patterns(size.values);
@@ -150,6 +149,20 @@ export function createForwardEngine(
   const alphas = floats(tileQueries);
   const rescales = integers(tileQueries);
   const lse = floats(tileQueries);
+  const tile = struct(forwardTile).write({
+    recipe: struct(forwardRecipe).write(forwardRecipeOf(allocator, recipe, counters.address)),
+    keys: blockKeys,
+    scores: scores.address,
+    weights: weights.address,
+    visible: visible.address,
+    maxima: maxima.address,
+    sums: rowSums.address,
+    alphas: alphas.address,
+    lse: lse.address,
+    rescales: rescales.address,
+    out: out.address,
+    result: result.address,
+  });
   let rows = 0;
 
   return {
@@ -180,63 +193,19 @@ export function createForwardEngine(
     },
     scores: () => {
       scores.view.fill(0);
-      kernels.multiplyAccumulate(
-        packedQueries,
-        packedKeys,
-        scores.address,
-        rows,
-        inner,
-        blockKeys,
-        ...sums,
-      );
+      const { address } = scores;
+      kernels.multiplyAccumulate(packedQueries, packedKeys, address, rows, inner, blockKeys, sums);
     },
     softmax: (isFirst, isCounted) => {
-      stages.softmaxStep(
-        scores.address,
-        weights.address,
-        visible.address,
-        maxima.address,
-        rowSums.address,
-        alphas.address,
-        rescales.address,
-        rows,
-        blockKeys,
-        isFirst ? 1 : 0,
-        isCounted ? 1 : 0,
-        parameters,
-      );
+      stages.softmaxStep(tile, rows, isFirst, isCounted);
       kernels.packRows(weights.address, packedWeights, rows, blockKeys, encoding);
     },
-    rescale: (isCounted) =>
-      stages.rescaleOutput(
-        out.address,
-        alphas.address,
-        rows,
-        outColumns,
-        isCounted ? 1 : 0,
-        parameters,
-      ),
+    rescale: (isCounted) => stages.rescaleOutput(tile, rows, outColumns, isCounted),
     output: () => {
-      kernels.multiplyAccumulate(
-        packedWeights,
-        packedValues,
-        out.address,
-        rows,
-        blockKeys,
-        outColumns,
-        ...sums,
-      );
+      const [a, b] = [packedWeights, packedValues];
+      kernels.multiplyAccumulate(a, b, out.address, rows, blockKeys, outColumns, sums);
     },
-    normalise: () =>
-      stages.normalise(
-        out.address,
-        lse.address,
-        maxima.address,
-        rowSums.address,
-        rows,
-        outColumns,
-        parameters,
-      ),
-    round: () => kernels.roundOutput(out.address, result.address, rows * outColumns, parameters),
+    normalise: () => stages.normalise(tile, rows, outColumns),
+    round: () => kernels.roundOutput(tile, rows * outColumns),
   };
 }

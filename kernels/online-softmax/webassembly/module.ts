@@ -1,6 +1,6 @@
 import { type Allocator, instantiator } from '../../../src/reuse/index.js';
 import type { TensorCoreKernels } from '../../../src/simd/index.js';
-import { binary } from './forward.generated.js';
+import { binary, type ForwardRecipe } from './forward.generated.js';
 import {
   packConversion,
   packSegments,
@@ -11,57 +11,28 @@ import { exp2Coefficients } from '../exp2-polynomial.js';
 import { bitsOf, roundingConversions } from '../units.js';
 import { naturalScale, polynomialColumnsOf, type Recipe } from '../recipe.js';
 
-/** Exports of the module; addresses are of its memory. Its source documents the layouts. */
+/** Exports of the module; addresses are of its memory, `tile` that of a `ForwardTile`. Its source documents the layouts. */
 export interface ForwardKernels extends TensorCoreKernels, StageKernels {
   scaleSubtract(scores: number, count: number, scale: number, bias: number): void;
   quadSoftmaxStep: StageKernels['softmaxStep'];
   rescaleRows: StageKernels['rescaleOutput'];
   quadNormalise: StageKernels['normalise'];
-  roundOutput(out: number, result: number, count: number, parameters: number): void;
+  roundOutput(tile: number, count: number): void;
 }
 
 /** The stages between and after the matrix products. */
 export interface StageKernels {
-  softmaxStep(
-    scores: number,
-    weights: number,
-    visible: number,
-    maxima: number,
-    sums: number,
-    alphas: number,
-    rescales: number,
-    rows: number,
-    columns: number,
-    isFirst: number,
-    isCounted: number,
-    parameters: number,
-  ): void;
-  rescaleOutput(
-    out: number,
-    alphas: number,
-    rows: number,
-    columns: number,
-    isCounted: number,
-    parameters: number,
-  ): void;
-  normalise(
-    out: number,
-    lse: number,
-    maxima: number,
-    sums: number,
-    rows: number,
-    columns: number,
-    parameters: number,
-  ): void;
+  softmaxStep(tile: number, rows: number, isFirst: boolean, isCounted: boolean): void;
+  rescaleOutput(tile: number, rows: number, columns: number, isCounted: boolean): void;
+  normalise(tile: number, rows: number, columns: number): void;
 }
 
 /** Makes instances of the module of the forward, each with memory of its own. */
 export const instantiateForward = instantiator<ForwardKernels>(binary, 'the fa4 forward');
 
-/** Bytes of the tables that a record of parameters points to, with room to spare. */
+/** Bytes of the tables that a recipe in memory points to, with room to spare. */
 export const parameterTableBytes = 2 ** 18 + 2 ** 14;
 
-const recordBytes = 100;
 /** Degree of a polynomial that computes no column. */
 const unusedDegree = 3;
 
@@ -75,46 +46,43 @@ function polynomialLanes(columns: readonly boolean[]): Uint8Array {
 }
 
 /**
- * Places the record that the forward's WebAssembly module takes its parameters from, and the tables
- * that it points to, and returns its address. The head of assembly/forward.ts
- * gives the layout.
+ * A recipe as the forward's WebAssembly module takes it, with its tables placed in memory.
  *
  * @param counters the address of the four i32 counters of rescales
  */
-export function placeForwardParameters(
-  { allocate, place }: Allocator,
-  { buffer }: WebAssembly.Memory,
+export function forwardRecipeOf(
+  { place }: Allocator,
   recipe: Recipe,
   counters: number,
-): number {
+): ForwardRecipe {
   const { format, outFormat, exponent, exponential, rescale, finish } = recipe;
   const degree = exponential.polynomial?.degree ?? unusedDegree;
   const { exp2: exp2Table, log2, reciprocal } = specialFunctionTables;
-  const tables = [exp2Table, log2, reciprocal];
-  const address = allocate(recordBytes);
-  const record = new DataView(buffer, address, recordBytes);
-  [exponent.scale, rescale.threshold, exponent.offset].forEach((value, i) =>
-    record.setFloat32(4 * i, value, true),
-  );
-  [
+  return {
+    scale: exponent.scale,
+    threshold: rescale.threshold,
+    maxOffset: exponent.offset,
     degree,
-    place(Float64Array.from(exp2Coefficients[degree])),
-    ...tables.map((table) => place(packSegments(table))),
-    place(packSquares()),
-    ...tables.map(({ unitsPerUlp }) => Math.log2(unitsPerUlp)),
-    place(packConversion(roundingConversions[outFormat])),
-    place(polynomialLanes(polynomialColumnsOf(recipe))),
-    finish.logSumExp === 'base-2-fused' ? 1 : 0,
+    coefficients: place(Float64Array.from(exp2Coefficients[degree])),
+    exp2Segments: place(packSegments(exp2Table)),
+    log2Segments: place(packSegments(log2)),
+    reciprocalSegments: place(packSegments(reciprocal)),
+    squares: place(packSquares()),
+    exp2Shift: Math.log2(exp2Table.unitsPerUlp),
+    log2Shift: Math.log2(log2.unitsPerUlp),
+    reciprocalShift: Math.log2(reciprocal.unitsPerUlp),
+    outFormat: place(packConversion(roundingConversions[outFormat])),
+    polynomialLanes: place(polynomialLanes(polynomialColumnsOf(recipe))),
+    fusesLse: finish.logSumExp === 'base-2-fused',
     counters,
-    place(packConversion(roundingConversions[format])),
-    bitsOf(format) / 8,
-  ].forEach((word, i) => record.setInt32(12 + 4 * i, word, true));
-  record.setFloat32(72, finish.outFactor, true);
-  [exponent.isFused, exponential.unit === 'ex2.approx.ftz.f32', rescale.checksInfinity].forEach(
-    (flag, i) => record.setInt32(76 + 4 * i, flag ? 1 : 0, true),
-  );
-  record.setFloat32(88, naturalScale(recipe) ?? recipe.softmaxScale, true);
-  record.setFloat32(92, finish.emptyLogSumExp, true);
-  record.setInt32(96, finish.reciprocal === 'div.rn.f32' ? 1 : 0, true);
-  return address;
+    weightFormat: place(packConversion(roundingConversions[format])),
+    weightBytes: bitsOf(format) / 8,
+    outFactor: finish.outFactor,
+    fusesExponent: exponent.isFused,
+    flushes: exponential.unit === 'ex2.approx.ftz.f32',
+    checksInfinity: rescale.checksInfinity,
+    softmaxScale: naturalScale(recipe) ?? recipe.softmaxScale,
+    emptyLse: finish.emptyLogSumExp,
+    divides: finish.reciprocal === 'div.rn.f32',
+  };
 }

@@ -5,22 +5,7 @@ import { binary } from './structure.generated.js';
 export interface StructureLoops {
   readonly memory: WebAssembly.Memory;
   product(a: number, b: number, c: number, rows: number, inner: number, columns: number): void;
-  addErrors(
-    weights: number,
-    rows: number,
-    keys: number,
-    directions: number,
-    toLargest: number,
-    amplitude: number,
-    shift: number,
-    lowest: number,
-    size: number,
-    count: number,
-    slots: number,
-    groups: number,
-    sums: number,
-    absolute: number,
-  ): number;
+  addErrors(groups: number, rows: number, keys: number, count: number): number;
   movePool(
     row: number,
     capacity: number,

@@ -2,6 +2,7 @@ import type { WeightTile, WorkingMemories } from '../../../oracles/index.js';
 import { createAllocator } from '../../reuse/index.js';
 import type { ErrorPoolState, NearlyEqual } from './error-pool.js';
 import { directionsAtOnce } from './key-tile-plan.js';
+import { errorGroups } from './structure.generated.js';
 import { instantiateLoops } from './structure-loops.js';
 import { walkRows } from './structure-statistic.js';
 
@@ -16,7 +17,7 @@ function createMemory(groups: number) {
   const blocks = 2 + directionsAtOnce;
   const numbers = blocks * tileLength + 2 * walkRows + groups * groupLength + directionsAtOnce;
   // Each block is aligned to two numbers.
-  const { allocate } = createAllocator(kernels.memory, 8 * numbers + 8 * groups + 256);
+  const { allocate, struct } = createAllocator(kernels.memory, 8 * numbers + 8 * groups + 256);
   const { buffer } = kernels.memory;
   const block = (length: number) => {
     const address = allocate(8 * length);
@@ -28,6 +29,7 @@ function createMemory(groups: number) {
   };
   return {
     kernels,
+    pool: struct(errorGroups),
     tile: block(blocks * tileLength),
     toLargest: block(walkRows),
     amplitude: block(walkRows),
@@ -44,7 +46,7 @@ export class WeightErrors {
   readonly toLargest: Float64Array;
   readonly amplitude: Float64Array;
   readonly #memory;
-  readonly #groups: NearlyEqual;
+  readonly #pool: number;
   readonly #directions: number;
   #count = 0;
 
@@ -54,10 +56,23 @@ export class WeightErrors {
     directions: number,
   ) {
     this.#memory = memory;
-    this.#groups = groups;
+    const { tile, toLargest, amplitude, slots, sums, absolute } = memory;
+    this.#pool = memory.pool.write({
+      weights: tile.address,
+      directions,
+      toLargest: toLargest.address,
+      amplitude: amplitude.address,
+      shift: groups.shift,
+      lowest: groups.lowest,
+      size: groups.size,
+      slots: slots.address,
+      groups: memory.groups.address,
+      sums: sums.address,
+      absolute: absolute.address,
+    });
     this.#directions = directions;
-    this.toLargest = memory.toLargest.view;
-    this.amplitude = memory.amplitude.view;
+    this.toLargest = toLargest.view;
+    this.amplitude = amplitude.view;
   }
 
   /**
@@ -80,16 +95,11 @@ export class WeightErrors {
 
   /** Adds the weights of a tile, with the projections on each direction. */
   add({ weights, applied, rows, keys, projections }: WeightTile): void {
-    const { kernels, tile, toLargest, amplitude, slots, groups, sums, absolute } = this.#memory;
+    const { kernels, tile } = this.#memory;
     [weights, applied, ...projections].forEach((numbers, block) =>
       tile.view.set(numbers, block * tileLength),
     );
-    const { shift, lowest, size } = this.#groups;
-    this.#count = kernels.addErrors(
-      ...([tile.address, rows, keys, this.#directions] as const),
-      ...([toLargest.address, amplitude.address, shift, lowest, size, this.#count] as const),
-      ...([slots.address, groups.address, sums.address, absolute.address] as const),
-    );
+    this.#count = kernels.addErrors(this.#pool, rows, keys, this.#count);
   }
 
   /** A copy of the sums, a channel for each direction. */

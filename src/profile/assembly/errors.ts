@@ -38,26 +38,37 @@ function insertErrors(
   }
 }
 
+/** Arrays of the same inputs, fp64, and the record that their errors are added to. */
+@unmanaged
+export class ErrorArrays {
+  /** The rounded results; their references, also correctly rounded; rounded results of the baseline. */
+  z: usize;
+  reference: usize;
+  rounded: usize;
+  baseline: usize;
+  /** What errors are multiplied by; and the same for errors in ulps. */
+  scale: usize;
+  ulps: usize;
+  /** Of the format. */
+  smallestNormal: f64;
+  record: usize;
+}
+
 /**
  * Adds the errors of `count` rounded results to a record, each counted `repeat` times; `repeat` is 1
  * unless `count` is. `ordinal` is that of the first input. Defined by `accumulate` of test/profile/accumulate-definition.ts.
  */
-export function accumulate(
-  z: usize,
-  reference: usize,
-  rounded: usize,
-  baseline: usize,
-  scale: usize,
-  ulps: usize,
-  count: i32,
-  repeat: i32,
-  ordinal: f64,
-  smallestNormal: f64,
-  record: usize,
-): void {
+export function accumulate(arrays: ErrorArrays, count: i32, repeat: i32, ordinal: f64): void {
+  const z = arrays.z;
+  const reference = arrays.reference;
+  const rounded = arrays.rounded;
+  const baseline = arrays.baseline;
+  const scale = arrays.scale;
+  const ulps = arrays.ulps;
+  const record = arrays.record;
   const infinity = f64x2.splat(Infinity);
   const zero = f64x2.splat(0);
-  const normal = f64x2.splat(smallestNormal);
+  const normal = f64x2.splat(arrays.smallestNormal);
   let sumScaled = zero;
   let sumScaledSize = zero;
   let sumScaledSquare = zero;

@@ -13,23 +13,40 @@ export function isConstant(values: usize, count: i32): bool {
   return i64x2.all_true(same);
 }
 
+/** What `prepare` works on: addresses, but for the last two. */
+@unmanaged
+export class Preparation {
+  /** fp64: the references; what it fills. */
+  reference: usize;
+  scale: usize;
+  ulps: usize;
+  rounded: usize;
+  /** i32: indices; two counts. */
+  undecided: usize;
+  measured: usize;
+  /** Five fp64 numbers: see lanes.ts. */
+  format: usize;
+  /** Whether errors are absolute. */
+  absolute: bool;
+  /** Bound on the relative error of the references. */
+  margin: f64;
+}
+
 /**
  * Scales of the errors and correctly rounded values of the references. Writes the indices of those
- * that the margin leaves undecided and returns how many they are; `measured` gets two i32: how many
- * scaled and how many ulp errors are measured. Defined by `scalesFor` of test/profile/accumulate-definition.ts.
+ * that the margin leaves undecided and returns how many they are; `measured` gets how
+ * many scaled and how many ulp errors are measured. Defined by `scalesFor` of test/profile/accumulate-definition.ts.
  */
-export function prepare(
-  reference: usize,
-  count: i32,
-  format: usize,
-  absolute: bool,
-  margin: f64,
-  scale: usize,
-  ulps: usize,
-  rounded: usize,
-  undecided: usize,
-  measured: usize,
-): i32 {
+export function prepare(work: Preparation, count: i32): i32 {
+  const reference = work.reference;
+  const scale = work.scale;
+  const ulps = work.ulps;
+  const rounded = work.rounded;
+  const undecided = work.undecided;
+  const measured = work.measured;
+  const format = work.format;
+  const absolute = work.absolute;
+  const margin = work.margin;
   const smallestNormal = v128.load64_splat(format);
   const magic = v128.load64_splat(format, 8);
   const perUlp = v128.load64_splat(format, 16);

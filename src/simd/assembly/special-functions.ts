@@ -42,6 +42,7 @@ function truncate(sign: u32, magnitude: i64, unitExponent: i32): u32 {
   return pack(sign, unitExponent + length - 1, <u32>significand);
 }
 
+/** 2^x of one fp32 number, as bits: `exp2ApproxFtz`. */
 // @inline
 export function exp2Ftz(bits: u32, segments: usize, squares: usize, shift: i64): u32 {
   const negative = bits >> 31;
@@ -63,6 +64,15 @@ export function exp2Ftz(bits: u32, segments: usize, squares: usize, shift: i64):
   }
   const sum = interpolate(segments, squares, fraction >> 17, fraction & 0x1ffff, 0);
   return pack(0, integer, <u32>(sum >> shift));
+}
+
+/** Four of `exp2Ftz`. */
+// @inline
+export function exp2Ftz4(x: v128, segments: usize, squares: usize, shift: i64): v128 {
+  let p = i32x4.splat(exp2Ftz(i32x4.extract_lane(x, 0), segments, squares, shift));
+  p = i32x4.replace_lane(p, 1, exp2Ftz(i32x4.extract_lane(x, 1), segments, squares, shift));
+  p = i32x4.replace_lane(p, 2, exp2Ftz(i32x4.extract_lane(x, 2), segments, squares, shift));
+  return i32x4.replace_lane(p, 3, exp2Ftz(i32x4.extract_lane(x, 3), segments, squares, shift));
 }
 
 /** Defined by `exp2ApproxFtz` of src/hardware/mufu/ex2.ts. */

@@ -9,6 +9,17 @@ const noTerm: i32 = i32.MIN_VALUE;
 /** The smallest E of a sum that has a term. */
 const exponentFloor: i32 = -133;
 
+/** The fused sums of a tensor core. */
+@unmanaged
+export class FusedSums {
+  /** 4, 8, 16 or 32. */
+  productsPerSum: i32;
+  /** F, at most 25. */
+  fractionBits: i32;
+  /** The bits of a result that are kept. */
+  resultMask: i32;
+}
+
 /** 2^exponent, -1022 to 1023. */
 // @inline
 function powerOfTwo(exponent: i32): f64 {
@@ -36,7 +47,7 @@ function truncated(value: f64, resultMask: i32): f32 {
 }
 
 /**
- * c + Σ a[k]·b[k] over `count` products as one fused sum with `fractionBits` aligned bits. `a` and
+ * c + Σ a[k]·b[k] as one fused sum. `a` and
  * `aExponents` step by 4 bytes; `b` by 32 and `bExponents` by 16, the column of a panel. Defined by
  * `fusedDotProduct` of src/hardware/tensor-core/fused-dot-product.ts.
  */
@@ -46,10 +57,10 @@ export function exactDotProduct(
   b: usize,
   bExponents: usize,
   c: f32,
-  count: i32,
-  fractionBits: i32,
-  resultMask: i32,
+  sums: FusedSums,
 ): f32 {
+  const count = sums.productsPerSum;
+  const fractionBits = sums.fractionBits;
   // In fp64 no finite product overflows, so this is not finite exactly if an operand decides so.
   let special: f64 = <f64>c;
   let largest = c === 0 ? noTerm : exponentOf(c);
@@ -66,5 +77,5 @@ export function exactDotProduct(
   let sum = trunc<f64>(<f64>c * scale);
   for (let k: usize = 0; k < <usize>count; k++)
     sum += trunc<f64>(<f64>load<f32>(a + (k << 2)) * <f64>load<f32>(b + (k << 5)) * scale);
-  return truncated(sum * powerOfTwo(largest - fractionBits), resultMask);
+  return truncated(sum * powerOfTwo(largest - fractionBits), sums.resultMask);
 }

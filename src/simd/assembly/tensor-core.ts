@@ -9,7 +9,7 @@
 // so do 16 of formats of at most 8 bits, whose significands are at most 1.875: a sum is kept in two
 // halves. E ≤ 100 keeps everything finite and results normal. All other sums are found by their E and
 // take the exact path.
-import { exactDotProduct } from './tensor-core-exact';
+import { exactDotProduct, FusedSums } from './tensor-core-exact';
 import { zeroExponent } from './tensor-core-operands';
 export { packColumns, packRows, packTransposedColumns } from './tensor-core-operands';
 
@@ -75,10 +75,9 @@ function normalised(first: v128, second: v128, scale: v128, resultMask: v128): v
 }
 
 /**
- * C[rows][columns] += A·B in fused sums of `productsPerSum` products (4, 8, 16 or 32), ascending.
+ * C[rows][columns] += A·B in fused sums, ascending.
  * `a` is from `packRows`, `b` from `packColumns` or `packTransposedColumns`, `c` fp32 with columns
- * contiguous. Columns are a multiple of 8, inner of productsPerSum. `fractionBits` (at most 25) is F;
- * `resultMask` has the bits of a result that are kept. Returns how many of the rows · columns · sums
+ * contiguous. Columns are a multiple of 8, inner of productsPerSum. Returns how many of the rows · columns · sums
  * fused sums took the exact path. Defined by `tensorCoreProduct` of src/hardware/tensor-core/matrix-product.ts.
  */
 export function multiplyAccumulate(
@@ -88,10 +87,10 @@ export function multiplyAccumulate(
   rows: i32,
   inner: i32,
   columns: i32,
-  productsPerSum: i32,
-  fractionBits: i32,
-  resultMask: i32,
+  sums: FusedSums,
 ): i32 {
+  const productsPerSum = sums.productsPerSum;
+  const fractionBits = sums.fractionBits;
   const aExponents = a + ((<usize>(rows * inner)) << 2);
   const bExponents = b + ((<usize>(inner * columns)) << 2);
   const aStride: usize = (<usize>inner) << 2;
@@ -99,7 +98,7 @@ export function multiplyAccumulate(
   const sumBytes: usize = (<usize>productsPerSum) << 2;
   // Two 32-bit sums, so that 32 products fit: C goes with the first.
   const firstBytes: usize = productsPerSum >= 8 ? sumBytes >> 1 : sumBytes;
-  const mask = i32x4.splat(resultMask);
+  const mask = i32x4.splat(sums.resultMask);
   let exactSums = 0;
   for (let n = 0; n < columns; n += 8) {
     for (let k = 0; k < inner; k += productsPerSum) {
@@ -132,9 +131,7 @@ export function multiplyAccumulate(
                 values + (lane << 2),
                 exponents + (lane << 1),
                 load<f32>(out + (lane << 2)),
-                productsPerSum,
-                fractionBits,
-                resultMask,
+                sums,
               ),
             );
           exactSums += 8;

@@ -1,11 +1,14 @@
 import { conversions } from '../../../../src/hardware/index.js';
-import { lazily } from '../../../../src/reuse/index.js';
-import { createAllocator } from '../../../../src/reuse/index.js';
+import { createAllocator, lazily } from '../../../../src/reuse/index.js';
 import { roundingConversions, warpRows } from '../../../online-softmax/units.js';
 import {
+  forwardRecipe,
+  forwardTile,
+} from '../../../online-softmax/webassembly/forward.generated.js';
+import {
+  forwardRecipeOf,
   instantiateForward,
   parameterTableBytes,
-  placeForwardParameters,
 } from '../../../online-softmax/webassembly/module.js';
 import { fa4Recipe, type TileSetting } from '../../recipe.js';
 import { rowCounts } from './instruction-counts.js';
@@ -92,12 +95,22 @@ export function createWebAssemblyRows(
   const visible = new Int32Array(buffer, visibleAt.address, 2 * warpRows);
   const [maxima, sums, alphas, rescales, lse] = [place(1), place(1), place(1), place(1), place(1)];
   const factors = place(factorColumns);
-  const parameters = placeForwardParameters(
-    allocator,
-    kernels.memory,
-    fa4Recipe(setting, 1),
-    allocator.allocate(16),
-  );
+  const recipe = forwardRecipeOf(allocator, fa4Recipe(setting, 1), allocator.allocate(16));
+  const tile = allocator.struct(forwardTile).write({
+    recipe: allocator.struct(forwardRecipe).write(recipe),
+    keys: blockKeys,
+    scores: scores.address,
+    weights: weights.address,
+    visible: visibleAt.address,
+    maxima: maxima.address,
+    sums: sums.address,
+    alphas: alphas.address,
+    lse: lse.address,
+    rescales: rescales.address,
+    out: factors.address,
+    // Nothing is rounded here.
+    result: 0,
+  });
 
   function placeVisible(columns: VisibleColumns | null): void {
     for (let row = 0; row < warpRows; row++) {
@@ -137,20 +150,7 @@ export function createWebAssemblyRows(
     placeVisible(columns);
     maxima.bits.set(registers.maxima);
     sums.bits.set(registers.sums);
-    kernels.softmaxStep(
-      scores.address,
-      weights.address,
-      visibleAt.address,
-      maxima.address,
-      sums.address,
-      alphas.address,
-      rescales.address,
-      warpRows,
-      blockKeys,
-      isFirst ? 1 : 0,
-      0,
-      parameters,
-    );
+    kernels.softmaxStep(tile, warpRows, isFirst, false);
     // Few blocks have a maximum of 0, and the module has overwritten its scores.
     const rowScores = lazily(() => {
       const rows = new Uint32Array(warpRows * blockKeys);
@@ -193,15 +193,7 @@ export function createWebAssemblyRows(
       sums.bits.set(rowSums);
       // 1 times a factor is the factor.
       factors.bits.fill(one);
-      kernels.normalise(
-        factors.address,
-        lse.address,
-        maxima.address,
-        sums.address,
-        warpRows,
-        factorColumns,
-        parameters,
-      );
+      kernels.normalise(tile, warpRows, factorColumns);
       const rows = new Uint32Array(warpRows);
       copyWithCanonicalNans(
         rows.map((_, row) => factors.bits[row * factorColumns]),
@@ -226,15 +218,7 @@ export function createWebAssemblyRows(
       maxima.bits.set(rowMaxima);
       sums.bits.set(rowSums);
       // No columns of output: the module then computes the LSE alone.
-      kernels.normalise(
-        factors.address,
-        lse.address,
-        maxima.address,
-        sums.address,
-        warpRows,
-        0,
-        parameters,
-      );
+      kernels.normalise(tile, warpRows, 0);
       return { lse: lse.bits.slice(), issues: counts.logSumExp };
     },
   };

@@ -5,54 +5,22 @@ import {
   packSquares,
   specialFunctionTables,
 } from '../../../../src/hardware/index.js';
-import { createAllocator, instantiator, type Allocator } from '../../../../src/reuse/index.js';
-import type { TensorCoreKernels } from '../../../../src/simd/index.js';
+import { createAllocator, instantiator } from '../../../../src/reuse/index.js';
+import { placeFusedSums, type TensorCoreKernels } from '../../../../src/simd/index.js';
 import { roundingConversions } from '../../units.js';
 import type { BackwardDimensions } from '../key-block.js';
 import { filledBackwardDim, type BackwardRecipe } from '../recipe.js';
-import { binary } from './backward.generated.js';
+import { binary, pairBlock } from './backward.generated.js';
 
-/** Exports of the module; addresses are of its memory. Its source documents the layouts. */
+/** Exports of the module; addresses are of its memory, `block` that of a `PairBlock`. Its source documents the layouts. */
 interface BackwardKernels extends TensorCoreKernels {
-  elementSteps(
-    scores: number,
-    derivatives: number,
-    slopes: number,
-    weights: number,
-    products: number,
-    keys: number,
-    queries: number,
-    rows: number,
-    parameters: number,
-  ): void;
+  elementSteps(block: number, isSloped: boolean): void;
 }
 
 const instantiate = instantiator<BackwardKernels>(binary, 'the backward');
 
-const recordBytes = 28;
-/** Bytes of the tables that a record of parameters points to, with room to spare. */
+/** Bytes of the tables that the struct of a block points to, with room to spare. */
 const tableBytes = 2 ** 18 + 2 ** 14;
-
-/** The record that the module takes its parameters from; the head of `elementSteps` gives the layout. */
-function placeParameters(
-  { allocate, place }: Allocator,
-  { buffer }: WebAssembly.Memory,
-  { weight, format }: BackwardRecipe,
-): number {
-  const { exp2 } = specialFunctionTables;
-  const address = allocate(recordBytes);
-  const record = new DataView(buffer, address, recordBytes);
-  record.setFloat32(0, weight.scale, true);
-  [
-    place(packSegments(exp2)),
-    place(packSquares()),
-    Math.log2(exp2.unitsPerUlp),
-    place(packConversion(roundingConversions[format])),
-    Number(weight.isFused),
-    Number(weight.unit === 'ex2.approx.ftz.f32'),
-  ].forEach((word, i) => record.setInt32(4 + 4 * i, word, true));
-  return address;
-}
 
 /**
  * The memory of one block of keys against one block of queries, and the stages of the backward on it. A stage works
@@ -96,10 +64,8 @@ export function createBackwardEngine(
   recipe: BackwardRecipe,
   { qkDim, vDim }: BackwardDimensions,
 ): BackwardEngine {
-  const { tiling, format, tensorCore } = recipe;
+  const { tiling, format, weight } = recipe;
   const { queries: blockQueries, keys: blockKeys } = tiling;
-  const { productsPerSum, alignedFractionBits, resultFractionBits } = tensorCore;
-  const sums = [productsPerSum, alignedFractionBits, -(2 ** (23 - resultFractionBits))] as const;
   const inner = filledBackwardDim(recipe, qkDim);
   const outInner = filledBackwardDim(recipe, vDim);
   const size = {
@@ -120,7 +86,8 @@ export function createBackwardEngine(
     tableBytes;
   const kernels = instantiate();
   const allocator = createAllocator(kernels.memory, bytes);
-  const { allocate, place } = allocator;
+  const { allocate, place, struct } = allocator;
+  const sums = placeFusedSums(allocator, recipe.tensorCore);
   const { buffer } = kernels.memory;
   const patterns = (count: number) => {
     const address = allocate(2 * count);
@@ -131,7 +98,6 @@ export function createBackwardEngine(
     return { address, view: new Float32Array(buffer, address, count) };
   };
   const encoding = place(packOperandEncoding(format));
-  const parameters = placeParameters(allocator, kernels.memory, recipe);
 
   const keys = patterns(size.keys);
   const keysTransposed = patterns(size.keys);
@@ -160,6 +126,24 @@ export function createBackwardEngine(
   const dqTransposed = floats(size.queries);
   const rows = allocate(16 * blockQueries);
   const rowWords = 4 * blockQueries;
+  const { exp2 } = specialFunctionTables;
+  const block = struct(pairBlock).write({
+    keys: blockKeys,
+    queries: blockQueries,
+    scores: scores.address,
+    derivatives: outputDerivatives.address,
+    slopes: slopes.address,
+    weights: weights.address,
+    products: derivatives.address,
+    rows,
+    scale: weight.scale,
+    fusesExponent: weight.isFused,
+    flushes: weight.unit === 'ex2.approx.ftz.f32',
+    segments: place(packSegments(exp2)),
+    squares: place(packSquares()),
+    shift: Math.log2(exp2.unitsPerUlp),
+    format: place(packConversion(roundingConversions[format])),
+  });
 
   const packRows = (from: number, to: number, count: number, length: number): void =>
     kernels.packRows(from, to, count, length, encoding);
@@ -168,7 +152,7 @@ export function createBackwardEngine(
     b: number,
     c: number,
     ...[m, k, n]: [rows: number, inner: number, columns: number]
-  ): number => kernels.multiplyAccumulate(a, b, c, m, k, n, ...sums);
+  ): number => kernels.multiplyAccumulate(a, b, c, m, k, n, sums);
 
   return {
     inner,
@@ -210,18 +194,7 @@ export function createBackwardEngine(
         blockQueries,
       );
     },
-    elements: (sloped) =>
-      kernels.elementSteps(
-        scores.address,
-        outputDerivatives.address,
-        sloped ? slopes.address : 0,
-        weights.address,
-        derivatives.address,
-        blockKeys,
-        blockQueries,
-        rows,
-        parameters,
-      ),
+    elements: (sloped) => kernels.elementSteps(block, sloped),
     gradients: (continues) => {
       packRows(weights.address, packed.weights, blockKeys, blockQueries);
       packRows(derivatives.address, packed.derivatives, blockKeys, blockQueries);

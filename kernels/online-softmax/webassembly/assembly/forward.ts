@@ -3,7 +3,7 @@
 // products are those of src/simd/assembly/tensor-core.ts, on the same memory.
 
 import { exp2Polynomial4 } from '../../../../src/simd/assembly/exp2-polynomial';
-import { exp2Ftz } from '../../../../src/simd/assembly/special-functions';
+import { exp2Ftz, exp2Ftz4 } from '../../../../src/simd/assembly/special-functions';
 
 export {
   packRows,
@@ -15,6 +15,7 @@ export { fusedMultiplyAdd, scaleSubtract } from './fused-multiply-add';
 export { quadNormalise, quadSoftmaxStep, rescaleRows } from './quad-softmax';
 
 import { fusedMultiplyAdd, scaleSubtract } from './fused-multiply-add';
+import { ForwardRecipe, ForwardTile } from './memory';
 import {
   bitsWithOneNaN,
   convert8,
@@ -29,36 +30,15 @@ import {
 
 const warpRows = 32;
 
-// Parameters, one record of the tile:
-//   0 scale f32 · 4 rescale threshold f32 · 8 max offset f32 · 12 degree i32
-//  16 coefficients · 20 exp2 segments · 24 log2 segments · 28 reciprocal segments
-//  32 squares · 36 exp2 shift i32 · 40 log2 shift i32 · 44 reciprocal shift i32
-//  48 output format (convert4) · 52 polynomial lanes: a byte for each four columns, a bit for each
-//  56 whether the LSE is fused i32 · 60 counters: rescaled rows, skipped rows, rescaled warps, skipped
-//  64 weight format (convert4) · 68 bytes of a weight i32, 1 or 2 · 72 descale of V f32
-
+/** 2^x of one number. */
 // @inline
-function exp2(x: f32, parameters: usize): f32 {
+function exp2(x: f32, recipe: ForwardRecipe): f32 {
   return reinterpret<f32>(
-    exp2Ftz(
-      reinterpret<u32>(x),
-      load<u32>(parameters, 20),
-      load<u32>(parameters, 32),
-      load<i32>(parameters, 36),
-    ),
+    exp2Ftz(reinterpret<u32>(x), recipe.exp2Segments, recipe.squares, recipe.exp2Shift),
   );
 }
 
-/** Four hardware results; a lane beyond the range is NaN. */
-// @inline
-function exp2Hardware4(x: v128, segments: u32, squares: u32, shift: i64): v128 {
-  let p = i32x4.splat(exp2Ftz(i32x4.extract_lane(x, 0), segments, squares, shift));
-  p = i32x4.replace_lane(p, 1, exp2Ftz(i32x4.extract_lane(x, 1), segments, squares, shift));
-  p = i32x4.replace_lane(p, 2, exp2Ftz(i32x4.extract_lane(x, 2), segments, squares, shift));
-  return i32x4.replace_lane(p, 3, exp2Ftz(i32x4.extract_lane(x, 3), segments, squares, shift));
-}
-
-/** Four weights, in the lanes of `polynomialBits` by the polynomial. */
+/** Four weights, in the lanes of `polynomialBits` by the polynomial; a lane beyond the range is NaN. */
 // @inline
 function exp2Split4(
   x: v128,
@@ -69,45 +49,39 @@ function exp2Split4(
   coefficients: u32,
   degree: i32,
 ): v128 {
-  if (polynomialBits === 0) return exp2Hardware4(x, segments, squares, shift);
+  if (polynomialBits === 0) return exp2Ftz4(x, segments, squares, shift);
   const polynomial = exp2Polynomial4(x, coefficients, degree);
   if (polynomialBits === 15) return polynomial;
   const chosen = i32x4.ne(v128.and(i32x4.splat(polynomialBits), i32x4(1, 2, 4, 8)), i32x4.splat(0));
-  return v128.bitselect(polynomial, exp2Hardware4(x, segments, squares, shift), chosen);
+  return v128.bitselect(polynomial, exp2Ftz4(x, segments, squares, shift), chosen);
 }
 
 /**
- * One block's softmax step. `scores` [rows][columns] fp32 become the weights; `weights`
- * [rows][columns] get their bit patterns in the input format, of 1 or 2 bytes. `visible` holds begin and
- * end of each row's columns as i32. `maxima`, `sums` and `alphas` are fp32, `rescales` i32, one per
- * row; rescales are counted where `isCounted`. Columns are a multiple of 8.
+ * One block's softmax step: the scores become the weights, and `weights` gets their bit patterns in the input format;
+ * rescales are counted where `isCounted`.
  */
-export function softmaxStep(
-  scores: usize,
-  weights: usize,
-  visible: usize,
-  maxima: usize,
-  sums: usize,
-  alphas: usize,
-  rescales: usize,
-  rows: i32,
-  columns: i32,
-  isFirst: i32,
-  isCounted: i32,
-  parameters: usize,
-): void {
-  const scale = load<f32>(parameters);
-  const threshold = load<f32>(parameters, 4);
-  const maxOffset = load<f32>(parameters, 8);
-  const degree = load<i32>(parameters, 12);
-  const coefficients = load<u32>(parameters, 16);
-  const segments = load<u32>(parameters, 20);
-  const squares = load<u32>(parameters, 32);
-  const shift = <i64>load<i32>(parameters, 36);
-  const weightFormat = load<u32>(parameters, 64);
-  const weightShift = load<i32>(parameters, 68) === 1 ? 0 : 1;
-  const polynomialLanes = load<u32>(parameters, 52);
-  const counters = load<u32>(parameters, 60);
+export function softmaxStep(tile: ForwardTile, rows: i32, isFirst: bool, isCounted: bool): void {
+  const scores = tile.scores;
+  const weights = tile.weights;
+  const visible = tile.visible;
+  const maxima = tile.maxima;
+  const sums = tile.sums;
+  const alphas = tile.alphas;
+  const rescales = tile.rescales;
+  const columns = tile.keys;
+  const recipe = tile.recipe;
+  const scale = recipe.scale;
+  const threshold = recipe.threshold;
+  const maxOffset = recipe.maxOffset;
+  const degree = recipe.degree;
+  const coefficients = recipe.coefficients;
+  const segments = recipe.exp2Segments;
+  const squares = recipe.squares;
+  const shift = <i64>recipe.exp2Shift;
+  const weightFormat = recipe.weightFormat;
+  const weightShift = recipe.weightBytes === 1 ? 0 : 1;
+  const polynomialLanes = recipe.polynomialLanes;
+  const counters = recipe.counters;
 
   for (let row: usize = 0; row < <usize>rows; row++) {
     const at = scores + row * ((<usize>columns) << 2);
@@ -118,7 +92,7 @@ export function softmaxStep(
     let alpha: f32 = 0;
     if (!isFirst) {
       const lag: f32 = (before - safe) * scale;
-      alpha = exp2(lag, parameters);
+      alpha = exp2(lag, recipe);
       if (threshold > 0 && lag >= -threshold) {
         if (alpha < 1 && isCounted) store<i32>(counters, load<i32>(counters, 4) + 1, 4);
         now = before;
@@ -162,15 +136,10 @@ export function softmaxStep(
 }
 
 /** Multiplies the rows [columns] of every warp that has a row with α < 1; columns a multiple of 4. */
-export function rescaleOutput(
-  out: usize,
-  alphas: usize,
-  rows: i32,
-  columns: i32,
-  isCounted: i32,
-  parameters: usize,
-): void {
-  const counters = load<u32>(parameters, 60);
+export function rescaleOutput(tile: ForwardTile, rows: i32, columns: i32, isCounted: bool): void {
+  const out = tile.out;
+  const alphas = tile.alphas;
+  const counters = tile.recipe.counters;
   const stride = (<usize>columns) << 2;
   for (let first = 0; first < rows; first += warpRows) {
     const last = min(first + warpRows, rows);
@@ -189,12 +158,12 @@ export function rescaleOutput(
 
 /** The LSE of a row as bits. */
 // @inline
-function logSumExp(max: f32, sum: f32, parameters: usize): u32 {
+function logSumExp(max: f32, sum: f32, recipe: ForwardRecipe): u32 {
   if (isEmptySum(sum)) return 0xff800000;
-  const scale = load<f32>(parameters);
-  const rest: f32 = logarithm2(sum, parameters) - load<f32>(parameters, 8);
+  const scale = recipe.scale;
+  const rest: f32 = logarithm2(sum, recipe) - recipe.maxOffset;
   const scaled: f32 = max * scale;
-  const base: f32 = load<i32>(parameters, 56) ? fusedMultiplyAdd(max, scale, rest) : scaled + rest;
+  const base: f32 = recipe.fusesLse ? fusedMultiplyAdd(max, scale, rest) : scaled + rest;
   return bitsWithOneNaN(base * <f32>0.6931471805599453);
 }
 
@@ -202,29 +171,27 @@ function logSumExp(max: f32, sum: f32, parameters: usize): u32 {
  * Multiplies the sums `out` [rows][columns] in place by 1 / l and the descale of V, and gives the LSE [rows]
  * fp32. Columns are a multiple of 4.
  */
-export function normalise(
-  out: usize,
-  lse: usize,
-  maxima: usize,
-  sums: usize,
-  rows: i32,
-  columns: i32,
-  parameters: usize,
-): void {
+export function normalise(tile: ForwardTile, rows: i32, columns: i32): void {
+  const out = tile.out;
+  const lse = tile.lse;
+  const maxima = tile.maxima;
+  const sums = tile.sums;
+  const recipe = tile.recipe;
   const stride = (<usize>columns) << 2;
   for (let row: usize = 0; row < <usize>rows; row++) {
     const sum = load<f32>(sums + (row << 2));
-    const factor =
-      reciprocal(isEmptySum(sum) ? <f32>1 : sum, parameters) * load<f32>(parameters, 72);
+    const factor = reciprocal(isEmptySum(sum) ? <f32>1 : sum, recipe) * recipe.outFactor;
     scaleRow(out + row * stride, stride, f32x4.splat(factor));
     const max = load<f32>(maxima + (row << 2));
-    store<u32>(lse + (row << 2), logSumExp(max, sum, parameters));
+    store<u32>(lse + (row << 2), logSumExp(max, sum, recipe));
   }
 }
 
 /** The bit patterns of the output, 16 bits each, of `count` fp32 numbers, a multiple of 8. */
-export function roundOutput(out: usize, result: usize, count: i32, parameters: usize): void {
-  const format = load<u32>(parameters, 48);
+export function roundOutput(tile: ForwardTile, count: i32): void {
+  const out = tile.out;
+  const result = tile.result;
+  const format = tile.recipe.outFormat;
   for (let i: usize = 0; i < <usize>count; i += 8)
     v128.store(
       result + (i << 1),

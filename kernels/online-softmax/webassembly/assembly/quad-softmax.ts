@@ -1,12 +1,9 @@
 // AssemblyScript: the softmax, rescale and finish of a forward with a quad of threads a row. What they
-// compute and why is written in ../../plain/plain-tile.ts, whose bits these equal. The record of parameters
-// is that of forward.ts, with at
-//  76 whether the exponent is fused i32 · 80 whether the exponential flushes subnormals i32
-//  84 whether α is 0 for a row that saw −∞ alone i32 · 88 softmax scale f32 · 92 LSE of an empty row, bits
-//  96 whether 1 / l is divided i32
+// compute and why is written in ../../plain/plain-tile.ts, whose bits these equal.
 
 import { exp2Approx, exp2ApproxFtz } from '../../../../src/simd/assembly/special-functions';
 import { fusedMultiplyAdd, scaleSubtract } from './fused-multiply-add';
+import { ForwardRecipe, ForwardTile } from './memory';
 import {
   bitsWithOneNaN,
   convert8,
@@ -24,11 +21,11 @@ const warpRows = 32;
 
 /** 2^x of `count` fp32 numbers in place. */
 // @inline
-function exponentials(numbers: usize, count: i32, parameters: usize): void {
-  const segments = load<u32>(parameters, 20);
-  const squares = load<u32>(parameters, 32);
-  const shift = load<i32>(parameters, 36);
-  if (load<i32>(parameters, 80)) exp2ApproxFtz(numbers, numbers, count, segments, squares, shift);
+function exponentials(numbers: usize, count: i32, recipe: ForwardRecipe): void {
+  const segments = recipe.exp2Segments;
+  const squares = recipe.squares;
+  const shift = recipe.exp2Shift;
+  if (recipe.flushes) exp2ApproxFtz(numbers, numbers, count, segments, squares, shift);
   else exp2Approx(numbers, numbers, count, segments, squares, shift);
 }
 
@@ -37,25 +34,26 @@ function exponentials(numbers: usize, count: i32, parameters: usize): void {
  * each thread, and weights are of 16 bits.
  */
 export function quadSoftmaxStep(
-  scores: usize,
-  weights: usize,
-  visible: usize,
-  maxima: usize,
-  sums: usize,
-  alphas: usize,
-  rescales: usize,
+  tile: ForwardTile,
   rows: i32,
-  columns: i32,
-  isFirst: i32,
-  isCounted: i32,
-  parameters: usize,
+  isFirst: bool,
+  isCounted: bool,
 ): void {
-  const scale = load<f32>(parameters);
-  const offset = load<f32>(parameters, 8);
-  const isFused = load<i32>(parameters, 76);
-  const checksInfinity = load<i32>(parameters, 84);
-  const weightFormat = load<u32>(parameters, 64);
-  const counters = load<u32>(parameters, 60);
+  const scores = tile.scores;
+  const weights = tile.weights;
+  const visible = tile.visible;
+  const maxima = tile.maxima;
+  const sums = tile.sums;
+  const alphas = tile.alphas;
+  const rescales = tile.rescales;
+  const columns = tile.keys;
+  const recipe = tile.recipe;
+  const scale = recipe.scale;
+  const offset = recipe.maxOffset;
+  const isFused = recipe.fusesExponent;
+  const checksInfinity = recipe.checksInfinity;
+  const weightFormat = recipe.weightFormat;
+  const counters = recipe.counters;
 
   for (let row: usize = 0; row < <usize>rows; row++) {
     const at = scores + row * ((<usize>columns) << 2);
@@ -67,7 +65,7 @@ export function quadSoftmaxStep(
     if (!isFirst) {
       const lag: f32 = (before - (checksInfinity ? safe : now)) * scale;
       store<f32>(alphas + (row << 2), lag);
-      exponentials(alphas + (row << 2), 1, parameters);
+      exponentials(alphas + (row << 2), 1, recipe);
       alpha = load<f32>(alphas + (row << 2));
       if (alpha < 1 && isCounted) {
         countRescale(counters, rescales + (row << 2));
@@ -85,7 +83,7 @@ export function quadSoftmaxStep(
       for (let j: usize = 0; j < (<usize>columns) << 2; j += 16)
         v128.store(at + j, f32x4.add(f32x4.mul(v128.load(at + j), scale4), bias4));
     }
-    exponentials(at, columns, parameters);
+    exponentials(at, columns, recipe);
 
     const sumsAt = sums + (row << 4);
     let sum = v128.load(sumsAt);
@@ -129,15 +127,10 @@ export function quadSoftmaxStep(
 }
 
 /** Multiplies every row [columns] by its α; columns a multiple of 4. */
-export function rescaleRows(
-  out: usize,
-  alphas: usize,
-  rows: i32,
-  columns: i32,
-  isCounted: i32,
-  parameters: usize,
-): void {
-  const counters = load<u32>(parameters, 60);
+export function rescaleRows(tile: ForwardTile, rows: i32, columns: i32, isCounted: bool): void {
+  const out = tile.out;
+  const alphas = tile.alphas;
+  const counters = tile.recipe.counters;
   if (isCounted) store<i32>(counters, load<i32>(counters, 8) + (rows + warpRows - 1) / warpRows, 8);
   const stride = (<usize>columns) << 2;
   for (let row: usize = 0; row < <usize>rows; row++) {
@@ -154,28 +147,25 @@ function quadTotal(sums: usize): f32 {
 }
 
 /** As `normalise` of forward.ts, with four sums a row. */
-export function quadNormalise(
-  out: usize,
-  lse: usize,
-  maxima: usize,
-  sums: usize,
-  rows: i32,
-  columns: i32,
-  parameters: usize,
-): void {
-  const scale = load<f32>(parameters, 88);
+export function quadNormalise(tile: ForwardTile, rows: i32, columns: i32): void {
+  const out = tile.out;
+  const lse = tile.lse;
+  const maxima = tile.maxima;
+  const sums = tile.sums;
+  const recipe = tile.recipe;
+  const scale = recipe.softmaxScale;
   const stride = (<usize>columns) << 2;
   for (let row: usize = 0; row < <usize>rows; row++) {
     const sum = quadTotal(sums + row * quadThreads * 4);
     const isEmpty = isEmptySum(sum);
     const divisor: f32 = isEmpty ? 1 : sum;
-    const inverse: f32 = load<i32>(parameters, 96) ? 1 / divisor : reciprocal(divisor, parameters);
-    scaleRow(out + row * stride, stride, f32x4.splat(inverse * load<f32>(parameters, 72)));
+    const inverse: f32 = recipe.divides ? 1 / divisor : reciprocal(divisor, recipe);
+    scaleRow(out + row * stride, stride, f32x4.splat(inverse * recipe.outFactor));
     if (isEmpty) {
-      store<u32>(lse + (row << 2), load<u32>(parameters, 92));
+      store<f32>(lse + (row << 2), recipe.emptyLse);
       continue;
     }
-    const natural: f32 = logarithm2(sum, parameters) * <f32>0.6931471805599453;
+    const natural: f32 = logarithm2(sum, recipe) * <f32>0.6931471805599453;
     const total = fusedMultiplyAdd(load<f32>(maxima + (row << 2)), scale, natural);
     store<u32>(lse + (row << 2), bitsWithOneNaN(total));
   }

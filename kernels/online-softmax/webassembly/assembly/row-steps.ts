@@ -1,8 +1,8 @@
-// AssemblyScript: what the stages of forward.ts and quad-softmax.ts have in common, a row each. The record of
-// parameters is that of forward.ts.
+// AssemblyScript: what the stages of forward.ts and quad-softmax.ts have in common, a row each.
 
 import { convert4 } from '../../../../src/simd/assembly/convert';
 import { logarithm2Ftz, reciprocalFtz } from '../../../../src/simd/assembly/special-functions';
+import { ForwardRecipe } from './memory';
 
 /** Sets the scores [columns] that a row does not see to −∞; at `visible` are begin and end of the others, i32. */
 // @inline
@@ -67,29 +67,24 @@ export function isEmptySum(sum: f32): bool {
   return sum === 0 || sum !== sum;
 }
 
-/** rcp.approx.ftz.f32 by the tables of the parameters. */
+/** rcp.approx.ftz.f32 by the tables of the recipe. */
 // @inline
-export function reciprocal(x: f32, parameters: usize): f32 {
+export function reciprocal(x: f32, recipe: ForwardRecipe): f32 {
   return reinterpret<f32>(
     reciprocalFtz(
       reinterpret<u32>(x),
-      load<u32>(parameters, 28),
-      load<u32>(parameters, 32),
-      load<i32>(parameters, 44),
+      recipe.reciprocalSegments,
+      recipe.squares,
+      recipe.reciprocalShift,
     ),
   );
 }
 
-/** lg2.approx.ftz.f32 by the tables of the parameters. */
+/** lg2.approx.ftz.f32 by the tables of the recipe. */
 // @inline
-export function logarithm2(x: f32, parameters: usize): f32 {
+export function logarithm2(x: f32, recipe: ForwardRecipe): f32 {
   return reinterpret<f32>(
-    logarithm2Ftz(
-      reinterpret<u32>(x),
-      load<u32>(parameters, 24),
-      load<u32>(parameters, 32),
-      load<i32>(parameters, 40),
-    ),
+    logarithm2Ftz(reinterpret<u32>(x), recipe.log2Segments, recipe.squares, recipe.log2Shift),
   );
 }
 

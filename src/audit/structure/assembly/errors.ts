@@ -1,7 +1,6 @@
 // AssemblyScript: errors of weights, times their projections on up to four directions, summed over the weights that round alike.
 
-/** Bytes from a block of [64 × 64] numbers to the next. */
-const blockBytes: usize = 32768;
+import { addTo, blockBytes, pair } from './sums';
 
 /** Bytes of a group: the sums over four directions, then the sums of squares. */
 const groupBytes: usize = 64;
@@ -13,30 +12,55 @@ export function groupOf(x: f64, shift: i32, lowest: i32, size: i32): i32 {
   return min<i32>(max<i32>(group, 0), size - 1);
 }
 
+/** Groups of weights that round alike, and what is collected of them. */
+@unmanaged
+export class ErrorGroups {
+  /**
+   * Blocks of [64 × 64] numbers, one behind the other: weights w, factors p of the values, and projections X on each of the
+   * directions, an even number of them.
+   */
+  weights: usize;
+  directions: i32;
+  // By row.
+  toLargest: usize;
+  amplitude: usize;
+  // The groups of numbers: see `groupOf`.
+  shift: i32;
+  lowest: i32;
+  size: i32;
+  /** i32: by group its place + 1, 0 for one that is new; and by place its group. */
+  slots: usize;
+  groups: usize;
+  /** What is collected by place. */
+  sums: usize;
+  /** Σ |amplitude·p·X| by direction. */
+  absolute: usize;
+}
+
+/** Adds x and its square to sums of a group; returns |x|. */
+// @inline
+function addPair(ofGroup: usize, x: v128): v128 {
+  addTo(ofGroup, x);
+  addTo(ofGroup + 32, f64x2.mul(x, x));
+  return v128.and(x, i64x2.splat(0x7fffffffffffffff));
+}
+
 /**
- * Adds the errors amplitude[i]·p·X of a tile's weights w to the sums of their groups, which are those of w·toLargest[i]. The blocks of
- * [64 × 64] numbers lie one behind the other: w, p, and X for each of the directions, an even number of them. Returns how many groups there are then:
- * `count` of them are known. `slots` has the place of each group + 1, 0 for one that is new; `groups` the group of each place;
- * `sums` what is collected by place; `absolute` Σ |amplitude·p·X| by direction.
+ * Adds the errors amplitude[i]·p·X of a tile's weights w to the sums of their groups, which are those of w·toLargest[i].
+ * Returns how many groups there are then: `count` of them are known.
  */
-export function addErrors(
-  weights: usize,
-  rows: i32,
-  keys: i32,
-  directions: i32,
-  toLargest: usize,
-  amplitude: usize,
-  shift: i32,
-  lowest: i32,
-  size: i32,
-  count: i32,
-  slots: usize,
-  groups: usize,
-  sums: usize,
-  absolute: usize,
-): i32 {
-  const magnitude = i64x2.splat(0x7fffffffffffffff);
-  const isWide = directions > 2;
+export function addErrors(pool: ErrorGroups, rows: i32, keys: i32, count: i32): i32 {
+  const weights = pool.weights;
+  const toLargest = pool.toLargest;
+  const amplitude = pool.amplitude;
+  const shift = pool.shift;
+  const lowest = pool.lowest;
+  const size = pool.size;
+  const slots = pool.slots;
+  const groups = pool.groups;
+  const sums = pool.sums;
+  const absolute = pool.absolute;
+  const isWide = pool.directions > 2;
   let absolute0 = v128.load(absolute);
   let absolute1 = v128.load(absolute, 16);
   for (let i = 0; i < rows; i++) {
@@ -55,25 +79,11 @@ export function addErrors(
       }
       const ofGroup = sums + <usize>place * groupBytes;
       const amount = f64x2.splat(error * load<f64>(at + blockBytes));
-      let x = f64x2.replace_lane(
-        v128.load64_splat(at + 2 * blockBytes),
-        1,
-        load<f64>(at + 3 * blockBytes),
-      );
-      x = f64x2.mul(x, amount);
-      v128.store(ofGroup, f64x2.add(v128.load(ofGroup), x));
-      v128.store(ofGroup, f64x2.add(v128.load(ofGroup, 32), f64x2.mul(x, x)), 32);
-      absolute0 = f64x2.add(absolute0, v128.and(x, magnitude));
+      let x = f64x2.mul(pair(at + 2 * blockBytes, at + 3 * blockBytes), amount);
+      absolute0 = f64x2.add(absolute0, addPair(ofGroup, x));
       if (!isWide) continue;
-      x = f64x2.replace_lane(
-        v128.load64_splat(at + 4 * blockBytes),
-        1,
-        load<f64>(at + 5 * blockBytes),
-      );
-      x = f64x2.mul(x, amount);
-      v128.store(ofGroup, f64x2.add(v128.load(ofGroup, 16), x), 16);
-      v128.store(ofGroup, f64x2.add(v128.load(ofGroup, 48), f64x2.mul(x, x)), 48);
-      absolute1 = f64x2.add(absolute1, v128.and(x, magnitude));
+      x = f64x2.mul(pair(at + 4 * blockBytes, at + 5 * blockBytes), amount);
+      absolute1 = f64x2.add(absolute1, addPair(ofGroup + 16, x));
     }
   }
   v128.store(absolute, absolute0);

@@ -4,9 +4,7 @@
 
 import { groupOf } from './errors';
 import { logarithm } from './logarithm';
-
-/** Bytes from a block of [64 × 64] numbers to the next. */
-const blockBytes: usize = 32768;
+import { addNumber, addTo, blockBytes, pair } from './sums';
 
 /** Places of an octave for what is smooth, and factors for which roundings are summed at most. */
 const smoothPlaces: i32 = 32;
@@ -47,21 +45,6 @@ const logarithmsAt: usize = 160;
 
 /** Bytes of a group's sums over five channels. */
 const groupBytes: usize = 40;
-
-// @inline
-function pair(a: usize, b: usize): v128 {
-  return f64x2.replace_lane(v128.load64_splat(a), 1, load<f64>(b));
-}
-
-// @inline
-function addTo(at: usize, x: v128): void {
-  v128.store(at, f64x2.add(v128.load(at), x));
-}
-
-// @inline
-function addNumber(at: usize, x: f64): void {
-  store<f64>(at, load<f64>(at) + x);
-}
 
 /** y less the whole number below; 0 for what is a whole number but for roundings, which are of either sign. */
 // @inline

@@ -2,7 +2,7 @@
 // ../../element-steps.ts and ../../plain-key-block.ts, whose bits these equal. Matrices are [keys × queries]. The
 // matrix products are those of src/simd/assembly/tensor-core.ts, on the same memory.
 
-import { exp2Approx, exp2Ftz } from '../../../../../src/simd/assembly/special-functions';
+import { exp2Approx, exp2Ftz4 } from '../../../../../src/simd/assembly/special-functions';
 import { fusedMultiplyAdd } from '../../../webassembly/assembly/fused-multiply-add';
 import { convert8 } from '../../../webassembly/assembly/row-steps';
 
@@ -82,42 +82,53 @@ function exponents4(s: v128, scale: v128, lses: v128): v128 {
   );
 }
 
-// @inline
-function exp2Hardware4(x: v128, segments: usize, squares: usize, shift: i64): v128 {
-  let p = i32x4.splat(exp2Ftz(i32x4.extract_lane(x, 0), segments, squares, shift));
-  p = i32x4.replace_lane(p, 1, exp2Ftz(i32x4.extract_lane(x, 1), segments, squares, shift));
-  p = i32x4.replace_lane(p, 2, exp2Ftz(i32x4.extract_lane(x, 2), segments, squares, shift));
-  return i32x4.replace_lane(p, 3, exp2Ftz(i32x4.extract_lane(x, 3), segments, squares, shift));
+/** The arrays of a block of keys and a block of queries, a multiple of 8, and the recipe of P. */
+@unmanaged
+export class PairBlock {
+  keys: i32;
+  queries: i32;
+  // [keys × queries] fp32: scores, dP and what dS may be multiplied by.
+  scores: usize;
+  derivatives: usize;
+  slopes: usize;
+  // [keys × queries] bit patterns of P and dS.
+  weights: usize;
+  products: usize;
+  /**
+   * Arrays of a word a query, one behind the other: LSE·log2 e and D in fp32, and from which key on and up to
+   * which it sees keys, i32.
+   */
+  rows: usize;
+  /** Of the exponent. */
+  scale: f32;
+  fusesExponent: bool;
+  /** Whether the exponential flushes subnormals; its tables. */
+  flushes: bool;
+  segments: usize;
+  squares: usize;
+  shift: i32;
+  /** Of P and dS, as `convert4` takes it. */
+  format: usize;
 }
 
-// Of each query of the block, at `rows`, arrays of `queries` words one after another: LSE·log2 e f32, D f32, and
-// from which key on and up to which it sees keys, i32.
-// Parameters: 0 exponent scale f32 · 4 exp2 segments · 8 squares · 12 exp2 shift i32 · 16 format (convert4)
-//  20 whether the exponent is fused i32 · 24 whether the exponential flushes subnormals i32
-
-/**
- * P and dS as bit patterns of 16 bits, from scores and dP [keys × queries] fp32 and, unless 0, what dS is multiplied by.
- * Queries are a multiple of 8.
- */
-export function elementSteps(
-  scores: usize,
-  derivatives: usize,
-  slopes: usize,
-  weights: usize,
-  products: usize,
-  keys: i32,
-  queries: i32,
-  rows: usize,
-  parameters: usize,
-): void {
-  const scale = f64x2.splat(<f64>load<f32>(parameters));
-  const segments = load<u32>(parameters, 4);
-  const squares = load<u32>(parameters, 8);
-  const shift = <i64>load<i32>(parameters, 12);
-  const format = load<u32>(parameters, 16);
-  const isFused = load<i32>(parameters, 20);
-  const flushes = load<i32>(parameters, 24);
-  const factors = f32x4.splat(load<f32>(parameters));
+/** P and dS as bit patterns of 16 bits, from scores and dP; dS is multiplied by the slopes where it `isSloped`. */
+export function elementSteps(block: PairBlock, isSloped: bool): void {
+  const scores = block.scores;
+  const derivatives = block.derivatives;
+  const slopes = block.slopes;
+  const weights = block.weights;
+  const products = block.products;
+  const keys = block.keys;
+  const queries = block.queries;
+  const rows = block.rows;
+  const scale = f64x2.splat(<f64>block.scale);
+  const segments = block.segments;
+  const squares = block.squares;
+  const shift = <i64>block.shift;
+  const format = block.format;
+  const isFused = block.fusesExponent;
+  const flushes = block.flushes;
+  const factors = f32x4.splat(block.scale);
   const stride = (<usize>queries) << 2;
   const minusInfinity = f32x4.splat(-Infinity);
   for (let key = 0; key < keys; key++) {
@@ -140,7 +151,7 @@ export function elementSteps(
           ? exponents4(score, scale, v128.load(row))
           : f32x4.sub(f32x4.mul(score, factors), v128.load(row));
         let weight = exponents;
-        if (flushes) weight = exp2Hardware4(exponents, segments, squares, shift);
+        if (flushes) weight = exp2Ftz4(exponents, segments, squares, shift);
         else {
           // The score's place is free once it has been read.
           v128.store(scores + place, exponents);
@@ -151,7 +162,7 @@ export function elementSteps(
           weight,
           f32x4.sub(v128.load(derivatives + place), v128.load(row + stride)),
         );
-        if (slopes) product = f32x4.mul(product, v128.load(slopes + place));
+        if (isSloped) product = f32x4.mul(product, v128.load(slopes + place));
         if (half) {
           high = weight;
           highProduct = product;
