@@ -48,12 +48,14 @@ function rebaseMenu(docs) {
  * or is none where it has none.
  */
 function mendFolderLinks(docs) {
-  for (const name of readdirSync(join(root, 'docs')).filter((file) => file.endsWith('.md'))) {
-    const source = readFileSync(join(root, 'docs', name), 'utf8');
-    const page = join(docs, 'documents', name.replace(/\.md$/, '.html'));
+  const { projectDocuments } = JSON.parse(readFileSync(join(root, 'site/typedoc.json'), 'utf8'));
+  for (const path of projectDocuments.map((listed) => join(root, 'site', listed))) {
+    const source = readFileSync(path, 'utf8');
+    const shelf = basename(dirname(path));
+    const page = join(docs, 'documents', `${shelf}_${basename(path, '.md')}.html`);
     let html = readFileSync(page, 'utf8');
     for (const [, link] of source.matchAll(/\]\((\.\.\/[^)#]*?)\/?\)/g)) {
-      const folder = join(root, 'docs', link);
+      const folder = join(dirname(path), link);
       if (!existsSync(folder) || !statSync(folder).isDirectory()) continue;
       const written = `href="../media/${basename(folder)}"`;
       const readme = join(folder, 'README.md');

@@ -1,5 +1,5 @@
 /**
- * Draws docs/architecture.svg: the folders and the arrows of dependence between them, from the table
+ * Draws docs/images/architecture.svg: the folders and the arrows of dependence between them, from the table
  * `arrows` of eslint.config.js, which the lint enforces. What each folder is comes from the table in
  * CONTRIBUTING.md.
  *
@@ -148,4 +148,4 @@ ${names.map(folder).join('\n')}
 </svg>
 `;
 if (process.argv[2] === '--print') process.stdout.write(picture);
-else writeFileSync(join(root, 'docs/architecture.svg'), picture);
+else writeFileSync(join(root, 'docs/images/architecture.svg'), picture);

@@ -1,5 +1,5 @@
 /**
- * Draws docs/machine-trace.svg: one tile of FlashAttention-4's forward on the emulated machine, from a
+ * Draws docs/images/machine-trace.svg: one tile of FlashAttention-4's forward on the emulated machine, from a
  * trace that `flashproof emulate fa4 <problem> --machine --ctas 1 --trace <file>` wrote.
  *
  *   node scripts/draw-machine-trace.mjs <problem.safetensors>          write the problem of the picture

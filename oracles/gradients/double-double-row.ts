@@ -90,7 +90,7 @@ function weightsOf(row: Row, law: ScoreLaw, constants: ScoreConstants) {
 
 /**
  * One row's derivatives in double-double arithmetic, from compensated dot products: Theorem 2 of
- * docs/bounds-backward.md.
+ * docs/theory/bounds-backward.md.
  * @returns null where the analysis does not hold, and for problems with a softcap
  */
 export function doubleDoubleRow(

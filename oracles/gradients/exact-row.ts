@@ -38,7 +38,7 @@ function quotient(numerator: bigint, denominator: bigint, shift: number): bigint
 
 /**
  * One row's derivatives in fixed-point arithmetic of `bits` fraction bits, from exact dot products (Theorem 3 of
- * docs/bounds-backward.md): with integer weights w and their sum S all results are rational, and are rounded
+ * docs/theory/bounds-backward.md): with integer weights w and their sum S all results are rational, and are rounded
  * once.
  * @param dout [vDim]: finite
  */

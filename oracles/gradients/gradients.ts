@@ -180,7 +180,7 @@ function solveGroup(
 }
 
 /**
- * The exact gradients of attention, each with a proven radius (docs/bounds-backward.md), group by group: a head of K
+ * The exact gradients of attention, each with a proven radius (docs/theory/bounds-backward.md), group by group: a head of K
  * and V with the query heads that share it. With P the weights of the forward's `attentionOracle` and dO = `dout`,
  *
  * dV = Pdᵀ dO with Pd = P·kept/(1 − probability), dP = (dO Vᵀ)·kept/(1 − probability), D = Σ P dP (= dO·O),

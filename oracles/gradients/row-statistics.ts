@@ -26,7 +26,7 @@ const underflow = 2 ** -1068;
 
 /**
  * Statistics of the rows of a block from the first pass over the keys: [64] each. The errors are those of Theorem
- * 1 of docs/bounds-backward.md.
+ * 1 of docs/theory/bounds-backward.md.
  */
 export interface RowStatistics {
   /** log2 of the reference of the weights, and their sum with the sink. */

@@ -28,7 +28,7 @@ class ProblemArguments(ScoreArguments, total=False):
     bias: Any
     alibi_slopes: Any
     sink: Any
-    #: Further tensors, by their names in docs/problems.md.
+    #: Further tensors, by their names in docs/guide/problems.md.
     features: Mapping[str, Any] | None
     premises: Premises | None
 

@@ -143,7 +143,7 @@ def audit(
     `layout="bshd"`, in the format that the kernel read and wrote them in. `lse` has natural logarithms.
 
     - The problem: `scale` (1/√dim), `causal`, `window` (left, right), `softcap`; `mask`, true where a key is seen; `bias`, added
-      to the scaled scores; `alibi_slopes`, `sink`; `features`, further tensors by their names in docs/problems.md, such as
+      to the scaled scores; `alibi_slopes`, `sink`; `features`, further tensors by their names in docs/guide/problems.md, such as
       `cu_seqlens_q` or `block_table`, which say how Q, K and V lie.
     - Gradients: `dout`, and those of `dq`, `dk`, `dv`, `dbias`, `dsink` that are to be judged.
     - How the kernel computes: `premises`, `"fused"` as flash kernels do, `"eager"` with scores and weights stored in Q's format;
@@ -193,7 +193,7 @@ def audit_on_device(
     Judge tensors of PyTorch where they lie, by the bounds of any fused kernel: for problems that take minutes on the CPU.
 
     A pass there is one of `audit`; what is not surely within its limits is judged by `audit`'s own way on the CPU, which has
-    the last word (docs/bounds.md, "On the device"). [batch, heads, seqlen, dim]; `scale`, `causal`, `window` and `softcap` are those of
+    the last word (docs/theory/bounds.md, "On the device"). [batch, heads, seqlen, dim]; `scale`, `causal`, `window` and `softcap` are those of
     `audit`. With `dout`, the gradient of `out`, the gradients `dq`, `dk` and `dv` are judged as well. The report of what the device
     decided has the sentence and no document.
     """

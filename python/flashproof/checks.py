@@ -25,7 +25,7 @@ from .server import Answer, Server, shared_server
 #: Gradients that a kernel may be asked for, by the tensor that each is of.
 GRADIENTS = {"dq": "q", "dk": "k", "dv": "v", "dbias": "bias", "dsink": "sink"}
 
-#: What a kernel promises, by the names of docs/properties.md: `formats`, `dims`, `causal`, `gradients`, `laws`, ….
+#: What a kernel promises, by the names of docs/reference/properties.md: `formats`, `dims`, `causal`, `gradients`, `laws`, ….
 Promises = Mapping[str, Any]
 
 #: A kernel: `kernel(q, k, v, *, scale, causal, window, softcap, **features)` gives the output, or the output and the LSE.
@@ -283,7 +283,7 @@ def check(
     The kernel is called in this process and thread as `kernel(q, k, v, scale=…, causal=…, window=…, softcap=…)`, with arrays
     of `framework`, [batch, heads, seqlen, dim]; with the tensors of features that it promises besides (`mask`, `bias`,
     `alibi_slopes`, `sink`, …). It returns the output, or output and LSE, and raises `Declined` or NotImplementedError for what
-    it does not take. `promises` are those of a file of promises (docs/properties.md). Where they have `gradients`, these come
+    it does not take. `promises` are those of a file of promises (docs/reference/properties.md). Where they have `gradients`, these come
     from autograd (PyTorch), from `jax.vjp`, or from `backward(q, k, v, dout, scale=…, …)`, which returns dQ, dK and dV.
     With `strict_premises` no failure is told other premises that it would pass by.
     `options` are further words of `flashproof check`. RequestError where no problem could be tried.

@@ -1,4 +1,4 @@
-"""Launch files: how `flashproof run` starts a compiled kernel (docs/compiled-kernels.md)."""
+"""Launch files: how `flashproof run` starts a compiled kernel (docs/guide/compiled-kernels.md)."""
 
 from __future__ import annotations
 

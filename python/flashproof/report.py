@@ -11,7 +11,7 @@ from typing import Any
 class Finding:
     """One thing that is wrong with an output."""
 
-    #: What failed: `bound`, `scale`, `nan`, … (docs/auditing.md).
+    #: What failed: `bound`, `scale`, `nan`, … (docs/guide/auditing.md).
     test: str
     statement: str
     #: `out`, `lse`, `dq`, …
@@ -25,7 +25,7 @@ class Report:
     passed: bool
     #: The verdict in one sentence, with its cause where one is known.
     sentence: str
-    #: The name of the cause: `unexplained`, or one of docs/auditing.md; None where nothing was found.
+    #: The name of the cause: `unexplained`, or one of docs/guide/auditing.md; None where nothing was found.
     cause: str | None
     findings: tuple[Finding, ...]
     #: The report as the command line prints it.

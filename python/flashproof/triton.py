@@ -32,7 +32,7 @@ Grid = Union[Sequence[int], Callable[[dict[str, Any]], Sequence[int]]]
 
 
 class Template(TypedDict):
-    """What of a launch is an expression of a problem (docs/compiled-kernels.md)."""
+    """What of a launch is an expression of a problem (docs/guide/compiled-kernels.md)."""
 
     grid: Sequence[Any]
     #: By argument.

@@ -54,7 +54,7 @@ class TestTorch:
         out = attention(q, k, v, is_causal=True)
         generator = torch.Generator().manual_seed(4)
         dout = torch.randn(out.shape, generator=generator).bfloat16()
-        # In bf16 PyTorch's own on the CPU adds up dV in bf16 (docs/findings.md).
+        # In bf16 PyTorch's own on the CPU adds up dV in bf16 (docs/reference/findings.md).
         wide = [x.double().requires_grad_() for x in (q, k, v)]
         exact = torch.autograd.grad(attention(*wide, is_causal=True), wide, dout.double())
         dq, dk, dv = (x.bfloat16() for x in exact)

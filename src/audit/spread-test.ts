@@ -108,7 +108,7 @@ class Energy {
 /**
  * Tests the errors of an output against sums of roundings, the known ones as they are, the others independent and uniform (but alike for
  * weights of a row, and for rows, that may round alike): every element, and the root mean square of every tile of queries and of every
- * head. All of it together fails a correct kernel with probability at most `falseAlarmRate` under these premises; docs/bounds.md has the
+ * head. All of it together fails a correct kernel with probability at most `falseAlarmRate` under these premises; docs/theory/bounds.md has the
  * proofs.
  */
 export function testSpread(

@@ -5,7 +5,7 @@ export type Axis = 'batch' | 'heads' | 'kvHeads' | 'queries' | 'keys' | 'qkDim' 
 
 /**
  * One named result of an attention kernel, which kernels produce, an oracle computes, bounds limit and an
- * audit judges. It holds all that tests, verdicts and reports need to know: see docs/extending.md, "To add
+ * audit judges. It holds all that tests, verdicts and reports need to know: see docs/guide/extending.md, "To add
  * an output".
  */
 export interface Quantity {

@@ -21,7 +21,7 @@ import { roundingKernel } from './rounding-kernel.js';
 
 const inTurn = turns(import.meta.url);
 
-/** Everything, measured by bisection and printed as docs/tightness.md has it, with LIMITS=all. */
+/** Everything, measured by bisection and printed as docs/theory/tightness.md has it, with LIMITS=all. */
 const everything = process.env['LIMITS'] === 'all';
 
 /** A kind of small error of one head: what it makes of an output of size `rms`. */

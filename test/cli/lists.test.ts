@@ -35,10 +35,10 @@ function members(value: unknown, path = ''): string[] {
   );
 }
 
-const documentation = readFileSync(join(import.meta.dirname, '../../docs/ci.md'), 'utf8');
+const documentation = readFileSync(join(import.meta.dirname, '../../docs/guide/ci.md'), 'utf8');
 
 describe.each(Object.keys(lists) as (keyof typeof lists)[])('%s', (kind) => {
-  it('has the members that docs/ci.md names, and no others', async () => {
+  it('has the members that docs/guide/ci.md names, and no others', async () => {
     const list = await listOf<object>(kind);
     expect(list).toMatchObject({ kind, schemaVersion: 1, tool: { name: 'flashproof' } });
     const row = documentation.split('\n').find((line) => line.startsWith(`| \`${kind}\``))!;

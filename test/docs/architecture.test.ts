@@ -19,7 +19,7 @@ describe('docs/architecture', () => {
     );
     expect(stderr).toBe('');
     expect(status).toBe(0);
-    const drawn = readDocument('docs/architecture.svg');
+    const drawn = readDocument('docs/images/architecture.svg');
     expect(stdout, 'run node scripts/draw-architecture.mjs').toBe(drawn);
   });
 
@@ -28,7 +28,9 @@ describe('docs/architecture', () => {
     const entries = Object.entries(exports)
       .filter(([, target]) => typeof target === 'object')
       .map(([name]) => name.replace('.', 'flashproof'));
-    const named = [...readDocument('docs/architecture.md').matchAll(/^\| `(flashproof[^`]*)`/gm)];
+    const named = [
+      ...readDocument('docs/reference/architecture.md').matchAll(/^\| `(flashproof[^`]*)`/gm),
+    ];
     expect(named.map(([, name]) => name).sort()).toEqual(entries.sort());
   });
 });

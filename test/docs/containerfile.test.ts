@@ -26,7 +26,7 @@ function stagesOf(text: string): Stage[] {
   }));
 }
 
-// No engine is asked: docs/ci.md says how the image was built.
+// No engine is asked: docs/guide/ci.md says how the image was built.
 it('Containerfile builds from the repository and runs the command without rights', () => {
   const [build, image] = stagesOf(readDocument('Containerfile'));
   const manifest = JSON.parse(readFileSync(`${root}/package.json`, 'utf8')) as {

@@ -31,20 +31,19 @@ const hasBash = spawnSync('bash', ['-c', 'exit 0']).status === 0;
 
 /** Documents whose commands are run, and whether they need numpy. */
 const documents = [
-  ['docs/getting-started.md', false],
-  ['docs/auditing.md', true],
-  ['docs/ci.md', false],
-  ['docs/emulation.md', false],
-  ['docs/capture.md', false],
-  ['docs/compiled-kernels.md', false],
+  ['docs/guide/getting-started.md', false],
+  ['docs/guide/auditing.md', true],
+  ['docs/guide/ci.md', false],
+  ['docs/reference/emulation.md', false],
+  ['docs/guide/capture.md', false],
+  ['docs/guide/compiled-kernels.md', false],
 ] as const;
 
 /** Of these only what takes seconds and is shown with what it prints. */
 const partlyRun = [
   ['README.md', false],
-  ['docs/tour.md', false],
-  ['docs/your-kernel.md', false],
-  ['docs/machine.md', false],
+  ['docs/guide/tour.md', false],
+  ['docs/reference/machine.md', false],
 ] as const;
 const takesSeconds =
   /^((npm ci && |node fixtures\/gradients\/unpack\.mjs [^&]*&& )?npx flashproof (audit|bound|emulate) [^\n]*\n)+$/;
@@ -101,22 +100,37 @@ describe('what a document shows', () => {
 describe('the documents', () => {
   const pages = [
     ...['README.md', 'CONTRIBUTING.md', 'examples/github-action/README.md'],
-    ...readdirSync(join(root, 'docs'))
-      .filter((name) => name.endsWith('.md'))
-      .map((name) => `docs/${name}`),
+    ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.md') && !name.startsWith('api'))
+      .map((name) => `docs/${name.replaceAll('\\', '/')}`),
   ];
 
-  it.each(['README.md', 'CONTRIBUTING.md', 'docs/extending.md', 'docs/architecture.md'])(
-    '%s names files that there are',
-    (page) => {
-      const folders = 'src|test|oracles|properties|kernels|fixtures|scripts|python|site|docs';
-      const paths = new RegExp(`\`((?:${folders})/[\\w./-]+)\``, 'g');
-      const missing = [...readDocument(page).matchAll(paths)]
-        .map(([, path]) => path)
-        .filter((path) => !madeByCommands.includes(path) && !existsSync(join(root, path)));
-      expect(missing).toEqual([]);
-    },
-  );
+  it('stand on their shelves in the order of docs/README.md, as the site shows them', () => {
+    const index = [...readDocument('docs/README.md').matchAll(/\]\(([^)]+\.md)\)/g)].map(
+      ([, page]) => `docs/${page}`,
+    );
+    expect([...index, 'docs/README.md'].sort()).toEqual(
+      pages.filter((page) => page.startsWith('docs/')).sort(),
+    );
+    const { projectDocuments } = JSON.parse(readDocument('site/typedoc.json')) as {
+      readonly projectDocuments: readonly string[];
+    };
+    expect(projectDocuments).toEqual(index.map((page) => `../${page}`));
+  });
+
+  it.each([
+    'README.md',
+    'CONTRIBUTING.md',
+    'docs/guide/extending.md',
+    'docs/reference/architecture.md',
+  ])('%s names files that there are', (page) => {
+    const folders = 'src|test|oracles|properties|kernels|fixtures|scripts|python|site|docs';
+    const paths = new RegExp(`\`((?:${folders})/[\\w./-]+)\``, 'g');
+    const missing = [...readDocument(page).matchAll(paths)]
+      .map(([, path]) => path)
+      .filter((path) => !madeByCommands.includes(path) && !existsSync(join(root, path)));
+    expect(missing).toEqual([]);
+  });
 
   it.each(pages)('%s links to what there is', (page) => {
     const text = readDocument(page);

@@ -17,8 +17,8 @@ function unaligned(table: string): string {
     .join('\n');
 }
 
-describe('docs/emulation.md', () => {
-  const text = readDocument('docs/emulation.md');
+describe('docs/reference/emulation.md', () => {
+  const text = readDocument('docs/reference/emulation.md');
 
   it.each(Object.keys(evidenceTables))('has the table %s as the code has it', (name) => {
     const table = evidenceTables[name]();

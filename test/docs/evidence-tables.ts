@@ -85,7 +85,7 @@ export function markdownTable(columns: Row, rows: readonly Row[]): string {
   return [line(columns), line(columns.map(() => '---')), ...rows.map(line)].join('\n');
 }
 
-/** The tables of docs/emulation.md, by the marks between which they stand. */
+/** The tables of docs/reference/emulation.md, by the marks between which they stand. */
 export const evidenceTables: Readonly<Record<string, () => string>> = {
   forward: () => markdownTable(['part', 'architecture', 'Q, K, V', 'evidence'], forwardRows()),
   'tensor-cores': () =>

@@ -24,12 +24,12 @@ int main() {
 
 const hasCompiler = spawnSync('c++', ['--version']).status === 0;
 
-describe.runIf(hasCompiler)('write_npy of docs/auditing.md', () => {
+describe.runIf(hasCompiler)('write_npy of docs/guide/auditing.md', () => {
   const folder = mkdtempSync(join(tmpdir(), 'flashproof-npy-'));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
   inTurn('writes what flashproof reads, in every format', async () => {
-    const { name, text } = filesOf(readDocument('docs/auditing.md')).find(({ name }) =>
+    const { name, text } = filesOf(readDocument('docs/guide/auditing.md')).find(({ name }) =>
       name.endsWith('.hpp'),
     )!;
     writeFileSync(join(folder, name), text);

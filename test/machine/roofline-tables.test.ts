@@ -17,7 +17,7 @@ import { attentionFolder, readManifest } from '../fixtures/attention-manifest.js
 import { readStoredFile } from '../fixtures/stored-tensors.js';
 import { blockWork, countersOf, hardwareOnly, normalProblem, timedBlock } from './roofline-runs.js';
 
-/** `ROOFLINE=all` prints the tables of docs/machine-roofline.md. */
+/** `ROOFLINE=all` prints the tables of docs/reference/machine-roofline.md. */
 const printsAll = process.env['ROOFLINE'] === 'all';
 const { sm_100: rates } = unitRates;
 

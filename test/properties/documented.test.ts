@@ -20,7 +20,7 @@ function plain(text: string): string {
   return text.replaceAll(/\s+/g, ' ').replaceAll('\\|', '|');
 }
 
-const page = read('docs/properties.md');
+const page = read('docs/reference/properties.md');
 
 /** What stands below a heading of the page. */
 function section(heading: string): string {
@@ -37,7 +37,7 @@ function capitalized(text: string): string {
   return text.slice(0, 1).toUpperCase() + text.slice(1);
 }
 
-describe('docs/properties.md', () => {
+describe('docs/reference/properties.md', () => {
   it.each(lawIds)('states law %s, its reason and what may be promised of it', (id) => {
     const { statement, reason, strengths, usual } = laws[id];
     const others = [...strengths, 'none'].filter((strength) => strength !== usual).join(', ');
@@ -95,11 +95,11 @@ describe('docs/properties.md', () => {
   });
 });
 
-describe('docs/your-kernel.md', () => {
+describe('docs/guide/your-kernel.md', () => {
   it('shows the adapter of the Python example as it is', () => {
     const adapter = read('examples/python/flashproof_kernel.py');
     const loop = adapter.slice(adapter.indexOf('for line in sys.stdin:')).trim();
     expect(loop).toContain('json.loads');
-    expect(read('docs/your-kernel.md')).toContain(loop);
+    expect(read('docs/guide/your-kernel.md')).toContain(loop);
   });
 });

@@ -17,7 +17,7 @@ const elementsOfLoad = 8;
  * first; P by the build's exponentials; tiles of dQ by atomic adds, in any order, or `deterministic` in ascending order in a sum for
  * each thread block, which a last kernel adds up; dK and dV of every query head rounded, those of a group added afterwards (at::sum).
  * Sources: csrc/flash_attn/src/flash_bwd_kernel.h, flash_bwd_preprocess_kernel.h and flash_api.cpp of Dao-AILab/flash-attention; the
- * bits of the kernel that nvcc 13.0 compiles from them (docs/emulation.md).
+ * bits of the kernel that nvcc 13.0 compiles from them (docs/reference/emulation.md).
  */
 export function fa2BackwardRecipe(
   problem: Problem,

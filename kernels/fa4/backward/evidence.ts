@@ -18,7 +18,7 @@ export const fa4BackwardFeatures: readonly FeatureName[] = [
 
 /**
  * Evidence for one part: the bits of the compiled kernel, compared with the model's on random problems, or else the sources,
- * where the compiled kernel was not run. The comparisons: docs/emulation.md, "FlashAttention-4's own PTX".
+ * where the compiled kernel was not run. The comparisons: docs/reference/emulation.md, "FlashAttention-4's own PTX".
  */
 function evidenceOf(isCompared: boolean, what: string, file: string): string {
   return isCompared

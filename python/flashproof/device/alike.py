@@ -1,4 +1,4 @@
-"""Which weights of a row, and which rows, may err alike: "The spread" of docs/bounds.md.
+"""Which weights of a row, and which rows, may err alike: "The spread" of docs/theory/bounds.md.
 
 Where fp64's roundings leave open whether two weights or rows count as alike, they count as apart:
 limits are then smaller.

@@ -1,5 +1,5 @@
 """How far any correct kernel may be from exact attention, element by element: Theorems 1 to 8 of
-docs/bounds.md.
+docs/theory/bounds.md.
 
 The numbers are those of ``src/audit/bounds`` for the arithmetic of any correct kernel, whose sums
 have any order, whose maximum is the row's, and whose weights' places in an ulp are not known.

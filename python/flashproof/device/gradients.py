@@ -1,7 +1,7 @@
 """dQ, dK and dV of exact attention in fp64 on the device that the tensors lie on, each element with
 a radius.
 
-The radius is Theorem 23 of docs/bounds-backward.md, which holds for sums in any order.
+The radius is Theorem 23 of docs/theory/bounds-backward.md, which holds for sums in any order.
 """
 
 from __future__ import annotations

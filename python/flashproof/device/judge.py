@@ -2,7 +2,7 @@
 possible.
 
 A pass on the device is one of the command line: every limit is at most the command line's ("On the
-device" of docs/bounds.md). Whatever is not surely within its limit goes to the command line, which
+device" of docs/theory/bounds.md). Whatever is not surely within its limit goes to the command line, which
 has the last word.
 """
 

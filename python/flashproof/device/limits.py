@@ -1,4 +1,4 @@
-"""The limits of elements, put together from the errors of their rows: Theorem 1 of docs/bounds.md,
+"""The limits of elements, put together from the errors of their rows: Theorem 1 of docs/theory/bounds.md,
 and "The spread".
 """
 

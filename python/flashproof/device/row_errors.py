@@ -1,5 +1,5 @@
 """What the errors of a row's weights and sums come to, whatever its values are: Theorems 2 to 8 of
-docs/bounds.md.
+docs/theory/bounds.md.
 """
 
 from __future__ import annotations

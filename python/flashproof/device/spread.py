@@ -1,7 +1,7 @@
 """What independent roundings add up to: elements, and root mean squares of tiles of 128 queries
 and of heads.
 
-``src/audit/spread-test.ts``; the proofs are in docs/bounds.md, "The spread".
+``src/audit/spread-test.ts``; the proofs are in docs/theory/bounds.md, "The spread".
 """
 
 from __future__ import annotations

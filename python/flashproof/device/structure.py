@@ -1,7 +1,7 @@
 """What roundings leave near zero and a bug does not: sums of a kernel's error over rows, tiles of
 128 queries and heads.
 
-The tests are those of ``src/audit/structure``, whose proofs are in docs/bounds.md, "The
+The tests are those of ``src/audit/structure``, whose proofs are in docs/theory/bounds.md, "The
 structure". Limits here count all roundings as independent and leave out what weights, rows or
 outputs may have in common, so that none is larger than the command line's: what is within them is
 within those. What is not is left to the command line.

@@ -1,7 +1,7 @@
 """Exact weights of a block of queries, in fp64, with what they leave of O and the LSE: the
 device's oracle.
 
-Its radius is Theorem 13 of docs/bounds.md, which holds for sums in any order.
+Its radius is Theorem 13 of docs/theory/bounds.md, which holds for sums in any order.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ const mostBins = 2 ** 14;
 
 /**
  * The resolution at which weights are told apart whose roundings to a format may be one number: bins per
- * octave of exponents, four to an ulp. docs/bounds.md, "The spread", explains why a quarter of an ulp.
+ * octave of exponents, four to an ulp. docs/theory/bounds.md, "The spread", explains why a quarter of an ulp.
  */
 export function alikeBinsPerOctave(weightFormat: FormatName): number {
   return Math.min(4 * 2 ** (formats[weightFormat].precision - 1), mostBins);

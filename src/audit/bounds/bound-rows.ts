@@ -60,7 +60,7 @@ function largestWeightError(
 
 /**
  * The exponent (log2) at and below which a key's weight, with all its errors, is within the allowance of a
- * weight that underflows, given the row's largest exponent: Theorem 10 of docs/bounds.md.
+ * weight that underflows, given the row's largest exponent: Theorem 10 of docs/theory/bounds.md.
  */
 function negligibleExponent({ maximum, underflow }: KernelArithmetic): (largest: number) => number {
   // The kernel's largest exponent may itself be off, by 1 at most in a row that is not coarse.
@@ -260,7 +260,7 @@ interface RowsBoundOptions {
 /**
  * Visits the bounds of a problem, up to 64 rows of one sequence at a time: for every element of the output and every LSE the
  * largest distance of a kernel of the given arithmetic from the oracle, by technique and in total, and the systematic and
- * the random part of it. Nothing is run: bounds follow from the problem alone. Proofs in docs/bounds.md. Cost is that of
+ * the random part of it. Nothing is run: bounds follow from the problem alone. Proofs in docs/theory/bounds.md. Cost is that of
  * about two to three oracles; memory that of a tile, of at most 64 tiles of scores, and of the kept inputs of one head (see
  * `headOperands`).
  *

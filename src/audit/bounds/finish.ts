@@ -2,7 +2,7 @@ import type { TechniqueBound } from './technique-bound.js';
 import { type FormatName, formats, round, ulp } from '../../formats/index.js';
 import type { OutputRounding } from '../../../kernels/index.js';
 
-// The end of a row: `normalise` and `output-round`, section 8 of docs/bounds.md.
+// The end of a row: `normalise` and `output-round`, section 8 of docs/theory/bounds.md.
 
 /** `normalise`: dropout's factor; the reciprocal and the product with it; the logarithm and its sum with m. Theorem 8. */
 export const normaliseBound: TechniqueBound = {

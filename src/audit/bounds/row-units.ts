@@ -121,7 +121,7 @@ export function sunkRow(
 
 /**
  * The errors of a row with a sink, relative to its whole row sum: those of the keys, which `errors` has, and those of the
- * sink, a key of value 0. Theorem 11 of docs/bounds.md.
+ * sink, a key of value 0. Theorem 11 of docs/theory/bounds.md.
  * @param origin the number that exponents are relative to (log2)
  */
 export function errorsWithSink(

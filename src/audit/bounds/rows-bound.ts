@@ -12,7 +12,7 @@ export const combinations = ['total', 'systematic', 'known', 'deviation'] as con
 export interface CombinedBounds {
   /** Worst case, the rounding of an output and the oracle's own radius included. */
   readonly total: Float64Array;
-  /** Worst case of the part that neither averages out nor is known: see docs/bounds.md, "The spread". */
+  /** Worst case of the part that neither averages out nor is known: see docs/theory/bounds.md, "The spread". */
   readonly systematic: Float64Array;
   /** The magnitude of the sum of the roundings that follow from the problem. */
   readonly known: Float64Array;

@@ -92,7 +92,7 @@ export function createScoreTiles(
   }
 
   /**
-   * Turns scores into exponents with their addends, whose errors are added to theirs: Theorem 10 of docs/bounds.md. A
+   * Turns scores into exponents with their addends, whose errors are added to theirs: Theorem 10 of docs/theory/bounds.md. A
    * key that has no weight, whatever its error is, counts with an error of 0.
    */
   function add({ addend, size }: Addends, head: number, { order, firstKey }: KeyTile): void {

@@ -3,12 +3,12 @@ import { type ExponentArithmetic, roundoff32, type SumArithmetic } from '../../.
 import { euclideanNorm } from './key-extents.js';
 import { chainLoss, fusedSumLoss } from './sums.js';
 
-// The errors of scores: `qk-accumulate` and `scale-subtract`, sections 2 and 3 of docs/bounds.md.
+// The errors of scores: `qk-accumulate` and `scale-subtract`, sections 2 and 3 of docs/theory/bounds.md.
 
 /**
  * The largest error of the score of a query and a key: perPartial·Σ |partial sums| + perUnit·Σ_t q_t·k_t,
  * with t over the steps of the chain and units q_t, k_t of both operands that `scoreUnits` gives. Raw score
- * units. Theorem 2 of docs/bounds.md.
+ * units. Theorem 2 of docs/theory/bounds.md.
  */
 export interface ScoreError {
   /** Dimensions per partial sum; 0 where partial sums do not matter. */
@@ -109,7 +109,7 @@ interface ExponentMoments {
 /**
  * The error that the fp32 arithmetic of an exponent puts on the weights, beyond the part that is common to
  * all weights with the same maximum in use (which cancels in O). Natural units: relative to the weight.
- * Theorem 3 of docs/bounds.md.
+ * Theorem 3 of docs/theory/bounds.md.
  */
 export function exponentError(
   { ofDistance, ofScore, ofSoftcap, absolute }: ExponentArithmetic,

@@ -4,13 +4,13 @@ import type { RowTerms, TechniqueBound, WeightError } from './technique-bound.js
 import { hardwareExp2Error } from '../../hardware/index.js';
 import { formats, smallestNormal } from '../../formats/index.js';
 
-// The errors of sums over keys: `rescale`, `pv-accumulate` and `row-sum`, sections 6 to 8 of docs/bounds.md,
+// The errors of sums over keys: `rescale`, `pv-accumulate` and `row-sum`, sections 6 to 8 of docs/theory/bounds.md,
 // and the loss of a sum of products, which `qk-accumulate` shares.
 
 /**
  * The largest loss of one fused sum, in units of the largest of the accumulator before, the accumulator after
  * and the largest product: each of the products and the accumulator less than one unit of the alignment
- * (truncation), the sum less than one unit of the result. Theorem 2 of docs/bounds.md.
+ * (truncation), the sum less than one unit of the result. Theorem 2 of docs/theory/bounds.md.
  */
 export function fusedSumLoss(arithmetic: SumArithmetic & { readonly kind: 'fused' }): number {
   const { productsPerSum, alignedFractionBits, resultFractionBits } = arithmetic;
@@ -40,7 +40,7 @@ const largestGrowth = 125.5;
 /**
  * The relative error of one factor α = ex2.approx.ftz((m − m′)·c) whose exponent is −growth (log2):
  * that of the unit, and that of the difference, of c and of the product. 1 where α may be flushed to
- * zero. Theorem 6 of docs/bounds.md.
+ * zero. Theorem 6 of docs/theory/bounds.md.
  */
 export function rescaleFactorError(growth: number, scaleError: number): number {
   if (growth > largestGrowth) return 1;
@@ -71,7 +71,7 @@ export const rescaleBound: TechniqueBound = {
   lse: (row) => rescaleWeightError(row).mean + row.errors.rescaledSum,
 };
 
-/** Bounds on the error that a tile of keys adds to the sums O += P·V. Theorem 7 of docs/bounds.md. */
+/** Bounds on the error that a tile of keys adds to the sums O += P·V. Theorem 7 of docs/theory/bounds.md. */
 interface TileLoss {
   /** The loss in units of the largest of the sum before, the sum after and the products. */
   readonly relative: number;
@@ -146,7 +146,7 @@ export const pvAccumulateBound: TechniqueBound = {
 
 /**
  * The largest loss of adding the weights of a tile to the row sum, relative to the sum after it. Every
- * addition rounds a partial sum, none of which exceeds it. Theorem 8 of docs/bounds.md.
+ * addition rounds a partial sum, none of which exceeds it. Theorem 8 of docs/theory/bounds.md.
  *
  * @param keys the number of keys of the tile
  * @param endsBlock where the kernel adds by blocks, their additions count at the block's last tile

@@ -70,7 +70,7 @@ export function alike(error: number, mass: number): WeightError {
 /**
  * The errors of a row's weights and sums, added up before they are spread over the columns. All but `lse…`
  * are relative; the weights' errors count in the square mean over w for the output (Theorem 1 of
- * docs/bounds.md) and in the mean for the row sum.
+ * docs/theory/bounds.md) and in the mean for the row sum.
  */
 export class RowErrors {
   /** Σ w, and Σ w over the columns of the polynomial. */

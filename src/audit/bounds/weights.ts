@@ -3,7 +3,7 @@ import { formats, smallestNormal, smallestSubnormal, unitRoundoff } from '../../
 import type { KernelArithmetic } from '../../../kernels/index.js';
 
 // The errors of weights: `exp2-hardware`, `exp2-polynomial` and `p-round`, sections 4 and 5 of
-// docs/bounds.md.
+// docs/theory/bounds.md.
 
 /** The unit's error on the weights that it computes. */
 export function hardwareWeightError({ arithmetic, errors }: RowTerms): WeightError {
@@ -58,7 +58,7 @@ export interface WeightRounding {
 export const largestKnownError = 1 / 8;
 
 /**
- * Rounding to nearest even in a format. Theorem 5 of docs/bounds.md. FP8 saturates:
+ * Rounding to nearest even in a format. Theorem 5 of docs/theory/bounds.md. FP8 saturates:
  * PTX's cvt.rn.satfinite, the only conversion to it.
  */
 export function weightRounding({
@@ -81,7 +81,7 @@ export function weightRounding({
 
 /**
  * The rounding of P before its product with V: with dropout before or after the factor 1/(1 − p), or both times,
- * relative to P with the factor in either case. Theorem 12 of docs/bounds.md.
+ * relative to P with the factor in either case. Theorem 12 of docs/theory/bounds.md.
  */
 export function appliedRounding(arithmetic: KernelArithmetic): WeightRounding {
   const once = weightRounding(arithmetic);

@@ -121,7 +121,7 @@ export function joinLseSums(parts: readonly LseSums[]): LseSums {
 
 /**
  * The mean error of a head's LSE, and the threshold that a correct kernel's exceeds with probability at most
- * 2·exp(−deviations²/2): see docs/bounds.md, "The structure". Null where no LSE of the head is finite.
+ * 2·exp(−deviations²/2): see docs/theory/bounds.md, "The structure". Null where no LSE of the head is finite.
  *
  * @param pooled the weights of the head's rows by their place in an octave
  * @param exponential largest relative error of the exponential

@@ -266,7 +266,7 @@ export class PooledProjections {
 
   /**
    * The bound that |Σ r·X| of an instrument exceeds with probability at most 2·exp(−deviations²/2): see
-   * docs/bounds.md, "The structure".
+   * docs/theory/bounds.md, "The structure".
    */
   tolerance(d: number, deviations: number): number {
     const ofWeights = this.#offset === null ? 0 : this.#commonRoundings(this.#offset, d);

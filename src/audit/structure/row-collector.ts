@@ -53,7 +53,7 @@ interface ProjectionModel {
   readonly roundingErrors: Float64Array | null;
   /** The weights that dropout keeps; null without. */
   readonly kept: KeptWeights | null;
-  /** Number of roundings of each weight on its way to V: Theorem 12 of docs/bounds.md. */
+  /** Number of roundings of each weight on its way to V: Theorem 12 of docs/theory/bounds.md. */
   readonly roundings: number;
   /** The scores of sinks by head, natural units; null without. */
   readonly sinks: Float64Array | null;

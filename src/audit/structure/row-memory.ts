@@ -113,7 +113,7 @@ export interface RowSums extends PooledErrors {
   readonly squares: Float64Array;
   /**
    * The error of adding the row's weights one after the other, in roundings of the row sum: the largest, from weights with many
-   * alike; and the square mean of the others, Σ m² over groups of m alike (docs/bounds.md, "Sums over keys"). Only where equal
+   * alike; and the square mean of the others, Σ m² over groups of m alike (docs/theory/bounds.md, "Sums over keys"). Only where equal
    * weights are counted.
    */
   readonly drift: number;

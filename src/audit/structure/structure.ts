@@ -25,7 +25,7 @@ import {
  * The structure tests of an audit: per row, per tile of 128 query rows and per head, projections of the kernel's error
  * against thresholds that rounding errors explain. Parts of the problem are measured apart (`measureStructure`); here
  * they are put together, in the order of heads and rows. The premises and the proof of the thresholds are in
- * docs/bounds.md, "The structure". All tests together raise a false alarm with probability at most `falseAlarmRate`.
+ * docs/theory/bounds.md, "The structure". All tests together raise a false alarm with probability at most `falseAlarmRate`.
  *
  * Rows that hold NaN or infinities, rows of zeros and rows whose sums overflow fp64 are left out. Returns, per test
  * and scope, the result that is largest relative to its threshold.

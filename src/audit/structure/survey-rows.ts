@@ -24,7 +24,7 @@ export interface RowSurvey {
   readonly clustered: Uint8Array;
 }
 
-/** The rows that may err alike, [batch, heads, queries]: see docs/bounds.md, "The spread". */
+/** The rows that may err alike, [batch, heads, queries]: see docs/theory/bounds.md, "The spread". */
 export interface RowUnits {
   /** Rows of one number may err alike, others err independently. */
   readonly unit: Int32Array;

@@ -205,7 +205,7 @@ Examples:
     --replay flashproof-failures/within-bound-1-3.safetensors
 
 The command of --exec reads one JSON request a line and answers one line each;
-docs/properties.md in the repository has the protocol.
+docs/reference/properties.md in the repository has the protocol.
 {"id":1,"ok":false,"error":"…","unsupported":true} declines a problem.
 It is one process, which gets its problems one after the other: --threads is
 for --kernel, without --bail, and each shard is one thread.

@@ -66,7 +66,8 @@ Premises, as name=value: what a kernel does otherwise than any correct one.
   factors                      hardware, as-weights
   scoreLimit, weightScale      a number
 Presets: fused (the default), eager, torch-math, fp16-accumulate, fa3-fp8,
-fa4-fp8, flashinfer-fp8, polynomial. docs/auditing.md says when to declare what.
+fa4-fp8, flashinfer-fp8, polynomial. docs/guide/auditing.md says when to
+declare what.
 `;
 
 /** The section on --gradient-premise in the help of audit; the same test compares its names with the vocabulary. */

@@ -31,7 +31,7 @@ export interface ClusterRun {
   /** Whether all warps came to their end. */
   readonly isComplete: boolean;
   /**
-   * Whether every schedule has the same order, values and end (docs/machine.md): the run is complete, races were looked
+   * Whether every schedule has the same order, values and end (docs/reference/machine.md): the run is complete, races were looked
    * for, nothing was found but hints, and no strong accesses came in no order.
    */
   readonly speaksForAllSchedules: boolean;

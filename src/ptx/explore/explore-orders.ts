@@ -68,7 +68,7 @@ function reversible({ dependent, isPoll }: StepLog): ReadonlyMap<number, number>
  * Runs a program in every order of the steps that depend on one another, or in the requested number of orders. It begins with the usual
  * schedule; in each run with a new order, every such pair is reversed: the earlier step is held back until the later one has been taken, all
  * others keep their order. Steps that depend on nothing unordered have the same order in all these runs, or their order does not matter
- * (docs/machine.md), so the runs stand for all schedules once none is left: this is dynamic partial-order reduction (Flanagan, Godefroid,
+ * (docs/reference/machine.md), so the runs stand for all schedules once none is left: this is dynamic partial-order reduction (Flanagan, Godefroid,
  * POPL 2005), over classes of equivalent runs.
  *
  * @param mostRuns runs after which it stops

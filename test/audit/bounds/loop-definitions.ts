@@ -10,7 +10,7 @@ import type { ScoreError } from '../../../src/audit/bounds/scores.js';
 /**
  * Definitions of what the WebAssembly loops of assembly/ compute: for one query and one key, for a row, for
  * an element. The loops work on tiles, two lanes at a time, and deviate from these by some 2^-44.
- * docs/bounds.md derives the numbers; the numbers of its theorems are named below.
+ * docs/theory/bounds.md derives the numbers; the numbers of its theorems are named below.
  */
 
 /**

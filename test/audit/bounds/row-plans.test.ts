@@ -187,7 +187,7 @@ const nothing: OfBlock = {
 };
 
 describe('the plan of a row with an online maximum', () => {
-  it('follows from its way, block by block (sections 3 to 6 of docs/bounds.md)', () => {
+  it('follows from its way, block by block (sections 3 to 6 of docs/theory/bounds.md)', () => {
     const offsets = fc.constantFrom(0, 8, -4, 120);
     fc.assert(
       fc.property(

@@ -191,7 +191,7 @@ export function collect(
 /** What is within 2^-36 of a whole number is one. */
 const fraction = (y: number) => (Math.abs(y - Math.round(y)) < 2 ** -36 ? 0 : y - Math.floor(y));
 
-/** A row by the formulas of docs/bounds.md, "The structure". */
+/** A row by the formulas of docs/theory/bounds.md, "The structure". */
 export function defined(
   { model, bounds, weights }: Made,
   row: number,

@@ -78,7 +78,7 @@ function made({ seed, of, stored, softcap, typicalWeight, coarse, special }: Dra
 type Drawn = typeof drawn extends fc.Arbitrary<infer T> ? T : never;
 type Made = ReturnType<typeof made>;
 
-/** The errors of one row that are known, by docs/bounds.md, "The structure". */
+/** The errors of one row that are known, by docs/theory/bounds.md, "The structure". */
 function defined(
   { bounds, premises, reference, values, exact, radius }: Made,
   row: number,

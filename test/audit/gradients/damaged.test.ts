@@ -12,7 +12,7 @@ const { files } = readGradientsManifest();
 /** With GRADIENTS_TABLE every damage of one kernel of every file is audited, and the findings printed. */
 const isTable = process.env['GRADIENTS_TABLE'] !== undefined;
 /**
- * What a correct kernel may be off by as much: 4 ulp of fp32 are as much as the largest errors of these kernels (docs/auditing.md).
+ * What a correct kernel may be off by as much: 4 ulp of fp32 are as much as the largest errors of these kernels (docs/guide/auditing.md).
  */
 const withinRounding: readonly (readonly [file: string, damage: RegExp])[] = [
   ['plain-fp32.safetensors', /4 ulp/],

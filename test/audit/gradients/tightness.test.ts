@@ -72,7 +72,7 @@ inTurn(
       }
     for (const { file, kernel, worst, expected } of found) {
       const isShort = !file.startsWith('plain-fp32') && !file.startsWith('softcap');
-      // Never less than what was found, by chance aside; and as docs/tightness.md says how much more.
+      // Never less than what was found, by chance aside; and as docs/theory/tightness.md says how much more.
       expect(expected, `${file} ${kernel}`).toBeGreaterThan(0.9);
       if (chosen.length > 2) continue;
       expect(worst, `${file} ${kernel}`).toBeLessThan(isShort ? 15 : 1000);

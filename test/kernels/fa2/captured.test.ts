@@ -15,7 +15,10 @@ function equalBits(actual: Tensor, expected: Tensor): number {
   return Array.from(a).filter((bits, i) => bits === b[i]).length;
 }
 
-const document = readFileSync(new URL('../../../docs/emulation.md', import.meta.url), 'utf8');
+const document = readFileSync(
+  new URL('../../../docs/reference/emulation.md', import.meta.url),
+  'utf8',
+);
 /** The rows of the table, cells by the case. */
 const documented = new Map(
   document

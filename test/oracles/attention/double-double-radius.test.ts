@@ -43,7 +43,7 @@ function forEachProblem(judge: (problem: Problem) => void): void {
           judge(pairedProblem(randomValues(testSeed + run), { size, cancels, ...one }));
 }
 
-/** The bound on the error of a row's exponents, by what docs/bounds.md counts. */
+/** The bound on the error of a row's exponents, by what docs/theory/bounds.md counts. */
 function errorOfExponents(row: Row, law: ScoreLaw, isExact: boolean): number {
   const { keys, visible, queryNorm, addends } = row;
   const keyNorm = Math.max(...Array.from(visible, (key) => keys.norm[key]));

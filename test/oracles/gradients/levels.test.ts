@@ -112,7 +112,7 @@ function cancellingRow(keys: number, vDim: number) {
 
 it('D in double-double has the errors of its sum and of its products, also where it is 0', () => {
   const u = 2 ** -53;
-  // Each addition errs by 3u² of the sizes; a compensated product by 2d²u² of its own (docs/bounds-backward.md).
+  // Each addition errs by 3u² of the sizes; a compensated product by 2d²u² of its own (docs/theory/bounds-backward.md).
   const manyKeys = cancellingRow(512, 1);
   expect(manyKeys.mean).toBe(0);
   expect(manyKeys.meanRadius).toBeGreaterThan(3 * 511 * u ** 2 * manyKeys.meanSize);

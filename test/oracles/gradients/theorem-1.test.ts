@@ -25,7 +25,7 @@ function expectClose(value: number, formula: number, what: string): void {
 const sum = (numbers: readonly number[]) => numbers.reduce((a, b) => a + b, 0);
 const dot = (a: Float64Array, b: Float64Array) => a.reduce((total, x, t) => total + x * b[t], 0);
 
-/** The statistics of one row by the definitions of Theorem 1 (docs/bounds-backward.md); null where it says nothing. */
+/** The statistics of one row by the definitions of Theorem 1 (docs/theory/bounds-backward.md); null where it says nothing. */
 function theorem(block: GradientBlock, rules: Rules, i: number) {
   const { query, keys, values, dout, head } = block.operands;
   const { law, kept } = rules;

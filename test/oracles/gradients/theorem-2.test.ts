@@ -22,7 +22,7 @@ function expectClose(value: number, formula: number, what: string): void {
   if (!isClose) expect(value, what).toBe(formula);
 }
 
-/** P, x, D, Σ P|x| and the errors of Theorem 2 (docs/bounds-backward.md), by its formulas in fp64. */
+/** P, x, D, Σ P|x| and the errors of Theorem 2 (docs/theory/bounds-backward.md), by its formulas in fp64. */
 function theorem({ row, rules, dout }: DrawnRow) {
   const { values, visible, kept, share } = row;
   const { y, error, origin } = compensatedExponents(row, rules.law, rules.constants);

@@ -3,7 +3,7 @@ import { operandRow } from '../../../oracles/attention/operand.js';
 import { exactRow } from '../../../oracles/gradients/exact-row.js';
 import { forEachRow, type DrawnRow } from './drawn-rows.js';
 
-/** What a weight may be off by, in units: docs/bounds-backward.md. */
+/** What a weight may be off by, in units: docs/theory/bounds-backward.md. */
 const E = 10;
 const slack = 1 + 2 ** -20;
 

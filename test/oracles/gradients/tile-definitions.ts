@@ -1,6 +1,6 @@
 /**
  * Definitions of the WebAssembly loops of oracles/attention/assembly/gradients.ts, in the same order of operations, so
- * that results are equal bit for bit. docs/bounds-backward.md counts the operations written here. Read these, run
+ * that results are equal bit for bit. docs/theory/bounds-backward.md counts the operations written here. Read these, run
  * those.
  */
 import { cappedScore, exponential } from '../attention/tile-definitions.js';

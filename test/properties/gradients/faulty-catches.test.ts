@@ -18,7 +18,7 @@ const inTurn = turns(import.meta.url);
 
 /**
  * Every fault is to be caught within this many problems per law. By default some of them, drawn by TEST_SEED, by one law;
- * GRADIENT_BUGS=all tries every one by all laws, simplifies what it finds, and prints the table of docs/properties.md.
+ * GRADIENT_BUGS=all tries every one by all laws, simplifies what it finds, and prints the table of docs/reference/properties.md.
  */
 const problemsPerLaw = 100;
 const seed = Number(process.env['CHECK_SEED'] ?? 20_261_122);

@@ -162,7 +162,7 @@ describe('steps of the maximum', () => {
 });
 
 /**
- * Digests of the problems that docs/trade-offs.md was measured with, as they were made before there
+ * Digests of the problems that docs/theory/trade-offs.md was measured with, as they were made before there
  * was one table of regimes: the documentation can be repeated only while they stay.
  */
 const digests: Readonly<Record<ScoreRegimeName, string>> = {

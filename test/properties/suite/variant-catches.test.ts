@@ -11,7 +11,7 @@ const inTurn = turns(import.meta.url);
 /**
  * Every bug is to be caught within this many problems per law, simplified, and told apart from the usual
  * checks. By default some of them, drawn by TEST_SEED from those that show early; VARIANTS=all tries
- * every one, in a few minutes, and prints the table of docs/properties.md.
+ * every one, in a few minutes, and prints the table of docs/reference/properties.md.
  */
 const problemsPerLaw = 100;
 const seed = Number(process.env['CHECK_SEED'] ?? 20_261_121);

@@ -16,7 +16,7 @@ import type { Problem } from '../../../src/problem/index.js';
 /** A variant of fa4 as a kernel under test. */
 function variantUnderTest({ id }: KernelVariant) {
   const { kernel, promises } = modelPromises('fa4', new Map([['variant', id]]));
-  // The table of docs/properties.md is of problems without features.
+  // The table of docs/reference/properties.md is of problems without features.
   return { kernel, promises: { ...promises, features: [] } };
 }
 

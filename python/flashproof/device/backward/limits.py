@@ -1,5 +1,5 @@
 """How far gradients of any correct kernel may be from exact ones, element by element: Theorems 8 and 9
-of docs/bounds-backward.md, ``finish-gradient.ts``, ``finish-queries.ts`` and ``group-sums.ts``.
+of docs/theory/bounds-backward.md, ``finish-gradient.ts``, ``finish-queries.ts`` and ``group-sums.ts``.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """The errors of single pairs of a query and a key, and of rows of queries: Theorems 4 to 7 of
-docs/bounds-backward.md, as ``src/audit/gradients/bounds`` has them for any correct kernel without a
+docs/theory/bounds-backward.md, as ``src/audit/gradients/bounds`` has them for any correct kernel without a
 softcap, dropout or a sink.
 
 Everything is surely no more than the command line's: equal rows do not count as alike, and radii of

@@ -22,7 +22,7 @@ import { createUncertainScores, ofKeysAlone, up, type CoarseRow } from './uncert
 
 /**
  * Makes a function that bounds rows whose scores a kernel may have wrong by so much that the errors of the
- * weights are no small part of them: scores in the ten thousands. Theorem 9 of docs/bounds.md: the weights
+ * weights are no small part of them: scores in the ten thousands. Theorem 9 of docs/theory/bounds.md: the weights
  * move by factors e^±δ, which never takes O out of the range of the values that contend for it; all other
  * errors of a kernel are relative to the moved weights. Finite wherever scores are.
  */

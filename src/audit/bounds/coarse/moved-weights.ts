@@ -19,7 +19,7 @@ export interface MovedWeights {
 
 /**
  * Bounds how far the weights of a row move when each exponent moves by its error. Theorem 9 of
- * docs/bounds.md.
+ * docs/theory/bounds.md.
  * @param exact ln of the sum that the weights are relative to
  * @param shares the shares of the errors that count
  */

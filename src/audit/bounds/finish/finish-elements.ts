@@ -147,7 +147,7 @@ function elementRow(
 
 /**
  * Writes the bounds of a row's elements: the techniques' bounds times `inflation`, and the rounding of the output. The systematic
- * part and the random one: docs/bounds.md, "The spread".
+ * part and the random one: docs/theory/bounds.md, "The spread".
  */
 export function finishElements(
   finisher: ElementFinisher,

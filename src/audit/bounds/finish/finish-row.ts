@@ -21,7 +21,7 @@ const up = 1 + 2 ** -12;
 
 /**
  * Makes a function that puts the bounds of a row together: the techniques' bounds times the factor for cross
- * terms and a wrong row sum (Theorem 1 of docs/bounds.md), and the rounding of the output.
+ * terms and a wrong row sum (Theorem 1 of docs/theory/bounds.md), and the rounding of the output.
  */
 export function createFinishRow(
   reference: AttentionReference,

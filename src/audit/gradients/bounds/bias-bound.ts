@@ -30,7 +30,7 @@ export interface BiasTile extends Pick<SharedTile, 'weighed' | 'ranges'> {
   readonly keys: Pick<SideOfTile, 'alikeScores' | 'alikeProducts'>;
 }
 
-/** Sums the errors of pairs in the gradient of a bias: Theorem 21 of docs/bounds-backward.md. */
+/** Sums the errors of pairs in the gradient of a bias: Theorem 21 of docs/theory/bounds-backward.md. */
 export interface BiasBound {
   /** Begins a block of rows of a head, which count from `first` on. */
   readonly begin: (head: number, first: number, rows: readonly RowErrors[]) => void;

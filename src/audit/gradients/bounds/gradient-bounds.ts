@@ -186,7 +186,7 @@ function boundHead(
 }
 
 /**
- * Makes a function that bounds the oracle's gradients of a group, element by element: docs/bounds-backward.md. Where a
+ * Makes a function that bounds the oracle's gradients of a group, element by element: docs/theory/bounds-backward.md. Where a
  * query, a key that it sees, its dO or a value holds an infinity or a NaN, nothing is known of its row of dQ nor of dK and
  * dV of the keys that it sees: their bounds are infinite. Memory is that of a group's sums and O(tile). Where the oracle
  * has no dQ, tiles without a key of its group are left out.

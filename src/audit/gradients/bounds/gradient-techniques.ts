@@ -1,6 +1,6 @@
 import type { JudgedGradientName } from '../gradient-quantities.js';
 
-/** Techniques that errors of gradients come from, in the order of a backward pass: docs/bounds-backward.md. */
+/** Techniques that errors of gradients come from, in the order of a backward pass: docs/theory/bounds-backward.md. */
 export const gradientTechniques = [
   'lse-input',
   'delta',

@@ -17,7 +17,7 @@ export interface BoundedRows {
   readonly given: StoredForward;
 }
 
-/** `lse-input`: the errors that all P of a row have in common. Theorem 4 of docs/bounds-backward.md. */
+/** `lse-input`: the errors that all P of a row have in common. Theorem 4 of docs/theory/bounds-backward.md. */
 export interface LseErrors {
   /** Whether there is a stored LSE that says something of the row sum. */
   readonly isStored: boolean;

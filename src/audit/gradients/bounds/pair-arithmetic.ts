@@ -49,7 +49,7 @@ export interface SumErrors {
   readonly walk: number;
 }
 
-/** Arithmetic that the errors of single pairs of a query and a key follow from: section 6 of docs/bounds-backward.md. */
+/** Arithmetic that the errors of single pairs of a query and a key follow from: section 6 of docs/theory/bounds-backward.md. */
 export interface PairArithmetic {
   readonly scale: number;
   readonly softcap: number | null;
@@ -215,7 +215,7 @@ export function halfUlp({ unit, least }: ShortFormat, x: number): number {
 
 /**
  * The rounding of x to a format without a largest number: one of the two nearest numbers, either of which will do (Theorem 5 of
- * docs/bounds.md).
+ * docs/theory/bounds.md).
  */
 export function roundedNear(format: ShortFormat, x: number): number {
   // The ulp of the number that is added is that of the format at x.

@@ -31,7 +31,7 @@ export function emptyRoundings(length: number): Roundings {
 }
 
 /**
- * The roundings at places [begin, end) of numbers that are within their errors of x: Theorem 5 of docs/bounds.md. Where a factor
+ * The roundings at places [begin, end) of numbers that are within their errors of x: Theorem 5 of docs/theory/bounds.md. Where a factor
  * may multiply them before, their significands are not known, and the worst of its units counts.
  */
 export function roundOperands(

@@ -50,7 +50,7 @@ function roundingOf(format: FormatName, value: number, error: number): number {
     : Infinity;
 }
 
-/** `lse-input` and `delta`: the errors that all pairs of a row share. Theorems 2 and 3 of docs/bounds-backward.md. */
+/** `lse-input` and `delta`: the errors that all pairs of a row share. Theorems 2 and 3 of docs/theory/bounds-backward.md. */
 export function createRowErrors(of: BoundedRows, arithmetic: PairArithmetic): RowErrorsOf {
   const { problem, reference, premises, given } = of;
   const { vDim } = reference.shape;

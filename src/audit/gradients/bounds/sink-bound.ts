@@ -9,7 +9,7 @@ import { operandRounding, type PairArithmetic } from './pair-arithmetic.js';
 import { createScoreSharer, emptyScoreShare, ScoreSums, type AlikePairs } from './score-shares.js';
 import { emptyWeighedPairs, weighPairs, type KnownPairs, type RowErrors } from './weigh-pairs.js';
 
-/** Sums the errors of rows in the gradient of their sinks: Theorem 20 of docs/bounds-backward.md. */
+/** Sums the errors of rows in the gradient of their sinks: Theorem 20 of docs/theory/bounds-backward.md. */
 export interface SinkBound {
   /** Adds a row that sees a key. @param head counted over [batch, heads] @param alike how many rows of the head are equal to it */
   readonly add: (head: number, row: RowErrors, alike: AlikePairs) => void;

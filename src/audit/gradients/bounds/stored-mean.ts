@@ -81,7 +81,7 @@ export function storedMean(written: DeltaFormats, dout: Float64Array, out: Float
 
 /**
  * Makes a function that sums dO·O of a row of the O that was stored, as the kernel does: with its products, and the sum, rounded
- * as the premises say. Roundings of known numbers are known, and so are not errors. Theorem 5 of docs/bounds-backward.md.
+ * as the premises say. Roundings of known numbers are known, and so are not errors. Theorem 5 of docs/theory/bounds-backward.md.
  */
 export function createStoredMean(
   premises: GradientPremises,

@@ -33,7 +33,7 @@ function emptyRow(): Readonly<Record<'whole' | 'common' | 'squares', Deviations>
 /**
  * Errors of rows projected on a pattern, summed up: rows err independently, except that those of one unit err together, and
  * elements of a row err together except for the part that they do not share; errors that follow from the problem count
- * beside: Theorem 24 of docs/bounds-backward.md.
+ * beside: Theorem 24 of docs/theory/bounds-backward.md.
  */
 export class ErrorSum {
   /** Σ of the projected errors; and of the expected roundings of outputs. */

@@ -5,7 +5,7 @@ import type { GradientBound } from '../bounds/index.js';
 
 /**
  * Roundings of a gradient to its format, by exact values, and their changes by errors before them: Theorem 24 of
- * docs/bounds-backward.md.
+ * docs/theory/bounds-backward.md.
  */
 export interface OutputRoundings {
   /** The rounding of the exact value, signed, where errors take it past no more than one midpoint of its format; else 0. */

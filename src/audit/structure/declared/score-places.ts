@@ -39,7 +39,7 @@ export interface ScorePlacesState {
 
 /**
  * Sums the effect of a relative error of written scores, Σ c·s by the place of s in its octave, for scores and for their distances
- * from the maximum: the roundings that all rows share follow from it (docs/bounds.md, Theorem 14). For single rows it has the second
+ * from the maximum: the roundings that all rows share follow from it (docs/theory/bounds.md, Theorem 14). For single rows it has the second
  * order of roundings, which is of one sign.
  */
 export class ScorePlaces {

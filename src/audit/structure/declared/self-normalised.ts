@@ -47,7 +47,7 @@ interface DeclaredRow {
 /**
  * Distances from zero of sums over a head's rows, in units of the spread that the same rows have: for errors that are equally
  * likely of either sign, unit by unit, P(|Σ x| > z √(Σ x²)) ≤ 2·exp(−z²/2) whatever their size, so that a coarse premise blunts
- * nothing. The errors of any correct kernel, which are not equally likely of either sign, are allowed beside: docs/bounds.md,
+ * nothing. The errors of any correct kernel, which are not equally likely of either sign, are allowed beside: docs/theory/bounds.md,
  * Theorem 14.
  */
 export class SelfNormalised {

@@ -7,7 +7,7 @@ export type InputElements = 'numbers' | 'integers' | 'truths';
 
 /**
  * The tensors that a problem may have beside q, k and v, by their names in its file: the shapes and meanings are
- * FlashAttention's and PyTorch's, and docs/problems.md describes them. Each has an option of its name on the
+ * FlashAttention's and PyTorch's, and docs/guide/problems.md describes them. Each has an option of its name on the
  * command line, `src/cli/options/problem-options.ts`.
  */
 export const problemInputs = {

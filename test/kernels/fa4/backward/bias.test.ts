@@ -1,5 +1,5 @@
 /**
- * Whether roundings of O push the gradients one way (arXiv 2510.04212): the figures of docs/trade-offs-backward.md. Training
+ * Whether roundings of O push the gradients one way (arXiv 2510.04212): the figures of docs/theory/trade-offs-backward.md. Training
  * steps whose values and output gradients are alike are the heads of one problem; `STUDY=1` makes the problems of the page.
  */
 import { describe, expect } from 'vitest';

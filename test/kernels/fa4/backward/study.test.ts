@@ -1,5 +1,5 @@
 /**
- * What the shortcuts of FlashAttention-4's backward cost: the figures of docs/trade-offs-backward.md. `STUDY=1` makes the
+ * What the shortcuts of FlashAttention-4's backward cost: the figures of docs/theory/trade-offs-backward.md. `STUDY=1` makes the
  * problems of the page and prints its tables; otherwise small ones are tried against what the page says.
  */
 import { describe, expect } from 'vitest';
