@@ -67,6 +67,5 @@ export function pairsOf(single: Row, { syntax, alternatives = {}, evidence }: Pa
       };
     });
   });
-  const { opcode } = single;
-  return { syntax, opcode, isOfMachine: single.isOfMachine, variants };
+  return { ...single, syntax, alternatives, variants };
 }

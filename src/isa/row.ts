@@ -54,6 +54,12 @@ export interface RowFacts<Line extends string> {
 export interface Row {
   readonly syntax: string;
   readonly opcode: string;
+  /** What may stand for a modifier of the syntax. */
+  readonly alternatives: Readonly<Record<string, readonly string[]>>;
+  /** The section of the manual. */
+  readonly section: string;
+  /** What else it rests on; empty where there is nothing. */
+  readonly also: string;
   /** Whether some of its variants are instructions of the machine. */
   readonly isOfMachine: boolean;
   /** Its variants, made on first use. */
@@ -155,7 +161,8 @@ function variantsOf(facts: RowFacts<string>): Variant[] {
 /** A row of the table, whose variants are made on first use. */
 export function row<const Line extends string>(facts: RowFacts<Line>): Row {
   const variants = lazily(() => variantsOf(facts as unknown as RowFacts<string>));
-  const { opcode } = parseSyntax(facts.syntax);
+  const { syntax, alternatives = {}, section, also = '' } = facts;
+  const { opcode } = parseSyntax(syntax);
   const isOfMachine = (facts.isOfMachine ?? false) !== false;
-  return { syntax: facts.syntax, opcode, isOfMachine, variants };
+  return { syntax, opcode, alternatives, section, also, isOfMachine, variants };
 }

@@ -14,13 +14,13 @@ describe('docs/architecture', () => {
   it('shows the arrows that the lint enforces', () => {
     const { status, stdout, stderr } = spawnSync(
       process.execPath,
-      ['scripts/draw-architecture.mjs', '--print'],
+      ['scripts/documents/draw-architecture.mjs', '--print'],
       { cwd: root, encoding: 'utf8' },
     );
     expect(stderr).toBe('');
     expect(status).toBe(0);
     const drawn = readDocument('docs/images/architecture.svg');
-    expect(stdout, 'run node scripts/draw-architecture.mjs').toBe(drawn);
+    expect(stdout, 'run node scripts/documents/draw-architecture.mjs').toBe(drawn);
   });
 
   it('names every entry point of the package', () => {

@@ -2,8 +2,8 @@
  * Draws docs/images/machine-trace.svg: one tile of FlashAttention-4's forward on the emulated machine, from a
  * trace that `flashproof emulate fa4 <problem> --machine --ctas 1 --trace <file>` wrote.
  *
- *   node scripts/draw-machine-trace.mjs <problem.safetensors>          write the problem of the picture
- *   node scripts/draw-machine-trace.mjs <trace.json> <picture.svg>     draw a trace's first CTA
+ *   node scripts/documents/draw-machine-trace.mjs <problem.safetensors>          write the problem of the picture
+ *   node scripts/documents/draw-machine-trace.mjs <trace.json> <picture.svg>     draw a trace's first CTA
  *
  * The problem is 256 queries and 6 blocks of 128 keys of a head dimension of 128, normally distributed:
  * two stages of one tile.

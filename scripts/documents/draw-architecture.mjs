@@ -3,18 +3,18 @@
  * `arrows` of eslint.config.js, which the lint enforces. What each folder is comes from the table in
  * CONTRIBUTING.md.
  *
- *   node scripts/draw-architecture.mjs            write the picture
- *   node scripts/draw-architecture.mjs --print    print it
+ *   node scripts/documents/draw-architecture.mjs            write the picture
+ *   node scripts/documents/draw-architecture.mjs --print    print it
  *
  * A folder stands above all that it may import. Arrows that follow from others are left out.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
-import { arrows } from '../eslint.config.js';
+import { arrows } from '../../eslint.config.js';
 
-const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const root = fileURLToPath(new URL('../..', import.meta.url));
 /** Files that every folder may import, and entry points: no folders, so they are not drawn. */
 const left = ['words', 'request-error', 'reuse', 'problem', 'index'];
 /** What stands elsewhere than the folder that it lies in: texts of results of jobs, which make documents. */
