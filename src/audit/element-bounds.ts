@@ -42,9 +42,41 @@ export function boundsOf({ quantities }: ElementBounds, { name, prose }: Quantit
 
 /** The bounds of a problem that may be a part of another. */
 export interface MeasuredBounds {
-  readonly quantities: Pick<ByQuantity<CombinedBounds>, 'out' | 'lse'>;
+  readonly quantities: ByQuantity<CombinedBounds>;
   /** [batch, heads, queries]: 1 for a row most of whose weights round alike. */
   readonly clustered: Uint8Array;
+}
+
+/** Bounds of all quantities of a reference, all 0. */
+export function createQuantityBounds({
+  quantities,
+}: AttentionReference): ByQuantity<CombinedBounds> {
+  const entries = Object.entries(quantities).flatMap(([name, quantity]) =>
+    quantity === undefined ? [] : [[name, createCombinedBounds(quantity.values.length)] as const],
+  );
+  return Object.fromEntries(entries) as unknown as ByQuantity<CombinedBounds>;
+}
+
+/**
+ * Writes the bounds of `count` rows to where the rows are, from row `first` of `rows` on. Quantities without bounds in
+ * `part` are taken from `all`, since they have none.
+ */
+export function keepBounds(
+  all: ByQuantity<CombinedBounds>,
+  part: ByQuantity<CombinedBounds>,
+  { rows, first, count }: { readonly rows: number; readonly first: number; readonly count: number },
+): void {
+  for (const [name, whole] of Object.entries(all as Record<string, CombinedBounds | undefined>)) {
+    const ofPart = part[name];
+    if (whole === undefined) continue;
+    if (ofPart === undefined) {
+      Reflect.deleteProperty(all, name);
+      continue;
+    }
+    const dim = rows === 0 ? 0 : whole.total.length / rows;
+    for (const kind of combinations)
+      whole[kind].set(ofPart[kind].subarray(0, count * dim), first * dim);
+  }
 }
 
 /** A visitor of the bounds while they are made, and the memories that their loops work in. */
@@ -66,22 +98,17 @@ export function measureBounds(
   premises: KernelBound,
   { visit, progress, memories }: MeasureBoundsOptions = {},
 ): MeasuredBounds {
-  const out = createCombinedBounds(reference.quantities.out.values.length);
-  const lse = createCombinedBounds(reference.quantities.lse.values.length);
-  const clustered = new Uint8Array(reference.quantities.lse.values.length);
+  const rows = reference.quantities.lse.values.length;
+  const quantities = createQuantityBounds(reference);
+  const { out, lse } = quantities;
+  const clustered = new Uint8Array(rows);
   const { vDim } = reference.shape;
   forEachRowsBound(
     problem,
     reference,
     arithmetic,
     (bound) => {
-      for (const name of combinations) {
-        out[name].set(
-          bound.quantities.out[name].subarray(0, bound.rows * vDim),
-          bound.firstRow * vDim,
-        );
-        lse[name].set(bound.quantities.lse[name].subarray(0, bound.rows), bound.firstRow);
-      }
+      keepBounds(quantities, bound.quantities, { rows, first: bound.firstRow, count: bound.rows });
       clustered.set(bound.clustered.subarray(0, bound.rows), bound.firstRow);
       visit?.(bound);
     },
@@ -101,7 +128,7 @@ export function measureBounds(
     lse.total[row] = lse.systematic[row] = ofRow.lse;
     lse.known[row] = lse.deviation[row] = 0;
   });
-  return { quantities: { out, lse }, clustered };
+  return { quantities, clustered };
 }
 
 /** The bounds of a whole problem that is measured at once: see `measureBounds`. */

@@ -1,6 +1,10 @@
 import type { AttentionReference } from '../../../oracles/index.js';
-import { combinations, createCombinedBounds } from '../bounds/index.js';
-import type { ElementBounds, MeasuredBounds } from '../element-bounds.js';
+import {
+  createQuantityBounds,
+  keepBounds,
+  type ElementBounds,
+  type MeasuredBounds,
+} from '../element-bounds.js';
 import type { RowStatistics } from '../row-statistics.js';
 import { StructureJudge } from '../structure/structure.js';
 import type { StructureResult } from '../structure/structure-result.js';
@@ -89,7 +93,6 @@ function boundsStage(
   { quantities, clustered }: BoundsSink,
 ): Stage {
   const { parts, shape, bounds } = plan;
-  const { vDim } = shape;
   const ofBounds = parts.map((part): PartRequest => ({
     kind: 'bounds',
     parts: [part],
@@ -101,10 +104,8 @@ function boundsStage(
     settle: (result, index) => {
       const row = firstRowOf(parts[index], shape);
       const measured = result as PartResults['bounds'];
-      for (const name of combinations) {
-        quantities.out[name].set(measured.quantities.out[name], row * vDim);
-        quantities.lse[name].set(measured.quantities.lse[name], row);
-      }
+      const place = { rows: clustered.length, first: row, count: measured.clustered.length };
+      keepBounds(quantities, measured.quantities, place);
       clustered.set(measured.clustered, row);
     },
   };
@@ -152,7 +153,7 @@ export function* auditStages(
   const statistics: StructureSink['rows'] = { statistics: null };
   const known = { reference: thinned, surveyed };
   const ofRows = {
-    quantities: { out: createCombinedBounds(rows * vDim), lse: createCombinedBounds(rows) },
+    quantities: createQuantityBounds(reference),
     clustered: new Uint8Array(rows),
   };
   yield [

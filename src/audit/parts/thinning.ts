@@ -3,6 +3,7 @@ import { problemShape, type Problem, type ProblemShape } from '../../problem/ind
 import type { GivenQuantity } from '../kernel-outputs.js';
 import { drawsOf, rowsProblem, type RowSample } from '../rows/index.js';
 import type { Part } from './part-plan.js';
+import { mapQuantities } from './reference-rows.js';
 
 /**
  * The rows of each head of a sample that statistics are made of: one in `every`, from `first` on. `every` divides
@@ -115,20 +116,13 @@ export function thinnedReference(
   thinning: Thinning,
 ): AttentionReference {
   const { shape, quantities, maximum, denominator, level } = reference;
-  const { out, lse } = quantities;
   const rows = rowsLeft(shape.batch * shape.heads, shape.queries, thinning);
-  const vectors = (values: Float64Array) => takeRows(values, shape.vDim, rows);
   const numbers = (values: Float64Array) => takeRows(values, 1, rows);
   return {
     shape: thinnedShape(shape, thinning),
-    quantities: {
-      out: {
-        values: vectors(out.values),
-        radius: vectors(out.radius),
-        magnitude: vectors(out.magnitude),
-      },
-      lse: { values: numbers(lse.values), radius: numbers(lse.radius), magnitude: null },
-    },
+    quantities: mapQuantities(quantities, denominator.length, (values, dim) =>
+      takeRows(values, dim, rows),
+    ),
     maximum: numbers(maximum),
     denominator: numbers(denominator),
     level: takeRows(level, 1, rows),
