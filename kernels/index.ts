@@ -44,13 +44,13 @@ export type {
   OrderMatch,
   OrderMatches,
   PreparedBackward,
-} from './backward-model.js';
+} from './backward/model.js';
 export {
   assembleBackwardPieces,
   checkBackwardInputs,
   type BackwardAssembly,
   type BackwardGradients,
-} from './backward-pieces.js';
+} from './backward/pieces.js';
 export {
   addOrderMatches,
   givenPieces,
@@ -58,8 +58,8 @@ export {
   noOrderMatches,
   type GivenGradients,
   type MatchedPiece,
-} from './match-backward.js';
-export { backwardOf, forwardSettings, runBackward, type BackwardResults } from './run-backward.js';
+} from './backward/match.js';
+export { backwardOf, forwardSettings, runBackward, type BackwardResults } from './backward/run.js';
 export {
   exactLaws,
   scaleKinds,

@@ -1,7 +1,7 @@
 import type { FormatName, PatternArray } from '../src/formats/index.js';
 import type { FeatureName, Problem, ProblemShape } from '../src/problem/index.js';
 import type { KernelArithmetic } from './arithmetic.js';
-import type { BackwardModel } from './backward-model.js';
+import type { BackwardModel } from './backward/model.js';
 import type { AttributedKernel } from './techniques.js';
 import type { KernelProgram } from './kernel-program.js';
 import type { ModelPromises, PremiseDeclaration } from './promises.js';

@@ -10,8 +10,8 @@ import {
   assembleBackwardPieces,
   checkBackwardInputs,
   type BackwardGradients,
-} from '../backward-pieces.js';
-import type { BackwardPiece, PreparedBackward } from '../backward-model.js';
+} from '../backward/pieces.js';
+import type { BackwardPiece, PreparedBackward } from '../backward/model.js';
 import { addScaledFloat32, dotFloat32 } from './operations.js';
 import { rowFeatures, type RowFeatures } from '../row-features.js';
 import { createRowScores, decodedRows, exponentials, rounding } from './row-scores.js';

@@ -1,7 +1,7 @@
 import type { FormatName } from '../../src/formats/index.js';
 import { featureNames, type FeatureName, type Problem } from '../../src/problem/index.js';
 import { kernelModel } from '../kernel-features.js';
-import type { GradientArithmetic } from '../backward-model.js';
+import type { GradientArithmetic } from '../backward/model.js';
 import type { KernelModel } from '../kernel-model.js';
 import { exactLaws, type ModelPromises, type PremiseDeclaration, scaleKinds } from '../promises.js';
 import { checkKeys } from '../setting-values.js';

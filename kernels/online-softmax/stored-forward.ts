@@ -1,6 +1,6 @@
 import { allocateStorage, formats, patternsOf } from '../../src/formats/index.js';
 import type { ProblemShape } from '../../src/problem/index.js';
-import type { ForwardOutputs } from '../backward-model.js';
+import type { ForwardOutputs } from '../backward/model.js';
 import type { ForwardTileResult, ForwardTiles } from './query-tiles.js';
 import type { OutFormat } from './units.js';
 

@@ -1,8 +1,8 @@
 import { specialFunctionEvidence, tensorCoreEvidence } from '../../../src/hardware/index.js';
 import type { Tensor } from '../../../src/formats/index.js';
 import { problemShape, type Problem } from '../../../src/problem/index.js';
-import type { BackwardInputs, BackwardModel, PreparedBackward } from '../../backward-model.js';
-import { checkBackwardInputs } from '../../backward-pieces.js';
+import type { BackwardInputs, BackwardModel, PreparedBackward } from '../../backward/model.js';
+import { checkBackwardInputs } from '../../backward/pieces.js';
 import type { KernelSetting, KernelSettings } from '../../kernel-model.js';
 import {
   checkStoredForward,

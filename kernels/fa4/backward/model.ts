@@ -6,8 +6,8 @@ import type {
   BackwardModel,
   ForwardOutputs,
   PreparedBackward,
-} from '../../backward-model.js';
-import { checkBackwardInputs } from '../../backward-pieces.js';
+} from '../../backward/model.js';
+import { checkBackwardInputs } from '../../backward/pieces.js';
 import type { KernelSettings } from '../../kernel-model.js';
 import {
   checkStoredForward,

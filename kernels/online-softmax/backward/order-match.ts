@@ -2,7 +2,7 @@ import { multiplyFloat32 } from '../../../src/arith/index.js';
 import { encode, formats } from '../../../src/formats/index.js';
 import { conversions } from '../../../src/hardware/index.js';
 import { roundingConversions } from '../units.js';
-import type { BackwardPatterns, OrderMatch, OrderMatches } from '../../backward-model.js';
+import type { BackwardPatterns, OrderMatch, OrderMatches } from '../../backward/model.js';
 import { headsOfGroup, scaledSums, type Backward, type HeadGroupGradients } from './backward.js';
 import { keyFactors, type BackwardRecipe } from './recipe.js';
 import { reachability } from './reachable-sums.js';

@@ -2,7 +2,7 @@ import type { FormatName, Tensor } from '../../../src/formats/index.js';
 import { lazily } from '../../../src/reuse/index.js';
 import type { Problem } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
-import type { ForwardOutputs, PreparedBackward } from '../../backward-model.js';
+import type { ForwardOutputs, PreparedBackward } from '../../backward/model.js';
 import { createBackward } from './backward.js';
 import { matchOrders } from './order-match.js';
 import type { BackwardRecipe } from './recipe.js';

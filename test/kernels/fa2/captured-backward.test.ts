@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { matchBackwardPiece, givenPieces } from '../../../kernels/match-backward.js';
+import { matchBackwardPiece, givenPieces } from '../../../kernels/backward/match.js';
 import { fa2Model, runKernelModel } from '../../../kernels/index.js';
 import { formats, patternsOf, type Tensor } from '../../../src/formats/index.js';
 import { readCapturedGradients } from '../../fixtures/captured-gradients.js';

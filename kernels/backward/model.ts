@@ -1,7 +1,7 @@
-import type { FormatName, PatternArray } from '../src/formats/index.js';
-import type { FeatureName, Problem, ProblemShape, Tensor } from '../src/problem/index.js';
-import type { BackwardPromises } from './promises.js';
-import type { KernelSetting, KernelSettings } from './setting-values.js';
+import type { FormatName, PatternArray } from '../../src/formats/index.js';
+import type { FeatureName, Problem, ProblemShape, Tensor } from '../../src/problem/index.js';
+import type { BackwardPromises } from '../promises.js';
+import type { KernelSetting, KernelSettings } from '../setting-values.js';
 
 /** Outputs that a kernel's forward pass stored, and its backward pass may read. */
 export interface ForwardOutputs {

@@ -1,12 +1,12 @@
-import { formats, patternsOf, type PatternArray, type Tensor } from '../src/formats/index.js';
-import { RequestError } from '../src/request-error.js';
+import { formats, patternsOf, type PatternArray, type Tensor } from '../../src/formats/index.js';
+import { RequestError } from '../../src/request-error.js';
 import type {
   BackwardPatterns,
   BackwardPiece,
   OrderMatch,
   OrderMatches,
   PreparedBackward,
-} from './backward-model.js';
+} from './model.js';
 
 /** Gradients of a whole problem that are compared with a model's; null, or left out, for those that are missing. */
 export type GivenGradients = Readonly<Partial<Record<keyof BackwardPatterns, Tensor | null>>>;

@@ -1,7 +1,7 @@
-import { allocateStorage, formats, patternsOf } from '../src/formats/index.js';
-import { problemShape, type Problem, type Tensor } from '../src/problem/index.js';
-import { RequestError } from '../src/request-error.js';
-import type { BackwardPiece, ForwardOutputs, PreparedBackward } from './backward-model.js';
+import { allocateStorage, formats, patternsOf } from '../../src/formats/index.js';
+import { problemShape, type Problem, type Tensor } from '../../src/problem/index.js';
+import { RequestError } from '../../src/request-error.js';
+import type { BackwardPiece, ForwardOutputs, PreparedBackward } from './model.js';
 
 /** Gradients of a whole problem, in one format. */
 export interface BackwardGradients {

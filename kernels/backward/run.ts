@@ -1,9 +1,9 @@
-import type { Problem, Tensor } from '../src/problem/index.js';
-import { RequestError } from '../src/request-error.js';
-import type { BackwardInputs, BackwardModel, PreparedBackward } from './backward-model.js';
-import { assembleBackwardPieces, type BackwardGradients } from './backward-pieces.js';
-import type { KernelModel, KernelSettings } from './kernel-model.js';
-import { findKernelModel, runKernelModel, type KernelResults } from './models.js';
+import type { Problem, Tensor } from '../../src/problem/index.js';
+import { RequestError } from '../../src/request-error.js';
+import type { BackwardInputs, BackwardModel, PreparedBackward } from './model.js';
+import { assembleBackwardPieces, type BackwardGradients } from './pieces.js';
+import type { KernelModel, KernelSettings } from '../kernel-model.js';
+import { findKernelModel, runKernelModel, type KernelResults } from '../models.js';
 
 /** Results of a model's forward and backward passes. */
 export interface BackwardResults extends BackwardGradients {
