@@ -65,7 +65,7 @@ function admitsNonFinite(value: number, exact: number, bound: number, format: Fo
  * Tests |value − exact| ≤ limit element by element. Rows without keys have a limit of 0, since they must
  * be exactly zero.
  *
- * @param admitsOverflow whether an element without a bound may be infinite or NaN: `Premises.isShortRange`
+ * @param admitsOverflow whether an element without a bound may be infinite or NaN, by its number: `Premises.isShortRange`
  * @param limits the worst case of a correct kernel, the oracle's own radius included; ∞ where nothing
  * is known
  * @throws Error for a limit that is NaN where the oracle is finite: a defect of the bounds, which must not count as passed
@@ -73,7 +73,7 @@ function admitsNonFinite(value: number, exact: number, bound: number, format: Fo
 export function testElements(
   { quantity, shape, exact: oracle, values, format, mayBeNaN }: ComparedValues,
   limits: Float64Array,
-  admitsOverflow = false,
+  admitsOverflow: (element: number) => boolean = () => false,
 ): ElementTest {
   const { values: exacts } = oracle;
   const columns = rowElements(quantity, shape);
@@ -94,7 +94,7 @@ export function testElements(
     if (limit === Infinity && Number.isFinite(exact)) unbounded++;
     const error = Math.abs(values[i] - exact);
     if (!Number.isFinite(error)) {
-      if (admitsOverflow && limit === Infinity && Number.isFinite(exact)) continue;
+      if (limit === Infinity && Number.isFinite(exact) && admitsOverflow(i)) continue;
       const isAnyNaN = Number.isNaN(values[i]) && mayBeNaN(Math.floor(i / columns));
       if (!isAnyNaN && !admitsNonFinite(values[i], exact, limit, format)) {
         nonFinite++;

@@ -94,7 +94,7 @@ export function judgeQuantity(
     ? {
         row: 'vector',
         ...common,
-        elements: testElements(compared, total, admitsOverflow),
+        elements: testElements(compared, total, () => admitsOverflow),
         spread: testSpread(compared, bounds, falseAlarmRate),
       }
     : { row: 'number', ...common, numbers: testNumbers(compared, total, admitsOverflow) };

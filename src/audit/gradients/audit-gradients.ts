@@ -1,4 +1,5 @@
 import type { AttentionReference } from '../../../oracles/index.js';
+import { formats } from '../../formats/index.js';
 import { problemShape, quantities, type Problem, type Tensor } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
 import { usualFalseAlarmRate } from '../conduct/audit-options.js';
@@ -112,6 +113,11 @@ interface PartOptions extends Omit<GradientAuditOptions, 'rows' | 'keys'> {
   readonly falseAlarmRate: number;
 }
 
+/** Whether scores or dP may leave the range of the format that they are written in where those of any correct kernel do not. */
+function hasShortRange({ scores, dp }: GradientPremises): boolean {
+  return Math.min(formats[scores].maxFinite, formats[dp].maxFinite) < formats.bf16.maxFinite;
+}
+
 /** Measures and judges some of a part's gradients. */
 function judgeSome(
   { problem, tensors, given, keys, names, isSample }: PreparedPart,
@@ -131,6 +137,7 @@ function judgeSome(
   };
   const measured = measureGradients(problem, dout, { ...measure, reference, groups, progress });
   let ideal: MeasuredGradients | null = null;
+  let ofAnyForward: MeasuredGradients | null = null;
   const heads = shape.batch * shape.kvHeads;
   const judgement = {
     problem,
@@ -144,6 +151,15 @@ function judgeSome(
           reference: measured.reference,
         })),
     },
+    // A stored NaN has no bound either, and that is no overflow of these premises.
+    overflowing: hasShortRange(premises)
+      ? () =>
+          (ofAnyForward ??= measureGradients(problem, dout, {
+            ...measure,
+            given: storedForward(problem, { dout }),
+            reference: measured.reference,
+          }))
+      : undefined,
     together: {
       dk: names.includes('dk')
         ? measureMeanErrors(problem, decodedDout, measured, premises)

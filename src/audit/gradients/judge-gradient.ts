@@ -55,6 +55,11 @@ export interface GradientJudgement {
     readonly underflow: number;
     readonly without: () => MeasuredGradients;
   };
+  /**
+   * The measurement of the kernel's premises with any correct forward, where they keep numbers in a format of a short range: what has
+   * no bound there may be infinite or NaN. Default: nothing may.
+   */
+  readonly overflowing?: (() => MeasuredGradients) | undefined;
   /** Whether only some of the rows or keys are judged. */
   readonly isSample?: boolean;
   /** The rate of all gradients together: half for the spread, half for sums. */
@@ -123,7 +128,7 @@ export function judgeGradients(
   given: readonly GivenJudged[],
   judgement: GradientJudgement,
 ): readonly JudgedGradient[] {
-  const { problem, measured, falseAlarmRate, isSample = false, losses } = judgement;
+  const { problem, measured, falseAlarmRate, isSample = false, losses, overflowing } = judgement;
   const { shape, techniques } = measured;
   const all = given.map((one) => summed(compareGradient(one, measured), judgement));
   const heads = shape.batch * shape.kvHeads;
@@ -151,7 +156,13 @@ export function judgeGradients(
       format,
       values,
       error: profileError(compared),
-      elements: testElements(compared, bound.total),
+      elements: testElements(
+        compared,
+        bound.total,
+        (element) =>
+          overflowing !== undefined &&
+          measuredGradient(overflowing(), name).bound.total[element] === Infinity,
+      ),
       spread: testSpreads(
         compared,
         { ofElements: bound, unit: units.unit },
