@@ -1,5 +1,5 @@
 import { createAllocator, instantiator } from '../../src/simd/index.js';
-import type { WorkingMemories } from '../../src/reuse/index.js';
+import type { WorkingMemories } from '../../src/reuse.js';
 import { binary } from './yardstick.generated.js';
 
 /** The WebAssembly loops; addresses are of their memory. Their source documents them. */

@@ -1,5 +1,5 @@
 import { bytesOfBase64 } from '../../src/words/index.js';
-import { lazily, type WorkingMemories } from '../../src/reuse/index.js';
+import { lazily, type WorkingMemories } from '../../src/reuse.js';
 import { type Operand, tileRows } from './operand.js';
 import { binary } from './tile-kernels.generated.js';
 import type { InterruptedRow, KeyRange, ProblemShape } from '../../src/problem/index.js';

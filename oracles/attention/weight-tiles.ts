@@ -19,7 +19,7 @@ import {
   weightTile,
   withTileEngine,
 } from './tile-engine.js';
-import { WorkingMemories } from '../../src/reuse/index.js';
+import { WorkingMemories } from '../../src/reuse.js';
 import { dropWeights, loadAddends } from './tile-features.js';
 
 /** Normalised weights p / Σ p (a sink among Σ p) of 64 rows against one tile of 64 keys, for statistics. */

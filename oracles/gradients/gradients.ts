@@ -15,7 +15,7 @@ import { solveKeys, type RowToSolve } from './exact-level.js';
 import { createGradientEngine } from './gradient-engine.js';
 import { keysToSolve, solveHead, type HeadGradients } from './head-level.js';
 import { headGroups, type HeadGroup } from './operands.js';
-import { applyPoison, poisonedElements, type PoisonedElements } from './poisoned-elements.js';
+import { applyPoison, poisonedElements, type PoisonedElements } from './special-row.js';
 import { biasSums, sharedSums } from './shared-sums.js';
 import { emptySums, finishSums, type Gradient } from './sums.js';
 

@@ -12,9 +12,15 @@ import {
   sinkSums,
   type KeyTargets,
 } from './row-shares.js';
-import { specialGradients, type FiniteKeys, type Poison } from './special-row.js';
+import {
+  specialGradients,
+  type FiniteKeys,
+  type Poison,
+  applyPoison,
+  poisonedElements,
+  type PoisonedElements,
+} from './special-row.js';
 import { emptySums, finishSums, type Gradient, type GradientSums } from './sums.js';
-import { applyPoison, poisonedElements, type PoisonedElements } from './poisoned-elements.js';
 import { addGradients } from './tile-level.js';
 
 /** Results of one query head: dQ, and the means of its rows. */

@@ -7,7 +7,7 @@ import {
   type Tensor,
 } from '../../src/problem/index.js';
 import { gamma } from '../attention/dot-error.js';
-import { applyPoison, poisonedElements } from './poisoned-elements.js';
+import { applyPoison, poisonedElements } from './special-row.js';
 import type { Gradient } from './sums.js';
 
 const u = 2 ** -53;

@@ -1,5 +1,5 @@
 import type { Codecs } from '../io/tensors/index.js';
-import { lazily } from '../reuse/index.js';
+import { lazily } from '../reuse.js';
 
 /** The polynomial of CRC-32 (ISO 3309), its bits reversed. */
 const polynomial = 0xedb88320;

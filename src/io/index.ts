@@ -1,10 +1,16 @@
-export { atomicWriteFile, type Chunks, type WriteOptions } from './atomic-write.js';
+export { atomicWriteFile, type Chunks, type WriteOptions, makeFolder } from './atomic-write.js';
 export { hashTensorFile } from './hash.js';
-export { makeFolder } from './make-folder.js';
 export { machineFiles, openDeclaring, openTensorFile } from './open-tensor-file.js';
 export { readText } from './byte-source.js';
-export { type RawTensor, writeRawTensors, writeSafetensors } from './write-safetensors.js';
-export { posedKvLayout, posedLayout, problemMetadata, writeProblem } from './write-problem.js';
+export {
+  type RawTensor,
+  writeRawTensors,
+  writeSafetensors,
+  posedKvLayout,
+  posedLayout,
+  problemMetadata,
+  writeProblem,
+} from './write-safetensors.js';
 export {
   declaredIn,
   declaredFormatNames,

@@ -8,4 +8,4 @@ export {
   type LiveKernel,
   type OutputReader,
 } from './live-kernel.js';
-export { unaskedTensors } from './unasked-tensors.js';
+export { unaskedTensors } from './kernel-answer.js';

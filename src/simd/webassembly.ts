@@ -1,5 +1,5 @@
 import { bytesOfBase64 } from '../words/index.js';
-import { lazily } from '../reuse/index.js';
+import { lazily } from '../reuse.js';
 
 /**
  * A function that makes instances of a module from its base64, each with memory of its own; the module

@@ -1,4 +1,4 @@
-import { lazily } from '../../../src/reuse/index.js';
+import { lazily } from '../../../src/reuse.js';
 import type { Problem, ProblemShape } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import { checkChoices } from '../../run-groups.js';

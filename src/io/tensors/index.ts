@@ -16,10 +16,17 @@ export {
   type DeclaredFormats,
   type OpenOptions,
 } from './dtype.js';
-export { declaredIn, declaringFile, type DeclaringFile } from './declaring-file.js';
 export { bytesOf, writtenType } from './element-storage.js';
 export { printable, quoted } from './messages.js';
-export { checkedTensors, checkTensor, elementCount, type NamedTensors } from './named-tensors.js';
+export {
+  checkedTensors,
+  checkTensor,
+  elementCount,
+  type NamedTensors,
+  declaredIn,
+  declaringFile,
+  type DeclaringFile,
+} from './named-tensors.js';
 export { npyArray, npyTensorName } from './npy/npy.js';
 export { packed } from './packed-elements.js';
 export { maxHeaderBytes, safetensorsDtypeOf, safetensorsDtypes } from './safetensors/header.js';

@@ -7,7 +7,7 @@ export {
   type MeasuredModel,
 } from './audit-kernel.js';
 export { auditFile, type FileAudit } from './audit-file.js';
-export type { AuditSettings } from './audit-settings.js';
+export { type AuditSettings, seededRows, type RowsRequest } from './audit-settings.js';
 export type { FileAuditMeans, MatchCandidate, MatchRequest } from './audit-work.js';
 export { compareArguments, createOutputComparer } from './compare-outputs.js';
 export type { KernelSource, OpenProblem, ReadyKernel } from './kernel-source.js';
@@ -39,9 +39,8 @@ export {
   type ThreadPool,
 } from './threads.js';
 export { threadWork, type PartThreadData, type ThreadWork } from './thread-work.js';
-export { seededRows, type RowsRequest } from './chosen-rows.js';
 export { boundKernel, type BoundRequest, type BoundResult, type KeptBounds } from './bound.js';
-export { auditGradientsOnThreads } from './gradients.js';
+export { auditGradientsOnThreads } from './judge-gradients.js';
 export { boundGradients, type GradientBoundRequest } from './bound-gradients.js';
 export {
   declaredArithmetic,

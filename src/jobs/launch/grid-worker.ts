@@ -1,5 +1,5 @@
 import { workerData } from 'piscina';
-import { lazily } from '../../reuse/index.js';
+import { lazily } from '../../reuse.js';
 import type { GlobalFootprint } from '../../machine/index.js';
 import { type GridPart, prepareLaunch } from '../../ptx/run/index.js';
 import { RequestError } from '../../request-error.js';

@@ -43,8 +43,13 @@ export {
   type FindingKind,
   type FindingWeight,
 } from './finding.js';
-export { createGridOrder, type GridOrder } from './grid-order.js';
-export { footprintsMeet, forEachWritten, type GlobalFootprint } from './global-shadow.js';
+export {
+  createGridOrder,
+  type GridOrder,
+  footprintsMeet,
+  forEachWritten,
+  type GlobalFootprint,
+} from './grid-order.js';
 export { createLaneOrder, type LaneAccess, type LaneOrder } from './lane-order.js';
 export {
   memoryModels,

@@ -1,2 +1,6 @@
-export { createCompiler, type Compiler, type CompilerStatistics } from './compiler.js';
-export { runLaneByLane } from './lane-by-lane.js';
+export {
+  createCompiler,
+  type Compiler,
+  type CompilerStatistics,
+  runLaneByLane,
+} from './compiler.js';

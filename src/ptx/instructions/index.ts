@@ -34,7 +34,7 @@ export {
   scatterFragment,
   type WarpRegisters,
 } from './warp-registers.js';
-export { findLaneInstruction, type OperandForm } from './lane/index.js';
+export { findLaneInstruction, type OperandForm } from './lane.js';
 export { barrierInstructions } from './barrier/index.js';
 export { memoryInstructions } from './memory/index.js';
 export { tensorInstructions } from './tensor/index.js';

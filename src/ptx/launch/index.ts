@@ -13,6 +13,6 @@ export {
 } from './launch-file.js';
 export type { ScalarKind } from './launch-schemas.js';
 export { layParameters, type ParameterPlace } from './parameter-layout.js';
-export { problemVariables } from './problem-variables.js';
+export { problemVariables } from './amounts.js';
 export { decodeTensorMapBytes } from './encoded-tensor-map.js';
 export { checkTensorMap, type LaunchTensorMap, type TensorMapSwizzle } from './tensor-map.js';

@@ -1,6 +1,5 @@
 export type { ClusterPlan } from './resident-clusters.js';
 export type { ExecutionCounts, InstructionCount } from './execution-counts.js';
-export { ptxInstructions } from './instruction-tables.js';
 export type { KernelLaunch } from './cluster-warps.js';
 export { runKernel, type KernelOptions, type KernelRun } from './run-kernel.js';
 export type { ProgramChange } from './executable.js';
@@ -10,6 +9,7 @@ export {
   type LaunchOptions,
   type LaunchRun,
   type PreparedLaunch,
+  ptxInstructions,
 } from './run-launch.js';
 export { turnTakingScheduler } from './turn-taking.js';
 export { joinParts, type GridPart } from './grid-parts.js';

@@ -22,6 +22,9 @@ export {
   reportedGradients,
   type ReportedGradient,
   type ReportedGradients,
+  sumBits,
+  type GradientBits,
+  type ModelMatch,
 } from './reported-gradients.js';
 export {
   describePartKeys,
@@ -80,5 +83,4 @@ export {
   type ReportedProblem,
 } from './reported-problem.js';
 export { describeWarning, type ReportWarning, type UnusedNames } from './reported-problem.js';
-export { sumBits, type GradientBits, type ModelMatch } from './reported-models.js';
 export { withMachineFindings, type MachineClauses } from './machine-findings.js';

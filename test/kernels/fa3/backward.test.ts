@@ -4,7 +4,7 @@ import {
   fa3BackwardTiling,
   fa3ColumnsOfRow,
 } from '../../../kernels/fa3/backward/configuration.js';
-import { fa3BackwardRecipe } from '../../../kernels/fa3/backward/recipe.js';
+import { fa3BackwardRecipe } from '../../../kernels/fa3/backward/model.js';
 import { fa3Model, runBackward, runKernelModel } from '../../../kernels/index.js';
 import { createBackward } from '../../../kernels/online-softmax/backward/backward.js';
 import { matchOrders } from '../../../kernels/online-softmax/backward/order-match.js';

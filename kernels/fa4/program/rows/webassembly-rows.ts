@@ -1,5 +1,5 @@
 import { conversions } from '../../../../src/hardware/index.js';
-import { lazily } from '../../../../src/reuse/index.js';
+import { lazily } from '../../../../src/reuse.js';
 import { createAllocator } from '../../../../src/simd/index.js';
 import { roundingConversions, warpRows } from '../../../online-softmax/units.js';
 import {

@@ -8,7 +8,7 @@ import {
 } from '../warp-registers.js';
 
 /** Reads an operand as an unsigned number of up to 32 bits; a predicate as 0 or 1. */
-export type LaneReader = (registers: WarpRegisters, lane: number) => number;
+type LaneReader = (registers: WarpRegisters, lane: number) => number;
 
 /** Writes the low bits of a number of up to 32 bits; for a predicate, whether the number is not 0. */
 export type LaneWriter = (registers: WarpRegisters, lane: number, value: number) => void;
@@ -103,4 +103,38 @@ export function lanesOf(mask: number): number[] {
 /** A mask as findings write it. */
 export function maskText(mask: number): string {
   return `0x${(mask >>> 0).toString(16).padStart(8, '0')}`;
+}
+
+/** Lanes that execute an instruction together, and their faults. */
+interface MemberGroups {
+  /** The executing lanes of each mask, as masks. */
+  readonly groups: readonly { readonly mask: number; readonly members: number }[];
+  readonly finding: string | null;
+}
+
+/**
+ * Divides the lanes that execute a `.sync` instruction by their membermask: lanes of different masks do
+ * not see each other. A lane that is not in its own mask, and a mask that names lanes which do not
+ * execute the instruction, are findings (PTX ISA: the behaviour is undefined).
+ */
+export function memberGroups(
+  registers: WarpRegisters,
+  lanes: number,
+  maskOf: LaneReader,
+): MemberGroups {
+  const members = new Map<number, number>();
+  let finding: string | null = null;
+  for (const lane of lanesOf(lanes)) {
+    const mask = maskOf(registers, lane);
+    if (((mask >>> lane) & 1) === 0)
+      finding ??= `lane ${lane} is not in its membermask ${maskText(mask)}`;
+    members.set(mask, ((members.get(mask) ?? 0) | (1 << lane)) >>> 0);
+  }
+  const groups = [...members].map(([mask, present]) => ({ mask, members: present }));
+  for (const { mask, members: present } of groups) {
+    const missing = (mask & ~present) >>> 0;
+    if (missing !== 0)
+      finding ??= `the membermask ${maskText(mask)} names lanes that do not execute it: ${maskText(missing)}`;
+  }
+  return { groups, finding };
 }

@@ -1,10 +1,9 @@
 import type { InstructionRequest, Unsupported } from '../request.js';
 import type { WarpInstruction, WarpOperation } from '../warp-instruction.js';
 import { operandBits } from '../warp-registers.js';
-import { findLaneInstruction } from '../lane/index.js';
-import { memberGroups } from './membermask.js';
+import { findLaneInstruction } from '../lane.js';
 import { slotsOf, wrongOperands } from '../operands.js';
-import { destinationsOf, lanesOf, readerOf, writerOf } from './operands.js';
+import { destinationsOf, lanesOf, readerOf, writerOf, memberGroups } from './operands.js';
 
 /** The lane instruction that `redux.sync` applies to two values. */
 function combination(modifiers: readonly string[]): ((a: number, b: number) => number) | null {

@@ -1,9 +1,8 @@
 import type { InstructionRequest, Unsupported } from '../request.js';
 import type { WarpInstruction, WarpOperation } from '../warp-instruction.js';
 import { lowestLane } from '../warp-registers.js';
-import { memberGroups } from './membermask.js';
 import { slotsOf, wrongOperands } from '../operands.js';
-import { destinationsOf, lanesOf, readerOf, writerOf } from './operands.js';
+import { destinationsOf, lanesOf, readerOf, writerOf, memberGroups } from './operands.js';
 
 /** The result of each lane of a group, from the lanes of the group and those of them whose predicate is true. */
 const votes: Readonly<Record<string, (members: number, yes: number) => number>> = {

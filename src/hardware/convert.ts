@@ -10,10 +10,10 @@ import {
   type RoundingOptions,
   smallestNormal,
   smallestSubnormal,
-} from '../../formats/index.js';
-import { lazily } from '../../reuse/index.js';
-import { RequestError } from '../../request-error.js';
-import { type ArrayFunction, createScalarEngine } from '../../simd/index.js';
+} from '../formats/index.js';
+import { lazily } from '../reuse.js';
+import { RequestError } from '../request-error.js';
+import { type ArrayFunction, createScalarEngine } from '../simd/index.js';
 
 /** The formats between which the modelled instructions convert. */
 export type ConversionFormat = Exclude<FormatName, 'fp64' | 'tf32'>;

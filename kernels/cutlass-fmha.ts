@@ -2,13 +2,24 @@ import {
   findTensorCoreArithmetic,
   specialFunctionEvidence,
   tensorCoreEvidence,
-} from '../../src/hardware/index.js';
-import type { Problem, ProblemShape } from '../../src/problem/index.js';
-import { RequestError } from '../../src/request-error.js';
-import type { Recipe } from '../online-softmax/recipe.js';
+} from '../src/hardware/index.js';
+import { problemShape, type Problem, type ProblemShape } from '../src/problem/index.js';
+import { RequestError } from '../src/request-error.js';
+import { kernelModel } from './kernel-features.js';
+import type { KernelModel, KernelSetting, KernelSettings } from './kernel-model.js';
+import { firstLastArithmetic } from './online-softmax/first-last-arithmetic.js';
+import {
+  attributedRecipe,
+  preparedRecipe,
+  type RecipeOfProblem,
+} from './online-softmax/lumped-model.js';
+import type { Recipe } from './online-softmax/recipe.js';
+import { exp2Units } from './online-softmax/units.js';
+import { exactLaws, type ModelPromises } from './promises.js';
+import { checkKeys, choiceValue } from './setting-values.js';
 
 /** The GPU whose instructions are modelled. */
-export type CutlassArchitecture = 'sm_100' | 'sm_103';
+type CutlassArchitecture = 'sm_100' | 'sm_103';
 
 /** @throws RequestError for formats, sizes and masks that the model does not take */
 function checkProblem(problem: Problem, { qkDim, vDim, queries, keys }: ProblemShape): void {
@@ -44,7 +55,7 @@ function checkProblem(problem: Problem, { qkDim, vDim, queries, keys }: ProblemS
  *
  * @throws RequestError for a problem that the model does not take
  */
-export function cutlassRecipe(
+function cutlassRecipe(
   problem: Problem,
   shape: ProblemShape,
   architecture: CutlassArchitecture,
@@ -81,7 +92,7 @@ export function cutlassRecipe(
 }
 
 /** Evidence for the bits, a line each. */
-export function cutlassEvidence({ tensorCore }: Recipe): string[] {
+function cutlassEvidence({ tensorCore }: Recipe): string[] {
   return [
     `matrix products: ${tensorCoreEvidence(tensorCore)}`,
     `ex2, rcp, lg2: ${specialFunctionEvidence.sm_100.label}`,
@@ -89,3 +100,57 @@ export function cutlassEvidence({ tensorCore }: Recipe): string[] {
     'order of operations: compiled kernel, CUTLASS 4.7.0 by nvcc 13.0; no GPU was compared',
   ];
 }
+
+const settings: readonly KernelSetting[] = [
+  { key: 'architecture', description: 'sm_100 (default) or sm_103' },
+];
+
+/** @throws RequestError for an unknown key, a bad value or a problem that the kernel does not take */
+function prepared(problem: Problem, texts: KernelSettings): RecipeOfProblem {
+  checkKeys('cutlass-fmha', settings, texts);
+  const architecture = choiceValue('architecture', texts.get('architecture') ?? 'sm_100', [
+    'sm_100',
+    'sm_103',
+  ] as const);
+  const shape = problemShape(problem);
+  const recipe = cutlassRecipe(problem, shape, architecture);
+  return { shape, recipe, settings: { architecture }, evidence: cutlassEvidence(recipe) };
+}
+
+const promises: ModelPromises = {
+  formats: ['bf16', 'fp16'],
+  // A causal mask takes as many keys as queries or more, which problems here do not guarantee.
+  causal: false,
+  window: false,
+  emptyRows: false,
+  scales: ['default', 'odd'],
+  dims: [64, 128],
+  laws: exactLaws,
+  lse: true,
+  blockKeys: 128,
+  configurations: [{ architecture: 'sm_103' }],
+};
+
+/** The forward of CUTLASS's FMHA for Blackwell. */
+export const cutlassFmhaModel: KernelModel = kernelModel({
+  name: 'cutlass-fmha',
+  description: "CUTLASS's FMHA for Blackwell, forward, bit for bit",
+  settings,
+  features: [],
+  prepare: (problem, texts) => preparedRecipe(problem, prepared(problem, texts)),
+  attribute: (problem, texts) => attributedRecipe(problem, prepared(problem, texts)),
+  arithmetic: (problem, texts) => {
+    const { shape, recipe, settings: chosen } = prepared(problem, texts);
+    return firstLastArithmetic(problem, shape, recipe, `cutlass-fmha (${chosen.architecture})`);
+  },
+  premises: () => ({}),
+  promises: () => promises,
+  candidates: [{}],
+  unlagged: null,
+  exponentials: () => {
+    const unit = 'ex2.approx.ftz.f32';
+    return [{ name: unit, place: 'The special function unit', share: 1, exp2: exp2Units[unit] }];
+  },
+  program: null,
+  backward: null,
+});

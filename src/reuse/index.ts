@@ -1,2 +1,0 @@
-export { lazily } from './lazily.js';
-export { WorkingMemories } from './working-memories.js';
