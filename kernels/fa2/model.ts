@@ -9,7 +9,7 @@ import { preparedRecipe } from '../online-softmax/lumped-model.js';
 import type { Recipe } from '../online-softmax/recipe.js';
 import { exp2Units } from '../online-softmax/units.js';
 import { fa2Configuration, fa2Tile, type Fa2Configuration } from './configuration.js';
-import { fa2Backward } from './backward/model.js';
+import { fa2Backward } from './backward.js';
 import { fa2Evidence, fa2Recipe, fa2TechniqueDefinitions, fa2Techniques } from './recipe.js';
 import { forwardSettings, overridesOf, settingsOf } from './settings.js';
 

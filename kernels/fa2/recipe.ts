@@ -4,7 +4,7 @@ import {
   tensorCoreEvidence,
 } from '../../src/hardware/index.js';
 import type { Problem, ProblemShape } from '../../src/problem/index.js';
-import { commonDefinitions } from '../online-softmax/attributed/definitions.js';
+import { commonDefinitions } from '../online-softmax/attributed/attributed-kernel.js';
 import type { Recipe } from '../online-softmax/recipe.js';
 import { type Fa2Build, type Fa2Configuration, fa2Tile } from './configuration.js';
 import { cudaMath } from './cuda-math.js';

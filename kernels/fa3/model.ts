@@ -9,7 +9,7 @@ import { preparedRecipe } from '../online-softmax/lumped-model.js';
 import type { Recipe } from '../online-softmax/recipe.js';
 import { exp2Units } from '../online-softmax/units.js';
 import { checkKeys, defined, numberValue } from '../setting-values.js';
-import { fa3Backward } from './backward/model.js';
+import { fa3Backward } from './backward.js';
 import { fa3Configuration, fa3Tile, type Fa3Configuration } from './configuration.js';
 import { fa3Evidence, fa3Recipe, fa3TechniqueDefinitions, fa3Techniques } from './recipe.js';
 

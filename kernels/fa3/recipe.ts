@@ -4,7 +4,7 @@ import {
   tensorCoreEvidence,
 } from '../../src/hardware/index.js';
 import type { Problem, ProblemShape } from '../../src/problem/index.js';
-import { commonDefinitions } from '../online-softmax/attributed/definitions.js';
+import { commonDefinitions } from '../online-softmax/attributed/attributed-kernel.js';
 import type { Recipe } from '../online-softmax/recipe.js';
 import { type Technique, type TechniqueDefinition, techniques } from '../techniques.js';
 import { type Fa3Configuration, fa3Tile } from './configuration.js';

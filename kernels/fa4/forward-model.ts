@@ -11,7 +11,7 @@ import { kernelModel } from '../kernel-features.js';
 import type { KernelExponential, KernelModel } from '../kernel-model.js';
 import { recipeArithmetic } from '../online-softmax/arithmetic.js';
 import { exp2Polynomial, polynomialErrors } from '../online-softmax/exp2-polynomial.js';
-import { preparedForward } from '../online-softmax/prepared-forward.js';
+import { preparedForward } from '../online-softmax/lumped-model.js';
 import type { PremiseDeclaration } from '../promises.js';
 import { checkKeys } from '../setting-values.js';
 import type { AttributedKernel } from '../techniques.js';

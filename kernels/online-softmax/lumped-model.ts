@@ -2,8 +2,27 @@ import type { Problem, ProblemShape } from '../../src/problem/index.js';
 import type { KernelModel, PreparedKernel } from '../kernel-model.js';
 import { attributeLumped } from '../lumped-attribution.js';
 import { createForward } from './forward.js';
-import { preparedForward } from './prepared-forward.js';
+import type { ForwardTileResult, ForwardTiles } from './query-tiles.js';
 import type { Recipe } from './recipe.js';
+
+/** The pieces of a forward: its tiles. */
+export function preparedForward(
+  { tiles, rowsOf, runTile }: Pick<ForwardTiles<ForwardTileResult>, 'tiles' | 'rowsOf' | 'runTile'>,
+  { shape, outFormat, settings, evidence }: Omit<PreparedKernel, 'pieces' | 'run'>,
+): PreparedKernel {
+  return {
+    shape,
+    outFormat,
+    pieces: tiles,
+    settings,
+    evidence,
+    run: (piece) => {
+      const { first, rows } = rowsOf(piece);
+      const { out, lse, rescales, counters } = runTile(piece);
+      return { firstRow: first, rows, out, lse, rescales, counters: { ...counters } };
+    },
+  };
+}
 
 /** A problem with a model's recipe for it. */
 export interface RecipeOfProblem {

@@ -1,7 +1,7 @@
 import { keysOf, type KeyRange } from '../../src/problem/index.js';
 import { levels } from '../attention/attention.js';
 import { tileRows } from '../attention/operand.js';
-import type { GradientContext } from './context.js';
+import type { GradientContext } from './shared-sums.js';
 import { preciseQueryRow } from './exact-level.js';
 import type { GradientOperands } from './operands.js';
 import { leaveOut, rowStatistics, type RowStatistics } from './row-statistics.js';

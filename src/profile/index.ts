@@ -32,12 +32,11 @@ export {
   type Underflow,
   type WeightRoundingProfile,
 } from './techniques/p-round.js';
-export type { Panel, Plot } from './techniques/plots.js';
 export {
   profilePolynomialShare,
   type PolynomialShareProfile,
 } from './techniques/polynomial-share.js';
-export type { FunctionErrorProfile, ProfileOptions } from './techniques/profile.js';
+export type { FunctionErrorProfile, ProfileOptions, Panel, Plot } from './techniques/profile.js';
 export {
   profileRangeReduction,
   type BinadeReduction,

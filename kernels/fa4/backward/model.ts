@@ -15,7 +15,7 @@ import {
 } from '../../online-softmax/backward/prepared-backward.js';
 import type { BackwardRecipe } from '../../online-softmax/backward/recipe.js';
 import { log2OfE } from '../../online-softmax/backward/row-values.js';
-import { storedForward } from '../../online-softmax/stored-forward.js';
+import { storedForward } from '../../online-softmax/query-tiles.js';
 import type { OutFormat } from '../../online-softmax/units.js';
 import {
   booleanValue,

@@ -1,11 +1,7 @@
-import { lazily } from '../../../src/reuse.js';
 import type { Problem, ProblemShape } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
+import { lazily } from '../../../src/reuse.js';
 import { checkChoices } from '../../run-groups.js';
-import type { InputFormat, InputPatterns } from '../units.js';
-import { forwardTiles, type ForwardTiles } from '../query-tiles.js';
-import type { Recipe } from '../recipe.js';
-import { createAttributedTile, type AttributedTileResult } from './attributed-tile.js';
 import type {
   AttributedKernel,
   AttributedPiece,
@@ -13,7 +9,32 @@ import type {
   Technique,
   TechniqueDefinition,
 } from '../../techniques.js';
+import { forwardTiles, type ForwardTiles } from '../query-tiles.js';
+import type { Recipe } from '../recipe.js';
+import type { InputFormat, InputPatterns } from '../units.js';
+import { createAttributedTile, type AttributedTileResult } from './attributed-tile.js';
 import { blockWeights } from './weights.js';
+
+/** The techniques that are alike in every online softmax on tensor cores; a kernel defines its others. */
+export const commonDefinitions = {
+  'qk-accumulate': {
+    emulated: "scores by the tensor cores' chain of fused sums",
+    exact: 'scores q·k in fp64',
+  },
+  'p-round': {
+    emulated: "p rounded once to the input's format, for the product with V; l sums p itself",
+    exact: 'P·V takes p itself',
+  },
+  'pv-accumulate': {
+    emulated:
+      "O + P·V by the tensor cores' chain: its error on O rounded to fp32 and P to the format",
+    exact: 'O + P·V in fp64',
+  },
+  'output-round': {
+    emulated: "rounded once to the input's format",
+    exact: 'not rounded',
+  },
+} as const satisfies Partial<Record<Technique, TechniqueDefinition>>;
 
 /** @throws RequestError for parts of a recipe that belong to no technique. */
 function checkRecipe({ kernel, split, finish, values }: Recipe): void {

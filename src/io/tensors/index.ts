@@ -16,7 +16,7 @@ export {
   type DeclaredFormats,
   type OpenOptions,
 } from './dtype.js';
-export { bytesOf, writtenType } from './element-storage.js';
+export { bytesOf, writtenType, packed } from './element-storage.js';
 export { printable, quoted } from './messages.js';
 export {
   checkedTensors,
@@ -28,7 +28,6 @@ export {
   type DeclaringFile,
 } from './named-tensors.js';
 export { npyArray, npyTensorName } from './npy/npy.js';
-export { packed } from './packed-elements.js';
 export { maxHeaderBytes, safetensorsDtypeOf, safetensorsDtypes } from './safetensors/header.js';
 export { JsonCursor } from './safetensors/json-cursor.js';
 export { toHeadsFirst } from './problem/canonical.js';

@@ -24,7 +24,7 @@ import {
   type ReportedGradients,
 } from '../../report/json/index.js';
 import { RequestError } from '../../request-error.js';
-import type { AuditSettings } from './audit-settings.js';
+import { type AuditSettings, rejectShorterFormats } from './audit-settings.js';
 import type { AuditWork } from './audit-work.js';
 import {
   arithmeticRequest,
@@ -37,7 +37,6 @@ import type { OpenProblem } from './kernel-source.js';
 import { originOf } from './open-problem.js';
 import { readLoneLse, type ReadGradients } from './read-gradients.js';
 import { naturalLse } from './read-outputs.js';
-import { rejectShorterFormats } from './strict-premises.js';
 import { shareGroups } from './thread-work.js';
 import type { StartThreads } from './threads.js';
 

@@ -25,7 +25,7 @@ import {
   describeLawFailure,
   describeNothingTried,
 } from '../../../properties/suite/check-kernel.js';
-import { promisesOf } from '../../../properties/suite/promised-problems.js';
+import { promisesOf } from '../../../properties/suite/promises.js';
 import { largestSizes } from '../../../properties/suite/try-round.js';
 import { faultKind, groupByKind } from '../../../properties/suite/violation-kind.js';
 import {

@@ -1,32 +1,94 @@
-import type { Tensor } from '../../../src/formats/index.js';
+import type { Tensor } from '../../src/formats/index.js';
 import {
   findTensorCoreArithmetic,
   specialFunctionEvidence,
   tensorCoreEvidence,
-} from '../../../src/hardware/index.js';
-import { problemShape, type Problem, type ProblemShape } from '../../../src/problem/index.js';
-import type { BackwardInputs, BackwardModel, PreparedBackward } from '../../backward-model.js';
-import { checkBackwardInputs } from '../../backward-pieces.js';
-import type { KernelSetting, KernelSettings } from '../../kernel-model.js';
+} from '../../src/hardware/index.js';
+import { problemShape, type Problem, type ProblemShape } from '../../src/problem/index.js';
+import { RequestError } from '../../src/request-error.js';
+import type { BackwardInputs, BackwardModel, PreparedBackward } from '../backward-model.js';
+import { checkBackwardInputs } from '../backward-pieces.js';
+import type { KernelSetting, KernelSettings } from '../kernel-model.js';
 import {
   checkStoredForward,
   preparedBackward,
-} from '../../online-softmax/backward/prepared-backward.js';
-import type { BackwardRecipe } from '../../online-softmax/backward/recipe.js';
-import { createForward } from '../../online-softmax/forward.js';
-import { storedForward } from '../../online-softmax/stored-forward.js';
-import type { OutFormat } from '../../online-softmax/units.js';
-import { booleanValue } from '../../setting-values.js';
-import { fa2Configuration } from '../configuration.js';
-import { fa2Recipe } from '../recipe.js';
-import { overridesOf } from '../settings.js';
+} from '../online-softmax/backward/prepared-backward.js';
+import type { BackwardRecipe, BackwardTiling } from '../online-softmax/backward/recipe.js';
+import { createForward } from '../online-softmax/forward.js';
+import { storedForward } from '../online-softmax/query-tiles.js';
+import type { OutFormat } from '../online-softmax/units.js';
+import { booleanValue } from '../setting-values.js';
 import {
-  backwardFormat,
-  columnsOfRow,
-  fa2BackwardTiling,
-  queryBuffers,
-  type Fa2BackwardConfiguration,
+  fa2Configuration,
+  kernelHeadDim,
+  type Fa2Architecture,
+  type Fa2Configuration,
 } from './configuration.js';
+import { fa2Recipe } from './recipe.js';
+import { overridesOf } from './settings.js';
+
+/** Every choice of FlashAttention-2's backward that changes its bits. */
+interface Fa2BackwardConfiguration extends Pick<
+  Fa2Configuration,
+  'architecture' | 'build' | 'multiprocessors'
+> {
+  /** Whether thread blocks have a sum of dQ each, which are added in order. */
+  readonly deterministic: boolean;
+}
+
+/**
+ * Queries and keys of a block, by head dimension. Source: run_mha_bwd_hdim… in csrc/flash_attn/src/flash_bwd_launch_template.h of
+ * Dao-AILab/flash-attention: by shared memory, which is small on sm_89.
+ */
+function fa2BackwardTiling(headDim: number, architecture: Fa2Architecture): BackwardTiling {
+  const isSmall = architecture === 'sm_89';
+  switch (kernelHeadDim(headDim)) {
+    case 32:
+      return { queries: 128, keys: 128 };
+    case 64:
+      return { queries: isSmall ? 64 : 128, keys: 128 };
+    case 96:
+      return { queries: 64, keys: 128 };
+    case 128:
+      return { queries: 64, keys: isSmall ? 64 : 128 };
+    case 192:
+      return { queries: 64, keys: 64 };
+    default:
+      return { queries: 64, keys: isSmall ? 32 : 64 };
+  }
+}
+
+/** Columns of a row that the threads that sum D read at a time. Source: kBlockKSmem in kernel_traits.h. */
+function columnsOfRow(vDim: number): number {
+  return kernelHeadDim(vDim) % 64 === 0 ? 64 : 32;
+}
+
+/**
+ * Number of thread blocks that share a head's keys, each with a sum of dQ. Source: run_flash_bwd_seqk_parallel in
+ * flash_bwd_launch_template.h.
+ *
+ * @param problem in packed sequences each is a head's own
+ */
+function queryBuffers(
+  { batch, heads }: Pick<ProblemShape, 'batch' | 'heads'>,
+  problem: Pick<Problem, 'sequences'>,
+  { deterministic, multiprocessors }: Fa2BackwardConfiguration,
+): number {
+  const sequences = problem.sequences?.length ?? batch;
+  return deterministic ? Math.ceil(multiprocessors / (sequences * heads)) : 1;
+}
+
+/**
+ * The format of the operands.
+ * @param dout null where it is not known yet
+ * @throws RequestError for an operand of another format than Q
+ */
+function backwardFormat({ q }: Problem, dout: Tensor | null): OutFormat {
+  if (dout !== null && dout.format !== q.format)
+    throw new RequestError(`q is ${q.format} but dout is ${dout.format}; make them equal`);
+  // The forward's configuration has refused all others.
+  return q.format as OutFormat;
+}
 
 /** Elements of 16 bits that a thread loads at a time. */
 const elementsOfLoad = 8;
