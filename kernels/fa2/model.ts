@@ -4,13 +4,13 @@ import { kernelModel } from '../kernel-features.js';
 import type { KernelModel, KernelSettings } from '../kernel-model.js';
 import { exactLaws, type ModelPromises } from '../promises.js';
 import { recipeArithmetic } from '../online-softmax/arithmetic.js';
-import { attributedKernel } from '../online-softmax/attributed/index.js';
+import { attributedKernel, hardwareTechniques } from '../online-softmax/attributed/index.js';
 import { preparedRecipe } from '../online-softmax/lumped-model.js';
 import type { Recipe } from '../online-softmax/recipe.js';
 import { exp2Units } from '../online-softmax/units.js';
 import { fa2Configuration, fa2Tile, type Fa2Configuration } from './configuration.js';
 import { fa2Backward } from './backward.js';
-import { fa2Evidence, fa2Recipe, fa2TechniqueDefinitions, fa2Techniques } from './recipe.js';
+import { fa2Evidence, fa2Recipe, fa2TechniqueDefinitions } from './recipe.js';
 import { forwardSettings, overridesOf, settingsOf } from './settings.js';
 
 /** A problem with the choices of its settings. */
@@ -67,7 +67,7 @@ export const fa2Model: KernelModel = kernelModel({
     const { shape, configuration, recipe } = prepared(problem, texts);
     return attributedKernel(problem, shape, recipe, {
       settings: settingsOf(configuration),
-      techniques: fa2Techniques,
+      techniques: hardwareTechniques,
       definitions: fa2TechniqueDefinitions,
     });
   },

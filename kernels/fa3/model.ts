@@ -4,14 +4,14 @@ import { kernelModel } from '../kernel-features.js';
 import type { KernelModel, KernelSetting, KernelSettings } from '../kernel-model.js';
 import { exactLaws, type ModelPromises } from '../promises.js';
 import { recipeArithmetic } from '../online-softmax/arithmetic.js';
-import { attributedKernel } from '../online-softmax/attributed/index.js';
+import { attributedKernel, hardwareTechniques } from '../online-softmax/attributed/index.js';
 import { preparedRecipe } from '../online-softmax/lumped-model.js';
 import type { Recipe } from '../online-softmax/recipe.js';
 import { exp2Units } from '../online-softmax/units.js';
 import { checkKeys, defined, numberValue } from '../setting-values.js';
 import { fa3Backward } from './backward.js';
 import { fa3Configuration, fa3Tile, type Fa3Configuration } from './configuration.js';
-import { fa3Evidence, fa3Recipe, fa3TechniqueDefinitions, fa3Techniques } from './recipe.js';
+import { fa3Evidence, fa3Recipe, fa3TechniqueDefinitions } from './recipe.js';
 
 const settings: readonly KernelSetting[] = [
   {
@@ -88,7 +88,7 @@ export const fa3Model: KernelModel = kernelModel({
     const { shape, configuration, recipe } = prepared(problem, texts);
     return attributedKernel(problem, shape, recipe, {
       settings: settingsOf(configuration),
-      techniques: fa3Techniques,
+      techniques: hardwareTechniques,
       definitions: fa3TechniqueDefinitions,
     });
   },
