@@ -101,7 +101,6 @@ export interface RunResult {
   readonly findings: readonly LaunchFinding[];
   /** The findings, by their kinds and the lines of the PTX. */
   readonly groups: readonly FindingGroup[];
-  /** The memory model of the run. */
   readonly model: MemoryModel;
   readonly outputs: readonly RunOutput[];
   readonly seconds: number;
@@ -226,16 +225,12 @@ export async function runLaunchFile(
  */
 function runExploredSchedule(
   { module, launch }: OpenedLaunch,
-  { file, contract, architecture, breaks, model }: LaunchOptions,
+  options: LaunchOptions,
   holds: Holds,
   followed: Parameters<typeof runExplored>[4],
 ): LaunchRun {
-  const prepared = prepareLaunch(module, launch, {
-    file,
-    ...(breaks === undefined ? {} : { breaks }),
-    ...(contract === undefined ? {} : { contract }),
-    ...(architecture === undefined ? {} : { architecture }),
-  });
+  const { model } = options;
+  const prepared = prepareLaunch(module, launch, options);
   const ctas = launch.cluster.reduce((all, one) => all * one, 1);
   try {
     return runExplored(prepared, ctas, holds, model === undefined ? {} : { model }, followed);

@@ -1,6 +1,4 @@
 export type { ClusterPlan } from './resident-clusters.js';
-export type { ExecutionCounts, InstructionCount } from './execution-counts.js';
-export type { KernelLaunch } from './cluster-warps.js';
 export { runKernel, type KernelOptions, type KernelRun } from './run-kernel.js';
 export type { ProgramChange } from './executable.js';
 export {
@@ -9,9 +7,8 @@ export {
   type LaunchOptions,
   type LaunchRun,
   type PreparedLaunch,
-  ptxInstructions,
 } from './run-launch.js';
 export { turnTakingScheduler } from './turn-taking.js';
 export { joinParts, type GridPart } from './grid-parts.js';
 export type { Breakpoint, BreakStop, RegisterValues } from './breakpoints.js';
-export { mmaOf, type UnitWork, type WorkOfUnits } from './unit-work.js';
+export { mmaOf } from './unit-work.js';

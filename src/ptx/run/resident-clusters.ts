@@ -59,7 +59,6 @@ export interface ClusterPlan {
 export interface ResidentClusters {
   /** The number of the next cluster that starts; null where none is left. */
   readonly next: () => number | null;
-  /** Starts a cluster. */
   readonly start: (number: number) => RunningCluster;
   /** Copies the registers of the running cluster, and restores those of another. */
   readonly saveRegisters: () => Uint8Array;

@@ -53,7 +53,6 @@ interface DeviceMemory {
   readonly bytesOf: (tensor: string) => Uint8Array;
   readonly baseOf: (tensor: string) => number | null;
   readonly tensorMaps: TensorMaps;
-  /** The memory of a launch of the program. */
   readonly launchMemory: (program: Pick<Program, 'localBytes'>) => LaunchMemory;
 }
 
@@ -262,12 +261,5 @@ export function prepareLaunch(
  * @throws RequestError for all unsupported features of the kernel, with their lines
  */
 export function runLaunch(module: PtxModule, launch: Launch, options: LaunchOptions): LaunchRun {
-  const { file, contract, architecture, breaks, ...kernelOptions } = options;
-  const prepared = prepareLaunch(module, launch, {
-    file,
-    ...(breaks === undefined ? {} : { breaks }),
-    ...(contract === undefined ? {} : { contract }),
-    ...(architecture === undefined ? {} : { architecture }),
-  });
-  return prepared.run(kernelOptions);
+  return prepareLaunch(module, launch, options).run(options);
 }
