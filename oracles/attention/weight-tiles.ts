@@ -59,7 +59,6 @@ interface KeptTiles {
 
 /** The data that walks over one small problem share. */
 interface KeptWalk {
-  /** Operands by head. */
   readonly operands: readonly HeadOperands[];
   readonly ofBlock: (head: number, firstRow: number) => KeptTiles;
 }

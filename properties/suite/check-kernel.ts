@@ -14,12 +14,10 @@ import { takeTurns, type RoundRunner } from './take-turns.js';
 import { tryRound } from './try-round.js';
 import { groupByKind, type ViolationGroup } from './violation-kind.js';
 
-/** The results of the laws of a check. */
 interface LawResults {
   readonly laws: readonly LawResult[];
 }
 
-/** A law that is violated. */
 type Violated = LawResult & { readonly failure: LawFailure };
 
 /** The violations of a check by their cause, starting with the one that most laws have in common. */

@@ -1,4 +1,4 @@
-export { atomicWriteFile, type Chunks, type WriteOptions, makeFolder } from './atomic-write.js';
+export { atomicWriteFile, makeFolder } from './atomic-write.js';
 export { hashTensorFile } from './hash.js';
 export { machineFiles, openDeclaring, openTensorFile } from './open-tensor-file.js';
 export { readText } from './byte-source.js';
@@ -12,11 +12,9 @@ export {
   writeProblem,
 } from './write-safetensors.js';
 export {
-  declaredIn,
   declaredFormatNames,
   layouts,
   namesRead,
-  openTensorArgument,
   ownTensor,
   parseBlockSize,
   parseDropout,
@@ -28,7 +26,6 @@ export {
   parseWindow,
   printable,
   problemInputNames,
-  problemInputs,
   problemLayout,
   problemNote,
   problemOutline,
@@ -37,17 +34,10 @@ export {
   safetensorsDtypeOf,
   toHeadsFirst,
   unusedInputs,
-  type ChosenTensor,
   type DeclaredFormats,
-  type DeclaringFile,
-  type InputChoice,
-  type Layout,
-  type NamedTensors,
   type OpenOptions,
   type ProblemInputName,
   type ProblemSettings,
-  type ReadNames,
   type TensorEntry,
   type TensorFile,
-  type UnusedInputs,
 } from './tensors/index.js';

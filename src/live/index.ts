@@ -2,7 +2,6 @@ export {
   notStarted,
   startLiveKernel,
   writtenOutputs,
-  type AskedBeside,
   type LiveAnswer,
   type LiveFailure,
   type LiveKernel,

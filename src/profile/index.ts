@@ -19,7 +19,6 @@ export {
   type ThresholdLimit,
   type ThresholdOutcome,
 } from './limits/threshold-limits.js';
-export { minimaxExp2, type Constraint, type Minimax } from './minimax.js';
 export { UnfinishedSweep, type SweepLedger, type SweepProgress } from './sweep.js';
 export type { ReferenceReport } from './functions.js';
 export {

@@ -27,7 +27,7 @@ export interface TensorCoreKernels {
 }
 
 /** The fused sums of a tile. */
-export interface FusedSums {
+interface FusedSums {
   /** 4, 8, 16 or 32. */
   readonly productsPerSum: number;
   /** F, at most 25. */
@@ -50,7 +50,7 @@ export interface TileOptions {
 }
 
 /** An array of bit patterns as wide as a format's elements. */
-export type PatternArray = Uint8Array | Uint16Array | Uint32Array;
+type PatternArray = Uint8Array | Uint16Array | Uint32Array;
 
 /**
  * One tile in WebAssembly memory. The arrays are views of that memory: what is written to them needs

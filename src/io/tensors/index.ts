@@ -2,7 +2,6 @@ export type {
   ByteSource,
   Codecs,
   Platform,
-  Sha256,
   TensorEntry,
   TensorFile,
   TensorFiles,
@@ -34,8 +33,6 @@ export { toHeadsFirst } from './problem/canonical.js';
 export {
   namesRead,
   problemInputNames,
-  problemInputs,
-  type InputChoice,
   type ProblemInputName,
   type ReadNames,
 } from './problem/inputs.js';
@@ -52,9 +49,8 @@ export {
   parseWindow,
   problemLayout,
   problemNote,
-  type Layout,
   type ProblemSettings,
 } from './problem/settings.js';
 export { problemOutline } from './problem/outline.js';
 export { readProblem } from './problem/read-problem.js';
-export { unusedInputs, type UnusedInputs } from './problem/unused-inputs.js';
+export { unusedInputs } from './problem/unused-inputs.js';

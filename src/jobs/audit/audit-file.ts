@@ -172,7 +172,6 @@ function curvesOf(settings: AuditSettings, { problem }: AuditResult): HtmlReport
     : exp2Curves(model, problem, settingsOfForward(settings, modelSettings(), true));
 }
 
-/** Audits a file that is open. */
 async function auditOpenFile(work: AuditWork): Promise<FileAudit> {
   const { file, settings, start } = work;
   const comparison = createComparison(settings, file.beside);

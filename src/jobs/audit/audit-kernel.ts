@@ -41,7 +41,7 @@ const leastForHelper = 2 ** 19;
 const measuringEffort = 4e9;
 
 /** A model whose techniques are measured, with its settings as text, by key. */
-export interface MeasuredModel {
+interface MeasuredModel {
   readonly model: KernelModel | string;
   readonly settings: ReadonlyMap<string, string>;
 }

@@ -40,7 +40,6 @@ import { naturalLse } from './read-outputs.js';
 import { shareGroups } from './thread-work.js';
 import type { StartThreads } from './threads.js';
 
-/** Number of threads that judge gradients. */
 interface GradientThreads {
   readonly threads: number;
   /** See `auditGradientsApart`. */

@@ -12,7 +12,6 @@ import { createShadowMemory, type ShadowMemory } from './shadow-memory.js';
 import type { Conflict } from './shadow-states.js';
 import { createSynchronisation, type Synchronisation } from './synchronisation.js';
 
-/** Words of a page. */
 const pageWords = 2 ** 14;
 
 /**

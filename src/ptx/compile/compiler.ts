@@ -93,7 +93,7 @@ export interface Compiler {
 }
 
 /** Number of operations given to a compiler. */
-export interface CompilerStatistics {
+interface CompilerStatistics {
   readonly operations: number;
   /** Number of these that run lane by lane, by the name of their instruction. */
   readonly laneByLane: ReadonlyMap<string, number>;

@@ -1,6 +1,1 @@
-export {
-  createCompiler,
-  type Compiler,
-  type CompilerStatistics,
-  runLaneByLane,
-} from './compiler.js';
+export { createCompiler, type Compiler, runLaneByLane } from './compiler.js';

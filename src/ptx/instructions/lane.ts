@@ -131,7 +131,6 @@ export const addressRows: readonly Row[] = [...conversions, ...clusterAddresses]
 export interface OperandForm {
   /** The widths of the destinations' registers; `16` for a sink `_` of an instruction with at most one destination. */
   readonly destinations: readonly RegisterWidth[];
-  /** Number of sources. */
   readonly sources: number;
 }
 

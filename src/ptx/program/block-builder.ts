@@ -78,7 +78,7 @@ export interface Placed {
 }
 
 /** The end of a block, with labels in place of blocks. */
-export type Ending =
+type Ending =
   | (Placed & { readonly kind: 'branch'; readonly label: number })
   | (Placed & {
       readonly kind: 'table';

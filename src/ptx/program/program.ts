@@ -22,7 +22,7 @@ export interface WatchedRegister {
 }
 
 /** The registers of the instructions of a line, watched before the first of them. */
-export type WatchedLines = ReadonlyMap<number, readonly WatchedRegister[]>;
+type WatchedLines = ReadonlyMap<number, readonly WatchedRegister[]>;
 
 /** An instruction on registers with its operands, which runs in WebAssembly, or lane by lane. */
 export interface LaneOperation {

@@ -58,7 +58,7 @@ export interface InstructionTables {
 }
 
 /** A row that an instruction belongs to. */
-export type FoundRow =
+type FoundRow =
   | { readonly kind: 'warp'; readonly row: WarpInstruction }
   | { readonly kind: 'visible'; readonly row: VisibleInstruction };
 
