@@ -11,10 +11,10 @@ import { firstLastArithmetic } from './online-softmax/first-last-arithmetic.js';
 import {
   attributedRecipe,
   preparedRecipe,
+  unitExponentials,
   type RecipeOfProblem,
 } from './online-softmax/lumped-model.js';
 import type { Recipe } from './online-softmax/recipe.js';
-import { exp2Units } from './online-softmax/units.js';
 import { exactLaws, type ModelPromises } from './promises.js';
 import { checkKeys, choiceValue } from './setting-values.js';
 
@@ -147,10 +147,7 @@ export const cutlassFmhaModel: KernelModel = kernelModel({
   promises: () => promises,
   candidates: [{}],
   unlagged: null,
-  exponentials: () => {
-    const unit = 'ex2.approx.ftz.f32';
-    return [{ name: unit, place: 'The special function unit', share: 1, exp2: exp2Units[unit] }];
-  },
+  exponentials: () => unitExponentials('ex2.approx.ftz.f32'),
   program: null,
   backward: null,
 });

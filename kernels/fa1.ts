@@ -15,10 +15,10 @@ import { arithmeticOfFactors, normaliseError } from './online-softmax/first-last
 import {
   attributedRecipe,
   preparedRecipe,
+  unitExponentials,
   type RecipeOfProblem,
 } from './online-softmax/lumped-model.js';
 import type { Recipe } from './online-softmax/recipe.js';
-import { exp2Units } from './online-softmax/units.js';
 import { exactLaws, type ModelPromises } from './promises.js';
 import { checkKeys, choiceValue } from './setting-values.js';
 
@@ -195,10 +195,7 @@ export const fa1Model: KernelModel = kernelModel({
   // Few kernels of its kind are left: an output of unknown origin is not compared with it.
   candidates: [],
   unlagged: null,
-  exponentials: () => {
-    const unit = 'ex2.approx.ftz.f32';
-    return [{ name: unit, place: 'The special function unit', share: 1, exp2: exp2Units[unit] }];
-  },
+  exponentials: () => unitExponentials('ex2.approx.ftz.f32'),
   program: null,
   backward: null,
 });

@@ -9,7 +9,7 @@ import { RequestError } from '../../src/request-error.js';
 import type { KernelArithmetic } from '../arithmetic.js';
 import { kernelModel } from '../kernel-features.js';
 import type { KernelExponential, KernelModel } from '../kernel-model.js';
-import { recipeArithmetic } from '../online-softmax/arithmetic.js';
+import { checkUnsplit, recipeArithmetic } from '../online-softmax/arithmetic.js';
 import { exp2Polynomial, polynomialErrors } from '../online-softmax/exp2-polynomial.js';
 import { preparedForward } from '../online-softmax/lumped-model.js';
 import type { PremiseDeclaration } from '../promises.js';
@@ -48,10 +48,7 @@ export function fa4Arithmetic(
 ): KernelArithmetic {
   const configuration = fa4Configuration(problem, problemShape(problem), overrides);
   const { rescaleThreshold, architecture } = configuration;
-  if (configuration.splits > 1)
-    throw new RequestError(
-      `splits is ${configuration.splits}; there are no bounds for a combine yet: leave it at 1`,
-    );
+  checkUnsplit(configuration.splits);
   for (const [name, value] of Object.entries(configuration.descale))
     if (value !== 1)
       throw new RequestError(

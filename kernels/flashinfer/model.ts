@@ -19,13 +19,13 @@ import { firstLastArithmetic } from '../online-softmax/first-last-arithmetic.js'
 import {
   attributedRecipe,
   preparedRecipe,
+  unitExponentials,
   type RecipeOfProblem,
 } from '../online-softmax/lumped-model.js';
 import type { Recipe } from '../online-softmax/recipe.js';
 import type { SplitLaw } from '../online-softmax/split-tile.js';
 import {
   exp2Hardware,
-  exp2Units,
   log2Hardware,
   naturalLogOf2,
   reciprocals,
@@ -33,7 +33,7 @@ import {
   type InputFormat,
 } from '../online-softmax/units.js';
 import { exactLaws, type ModelPromises } from '../promises.js';
-import { checkKeys, choiceValue, defined, numberValue } from '../setting-values.js';
+import { checkKeys, choiceValue, defined, givenValues, numberValue } from '../setting-values.js';
 import {
   blockKeys,
   flashInferConfiguration,
@@ -162,10 +162,7 @@ function prepared(
   texts: KernelSettings,
 ): RecipeOfProblem & { readonly configuration: FlashInferConfiguration } {
   checkKeys('flashinfer', settings, texts);
-  const given = <T>(key: string, parse: (key: string, text: string) => T): T | undefined => {
-    const text = texts.get(key);
-    return text === undefined ? undefined : parse(key, text);
-  };
+  const given = givenValues(texts);
   const shape = problemShape(problem);
   const configuration = flashInferConfiguration(
     problem,
@@ -226,10 +223,7 @@ export const flashInferModel: KernelModel = kernelModel({
   promises: () => promises,
   candidates: [{ splits: 'auto' }],
   unlagged: null,
-  exponentials: () => {
-    const unit = 'ex2.approx.ftz.f32';
-    return [{ name: unit, place: 'The special function unit', share: 1, exp2: exp2Units[unit] }];
-  },
+  exponentials: () => unitExponentials('ex2.approx.ftz.f32'),
   program: null,
   backward: null,
 });

@@ -4,6 +4,7 @@ import { attributeLumped } from '../lumped-attribution.js';
 import { createForward } from './forward.js';
 import type { ForwardTileResult, ForwardTiles } from './query-tiles.js';
 import type { Recipe } from './recipe.js';
+import { exp2Units } from './units.js';
 
 /** The pieces of a forward: its tiles. */
 export function preparedForward(
@@ -61,4 +62,11 @@ export function attributedRecipe(
       return { out: Float64Array.from(out), lse: Float64Array.from(lse) };
     },
   });
+}
+
+/** The exponentials of a kernel without a polynomial: all by one unit. */
+export function unitExponentials(
+  unit: Recipe['exponential']['unit'],
+): ReturnType<KernelModel['exponentials']> {
+  return [{ name: unit, place: 'The special function unit', share: 1, exp2: exp2Units[unit] }];
 }

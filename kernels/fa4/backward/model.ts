@@ -22,6 +22,7 @@ import {
   checkKeys,
   choiceValue,
   defined,
+  givenValues,
   numberValue,
 } from '../../setting-values.js';
 import { fa4TensorCore } from '../configuration.js';
@@ -63,10 +64,7 @@ function ofForward(texts: KernelSettings): KernelSettings {
  */
 function backwardOverrides(texts: KernelSettings): Partial<Fa4BackwardConfiguration> {
   checkKeys('fa4', [...forwardSettings, ...backwardSettings], texts);
-  const given = <T>(key: string, parse: (key: string, text: string) => T): T | undefined => {
-    const text = texts.get(key);
-    return text === undefined ? undefined : parse(key, text);
-  };
+  const given = givenValues(texts);
   return defined({
     architecture: overridesOf(texts).architecture,
     ctas: given('ctas', (key, text) => (choiceValue(key, text, ['1', '2']) === '1' ? 1 : 2)),
