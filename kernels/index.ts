@@ -59,7 +59,6 @@ export {
   type GivenGradients,
   type MatchedPiece,
 } from './backward/match.js';
-export { backwardOf, forwardSettings, runBackward, type BackwardResults } from './backward/run.js';
 export {
   exactLaws,
   scaleKinds,
@@ -68,7 +67,16 @@ export {
   type ScaleKind,
 } from './promises.js';
 export { checkFeatures, kernelModel } from './kernel-features.js';
-export { defaultKernelModel, findKernelModel, findModelAmong, kernelModels } from './models.js';
+export {
+  defaultKernelModel,
+  findKernelModel,
+  findModelAmong,
+  kernelModels,
+  backwardOf,
+  forwardSettings,
+  runBackward,
+  type BackwardResults,
+} from './models.js';
 export {
   accumulatorFormats,
   exponentialQualities,
@@ -96,8 +104,8 @@ export { attributeLumped, type LumpedKernel, type UnroundedRows } from './lumped
 export { booleanValue, checkKeys, choiceValue, numberValue } from './setting-values.js';
 export { techniques, type Technique, type TechniqueDefinition } from './techniques.js';
 export * from './naive/index.js';
-export * from './cutlass-fmha/index.js';
-export * from './fa1/index.js';
+export * from './cutlass-fmha.js';
+export * from './fa1.js';
 export * from './flashinfer/index.js';
 export * from './fa2/index.js';
 export * from './fa3/index.js';

@@ -1,5 +1,4 @@
-import { decodeTensor } from '../src/formats/index.js';
-import { lazily } from '../src/reuse/index.js';
+import { decodeTensor, type Tensor } from '../src/formats/index.js';
 import {
   countKeys,
   keptWeights,
@@ -9,6 +8,18 @@ import {
   type Problem,
   type ProblemShape,
 } from '../src/problem/index.js';
+import { lazily } from '../src/reuse.js';
+
+/** The largest norm of a tensor's rows of `dim` elements: no score exceeds the product of those of Q and K. */
+export function largestRowNorm(tensor: Tensor, dim: number): number {
+  const values = decodeTensor(tensor);
+  let largest = 0;
+  for (let row = 0; row < values.length; row += dim) {
+    const norm = Math.hypot(...values.subarray(row, row + dim));
+    if (norm > largest) largest = norm;
+  }
+  return largest;
+}
 
 /** Inputs of a row beside q, k, v, scale and softcap; the arrays have an element for each of its keys. */
 export interface RowFeatures {

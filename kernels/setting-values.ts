@@ -52,6 +52,16 @@ export function choiceValue<Choice extends string>(
   return choice;
 }
 
+/** A reader of the settings that are given; it returns undefined for others. */
+export function givenValues(
+  texts: KernelSettings,
+): <T>(key: string, parse: (key: string, text: string) => T) => T | undefined {
+  return (key, parse) => {
+    const text = texts.get(key);
+    return text === undefined ? undefined : parse(key, text);
+  };
+}
+
 /** The members of a record that are given. */
 export function defined<Members extends object>(
   members: Members,

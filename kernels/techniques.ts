@@ -95,7 +95,6 @@ export interface AttributedKernel {
   readonly settings: Readonly<Record<string, string | number | boolean>>;
   /** In the order in which they act; the last is `output-round`. */
   readonly techniques: readonly string[];
-  /** By technique. */
   readonly definitions: Readonly<Record<string, TechniqueDefinition>>;
   readonly pieces: number;
   /** Position of a piece's rows among all rows [batch · heads · queries]. */

@@ -8,7 +8,7 @@ import {
   multiplyDoubleDouble,
   scaledIntegerOf,
 } from '../src/arith/index.js';
-import { lazily } from '../src/reuse/index.js';
+import { lazily } from '../src/reuse.js';
 import { createExp2, ln2, shiftBigInt } from './fixed-point.js';
 import {
   fixedPointToOdd,

@@ -1,5 +1,5 @@
 import { float64FromRational, scaledIntegerOf } from '../src/arith/index.js';
-import { lazily } from '../src/reuse/index.js';
+import { lazily } from '../src/reuse.js';
 
 /**
  * Binary fixed-point arithmetic on BigInt: the last level of the oracles, where any precision can be

@@ -15,7 +15,7 @@ export {
   type WeightTile,
   type WeightVisitor,
 } from './attention/weight-tiles.js';
-export { WorkingMemories } from '../src/reuse/index.js';
+export { WorkingMemories } from '../src/reuse.js';
 export {
   attentionGradients,
   gradientNames,

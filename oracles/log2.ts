@@ -19,7 +19,7 @@ import {
 } from './correct-rounding.js';
 import { doubleDoubleExp2 } from './exp2.js';
 import { bitLength, log2e, naturalLogarithm, shiftBigInt } from './fixed-point.js';
-import { lazily } from '../src/reuse/index.js';
+import { lazily } from '../src/reuse.js';
 import type { NumberFormat, RoundingMode } from '../src/formats/index.js';
 
 /**

@@ -1,16 +1,14 @@
 import { problemShape, type Problem, type ProblemShape } from '../../src/problem/index.js';
-import { RequestError } from '../../src/request-error.js';
 import { kernelModel } from '../kernel-features.js';
 import type { KernelModel, KernelSettings } from '../kernel-model.js';
 import { exactLaws, type ModelPromises } from '../promises.js';
-import { recipeArithmetic } from '../online-softmax/arithmetic.js';
-import { attributedKernel } from '../online-softmax/attributed/index.js';
-import { preparedRecipe } from '../online-softmax/lumped-model.js';
+import { checkUnsplit, recipeArithmetic } from '../online-softmax/arithmetic.js';
+import { attributedKernel, hardwareTechniques } from '../online-softmax/attributed/index.js';
+import { preparedRecipe, unitExponentials } from '../online-softmax/lumped-model.js';
 import type { Recipe } from '../online-softmax/recipe.js';
-import { exp2Units } from '../online-softmax/units.js';
 import { fa2Configuration, fa2Tile, type Fa2Configuration } from './configuration.js';
-import { fa2Backward } from './backward/model.js';
-import { fa2Evidence, fa2Recipe, fa2TechniqueDefinitions, fa2Techniques } from './recipe.js';
+import { fa2Backward } from './backward.js';
+import { fa2Evidence, fa2Recipe, fa2TechniqueDefinitions } from './recipe.js';
 import { forwardSettings, overridesOf, settingsOf } from './settings.js';
 
 /** A problem with the choices of its settings. */
@@ -67,17 +65,14 @@ export const fa2Model: KernelModel = kernelModel({
     const { shape, configuration, recipe } = prepared(problem, texts);
     return attributedKernel(problem, shape, recipe, {
       settings: settingsOf(configuration),
-      techniques: fa2Techniques,
+      techniques: hardwareTechniques,
       definitions: fa2TechniqueDefinitions,
     });
   },
   arithmetic: (problem, texts) => {
     const { configuration, recipe } = prepared(problem, texts);
     const { architecture, build, splits } = configuration;
-    if (splits > 1)
-      throw new RequestError(
-        `splits is ${splits}; there are no bounds for a combine yet: leave it at 1`,
-      );
+    checkUnsplit(splits);
     return recipeArithmetic(recipe, `fa2 (${architecture}, ${build})`);
   },
   premises: () => ({}),
@@ -85,10 +80,8 @@ export const fa2Model: KernelModel = kernelModel({
   // PyTorch's choice. On small problems the outputs of the other builds do not differ.
   candidates: [{ splits: 'auto' }],
   unlagged: null,
-  exponentials: (problem, texts) => {
-    const { unit } = prepared(problem, texts).recipe.exponential;
-    return [{ name: unit, place: 'The special function unit', share: 1, exp2: exp2Units[unit] }];
-  },
+  exponentials: (problem, texts) =>
+    unitExponentials(prepared(problem, texts).recipe.exponential.unit),
   program: null,
   backward: fa2Backward,
 });

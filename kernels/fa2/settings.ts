@@ -1,5 +1,5 @@
 import type { KernelSetting, KernelSettings } from '../kernel-model.js';
-import { checkKeys, choiceValue, defined, numberValue } from '../setting-values.js';
+import { checkKeys, choiceValue, defined, givenValues, numberValue } from '../setting-values.js';
 import type { Fa2Configuration, Fa2Overrides } from './configuration.js';
 
 /** Settings of the forward. */
@@ -31,10 +31,7 @@ export function overridesOf(
   others: readonly KernelSetting[] = [],
 ): Fa2Overrides {
   checkKeys('fa2', [...forwardSettings, ...others], texts);
-  const given = <T>(key: string, parse: (key: string, text: string) => T): T | undefined => {
-    const text = texts.get(key);
-    return text === undefined ? undefined : parse(key, text);
-  };
+  const given = givenValues(texts);
   return defined({
     architecture: given('architecture', (key, text) =>
       choiceValue(key, text, ['sm_80', 'sm_89', 'sm_90'] as const),

@@ -1,6 +1,6 @@
 import { fusedMultiplyAddFloat32, subtractFloat32 } from '../../src/arith/index.js';
 import type { SplitLaw, SplitRow } from '../online-softmax/split-tile.js';
-import { threadedSum } from '../online-softmax/thread-sums.js';
+import { threadedSum } from '../online-softmax/row-sums.js';
 import type { CudaMath } from './cuda-math.js';
 
 /** The most splits that there is a combine kernel for. */

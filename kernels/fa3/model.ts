@@ -1,17 +1,15 @@
 import { problemShape, type Problem, type ProblemShape } from '../../src/problem/index.js';
-import { RequestError } from '../../src/request-error.js';
 import { kernelModel } from '../kernel-features.js';
 import type { KernelModel, KernelSetting, KernelSettings } from '../kernel-model.js';
 import { exactLaws, type ModelPromises } from '../promises.js';
-import { recipeArithmetic } from '../online-softmax/arithmetic.js';
-import { attributedKernel } from '../online-softmax/attributed/index.js';
-import { preparedRecipe } from '../online-softmax/lumped-model.js';
+import { checkUnsplit, recipeArithmetic } from '../online-softmax/arithmetic.js';
+import { attributedKernel, hardwareTechniques } from '../online-softmax/attributed/index.js';
+import { preparedRecipe, unitExponentials } from '../online-softmax/lumped-model.js';
 import type { Recipe } from '../online-softmax/recipe.js';
-import { exp2Units } from '../online-softmax/units.js';
-import { checkKeys, defined, numberValue } from '../setting-values.js';
-import { fa3Backward } from './backward/model.js';
+import { checkKeys, defined, givenValues, numberValue } from '../setting-values.js';
+import { fa3Backward } from './backward.js';
 import { fa3Configuration, fa3Tile, type Fa3Configuration } from './configuration.js';
-import { fa3Evidence, fa3Recipe, fa3TechniqueDefinitions, fa3Techniques } from './recipe.js';
+import { fa3Evidence, fa3Recipe, fa3TechniqueDefinitions } from './recipe.js';
 
 const settings: readonly KernelSetting[] = [
   {
@@ -35,10 +33,7 @@ interface Prepared {
 /** @throws RequestError for an unknown key, a bad value or a problem that the kernel does not take */
 function prepared(problem: Problem, texts: KernelSettings): Prepared {
   checkKeys('fa3', settings, texts);
-  const given = <T>(key: string, parse: (key: string, text: string) => T): T | undefined => {
-    const text = texts.get(key);
-    return text === undefined ? undefined : parse(key, text);
-  };
+  const given = givenValues(texts);
   const shape = problemShape(problem);
   const configuration = fa3Configuration(
     problem,
@@ -88,17 +83,13 @@ export const fa3Model: KernelModel = kernelModel({
     const { shape, configuration, recipe } = prepared(problem, texts);
     return attributedKernel(problem, shape, recipe, {
       settings: settingsOf(configuration),
-      techniques: fa3Techniques,
+      techniques: hardwareTechniques,
       definitions: fa3TechniqueDefinitions,
     });
   },
   arithmetic: (problem, texts) => {
     const { configuration, recipe } = prepared(problem, texts);
-    const { splits } = configuration;
-    if (splits > 1)
-      throw new RequestError(
-        `splits is ${splits}; there are no bounds for a combine yet: leave it at 1`,
-      );
+    checkUnsplit(configuration.splits);
     return recipeArithmetic(recipe, 'fa3');
   },
   premises: () => ({}),
@@ -106,10 +97,8 @@ export const fa3Model: KernelModel = kernelModel({
   // The choice of its interface.
   candidates: [{ splits: 'auto' }],
   unlagged: null,
-  exponentials: (problem, texts) => {
-    const { unit } = prepared(problem, texts).recipe.exponential;
-    return [{ name: unit, place: 'The special function unit', share: 1, exp2: exp2Units[unit] }];
-  },
+  exponentials: (problem, texts) =>
+    unitExponentials(prepared(problem, texts).recipe.exponential.unit),
   program: null,
   backward: fa3Backward,
 });

@@ -4,9 +4,11 @@ import {
   tensorCoreEvidence,
 } from '../../src/hardware/index.js';
 import type { Problem, ProblemShape } from '../../src/problem/index.js';
-import { commonDefinitions } from '../online-softmax/attributed/definitions.js';
+import {
+  hardwareDefinitions,
+  type HardwareDefinitions,
+} from '../online-softmax/attributed/attributed-kernel.js';
 import type { Recipe } from '../online-softmax/recipe.js';
-import { type Technique, type TechniqueDefinition, techniques } from '../techniques.js';
 import { type Fa3Configuration, fa3Tile } from './configuration.js';
 import { fa3Mask } from './mask.js';
 import { fa3SplitLaw } from './split-keys.js';
@@ -78,33 +80,12 @@ export function fa3Evidence({ tensorCore }: Recipe): string[] {
   ];
 }
 
-/** The techniques of FlashAttention-3's forward: all but a software exp2. */
-export const fa3Techniques: readonly Technique[] = techniques.filter(
-  (name) => name !== 'exp2-polynomial',
-);
-
-/** c is softmax scale · log2 e, m the running maximum, l the row sum, α the factor of a rescale. */
-export const fa3TechniqueDefinitions: Readonly<
-  Record<Exclude<Technique, 'exp2-polynomial'>, TechniqueDefinition>
-> = {
-  ...commonDefinitions,
+/** As in `hardwareDefinitions`, c is softmax scale · log2 e, m the running maximum, l the row sum. */
+export const fa3TechniqueDefinitions: HardwareDefinitions = {
+  ...hardwareDefinitions,
   'scale-subtract': {
     emulated: 'x = s·c − m·c in one fp32 multiply-add, at the fp32 score nearest s',
     exact: 'x = (s − m)·c, with c in fp64',
-  },
-  'exp2-hardware': {
-    emulated: "p = exp2f, the unit's ex2.approx: its relative error at the fp32 x nearest x",
-    exact: 'p = 2^x',
-  },
-  rescale: {
-    emulated: 'α = exp2f of fp32 (m − m′)·c, and the fp32 products of α with O and l',
-    exact: 'α = 2^((m − m′)·c) and its products in fp64',
-  },
-  'row-sum': {
-    emulated:
-      'four threads a row, each one fp32 addition after the other, and their butterfly at the end: the ' +
-      'error on sums and p rounded to fp32',
-    exact: 'l + Σ p in fp64',
   },
   normalise: {
     emulated:

@@ -6,7 +6,7 @@ import {
 import type { ProblemShape } from '../../src/problem/index.js';
 import type { Fa3Mask } from './mask.js';
 import { splitBlocks, type SplitLaw, type SplitRow } from '../online-softmax/split-tile.js';
-import { threadedSum } from '../online-softmax/thread-sums.js';
+import { threadedSum } from '../online-softmax/row-sums.js';
 import { exp2Hardware, log2Hardware, naturalLogOf2, reciprocals } from '../online-softmax/units.js';
 
 /** The most splits that there is a combine kernel for. */

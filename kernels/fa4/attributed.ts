@@ -10,9 +10,9 @@ import {
 import {
   attributedKernel,
   attributedTiles,
+  commonDefinitions,
 } from '../online-softmax/attributed/attributed-kernel.js';
 import type { AttributedTileResult } from '../online-softmax/attributed/attributed-tile.js';
-import { commonDefinitions } from '../online-softmax/attributed/definitions.js';
 import type { ForwardTiles } from '../online-softmax/query-tiles.js';
 import type { Recipe } from '../online-softmax/recipe.js';
 import {

@@ -76,7 +76,6 @@ export interface Fa4Configuration {
    * default for Blackwell.
    */
   readonly lseFused: boolean;
-  /** Keys of a block. */
   readonly blockKeys: number;
   /** The format that the output is rounded to. */
   readonly outFormat: Fa4OutFormat;

@@ -7,7 +7,6 @@ export {
 export { createAttributedForward, type AttributedForward } from './attributed.js';
 export { fa4Recipe, type TileSetting } from './recipe.js';
 export type { Recipe } from '../online-softmax/recipe.js';
-export { fa4Arithmetic } from './arithmetic.js';
 export { polynomialErrors, type PolynomialError } from '../online-softmax/exp2-polynomial.js';
 export { fa4Evidence } from './declarations.js';
 export { createFa4Forward, type Fa4Forward, type Fa4ForwardOptions } from './forward.js';
@@ -26,7 +25,7 @@ export type { ForwardVariation, VariationContext } from './forward.js';
 export { combineSplits } from './split-combine.js';
 export type { SplitRow } from '../online-softmax/split-tile.js';
 export { createForwardEngine, type ForwardEngine } from '../online-softmax/webassembly/engine.js';
-export { fa4Model } from './forward-model.js';
+export { fa4Model, fa4Arithmetic } from './forward-model.js';
 export { fa4Settings, fa4SettingsConfiguration } from './settings.js';
 export type { ForwardCounters, ForwardTileResult } from '../online-softmax/query-tiles.js';
 export * from './program/index.js';

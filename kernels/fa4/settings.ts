@@ -1,7 +1,14 @@
 import { problemShape, type Problem } from '../../src/problem/index.js';
 import type { KernelSetting } from '../kernel-model.js';
 import type { PolynomialDegree } from '../online-softmax/exp2-polynomial.js';
-import { booleanValue, checkKeys, choiceValue, defined, numberValue } from '../setting-values.js';
+import {
+  booleanValue,
+  checkKeys,
+  choiceValue,
+  defined,
+  givenValues,
+  numberValue,
+} from '../setting-values.js';
 import {
   fa4Configuration,
   type Fa4Configuration,
@@ -108,10 +115,7 @@ export function fa4Settings(configuration: Partial<Fa4Configuration>): Map<strin
 
 /** The forward's choices, from settings as text by key. @throws RequestError for a bad value */
 export function overridesOf(texts: ReadonlyMap<string, string>): Fa4Overrides {
-  const given = <T>(key: string, parse: (key: string, text: string) => T): T | undefined => {
-    const text = texts.get(key);
-    return text === undefined ? undefined : parse(key, text);
-  };
+  const given = givenValues(texts);
   return defined({
     architecture: given('architecture', (key, text) =>
       choiceValue(key, text, ['sm_90', 'sm_100', 'sm_103'] as const),

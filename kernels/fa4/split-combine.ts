@@ -6,7 +6,7 @@ import {
 } from '../../src/arith/index.js';
 import { exp2Hardware, log2Hardware, naturalLogOf2 } from '../online-softmax/units.js';
 import type { SplitRow } from '../online-softmax/split-tile.js';
-import { threadedSum } from '../online-softmax/thread-sums.js';
+import { threadedSum } from '../online-softmax/row-sums.js';
 
 /** The steps of the combine that may be changed. */
 export interface CombineSteps {

@@ -2,7 +2,7 @@ import type { Problem, ProblemShape } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 
 /** The GPU whose instructions are modelled. */
-export type FlashInferArchitecture = 'sm_80' | 'sm_90';
+type FlashInferArchitecture = 'sm_80' | 'sm_90';
 
 /** FlashInfer's choices, and others that change its bits. */
 export interface FlashInferConfiguration {

@@ -1,7 +1,6 @@
-export { naiveArithmetic } from './arithmetic.js';
 export { createNaiveAttention, type NaiveAttention } from './attention.js';
 export { naiveGradients } from './gradients.js';
-export { naiveFloat32Model, naiveInputModel } from './models.js';
+export { naiveFloat32Model, naiveInputModel, naiveArithmetic } from './models.js';
 export {
   yardstickAttention,
   yardstickAttention as textbookAttention,

@@ -12,7 +12,7 @@ import {
   type ProblemShape,
   type Tensor,
 } from '../../src/problem/index.js';
-import { WorkingMemories } from '../../src/reuse/index.js';
+import { WorkingMemories } from '../../src/reuse.js';
 import { rowFeatures } from '../row-features.js';
 import { withYardstickMemory, type MemoryPart, type YardstickMemory } from './yardstick-memory.js';
 

@@ -1,4 +1,4 @@
-import { createAllocator, instantiator, type WorkingMemories } from '../../src/reuse/index.js';
+import { createAllocator, instantiator, type WorkingMemories } from '../../src/reuse.js';
 import { binary } from './yardstick.generated.js';
 
 /** The WebAssembly loops; addresses are of their memory. Their source documents them. */

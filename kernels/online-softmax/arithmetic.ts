@@ -48,6 +48,14 @@ function exponentArithmetic(recipe: Recipe, scaleError: number): ExponentArithme
   };
 }
 
+/** @throws RequestError for keys in several splits */
+export function checkUnsplit(splits: number): void {
+  if (splits > 1)
+    throw new RequestError(
+      `splits is ${splits}; there are no bounds for a combine yet: leave it at 1`,
+    );
+}
+
 /**
  * The arithmetic of a recipe, for its error bounds: the order of operations is that of the plain forward.
  *

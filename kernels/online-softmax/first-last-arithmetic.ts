@@ -6,7 +6,7 @@ import {
 } from '../../src/hardware/index.js';
 import type { Problem } from '../../src/problem/index.js';
 import { largestScore32, roundoff32, type KernelArithmetic } from '../arithmetic.js';
-import { largestRowNorm } from '../largest-row-norm.js';
+import { largestRowNorm } from '../row-features.js';
 import type { Recipe } from './recipe.js';
 
 /** Roundings of m·c before and now, of the exponent of α, and of the products with α. */

@@ -5,7 +5,7 @@ import {
   tensorCoreProduct,
   type TensorCoreTile,
 } from '../../src/hardware/index.js';
-import { lazily } from '../../src/reuse/index.js';
+import { lazily } from '../../src/reuse.js';
 import type { Problem, ProblemShape } from '../../src/problem/index.js';
 import {
   type ForwardPaths,

@@ -14,7 +14,6 @@ import { RequestError } from '../../src/request-error.js';
 export interface Tiling {
   /** Queries of a tile. */
   readonly queries: number;
-  /** Keys of a block. */
   readonly keys: number;
   /** Keys of each part that a sequence is cut into before parts are cut into blocks; left out: it is one part. */
   readonly partKeys?: number;

@@ -2,8 +2,28 @@ import type { Problem, ProblemShape } from '../../src/problem/index.js';
 import type { KernelModel, PreparedKernel } from '../kernel-model.js';
 import { attributeLumped } from '../lumped-attribution.js';
 import { createForward } from './forward.js';
-import { preparedForward } from './prepared-forward.js';
+import type { ForwardTileResult, ForwardTiles } from './query-tiles.js';
 import type { Recipe } from './recipe.js';
+import { exp2Units } from './units.js';
+
+/** The pieces of a forward: its tiles. */
+export function preparedForward(
+  { tiles, rowsOf, runTile }: Pick<ForwardTiles<ForwardTileResult>, 'tiles' | 'rowsOf' | 'runTile'>,
+  { shape, outFormat, settings, evidence }: Omit<PreparedKernel, 'pieces' | 'run'>,
+): PreparedKernel {
+  return {
+    shape,
+    outFormat,
+    pieces: tiles,
+    settings,
+    evidence,
+    run: (piece) => {
+      const { first, rows } = rowsOf(piece);
+      const { out, lse, rescales, counters } = runTile(piece);
+      return { firstRow: first, rows, out, lse, rescales, counters: { ...counters } };
+    },
+  };
+}
 
 /** A problem with a model's recipe for it. */
 export interface RecipeOfProblem {
@@ -42,4 +62,11 @@ export function attributedRecipe(
       return { out: Float64Array.from(out), lse: Float64Array.from(lse) };
     },
   });
+}
+
+/** The exponentials of a kernel without a polynomial: all by one unit. */
+export function unitExponentials(
+  unit: Recipe['exponential']['unit'],
+): ReturnType<KernelModel['exponentials']> {
+  return [{ name: unit, place: 'The special function unit', share: 1, exp2: exp2Units[unit] }];
 }

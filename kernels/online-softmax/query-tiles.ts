@@ -1,5 +1,4 @@
-import type { InputPatterns } from './units.js';
-import { decodeTensor, formats, patternsOf } from '../../src/formats/index.js';
+import { allocateStorage, decodeTensor, formats, patternsOf } from '../../src/formats/index.js';
 import {
   problemMask,
   scoreLaw,
@@ -8,15 +7,17 @@ import {
   type ProblemShape,
   type Tensor,
 } from '../../src/problem/index.js';
+import type { ForwardOutputs } from '../backward/model.js';
 import {
-  type BlockSources,
   checkListedBlocks,
-  type KeyBlock,
   keyBlocks,
   queryTiles,
+  type BlockSources,
+  type KeyBlock,
   type QueryMask,
   type Tiling,
 } from './key-blocks.js';
+import type { InputPatterns, OutFormat } from './units.js';
 
 /** Choices of the operands that a tile of queries reads. */
 export interface ForwardPaths {
@@ -206,5 +207,27 @@ export function forwardTiles<Result, Patterns extends InputPatterns = Uint16Arra
       );
       return finish();
     },
+  };
+}
+
+/** Runs all tiles of a forward; the outputs stored for a backward, O in its format and the LSE. */
+export function storedForward(
+  { batch, heads, queries, vDim }: ProblemShape,
+  outFormat: OutFormat,
+  { tiles, rowsOf, runTile }: Pick<ForwardTiles<ForwardTileResult>, 'tiles' | 'rowsOf' | 'runTile'>,
+): ForwardOutputs {
+  const format = formats[outFormat];
+  const data = allocateStorage(format, batch * heads * queries * vDim);
+  const patterns = patternsOf(data, format);
+  const lse = new Float32Array(batch * heads * queries);
+  for (let tile = 0; tile < tiles; tile++) {
+    const { first } = rowsOf(tile);
+    const result = runTile(tile);
+    patterns.set(result.out, first * vDim);
+    lse.set(result.lse, first);
+  }
+  return {
+    out: { format: format.name, shape: [batch, heads, queries, vDim], data },
+    lse: { format: 'fp32', shape: [batch, heads, queries], data: lse },
   };
 }

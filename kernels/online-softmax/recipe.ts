@@ -60,7 +60,7 @@ interface ValueLaw {
 }
 
 /** The step from the sums of a row to its output and LSE. */
-export interface FinishLaw {
+interface FinishLaw {
   /** `after-every-block`: O is normalised, and its LSE known, after every block of keys. */
   readonly normalise: 'at-the-end' | 'after-every-block';
   readonly reciprocal: Reciprocal;

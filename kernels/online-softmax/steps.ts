@@ -42,7 +42,7 @@ export interface RowMaximum {
 }
 
 /** The maximum in use and the sum of a row. */
-export interface RowStatistics {
+interface RowStatistics {
   readonly maximum: number;
   readonly sum: number;
 }

@@ -15,7 +15,7 @@ import { checkAccuracy, isAccurate, type Accuracy, type Row, type RowResult } fr
 import { rulesOf, type Rules } from './rules.js';
 import { resolveSpecialRow } from './special-values.js';
 import { withTileEngine } from './tile-engine.js';
-import { WorkingMemories } from '../../src/reuse/index.js';
+import { WorkingMemories } from '../../src/reuse.js';
 import { largestExponent, tileLevel } from './tile-level.js';
 import { visibleRow } from './visible-row.js';
 import { exponentIntervals, weightyRow, withDroppedKeys } from './weighty-keys.js';

@@ -1,5 +1,5 @@
 import { doubleDoubleFromRational, type DoubleDouble } from '../../src/arith/index.js';
-import { lazily } from '../../src/reuse/index.js';
+import { lazily } from '../../src/reuse.js';
 import { ln2, log2e } from '../fixed-point.js';
 
 const bits = 200;

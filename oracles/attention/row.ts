@@ -4,7 +4,7 @@ import type { Operand } from './operand.js';
 import type { Sink } from './sink.js';
 
 /** The sink in a row's sum, and the dropout of its weights. */
-export interface RowFeatures {
+interface RowFeatures {
   /** The sink; null for none. */
   readonly sink: Sink | null;
   /** 1 − the probability of dropout, which divides the kept weights. 1 without dropout. */

@@ -1,5 +1,5 @@
 import { doubleDoubleFromRational, scaledIntegerOf } from '../../src/arith/index.js';
-import { lazily } from '../../src/reuse/index.js';
+import { lazily } from '../../src/reuse.js';
 import type { ScoreLaw } from '../../src/problem/index.js';
 import { log2e } from '../fixed-point.js';
 import { tileRows, type Operand } from './operand.js';

@@ -3,7 +3,7 @@ import {
   instantiator,
   type PlacedStruct,
   type WorkingMemories,
-} from '../../src/reuse/index.js';
+} from '../../src/reuse.js';
 import { type Operand, tileRows } from './operand.js';
 import {
   binary,

@@ -1,9 +1,8 @@
 import { doubleDouble } from '../../src/arith/index.js';
 import { countKeys, maskTile, spanOfRows } from '../../src/problem/index.js';
 import { float64Logarithm } from '../log2.js';
-import { dotError, gamma } from './dot-error.js';
 import type { QueryBlock } from './head-operands.js';
-import { tileRows } from './operand.js';
+import { tileRows, dotError, gamma } from './operand.js';
 import { emptyRow, type RowResult } from './row.js';
 import type { Rules } from './rules.js';
 import { scaledDown, withSink } from './sink.js';

@@ -19,7 +19,7 @@ import {
   weightTile,
   withTileEngine,
 } from './tile-engine.js';
-import { WorkingMemories } from '../../src/reuse/index.js';
+import { WorkingMemories } from '../../src/reuse.js';
 import { dropWeights, loadAddends } from './tile-features.js';
 
 /** Normalised weights p / Σ p (a sink among Σ p) of 64 rows against one tile of 64 keys, for statistics. */
@@ -59,7 +59,6 @@ interface KeptTiles {
 
 /** The data that walks over one small problem share. */
 interface KeptWalk {
-  /** Operands by head. */
   readonly operands: readonly HeadOperands[];
   readonly ofBlock: (head: number, firstRow: number) => KeptTiles;
 }

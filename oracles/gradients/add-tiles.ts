@@ -4,8 +4,7 @@ import type { Rules } from '../attention/rules.js';
 import { loadTile, type Block } from '../attention/tile-engine.js';
 import type { GradientEngine } from './gradient-engine.js';
 import type { RowStatistics } from './row-statistics.js';
-import { addRow, largestOfColumns, type GradientSums } from './sums.js';
-import type { TileTargets } from './tile-targets.js';
+import { addRow, largestOfColumns, type GradientSums, type TileTargets } from './sums.js';
 import type { GradientBlock } from './weigh-tile.js';
 
 /** Strides of a [64 × 64] tile in bytes. */

@@ -23,7 +23,7 @@ import type { ScoreConstants } from '../attention/scores.js';
 import { sinkFrom, withSink } from '../attention/sink.js';
 import { largestExponent } from '../attention/tile-level.js';
 import { doubleDoubleExp2, doubleDoubleExp2Error } from '../exp2.js';
-import type { Coefficients, SolvedRow } from './solved-row.js';
+import type { Coefficients, SolvedRow } from './exact-row.js';
 import type { Gradient } from './sums.js';
 
 const u = 2 ** -53;

@@ -2,8 +2,7 @@ import { scaledIntegerOf } from '../../src/arith/index.js';
 import { operandRow, type Operand } from '../attention/operand.js';
 import { scaledVector } from '../attention/scores.js';
 import { ratioToNumber } from '../fixed-point.js';
-import type { RoundedVector } from './exact-row.js';
-import type { Coefficients } from './solved-row.js';
+import type { RoundedVector, Coefficients } from './exact-row.js';
 import type { GradientSums } from './sums.js';
 
 const slack = 1 + 2 ** -20;

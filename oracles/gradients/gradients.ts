@@ -10,13 +10,12 @@ import { RequestError } from '../../src/request-error.js';
 import type { Progress } from '../attention/attention.js';
 import { checkAccuracy, type Accuracy } from '../attention/row.js';
 import { rulesOf } from '../attention/rules.js';
-import type { GradientContext } from './context.js';
 import { solveKeys, type RowToSolve } from './exact-level.js';
 import { createGradientEngine } from './gradient-engine.js';
 import { keysToSolve, solveHead, type HeadGradients } from './head-level.js';
 import { headGroups, type HeadGroup } from './operands.js';
-import { applyPoison, poisonedElements, type PoisonedElements } from './poisoned-elements.js';
-import { biasSums, sharedSums } from './shared-sums.js';
+import { applyPoison, poisonedElements, type PoisonedElements } from './special-row.js';
+import { biasSums, sharedSums, type GradientContext } from './shared-sums.js';
 import { emptySums, finishSums, type Gradient } from './sums.js';
 
 /** The gradients that the oracle computes. */

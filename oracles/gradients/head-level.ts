@@ -1,7 +1,7 @@
 import { keysOf, type KeyRange } from '../../src/problem/index.js';
 import { levels } from '../attention/attention.js';
 import { tileRows } from '../attention/operand.js';
-import type { GradientContext } from './context.js';
+import type { GradientContext } from './shared-sums.js';
 import { preciseQueryRow } from './exact-level.js';
 import type { GradientOperands } from './operands.js';
 import { leaveOut, rowStatistics, type RowStatistics } from './row-statistics.js';
@@ -12,9 +12,15 @@ import {
   sinkSums,
   type KeyTargets,
 } from './row-shares.js';
-import { specialGradients, type FiniteKeys, type Poison } from './special-row.js';
+import {
+  specialGradients,
+  type FiniteKeys,
+  type Poison,
+  applyPoison,
+  poisonedElements,
+  type PoisonedElements,
+} from './special-row.js';
 import { emptySums, finishSums, type Gradient, type GradientSums } from './sums.js';
-import { applyPoison, poisonedElements, type PoisonedElements } from './poisoned-elements.js';
 import { addGradients } from './tile-level.js';
 
 /** Results of one query head: dQ, and the means of its rows. */

@@ -1,12 +1,10 @@
 import { tileRows, operandRow } from '../attention/operand.js';
-import type { GradientContext } from './context.js';
 import type { QueryRow, RowToSolve } from './exact-level.js';
 import { addRounded } from './exact-sums.js';
 import type { RowStatistics } from './row-statistics.js';
-import type { SharedSums } from './shared-sums.js';
+import type { SharedSums, GradientContext } from './shared-sums.js';
 import type { Poison } from './special-row.js';
-import type { Gradient } from './sums.js';
-import type { DerivativeTile, TileTargets } from './tile-targets.js';
+import type { Gradient, DerivativeTile, TileTargets } from './sums.js';
 import type { GradientBlock } from './weigh-tile.js';
 
 /** Sums of keys that the heads of a group add to, and the elements there that become NaN or infinite. */

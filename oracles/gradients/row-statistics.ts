@@ -1,7 +1,6 @@
 import { doubleDouble } from '../../src/arith/index.js';
 import { spanOfRows } from '../../src/problem/index.js';
-import { dotError } from '../attention/dot-error.js';
-import { tileRows } from '../attention/operand.js';
+import { tileRows, dotError } from '../attention/operand.js';
 import type { Rules } from '../attention/rules.js';
 import { withSink } from '../attention/sink.js';
 import { trustOf } from '../attention/tile-level.js';

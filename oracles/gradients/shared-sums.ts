@@ -2,12 +2,16 @@ import { sumError } from '../../src/arith/index.js';
 import {
   broadcastPlaces,
   broadcastTerms,
+  type Mask,
   type Problem,
   type ProblemShape,
   type Tensor,
 } from '../../src/problem/index.js';
-import { gamma } from '../attention/dot-error.js';
-import { applyPoison, poisonedElements } from './poisoned-elements.js';
+import { gamma } from '../attention/operand.js';
+import type { Accuracy } from '../attention/row.js';
+import type { Rules } from '../attention/rules.js';
+import type { GradientEngine } from './gradient-engine.js';
+import { applyPoison, poisonedElements } from './special-row.js';
 import type { Gradient } from './sums.js';
 
 const u = 2 ** -53;
@@ -61,7 +65,7 @@ export function sharedSums(count: number, terms: number): SharedSums {
 }
 
 /** The sums of dBias, and where a row and a key add to them. */
-export interface BiasSums extends SharedSums {
+interface BiasSums extends SharedSums {
   /** A function for the element of a key of a row; keys counted over those of all sequences. */
   readonly placesOf: (head: number, query: number) => (key: number) => number;
 }
@@ -71,4 +75,18 @@ export function biasSums(problem: Problem, bias: Tensor, shape: ProblemShape): B
   const { terms } = broadcastTerms(bias.shape, problem, shape);
   const count = bias.shape.reduce((product, size) => product * size, 1);
   return { ...sharedSums(count, terms), placesOf: broadcastPlaces(bias.shape, problem, shape) };
+}
+
+/** Everything that all rows of a problem are solved with. */
+export interface GradientContext {
+  readonly problem: Problem;
+  readonly shape: ProblemShape;
+  readonly rules: Rules;
+  readonly mask: Mask;
+  readonly accuracy: Accuracy;
+  readonly engine: GradientEngine;
+  readonly wantsQueries: boolean;
+  /** Sums of dBias; null if not wanted. */
+  readonly bias: BiasSums | null;
+  readonly sink: SharedSums | null;
 }

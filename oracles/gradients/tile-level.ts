@@ -4,7 +4,7 @@ import type { Rules } from '../attention/rules.js';
 import { addKeys, addQueries, blockErrors } from './add-tiles.js';
 import type { GradientEngine } from './gradient-engine.js';
 import type { RowStatistics } from './row-statistics.js';
-import type { TileTargets } from './tile-targets.js';
+import type { TileTargets } from './sums.js';
 import { loadBlock, weighTile, type GradientBlock } from './weigh-tile.js';
 
 /** Whether the gradients of a tile's keys are wanted. */

@@ -60,14 +60,12 @@ export interface LawTools {
    * @throws UnsupportedProblem
    */
   readonly run: (problem: Problem, conditions?: RunConditions) => Promise<KernelRun>;
-  /** Runs the kernel with a number of splits. */
   readonly runSplits: (problem: Problem, splits: number) => Promise<KernelRun>;
   /** Runs the kernel's merge on some results; the problem is the one whose outputs these are. */
   readonly merge: (
     problem: Problem,
     parts: readonly Required<AttentionOutputs>[],
   ) => Promise<KernelRun>;
-  /** Runs one of the promised configurations. */
   readonly runConfiguration: (name: string, problem: Problem) => Promise<KernelRun>;
   /**
    * Judges a run against the oracle, by the bounds that are promised.
@@ -104,7 +102,6 @@ export interface Law {
   readonly statement: string;
   /** The reason that a correct kernel obeys it, or the bugs that break it. */
   readonly reason: string;
-  /** The strengths that it has. */
   readonly strengths: readonly LawStrength[];
   /** The strength that a kernel promises by default. */
   readonly usual: LawStrength | 'none';

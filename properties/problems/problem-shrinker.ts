@@ -102,7 +102,6 @@ function restarting(
   };
 }
 
-/** A pass over the values of one tensor. */
 function overValues(
   name: TensorName,
   restarts: boolean,

@@ -40,7 +40,6 @@ export interface Counterexample {
   readonly shrinks: number;
 }
 
-/** The result of one search. */
 type SearchResult =
   | {
       readonly status: 'held';

@@ -4,13 +4,11 @@ export {
   isPass,
   type CheckOptions,
   type CheckResult,
-} from './check-kernel.js';
-export {
   describeFailures,
   describeLawFailure,
   describeNothingTried,
   groupFailures,
-} from './describe-check.js';
+} from './check-kernel.js';
 export type { Counterexample } from './find-counterexample.js';
 export {
   lawOutcome,

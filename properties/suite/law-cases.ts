@@ -19,8 +19,7 @@ import {
   type SpecialKind,
   type Tiling,
 } from '../problems/index.js';
-import { promisesOf } from './promised-problems.js';
-import type { ResolvedPromises } from './promises.js';
+import { type ResolvedPromises, promisesOf } from './promises.js';
 
 /** Special values are planted once in this many runs of laws that admit them. */
 export const specialsOneIn = 8;

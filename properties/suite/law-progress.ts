@@ -30,7 +30,6 @@ export function widenedNotes(widened: Iterable<FormatName>): string[] {
  */
 export type LawStatus = 'holds' | 'violated' | 'skipped' | 'untried';
 
-/** The progress of a law. */
 type LawCounts = Pick<LawProgress, 'runs' | 'unsupported' | 'refusal'>;
 
 /** The reason given for a law whose first problem was never reached. */
@@ -61,7 +60,6 @@ export function lawOutcome(
   return { status: isPromised ? 'untried' : 'skipped', tried, skipped: skipped ?? refused };
 }
 
-/** The start of a round. */
 interface RoundStart {
   /** Runs of all laws until it failed, this one included. */
   readonly runsUntil: number;

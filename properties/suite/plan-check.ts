@@ -15,9 +15,13 @@ import {
   usualRegimeNames,
   type RegimeName,
 } from '../problems/index.js';
-import { promisesOf } from './promised-problems.js';
 import { knownName } from './promised-laws.js';
-import { resolvePromises, type KernelPromises, type ResolvedPromises } from './promises.js';
+import {
+  resolvePromises,
+  type KernelPromises,
+  type ResolvedPromises,
+  promisesOf,
+} from './promises.js';
 
 /** The wanted part of the suite. */
 export interface CheckScope {

@@ -5,32 +5,34 @@ import {
   type KernelArithmetic,
   type PremiseDeclaration,
 } from '../../src/audit/index.js';
-import { type FormatName, plainFormats } from '../../src/formats/index.js';
+import { plainFormats, type FormatName } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
-import {
-  type KernelConfiguration,
-  type LawId,
-  type LawStrength,
-  type ProblemPromises,
-  type ResultMerger,
-  type ScoreLimit,
-  type SplitRunner,
+import type {
+  KernelConfiguration,
+  Law,
+  LawId,
+  LawStrength,
+  ProblemPromises,
+  ResultMerger,
+  ScoreLimit,
+  SplitRunner,
 } from '../laws/index.js';
-import { featureKinds, type FeatureKind } from '../problems/index.js';
 import {
+  featureKinds,
   resolveConstraints,
   scaleKinds,
+  sizeNames,
+  type FeatureKind,
   type ScaleKind,
   type SizeMultiples,
   type SizeName,
   type SizeRange,
 } from '../problems/index.js';
-
 import { knownName, promisedLaws } from './promised-laws.js';
 
 /** Narrows the promised problems. */
-export interface ProblemLimits {
+interface ProblemLimits {
   readonly formats?: readonly FormatName[] | undefined;
   readonly features?: readonly FeatureKind[] | undefined;
   readonly sizes?: Partial<ProblemPromises['sizes']> | undefined;
@@ -226,5 +228,36 @@ export function resolvePromises(promises: KernelPromises = {}): ResolvedPromises
     readsForward: promises.readsForward ?? false,
     gradientProblems: promises.gradientProblems ?? {},
     gradientPremises: promises.gradientPremises ?? (() => null),
+  };
+}
+
+/** Ranges within those of both. */
+function narrowerSizes(
+  promised: ProblemPromises['sizes'],
+  limits: NonNullable<ProblemLimits['sizes']>,
+): ProblemPromises['sizes'] {
+  const entries = sizeNames.flatMap((name) => {
+    const ranges = [promised[name], limits[name]].filter((range) => range !== undefined);
+    if (ranges.length === 0) return [];
+    const min = Math.max(...ranges.map((range) => range.min ?? 0));
+    const max = Math.min(...ranges.map((range) => range.max ?? Infinity));
+    return [[name, { ...(min > 0 ? { min } : {}), ...(max < Infinity ? { max } : {}) }] as const];
+  });
+  return Object.fromEntries(entries);
+}
+
+/** The promises that hold of a law's problems: of gradients those that the backward pass takes. */
+export function promisesOf(
+  { ofGradients = false }: Pick<Law, 'ofGradients'>,
+  promises: ResolvedPromises,
+): ResolvedPromises {
+  if (!ofGradients) return promises;
+  const { formats, features, sizes = {}, multiples } = promises.gradientProblems;
+  return {
+    ...promises,
+    formats: promises.formats.filter((name) => formats?.includes(name) ?? true),
+    features: promises.features.filter((kind) => features?.includes(kind) ?? true),
+    sizes: narrowerSizes(promises.sizes, sizes),
+    multiples: { ...promises.multiples, ...multiples },
   };
 }

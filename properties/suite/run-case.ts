@@ -21,8 +21,7 @@ import {
   type LawId,
   type LawTools,
 } from '../laws/index.js';
-import { promisesOf } from './promised-problems.js';
-import type { ResolvedPromises } from './promises.js';
+import { type ResolvedPromises, promisesOf } from './promises.js';
 import { runGradients, runKernel } from './run-kernel.js';
 
 /** The cause that a diagnosis of outputs or of gradients names. */

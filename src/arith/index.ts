@@ -1,5 +1,4 @@
 export * from './double-double.js';
-export { bitsOfFloat32, float32Of } from './float32-bits.js';
 export {
   addFloat32,
   fusedMultiplyAddFloat32,
@@ -7,7 +6,12 @@ export {
   subtractFloat32,
   type Float32Options,
 } from './float32.js';
-export { roundSumToFloat32, roundSumToFloat32FlushingToZero } from './float32-rounding.js';
+export {
+  roundSumToFloat32,
+  roundSumToFloat32FlushingToZero,
+  bitsOfFloat32,
+  float32Of,
+} from './float32-rounding.js';
 export * from './float64-neighbours.js';
 export * from './rational.js';
 export * from './error-free.js';

@@ -63,7 +63,6 @@ function createRunClasses(runs: number): RunClasses {
 
 /** The results of runs on some rows, compared with the unknown output. */
 interface RunComparison {
-  /** Measures of each run. */
   readonly measures: readonly MatchMeasure[];
   /** Runs with the same results. */
   readonly classes: readonly (readonly number[])[];

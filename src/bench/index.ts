@@ -1,7 +1,2 @@
-export {
-  runBenchmarks,
-  type BenchmarkOptions,
-  type BenchmarkResults,
-  type Machine,
-} from './run-benchmarks.js';
-export type { Quantity, Reading } from './benchmark.js';
+export { runBenchmarks, type BenchmarkResults, type Machine } from './run-benchmarks.js';
+export type { Reading } from './benchmark.js';

@@ -1,10 +1,9 @@
 import type { Codecs } from '../io/tensors/index.js';
-import { lazily } from '../reuse/index.js';
+import { lazily } from '../reuse.js';
 
 /** The polynomial of CRC-32 (ISO 3309), its bits reversed. */
 const polynomial = 0xedb88320;
 
-/** The remainders of all bytes. */
 const remainders = lazily(() =>
   Uint32Array.from({ length: 256 }, (_, byte) => {
     let remainder = byte;

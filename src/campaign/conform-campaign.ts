@@ -51,7 +51,6 @@ interface ConformUnit {
   readonly blocks: readonly [first: number, end: number] | null;
 }
 
-/** The result of a unit. */
 type ConformUnitResult =
   { readonly mismatching: readonly number[] } | { readonly results: ResultComparison };
 

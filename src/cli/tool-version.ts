@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { lazily } from '../reuse/index.js';
+import { lazily } from '../reuse.js';
 
 /** The version in the package's own package.json, from the sources and from dist alike. */
 export const toolVersion = lazily((): string => {

@@ -32,7 +32,7 @@ export interface ResultPairs {
 }
 
 /** A captured fingerprint of a function of fp32 numbers. */
-export interface CapturedFingerprint {
+interface CapturedFingerprint {
   readonly target: FingerprintTarget;
   readonly fingerprint: Uint8Array;
   /** Single results, where the capture has some. */

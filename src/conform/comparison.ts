@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { Piscina } from 'piscina';
-import { lazily } from '../reuse/index.js';
+import { lazily } from '../reuse.js';
 import type { ArrayFunction } from '../simd/index.js';
 import type { CapturedTable, ResultPairs } from './capture.js';
 import { type BlockProgress, createBlockHasher, mismatchingBlocks } from './silicon-hash.js';

@@ -3,8 +3,6 @@ export {
   assembleConformance,
   checkConformance,
   type Conformance,
-  type ConformanceOptions,
-  type FunctionFindings,
   type InputRange,
   type InstructionConformance,
 } from './conformance.js';
@@ -14,15 +12,8 @@ export {
   plannedTask,
   prepareConformance,
   type ConformancePlan,
-  type PlannedFunction,
   type PreparedConformance,
 } from './conformance-plan.js';
 export { bundledCaptures, type CaptureSource } from './capture.js';
 export type { ResultComparison, ResultMismatch } from './comparison.js';
-export {
-  createBlockHasher,
-  mismatchingBlocks,
-  type BlockHasher,
-  type BlockProgress,
-  type HashComparison,
-} from './silicon-hash.js';
+export { mismatchingBlocks } from './silicon-hash.js';

@@ -6,7 +6,7 @@ import type {
   PreparedBackward,
   PreparedKernel,
 } from '../../kernels/index.js';
-import { lazily } from '../reuse/index.js';
+import { lazily } from '../reuse.js';
 import { prepareSharedBackward, type SharedBackwardRequest } from './emulate-backward.js';
 import { prepareSharedMatch, type SharedMatchRequest } from './match-gradients.js';
 import { prepareShared, type SharedRequest } from './emulate.js';

@@ -1,7 +1,3 @@
-export { emulate, type Emulation, type EmulationOptions } from './emulate.js';
-export {
-  emulateBackward,
-  type BackwardEmulation,
-  type EmulatedInputs,
-} from './emulate-backward.js';
+export { emulate, type Emulation } from './emulate.js';
+export { emulateBackward, type BackwardEmulation } from './emulate-backward.js';
 export { matchGradients, type BackwardMatch } from './match-gradients.js';

@@ -9,10 +9,17 @@ export {
   type FormatName,
   type NumberFormat,
 } from './format.js';
-export { round, type OverflowMode, type RoundingMode, type RoundingOptions } from './round.js';
+export {
+  round,
+  type OverflowMode,
+  type RoundingMode,
+  type RoundingOptions,
+  nextDown,
+  nextUp,
+  ulp,
+} from './round.js';
 export { decode } from './bit-patterns.js';
 export { encode } from './bit-patterns.js';
-export { nextDown, nextUp, ulp } from './ulp.js';
 export { classify, type Classification, type NumberClass } from './bit-patterns.js';
 export { decodeToFloat32, decodeToFloat64 } from './decode-array.js';
 export { convertFloat32Bits, encodeFromFloat32, encodeFromFloat64 } from './encode-array.js';

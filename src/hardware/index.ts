@@ -1,4 +1,4 @@
 export * from './architectures.js';
-export * from './convert/index.js';
+export * from './convert.js';
 export * from './mufu/index.js';
 export * from './tensor-core/index.js';

@@ -1,16 +1,20 @@
-export { atomicWriteFile, type Chunks, type WriteOptions } from './atomic-write.js';
+export { atomicWriteFile, makeFolder } from './atomic-write.js';
 export { hashTensorFile } from './hash.js';
-export { makeFolder } from './make-folder.js';
 export { machineFiles, openDeclaring, openTensorFile } from './open-tensor-file.js';
 export { readText } from './byte-source.js';
-export { type RawTensor, writeRawTensors, writeSafetensors } from './write-safetensors.js';
-export { posedKvLayout, posedLayout, problemMetadata, writeProblem } from './write-problem.js';
 export {
-  declaredIn,
+  type RawTensor,
+  writeRawTensors,
+  writeSafetensors,
+  posedKvLayout,
+  posedLayout,
+  problemMetadata,
+  writeProblem,
+} from './write-safetensors.js';
+export {
   declaredFormatNames,
   layouts,
   namesRead,
-  openTensorArgument,
   ownTensor,
   parseBlockSize,
   parseDropout,
@@ -22,7 +26,6 @@ export {
   parseWindow,
   printable,
   problemInputNames,
-  problemInputs,
   problemLayout,
   problemNote,
   problemOutline,
@@ -31,17 +34,10 @@ export {
   safetensorsDtypeOf,
   toHeadsFirst,
   unusedInputs,
-  type ChosenTensor,
   type DeclaredFormats,
-  type DeclaringFile,
-  type InputChoice,
-  type Layout,
-  type NamedTensors,
   type OpenOptions,
   type ProblemInputName,
   type ProblemSettings,
-  type ReadNames,
   type TensorEntry,
   type TensorFile,
-  type UnusedInputs,
 } from './tensors/index.js';

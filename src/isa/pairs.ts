@@ -1,4 +1,4 @@
-import { lazily } from '../reuse/index.js';
+import { lazily } from '../reuse.js';
 import type { Evidence, LaneValue, Variant } from './instruction.js';
 import { capture, type Row } from './row.js';
 import { choicesOf, parseSyntax } from './syntax.js';

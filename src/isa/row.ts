@@ -1,4 +1,4 @@
-import { lazily } from '../reuse/index.js';
+import { lazily } from '../reuse.js';
 import type {
   Evidence,
   LaneUnit,

@@ -16,11 +16,8 @@ export {
   type AuditSettings,
   type FileAudit,
   type BoundRequest,
-  type BoundResult,
   type KeptBounds,
-  type DocumentHead,
   type GradientBoundRequest,
-  type SourcedOutputs,
   type ListHead,
   type RowsRequest,
 } from './audit/index.js';
@@ -34,53 +31,27 @@ export {
 export { createHelperThread } from './parts/helper-thread.js';
 export { emulatedKernel } from './check/emulated-kernel.js';
 export type { ExecutionFailure, KernelUnderTest } from './check/kernel-under-test.js';
-export { liveKernel, type LiveKernelRequest } from './check/live-kernel.js';
+export { liveKernel } from './check/live-kernel.js';
 export { rejectEmptyPlan, rejectEmptyReport } from './check/run.js';
-export {
-  checkProperties,
-  type CheckCallbacks,
-  type CheckRequest,
-  type CheckScopeRequest,
-} from './check/run.js';
+export { checkProperties, type CheckScopeRequest } from './check/run.js';
 export {
   backwardDocument,
   emulateKernel,
   emulationDocument,
-  type BackwardFiles,
   type BackwardResult,
   type EmulatedPass,
-  type EmulateRequest,
   type EmulateResult,
-  type EmulationRunner,
-  type HashedFile,
 } from './emulate.js';
-export { modelWithProgram, type MachineOptions, type MachineRequest } from './machine/request.js';
+export { modelWithProgram, type MachineRequest } from './machine/request.js';
 export type { ClusterFinding, MachineResults } from './machine/run.js';
-export {
-  emulateOnMachine,
-  machineDocument,
-  type ClusterRunner,
-  type EmulateMachineRequest,
-  type EmulateMachineResult,
-} from './machine/run.js';
+export { emulateOnMachine, machineDocument, type ClusterRunner } from './machine/run.js';
 export { machineNames, schedules } from './machine/request.js';
 export { compiledSource } from './sources/compiled-source.js';
 export { emulatedSource } from './sources/emulated-source.js';
 export { liveSource, readExecuted } from './sources/live-source.js';
-export {
-  openLaunch,
-  type LaunchPaths,
-  type LaunchTemplate,
-  type OpenedLaunch,
-} from './launch/open-launch.js';
+export { openLaunch, type LaunchTemplate } from './launch/open-launch.js';
 export { runOnProblem } from './launch/run-on-problem.js';
-export {
-  type FindingGroup,
-  type LaunchAccess,
-  type LaunchFinding,
-  sourceText,
-} from './launch/launch-findings.js';
-export type { RecordedComparison } from './launch/recorded-results.js';
+export { type FindingGroup, type LaunchAccess, sourceText } from './launch/launch-findings.js';
 export { runDocument, type RunDocument } from './launch/run-document.js';
 export {
   runLaunchFile,
@@ -92,5 +63,5 @@ export {
 export { exploreLaunchFile, type ExploredLaunch } from './launch/explore-launch-file.js';
 export { groupTitle, judgeRun, type RunVerdict } from './launch/run-verdict.js';
 export { runOnThreads } from './launch/run-on-threads.js';
-export { judgeMutants, type MutantResults, type MutantsRequest } from './launch/judge-mutants.js';
+export { judgeMutants, type MutantResults } from './launch/judge-mutants.js';
 export { startCompiledKernel } from './launch/compiled-kernel.js';

@@ -13,7 +13,7 @@ import {
   type BoundRequest,
 } from './audit/index.js';
 import { matchModels } from './match-models.js';
-import { nodeMeans } from './parts/thread-pool.js';
+import { nodeMeans } from './parts/helper-thread.js';
 
 const { startThreads } = nodeMeans;
 

@@ -2,10 +2,9 @@ export {
   notStarted,
   startLiveKernel,
   writtenOutputs,
-  type AskedBeside,
   type LiveAnswer,
   type LiveFailure,
   type LiveKernel,
   type OutputReader,
 } from './live-kernel.js';
-export { unaskedTensors } from './unasked-tensors.js';
+export { unaskedTensors } from './kernel-answer.js';

@@ -50,7 +50,7 @@ export type OutputReader<Outputs> = (
 ) => Promise<Outputs>;
 
 /** Outputs requested from a kernel beside its output and LSE. */
-export interface AskedBeside {
+interface AskedBeside {
   /** Tensors of the problem's file beside the problem's own, as they are stored there. */
   readonly tensors?: StoredTensors;
   /** All requested tensors, by their names; left out where these are the output and the LSE. */

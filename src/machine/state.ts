@@ -77,7 +77,6 @@ export interface CtaState {
   readonly endedMbarriers: Map<number, Clock>;
   readonly namedBarriers: Map<number, NamedBarrier>;
   readonly registers: RegisterPool;
-  /** By the number of the warpgroup. */
   readonly warpgroups: Map<number, WarpgroupProgress>;
   readonly warps: WarpState[];
   readonly counters: CtaCounters;

@@ -15,8 +15,12 @@ export {
   type Sequence,
   type Sink,
 } from './features.js';
-export { broadcastStrides, type BroadcastStrides } from './broadcast.js';
-export { broadcastPlaces, broadcastTerms } from './broadcast-places.js';
+export {
+  broadcastStrides,
+  type BroadcastStrides,
+  broadcastPlaces,
+  broadcastTerms,
+} from './broadcast.js';
 export { createRotation, type RotaryLayout, type Rotation } from './rotary.js';
 export { rowPlaces, type RowPlace, type RowsOf } from './places.js';
 export {
@@ -61,9 +65,12 @@ export {
   storedOf,
   storeProblem,
   type PosedProblem,
+  cacheName,
+  halfOfPages,
+  storedHalf,
+  type CacheHalf,
 } from './store-problem.js';
 export { gatherOutput, poseOutput, unusedRows } from './stored-outputs.js';
-export { cacheName, halfOfPages, storedHalf, type CacheHalf } from './joined-pages.js';
 export { gatherFactors, gatherRows, scatterRows } from './gather-rows.js';
 export { cropToArea, featureTensors, scoreTensors, type ScoreArea } from './feature-tensors.js';
 export { attachScales, liesAsElements, type GivenScales } from './attach-scales.js';

@@ -1,4 +1,4 @@
-import { createAllocator, instantiator, type PlacedStruct } from '../reuse/index.js';
+import { createAllocator, instantiator, type PlacedStruct } from '../reuse.js';
 import type { ResultClasses } from './result-classes.js';
 import { binary, errorArrays, preparation, type ErrorArrays } from './accumulate.generated.js';
 import {

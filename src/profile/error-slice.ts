@@ -34,7 +34,6 @@ interface MeasureState extends ScaleBlocks {
   ulpCount: number;
 }
 
-/** The state of a measure. */
 function createMeasureState(engine: AccumulateEngine, measure: Measure): MeasureState {
   const record = formatRecord(measure.rounding);
   return {

@@ -14,7 +14,6 @@ export interface FunctionCell {
   readonly crossings: Crossing[];
 }
 
-/** Results of all functions in one cell. */
 interface CellErrors {
   readonly cell: Cell;
   /** Results of the functions, in the order of the plan. */

@@ -19,7 +19,6 @@ export {
   type ThresholdLimit,
   type ThresholdOutcome,
 } from './limits/threshold-limits.js';
-export { minimaxExp2, type Constraint, type Minimax } from './minimax.js';
 export { UnfinishedSweep, type SweepLedger, type SweepProgress } from './sweep.js';
 export type { ReferenceReport } from './functions.js';
 export {
@@ -32,12 +31,11 @@ export {
   type Underflow,
   type WeightRoundingProfile,
 } from './techniques/p-round.js';
-export type { Panel, Plot } from './techniques/plots.js';
 export {
   profilePolynomialShare,
   type PolynomialShareProfile,
 } from './techniques/polynomial-share.js';
-export type { FunctionErrorProfile, ProfileOptions } from './techniques/profile.js';
+export type { FunctionErrorProfile, ProfileOptions, Panel, Plot } from './techniques/profile.js';
 export {
   profileRangeReduction,
   type BinadeReduction,

@@ -1,5 +1,5 @@
 import { createFloat64Exp2 } from '../../oracles/index.js';
-import { lazily } from '../reuse/index.js';
+import { lazily } from '../reuse.js';
 
 const exp2 = lazily(createFloat64Exp2);
 

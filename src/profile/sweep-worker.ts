@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads';
-import { lazily } from '../reuse/index.js';
+import { lazily } from '../reuse.js';
 import { RequestError } from '../request-error.js';
 import { createSliceRunner, type SliceAnswer, type SliceOf, type SweepPlan } from './sweep.js';
 

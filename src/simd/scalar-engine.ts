@@ -1,8 +1,8 @@
 import { binary } from './scalar.generated.js';
-import { createAllocator, instantiator } from '../reuse/index.js';
+import { createAllocator, instantiator } from '../reuse.js';
 
 /** What the module exports; addresses are of its memory, counts multiples of 4. */
-export interface ScalarKernels {
+interface ScalarKernels {
   readonly memory: WebAssembly.Memory;
   exp2ApproxFtz: SegmentKernel;
   exp2Approx: SegmentKernel;
@@ -59,7 +59,7 @@ const bytesPerElement = 4;
 export type ArrayFunction = (inputs: Uint32Array, results: Uint32Array) => void;
 
 /** Maps `count` fp32 bit patterns at the address `inputs` to results at the address `results`. */
-export type ChunkKernel = (inputs: number, results: number, count: number) => void;
+type ChunkKernel = (inputs: number, results: number, count: number) => void;
 
 /** An instance of the module of scalar instructions with memory for one chunk and some tables. */
 export interface ScalarEngine {

@@ -1,4 +1,4 @@
-import { type Allocator, createAllocator, instantiator } from '../reuse/index.js';
+import { type Allocator, createAllocator, instantiator } from '../reuse.js';
 import { binary, fusedSums } from './tensor-core.generated.js';
 
 /** What the module exports; addresses are of its memory. Its source gives the layouts. */
@@ -26,7 +26,7 @@ export interface TensorCoreKernels {
 }
 
 /** The fused sums of a tile. */
-export interface FusedSums {
+interface FusedSums {
   /** 4, 8, 16 or 32. */
   readonly productsPerSum: number;
   /** F, at most 25. */
@@ -61,7 +61,7 @@ export interface TileOptions {
 }
 
 /** An array of bit patterns as wide as a format's elements. */
-export type PatternArray = Uint8Array | Uint16Array | Uint32Array;
+type PatternArray = Uint8Array | Uint16Array | Uint32Array;
 
 /**
  * One tile in WebAssembly memory. The arrays are views of that memory: what is written to them needs

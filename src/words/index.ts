@@ -1,5 +1,16 @@
-export { bytesOfBase64 } from './base64.js';
-export { listed } from './listed.js';
+export {
+  bytesOfBase64,
+  listed,
+  displayWidth,
+  plainText,
+  nearestName,
+  parseWhole,
+  reasonClause,
+  reasonOf,
+  stated,
+  type StatedVerdict,
+  type VerdictStatus,
+} from './texts.js';
 export {
   formatApart,
   formatCertainDigits,
@@ -21,13 +32,3 @@ export {
   formatUse,
   shareUsed,
 } from './numbers.js';
-export { nearestName } from './nearest-name.js';
-export { displayWidth, plainText } from './plain-text.js';
-export {
-  reasonClause,
-  reasonOf,
-  stated,
-  type StatedVerdict,
-  type VerdictStatus,
-} from './verdict-status.js';
-export { parseWhole } from './whole-number.js';

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { attentionOracle, type AttentionReference } from '../../oracles/index.js';
 import { auditAccuracy, type KernelOutputs } from '../../src/audit/index.js';
 import { openTensorFile, readProblem } from '../../src/io/index.js';
-import { lazily } from '../../src/reuse/index.js';
+import { lazily } from '../../src/reuse.js';
 import type { Problem } from '../../src/problem/index.js';
 
 const folder = fileURLToPath(new URL('../../fixtures/attention/', import.meta.url));

@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { attentionOracle, type AttentionReference } from '../../oracles/index.js';
 import { auditAccuracy, type KernelOutputs } from '../../src/audit/index.js';
 import { openTensorFile, problemLayout, readProblem, toHeadsFirst } from '../../src/io/index.js';
-import { lazily } from '../../src/reuse/index.js';
+import { lazily } from '../../src/reuse.js';
 import { gatherOutput, quantities, type Problem } from '../../src/problem/index.js';
 import { featuresFolder, readFeatures } from '../fixtures/features-manifest.js';
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { attentionOracle } from '../../oracles/index.js';
 import { auditAccuracy, judgeOutputs } from '../../src/audit/index.js';
 import { attachScales, type Problem } from '../../src/problem/index.js';
-import { lazily } from '../../src/reuse/index.js';
+import { lazily } from '../../src/reuse.js';
 import { sampled } from '../setup/effort.js';
 import { turns } from '../setup/turns.js';
 import { filledProblem, sumNormalNumbers, uniformNumbers } from '../setup/problems.js';

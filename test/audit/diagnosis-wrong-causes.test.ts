@@ -3,7 +3,7 @@ import { attentionOracle } from '../../oracles/index.js';
 import { KernelBound, judgeOutputs, type KernelOutputs } from '../../src/audit/index.js';
 import { diagnose, type Diagnosis } from '../../src/audit/diagnosis/index.js';
 import { formats, round } from '../../src/formats/index.js';
-import { lazily } from '../../src/reuse/index.js';
+import { lazily } from '../../src/reuse.js';
 import type { Problem } from '../../src/problem/index.js';
 import { sampled } from '../setup/effort.js';
 import { turns } from '../setup/turns.js';

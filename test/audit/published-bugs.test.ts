@@ -2,7 +2,7 @@ import { afterAll, describe, expect } from 'vitest';
 import { attentionOracle } from '../../oracles/index.js';
 import { usualChecks } from '../../src/audit/baselines.js';
 import { auditAccuracy, auditableOutput, judgeOutputs } from '../../src/audit/index.js';
-import { lazily } from '../../src/reuse/index.js';
+import { lazily } from '../../src/reuse.js';
 import { sampled } from '../setup/effort.js';
 import { turns } from '../setup/turns.js';
 import { runOnlineKernel } from './online-kernel.js';

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect } from 'vitest';
 import { usualChecks } from '../../src/audit/baselines.js';
 import { auditableOutput, judgeOutputs, type Judgement } from '../../src/audit/index.js';
-import { lazily } from '../../src/reuse/index.js';
+import { lazily } from '../../src/reuse.js';
 import { sampled, testSeed } from '../setup/effort.js';
 import { turns } from '../setup/turns.js';
 import { casePaths, kernels, readCase, type Kernel } from './captured-cases.js';

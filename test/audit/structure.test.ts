@@ -3,7 +3,7 @@ import { attentionOracle } from '../../oracles/index.js';
 import { encodeProblem } from '../../properties/problems/plain-problem.js';
 import { randomValues } from '../../properties/problems/values.js';
 import { auditAccuracy, judgeOutputs, type StructureTest } from '../../src/audit/index.js';
-import { lazily } from '../../src/reuse/index.js';
+import { lazily } from '../../src/reuse.js';
 import { formats, round } from '../../src/formats/index.js';
 import { testSeed } from '../setup/effort.js';
 import { turns } from '../setup/turns.js';

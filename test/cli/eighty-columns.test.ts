@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createProgram } from '../../src/cli/program.js';
-import { displayWidth } from '../../src/words/plain-text.js';
+import { displayWidth } from '../../src/words/texts.js';
 import { machineMutants } from '../../kernels/index.js';
 import { sampled } from '../setup/effort.js';
 import { turns } from '../setup/turns.js';

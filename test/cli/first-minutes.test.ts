@@ -1,9 +1,8 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { isNewEnough, probeMachine } from '../../src/cli/doctor/probes.js';
+import { isNewEnough, probeMachine } from '../../src/cli/doctor/run.js';
 import { createProgram } from '../../src/cli/program.js';
-import { firstSteps, renderSteps, stepOf } from '../../src/cli/start/first-steps.js';
-import { runStart } from '../../src/cli/start/run.js';
+import { runStart, firstSteps, renderSteps, stepOf } from '../../src/cli/start/run.js';
 import { probeSentence } from '../../src/report/text/index.js';
 import { runInProcess } from './run-in-process.js';
 

@@ -10,7 +10,7 @@ import {
   warpRoles,
 } from '../../kernels/fa4/program/index.js';
 import { alignColumns } from '../../src/report/layout/table.js';
-import { lazily } from '../../src/reuse/index.js';
+import { lazily } from '../../src/reuse.js';
 import {
   adversarialSchedulers,
   explore,

@@ -9,7 +9,7 @@ import {
   warpRoles,
 } from '../../kernels/fa4/program/index.js';
 import { formats, patternsOf } from '../../src/formats/index.js';
-import { lazily } from '../../src/reuse/index.js';
+import { lazily } from '../../src/reuse.js';
 import {
   adversarialSchedulers,
   delayingScheduler,

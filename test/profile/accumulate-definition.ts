@@ -12,7 +12,7 @@ import {
 } from '../../src/profile/record.js';
 
 import type { ResultClasses } from '../../src/profile/result-classes.js';
-import { binadeOf, roundTo } from '../../src/profile/round-by-adding.js';
+import { binadeOf, roundTo } from '../../src/profile/input-view.js';
 
 /**
  * The definition of the WebAssembly loops of src/profile/assembly/accumulate.ts, equal to the last bit: even and odd

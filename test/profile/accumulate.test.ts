@@ -9,7 +9,7 @@ import {
   emptyRecord,
   scalesFor,
 } from './accumulate-definition.js';
-import { roundTo } from '../../src/profile/round-by-adding.js';
+import { roundTo } from '../../src/profile/input-view.js';
 import { createAccumulateEngine } from '../../src/profile/accumulate-engine.js';
 import { bitsOfOrdinal } from '../../src/profile/float32-order.js';
 import { binCount, binStart, type FormatRecord, formatRecord } from '../../src/profile/record.js';

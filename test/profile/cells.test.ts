@@ -11,7 +11,7 @@ import {
   valueOfOrdinal,
 } from '../../src/profile/float32-order.js';
 import { exp2Cells, exp2Domains } from '../../src/profile/techniques/input-cells.js';
-import { linearPanel, logarithmicPanel } from '../../src/profile/techniques/plots.js';
+import { linearPanel, logarithmicPanel } from '../../src/profile/techniques/profile.js';
 import { unitProfiles } from '../../src/profile/techniques/special-functions.js';
 import { RequestError } from '../../src/request-error.js';
 import { anyBits, float32 } from './random-results.js';

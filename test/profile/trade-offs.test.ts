@@ -28,8 +28,12 @@ import {
   modelledFormats,
   runForward,
 } from '../../src/profile/trade-offs/forward-run.js';
-import { mergeReached, reachedWeights } from '../../src/profile/trade-offs/reached-weights.js';
-import { measureRescale, stepOf } from '../../src/profile/trade-offs/rescale-case.js';
+import {
+  measureRescale,
+  stepOf,
+  mergeReached,
+  reachedWeights,
+} from '../../src/profile/trade-offs/rescale-case.js';
 import { resolveTradeOff } from '../../src/profile/trade-offs/trade-off-request.js';
 import type { Problem } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';

@@ -2,7 +2,7 @@ import { quantities } from '../../src/problem/index.js';
 import { describe, expect, it } from 'vitest';
 import { gatherSketch, type AuditSketch } from '../../src/report/text/audit-sketch.js';
 import { renderAudit } from '../../src/report/text/audit.js';
-import { displayWidth } from '../../src/words/plain-text.js';
+import { displayWidth } from '../../src/words/texts.js';
 import { formats, ulp } from '../../src/formats/index.js';
 import { judgedCases, reports } from './cases.js';
 import { turns } from '../setup/turns.js';

@@ -37,11 +37,14 @@ import {
 import type { AuditReport, JudgedReport, Provenance } from '../../src/report/json/audit-report.js';
 import type { ComparedOutput } from '../../src/report/html/index.js';
 import { createOutputComparer } from '../../src/jobs/index.js';
-import { reportedGradients } from '../../src/report/json/reported-gradients.js';
-import type { GradientBits, ModelMatch } from '../../src/report/json/reported-models.js';
+import {
+  reportedGradients,
+  type GradientBits,
+  type ModelMatch,
+} from '../../src/report/json/reported-gradients.js';
 import type { ReportedSplits } from '../../src/report/json/reported-splits.js';
 import { reportedComparison } from '../../src/report/json/reported-comparison.js';
-import { lazily } from '../../src/reuse/index.js';
+import { lazily } from '../../src/reuse.js';
 import { stated } from '../../src/words/index.js';
 import { fromEnvironment, sampled as drawn } from '../setup/effort.js';
 import { filledProblem, pseudorandom, tensor, type ProblemFrame } from '../setup/problems.js';

@@ -13,7 +13,7 @@ import {
   type HtmlReport,
   type PlotData,
 } from '../../src/report/html/index.js';
-import { lazily } from '../../src/reuse/index.js';
+import { lazily } from '../../src/reuse.js';
 import { decadeDomain, decadeLabel, decades, octaveLabel } from '../../src/report/html/drawing.js';
 import { commandLines } from '../../src/report/html/provenance.js';
 import { sampled } from '../setup/effort.js';

@@ -21,7 +21,7 @@ import {
   formatPercentage,
 } from '../../src/words/numbers.js';
 import { alignColumns } from '../../src/report/layout/table.js';
-import { linearPanel, logarithmicPanel } from '../../src/profile/techniques/plots.js';
+import { linearPanel, logarithmicPanel } from '../../src/profile/techniques/profile.js';
 import { anyBits, float32 } from '../profile/random-results.js';
 import { turns } from '../setup/turns.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readingsOf } from '../../src/report/text/launch/register-readings.js';
+import { readingsOf } from '../../src/report/text/launch/breaks.js';
 
 /** Bits of a number by the platform's own arithmetic. */
 const bits64 = (value: number) => new BigUint64Array(Float64Array.of(value).buffer)[0];

@@ -5,7 +5,7 @@ import type { AuditReport } from '../../src/report/json/audit-report.js';
 import { describe, expect, test } from 'vitest';
 import { formatNumber } from '../../src/words/index.js';
 import { renderAudit, type AuditRenderOptions } from '../../src/report/text/audit.js';
-import { displayWidth } from '../../src/words/plain-text.js';
+import { displayWidth } from '../../src/words/texts.js';
 import { testWords } from '../../src/report/text/test-words.js';
 import { sampled, scaled } from '../setup/effort.js';
 import { turns } from '../setup/turns.js';

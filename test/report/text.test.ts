@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { displayWidth, plainText } from '../../src/words/plain-text.js';
+import { displayWidth, plainText } from '../../src/words/texts.js';
 import { formatCosine, formatPowerOfTwo, formatShare, shareUsed } from '../../src/words/numbers.js';
 import { layoutTable } from '../../src/report/layout/table.js';
 import { wrapText } from '../../src/report/layout/wrap-text.js';

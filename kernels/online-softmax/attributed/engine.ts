@@ -1,4 +1,4 @@
-import { createAllocator, instantiator } from '../../../src/reuse/index.js';
+import { createAllocator, instantiator } from '../../../src/reuse.js';
 import { binary } from './attributed.generated.js';
 
 /** Exports of the module; addresses are of its memory. Its source gives the definitions. */

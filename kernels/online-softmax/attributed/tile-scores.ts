@@ -24,7 +24,7 @@ export function padRows(
 }
 
 /** Ways of computing: as the kernel does, or in fp64. */
-export type Arithmetic = 'emulated' | 'exact';
+type Arithmetic = 'emulated' | 'exact';
 
 /** Scores of a tile of queries against one block of keys, each way. */
 interface TileScores {

@@ -5,7 +5,7 @@ import {
   formats,
   storageOf,
 } from '../../../src/formats/index.js';
-import { lazily } from '../../../src/reuse/index.js';
+import { lazily } from '../../../src/reuse.js';
 import type { Problem, ProblemShape } from '../../../src/problem/index.js';
 import { createHeadPasses, type BackwardTensors, type HeadPasses } from './head-pass.js';
 import type { Stretch } from './blocks.js';

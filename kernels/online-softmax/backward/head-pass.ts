@@ -29,7 +29,7 @@ export interface BackwardTensors {
 }
 
 /** Callbacks for the results of a pass over a head. */
-export interface PassResults {
+interface PassResults {
   /**
    * A tile of dQ, [count × qkDim] fp32, valid until the next, and the index of its block of keys in the sequence; in the order of the
    * adds to its queries.
@@ -55,7 +55,6 @@ export interface HeadPasses {
    * queries, and its dQ, [count × qkDim] fp32, valid until the next.
    */
   readonly runQueries: (head: number, done: (queries: Stretch, tile: Float32Array) => void) => void;
-  /** The blocks of queries. */
   readonly queryBlocks: readonly Stretch[];
   /** Pairs of blocks that a whole pass over a head works on. */
   readonly pairs: number;

@@ -1,5 +1,5 @@
 import type { FormatName, Tensor } from '../../../src/formats/index.js';
-import { lazily } from '../../../src/reuse/index.js';
+import { lazily } from '../../../src/reuse.js';
 import type { Problem } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import type { ForwardOutputs, PreparedBackward } from '../../backward/model.js';

@@ -39,16 +39,16 @@ interface WeightLaw {
  * in fp32 memory. `own`: in a pass of its own, one chain of products over all keys, of a dS that is scaled before it is
  * rounded.
  */
-export type QueryPass = 'shared' | 'own';
+type QueryPass = 'shared' | 'own';
 
 /** Order of additions to sums in memory. `any`: as it happens, which a model runs as `ascending`. */
-export type SumOrder = 'ascending' | 'descending' | 'any';
+type SumOrder = 'ascending' | 'descending' | 'any';
 
 /**
  * The sum of dK and dV of a group's query heads. Added in fp32 memory, in some order; `chain`: they are no sums in memory, but chains of
  * products that go on from head to head; `rounded`: each head's are rounded, and added in fp32 afterwards, in ascending order.
  */
-export type GroupOrder = Exclude<SumOrder, 'descending'> | 'chain' | 'rounded';
+type GroupOrder = Exclude<SumOrder, 'descending'> | 'chain' | 'rounded';
 
 /**
  * A kernel's backward as data: everything that decides the bits of dQ, dK and dV. The plain and the WebAssembly backward work on

@@ -1,5 +1,5 @@
 import { packOperandEncoding } from '../../../src/hardware/index.js';
-import { createAllocator } from '../../../src/reuse/index.js';
+import { createAllocator } from '../../../src/reuse.js';
 import { placeFusedSums } from '../../../src/simd/index.js';
 import { bitsOf, type InputPatterns } from '../units.js';
 import type { TileDimensions } from '../query-tiles.js';

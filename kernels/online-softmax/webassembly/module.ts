@@ -1,4 +1,4 @@
-import { type Allocator, instantiator } from '../../../src/reuse/index.js';
+import { type Allocator, instantiator } from '../../../src/reuse.js';
 import type { TensorCoreKernels } from '../../../src/simd/index.js';
 import { binary, type ForwardRecipe } from './forward.generated.js';
 import {

@@ -37,7 +37,6 @@ export const splitCounts: Law = {
   },
 };
 
-/** A result with its LSE. */
 type Result = Required<AttentionOutputs> & { readonly lse: NonNullable<AttentionOutputs['lse']> };
 
 /** The result of a split without keys: O = 0 and LSE = −∞, in the formats of another result. */

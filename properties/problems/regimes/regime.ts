@@ -15,7 +15,6 @@ export type BlockOrder = 'first-to-last' | 'last-to-first';
 
 /** Properties of a kernel assumed by the regimes that depend on blocks of keys. */
 export interface Tiling {
-  /** Keys per block. */
   readonly blockKeys: number;
   /** log2 of the growth of the maximum from block to block around which the regimes of steps stay. */
   readonly threshold: number;

@@ -1,5 +1,5 @@
 import { decodeTensor } from '../../formats/index.js';
-import { lazily } from '../../reuse/index.js';
+import { lazily } from '../../reuse.js';
 import {
   areSameRanges,
   type KeyRange,

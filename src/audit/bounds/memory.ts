@@ -1,6 +1,6 @@
 import type { WorkingMemories } from '../../../oracles/index.js';
 import type { ProblemShape } from '../../problem/index.js';
-import { createAllocator, instantiator, type PlacedStruct } from '../../reuse/index.js';
+import { createAllocator, instantiator, type PlacedStruct } from '../../reuse.js';
 import {
   binary,
   boundTile,

@@ -1,4 +1,4 @@
-import { createAllocator, instantiator } from '../../reuse/index.js';
+import { createAllocator, instantiator } from '../../reuse.js';
 import { binary } from './bounds.generated.js';
 import { tileRows } from './memory.js';
 

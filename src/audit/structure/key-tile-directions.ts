@@ -6,7 +6,7 @@ import {
 } from '../../../oracles/index.js';
 import { decodeTensor } from '../../formats/index.js';
 import { clipRanges, problemMask, type Mask, type Problem } from '../../problem/index.js';
-import { createAllocator } from '../../reuse/index.js';
+import { createAllocator } from '../../reuse.js';
 import type { KeyTileGroup, TestedRows } from './key-tile-plan.js';
 import { instantiateLoops } from './structure-loops.js';
 import { walkRows } from './structure-statistic.js';

@@ -1,4 +1,4 @@
-import { instantiator } from '../../reuse/index.js';
+import { instantiator } from '../../reuse.js';
 import { binary } from './structure.generated.js';
 
 /** Exports of the WebAssembly module of the structure tests; addresses are of its memory. Its sources document them. */

@@ -1,5 +1,5 @@
 import type { WeightTile, WorkingMemories } from '../../../oracles/index.js';
-import { createAllocator } from '../../reuse/index.js';
+import { createAllocator } from '../../reuse.js';
 import type { ErrorPoolState, NearlyEqual } from './error-pool.js';
 import { directionsAtOnce } from './key-tile-plan.js';
 import { errorGroups } from './structure.generated.js';

@@ -43,7 +43,6 @@ const namedInFiles = (flag: string) => [
   { options: ['launch'] as const, says: `--launch makes its own gradients; leave out ${flag}` },
 ];
 
-/** The options for gradients. */
 const gradientOptions = {
   dout: {
     argument: '<file[:tensor]>',

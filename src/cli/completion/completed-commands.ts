@@ -84,7 +84,6 @@ function completedOption(option: Option): CompletedOption {
   return { long: long!, short: short ?? null, description, value: optionValue(option) };
 }
 
-/** Completion of an argument. */
 function argumentValue(argument: Argument): Completion {
   if (argument.argChoices !== undefined) return named(argument.argChoices);
   const completes = argument instanceof NamedArgument ? argument.completes : undefined;

@@ -47,7 +47,6 @@ export async function publishConformance(
   if (json !== undefined) await writeJson(json, document(conformance, seconds));
 }
 
-/** The verdict on one shard. */
 function verdictOf({ units, differing }: ConformShard, shard: Shard) {
   const of = `${units} ${units === 1 ? 'unit' : 'units'} of work, ${describeShard(shard)} only`;
   const pass = differing.length === 0;

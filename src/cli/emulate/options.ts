@@ -33,7 +33,6 @@ function theMachine(flag: string) {
   } as const;
 }
 
-/** The options of the emulated machine. */
 const machineOptions = optionRows({
   machine: { description: 'run it on an emulated Blackwell: warps, tensor memory, TMA, barriers' },
   ctas: {
@@ -83,7 +82,6 @@ const machineOptions = optionRows({
   },
 });
 
-/** The options of the backward pass. */
 const backwardOptions = {
   backward: {
     description: 'its backward pass too: dq, dk and dv for a gradient of the output',

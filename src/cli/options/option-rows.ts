@@ -31,13 +31,13 @@ export type NameKind =
 export type Completes = NameKind | readonly string[];
 
 /** Options that conflict with an option, and the message when one of them is given. */
-export interface Exclusion<Name extends string = string> {
+interface Exclusion<Name extends string = string> {
   readonly options: readonly Name[];
   readonly says: string;
 }
 
 /** The options one of which an option needs, and the message when none is given. */
-export interface Need<Name extends string = string> {
+interface Need<Name extends string = string> {
   /** The options; empty if no single option decides it: see `rejectClashes`. */
   readonly oneOf: readonly Name[];
   readonly says: string;

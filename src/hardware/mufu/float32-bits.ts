@@ -1,3 +1,5 @@
+import { bitsOfFloat32, float32Of } from '../../arith/index.js';
+
 /** The bit pattern of fp32 +∞, and the first magnitude above every finite one. */
 export const infinityBits = 0x7f800000;
 
@@ -47,4 +49,15 @@ export function truncateToFloat32(
   const significand =
     drop > 0 ? Math.floor(magnitude / powersOfTwo[drop]) : magnitude * powersOfTwo[-drop];
   return packFloat32(negative, unitExponent + length - 1, significand);
+}
+
+/** The bits of x·factor rounded to nearest even, subnormal results kept, from the bits of x; a NaN gives 0x7fffffff. */
+export function scaled(bits: number, factor: number): number {
+  return bitsOfFloat32(float32Of(bits) * factor);
+}
+
+/** Whether these are the bits of a subnormal number, of either sign: neither zero nor normal. */
+export function isSubnormal(bits: number): boolean {
+  const magnitude = bits & 0x7fffffff;
+  return magnitude !== 0 && magnitude < smallestNormalBits;
 }

@@ -1,5 +1,4 @@
 import { bitsOfFloat32, float32Of } from '../../arith/index.js';
-import { isSubnormal, scaled } from './subnormal-inputs.js';
 import { interpolate, type Interpolator, type Segment, truncatedSquare } from './interpolation.js';
 import {
   canonicalNanBits,
@@ -7,6 +6,8 @@ import {
   oneBits,
   smallestNormalBits,
   truncateToFloat32,
+  isSubnormal,
+  scaled,
 } from './float32-bits.js';
 
 /**

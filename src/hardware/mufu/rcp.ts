@@ -1,6 +1,12 @@
 import { interpolate, type Interpolator, type Segment, truncatedSquare } from './interpolation.js';
-import { isSubnormal, scaled } from './subnormal-inputs.js';
-import { canonicalNanBits, infinityBits, packFloat32, smallestNormalBits } from './float32-bits.js';
+import {
+  canonicalNanBits,
+  infinityBits,
+  packFloat32,
+  smallestNormalBits,
+  isSubnormal,
+  scaled,
+} from './float32-bits.js';
 
 /**
  * Coefficients of 1/significand over [1, 2), 128 segments, in ascending order.

@@ -1,4 +1,3 @@
-import { isSubnormal, scaled } from './subnormal-inputs.js';
 import { interpolate, type Interpolator, type Segment, truncatedSquare } from './interpolation.js';
 import {
   canonicalNanBits,
@@ -6,6 +5,8 @@ import {
   infinityBits,
   packFloat32,
   smallestNormalBits,
+  isSubnormal,
+  scaled,
 } from './float32-bits.js';
 
 /**

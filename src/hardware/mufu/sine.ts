@@ -1,7 +1,12 @@
 import { bitsOfFloat32, float32Of } from '../../arith/index.js';
 import { interpolate, type Interpolator, type Segment, truncatedSquare } from './interpolation.js';
-import { canonicalNanBits, infinityBits, signBit, truncateToFloat32 } from './float32-bits.js';
-import { isSubnormal } from './subnormal-inputs.js';
+import {
+  canonicalNanBits,
+  infinityBits,
+  signBit,
+  truncateToFloat32,
+  isSubnormal,
+} from './float32-bits.js';
 
 /**
  * Coefficients of sin(2π t) over a quarter of a turn, 64 segments, in ascending order. Recovered from the results of an

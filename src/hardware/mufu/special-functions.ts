@@ -12,7 +12,7 @@ import {
   type ScalarEngine,
   type SegmentKernel,
 } from '../../simd/index.js';
-import { lazily } from '../../reuse/index.js';
+import { lazily } from '../../reuse.js';
 import { type Interpolator, truncatedSquare } from './interpolation.js';
 
 /**

@@ -5,8 +5,9 @@ import {
   packFloat32,
   signBit,
   smallestNormalBits,
+  isSubnormal,
+  scaled,
 } from './float32-bits.js';
-import { isSubnormal, scaled } from './subnormal-inputs.js';
 
 /**
  * Coefficients of √significand over [1, 4), 64 segments for each binade, in ascending order. Recovered from the

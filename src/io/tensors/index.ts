@@ -2,7 +2,6 @@ export type {
   ByteSource,
   Codecs,
   Platform,
-  Sha256,
   TensorEntry,
   TensorFile,
   TensorFiles,
@@ -16,20 +15,24 @@ export {
   type DeclaredFormats,
   type OpenOptions,
 } from './dtype.js';
-export { declaredIn, declaringFile, type DeclaringFile } from './declaring-file.js';
-export { bytesOf, writtenType } from './element-storage.js';
+export { bytesOf, writtenType, packed } from './element-storage.js';
 export { printable, quoted } from './messages.js';
-export { checkedTensors, checkTensor, elementCount, type NamedTensors } from './named-tensors.js';
+export {
+  checkedTensors,
+  checkTensor,
+  elementCount,
+  type NamedTensors,
+  declaredIn,
+  declaringFile,
+  type DeclaringFile,
+} from './named-tensors.js';
 export { npyArray, npyTensorName } from './npy/npy.js';
-export { packed } from './packed-elements.js';
 export { maxHeaderBytes, safetensorsDtypeOf, safetensorsDtypes } from './safetensors/header.js';
 export { JsonCursor } from './safetensors/json-cursor.js';
 export { toHeadsFirst } from './problem/canonical.js';
 export {
   namesRead,
   problemInputNames,
-  problemInputs,
-  type InputChoice,
   type ProblemInputName,
   type ReadNames,
 } from './problem/inputs.js';
@@ -46,9 +49,8 @@ export {
   parseWindow,
   problemLayout,
   problemNote,
-  type Layout,
   type ProblemSettings,
 } from './problem/settings.js';
 export { problemOutline } from './problem/outline.js';
 export { readProblem } from './problem/read-problem.js';
-export { unusedInputs, type UnusedInputs } from './problem/unused-inputs.js';
+export { unusedInputs } from './problem/unused-inputs.js';

@@ -9,9 +9,15 @@ import { RequestError } from '../../request-error.js';
 import type { ByteSource, TensorEntry, TensorFile } from './tensor-file.js';
 import { type ReadBytes, readRowMajorRange, toRowMajor } from './column-major.js';
 import type { DtypeFacts, Reading } from './dtype.js';
-import { allocate, bytesOf, elementBytes, elementsOver, swapBytes } from './element-storage.js';
+import {
+  allocate,
+  bytesOf,
+  elementBytes,
+  elementsOver,
+  swapBytes,
+  readingUnpacked,
+} from './element-storage.js';
 import { int32Of, truthsOf, wholeBytes } from './whole-numbers.js';
-import { readingUnpacked } from './packed-elements.js';
 import { nearestName } from '../../words/index.js';
 import { listed, printable, quoted, shortened, tensorIn } from './messages.js';
 

@@ -65,7 +65,7 @@ export interface TensorFile {
 }
 
 /** SHA-256 of bytes that come piece by piece. */
-export interface Sha256 {
+interface Sha256 {
   readonly update: (bytes: Uint8Array) => unknown;
   /** In lower-case hexadecimal; called once, at the end. */
   readonly digest: () => string;

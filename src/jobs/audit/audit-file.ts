@@ -9,7 +9,7 @@ import {
   type AuditReport,
 } from '../../report/json/index.js';
 import { auditKernel, type AuditResult } from './audit-kernel.js';
-import type { AuditSettings } from './audit-settings.js';
+import { type AuditSettings, rejectShorterFormats, withStrictNote } from './audit-settings.js';
 import type { AuditWork, FileAuditMeans } from './audit-work.js';
 import { createComparison } from './compare-outputs.js';
 import {
@@ -35,7 +35,6 @@ import { gradientPlaces, hasOutput, readGradients, type GradientPlaces } from '.
 import { namedOutputs, naturalLse, readOutputs, type JudgedOutputs } from './read-outputs.js';
 import { openSample, type OpenSample } from './sampled-file.js';
 import { judgeSplitResults, readSplits } from './split-results.js';
-import { rejectShorterFormats, withStrictNote } from './strict-premises.js';
 
 /** The result of auditing one file. */
 export interface FileAudit {
@@ -173,7 +172,6 @@ function curvesOf(settings: AuditSettings, { problem }: AuditResult): HtmlReport
     : exp2Curves(model, problem, settingsOfForward(settings, modelSettings(), true));
 }
 
-/** Audits a file that is open. */
 async function auditOpenFile(work: AuditWork): Promise<FileAudit> {
   const { file, settings, start } = work;
   const comparison = createComparison(settings, file.beside);

@@ -26,7 +26,7 @@ import type { TensorFiles } from '../../io/tensors/index.js';
 import { problemShape, type Problem } from '../../problem/index.js';
 import { createAuditReport, type JudgedReport, type Provenance } from '../../report/json/index.js';
 import { RequestError } from '../../request-error.js';
-import { chosenRows, type RowsRequest } from './chosen-rows.js';
+import { chosenRows, type RowsRequest } from './audit-settings.js';
 import type { DeclaredArithmetic } from './declared-arithmetic.js';
 import { secondsSince } from './document-head.js';
 import { readShared, shareProblem } from './part-source.js';
@@ -41,7 +41,7 @@ const leastForHelper = 2 ** 19;
 const measuringEffort = 4e9;
 
 /** A model whose techniques are measured, with its settings as text, by key. */
-export interface MeasuredModel {
+interface MeasuredModel {
   readonly model: KernelModel | string;
   readonly settings: ReadonlyMap<string, string>;
 }

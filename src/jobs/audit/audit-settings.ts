@@ -1,8 +1,42 @@
 import type { KernelModel, KernelSettings } from '../../../kernels/index.js';
-import type { DeclaredFormats, ProblemSettings } from '../../io/tensors/index.js';
-import type { RowsRequest } from './chosen-rows.js';
+import { defaultRows } from '../../audit/index.js';
+import { formats, type FormatName } from '../../formats/index.js';
+import {
+  problemNote,
+  type DeclaredFormats,
+  type ProblemSettings,
+  type TensorFile,
+} from '../../io/tensors/index.js';
+import { problemShape, type Problem, type Tensor } from '../../problem/index.js';
+import { withNote, type JudgedReport } from '../../report/json/index.js';
+import { RequestError } from '../../request-error.js';
 import type { KernelSource } from './kernel-source.js';
 import type { TensorPlaces } from './read-outputs.js';
+
+/** Number of rows to judge: `all`, a number, or null for the usual number for the problem. */
+export interface RowsRequest {
+  readonly count: number | 'all' | null;
+  /** Draws the rows of a sample; default: at random. */
+  readonly seed?: number | undefined;
+}
+
+/** Upper limit of seeds that are drawn at random, so that they are easy to type. */
+const mostSeeds = 2 ** 31;
+
+/** A request with a seed: its own, or one drawn at random. */
+export function seededRows(request: RowsRequest): RowsRequest & { readonly seed: number } {
+  return { ...request, seed: request.seed ?? Math.floor(Math.random() * mostSeeds) };
+}
+
+/** Number of rows that a request selects, and the seed that draws them; null for all. */
+export function chosenRows(
+  problem: Problem,
+  request: RowsRequest | undefined,
+): { readonly rows: number; readonly seed: number } | null {
+  const { count, seed } = seededRows(request ?? { count: null });
+  const rows = count ?? defaultRows(problem, problemShape(problem));
+  return rows === null || rows === 'all' ? null : { rows, seed };
+}
 
 /** Settings of an audit, the same for every file that is judged by them. */
 export interface AuditSettings extends TensorPlaces {
@@ -45,4 +79,44 @@ export interface AuditSettings extends TensorPlaces {
   /** Whether every number is shown, which a sample whose keys stay in their file has not. */
   readonly full?: boolean | undefined;
   readonly threads: number;
+}
+
+/**
+ * Refuses a tensor that whoever wrote it made shorter than Q, of more bits than 8: by a format of its own choice a kernel would
+ * choose how coarse it is judged.
+ */
+function rejectShorter(name: string, format: FormatName, { q }: Problem): void {
+  if (formats[format].precision >= formats[q.format].precision) return;
+  throw new RequestError(
+    `${name} is ${format}, which is shorter than ${q.format}, the format of Q, and makes bounds wider; write it in ${q.format}, or leave out --strict-premises`,
+  );
+}
+
+/**
+ * Applies --strict-premises, if it is given, to the outputs of a kernel.
+ * @throws RequestError for an output or a gradient in a shorter format than Q's
+ */
+export function rejectShorterFormats(
+  problem: Problem,
+  given: Readonly<Record<string, Tensor | null | undefined>>,
+  { strictPremises }: AuditSettings,
+): void {
+  if (strictPremises !== true) return;
+  for (const [name, tensor] of Object.entries(given))
+    if (tensor && name !== 'lse') rejectShorter(name, tensor.format, problem);
+}
+
+/** A report that says so if --strict-premises sets the file's notes of premises aside. */
+export function withStrictNote(
+  report: JudgedReport,
+  file: TensorFile,
+  { as, premise, kernel, strictPremises }: AuditSettings,
+): JudgedReport {
+  const isSaid = [as, premise, kernel].some((option) => option !== undefined);
+  if (strictPremises !== true || isSaid || problemNote(file, 'premises') === undefined)
+    return report;
+  return withNote(
+    report,
+    "the file's metadata names premises, which --strict-premises leaves aside",
+  );
 }

@@ -24,7 +24,7 @@ import {
   type BoundReport,
 } from '../../report/json/index.js';
 import { RequestError } from '../../request-error.js';
-import { chosenRows, type RowsRequest } from './chosen-rows.js';
+import { chosenRows, type RowsRequest } from './audit-settings.js';
 import { declaredPremises, modelNamed, type ArithmeticRequest } from './declared-arithmetic.js';
 import { secondsSince } from './document-head.js';
 import { shareInputs } from './part-source.js';

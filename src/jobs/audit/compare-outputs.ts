@@ -139,7 +139,6 @@ export function compareArguments(
   });
 }
 
-/** The comparison of the outputs of --compare with the judged one. */
 interface OutputComparison {
   /** Takes the elements that are judged; see `AuditOptions.onElements`. */
   readonly onElements: (judged: JudgedElements) => void;

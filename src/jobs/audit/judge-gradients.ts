@@ -1,13 +1,18 @@
 import { backwardOf, findModelAmong, kernelModels } from '../../../kernels/index.js';
 import type { AttentionReference } from '../../../oracles/index.js';
 import {
+  auditGradients,
+  auditGradientsApart,
   describeGradientFits,
   fitGradientPremises,
   parseGradientDeclaration,
+  type GradientAudit,
   type GradientAuditOptions,
   type GradientDeclaration,
+  type GradientTensors,
   type KernelOutputs,
 } from '../../audit/index.js';
+import type { Problem } from '../../problem/index.js';
 import {
   createGradientsReport,
   reportedGradients,
@@ -19,7 +24,7 @@ import {
   type ReportedGradients,
 } from '../../report/json/index.js';
 import { RequestError } from '../../request-error.js';
-import type { AuditSettings } from './audit-settings.js';
+import { type AuditSettings, rejectShorterFormats } from './audit-settings.js';
 import type { AuditWork } from './audit-work.js';
 import {
   arithmeticRequest,
@@ -28,12 +33,39 @@ import {
   type ArithmeticRequest,
 } from './declared-arithmetic.js';
 import { secondsSince } from './document-head.js';
-import { auditGradientsOnThreads } from './gradients.js';
 import type { OpenProblem } from './kernel-source.js';
 import { originOf } from './open-problem.js';
 import { readLoneLse, type ReadGradients } from './read-gradients.js';
 import { naturalLse } from './read-outputs.js';
-import { rejectShorterFormats } from './strict-premises.js';
+import { shareGroups } from './thread-work.js';
+import type { StartThreads } from './threads.js';
+
+interface GradientThreads {
+  readonly threads: number;
+  /** See `auditGradientsApart`. */
+  readonly effort?: number | undefined;
+  readonly startThreads: StartThreads;
+}
+
+/**
+ * Judges gradients as `auditGradients`, on that many threads: the report does not depend on their number.
+ * @throws RequestError as `auditGradients`
+ */
+export async function auditGradientsOnThreads(
+  problem: Problem,
+  tensors: GradientTensors,
+  options: GradientAuditOptions,
+  { threads, effort, startThreads }: GradientThreads,
+): Promise<GradientAudit> {
+  if (threads === 1) return auditGradients(problem, tensors, options);
+  return auditGradientsApart(
+    problem,
+    tensors,
+    options,
+    (data, groups) => startThreads(Math.min(threads, groups), 'measureGroup', shareGroups(data)),
+    effort,
+  );
+}
 
 /** The word, in place of a premise, that asks for narrower premises that fit. */
 const fit = 'fit';

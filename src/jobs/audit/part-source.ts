@@ -11,7 +11,7 @@ import {
 import { sliceRows } from '../../formats/index.js';
 import type { TensorFile, TensorFiles } from '../../io/tensors/index.js';
 import { problemShape, quantities, type Problem, type Tensor } from '../../problem/index.js';
-import { lazily } from '../../reuse/index.js';
+import { lazily } from '../../reuse.js';
 import type { KeysFile } from './sampled-file.js';
 import { share, unshare, type Shared } from './shared-values.js';
 

@@ -15,7 +15,7 @@ import {
 } from '../../audit/index.js';
 import { WorkingMemories } from '../../../oracles/index.js';
 import type { TensorFiles } from '../../io/tensors/index.js';
-import { lazily } from '../../reuse/index.js';
+import { lazily } from '../../reuse.js';
 import type { Problem } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
 import { readShared, shareInputs, type SharedProblem } from './part-source.js';

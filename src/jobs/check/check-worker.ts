@@ -1,6 +1,6 @@
 import { workerData } from 'piscina';
 import { planCheck, tryRound } from '../../../properties/index.js';
-import { lazily } from '../../reuse/index.js';
+import { lazily } from '../../reuse.js';
 import { RequestError } from '../../request-error.js';
 import { sendable } from '../audit/index.js';
 import type { CheckThreadData, RoundAnswer, RoundRequest } from './check-threads.js';

@@ -22,7 +22,6 @@ import { secondsSince } from '../audit/index.js';
 import { changedPromises, startCheckThreads } from './check-threads.js';
 import type { ExecutionFailure, KernelUnderTest } from './kernel-under-test.js';
 
-/** A law with its result. */
 type TriedLaw = Pick<LawResult, 'id' | 'status' | 'runs' | 'skipped'>;
 
 /** @throws RequestError when a plan leaves no law to try */

@@ -23,17 +23,16 @@ export async function exploreLaunchFile(
 ): Promise<ExploredLaunch> {
   const start = performance.now();
   const opened = await openRequest(request);
-  const { file, contract, architecture, model } = launchOptions(request, opened).options;
-  const prepared = prepareLaunch(opened.module, opened.launch, {
-    file,
-    ...(contract === undefined ? {} : { contract }),
-    ...(architecture === undefined ? {} : { architecture }),
-  });
+  const { options } = launchOptions(request, opened);
+  const prepared = prepareLaunch(opened.module, opened.launch, options);
   const ctas = opened.launch.cluster.reduce((all, one) => all * one, 1);
   const outputs = opened.launch.outputs.map(({ name }) => name);
-  const options = model === undefined ? {} : { model };
-  const explored = exploreLaunch(prepared, { ctas, outputs, mostRuns }, options, (runs) =>
-    progress(runs / mostRuns),
+  const { model } = options;
+  const explored = exploreLaunch(
+    prepared,
+    { ctas, outputs, mostRuns },
+    model === undefined ? {} : { model },
+    (runs) => progress(runs / mostRuns),
   );
   return { ...explored, mostRuns, seconds: secondsSince(start) };
 }

@@ -1,5 +1,5 @@
 import { workerData } from 'piscina';
-import { lazily } from '../../reuse/index.js';
+import { lazily } from '../../reuse.js';
 import type { GlobalFootprint } from '../../machine/index.js';
 import { type GridPart, prepareLaunch } from '../../ptx/run/index.js';
 import { RequestError } from '../../request-error.js';
@@ -15,13 +15,8 @@ export interface ClusterRange {
 const prepared = lazily(async () => {
   const request = workerData as RunRequest;
   const opened = await openRequest(request);
-  const { file, contract, architecture, ...options } = launchOptions(request, opened).options;
-  const launch = prepareLaunch(opened.module, opened.launch, {
-    file,
-    ...(contract === undefined ? {} : { contract }),
-    ...(architecture === undefined ? {} : { architecture }),
-  });
-  return { launch, options };
+  const { options } = launchOptions(request, opened);
+  return { launch: prepareLaunch(opened.module, opened.launch, options), options };
 });
 
 /** The work of a worker thread of run-on-threads.ts: some clusters of the grid. */

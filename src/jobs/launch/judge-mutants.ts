@@ -2,7 +2,7 @@ import { findingWeight } from '../../machine/index.js';
 import type { JudgedMutant } from '../../ptx/mutants/index.js';
 import { RequestError } from '../../request-error.js';
 import { secondsSince } from '../audit/index.js';
-import { startThreadPool } from '../parts/thread-pool.js';
+import { startThreadPool } from '../parts/helper-thread.js';
 import { openMutants } from './launch-judge.js';
 import type { RunRequest, RunResult } from './run-launch-file.js';
 

@@ -21,12 +21,8 @@ export interface LaunchMutants {
  */
 export async function openMutants(request: RunRequest): Promise<LaunchMutants> {
   const opened = await openRequest(request);
-  const { file, contract, architecture, ...options } = launchOptions(request, opened).options;
-  const prepared = prepareLaunch(opened.module, opened.launch, {
-    file,
-    ...(contract === undefined ? {} : { contract }),
-    ...(architecture === undefined ? {} : { architecture }),
-  });
+  const { options } = launchOptions(request, opened);
+  const prepared = prepareLaunch(opened.module, opened.launch, options);
   return {
     mutants: programMutants(prepared.program),
     start: () => createMutantJudge(prepared, options),

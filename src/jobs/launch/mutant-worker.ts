@@ -1,5 +1,5 @@
 import { workerData } from 'piscina';
-import { lazily } from '../../reuse/index.js';
+import { lazily } from '../../reuse.js';
 import type { JudgedMutant } from '../../ptx/mutants/index.js';
 import { RequestError } from '../../request-error.js';
 import type { ThreadAnswer } from '../audit/index.js';

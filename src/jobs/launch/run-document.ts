@@ -7,7 +7,7 @@ import type { RunOutput, RunResult } from './run-launch-file.js';
 import { judgeRun, type RunVerdict } from './run-verdict.js';
 
 /** Values of registers at a line. */
-export interface ReportedStop {
+interface ReportedStop {
   readonly line: number;
   /** Number of the CTA in the grid, and of the warp in the CTA, from 0. */
   readonly cta: number;

@@ -1,28 +1,54 @@
 import type { Architecture } from '../../hardware/index.js';
-import { type MemoryModel, memoryModels, type TraceEvent } from '../../machine/index.js';
+import {
+  memoryModels,
+  randomOrder,
+  type MemoryModel,
+  type TraceEvent,
+} from '../../machine/index.js';
+import { exploredSchedule, holdsOf, runExplored, type Holds } from '../../ptx/explore/index.js';
 import type { Launch } from '../../ptx/launch/index.js';
 import {
+  prepareLaunch,
+  runLaunch,
   type Breakpoint,
   type LaunchOptions,
   type LaunchRun,
-  prepareLaunch,
-  runLaunch,
 } from '../../ptx/run/index.js';
-import { exploredSchedule, type Holds, holdsOf, runExplored } from '../../ptx/explore/index.js';
 import { sourceLines } from '../../ptx/syntax/index.js';
 import { RequestError } from '../../request-error.js';
 import { secondsSince } from '../audit/index.js';
 import { findMemoryModel, findSchedule } from '../machine/request.js';
-import { findStarts } from './cluster-starts.js';
 import {
-  type FindingGroup,
   gatherFindings,
   groupFindings,
+  type FindingGroup,
   type LaunchFinding,
 } from './launch-findings.js';
-import { type LaunchPaths, type OpenedLaunch, openLaunch, openTemplate } from './open-launch.js';
+import { openLaunch, openTemplate, type LaunchPaths, type OpenedLaunch } from './open-launch.js';
 import { compareWithRecorded, type RecordedComparison } from './recorded-results.js';
 import { openOnProblem } from './tensors-beside.js';
+
+/** The numbers of a grid's clusters in the order in which they start, from their number. */
+type ClusterStarts = (clusters: number) => readonly number[];
+
+const ascending: ClusterStarts = (clusters) => Array.from({ length: clusters }, (_, i) => i);
+
+const mostSeed = 2 ** 32 - 1;
+
+/**
+ * The order of a name: `ascending`, `descending` or `random:<seed>`.
+ * @throws RequestError for any other name, and for a bad seed
+ */
+export function findStarts(text: string): ClusterStarts {
+  if (text === 'ascending') return ascending;
+  if (text === 'descending') return (clusters) => [...ascending(clusters)].reverse();
+  const [, seed] = /^random:(\d+)$/.exec(text) ?? [];
+  if (seed !== undefined && Number(seed) <= mostSeed)
+    return (clusters) => randomOrder(clusters, Number(seed));
+  throw new RequestError(
+    `--starts is ${JSON.stringify(text)}; give ascending, descending or random:<seed>, a whole number below 2^32`,
+  );
+}
 
 /** The launch to run, and the settings of the run. */
 export interface RunRequest extends LaunchPaths {
@@ -75,7 +101,6 @@ export interface RunResult {
   readonly findings: readonly LaunchFinding[];
   /** The findings, by their kinds and the lines of the PTX. */
   readonly groups: readonly FindingGroup[];
-  /** The memory model of the run. */
   readonly model: MemoryModel;
   readonly outputs: readonly RunOutput[];
   readonly seconds: number;
@@ -200,16 +225,12 @@ export async function runLaunchFile(
  */
 function runExploredSchedule(
   { module, launch }: OpenedLaunch,
-  { file, contract, architecture, breaks, model }: LaunchOptions,
+  options: LaunchOptions,
   holds: Holds,
   followed: Parameters<typeof runExplored>[4],
 ): LaunchRun {
-  const prepared = prepareLaunch(module, launch, {
-    file,
-    ...(breaks === undefined ? {} : { breaks }),
-    ...(contract === undefined ? {} : { contract }),
-    ...(architecture === undefined ? {} : { architecture }),
-  });
+  const { model } = options;
+  const prepared = prepareLaunch(module, launch, options);
   const ctas = launch.cluster.reduce((all, one) => all * one, 1);
   try {
     return runExplored(prepared, ctas, holds, model === undefined ? {} : { model }, followed);

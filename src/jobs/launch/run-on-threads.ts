@@ -1,6 +1,6 @@
 import type { Launch } from '../../ptx/launch/index.js';
 import { type GridPart, joinParts, type LaunchRun } from '../../ptx/run/index.js';
-import { startThreadPool } from '../parts/thread-pool.js';
+import { startThreadPool } from '../parts/helper-thread.js';
 import type { ClusterRange } from './grid-worker.js';
 import type { RunRequest } from './run-launch-file.js';
 

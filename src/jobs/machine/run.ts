@@ -164,7 +164,7 @@ function machineSettings({ program, schedule, races, mutant }: MachineRequest) {
 }
 
 /** Settings of a run. */
-export type MachineSettings = ReturnType<typeof machineSettings>;
+type MachineSettings = ReturnType<typeof machineSettings>;
 
 /**
  * Runs a kernel's program on the emulated machine.

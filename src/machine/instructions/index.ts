@@ -1,17 +1,6 @@
 export { hasAtomic } from './memory/atomic-operations.js';
 export { touchMemory } from './issue.js';
-export {
-  noMemory,
-  noRegisters,
-  nothing,
-  type AsynchronousUnit,
-  type InstructionDetails,
-  type InstructionRecord,
-  type InstructionRecords,
-  type Readiness,
-  type SynchronousUnit,
-  type Touched,
-} from './record.js';
+export { noMemory, noRegisters, nothing, type InstructionRecord } from './record.js';
 export { leaveBarriers } from './threads.js';
 export { createRegisterPool, mostRegisters } from './register-counts.js';
 export { reportApart } from './warpgroups.js';

@@ -33,7 +33,6 @@ export type VisitArea = (area: MemoryArea) => void;
 
 /** Registers and memory that an instruction reads, or that it writes. */
 export interface Touched<Op extends Opcode> {
-  /** Registers. */
   readonly registers: (instruction: InstructionOf<Op>) => readonly Fragment[];
   /**
    * Areas of shared, tensor and global memory, at the time at which the instruction acts. (ld.global and st.global, whose
@@ -54,7 +53,7 @@ export interface SynchronousUnit {
 }
 
 /** The unit that performs the operation that an instruction issues. */
-export interface AsynchronousUnit<Op extends Opcode> {
+interface AsynchronousUnit<Op extends Opcode> {
   readonly name: TimedUnit;
   /** The kind of operation that the unit performs; its order with other operations follows from it. */
   readonly operation: OperationKind;

@@ -2,15 +2,20 @@ import type { Instruction, Opcode } from '../isa/index.js';
 import { bulkCopyRecords } from './bulk-copy.js';
 import { bulkGroupRecords } from './bulk-groups.js';
 import { launchControlRecords } from './launch-control.js';
+import { mbarrierRecords } from './mbarrier-records.js';
 import { atomicRecords } from './memory/atomics.js';
-import { fenceRecords } from './memory/fences.js';
 import { plainBulkCopyRecords } from './memory/bulk-copies.js';
 import { laneCopyRecords } from './memory/lane-copies.js';
 import { transferRecords } from './memory/loads-and-stores.js';
-import { remoteStoreRecords } from './memory/remote-stores.js';
 import { matrixTransferRecords } from './memory/matrix-transfers.js';
-import { mbarrierRecords } from './mbarrier-records.js';
-import type { InstructionDetails, InstructionRecord, InstructionRecords } from './record.js';
+import { remoteStoreRecords } from './memory/remote-stores.js';
+import {
+  alwaysReady,
+  movesNothing,
+  type InstructionDetails,
+  type InstructionRecord,
+  type InstructionRecords,
+} from './record.js';
 import { registerCountRecords } from './register-counts.js';
 import { registerRecords } from './registers.js';
 import { strandRecords } from './strands.js';
@@ -19,6 +24,20 @@ import { tcgen05MemoryRecords } from './tcgen05-memory.js';
 import { tcgen05MmaRecords } from './tcgen05-mma.js';
 import { threadRecords } from './threads.js';
 import { wgmmaRecords } from './wgmma.js';
+
+/**
+ * Fences of the memory model: with strong accesses before and after them they order a warp's accesses with those of
+ * others in the scope. Source: PTX ISA, `fence`, `membar`, "Release and Acquire Patterns".
+ */
+const fenceRecords: InstructionRecords<'fence'> = {
+  fence: {
+    ...movesNothing,
+    ready: alwaysReady,
+    isWait: false,
+    describe: ({ scope }) => ({ scope }),
+    execute: ({ tracker }, warp, { scope }) => tracker?.fenceMemory(warp, scope),
+  },
+};
 
 /**
  * Every instruction of the machine, by its name. Those on registers alone, which all are the machine's

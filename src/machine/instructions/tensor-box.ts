@@ -6,8 +6,7 @@ import {
   type TensorMap,
 } from '../memory/index.js';
 import { report, type CtaState, type MachineState, type WarpState } from '../state.js';
-import { hasAtomic } from './memory/atomic-operations.js';
-import { elementReductions, reduceElements } from './memory/element-reduction.js';
+import { hasAtomic, elementReductions, reduceElements } from './memory/atomic-operations.js';
 import { createAreaRun } from './memory/lane-areas.js';
 import type { VisitArea } from './record.js';
 

@@ -9,7 +9,6 @@ import {
 
 /** Description of a wait for a warp's asynchronous operations. */
 interface AwaitedOperations<Op extends Opcode> {
-  /** The operations that the warp waits for. */
   readonly operations: (
     warp: WarpState,
     instruction: InstructionOf<Op>,

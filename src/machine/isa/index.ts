@@ -1,5 +1,4 @@
-export * from './arithmetic/index.js';
-export { clusterAddress, splitClusterAddress } from './cluster-address.js';
+export * from './arithmetic.js';
 export {
   siteOf,
   type CtaGroup,
@@ -13,16 +12,18 @@ export {
   type WarpPlace,
   type WarpProgram,
 } from './instruction.js';
-export type {
-  AccessOrder,
-  AccessSpace,
-  AtomicOperation,
-  AtomicType,
-  BulkReduction,
-  LanePlaces,
-  MemoryInstruction,
-  MemoryOrder,
-  MemoryScope,
+export {
+  type AccessOrder,
+  type AccessSpace,
+  type AtomicOperation,
+  type AtomicType,
+  type BulkReduction,
+  type LanePlaces,
+  type MemoryInstruction,
+  type MemoryOrder,
+  type MemoryScope,
+  clusterAddress,
+  splitClusterAddress,
 } from './memory-instruction.js';
 export {
   allLanes,

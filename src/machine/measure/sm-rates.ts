@@ -1,15 +1,11 @@
 import type { Architecture } from '../../hardware/index.js';
-import { partitions, unitRates } from './unit-rates.js';
+import { partitions, unitRates, type UnitRates } from './unit-rates.js';
 
 /** The most that an SM does per clock, for the work of programs of any origin. */
-export interface SmRates {
-  /** Floating-point operations of the tensor core by the bits of A's elements; 32 is tf32. */
-  readonly mmaFlops: Readonly<Record<32 | 16 | 8, number>>;
-  /** Lanes of the special function unit, and of fp32 arithmetic. */
-  readonly mufuLanes: number;
-  readonly fmaLanes: number;
-  /** Bytes of shared memory. */
-  readonly sharedBytes: number;
+export interface SmRates extends Pick<
+  UnitRates,
+  'mmaFlops' | 'mufuLanes' | 'fmaLanes' | 'sharedBytes'
+> {
   /** Warp instructions issued. */
   readonly issues: number;
 }

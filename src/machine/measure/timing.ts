@@ -26,7 +26,7 @@ export interface TraceEvent {
 }
 
 /** A warp, as timing sees it. */
-export interface TimedWarp {
+interface TimedWarp {
   readonly index: number;
   readonly cta: { readonly rank: number };
   /** The instruction that it executes. */
@@ -34,7 +34,7 @@ export interface TimedWarp {
 }
 
 /** An asynchronous operation, as timing sees it. */
-export interface TimedOperation {
+interface TimedOperation {
   readonly warp: TimedWarp;
   readonly unit: TimedUnit;
   /** Clocks of the unit that it takes, and clocks until its result is available. */

@@ -1,6 +1,5 @@
 import { RequestError } from '../../request-error.js';
-import { type ByteSet, createByteSet } from './byte-set.js';
-import { type ByteStore, byteStoreOf } from './byte-store.js';
+import { type ByteStore, byteStoreOf, type ByteSet, createByteSet } from './byte-store.js';
 
 /** Options of {@link AllocatedMemory.allocate}. */
 export interface AllocationOptions {

@@ -1,6 +1,5 @@
 export * from './address-windows.js';
 export * from './box-copy.js';
-export * from './byte-set.js';
 export * from './byte-store.js';
 export * from './fragment-reduction.js';
 export * from './global-memory.js';

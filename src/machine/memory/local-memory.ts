@@ -1,5 +1,4 @@
-import { type ByteSet, createByteSet } from './byte-set.js';
-import { type ByteStore, createByteStore } from './byte-store.js';
+import { type ByteStore, createByteStore, type ByteSet, createByteSet } from './byte-store.js';
 
 /** Lanes of a warp. */
 const lanes = 32;

@@ -70,7 +70,6 @@ export function rememberChunks(): typeof descriptorChunks {
 interface ChunkOffsets {
   /** Rows of M or N if K is major, else k. */
   readonly lines: number;
-  /** Chunks of each. */
   readonly chunks: number;
   readonly lineOffset: (line: number) => number;
   readonly chunkOffset: (chunk: number) => number;

@@ -1,7 +1,6 @@
 /** Packing of elements of less than 8 bits in memory. */
 export interface ElementPacking {
   readonly name: string;
-  /** Bits of an element. */
   readonly bits: 4 | 6;
   /** Adjacent elements that lie together, lowest bits first. */
   readonly elements: number;

@@ -24,7 +24,6 @@ export type TensorCopyShape =
 export interface TensorCopy {
   /** Rows of the matrix in shared memory. */
   readonly rows: number;
-  /** Bytes of each. */
   readonly rowBytes: 16 | 32;
   /**
    * Destinations of runs of adjacent rows: the first row, the number of rows, and the lanes, from that

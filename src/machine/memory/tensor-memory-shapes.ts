@@ -17,7 +17,6 @@ export type TensorMemoryShape = '32x32b' | '16x64b' | '16x128b' | '16x256b' | '1
 
 /** Layout of a shape's words in tensor memory and in registers. */
 export interface FragmentLayout {
-  /** Lanes of tensor memory. */
   readonly lanes: 16 | 32;
   /** Columns of one repeat; of each half for 16x32bx2. */
   readonly columns: number;

@@ -116,7 +116,7 @@ export interface NamedBarrier {
 }
 
 /** The lanes of a generation of a barrier that take part in a reduction, and those whose predicate is true. */
-export interface ReducedLanes {
+interface ReducedLanes {
   lanes: number;
   trueLanes: number;
 }

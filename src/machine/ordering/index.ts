@@ -1,20 +1,13 @@
 export {
   areMorallyStrong,
-  isCovered,
-  missingOrder,
   Stamp,
-  type Access,
   type AccessClocks,
   type AccessKind,
   type MissingOrder,
   type Proxy,
 } from './accesses.js';
-export { createBarrierHistory, type BarrierHistory } from './barrier-history.js';
-export {
-  barrierViolationKinds,
-  type BarrierViolation,
-  type BarrierViolationKind,
-} from './finding.js';
+export { createBarrierHistory } from './barrier-history.js';
+export { barrierViolationKinds, type BarrierViolation } from './finding.js';
 export * from './barriers.js';
 export {
   clockContains,
@@ -43,8 +36,13 @@ export {
   type FindingKind,
   type FindingWeight,
 } from './finding.js';
-export { createGridOrder, type GridOrder } from './grid-order.js';
-export { footprintsMeet, forEachWritten, type GlobalFootprint } from './global-shadow.js';
+export {
+  createGridOrder,
+  type GridOrder,
+  footprintsMeet,
+  forEachWritten,
+  type GlobalFootprint,
+} from './grid-order.js';
 export { createLaneOrder, type LaneAccess, type LaneOrder } from './lane-order.js';
 export {
   memoryModels,
@@ -53,7 +51,7 @@ export {
   type MemoryModelName,
   type OperationKind,
 } from './memory-model.js';
-export { createNamedBarrierHistory, type NamedBarrierHistory } from './barrier-history.js';
+export { createNamedBarrierHistory } from './barrier-history.js';
 export type {
   Actor,
   MemoryArea,
@@ -72,6 +70,6 @@ export {
   type DependenceListener,
   type ScheduleDependence,
 } from './schedule-dependences.js';
-export { createShadowMemory, type ShadowMemory } from './shadow-memory.js';
-export { conflictKinds, type Conflict, type ConflictKind } from './shadow-states.js';
+export { createShadowMemory } from './shadow-memory.js';
+export { type Conflict, type ConflictKind } from './shadow-states.js';
 export { createOrderTracker } from './track-order.js';

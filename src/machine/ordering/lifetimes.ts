@@ -150,7 +150,7 @@ export function createCtaReach(model: MemoryModel): CtaReach {
 }
 
 /** Events that change the columns of tensor memory that later allocations get, or whether they get any. */
-export type AllocatorEvent = 'alloc' | 'dealloc' | 'relinquish';
+type AllocatorEvent = 'alloc' | 'dealloc' | 'relinquish';
 
 /** One event: its columns (none of a relinquished permit), its clock and its stamp in the table of accesses. */
 interface AllocatorEventAt {

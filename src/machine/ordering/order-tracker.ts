@@ -68,7 +68,7 @@ export interface WarpOrder {
 }
 
 /** A chain of bulk writes of one warp, each known to be complete where a later one is. */
-export interface WriteChain {
+interface WriteChain {
   readonly chain: number;
   /** Time of the latest write. */
   time: number;

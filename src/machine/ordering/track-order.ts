@@ -1,9 +1,9 @@
 import { siteOf } from '../isa/index.js';
 import { tensorMemoryColumns } from '../memory/index.js';
 import { joinEventClocks } from './barrier-history.js';
-import { createClock, includeInClock, joinClock } from './clock.js';
+import { copyClock, createClock, includeInClock, joinClock } from './clock.js';
 import { createGridOrder, type GridOrder } from './grid-order.js';
-import { createCtaReach, createTensorAllocations } from './lifetimes.js';
+import { createCtaReach, createTensorAllocations, type TensorAllocations } from './lifetimes.js';
 import type { MemoryModel } from './memory-model.js';
 import {
   beginOperation,
@@ -12,10 +12,11 @@ import {
   joinClocks,
   needsTensorFences,
   tick,
+  type RecordAccess,
 } from './operation-order.js';
-import { createOrderFindings } from './order-findings.js';
-import type { OrderedCta, OrderTracker, WarpOrder } from './order-tracker.js';
-import { createShadowMemory } from './shadow-memory.js';
+import { createOrderFindings, type OrderFindings } from './order-findings.js';
+import type { MemoryArea, OrderTracker, OrderedCta, WarpOrder } from './order-tracker.js';
+import { createShadowMemory, type ShadowMemory } from './shadow-memory.js';
 import {
   createClocks,
   createSynchronisation,
@@ -24,7 +25,65 @@ import {
   synchronise,
 } from './synchronisation.js';
 import { createBarrierTracker } from './track-barriers.js';
-import { createTensorTracker, tensorGranules } from './track-tensor-memory.js';
+
+/** Granules of 16 lanes × 1 column. */
+const tensorGranules = 8 * tensorMemoryColumns;
+
+/** State that the tracker keeps for one CTA's tensor memory. */
+interface TrackedTensorMemory {
+  readonly tensor: ShadowMemory;
+  readonly allocations: TensorAllocations;
+}
+
+/** The part of a tracker that follows which tensor memory is allocated. */
+function createTensorTracker({
+  record,
+  findings,
+  memories,
+}: {
+  readonly record: RecordAccess;
+  readonly findings: OrderFindings;
+  readonly memories: readonly TrackedTensorMemory[];
+}): Pick<OrderTracker, 'allocateTensor' | 'relinquishTensor' | 'endTensor'> {
+  return {
+    allocateTensor: (machine, warp, firstColumn, columns) => {
+      const stamp = record(machine, { warp, order: null }, { kind: 'write', proxy: 'generic' });
+      const { allocations } = memories[warp.cta.rank];
+      const { clock } = warp.order!;
+      const event = { kind: 'alloc', firstColumn, columns, clock, stamp } as const;
+      allocations.happen(machine, warp.cta.rank, event);
+      tick(warp.order!);
+    },
+    relinquishTensor: (machine, warp) => {
+      const stamp = record(machine, { warp, order: null }, { kind: 'write', proxy: 'generic' });
+      const { clock } = warp.order!;
+      const { allocations } = memories[warp.cta.rank];
+      const event = { kind: 'relinquish', firstColumn: 0, columns: 0, clock, stamp } as const;
+      allocations.happen(machine, warp.cta.rank, event);
+      tick(warp.order!);
+    },
+    endTensor: (machine, warp, firstColumn, columns) => {
+      const stamp = record(machine, { warp, order: null }, { kind: 'write', proxy: 'generic' });
+      const area: MemoryArea = {
+        space: 'tensor',
+        cta: warp.cta,
+        start: firstColumn,
+        count: columns,
+        stride: tensorMemoryColumns,
+        rows: tensorGranules / tensorMemoryColumns,
+      };
+      // A warp knows without a fence that its own loads and stores are complete.
+      const { clock: known, asyncView, unfenced } = warp.order!;
+      const clock = copyClock(known);
+      joinClock(clock, unfenced);
+      const { tensor, allocations } = memories[warp.cta.rank];
+      const event = { kind: 'dealloc', firstColumn, columns, clock: known, stamp } as const;
+      allocations.happen(machine, warp.cta.rank, event);
+      for (const conflict of tensor.end(area, stamp, { clock, asyncView }))
+        findings.conflict(machine, area, conflict);
+    },
+  };
+}
 
 const wordBytes = 4;
 

@@ -23,7 +23,6 @@ import { createTimeBooks } from './time-books.js';
 /** Result of a run. */
 export interface ClusterRun {
   readonly findings: readonly Finding[];
-  /** Counters of each CTA. */
   readonly counters: readonly CtaCounters[];
   readonly steps: number;
   /** Clocks from the beginning to the end in a timed schedule. */

@@ -8,7 +8,6 @@ export interface Track {
   readonly name: string;
 }
 
-/** The tracks of a unit of an SM. */
 interface UnitTracks {
   readonly firstId: number;
   readonly name: string;
@@ -27,7 +26,6 @@ const unitTracks: Readonly<Record<Exclude<TimedUnit, 'issue'> | 'TMA stores', Un
 };
 const firstWarpId = 100;
 
-/** The track of a warp. */
 function warpTrack(warp: number, name: string): Track {
   return { id: firstWarpId + warp, name };
 }

@@ -21,8 +21,13 @@ import { reportDomains } from '../error-report.js';
 import { sweepErrors } from '../error-sweep.js';
 import { valueOfBits } from '../float32-order.js';
 import { exp2Cells, exp2Domains, softmaxDomain } from './input-cells.js';
-import { linearPanel, type Panel, plotsOf } from './plots.js';
-import type { FunctionErrorProfile, ProfileOptions } from './profile.js';
+import {
+  type FunctionErrorProfile,
+  type ProfileOptions,
+  linearPanel,
+  type Panel,
+  plotsOf,
+} from './profile.js';
 
 /** The comparison of FlashAttention-4's polynomial of a degree with the best one. */
 export interface MinimaxComparison {

@@ -8,8 +8,13 @@ import { sweepErrors } from '../error-sweep.js';
 import { ordinalOfValue, valueOfOrdinal } from '../float32-order.js';
 import type { WeightFormat } from '../limits/weight-formats.js';
 import { beyond, cellOf } from './input-cells.js';
-import { linearPanel, logarithmicPanel, plotsOf } from './plots.js';
-import type { FunctionErrorProfile, ProfileOptions } from './profile.js';
+import {
+  type FunctionErrorProfile,
+  type ProfileOptions,
+  linearPanel,
+  logarithmicPanel,
+  plotsOf,
+} from './profile.js';
 
 /** One way to round P: the format, and the power of two that P carries. */
 interface WeightRounding {

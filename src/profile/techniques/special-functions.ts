@@ -12,8 +12,14 @@ import { beyond, cellOf, nanCells } from './input-cells.js';
 import { reportCorners } from '../corners.js';
 import { reportDomains } from '../error-report.js';
 import { sweepErrors } from '../error-sweep.js';
-import { linearPanel, logarithmicPanel, type Panel, plotsOf } from './plots.js';
-import type { FunctionErrorProfile, ProfileOptions } from './profile.js';
+import {
+  type FunctionErrorProfile,
+  type ProfileOptions,
+  linearPanel,
+  logarithmicPanel,
+  type Panel,
+  plotsOf,
+} from './profile.js';
 
 /** An instruction of the special function unit, and the settings of its profile. */
 interface UnitProfile {

@@ -9,8 +9,7 @@ import { createInputView, type InputView } from '../input-view.js';
 import type { MonotonicityBreaks } from '../record.js';
 import { exp2Cells, exp2Domains } from './input-cells.js';
 import { exp2Measures, hardwareExp2 } from './exp2-profile.js';
-import { linearPanel, plotsOf } from './plots.js';
-import type { FunctionErrorProfile, ProfileOptions } from './profile.js';
+import { type FunctionErrorProfile, type ProfileOptions, linearPanel, plotsOf } from './profile.js';
 import { type TuningLanes, tuningLanes } from '../trade-offs/exp2-shares.js';
 
 /** Neighbouring inputs in the wrong order because different lanes computed them. */

@@ -7,7 +7,6 @@ import {
 import { problemShape, type Problem } from '../../problem/index.js';
 import type { WeightFormat } from '../limits/weight-formats.js';
 
-/** Queries of a tile. */
 const tileQueries = 128;
 
 /** Facts about one block of keys that the rows of a tile need. */

@@ -2,7 +2,7 @@ import { fragmentColumns, fragmentsPerRow } from '../../../kernels/index.js';
 import { decodeToFloat64, encodeFromFloat64, formats } from '../../formats/index.js';
 import { type Problem, problemShape, type Tensor } from '../../problem/index.js';
 import { scoreProblem } from '../../../properties/index.js';
-import { lazily } from '../../reuse/index.js';
+import { lazily } from '../../reuse.js';
 import type { ExponentialShare } from './exp2-shares.js';
 import {
   errorRatio,

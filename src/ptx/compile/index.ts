@@ -1,2 +1,1 @@
-export { createCompiler, type Compiler, type CompilerStatistics } from './compiler.js';
-export { runLaneByLane } from './lane-by-lane.js';
+export { createCompiler, type Compiler, runLaneByLane } from './compiler.js';

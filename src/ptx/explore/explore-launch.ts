@@ -9,7 +9,7 @@ import { exploreOrders, type Holds, runHolds, type RunPlanned } from './explore-
 import { createStepNames, logRun } from './step-log.js';
 
 /** An outcome of runs. */
-export interface ExploredOutcome<Value> {
+interface ExploredOutcome<Value> {
   readonly value: Value;
   readonly runs: number;
   /** The first schedule that has it, in the form of `run --schedule`. */
@@ -17,7 +17,7 @@ export interface ExploredOutcome<Value> {
 }
 
 /** An output that differs from that of the first run. */
-export interface DifferingOutput {
+interface DifferingOutput {
   readonly tensor: string;
   readonly bytes: number;
 }

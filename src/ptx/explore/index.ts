@@ -4,6 +4,5 @@ export {
   holdsOf,
   runExplored,
   type Exploration,
-  type ExploredOutcome,
 } from './explore-launch.js';
-export { exploreOrders, runHolds, type Holds } from './explore-orders.js';
+export { type Holds } from './explore-orders.js';

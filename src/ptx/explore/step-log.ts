@@ -39,7 +39,7 @@ export function createStepNames(): StepNames {
 }
 
 /** Two unordered steps, by their places in a run, each of which may change the result of the other. */
-export type DependentSteps = readonly [earlier: number, later: number];
+type DependentSteps = readonly [earlier: number, later: number];
 
 /** The steps of a run, one by one. */
 export interface StepLog {

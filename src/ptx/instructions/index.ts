@@ -1,17 +1,5 @@
-export type {
-  Evidence,
-  LaneInstruction,
-  LaneUnit,
-  LaneValue,
-  RegisterWidth,
-} from '../../isa/index.js';
-export type {
-  AddressOperand,
-  AddressSpace,
-  InstructionRequest,
-  ResolvedOperand,
-  Unsupported,
-} from './request.js';
+export type { LaneInstruction, LaneUnit, LaneValue, RegisterWidth } from '../../isa/index.js';
+export type { AddressSpace, InstructionRequest, ResolvedOperand } from './request.js';
 export { slotBytes, type Constant, type Slot, type SlotGuard, type Source } from './slot.js';
 export type {
   IssuingWarp,
@@ -34,7 +22,7 @@ export {
   scatterFragment,
   type WarpRegisters,
 } from './warp-registers.js';
-export { findLaneInstruction, type OperandForm } from './lane/index.js';
+export { findLaneInstruction, type OperandForm } from './lane.js';
 export { barrierInstructions } from './barrier/index.js';
 export { memoryInstructions } from './memory/index.js';
 export { tensorInstructions } from './tensor/index.js';

@@ -27,7 +27,6 @@ export interface WarpRegisters {
 
 /** Values of all lanes in a store: that of lane 0 begins at byte `offset`, each other `stride` bytes behind the one before. */
 export interface LaneValues extends ByteRows {
-  /** Bytes of each. */
   readonly bytes: number;
 }
 

@@ -1,4 +1,4 @@
-import { lazily } from '../../reuse/index.js';
+import { lazily } from '../../reuse.js';
 
 /** The kinds of numeric parameters, by the names of PTX types. */
 export type ScalarKind = `${'s' | 'u'}${8 | 16 | 32 | 64}` | 'f16' | 'bf16' | 'f32' | 'f64';

@@ -6,7 +6,6 @@ export interface LaunchTensor {
   readonly name: string;
   /** Type as the file spells it: `BF16`, `I32`. */
   readonly dtype: string;
-  /** Bits of one element. */
   readonly elementBits: number;
   readonly shape: readonly number[];
   /** Its elements, little-endian and in row-major order. */
@@ -17,7 +16,7 @@ export interface LaunchTensor {
 export type Extents = readonly [number, number, number];
 
 /** The target of a pointer among the parameters. */
-export type PointerTarget =
+type PointerTarget =
   | { readonly kind: 'tensor'; readonly name: string; readonly byteOffset: number }
   /** Number `index` of the scratch buffers. */
   | { readonly kind: 'scratch'; readonly index: number };

@@ -1,7 +1,7 @@
 import { RequestError } from '../../request-error.js';
 
 /** The permutation of the 16-byte chunks of rows in shared memory by a tensor map. */
-export type TensorMapSwizzle =
+type TensorMapSwizzle =
   ('none' | '32B' | '64B' | '128B') | ('128B-atom-32B' | '128B-atom-32B-flip-8B' | '128B-atom-64B');
 
 /** A tensor map: the arguments of cuTensorMapEncodeTiled, checked. Dimension 0 is the innermost. */
@@ -32,7 +32,6 @@ export interface TensorMapRequest extends Omit<
   readonly swizzle: string;
   readonly l2Promotion: string;
   readonly oobFill: string;
-  /** Bytes of the tensor. */
   readonly tensorBytes: number;
 }
 

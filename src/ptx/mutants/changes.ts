@@ -1,7 +1,7 @@
 import type { Instruction, InstructionOf, MemoryOrder, Opcode } from '../../machine/index.js';
 
 /** The CTA whose warp issues an instruction that is changed. */
-export interface EditContext {
+interface EditContext {
   /** Threads of the CTA. */
   readonly threads: number;
 }

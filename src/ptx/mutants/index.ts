@@ -1,7 +1,6 @@
 export {
   createMutantJudge,
   type JudgedMutant,
-  type JudgeOptions,
   type MutantJudge,
   type MutantVerdict,
   mutantVerdicts,

@@ -66,7 +66,6 @@ function blockBefore({ blocks }: ProgramFunction, block: number): number | null 
   return before.length === 1 && blocks[before[0]].terminator.kind === 'goto' ? before[0] : null;
 }
 
-/** An item with its place. */
 interface Placed {
   readonly block: number;
   readonly index: number;

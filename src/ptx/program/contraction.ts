@@ -1,7 +1,6 @@
 import type { LaneInstruction, Slot, SlotGuard, Source } from '../instructions/index.js';
-import type { LaneOperation } from './operation.js';
 import type { FindLaneInstruction } from './tables.js';
-import type { Item, LaneStretch, ProgramFunction } from './program.js';
+import type { Item, LaneStretch, ProgramFunction, LaneOperation } from './program.js';
 import type { SlotAllocator } from './parameter-pieces.js';
 
 /** A mul whose only use is an add or sub after it, neither with a rounding modifier. */

@@ -19,7 +19,6 @@ export interface Declaring {
   readonly program: ProgramLowering;
   readonly shared: Layout;
   readonly local: Layout;
-  /** The number of the next label. */
   readonly nextLabel: () => number;
 }
 

@@ -1,9 +1,8 @@
 import type { RegisterWidth, ResolvedOperand, Slot, Source } from '../instructions/index.js';
 import type { PtxInstruction } from '../syntax/index.js';
 import type { ProgramLowering, ScopedInstruction } from './lowering.js';
-import type { LaneOperation } from './operation.js';
+import type { LaneOperation } from './program.js';
 
-/** Number of bits of a width. */
 function bitsOf(width: RegisterWidth): number {
   return width === 'pred' ? 1 : width;
 }

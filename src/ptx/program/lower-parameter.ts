@@ -2,7 +2,7 @@ import type { ResolvedOperand, Slot, Source } from '../instructions/index.js';
 import type { Operand, ScalarType } from '../syntax/index.js';
 import { resolveName, type ProgramLowering, type ScopedInstruction } from './lowering.js';
 import { resolveOperand } from './lower-operand.js';
-import type { LaneOperation } from './operation.js';
+import type { LaneOperation } from './program.js';
 import { parameterPiece, type ParameterPieces } from './parameter-pieces.js';
 import { registerWidth, typeBytes } from './scope.js';
 

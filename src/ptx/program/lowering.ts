@@ -1,12 +1,10 @@
 import type { InstructionRequest, Slot, SlotGuard } from '../instructions/index.js';
 import type { PtxInstruction } from '../syntax/index.js';
-import type { ParameterRegister } from './program.js';
+import type { ParameterRegister, WatchedRegister } from './program.js';
 import type { ParameterPieces, SlotAllocator } from './parameter-pieces.js';
 import { findBinding, type Binding, type Scope } from './scope.js';
 import { specialRegisters, type SpecialRegister } from './special-registers.js';
-import type { FindRow, InstructionTables } from './tables.js';
-import type { UnsupportedCollector } from './unsupported.js';
-import type { WatchedRegister } from './watched-register.js';
+import type { FindRow, InstructionTables, UnsupportedCollector } from './tables.js';
 
 /** State that the functions of a program share while they are lowered. */
 export interface ProgramLowering {

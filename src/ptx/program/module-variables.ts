@@ -2,7 +2,7 @@ import type { Initialiser, PtxModule, VariableDeclaration } from '../syntax/inde
 import type { ModuleVariable, PlaceVariable } from './program.js';
 import { layOut, type Layout } from './declare.js';
 import { alignTo, typeBytes, variableAlignment, variableBytes, type Scope } from './scope.js';
-import type { UnsupportedCollector } from './unsupported.js';
+import type { UnsupportedCollector } from './tables.js';
 
 /** Minimum alignment of dynamic shared memory. */
 const dynamicAlignment = 16;

@@ -1,5 +1,6 @@
 import type {
   AddressSpace,
+  LaneInstruction,
   ResolvedOperand,
   Slot,
   SlotGuard,
@@ -7,9 +8,42 @@ import type {
   VisibleOperation,
   WarpOperation,
 } from '../instructions/index.js';
-import type { LaneOperation } from './operation.js';
 import type { SpecialRegister } from './special-registers.js';
-import type { WatchedLines } from './watched-register.js';
+
+/** A register of an instruction that is watched. */
+export interface WatchedRegister {
+  /** Name in the PTX. */
+  readonly name: string;
+  readonly slot: Slot;
+  /** The type that the instruction gives it: `f32`, `s64`, `pred`; `b32` and its like are the bits alone. */
+  readonly type: string;
+  /** Whether it is the predicate of the guard. */
+  readonly isGuard: boolean;
+}
+
+/** The registers of the instructions of a line, watched before the first of them. */
+type WatchedLines = ReadonlyMap<number, readonly WatchedRegister[]>;
+
+/** An instruction on registers with its operands, which runs in WebAssembly, or lane by lane. */
+export interface LaneOperation {
+  readonly instruction: LaneInstruction;
+  readonly guard: SlotGuard | null;
+  /** Null for `_`. A destination may be wider than the instruction's; the result is then zero-extended. */
+  readonly destinations: readonly (Slot | null)[];
+  /** Sources; they may be wider than the instruction's, which are then their low bits. */
+  readonly sources: readonly Source[];
+  /** The line of the PTX text. */
+  readonly line: number;
+}
+
+/**
+ * A compiled stretch of operations: executes them in order on the registers of one warp, for the lanes of a
+ * mask.
+ *
+ * @param registers the byte at which the registers of the warp begin in the memory that it was compiled for
+ * @param lanes bit l for lane l; the registers of other lanes are unchanged
+ */
+export type RunOperations = (registers: number, lanes: number) => void;
 
 /** Facts about an instruction that all its items carry. */
 interface Placed {

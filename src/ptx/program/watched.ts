@@ -2,9 +2,8 @@ import type { Slot } from '../instructions/index.js';
 import type { Operand, PtxInstruction } from '../syntax/index.js';
 import { stretch } from './block-builder.js';
 import { resolveName, type ProgramLowering } from './lowering.js';
-import type { LaneStretch } from './program.js';
+import type { LaneStretch, WatchedRegister } from './program.js';
 import type { Scope } from './scope.js';
-import type { WatchedRegister } from './watched-register.js';
 
 /** Types as modifiers spell them. */
 const typeName =

@@ -15,7 +15,7 @@ const tableBytes = 2 ** 21;
 const pageBytes = 2 ** 16;
 
 /** An item with its number among those of the program, and, for a stretch, its compiled form. */
-export type ExecutableItem = {
+type ExecutableItem = {
   readonly number: number;
   /** The line where it begins, if that is watched; otherwise null. */
   readonly watched: number | null;

@@ -2,7 +2,7 @@ import type { LaneUnit } from '../instructions/index.js';
 import type { ExecutableProgram } from './executable.js';
 
 /** Number of executions of instructions. */
-export interface InstructionCount {
+interface InstructionCount {
   /** Number of warp instructions: one for each warp, or strand of one. */
   executions: number;
   /** Number of lanes that executed them. */

@@ -1,7 +1,4 @@
 export type { ClusterPlan } from './resident-clusters.js';
-export type { ExecutionCounts, InstructionCount } from './execution-counts.js';
-export { ptxInstructions } from './instruction-tables.js';
-export type { KernelLaunch } from './cluster-warps.js';
 export { runKernel, type KernelOptions, type KernelRun } from './run-kernel.js';
 export type { ProgramChange } from './executable.js';
 export {
@@ -14,4 +11,4 @@ export {
 export { turnTakingScheduler } from './turn-taking.js';
 export { joinParts, type GridPart } from './grid-parts.js';
 export type { Breakpoint, BreakStop, RegisterValues } from './breakpoints.js';
-export { mmaOf, type UnitWork, type WorkOfUnits } from './unit-work.js';
+export { mmaOf } from './unit-work.js';

@@ -1,5 +1,46 @@
 import type { ClusterRun, RunningCluster, Step } from '../../machine/index.js';
 
+/** The clusters of a grid that have not started, by their numbers in the order of the grid. */
+interface LaunchQueue {
+  /** Starts the next cluster; null where none is left. */
+  readonly start: () => number | null;
+  /** Cancels the launch of the next cluster, which then never starts; null where none is left. */
+  readonly cancel: () => number | null;
+  /** Whether `cancel` has been called: then the schedule decides which cluster does which work. */
+  readonly hasBeenAsked: () => boolean;
+}
+
+/**
+ * The clusters of a grid before its first one starts.
+ *
+ * @param runs the clusters that run at all
+ * @param order the numbers of all clusters in the order in which they start; null: ascending
+ */
+export function createLaunchQueue(
+  clusters: number,
+  runs: (cluster: number) => boolean,
+  order: readonly number[] | null = null,
+): LaunchQueue {
+  let started = 0;
+  let isAsked = false;
+  const start = (): number | null => {
+    while (started < clusters) {
+      const number = order === null ? started : order[started];
+      started++;
+      if (runs(number)) return number;
+    }
+    return null;
+  };
+  return {
+    start,
+    cancel: () => {
+      isAsked = true;
+      return start();
+    },
+    hasBeenAsked: () => isAsked,
+  };
+}
+
 /** Maximum number of clusters that have started and not ended. */
 const mostResident = 256;
 /** Number of steps after which a cluster lets others go on although it makes progress. */
@@ -18,7 +59,6 @@ export interface ClusterPlan {
 export interface ResidentClusters {
   /** The number of the next cluster that starts; null where none is left. */
   readonly next: () => number | null;
-  /** Starts a cluster. */
   readonly start: (number: number) => RunningCluster;
   /** Copies the registers of the running cluster, and restores those of another. */
   readonly saveRegisters: () => Uint8Array;

@@ -27,8 +27,7 @@ import {
 import { createExecutable, type ExecutableProgram } from './executable.js';
 import { createFindingList, type ListedFindings } from './finding-list.js';
 import { countExecutions, type ExecutionCounts } from './execution-counts.js';
-import { createLaunchQueue } from './launch-queue.js';
-import { type ClusterPlan, runResidentClusters } from './resident-clusters.js';
+import { type ClusterPlan, runResidentClusters, createLaunchQueue } from './resident-clusters.js';
 import { turnTakingScheduler } from './turn-taking.js';
 
 /** Maximum number of warps of a grid whose accesses are compared with one another. */

@@ -1,19 +1,123 @@
 import type { Architecture } from '../../hardware/index.js';
-import { createMmaUnits } from '../../machine/index.js';
-import type { Launch } from '../launch/index.js';
-import { createProgram, type PlaceVariable, type Program } from '../program/index.js';
+import {
+  byteStoreOf,
+  createConstantMemory,
+  createGlobalMemory,
+  createMmaUnits,
+  genericAddress,
+  type LaunchMemory,
+} from '../../machine/index.js';
+import {
+  barrierInstructions,
+  findLaneInstruction,
+  memoryInstructions,
+  tensorInstructions,
+  warpInstructions,
+  type TensorMaps,
+} from '../instructions/index.js';
+import type { Launch, LaunchTensor } from '../launch/index.js';
+import {
+  createProgram,
+  type InstructionTables,
+  type PlaceVariable,
+  type Program,
+} from '../program/index.js';
 import type { PtxModule } from '../syntax/index.js';
 import {
   checkBreakpoints,
   createBreakCollector,
-  type Breakpoint,
   type BreakStop,
+  type Breakpoint,
 } from './breakpoints.js';
-import { ptxInstructions } from './instruction-tables.js';
 import { changeProgram, createExecutable, type ProgramChange } from './executable.js';
-import { createDeviceMemory, type DeviceMemory } from './launch-memory.js';
+import { clusterWarps, runKernel, type KernelOptions, type KernelRun } from './run-kernel.js';
+import { createTensorMaps, placeMap } from './tensor-maps.js';
 import { workOfUnits, type WorkOfUnits } from './unit-work.js';
-import { clusterWarps, type KernelOptions, type KernelRun, runKernel } from './run-kernel.js';
+
+/** Every instruction that can run, with the arithmetic of a GPU's tensor cores. */
+export function ptxInstructions(architecture: Architecture): InstructionTables {
+  return {
+    lane: findLaneInstruction,
+    warp: warpInstructions(architecture),
+    visible: [...memoryInstructions, ...barrierInstructions, ...tensorInstructions],
+  };
+}
+
+/** The parts of a launch in the memory of the device. */
+interface DeviceMemory {
+  /** Allocates a variable of the module. */
+  readonly place: PlaceVariable;
+  /** Gives the variables of a program their contents before the kernel starts. */
+  readonly initialise: (program: Pick<Program, 'variables'>) => void;
+  /** The current bytes of a tensor, and their beginning; an empty tensor has no place. */
+  readonly bytesOf: (tensor: string) => Uint8Array;
+  readonly baseOf: (tensor: string) => number | null;
+  readonly tensorMaps: TensorMaps;
+  readonly launchMemory: (program: Pick<Program, 'localBytes'>) => LaunchMemory;
+}
+
+/**
+ * Allocates the memory of a launch: a copy of each tensor, and unwritten scratch buffers, each with red zones. The pointers
+ * to them are written into the parameters; a pointer to an empty tensor is null.
+ *
+ * @throws RequestError for tensor maps of forms that the machine does not support
+ */
+function createDeviceMemory(launch: Launch): DeviceMemory {
+  const global = createGlobalMemory();
+  const constant = createConstantMemory();
+  const parameters = launch.parameters.slice();
+  const tensors = new Map(launch.tensors.map((tensor) => [tensor.name, allocate(tensor)] as const));
+  const scratch = launch.scratch.map((bytes, i) => {
+    const name = `scratch buffer ${i}`;
+    return global.allocate({ name, contents: null, bytes });
+  });
+
+  function allocate({ name, shape, elementBits, bytes }: LaunchTensor) {
+    if (bytes.byteLength === 0) return null;
+    return global.allocate({ name, contents: bytes.slice(), tensor: { shape, elementBits } });
+  }
+
+  const view = new DataView(parameters.buffer);
+  for (const { offset, target } of launch.pointers) {
+    const base =
+      target.kind === 'tensor' ? tensors.get(target.name)?.base : scratch[target.index].base;
+    const byteOffset = target.kind === 'tensor' ? target.byteOffset : 0;
+    view.setBigUint64(offset, BigInt(base === undefined ? 0 : base + byteOffset), true);
+  }
+  const maps = new Map(
+    launch.tensorMaps.map(({ offset, map }) => [
+      genericAddress('param', offset),
+      placeMap(map, tensors.get(map.tensor)),
+    ]),
+  );
+  const contents = new Map(
+    launch.tensors.map(({ name, bytes }) => [tensors.get(name)?.base, bytes] as const),
+  );
+  return {
+    tensorMaps: createTensorMaps({
+      parameters: maps,
+      find: global.find,
+      before: ({ base }) => contents.get(base) ?? null,
+    }),
+    place: ({ name, space, bytes }) => {
+      const memory = space === 'const' ? constant : global;
+      const isReadOnly = space === 'const';
+      return memory.allocate({ name, contents: new Uint8Array(bytes), isReadOnly }).base;
+    },
+    initialise: ({ variables }) => {
+      for (const { space, address, contents } of variables)
+        (space === 'const' ? constant : global).find(address)?.store.bytes.set(contents);
+    },
+    bytesOf: (tensor) => tensors.get(tensor)?.store.bytes ?? new Uint8Array(0),
+    baseOf: (tensor) => tensors.get(tensor)?.base ?? null,
+    launchMemory: ({ localBytes }) => ({
+      global,
+      constant,
+      parameters: byteStoreOf(parameters),
+      localBytes,
+    }),
+  };
+}
 
 /** Options for running a launch. */
 export interface LaunchOptions extends Omit<
@@ -157,12 +261,5 @@ export function prepareLaunch(
  * @throws RequestError for all unsupported features of the kernel, with their lines
  */
 export function runLaunch(module: PtxModule, launch: Launch, options: LaunchOptions): LaunchRun {
-  const { file, contract, architecture, breaks, ...kernelOptions } = options;
-  const prepared = prepareLaunch(module, launch, {
-    file,
-    ...(breaks === undefined ? {} : { breaks }),
-    ...(contract === undefined ? {} : { contract }),
-    ...(architecture === undefined ? {} : { architecture }),
-  });
-  return prepared.run(kernelOptions);
+  return prepareLaunch(module, launch, options).run(options);
 }

@@ -3,10 +3,10 @@ import type { Architecture } from '../../hardware/index.js';
 import type { ExecutionCounts } from './execution-counts.js';
 
 /** A unit whose work on an SM is counted. */
-export type WorkUnit = 'tensor core' | 'MUFU' | 'FMA' | 'shared memory' | 'issue';
+type WorkUnit = 'tensor core' | 'MUFU' | 'FMA' | 'shared memory' | 'issue';
 
 /** The work of a unit, and the time that it takes an SM at the unit's full rate. */
-export interface UnitWork {
+interface UnitWork {
   readonly unit: WorkUnit;
   readonly amount: number;
   readonly measure: 'FLOP' | 'lane operations' | 'bytes' | 'warp instructions';

@@ -3,9 +3,15 @@ import { lowestLane, operandNumber, type IssuingWarp } from '../instructions/ind
 import type { Item, LaneStretch, ProgramFunction, Terminator } from '../program/index.js';
 import { siteAt } from '../syntax/index.js';
 import type { ExecutableBlock, ExecutableProgram } from './executable.js';
-import { copyLanes, countLanes, guardedLanes, maskName } from './lanes.js';
 import type { Loans } from './loans.js';
-import { meet, type Whereabouts } from './meeting.js';
+import {
+  meet,
+  type Whereabouts,
+  copyLanes,
+  countLanes,
+  guardedLanes,
+  maskName,
+} from './meeting.js';
 
 /** A running warp; its strands share it. */
 export interface RunningWarp extends Whereabouts {

@@ -4,7 +4,7 @@ import { figure } from './figure.js';
 import type { Html } from '../layout/index.js';
 
 /** Signed relative errors of 2^x at the inputs of a narrow range around x. */
-export interface Exp2ErrorRange {
+interface Exp2ErrorRange {
   readonly x: number;
   readonly low: number;
   readonly high: number;

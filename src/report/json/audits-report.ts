@@ -21,7 +21,7 @@ export interface UnjudgedFile extends AuditedFile {
 }
 
 /** Number of files by outcome. */
-export interface FileCounts {
+interface FileCounts {
   readonly files: number;
   readonly passed: number;
   /** Number of files that failed, or had no bound to judge by. */

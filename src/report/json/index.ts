@@ -3,7 +3,6 @@ export {
   type JudgedReport,
   type Provenance,
   type ReportedFinding,
-  type ReportHead,
   type ReportedSource,
   type TensorSource,
   type WidenedTensor,
@@ -22,21 +21,17 @@ export {
   reportedGradients,
   type ReportedGradient,
   type ReportedGradients,
+  sumBits,
+  type GradientBits,
+  type ModelMatch,
 } from './reported-gradients.js';
 export {
   describePartKeys,
   reportedSplits,
   splitFindings,
-  splitNotes,
-  type ReportedPart,
   type ReportedSplits,
 } from './reported-splits.js';
-export {
-  describeSample,
-  describeUnbounded,
-  describeUnsampled,
-  type ReportedSample,
-} from './reported-sample.js';
+export { describeSample, describeUnbounded, describeUnsampled } from './reported-sample.js';
 export {
   createAuditsReport,
   fileFigures,
@@ -44,9 +39,7 @@ export {
   fileStatus,
   isUnjudged,
   type AuditedFile,
-  type AuditsProvenance,
   type AuditsReport,
-  type FileFigures,
 } from './audits-report.js';
 export {
   type BoundProvenance,
@@ -56,7 +49,7 @@ export {
   toReportedTechniques,
 } from './technique-documents.js';
 export { profileDocument } from './technique-documents.js';
-export { fromReported, type Reported, type ReportNumber } from './report-number.js';
+export { fromReported } from './report-number.js';
 export {
   reportedComparison,
   type ComparedVersion,
@@ -71,7 +64,6 @@ export {
   quantityLabel,
   vectorsOf,
   type ReportedNumbers,
-  type ReportedOutput,
   type ReportedVectors,
 } from './reported-outputs.js';
 export {
@@ -79,6 +71,5 @@ export {
   reportedProblem,
   type ReportedProblem,
 } from './reported-problem.js';
-export { describeWarning, type ReportWarning, type UnusedNames } from './reported-problem.js';
-export { sumBits, type GradientBits, type ModelMatch } from './reported-models.js';
+export { describeWarning } from './reported-problem.js';
 export { withMachineFindings, type MachineClauses } from './machine-findings.js';

@@ -1,7 +1,13 @@
 import type { TechniqueTable } from '../../attribution/index.js';
-import { formatNumber, plainText } from '../../words/index.js';
-import { fromReported, type AuditReport, type JudgedReport } from '../json/index.js';
-import { wrapText } from '../layout/index.js';
+import { formatNumber, formatUse, plainText } from '../../words/index.js';
+import {
+  describePartKeys,
+  fromReported,
+  type AuditReport,
+  type JudgedReport,
+  type ReportedSplits,
+} from '../json/index.js';
+import { heading, wrapText, type Section } from '../layout/index.js';
 import {
   errorSections,
   inputsSection,
@@ -22,7 +28,6 @@ import { failedTestsSection, testNotes, testsSection } from './audit-tests.js';
 import { comparisonBlocks } from './comparison.js';
 import { failureSection } from './failure.js';
 import { gradientsBlocks } from './gradients.js';
-import { splitsBlock } from './splits.js';
 import {
   joinBlocks,
   paintVerdict,
@@ -31,6 +36,49 @@ import {
   type Setting,
 } from './setting.js';
 import { techniqueNotes, techniqueSections } from './techniques.js';
+
+/** The parts of a split problem, a row each, and their merge. */
+export function splitsSection({ rule, parts, merge }: ReportedSplits): Section {
+  const rows = parts.map((part) => [
+    `  part ${part.split}`,
+    formatUse(Number(part.boundUsed)),
+    formatNumber(Number(part.largestError)),
+    { text: part.status, tone: part.pass ? ('success' as const) : ('failure' as const) },
+    plainText(describePartKeys(part)),
+  ]);
+  const merged =
+    merge === null
+      ? [['  merge', '', '', '', 'not judged: the parts have no LSE']]
+      : [
+          [
+            '  merge',
+            formatUse(Number(merge.used)),
+            '',
+            merge.pass
+              ? ({ text: 'PASS', tone: 'success' } as const)
+              : ({ text: 'FAIL', tone: 'failure' } as const),
+            merge.lseUsed === null
+              ? 'of what fp32 may err by'
+              : `of what fp32 may err by; of the LSE ${formatUse(Number(merge.lseUsed))}`,
+          ],
+        ];
+  return {
+    rows: [
+      [heading('Parts'), heading('bound used'), heading('largest'), heading(''), plainText(rule)],
+      ...rows,
+      ...merged,
+    ],
+    numberColumns: 2,
+  };
+}
+
+/** The parts as lines; none where there are none. */
+function splitsBlock(
+  splits: ReportedSplits | null,
+  { section }: Pick<Setting, 'section'>,
+): string[] {
+  return splits === null ? [] : section(splitsSection(splits));
+}
 
 /** Options for rendering the report of an audit. */
 export interface AuditRenderOptions extends RenderOptions {

@@ -1,14 +1,9 @@
-export {
-  errorSections,
-  problemSection,
-  sequencesSection,
-  usualChecksSection,
-} from './audit-sections.js';
-export { gatherSketch, type AuditSketch } from './audit-sketch.js';
+export { errorSections, sequencesSection, usualChecksSection } from './audit-sections.js';
+export { gatherSketch } from './audit-sketch.js';
 export { notJudged } from './audit-summary.js';
 export { failedTestsSection, testNotes, testsSection } from './audit-tests.js';
 export { nearestText, placeText, worstRowText } from './failure.js';
-export { renderAudit, type AuditRenderOptions } from './audit.js';
+export { renderAudit, splitsSection } from './audit.js';
 export { renderAudits } from './audits.js';
 export { renderBenchmarks } from './benchmarks.js';
 export { renderCheckAnnotations } from './check.js';
@@ -30,9 +25,7 @@ export {
   gradientTechniquesSection,
 } from './gradients.js';
 export { gradientTestsSection } from './gradient-tests.js';
-export { splitsSection } from './splits.js';
 export { probeSentence, renderProbes, type MachineProbe } from './doctor.js';
 export { conformanceSentence, renderConformance } from './conformance.js';
-export type { RenderOptions } from './setting.js';
 export { renderBound, techniqueNotes, techniqueSections } from './techniques.js';
 export { modelMatchesSection, modelMatchNotes } from './model-matches.js';

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import type { Ajv2020, ValidateFunction } from 'ajv/dist/2020.js';
-import { lazily } from '../../reuse/index.js';
+import { lazily } from '../../reuse.js';
 
 /** The schemas that the package publishes, each in `<name>.schema.json`; the others refer to the first. */
 const schemaNames = ['report', 'audits', 'bound', 'check'] as const;

@@ -1,5 +1,5 @@
 // AssemblyScript: conversions from fp32 to shorter formats on arrays of bit patterns, four lanes at a
-// time. Defined by `evaluate` of each row of src/hardware/convert/conversions.ts.
+// time. Defined by `evaluate` of each row of src/hardware/convert.ts.
 
 const infinity: i32 = 0x7f800000;
 const integerMagic: f32 = 8388608.0;

@@ -16,7 +16,7 @@ import {
   type BoundMemory,
 } from '../../../src/audit/bounds/memory.js';
 import { formats, smallestNormal, ulp, type FormatName } from '../../../src/formats/index.js';
-import { lazily } from '../../../src/reuse/index.js';
+import { lazily } from '../../../src/reuse.js';
 import { sampled } from '../../setup/effort.js';
 
 const dim = 12;

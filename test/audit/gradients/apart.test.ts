@@ -3,7 +3,7 @@ import { attentionOracle } from '../../../oracles/index.js';
 import { auditGradientsApart, type GradientTensors } from '../../../src/audit/index.js';
 import { multiplyAddsOf } from '../../../src/audit/rows/index.js';
 import { problemShape, type Problem } from '../../../src/problem/index.js';
-import { lazily } from '../../../src/reuse/index.js';
+import { lazily } from '../../../src/reuse.js';
 import { normalProblem, normalTensor, seededRandom } from '../../kernels/features/index.js';
 import { backwardKernel, drawDout } from '../../kernels/gradients/index.js';
 import { testSeed } from '../../setup/effort.js';

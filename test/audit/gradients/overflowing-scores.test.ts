@@ -6,7 +6,7 @@ import {
   type GradientTensors,
 } from '../../../src/audit/index.js';
 import type { Tensor } from '../../../src/problem/index.js';
-import { lazily } from '../../../src/reuse/index.js';
+import { lazily } from '../../../src/reuse.js';
 import { filledProblem, sumNormalNumbers, uniformNumbers } from '../../setup/problems.js';
 import { decode, encode } from '../damage.js';
 import { gradientCase, roundedGradients } from './gradient-case.js';

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { attentionOracle } from '../../../oracles/index.js';
 import { auditGradients, type GradientTensors } from '../../../src/audit/index.js';
 import type { Tensor } from '../../../src/problem/index.js';
-import { lazily } from '../../../src/reuse/index.js';
+import { lazily } from '../../../src/reuse.js';
 import { encode } from '../damage.js';
 import { normalCase, roundedGradients } from './gradient-case.js';
 

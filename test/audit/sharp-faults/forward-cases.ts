@@ -6,7 +6,7 @@ import {
   type Judgement,
 } from '../../../src/audit/index.js';
 import { decodeTensor } from '../../../src/formats/index.js';
-import { lazily } from '../../../src/reuse/index.js';
+import { lazily } from '../../../src/reuse.js';
 import type { Problem, Tensor } from '../../../src/problem/index.js';
 import { filledProblem, tensor } from '../../setup/problems.js';
 import { bellShaped } from '../gradients/gradient-case.js';

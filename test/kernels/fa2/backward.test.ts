@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { fa2Model, runBackward } from '../../../kernels/index.js';
-import { fa2BackwardRecipe } from '../../../kernels/fa2/backward/recipe.js';
+import { fa2BackwardRecipe } from '../../../kernels/fa2/backward.js';
 import { createBackward } from '../../../kernels/online-softmax/backward/backward.js';
 import { runKernelModel } from '../../../kernels/models.js';
 import { rowProductSum } from '../../../kernels/online-softmax/backward/row-values.js';

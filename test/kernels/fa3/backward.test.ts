@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import {
+  fa3BackwardRecipe,
   fa3BackwardMask,
   fa3BackwardTiling,
   fa3ColumnsOfRow,
-} from '../../../kernels/fa3/backward/configuration.js';
-import { fa3BackwardRecipe } from '../../../kernels/fa3/backward/recipe.js';
+} from '../../../kernels/fa3/backward.js';
 import { fa3Model, runBackward, runKernelModel } from '../../../kernels/index.js';
 import { createBackward } from '../../../kernels/online-softmax/backward/backward.js';
 import { matchOrders } from '../../../kernels/online-softmax/backward/order-match.js';

@@ -1,4 +1,4 @@
-import { findArithmetic, type WordInstruction } from '../../../src/machine/isa/arithmetic/index.js';
+import { findArithmetic, type WordInstruction } from '../../../src/machine/isa/arithmetic.js';
 import { mix, specialWords } from './patterns.js';
 import { createRegisters, type WarpRegisters } from './registers.js';
 

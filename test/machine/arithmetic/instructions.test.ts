@@ -1,9 +1,6 @@
 import { describe, expect, it, test } from 'vitest';
 import { conversions, specialFunctions } from '../../../src/hardware/index.js';
-import {
-  arithmeticInstructions,
-  findArithmetic,
-} from '../../../src/machine/isa/arithmetic/index.js';
+import { arithmeticInstructions, findArithmetic } from '../../../src/machine/isa/arithmetic.js';
 import { RequestError } from '../../../src/request-error.js';
 
 const modes = ['rn', 'rz', 'rm', 'rp'];

@@ -11,7 +11,7 @@ import {
   type PairConversionName,
   type SpecialFunctionName,
 } from '../../../src/hardware/index.js';
-import { findArithmetic } from '../../../src/machine/isa/arithmetic/index.js';
+import { findArithmetic } from '../../../src/machine/isa/arithmetic.js';
 import { bits32, float32, reference, type Operation } from '../../arith/exact.js';
 import { wordInstruction } from './fragments.js';
 import { specialWords } from './patterns.js';

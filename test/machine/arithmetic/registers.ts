@@ -1,6 +1,6 @@
 import { encode, formats } from '../../../src/formats/index.js';
 import { warpLanes } from '../../../src/machine/index.js';
-import type { ArithmeticInstruction } from '../../../src/machine/isa/arithmetic/index.js';
+import type { ArithmeticInstruction } from '../../../src/machine/isa/arithmetic.js';
 
 /** Registers of a warp, and the number of each lane's. */
 export interface WarpRegisters {

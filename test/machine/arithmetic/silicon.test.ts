@@ -1,6 +1,6 @@
 import { fingerprintTargets } from '../../../src/conform/targets.js';
 import { expect, test } from 'vitest';
-import { arithmeticInstructions } from '../../../src/machine/isa/arithmetic/index.js';
+import { arithmeticInstructions } from '../../../src/machine/isa/arithmetic.js';
 import { wordInstruction } from './fragments.js';
 import { hashOf, operandPatterns, patternCount } from './patterns.js';
 import { operandsHash, siliconHashes } from './silicon.js';

@@ -11,7 +11,7 @@ import {
   type GlobalFootprint,
   type Region,
 } from '../../../src/machine/ordering/index.js';
-import { createGlobalShadow } from '../../../src/machine/ordering/global-shadow.js';
+import { createGlobalShadow } from '../../../src/machine/ordering/grid-order.js';
 import { regionInCells } from '../../../src/machine/ordering/region.js';
 import { scaled } from '../../setup/effort.js';
 

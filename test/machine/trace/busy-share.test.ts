@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { createBusyShare } from '../../../src/machine/trace/busy-share.js';
+import { createBusyShare } from '../../../src/machine/trace/chrome-trace.js';
 
 /** Pauses and pieces of work by turns. */
 const work = fc.array(

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { dotError, isExactDot } from '../../../oracles/attention/dot-error.js';
-import { readOperand } from '../../../oracles/attention/operand.js';
+import { readOperand, dotError, isExactDot } from '../../../oracles/attention/operand.js';
 import {
   createTileEngine,
   loadTile,

@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest';
 import { arbitraryLevel } from '../../../oracles/attention/arbitrary-level.js';
-import { dotError } from '../../../oracles/attention/dot-error.js';
-import { operandRow } from '../../../oracles/attention/operand.js';
+import { operandRow, dotError } from '../../../oracles/attention/operand.js';
 import { createTileEngine } from '../../../oracles/attention/tile-engine.js';
 import { tileLevel, trustOf } from '../../../oracles/attention/tile-level.js';
 import { randomValues } from '../../../properties/problems/values.js';

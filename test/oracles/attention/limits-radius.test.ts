@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { attentionOracle, isAccurate, levels } from '../../../oracles/index.js';
-import { dotError } from '../../../oracles/attention/dot-error.js';
-import { readOperand } from '../../../oracles/attention/operand.js';
+import { readOperand, dotError } from '../../../oracles/attention/operand.js';
 import { rationalOfFloat64, type Rational } from '../../../src/arith/index.js';
 import { encodeFromFloat64, formats, type FormatName } from '../../../src/formats/index.js';
 import { scoredKeys, singleHead } from '../../setup/problems.js';

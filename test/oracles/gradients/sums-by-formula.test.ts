@@ -1,11 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { gamma } from '../../../oracles/attention/dot-error.js';
-import type { GradientContext } from '../../../oracles/gradients/context.js';
+import { gamma } from '../../../oracles/attention/operand.js';
 import type { QueryRow, RowToSolve } from '../../../oracles/gradients/exact-level.js';
 import { addRounded, exactSums } from '../../../oracles/gradients/exact-sums.js';
 import { addExactShares, shareAdder } from '../../../oracles/gradients/row-shares.js';
 import type { RowStatistics } from '../../../oracles/gradients/row-statistics.js';
-import { sharedSums, type Term } from '../../../oracles/gradients/shared-sums.js';
+import {
+  sharedSums,
+  type Term,
+  type GradientContext,
+} from '../../../oracles/gradients/shared-sums.js';
 import {
   addRow,
   emptySums,

@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest';
-import { dotError, gamma } from '../../../oracles/attention/dot-error.js';
-import { operandRow, tileRows } from '../../../oracles/attention/operand.js';
+import { operandRow, tileRows, dotError, gamma } from '../../../oracles/attention/operand.js';
 import type { Rules } from '../../../oracles/attention/rules.js';
 import { rulesOf } from '../../../oracles/attention/rules.js';
 import { trustOf } from '../../../oracles/attention/tile-level.js';

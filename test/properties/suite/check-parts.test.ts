@@ -9,11 +9,6 @@ import {
   type LawId,
   type LawStrength,
 } from '../../../properties/index.js';
-import {
-  groupFailures,
-  describeLawFailure,
-  describeNothingTried,
-} from '../../../properties/suite/describe-check.js';
 import { productionAspect, productionSizes } from '../../../properties/suite/law-cases.js';
 import {
   lawOutcome,
@@ -24,8 +19,13 @@ import {
   type LawResult,
 } from '../../../properties/suite/law-progress.js';
 import { featureNotes } from '../../../properties/suite/plan-check.js';
-import { isPass } from '../../../properties/suite/check-kernel.js';
-import { promisesOf } from '../../../properties/suite/promised-problems.js';
+import {
+  isPass,
+  groupFailures,
+  describeLawFailure,
+  describeNothingTried,
+} from '../../../properties/suite/check-kernel.js';
+import { promisesOf } from '../../../properties/suite/promises.js';
 import { largestSizes } from '../../../properties/suite/try-round.js';
 import { faultKind, groupByKind } from '../../../properties/suite/violation-kind.js';
 import {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { immediatePostDominators } from '../../../src/ptx/program/control-flow.js';
+import { immediatePostDominators } from '../../../src/ptx/program/block-builder.js';
 
 /** Blocks that a path from `start` to the end can reach without `without`; the end among them or not. */
 function reaches(

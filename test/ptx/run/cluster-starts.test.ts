@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { findStarts } from '../../../src/jobs/launch/cluster-starts.js';
+import { findStarts } from '../../../src/jobs/launch/run-launch-file.js';
 import { runLaunch } from '../../../src/ptx/run/index.js';
 import { parsePtx } from '../../../src/ptx/syntax/index.js';
 import { launchBody } from './run-body.js';

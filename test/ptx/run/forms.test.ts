@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ptxInstructions } from '../../../src/ptx/run/instruction-tables.js';
+import { ptxInstructions } from '../../../src/ptx/run/run-launch.js';
 import { createProgram } from '../../../src/ptx/program/index.js';
 import { parsePtx } from '../../../src/ptx/syntax/index.js';
 

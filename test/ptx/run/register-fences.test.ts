@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createRegisterFences } from '../../../src/ptx/run/register-fences.js';
+import { createRegisterFences } from '../../../src/ptx/run/cluster-warps.js';
 import { createMutantJudge, programMutants } from '../../../src/ptx/mutants/index.js';
 import { prepareLaunch, runLaunch } from '../../../src/ptx/run/index.js';
 import type { Slot } from '../../../src/ptx/instructions/index.js';

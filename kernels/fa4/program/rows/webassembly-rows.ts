@@ -1,5 +1,5 @@
 import { conversions } from '../../../../src/hardware/index.js';
-import { createAllocator, lazily } from '../../../../src/reuse/index.js';
+import { createAllocator, lazily } from '../../../../src/reuse.js';
 import { roundingConversions, warpRows } from '../../../online-softmax/units.js';
 import {
   forwardRecipe,

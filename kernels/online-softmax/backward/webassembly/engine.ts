@@ -5,7 +5,7 @@ import {
   packSquares,
   specialFunctionTables,
 } from '../../../../src/hardware/index.js';
-import { createAllocator, instantiator } from '../../../../src/reuse/index.js';
+import { createAllocator, instantiator } from '../../../../src/reuse.js';
 import { placeFusedSums, type TensorCoreKernels } from '../../../../src/simd/index.js';
 import { roundingConversions } from '../../units.js';
 import type { BackwardDimensions } from '../key-block.js';

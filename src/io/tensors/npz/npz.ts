@@ -5,7 +5,7 @@ import { npyArray, npyTensorName } from '../npy/npy.js';
 import { memberReader, type MemberReader } from './member.js';
 import { type HeldTensor, tensorFile } from '../read-tensors.js';
 import type { ByteSource, TensorFile } from '../tensor-file.js';
-import { readZipDirectory } from './zip-directory.js';
+import { readZipDirectory } from './zip.js';
 
 /** The pickle that torch.save puts into its archives. */
 const pickleMember = /(^|\/)data\.pkl$/;

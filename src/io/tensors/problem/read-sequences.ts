@@ -1,7 +1,6 @@
 import type { Sequence, StoredRows } from '../../../problem/index.js';
 import { RequestError } from '../../../request-error.js';
-import { checkOffsets } from './offsets.js';
-import type { PageLists } from './page-lists.js';
+import { type PageLists, checkOffsets } from './page-lists.js';
 
 /** Integers of a file that give the places of sequences; null for those that it lacks. */
 export interface SequenceInputs {

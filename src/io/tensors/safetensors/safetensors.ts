@@ -4,7 +4,7 @@ import { printable } from '../messages.js';
 import { maxHeaderBytes, parseSafetensorsHeader } from './header.js';
 import { tensorFile } from '../read-tensors.js';
 import type { ByteSource, TensorFile } from '../tensor-file.js';
-import { readingUnpacked } from '../packed-elements.js';
+import { readingUnpacked } from '../element-storage.js';
 
 /** Bytes of the header's length, which begins the file. */
 const lengthBytes = 8;

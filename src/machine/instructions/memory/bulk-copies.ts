@@ -17,8 +17,7 @@ import {
   type InstructionRecords,
   type Touched,
 } from '../record.js';
-import { hasAtomic } from './atomic-operations.js';
-import { elementReductions, reduceElements } from './element-reduction.js';
+import { hasAtomic, elementReductions, reduceElements } from './atomic-operations.js';
 import { visitPlaces } from './lane-areas.js';
 import { forEachPlace } from './lane-places.js';
 import type { LanePlace } from './locate-place.js';

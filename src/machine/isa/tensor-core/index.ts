@@ -1,7 +1,9 @@
 export {
   decodeInstructionDescriptor,
+  decodeScaledDescriptor,
   type InstructionDescriptor,
   type MmaKind,
+  type ScaledDescriptor,
 } from './instruction-descriptor.js';
 export type { BlockScales, ScaleOperand } from './block-scales.js';
 export {
@@ -15,7 +17,6 @@ export * from './mma-layout.js';
 export type { MmaCta } from './mma-operands.js';
 export type { MachineArchitecture } from './product-cores.js';
 export * from './mma-unit.js';
-export * from './scaled-descriptor.js';
 export {
   createWarpgroupProducts,
   elementBytes,

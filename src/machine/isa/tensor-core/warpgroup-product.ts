@@ -9,7 +9,7 @@ import {
 import { RequestError } from '../../../request-error.js';
 
 /** Integers that wgmma multiplies; the sum is exact modulo 2^32, or cut to the range of s32. */
-export type IntegerFormatName = 's8' | 'u8';
+type IntegerFormatName = 's8' | 'u8';
 
 /** Formats and N of a wgmma: M is 64, and each warp of the warpgroup has 16 of its rows. */
 export interface WarpgroupShape {

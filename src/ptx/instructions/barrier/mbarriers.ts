@@ -98,7 +98,6 @@ function lowerArrive(request: InstructionRequest): VisibleOperation | Unsupporte
   });
 }
 
-/** The phase of a state. */
 const phaseOf = (state: number): number => state % 2 ** 32;
 
 /** `pending_count`: the arrivals that a phase lacked before the arrival that returned a state. */

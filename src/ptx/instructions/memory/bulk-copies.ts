@@ -63,8 +63,8 @@ function formOf({ modifiers }: InstructionRequest): BulkForm | Unsupported {
   return { ...form, reduction: { operation, type } };
 }
 
-/** The element types of each reduction, by its destination. Source: PTX ISA, `cp.reduce.async.bulk`. */
-const reductionTypes: Readonly<
+/** The element types of each reduction, by its destination. Source: PTX ISA, `cp.reduce.async.bulk`, and `red.async` for shared memory. */
+export const reductionTypes: Readonly<
   Record<'shared' | 'global', Readonly<Partial<Record<AtomicOperation, readonly AtomicType[]>>>>
 > = {
   shared: {
@@ -152,7 +152,6 @@ function lowerBulkCopy(request: InstructionRequest): VisibleOperation | Unsuppor
   };
 }
 
-/** The copy that one lane issues. */
 function copyOf(
   warp: IssuingWarp,
   { to, from, reduction }: BulkForm,

@@ -15,7 +15,7 @@ const warpLanes = 32;
 const wordBytes = 4;
 
 /** Number of words of a lane's elements in their layout in memory. */
-export function wordsOfLane(elements: number, { bytes }: ElementType): number {
+function wordsOfLane(elements: number, { bytes }: ElementType): number {
   return Math.ceil((elements * bytes) / wordBytes);
 }
 

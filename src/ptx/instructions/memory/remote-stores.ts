@@ -4,22 +4,11 @@ import type { InstructionRequest, Unsupported } from '../request.js';
 import { sharedAddresses } from '../shared-addresses.js';
 import type { VisibleInstruction, VisibleOperation } from '../visible-instruction.js';
 import { parseAccess, type Access } from './access.js';
+import { reductionTypes } from './bulk-copies.js';
 import { packLanes } from './lane-data.js';
 import { lanePlaces } from './loads-and-stores.js';
 
 const completion = 'mbarrier::complete_tx::bytes';
-
-/** The types of each reduction. Source: PTX ISA, `red.async`. */
-const reductionTypes: Readonly<Partial<Record<AtomicOperation, readonly AtomicType[]>>> = {
-  add: ['u32', 's32', 'u64'],
-  min: ['u32', 's32'],
-  max: ['u32', 's32'],
-  inc: ['u32'],
-  dec: ['u32'],
-  and: ['b32'],
-  or: ['b32'],
-  xor: ['b32'],
-};
 
 /** The reduction of `red.async`, null for `st.async`; undefined for another form. */
 function reductionOf(opcode: string, { rest, type }: Access): BulkReduction | null | undefined {
@@ -28,7 +17,9 @@ function reductionOf(opcode: string, { rest, type }: Access): BulkReduction | nu
   if (opcode === 'st') return operation === undefined ? null : undefined;
   const name = operation as AtomicOperation;
   const element = type.name as AtomicType;
-  return reductionTypes[name]?.includes(element) ? { operation: name, type: element } : undefined;
+  return reductionTypes.shared[name]?.includes(element)
+    ? { operation: name, type: element }
+    : undefined;
 }
 
 function lower({

@@ -1,5 +1,7 @@
 import { warpLanes } from '../../../machine/index.js';
+import { slotsOf } from '../operands.js';
 import type { ResolvedOperand } from '../request.js';
+import type { WarpOperation } from '../warp-instruction.js';
 import {
   moveFromRegister,
   moveToRegister,
@@ -8,7 +10,7 @@ import {
 } from '../warp-registers.js';
 
 /** Reads an operand as an unsigned number of up to 32 bits; a predicate as 0 or 1. */
-export type LaneReader = (registers: WarpRegisters, lane: number) => number;
+type LaneReader = (registers: WarpRegisters, lane: number) => number;
 
 /** Writes the low bits of a number of up to 32 bits; for a predicate, whether the number is not 0. */
 export type LaneWriter = (registers: WarpRegisters, lane: number, value: number) => void;
@@ -103,4 +105,41 @@ export function lanesOf(mask: number): number[] {
 /** A mask as findings write it. */
 export function maskText(mask: number): string {
   return `0x${(mask >>> 0).toString(16).padStart(8, '0')}`;
+}
+
+/**
+ * The operation of a `.sync` instruction on each group of lanes with the same membermask: lanes of different masks do
+ * not see each other. A lane that is not in its own mask, and a mask that names lanes which do not
+ * execute the instruction, are findings (PTX ISA: the behaviour is undefined).
+ *
+ * @param mask the number of the operand that is the membermask, and its reader
+ * @param execute what the lanes of one group do, a mask of them
+ */
+export function groupOperation(
+  operands: readonly ResolvedOperand[],
+  { maskOperand, readMask }: { readonly maskOperand: number; readonly readMask: LaneReader },
+  execute: (registers: WarpRegisters, members: number) => void,
+): WarpOperation {
+  return {
+    converged: { maskOperand },
+    writes: slotsOf(operands.slice(0, 1)),
+    reads: slotsOf(operands.slice(1)),
+    execute: (registers, lanes) => {
+      const groups = new Map<number, number>();
+      let finding: string | null = null;
+      for (const lane of lanesOf(lanes)) {
+        const mask = readMask(registers, lane);
+        if (((mask >>> lane) & 1) === 0)
+          finding ??= `lane ${lane} is not in its membermask ${maskText(mask)}`;
+        groups.set(mask, ((groups.get(mask) ?? 0) | (1 << lane)) >>> 0);
+      }
+      for (const [mask, members] of groups) {
+        const missing = (mask & ~members) >>> 0;
+        if (missing !== 0)
+          finding ??= `the membermask ${maskText(mask)} names lanes that do not execute it: ${maskText(missing)}`;
+      }
+      for (const members of groups.values()) execute(registers, members);
+      return finding;
+    },
+  };
 }

@@ -1,10 +1,9 @@
 import type { InstructionRequest, Unsupported } from '../request.js';
 import type { WarpInstruction, WarpOperation } from '../warp-instruction.js';
 import { operandBits } from '../warp-registers.js';
-import { findLaneInstruction } from '../lane/index.js';
-import { memberGroups } from './membermask.js';
-import { slotsOf, wrongOperands } from '../operands.js';
-import { destinationsOf, lanesOf, readerOf, writerOf } from './operands.js';
+import { findLaneInstruction } from '../lane.js';
+import { wrongOperands } from '../operands.js';
+import { destinationsOf, groupOperation, lanesOf, readerOf, writerOf } from './operands.js';
 
 /** The lane instruction that `redux.sync` applies to two values. */
 function combination(modifiers: readonly string[]): ((a: number, b: number) => number) | null {
@@ -37,24 +36,15 @@ function lowerReduction({ modifiers, operands }: InstructionRequest): WarpOperat
   if (!write || !read || !readMask) return wrongOperands('d, a, membermask');
   const magnitude = modifiers.includes('abs') ? 0x7fffffff : 0xffffffff;
   const isFloat = modifiers.includes('f32');
-  return {
-    converged: { maskOperand: 2 },
-    writes: slotsOf(operands.slice(0, 1)),
-    reads: slotsOf(operands.slice(1)),
-    execute: (registers, lanes) => {
-      const { groups, finding } = memberGroups(registers, lanes, readMask);
-      for (const { members } of groups) {
-        const values = lanesOf(members).map((lane) => (read(registers, lane) & magnitude) >>> 0);
-        // A minimum of one number with itself makes a NaN the canonical one.
-        const result = values.reduce(
-          combine,
-          isFloat ? combine(values[0], values[0]) : combineStart(modifiers[1], values),
-        );
-        for (const lane of lanesOf(members)) write(registers, lane, result);
-      }
-      return finding;
-    },
-  };
+  return groupOperation(operands, { maskOperand: 2, readMask }, (registers, members) => {
+    const values = lanesOf(members).map((lane) => (read(registers, lane) & magnitude) >>> 0);
+    // A minimum of one number with itself makes a NaN the canonical one.
+    const result = values.reduce(
+      combine,
+      isFloat ? combine(values[0], values[0]) : combineStart(modifiers[1], values),
+    );
+    for (const lane of lanesOf(members)) write(registers, lane, result);
+  });
 }
 
 /** A value that changes nothing when it is combined with the values. */
@@ -73,29 +63,20 @@ function lowerMatch({ modifiers, operands }: InstructionRequest): WarpOperation 
   const value = operands[1];
   if (!isKnown || !write || !writeAllEqual || !readMask || value === undefined)
     return wrongOperands('any or all of b32 or b64: d|p, a, membermask');
-  return {
-    converged: { maskOperand: 2 },
-    writes: slotsOf(operands.slice(0, 1)),
-    reads: slotsOf(operands.slice(1)),
-    execute: (registers, lanes) => {
-      const { groups, finding } = memberGroups(registers, lanes, readMask);
-      for (const { members } of groups) {
-        const equals = new Map<bigint, number>();
-        const bits = new Map(
-          lanesOf(members).map((lane) => [lane, operandBits(registers, value, lane)]),
-        );
-        for (const [lane, pattern] of bits)
-          equals.set(pattern, ((equals.get(pattern) ?? 0) | (1 << lane)) >>> 0);
-        for (const [lane, pattern] of bits) {
-          const isOne = equals.size === 1;
-          const same = equals.get(pattern) ?? 0;
-          write(registers, lane, mode === 'any' || isOne ? same : 0);
-          writeAllEqual(registers, lane, isOne ? 1 : 0);
-        }
-      }
-      return finding;
-    },
-  };
+  return groupOperation(operands, { maskOperand: 2, readMask }, (registers, members) => {
+    const equals = new Map<bigint, number>();
+    const bits = new Map(
+      lanesOf(members).map((lane) => [lane, operandBits(registers, value, lane)]),
+    );
+    for (const [lane, pattern] of bits)
+      equals.set(pattern, ((equals.get(pattern) ?? 0) | (1 << lane)) >>> 0);
+    for (const [lane, pattern] of bits) {
+      const isOne = equals.size === 1;
+      const same = equals.get(pattern) ?? 0;
+      write(registers, lane, mode === 'any' || isOne ? same : 0);
+      writeAllEqual(registers, lane, isOne ? 1 : 0);
+    }
+  });
 }
 
 /** `redux.sync`, whose sums wrap around, and `match`. */

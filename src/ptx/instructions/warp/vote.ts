@@ -1,9 +1,8 @@
 import type { InstructionRequest, Unsupported } from '../request.js';
 import type { WarpInstruction, WarpOperation } from '../warp-instruction.js';
 import { lowestLane } from '../warp-registers.js';
-import { memberGroups } from './membermask.js';
 import { slotsOf, wrongOperands } from '../operands.js';
-import { destinationsOf, lanesOf, readerOf, writerOf } from './operands.js';
+import { destinationsOf, groupOperation, lanesOf, readerOf, writerOf } from './operands.js';
 
 /** The result of each lane of a group, from the lanes of the group and those of them whose predicate is true. */
 const votes: Readonly<Record<string, (members: number, yes: number) => number>> = {
@@ -24,23 +23,14 @@ function lowerVote({ modifiers, operands }: InstructionRequest): WarpOperation |
     readerOf(operands[2]),
   ];
   if (!write || !read || !readMask) return wrongOperands('d, a, membermask');
-  return {
-    converged: { maskOperand: 2 },
-    writes: slotsOf(operands.slice(0, 1)),
-    reads: slotsOf(operands.slice(1)),
-    execute: (registers, lanes) => {
-      const { groups, finding } = memberGroups(registers, lanes, readMask);
-      for (const { members } of groups) {
-        const yes = lanesOf(members).reduce(
-          (mask, lane) => (read(registers, lane) !== 0 ? (mask | (1 << lane)) >>> 0 : mask),
-          0,
-        );
-        const result = vote(members, yes);
-        for (const lane of lanesOf(members)) write(registers, lane, result);
-      }
-      return finding;
-    },
-  };
+  return groupOperation(operands, { maskOperand: 2, readMask }, (registers, members) => {
+    const yes = lanesOf(members).reduce(
+      (mask, lane) => (read(registers, lane) !== 0 ? (mask | (1 << lane)) >>> 0 : mask),
+      0,
+    );
+    const result = vote(members, yes);
+    for (const lane of lanesOf(members)) write(registers, lane, result);
+  });
 }
 
 function lowerElect({ modifiers, operands }: InstructionRequest): WarpOperation | Unsupported {
@@ -52,22 +42,13 @@ function lowerElect({ modifiers, operands }: InstructionRequest): WarpOperation 
   ];
   if (modifiers.length > 1 || !writeLeader || !writeIsLeader || !readMask)
     return wrongOperands('d|p, membermask');
-  return {
-    converged: { maskOperand: 1 },
-    writes: slotsOf(operands.slice(0, 1)),
-    reads: slotsOf(operands.slice(1)),
-    execute: (registers, lanes) => {
-      const { groups, finding } = memberGroups(registers, lanes, readMask);
-      for (const { members } of groups) {
-        const elected = lowestLane(members);
-        for (const lane of lanesOf(members)) {
-          writeLeader(registers, lane, elected);
-          writeIsLeader(registers, lane, lane === elected ? 1 : 0);
-        }
-      }
-      return finding;
-    },
-  };
+  return groupOperation(operands, { maskOperand: 1, readMask }, (registers, members) => {
+    const elected = lowestLane(members);
+    for (const lane of lanesOf(members)) {
+      writeLeader(registers, lane, elected);
+      writeIsLeader(registers, lane, lane === elected ? 1 : 0);
+    }
+  });
 }
 
 function lowerActivemask({ modifiers, operands }: InstructionRequest): WarpOperation | Unsupported {

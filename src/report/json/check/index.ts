@@ -15,6 +15,5 @@ export {
   reportedViolation,
   type CheckAssembly,
   type CheckedLaw,
-  type CheckProvenance,
   type SavedViolation,
 } from './check-report.js';

@@ -14,7 +14,6 @@ function section(title: string, entries: readonly (readonly [string, string])[])
   return [title, ...entries.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`), ''];
 }
 
-/** The sections of an emulated pass. */
 function passSections({ settings, counters, evidence }: EmulatedPass): string[] {
   const text = (values: Readonly<Record<string, unknown>>) =>
     Object.entries(values).map(

@@ -10,7 +10,7 @@ import {
   formats,
   type Tensor,
 } from '../../../../src/formats/index.js';
-import { lazily } from '../../../../src/reuse/index.js';
+import { lazily } from '../../../../src/reuse.js';
 import {
   backwardKernel,
   drawDout,

@@ -10,7 +10,7 @@ import {
   type Unexplained,
 } from '../../../../src/audit/gradients/explain-gradients.js';
 import type { Finding } from '../../../../src/audit/findings.js';
-import { lazily } from '../../../../src/reuse/index.js';
+import { lazily } from '../../../../src/reuse.js';
 import { testSeed } from '../../../setup/effort.js';
 import { filledProblem } from '../../../setup/problems.js';
 import { bellShaped, gradientCase, roundedGradients } from '../gradient-case.js';

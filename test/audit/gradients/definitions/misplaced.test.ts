@@ -19,7 +19,7 @@ import {
   measureWeightErrors,
 } from '../../../../src/audit/gradients/structure/mean-errors.js';
 import { decodeTensor } from '../../../../src/formats/index.js';
-import { lazily } from '../../../../src/reuse/index.js';
+import { lazily } from '../../../../src/reuse.js';
 import { filledProblem, tensor } from '../../../setup/problems.js';
 import { bellShaped } from '../gradient-case.js';
 

@@ -3,7 +3,7 @@ import { narrowFaults } from '../../../../src/audit/gradients/diagnosis/narrow-s
 import { gradientTerms } from '../../../../src/audit/gradients/diagnosis/narrow-sums/gradient-terms.js';
 import { decodeTensor, formats, round } from '../../../../src/formats/index.js';
 import { problemShape, type Problem } from '../../../../src/problem/index.js';
-import { lazily } from '../../../../src/reuse/index.js';
+import { lazily } from '../../../../src/reuse.js';
 import { testSeed } from '../../../setup/effort.js';
 import { filledProblem, tensor } from '../../../setup/problems.js';
 import { bellShaped, gradientCase, roundedGradients } from '../gradient-case.js';

@@ -8,7 +8,7 @@ import {
 } from '../../../../src/audit/gradients/diagnosis/narrow-sums/find-narrow-law.js';
 import { gradientTerms } from '../../../../src/audit/gradients/diagnosis/narrow-sums/gradient-terms.js';
 import { formats, round } from '../../../../src/formats/index.js';
-import { lazily } from '../../../../src/reuse/index.js';
+import { lazily } from '../../../../src/reuse.js';
 import { testSeed } from '../../../setup/effort.js';
 import { filledProblem } from '../../../setup/problems.js';
 import { bellShaped, gradientCase, roundedGradients } from '../gradient-case.js';

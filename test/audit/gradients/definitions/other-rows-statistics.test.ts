@@ -14,7 +14,7 @@ import { statisticsFaults } from '../../../../src/audit/gradients/diagnosis/stat
 import { noMeanErrors } from '../../../../src/audit/gradients/structure/mean-errors.js';
 import { placeOfRows } from '../../../../src/audit/rows/index.js';
 import { decodeTensor } from '../../../../src/formats/index.js';
-import { lazily } from '../../../../src/reuse/index.js';
+import { lazily } from '../../../../src/reuse.js';
 import { problemShape, type Problem } from '../../../../src/problem/index.js';
 import { sampled, testSeed } from '../../../setup/effort.js';
 import { filledProblem, sequencesOf, tensor } from '../../../setup/problems.js';

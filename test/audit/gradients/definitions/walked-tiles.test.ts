@@ -16,7 +16,7 @@ import {
   type Problem,
   type Tensor,
 } from '../../../../src/problem/index.js';
-import { lazily } from '../../../../src/reuse/index.js';
+import { lazily } from '../../../../src/reuse.js';
 import { testSeed } from '../../../setup/effort.js';
 import { filledProblem, tensor } from '../../../setup/problems.js';
 import { bellShaped } from '../gradient-case.js';

@@ -11,7 +11,7 @@ import { sharedQuantities } from '../../../../src/audit/gradients/gradient-quant
 import { judgeGradients } from '../../../../src/audit/gradients/judge-gradient.js';
 import { noMeanErrors } from '../../../../src/audit/gradients/structure/mean-errors.js';
 import { decodeTensor } from '../../../../src/formats/index.js';
-import { lazily } from '../../../../src/reuse/index.js';
+import { lazily } from '../../../../src/reuse.js';
 import { filledProblem, tensor } from '../../../setup/problems.js';
 import { bellShaped } from '../gradient-case.js';
 

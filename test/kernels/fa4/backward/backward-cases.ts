@@ -4,7 +4,7 @@ import {
   backwardFormat,
   type Fa4BackwardConfiguration,
 } from '../../../../kernels/fa4/backward/configuration.js';
-import { fa4BackwardRecipe } from '../../../../kernels/fa4/backward/recipe.js';
+import { fa4BackwardRecipe } from '../../../../kernels/fa4/backward/model.js';
 import {
   createBackward,
   type Backward,

@@ -4,8 +4,10 @@ import {
   scaledPatterns,
   type Backward,
 } from '../../../../kernels/online-softmax/backward/backward.js';
-import { matchOrders } from '../../../../kernels/online-softmax/backward/order-match.js';
-import { reachability } from '../../../../kernels/online-softmax/backward/reachable-sums.js';
+import {
+  matchOrders,
+  reachability,
+} from '../../../../kernels/online-softmax/backward/order-match.js';
 import { addInMemory } from '../../../../kernels/online-softmax/backward/tile-sums.js';
 import { testSeed } from '../../../setup/effort.js';
 import { pseudorandom } from '../../../setup/problems.js';

@@ -8,7 +8,7 @@ import {
   fa4BackwardConfiguration,
   type Fa4BackwardConfiguration,
 } from '../../../../kernels/fa4/backward/configuration.js';
-import { fa4BackwardRecipe } from '../../../../kernels/fa4/backward/recipe.js';
+import { fa4BackwardRecipe } from '../../../../kernels/fa4/backward/model.js';
 import { runKernelModel } from '../../../../kernels/index.js';
 import {
   createBackward,
@@ -16,7 +16,7 @@ import {
 } from '../../../../kernels/online-softmax/backward/backward.js';
 import { addTile } from '../../../../kernels/online-softmax/backward/tile-sums.js';
 import { decodeTensor } from '../../../../src/formats/index.js';
-import { lazily } from '../../../../src/reuse/index.js';
+import { lazily } from '../../../../src/reuse.js';
 import { problemShape, type Tensor } from '../../../../src/problem/index.js';
 import {
   filledProblem,

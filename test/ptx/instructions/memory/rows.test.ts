@@ -5,7 +5,7 @@ import {
   createGlobalMemory,
 } from '../../../../src/machine/index.js';
 import { createProgram } from '../../../../src/ptx/program/index.js';
-import { ptxInstructions } from '../../../../src/ptx/run/instruction-tables.js';
+import { ptxInstructions } from '../../../../src/ptx/run/run-launch.js';
 import { runKernel } from '../../../../src/ptx/run/run-kernel.js';
 import { parsePtx } from '../../../../src/ptx/syntax/index.js';
 import { createTensorMaps } from '../../../../src/ptx/run/tensor-maps.js';

@@ -12,7 +12,7 @@ import {
 } from '../../../../../src/audit/gradients/diagnosis/replay/replay.js';
 import { gradientQuantities } from '../../../../../src/audit/gradients/gradient-quantities.js';
 import { decodeTensor } from '../../../../../src/formats/index.js';
-import { lazily } from '../../../../../src/reuse/index.js';
+import { lazily } from '../../../../../src/reuse.js';
 import { scoreLaw } from '../../../../../src/problem/index.js';
 import { filledProblem, tensor } from '../../../../setup/problems.js';
 import { expectAlike } from '../../definitions/random-pairs.js';

@@ -1,1 +1,0 @@
-export { cutlassFmhaModel } from './model.js';

@@ -1,1 +1,0 @@
-export { findLaneInstruction, type OperandForm } from './table.js';
