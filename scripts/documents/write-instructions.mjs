@@ -193,7 +193,7 @@ function warpRows(warpInstructions) {
 }
 
 const { laneRows } = await load('src/isa/index.ts');
-const { addressRows } = await load('src/ptx/instructions/lane/addresses.ts');
+const { addressRows } = await load('src/ptx/instructions/lane.ts');
 const tables = await load('src/ptx/instructions/index.ts');
 const lists = {
   registers: laneLists([...laneRows, ...addressRows]),

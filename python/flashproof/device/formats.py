@@ -67,7 +67,7 @@ def binade(x: Tensor) -> Tensor:
 
 
 def ulp(number_format: NumberFormat, x: Tensor) -> Tensor:
-    """The spacing of a format's numbers in the binade of |x|: ``ulp`` of ``src/formats/ulp.ts``,
+    """The spacing of a format's numbers in the binade of |x|: ``ulp`` of ``src/formats/round.ts``,
     for finite fp64 x.
     """
     largest = 2.0**number_format.max_exponent
