@@ -1,4 +1,4 @@
-// AssemblyScript: 2^x in fp64, two lanes at a time.
+// AssemblyScript: 2^x in fp64, two lanes at a time, and what else several loops of fp64 do.
 
 /** 1.5 · 2^52: adding it leaves a small integer in the low bits of the significand. */
 const integerShift: f64 = 6755399441055744.0;
@@ -29,4 +29,25 @@ export function exp2Fraction(f: v128): v128 {
 // @inline
 export function scaleByPowerOfTwo(a: v128, n: v128): v128 {
   return i64x2.add(a, i64x2.shl(f64x2.add(n, f64x2.splat(integerShift)), 52));
+}
+
+/** 2^w for |w| ≤ 1000. */
+// @inline
+export function exponential(w: v128): v128 {
+  const n = f64x2.nearest(w);
+  return scaleByPowerOfTwo(exp2Fraction(f64x2.sub(w, n)), n);
+}
+
+/** tanh(w / (2 log2 e)) = (2^w − 1)/(2^w + 1), the exponent cut off at ±128. */
+// @inline
+export function capped(w: v128): v128 {
+  const one = f64x2.splat(1);
+  const e = exponential(f64x2.max(f64x2.min(w, f64x2.splat(128)), f64x2.splat(-128)));
+  return f64x2.div(f64x2.sub(e, one), f64x2.add(e, one));
+}
+
+/** The sum of two lanes. */
+// @inline
+export function sumOf(x: v128): f64 {
+  return f64x2.extract_lane(x, 0) + f64x2.extract_lane(x, 1);
 }

@@ -1,14 +1,7 @@
 // AssemblyScript: the fp64 inner loops of the oracle of gradients, two lanes at a time. See ./tile-kernels.ts on
 // rounding; test/oracles/gradients/tile-definitions.ts defines what each computes. Tiles are 64 × 64.
 
-import { exp2Fraction, scaleByPowerOfTwo } from './exp2';
-
-/** 2^w for |w| ≤ 1000. */
-// @inline
-function exponential(w: v128): v128 {
-  const n = f64x2.nearest(w);
-  return scaleByPowerOfTwo(exp2Fraction(f64x2.sub(w, n)), n);
-}
+import { capped, exponential, sumOf } from './exp2';
 
 /**
  * As `capScores`, and beside each score the slope 1 − tanh² = 4e/(e + 1)² with e = 2^-|s·factor|, the exponent cut off
@@ -21,8 +14,7 @@ export function capSlopes(scores: usize, slopes: usize, count: i32, factor: f64)
   for (let i = 0; i < count; i += 2) {
     const at: usize = scores + ((<usize>i) << 3);
     const w = f64x2.mul(v128.load(at), k);
-    const power = exponential(f64x2.max(f64x2.min(w, f64x2.splat(128)), f64x2.splat(-128)));
-    v128.store(at, f64x2.div(f64x2.sub(power, one), f64x2.add(power, one)));
+    v128.store(at, capped(w));
     const e = exponential(f64x2.neg(f64x2.min(f64x2.abs(w), f64x2.splat(1000))));
     const d = f64x2.add(e, one);
     v128.store(slopes + ((<usize>i) << 3), f64x2.div(f64x2.div(f64x2.mul(four, e), d), d));
@@ -55,8 +47,8 @@ export function rowProducts(
       size = f64x2.add(size, f64x2.abs(t));
     }
     const row: usize = (<usize>i) << 3;
-    store<f64>(sums + row, f64x2.extract_lane(sum, 0) + f64x2.extract_lane(sum, 1));
-    store<f64>(sizes + row, f64x2.extract_lane(size, 0) + f64x2.extract_lane(size, 1));
+    store<f64>(sums + row, sumOf(sum));
+    store<f64>(sizes + row, sumOf(size));
   }
 }
 

@@ -2,7 +2,7 @@
 // never contracts a multiply and an add, so every operation below rounds once, to nearest even, and
 // the error analysis in ../tile-level.ts counts exactly the operations written here.
 
-import { exp2Fraction, scaleByPowerOfTwo } from './exp2';
+import { capped } from './exp2';
 
 export { capSlopes, differentiate, multiplyBy, productWithSizes, rowProducts } from './gradients';
 export { weights } from './weights';
@@ -141,14 +141,9 @@ export function accumulate(out: usize, tile: usize, factor: usize, rows: i32, co
 
 /** Replaces each score s by tanh(s · factor / (2 log2 e)) = (2^(s·factor) − 1)/(2^(s·factor) + 1). */
 export function capScores(scores: usize, count: i32, factor: f64): void {
-  const one = f64x2.splat(1);
   const k = f64x2.splat(factor);
   for (let i = 0; i < count; i += 2) {
     const at: usize = scores + ((<usize>i) << 3);
-    let w = f64x2.mul(v128.load(at), k);
-    w = f64x2.max(f64x2.min(w, f64x2.splat(128)), f64x2.splat(-128));
-    const n = f64x2.nearest(w);
-    const e = scaleByPowerOfTwo(exp2Fraction(f64x2.sub(w, n)), n);
-    v128.store(at, f64x2.div(f64x2.sub(e, one), f64x2.add(e, one)));
+    v128.store(at, capped(f64x2.mul(v128.load(at), k)));
   }
 }

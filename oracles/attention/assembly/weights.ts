@@ -1,6 +1,6 @@
 // AssemblyScript: scores to weights in fp64, two lanes at a time. See ./tile-kernels.ts on rounding.
 
-import { exp2Fraction, scaleByPowerOfTwo } from './exp2';
+import { exp2Fraction, scaleByPowerOfTwo, sumOf } from './exp2';
 
 /** What the exact product s·c of two fp64 numbers and a double-double's tail leave of the rounded product p. */
 // @inline
@@ -143,7 +143,7 @@ function weigh(tile: TileMemory, factors: ExponentFactors, isAdded: bool): void 
       v128.store(place, w);
       sum = f64x2.add(sum, w);
     }
-    store<f64>(sums + at, f64x2.extract_lane(sum, 0) + f64x2.extract_lane(sum, 1));
+    store<f64>(sums + at, sumOf(sum));
   }
 }
 

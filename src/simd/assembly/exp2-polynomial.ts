@@ -2,6 +2,8 @@
 // What it computes and why is written in kernels/online-softmax/exp2-polynomial.ts,
 // whose plain function this equals.
 
+import { demote, promoteHigh } from './halves';
+
 /** 2^23 + 2^22. */
 const toInteger: f32 = 12582912.0;
 const smallestInput: f32 = -127.0;
@@ -12,9 +14,7 @@ const largestFloor: f32 = 4194304.0;
 // @inline
 function multiplyAdd(p: v128, fLow: v128, fHigh: v128, c: v128): v128 {
   const low = f64x2.add(f64x2.mul(f64x2.promote_low_f32x4(p), fLow), c);
-  const upper = i8x16.shuffle(p, p, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15);
-  const high = f64x2.add(f64x2.mul(f64x2.promote_low_f32x4(upper), fHigh), c);
-  return i32x4.shuffle(f32x4.demote_f64x2_zero(low), f32x4.demote_f64x2_zero(high), 0, 1, 4, 5);
+  return demote(low, f64x2.add(f64x2.mul(promoteHigh(p), fHigh), c));
 }
 
 /** x + 2^23 + 2^22 rounded toward −∞ to fp32, for 2^22 ≤ x ≤ ∞. */
@@ -76,9 +76,7 @@ export function exp2Polynomial4(x: v128, coefficients: usize, degree: i32): v128
   const integer = v128.and(f32x4.floor(clamped), normal);
   const fraction = f32x4.sub(clamped, integer);
   const fLow = f64x2.promote_low_f32x4(fraction);
-  const fHigh = f64x2.promote_low_f32x4(
-    i8x16.shuffle(fraction, fraction, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15),
-  );
+  const fHigh = promoteHigh(fraction);
   let p = f32x4.demote_f64x2_zero(v128.load64_splat(coefficients + ((<usize>degree) << 3)));
   p = i32x4.shuffle(p, p, 0, 0, 0, 0);
   for (let k = degree - 1; k >= 0; k--)

@@ -1,6 +1,8 @@
 // AssemblyScript: fused multiply-adds in fp32, by fp64. Their definition is `fusedMultiplyAddFloat32` of
 // src/arith.
 
+import { demote, promoteHigh } from '../../../../src/simd/assembly/halves';
+
 /**
  * a·b + c rounded once. The product is exact in fp64; where the fp64 sum lies in the middle of two
  * fp32 numbers, the part that it lost decides.
@@ -19,43 +21,65 @@ export function fusedMultiplyAdd(a: f32, b: f32, c: f32): f32 {
   return <f32>reinterpret<f64>(bits);
 }
 
-/** Four of s·scale + bias, rounded once. */
+/** Four of a·factor + addends, each by `fusedMultiplyAdd`. */
 // @inline
-function scaleSubtract4(s: v128, scale: v128, bias: v128): v128 {
-  const upper = i8x16.shuffle(s, s, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15);
-  const productLow = f64x2.mul(f64x2.promote_low_f32x4(s), scale);
-  const productHigh = f64x2.mul(f64x2.promote_low_f32x4(upper), scale);
-  const low = f64x2.add(productLow, bias);
-  const high = f64x2.add(productHigh, bias);
-  const rounded = i32x4.shuffle(
-    f32x4.demote_f64x2_zero(low),
-    f32x4.demote_f64x2_zero(high),
-    0,
-    1,
-    4,
-    5,
+export function fusedLanes(a: v128, factor: f32, addends: v128): v128 {
+  let all = f32x4.splat(
+    fusedMultiplyAdd(f32x4.extract_lane(a, 0), factor, f32x4.extract_lane(addends, 0)),
   );
+  all = f32x4.replace_lane(
+    all,
+    1,
+    fusedMultiplyAdd(f32x4.extract_lane(a, 1), factor, f32x4.extract_lane(addends, 1)),
+  );
+  all = f32x4.replace_lane(
+    all,
+    2,
+    fusedMultiplyAdd(f32x4.extract_lane(a, 2), factor, f32x4.extract_lane(addends, 2)),
+  );
+  return f32x4.replace_lane(
+    all,
+    3,
+    fusedMultiplyAdd(f32x4.extract_lane(a, 3), factor, f32x4.extract_lane(addends, 3)),
+  );
+}
+
+/**
+ * Four of a·factor + addends, rounded once; `factor` and the addends `low` and `high` are in fp64. Results below 2^-126 may
+ * be rounded twice unless it `coversTiny`, which is a constant.
+ */
+// @inline
+export function fusedMultiplyAdd4(
+  a: v128,
+  factor: v128,
+  addends: v128,
+  low: v128,
+  high: v128,
+  coversTiny: bool,
+): v128 {
+  const lowSum = f64x2.add(f64x2.mul(f64x2.promote_low_f32x4(a), factor), low);
+  const highSum = f64x2.add(f64x2.mul(promoteHigh(a), factor), high);
+  const rounded = demote(lowSum, highSum);
   // Rounding twice can differ only from the middle of two fp32 numbers, or where fp32 is subnormal.
   const middle = i64x2.splat(0x10000000);
   const tail = i64x2.splat(0x1fffffff);
-  const doubtful = v128.or(
-    i64x2.eq(v128.and(low, tail), middle),
-    i64x2.eq(v128.and(high, tail), middle),
+  let doubtful = v128.or(
+    i64x2.eq(v128.and(lowSum, tail), middle),
+    i64x2.eq(v128.and(highSum, tail), middle),
   );
-  const tiny = f32x4.lt(f32x4.abs(rounded), f32x4.splat(1.1754945e-38));
-  if (!v128.any_true(v128.or(doubtful, tiny))) return rounded;
-  const factor = <f32>f64x2.extract_lane(scale, 0);
-  const addend = <f32>f64x2.extract_lane(bias, 0);
-  let exact = f32x4.splat(fusedMultiplyAdd(f32x4.extract_lane(s, 0), factor, addend));
-  exact = f32x4.replace_lane(exact, 1, fusedMultiplyAdd(f32x4.extract_lane(s, 1), factor, addend));
-  exact = f32x4.replace_lane(exact, 2, fusedMultiplyAdd(f32x4.extract_lane(s, 2), factor, addend));
-  return f32x4.replace_lane(exact, 3, fusedMultiplyAdd(f32x4.extract_lane(s, 3), factor, addend));
+  if (coversTiny)
+    doubtful = v128.or(doubtful, f32x4.lt(f32x4.abs(rounded), f32x4.splat(1.1754945e-38)));
+  if (!v128.any_true(doubtful)) return rounded;
+  return fusedLanes(a, <f32>f64x2.extract_lane(factor, 0), addends);
 }
 
 /** x[j] = s[j]·scale + bias in place, each rounded once; `count` a multiple of 4. */
 export function scaleSubtract(scores: usize, count: i32, scale: f32, bias: f32): void {
   const scale2 = f64x2.splat(scale);
   const bias2 = f64x2.splat(bias);
-  for (let i: usize = 0; i < (<usize>count) << 2; i += 16)
-    v128.store(scores + i, scaleSubtract4(v128.load(scores + i), scale2, bias2));
+  const bias4 = f32x4.splat(bias);
+  for (let i: usize = 0; i < (<usize>count) << 2; i += 16) {
+    const four = v128.load(scores + i);
+    v128.store(scores + i, fusedMultiplyAdd4(four, scale2, bias4, bias2, bias2, true));
+  }
 }

@@ -2,7 +2,7 @@
 // compute and why is written in ../../plain/plain-tile.ts, whose bits these equal.
 
 import { exp2Approx, exp2ApproxFtz } from '../../../../src/simd/assembly/special-functions';
-import { fusedMultiplyAdd, scaleSubtract } from './fused-multiply-add';
+import { fusedLanes, fusedMultiplyAdd, scaleSubtract } from './fused-multiply-add';
 import { ForwardRecipe, ForwardTile } from './memory';
 import {
   bitsWithOneNaN,
@@ -97,28 +97,8 @@ export function quadSoftmaxStep(
       const odd = i32x4.shuffle(p0, p1, 1, 3, 5, 7);
       if (j > 0) sum = f32x4.add(sum, even);
       else if (isFirst) sum = even;
-      else {
-        // The product by α and the first addition round once.
-        const old = sum;
-        sum = f32x4.splat(
-          fusedMultiplyAdd(f32x4.extract_lane(old, 0), alpha, f32x4.extract_lane(even, 0)),
-        );
-        sum = f32x4.replace_lane(
-          sum,
-          1,
-          fusedMultiplyAdd(f32x4.extract_lane(old, 1), alpha, f32x4.extract_lane(even, 1)),
-        );
-        sum = f32x4.replace_lane(
-          sum,
-          2,
-          fusedMultiplyAdd(f32x4.extract_lane(old, 2), alpha, f32x4.extract_lane(even, 2)),
-        );
-        sum = f32x4.replace_lane(
-          sum,
-          3,
-          fusedMultiplyAdd(f32x4.extract_lane(old, 3), alpha, f32x4.extract_lane(even, 3)),
-        );
-      }
+      // The product by α and the first addition round once.
+      else sum = fusedLanes(sum, alpha, even);
       sum = f32x4.add(sum, odd);
       v128.store(weightsAt + (j << 1), convert8(p0, p1, weightFormat));
     }

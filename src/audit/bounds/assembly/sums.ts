@@ -12,19 +12,23 @@ function hasAny(row: usize): bool {
   return v128.any_true(any);
 }
 
-/** `moments` of one row of whose weights no rounding is known. */
-function unknownMoments(block: BoundTile, row: i32): void {
+/** `moments` of a row. Whether roundings of its weights are known is a constant, so that the other loop has nothing of them. */
+// @inline
+function rowMoments(block: BoundTile, row: i32, hasKnown: bool): void {
   const columns = block.columns;
   const stride: usize = (<usize>columns) << 3;
   const weights = block.scores + <usize>row * rowBytes;
   const toRounding = block.rounding - block.scores;
+  const toKnown = block.known - block.scores;
   const toVariance = block.variance - block.scores;
   const values = block.values;
   const first = <usize>row * stride;
   const sum = block.tileSum + first;
   const squares = block.tileSquares + first;
   const moved = block.tileMoved + first;
+  const predicted = block.tilePredicted + first;
   const spread = block.tileSpread + first;
+  // Two vectors of columns at a time: ten sums and what they are made of fit the registers.
   for (let j = 0; j < columns; j += 4) {
     let p = values + ((<usize>j) << 3);
     let w = weights;
@@ -34,6 +38,8 @@ function unknownMoments(block: BoundTile, row: i32): void {
     let q1 = f64x2.splat(0);
     let m0 = f64x2.splat(0);
     let m1 = f64x2.splat(0);
+    let p0 = f64x2.splat(0);
+    let p1 = f64x2.splat(0);
     let t0 = f64x2.splat(0);
     let t1 = f64x2.splat(0);
     for (let k = 0; k < tile; k++) {
@@ -42,6 +48,11 @@ function unknownMoments(block: BoundTile, row: i32): void {
       const weight = v128.load64_splat(w);
       s0 = f64x2.add(s0, f64x2.mul(weight, v0));
       s1 = f64x2.add(s1, f64x2.mul(weight, v1));
+      if (hasKnown) {
+        const certain = v128.load64_splat(w + toKnown);
+        p0 = f64x2.add(p0, f64x2.mul(certain, v0));
+        p1 = f64x2.add(p1, f64x2.mul(certain, v1));
+      }
       const distance = v128.load64_splat(w + toRounding);
       m0 = f64x2.add(m0, f64x2.mul(distance, f64x2.abs(v0)));
       m1 = f64x2.add(m1, f64x2.mul(distance, f64x2.abs(v1)));
@@ -62,6 +73,8 @@ function unknownMoments(block: BoundTile, row: i32): void {
     v128.store(squares + at, q1, 16);
     v128.store(moved + at, m0);
     v128.store(moved + at, m1, 16);
+    v128.store(predicted + at, p0);
+    v128.store(predicted + at, p1, 16);
     v128.store(spread + at, t0);
     v128.store(spread + at, t1, 16);
   }
@@ -72,72 +85,9 @@ function unknownMoments(block: BoundTile, row: i32): void {
  * variance·v², each [64 × columns]. Columns are a multiple of 4.
  */
 export function moments(block: BoundTile, rows: i32): void {
-  const columns = block.columns;
-  const stride: usize = (<usize>columns) << 3;
-  const weights = block.scores;
-  const toRounding = block.rounding - weights;
-  const toKnown = block.known - weights;
-  const toVariance = block.variance - weights;
-  const values = block.values;
-  const sum = block.tileSum;
-  const squares = block.tileSquares;
-  const moved = block.tileMoved;
-  const predicted = block.tilePredicted;
-  const spread = block.tileSpread;
-  // One row and two vectors of columns at a time: ten sums and what they are made of fit the registers.
   for (let i = 0; i < rows; i++) {
-    if (!hasAny(weights + toKnown + <usize>i * rowBytes)) {
-      unknownMoments(block, i);
-      memory.fill(predicted + <usize>i * stride, 0, stride);
-      continue;
-    }
-    for (let j = 0; j < columns; j += 4) {
-      let p = values + ((<usize>j) << 3);
-      let w = weights + <usize>i * rowBytes;
-      let s0 = f64x2.splat(0);
-      let s1 = f64x2.splat(0);
-      let q0 = f64x2.splat(0);
-      let q1 = f64x2.splat(0);
-      let m0 = f64x2.splat(0);
-      let m1 = f64x2.splat(0);
-      let p0 = f64x2.splat(0);
-      let p1 = f64x2.splat(0);
-      let t0 = f64x2.splat(0);
-      let t1 = f64x2.splat(0);
-      for (let k = 0; k < tile; k++) {
-        const v0 = v128.load(p);
-        const v1 = v128.load(p, 16);
-        const weight = v128.load64_splat(w);
-        s0 = f64x2.add(s0, f64x2.mul(weight, v0));
-        s1 = f64x2.add(s1, f64x2.mul(weight, v1));
-        const certain = v128.load64_splat(w + toKnown);
-        p0 = f64x2.add(p0, f64x2.mul(certain, v0));
-        p1 = f64x2.add(p1, f64x2.mul(certain, v1));
-        const distance = v128.load64_splat(w + toRounding);
-        m0 = f64x2.add(m0, f64x2.mul(distance, f64x2.abs(v0)));
-        m1 = f64x2.add(m1, f64x2.mul(distance, f64x2.abs(v1)));
-        const b0 = f64x2.mul(v0, v0);
-        const b1 = f64x2.mul(v1, v1);
-        q0 = f64x2.add(q0, f64x2.mul(weight, b0));
-        q1 = f64x2.add(q1, f64x2.mul(weight, b1));
-        const square = v128.load64_splat(w + toVariance);
-        t0 = f64x2.add(t0, f64x2.mul(square, b0));
-        t1 = f64x2.add(t1, f64x2.mul(square, b1));
-        w += 8;
-        p += stride;
-      }
-      const at = <usize>i * stride + ((<usize>j) << 3);
-      v128.store(sum + at, s0);
-      v128.store(sum + at, s1, 16);
-      v128.store(squares + at, q0);
-      v128.store(squares + at, q1, 16);
-      v128.store(moved + at, m0);
-      v128.store(moved + at, m1, 16);
-      v128.store(predicted + at, p0);
-      v128.store(predicted + at, p1, 16);
-      v128.store(spread + at, t0);
-      v128.store(spread + at, t1, 16);
-    }
+    if (hasAny(block.known + <usize>i * rowBytes)) rowMoments(block, i, true);
+    else rowMoments(block, i, false);
   }
 }
 

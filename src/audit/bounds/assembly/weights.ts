@@ -1,17 +1,16 @@
 // AssemblyScript: scores become weights, and how far their rounding moves them. Definition in
 // TypeScript: `weighKey` in test/audit/bounds/loop-definitions.ts.
 
-import { exp2Fraction, scaleByPowerOfTwo } from '../../../../oracles/attention/assembly/exp2';
+import {
+  exp2Fraction,
+  scaleByPowerOfTwo,
+  sumOf,
+} from '../../../../oracles/attention/assembly/exp2';
 import { BoundTile } from './memory';
 import { placeOf, rowBytes, tile } from './scores';
 
 /** Bytes of the sums that `weigh` gives for each row. */
 const sumBytes: usize = 80;
-
-// @inline
-function sumOf(a: v128): f64 {
-  return f64x2.extract_lane(a, 0) + f64x2.extract_lane(a, 1);
-}
 
 /** 2^⌊log2 a⌋ for normal a > 0. */
 // @inline

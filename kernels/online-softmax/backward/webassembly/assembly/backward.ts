@@ -2,8 +2,9 @@
 // ../../element-steps.ts and ../../plain-key-block.ts, whose bits these equal. Matrices are [keys × queries]. The
 // matrix products are those of src/simd/assembly/tensor-core.ts, on the same memory.
 
+import { promoteHigh } from '../../../../../src/simd/assembly/halves';
 import { exp2Approx, exp2Ftz4 } from '../../../../../src/simd/assembly/special-functions';
-import { fusedMultiplyAdd } from '../../../webassembly/assembly/fused-multiply-add';
+import { fusedMultiplyAdd4 } from '../../../webassembly/assembly/fused-multiply-add';
 import { convert8 } from '../../../webassembly/assembly/row-steps';
 
 export {
@@ -16,70 +17,9 @@ export { multiplyAccumulate } from '../../../../../src/simd/assembly/tensor-core
 /** Four of s·c − l, rounded once, but for results below 2^-126, of which every 2^x is 1. */
 // @inline
 function exponents4(s: v128, scale: v128, lses: v128): v128 {
-  const upper = i8x16.shuffle(s, s, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15);
-  const upperLses = i8x16.shuffle(
-    lses,
-    lses,
-    8,
-    9,
-    10,
-    11,
-    12,
-    13,
-    14,
-    15,
-    8,
-    9,
-    10,
-    11,
-    12,
-    13,
-    14,
-    15,
-  );
-  const low = f64x2.sub(
-    f64x2.mul(f64x2.promote_low_f32x4(s), scale),
-    f64x2.promote_low_f32x4(lses),
-  );
-  const high = f64x2.sub(
-    f64x2.mul(f64x2.promote_low_f32x4(upper), scale),
-    f64x2.promote_low_f32x4(upperLses),
-  );
-  const rounded = i32x4.shuffle(
-    f32x4.demote_f64x2_zero(low),
-    f32x4.demote_f64x2_zero(high),
-    0,
-    1,
-    4,
-    5,
-  );
-  // Rounding twice can differ only from the middle of two fp32 numbers.
-  const middle = i64x2.splat(0x10000000);
-  const tail = i64x2.splat(0x1fffffff);
-  const doubtful = v128.or(
-    i64x2.eq(v128.and(low, tail), middle),
-    i64x2.eq(v128.and(high, tail), middle),
-  );
-  if (!v128.any_true(doubtful)) return rounded;
-  const factor = <f32>f64x2.extract_lane(scale, 0);
-  let exact = f32x4.splat(
-    fusedMultiplyAdd(f32x4.extract_lane(s, 0), factor, -f32x4.extract_lane(lses, 0)),
-  );
-  exact = f32x4.replace_lane(
-    exact,
-    1,
-    fusedMultiplyAdd(f32x4.extract_lane(s, 1), factor, -f32x4.extract_lane(lses, 1)),
-  );
-  exact = f32x4.replace_lane(
-    exact,
-    2,
-    fusedMultiplyAdd(f32x4.extract_lane(s, 2), factor, -f32x4.extract_lane(lses, 2)),
-  );
-  return f32x4.replace_lane(
-    exact,
-    3,
-    fusedMultiplyAdd(f32x4.extract_lane(s, 3), factor, -f32x4.extract_lane(lses, 3)),
-  );
+  const addends = f32x4.neg(lses);
+  const low = f64x2.promote_low_f32x4(addends);
+  return fusedMultiplyAdd4(s, scale, addends, low, promoteHigh(addends), false);
 }
 
 /** The arrays of a block of keys and a block of queries, a multiple of 8, and the recipe of P. */
