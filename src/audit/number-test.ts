@@ -1,7 +1,7 @@
 import type { FormatName } from '../formats/index.js';
 import { isAdmittedOverflow } from './element-test.js';
 import { outputRounding } from './bounds/index.js';
-import { type ComparedQuantity, type Coordinates, placeOf } from './kernel-outputs.js';
+import { type ComparedValues, type Coordinates, placeOf } from './kernel-outputs.js';
 
 /** The number of every row (an LSE) against the oracle and its bound. Errors are absolute. */
 export interface NumberTest {
@@ -52,8 +52,8 @@ function admits(value: number, exact: number, error: number, format: FormatName)
  * @param bounds the worst case of a correct kernel before the number is stored
  * @throws Error for a bound that is NaN: a defect of the bounds, which must not count as passed
  */
-export function testNumbers(compared: ComparedQuantity, bounds: Float64Array): NumberTest {
-  const { quantity, reference, values, format } = compared;
+export function testNumbers(compared: ComparedValues, bounds: Float64Array): NumberTest {
+  const { quantity, shape, values, format } = compared;
   const { values: oracle } = compared.exact;
   const rows = values.length;
   const limits = Float64Array.from(values, (_, row) => {
@@ -82,7 +82,7 @@ export function testNumbers(compared: ComparedQuantity, bounds: Float64Array): N
       ) {
         nonFinite++;
         firstNonFinite ??= {
-          at: placeOf(quantity, reference.shape, row),
+          at: placeOf(quantity, shape, row),
           value: values[row],
           oracle: exact,
         };
@@ -98,7 +98,7 @@ export function testNumbers(compared: ComparedQuantity, bounds: Float64Array): N
     if (worst === null || ratio > worstRatio) {
       worstRatio = ratio;
       worst = {
-        at: placeOf(quantity, reference.shape, row),
+        at: placeOf(quantity, shape, row),
         value: values[row],
         oracle: exact,
         bound: limits[row],
