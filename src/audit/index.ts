@@ -1,3 +1,4 @@
+export type { CauseFamily, FoundCause } from './conduct/causes.js';
 export {
   conduct,
   conductApart,
@@ -6,6 +7,16 @@ export {
   type Judged,
   type Terms,
 } from './conduct/contract.js';
+export {
+  describedContract,
+  measureDescribed,
+  type ContractDescription,
+  type DescribedAudit,
+  type DescribedCause,
+  type DescribedPlan,
+  type MeasuredQuantities,
+  type MeasuredQuantity,
+} from './conduct/described-contract.js';
 export type { ClosedRunner, Crew, PartRunner, Stages } from './conduct/stage.js';
 export {
   auditOutputs,
