@@ -6,6 +6,7 @@ import {
   type Contract,
   type Judged,
 } from '../conduct/contract.js';
+import type { Crew } from '../conduct/stage.js';
 import type { Finding } from '../findings.js';
 import { decodeQuantity } from '../kernel-outputs.js';
 import type { KeySample, RowSample } from '../rows/index.js';
@@ -18,10 +19,8 @@ import { outputGradient } from './gradient-quantities.js';
 import { unsampled } from './gradient-samples.js';
 import {
   gradientStages,
-  measurePart,
+  measureGradientPart,
   type GradientMeasurements,
-  type GroupData,
-  type GroupRunner,
 } from './gradient-stages.js';
 import type { GradientTensors } from './gradient-tensors.js';
 import { gradientEvidence, type GradientVerdict } from './gradient-verdict.js';
@@ -74,6 +73,7 @@ function judgeSome(
   { premises, falseAlarmRate }: PartOptions,
 ) {
   const { problem, tensors, given, keys, names, isSample } = part;
+  const { reference } = measured;
   const shape = problemShape(problem);
   const decodedDout = decodeQuantity(outputGradient, tensors.dout, shape).values;
   let ideal: MeasuredGradients | null = null;
@@ -83,7 +83,8 @@ function judgeSome(
     measured,
     losses: {
       underflow: premises.underflow,
-      without: () => (ideal ??= measurePart(part, { ...premises, underflow: 0 }, measured)),
+      without: () =>
+        (ideal ??= measureGradientPart(part, { ...premises, underflow: 0 }, { reference })),
     },
     together: {
       dk: names.includes('dk')
@@ -116,7 +117,7 @@ function judgeShared(
   const some = { ...part, given, names: [] };
   const judge = (delta: 'stored-output' | 'weights') => {
     const changed = { ...premises, delta };
-    return judgeSome(some, measurePart(some, changed, { reference }), {
+    return judgeSome(some, measureGradientPart(some, changed, { reference }), {
       premises: changed,
       falseAlarmRate: (falseAlarmRate * given.length) / part.given.length,
     });
@@ -190,7 +191,7 @@ const worthwhile = 2 ** 25;
 
 /**
  * Judges gradients as `auditGradients`, groups of heads measured somewhere else: the report is the same.
- * @param start starts a runner for a part's groups
+ * @param crew starts runners for the groups of a part
  * @param effort multiply-adds of the forward from which on threads are used; default: those of some tenths of a
  * second
  * @throws RequestError as `auditGradients`
@@ -199,12 +200,12 @@ export async function auditGradientsApart(
   problem: Problem,
   tensors: GradientTensors,
   options: GradientAuditOptions,
-  start: (data: GroupData, groups: number) => GroupRunner,
+  crew: Crew<GradientMeasurements>,
   effort = worthwhile,
 ): Promise<GradientAudit> {
   const prepared = prepareGradients(problem, tensors, options, effort);
   const progress = (_: string, done: number) => options.progress?.(done);
-  return conductApart(gradientContract, prepared, { start }, progress);
+  return conductApart(gradientContract, prepared, crew, progress);
 }
 
 /** The types of the contract of gradients. */

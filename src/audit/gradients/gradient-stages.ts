@@ -1,7 +1,7 @@
 import { attentionOracle } from '../../../oracles/index.js';
 import { problemShape, type Problem, type Tensor } from '../../problem/index.js';
 import { lazily } from '../../reuse/index.js';
-import type { ClosedRunner, MeasuringTerms, Stages } from '../conduct/stage.js';
+import type { MeasuringTerms, Stages } from '../conduct/stage.js';
 import { multiplyAddsOf } from '../rows/index.js';
 import type { GradientPremises } from './bounds/index.js';
 import type { JudgedGradientName } from './gradient-quantities.js';
@@ -35,9 +35,6 @@ export interface GroupData {
   readonly settings: GroupSettings;
 }
 
-/** Measures groups somewhere else, in threads perhaps. To be closed. */
-export type GroupRunner = ClosedRunner<GroupRequest, MeasuredGroup>;
-
 /** Makes a function that measures the groups of another thread's problem. */
 export function createRequestedMeasure({
   problem,
@@ -58,7 +55,7 @@ export interface GradientMeasurements extends MeasuringTerms {
 }
 
 /** Measures the gradients of a part. */
-export function measurePart(
+export function measureGradientPart(
   { problem, tensors, given, keys, names }: PreparedPart,
   premises: GradientPremises,
   known: Pick<GradientMeasure, 'reference' | 'progress'>,
@@ -102,7 +99,7 @@ export function* gradientStages({
     const known = { reference: part.reference ?? undefined };
     if (!isDivisible(part, groupEffort)) {
       const work = (progress: (done: number) => void) =>
-        void measured.push(measurePart(part, premises, { ...known, progress }));
+        void measured.push(measureGradientPart(part, premises, { ...known, progress }));
       yield [{ ...named(0, 1), work }];
       continue;
     }

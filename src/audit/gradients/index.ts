@@ -1,11 +1,6 @@
 export { auditGradients, auditGradientsApart, type GradientAudit } from './audit-gradients.js';
 export type { GradientAuditOptions } from './plan-gradients.js';
-export {
-  createRequestedMeasure,
-  type GroupData,
-  type GroupRequest,
-  type GroupRunner,
-} from './gradient-stages.js';
+export { createRequestedMeasure, type GroupData, type GroupRequest } from './gradient-stages.js';
 export type { MeasuredGroup } from './measure-gradients.js';
 export type { GradientRule } from './usual-rule.js';
 export type { GradientTensors } from './gradient-tensors.js';

@@ -2,7 +2,7 @@ import { attentionOracle, type Accuracy, type AttentionReference } from '../../.
 import { problemShape, type Problem, type ProblemShape } from '../../problem/index.js';
 import { forEachRowsBound, type KernelArithmetic, type RowsBound } from '../bounds/index.js';
 import { measureByCrew } from '../conduct/measure.js';
-import type { ClosedRunner, MeasuringTerms, StageProgress, Stages } from '../conduct/stage.js';
+import type { Crew, MeasuringTerms, StageProgress, Stages } from '../conduct/stage.js';
 import type { RowsBoundVisitor } from '../element-bounds.js';
 import { headRows } from './head-rows.js';
 import { copiedBound } from './measure-apart.js';
@@ -29,9 +29,6 @@ export interface BoundSettings {
   readonly accuracy: Accuracy;
   readonly arithmetic: KernelArithmetic;
 }
-
-/** Measures parts somewhere else, in threads perhaps. To be closed. */
-export type BoundPartRunner = ClosedRunner<BoundPartRequest, BoundPartAnswer>;
 
 /** A part of a problem that is in memory, which it shares. */
 function partProblem(problem: Problem, shape: ProblemShape, part: Part): Problem {
@@ -123,14 +120,12 @@ function* boundStages(
 /**
  * The exact values of a problem, and then the bounds of a kernel's arithmetic, part by part: the visitor sees the
  * same whoever measures the parts. A problem of one part is measured here.
- * @param start starts a runner for the parts; null where this thread is to measure them
  */
 export async function boundInParts(
   problem: Problem,
   settings: BoundSettings,
   options: BoundOptions,
-  start: (parts: number) => BoundPartRunner | null,
+  crew: Crew<BoundMeasurements>,
 ): Promise<void> {
-  const crew = { start: (_: BoundSettings, parts: number) => start(parts) };
   await measureByCrew(boundStages(problem, settings, options), crew, options.progress);
 }
