@@ -1,3 +1,23 @@
+export type { CauseFamily, FoundCause } from './conduct/causes.js';
+export {
+  conduct,
+  conductApart,
+  usualFalseAlarmRate,
+  type Contract,
+  type Judged,
+  type Terms,
+} from './conduct/contract.js';
+export {
+  describedContract,
+  measureDescribed,
+  type ContractDescription,
+  type DescribedAudit,
+  type DescribedCause,
+  type DescribedPlan,
+  type MeasuredQuantities,
+  type MeasuredQuantity,
+} from './conduct/described-contract.js';
+export type { ClosedRunner, Crew, PartRunner, Stages } from './conduct/stage.js';
 export {
   auditOutputs,
   auditOutputsApart,
@@ -5,16 +25,10 @@ export {
   type Audit,
   type AuditedOutputs,
   type AuditedVectors,
-  type AuditThreads,
-  type StartParts,
-} from './audit.js';
-export {
-  usualFalseAlarmRate,
-  type AuditOptions,
-  type JudgedElements,
-} from './conduct/audit-options.js';
-export type { Judgement } from './conduct/conclude.js';
-export { auditAccuracy } from './conduct/plan-audit.js';
+} from './outputs/audit-outputs.js';
+export type { AuditOptions, JudgedElements } from './outputs/audit-options.js';
+export type { Judgement } from './outputs/output-contract.js';
+export { auditAccuracy } from './outputs/plan-audit.js';
 export { headRows } from './parts/head-rows.js';
 export { measureApart, type PartAnswer } from './parts/measure-apart.js';
 export type { PartRequest, PartSettings, PartTensors } from './parts/measure-part.js';
@@ -26,7 +40,6 @@ export {
   type BoundSettings,
 } from './parts/bound-parts.js';
 export { firstRowOf, partShape, type Part } from './parts/part-plan.js';
-export type { PartRunner } from './parts/run-stages.js';
 export {
   auditableLse,
   auditableOutput,

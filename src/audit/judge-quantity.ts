@@ -3,9 +3,9 @@ import type { Quantity } from '../problem/index.js';
 import { boundsOf, type ElementBounds } from './element-bounds.js';
 import { nothingLost, testElements, type ElementTest, type LostElements } from './element-test.js';
 import type { GradientTest } from './gradients/structure/gradient-statistic.js';
-import type { ComparedQuantity } from './kernel-outputs.js';
+import type { ComparedQuantity, ComparedValues } from './kernel-outputs.js';
 import { testNumbers, type NumberTest } from './number-test.js';
-import { testSpread, type SpreadTest } from './spread-test.js';
+import { testSpreads, type SpreadTest, type Spreads } from './spread-test.js';
 import type { ErrorStatistic } from './structure/error-statistic.js';
 import {
   inTestOrder,
@@ -59,6 +59,47 @@ export interface JudgedOutputs {
   readonly [name: string]: JudgedQuantity<StructureResult> | null | undefined;
 }
 
+/** What the values of one quantity are judged by. */
+export interface QuantityMeasure<S extends JudgedStatistic> extends Spreads {
+  readonly falseAlarmRate: number;
+  /** The worst statistics of its errors. */
+  readonly structure: readonly S[];
+  /** Default: nothing is lost. */
+  readonly lost?: LostElements;
+  /** Whether an element or a number without a bound may be infinite or NaN, by its index; default: none may. */
+  readonly admitsOverflow?: (index: number) => boolean;
+}
+
+function commonOf<S extends JudgedStatistic>(
+  { quantity, shape, format, values }: ComparedValues,
+  { structure, lost = nothingLost }: QuantityMeasure<S>,
+): JudgedCommon<S> {
+  return { quantity, heads: shape[quantity.axes[1]], format, values, structure, lost };
+}
+
+/** Judges the elements of a quantity one by one, and how they spread. */
+export function judgeVectors<S extends JudgedStatistic>(
+  compared: ComparedValues,
+  measure: QuantityMeasure<S>,
+): JudgedVectors<S> {
+  const { ofElements, falseAlarmRate, admitsOverflow } = measure;
+  return {
+    row: 'vector',
+    ...commonOf(compared, measure),
+    elements: testElements(compared, ofElements.total, admitsOverflow),
+    spread: testSpreads(compared, measure, falseAlarmRate),
+  };
+}
+
+/** Judges a quantity that is one number a row. */
+export function judgeNumbers<S extends JudgedStatistic>(
+  compared: ComparedValues,
+  measure: QuantityMeasure<S>,
+): JudgedNumbers<S> {
+  const numbers = testNumbers(compared, measure.ofElements.total, measure.admitsOverflow);
+  return { row: 'number', ...commonOf(compared, measure), numbers };
+}
+
 /** Data that every quantity of an audit is judged by. */
 interface JudgementMeasure {
   readonly bounds: ElementBounds;
@@ -80,24 +121,18 @@ export function judgeQuantity(
   compared: ComparedQuantity,
   { bounds, admitsOverflow, falseAlarmRate, structure, lost = {} }: JudgementMeasure,
 ): JudgedQuantity<StructureResult> {
-  const { quantity, shape, format, values } = compared;
-  const { total } = boundsOf(bounds, quantity);
-  const common = {
-    quantity,
-    heads: shape[quantity.axes[1]],
-    format,
-    values,
+  const { quantity } = compared;
+  const measure = {
+    ofElements: boundsOf(bounds, quantity),
+    unit: bounds.unit,
+    falseAlarmRate,
+    admitsOverflow: () => admitsOverflow,
     structure: structure.filter(({ test }) => structureQuantity(test) === quantity.name),
     lost: lost[quantity.name] ?? nothingLost,
   };
   return quantity.row === 'vector'
-    ? {
-        row: 'vector',
-        ...common,
-        elements: testElements(compared, total, () => admitsOverflow),
-        spread: testSpread(compared, bounds, falseAlarmRate),
-      }
-    : { row: 'number', ...common, numbers: testNumbers(compared, total, admitsOverflow) };
+    ? judgeVectors(compared, measure)
+    : judgeNumbers(compared, measure);
 }
 
 /** The judged quantities in the order of their table. */

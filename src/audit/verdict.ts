@@ -7,7 +7,7 @@ import { placeInBrackets, type Place } from './rows/index.js';
 import type { UntestedStructure } from './structure/structure-result.js';
 
 /** The cause of a failure, as far as a verdict tells it. */
-interface Cause {
+export interface Cause {
   /** `unexplained` where no known cause gives these results. */
   readonly id: string;
   /** The cause in words, without its place and its full stop. */

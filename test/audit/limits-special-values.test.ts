@@ -240,7 +240,7 @@ describe('a row without a bound', () => {
         'fp32',
       ),
       Float64Array.of(bound),
-      admitsOverflow,
+      () => admitsOverflow,
     );
 
   it.each([NaN, Infinity, -Infinity])(

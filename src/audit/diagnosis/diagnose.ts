@@ -1,4 +1,5 @@
 import { levels } from '../../../oracles/index.js';
+import { acceptedCauses } from '../conduct/causes.js';
 import { bestAgreements, isAccepted, nearestCandidates } from './acceptance.js';
 import { describeCorrelations, describeDamage } from './describe-damage.js';
 import { type Diagnosis, type DiagnosisInput, unexplained } from './diagnosis.js';
@@ -88,14 +89,12 @@ interface Trial {
 
 /** Every hypothesis that the sample bears out; those fitted to it only when nothing simpler is. */
 function tryHypotheses(context: HypothesisContext): Trial {
-  const accepted: Agreement[] = [];
   const tried: Agreement[] = [];
-  for (const family of familiesOf(context.input.problem))
-    for (const hypothesis of family(context)) {
-      const agreement = measureAgreement(hypothesis, context);
-      tried.push(agreement);
-      if (isAccepted(agreement, context)) accepted.push(agreement);
-    }
+  const accepted = acceptedCauses(familiesOf(context.input.problem), context, (hypothesis) => {
+    const agreement = measureAgreement(hypothesis, context);
+    tried.push(agreement);
+    return isAccepted(agreement, context) ? agreement : null;
+  });
   const free = accepted.filter(({ hypothesis }) => hypothesis.fitted !== true);
   return { accepted: free.length > 0 ? free : accepted, tried };
 }

@@ -1,4 +1,5 @@
 import type { KeyRange, ProblemShape } from '../../problem/index.js';
+import type { CauseFamily } from '../conduct/causes.js';
 import type { DiagnosisInput } from './diagnosis.js';
 import type { PredictionPlace, RowPrediction } from './prediction.js';
 import type { RowReader } from './row-reader.js';
@@ -95,7 +96,7 @@ export interface Hypothesis {
 }
 
 /** Lists the hypotheses of one kind that apply to a problem. */
-export type HypothesisFamily = (context: HypothesisContext) => Iterable<Hypothesis>;
+export type HypothesisFamily = CauseFamily<HypothesisContext, Hypothesis>;
 
 /** Products with V of one evaluation over the rows that a number is fitted to. */
 const productBudget = 2 ** 21;

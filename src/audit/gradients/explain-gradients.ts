@@ -1,5 +1,5 @@
 import { formatNumber, listed } from '../../words/index.js';
-import { everywhere } from '../rows/index.js';
+import { foundCause } from '../conduct/causes.js';
 import { deltaFormats } from './bounds/index.js';
 import { diagnoseGradients } from './diagnosis/diagnose.js';
 import type { GradientDiagnosis } from './diagnosis/diagnosis.js';
@@ -43,13 +43,10 @@ const unroundedDelta: GradientDeclaration = { deltaProducts: 'fp64', deltaSums: 
  * @param used the largest share of a bound that a kernel without that rounding uses
  */
 function notBorneOut(used: number): GradientDiagnosis {
-  return {
-    id: 'premise-not-borne-out',
-    equivalents: [],
-    sentence: `the declared rounding of D = dO·O is not borne out: by a kernel without it the gradients pass, and the worst element uses ${formatNumber(100 * used)} % of its bound`,
-    place: everywhere,
-    evidence: ['the roundings of a D of a stored O are known, and these gradients lack them'],
-  };
+  const sentence = `the declared rounding of D = dO·O is not borne out: by a kernel without it the gradients pass, and the worst element uses ${formatNumber(100 * used)} % of its bound`;
+  return foundCause({ id: 'premise-not-borne-out', sentence }, [
+    'the roundings of a D of a stored O are known, and these gradients lack them',
+  ]);
 }
 
 function explainFailed({

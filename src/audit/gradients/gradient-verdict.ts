@@ -1,5 +1,5 @@
 import type { Finding } from '../findings.js';
-import { lostParts, reachVerdict, type ReachedVerdict } from '../verdict.js';
+import { lostParts, type Evidence, type ReachedVerdict } from '../verdict.js';
 import type { GradientDiagnosis } from './diagnosis/diagnosis.js';
 import type { JudgedGradient } from './judge-gradient.js';
 
@@ -10,29 +10,27 @@ export interface GradientVerdict extends ReachedVerdict<GradientDiagnosis> {
 }
 
 /**
- * Pass when every test of every gradient passes.
- * @param diagnose called once the audit fails; null where no cause is wanted
+ * The evidence on gradients, and the parts of them that a verdict does not cover.
+ * @param left those that are known already, a clause each
  */
-export function reachGradientVerdict(
+export function gradientEvidence(
   judged: readonly JudgedGradient[],
   findings: readonly Finding[],
-  notJudged: readonly string[],
-  diagnose: (() => GradientDiagnosis) | null,
-): GradientVerdict {
+  left: readonly string[],
+): { readonly evidence: Evidence<GradientDiagnosis>; readonly notJudged: readonly string[] } {
   // Of a problem without keys dK has no elements, which is no reason not to judge dQ.
   const some = judged.filter(({ elements }) => elements.elements > 0);
-  const evidence = {
-    judged,
-    required: some.length === 0 ? judged : some,
-    findings,
-    unjudged: {
-      unbounded: (named: string) => `no element of ${named} has a bound`,
-      lost: (named: string) => `nothing in ${named} is larger than underflow`,
-    },
-  };
   const lost = lostParts(judged).map((part) => `${part}, which are no larger than underflow`);
   return {
-    ...reachVerdict(evidence, diagnose && { diagnose }),
-    notJudged: [...notJudged, ...lost],
+    evidence: {
+      judged,
+      required: some.length === 0 ? judged : some,
+      findings,
+      unjudged: {
+        unbounded: (named) => `no element of ${named} has a bound`,
+        lost: (named) => `nothing in ${named} is larger than underflow`,
+      },
+    },
+    notJudged: [...left, ...lost],
   };
 }

@@ -1,15 +1,6 @@
-export {
-  auditGradients,
-  type GradientAudit,
-  type GradientAuditOptions,
-} from './audit-gradients.js';
-export {
-  auditGradientsApart,
-  createRequestedMeasure,
-  type GroupData,
-  type GroupRequest,
-  type GroupRunner,
-} from './audit-gradients-apart.js';
+export { auditGradients, auditGradientsApart, type GradientAudit } from './audit-gradients.js';
+export type { GradientAuditOptions } from './plan-gradients.js';
+export { createRequestedMeasure, type GroupData, type GroupRequest } from './gradient-stages.js';
 export type { MeasuredGroup } from './measure-gradients.js';
 export type { GradientRule } from './usual-rule.js';
 export type { GradientTensors } from './gradient-tensors.js';

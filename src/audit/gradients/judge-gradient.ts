@@ -1,9 +1,8 @@
 import { rowElements, type Problem } from '../../problem/index.js';
-import { countLost, nothingLost, testElements } from '../element-test.js';
+import { countLost, nothingLost } from '../element-test.js';
 import { profileError, type ErrorProfile } from '../error-profile.js';
-import type { JudgedVectors } from '../judge-quantity.js';
+import { judgeVectors, type JudgedVectors } from '../judge-quantity.js';
 import { isUndefinedRow, type ComparedValues, type GivenQuantity } from '../kernel-outputs.js';
-import { testSpreads } from '../spread-test.js';
 import { WorstStatistics } from '../structure/error-statistic.js';
 import { alarmDeviations } from '../structure/structure-statistic.js';
 import type { GradientTechniqueTable } from './bounds/index.js';
@@ -139,7 +138,7 @@ export function judgeGradients(
   const [dq, dk] = [named('dq'), named('dk')];
   return all.map((one) => {
     const { compared, units } = one;
-    const { quantity, format, values } = compared;
+    const { quantity } = compared;
     const name = quantity.name as JudgedGradientName;
     const { bound } = measuredGradient(measured, name);
     // Numbers have no sums.
@@ -148,36 +147,28 @@ export function judgeGradients(
     if (isSummed) for (const sum of gradientStatistics(one, deviations)) worst.add(sum);
     if (one === dk && dq !== undefined && !isSample)
       for (const pair of pairingStatistics(problem, dq, dk, deviations)) worst.add(pair);
+    const lost =
+      losses === undefined
+        ? nothingLost
+        : countLost(
+            compared.exact.values,
+            bound.total,
+            losses.underflow,
+            () => measuredGradient(losses.without(), name).bound.total,
+          );
     return {
-      row: 'vector',
-      quantity,
-      heads: compared.shape[quantity.axes[1]],
-      isSample,
-      format,
-      values,
-      error: profileError(compared),
-      elements: testElements(
-        compared,
-        bound.total,
-        (element) =>
+      ...judgeVectors(compared, {
+        ofElements: bound,
+        unit: units.unit,
+        falseAlarmRate: falseAlarmRate / 2 / all.length,
+        structure: worst.list(),
+        lost,
+        admitsOverflow: (element) =>
           overflowing !== undefined &&
           measuredGradient(overflowing(), name).bound.total[element] === Infinity,
-      ),
-      spread: testSpreads(
-        compared,
-        { ofElements: bound, unit: units.unit },
-        falseAlarmRate / 2 / all.length,
-      ),
-      structure: worst.list(),
-      lost:
-        losses === undefined
-          ? nothingLost
-          : countLost(
-              compared.exact.values,
-              bound.total,
-              losses.underflow,
-              () => measuredGradient(losses.without(), name).bound.total,
-            ),
+      }),
+      isSample,
+      error: profileError(compared),
       techniques: techniques[name] ?? null,
     };
   });

@@ -76,13 +76,11 @@ export interface GradientMeasure {
   readonly keys?: KeySample | null;
   /** The problem's exact attention, where it is known already. */
   readonly reference?: AttentionReference | undefined;
-  /** All groups in their order, where they are measured already; without dBias and dSink. The array is emptied. */
-  readonly groups?: MeasuredGroup[] | undefined;
   readonly progress?: Progress | undefined;
 }
 
-/** The share of the work that the oracle of the forward pass does. */
-const shareOfForward = 0.2;
+/** The share of the work that the oracle of the forward pass does, which is not divided. */
+export const shareOfForward = 0.2;
 
 const noneShared: SharedFormats = { dbias: null, dsink: null };
 const parts = ['values', 'radius', 'magnitude'] as const;
@@ -126,7 +124,11 @@ export interface GroupSettings {
 }
 
 /** The options of the oracle. */
-function oracleOptions({ wanted, keys, reference: { shape } }: GroupSettings) {
+function oracleOptions({
+  wanted,
+  keys,
+  reference: { shape },
+}: Pick<GroupSettings, 'wanted' | 'keys' | 'reference'>) {
   return {
     wanted,
     ...(keys !== null && {
@@ -151,27 +153,19 @@ export function createGroupMeasure(
   };
 }
 
-/**
- * The exact gradients of a problem and the bounds of their elements. Memory is that of ten numbers an element.
- * @param dout [batch, heads, queries, vDim]
- * @throws RequestError as `gradientOracle`
- */
-export function measureGradients(
-  problem: Problem,
-  dout: Tensor,
-  {
-    premises,
-    given,
-    shared: formats = noneShared,
-    wanted: names = problem.rows === undefined ? ['dq', 'dk', 'dv'] : ['dq'],
-    keys: sample = null,
-    reference: known,
-    groups: measured,
-    progress = () => undefined,
-  }: GradientMeasure,
-): MeasuredGradients {
-  const reference =
-    known ?? attentionOracle(problem, { progress: (done) => progress(shareOfForward * done) });
+/** Groups that are gathered. */
+interface GatheredGroups {
+  readonly add: (group: MeasuredGroup) => void;
+  /** The measurements, once all groups are there, of dQ, dK and dV. */
+  readonly finish: () => MeasuredGradients;
+}
+
+/** Gathers the groups of a problem to the measurements of all of it. Memory is that of ten numbers an element. */
+export function gatherGroups({
+  reference,
+  wanted: names,
+  keys: sample,
+}: Pick<GroupSettings, 'reference' | 'wanted' | 'keys'>): GatheredGroups {
   const { shape } = reference;
   const { batch, heads, kvHeads, queries, qkDim, vDim } = shape;
   const keys = sample === null ? shape.keys : sample.keys / (batch * kvHeads);
@@ -182,10 +176,6 @@ export function measureGradients(
   const rows = batch * heads * queries;
   const mean = { values: new Float64Array(rows), magnitude: new Float64Array(rows) };
   const weightVariance = new Float64Array(rows);
-  const shared = createSharedBounds(problem, shape, premises, formats);
-  const boundsOf = createGradientBounds({ problem, dout, reference, premises, given, shared });
-  const wanted: GradientName[] = [...names];
-  for (const { name } of sharedQuantities) if (formats[name] !== null) wanted.push(name);
   const place = (
     { exact, bound }: MeasuredGradient,
     part: Gradient,
@@ -198,14 +188,8 @@ export function measureGradients(
       (bound.byOthers[k] ??= new Float64Array(bound.total.length)).set(of, at);
     });
   };
-  const settings = { premises, given, wanted, keys: sample, reference };
-  const ofGroups = gradientOracle(problem, dout, {
-    ...oracleOptions(settings),
-    ...(measured !== undefined && { kvHeads: [] }),
-    progress: (done) => progress(shareOfForward + (1 - shareOfForward) * done),
-  });
   const sums = byGradient(emptyTechniqueSums);
-  const settle = ({ group, bounds }: MeasuredGroup) => {
+  const add = ({ group, bounds }: MeasuredGroup) => {
     const { dq, dk, dv } = gradients;
     group.heads.forEach((head, index) => {
       const { dq: bound, weightVariance: ofHead } = bounds.heads[index];
@@ -226,25 +210,55 @@ export function measureGradients(
       place(dv, group.dv, bounds.dv, group.kvHead * keys * vDim);
     }
   };
-  for (let one; (one = measured?.shift()) !== undefined;) settle(one);
-  let next = ofGroups.next();
-  for (; next.done !== true; next = ofGroups.next())
-    settle({ group: next.value, bounds: boundsOf(next.value) });
-  const finished = shared.finish(next.value);
-  const ofShared = sharedGradients(next.value, finished, (name) =>
-    sharedShape(problem, shape, name),
-  );
-  const techniques = {
-    ...byGradient(({ name }) => techniqueTable(sums[name], name)),
-    ...sharedTables(finished),
+  const finish = () => {
+    const techniques = byGradient(({ name }) => techniqueTable(sums[name], name));
+    return { shape, reference, gradients, techniques, mean, weightVariance };
   };
+  return { add, finish };
+}
+
+/**
+ * The exact gradients of a problem and the bounds of their elements.
+ * @param dout [batch, heads, queries, vDim]
+ * @throws RequestError as `gradientOracle`
+ */
+export function measureGradients(
+  problem: Problem,
+  dout: Tensor,
+  {
+    premises,
+    given,
+    shared: formats = noneShared,
+    wanted: names = problem.rows === undefined ? ['dq', 'dk', 'dv'] : ['dq'],
+    keys = null,
+    reference: known,
+    progress = () => undefined,
+  }: GradientMeasure,
+): MeasuredGradients {
+  const reference =
+    known ?? attentionOracle(problem, { progress: (done) => progress(shareOfForward * done) });
+  const { shape } = reference;
+  const shared = createSharedBounds(problem, shape, premises, formats);
+  const boundsOf = createGradientBounds({ problem, dout, reference, premises, given, shared });
+  const ofShared = sharedQuantities.filter(({ name }) => formats[name] !== null);
+  const wanted: GradientName[] = [...names, ...ofShared.map(({ name }) => name)];
+  const { add, finish } = gatherGroups({ reference, wanted: names, keys });
+  const groups = gradientOracle(problem, dout, {
+    ...oracleOptions({ wanted, keys, reference }),
+    progress: (done) => progress(shareOfForward + (1 - shareOfForward) * done),
+  });
+  let next = groups.next();
+  for (; next.done !== true; next = groups.next())
+    add({ group: next.value, bounds: boundsOf(next.value) });
+  const finished = shared.finish(next.value);
+  const { gradients, techniques, ...measured } = finish();
   return {
-    shape,
-    reference,
-    gradients: { ...gradients, ...ofShared },
-    techniques,
-    mean,
-    weightVariance,
+    ...measured,
+    gradients: {
+      ...gradients,
+      ...sharedGradients(next.value, finished, (name) => sharedShape(problem, shape, name)),
+    },
+    techniques: { ...techniques, ...sharedTables(finished) },
   };
 }
 

@@ -1,13 +1,14 @@
 import { attentionOracle, type Accuracy, type AttentionReference } from '../../../oracles/index.js';
 import { problemShape, type Problem, type ProblemShape } from '../../problem/index.js';
 import { forEachRowsBound, type KernelArithmetic, type RowsBound } from '../bounds/index.js';
+import { measureByCrew } from '../conduct/measure.js';
+import type { Crew, MeasuringTerms, StageProgress, Stages } from '../conduct/stage.js';
 import type { RowsBoundVisitor } from '../element-bounds.js';
 import { headRows } from './head-rows.js';
 import { copiedBound } from './measure-apart.js';
 import { firstRowOf, partShape, planParts, type Part } from './part-plan.js';
 import { visitInWhole } from './part-tensors.js';
 import { emptyReference, fillReference, referenceRows } from './reference-rows.js';
-import type { PartRunner, StageProgress } from './run-stages.js';
 
 /** The exact values of a part, or, where they are known, the bounds of its elements. */
 export interface BoundPartRequest {
@@ -28,11 +29,6 @@ export interface BoundSettings {
   readonly accuracy: Accuracy;
   readonly arithmetic: KernelArithmetic;
 }
-
-/** Measures parts somewhere else, in threads perhaps. To be closed. */
-export type BoundPartRunner = PartRunner<BoundPartRequest, BoundPartAnswer> & {
-  readonly close: () => Promise<void>;
-};
 
 /** A part of a problem that is in memory, which it shares. */
 function partProblem(problem: Problem, shape: ProblemShape, part: Part): Problem {
@@ -63,83 +59,73 @@ export interface BoundOptions {
   readonly onReference: (reference: AttentionReference) => RowsBoundVisitor;
 }
 
-/** Measures all parts in this thread. */
-function boundHere(
-  problem: Problem,
-  parts: readonly Part[],
-  { accuracy, arithmetic }: BoundSettings,
-  { progress, onReference }: BoundOptions,
-): void {
-  const shape = problemShape(problem);
-  const all = emptyReference(shape);
-  const share = (stage: string, index: number) => (done: number) =>
-    progress(stage, (index + done) / parts.length);
-  parts.forEach((part, index) => {
-    const ofPart = partProblem(problem, shape, part);
-    const settings = { accuracy, progress: share('oracle', index) };
-    fillReference(all, attentionOracle(ofPart, settings), firstRowOf(part, shape));
-  });
-  const visit = onReference(all);
-  parts.forEach((part, index) => {
-    const first = firstRowOf(part, shape);
-    forEachRowsBound(
-      partProblem(problem, shape, part),
-      referenceRows(all, partShape(shape, part), first),
-      arithmetic,
-      visitInWhole(visit, first),
-      { progress: share('bounds', index) },
-    );
-  });
+/** The types of the measurements of bounds. */
+interface BoundMeasurements extends MeasuringTerms {
+  readonly request: BoundPartRequest;
+  readonly answer: BoundPartAnswer;
+  readonly data: BoundSettings;
+  readonly measured: undefined;
 }
 
-/** Measures all parts by a runner. */
-async function boundBy(
-  runner: BoundPartRunner,
-  shape: ProblemShape,
-  parts: readonly Part[],
-  { progress, onReference }: BoundOptions,
-): Promise<void> {
+/** The exact values of all parts, and then their bounds. */
+function* boundStages(
+  problem: Problem,
+  settings: BoundSettings,
+  { partEffort, onReference }: BoundOptions,
+): Stages<BoundMeasurements> {
+  const { accuracy, arithmetic } = settings;
+  const { maximum } = arithmetic;
+  const isShared = maximum.kind === 'unknown' && maximum.shared === 'group';
+  const shape = problemShape(problem);
+  const parts = planParts(shape, !isShared, partEffort);
   const all = emptyReference(shape);
-  const share = (stage: string) => (count: number) => progress(stage, count / parts.length);
-  await runner.run(
-    parts.map((part) => ({ part, reference: null })),
-    ({ reference }, index) => fillReference(all, reference!, firstRowOf(parts[index], shape)),
-    share('oracle'),
-  );
-  const visit = onReference(all);
-  await runner.run(
-    parts.map((part) => {
-      const first = firstRowOf(part, shape);
-      return { part, reference: referenceRows(all, partShape(shape, part), first) };
-    }),
-    ({ bounds }, index) => {
-      const ofPart = visitInWhole(visit, firstRowOf(parts[index], shape));
-      for (const bound of bounds) ofPart(bound);
+  const common = { data: settings, isDivided: parts.length > 1 };
+  const firstOf = (index: number) => firstRowOf(parts[index], shape);
+  yield [
+    {
+      ...common,
+      name: 'oracle',
+      requests: parts.map((part) => ({ part, reference: null })),
+      measure: ({ part }, progress) => ({
+        reference: attentionOracle(partProblem(problem, shape, part), { accuracy, progress }),
+        bounds: [],
+      }),
+      settle: ({ reference }, index) => fillReference(all, reference!, firstOf(index)),
     },
-    share('bounds'),
-  );
+  ];
+  const visit = onReference(all);
+  yield [
+    {
+      ...common,
+      name: 'bounds',
+      requests: parts.map((part, index) => ({
+        part,
+        reference: referenceRows(all, partShape(shape, part), firstOf(index)),
+      })),
+      measure: ({ part, reference }, progress) => {
+        const ofPart = visitInWhole(visit, firstRowOf(part, shape));
+        const own = partProblem(problem, shape, part);
+        forEachRowsBound(own, reference!, arithmetic, ofPart, { progress });
+        return { reference: null, bounds: [] };
+      },
+      settle: ({ bounds }, index) => {
+        const ofPart = visitInWhole(visit, firstOf(index));
+        for (const bound of bounds) ofPart(bound);
+      },
+    },
+  ];
+  return undefined;
 }
 
 /**
  * The exact values of a problem, and then the bounds of a kernel's arithmetic, part by part: the visitor sees the
  * same whoever measures the parts. A problem of one part is measured here.
- * @param start starts a runner for the parts; null where this thread is to measure them
  */
 export async function boundInParts(
   problem: Problem,
   settings: BoundSettings,
   options: BoundOptions,
-  start: (parts: number) => BoundPartRunner | null,
+  crew: Crew<BoundMeasurements>,
 ): Promise<void> {
-  const { maximum } = settings.arithmetic;
-  const isShared = maximum.kind === 'unknown' && maximum.shared === 'group';
-  const shape = problemShape(problem);
-  const parts = planParts(shape, !isShared, options.partEffort);
-  const runner = parts.length === 1 ? null : start(parts.length);
-  if (runner === null) return boundHere(problem, parts, settings, options);
-  try {
-    await boundBy(runner, shape, parts, options);
-  } finally {
-    await runner.close();
-  }
+  await measureByCrew(boundStages(problem, settings, options), crew, options.progress);
 }

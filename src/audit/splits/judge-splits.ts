@@ -1,9 +1,9 @@
 import { decodeToFloat64, formats } from '../../formats/index.js';
 import { problemShape, type Problem } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
-import { auditOutputs, type Audit } from '../audit.js';
-import type { AuditOptions } from '../conduct/audit-options.js';
 import { decodeOutputs, type GivenOutputs, type KernelOutputs } from '../kernel-outputs.js';
+import type { AuditOptions } from '../outputs/audit-options.js';
+import { auditOutputs, type Audit } from '../outputs/audit-outputs.js';
 import { judgeMerge, type MergeJudgement } from './judge-merge.js';
 import type { PartialResults } from './merge-parts.js';
 import { otherRules, requestedRule, type SplitRequest, type SplitRule } from './split-rules.js';

@@ -145,13 +145,15 @@ export async function boundKernel(
         };
       },
     },
-    (parts) =>
-      threads === 1
-        ? null
-        : startThreads(Math.min(threads, parts), 'boundRequest', {
-            problem: shareInputs(problem),
-            settings,
-          } satisfies BoundThreadData),
+    {
+      start: (_, parts) =>
+        threads === 1
+          ? null
+          : startThreads(Math.min(threads, parts), 'boundRequest', {
+              problem: shareInputs(problem),
+              settings,
+            } satisfies BoundThreadData),
+    },
   );
   const table = known.meter!.table();
   return {

@@ -62,7 +62,10 @@ export async function auditGradientsOnThreads(
     problem,
     tensors,
     options,
-    (data, groups) => startThreads(Math.min(threads, groups), 'measureGroup', shareGroups(data)),
+    {
+      start: (data, groups) =>
+        startThreads(Math.min(threads, groups), 'measureGroup', shareGroups(data)),
+    },
     effort,
   );
 }

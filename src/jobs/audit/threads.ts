@@ -1,4 +1,4 @@
-import type { PartRunner } from '../../audit/index.js';
+import type { ClosedRunner, PartAnswer, PartRequest, PartRunner } from '../../audit/index.js';
 import { RequestError } from '../../request-error.js';
 import type { PartThreadData, ThreadWork } from './thread-work.js';
 
@@ -6,16 +6,14 @@ import type { PartThreadData, ThreadWork } from './thread-work.js';
 const queued = 2;
 
 /** Threads that answer requests. Must be closed. */
-export interface ThreadPool<Request, Answer> extends PartRunner<Request, Answer> {
-  readonly close: () => Promise<void>;
-}
+export type ThreadPool<Request, Answer> = ClosedRunner<Request, Answer>;
 
 /** A thread that outlives an audit: it measures a part of each, as long as the process carries out requests. */
 export interface HelperThread {
   /** Starts the thread unless it runs, to have it ready for a request. */
   readonly start: () => void;
   /** Runs the requests of one audit on the thread. */
-  readonly runner: (data: PartThreadData) => PartRunner;
+  readonly runner: (data: PartThreadData) => PartRunner<PartRequest, PartAnswer>;
   readonly close: () => Promise<void>;
 }
 

@@ -52,7 +52,7 @@ async function measuredGroups(
     throw new Measured(groups);
   };
   try {
-    await auditGradientsApart(problem, tensors, { reference, progress }, start, effort);
+    await auditGradientsApart(problem, tensors, { reference, progress }, { start }, effort);
   } catch (error) {
     if (error instanceof Measured) return error.groups;
     throw error;

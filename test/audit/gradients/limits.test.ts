@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { attentionOracle } from '../../../oracles/index.js';
-import { reachGradientVerdict } from '../../../src/audit/gradients/gradient-verdict.js';
 import { gradientUnits } from '../../../src/audit/gradients/row-units.js';
 import {
   alarmDeviations,
@@ -10,6 +9,7 @@ import {
 } from '../../../src/audit/index.js';
 import { decodeTensor, formats, round } from '../../../src/formats/index.js';
 import { problemShape } from '../../../src/problem/index.js';
+import { reachGradientVerdict } from './definitions/made-judgements.js';
 import { gradientsJudged, gradientCases } from '../sharp-faults/gradient-cases.js';
 import { filledProblem, tensor } from '../../setup/problems.js';
 import { bellShaped } from './gradient-case.js';

@@ -6,7 +6,7 @@ import {
   type JudgedGradientName,
 } from '../../../src/audit/index.js';
 import { gradientFindings } from '../../../src/audit/gradients/gradient-findings.js';
-import { reachGradientVerdict } from '../../../src/audit/gradients/gradient-verdict.js';
+import { reachGradientVerdict } from '../gradients/definitions/made-judgements.js';
 import {
   judgeGradients,
   type JudgedGradient,

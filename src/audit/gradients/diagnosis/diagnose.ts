@@ -1,4 +1,10 @@
-import { everywhere, multiplyAddsOf, type Place } from '../../rows/index.js';
+import {
+  acceptedCauses,
+  foundCause,
+  unexplainedCause,
+  type CauseFamily,
+} from '../../conduct/causes.js';
+import { multiplyAddsOf, type Place } from '../../rows/index.js';
 import type { GradientDiagnosis } from './diagnosis.js';
 import { deltaFaults } from './statistics/delta-faults.js';
 import { factorFaults } from './stored/factor-faults.js';
@@ -29,7 +35,7 @@ import { otherTileFaults, tileFaults } from './sums/tile-faults.js';
 import { weightFaults } from './replayed/weight-faults.js';
 
 /** Causes of one kind, for gradients that failed. */
-type Family = (replayed: Replayed) => Generator<Prediction>;
+type Family = CauseFamily<Replayed, Prediction>;
 
 /** Causes that the exact gradients alone tell. */
 const cheapFamilies: readonly Family[] = [
@@ -94,14 +100,11 @@ function namedFirst(all: readonly Accepted[]): readonly Accepted[] {
 
 /** The causes that explain what failed, of all families: gradients with a factor may also be those of a missing head. */
 function accepted(of: Replayed, families: readonly Family[]): readonly Accepted[] {
-  const found: Accepted[] = [];
-  for (const family of families)
-    for (const prediction of family(of)) {
-      if (!explains(of.failed, prediction)) continue;
-      const place = placeShown(of.failed, prediction, of.scope);
-      if (place !== null) found.push({ prediction, place });
-    }
-  return found;
+  return acceptedCauses(families, of, (prediction) => {
+    if (!explains(of.failed, prediction)) return null;
+    const place = placeShown(of.failed, prediction, of.scope);
+    return place && { prediction, place };
+  });
 }
 
 /** The causes of all that failed: of everything, else of some heads, sequences or rows. */
@@ -126,45 +129,28 @@ function untried(isSmall: boolean, isSpent: boolean): readonly string[] {
   return isSpent ? ['not every cause was tried, which would take too long on this problem'] : [];
 }
 
-/** The diagnosis of gradients that no fault explains. */
-function unexplained(evidence: readonly string[]): GradientDiagnosis {
-  return {
-    id: 'unexplained',
-    equivalents: [],
-    sentence: 'the cause is unexplained',
-    place: everywhere,
-    evidence,
-  };
-}
-
 /** The cause of gradients that hold a NaN or an infinity too many. */
 function diagnoseNonFinite(failed: FailedGradients): GradientDiagnosis {
   const [found] = [...overflowFaults(failed), ...paddingFaults(failed)];
   if (found === undefined)
-    return unexplained([
+    return unexplainedCause([
       'but for padding and an LSE that overflows, causes are looked for among finite gradients only',
     ]);
-  return {
-    id: found.id,
-    equivalents: [],
-    sentence: found.sentence,
-    place: found.place ?? everywhere,
-    evidence: [
-      'every other gradient that was judged passes all tests',
-      ...(found.id === 'padding-nan'
-        ? ['sums that begin with what their memory held, a NaN, would look the same']
-        : []),
-    ],
-  };
+  return foundCause(found, [
+    'every other gradient that was judged passes all tests',
+    ...(found.id === 'padding-nan'
+      ? ['sums that begin with what their memory held, a NaN, would look the same']
+      : []),
+  ]);
 }
 
 /** The cause of a sample of gradients that failed. */
 function diagnoseSample(failed: FailedGradients): GradientDiagnosis {
   const found = [...factorFaults(failed, null)].find((one) => explains(failed, one));
   const evidence = ['of a sample factors alone are tried: other causes take all rows and keys'];
-  if (found === undefined) return unexplained(evidence);
+  if (found === undefined) return unexplainedCause(evidence);
   const { id, sentence } = found;
-  return { id, equivalents: [], sentence, place: everywhere, evidence };
+  return foundCause({ id, sentence }, evidence);
 }
 
 /**
@@ -190,18 +176,19 @@ export function diagnoseGradients(failed: FailedGradients): GradientDiagnosis {
   const [found, ...others] = causesOf(of, isSmall);
   if (found === undefined) {
     const near = isSmall ? narrowSize(of) : null;
-    return unexplained([...(near === null ? [] : [near]), ...untried(isSmall, budget.isSpent())]);
+    return unexplainedCause([
+      ...(near === null ? [] : [near]),
+      ...untried(isSmall, budget.isSpent()),
+    ]);
   }
   const { prediction, place } = found;
-  const equivalents = [...new Set(others.filter(isNamed).map((one) => one.prediction.id))].filter(
-    (id) => id !== prediction.id,
-  );
+  const { id, sentence, declares } = prediction;
+  const named = others.filter(isNamed).map((one) => one.prediction);
+  const diagnosis = foundCause({ id, sentence, place }, [], named);
+  const { equivalents } = diagnosis;
   return {
-    id: prediction.id,
-    equivalents,
-    sentence: prediction.sentence,
-    place,
-    ...(prediction.declares !== undefined && { declares: prediction.declares }),
+    ...diagnosis,
+    ...(declares !== undefined && { declares }),
     evidence: [
       'against what this fault gives, every gradient that was judged passes all tests',
       ...(equivalents.length === 0

@@ -4,7 +4,8 @@ import type { SharedGradientName } from '../gradient-quantities.js';
 import { measuredGradient, type GivenJudged, type GradientJudgement } from '../judge-gradient.js';
 import { withRowFactors } from './changed-gradients.js';
 import type { GradientDiagnosis } from './diagnosis.js';
-import { everywhere, multiplyAddsOf } from '../../rows/index.js';
+import { acceptedCauses, foundCause, unexplainedCause } from '../../conduct/causes.js';
+import { multiplyAddsOf } from '../../rows/index.js';
 import type { Tensor } from '../../../problem/index.js';
 import { isAsPredicted } from './prediction.js';
 
@@ -94,35 +95,24 @@ export function diagnoseShared(
     (one): one is GivenShared =>
       isShared(one) && findings.some(({ quantity }) => quantity === one.quantity.name),
   );
-  const unexplained = {
-    id: 'unexplained',
-    equivalents: [],
-    sentence: 'the cause is unexplained',
-    place: everywhere,
-  };
   const { problem, measured, dout } = judgement;
   const isSmall = multiplyAddsOf(problem, measured.shape) <= mostMultiplyAdds;
   const [one] = failing;
   const isFinite = !findings.some(({ test }) => test.endsWith('-non-finite'));
-  if (failing.length !== 1 || !isFinite) return { ...unexplained, evidence: [] };
+  if (failing.length !== 1 || !isFinite) return unexplainedCause();
   const exact = measuredGradient(measured, one.quantity.name).exact.values;
-  const found: SharedPrediction[] = [];
-  const collect = (predictions: Iterable<SharedPrediction>, least?: number) => {
-    for (const prediction of predictions)
-      if (isAsPredicted(one, { predicted: prediction.values, sizes: null }, judgement, least))
-        found.push(prediction);
-  };
-  collect(factors(one, exact, judgement));
+  const accepted = (predictions: Iterable<SharedPrediction>, least?: number) =>
+    acceptedCauses([() => predictions], null, (prediction) => {
+      const { values: predicted } = prediction;
+      return isAsPredicted(one, { predicted, sizes: null }, judgement, least) ? prediction : null;
+    });
+  const ofFactors = accepted(factors(one, exact, judgement));
   // Roundings of a sum do not shrink as it does where a part is left out.
-  if (found.length === 0 && isSmall) collect(batchEntries(one, exact, judgement, dout), 1);
+  const found =
+    ofFactors.length === 0 && isSmall
+      ? accepted(batchEntries(one, exact, judgement, dout), 1)
+      : ofFactors;
   const [first] = found;
-  if (first === undefined) return { ...unexplained, evidence: [] };
-  const equivalents = [...new Set(found.map(({ id }) => id))].filter((id) => id !== first.id);
-  return {
-    id: first.id,
-    equivalents,
-    sentence: first.sentence,
-    place: everywhere,
-    evidence: ['against what this fault gives it passes all tests'],
-  };
+  if (first === undefined) return unexplainedCause();
+  return foundCause(first, ['against what this fault gives it passes all tests'], found);
 }

@@ -1,6 +1,7 @@
 import type { Problem } from '../../../problem/index.js';
-import { auditGradients, type GradientAuditOptions } from '../audit-gradients.js';
+import { auditGradients } from '../audit-gradients.js';
 import type { GradientTensors } from '../gradient-tensors.js';
+import type { GradientAuditOptions } from '../plan-gradients.js';
 import { describeGradientDeclaration, type GradientDeclaration } from './gradient-declaration.js';
 import { formatNumber } from '../../../words/index.js';
 

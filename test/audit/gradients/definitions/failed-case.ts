@@ -27,7 +27,7 @@ import { factorFaults } from '../../../../src/audit/gradients/diagnosis/stored/f
 import { movedFaults } from '../../../../src/audit/gradients/diagnosis/stored/moved-faults.js';
 import { storedFaults } from '../../../../src/audit/gradients/diagnosis/stored/stored-faults.js';
 import { groupFaults } from '../../../../src/audit/gradients/diagnosis/sums/group-faults.js';
-import { storedForward } from '../../../../src/audit/gradients/audit-gradients.js';
+import { storedForward } from '../../../../src/audit/gradients/plan-gradients.js';
 import { givenGradients, isOfTensors } from '../../../../src/audit/gradients/given-gradients.js';
 import { gradientFindings } from '../../../../src/audit/gradients/gradient-findings.js';
 import { judgeGradients } from '../../../../src/audit/gradients/judge-gradient.js';

@@ -6,7 +6,7 @@ import {
   unsampled,
   type GradientPart,
 } from '../../../../src/audit/gradients/gradient-samples.js';
-import { prepareGradients } from '../../../../src/audit/gradients/audit-gradients.js';
+import { prepareGradients } from '../../../../src/audit/gradients/plan-gradients.js';
 import { chooseKeys, chooseRows } from '../../../../src/audit/rows/index.js';
 import { decodeTensor } from '../../../../src/formats/index.js';
 import { problemShape, type Tensor } from '../../../../src/problem/index.js';

@@ -1,8 +1,26 @@
 import type { JudgedGradientName } from '../../../../src/audit/gradients/gradient-quantities.js';
 import { judgedGradients } from '../../../../src/audit/gradients/gradient-quantities.js';
+import {
+  gradientEvidence,
+  type GradientVerdict,
+} from '../../../../src/audit/gradients/gradient-verdict.js';
+import type { GradientDiagnosis } from '../../../../src/audit/gradients/diagnosis/diagnosis.js';
 import type { JudgedGradient } from '../../../../src/audit/gradients/judge-gradient.js';
 import type { GradientStatistic } from '../../../../src/audit/gradients/structure/gradient-statistic.js';
+import type { Finding } from '../../../../src/audit/findings.js';
 import type { SpreadResult } from '../../../../src/audit/spread-test.js';
+import { reachVerdict } from '../../../../src/audit/verdict.js';
+
+/** The verdict on gradients; without a cause where `diagnose` is null. */
+export function reachGradientVerdict(
+  judged: readonly JudgedGradient[],
+  findings: readonly Finding[],
+  left: readonly string[],
+  diagnose: (() => GradientDiagnosis) | null,
+): GradientVerdict {
+  const { evidence, notJudged } = gradientEvidence(judged, findings, left);
+  return { ...reachVerdict(evidence, diagnose && { diagnose }), notJudged };
+}
 
 /** Results of a gradient that passes everything, but for what is changed. */
 export interface Changes {

@@ -2,10 +2,9 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { GradientDiagnosis } from '../../../../src/audit/gradients/diagnosis/diagnosis.js';
 import type { Finding } from '../../../../src/audit/findings.js';
-import { reachGradientVerdict } from '../../../../src/audit/gradients/gradient-verdict.js';
 import { axisOf, everywhere } from '../../../../src/audit/rows/index.js';
 import { listed } from '../../../../src/words/index.js';
-import { judgementOf } from './made-judgements.js';
+import { judgementOf, reachGradientVerdict } from './made-judgements.js';
 
 const names = ['dq', 'dk', 'dv'] as const;
 const prose = { dq: 'dQ', dk: 'dK', dv: 'dV' } as const;

@@ -3,7 +3,7 @@ import type { PremiseDeclaration } from '../../../kernels/index.js';
 import type { Problem, ProblemShape } from '../../problem/index.js';
 import { plainText } from '../../words/index.js';
 import { KernelBound } from '../bounds/index.js';
-import { diagnose } from '../diagnosis/index.js';
+import { diagnose, type Diagnosis } from '../diagnosis/index.js';
 import { measureBounds } from '../element-bounds.js';
 import { findingsOf, outputWords } from '../findings.js';
 import { judgedQuantities, judgeQuantity, type JudgedOutputs } from '../judge-quantity.js';
@@ -16,15 +16,11 @@ import { createRowLocator, locateOutputs } from '../rows/index.js';
 import { usageBySequence, type SequenceUsage } from '../sequence-usage.js';
 import { isKeyTileTestLeftOut } from '../structure/key-tile-plan.js';
 import { untestedStructure } from '../structure/structure-result.js';
-import {
-  lostParts,
-  reachVerdict,
-  type Explainers,
-  type PremiseTest,
-  type Verdict,
-} from '../verdict.js';
-import { usualFalseAlarmRate } from './audit-options.js';
-import { measureHere, planAudit, type PreparedAudit } from './plan-audit.js';
+import { lostParts, type Explainers, type PremiseTest, type Verdict } from '../verdict.js';
+import { conduct, usualFalseAlarmRate, type Contract, type Judged } from '../conduct/contract.js';
+import { explainByHead } from './explain-by-head.js';
+import { outputStages, type OutputMeasurements } from './output-stages.js';
+import { planAudit, type PreparedAudit } from './plan-audit.js';
 import { narrowerNotes, widenedCause } from './widened-output.js';
 
 /** Results of the tests on a kernel's outputs, without the profile of their errors and the usual checks. */
@@ -91,11 +87,11 @@ function unjudgedNotes(names: readonly string[]): string[] {
   ];
 }
 
-/** A failure's cause, as far as it is known already, and where that is from. */
-export interface KnownCause {
-  /** Null where no cause is wanted; default: those of the whole problem. */
-  readonly explainers?: Explainers | null;
-  readonly note?: string;
+/** The types of the contract of outputs. */
+export interface OutputTerms extends OutputMeasurements {
+  readonly plan: PreparedAudit;
+  readonly cause: Diagnosis;
+  readonly result: Judgement;
 }
 
 /** The quantities, each judged by its measurements. */
@@ -131,8 +127,7 @@ function judgeAgain(
   const { thinning } = plan.settings;
   const falseAlarmRate = options.falseAlarmRate ?? usualFalseAlarmRate;
   const changed = { falseAlarmRate, premises, diagnose: false, reference, thinning };
-  const again = planAudit(problem, { given, unjudged: [] }, changed, false);
-  return conclude(again, measureHere(again));
+  return conduct(outputContract, planAudit(problem, { given, unjudged: [] }, changed, false));
 }
 
 /**
@@ -158,8 +153,8 @@ function testPremise(prepared: PreparedAudit, reference: AttentionReference): Pr
       };
 }
 
-/** The explainers of a failure in the whole problem. */
-function ownExplainers(
+/** The explainers of a failure. */
+function explainersOf(
   prepared: PreparedAudit,
   reference: AttentionReference,
   outputs: JudgedOutputs,
@@ -194,17 +189,6 @@ function ownExplainers(
   };
 }
 
-/** The explainers of a failure; null where none are wanted. */
-function explainersOf(
-  prepared: PreparedAudit,
-  reference: AttentionReference,
-  outputs: JudgedOutputs,
-  { explainers }: KnownCause,
-): Explainers | null {
-  if (prepared.options.diagnose === false) return null;
-  return explainers === undefined ? ownExplainers(prepared, reference, outputs) : explainers;
-}
-
 /** Number of rows judged, and of all rows; null where all are judged. */
 function sampleOf({ rows }: Problem, { batch, heads }: ProblemShape) {
   return rows === undefined ? null : { rows: rows.queries.length, of: batch * heads * rows.of };
@@ -229,12 +213,8 @@ function lostOf({ problem, plan }: PreparedAudit, { reference, bounds }: Measure
 }
 
 /** Judges the outputs of a kernel by the measurements. */
-export function conclude(
-  prepared: PreparedAudit,
-  measured: Measured,
-  known: KnownCause = {},
-): Judgement {
-  const { problem, given, unjudged, options, plan } = prepared;
+function judge(prepared: PreparedAudit, measured: Measured): Judged<OutputTerms> {
+  const { problem, given, unjudged, options, plan, source } = prepared;
   const { reference, bounds, structure, rows: statistics } = measured;
   const { shape } = reference;
   const { format } = given.out;
@@ -248,11 +228,7 @@ export function conclude(
     hasLse: given.lse !== null,
     isThin: isKeyTileTestLeftOut(problem, shape),
   });
-  const notes = [
-    ...narrowerNotes(given.out.values, format),
-    ...unjudgedNotes(unjudged),
-    ...(known.note === undefined ? [] : [known.note]),
-  ];
+  const notes = [...narrowerNotes(given.out.values, format), ...unjudgedNotes(unjudged)];
   const judged = judgedQuantities(located);
   const { description } = arithmetic;
   const findings = findingsOf(judged, { ...outputWords, arithmetic: description });
@@ -273,16 +249,33 @@ export function conclude(
         `nothing in ${named} is larger than underflow, which may take all of it`,
     },
   };
-  const reached = reachVerdict(evidence, explainersOf(prepared, reference, outputs, known));
+  const isExplained = options.diagnose !== false;
   return {
-    verdict: { ...reached, notes, untested },
-    reference,
-    shape,
-    outputs: located,
-    sequences: usageBySequence(problem, reference, given.out.values, bounds.quantities.out.total),
-    arithmetic: description,
-    oracle: summariseOracle(reference),
-    falseAlarmRate: options.falseAlarmRate ?? usualFalseAlarmRate,
-    ...(thinning !== null && { statistics: limits.extent.heads * limits.extent.queries }),
+    evidence,
+    explainers: isExplained ? explainersOf(prepared, reference, outputs) : null,
+    ...(isExplained &&
+      source !== null && {
+        explainElsewhere: () =>
+          explainByHead(
+            prepared,
+            source,
+            { reference, outputs: located },
+            (alone) => conduct(outputContract, alone).verdict,
+          ),
+      }),
+    result: (reached, note) => ({
+      verdict: { ...reached, notes: note === undefined ? notes : [...notes, note], untested },
+      reference,
+      shape,
+      outputs: located,
+      sequences: usageBySequence(problem, reference, given.out.values, bounds.quantities.out.total),
+      arithmetic: description,
+      oracle: summariseOracle(reference),
+      falseAlarmRate: options.falseAlarmRate ?? usualFalseAlarmRate,
+      ...(thinning !== null && { statistics: limits.extent.heads * limits.extent.queries }),
+    }),
   };
 }
+
+/** The contract of softmax attention: its output and its LSE. */
+export const outputContract: Contract<OutputTerms> = { stages: outputStages, judge };

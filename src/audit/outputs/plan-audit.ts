@@ -1,20 +1,18 @@
-import { WorkingMemories, type Accuracy } from '../../../oracles/index.js';
+import type { Accuracy } from '../../../oracles/index.js';
 import type { FormatName } from '../../formats/index.js';
 import { problemShape, type Problem } from '../../problem/index.js';
 import { anyKernelArithmetic, type KernelArithmetic } from '../bounds/index.js';
 import { decodeOutputs, type GivenOutputs, type KernelOutputs } from '../kernel-outputs.js';
-import { auditStages, type Measured } from '../parts/audit-stages.js';
 import type { AuditPlan } from '../parts/audit-plan.js';
-import { firstRowOf, planParts, type Part } from '../parts/part-plan.js';
-import { partTensors, visitInWhole } from '../parts/part-tensors.js';
-import { runStages, type LocalParts, type PartRunner } from '../parts/run-stages.js';
-import { runStagesBeside } from '../parts/run-stages-beside.js';
+import type { PartTensors } from '../parts/measure-part.js';
+import { planParts } from '../parts/part-plan.js';
 import { thinnedShape } from '../parts/thinning.js';
 import type { Premises } from '../premises/premises.js';
 import { resolvePremises } from '../premises/resolve-premises.js';
 import { planKeyTiles } from '../structure/key-tile-plan.js';
 import { structureLimits } from '../structure/structure-entries.js';
-import { usualFalseAlarmRate, type AuditOptions } from './audit-options.js';
+import { usualFalseAlarmRate } from '../conduct/contract.js';
+import type { AuditOptions } from './audit-options.js';
 
 /** The audit's oracle: a radius of 2^-40 of Σ p|v|, far below any bound it is compared with. */
 export function auditAccuracy(outputFormat: FormatName): Accuracy {
@@ -34,6 +32,12 @@ function judgedArithmetic(
     : { ...arithmetic, outputFormat, outputRounding };
 }
 
+/** A problem whose keys are not in memory, with the means to read a head of it. */
+export interface HeadSource {
+  /** All rows of a head, counted over [batch, heads], as a problem of their own. */
+  readonly readHead: (head: number) => Promise<PartTensors>;
+}
+
 /** An audit that is about to be made. */
 export interface PreparedAudit {
   readonly problem: Problem;
@@ -42,6 +46,8 @@ export interface PreparedAudit {
   readonly unjudged: readonly string[];
   readonly options: AuditOptions;
   readonly plan: AuditPlan;
+  /** Where the keys are; null where they are in memory. */
+  readonly source: HeadSource | null;
 }
 
 /** Whether rows are judged by maxima that they have in common with others. */
@@ -71,12 +77,14 @@ export function decoded(
 /**
  * Plans the measurements of an audit.
  * @param withYardstick whether the usual checks are made, which need textbook attention
+ * @param source the keys of the problem where they are not in memory
  */
 export function planAudit(
   problem: Problem,
   { given, unjudged }: DecodedOutputs,
   options: AuditOptions,
   withYardstick: boolean,
+  source: HeadSource | null = null,
 ): PreparedAudit {
   const shape = options.reference?.shape ?? problemShape(problem);
   const { format } = given.out;
@@ -113,37 +121,5 @@ export function planAudit(
     bounds,
     withYardstick,
   };
-  return { problem, given, unjudged, options, plan };
-}
-
-/** The visitor of the bounds of a part. */
-export function boundsVisitorOf({ options: { onBounds }, plan: { shape } }: PreparedAudit) {
-  return (part: Part) => onBounds && visitInWhole(onBounds, firstRowOf(part, shape));
-}
-
-/** Settings and data by which this thread measures parts. */
-function localParts(prepared: PreparedAudit): LocalParts {
-  const { problem, given, plan, options } = prepared;
-  const { shape, settings } = plan;
-  return {
-    settings,
-    read: (part: Part) => partTensors(problem, given, shape, part),
-    boundsVisitor: boundsVisitorOf(prepared),
-    memories: options.memories ?? new WorkingMemories(),
-  };
-}
-
-/** Makes the planned measurements in this thread. */
-export function measureHere(prepared: PreparedAudit): Measured {
-  const { options, plan } = prepared;
-  const { progress = () => undefined, onReference } = options;
-  return runStages(auditStages(plan, onReference), localParts(prepared), progress);
-}
-
-/** Makes the planned measurements in this thread and by a helper at the same time: the results are those of `measureHere`. */
-export function measureBeside(prepared: PreparedAudit, helper: PartRunner): Promise<Measured> {
-  const { options, plan } = prepared;
-  const { progress = () => undefined, onReference } = options;
-  const stages = auditStages(plan, onReference);
-  return runStagesBeside(helper, stages, localParts(prepared), progress);
+  return { problem, given, unjudged, options, plan, source };
 }

@@ -1,19 +1,14 @@
 import type { Diagnosis } from '../diagnosis/index.js';
 import { judgedQuantities, type JudgedOutputs, type JudgedQuantity } from '../judge-quantity.js';
 import type { Coordinates } from '../kernel-outputs.js';
-import type { PartTensors } from '../parts/measure-part.js';
 import { axisOf } from '../rows/index.js';
 import type { ProblemShape } from '../../problem/index.js';
 import { partShape } from '../parts/part-plan.js';
 import { referenceRows } from '../parts/reference-rows.js';
-import { conclude, type Judgement, type KnownCause } from './conclude.js';
-import { measureHere, planAudit, type PreparedAudit } from './plan-audit.js';
-
-/** A problem whose keys are not in memory, with the means to read a head of it. */
-export interface HeadSource {
-  /** All rows of a head, counted over [batch, heads], as a problem of their own. */
-  readonly readHead: (head: number) => Promise<PartTensors>;
-}
+import type { AttentionReference } from '../../../oracles/index.js';
+import type { FoundExplainers } from '../conduct/contract.js';
+import type { Verdict } from '../verdict.js';
+import { planAudit, type HeadSource, type PreparedAudit } from './plan-audit.js';
 
 /** The place of the element or number that is most wrong; null where all stay within their bounds. */
 function worstPlace(judged: JudgedQuantity): Coordinates | null {
@@ -56,14 +51,22 @@ function ofHead(diagnosis: Diagnosis, { batch, heads }: ProblemShape, head: numb
     : { ...diagnosis, place, sentence: `taking one head alone, ${diagnosis.sentence}` };
 }
 
-/** The cause of a failure, looked for in one head alone: the keys of the others are not in memory. */
+/**
+ * The cause of a failure, looked for in one head alone: the keys of the others are not in memory.
+ * @param verdictOf judges the head
+ */
 export async function explainByHead(
   { options, plan }: PreparedAudit,
-  judgement: Judgement,
   { readHead }: HeadSource,
-): Promise<KnownCause> {
-  const head = failingHead(judgement.outputs, judgement.shape.heads);
-  const { heads, queries } = judgement.shape;
+  {
+    reference,
+    outputs,
+  }: { readonly reference: AttentionReference; readonly outputs: JudgedOutputs },
+  verdictOf: (alone: PreparedAudit) => Pick<Verdict, 'diagnosis' | 'premise'>,
+): Promise<FoundExplainers<Diagnosis>> {
+  const { shape } = reference;
+  const head = failingHead(outputs, shape.heads);
+  const { heads, queries } = shape;
   const { problem, out, lse } = await readHead(head);
   const part = { head, firstRow: 0, rows: queries };
   const alone = planAudit(
@@ -75,21 +78,17 @@ export async function explainByHead(
       premises: options.premises,
       strictPremises: options.strictPremises ?? false,
       thinning: plan.settings.thinning,
-      reference: referenceRows(
-        judgement.reference,
-        partShape(judgement.shape, part),
-        head * queries,
-      ),
+      reference: referenceRows(reference, partShape(shape, part), head * queries),
     },
     false,
   );
-  const { diagnosis, premise } = conclude(alone, measureHere(alone)).verdict;
+  const { diagnosis, premise } = verdictOf(alone);
   const place = `batch ${Math.floor(head / heads)}, head ${head % heads}`;
   return {
     explainers:
       diagnosis === null
         ? null
-        : { diagnose: () => ofHead(diagnosis, judgement.shape, head), fitPremise: () => premise },
+        : { diagnose: () => ofHead(diagnosis, shape, head), fitPremise: () => premise },
     note:
       diagnosis === null
         ? `the cause was looked for in ${place} alone, which does not fail by itself`

@@ -60,6 +60,3 @@ export interface AuditOptions {
   /** Called with the stage's name and the share of it that is done. */
   readonly progress?: (stage: string, done: number) => void;
 }
-
-/** Probability that the statistical tests fail a correct kernel, where no other is asked for. */
-export const usualFalseAlarmRate = 1e-9;
