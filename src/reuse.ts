@@ -1,5 +1,3 @@
-import { bytesOfBase64 } from './words/index.js';
-
 /**
  * A function that returns what `create` makes, made at the first call and kept: tables that cost
  * milliseconds to compute cost nothing to those who import them and do not use them.
@@ -63,6 +61,14 @@ export class WorkingMemories {
     this.#kept.set(kind, { owner: new WeakRef(owner), value });
     return value;
   }
+}
+
+/** The bytes that base64 stands for: how WebAssembly is carried in the modules that the build generates. */
+function bytesOfBase64(text: string): Uint8Array<ArrayBuffer> {
+  const characters = atob(text);
+  const bytes = new Uint8Array(characters.length);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = characters.charCodeAt(i);
+  return bytes;
 }
 
 /**

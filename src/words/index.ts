@@ -1,5 +1,4 @@
 export {
-  bytesOfBase64,
   listed,
   displayWidth,
   plainText,
