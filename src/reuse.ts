@@ -18,6 +18,17 @@ const firstUsed = 65536;
 /** So many that are not lent are kept: those of the kinds that were lent last. */
 const mostIdle = 8;
 
+/** What was made of stretches of buffers. */
+interface Remembered {
+  readonly data: readonly ArrayBufferView[];
+  readonly value: unknown;
+}
+
+/** Whether both are of the same bytes. */
+function isSameView(a: ArrayBufferView, b: ArrayBufferView): boolean {
+  return a.buffer === b.buffer && a.byteOffset === b.byteOffset && a.byteLength === b.byteLength;
+}
+
 /**
  * Lends WebAssembly instances with their memories, and takes them back for who asks for the same kind next: V8 frees those that
  * are dropped by its slowest collection only, which throws compiled code away with them. What is lent is as good as new. Keeps besides what several
@@ -29,6 +40,10 @@ export class WorkingMemories {
 
   /** What was made last of each kind, and for whom. */
   readonly #kept = new Map<string, { readonly owner: WeakRef<object>; readonly value: unknown }>();
+
+  /** What was made of data in the current scope, the last of each kind. */
+  #scope: object | null = null;
+  readonly #remembered = new Map<string, Remembered>();
 
   /**
    * What `work` returns, given a memory that is nobody else's until then.
@@ -59,6 +74,28 @@ export class WorkingMemories {
     if (last?.owner.deref() === owner) return last.value as Value;
     const value = make();
     this.#kept.set(kind, { owner: new WeakRef(owner), value });
+    return value;
+  }
+
+  /** Begins to remember what is made of data that do not change while the scope is the same; forgets what was made in another. */
+  enter(scope: object): void {
+    if (scope === this.#scope) return;
+    this.#remembered.clear();
+    this.#scope = scope;
+  }
+
+  /**
+   * What `make` returns, unless what was made of that kind last, in this scope, was made of the same elements of buffers.
+   * Outside of scopes nothing is remembered.
+   * @param kind all that `make` depends on but for the data, its type included
+   */
+  remember<Value>(kind: string, data: readonly ArrayBufferView[], make: () => Value): Value {
+    if (this.#scope === null) return make();
+    const last = this.#remembered.get(kind);
+    if (last?.data.every((view, i) => isSameView(view, data[i])) === true)
+      return last.value as Value;
+    const value = make();
+    this.#remembered.set(kind, { data, value });
     return value;
   }
 }

@@ -170,7 +170,7 @@ export function attentionOracle(
     return one[0] === 1;
   };
   withTileEngine(options.memories ?? new WorkingMemories(), shape, (engine) => {
-    for (const operands of headOperands(problem, shape)) {
+    for (const operands of headOperands(problem, shape, options.memories)) {
       const { head, query, keys, values } = operands;
       const anySpecial = query.anySpecial || keys.anySpecial || values.anySpecial;
       for (let first = 0; first < queries; first += tileRows) {

@@ -1,4 +1,6 @@
 import type { KeyRange, Problem, ProblemShape } from '../../src/problem/index.js';
+import type { Tensor } from '../../src/formats/index.js';
+import type { WorkingMemories } from '../../src/reuse.js';
 import { readOperand, type Operand } from './operand.js';
 
 /** The three operands of one head, decoded. */
@@ -18,8 +20,27 @@ export interface QueryBlock {
   readonly ranges: readonly (readonly KeyRange[])[];
 }
 
-/** Decodes head by head, keeping K and V while query heads of one group follow each other. */
-export function* headOperands(problem: Problem, shape: ProblemShape): Generator<HeadOperands> {
+/** Operands of so many elements are remembered for other parts of a problem: 8 MiB in fp64, and their columns as much. */
+const mostRemembered = 2 ** 20;
+
+/**
+ * Decodes head by head, keeping K and V while query heads of one group follow each other.
+ * @param memories remember K and V for other queries
+ */
+export function* headOperands(
+  problem: Problem,
+  shape: ProblemShape,
+  memories?: WorkingMemories,
+): Generator<HeadOperands> {
+  const read = (name: 'keys' | 'values', tensor: Tensor, first: number, rows: number) => {
+    const dim = tensor.shape.at(-1) ?? 0;
+    const make = () => readOperand(tensor, first, rows, dim);
+    // Scales have data of their own.
+    const isRemembered = rows * dim <= mostRemembered && tensor.scales === undefined;
+    if (memories === undefined || !isRemembered) return make();
+    const data = tensor.data.subarray(first, first + rows * dim);
+    return memories.remember(`${name} ${tensor.format} ${rows} ${dim}`, [data], make);
+  };
   const { batch, heads, kvHeads, groupSize, queries, keys, qkDim, vDim } = shape;
   for (let b = 0; b < batch; b++) {
     let kvHead = -1;
@@ -29,8 +50,8 @@ export function* headOperands(problem: Problem, shape: ProblemShape): Generator<
       if (Math.floor(h / groupSize) !== kvHead) {
         kvHead = Math.floor(h / groupSize);
         const kv = b * kvHeads + kvHead;
-        key = readOperand(problem.k, kv * keys * qkDim, keys, qkDim);
-        value = readOperand(problem.v, kv * keys * vDim, keys, vDim);
+        key = read('keys', problem.k, kv * keys * qkDim, keys);
+        value = read('values', problem.v, kv * keys * vDim, keys);
       }
       const first = (b * heads + h) * queries * qkDim;
       const query = readOperand(problem.q, first, queries, qkDim);

@@ -35,6 +35,8 @@ export interface Operand {
   readonly columnLargest: Float64Array;
   /** The elements of a tile, [rows × dim] with fewer rows at the end: good until another tile is asked for. */
   tile(index: number): Float64Array;
+  /** The elements of a tile by column, [dim × 64], 0 beyond the rows: good as long as those of the tile. */
+  columns(index: number): Float64Array;
   /** Per element of a tile: it is a multiple of 2^bit (32767 for a zero). Good as long. */
   tileBits(index: number): Int16Array;
   /** The element as the tensor has it, an infinity or a NaN included. */
@@ -134,6 +136,14 @@ function measureTile(
   }
 }
 
+/** Copies up to 64 rows of `dim` elements into a [dim × 64] tile, zero beyond them. */
+function transpose(source: Float64Array, dim: number, target: Float64Array): void {
+  const rows = source.length / dim;
+  if (rows < tileRows) target.fill(0);
+  for (let i = 0, at = 0; i < rows; i++)
+    for (let t = i; t < dim * tileRows; t += tileRows) target[t] = source[at++];
+}
+
 /** Reads rows [0, rows) × dim starting at element `first` of a tensor. */
 export function readOperand(tensor: Tensor, first: number, rows: number, dim: number): Operand {
   const precision = tensorPrecision(tensor);
@@ -170,6 +180,19 @@ export function readOperand(tensor: Tensor, first: number, rows: number, dim: nu
     return values;
   };
 
+  // All of those that are held, one of the others.
+  let columnsOf = new Map<number, Float64Array>();
+  const columns = (index: number) => {
+    const known = columnsOf.get(index);
+    if (known !== undefined) return known;
+    const made =
+      (isHeld ? undefined : columnsOf.values().next().value) ?? new Float64Array(tileSize);
+    transpose(tile(index), dim, made);
+    if (!isHeld) columnsOf = new Map();
+    columnsOf.set(index, made);
+    return made;
+  };
+
   let bits: Int16Array | null = null;
   let bitsOf = -1;
   const tileBits = (index: number) => {
@@ -186,7 +209,8 @@ export function readOperand(tensor: Tensor, first: number, rows: number, dim: nu
     rawRow = row;
     return rawValues[column];
   };
-  return { rows, dim, ...measures, anySpecial: measures.special.includes(1), tile, tileBits, raw };
+  const anySpecial = measures.special.includes(1);
+  return { rows, dim, ...measures, anySpecial, tile, columns, tileBits, raw };
 }
 
 /** Unit roundoff of fp64. */

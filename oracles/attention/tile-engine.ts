@@ -163,14 +163,6 @@ export function loadTile(
       tile.set(source.subarray(from, from + dim), to);
 }
 
-/** Copies up to 64 rows of `dim` elements into a [dim × 64] tile, zero beyond them. */
-export function loadTransposedTile(tile: Float64Array, source: Float64Array, dim: number): void {
-  const rows = source.length / dim;
-  if (rows < tileRows) tile.fill(0);
-  for (let i = 0, at = 0; i < rows; i++)
-    for (let t = i; t < dim * tileRows; t += tileRows) tile[t] = source[at++];
-}
-
 /** Raw scores of 64 queries (loaded in the engine) against the tile of keys at `firstKey`. */
 export function scoreTile(
   engine: TileEngine,
@@ -179,7 +171,7 @@ export function scoreTile(
   constants: ScoreConstants,
 ) {
   const { kernels, queries, keysTransposed, scores } = engine;
-  loadTransposedTile(keysTransposed.view, keys.tile(firstKey / tileRows), keys.dim);
+  keysTransposed.view.set(keys.columns(firstKey / tileRows));
   kernels.product(
     queries.address,
     keysTransposed.address,

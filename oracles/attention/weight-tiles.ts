@@ -11,14 +11,7 @@ import {
 import { headOperands, type HeadOperands, type QueryBlock } from './head-operands.js';
 import { tileRows } from './operand.js';
 import { rulesOf, type Rules } from './rules.js';
-import {
-  loadTile,
-  loadTransposedTile,
-  scoreTile,
-  type TileEngine,
-  weightTile,
-  withTileEngine,
-} from './tile-engine.js';
+import { loadTile, scoreTile, type TileEngine, weightTile, withTileEngine } from './tile-engine.js';
 import { WorkingMemories } from '../../src/reuse.js';
 import { dropWeights, loadAddends } from './tile-features.js';
 
@@ -67,7 +60,11 @@ interface KeptWalk {
 const mostKept = 2 ** 20;
 
 /** Data to share between walks; null for a problem that is not small. */
-function createKeptWalk(problem: Problem, shape: ProblemShape): KeptWalk | null {
+function createKeptWalk(
+  problem: Problem,
+  shape: ProblemShape,
+  memories: WorkingMemories,
+): KeptWalk | null {
   const { batch, heads, kvHeads, queries, keys, qkDim, vDim } = shape;
   const [blocks, tiles] = [queries, keys].map((rows) => Math.ceil(rows / tileRows));
   const count = batch * heads * blocks * tiles;
@@ -76,7 +73,7 @@ function createKeptWalk(problem: Problem, shape: ProblemShape): KeptWalk | null 
   const weights = new Float64Array(count * tileLength);
   const isKnown = new Uint8Array(count);
   return {
-    operands: [...headOperands(problem, shape)],
+    operands: [...headOperands(problem, shape, memories)],
     ofBlock: (head, firstRow) => {
       const first = (head * blocks + firstRow / tileRows) * tiles;
       return {
@@ -152,7 +149,7 @@ function visitWeightTiles(
     const place = { begin: firstKey, end: firstKey + tileRows };
     const { isSeen, interrupted } = maskTile(usable, place, low.view, high.view);
     if (!isSeen) continue;
-    loadTransposedTile(engine.valuesTransposed.view, values.tile(firstKey / tileRows), values.dim);
+    if (projected.length > 0) engine.valuesTransposed.view.set(values.columns(firstKey / tileRows));
     projected.forEach((matrix, index) => {
       loadTile(engine.tileSum.view, ofRows(matrix), values.dim, vStride);
       kernels.product(
@@ -228,10 +225,10 @@ export function forEachWeightTile(
   const rules = rulesOf(problem, shape);
   const walk =
     givenMask === undefined
-      ? memories.keep('weights', reference, () => createKeptWalk(problem, shape))
+      ? memories.keep('weights', reference, () => createKeptWalk(problem, shape, memories))
       : null;
   withTileEngine(memories, shape, (engine) => {
-    for (const operands of walk?.operands ?? headOperands(problem, shape)) {
+    for (const operands of walk?.operands ?? headOperands(problem, shape, memories)) {
       const { head } = operands;
       const size = queries * vDim;
       const ofHead = (matrix: Float64Array) => matrix.subarray(head * size, (head + 1) * size);

@@ -2,7 +2,7 @@ import { maskTile, type TileView } from '../../src/problem/index.js';
 import type { QueryBlock } from '../attention/head-operands.js';
 import { tileRows } from '../attention/operand.js';
 import type { Rules } from '../attention/rules.js';
-import { loadTile, loadTransposedTile, scoreTile, weightTile } from '../attention/tile-engine.js';
+import { loadTile, scoreTile, weightTile } from '../attention/tile-engine.js';
 import { loadAddends } from '../attention/tile-features.js';
 import type { GradientEngine } from './gradient-engine.js';
 import type { GradientOperands } from './operands.js';
@@ -63,7 +63,7 @@ export function weighTile(
     kernels.capSlopes(tile.scores.address, engine.slopes.address, count, constants.capFactorHigh);
   loadAddends(tile, law, block, firstKey, addendError);
   weightTile(tile, { constants, isAdded: law.addend !== null }, view.interrupted);
-  loadTransposedTile(tile.valuesTransposed.view, values.tile(firstKey / tileRows), values.dim);
+  tile.valuesTransposed.view.set(values.columns(firstKey / tileRows));
   kernels.product(
     engine.dout.address,
     tile.valuesTransposed.address,

@@ -52,13 +52,15 @@ function collected(keys: readonly Key[], row: Row, ofProblem: RowRules, local: n
   return withRowMemory(new WorkingMemories(), ofProblem, (memory) => {
     memory.begin(local, row.toLargest, row.exponents);
     memory.own(local).set(row.own);
+    const isUsed = Array.from({ length: 64 }, (_, i) => (i === local ? 1 : 0));
     for (let first = 0; first < keys.length; first += 64) {
       const ofTile = keys.slice(first, first + 64);
       ofTile.forEach(({ weight, applied, projections }, j) =>
         [weight, applied, ...projections].forEach((x, b) => (memory.tile[b][64 * local + j] = x)),
       );
-      memory.add(local, ofTile.length);
+      if (memory.keep(ofTile.length)) memory.addKept(isUsed);
     }
+    memory.addKept(isUsed);
     const phases = new Float64Array(4 * 3 * ofProblem.places);
     memory.takePhases(phases);
     return { sums: copied(memory.sums(local)), phases };
@@ -287,7 +289,8 @@ describe('the sums over a row of weights', () => {
           memory.tile[0][3 * 64 + j] = weight;
           memory.tile[1][3 * 64 + j] = applied;
         }
-        memory.add(3, Math.min(64, keys.length));
+        memory.keep(Math.min(64, keys.length));
+        memory.addKept([0, 0, 0, 1]);
         return copied(memory.sums(3));
       });
     const first = run(short);

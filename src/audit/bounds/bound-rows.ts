@@ -286,7 +286,7 @@ export function forEachRowsBound(
   refuseUntaken(problem, arithmetic);
   withBoundMemory(memories, shape, mostKeys(problem, shape.keys), (memory) => {
     const boundRows = createRowBounder(problem, reference, arithmetic, mask, memory);
-    for (const operands of headOperands(problem, shape, arithmetic))
+    for (const operands of headOperands(problem, shape, arithmetic, memories))
       for (let first = 0, count = 0; first < queries; first += count) {
         count = rowsOfSequence(placeOf, operands.head, first, queries);
         visit(boundRows(operands, first, count, isSpecial));

@@ -2,6 +2,7 @@ import { decodeTensor, formats, multiplyByScales, smallestNormal } from '../../f
 import type { Problem, ProblemShape, Tensor } from '../../problem/index.js';
 import type { KernelArithmetic } from '../../../kernels/index.js';
 import { createKeyExtents, euclideanNorm, type KeyExtents } from './key-extents.js';
+import type { WorkingMemories } from '../../reuse.js';
 import { tileRows } from './memory.js';
 import { scoreError, scoreUnits } from './scores.js';
 
@@ -20,6 +21,9 @@ export interface OperandRows {
   /** The rows with a row, from a multiple of 64 on: good until rows of four other tiles are asked for. */
   readonly with: (row: number) => DecodedRows;
 }
+
+/** Keys and values of so many elements are remembered for other queries: 16 MiB in fp64. */
+const mostRemembered = 2 ** 21;
 
 /** Elements of a head, and units of its rows, that are kept once they are there: 16 MB of them each. */
 const mostKept = 2 ** 21;
@@ -116,6 +120,7 @@ export function* headOperands(
   problem: Problem,
   shape: ProblemShape,
   arithmetic: KernelArithmetic,
+  memories?: WorkingMemories,
 ): Generator<HeadOperands> {
   const { batch, heads, kvHeads, groupSize, queries, keys, qkDim, vDim } = shape;
   const { scores } = arithmetic;
@@ -134,18 +139,29 @@ export function* headOperands(
     };
   };
   const none = new Float64Array(0);
-  const extentsOf = createKeyExtents(problem, shape);
-  let known = -1;
+  const extentsOf = createKeyExtents(problem, shape, memories);
+  const ofHead = ({ data }: Tensor, kv: number, dim: number) =>
+    data.subarray(kv * keys * dim, (kv + 1) * keys * dim);
+  const isRemembered =
+    keys * (qkDim + vDim) <= mostRemembered &&
+    problem.k.scales === undefined &&
+    problem.v.scales === undefined;
+  const kind = `bounds ${problem.k.format} ${problem.v.format} ${keys} ${qkDim} ${vDim}`;
+  let knownHead = -1;
   let shared: Pick<HeadOperands, 'key' | 'value' | 'extents'> | undefined;
   for (let head = 0; head < batch * heads; head++) {
     const kv = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
-    if (kv !== known || shared === undefined) {
-      known = kv;
-      shared = {
+    if (kv !== knownHead || shared === undefined) {
+      knownHead = kv;
+      const make = () => ({
+        scores,
         key: operandRows(problem.k, kv * keys, keys, qkDim, unitsOf(problem.k)),
         value: operandRows(problem.v, kv * keys, keys, vDim, () => none),
-        extents: extentsOf(kv),
-      };
+      });
+      const data = [ofHead(problem.k, kv, qkDim), ofHead(problem.v, kv, vDim)];
+      const known = isRemembered ? (memories?.remember(kind, data, make) ?? make()) : make();
+      // Units are those of one arithmetic.
+      shared = { ...(known.scores === scores ? known : make()), extents: extentsOf(kv) };
     }
     const query = operandRows(problem.q, head * queries, queries, qkDim, unitsOf(problem.q));
     yield { head, query, ...shared };

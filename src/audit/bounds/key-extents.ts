@@ -1,5 +1,5 @@
 import { decodeTensor } from '../../formats/index.js';
-import { lazily } from '../../reuse.js';
+import { lazily, type WorkingMemories } from '../../reuse.js';
 import {
   areSameRanges,
   type KeyRange,
@@ -120,10 +120,12 @@ function remembered<T>(of: (ranges: readonly KeyRange[]) => T): (ranges: readonl
  * Makes a function that gives the magnitudes of the keys and values of a kv head (counted over [batch, kvHeads]), of the
  * keys that a row sees and no others: keys behind a mask, or of another sequence, must not loosen a bound. Tensors are
  * decoded 64 rows at a time, when first asked for; two numbers a key are kept, and one a column for every 64.
+ * @param memories remember those of a kv head for other queries
  */
 export function createKeyExtents(
   { k, v }: Problem,
   { keys, qkDim, vDim }: ProblemShape,
+  memories?: WorkingMemories,
 ): (kvHead: number) => KeyExtents {
   // Keys of a range that fill no tile are fewer than those of two.
   const room = new Float64Array(2 * tileRows * Math.max(qkDim, vDim));
@@ -132,7 +134,7 @@ export function createKeyExtents(
     const place = room.subarray(0, count * dim);
     return decodeTensor(tensor, begin, begin + count * dim, place);
   };
-  return (kvHead) => {
+  const create = (kvHead: number): KeyExtents => {
     const norms = lazily(() =>
       measure(keys, (byKey, first, count) => {
         const rows = rowsOf(k, kvHead, first, count, qkDim);
@@ -176,4 +178,12 @@ export function createKeyExtents(
       }),
     };
   };
+  if (memories === undefined || k.scales !== undefined || v.scales !== undefined) return create;
+  const kind = `extents ${k.format} ${v.format} ${keys} ${qkDim} ${vDim}`;
+  const ofHead = (tensor: typeof k, kvHead: number, dim: number) =>
+    tensor.data.subarray(kvHead * keys * dim, (kvHead + 1) * keys * dim);
+  return (kvHead) =>
+    memories.remember(kind, [ofHead(k, kvHead, qkDim), ofHead(v, kvHead, vDim)], () =>
+      create(kvHead),
+    );
 }

@@ -16,6 +16,7 @@ import {
   type Problem,
   type RowPlace,
 } from '../../problem/index.js';
+import type { WorkingMemories } from '../../reuse.js';
 import { createAddends, type Addends } from './addend.js';
 import { createKeyExtents, euclideanNorm, type KeyExtents } from './key-extents.js';
 import { tileRows } from './memory.js';
@@ -23,6 +24,14 @@ import { createSharedMaximum } from './row-units.js';
 import { anyDropout, factorsError, type Premises } from '../premises/premises.js';
 import { problemPremises } from '../premises/resolve-premises.js';
 import type { DropoutArithmetic } from '../../../kernels/index.js';
+
+/** Options of the bounds of rows. */
+interface RowBoundOptions {
+  /** Which keys each query sees: that of the reference. */
+  readonly mask?: Mask;
+  /** Memories that remember the magnitudes of keys and values for other queries. */
+  readonly memories?: WorkingMemories | undefined;
+}
 
 /** The worst-case bound of one row, before it is spread over the columns. */
 export interface RowBound {
@@ -121,7 +130,6 @@ export class KernelBound {
   readonly #recent: ({ readonly row: number; readonly bound: RowBound } | undefined)[] = [];
 
   /**
-   * @param mask which keys each query sees: that of the reference
    * @throws RequestError for premises that a sample of rows cannot be judged by
    */
   constructor(
@@ -129,14 +137,14 @@ export class KernelBound {
     reference: AttentionReference,
     outputFormat: FormatName,
     premises: Premises = problemPremises(problem, outputFormat),
-    mask: Mask = problemMask(problem, reference.shape),
+    { mask = problemMask(problem, reference.shape), memories }: RowBoundOptions = {},
   ) {
     const { shape } = reference;
     const { maximum, factors } = premises;
     this.#problem = problem;
     this.#mask = mask;
     this.#reference = reference;
-    this.#extentsOf = createKeyExtents(problem, shape);
+    this.#extentsOf = createKeyExtents(problem, shape, memories);
     this.#addends = createAddends(problem, shape);
     this.#sinks = problem.sink === undefined ? null : decodeTensor(problem.sink.logits);
     this.#dropout =

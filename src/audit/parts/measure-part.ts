@@ -134,7 +134,7 @@ function boundOf(
     return {
       problem,
       settings,
-      bound: new KernelBound(problem, reference, outputFormat, premises),
+      bound: new KernelBound(problem, reference, outputFormat, premises, { memories }),
     };
   };
   const kept = memories?.keep('bounds of rows', reference, make) ?? make();
@@ -223,6 +223,7 @@ export function measurePart(
 ): PartResults[PartRequest['kind']] {
   const [first] = tensors;
   const { progress, visitBounds, memories } = callbacks;
+  memories?.enter(settings);
   switch (request.kind) {
     case 'reference':
       return measureReference(first, request, settings, callbacks);

@@ -146,6 +146,7 @@ export class RowCollector {
     const { reference, instruments, out, bound, sinks } = this.#model;
     const { values, magnitude } = reference.quantities.out;
     const { vDim, heads, queries } = reference.shape;
+    this.#isUsed.fill(0);
     for (let i = 0; i < rows; i++) {
       const row = first + i;
       const total = reference.denominator[row];
@@ -158,7 +159,6 @@ export class RowCollector {
         !bound.row(row).isCoarse;
       for (let at = row * vDim; isUsed && at < (row + 1) * vDim; at++)
         isUsed = Number.isFinite(out[at] - values[at]) && hasSquare(magnitude[at]);
-      this.#isUsed[i] = 0;
       if (!isUsed) continue;
       // For a row with a sink: the sink's score where it is the largest, in place of no maximum at all.
       const origin = sink === -Infinity ? 0 : Math.max(largest, sink);
@@ -188,14 +188,15 @@ export class RowCollector {
   }
 
   /** Adds one tile of weights, times their projections, to its rows. */
-  visit({ weights, applied, rows, keys, projections }: WeightTile): void {
+  visit({ weights, applied, keys, projections }: WeightTile): void {
     const { tile } = this.#memory;
     [weights, applied, ...projections].forEach((numbers, block) => tile[block].set(numbers));
-    for (let i = 0; i < rows; i++) if (this.#isUsed[i] === 1) this.#memory.add(i, keys);
+    if (this.#memory.keep(keys)) this.#memory.addKept(this.#isUsed);
   }
 
   /** Adds the weights of the rows that were started, times their projections, to those of `pooled` by place. */
   end(pooled: PooledProjections): void {
+    this.#memory.addKept(this.#isUsed);
     this.#memory.takePhases(pooled.phases);
   }
 

@@ -46,6 +46,11 @@ const record = {
 const tileLength = walkRows * walkRows;
 const tileBlocks = 2 + instrumentCount;
 
+/** The most tiles that are kept before their weights are added, of 192 kB each: those of 2048 keys. */
+const mostTiles = 32;
+
+const tileBytes = 8 * tileLength * tileBlocks;
+
 /** Bytes of the parameters: see assembly/rows.ts. */
 const parameterBytes = 160 + 8 * walkRows;
 
@@ -124,7 +129,7 @@ export interface RowSums extends PooledErrors {
 
 /**
  * Sums over the weights of up to 64 rows: a record and a pool of groups for each row, in WebAssembly memory, which grows with the
- * groups that occur.
+ * groups that occur. Tiles are kept, and then added row by row: the pools of all rows do not fit a cache that one row's does.
  */
 export class RowMemory {
   readonly kernels = instantiateLoops();
@@ -134,7 +139,10 @@ export class RowMemory {
   #equalBytes = 0;
   #records: readonly Float64Array[] = [];
   #rows: readonly RowSums[] = [];
-  #tile: readonly Float64Array[] = [];
+  #tiles: readonly (readonly Float64Array[])[] = [];
+  #tileCount = 0;
+  /** The numbers of keys of the tiles that are kept. */
+  #kept: number[] = [];
   #phases = new Float64Array(0);
 
   /** Makes the memory, which is all 0, ready for the rows of a problem. */
@@ -143,12 +151,14 @@ export class RowMemory {
     this.#rules = rules;
     this.#next = firstUsed;
     this.#phases = new Float64Array(0);
+    this.#kept = [];
+    this.#tileCount = Math.max(1, Math.min(Math.ceil(keys / walkRows), mostTiles));
     const cells = Math.min(cellsPerKey * Math.max(keys, 2), mostCells);
     const equalBits = countsEqual ? Math.ceil(Math.log2(cells)) : 0;
     this.#equalBytes = countsEqual ? 2 ** equalBits : 0;
     this.#addresses = {
       rows: this.#allocate(8 * record.end * walkRows),
-      tile: this.#allocate(8 * tileLength * tileBlocks),
+      tile: this.#allocate(this.#tileCount * tileBytes),
       parameters: this.#allocate(parameterBytes),
       phases: this.#allocate(8 * weightFamilies * places * instrumentCount),
       roundingErrors: this.#allocate(8 * (roundingErrors?.length ?? 0)),
@@ -175,15 +185,27 @@ export class RowMemory {
     numbers.set(exponents, record.exponents);
   }
 
-  /** The 64 × 64 weights of a tile, the factors of values, and the projections: to be filled. */
+  /** The 64 × 64 weights of the next tile, the factors of values, and the projections: to be filled. */
   get tile(): readonly Float64Array[] {
-    return this.#tile;
+    return this.#tiles[this.#kept.length];
   }
 
-  /** Adds the first `keys` weights of a row of the tile. */
-  add(i: number, keys: number): void {
-    const { parameters, tile } = this.#addresses;
-    const weights = tile + 8 * walkRows * i;
+  /** Keeps the tile that was filled, of which `keys` keys count. Returns whether there is no room for another. */
+  keep(keys: number): boolean {
+    this.#kept.push(keys);
+    return this.#kept.length === this.#tileCount;
+  }
+
+  /** Adds the weights of the tiles that are kept to the rows that `isUsed` has as 1. */
+  addKept(isUsed: ArrayLike<number>): void {
+    for (let i = 0; i < isUsed.length; i++)
+      if (isUsed[i] === 1) this.#kept.forEach((keys, tile) => this.#add(i, tile, keys));
+    this.#kept = [];
+  }
+
+  #add(i: number, tile: number, keys: number): void {
+    const { parameters } = this.#addresses;
+    const weights = this.#addresses.tile + tile * tileBytes + 8 * walkRows * i;
     let from = 0;
     while ((from = this.kernels.addWeights(this.#row(i), weights, keys, from, parameters)) < keys) {
       const capacity = new Int32Array(this.kernels.memory.buffer, this.#pool(i), 1)[0];
@@ -261,9 +283,12 @@ export class RowMemory {
     const { buffer } = this.kernels.memory;
     if (this.#phases.buffer === buffer) return;
     const { tile, phases } = this.#addresses;
-    const block = (_: unknown, at: number) =>
-      new Float64Array(buffer, tile + 8 * tileLength * at, tileLength);
-    this.#tile = Array.from({ length: tileBlocks }, block);
+    this.#tiles = Array.from({ length: this.#tileCount }, (_, index) =>
+      Array.from({ length: tileBlocks }, (_, block) => {
+        const address = tile + index * tileBytes + 8 * tileLength * block;
+        return new Float64Array(buffer, address, tileLength);
+      }),
+    );
     const places = weightFamilies * this.#rules!.places * instrumentCount;
     this.#phases = new Float64Array(buffer, phases, places);
     const ofRow = (_: unknown, i: number) => new Float64Array(buffer, this.#row(i), record.end);

@@ -138,7 +138,7 @@ describe('bounds under a mask of several ranges a row', () => {
     const shape = problemShape(problem);
     const mask = scatteredMask(shape, randomValues(13));
     const reference = attentionOracle(problem, { mask });
-    const bound = new KernelBound(problem, reference, 'bf16', undefined, mask);
+    const bound = new KernelBound(problem, reference, 'bf16', undefined, { mask });
     for (let row = 0; row < shape.heads * shape.queries; row++) {
       const keys = mask
         .ranges(Math.floor(row / shape.queries), row % shape.queries)

@@ -1,10 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { readOperand, dotError, isExactDot } from '../../../oracles/attention/operand.js';
-import {
-  createTileEngine,
-  loadTile,
-  loadTransposedTile,
-} from '../../../oracles/attention/tile-engine.js';
+import { createTileEngine, loadTile } from '../../../oracles/attention/tile-engine.js';
 import { randomValues, type RandomValues } from '../../../properties/problems/values.js';
 import { float64FromRational, scaledIntegerOf } from '../../../src/arith/index.js';
 import {
@@ -244,7 +240,8 @@ it('the WebAssembly product is the sequential dot product, bit by bit', () => {
       );
     const [q, k] = [fill(), fill()];
     loadTile(engine.queries.view, q, d, d);
-    loadTransposedTile(engine.keysTransposed.view, k, d);
+    const tensor = { format: 'fp64', shape: [64, d], data: k } as const;
+    engine.keysTransposed.view.set(readOperand(tensor, 0, 64, d).columns(0));
     const { queries, keysTransposed, scores, kernels } = engine;
     kernels.product(queries.address, keysTransposed.address, scores.address, 64, d, 64);
     for (let i = 0; i < 64; i++)
