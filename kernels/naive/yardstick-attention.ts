@@ -3,8 +3,12 @@ import {
   decodeToFloat64,
   encodeFromFloat64,
   formats,
+  smallestNormal,
+  unitRoundoff,
+  type FormatName,
 } from '../../src/formats/index.js';
 import {
+  clipRanges,
   countKeys,
   problemMask,
   type KeyRange,
@@ -22,9 +26,26 @@ const tileRows = 64;
 /** Numbers that are held at once: scores of some rows, or a kv head's keys or values decoded, 16 MiB each. */
 const heldNumbers = 2 ** 21;
 
+/** Keys of a row that are multiplied at once, by one row after the other: those of 64 rows are in a cache. */
+const stretchKeys = 64;
+
+/** Blocks of so many elements are remembered for other queries: 8 MiB in fp64. */
+const mostRemembered = 2 ** 20;
+
 /** Rows [first, first + rows) of a tensor with rows of `dim` elements, decoded. */
 function decodeRows(tensor: Tensor, first: number, rows: number, dim: number): Float64Array {
   return decodeTensor(tensor, first * dim, (first + rows) * dim);
+}
+
+/** The smallest normal number of a format with 16 bits, the ulp of 1 and the largest number; null for other formats. */
+function shortFormat(name: FormatName) {
+  if (name !== 'bf16' && name !== 'fp16') return null;
+  const format = formats[name];
+  return {
+    smallestNormal: smallestNormal(format),
+    ulpOfOne: 2 * unitRoundoff(format),
+    maxFinite: format.maxFinite,
+  };
 }
 
 function multiply(values: Float64Array, factor: number): void {
@@ -86,9 +107,10 @@ export function yardstickAttention(
     queries: rows * qkDim,
     scores: rows * keys,
     tile: rows * vDim,
+    weights: keys + 1,
   };
   return withYardstickMemory(memories, lengths, (memory) =>
-    attend(problem, shape, { blockKeys, blockRows: rows }, memory),
+    attend(problem, shape, { blockKeys, blockRows: rows, memories }, memory),
   );
 }
 
@@ -96,41 +118,70 @@ export function yardstickAttention(
 interface Blocks {
   readonly blockKeys: number;
   readonly blockRows: number;
+  /** Memories that remember what was decoded. */
+  readonly memories: WorkingMemories;
+}
+
+/** Rows of a tensor. */
+interface Rows {
+  readonly first: number;
+  readonly count: number;
+  readonly dim: number;
 }
 
 /** The yardstick, in a memory. */
 function attend(
   problem: Problem,
   shape: ProblemShape,
-  { blockKeys, blockRows }: Blocks,
+  { blockKeys, blockRows, memories }: Blocks,
   memory: YardstickMemory,
 ): Float64Array {
   const { batch, heads, kvHeads, groupSize, queries, keys, qkDim, vDim } = shape;
   const { kernels } = memory;
   const { softcap } = problem;
   const format = formats[problem.q.format];
+  const short = shortFormat(problem.q.format);
+  const formatAt = short === null ? 0 : memory.format.write(short);
   const out = new Float64Array(batch * heads * queries * vDim);
   /** Rounds numbers of the memory. */
   const roundAll = (values: Float64Array): void => {
-    if (format === formats.fp32) kernels.roundToFloat32(values.byteOffset, values.length);
+    if (short !== null) kernels.roundNumbers(values.byteOffset, values.length, formatAt);
+    else if (format === formats.fp32) kernels.roundToFloat32(values.byteOffset, values.length);
     else decodeToFloat64(encodeFromFloat64(format, values), format, values);
+  };
+  /** What `make` returns, or has returned for the same rows of a tensor. */
+  const once = (kind: string, tensor: Tensor, rows: Rows, make: () => Float64Array) => {
+    const { first, count, dim } = rows;
+    if (tensor.scales !== undefined || count * dim > mostRemembered) return make();
+    const data = tensor.data.subarray(first * dim, (first + count) * dim);
+    return memories.remember(`yardstick ${kind} ${tensor.format}`, [data], make);
   };
   const keyBlock = remembered(memory.keys, (first, count) => {
     const k = memory.keys.view.subarray(0, count * qkDim);
-    k.set(decodeRows(problem.k, first, count, qkDim));
-    multiply(k, problem.scale);
-    roundAll(k);
+    const kind = `keys ${problem.q.format} ${problem.scale}`;
+    const made = once(kind, problem.k, { first, count, dim: qkDim }, () => {
+      k.set(decodeRows(problem.k, first, count, qkDim));
+      multiply(k, problem.scale);
+      roundAll(k);
+      return k.slice();
+    });
+    k.set(made);
   });
   const valueBlock = remembered(memory.values, (first, count) =>
-    memory.values.view.set(decodeRows(problem.v, first, count, vDim)),
+    memory.values.view.set(
+      once('values', problem.v, { first, count, dim: vDim }, () =>
+        decodeRows(problem.v, first, count, vDim),
+      ),
+    ),
   );
   const mask = problemMask(problem, shape);
   const featuresOf = rowFeatures(problem, shape);
   const isAdded = problem.bias !== undefined || problem.alibiSlopes !== undefined;
   const share = 1 - (problem.dropout?.probability ?? 0);
   /**
-   * Visits the visible keys of some rows in one block of keys after the other: each stretch of `count` keys begins at key
-   * `from` of the block, and is number `at` and following among the row's visible keys.
+   * Visits the visible keys of some rows in one block of keys after the other, and within it by stretches of at most 64 keys,
+   * all but the last of a range a multiple of 4: each of `count` keys begins at key `from` of the block, and is number `at` and
+   * following among the row's visible keys.
    */
   const forEachStretch = (
     ranges: readonly (readonly KeyRange[])[],
@@ -144,15 +195,19 @@ function attend(
     const met = ranges.map(() => 0);
     for (let first = 0; first < keys; first += blockKeys) {
       const block = { first, count: Math.min(blockKeys, keys - first) };
-      ranges.forEach((ofRow, row) => {
-        for (const { begin, end } of ofRow) {
-          const from = Math.max(begin, first);
-          const count = Math.min(end, first + block.count) - from;
-          if (count <= 0) continue;
-          visit(block, row, met[row], { from: from - first, count });
-          met[row] += count;
-        }
-      });
+      const clipped = ranges.map((ofRow) => clipRanges(ofRow, first, first + block.count));
+      const most = clipped.reduce((count, ofRow) => Math.max(count, ofRow.length), 0);
+      for (let index = 0; index < most; index++) {
+        const ofRows = clipped.map((ofRow) => ofRow[index] ?? { begin: 0, end: 0 });
+        const longest = ofRows.reduce((keys, { begin, end }) => Math.max(keys, end - begin), 0);
+        for (let done = 0; done < longest; done += stretchKeys)
+          ofRows.forEach(({ begin, end }, row) => {
+            const count = Math.min(stretchKeys, end - begin - done);
+            if (count <= 0) return;
+            visit(block, row, met[row], { from: begin + done - first, count });
+            met[row] += count;
+          });
+      }
     }
   };
   /** The products of the rows of Q with the keys that they see. */
@@ -207,8 +262,17 @@ function attend(
         ofRows.forEach((ofRow, i) => features[i].addend?.forEach((x, j) => (ofRow[j] += x)));
         roundAll(scores);
       }
-      ofRows.forEach((ofRow, i) => softmax(ofRow, features[i].sink));
-      roundAll(scores);
+      ofRows.forEach((ofRow, i) => {
+        const { sink } = features[i];
+        const weights = memory.weights.address;
+        const { byteOffset, length } = ofRow;
+        const isDone =
+          short !== null &&
+          kernels.roundedSoftmax(byteOffset, weights, length, sink, formatAt) !== 0;
+        if (isDone) return;
+        softmax(ofRow, sink);
+        roundAll(ofRow);
+      });
       ofRows.forEach((ofRow, i) => features[i].kept?.forEach((x, j) => (ofRow[j] *= x / share)));
       const tile = memory.tile.view.subarray(0, rows * vDim).fill(0);
       addValues(ofRows, ranges, kv * keys);

@@ -1,6 +1,8 @@
 // AssemblyScript: the sums of textbook attention in fp64, two lanes at a time. Each sum has the additions of
 // ../yardstick-attention.ts in their order, so that its bits do not depend on how many are made at once.
 
+import { exp2Fraction, scaleByPowerOfTwo } from '../../../oracles/attention/assembly/exp2';
+
 /** Products of a row of Q with `keys` rows of K: sums of every fourth product, which are added as (s0 + s1) + (s2 + s3). */
 export function scoreRow(q: usize, k: usize, scores: usize, keys: i32, dim: i32): void {
   const rowBytes = (<usize>dim) << 3;
@@ -132,4 +134,112 @@ export function roundToFloat32(at: usize, count: i32): void {
   for (; at + 16 <= end; at += 16)
     v128.store(at, f64x2.promote_low_f32x4(f32x4.demote_f64x2_zero(v128.load(at))));
   if (at < end) store<f64>(at, <f64>(<f32>load<f64>(at)));
+}
+
+/** A format that numbers are rounded to, to nearest even; beyond its largest number they become infinite. */
+@unmanaged
+export class Format {
+  smallestNormal: f64;
+  ulpOfOne: f64;
+  maxFinite: f64;
+}
+
+/** The distance of the numbers of a format around |x|, up to a power of two that nothing in use reaches. */
+// @inline
+function quantumOf(x: v128, smallest: v128, ulp: v128): v128 {
+  const power = v128.and(x, i64x2.splat(0x7ff0000000000000));
+  const clamped = f64x2.min(f64x2.max(power, smallest), f64x2.splat(2.037035976334486e90));
+  return f64x2.mul(clamped, ulp);
+}
+
+/** x rounded to a multiple of the quantum: 1.5·2^52 of them are added, which leaves no bits below. */
+// @inline
+function roundedTo(x: v128, quantum: v128): v128 {
+  const shifter = f64x2.mul(quantum, f64x2.splat(6755399441055744.0));
+  return f64x2.sub(f64x2.add(x, shifter), shifter);
+}
+
+/** Rounds `count` numbers to a format in place; a number behind an odd count is rounded too. */
+export function roundNumbers(at: usize, count: i32, format: Format): void {
+  const smallest = f64x2.splat(format.smallestNormal);
+  const ulp = f64x2.splat(format.ulpOfOne);
+  const most = f64x2.splat(format.maxFinite);
+  const sign = i64x2.splat(<i64>0x8000000000000000);
+  const end = at + ((<usize>count) << 3);
+  for (; at < end; at += 16) {
+    const x = v128.load(at);
+    const size = v128.andnot(x, sign);
+    const rounded = roundedTo(size, quantumOf(size, smallest, ulp));
+    const finite = v128.bitselect(f64x2.splat(Infinity), rounded, f64x2.gt(rounded, most));
+    v128.store(at, v128.or(finite, v128.and(x, sign)));
+  }
+}
+
+/** e^x for x ≤ 0, within 2^-42 of it; 0 below 2^-1000. */
+// @inline
+function exponential(x: v128): v128 {
+  const y = f64x2.max(f64x2.mul(x, f64x2.splat(1.4426950408889634)), f64x2.splat(-2000));
+  const n = f64x2.nearest(y);
+  const power = scaleByPowerOfTwo(
+    exp2Fraction(f64x2.sub(y, n)),
+    f64x2.max(n, f64x2.splat(-1000)),
+  );
+  return v128.and(power, f64x2.ge(n, f64x2.splat(-1000)));
+}
+
+/**
+ * Scores of a row to its weights, rounded to a format, in place: e^(score − largest) / Σ, the sink in Σ. Returns whether it is sure
+ * that each is the rounding of the weight that any other good exponential gives; else the scores are left as they are.
+ * @param weights room for as many numbers as scores, and one more
+ */
+export function roundedSoftmax(
+  scores: usize,
+  weights: usize,
+  count: i32,
+  sink: f64,
+  format: Format,
+): bool {
+  if (!(sink < Infinity)) return false;
+  let largest = sink;
+  for (let j = 0; j < count; j++) {
+    const score = load<f64>(scores + ((<usize>j) << 3));
+    if (!(score < Infinity)) return false;
+    largest = max<f64>(largest, score);
+  }
+  if (largest === -Infinity) return false;
+  const origin = f64x2.splat(largest);
+  const pairs = (<usize>(count & ~1)) << 3;
+  let sums = f64x2.splat(0);
+  let at: usize = 0;
+  for (; at < pairs; at += 16) {
+    const weight = exponential(f64x2.sub(v128.load(scores + at), origin));
+    v128.store(weights + at, weight);
+    sums = f64x2.add(sums, weight);
+  }
+  let total = f64x2.extract_lane(sums, 0) + f64x2.extract_lane(sums, 1);
+  if ((count & 1) !== 0) {
+    const weight = exponential(f64x2.splat(load<f64>(scores + at) - largest));
+    v128.store(weights + at, weight);
+    total += f64x2.extract_lane(weight, 0);
+  }
+  if (sink !== -Infinity) total += f64x2.extract_lane(exponential(f64x2.splat(sink - largest)), 0);
+  const smallest = f64x2.splat(format.smallestNormal);
+  const ulp = f64x2.splat(format.ulpOfOne);
+  const divisor = f64x2.splat(total);
+  // Both exponentials, and the additions of either sum.
+  const margin = f64x2.splat((<f64>count + 4096) * 4.440892098500626e-16);
+  const half = f64x2.splat(0.5);
+  let isOpen = i64x2.splat(0);
+  const end = (<usize>count) << 3;
+  for (at = 0; at < end; at += 16) {
+    const weight = f64x2.div(v128.load(weights + at), divisor);
+    const quantum = quantumOf(weight, smallest, ulp);
+    const rounded = roundedTo(weight, quantum);
+    const reach = f64x2.add(f64x2.abs(f64x2.sub(weight, rounded)), f64x2.mul(weight, margin));
+    isOpen = v128.or(isOpen, f64x2.ge(reach, f64x2.mul(quantum, half)));
+    v128.store(weights + at, rounded);
+  }
+  if (v128.any_true(isOpen)) return false;
+  memory.copy(scores, weights, end);
+  return true;
 }
