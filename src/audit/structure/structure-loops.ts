@@ -6,6 +6,7 @@ export interface StructureLoops {
   readonly memory: WebAssembly.Memory;
   product(a: number, b: number, c: number, rows: number, inner: number, columns: number): void;
   addErrors(groups: number, rows: number, keys: number, count: number): number;
+  surveyWeights(all: number, rows: number, keys: number, firstKey: number): void;
   movePool(
     row: number,
     capacity: number,

@@ -3,12 +3,15 @@ import {
   forEachWeightTile,
   levels,
   type WeightVisitor,
-  type WorkingMemories,
+  WorkingMemories,
 } from '../../../oracles/index.js';
 import { formats, type FormatName } from '../../formats/index.js';
 import type { Problem } from '../../problem/index.js';
+import { createAllocator } from '../../reuse/index.js';
 import { createRowNumbers, isClustered } from '../bounds/index.js';
 import { NearlyEqual } from './error-pool.js';
+import { surveyedRows } from './structure.generated.js';
+import { instantiateLoops } from './structure-loops.js';
 import { walkRows } from './structure-statistic.js';
 
 /** Slots of a row's table of weights, as a power of two. */
@@ -59,12 +62,43 @@ export function numberUnits(
   return { unit, isShared: Uint8Array.from(unit, (number) => (counts.get(number)! > 1 ? 1 : 0)) };
 }
 
+/** Memory for the sums of 64 rows. */
+function createMemory() {
+  const kernels = instantiateLoops();
+  const tableLength = walkRows * 2 ** tableBits;
+  const numbers = walkRows * walkRows + tableLength + 6 * walkRows;
+  const { allocate, struct } = createAllocator(kernels.memory, 8 * numbers);
+  const { buffer } = kernels.memory;
+  const block = (length: number) => new Float64Array(buffer, allocate(8 * length), length);
+  const views = {
+    weights: block(walkRows * walkRows),
+    toLargest: block(walkRows),
+    mass: block(walkRows),
+    squares: block(walkRows),
+    alike: block(walkRows),
+    most: block(walkRows),
+    heaviest: new Int32Array(buffer, allocate(4 * walkRows), walkRows),
+  };
+  const table = block(tableLength);
+  const places = Object.entries(views).map(([name, { byteOffset }]) => [name, byteOffset]);
+  const addresses = {
+    ...(Object.fromEntries(places) as Record<keyof typeof views, number>),
+    tables: table.byteOffset,
+  };
+  return { kernels, ...views, table, addresses, all: struct(surveyedRows) };
+}
+
+/** What the loop needs of groups. */
+function placesOf({ shift, lowest, size }: NearlyEqual) {
+  return { shift, lowest, size };
+}
+
 /** Walks over the weights once, before the statistics do. */
 export function surveyRows(
   problem: Problem,
   reference: AttentionReference,
   weightFormat: FormatName,
-  memories?: WorkingMemories,
+  memories = new WorkingMemories(),
 ): RowSurvey {
   const groups = fineGroups(weightFormat);
   const { queries } = reference.shape;
@@ -72,55 +106,37 @@ export function surveyRows(
   const heaviest = new Int32Array(rows).fill(-1);
   const squares = new Float64Array(rows);
   const clustered = new Uint8Array(rows);
-  // Σ w by a hash of the weight's group: too much where two groups meet, as in the bounds' tables.
-  const tables = Array.from({ length: walkRows }, () => new Float64Array(2 ** tableBits));
-  const mass = new Float64Array(walkRows);
-  const toLargest = new Float64Array(walkRows);
-  const own = new Float64Array(walkRows);
-  const alike = new Float64Array(walkRows);
-  const most = new Float64Array(walkRows);
-  const at = new Int32Array(walkRows).fill(-1);
-  const visitor: WeightVisitor = {
-    begin: (head, firstRow, count) => {
-      for (let i = 0; i < count; i++) {
-        const row = head * queries + firstRow + i;
-        toLargest[i] = Math.exp(reference.denominator[row] - reference.maximum[row]);
-      }
-    },
-    visit: ({ rows: count, firstKey, keys, stride, weights }) => {
-      for (let i = 0; i < count; i++) {
-        const table = tables[i];
-        const factor = toLargest[i];
-        for (let j = 0; j < keys; j++) {
-          const w = weights[i * stride + j];
-          if (w === 0) continue;
-          const slot = Math.imul(groups.group(w * factor), 0x9e3779b1) >>> (32 - tableBits);
-          // The change of the sum's square when w is added.
-          alike[i] += w * (2 * table[slot] + w);
-          table[slot] += w;
-          own[i] += w * w;
-          mass[i] += w;
-          if (w <= most[i]) continue;
-          most[i] = w;
-          at[i] = firstKey + j;
+  memories.lend('survey', createMemory, (memory) => {
+    const { kernels } = memory;
+    const all = memory.all.write({ ...memory.addresses, ...placesOf(groups), tableBits });
+    const { toLargest, most, mass, alike } = memory;
+    const visitor: WeightVisitor = {
+      begin: (head, firstRow, count) => {
+        memory.table.fill(0);
+        for (const sums of [most, mass, memory.squares, alike]) sums.fill(0);
+        memory.heaviest.fill(-1);
+        for (let i = 0; i < count; i++) {
+          const row = head * queries + firstRow + i;
+          toLargest[i] = Math.exp(reference.denominator[row] - reference.maximum[row]);
         }
-      }
-    },
-    end: (head, firstRow, count) => {
-      for (let i = 0; i < count; i++) {
-        const row = head * queries + firstRow + i;
-        heaviest[row] = at[i];
-        squares[row] = own[i];
-        const isSpecial = levels[reference.level[row]] === 'special';
-        const sums = { mass: mass[i], squares: own[i], squaresAlike: alike[i] };
-        clustered[row] = !isSpecial && isClustered(sums) ? 1 : 0;
-        tables[i].fill(0);
-        most[i] = own[i] = alike[i] = mass[i] = 0;
-        at[i] = -1;
-      }
-    },
-  };
-  forEachWeightTile(problem, reference, [], visitor, { memories });
+      },
+      visit: ({ rows: count, firstKey, keys, weights }) => {
+        memory.weights.set(weights);
+        kernels.surveyWeights(all, count, keys, firstKey);
+      },
+      end: (head, firstRow, count) => {
+        for (let i = 0; i < count; i++) {
+          const row = head * queries + firstRow + i;
+          heaviest[row] = memory.heaviest[i];
+          squares[row] = memory.squares[i];
+          const isSpecial = levels[reference.level[row]] === 'special';
+          const sums = { mass: mass[i], squares: squares[row], squaresAlike: alike[i] };
+          clustered[row] = !isSpecial && isClustered(sums) ? 1 : 0;
+        }
+      },
+    };
+    forEachWeightTile(problem, reference, [], visitor, { memories });
+  });
   return { heaviest, squares, clustered };
 }
 

@@ -3,4 +3,5 @@
 
 export { product } from '../../../../oracles/attention/assembly/tile-kernels';
 export { addErrors } from './errors';
+export { surveyWeights } from './survey';
 export { addWeights, clearRow, movePool, summarise } from './rows';
