@@ -156,11 +156,14 @@ export function loadTile(
   dim: number,
   stride: number,
 ): void {
-  tile.fill(0);
-  if (stride === dim) tile.set(source);
-  else
+  if (stride === dim) {
+    tile.set(source);
+    tile.fill(0, source.length);
+  } else {
+    tile.fill(0);
     for (let from = 0, to = 0; from < source.length; from += dim, to += stride)
       tile.set(source.subarray(from, from + dim), to);
+  }
 }
 
 /** Raw scores of 64 queries (loaded in the engine) against the tile of keys at `firstKey`. */

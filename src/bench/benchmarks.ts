@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { openTensorFile, writeSafetensors } from '../io/index.js';
 import type { Benchmark } from './benchmark.js';
 import { arithmeticBenchmarks, formatBenchmarks } from './arithmetic-benchmarks.js';
+import { auditCostBenchmarks } from './audit-cost-benchmarks.js';
 import { auditBenchmark, boundBenchmarks, coldStartBenchmark } from './audit-benchmarks.js';
 import { longAuditBenchmark } from './long-audit-benchmark.js';
 import { backwardBenchmark } from './backward-benchmark.js';
@@ -64,6 +65,7 @@ function usualBenchmarks(commandLine: string): readonly Benchmark[] {
     ...machineBenchmarks,
     ...ptxBenchmarks,
     auditBenchmark(commandLine),
+    ...auditCostBenchmarks(commandLine),
     ...formatBenchmarks,
     ...arithmeticBenchmarks,
     ...scalarBenchmarks,

@@ -1,8 +1,6 @@
 // AssemblyScript: the sums of textbook attention in fp64, two lanes at a time. Each sum has the additions of
 // ../yardstick-attention.ts in their order, so that its bits do not depend on how many are made at once.
 
-import { exp2Fraction, scaleByPowerOfTwo } from '../../../oracles/attention/assembly/exp2';
-
 /** Products of a row of Q with `keys` rows of K: sums of every fourth product, which are added as (s0 + s1) + (s2 + s3). */
 export function scoreRow(q: usize, k: usize, scores: usize, keys: i32, dim: i32): void {
   const rowBytes = (<usize>dim) << 3;
@@ -175,15 +173,33 @@ export function roundNumbers(at: usize, count: i32, format: Format): void {
   }
 }
 
-/** e^x for x ≤ 0, within 2^-42 of it; 0 below 2^-1000. */
+/**
+ * e^x for x ≤ 0, within 2^-46 of it; 0 below about 2^-1000: x = n·ln 2 + r, and Taylor's series of e^r to r^13, |r| < 0.35.
+ */
 // @inline
 function exponential(x: v128): v128 {
-  const y = f64x2.max(f64x2.mul(x, f64x2.splat(1.4426950408889634)), f64x2.splat(-2000));
-  const n = f64x2.nearest(y);
-  const power = scaleByPowerOfTwo(
-    exp2Fraction(f64x2.sub(y, n)),
-    f64x2.max(n, f64x2.splat(-1000)),
-  );
+  const y = f64x2.max(x, f64x2.splat(-1000));
+  const n = f64x2.nearest(f64x2.mul(y, f64x2.splat(1.4426950408889634)));
+  // ln 2 = high + low, high of 32 bits so that the product is exact.
+  const high = f64x2.sub(y, f64x2.mul(n, f64x2.splat(0.6931471803691238)));
+  const r = f64x2.sub(high, f64x2.mul(n, f64x2.splat(1.9082149292705877e-10)));
+  let sum = f64x2.splat(1.0 / 6227020800.0);
+  sum = f64x2.add(f64x2.mul(sum, r), f64x2.splat(1.0 / 479001600.0));
+  sum = f64x2.add(f64x2.mul(sum, r), f64x2.splat(1.0 / 39916800.0));
+  sum = f64x2.add(f64x2.mul(sum, r), f64x2.splat(1.0 / 3628800.0));
+  sum = f64x2.add(f64x2.mul(sum, r), f64x2.splat(1.0 / 362880.0));
+  sum = f64x2.add(f64x2.mul(sum, r), f64x2.splat(1.0 / 40320.0));
+  sum = f64x2.add(f64x2.mul(sum, r), f64x2.splat(1.0 / 5040.0));
+  sum = f64x2.add(f64x2.mul(sum, r), f64x2.splat(1.0 / 720.0));
+  sum = f64x2.add(f64x2.mul(sum, r), f64x2.splat(1.0 / 120.0));
+  sum = f64x2.add(f64x2.mul(sum, r), f64x2.splat(1.0 / 24.0));
+  sum = f64x2.add(f64x2.mul(sum, r), f64x2.splat(1.0 / 6.0));
+  sum = f64x2.add(f64x2.mul(sum, r), f64x2.splat(0.5));
+  sum = f64x2.add(f64x2.mul(sum, r), f64x2.splat(1));
+  sum = f64x2.add(f64x2.mul(sum, r), f64x2.splat(1));
+  // The integer in the low bits of a large number becomes an exponent.
+  const raised = f64x2.add(f64x2.max(n, f64x2.splat(-1000)), f64x2.splat(6755399441055744.0));
+  const power = i64x2.add(sum, i64x2.shl(raised, 52));
   return v128.and(power, f64x2.ge(n, f64x2.splat(-1000)));
 }
 

@@ -43,6 +43,7 @@ interface BoundKernels {
   scanScores(tile: number, rows: number, factor: number, binsPerOctave: number): void;
   weigh(tile: number, rows: number, split: number, rules: number): void;
   moments(tile: number, rows: number): void;
+  addUnknown(tile: number, rows: number): void;
   addTile(tile: number, rows: number): void;
   finishElements(tile: number, row: number, local: number, count: number): void;
 }

@@ -67,6 +67,9 @@ export function createWeigher(
   const binsPerOctave = alikeBinsPerOctave(arithmetic.weightFormat);
   const offset = maximum.kind === 'online' ? maximum.offset : 0;
   const loss = tileLoss(arithmetic, tileRows, smallestNormalOf(problem.v));
+  // Weights relative to one number that may be any, sums in any order: nothing depends on the tiles' order.
+  const isAnyOrder =
+    maximum.kind === 'unknown' && arithmetic.values.kind === 'any-order' && kept === null;
 
   /** Σ w|v| of the rows, relative to the same sum as the weights. */
   function loadMagnitudes(rows: WeighedRows): void {
@@ -130,7 +133,6 @@ export function createWeigher(
     });
     kernels.weigh(memory.tile, padded, tile.polynomial, rules);
     drop(rows, tile);
-    kernels.moments(memory.tile, padded);
   }
 
   /** Adds the tile's sums to a row's errors, and returns the tile's effects on its sums over keys. */
@@ -172,6 +174,14 @@ export function createWeigher(
     memory.rescale.view[i] = isMultiplied ? roundoff32 : 0;
   }
 
+  /** Adds what the roundings of a row's weights move relative to their size, which is the same for all. */
+  function addMoved(i: number): void {
+    const relative = memory.relative.view[i];
+    const [first, end] = [i * vStride, (i + 1) * vStride];
+    for (let at = first; at < end; at++)
+      memory.moved.view[at] += relative * memory.magnitude.view[at];
+  }
+
   return function weighTiles(rows: WeighedRows, tiles: readonly KeyTile[]): void {
     const { ranges, plan, errors } = rows;
     const padded = paddedRows(ranges.length);
@@ -180,13 +190,18 @@ export function createWeigher(
     const leastValue = smallestNormalOf(problem.v);
     const largestValue = rows.largestValue.map((most) => Math.max(most, leastValue));
     for (const name of runningSums) memory[name].view.fill(0);
+    // Where values are scaled the oracle's sums of their magnitudes may have lost some of them.
+    const isUnknown = isAnyOrder && rows.valueScale === 1 && rows.sunk.every((one) => one === null);
     for (const tile of tiles) {
       const block = plan.blocks[tile.block];
       scoreTiles.score(tile, ranges);
       loadKeys(rows, tile);
       weigh(rows, tile, block, padded);
+      if (isUnknown) kernels.addUnknown(memory.tile, padded);
+      else kernels.moments(memory.tile, padded);
       errors.forEach((row, i) => addToRow(row, i, tile, block, largestValue[i]));
-      kernels.addTile(memory.tile, padded);
+      if (!isUnknown) kernels.addTile(memory.tile, padded);
     }
+    if (isUnknown) ranges.forEach((_, i) => addMoved(i));
   };
 }

@@ -257,6 +257,37 @@ describe.each(['bf16', 'fp16', 'e4m3'] as const)('the inner loops, weights in %s
       }
     }
   });
+
+  it('addUnknown: what moments and addTile add where no rounding is known', () => {
+    const { memory, values } = randomTile(name, 9);
+    const { kernels, vStride } = memory;
+    const view = (name: 'squares' | 'spread' | 'moved') => memory[name].view;
+    const drawn = randomValues(5);
+    // A row that sees all keys, one that sees none, and others that see some.
+    memory.rounding.view.fill(2 ** -20);
+    for (const j of all64) {
+      memory.rounding.view[64 + j] = 0;
+      for (let i = 2; i < 64; i++) if (drawn.sign() > 0) memory.rounding.view[64 * i + j] = 0;
+    }
+    memory.known.view.fill(0);
+    for (const i of all64) {
+      memory.least.view[i] = 2 ** -drawn.integer(1, 20);
+      memory.gain.view[i] = Math.abs(drawn.normal());
+    }
+    kernels.moments(memory.tile, 64);
+    const [squares, spread] = [memory.tileSquares.view.slice(), memory.tileSpread.view.slice()];
+    for (const name of ['squares', 'spread', 'moved'] as const) view(name).fill(3);
+    kernels.addUnknown(memory.tile, 64);
+    for (const i of all64)
+      for (let c = 0; c < dim; c++) {
+        const at = i * vStride + c;
+        const seen = all64.filter((j) => memory.rounding.view[64 * i + j] > 0);
+        const sizes = seen.reduce((sum, j) => sum + Math.abs(values[j * vStride + c]), 0);
+        near(view('squares')[at], 3 + squares[at]);
+        near(view('spread')[at], 3 + spread[at]);
+        near(view('moved')[at], 3 + memory.least.view[i] * memory.gain.view[i] * sizes);
+      }
+  });
 });
 
 /** Runs `addTile` on a tile of one number each. */

@@ -5,5 +5,5 @@
 export { capScores, product } from '../../../../oracles/attention/assembly/tile-kernels';
 export { chainProduct, scanScores, scoreErrors } from './scores';
 export { finishElements } from './elements';
-export { addTile, moments } from './sums';
+export { addTile, addUnknown, moments } from './sums';
 export { weigh } from './weights';

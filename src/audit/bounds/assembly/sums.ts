@@ -147,3 +147,95 @@ export function addTile(block: BoundTile, rows: i32): void {
     }
   }
 }
+
+/** v² of a tile's values, and Σ |v| by column, into the blocks of moments that `addUnknown` does not need. */
+function squareValues(block: BoundTile): void {
+  const columns = block.columns;
+  const stride: usize = (<usize>columns) << 3;
+  const sizes = block.tileSum;
+  memory.fill(sizes, 0, stride);
+  let value = block.values;
+  let square = block.tilePredicted;
+  for (let k = 0; k < tile; k++)
+    for (let at: usize = 0; at < stride; at += 16, value += 16, square += 16) {
+      const v = v128.load(value);
+      v128.store(square, f64x2.mul(v, v));
+      v128.store(sizes + at, f64x2.add(v128.load(sizes + at), f64x2.abs(v)));
+    }
+}
+
+/** Adds floor·Σ |v| over the keys that a row sees: those whose weight a rounding may move. */
+function addFloor(block: BoundTile, row: i32, floor: f64): void {
+  const stride: usize = (<usize>block.columns) << 3;
+  const distances = block.rounding + <usize>row * rowBytes;
+  const moved = block.moved + <usize>row * stride;
+  let seen = 0;
+  for (let k = 0; k < tile; k++) if (load<f64>(distances + ((<usize>k) << 3)) > 0) seen++;
+  if (seen === 0) return;
+  const factor = f64x2.splat(floor);
+  for (let k = 0; k < (seen === tile ? 1 : tile); k++) {
+    if (!(load<f64>(distances + ((<usize>k) << 3)) > 0)) continue;
+    const values = seen === tile ? block.tileSum : block.values + <usize>k * stride;
+    for (let at: usize = 0; at < stride; at += 16) {
+      const added = f64x2.mul(factor, f64x2.abs(v128.load(values + at)));
+      v128.store(moved + at, f64x2.add(v128.load(moved + at), added));
+    }
+  }
+}
+
+/**
+ * What `moments` and `addTile` add where a weight may lie anywhere in its ulp and sums over keys lose nothing by the tile: w·v² and
+ * variance·v² to the running sums, and to `moved` the part of the roundings that does not grow with the weight, least[i]·gain[i]·Σ |v|.
+ * The other part is relative[i]·Σ w|v|. Rows and columns are multiples of 2 and 4.
+ */
+export function addUnknown(block: BoundTile, rows: i32): void {
+  squareValues(block);
+  const columns = block.columns;
+  const stride: usize = (<usize>columns) << 3;
+  const toVariance = block.variance - block.scores;
+  for (let i = 0; i < rows; i++) {
+    const at = (<usize>i) << 3;
+    addFloor(block, i, load<f64>(block.least + at) * load<f64>(block.gain + at));
+  }
+  for (let i = 0; i < rows; i += 2) {
+    const row = <usize>i * stride;
+    for (let j: usize = 0; j < stride; j += 32) {
+      const squares = block.squares + row + j;
+      const spread = block.spread + row + j;
+      let p = block.tilePredicted + j;
+      let w = block.scores + <usize>i * rowBytes;
+      let q00 = v128.load(squares);
+      let q01 = v128.load(squares, 16);
+      let q10 = v128.load(squares + stride);
+      let q11 = v128.load(squares + stride, 16);
+      let t00 = v128.load(spread);
+      let t01 = v128.load(spread, 16);
+      let t10 = v128.load(spread + stride);
+      let t11 = v128.load(spread + stride, 16);
+      for (let k = 0; k < tile; k++, w += 8, p += stride) {
+        const v0 = v128.load(p);
+        const v1 = v128.load(p, 16);
+        let x = v128.load64_splat(w);
+        q00 = f64x2.add(q00, f64x2.mul(x, v0));
+        q01 = f64x2.add(q01, f64x2.mul(x, v1));
+        x = v128.load64_splat(w, 512);
+        q10 = f64x2.add(q10, f64x2.mul(x, v0));
+        q11 = f64x2.add(q11, f64x2.mul(x, v1));
+        x = v128.load64_splat(w + toVariance);
+        t00 = f64x2.add(t00, f64x2.mul(x, v0));
+        t01 = f64x2.add(t01, f64x2.mul(x, v1));
+        x = v128.load64_splat(w + toVariance, 512);
+        t10 = f64x2.add(t10, f64x2.mul(x, v0));
+        t11 = f64x2.add(t11, f64x2.mul(x, v1));
+      }
+      v128.store(squares, q00);
+      v128.store(squares, q01, 16);
+      v128.store(squares + stride, q10);
+      v128.store(squares + stride, q11, 16);
+      v128.store(spread, t00);
+      v128.store(spread, t01, 16);
+      v128.store(spread + stride, t10);
+      v128.store(spread + stride, t11, 16);
+    }
+  }
+}

@@ -45,7 +45,7 @@ export function surveyWeights(all: SurveyedRows, rows: i32, keys: i32, firstKey:
       const w = load<f64>(row + ((<usize>j) << 3));
       if (w === 0) continue;
       const group = groupOf(w * factor, shift, lowest, size);
-      const slot = table + ((<usize>(<u32>(group * 0x9e3779b1) >> bits)) << 3);
+      const slot = table + ((<usize>((<u32>(group * 0x9e3779b1)) >> bits)) << 3);
       const before = load<f64>(slot);
       // The change of the sum's square when w is added.
       alike += w * (2 * before + w);
