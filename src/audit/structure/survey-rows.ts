@@ -7,7 +7,7 @@ import {
 } from '../../../oracles/index.js';
 import { formats, type FormatName } from '../../formats/index.js';
 import type { Problem } from '../../problem/index.js';
-import { createAllocator } from '../../reuse/index.js';
+import { createAllocator } from '../../reuse.js';
 import { createRowNumbers, isClustered } from '../bounds/index.js';
 import { NearlyEqual } from './error-pool.js';
 import { surveyedRows } from './structure.generated.js';

@@ -11,7 +11,7 @@ import {
   unitRoundoff,
 } from '../../../src/formats/index.js';
 import { problemShape } from '../../../src/problem/index.js';
-import { WorkingMemories } from '../../../src/reuse/index.js';
+import { WorkingMemories } from '../../../src/reuse.js';
 import { sampled, testSeed } from '../../setup/effort.js';
 import { turns } from '../../setup/turns.js';
 import { definedAttention } from './defined-attention.js';
