@@ -50,9 +50,10 @@ export class ExponentFactors {
   dLow: f64;
 }
 
-/** The body of `weights`: `isAdded` is a constant, so that the loops without addends have nothing of them. */
+/** The body of `weights`, for addends that are v128, or void: the loops without them have nothing of them. */
 // @inline
-function weigh(tile: TileMemory, factors: ExponentFactors, isAdded: bool): void {
+function weigh<Addends>(tile: TileMemory, factors: ExponentFactors): void {
+  const isAdded = isVector<Addends>();
   const low = tile.low;
   const high = tile.high;
   const reference = tile.reference;
@@ -160,6 +161,6 @@ function weigh(tile: TileMemory, factors: ExponentFactors, isAdded: bool): void 
  * to less than 2^-1005 of the new largest weight for each of its terms.
  */
 export function weights(tile: TileMemory, factors: ExponentFactors, isAdded: bool): void {
-  if (isAdded) weigh(tile, factors, true);
-  else weigh(tile, factors, false);
+  if (isAdded) weigh<v128>(tile, factors);
+  else weigh<void>(tile, factors);
 }

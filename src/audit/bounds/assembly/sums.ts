@@ -12,9 +12,10 @@ function hasAny(row: usize): bool {
   return v128.any_true(any);
 }
 
-/** `moments` of a row. Whether roundings of its weights are known is a constant, so that the other loop has nothing of them. */
+/** `moments` of a row, for known roundings of weights that are v128, or void: the loop without them has nothing of them. */
 // @inline
-function rowMoments(block: BoundTile, row: i32, hasKnown: bool): void {
+function rowMoments<Known>(block: BoundTile, row: i32): void {
+  const hasKnown = isVector<Known>();
   const columns = block.columns;
   const stride: usize = (<usize>columns) << 3;
   const weights = block.scores + <usize>row * rowBytes;
@@ -73,11 +74,14 @@ function rowMoments(block: BoundTile, row: i32, hasKnown: bool): void {
     v128.store(squares + at, q1, 16);
     v128.store(moved + at, m0);
     v128.store(moved + at, m1, 16);
-    v128.store(predicted + at, p0);
-    v128.store(predicted + at, p1, 16);
+    if (hasKnown) {
+      v128.store(predicted + at, p0);
+      v128.store(predicted + at, p1, 16);
+    }
     v128.store(spread + at, t0);
     v128.store(spread + at, t1, 16);
   }
+  if (!hasKnown) memory.fill(predicted, 0, stride);
 }
 
 /**
@@ -86,8 +90,8 @@ function rowMoments(block: BoundTile, row: i32, hasKnown: bool): void {
  */
 export function moments(block: BoundTile, rows: i32): void {
   for (let i = 0; i < rows; i++) {
-    if (hasAny(block.known + <usize>i * rowBytes)) rowMoments(block, i, true);
-    else rowMoments(block, i, false);
+    if (hasAny(block.known + <usize>i * rowBytes)) rowMoments<v128>(block, i);
+    else rowMoments<void>(block, i);
   }
 }
 
