@@ -193,9 +193,9 @@ def audit_on_device(
     Judge tensors of PyTorch where they lie, by the bounds of any fused kernel: for problems that take minutes on the CPU.
 
     A pass there is one of `audit`; what is not surely within its limits is judged by `audit`'s own way on the CPU, which has
-    the last word (docs/theory/bounds.md, "On the device"). [batch, heads, seqlen, dim]; `scale`, `causal`, `window` and `softcap` are those of
-    `audit`. With `dout`, the gradient of `out`, the gradients `dq`, `dk` and `dv` are judged as well. The report of what the device
-    decided has the sentence and no document.
+    the last word (docs/theory/bounds.md, "On the device"). [batch, heads, seqlen, dim]; `scale`, `causal`, `window` and `softcap`
+    are those of `audit`. With `dout`, the gradient of `out`, the gradients `dq`, `dk` and `dv` are judged as well. The report of
+    what the device decided has the sentence and no document.
     """
     check_names("audit_on_device", score, ScoreArguments)
     from .device import AttentionProblem, AuditReport, KernelGradients, KernelOutputs, judge
