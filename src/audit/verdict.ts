@@ -104,7 +104,10 @@ function sampledRows({ sample = null }: Pick<Evidence, 'sample'>): string {
 }
 
 /** The extent of a quantity, and the part of it that has no bound. */
-function extentOf(judged: JudgedQuantity): { readonly all: number; readonly unbounded: number } {
+export function extentOf(judged: JudgedQuantity): {
+  readonly all: number;
+  readonly unbounded: number;
+} {
   return judged.row === 'vector'
     ? { all: judged.elements.elements, unbounded: judged.elements.unbounded }
     : { all: judged.numbers.rows, unbounded: judged.numbers.unbounded };

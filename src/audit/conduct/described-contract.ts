@@ -12,7 +12,7 @@ import {
 } from '../judge-quantity.js';
 import { decodeQuantity, type ComparedValues, type GivenQuantity } from '../kernel-outputs.js';
 import { firstRowOf, type Part } from '../parts/part-plan.js';
-import type { ReachedVerdict } from '../verdict.js';
+import { extentOf, type ReachedVerdict } from '../verdict.js';
 import {
   acceptedCauses,
   foundCause,
@@ -96,13 +96,15 @@ export function measureDescribed<Problem>(
   return measure(part.head === null ? problem : partOf(problem, part));
 }
 
-/** A quantity without values, to be filled part by part. */
+/** A quantity of which nothing is measured, so that nothing of it has a bound, to be filled part by part. */
 function emptyQuantity(quantity: Quantity, shape: ProblemShape): MeasuredQuantity {
   const length = quantityShape(quantity, shape).reduce((a, b) => a * b, 1);
   const numbers = () => new Float64Array(length);
   const magnitude = quantity.row === 'vector' ? numbers() : null;
   const exact = { values: numbers(), radius: numbers(), magnitude };
-  return { exact, bound: createCombinedBounds(length) };
+  const bound = createCombinedBounds(length);
+  for (const name of ['total', 'systematic', 'deviation'] as const) bound[name].fill(Infinity);
+  return { exact, bound };
 }
 
 /** Writes a part to the place of its first row, counted over all heads. */
@@ -176,18 +178,24 @@ export function describedContract<Problem>(
     },
     judge({ problem, tensors, falseAlarmRate = usualFalseAlarmRate }, measured) {
       const shape = shapeOf(problem);
+      const names = quantities.map(({ name }) => name);
+      const unknown = Object.keys(tensors).find((name) => !names.includes(name));
+      if (unknown !== undefined)
+        throw new RequestError(`there is no quantity ${unknown}; give ${names.join(', ')}`);
       const given = quantities.flatMap((quantity) => {
         const tensor = tensors[quantity.name];
         return tensor === undefined ? [] : [decodeQuantity(quantity, tensor, shape)];
       });
       if (given.length === 0)
-        throw new RequestError(
-          `there is nothing to judge; give ${quantities.map(({ name }) => name).join(', ')}`,
-        );
+        throw new RequestError(`there is nothing to judge; give ${names.join(', ')}`);
       const judged = judgeAs(given, measured, shape, falseAlarmRate);
-      const passesAs = (changed: MeasuredQuantities) =>
-        findingsOf(judgeAs(given, { ...measured, ...changed }, shape, falseAlarmRate), words)
-          .length === 0;
+      // What has no bound passes whatever it is: a cause that takes bounds away explains nothing.
+      const unboundedOf = (all: readonly JudgedQuantity[]) =>
+        all.reduce((sum, one) => sum + extentOf(one).unbounded, 0);
+      const passesAs = (changed: MeasuredQuantities) => {
+        const again = judgeAs(given, { ...measured, ...changed }, shape, falseAlarmRate);
+        return findingsOf(again, words).length === 0 && unboundedOf(again) <= unboundedOf(judged);
+      };
       const diagnose = () => {
         const [first, ...others] = acceptedCauses(causes, problem, (cause) =>
           passesAs(cause.measured) ? cause : null,

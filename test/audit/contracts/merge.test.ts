@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import {
   conduct,
   conductApart,
+  describedContract,
   measureDescribed,
   type DescribedAudit,
   type MeasuredQuantities,
@@ -108,9 +109,51 @@ describe('a merge of two partial results, a contract that the library does not k
     );
   });
 
-  it('is refused where there is nothing to judge', () => {
+  it('is not passed where nothing has been measured, zeros least of all', () => {
+    const zeros = Object.fromEntries(
+      Object.entries(merged(right)).map(([name, one]) => [
+        name,
+        { ...one, data: one.data.map(() => 0) as typeof one.data },
+      ]),
+    );
+    const nothing = describedContract({ ...mergeDescription, partsOf: () => [] });
+    const { verdict } = conduct(nothing, { problem, tensors: zeros });
+    expect(verdict).toMatchObject({ pass: false, judged: false, findings: [] });
+    const some = describedContract({
+      ...mergeDescription,
+      partsOf: (whole) => mergeDescription.partsOf(whole).slice(1),
+    });
+    const [most] = conduct(some, { problem, tensors: merged(right) }).quantities;
+    expect(most).toMatchObject({ elements: { unbounded: rows * dim } });
+  });
+
+  it('has no cause that takes bounds away', () => {
+    const unbounded = describedContract({
+      ...mergeDescription,
+      causes: [
+        function* (of: MergeProblem) {
+          const { out, lse } = mergeDescription.measure(of);
+          const infinite = out.bound.total.map(() => Infinity);
+          const none = { ...out.bound, total: infinite, systematic: infinite, deviation: infinite };
+          yield {
+            id: 'anything',
+            sentence: 'anything goes',
+            measured: { out: { ...out, bound: none }, lse },
+          };
+        },
+      ],
+    });
+    const tensors = merged(right, (x, i) => (i === 333 ? x + 1 : x));
+    expect(conduct(unbounded, { problem, tensors }).verdict.diagnosis!.id).toBe('unexplained');
+  });
+
+  it('is refused where there is nothing to judge, and for what it has no name of', () => {
     expect(() => conduct(mergeContract, { problem, tensors: {} })).toThrow(
       'there is nothing to judge; give out, lse',
+    );
+    const { out } = merged(right);
+    expect(() => conduct(mergeContract, { problem, tensors: { out, LSE: out } })).toThrow(
+      'there is no quantity LSE; give out, lse',
     );
   });
 });
