@@ -9,10 +9,7 @@ import { RequestError } from '../../src/request-error.js';
 import type { BackwardInputs, BackwardModel, PreparedBackward } from '../backward/model.js';
 import { checkBackwardInputs } from '../backward/pieces.js';
 import type { KernelSetting, KernelSettings } from '../kernel-model.js';
-import {
-  checkStoredForward,
-  preparedBackward,
-} from '../online-softmax/backward/prepared-backward.js';
+import { preparedBackward } from '../online-softmax/backward/prepared-backward.js';
 import type { BackwardRecipe, BackwardTiling } from '../online-softmax/backward/recipe.js';
 import { createForward } from '../online-softmax/forward.js';
 import { storedForward } from '../online-softmax/query-tiles.js';
@@ -183,13 +180,14 @@ function evidenceOf(
 
 function prepare(
   problem: Problem,
-  { dout, forward: given }: BackwardInputs,
+  inputs: BackwardInputs,
   texts: KernelSettings,
 ): PreparedBackward {
-  checkBackwardInputs(problem, dout, given);
+  const { dout } = inputs;
+  checkBackwardInputs(problem, dout, inputs.forward);
   const { shape, format, forward, configuration, recipe } = lawOf(problem, dout, texts);
-  if (given !== null) checkStoredForward('fa2', format, given);
-  return preparedBackward(problem, dout, {
+  return preparedBackward(problem, inputs, {
+    kernel: 'fa2',
     shape,
     format,
     recipe,
@@ -197,7 +195,6 @@ function prepare(
     evidence: evidenceOf(configuration, recipe),
     deterministic: configuration.deterministic,
     forward: () =>
-      given ??
       storedForward(
         shape,
         format,

@@ -9,10 +9,7 @@ import type {
 } from '../../backward/model.js';
 import { checkBackwardInputs } from '../../backward/pieces.js';
 import type { KernelSetting, KernelSettings } from '../../kernel-model.js';
-import {
-  checkStoredForward,
-  preparedBackward,
-} from '../../online-softmax/backward/prepared-backward.js';
+import { preparedBackward } from '../../online-softmax/backward/prepared-backward.js';
 import type { BackwardRecipe } from '../../online-softmax/backward/recipe.js';
 import { log2OfE } from '../../online-softmax/backward/row-values.js';
 import { storedForward } from '../../online-softmax/query-tiles.js';
@@ -183,20 +180,21 @@ function lawOf(problem: Problem, dout: Tensor | null, texts: KernelSettings) {
 
 function prepare(
   problem: Problem,
-  { dout, forward }: BackwardInputs,
+  inputs: BackwardInputs,
   texts: KernelSettings,
 ): PreparedBackward {
-  checkBackwardInputs(problem, dout, forward);
+  const { dout } = inputs;
+  checkBackwardInputs(problem, dout, inputs.forward);
   const { shape, format, configuration } = lawOf(problem, dout, texts);
-  if (forward !== null) checkStoredForward('fa4', format, forward);
-  return preparedBackward(problem, dout, {
+  return preparedBackward(problem, inputs, {
+    kernel: 'fa4',
     shape,
     format,
     recipe: fa4BackwardRecipe(problem, format, configuration),
     settings: backwardSettingsOf(configuration),
     evidence: fa4BackwardEvidence(problem, format, configuration),
     deterministic: configuration.deterministic,
-    forward: () => forward ?? runForward(problem, texts),
+    forward: () => runForward(problem, texts),
     diagonal: !hasMaskMod(problem),
   });
 }

@@ -1,14 +1,14 @@
-import type { FormatName, Tensor } from '../../../src/formats/index.js';
+import type { FormatName } from '../../../src/formats/index.js';
 import { lazily } from '../../../src/reuse.js';
 import type { Problem } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
-import type { ForwardOutputs, PreparedBackward } from '../../backward/model.js';
+import type { BackwardInputs, ForwardOutputs, PreparedBackward } from '../../backward/model.js';
 import { createBackward } from './backward.js';
 import { matchOrders } from './order-match.js';
 import type { BackwardRecipe } from './recipe.js';
 
 /** @throws RequestError for an O or an LSE that the kernel's forward does not store */
-export function checkStoredForward(
+function checkStoredForward(
   kernel: string,
   format: FormatName,
   { out, lse }: ForwardOutputs,
@@ -26,22 +26,28 @@ interface BackwardOfProblem extends Pick<
   PreparedBackward,
   'shape' | 'format' | 'settings' | 'evidence'
 > {
+  /** The name of the kernel's model. */
+  readonly kernel: string;
   readonly recipe: BackwardRecipe;
   /** Whether the order of all additions is fixed. */
   readonly deterministic: boolean;
-  /** The forward's outputs, given or computed; called when the first piece runs. */
+  /** Computes the forward's outputs; called when the first piece runs, unless they are given. */
   readonly forward: () => ForwardOutputs;
   /** See `createBackward`; default true. */
   readonly diagonal?: boolean;
 }
 
-/** The pieces of a recipe's backward on a problem: one for each key/value head. */
+/**
+ * The pieces of a recipe's backward on a problem: one for each key/value head.
+ * @throws RequestError for outputs of a forward that are not stored as the kernel reads them
+ */
 export function preparedBackward(
   problem: Problem,
-  dout: Tensor,
-  kernel: BackwardOfProblem,
+  { dout, forward: given }: BackwardInputs,
+  of: BackwardOfProblem,
 ): PreparedBackward {
   const {
+    kernel,
     shape,
     format,
     settings,
@@ -50,9 +56,10 @@ export function preparedBackward(
     deterministic,
     forward,
     diagonal = true,
-  } = kernel;
+  } = of;
+  if (given !== null) checkStoredForward(kernel, format, given);
   const backward = lazily(() =>
-    createBackward(problem, shape, recipe, { dout, ...forward() }, { diagonal }),
+    createBackward(problem, shape, recipe, { dout, ...(given ?? forward()) }, { diagonal }),
   );
   return {
     shape,
