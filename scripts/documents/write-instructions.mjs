@@ -1,6 +1,6 @@
 /**
  * Writes the lists of docs/reference/compiled-instructions.md, between their marks, from the rows of instructions in
- * src/isa and src/ptx/instructions.
+ * src/isa, src/ptx/instructions and src/ptx/program.
  *
  *   node scripts/documents/write-instructions.mjs            write the page
  *   node scripts/documents/write-instructions.mjs --print    print it
@@ -161,9 +161,15 @@ function sectionOf({ name, source }) {
       : text;
 }
 
-/** Instructions that others see, and those of warps, by evidence and source. */
+/** The words of an instruction with several forms. */
+const wordsOf = ({ meaning }) => [meaning].flat().join(' or ');
+
+/** Instructions that others see, and those of warps, by meaning, evidence and source. */
 function visibleLists(instructions) {
-  const lists = groups(instructions, (row) => `${row.evidence}, ${sectionOf(row)}`);
+  const lists = groups(
+    instructions,
+    (row) => `${wordsOf(row)}, ${row.evidence}, ${sectionOf(row)}`,
+  );
   return [...lists]
     .map(([words, same]) => {
       const lines = merged(same.map(({ name }) => name.match(/^[^.]+|\.[^.]+/g)));
@@ -172,11 +178,20 @@ function visibleLists(instructions) {
     .join('\n');
 }
 
+/** Instructions of control flow, by meaning. */
+function controlLists(instructions) {
+  const lists = groups(Object.entries(instructions), ([, row]) => wordsOf(row));
+  return [...lists]
+    .map(([words, same]) => `- ${same.map(([opcode]) => code(opcode)).join(', ')}: ${words}`)
+    .join('\n');
+}
+
 /** The warp instructions of all architectures; where their evidence differs, each says of which it is. */
 function warpRows(warpInstructions) {
   const rows = architectures.flatMap((architecture) =>
-    warpInstructions(architecture).map(({ name, evidence, source }) => ({
+    warpInstructions(architecture).map(({ name, meaning, evidence, source }) => ({
       name,
+      meaning,
       evidence,
       source,
       architecture,
@@ -195,12 +210,14 @@ function warpRows(warpInstructions) {
 const { laneRows } = await load('src/isa/index.ts');
 const { addressRows } = await load('src/ptx/instructions/lane.ts');
 const tables = await load('src/ptx/instructions/index.ts');
+const { controlInstructions } = await load('src/ptx/program/index.ts');
 const lists = {
   registers: laneLists([...laneRows, ...addressRows]),
   warps: visibleLists(warpRows(tables.warpInstructions)),
   barriers: visibleLists(tables.barrierInstructions),
   memory: visibleLists(tables.memoryInstructions),
   tensors: visibleLists(tables.tensorInstructions),
+  control: controlLists(controlInstructions),
 };
 
 /** The page with the lists between their marks. */

@@ -1,4 +1,5 @@
 import { bitsOfFloat32, float32Of } from '../arith/index.js';
+import type { Meaning } from './instruction.js';
 import { pairsOf } from './pairs.js';
 import { type Row, row } from './row.js';
 import { flushed, floatTypes, type FloatType } from './values/float-type.js';
@@ -17,6 +18,12 @@ import type { Expression, FunctionBody } from './webassembly/index.js';
 interface Modifiers {
   readonly ftz?: string;
   readonly NaN: string;
+}
+
+/** The chosen modifiers of magnitudes. */
+interface MagnitudeModifiers {
+  readonly abs?: string;
+  readonly 'xorsign.abs'?: string;
 }
 
 /** Whether magnitudes are compared; with the sign the result has the product of the signs. */
@@ -73,7 +80,12 @@ function emittedHalf(opcode: Opcode, { NaN: nan }: Modifiers, format: HalfFormat
 }
 
 const { f16, bf16, f32 } = floatTypes;
-const facts = { meaning: 'chooses', unit: 'alu' } as const;
+/** The extremum of magnitudes, with its sign, need not have the bits of an operand. */
+function meaningOf({ abs = '', 'xorsign.abs': sign = '' }: MagnitudeModifiers): Meaning {
+  return abs === '' && sign === '' ? 'chooses' : 'is';
+}
+
+const facts = { meaning: meaningOf, unit: 'alu' } as const;
 
 function ofFloat32(opcode: Opcode): Row[] {
   return [

@@ -1,4 +1,6 @@
 export type {
+  Effect,
+  EffectOfForms,
   Evidence,
   LaneInstruction,
   LaneUnit,

@@ -30,6 +30,16 @@ export type LaneUnit = 'fma' | 'alu' | 'mufu' | 'conversion' | 'fp64' | 'uniform
  */
 export type Meaning = 'moves' | 'is' | 'chooses' | 'decides' | 'confirmed' | 'loses';
 
+/**
+ * What the values that an instruction leaves in registers and memory stand for. `none`: it neither makes nor moves a
+ * value: barriers, fences, waits, hints, ends and jumps only say when something executes, or where. A result that the machine
+ * decides, whatever the operands stand for, has the word `decides`: an allocated address, an elected lane, the state of a barrier.
+ */
+export type Effect = Meaning | 'none';
+
+/** What the values that the forms of an instruction leave stand for: one word, or several where a form decides which. */
+export type EffectOfForms = Effect | readonly [Effect, Effect, ...Effect[]];
+
 /** An instruction on the registers of each lane alone: a lane's result depends only on its own registers. */
 export interface LaneInstruction {
   /**

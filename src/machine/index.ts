@@ -1,4 +1,4 @@
-export { hasAtomic, mostRegisters } from './instructions/index.js';
+export { hasAtomic, meaningOf, mostRegisters } from './instructions/index.js';
 export * from './isa/index.js';
 export {
   clocksOf,

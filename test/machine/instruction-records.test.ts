@@ -320,7 +320,7 @@ describe('the records of the instructions', () => {
   it.each(opcodes)('say everything: %s', (op) => {
     const record = instructionRecords[op] as InstructionRecord<Opcode>;
     expect(Object.keys(record).sort()).toEqual(
-      ['describe', 'execute', 'isWait', 'reads', 'ready', 'unit', 'writes'].sort(),
+      ['describe', 'execute', 'isWait', 'meaning', 'reads', 'ready', 'unit', 'writes'].sort(),
     );
     const { reads, writes, ready, execute, describe: details } = record;
     const { isReady, waitsFor, readyTime } = ready;

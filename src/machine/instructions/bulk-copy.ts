@@ -29,7 +29,13 @@ import {
   type InstructionRecords,
   type VisitArea,
 } from './record.js';
-import { canReduce, checkContents, combinationOf, visitTensor } from './tensor-box.js';
+import {
+  canReduce,
+  checkContents,
+  combinationOf,
+  meaningOfStore,
+  visitTensor,
+} from './tensor-box.js';
 
 type Load = 'cp.async.bulk.tensor.shared.global';
 type Store = 'cp.async.bulk.tensor.global.shared';
@@ -86,6 +92,7 @@ const load: AsynchronousRecord<Load> = {
     cycles: ({ map }, { bulkBytes }) => map.boxBytes / bulkBytes,
     latency: ({ bulkLatency }) => bulkLatency,
   },
+  meaning: 'moves',
   describe,
   execute: (machine, warp, instruction) => {
     const { map, coordinates, destination, name } = instruction;
@@ -132,6 +139,7 @@ const store: AsynchronousRecord<Store> = {
     cycles: ({ map }, { bulkBytes }) => map.boxBytes / bulkBytes,
     latency: () => 0,
   },
+  meaning: meaningOfStore,
   describe,
   execute: (machine, warp, instruction) => {
     const { map, coordinates, source, name } = instruction;

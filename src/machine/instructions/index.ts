@@ -1,7 +1,7 @@
-export { hasAtomic } from './memory/atomic-operations.js';
+export { hasAtomic, meaningOfAtomic } from './memory/atomic-operations.js';
 export { touchMemory } from './issue.js';
 export { noMemory, noRegisters, nothing, type InstructionRecord } from './record.js';
 export { leaveBarriers } from './threads.js';
 export { createRegisterPool, mostRegisters } from './register-counts.js';
 export { reportApart } from './warpgroups.js';
-export { describeInstruction, instructionRecords, recordOf } from './records.js';
+export { describeInstruction, instructionRecords, meaningOf, recordOf } from './records.js';

@@ -50,6 +50,7 @@ const tryCancel: AsynchronousRecord<Op> = {
     cycles: () => 0,
     latency: ({ bulkLatency }) => bulkLatency,
   },
+  meaning: 'decides',
   describe: ({ isMulticast }) => ({ isMulticast }),
   execute: (machine, warp, instruction) => {
     const { destination, barrier, isMulticast } = instruction;

@@ -1,6 +1,7 @@
 import {
   allLanes,
   clusterAddress,
+  type Effect,
   laneCount,
   type InstructionOf,
   type LaneMask,
@@ -63,6 +64,11 @@ function checkIncomplete(
   if (barrier === null || count < barrier.pending) return;
   const what = `${count} arrivals that must not complete a phase (.noComplete), at ${describeProgress(barrier)}`;
   report(machine, warp, 'instruction-shape', what);
+}
+
+/** An arrival may return the state of its barrier. */
+function meaningOfState({ state }: { readonly state?: Uint32Array }): Effect {
+  return state === undefined ? 'none' : 'decides';
 }
 
 type Wait = 'mbarrier.try_wait' | 'mbarrier.try_wait.parity';
@@ -163,6 +169,7 @@ export const mbarrierRecords: InstructionRecords<
     ready: alwaysReady,
     isWait: false,
     ...movesNothing,
+    meaning: meaningOfState,
     describe: ({ barrier, lanes }) => ({ barrier, threads: describeLanes(lanes) }),
     execute: (machine, warp, { barrier, lanes, count = 1, state, drops, mustNotComplete }) => {
       tellLanes(machine, warp, lanes);
@@ -183,6 +190,7 @@ export const mbarrierRecords: InstructionRecords<
     ready: alwaysReady,
     isWait: false,
     ...movesNothing,
+    meaning: meaningOfState,
     describe: ({ barrier, bytes }) => ({ barrier, bytes }),
     execute: (machine, warp, { barrier, bytes, state, drops }) => {
       tellLanes(machine, warp, allLanes);
@@ -204,6 +212,7 @@ export const mbarrierRecords: InstructionRecords<
     ready: alwaysReady,
     isWait: false,
     ...movesNothing,
+    meaning: 'decides',
     describe: ({ barrier, awaited }) => ({ barrier, ...awaited }),
     execute: (machine, warp, { barrier: offset, awaited, result }) => {
       const address = clusterAddress(warp.cta.rank, offset);

@@ -1,4 +1,4 @@
-import type { Fragment, InstructionOf, Opcode } from '../isa/index.js';
+import type { Effect, Fragment, InstructionOf, Opcode } from '../isa/index.js';
 import type { TimedUnit, UnitRates } from '../measure/index.js';
 import type { MemoryArea, OperationKind } from '../ordering/index.js';
 import type { Continuation, CtaState, MachineState, WarpState } from '../state.js';
@@ -88,6 +88,11 @@ export interface InstructionRecord<Op extends Opcode> {
   readonly reads: Touched<Op>;
   readonly writes: Touched<Op>;
   readonly unit: SynchronousUnit | AsynchronousUnit<Op>;
+  /**
+   * What the values that it leaves in registers and memory stand for, by the values that it reads. Of an atomic operation,
+   * that is what it leaves in memory: the register gets the bytes that lay there, moved.
+   */
+  readonly meaning: Effect | ((instruction: InstructionOf<Op>) => Effect);
   /** The operands that a trace shows: shapes, columns of tensor memory, barriers by their offset. */
   readonly describe: (instruction: InstructionOf<Op>) => InstructionDetails;
 }
@@ -127,4 +132,9 @@ export const issueSlot: SynchronousUnit = { name: 'issue', operation: null };
 export const noDetails = (): InstructionDetails => ({});
 
 /** Properties of every instruction that orders others, or concerns its warp alone, and moves nothing. */
-export const movesNothing = { reads: nothing, writes: nothing, unit: issueSlot } as const;
+export const movesNothing = {
+  reads: nothing,
+  writes: nothing,
+  unit: issueSlot,
+  meaning: 'none',
+} as const;

@@ -1,4 +1,4 @@
-import type { Instruction, Opcode } from '../isa/index.js';
+import type { Effect, Instruction, Opcode } from '../isa/index.js';
 import { bulkCopyRecords } from './bulk-copy.js';
 import { bulkGroupRecords } from './bulk-groups.js';
 import { launchControlRecords } from './launch-control.js';
@@ -68,6 +68,12 @@ export const instructionRecords: InstructionRecords<Opcode> = {
 /** The record of an instruction, whichever it is. */
 export function recordOf({ op }: Instruction): InstructionRecord<Opcode> {
   return instructionRecords[op] as InstructionRecord<Opcode>;
+}
+
+/** What the values that an instruction leaves stand for. */
+export function meaningOf(instruction: Instruction): Effect {
+  const { meaning } = recordOf(instruction);
+  return typeof meaning === 'function' ? meaning(instruction as never) : meaning;
 }
 
 /** The name and operands of an instruction, which a trace shows beside its place in the program. */

@@ -96,6 +96,7 @@ export const registerRecords: InstructionRecords<
     reads: lanesOfShared,
     writes: registersOfTransfer,
     unit: issueSlot,
+    meaning: 'moves',
     describe: noDetails,
     execute: (machine, warp, instruction) => {
       const { store } = warp.cta.shared;
@@ -110,6 +111,7 @@ export const registerRecords: InstructionRecords<
     reads: registersOfTransfer,
     writes: lanesOfShared,
     unit: issueSlot,
+    meaning: 'moves',
     describe: noDetails,
     execute: (machine, warp, instruction) => {
       const { store } = warp.cta.shared;
@@ -124,6 +126,7 @@ export const registerRecords: InstructionRecords<
     reads: nothing,
     writes: registersOfTransfer,
     unit: issueSlot,
+    meaning: 'moves',
     describe: noDetails,
     execute: (_machine, { cta }, { memory, addresses, fragment, name }) => {
       for (let lane = 0; lane < warpLanes; lane++)
@@ -139,6 +142,7 @@ export const registerRecords: InstructionRecords<
     reads: registersOfTransfer,
     writes: nothing,
     unit: issueSlot,
+    meaning: 'moves',
     describe: noDetails,
     execute: (_machine, { cta }, { memory, addresses, fragment, name }) => {
       for (let lane = 0; lane < warpLanes; lane++)
@@ -157,6 +161,8 @@ export const registerRecords: InstructionRecords<
     // Its code keeps the arithmetic units busy, according to the instructions that it reports as
     // issued.
     unit: issueSlot,
+    // Only its instructions mean anything, and rows of src/isa say what.
+    meaning: 'loses',
     describe: noDetails,
     execute: (machine, warp, { execute }) => {
       const issues = execute();

@@ -49,6 +49,8 @@ const alloc: InstructionRecord<'tcgen05.alloc'> = {
       visit({ space: 'shared', cta, start: destination / wordBytes, count: 1 }),
   },
   unit: issueSlot,
+  // The machine chooses the address.
+  meaning: 'decides',
   describe: noDetails,
   execute: (machine, warp, instruction) => {
     const { group, columns, destination } = instruction;

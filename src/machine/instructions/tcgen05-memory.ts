@@ -1,4 +1,4 @@
-import { warpLanes, type InstructionOf } from '../isa/index.js';
+import { warpLanes, type InstructionOf, type Meaning } from '../isa/index.js';
 import { count } from '../measure/index.js';
 import {
   checkFragment,
@@ -14,6 +14,7 @@ import {
   tensorCopyExtent,
   touchedByFragment,
   touchedByTensorCopy,
+  type ReductionKind,
 } from '../memory/index.js';
 import { report, reportViolation, type MachineState, type WarpState } from '../state.js';
 import { issue, visitChunks, visitRectangle } from './issue.js';
@@ -62,6 +63,11 @@ function isAllowed(
   return true;
 }
 
+/** What the result of a reduction stands for; the loaded registers are moved in any case. */
+function meaningOfReduction({ isAbsolute }: ReductionKind): Meaning {
+  return isAbsolute ? 'is' : 'chooses';
+}
+
 /** The record of a load of registers, or of a store. */
 function transferRecord(isLoad: boolean): AsynchronousRecord<Transfer['op']> {
   const fragment: Touched<Transfer['op']> = {
@@ -86,6 +92,7 @@ function transferRecord(isLoad: boolean): AsynchronousRecord<Transfer['op']> {
       cycles: ({ fragment }, { tensorBytes }) => fragment.bytes.length / tensorBytes,
       latency: () => 0,
     },
+    meaning: ({ reduction }) => (reduction === undefined ? 'moves' : meaningOfReduction(reduction)),
     describe: ({ name, address, transfer: { repeat } }) => ({
       name,
       column: columnOf(address),
@@ -133,6 +140,7 @@ const copy: AsynchronousRecord<'tcgen05.cp'> = {
     cycles: ({ shape }, { sharedBytes }) => copiedBytes(shape) / sharedBytes,
     latency: () => 0,
   },
+  meaning: 'moves',
   describe: noDetails,
   execute: (machine, warp, instruction) => {
     const { group, shape, address, source, name } = instruction;

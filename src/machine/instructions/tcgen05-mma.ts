@@ -168,6 +168,7 @@ const mma: AsynchronousRecord<'tcgen05.mma'> = {
     },
     latency: () => 0,
   },
+  meaning: 'is',
   describe: ({ shape, a, b, aOperand, d, accumulate, group, names }) => ({
     product: `${names.d} = ${names.a} · ${names.b}`,
     accumulate,
@@ -215,6 +216,7 @@ const commit: AsynchronousRecord<'tcgen05.commit'> = {
   writes: nothing,
   // It needs no unit and no time of its own.
   unit: { name: 'issue', operation: 'commit', cycles: () => 0, latency: () => 0 },
+  meaning: 'none',
   describe: ({ barrier, ctas }) => ({ barrier, ctas: ctas.join(', ') }),
   execute: (machine, warp, instruction) => {
     const { barrier, ctas } = instruction;

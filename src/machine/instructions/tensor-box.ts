@@ -1,4 +1,4 @@
-import type { AtomicOperation, AtomicType, InstructionOf } from '../isa/index.js';
+import type { AtomicOperation, AtomicType, Effect, InstructionOf } from '../isa/index.js';
 import {
   describeByte,
   forEachBoxRow,
@@ -6,7 +6,12 @@ import {
   type TensorMap,
 } from '../memory/index.js';
 import { report, type CtaState, type MachineState, type WarpState } from '../state.js';
-import { hasAtomic, elementReductions, reduceElements } from './memory/atomic-operations.js';
+import {
+  hasAtomic,
+  elementReductions,
+  meaningOfAtomic,
+  reduceElements,
+} from './memory/atomic-operations.js';
 import { createAreaRun } from './memory/lane-areas.js';
 import type { VisitArea } from './record.js';
 
@@ -87,6 +92,13 @@ const bitTypes: Partial<Record<TensorElementType, AtomicType>> = {
   u64: 'b64',
   s64: 'b64',
 };
+
+/** What a store leaves in the tensor stands for; nothing where there is no such reduction, which is reported. */
+export function meaningOfStore({ map, reduction }: InstructionOf<Store>): Effect {
+  if (reduction === undefined) return 'moves';
+  const type = reductionType(reduction, map);
+  return type === null ? 'none' : meaningOfAtomic(reduction, type);
+}
 
 /** The function by which a store combines the tensor's bytes with its own; undefined for a plain copy. */
 export function combinationOf({ map, reduction }: InstructionOf<Store>) {

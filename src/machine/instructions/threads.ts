@@ -186,6 +186,7 @@ export const threadRecords: InstructionRecords<
   },
   'bar.red': {
     ...movesNothing,
+    meaning: 'decides',
     ready: alwaysReady,
     isWait: true,
     describe: describeBarrier,

@@ -179,6 +179,7 @@ const mma: AsynchronousRecord<'wgmma.mma_async'> = {
       mmaFlops[elementBytes(a) === 1 ? 8 : 16],
     latency: () => 0,
   },
+  meaning: 'is',
   describe: ({ n, a, b, accumulator, accumulate }) => ({
     shape: `64 × ${n}`,
     operands: a === b ? a : `${a}, ${b}`,

@@ -27,9 +27,11 @@ export {
 } from './memory-instruction.js';
 export {
   allLanes,
+  type Effect,
   electedLane,
   isActive,
   laneCount,
+  type Meaning,
   warpLanes,
   type LaneMask,
 } from '../../isa/index.js';

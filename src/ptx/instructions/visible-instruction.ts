@@ -1,5 +1,5 @@
 import type { Fragment, Instruction, TensorMap } from '../../machine/index.js';
-import type { Evidence } from '../../isa/index.js';
+import type { EffectOfForms, Evidence } from '../../isa/index.js';
 import type { InstructionRequest, Unsupported } from './request.js';
 import type { Slot } from './slot.js';
 import type { WarpRegisters } from './warp-registers.js';
@@ -93,6 +93,11 @@ export interface VisibleInstruction {
    * instruction belongs to the row with the longest name that it begins with, modifier by modifier.
    */
   readonly name: string;
+  /**
+   * What the values that it leaves in registers and memory stand for. Where there are several words, the machine's
+   * instructions say which (`meaningOf`).
+   */
+  readonly meaning: EffectOfForms;
   readonly evidence: Evidence;
   /** The section of the PTX ISA, or the capture, that defines it. */
   readonly source: string;

@@ -1,4 +1,4 @@
-import type { Evidence } from '../../isa/index.js';
+import type { Effect, EffectOfForms, Evidence } from '../../isa/index.js';
 import type { InstructionRequest, Unsupported } from './request.js';
 import type { Slot } from './slot.js';
 import type { WarpRegisters } from './warp-registers.js';
@@ -10,6 +10,8 @@ export interface WarpOperation {
    * the operand of this number), or whichever come (`activemask`).
    */
   readonly converged: 'warp' | { readonly maskOperand: number } | 'none';
+  /** What the registers that it writes stand for. */
+  readonly meaning: Effect;
   readonly writes: readonly Slot[];
   readonly reads: readonly Slot[];
   /**
@@ -26,6 +28,8 @@ export interface WarpOperation {
 export interface WarpInstruction {
   /** Name, as that of a `VisibleInstruction`: `shfl.sync`, `mma.sync`. */
   readonly name: string;
+  /** What the results of its forms stand for. */
+  readonly meaning: EffectOfForms;
   readonly evidence: Evidence;
   readonly source: string;
   /** The operation, or the missing feature of this form. */

@@ -1,5 +1,6 @@
 export type { Constant, Slot, Source } from '../instructions/index.js';
 export { createProgram } from './create-program.js';
+export { controlInstructions } from './lower-control.js';
 export type {
   Block,
   Item,

@@ -1,14 +1,15 @@
 import type { Slot, SlotGuard } from '../instructions/index.js';
 import { type PtxFunction, type PtxInstruction, siteAt, type Statement } from '../syntax/index.js';
-import { createBlockBuilder, type BlockBuilder, type Placed } from './block-builder.js';
+import { createBlockBuilder, type Placed } from './block-builder.js';
 import { lowerLaneInstruction } from './lower-lane.js';
 import { lowerParameterAccess } from './lower-parameter.js';
 import { resolveOperand } from './lower-operand.js';
 import { resolveName, type ProgramLowering, type ScopedInstruction } from './lowering.js';
 import type { Block, LaneOperation } from './program.js';
 import { declare, type Declaring } from './declare.js';
-import { lowerCall, type CallSite } from './lower-call.js';
-import { createScope, findBinding, type Scope } from './scope.js';
+import type { CallSite } from './lower-call.js';
+import { controlInstructions, type ControlLowering } from './lower-control.js';
+import { createScope, type Scope } from './scope.js';
 import { watchedRegisters } from './watched.js';
 
 /** A function with its blocks, and the calls in it, whose callees are not known as blocks yet. */
@@ -17,11 +18,8 @@ export interface LoweredFunction {
   readonly calls: readonly CallSite[];
 }
 
-interface FunctionLowering {
-  readonly program: ProgramLowering;
+interface FunctionLowering extends ControlLowering {
   readonly declaring: Declaring;
-  readonly builder: BlockBuilder;
-  readonly calls: CallSite[];
   readonly flag: () => Slot;
 }
 
@@ -86,7 +84,11 @@ function lowerInstruction(
   const place: Placed = { guard, line, mnemonic, site: siteAt(line, mnemonic) };
   const at: ScopedInstruction = { ...place, instruction, scope };
   const operations: LaneOperation[] = [];
-  if (lowerControl(lowering, at, place)) return;
+  const { opcode } = instruction;
+  if (Object.hasOwn(controlInstructions, opcode)) {
+    controlInstructions[opcode].lower(lowering, at, place);
+    return;
+  }
   if (lowerParameterAccess(program, at, operations)) {
     builder.lanes(operations);
     return;
@@ -106,7 +108,7 @@ function lowerInstruction(
     program.unsupported.add(line, mnemonic, 'an instruction that is in no table');
     return;
   }
-  const { opcode, modifiers } = instruction;
+  const { modifiers } = instruction;
   const request = { opcode, modifiers, operands: resolved, line, site: place.site };
   if (found.kind === 'warp') {
     const operation = found.row.lower(request);
@@ -139,65 +141,4 @@ function guardOf(
     'a guard that is a declared predicate',
   );
   return undefined;
-}
-
-/** Lowers branches, calls and ends; returns whether the instruction is one. */
-function lowerControl(lowering: FunctionLowering, at: ScopedInstruction, place: Placed): boolean {
-  const { program, builder } = lowering;
-  const { opcode, operands } = at.instruction;
-  const wrong = (why: string) => program.unsupported.add(at.line, at.mnemonic, why);
-  switch (opcode) {
-    case 'bra': {
-      const [target] = operands;
-      const label = target?.kind === 'name' ? labelOf(lowering, at.scope, target.name) : null;
-      if (label === null) wrong('a label that is declared');
-      else builder.end({ kind: 'branch', ...place, label });
-      return true;
-    }
-    case 'brx':
-      lowerTable(lowering, at, place);
-      return true;
-    case 'ret':
-      builder.end({ kind: 'return', ...place });
-      return true;
-    case 'exit':
-      builder.end({ kind: 'exit', ...place });
-      return true;
-    case 'trap':
-    case 'brkpt':
-      builder.item({ kind: 'trap', ...place, reason: opcode });
-      return true;
-    case 'call':
-      lowerCall(program, at, place, builder, lowering.calls);
-      return true;
-    default:
-      // Hints that change nothing.
-      return opcode === 'nanosleep' || opcode === 'pmevent';
-  }
-}
-
-function labelOf({ program }: FunctionLowering, scope: Scope, name: string): number | null {
-  const binding = findBinding(scope, name, program.slots);
-  return binding?.kind === 'label' ? binding.label : null;
-}
-
-function lowerTable(lowering: FunctionLowering, at: ScopedInstruction, place: Placed): void {
-  const { program, builder } = lowering;
-  const [index, list] = at.instruction.operands;
-  const targets = list?.kind === 'name' ? findBinding(at.scope, list.name, program.slots) : null;
-  const labels =
-    targets?.kind === 'targets'
-      ? targets.labels.map((name) => labelOf(lowering, at.scope, name))
-      : [null];
-  const source = index === undefined ? null : resolveOperand(program, at, index);
-  const isIndex = source?.kind === 'register' || source?.kind === 'constant';
-  if (!isIndex || !labels.every((label) => label !== null)) {
-    program.unsupported.add(at.line, at.mnemonic, 'a register and a list of labels');
-    return;
-  }
-  const value =
-    source.kind === 'register'
-      ? source.slot
-      : ({ bits: BigInt.asUintN(32, source.bits), width: 32 } as const);
-  builder.end({ kind: 'table', ...place, index: value, labels });
 }

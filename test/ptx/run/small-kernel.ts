@@ -28,6 +28,7 @@ function row(
 ): VisibleInstruction {
   return {
     name,
+    meaning: 'moves',
     evidence: 'isa',
     source: 'a row of this test',
     lower: ({ operands, site }) => {
@@ -85,10 +86,12 @@ export function runSmallKernel(
       warp: [
         {
           name: 'bar.warp.sync',
+          meaning: 'none',
           evidence: 'isa',
           source: 'a row of this test',
           lower: () => ({
             converged: { maskOperand: 0 },
+            meaning: 'none',
             reads: [],
             writes: [],
             execute: () => null,
@@ -108,6 +111,7 @@ export function runSmallKernel(
         row('atom.global.add', memory, (old, [value]) => old + value, true),
         {
           name: 'bar.sync',
+          meaning: 'none',
           evidence: 'isa',
           source: 'a row of this test',
           lower: ({ site }) => ({

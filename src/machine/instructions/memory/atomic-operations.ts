@@ -1,5 +1,5 @@
 import { decode, encode, formats } from '../../../formats/index.js';
-import type { AtomicOperation, AtomicType, BulkReduction } from '../../isa/index.js';
+import type { AtomicOperation, AtomicType, BulkReduction, Meaning } from '../../isa/index.js';
 import type { StrongAccess } from '../../ordering/index.js';
 
 /** The value to store, from the old value and the operands; bits as integers that are not negative. */
@@ -120,6 +120,40 @@ function evaluateInteger(
     case 'max':
       return (old, operand) => (value(operand) > value(old) ? operand : old);
   }
+}
+
+/** Types whose sums round; others are integers, whose sums may be a trick on the bits of a number. */
+const floatingPoint: ReadonlySet<AtomicType> = new Set<AtomicType>([
+  ...(['f16', 'f16x2', 'bf16', 'bf16x2', 'f32', 'f64'] as const),
+]);
+
+/** What an atomic operation leaves in memory stands for, by what lay there and by its operands. */
+export function meaningOfAtomic(operation: AtomicOperation, type: AtomicType): Meaning {
+  switch (operation) {
+    case 'exch':
+      return 'moves';
+    case 'cas':
+    case 'min':
+    case 'max':
+      return 'chooses';
+    case 'add':
+      return floatingPoint.has(type) ? 'is' : 'confirmed';
+    case 'inc':
+    case 'dec':
+    case 'and':
+    case 'or':
+    case 'xor':
+      return 'confirmed';
+  }
+}
+
+/** What a copy leaves stands for, or a reduction where it is one. */
+export function meaningOfCopy({
+  reduction,
+}: {
+  readonly reduction: BulkReduction | null;
+}): Meaning {
+  return reduction === null ? 'moves' : meaningOfAtomic(reduction.operation, reduction.type);
 }
 
 /** Whether PTX has an operation for a type. */

@@ -9,7 +9,7 @@ import {
   type InstructionRecords,
   type Touched,
 } from '../record.js';
-import { atomicBits, evaluateAtomic, hasAtomic } from './atomic-operations.js';
+import { atomicBits, evaluateAtomic, hasAtomic, meaningOfAtomic } from './atomic-operations.js';
 import { informLanes, tellLanes } from './follow-lanes.js';
 import { visitPlaces } from './lane-areas.js';
 import { forEachPlace } from './lane-places.js';
@@ -66,6 +66,7 @@ function record(op: Op): InstructionRecord<Op> {
       memory: touched,
     },
     unit: issueSlot,
+    meaning: ({ operation, type }) => meaningOfAtomic(operation, type),
     describe: ({ space, operation, type, order, scope }) => ({
       space,
       operation,

@@ -17,7 +17,12 @@ import {
   type InstructionRecords,
   type Touched,
 } from '../record.js';
-import { hasAtomic, elementReductions, reduceElements } from './atomic-operations.js';
+import {
+  hasAtomic,
+  elementReductions,
+  meaningOfCopy,
+  reduceElements,
+} from './atomic-operations.js';
 import { visitPlaces } from './lane-areas.js';
 import { forEachPlace } from './lane-places.js';
 import type { LanePlace } from './locate-place.js';
@@ -163,6 +168,7 @@ const toShared: AsynchronousRecord<'cp.async.bulk.shared'> = {
     cycles: ({ source }, { bulkBytes }) => source.bytes / bulkBytes,
     latency: ({ bulkLatency }) => bulkLatency,
   },
+  meaning: meaningOfCopy,
   describe,
   execute: (machine, warp, instruction) => {
     if (isRefused(machine, warp, instruction)) return 'refused';
@@ -196,6 +202,7 @@ const toGlobal: AsynchronousRecord<'cp.async.bulk.global'> = {
     cycles: ({ source }, { bulkBytes }) => source.bytes / bulkBytes,
     latency: () => 0,
   },
+  meaning: meaningOfCopy,
   describe,
   execute: (machine, warp, instruction) => {
     if (isRefused(machine, warp, instruction)) return 'refused';

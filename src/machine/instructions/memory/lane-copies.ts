@@ -61,6 +61,7 @@ const copy: AsynchronousRecord<'cp.async'> = {
     cycles: ({ destination }, { bulkBytes }) => (warpLanes * destination.bytes) / bulkBytes,
     latency: ({ bulkLatency }) => bulkLatency,
   },
+  meaning: 'moves',
   describe: ({ destination: { bytes } }) => ({ bytes }),
   execute: (machine, warp, instruction) => {
     const { destination } = instruction;
@@ -121,6 +122,7 @@ function arrival(isExpected: boolean): AsynchronousRecord<Arrive> {
       cycles: () => 0,
       latency: () => 0,
     },
+    meaning: 'none',
     describe: ({ barrier, threads }) => ({ barrier, threads }),
     execute: (machine, warp, instruction) => {
       const { barrier, threads } = instruction;

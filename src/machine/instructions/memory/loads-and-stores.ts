@@ -129,6 +129,7 @@ export const transferRecords: InstructionRecords<'ld' | 'st'> = {
     reads: read,
     writes: registers,
     unit: issueSlot,
+    meaning: 'moves',
     describe,
     execute: (machine, warp, instruction) => {
       const { bytes, data } = instruction;
@@ -150,6 +151,7 @@ export const transferRecords: InstructionRecords<'ld' | 'st'> = {
     reads: registers,
     writes: written,
     unit: issueSlot,
+    meaning: 'moves',
     describe,
     execute: (machine, warp, instruction) => {
       const { bytes, data } = instruction;

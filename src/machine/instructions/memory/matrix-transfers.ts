@@ -108,6 +108,7 @@ export const matrixTransferRecords: InstructionRecords<Op> = {
     reads: rowsRead,
     writes: registers,
     unit: issueSlot,
+    meaning: 'moves',
     describe,
     execute: (machine, warp, instruction) => {
       const places = rowsOf(instruction);
@@ -134,6 +135,7 @@ export const matrixTransferRecords: InstructionRecords<Op> = {
     reads: registers,
     writes: rowsWritten,
     unit: issueSlot,
+    meaning: 'moves',
     describe,
     execute: (machine, warp, instruction) => {
       const places = rowsOf(instruction);

@@ -18,7 +18,7 @@ import {
   type InstructionRecords,
   type Touched,
 } from '../record.js';
-import { atomicBits, evaluateAtomic } from './atomic-operations.js';
+import { atomicBits, evaluateAtomic, meaningOfCopy } from './atomic-operations.js';
 import { visitPlaces } from './lane-areas.js';
 import { forEachPlace } from './lane-places.js';
 import { createTrafficCounter, registersOf } from './loads-and-stores.js';
@@ -65,6 +65,7 @@ function record(
       cycles: ({ destination }, { bulkBytes }) => (warpLanes * destination.bytes) / bulkBytes,
       latency: ({ bulkLatency }) => bulkLatency,
     },
+    meaning: meaningOfCopy,
     describe: ({ destination: { bytes }, reduction }) =>
       reduction === null ? { bytes } : { bytes, ...reduction },
     execute: (machine, warp, instruction) => {

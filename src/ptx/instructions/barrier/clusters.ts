@@ -8,6 +8,7 @@ function simple(
 ): VisibleInstruction {
   return {
     name,
+    meaning: 'none',
     evidence: 'isa',
     source: `PTX ISA, Parallel Synchronization and Communication Instructions: ${name}`,
     lower: ({ modifiers, site }) => ({

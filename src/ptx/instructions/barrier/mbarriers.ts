@@ -1,5 +1,6 @@
 import type { Instruction } from '../../../machine/index.js';
 import type { InstructionRequest, ResolvedOperand, Unsupported } from '../request.js';
+import type { Slot } from '../slot.js';
 import type { IssuingWarp, VisibleInstruction, VisibleOperation } from '../visible-instruction.js';
 import { hasLane, lowestLane, operandNumber } from '../warp-registers.js';
 import { slotsOf, wrongOperands } from '../operands.js';
@@ -50,14 +51,8 @@ function lowerInval(request: InstructionRequest): VisibleOperation | Unsupported
 }
 
 /** Writes a state, which is the phase below the missing arrivals, to lanes. */
-function writeState(
-  warp: IssuingWarp,
-  destination: ResolvedOperand,
-  lanes: number,
-  state: Uint32Array,
-): void {
-  if (destination.kind !== 'register') return;
-  const words = warp.registers.words(destination.slot);
+function writeState(warp: IssuingWarp, slot: Slot, lanes: number, state: Uint32Array): void {
+  const words = warp.registers.words(slot);
   for (let lane = 0; lane < 32; lane++)
     if (hasLane(lanes, lane)) {
       words[2 * lane] = state[0];
@@ -70,6 +65,7 @@ function lowerArrive(request: InstructionRequest): VisibleOperation | Unsupporte
   const { modifiers, operands, site } = request;
   const hasDestination = operands[0]?.kind !== 'address';
   const destination = hasDestination ? operands[0] : null;
+  const slot = destination?.kind === 'register' ? destination.slot : null;
   const [address, amount] = operands.slice(hasDestination ? 1 : 0);
   if (address?.kind !== 'address') return wrongOperands('a state or _, an address, a count');
   const mustNotComplete = modifiers.includes('noComplete');
@@ -80,20 +76,21 @@ function lowerArrive(request: InstructionRequest): VisibleOperation | Unsupporte
   return operation(request, destination, function* (warp) {
     for (const { lanes, address: barrier } of sharedAddresses(warp, request, address)) {
       const state = new Uint32Array(2);
+      const returned = slot === null ? {} : { state };
       if (expects) {
         // Each lane expects bytes of its own, and arrives once.
         for (let lane = 0; lane < 32; lane++)
           if (hasLane(lanes, lane)) {
             const bytes = operandNumber(warp.registers, amount, lane);
-            yield { op: 'mbarrier.arrive.expect_tx', barrier, bytes, state, drops, site };
+            yield { op: 'mbarrier.arrive.expect_tx', barrier, bytes, drops, site, ...returned };
           }
       } else {
         const count =
           amount === undefined ? 1 : operandNumber(warp.registers, amount, lowestLane(lanes));
-        const arrival = { barrier, lanes, count, state, drops, mustNotComplete, site };
-        yield { op: 'mbarrier.arrive', ...arrival };
+        const arrival = { barrier, lanes, count, drops, mustNotComplete, site };
+        yield { op: 'mbarrier.arrive', ...arrival, ...returned };
       }
-      if (destination !== null) writeState(warp, destination, lanes, state);
+      if (slot !== null) writeState(warp, slot, lanes, state);
     }
   });
 }
@@ -185,13 +182,19 @@ function lowerExpect(request: InstructionRequest): VisibleOperation | Unsupporte
 /** mbarrier instructions; others are refused by name. */
 export const mbarrierInstructions: readonly VisibleInstruction[] = (
   [
-    ['mbarrier.init', lowerInit],
-    ['mbarrier.inval', lowerInval],
-    ['mbarrier.arrive', lowerArrive],
-    ['mbarrier.arrive_drop', lowerArrive],
-    ['mbarrier.expect_tx', lowerExpect],
-    ['mbarrier.pending_count', lowerPendingCount],
-    ['mbarrier.test_wait', lowerTestWait],
-    ['mbarrier.try_wait', lowerTryWait],
+    ['mbarrier.init', 'none', lowerInit],
+    ['mbarrier.inval', 'none', lowerInval],
+    ['mbarrier.arrive', ['none', 'decides'], lowerArrive],
+    ['mbarrier.arrive_drop', ['none', 'decides'], lowerArrive],
+    ['mbarrier.expect_tx', 'none', lowerExpect],
+    ['mbarrier.pending_count', 'decides', lowerPendingCount],
+    ['mbarrier.test_wait', 'decides', lowerTestWait],
+    ['mbarrier.try_wait', 'decides', lowerTryWait],
   ] as const
-).map(([name, lower]) => ({ name, evidence: 'isa', source: sourceOf(name), lower }));
+).map(([name, meaning, lower]) => ({
+  name,
+  meaning,
+  evidence: 'isa',
+  source: sourceOf(name),
+  lower,
+}));

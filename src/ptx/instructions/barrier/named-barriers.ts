@@ -100,10 +100,11 @@ function lowerWarpBarrier({ operands, site }: InstructionRequest): VisibleOperat
 
 /** Barriers of the threads of a CTA, and of a warp. */
 export const namedBarrierInstructions: readonly VisibleInstruction[] = [
-  { name: 'bar', evidence: 'isa', source, lower },
-  { name: 'barrier', evidence: 'isa', source, lower },
+  { name: 'bar', meaning: ['none', 'decides'], evidence: 'isa', source, lower },
+  { name: 'barrier', meaning: ['none', 'decides'], evidence: 'isa', source, lower },
   {
     name: 'bar.warp.sync',
+    meaning: 'none',
     evidence: 'isa',
     source: 'PTX ISA, Parallel Synchronization and Communication Instructions: bar.warp.sync',
     lower: lowerWarpBarrier,

@@ -74,8 +74,14 @@ function lowerAtomic({
 }
 
 /** Atomic operations; without modifiers they are relaxed, for the GPU. */
-export const atomicRows: readonly VisibleInstruction[] = ['atom', 'red'].map((name) => ({
+export const atomicRows: readonly VisibleInstruction[] = (
+  [
+    ['atom', ['moves', 'is', 'chooses', 'confirmed']],
+    ['red', ['is', 'chooses', 'confirmed']],
+  ] as const
+).map(([name, meaning]) => ({
   name,
+  meaning,
   evidence: 'isa',
   source: `PTX ISA, "${name}"`,
   lower: lowerAtomic,

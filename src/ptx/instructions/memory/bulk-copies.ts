@@ -180,6 +180,12 @@ const source = 'PTX ISA, Data Movement and Conversion Instructions: Bulk copy';
 
 /** Bulk copies and reductions without a tensor map. */
 export const bulkCopyRows: readonly VisibleInstruction[] = [
-  'cp.async.bulk',
-  'cp.reduce.async.bulk',
-].map((name) => ({ name, evidence: 'isa', source, lower: lowerBulkCopy }));
+  { name: 'cp.async.bulk', meaning: 'moves', evidence: 'isa', source, lower: lowerBulkCopy },
+  {
+    name: 'cp.reduce.async.bulk',
+    meaning: ['is', 'chooses', 'confirmed'],
+    evidence: 'isa',
+    source,
+    lower: lowerBulkCopy,
+  },
+];

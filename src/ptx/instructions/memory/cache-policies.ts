@@ -6,6 +6,7 @@ import { hasLane } from '../warp-registers.js';
 export const cachePolicyRows: readonly VisibleInstruction[] = [
   {
     name: 'createpolicy',
+    meaning: 'loses',
     evidence: 'isa',
     source: 'PTX ISA, "createpolicy"',
     lower: ({ operands }) => {

@@ -12,6 +12,7 @@ function fenceRow(
 ): VisibleInstruction {
   return {
     name,
+    meaning: 'none',
     evidence: 'isa',
     source: 'PTX ISA, "membar", "fence"',
     lower: (request) => {

@@ -101,24 +101,28 @@ function lowerArrival({
 export const laneCopyRows: readonly VisibleInstruction[] = [
   {
     name: 'cp.async',
+    meaning: 'moves',
     evidence: 'isa',
     source: 'PTX ISA, "cp.async"',
     lower: lowerCopy,
   },
   {
     name: 'cp.async.commit_group',
+    meaning: 'none',
     evidence: 'isa',
     source: 'PTX ISA, "cp.async.commit_group"',
     lower: lowerPlain(({ site }) => ({ op: 'cp.async.commit_group', site })),
   },
   {
     name: 'cp.async.wait_all',
+    meaning: 'none',
     evidence: 'isa',
     source: 'PTX ISA, "cp.async.wait_group"',
     lower: lowerPlain(({ site }) => ({ op: 'cp.async.wait_all', site })),
   },
   {
     name: 'cp.async.wait_group',
+    meaning: 'none',
     evidence: 'isa',
     source: 'PTX ISA, "cp.async.wait_group"',
     lower: lowerPlain(({ operands, site }) => {
@@ -130,6 +134,7 @@ export const laneCopyRows: readonly VisibleInstruction[] = [
   },
   {
     name: 'cp.async.mbarrier.arrive',
+    meaning: 'none',
     evidence: 'isa',
     source: 'PTX ISA, "cp.async.mbarrier.arrive"',
     lower: lowerArrival,

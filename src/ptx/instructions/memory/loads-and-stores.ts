@@ -125,19 +125,26 @@ function lowerHint(): VisibleOperation {
   return { isAligned: false, writes: [], reads: [], lends: [], issue: function* () {} };
 }
 
+function row(
+  name: string,
+  meaning: 'moves' | 'none',
+  lower: VisibleInstruction['lower'],
+): VisibleInstruction {
+  return { name, meaning, evidence: 'isa', source: `PTX ISA, "${name}"`, lower };
+}
+
 /** Loads and stores. Cache operators, eviction priorities and policies change no value and are accepted. */
 export const transferRows: readonly VisibleInstruction[] = [
-  { name: 'ld', evidence: 'isa', source: 'PTX ISA, "ld"', lower: lowerLoad },
-  { name: 'ld.global.nc', evidence: 'isa', source: 'PTX ISA, "ld.global.nc"', lower: lowerLoad },
-  { name: 'ldu', evidence: 'isa', source: 'PTX ISA, "ldu"', lower: lowerLoad },
-  { name: 'st', evidence: 'isa', source: 'PTX ISA, "st"', lower: lowerStore },
-  { name: 'st.bulk', evidence: 'isa', source: 'PTX ISA, "st.bulk"', lower: lowerFill },
-  ...['prefetch', 'prefetchu', 'applypriority', 'cp.async.bulk.prefetch'].map(
-    (name): VisibleInstruction => ({
-      name,
-      evidence: 'isa',
-      source: `PTX ISA, "${name}"`,
-      lower: lowerHint,
-    }),
+  ...(
+    [
+      ['ld', lowerLoad],
+      ['ld.global.nc', lowerLoad],
+      ['ldu', lowerLoad],
+      ['st', lowerStore],
+      ['st.bulk', lowerFill],
+    ] as const
+  ).map(([name, lower]) => row(name, 'moves', lower)),
+  ...['prefetch', 'prefetchu', 'applypriority', 'cp.async.bulk.prefetch'].map((name) =>
+    row(name, 'none', lowerHint),
   ),
 ];

@@ -49,6 +49,7 @@ function lowerMatrix({
 /** Matrices between shared memory and the registers of a warp. */
 export const matrixRows: readonly VisibleInstruction[] = ['ldmatrix', 'stmatrix'].map((name) => ({
   name,
+  meaning: 'moves',
   evidence: 'isa',
   source: `PTX ISA, "${name}"`,
   lower: lowerMatrix,

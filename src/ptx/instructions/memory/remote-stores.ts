@@ -60,6 +60,15 @@ function lower({
 }
 
 /** Stores and reductions into the shared memory of a CTA of the cluster, which count their bytes on a barrier there. */
-export const remoteStoreRows: readonly VisibleInstruction[] = ['st.async', 'red.async'].map(
-  (name) => ({ name, evidence: 'isa', source: `PTX ISA, "${name}"`, lower }),
-);
+export const remoteStoreRows: readonly VisibleInstruction[] = (
+  [
+    ['st.async', 'moves'],
+    ['red.async', ['chooses', 'confirmed']],
+  ] as const
+).map(([name, meaning]) => ({
+  name,
+  meaning,
+  evidence: 'isa',
+  source: `PTX ISA, "${name}"`,
+  lower,
+}));

@@ -8,6 +8,7 @@ import { hasLane } from '../warp-registers.js';
 export const launchControlRows: readonly VisibleInstruction[] = [
   {
     name: 'setmaxnreg',
+    meaning: 'none',
     evidence: 'isa',
     source: 'PTX ISA, Miscellaneous Instructions: setmaxnreg',
     lower: ({ modifiers, operands, site }) => {
@@ -28,6 +29,7 @@ export const launchControlRows: readonly VisibleInstruction[] = [
   },
   {
     name: 'clusterlaunchcontrol.try_cancel.async',
+    meaning: 'decides',
     evidence: 'isa',
     source:
       'PTX ISA, Parallel Synchronization and Communication Instructions: clusterlaunchcontrol.try_cancel',
@@ -62,6 +64,7 @@ export const launchControlRows: readonly VisibleInstruction[] = [
   {
     // A launch has nothing to wait for here: earlier launches have ended.
     name: 'griddepcontrol',
+    meaning: 'none',
     evidence: 'isa',
     source: 'PTX ISA, Parallel Synchronization and Communication Instructions: griddepcontrol',
     lower: () => ({ isAligned: false, writes: [], reads: [], lends: [], issue: function* () {} }),

@@ -192,12 +192,14 @@ const source = 'PTX ISA, Data Movement and Conversion Instructions: Asynchronous
 export const tensorCopyRows: readonly VisibleInstruction[] = [
   ...[1, 2, 3, 4, 5].map((dimensions): VisibleInstruction => ({
     name: `cp.async.bulk.tensor.${dimensions}d`,
+    meaning: 'moves',
     evidence: 'isa',
     source,
     lower: lowerCopy,
   })),
   ...[1, 2, 3, 4, 5].map((dimensions): VisibleInstruction => ({
     name: `cp.reduce.async.bulk.tensor.${dimensions}d.global.shared::cta`,
+    meaning: ['is', 'chooses', 'confirmed'],
     evidence: 'isa',
     source: `${source}, cp.reduce.async.bulk.tensor`,
     lower: (request) =>
@@ -207,6 +209,7 @@ export const tensorCopyRows: readonly VisibleInstruction[] = [
   })),
   {
     name: 'cp.async.bulk.prefetch.tensor',
+    meaning: 'none',
     evidence: 'isa',
     source,
     // A prefetch changes no value.
@@ -214,18 +217,21 @@ export const tensorCopyRows: readonly VisibleInstruction[] = [
   },
   {
     name: 'cp.async.bulk.commit_group',
+    meaning: 'none',
     evidence: 'isa',
     source,
     lower: lowerGroup((_, site) => ({ op: 'cp.async.bulk.commit_group', site })),
   },
   {
     name: 'cp.async.bulk.wait_group',
+    meaning: 'none',
     evidence: 'isa',
     source,
     lower: lowerGroup((pending, site) => ({ op: 'cp.async.bulk.wait_group', pending, site })),
   },
   {
     name: 'cp.async.bulk.wait_group.read',
+    meaning: 'none',
     evidence: 'isa',
     source,
     lower: lowerGroup((pending, site) => ({ op: 'cp.async.bulk.wait_group.read', pending, site })),

@@ -140,9 +140,17 @@ const source = 'PTX ISA, Data Movement and Conversion Instructions: tensormap.re
 
 /** Tensor maps that a kernel makes or changes itself. */
 export const tensorMapRows: readonly VisibleInstruction[] = [
-  { name: 'tensormap.replace.tile', evidence: 'isa', source, lower: lowerReplace },
+  {
+    name: 'tensormap.replace.tile',
+    // A field of a map is a code, which no value goes into as it is.
+    meaning: 'loses',
+    evidence: 'isa',
+    source,
+    lower: lowerReplace,
+  },
   {
     name: 'tensormap.cp_fenceproxy',
+    meaning: 'moves',
     evidence: 'isa',
     source:
       'PTX ISA, Parallel Synchronization and Communication Instructions: tensormap.cp_fenceproxy',
@@ -150,6 +158,7 @@ export const tensorMapRows: readonly VisibleInstruction[] = [
   },
   {
     name: 'fence.proxy.tensormap::generic',
+    meaning: 'none',
     evidence: 'isa',
     source: 'PTX ISA, "membar", "fence"',
     lower: lowerFence,

@@ -192,6 +192,7 @@ function lowerCopy(request: InstructionRequest): VisibleOperation | Unsupported 
 function plain(name: string, op: PlainOp, isAligned: boolean) {
   const row: VisibleInstruction = {
     name,
+    meaning: 'none',
     evidence: 'isa',
     source: source(name),
     lower: (request) => ({
@@ -210,8 +211,13 @@ type PlainOp =
   | 'tcgen05.fence::before_thread_sync'
   | 'tcgen05.fence::after_thread_sync';
 
-const row = (name: string, lower: VisibleInstruction['lower']): VisibleInstruction => ({
+const row = (
+  name: string,
+  meaning: VisibleInstruction['meaning'],
+  lower: VisibleInstruction['lower'],
+): VisibleInstruction => ({
   name,
+  meaning,
   evidence: 'isa',
   source: source(name),
   lower,
@@ -219,17 +225,17 @@ const row = (name: string, lower: VisibleInstruction['lower']): VisibleInstructi
 
 /** Tensor memory: its allocation, loads and stores of registers, copies from shared memory, waits and fences. */
 export const tensorMemoryRows: readonly VisibleInstruction[] = [
-  row('tcgen05.alloc', lowerAlloc),
-  row('tcgen05.dealloc', lowerDealloc),
-  row('tcgen05.relinquish_alloc_permit', (request) =>
+  row('tcgen05.alloc', 'decides', lowerAlloc),
+  row('tcgen05.dealloc', 'none', lowerDealloc),
+  row('tcgen05.relinquish_alloc_permit', 'none', (request) =>
     aligned(request, function* () {
       const group = groupOf(request);
       yield { op: 'tcgen05.relinquish_alloc_permit', group, site: request.site };
     }),
   ),
-  row('tcgen05.ld', lowerLoad),
-  row('tcgen05.st', lowerStore),
-  row('tcgen05.cp', lowerCopy),
+  row('tcgen05.ld', ['moves', 'chooses', 'is'], lowerLoad),
+  row('tcgen05.st', 'moves', lowerStore),
+  row('tcgen05.cp', 'moves', lowerCopy),
   plain('tcgen05.wait::ld', 'tcgen05.wait::ld', true),
   plain('tcgen05.wait::st', 'tcgen05.wait::st', true),
   plain('tcgen05.fence::before_thread_sync', 'tcgen05.fence::before_thread_sync', false),

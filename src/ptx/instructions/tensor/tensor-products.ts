@@ -175,6 +175,6 @@ const source = 'PTX ISA, TensorCore 5th Generation Instructions';
 
 /** Products of the fifth generation's tensor core, and their completion. */
 export const tensorProductRows: readonly VisibleInstruction[] = [
-  { name: 'tcgen05.mma', evidence: 'published', source, lower: lowerProduct },
-  { name: 'tcgen05.commit', evidence: 'isa', source, lower: lowerCommit },
+  { name: 'tcgen05.mma', meaning: 'is', evidence: 'published', source, lower: lowerProduct },
+  { name: 'tcgen05.commit', meaning: 'none', evidence: 'isa', source, lower: lowerCommit },
 ];

@@ -118,6 +118,7 @@ function simple(
 ): VisibleInstruction {
   return {
     name,
+    meaning: 'none',
     evidence: 'isa',
     source,
     lower: ({ site }) => ({
@@ -134,7 +135,7 @@ function simple(
 
 /** Hopper's MMA of a warpgroup, its fence and its groups. */
 export const wgmmaInstructions: readonly VisibleInstruction[] = [
-  { name: 'wgmma.mma_async', evidence: 'silicon', source, lower: lowerMma },
+  { name: 'wgmma.mma_async', meaning: 'is', evidence: 'silicon', source, lower: lowerMma },
   simple('wgmma.fence', ({ registerFences }, site) => ({
     op: 'wgmma.fence',
     onExecution: registerFences.fence,
@@ -143,6 +144,7 @@ export const wgmmaInstructions: readonly VisibleInstruction[] = [
   simple('wgmma.commit_group', (_, site) => ({ op: 'wgmma.commit_group', site })),
   {
     name: 'wgmma.wait_group',
+    meaning: 'none',
     evidence: 'isa',
     source,
     lower: ({ operands, site }) => {

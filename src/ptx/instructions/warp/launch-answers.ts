@@ -1,4 +1,5 @@
 import { createByteStore, warpLanes } from '../../../machine/index.js';
+import type { Effect } from '../../../isa/index.js';
 import { elementsOf, slotsOf, wrongOperands } from '../operands.js';
 import type { ResolvedOperand, Unsupported } from '../request.js';
 import type { WarpInstruction, WarpOperation } from '../warp-instruction.js';
@@ -15,16 +16,18 @@ const [wordBytes, answerBytes] = [4, 16];
  * was cancelled.
  */
 function lowerWords(
-  destinations: readonly ResolvedOperand[],
+  [destination, answer]: readonly ResolvedOperand[],
   words: readonly number[],
-  answer: ResolvedOperand | undefined,
+  meaning: Effect,
 ): WarpOperation | Unsupported {
+  const destinations = destination === undefined ? [] : elementsOf(destination);
   const writers = destinations.map(valueWriterOf);
   const isAnswer = answer?.kind === 'register' && answer.slot.width === 128;
   if (!isAnswer || writers.length !== words.length || writers.includes(null))
     return wrongOperands('d, an answer of 128 bits');
   return {
     converged: 'none',
+    meaning,
     writes: slotsOf(destinations),
     reads: slotsOf([answer]),
     execute: (registers, lanes) => {
@@ -39,23 +42,21 @@ function lowerWords(
   };
 }
 
-function row(name: string, words: readonly number[]): WarpInstruction {
+function row(name: string, words: readonly number[], meaning: Effect): WarpInstruction {
   return {
     name: `clusterlaunchcontrol.query_cancel.${name}`,
+    meaning,
     evidence: 'isa',
     source,
-    lower: ({ operands: [destination, answer] }) =>
-      destination === undefined
-        ? wrongOperands('d, an answer of 128 bits')
-        : lowerWords(elementsOf(destination), words, answer),
+    lower: ({ operands }) => lowerWords(operands, words, meaning),
   };
 }
 
 /** Queries of the answer to a cancellation; the answer to one that has failed names no CTA. */
 export const launchAnswers: readonly WarpInstruction[] = [
-  row('is_canceled', [3]),
-  row('get_first_ctaid', [0, 1, 2, 3]),
-  row('get_first_ctaid::x', [0]),
-  row('get_first_ctaid::y', [1]),
-  row('get_first_ctaid::z', [2]),
+  row('is_canceled', [3], 'decides'),
+  row('get_first_ctaid', [0, 1, 2, 3], 'moves'),
+  row('get_first_ctaid::x', [0], 'moves'),
+  row('get_first_ctaid::y', [1], 'moves'),
+  row('get_first_ctaid::z', [2], 'moves'),
 ];

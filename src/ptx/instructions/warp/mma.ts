@@ -164,6 +164,7 @@ function lower(
   const { execute } = product;
   return {
     converged: 'warp',
+    meaning: 'is',
     writes: slotsIn(slots.d),
     reads: slotsIn([...slots.a, ...slots.b, ...slots.c]),
     execute: (registers, lanes) => {
@@ -182,6 +183,7 @@ function lower(
 export function mmaInstruction(architecture: Architecture): WarpInstruction {
   return {
     name: 'mma.sync',
+    meaning: 'is',
     evidence: architecture === 'sm_90' ? 'silicon' : 'published',
     source: 'PTX ISA, Warp Level Matrix Multiply-Accumulate Instructions: mma',
     lower: (request) => lower(architecture, request),

@@ -14,6 +14,7 @@ function lower({ modifiers, operands }: InstructionRequest): WarpOperation | Uns
   if (a === undefined || others.length > 0) return wrongOperands('d, a, which are registers');
   return {
     converged: 'warp',
+    meaning: 'moves',
     writes: [d],
     reads: [a],
     execute: (registers, lanes) => {
@@ -34,6 +35,7 @@ function lower({ modifiers, operands }: InstructionRequest): WarpOperation | Uns
 /** `movmatrix`: an 8 × 8 matrix of 16-bit elements, a row in four lanes, transposed. */
 export const movmatrix: WarpInstruction = {
   name: 'movmatrix',
+  meaning: 'moves',
   evidence: 'isa',
   source: 'PTX ISA, Warp Level Matrix Instructions: movmatrix',
   lower,

@@ -1,5 +1,6 @@
 import { warpLanes } from '../../../machine/index.js';
 import { slotsOf } from '../operands.js';
+import type { Meaning } from '../../../isa/index.js';
 import type { ResolvedOperand } from '../request.js';
 import type { WarpOperation } from '../warp-instruction.js';
 import {
@@ -107,21 +108,29 @@ export function maskText(mask: number): string {
   return `0x${(mask >>> 0).toString(16).padStart(8, '0')}`;
 }
 
+/** The membermask of a `.sync` instruction, and what its results stand for. */
+interface Group {
+  /** The number of the operand that is the membermask. */
+  readonly maskOperand: number;
+  readonly readMask: LaneReader;
+  readonly meaning: Meaning;
+}
+
 /**
  * The operation of a `.sync` instruction on each group of lanes with the same membermask: lanes of different masks do
  * not see each other. A lane that is not in its own mask, and a mask that names lanes which do not
  * execute the instruction, are findings (PTX ISA: the behaviour is undefined).
  *
- * @param mask the number of the operand that is the membermask, and its reader
  * @param execute what the lanes of one group do, a mask of them
  */
 export function groupOperation(
   operands: readonly ResolvedOperand[],
-  { maskOperand, readMask }: { readonly maskOperand: number; readonly readMask: LaneReader },
+  { maskOperand, readMask, meaning }: Group,
   execute: (registers: WarpRegisters, members: number) => void,
 ): WarpOperation {
   return {
     converged: { maskOperand },
+    meaning,
     writes: slotsOf(operands.slice(0, 1)),
     reads: slotsOf(operands.slice(1)),
     execute: (registers, lanes) => {

@@ -1,3 +1,4 @@
+import type { Meaning } from '../../../isa/index.js';
 import type { InstructionRequest, Unsupported } from '../request.js';
 import type { WarpInstruction, WarpOperation } from '../warp-instruction.js';
 import { operandBits } from '../warp-registers.js';
@@ -5,8 +6,14 @@ import { findLaneInstruction } from '../lane.js';
 import { wrongOperands } from '../operands.js';
 import { destinationsOf, groupOperation, lanesOf, readerOf, writerOf } from './operands.js';
 
-/** The lane instruction that `redux.sync` applies to two values. */
-function combination(modifiers: readonly string[]): ((a: number, b: number) => number) | null {
+/** How `redux.sync` combines two values, and what the result stands for. */
+interface Combination {
+  readonly combine: (a: number, b: number) => number;
+  readonly meaning: Meaning;
+}
+
+/** The combination by the lane instruction of that name, after the sign has been taken from the values with `.abs`. */
+function combinationOf(modifiers: readonly string[]): Combination | null {
   const [operation, ...rest] = modifiers;
   const type = rest[rest.length - 1];
   const isInteger = /^(add|min|max)$/.test(operation) && /^[us]32$/.test(type);
@@ -18,12 +25,17 @@ function combination(modifiers: readonly string[]): ((a: number, b: number) => n
   if (!known || !(isInteger || isLogic || isFloat)) return null;
   const plain = rest.filter((part) => part !== 'abs');
   const instruction = findLaneInstruction(operation, plain, { destinations: [32], sources: 2 });
-  return instruction === null ? null : (a, b) => instruction.evaluate(a, b) as number;
+  return instruction === null
+    ? null
+    : {
+        combine: (a, b) => instruction.evaluate(a, b) as number,
+        meaning: rest.includes('abs') ? 'is' : instruction.meaning,
+      };
 }
 
 function lowerReduction({ modifiers, operands }: InstructionRequest): WarpOperation | Unsupported {
-  const combine = combination(modifiers.slice(1));
-  if (combine === null)
+  const combination = combinationOf(modifiers.slice(1));
+  if (combination === null)
     return {
       unsupported:
         'reductions other than add, min, max of integers, and, or, xor of b32, min, max of f32',
@@ -36,7 +48,8 @@ function lowerReduction({ modifiers, operands }: InstructionRequest): WarpOperat
   if (!write || !read || !readMask) return wrongOperands('d, a, membermask');
   const magnitude = modifiers.includes('abs') ? 0x7fffffff : 0xffffffff;
   const isFloat = modifiers.includes('f32');
-  return groupOperation(operands, { maskOperand: 2, readMask }, (registers, members) => {
+  const { combine, meaning } = combination;
+  return groupOperation(operands, { maskOperand: 2, readMask, meaning }, (registers, members) => {
     const values = lanesOf(members).map((lane) => (read(registers, lane) & magnitude) >>> 0);
     // A minimum of one number with itself makes a NaN the canonical one.
     const result = values.reduce(
@@ -63,7 +76,8 @@ function lowerMatch({ modifiers, operands }: InstructionRequest): WarpOperation 
   const value = operands[1];
   if (!isKnown || !write || !writeAllEqual || !readMask || value === undefined)
     return wrongOperands('any or all of b32 or b64: d|p, a, membermask');
-  return groupOperation(operands, { maskOperand: 2, readMask }, (registers, members) => {
+  const group = { maskOperand: 2, readMask, meaning: 'decides' } as const;
+  return groupOperation(operands, group, (registers, members) => {
     const equals = new Map<bigint, number>();
     const bits = new Map(
       lanesOf(members).map((lane) => [lane, operandBits(registers, value, lane)]),
@@ -83,12 +97,14 @@ function lowerMatch({ modifiers, operands }: InstructionRequest): WarpOperation 
 export const reductionInstructions: readonly WarpInstruction[] = [
   {
     name: 'redux.sync',
+    meaning: ['chooses', 'confirmed', 'is'],
     evidence: 'isa',
     source: 'PTX ISA, Parallel Synchronization and Communication Instructions: redux.sync',
     lower: lowerReduction,
   },
   {
     name: 'match',
+    meaning: 'decides',
     evidence: 'isa',
     source: 'PTX ISA, Parallel Synchronization and Communication Instructions: match.sync',
     lower: lowerMatch,

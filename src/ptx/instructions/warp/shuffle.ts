@@ -71,6 +71,7 @@ function lower({ modifiers, operands }: InstructionRequest): WarpOperation | Uns
   const [values, taken] = [createValues(), createValues()];
   return {
     converged: { maskOperand: 4 },
+    meaning: 'moves',
     writes: slotsOf(operands.slice(0, 1)),
     reads: slotsOf(operands.slice(1)),
     execute: (registers, lanes) => {
@@ -95,11 +96,12 @@ function lower({ modifiers, operands }: InstructionRequest): WarpOperation | Uns
 
 /**
  * `shfl.sync`: each lane takes the value of another lane of its segment, or keeps its own where that is
- * out of range. A value of a lane that does not take part is a finding, and then the value of its
+ * out of range (whether it is, the predicate says, which no value decides). A value of a lane that does not take part is a finding, and then the value of its
  * register.
  */
 export const shuffle: WarpInstruction = {
   name: 'shfl.sync',
+  meaning: 'moves',
   evidence: 'isa',
   source: 'PTX ISA, Data Movement and Conversion Instructions: shfl.sync',
   lower,

@@ -143,6 +143,7 @@ function lower(
   );
   return {
     converged: 'warp',
+    meaning: 'is',
     writes: d,
     reads: [...aSlots, ...bSlots, ...c, metadata.slot],
     execute: (registers, lanes) => {
@@ -175,6 +176,7 @@ function lower(
 export function sparseMmaInstructions(architecture: Architecture): readonly WarpInstruction[] {
   return ['sp', 'sp::ordered_metadata'].map((sparse) => ({
     name: `mma.${sparse}`,
+    meaning: 'is',
     evidence: 'isa',
     source: 'PTX ISA, Warp Level Matrix Multiply-Accumulate Instructions: mma.sp',
     lower: (request) => lower(architecture, request),

@@ -23,14 +23,18 @@ function lowerVote({ modifiers, operands }: InstructionRequest): WarpOperation |
     readerOf(operands[2]),
   ];
   if (!write || !read || !readMask) return wrongOperands('d, a, membermask');
-  return groupOperation(operands, { maskOperand: 2, readMask }, (registers, members) => {
-    const yes = lanesOf(members).reduce(
-      (mask, lane) => (read(registers, lane) !== 0 ? (mask | (1 << lane)) >>> 0 : mask),
-      0,
-    );
-    const result = vote(members, yes);
-    for (const lane of lanesOf(members)) write(registers, lane, result);
-  });
+  return groupOperation(
+    operands,
+    { maskOperand: 2, readMask, meaning: 'decides' },
+    (registers, members) => {
+      const yes = lanesOf(members).reduce(
+        (mask, lane) => (read(registers, lane) !== 0 ? (mask | (1 << lane)) >>> 0 : mask),
+        0,
+      );
+      const result = vote(members, yes);
+      for (const lane of lanesOf(members)) write(registers, lane, result);
+    },
+  );
 }
 
 function lowerElect({ modifiers, operands }: InstructionRequest): WarpOperation | Unsupported {
@@ -42,13 +46,17 @@ function lowerElect({ modifiers, operands }: InstructionRequest): WarpOperation 
   ];
   if (modifiers.length > 1 || !writeLeader || !writeIsLeader || !readMask)
     return wrongOperands('d|p, membermask');
-  return groupOperation(operands, { maskOperand: 1, readMask }, (registers, members) => {
-    const elected = lowestLane(members);
-    for (const lane of lanesOf(members)) {
-      writeLeader(registers, lane, elected);
-      writeIsLeader(registers, lane, lane === elected ? 1 : 0);
-    }
-  });
+  return groupOperation(
+    operands,
+    { maskOperand: 1, readMask, meaning: 'decides' },
+    (registers, members) => {
+      const elected = lowestLane(members);
+      for (const lane of lanesOf(members)) {
+        writeLeader(registers, lane, elected);
+        writeIsLeader(registers, lane, lane === elected ? 1 : 0);
+      }
+    },
+  );
 }
 
 function lowerActivemask({ modifiers, operands }: InstructionRequest): WarpOperation | Unsupported {
@@ -56,6 +64,7 @@ function lowerActivemask({ modifiers, operands }: InstructionRequest): WarpOpera
   if (modifiers[0] !== 'b32' || !write) return wrongOperands('d of b32');
   return {
     converged: 'none',
+    meaning: 'decides',
     writes: slotsOf(operands),
     reads: [],
     execute: (registers, lanes) => {
@@ -69,18 +78,21 @@ function lowerActivemask({ modifiers, operands }: InstructionRequest): WarpOpera
 export const voteInstructions: readonly WarpInstruction[] = [
   {
     name: 'vote.sync',
+    meaning: 'decides',
     evidence: 'isa',
     source: 'PTX ISA, Parallel Synchronization and Communication Instructions: vote.sync',
     lower: lowerVote,
   },
   {
     name: 'elect.sync',
+    meaning: 'decides',
     evidence: 'isa',
     source: 'PTX ISA, Parallel Synchronization and Communication Instructions: elect.sync',
     lower: lowerElect,
   },
   {
     name: 'activemask',
+    meaning: 'decides',
     evidence: 'isa',
     source: 'PTX ISA, Parallel Synchronization and Communication Instructions: activemask',
     lower: lowerActivemask,
