@@ -2,7 +2,7 @@ import { decodeToFloat64, formats } from '../../src/formats/index.js';
 import {
   featureNames,
   problemFeatures,
-  type FeatureName,
+  readFeatures,
   type Problem,
   type Tensor,
 } from '../../src/problem/index.js';
@@ -40,28 +40,26 @@ function describeFactors(problem: Problem): string {
 
 /** The features of a problem beside its tensors and settings, a clause each. */
 function describeFeatures(problem: Problem): string[] {
-  const { mask, bias, alibiSlopes, sink, segments, prefix, blockMask, dropout } = problem;
   const decoded = ({ shape, format, data }: Tensor) =>
     `${format} ${describeTensor({ shape, data: decodeToFloat64(data, formats[format]) })}`;
-  const texts: Readonly<Partial<Record<FeatureName, string | undefined>>> = {
-    mask: mask && `mask ${describeTensor(mask)}`,
-    bias: bias && `bias ${decoded(bias)}`,
-    alibiSlopes: alibiSlopes && `ALiBi slopes ${decoded(alibiSlopes)}`,
-    sink: sink && `sink ${decoded(sink.logits)} ${sink.inLse ? 'in' : 'not in'} the LSE`,
-    segments:
-      segments &&
-      `segments of queries ${describeTensor(segments.queries)}, of keys ${describeTensor(segments.keys)}`,
-    prefix: prefix === undefined ? undefined : `prefix ${prefix}`,
-    blockMask:
-      blockMask &&
-      `blocks of ${blockMask.blockQueries} × ${blockMask.blockKeys}, numbers ${describeTensor(blockMask.counts)}, indices ${describeTensor(blockMask.indices)}`,
-    dropout: dropout && `dropout ${dropout.probability}, kept ${describeTensor(dropout.kept)}`,
-    scales: describeFactors(problem),
-    sequences:
-      problem.sequences &&
-      `sequences of queries × keys ${problem.sequences.map(({ queries, keys }) => `${queries} × ${keys}`).join(', ')}`,
-  };
-  return problemFeatures(problem).map((name) => texts[name] ?? featureNames[name]);
+  const texts = readFeatures(problem, {
+    mask: (mask) => `mask ${describeTensor(mask)}`,
+    bias: (bias) => `bias ${decoded(bias)}`,
+    alibiSlopes: (slopes) => `ALiBi slopes ${decoded(slopes)}`,
+    sink: ({ logits, inLse }) => `sink ${decoded(logits)} ${inLse ? 'in' : 'not in'} the LSE`,
+    segments: ({ queries, keys }) =>
+      `segments of queries ${describeTensor(queries)}, of keys ${describeTensor(keys)}`,
+    prefix: (prefix) => `prefix ${prefix}`,
+    blockMask: ({ blockQueries, blockKeys, counts, indices }) =>
+      `blocks of ${blockQueries} × ${blockKeys}, numbers ${describeTensor(counts)}, indices ${describeTensor(indices)}`,
+    dropout: ({ probability, kept }) => `dropout ${probability}, kept ${describeTensor(kept)}`,
+    sequences: (sequences) =>
+      `sequences of queries × keys ${sequences.map(({ queries, keys }) => `${queries} × ${keys}`).join(', ')}`,
+    keyRanges: () => featureNames.keyRanges,
+    rows: () => featureNames.rows,
+  });
+  const hasScales = problemFeatures(problem).includes('scales');
+  return [...texts, ...(hasScales ? [describeFactors(problem)] : [])];
 }
 
 /**

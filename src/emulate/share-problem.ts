@@ -1,5 +1,13 @@
 import { formats, type PatternArray, patternsOf, storageOf } from '../formats/index.js';
-import { storedOf, type Problem, type StoredProblem, type Tensor } from '../problem/index.js';
+import {
+  changeFeatures,
+  dropFeature,
+  keepFeature,
+  storedOf,
+  type Problem,
+  type StoredProblem,
+  type Tensor,
+} from '../problem/index.js';
 
 /** A tensor in memory that threads share. */
 export type SharedTensor = Omit<Tensor, 'data'> & { readonly patterns: PatternArray };
@@ -67,33 +75,32 @@ function shareTensors({
   stored: _,
   ...rest
 }: Problem): Omit<SharedProblem, 'posed'> {
-  const { mask, dropout, blockMask, segments } = rest;
   const tensors = Object.entries({ q, k, v, bias, alibiSlopes, sink: sink?.logits }).flatMap(
     ([name, tensor]) => (tensor === undefined ? [] : [[name, shareTensor(tensor)] as const]),
   );
   return {
     ...rest,
-    ...(mask === undefined ? {} : { mask: withSharedData(mask) }),
-    ...(dropout === undefined
-      ? {}
-      : { dropout: { ...dropout, kept: withSharedData(dropout.kept) } }),
-    ...(blockMask === undefined
-      ? {}
-      : {
-          blockMask: {
-            ...blockMask,
-            counts: withSharedData(blockMask.counts),
-            indices: withSharedData(blockMask.indices),
-          },
-        }),
-    ...(segments === undefined
-      ? {}
-      : {
-          segments: {
-            queries: withSharedData(segments.queries),
-            keys: withSharedData(segments.keys),
-          },
-        }),
+    ...changeFeatures(rest, {
+      mask: withSharedData,
+      // These are among the tensors.
+      bias: dropFeature,
+      alibiSlopes: dropFeature,
+      sink: dropFeature,
+      segments: ({ queries, keys }) => ({
+        queries: withSharedData(queries),
+        keys: withSharedData(keys),
+      }),
+      prefix: keepFeature,
+      blockMask: ({ counts, indices, ...sizes }) => ({
+        ...sizes,
+        counts: withSharedData(counts),
+        indices: withSharedData(indices),
+      }),
+      dropout: ({ kept, ...rest }) => ({ ...rest, kept: withSharedData(kept) }),
+      sequences: keepFeature,
+      keyRanges: keepFeature,
+      rows: keepFeature,
+    }),
     tensors: Object.fromEntries(tensors),
     inLse: sink?.inLse ?? false,
   };

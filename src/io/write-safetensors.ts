@@ -1,4 +1,5 @@
 import {
+  featureSettings,
   posedRows,
   posedTensors,
   scaleTensors,
@@ -188,7 +189,7 @@ export function posedKvLayout(problem: Problem): 'HND' | null {
  * The settings of a problem as a tensor file notes them, so that `readProblem` gives the same numbers back.
  */
 export function problemMetadata(problem: Problem): { readonly [setting: string]: string } {
-  const { scale, causal, window, softcap, prefix, blockMask, dropout, sink } = problem;
+  const { scale, causal, window, softcap } = problem;
   const layout = posedLayout(problem);
   const kvLayout = posedKvLayout(problem);
   return {
@@ -196,12 +197,9 @@ export function problemMetadata(problem: Problem): { readonly [setting: string]:
     causal: String(causal),
     window: window === null ? 'none' : `${window.left},${window.right}`,
     softcap: softcap === null ? 'none' : String(softcap),
-    ...(prefix === undefined ? {} : { prefix: String(prefix) }),
-    ...(blockMask === undefined
-      ? {}
-      : { block_q: String(blockMask.blockQueries), block_k: String(blockMask.blockKeys) }),
-    ...(dropout === undefined ? {} : { dropout_p: String(dropout.probability) }),
-    ...(sink === undefined ? {} : { lse_sink: String(sink.inLse) }),
+    ...Object.fromEntries(
+      Object.entries(featureSettings(problem)).map(([name, value]) => [name, String(value)]),
+    ),
     ...(layout === null ? {} : { layout }),
     ...(kvLayout === null ? {} : { kv_layout: kvLayout }),
     ...(problem.sequences === undefined ? scaleTensors(problem).metadata : {}),

@@ -10,6 +10,7 @@ import {
   type TensorFile,
 } from '../io/index.js';
 import {
+  featureSettings,
   posedRows,
   quantities,
   type Problem,
@@ -138,17 +139,11 @@ async function createTemporaryFolder(): Promise<string> {
 
 /** The features that a request states beside the tensors of its file; features that the problem lacks are left out. */
 function featureRequest(problem: Problem): FeatureRequest {
-  const { prefix, sink, dropout, blockMask } = problem;
   const layout = posedLayout(problem);
   const kvLayout = posedKvLayout(problem);
   const keys = posedRows(problem)?.keys;
   return {
-    ...(prefix === undefined ? {} : { prefix }),
-    ...(sink === undefined ? {} : { lse_sink: sink.inLse }),
-    ...(dropout === undefined ? {} : { dropout_p: dropout.probability }),
-    ...(blockMask === undefined
-      ? {}
-      : { block_q: blockMask.blockQueries, block_k: blockMask.blockKeys }),
+    ...featureSettings(problem),
     ...(keys?.form === 'paged' ? { page_size: keys.slotsPerGroup } : {}),
     ...(kvLayout === null ? {} : { kv_layout: kvLayout }),
     ...(layout === null ? {} : { layout }),

@@ -1,5 +1,6 @@
 import { decodeToFloat64, formats, type Tensor } from '../formats/index.js';
 import { RequestError } from '../request-error.js';
+import { readFeatures } from './each-feature.js';
 import type { BlockMask, Sequence } from './features.js';
 import type { KeyRange } from './key-ranges.js';
 import type { Problem, ProblemShape } from './problem.js';
@@ -139,45 +140,47 @@ function checkKeyRanges(keyRanges: readonly KeyRange[], keys: readonly number[])
  */
 export function checkFeatureSizes(problem: Problem, shape: ProblemShape): void {
   const { batch, heads, queries, keys } = shape;
-  const { mask, bias, alibiSlopes, sink, segments, prefix, blockMask, dropout } = problem;
-  const { sequences, rows, keyRanges } = problem;
+  const { sequences, rows, segments, blockMask } = problem;
   const whole = wholeSizes(problem, shape);
-  if (rows !== undefined && rows.queries.length !== batch * heads * queries)
-    throw new RequestError(
-      `${rows.queries.length} rows are selected, q has ${batch * heads * queries}; make them equal`,
-    );
-  if (sequences !== undefined) {
-    if (batch !== 1) throw new RequestError(`packed sequences have batch ${batch}; give batch 1`);
-    checkSequences(sequences, rows?.of ?? queries, keys);
-    if (segments !== undefined || blockMask !== undefined)
-      throw new RequestError(
-        `packed sequences cannot be combined with ${segments === undefined ? 'a block mask' : 'segments'}: both say where keys end; leave one out`,
-      );
-  }
-  if (mask !== undefined) requireBroadcast('mask', mask, whole);
-  if (bias !== undefined) requireBroadcast('bias', bias, whole);
-  if (alibiSlopes !== undefined)
-    requireShape('alibi_slopes', alibiSlopes, [[heads], [whole[0], heads]]);
-  if (sink !== undefined) requireShape('sink', sink.logits, [[heads]]);
-  if (segments !== undefined) {
-    requireShape('q_segments', segments.queries, [[whole[2]], [batch, whole[2]]]);
-    requireShape('k_segments', segments.keys, [[keys], [batch, keys]]);
-  }
-  if (prefix !== undefined && (!Number.isSafeInteger(prefix) || prefix < 0))
-    throw new RequestError(`prefix is ${prefix}; give a whole number of keys, 0 or more`);
-  if (blockMask !== undefined) checkBlockSizes(blockMask, whole);
-  if (keyRanges !== undefined)
-    checkKeyRanges(
-      keyRanges,
-      sequences?.map((one) => one.keys) ?? new Array<number>(batch).fill(keys),
-    );
-  if (dropout !== undefined) {
-    requireBroadcast('dropout_mask', dropout.kept, whole);
-    if (!(dropout.probability >= 0 && dropout.probability < 1))
-      throw new RequestError(
-        `dropout_p is ${dropout.probability}; give a number from 0 to below 1`,
-      );
-  }
+  readFeatures(problem, {
+    rows: ({ queries: selected }) => {
+      if (selected.length !== batch * heads * queries)
+        throw new RequestError(
+          `${selected.length} rows are selected, q has ${batch * heads * queries}; make them equal`,
+        );
+    },
+    sequences: (packed) => {
+      if (batch !== 1) throw new RequestError(`packed sequences have batch ${batch}; give batch 1`);
+      checkSequences(packed, rows?.of ?? queries, keys);
+      if (segments !== undefined || blockMask !== undefined)
+        throw new RequestError(
+          `packed sequences cannot be combined with ${segments === undefined ? 'a block mask' : 'segments'}: both say where keys end; leave one out`,
+        );
+    },
+    mask: (mask) => requireBroadcast('mask', mask, whole),
+    bias: (bias) => requireBroadcast('bias', bias, whole),
+    alibiSlopes: (slopes) => requireShape('alibi_slopes', slopes, [[heads], [whole[0], heads]]),
+    sink: ({ logits }) => requireShape('sink', logits, [[heads]]),
+    segments: (ids) => {
+      requireShape('q_segments', ids.queries, [[whole[2]], [batch, whole[2]]]);
+      requireShape('k_segments', ids.keys, [[keys], [batch, keys]]);
+    },
+    prefix: (prefix) => {
+      if (!Number.isSafeInteger(prefix) || prefix < 0)
+        throw new RequestError(`prefix is ${prefix}; give a whole number of keys, 0 or more`);
+    },
+    blockMask: (blocks) => checkBlockSizes(blocks, whole),
+    keyRanges: (ranges) =>
+      checkKeyRanges(
+        ranges,
+        sequences?.map((one) => one.keys) ?? new Array<number>(batch).fill(keys),
+      ),
+    dropout: ({ kept, probability }) => {
+      requireBroadcast('dropout_mask', kept, whole);
+      if (!(probability >= 0 && probability < 1))
+        throw new RequestError(`dropout_p is ${probability}; give a number from 0 to below 1`);
+    },
+  });
 }
 
 /**
@@ -186,13 +189,23 @@ export function checkFeatureSizes(problem: Problem, shape: ProblemShape): void {
  * and for blocks of keys that do not exist
  */
 export function checkFeatureElements(problem: Problem, { keys }: ProblemShape): void {
-  const { mask, bias, alibiSlopes, sink, blockMask } = problem;
-  if (mask !== undefined && mask.data.length > 0 && mask.data.every((x) => x === 0))
-    throw new RequestError(
-      'mask is false everywhere, so that no query sees a key; true means visible',
-    );
-  if (bias !== undefined) requireFinite('bias', bias, true);
-  if (alibiSlopes !== undefined) requireFinite('alibi_slopes', alibiSlopes, false);
-  if (sink !== undefined) requireFinite('sink', sink.logits, true);
-  if (blockMask !== undefined) checkBlockNumbers(blockMask, keys);
+  const hasNone = (): void => undefined;
+  readFeatures<void>(problem, {
+    mask: ({ data }) => {
+      if (data.length > 0 && data.every((x) => x === 0))
+        throw new RequestError(
+          'mask is false everywhere, so that no query sees a key; true means visible',
+        );
+    },
+    bias: (bias) => requireFinite('bias', bias, true),
+    alibiSlopes: (slopes) => requireFinite('alibi_slopes', slopes, false),
+    sink: ({ logits }) => requireFinite('sink', logits, true),
+    blockMask: (blocks) => checkBlockNumbers(blocks, keys),
+    segments: hasNone,
+    prefix: hasNone,
+    dropout: hasNone,
+    sequences: hasNone,
+    keyRanges: hasNone,
+    rows: hasNone,
+  });
 }

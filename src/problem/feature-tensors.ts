@@ -1,4 +1,5 @@
 import { formats, patternsOf, storageOf } from '../formats/index.js';
+import { readFeatures } from './each-feature.js';
 import type { Problem } from './problem.js';
 import type { StoredTensor, StoredTensors } from './stored.js';
 
@@ -7,23 +8,49 @@ import type { StoredTensor, StoredTensors } from './stored.js';
  * are written by `storeProblem`.
  */
 export function featureTensors(problem: Problem): StoredTensors {
-  const { mask, bias, alibiSlopes, sink, segments, blockMask, dropout } = problem;
-  const tensors: Readonly<Record<string, StoredTensor | undefined>> = {
-    mask,
-    bias,
-    alibi_slopes: alibiSlopes,
-    sink: sink?.logits,
-    q_segments: segments?.queries,
-    k_segments: segments?.keys,
-    kv_num_blocks: blockMask?.counts,
-    kv_indices: blockMask?.indices,
-    dropout_mask: dropout?.kept,
-  };
-  return Object.fromEntries(
-    Object.entries(tensors).flatMap(([name, tensor]) =>
-      tensor === undefined ? [] : [[name, tensor] as const],
-    ),
-  );
+  const none = (): StoredTensors => ({});
+  const tensors = readFeatures<StoredTensors>(problem, {
+    mask: (mask) => ({ mask }),
+    bias: (bias) => ({ bias }),
+    alibiSlopes: (slopes) => ({ alibi_slopes: slopes }),
+    sink: ({ logits }) => ({ sink: logits }),
+    segments: ({ queries, keys }) => ({ q_segments: queries, k_segments: keys }),
+    prefix: none,
+    blockMask: ({ counts, indices }) => ({ kv_num_blocks: counts, kv_indices: indices }),
+    dropout: ({ kept }) => ({ dropout_mask: kept }),
+    sequences: none,
+    keyRanges: none,
+    rows: none,
+  });
+  return Object.assign({}, ...tensors) as StoredTensors;
+}
+
+/** The numbers of a problem's features that are in none of its tensors, by their names in a problem file. */
+export interface FeatureSettings {
+  readonly prefix?: number;
+  readonly block_q?: number;
+  readonly block_k?: number;
+  readonly dropout_p?: number;
+  readonly lse_sink?: boolean;
+}
+
+/** The settings of a problem's features; features that it lacks have none. */
+export function featureSettings(problem: Problem): FeatureSettings {
+  const none = (): FeatureSettings => ({});
+  const settings = readFeatures<FeatureSettings>(problem, {
+    mask: none,
+    bias: none,
+    alibiSlopes: none,
+    segments: none,
+    prefix: (prefix) => ({ prefix }),
+    blockMask: ({ blockQueries, blockKeys }) => ({ block_q: blockQueries, block_k: blockKeys }),
+    dropout: ({ probability }) => ({ dropout_p: probability }),
+    sink: ({ inLse }) => ({ lse_sink: inLse }),
+    sequences: none,
+    keyRanges: none,
+    rows: none,
+  });
+  return Object.assign({}, ...settings) as FeatureSettings;
 }
 
 /** The names of tensors that broadcast to [batch, heads, queries, keys]. */

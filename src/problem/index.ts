@@ -16,6 +16,13 @@ export {
   type Sink,
 } from './features.js';
 export {
+  changeFeatures,
+  dropFeature,
+  keepFeature,
+  presentFeatures,
+  readFeatures,
+} from './each-feature.js';
+export {
   broadcastStrides,
   type BroadcastStrides,
   broadcastPlaces,
@@ -72,7 +79,13 @@ export {
 } from './store-problem.js';
 export { gatherOutput, poseOutput, unusedRows } from './stored-outputs.js';
 export { gatherFactors, gatherRows, scatterRows } from './gather-rows.js';
-export { cropToArea, featureTensors, scoreTensors, type ScoreArea } from './feature-tensors.js';
+export {
+  cropToArea,
+  featureSettings,
+  featureTensors,
+  scoreTensors,
+  type ScoreArea,
+} from './feature-tensors.js';
 export { attachScales, liesAsElements, type GivenScales } from './attach-scales.js';
 export { scaledTensors, scaleTensorName, type ScaledTensor } from './scale-target.js';
 export { scaleTensors, type NotedScales } from './scale-tensors.js';

@@ -1,5 +1,8 @@
 import {
   broadcastStrides,
+  changeFeatures,
+  dropFeature,
+  keepFeature,
   type BlockMask,
   type BooleanTensor,
   type IntegerTensor,
@@ -183,7 +186,6 @@ export function arrangeFeatures(
   problem: Problem | ProblemFeatures,
   selection: FeatureSelection,
 ): ProblemFeatures {
-  const { mask, bias, alibiSlopes, sink, segments, prefix, blockMask, dropout } = problem;
   const { batches, heads, queries, keys } = selection;
   const packed =
     problem.sequences === undefined ? null : selectSequences(problem.sequences, selection);
@@ -194,28 +196,22 @@ export function arrangeFeatures(
     readonly data: T;
   }) => selectBroadcast(tensor, { batches: ofBatches, heads }, selections);
   const truths = (tensor: BooleanTensor): BooleanTensor => broadcast(tensor);
-  return {
-    ...(mask === undefined ? {} : { mask: truths(mask) }),
-    ...(bias === undefined ? {} : { bias: { ...bias, ...broadcast(bias) } }),
-    ...(alibiSlopes === undefined
-      ? {}
-      : { alibiSlopes: selectSlopes(alibiSlopes, ofBatches, heads) }),
-    ...(sink === undefined
-      ? {}
-      : { sink: { ...sink, logits: selectSlopes(sink.logits, [0], heads) } }),
-    ...(segments === undefined
-      ? {}
-      : {
-          segments: {
-            queries: selectRows(segments.queries, batches, queries),
-            keys: selectRows(segments.keys, batches, keys),
-          },
-        }),
-    ...(prefix === undefined ? {} : { prefix }),
-    ...(blockMask === undefined ? {} : { blockMask: selectBlocks(blockMask, selection) }),
-    ...(dropout === undefined ? {} : { dropout: { ...dropout, kept: truths(dropout.kept) } }),
-    ...(packed === null ? {} : { sequences: packed.sequences }),
-  };
+  return changeFeatures(problem, {
+    mask: truths,
+    bias: (bias) => ({ ...bias, ...broadcast(bias) }),
+    alibiSlopes: (slopes) => selectSlopes(slopes, ofBatches, heads),
+    sink: (sink) => ({ ...sink, logits: selectSlopes(sink.logits, [0], heads) }),
+    segments: (segments) => ({
+      queries: selectRows(segments.queries, batches, queries),
+      keys: selectRows(segments.keys, batches, keys),
+    }),
+    prefix: keepFeature,
+    blockMask: (blocks) => selectBlocks(blocks, selection),
+    dropout: (dropout) => ({ ...dropout, kept: truths(dropout.kept) }),
+    sequences: () => packed?.sequences,
+    keyRanges: dropFeature,
+    rows: dropFeature,
+  });
 }
 
 function isPrefix(rows: readonly number[]): boolean {

@@ -2,6 +2,7 @@ import { decodeTensor } from '../../../src/formats/index.js';
 import {
   type BlockMask,
   type BooleanTensor,
+  readFeatures,
   type ProblemFeatures,
   type Sequence,
   type Tensor,
@@ -117,32 +118,31 @@ function* fewerFeatures(features: ProblemFeatures): Generator<ProblemFeatures> {
 
 /** The complexity of features, 0 for none: simpler problems have less of it. */
 function featureComplexity({ features = {}, form, factors = {} }: PlainProblem): number {
-  const { mask, bias, alibiSlopes, sink, segments, prefix, blockMask, dropout } = features;
-  const ofValues = (tensor: Tensor | undefined) =>
-    tensor === undefined
-      ? 0
-      : tensor.data.length + decodeTensor(tensor).reduce((sum, x) => sum + valueComplexity(x), 0);
-  const ofTruths = (tensor: BooleanTensor | undefined) =>
-    tensor === undefined
-      ? 0
-      : tensor.data.length + tensor.data.reduce((sum, x) => sum + (x === 0 ? 1 : 0), 0);
+  const ofValues = (tensor: Tensor) =>
+    tensor.data.length + decodeTensor(tensor).reduce((sum, x) => sum + valueComplexity(x), 0);
+  const ofTruths = ({ data }: BooleanTensor) =>
+    data.length + data.reduce((sum, x) => sum + (x === 0 ? 1 : 0), 0);
   const ofBlocks = (blocks: BlockMask) =>
     blocks.indices.data.length - blocks.counts.data.reduce((sum, count) => sum + count, 0);
-  const documents = segments && new Set([...segments.queries.data, ...segments.keys.data]).size;
+  const ofFeatures = readFeatures(features, {
+    mask: ofTruths,
+    bias: ofValues,
+    alibiSlopes: ofValues,
+    sink: ({ logits }) => ofValues(logits),
+    segments: ({ queries, keys }) => new Set([...queries.data, ...keys.data]).size,
+    prefix: (prefix) => prefix,
+    blockMask: ofBlocks,
+    dropout: ({ kept, probability }) => ofTruths(kept) + 10 * valueComplexity(probability),
+    sequences: ({ length }) => length,
+    // None is drawn, so that none is there to be simplified.
+    keyRanges: () => 0,
+    rows: () => 0,
+  });
   const factorTensors = Object.keys(factors).length;
   return (
     10 * Object.keys(features).length +
     10 * factorTensors +
-    ofTruths(mask) +
-    ofTruths(dropout?.kept) +
-    10 * valueComplexity(dropout?.probability ?? 0) +
-    ofValues(bias) +
-    ofValues(alibiSlopes) +
-    ofValues(sink?.logits) +
-    (documents ?? 0) +
-    (prefix ?? 0) +
-    (blockMask === undefined ? 0 : ofBlocks(blockMask)) +
-    (features.sequences?.length ?? 0) +
+    ofFeatures.reduce((sum, one) => sum + one, 0) +
     formComplexity(form)
   );
 }

@@ -69,7 +69,8 @@ function* simplerMasks(mask: BooleanTensor): Generator<BooleanTensor> {
   for (const left of squeezed(mask)) yield left;
 }
 
-const simplifiers: { readonly [Name in keyof ProblemFeatures]?: Simplifier<Name> } = {
+/** Sequences are simplified with the rows that they pack; samples and parts are not drawn. */
+const simplifiers: { readonly [Name in keyof ProblemFeatures]-?: Simplifier<Name> | null } = {
   mask: simplerMasks,
   *bias(bias) {
     yield* plainerValues(bias);
@@ -105,6 +106,9 @@ const simplifiers: { readonly [Name in keyof ProblemFeatures]?: Simplifier<Name>
     yield { ...dropout, probability: 0 };
     yield { ...dropout, probability: 0.5 };
   },
+  sequences: null,
+  keyRanges: null,
+  rows: null,
 };
 
 /** Simpler forms of one feature of a problem, in place of it. */
@@ -113,7 +117,7 @@ export function* simplerFeature<Name extends keyof ProblemFeatures>(
   features: ProblemFeatures,
 ): Generator<ProblemFeatures> {
   const feature = features[name];
-  const simplify: Simplifier<Name> | undefined = simplifiers[name];
-  if (feature === undefined || simplify === undefined) return;
+  const simplify = simplifiers[name] as Simplifier<Name> | null;
+  if (feature === undefined || simplify === null) return;
   for (const simpler of simplify(feature)) yield { ...features, [name]: simpler };
 }

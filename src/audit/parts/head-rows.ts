@@ -1,5 +1,13 @@
 import { sliceRows, type Tensor } from '../../formats/index.js';
-import type { BlockMask, Problem, ProblemFeatures, ProblemShape } from '../../problem/index.js';
+import {
+  type BlockMask,
+  changeFeatures,
+  dropFeature,
+  keepFeature,
+  type Problem,
+  type ProblemFeatures,
+  type ProblemShape,
+} from '../../problem/index.js';
 
 /** A tensor of booleans, integers or other numbers, without the type of its elements. */
 interface Sized {
@@ -50,10 +58,9 @@ function ofHeadInSequences<T extends Sized>(tensor: T, kept: number, { head }: H
   return { ...tensor, shape: all, data: own };
 }
 
-/** The features of a problem for one head, all of its queries. */
+/** The features of a problem for one head, but for a sample of rows. */
 function featuresOfHead(problem: Problem, place: HeadPlace): ProblemFeatures {
-  const { mask, bias, alibiSlopes, sink, segments, blockMask, dropout, keyRanges, sequences } =
-    problem;
+  const { sequences } = problem;
   const cut = sequences === undefined ? ofHead : ofHeadInSequences;
   // The sizes of segments are [batch, length] or [length].
   const ofBatch = <T extends Sized>(tensor: T): T => {
@@ -71,20 +78,19 @@ function featuresOfHead(problem: Problem, place: HeadPlace): ProblemFeatures {
     const own = cut(tensor, 0, place);
     return tensor.shape.length === 1 ? { ...own, shape: [1] } : own;
   };
-  return {
-    ...(mask && { mask: cut(mask, 2, place) }),
-    ...(bias && { bias: cut(bias, 2, place) }),
-    ...(alibiSlopes && { alibiSlopes: slopes(alibiSlopes) }),
-    ...(sink && { sink: { ...sink, logits: { ...ofHead(sink.logits, 0, place), shape: [1] } } }),
-    ...(segments && {
-      segments: { queries: ofBatch(segments.queries), keys: ofBatch(segments.keys) },
-    }),
-    ...(blockMask && { blockMask: ofBlocks(blockMask) }),
-    ...(dropout && { dropout: { ...dropout, kept: cut(dropout.kept, 2, place) } }),
-    ...(keyRanges && {
-      keyRanges: sequences === undefined ? [keyRanges[place.batch]] : keyRanges,
-    }),
-  };
+  return changeFeatures(problem, {
+    mask: (mask) => cut(mask, 2, place),
+    bias: (bias) => cut(bias, 2, place),
+    alibiSlopes: slopes,
+    sink: (sink) => ({ ...sink, logits: { ...ofHead(sink.logits, 0, place), shape: [1] } }),
+    segments: ({ queries, keys }) => ({ queries: ofBatch(queries), keys: ofBatch(keys) }),
+    prefix: keepFeature,
+    blockMask: ofBlocks,
+    dropout: (dropout) => ({ ...dropout, kept: cut(dropout.kept, 2, place) }),
+    sequences: keepFeature,
+    keyRanges: (ranges) => (sequences === undefined ? [ranges[place.batch]] : ranges),
+    rows: dropFeature,
+  });
 }
 
 /**
@@ -108,7 +114,7 @@ export function headRows(
     problem.rows?.queries.subarray(first, first + rows) ??
     Int32Array.from({ length: rows }, (_, i) => firstRow + i);
   const isWhole = problem.rows === undefined && rows === queries;
-  const { scale, causal, window, softcap, prefix, sequences, rotary } = problem;
+  const { scale, causal, window, softcap, rotary } = problem;
   return {
     q: sliceRows(problem.q, first, rows),
     k: sliceRows(problem.k, kv * keys, keys),
@@ -118,8 +124,6 @@ export function headRows(
     window,
     softcap,
     ...featuresOfHead(problem, place),
-    ...(prefix !== undefined && { prefix }),
-    ...(sequences && { sequences }),
     ...(rotary && { rotary }),
     ...(!isWhole && { rows: { queries: selected, of: problem.rows?.of ?? queries } }),
   };

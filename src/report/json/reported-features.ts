@@ -1,5 +1,6 @@
 import type { FormatName } from '../../formats/index.js';
 import {
+  readFeatures,
   scaledTensors,
   scaleTensorName,
   storedOf,
@@ -70,26 +71,29 @@ function sequenceFeatures(problem: Problem): ReportedFeatures {
 
 /** The features of a problem beside the members of `ReportedProblem`; null for none. */
 export function reportedFeatures(problem: Problem): ReportedFeatures | null {
-  const { mask, bias, alibiSlopes, sink, segments, prefix, blockMask, dropout } = problem;
   const scales = scaledTensors.flatMap((name) =>
     (problem[name].scales?.factors ?? []).map(({ name: kind }) => scaleTensorName(name, kind)),
   );
-  const features: ReportedFeatures = {
-    ...(mask === undefined ? {} : { mask: { shape: [...mask.shape] } }),
-    ...(bias === undefined ? {} : { bias: { shape: [...bias.shape], format: bias.format } }),
-    ...(alibiSlopes === undefined ? {} : { alibiSlopes: { shape: [...alibiSlopes.shape] } }),
-    ...(sink === undefined ? {} : { sink: { inLse: sink.inLse } }),
-    ...(segments === undefined ? {} : { segments: { count: new Set(segments.queries.data).size } }),
-    ...(prefix === undefined ? {} : { prefix }),
-    ...(blockMask === undefined
-      ? {}
-      : {
-          blockMask: { blockQueries: blockMask.blockQueries, blockKeys: blockMask.blockKeys },
-        }),
-    ...(dropout === undefined ? {} : { dropout: { probability: dropout.probability } }),
-    ...sequenceFeatures(problem),
-    ...(scales.length === 0 ? {} : { scales }),
-  };
+  const nothing = (): ReportedFeatures => ({});
+  const found = readFeatures<ReportedFeatures>(problem, {
+    mask: ({ shape }) => ({ mask: { shape: [...shape] } }),
+    bias: ({ shape, format }) => ({ bias: { shape: [...shape], format } }),
+    alibiSlopes: ({ shape }) => ({ alibiSlopes: { shape: [...shape] } }),
+    sink: ({ inLse }) => ({ sink: { inLse } }),
+    segments: ({ queries }) => ({ segments: { count: new Set(queries.data).size } }),
+    prefix: (prefix) => ({ prefix }),
+    blockMask: ({ blockQueries, blockKeys }) => ({ blockMask: { blockQueries, blockKeys } }),
+    dropout: ({ probability }) => ({ dropout: { probability } }),
+    sequences: () => sequenceFeatures(problem),
+    // A part of a problem is reported as the whole.
+    keyRanges: nothing,
+    rows: nothing,
+  });
+  const features: ReportedFeatures = Object.assign(
+    {},
+    ...found,
+    scales.length === 0 ? {} : { scales },
+  );
   return Object.keys(features).length === 0 ? null : features;
 }
 

@@ -4,6 +4,7 @@ import {
   type BooleanTensor,
   type IntegerTensor,
   type Problem,
+  presentFeatures,
   type ProblemFeatures,
   type Tensor,
 } from '../../../problem/index.js';
@@ -211,16 +212,18 @@ export function featuresOf(
       'there is dropout_mask but no dropout_p; give the probability with --dropout-p',
     );
   const { mask, bias } = inputs;
-  return {
-    ...(mask === undefined ? {} : { mask: part('mask', mask) }),
-    ...(bias === undefined ? {} : { bias: part('bias', bias) }),
-    ...(alibiSlopes === undefined ? {} : { alibiSlopes }),
-    ...(sink === undefined ? {} : { sink: { logits: sink, inLse: lseSink } }),
-    ...(segments === null ? {} : { segments: { queries: segments[0], keys: segments[1] } }),
-    ...(prefix === 0 ? {} : { prefix }),
-    ...(blockMask === null ? {} : { blockMask }),
-    ...(kept === undefined
-      ? {}
-      : { dropout: { kept: part('dropout_mask', kept), probability: dropoutP ?? 0 } }),
-  };
+  return presentFeatures({
+    mask: mask && part('mask', mask),
+    bias: bias && part('bias', bias),
+    alibiSlopes,
+    sink: sink && { logits: sink, inLse: lseSink },
+    segments: segments === null ? undefined : { queries: segments[0], keys: segments[1] },
+    prefix: prefix === 0 ? undefined : prefix,
+    blockMask: blockMask ?? undefined,
+    dropout: kept && { kept: part('dropout_mask', kept), probability: dropoutP ?? 0 },
+    // Sequences are read with the tensors that they pack; parts of a problem are not read.
+    sequences: undefined,
+    keyRanges: undefined,
+    rows: undefined,
+  });
 }

@@ -1,4 +1,4 @@
-import { keysOf } from '../../../../problem/index.js';
+import { keysOf, problemFeatures } from '../../../../problem/index.js';
 import type {
   Hypothesis,
   HypothesisContext,
@@ -106,9 +106,7 @@ function* exchangedAxes({ reader, shape }: HypothesisContext): Generator<Hypothe
   const { problem } = reader;
   const { causal, window, scale, softcap } = problem;
   const { heads, kvHeads, queries, keys, qkDim, vDim } = shape;
-  const names = ['mask', 'bias', 'alibiSlopes', 'sink', 'segments', 'prefix', 'blockMask'] as const;
-  const others = [...names, 'dropout', 'sequences', 'rows', 'keyRanges'] as const;
-  if (others.some((name) => problem[name] !== undefined)) return;
+  if (problemFeatures(problem).some((name) => name !== 'scales')) return;
   if (queries % keys !== 0 || heads * queries < 2) return;
   const groupSize = queries / keys;
   yield {
