@@ -1,5 +1,6 @@
 import { formatApart, formatNumber } from '../words/index.js';
 import type { Quantity } from '../problem/index.js';
+import { gradientStatements } from './gradients/structure/gradient-statistic.js';
 import type {
   JudgedNumbers,
   JudgedQuantity,
@@ -8,7 +9,8 @@ import type {
 } from './judge-quantity.js';
 import { describePlace } from './kernel-outputs.js';
 import { describeRows } from './rows/index.js';
-import { isBeyond, type RowsOfHead } from './structure/error-statistic.js';
+import { isBeyond, type RowsOfHead, type Statement } from './structure/error-statistic.js';
+import { structureStatements } from './structure/structure-result.js';
 
 /** The kind of a fault of a quantity: not a number, beyond its bound, beyond what roundings add up to. */
 export type Fault = 'non-finite' | 'bound' | 'spread' | 'rms';
@@ -84,43 +86,16 @@ function finding({ quantity }: JudgedQuantity, fault: Fault, statement: string):
   };
 }
 
-function percent(value: number): string {
-  return `${formatNumber(Math.abs(value) * 100)} %`;
-}
-
 function rowsOf(rows: RowsOfHead, judged: JudgedQuantity, { countsRows }: FindingWords): string {
   return describeRows(rows, judged.quantity, judged.heads, countsRows ? rows.rows : null);
 }
 
 const scopeOrder = ['head', 'tile', 'row'] as const;
 
-/** A statement on a failing statistic of some rows. */
-type Statement = (result: JudgedStatistic, where: string, what: string, sum: string) => string;
-
-const tooHigh: Statement = ({ statistic, threshold }, where, what) =>
-  `${what} is ${formatNumber(Math.abs(statistic))} too ${statistic > 0 ? 'high' : 'low'} on average on ${where}; rounding explains ± ${formatNumber(threshold)}`;
-
 /** Statements on failing statistics, in the order of their findings. */
 const statisticStatement: Readonly<Record<JudgedStatistic['test'], Statement>> = {
-  scale: ({ statistic, threshold }, where, what) => {
-    if (Math.abs(1 + statistic) <= 1e-9) return `${what} is zero on ${where}`;
-    const slope = `(slope on the oracle ${(1 + statistic).toFixed(4)}; rounding explains 1 ± ${formatNumber(threshold)})`;
-    return statistic < -1
-      ? `${what} runs against what it should be on ${where} ${slope}`
-      : `${what} is ${percent(statistic)} ${statistic > 0 ? 'large' : 'small'} on ${where} ${slope}`;
-  },
-  bias: tooHigh,
-  truncation: ({ statistic, threshold }, where, what) =>
-    `${what} is rounded ${statistic < 0 ? 'towards' : 'away from'} zero on ${where}: it is ${formatNumber(Math.abs(statistic))} half ulps too ${statistic < 0 ? 'small' : 'large'} on average; rounding to nearest explains ± ${formatNumber(threshold)}`,
-  dispersion: ({ statistic, threshold }, where) =>
-    `the rows of ${where} are off by factors of their own, ${percent(statistic)} in the root mean square; rounding explains ${percent(threshold)}`,
-  'lse-mean': tooHigh,
-  'key-tile': ({ statistic, threshold, firstKey, keys }, where) =>
-    `on ${where} the error is ${formatNumber(Math.abs(statistic))} times what ${statistic > 0 ? 'leaving out' : 'counting twice'} keys ${firstKey} to ${firstKey! + keys! - 1} does to first order; rounding explains ± ${formatNumber(threshold)}`,
-  sum: ({ statistic, threshold, column }, where, _, sum) =>
-    `${sum} in column ${column} of ${where} by ${formatNumber(Math.abs(statistic))}; rounding explains ${formatNumber(threshold)}`,
-  pairing: ({ statistic, threshold }, where) =>
-    `⟨Q, dQ⟩ and ⟨K, dK⟩ of ${where}, which are one number, differ by ${formatNumber(Math.abs(statistic))} of the sizes of their terms; rounding explains ${formatNumber(threshold)}`,
+  ...structureStatements,
+  ...gradientStatements,
 };
 
 const statisticTests = Object.keys(statisticStatement) as JudgedStatistic['test'][];

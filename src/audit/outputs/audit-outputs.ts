@@ -5,12 +5,12 @@ import type { Crew } from '../conduct/stage.js';
 import { profileError, type ErrorProfile } from '../error-profile.js';
 import type { JudgedNumbers, JudgedVectors } from '../judge-quantity.js';
 import { compareQuantity, type KernelOutputs } from '../kernel-outputs.js';
-import type { Measured } from '../parts/audit-stages.js';
+import type { Measured, OutputMeasurements } from '../parts/audit-plan.js';
 import { thinnedReference, thinnedValues } from '../parts/thinning.js';
 import { createRowLocator, placed } from '../rows/index.js';
 import type { AuditOptions } from './audit-options.js';
 import { outputContract, type Judgement, type OutputTerms } from './output-contract.js';
-import { outputStages, type OutputMeasurements } from './output-stages.js';
+import { outputStages } from './output-stages.js';
 import { decoded, planAudit, type HeadSource, type PreparedAudit } from './plan-audit.js';
 
 /** A judged quantity of vectors, with the profile of its error. */

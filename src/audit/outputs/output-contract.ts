@@ -9,7 +9,7 @@ import { findingsOf, outputWords } from '../findings.js';
 import { judgedQuantities, judgeQuantity, type JudgedOutputs } from '../judge-quantity.js';
 import { compareQuantity, type GivenQuantity } from '../kernel-outputs.js';
 import { countLost, type LostElements } from '../element-test.js';
-import type { Measured } from '../parts/audit-stages.js';
+import type { Measured, OutputMeasurements } from '../parts/audit-plan.js';
 import { measurePremise } from '../premises/borne-out.js';
 import { fitPremise } from '../premises/premise-fit.js';
 import { createRowLocator, locateOutputs } from '../rows/index.js';
@@ -19,7 +19,7 @@ import { untestedStructure } from '../structure/structure-result.js';
 import { lostParts, type Explainers, type PremiseTest, type Verdict } from '../verdict.js';
 import { conduct, usualFalseAlarmRate, type Contract, type Judged } from '../conduct/contract.js';
 import { explainByHead } from './explain-by-head.js';
-import { outputStages, type OutputMeasurements } from './output-stages.js';
+import { outputStages } from './output-stages.js';
 import { planAudit, type PreparedAudit } from './plan-audit.js';
 import { narrowerNotes, widenedCause } from './widened-output.js';
 

@@ -1,19 +1,12 @@
 import { WorkingMemories } from '../../../oracles/index.js';
-import type { MeasuringTerms, Stages } from '../conduct/stage.js';
-import { auditStages, type Measured } from '../parts/audit-stages.js';
+import type { Stages } from '../conduct/stage.js';
+import type { OutputMeasurements } from '../parts/audit-plan.js';
+import { auditStages } from '../parts/audit-stages.js';
 import type { PartAnswer } from '../parts/measure-apart.js';
-import { measurePart, type PartRequest, type PartSettings } from '../parts/measure-part.js';
+import { measurePart, type PartRequest } from '../parts/measure-part.js';
 import { firstRowOf } from '../parts/part-plan.js';
 import { partTensors, visitInWhole } from '../parts/part-tensors.js';
 import type { PreparedAudit } from './plan-audit.js';
-
-/** The types of the measurements of outputs. */
-export interface OutputMeasurements extends MeasuringTerms {
-  readonly request: PartRequest;
-  readonly answer: PartAnswer;
-  readonly data: PartSettings;
-  readonly measured: Measured;
-}
 
 /**
  * Kinds of requests that a helper measures for a problem that is not divided: textbook attention beside the exact values,
@@ -45,10 +38,11 @@ export function* outputStages(prepared: PreparedAudit): Stages<OutputMeasurement
       isDivided: parts.length > 1 || source !== null,
       isForHelper: ({ kind }: PartRequest) => ofHelper.has(kind),
       measure,
-      settle: ({ result, bounds }: PartAnswer, index: number) => {
+      settle: (answer: PartAnswer, index: number) => {
+        const { bounds } = answer;
         const visit = bounds.length === 0 ? undefined : visitorOf(requests[index]);
         for (const bound of bounds) visit?.(bound);
-        settle(result, index);
+        settle(answer, index);
       },
     }));
   }

@@ -1,8 +1,12 @@
 import type { AttentionReference } from '../../../oracles/index.js';
 import type { ProblemShape } from '../../problem/index.js';
+import type { MeasuringTerms, SharedStage } from '../conduct/stage.js';
 import type { ElementBounds } from '../element-bounds.js';
+import type { RowStatistics } from '../row-statistics.js';
 import type { KeyTilePlan } from '../structure/key-tile-plan.js';
-import type { PartRequest, PartResults, PartSettings } from './measure-part.js';
+import type { StructureResult } from '../structure/structure-result.js';
+import type { PartAnswer } from './measure-apart.js';
+import type { PartRequest, PartSettings } from './measure-part.js';
 import type { Part } from './part-plan.js';
 import { thinnedPart, thinnedShape } from './thinning.js';
 
@@ -20,14 +24,26 @@ export interface AuditPlan {
   readonly withYardstick: boolean;
 }
 
-/** Requests that do not depend on one another. */
-export interface Stage {
-  /** The name of the stage in reports of progress. */
-  readonly name: 'oracle' | 'yardstick' | 'structure' | 'bounds';
-  readonly requests: readonly PartRequest[];
-  /** Takes the results, in the order of the requests. */
-  readonly settle: (result: PartResults[PartRequest['kind']], index: number) => void;
+/** All measurements of a problem. */
+export interface Measured {
+  readonly reference: AttentionReference;
+  readonly bounds: ElementBounds;
+  readonly structure: readonly StructureResult[];
+  readonly rows: RowStatistics | null;
+  /** [batch, heads, queries, vDim] of the rows that statistics are made of; null where it was not asked for. */
+  readonly yardstick: Float64Array | null;
 }
+
+/** The types of the measurements of outputs. */
+export interface OutputMeasurements extends MeasuringTerms {
+  readonly request: PartRequest;
+  readonly answer: PartAnswer;
+  readonly data: PartSettings;
+  readonly measured: Measured;
+}
+
+/** A stage of a plan; its requests are measured like those of any other. */
+export type PlannedStage = Pick<SharedStage<OutputMeasurements>, 'name' | 'requests' | 'settle'>;
 
 /** The sizes, the parts and the exact values of the rows that statistics are made of. */
 export interface StatisticRows {

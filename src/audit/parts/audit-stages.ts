@@ -1,15 +1,8 @@
 import type { AttentionReference } from '../../../oracles/index.js';
-import {
-  createQuantityBounds,
-  keepBounds,
-  type ElementBounds,
-  type MeasuredBounds,
-} from '../element-bounds.js';
-import type { RowStatistics } from '../row-statistics.js';
+import { createQuantityBounds, keepBounds, type MeasuredBounds } from '../element-bounds.js';
 import { StructureJudge } from '../structure/structure.js';
-import type { StructureResult } from '../structure/structure-result.js';
 import { numberUnits, type RowSurvey } from '../structure/survey-rows.js';
-import { statisticRows, type AuditPlan, type Stage } from './audit-plan.js';
+import { statisticRows, type AuditPlan, type Measured, type PlannedStage } from './audit-plan.js';
 import type { PartRequest, PartResults } from './measure-part.js';
 import { firstRowOf, partShape } from './part-plan.js';
 import { emptyReference, fillReference, referenceRows } from './reference-rows.js';
@@ -17,17 +10,7 @@ import { placedResults, structureStage, type StructureSink } from './structure-s
 import { thinnedReference } from './thinning.js';
 
 /** Stages that do not depend on one another, and after them those that do; in the end all measurements. */
-export type AuditStages = Generator<readonly Stage[], Measured, undefined>;
-
-/** All measurements of a problem. */
-export interface Measured {
-  readonly reference: AttentionReference;
-  readonly bounds: ElementBounds;
-  readonly structure: readonly StructureResult[];
-  readonly rows: RowStatistics | null;
-  /** [batch, heads, queries, vDim] of the rows that statistics are made of; null where it was not asked for. */
-  readonly yardstick: Float64Array | null;
-}
+export type AuditStages = Generator<readonly PlannedStage[], Measured, undefined>;
 
 /**
  * The stage of the oracle: puts the reference into `exact`, unless it is known, and fills in the survey. The survey of an only
@@ -37,7 +20,7 @@ function referenceStage(
   plan: AuditPlan,
   exact: { reference: AttentionReference | null },
   survey: RowSurvey | null,
-): Stage {
+): PlannedStage {
   const { parts, shape } = plan;
   const statistics = statisticRows(plan);
   return {
@@ -51,7 +34,7 @@ function referenceStage(
           ? null
           : referenceRows(plan.reference, partShape(shape, part), firstRowOf(part, shape)),
     })),
-    settle: (result, index) => {
+    settle: ({ result }, index) => {
       const ofPart = result as PartResults['reference'];
       const row = firstRowOf(parts[index], shape);
       // The reference of an only part is taken as it is: the arrays kept for it serve the stages that follow.
@@ -67,13 +50,13 @@ function referenceStage(
 }
 
 /** The stage of textbook attention, which fills in its output. */
-function yardstickStage(plan: AuditPlan, yardstick: Float64Array): Stage {
+function yardstickStage(plan: AuditPlan, yardstick: Float64Array): PlannedStage {
   const statistics = statisticRows(plan);
   const { vDim } = plan.shape;
   return {
     name: 'yardstick',
     requests: plan.parts.map((part): PartRequest => ({ kind: 'yardstick', parts: [part] })),
-    settle: (result, index) => {
+    settle: ({ result }, index) => {
       const first = firstRowOf(statistics.parts[index], statistics.shape);
       yardstick.set(result as PartResults['yardstick'], first * vDim);
     },
@@ -91,7 +74,7 @@ function boundsStage(
   plan: AuditPlan,
   reference: AttentionReference,
   { quantities, clustered }: BoundsSink,
-): Stage {
+): PlannedStage {
   const { parts, shape, bounds } = plan;
   const ofBounds = parts.map((part): PartRequest => ({
     kind: 'bounds',
@@ -101,7 +84,7 @@ function boundsStage(
   return {
     name: 'bounds',
     requests: bounds === null ? ofBounds : [],
-    settle: (result, index) => {
+    settle: ({ result }, index) => {
       const row = firstRowOf(parts[index], shape);
       const measured = result as PartResults['bounds'];
       const place = { rows: clustered.length, first: row, count: measured.clustered.length };

@@ -3,7 +3,7 @@ import type { RowStatistics } from '../row-statistics.js';
 import type { StructureJudge } from '../structure/structure.js';
 import type { StructureResult } from '../structure/structure-result.js';
 import type { SurveyedRows } from '../structure/survey-rows.js';
-import { statisticRows, type AuditPlan, type Stage } from './audit-plan.js';
+import { statisticRows, type AuditPlan, type PlannedStage } from './audit-plan.js';
 import type { PartRequest, PartResults } from './measure-part.js';
 import { firstRowOf, partShape, placedInWhole, type Part } from './part-plan.js';
 import { referenceRows } from './reference-rows.js';
@@ -51,7 +51,7 @@ export function structureStage(
   reference: AttentionReference,
   known: { readonly reference: AttentionReference; readonly surveyed: SurveyedRows | null },
   { judge, rows }: StructureSink,
-): Stage {
+): PlannedStage {
   const { parts, shape, keyTiles } = plan;
   const statistics = statisticRows(plan);
   const all = shape.batch * shape.heads * shape.queries;
@@ -76,7 +76,7 @@ export function structureStage(
   return {
     name: 'structure',
     requests: [...ofErrors, ...ofKeyTiles],
-    settle: (result, index) => {
+    settle: ({ result }, index) => {
       if (index >= parts.length) return judge.addResults(result as PartResults['key-tiles']);
       const measured = result as PartResults['structure'];
       const part = statistics.parts[index];

@@ -23,6 +23,19 @@ export interface ErrorStatistic<Test extends string = string> extends RowsOfHead
   readonly threshold: number;
 }
 
+/**
+ * A sentence on a failing statistic.
+ * @param where the rows
+ * @param what the quantity
+ * @param sum a clause on a column of it whose sum is off
+ */
+export type Statement = (
+  result: ErrorStatistic,
+  where: string,
+  what: string,
+  sum: string,
+) => string;
+
 /** Whether a statistic is beyond its threshold, which roundings explain. */
 export function isBeyond({
   statistic,

@@ -1,6 +1,7 @@
 import type { ProblemShape } from '../../problem/index.js';
 import type { Premises } from '../premises/premises.js';
-import { WorstStatistics, type ErrorStatistic } from './error-statistic.js';
+import { formatNumber } from '../../words/index.js';
+import { WorstStatistics, type ErrorStatistic, type Statement } from './error-statistic.js';
 
 /**
  * Statistics that rounding leaves near zero and a bug does not: `scale` is the regression slope of the output
@@ -21,9 +22,65 @@ export const structureTests = [
 /** One of {@link structureTests}. */
 export type StructureTest = (typeof structureTests)[number];
 
+/** What the report says of a statistic, and when it is made. */
+interface StatisticFacts {
+  /** The name of the quantity whose errors it is made of. */
+  readonly quantity: 'out' | 'lse';
+  /** Whether what a kernel declares may itself have this effect, so that it is not tested then. */
+  readonly needsUsualPremises: boolean;
+  readonly statement: Statement;
+}
+
+function percent(value: number): string {
+  return `${formatNumber(Math.abs(value) * 100)} %`;
+}
+
+const tooHigh: Statement = ({ statistic, threshold }, where, what) =>
+  `${what} is ${formatNumber(Math.abs(statistic))} too ${statistic > 0 ? 'high' : 'low'} on average on ${where}; rounding explains ± ${formatNumber(threshold)}`;
+
+/** The statistics, in the order of their findings. */
+const statistics: Readonly<Record<StructureTest, StatisticFacts>> = {
+  scale: {
+    quantity: 'out',
+    needsUsualPremises: false,
+    statement: ({ statistic, threshold }, where, what) => {
+      if (Math.abs(1 + statistic) <= 1e-9) return `${what} is zero on ${where}`;
+      const slope = `(slope on the oracle ${(1 + statistic).toFixed(4)}; rounding explains 1 ± ${formatNumber(threshold)})`;
+      return statistic < -1
+        ? `${what} runs against what it should be on ${where} ${slope}`
+        : `${what} is ${percent(statistic)} ${statistic > 0 ? 'large' : 'small'} on ${where} ${slope}`;
+    },
+  },
+  bias: { quantity: 'out', needsUsualPremises: false, statement: tooHigh },
+  truncation: {
+    quantity: 'out',
+    needsUsualPremises: true,
+    statement: ({ statistic, threshold }, where, what) =>
+      `${what} is rounded ${statistic < 0 ? 'towards' : 'away from'} zero on ${where}: it is ${formatNumber(Math.abs(statistic))} half ulps too ${statistic < 0 ? 'small' : 'large'} on average; rounding to nearest explains ± ${formatNumber(threshold)}`,
+  },
+  dispersion: {
+    quantity: 'out',
+    needsUsualPremises: true,
+    statement: ({ statistic, threshold }, where) =>
+      `the rows of ${where} are off by factors of their own, ${percent(statistic)} in the root mean square; rounding explains ${percent(threshold)}`,
+  },
+  'lse-mean': { quantity: 'lse', needsUsualPremises: true, statement: tooHigh },
+  'key-tile': {
+    quantity: 'out',
+    needsUsualPremises: false,
+    statement: ({ statistic, threshold, firstKey, keys }, where) =>
+      `on ${where} the error is ${formatNumber(Math.abs(statistic))} times what ${statistic > 0 ? 'leaving out' : 'counting twice'} keys ${firstKey} to ${firstKey! + keys! - 1} does to first order; rounding explains ± ${formatNumber(threshold)}`,
+  },
+};
+
+/** Sentences on the statistics that fail, in the order of their findings. */
+export const structureStatements = Object.fromEntries(
+  Object.entries(statistics).map(([test, { statement }]) => [test, statement]),
+) as Readonly<Record<StructureTest, Statement>>;
+
 /** The name of the quantity whose errors a test is made of. */
 export function structureQuantity(test: StructureTest): string {
-  return test === 'lse-mean' ? 'lse' : 'out';
+  return statistics[test].quantity;
 }
 
 /** Keys of a tile that the key-tile test takes as one. */
@@ -60,13 +117,6 @@ export interface UntestedStructure {
   readonly reason: string;
 }
 
-/** Tests of effects that a declaration itself may have. */
-const needsUsualPremises: ReadonlySet<StructureTest> = new Set([
-  'truncation',
-  'dispersion',
-  'lse-mean',
-]);
-
 /** Facts that decide, beside sizes and premises, which tests are made. */
 interface StructureSituation {
   readonly hasLse: boolean;
@@ -86,7 +136,7 @@ function reasonOf(
   if (test === 'key-tile' && isThin)
     return 'a sample of rows has too few of each head for so many tiles of keys';
   if (test === 'lse-mean' && !hasLse) return 'no LSE was given';
-  if (needsUsualPremises.has(test) && !isUsual) return 'the kernel declares how it computes';
+  if (statistics[test].needsUsualPremises && !isUsual) return 'the kernel declares how it computes';
   return 'no row is finite, not zero, and errs by little enough for statistics';
 }
 
