@@ -3,20 +3,19 @@ import {
   specialFunctionEvidence,
   tensorCoreEvidence,
 } from '../src/hardware/index.js';
-import { problemShape, type Problem, type ProblemShape } from '../src/problem/index.js';
+import type { Problem, ProblemShape } from '../src/problem/index.js';
 import { RequestError } from '../src/request-error.js';
 import { kernelModel } from './kernel-features.js';
-import type { KernelModel, KernelSetting, KernelSettings } from './kernel-model.js';
+import type { KernelModel, KernelSetting } from './kernel-model.js';
 import { firstLastArithmetic } from './online-softmax/first-last-arithmetic.js';
 import {
   attributedRecipe,
   preparedRecipe,
+  recipeByArchitecture,
   unitExponentials,
-  type RecipeOfProblem,
 } from './online-softmax/lumped-model.js';
 import type { Recipe } from './online-softmax/recipe.js';
 import { exactLaws, type ModelPromises } from './promises.js';
-import { checkKeys, choiceValue } from './setting-values.js';
 
 /** The GPU whose instructions are modelled. */
 type CutlassArchitecture = 'sm_100' | 'sm_103';
@@ -105,17 +104,15 @@ const settings: readonly KernelSetting[] = [
   { key: 'architecture', description: 'sm_100 (default) or sm_103' },
 ];
 
-/** @throws RequestError for an unknown key, a bad value or a problem that the kernel does not take */
-function prepared(problem: Problem, texts: KernelSettings): RecipeOfProblem {
-  checkKeys('cutlass-fmha', settings, texts);
-  const architecture = choiceValue('architecture', texts.get('architecture') ?? 'sm_100', [
-    'sm_100',
-    'sm_103',
-  ] as const);
-  const shape = problemShape(problem);
-  const recipe = cutlassRecipe(problem, shape, architecture);
-  return { shape, recipe, settings: { architecture }, evidence: cutlassEvidence(recipe) };
-}
+/** The recipe of a problem; throws a RequestError for an unknown key, a bad value or a problem that the kernel does not take. */
+const prepared = recipeByArchitecture(
+  { name: 'cutlass-fmha', settings },
+  ['sm_100', 'sm_103'],
+  (problem, shape, architecture) => {
+    const recipe = cutlassRecipe(problem, shape, architecture);
+    return { recipe, evidence: cutlassEvidence(recipe) };
+  },
+);
 
 const promises: ModelPromises = {
   formats: ['bf16', 'fp16'],

@@ -5,22 +5,21 @@ import {
   specialFunctionEvidence,
   tensorCoreEvidence,
 } from '../src/hardware/index.js';
-import { problemShape, type Problem, type ProblemShape } from '../src/problem/index.js';
+import type { Problem, ProblemShape } from '../src/problem/index.js';
 import { RequestError } from '../src/request-error.js';
 import { roundoff32, type KernelArithmetic } from './arithmetic.js';
 import { kernelModel } from './kernel-features.js';
-import type { KernelModel, KernelSetting, KernelSettings } from './kernel-model.js';
+import type { KernelModel, KernelSetting } from './kernel-model.js';
 import { largestRowNorm } from './row-features.js';
 import { arithmeticOfFactors, normaliseError } from './online-softmax/first-last-arithmetic.js';
 import {
   attributedRecipe,
   preparedRecipe,
+  recipeByArchitecture,
   unitExponentials,
-  type RecipeOfProblem,
 } from './online-softmax/lumped-model.js';
 import type { Recipe } from './online-softmax/recipe.js';
 import { exactLaws, type ModelPromises } from './promises.js';
-import { checkKeys, choiceValue } from './setting-values.js';
 
 /** The GPU whose instructions are modelled. */
 export type Fa1Architecture = 'sm_80' | 'sm_90';
@@ -143,18 +142,6 @@ const settings: readonly KernelSetting[] = [
   { key: 'architecture', description: 'sm_80 (default) or sm_90' },
 ];
 
-/** @throws RequestError for an unknown key, a bad value or a problem that the kernel does not take */
-function prepared(problem: Problem, texts: KernelSettings): RecipeOfProblem {
-  checkKeys('fa1', settings, texts);
-  const architecture = choiceValue('architecture', texts.get('architecture') ?? 'sm_80', [
-    'sm_80',
-    'sm_90',
-  ] as const);
-  const shape = problemShape(problem);
-  const recipe = fa1Recipe(problem, shape, architecture);
-  return { shape, recipe, settings: { architecture }, evidence: fa1Evidence(architecture, recipe) };
-}
-
 /** Evidence for the bits, a line each. */
 function fa1Evidence(architecture: Fa1Architecture, recipe: Recipe): string[] {
   return [
@@ -164,6 +151,16 @@ function fa1Evidence(architecture: Fa1Architecture, recipe: Recipe): string[] {
     'order of operations: [model] FlashAttention-1 sources; no GPU was compared, contraction is a guess',
   ];
 }
+
+/** The recipe of a problem; throws a RequestError for an unknown key, a bad value or a problem that the kernel does not take. */
+const prepared = recipeByArchitecture(
+  { name: 'fa1', settings },
+  ['sm_80', 'sm_90'],
+  (problem, shape, architecture) => {
+    const recipe = fa1Recipe(problem, shape, architecture);
+    return { recipe, evidence: fa1Evidence(architecture, recipe) };
+  },
+);
 
 const promises: ModelPromises = {
   formats: ['bf16', 'fp16'],

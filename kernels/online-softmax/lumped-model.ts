@@ -1,6 +1,7 @@
-import type { Problem, ProblemShape } from '../../src/problem/index.js';
-import type { KernelModel, PreparedKernel } from '../kernel-model.js';
+import { problemShape, type Problem, type ProblemShape } from '../../src/problem/index.js';
+import type { KernelModel, KernelSettings, PreparedKernel } from '../kernel-model.js';
 import { attributeLumped } from '../lumped-attribution.js';
+import { checkKeys, choiceValue } from '../setting-values.js';
 import { createForward } from './forward.js';
 import type { ForwardTileResult, ForwardTiles } from './query-tiles.js';
 import type { Recipe } from './recipe.js';
@@ -33,6 +34,29 @@ export interface RecipeOfProblem {
   readonly settings: PreparedKernel['settings'];
   /** Evidence for the bits, a line each. */
   readonly evidence: readonly string[];
+}
+
+/**
+ * The recipes of a kernel whose only setting is the architecture, by problem and settings.
+ *
+ * @param architectures those that are modelled; the first is taken where none is given
+ */
+export function recipeByArchitecture<Architecture extends string>(
+  { name, settings }: Pick<KernelModel, 'name' | 'settings'>,
+  architectures: readonly [Architecture, ...Architecture[]],
+  make: (
+    problem: Problem,
+    shape: ProblemShape,
+    architecture: Architecture,
+  ) => Pick<RecipeOfProblem, 'recipe' | 'evidence'>,
+): (problem: Problem, texts: KernelSettings) => RecipeOfProblem {
+  return (problem, texts) => {
+    checkKeys(name, settings, texts);
+    const given = texts.get('architecture') ?? architectures[0];
+    const architecture = choiceValue('architecture', given, architectures);
+    const shape = problemShape(problem);
+    return { shape, settings: { architecture }, ...make(problem, shape, architecture) };
+  };
 }
 
 /** The pieces of a recipe's forward on a problem: its tiles. */
