@@ -15,6 +15,8 @@ import { controlInstructions, createProgram } from '../../../src/ptx/program/ind
 import { createRowFinder } from '../../../src/ptx/program/tables.js';
 import { ptxInstructions } from '../../../src/ptx/run/run-launch.js';
 import { parsePtx } from '../../../src/ptx/syntax/index.js';
+import { wordSource } from '../../hardware/tensor-core/random-patterns.js';
+import { testSeed } from '../../setup/effort.js';
 import { instructionSamples } from './instruction-samples.js';
 import { createTestWarp } from './warp/warp-registers.js';
 
@@ -141,5 +143,44 @@ describe('what the values of an instruction stand for', () => {
       const isOwn = Object.keys(ownMeaning).some((own) => name.startsWith(own));
       expect([name, isOwn ? 0 : operation.writes.length + lent.length]).toEqual([name, 0]);
     }
+  });
+});
+
+describe('a warp instruction', () => {
+  const bytesOf = ({ buffer, byteOffset, byteLength }: Uint32Array) =>
+    new Uint8Array(buffer, byteOffset, byteLength);
+
+  /** The bytes of the registers that it writes, predicates apart, from bytes of those that it reads. */
+  function written(operation: WarpOperation, byteAt: (i: number) => number): number[] {
+    const { registers } = createTestWarp();
+    const views = (slots: WarpOperation['reads']) =>
+      slots.filter(({ width }) => width !== 'pred').map((slot) => bytesOf(registers.words(slot)));
+    let read = 0;
+    for (const view of views(operation.reads)) view.forEach((_, i) => (view[i] = byteAt(read++)));
+    expect(operation.execute(registers, -1)).toBe(null);
+    return views(operation.writes).flatMap((view) => [...view]);
+  }
+
+  const operations = instructionSamples
+    .filter((sample) => 'execute' in lowered(sample))
+    .map((sample) => [sample, lowered(sample) as WarpOperation] as const);
+  const ofMeaning = (word: Effect) => operations.filter(([, { meaning }]) => meaning === word);
+
+  it.each(ofMeaning('moves'))('that moves bytes takes no notice of their values: %s', (_, one) => {
+    const next = wordSource(testSeed);
+    const bytes = Array.from({ length: 4096 }, () => next() & 0xff);
+    const plain = written(one, (i) => bytes[i]);
+    expect(written(one, (i) => bytes[i] ^ 0x5a)).toEqual(plain.map((byte) => byte ^ 0x5a));
+    expect(new Set(plain).size).toBeGreaterThan(2);
+  });
+
+  it.each(ofMeaning('chooses'))('that chooses has the bits of a lane: %s', (_, one) => {
+    const next = wordSource(testSeed);
+    // The first bits of a number that is not a NaN.
+    const words = Uint32Array.from({ length: 32 }, () => next() & 0xbfffffff);
+    const [result] = new Uint32Array(
+      Uint8Array.from(written(one, (i) => bytesOf(words)[i])).buffer,
+    );
+    expect([...words]).toContain(result);
   });
 });
