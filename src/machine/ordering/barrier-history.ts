@@ -90,119 +90,122 @@ export function joinEventClocks(
   if (happened !== undefined) joinClock(into.happened, happened);
 }
 
-/**
- * The history of a barrier from its initialisation on.
- * @param initialisation - the stamp of mbarrier.init
- */
-export function createBarrierHistory(initialisation: Stamp): BarrierHistory {
-  let phase = 0;
-  let events: Stamp[] = [];
-  let eventsBefore: readonly Stamp[] = [initialisation];
-  let eventsTwoBefore: readonly Stamp[] = [initialisation];
-  let expectations: Stamp[] = [];
-  // Waits for the phase before the current one.
-  let waits: Stamp[] = [];
-  let gathered = createEventClocks();
-  let completed = createEventClocks();
-  // Events before the arrivals of the current phase, and events before its events, themselves
-  // included.
-  const arrivals = createClock();
-  const happened = createClock();
+function joinTime(into: Clock, { clock, happened }: EventClocks): void {
+  joinClock(into, clock);
+  if (happened !== undefined) joinClock(into, happened);
+}
+
+/** The events of a barrier's current phase and of the two before it, from its initialisation on. */
+class PhaseEvents implements BarrierHistory {
+  phase = 0;
+  completed = createEventClocks();
+  readonly #initialisation: Stamp;
+  #events: Stamp[] = [];
+  #eventsBefore: readonly Stamp[];
+  #eventsTwoBefore: readonly Stamp[];
+  #expectations: Stamp[] = [];
+  /** Waits for the phase before the current one. */
+  #waits: Stamp[] = [];
+  #gathered = createEventClocks();
+  /** Events before the arrivals of the current phase. */
+  readonly #arrivals = createClock();
+  /** Events before the events of the current phase, themselves included. */
+  readonly #happened = createClock();
+
+  constructor(initialisation: Stamp) {
+    this.#initialisation = initialisation;
+    this.#eventsBefore = [initialisation];
+    this.#eventsTwoBefore = [initialisation];
+  }
+
+  arrive(stamp: Stamp, clocks: EventClocks, issued?: Clock): readonly BarrierViolation[] {
+    joinTime(this.#arrivals, clocks);
+    joinTime(this.#happened, clocks);
+    joinEventClocks(this.#gathered, clocks);
+    return this.#count(stamp, clocks, issued);
+  }
+
+  expect(stamp: Stamp, clocks: EventClocks): readonly BarrierViolation[] {
+    // It makes nothing known (its semantics is relaxed); an arrival that comes after it does.
+    this.#expectations.push(stamp);
+    return this.#count(stamp, clocks);
+  }
+
+  transact(stamp: Stamp, clocks: EventClocks): readonly BarrierViolation[] {
+    joinTime(this.#happened, clocks);
+    joinEventClocks(this.#gathered, clocks);
+    return this.#count(stamp, clocks);
+  }
+
+  complete(): readonly BarrierViolation[] {
+    const violations = [
+      ...this.#missingFrom(this.#arrivals, 'expectation', this.phase, this.#expectations),
+      ...this.#missingFrom(this.#happened, 'late-wait', this.phase - 1, this.#waits),
+    ];
+    [this.#gathered, this.completed] = [this.completed, this.#gathered];
+    resetClock(this.#gathered.clock);
+    resetClock(this.#gathered.asyncView);
+    resetClock(this.#gathered.happened);
+    resetClock(this.#arrivals);
+    resetClock(this.#happened);
+    this.#eventsTwoBefore = this.#eventsBefore;
+    this.#eventsBefore = this.#events;
+    this.#events = [];
+    this.#expectations = [];
+    this.#waits = [];
+    this.phase++;
+    return violations;
+  }
+
+  observe(stamp: Stamp, clocks: EventClocks): readonly BarrierViolation[] {
+    // A later wait of the same agent at the same place stands for the earlier ones, which come before it.
+    const isRepeated = ({ chain, site }: Stamp) => chain === stamp.chain && site === stamp.site;
+    const repeated = this.#waits.findIndex(isRepeated);
+    if (repeated === -1) this.#waits.push(stamp);
+    else this.#waits[repeated] = stamp;
+    const unordered = this.#missingBefore(this.#eventsTwoBefore, clocks, clocks.clock);
+    return unordered === null
+      ? noViolations
+      : [{ kind: 'early-wait', phase: this.phase - 1, event: stamp, unordered }];
+  }
+
+  #count(stamp: Stamp, clocks: EventClocks, issued = clocks.clock): readonly BarrierViolation[] {
+    this.#events.push(stamp);
+    const unordered = this.#missingBefore(this.#eventsBefore, clocks, issued);
+    return unordered === null
+      ? noViolations
+      : [{ kind: 'arrival', phase: this.phase, event: stamp, unordered }];
+  }
 
   /**
    * The event that must come before this one and does not, or null; the initialisation is a write to memory, so it must also be known, not
    * only have happened.
    */
-  function missingBefore(
-    earlier: readonly Stamp[],
-    clocks: EventClocks,
-    issued: Clock,
-  ): Stamp | null {
-    if (!clockHas(issued, initialisation)) return initialisation;
-    return earlier[0] === initialisation ? null : firstMissing(earlier, clocks);
-  }
-
-  function count(
-    stamp: Stamp,
-    clocks: EventClocks,
-    issued = clocks.clock,
-  ): readonly BarrierViolation[] {
-    events.push(stamp);
-    const unordered = missingBefore(eventsBefore, clocks, issued);
-    return unordered === null
-      ? noViolations
-      : [{ kind: 'arrival', phase, event: stamp, unordered }];
-  }
-
-  function joinTime(into: Clock, { clock, happened: before }: EventClocks): void {
-    joinClock(into, clock);
-    if (before !== undefined) joinClock(into, before);
+  #missingBefore(earlier: readonly Stamp[], clocks: EventClocks, issued: Clock): Stamp | null {
+    if (!clockHas(issued, this.#initialisation)) return this.#initialisation;
+    return earlier[0] === this.#initialisation ? null : firstMissing(earlier, clocks);
   }
 
   /** Violations of those events that a clock of the current phase lacks. */
-  function orderedBefore(
-    kind: BarrierViolationKind,
-    ofPhase: number,
-    earlier: readonly Stamp[],
+  #missingFrom(
     clock: Clock,
+    kind: BarrierViolationKind,
+    phase: number,
+    earlier: readonly Stamp[],
   ): readonly BarrierViolation[] {
-    const unordered = events.at(-1) ?? initialisation;
+    const unordered = this.#events.at(-1) ?? this.#initialisation;
     return earlier
       .filter((event) => firstMissing([event], { clock }) !== null)
-      .map((event) => ({ kind, phase: ofPhase, event, unordered }));
+      .map((event) => ({ kind, phase, event, unordered }));
   }
+}
 
-  return {
-    get phase() {
-      return phase;
-    },
-    get completed() {
-      return completed;
-    },
-    arrive: (stamp, clocks, issued) => {
-      joinTime(arrivals, clocks);
-      joinTime(happened, clocks);
-      joinEventClocks(gathered, clocks);
-      return count(stamp, clocks, issued);
-    },
-    expect: (stamp, clocks) => {
-      // It makes nothing known (its semantics is relaxed); an arrival that comes after it does.
-      expectations.push(stamp);
-      return count(stamp, clocks);
-    },
-    transact: (stamp, clocks) => {
-      joinTime(happened, clocks);
-      joinEventClocks(gathered, clocks);
-      return count(stamp, clocks);
-    },
-    complete: () => {
-      const violations = [
-        ...orderedBefore('expectation', phase, expectations, arrivals),
-        ...orderedBefore('late-wait', phase - 1, waits, happened),
-      ];
-      [gathered, completed] = [completed, gathered];
-      resetClock(gathered.clock);
-      resetClock(gathered.asyncView);
-      resetClock(gathered.happened);
-      resetClock(arrivals);
-      resetClock(happened);
-      [eventsTwoBefore, eventsBefore, events] = [eventsBefore, events, []];
-      [expectations, waits] = [[], []];
-      phase++;
-      return violations;
-    },
-    observe: (stamp, clocks) => {
-      // A later wait of the same agent at the same place stands for the earlier ones, which come before it.
-      const isRepeated = ({ chain, site }: Stamp) => chain === stamp.chain && site === stamp.site;
-      const repeated = waits.findIndex(isRepeated);
-      if (repeated === -1) waits.push(stamp);
-      else waits[repeated] = stamp;
-      const unordered = missingBefore(eventsTwoBefore, clocks, clocks.clock);
-      return unordered === null
-        ? noViolations
-        : [{ kind: 'early-wait', phase: phase - 1, event: stamp, unordered }];
-    },
-  };
+/**
+ * The history of a barrier from its initialisation on.
+ * @param initialisation - the stamp of mbarrier.init
+ */
+export function createBarrierHistory(initialisation: Stamp): BarrierHistory {
+  return new PhaseEvents(initialisation);
 }
 
 /**

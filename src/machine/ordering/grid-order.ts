@@ -1,4 +1,4 @@
-import type { ShadowRules } from './access-rules.js';
+import type { ShadowRules } from './access-conflicts.js';
 import type { AccessClocks, Stamp } from './accesses.js';
 import { createChains, type Chains } from './clock.js';
 import { memoryModels, type MemoryModel } from './memory-model.js';
@@ -59,29 +59,52 @@ export function forEachWritten(
     }
 }
 
+/** Adds an access of cells of a page to a footprint. */
+function mark(
+  footprint: GlobalFootprint,
+  kind: 'read' | 'write',
+  page: number,
+  { unit, start, count, stride = 0, rows = 1 }: Region,
+): void {
+  let words = footprint.get(page);
+  if (words === undefined) footprint.set(page, (words = new Uint8Array(pageWords)));
+  const cells = unit === 'byte' ? bytesOfWord : 1;
+  for (let row = 0; row < rows; row++) {
+    const first = start + row * stride;
+    for (let word = Math.floor(first / cells); word * cells < first + count; word++)
+      words[word] |= marks[kind];
+  }
+}
+
+/** Calls back for the parts of a region in each page; a region within one page is one part. */
+function visitPages(
+  { unit = 'word', start, count, stride = 0, rows = 1 }: Region,
+  visit: (page: number, part: Region) => void,
+): void {
+  const pageCells = unit === 'byte' ? pageWords * bytesOfWord : pageWords;
+  const last = start + (rows - 1) * stride + count - 1;
+  const page = Math.floor(start / pageCells);
+  if (Math.floor(last / pageCells) === page) {
+    visit(page, { unit, start: start - page * pageCells, count, stride, rows });
+    return;
+  }
+  for (let row = 0; row < rows; row++) {
+    const end = start + row * stride + count;
+    for (let first = end - count; first < end;) {
+      const at = Math.floor(first / pageCells);
+      const part = Math.min(end, (at + 1) * pageCells) - first;
+      visit(at, { unit, start: first - at * pageCells, count: part });
+      first += part;
+    }
+  }
+}
+
 /** A shadow of global memory that nobody has accessed. */
 export function createGlobalShadow(
   rules: ShadowRules,
   footprint: GlobalFootprint | null = null,
 ): GlobalShadow {
   const pages = new Map<number, ShadowMemory>();
-
-  /** Adds an access of cells of a page to the footprint. */
-  function mark(
-    kind: 'read' | 'write',
-    page: number,
-    { unit, start, count, stride = 0, rows = 1 }: Region,
-  ): void {
-    if (footprint === null) return;
-    let words = footprint.get(page);
-    if (words === undefined) footprint.set(page, (words = new Uint8Array(pageWords)));
-    const cells = unit === 'byte' ? bytesOfWord : 1;
-    for (let row = 0; row < rows; row++) {
-      const first = start + row * stride;
-      for (let word = Math.floor(first / cells); word * cells < first + count; word++)
-        words[word] |= marks[kind];
-    }
-  }
 
   function pageOf(page: number): ShadowMemory {
     let shadow = pages.get(page);
@@ -94,29 +117,14 @@ export function createGlobalShadow(
   }
 
   return {
-    access: (kind, { unit = 'word', start, count, stride = 0, rows = 1 }, stamp, clocks) => {
-      const pageCells = unit === 'byte' ? pageWords * bytesOfWord : pageWords;
+    access: (kind, region, stamp, clocks) => {
       const conflicts: Conflict[] = [];
-      const visit = (page: number, region: Region): void => {
-        mark(kind, page, region);
-        for (const conflict of pageOf(page)[kind](region, stamp, clocks))
+      visitPages(region, (page, part) => {
+        if (footprint !== null) mark(footprint, kind, page, part);
+        for (const conflict of pageOf(page)[kind](part, stamp, clocks))
           if (conflict.kind !== 'overwritten-unread')
             conflicts.push({ ...conflict, firstWord: page * pageWords + conflict.firstWord });
-      };
-      const last = start + (rows - 1) * stride + count - 1;
-      const page = Math.floor(start / pageCells);
-      if (Math.floor(last / pageCells) === page)
-        visit(page, { unit, start: start - page * pageCells, count, stride, rows });
-      else
-        for (let row = 0; row < rows; row++) {
-          const end = start + row * stride + count;
-          for (let first = end - count; first < end;) {
-            const at = Math.floor(first / pageCells);
-            const part = Math.min(end, (at + 1) * pageCells) - first;
-            visit(at, { unit, start: first - at * pageCells, count: part });
-            first += part;
-          }
-        }
+      });
       return conflicts;
     },
   };

@@ -16,7 +16,7 @@ import type { DependenceListener } from './schedule-dependences.js';
  * its end, and the end before the next barrier at the same place begins. Events are stamps of the table
  * of accesses; the clocks are those of the warp that begins or ends a life.
  */
-interface BarrierLives {
+export interface BarrierLives {
   readonly begin: (
     machine: OrderedRun,
     clocks: EventClocks,
@@ -183,6 +183,25 @@ export interface TensorAllocations {
   ) => void;
 }
 
+/** Whether this many adjacent columns are free, were these still allocated. */
+function hasRoom(
+  columns: number,
+  isAllocated: (column: number) => boolean,
+  taken: readonly AllocatorEventAt[],
+): boolean {
+  let free = 0;
+  for (let column = 0; column < tensorMemoryColumns && free < columns; column++) {
+    const isTaken =
+      isAllocated(column) ||
+      taken.some(({ firstColumn, columns: count }) => {
+        const at = column - firstColumn;
+        return at >= 0 && at < count;
+      });
+    free = isTaken ? 0 : free + 1;
+  }
+  return free >= columns;
+}
+
 /** The allocations of a run before the first one. */
 export function createTensorAllocations(
   findings: OrderFindings,
@@ -199,20 +218,8 @@ export function createTensorAllocations(
     relinquish: new Map(),
   };
 
-  /** Whether this many adjacent columns are free, were these still allocated. */
-  function hasRoom(columns: number, taken: readonly AllocatorEventAt[]): boolean {
-    let free = 0;
-    for (let column = 0; column < tensorMemoryColumns && free < columns; column++) {
-      const isTaken =
-        (stamps[column] !== null && freed[column] === null) ||
-        taken.some(({ firstColumn, columns: count }) => {
-          const at = column - firstColumn;
-          return at >= 0 && at < count;
-        });
-      free = isTaken ? 0 : free + 1;
-    }
-    return free >= columns;
-  }
+  const isAllocated = (column: number): boolean =>
+    stamps[column] !== null && freed[column] === null;
 
   /** The earlier events of a kind that are not known to come before this one. */
   function unorderedBefore(kind: AllocatorEvent, { clock }: AllocatorEventAt): AllocatorEventAt[] {
@@ -225,7 +232,7 @@ export function createTensorAllocations(
       const swapped = unorderedBefore('alloc', event);
       if (kind === 'alloc') {
         const frees = unorderedBefore('dealloc', event);
-        const isForced = frees.length === 1 && !hasRoom(columns, frees);
+        const isForced = frees.length === 1 && !hasRoom(columns, isAllocated, frees);
         swapped.push(...unorderedBefore('relinquish', event), ...(isForced ? [] : frees));
       }
       const message =

@@ -1,4 +1,5 @@
-import { type AccessRule, createAccessRules, type ShadowRules } from './access-rules.js';
+import { noWordConflicts, type ShadowRules } from './access-conflicts.js';
+import { type AccessRule, type AccessRules, createAccessRules } from './access-rules.js';
 import type { AccessClocks, Stamp } from './accesses.js';
 import { bytesOfWord, type Region, regionInCells } from './region.js';
 import {
@@ -7,8 +8,8 @@ import {
   createConflictCounter,
   createShadowStates,
   initialState,
+  type ShadowStates,
   uninitialisedState,
-  type WordConflict,
 } from './shadow-states.js';
 
 /**
@@ -52,53 +53,81 @@ export interface ShadowMemory {
 }
 
 const noConflicts: readonly Conflict[] = [];
-const noWordConflicts: readonly WordConflict[] = [];
 
 /** Number of words up to which a loop is faster than TypedArray.fill. */
 const shortRun = 8;
 
-/**
- * A shadow of `words` words, uninitialised.
- * @param rules - settings from the memory model, and the callback
- * @throws RequestError from its methods for a region that is not within the memory
- */
-export function createShadowMemory(words: number, rules: ShadowRules = {}): ShadowMemory {
-  let cells = new Int32Array(words).fill(uninitialisedState);
-  // Words are divided into bytes at the first access to a part of one.
-  let cellsOfWord: 1 | 4 = 1;
-  const states = createShadowStates(words);
-  const { reading, writing, ending, occupying, vacating, begin } = createAccessRules(states, rules);
-  // The number of the latest access, from 1; areas of one with the same stamp and rule are one access.
-  let number = 0;
-  let latestStamp: Stamp | null = null;
-  let latestRule = reading;
+/** A shadow that has the state of each word as a number. */
+class StateShadow implements ShadowMemory {
+  readonly words: number;
+  #cells: Int32Array;
+  /** Words are divided into bytes at the first access to a part of one. */
+  #cellsOfWord: 1 | 4 = 1;
+  readonly #states: ShadowStates;
+  readonly #rules: AccessRules;
+  /** The number of the latest access, from 1; areas of one with the same stamp and rule are one access. */
+  #number = 0;
+  #latestStamp: Stamp | null = null;
+  #latestRule: AccessRule | null = null;
+
+  constructor(words: number, rules: ShadowRules) {
+    this.words = words;
+    this.#cells = new Int32Array(words).fill(uninitialisedState);
+    this.#states = createShadowStates(words);
+    this.#rules = createAccessRules(this.#states, rules);
+  }
+
+  read(region: Region, stamp: Stamp, clocks: AccessClocks): readonly Conflict[] {
+    return this.#access(region, stamp, clocks, this.#rules.reading);
+  }
+
+  write(region: Region, stamp: Stamp, clocks: AccessClocks): readonly Conflict[] {
+    return this.#access(region, stamp, clocks, this.#rules.writing);
+  }
+
+  end(region: Region, stamp: Stamp, clocks: AccessClocks): readonly Conflict[] {
+    return this.#access(region, stamp, clocks, this.#rules.ending);
+  }
+
+  occupy(region: Region, stamp: Stamp, clocks: AccessClocks): readonly Conflict[] {
+    return this.#access(region, stamp, clocks, this.#rules.occupying);
+  }
+
+  vacate(region: Region, stamp: Stamp, clocks: AccessClocks): readonly Conflict[] {
+    return this.#access(region, stamp, clocks, this.#rules.vacating);
+  }
+
+  forget(region: Region): void {
+    this.#fill(region, uninitialisedState);
+  }
+
+  initialise(region: Region): void {
+    this.#fill(region, initialState);
+  }
 
   /** The region in cells; divides words if it has parts of them. */
-  function inCells(region: Region): Required<Region> {
-    const found = regionInCells(region, words, cellsOfWord);
+  #inCells(region: Region): Required<Region> {
+    const found = regionInCells(region, this.words, this.#cellsOfWord);
     if (found !== null) return found;
-    const divided = new Int32Array(words * bytesOfWord);
-    for (let i = 0; i < divided.length; i++) divided[i] = cells[Math.floor(i / bytesOfWord)];
-    cells = divided;
-    states.divide(bytesOfWord);
-    cellsOfWord = bytesOfWord;
-    return regionInCells(region, words, cellsOfWord)!;
+    const divided = new Int32Array(this.words * bytesOfWord);
+    for (let i = 0; i < divided.length; i++) divided[i] = this.#cells[Math.floor(i / bytesOfWord)];
+    this.#cells = divided;
+    this.#states.divide(bytesOfWord);
+    this.#cellsOfWord = bytesOfWord;
+    return regionInCells(region, this.words, this.#cellsOfWord)!;
   }
 
   /** Checks a region and replaces its states, run by run of words in the same state. */
-  function access(
+  #access(
     region: Region,
     stamp: Stamp,
     clocks: AccessClocks,
     rule: AccessRule,
   ): readonly Conflict[] {
-    const { start, count, stride, rows } = inCells(region);
-    const { conflictsIn, stateAfter } = rule;
-    if (stamp !== latestStamp || rule !== latestRule) {
-      number++;
-      [latestStamp, latestRule] = [stamp, rule];
-      states.sweep(begin(stamp));
-    }
+    const { start, count, stride, rows } = this.#inCells(region);
+    const cells = this.#cells;
+    this.#begin(stamp, rule);
+    const number = this.#number;
     let conflicts: ConflictCounter | null = null;
     let [state, next] = [-1, -1];
     let found = noWordConflicts;
@@ -110,54 +139,58 @@ export function createShadowMemory(words: number, rules: ShadowRules = {}): Shad
         while (word < end && cells[word] === latest) word++;
         if (latest !== state) {
           state = latest;
-          next = states.recall(state, number);
+          next = this.#states.recall(state, number);
           found = noWordConflicts;
           if (next < 0) {
-            found = conflictsIn(state, stamp, clocks);
-            next = stateAfter(state, stamp, clocks);
-            if (found.length === 0) states.remember(state, number, next);
+            found = rule.conflictsIn(state, stamp, clocks);
+            next = rule.stateAfter(state, stamp, clocks);
+            if (found.length === 0) this.#states.remember(state, number, next);
           }
         }
         if (found.length > 0)
           (conflicts ??= createConflictCounter(stamp)).add(
             found,
-            Math.floor(firstWord / cellsOfWord),
-            Math.ceil((word - firstWord) / cellsOfWord),
+            Math.floor(firstWord / this.#cellsOfWord),
+            Math.ceil((word - firstWord) / this.#cellsOfWord),
           );
-        if (next !== latest) change(firstWord, word, latest, next);
+        if (next !== latest) this.#change(firstWord, word, latest, next);
       }
     }
     return conflicts === null ? noConflicts : conflicts.list();
   }
 
+  /** An access with another stamp or rule than the latest one has the next number. */
+  #begin(stamp: Stamp, rule: AccessRule): void {
+    if (stamp === this.#latestStamp && rule === this.#latestRule) return;
+    this.#number++;
+    this.#latestStamp = stamp;
+    this.#latestRule = rule;
+    this.#states.sweep(this.#rules.begin(stamp));
+  }
+
   /** Moves cells from the first one to before the last one from one state to another. */
-  function change(first: number, end: number, from: number, to: number): void {
-    states.move(from, to, end - first);
+  #change(first: number, end: number, from: number, to: number): void {
+    const cells = this.#cells;
+    this.#states.move(from, to, end - first);
     if (end - first > shortRun) cells.fill(to, first, end);
     else for (let index = first; index < end; index++) cells[index] = to;
   }
 
-  function fill(region: Region, state: number): void {
-    const { start, count, stride, rows } = inCells(region);
+  #fill(region: Region, state: number): void {
+    const { start, count, stride, rows } = this.#inCells(region);
     for (let row = 0; row < rows; row++) {
       const end = start + row * stride + count;
       for (let cell = end - count; cell < end; cell++)
-        if (cells[cell] !== state) change(cell, cell + 1, cells[cell], state);
+        if (this.#cells[cell] !== state) this.#change(cell, cell + 1, this.#cells[cell], state);
     }
   }
+}
 
-  return {
-    words,
-    read: (region, stamp, clocks) => access(region, stamp, clocks, reading),
-    write: (region, stamp, clocks) => access(region, stamp, clocks, writing),
-    end: (region, stamp, clocks) => access(region, stamp, clocks, ending),
-    occupy: (region, stamp, clocks) => access(region, stamp, clocks, occupying),
-    vacate: (region, stamp, clocks) => access(region, stamp, clocks, vacating),
-    forget: (region) => {
-      fill(region, uninitialisedState);
-    },
-    initialise: (region) => {
-      fill(region, initialState);
-    },
-  };
+/**
+ * A shadow of `words` words, uninitialised.
+ * @param rules - settings from the memory model, and the callback
+ * @throws RequestError from its methods for a region that is not within the memory
+ */
+export function createShadowMemory(words: number, rules: ShadowRules = {}): ShadowMemory {
+  return new StateShadow(words, rules);
 }

@@ -113,71 +113,106 @@ function extended(array: Int32Array): Int32Array<ArrayBuffer> {
   return larger;
 }
 
-/** The states of a memory of `words` words, all of them in {@link uninitialisedState}; {@link initialState} exists too. */
-export function createShadowStates(words: number): ShadowStates {
-  const writers: Writer[] = [null, 'host'];
-  const readers: (readonly Stamp[])[] = [noReaders, noReaders];
-  const superseded: (readonly Stamp[] | null)[] = [noReaders, noReaders];
-  // Words in each state; those that have lost their last one since the last sweep; numbers that are free.
-  let counts = new Int32Array(firstCapacity);
-  counts[uninitialisedState] = words;
-  const idle: number[] = [];
-  const free: number[] = [];
-  // The state after the access `askedBy[state]`.
-  let askedBy = new Int32Array(firstCapacity);
-  let next = new Int32Array(firstCapacity);
+/** The states in arrays, by their numbers. */
+class NumberedStates implements ShadowStates {
+  readonly #writers: Writer[] = [null, 'host'];
+  readonly #readers: (readonly Stamp[])[] = [noReaders, noReaders];
+  readonly #superseded: (readonly Stamp[] | null)[] = [noReaders, noReaders];
+  /** Words in each state. */
+  #counts = new Int32Array(firstCapacity);
+  /** States that have lost their last word since the last sweep. */
+  readonly #idle: number[] = [];
+  readonly #freeNumbers: number[] = [];
+  /** The state after the access `askedBy[state]`. */
+  #next = new Int32Array(firstCapacity);
+  #askedBy = new Int32Array(firstCapacity);
 
-  function newNumber(): number {
-    const state = free.pop() ?? writers.length;
-    if (state >= counts.length) [counts, askedBy, next] = [counts, askedBy, next].map(extended);
+  constructor(words: number) {
+    this.#counts[uninitialisedState] = words;
+  }
+
+  writerOf(state: number): Writer {
+    return this.#writers[state];
+  }
+
+  readersOf(state: number): readonly Stamp[] {
+    return this.#readers[state];
+  }
+
+  supersededOf(state: number): readonly Stamp[] | null {
+    return this.#superseded[state];
+  }
+
+  add(
+    writer: Writer,
+    readers: readonly Stamp[],
+    superseded: readonly Stamp[] | null = null,
+  ): number {
+    const state = this.#newNumber();
+    this.#writers[state] = writer;
+    this.#readers[state] = readers;
+    this.#superseded[state] = superseded;
+    this.#counts[state] = 0;
+    this.#askedBy[state] = 0;
+    this.#idle.push(state);
     return state;
   }
 
-  return {
-    writerOf: (state) => writers[state],
-    readersOf: (state) => readers[state],
-    supersededOf: (state) => superseded[state],
-    add: (writer, reads, before = null) => {
-      const state = newNumber();
-      writers[state] = writer;
-      readers[state] = reads;
-      superseded[state] = before;
-      counts[state] = 0;
-      askedBy[state] = 0;
-      idle.push(state);
-      return state;
-    },
-    move: (from, to, count) => {
-      counts[to] += count;
-      counts[from] -= count;
-      if (counts[from] === 0) idle.push(from);
-    },
-    divide: (parts) => {
-      for (let state = 0; state < writers.length; state++)
-        if (counts[state] > 0) counts[state] *= parts;
-    },
-    sweep: (kept) => {
-      if (idle.length === 0) return;
-      let isKept = false;
-      for (const state of idle) {
-        if (counts[state] !== 0 || state === uninitialisedState || state === initialState) continue;
-        if (state === kept) {
-          isKept = true;
-          continue;
-        }
-        counts[state] = forgotten;
-        writers[state] = null;
-        readers[state] = noReaders;
-        superseded[state] = null;
-        free.push(state);
-      }
-      idle.length = 0;
-      if (isKept) idle.push(kept);
-    },
-    recall: (state, access) => (askedBy[state] === access ? next[state] : -1),
-    remember: (state, access, following) => {
-      askedBy[state] = access;
-      next[state] = following;
-    },
-  };
+  move(from: number, to: number, words: number): void {
+    const counts = this.#counts;
+    counts[to] += words;
+    counts[from] -= words;
+    if (counts[from] === 0) this.#idle.push(from);
+  }
+
+  divide(parts: number): void {
+    for (let state = 0; state < this.#writers.length; state++)
+      if (this.#counts[state] > 0) this.#counts[state] *= parts;
+  }
+
+  sweep(kept: number): void {
+    const idle = this.#idle;
+    if (idle.length === 0) return;
+    let isKept = false;
+    for (const state of idle) {
+      const hasWords = this.#counts[state] !== 0;
+      if (hasWords || state === uninitialisedState || state === initialState) continue;
+      if (state === kept) isKept = true;
+      else this.#forget(state);
+    }
+    idle.length = 0;
+    if (isKept) idle.push(kept);
+  }
+
+  recall(state: number, access: number): number {
+    return this.#askedBy[state] === access ? this.#next[state] : -1;
+  }
+
+  remember(state: number, access: number, next: number): void {
+    this.#askedBy[state] = access;
+    this.#next[state] = next;
+  }
+
+  #newNumber(): number {
+    const state = this.#freeNumbers.pop() ?? this.#writers.length;
+    if (state >= this.#counts.length) {
+      this.#counts = extended(this.#counts);
+      this.#askedBy = extended(this.#askedBy);
+      this.#next = extended(this.#next);
+    }
+    return state;
+  }
+
+  #forget(state: number): void {
+    this.#counts[state] = forgotten;
+    this.#writers[state] = null;
+    this.#readers[state] = noReaders;
+    this.#superseded[state] = null;
+    this.#freeNumbers.push(state);
+  }
+}
+
+/** The states of a memory of `words` words, all of them in {@link uninitialisedState}; {@link initialState} exists too. */
+export function createShadowStates(words: number): ShadowStates {
+  return new NumberedStates(words);
 }

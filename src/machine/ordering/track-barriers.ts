@@ -1,16 +1,9 @@
 import { siteOf } from '../isa/index.js';
-import { type EventClocks, Stamp } from './accesses.js';
-import {
-  createBarrierHistory,
-  createNamedBarrierHistory,
-  joinEventClocks,
-  type BarrierHistory,
-  type NamedBarrierHistory,
-} from './barrier-history.js';
-import type { Mbarrier, NamedBarrier } from './barriers.js';
-import { copyClock, createClock, includeInClock, joinClock, type Chains } from './clock.js';
-import { createInitialisationFences } from './initialisation-fences.js';
-import { createBarrierLives, type CtaReach } from './lifetimes.js';
+import type { Stamp } from './accesses.js';
+import { createBarrierHistory, joinEventClocks, type BarrierHistory } from './barrier-history.js';
+import type { Mbarrier } from './barriers.js';
+import { createInitialisationFences, type InitialisationFences } from './initialisation-fences.js';
+import { createBarrierLives, type BarrierLives, type CtaReach } from './lifetimes.js';
 import type { MemoryModel } from './memory-model.js';
 import { clocksOfActor, tick, type RecordAccess } from './operation-order.js';
 import type { OrderFindings } from './order-findings.js';
@@ -81,7 +74,6 @@ const mbarrierBytes = 8;
 /** State that all parts of a cluster's tracker share. */
 export interface TrackedCluster {
   readonly model: MemoryModel;
-  readonly chains: Chains;
   readonly record: RecordAccess;
   readonly findings: OrderFindings;
   readonly reach: CtaReach;
@@ -89,7 +81,7 @@ export interface TrackedCluster {
   readonly sharedMemories: readonly ShadowMemory[];
 }
 
-/** The part of a tracker that follows barriers of all kinds. */
+/** The part of a tracker that follows mbarriers. */
 type BarrierTracker = Pick<
   OrderTracker,
   | 'initialise'
@@ -97,9 +89,6 @@ type BarrierTracker = Pick<
   | 'arrive'
   | 'complete'
   | 'observe'
-  | 'arriveAtNamed'
-  | 'completeNamed'
-  | 'leaveNamed'
   | 'tellRepeatedWaits'
   | 'areCommitsFenced'
 > & {
@@ -107,36 +96,19 @@ type BarrierTracker = Pick<
   readonly fenceInitialisations: (order: WarpOrder) => void;
 };
 
-/** The name of a barrier of threads in a finding. */
-function nameOf(barrier: NamedBarrier, { clusterBarrier }: OrderedRun): string {
-  if (barrier.id >= 0) return `barrier ${barrier.id}`;
-  return barrier === clusterBarrier ? 'the barrier of the cluster' : 'tcgen05.alloc of a pair';
+/** State kept for the mbarriers of a cluster. */
+interface MbarrierState {
+  readonly histories: Map<Mbarrier, BarrierHistory>;
+  readonly lives: BarrierLives;
+  readonly initialisations: InitialisationFences;
+  readonly repeatedWaits: RepeatedWaits;
 }
 
-/** Follows the barriers of a cluster before it runs. */
-export function createBarrierTracker({
-  model,
-  chains,
-  record,
-  findings,
-  reach,
-  sharedMemories,
-}: TrackedCluster): BarrierTracker {
-  const lives = createBarrierLives(model, findings);
-  const repeatedWaits = createRepeatedWaits(findings);
-  const initialisations = createInitialisationFences(model, findings);
-  const histories = new Map<Mbarrier, BarrierHistory>();
-  const namedHistories = new Map<NamedBarrier, NamedBarrierHistory>();
-
-  function historyOf(barrier: NamedBarrier): NamedBarrierHistory {
-    let history = namedHistories.get(barrier);
-    if (history === undefined) {
-      history = createNamedBarrierHistory();
-      namedHistories.set(barrier, history);
-    }
-    return history;
-  }
-
+/** The part that follows how mbarriers begin and end. */
+function createLifeTracker(
+  { record, findings, sharedMemories }: TrackedCluster,
+  { histories, lives, initialisations, repeatedWaits }: MbarrierState,
+): Pick<OrderTracker, 'initialise' | 'invalidate'> {
   /** The words of a barrier become an mbarrier, or stop being one. */
   function changeWords(
     machine: OrderedRun,
@@ -156,8 +128,6 @@ export function createBarrierTracker({
   }
 
   return {
-    fenceInitialisations: initialisations.fence,
-    areCommitsFenced: initialisations.areCommitsFenced,
     initialise: (machine, warp, barrier) => {
       const stamp = record(machine, { warp, order: null }, { kind: 'write', proxy: 'generic' });
       histories.set(barrier, createBarrierHistory(stamp));
@@ -175,6 +145,15 @@ export function createBarrierTracker({
       repeatedWaits.end(barrier);
       tick(warp.order!);
     },
+  };
+}
+
+/** The part that follows the phases of mbarriers: arrivals and waits. */
+function createPhaseTracker(
+  { record, findings, reach }: TrackedCluster,
+  { histories, lives, initialisations, repeatedWaits }: MbarrierState,
+): Pick<OrderTracker, 'arrive' | 'complete' | 'observe'> {
+  return {
     arrive: (machine, actor, barrier, what) => {
       const history = histories.get(barrier)!;
       const stamp = record(machine, actor, { kind: 'arrive', proxy: 'generic' });
@@ -213,33 +192,23 @@ export function createBarrierTracker({
       joinEventClocks(warp.order!, history.completed);
       tick(warp.order!);
     },
-    arriveAtNamed: (machine, warp, barrier, { waits, isRelaxed }) => {
-      const order = warp.order!;
-      let stamp: Stamp;
-      let clocks: EventClocks = order;
-      if (isRelaxed) {
-        // Only the events before fence.mbarrier_init are made known.
-        const happened = copyClock(order.happened);
-        joinClock(happened, order.clock);
-        clocks = { clock: copyClock(order.published), asyncView: createClock(), happened };
-        const position = chains.begin(clocks.clock);
-        includeInClock(clocks.clock, position.chain, position.time);
-        stamp = new Stamp({
-          ...position,
-          proxy: 'generic',
-          kind: 'arrive',
-          step: machine.step,
-          site: siteOf(warp.current),
-          who: warp.name,
-        });
-      } else stamp = record(machine, { warp, order: null }, { kind: 'arrive', proxy: 'generic' });
-      const violations = historyOf(barrier).arrive(stamp, waits, clocks);
-      findings.violations(machine, warp.cta.rank, nameOf(barrier, machine), violations);
-      tick(order);
-    },
-    completeNamed: (barrier) => historyOf(barrier).complete(),
-    leaveNamed: ({ order }, barrier, generation) =>
-      joinEventClocks(order!, historyOf(barrier).leave(generation)),
-    tellRepeatedWaits: repeatedWaits.tell,
+  };
+}
+
+/** Follows the mbarriers of a cluster before it runs. */
+export function createBarrierTracker(cluster: TrackedCluster): BarrierTracker {
+  const { model, findings } = cluster;
+  const state: MbarrierState = {
+    histories: new Map(),
+    lives: createBarrierLives(model, findings),
+    initialisations: createInitialisationFences(model, findings),
+    repeatedWaits: createRepeatedWaits(findings),
+  };
+  return {
+    fenceInitialisations: state.initialisations.fence,
+    areCommitsFenced: state.initialisations.areCommitsFenced,
+    ...createLifeTracker(cluster, state),
+    ...createPhaseTracker(cluster, state),
+    tellRepeatedWaits: state.repeatedWaits.tell,
   };
 }
