@@ -58,19 +58,12 @@ export interface TensorMap extends TensorMapOptions {
 
 const most = { dimensions: 5, box: 256, extent: 2 ** 32, stride: 2 ** 40, elementStride: 8 };
 
-/**
- * A tensor map. Source of the rules: CUDA driver API, cuTensorMapEncodeTiled, without interleaving. Throws a RequestError for options that they forbid (memory
- * or strides that are no multiples of 16 bytes, boxes of more than 256 elements in a dimension, rows of a box that are no multiple of 16 bytes or longer than
- * the swizzling's span), for rows shorter than the span, whose place in shared memory is not documented, and for a tensor that is larger than its memory.
- */
-export function createTensorMap(options: TensorMapOptions): TensorMap {
-  const { name, place, elementBytes, dims, strides, box, swizzle } = options;
+/** Throws a RequestError with the problem unless something holds. */
+type Require = (holds: boolean, problem: string) => void;
+
+/** Checks the numbers of dimensions, strides and sizes of the box, and the alignment in memory. */
+function checkDimensions({ place, dims, strides, box }: TensorMapOptions, require: Require): void {
   const byteOffset = place.store.bytes.byteOffset + place.offset;
-  const byteLength = place.store.bytes.length - place.offset;
-  const elementStrides = options.elementStrides ?? dims.map(() => 1);
-  const require = (holds: boolean, problem: string): void => {
-    if (!holds) throw new RequestError(`tensor map of ${name}: ${problem}`);
-  };
   require(dims.length >= 1 &&
     dims.length <= most.dimensions, `${dims.length} dimensions; pass 1 to ${most.dimensions}`);
   require(strides.length === dims.length - 1 &&
@@ -78,6 +71,10 @@ export function createTensorMap(options: TensorMapOptions): TensorMap {
       dims.length, `${dims.length} dimensions with ${strides.length} strides and ${box.length} sizes of a box; pass ${dims.length - 1} and ${dims.length}`);
   require(byteOffset % 16 ===
     0, `memory at byte ${byteOffset} of its buffer; copy it to a multiple of 16`);
+}
+
+/** Checks the sizes of tensor and box. */
+function checkSizes({ dims, strides, box }: TensorMapOptions, require: Require): void {
   dims.forEach((size, i) =>
     require(isBetween(size, 1, most.extent), `dimension ${i} has ${size} elements; pass 1 to 2^32`),
   );
@@ -96,6 +93,15 @@ export function createTensorMap(options: TensorMapOptions): TensorMap {
       most.box,
     ), `the box has ${size} elements in dimension ${i}; pass 1 to ${most.box}`),
   );
+}
+
+/** Checks the steps between elements, and the rows of a box, which swizzling permutes. */
+function checkRows(
+  { dims, swizzle }: TensorMapOptions,
+  elementStrides: readonly number[],
+  rowBytes: number,
+  require: Require,
+): void {
   require(elementStrides.length ===
     dims.length, `${elementStrides.length} strides of elements; pass ${dims.length}`);
   elementStrides.forEach((stride, i) =>
@@ -105,7 +111,6 @@ export function createTensorMap(options: TensorMapOptions): TensorMap {
       most.elementStride,
     ), `a stride of ${stride} elements in dimension ${i}; pass 1 to ${most.elementStride}`),
   );
-  const rowBytes = box[0] * elementBytes;
   require(rowBytes % 16 === 0, `rows of a box have ${rowBytes} bytes; pass a multiple of 16`);
   const { spanBytes } = swizzles[swizzle];
   require(swizzle === 'none' ||
@@ -114,12 +119,38 @@ export function createTensorMap(options: TensorMapOptions): TensorMap {
   require(swizzle === 'none' ||
     rowBytes ===
       spanBytes, `rows of a box have ${rowBytes} bytes, fewer than the ${spanBytes} that ${swizzle} swizzling permutes; take a narrower swizzling`);
+}
+
+/** Checks that the tensor is within its memory. */
+function checkExtent(
+  { place, elementBytes, dims, strides }: TensorMapOptions,
+  require: Require,
+): void {
+  const byteLength = place.store.bytes.length - place.offset;
   const tensorBytes = strides.reduce(
     (sum, stride, i) => sum + (dims[i + 1] - 1) * stride,
     dims[0] * elementBytes,
   );
   require(tensorBytes <=
     byteLength, `its last element ends at byte ${tensorBytes} of ${byteLength}; pass the whole tensor`);
+}
+
+/**
+ * A tensor map. Source of the rules: CUDA driver API, cuTensorMapEncodeTiled, without interleaving. Throws a RequestError for options that they forbid (memory
+ * or strides that are no multiples of 16 bytes, boxes of more than 256 elements in a dimension, rows of a box that are no multiple of 16 bytes or longer than
+ * the swizzling's span), for rows shorter than the span, whose place in shared memory is not documented, and for a tensor that is larger than its memory.
+ */
+export function createTensorMap(options: TensorMapOptions): TensorMap {
+  const { name, elementBytes, dims, box } = options;
+  const elementStrides = options.elementStrides ?? dims.map(() => 1);
+  const rowBytes = box[0] * elementBytes;
+  const require: Require = (holds, problem) => {
+    if (!holds) throw new RequestError(`tensor map of ${name}: ${problem}`);
+  };
+  checkDimensions(options, require);
+  checkSizes(options, require);
+  checkRows(options, elementStrides, rowBytes, require);
+  checkExtent(options, require);
   const counts = box.map((size, i) => (i === 0 ? size : Math.ceil(size / elementStrides[i])));
   const boxRows = counts.slice(1).reduce((product, size) => product * size, 1);
   return {

@@ -34,7 +34,7 @@ import {
   type GridOrder,
   type MemoryModel,
 } from '../ordering/index.js';
-import type { CtaState, LaunchMemory, MachineState } from '../state.js';
+import type { CtaState, LaunchMemory, MachineState, WarpState } from '../state.js';
 import type { Scheduler } from './scheduler.js';
 
 /** The work of a cluster. */
@@ -101,60 +101,86 @@ function createLaunchMemory(): LaunchMemory {
   };
 }
 
+/** A CTA before its first step, without its warps. */
+function createCta(launch: ClusterLaunch, rank: number, number: number): CtaState {
+  const shared = createSharedMemory();
+  launch.allocate?.(shared);
+  const counters = createCtaCounters();
+  counters.mostSharedBytes = shared.regions.reduce((sum, { bytes }) => sum + bytes, 0);
+  return {
+    rank,
+    number,
+    shared,
+    tensor: createTensorMemory(),
+    counters,
+    mbarriers: new Map(),
+    endedMbarriers: new Map(),
+    namedBarriers: new Map(),
+    registers: createRegisterPool(launch.warps, launch.registersPerThread ?? null),
+    warpgroups: new Map(),
+    warps: [],
+  };
+}
+
+/** The names of warps in findings. */
+function warpNames({
+  ctaName = (rank) => `CTA ${rank}`,
+  warpName = (warp) => `warp ${warp}`,
+}: ClusterLaunch): (cta: number, warp: number) => string {
+  return (cta, warp) => `${ctaName(cta)} ${warpName(warp)}`;
+}
+
+/** A warp before its first instruction. */
+function createWarp(
+  cta: CtaState,
+  index: number,
+  { name, program, local, order }: Pick<WarpState, 'name' | 'program' | 'local' | 'order'>,
+): WarpState {
+  return {
+    cta,
+    index,
+    name,
+    program,
+    current: null,
+    continuation: null,
+    loads: [],
+    stores: [],
+    tensorOperations: [],
+    tensorHistory: new Map(),
+    openBulkGroup: [],
+    bulkGroups: [],
+    openCopyGroup: [],
+    copyGroups: [],
+    local,
+    openWarpgroupGroup: [],
+    warpgroupGroups: [],
+    lastCommits: [],
+    clusterGeneration: null,
+    readyAt: 0,
+    time: 0,
+    order,
+    chosenAs: 'warp',
+  };
+}
+
 /** A cluster before its first step: no warp has an instruction yet (`advance`). */
 export function createMachine(launch: ClusterLaunch, options: RunOptions): MachineState {
   const { model = memoryModels.practice, races = true, rates = unitRates.sm_100 } = options;
   const { onDependence = () => undefined, grid = createGridOrder(model, onDependence) } = options;
   const memory = launch.memory ?? createLaunchMemory();
-  const ctas = Array.from({ length: launch.ctas }, (_, rank): CtaState => {
-    const shared = createSharedMemory();
-    launch.allocate?.(shared);
-    const counters = createCtaCounters();
-    counters.mostSharedBytes = shared.regions.reduce((sum, { bytes }) => sum + bytes, 0);
-    return {
-      rank,
-      number: grid.ctas++,
-      shared,
-      tensor: createTensorMemory(),
-      counters,
-      mbarriers: new Map(),
-      endedMbarriers: new Map(),
-      namedBarriers: new Map(),
-      registers: createRegisterPool(launch.warps, launch.registersPerThread ?? null),
-      warpgroups: new Map(),
-      warps: [],
-    };
-  });
+  const ctas = Array.from({ length: launch.ctas }, (_, rank) =>
+    createCta(launch, rank, grid.ctas++),
+  );
   const tracker = races ? createOrderTracker(model, ctas, grid) : null;
-  const ctaName = launch.ctaName ?? ((rank) => `CTA ${rank}`);
-  const warpName = launch.warpName ?? ((warp) => `warp ${warp}`);
+  const nameOf = warpNames(launch);
   for (const cta of ctas)
-    for (let index = 0; index < launch.warps; index++)
-      cta.warps.push({
-        cta,
-        index,
-        name: `${ctaName(cta.rank)} ${warpName(index)}`,
-        program: launch.program({ cta: cta.rank, warp: index }),
-        current: null,
-        continuation: null,
-        loads: [],
-        stores: [],
-        tensorOperations: [],
-        tensorHistory: new Map(),
-        openBulkGroup: [],
-        bulkGroups: [],
-        openCopyGroup: [],
-        copyGroups: [],
-        local: createLocalMemory(memory.localBytes),
-        openWarpgroupGroup: [],
-        warpgroupGroups: [],
-        lastCommits: [],
-        clusterGeneration: null,
-        readyAt: 0,
-        time: 0,
-        order: tracker?.createWarp() ?? null,
-        chosenAs: 'warp',
-      });
+    for (let index = 0; index < launch.warps; index++) {
+      const name = nameOf(cta.rank, index);
+      const program = launch.program({ cta: cta.rank, warp: index });
+      const local = createLocalMemory(memory.localBytes);
+      const order = tracker?.createWarp() ?? null;
+      cta.warps.push(createWarp(cta, index, { name, program, local, order }));
+    }
   return {
     memory,
     cancelLaunch: launch.cancelLaunch ?? (() => null),

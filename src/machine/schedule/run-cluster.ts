@@ -1,24 +1,13 @@
-import {
-  leaveBarriers,
-  noMemory,
-  recordOf,
-  reportApart,
-  touchMemory,
-} from '../instructions/index.js';
-import { type Instruction, siteOf } from '../isa/index.js';
-import { count, type CtaCounters } from '../measure/index.js';
-import {
-  type AsynchronousOperation,
-  type MachineState,
-  type Step,
-  type WarpState,
-} from '../state.js';
+import { reportApart } from '../instructions/index.js';
+import { siteOf } from '../isa/index.js';
+import type { CtaCounters } from '../measure/index.js';
 import { type Finding, findingWeight, type ScheduleDependence } from '../ordering/index.js';
+import type { MachineState, Step, WarpState } from '../state.js';
+import { ClusterSteps } from './cluster-steps.js';
 import { type ClusterLaunch, createMachine, type RunOptions } from './create-machine.js';
-import { createPollingDetector } from './polling.js';
-import { reportEnd, reportUnfinished } from './report-end.js';
-import { inOrderScheduler, isReady, neededLoads, readyTime, useLoads } from './scheduler.js';
-import { createTimeBooks } from './time-books.js';
+import { reportEnd } from './report-end.js';
+import { inOrderScheduler } from './scheduler.js';
+import type { TimeBooks } from './time-books.js';
 
 /** Result of a run. */
 export interface ClusterRun {
@@ -42,59 +31,6 @@ export interface ClusterRun {
   readonly areCommitsFenced: boolean;
 }
 
-/** The warp's next instruction becomes current. */
-function advance(warp: WarpState): void {
-  const next = warp.program.next();
-  warp.current = next.done === true ? null : next.value;
-}
-
-/** Tells the tracker of the memory that an instruction has read and written. */
-function touchAtOnce(machine: MachineState, warp: WarpState, instruction: Instruction): void {
-  const record = recordOf(instruction);
-  if (record.reads.memory === noMemory && record.writes.memory === noMemory) return;
-  touchMemory(machine, { warp, order: null }, record, instruction as never, warp.cta);
-}
-
-/** Executes a warp's current instruction, or goes on with it; returns whether it is done. */
-function executeInstruction(machine: MachineState, warp: WarpState): boolean {
-  const instruction = warp.current!;
-  if (warp.continuation === null) {
-    useLoads(machine, warp, neededLoads(warp, instruction));
-    if (instruction.op !== 'registers') count(warp.cta.counters.instructions, instruction.op, 1);
-    const record = recordOf(instruction);
-    const result = record.execute(machine, warp, instruction as never);
-    if (result === 'refused') return true;
-    if (result === undefined) {
-      // The memory accesses of an issued operation take place when it is performed.
-      if (record.unit.operation === null) touchAtOnce(machine, warp, instruction);
-      return true;
-    }
-    warp.continuation = result;
-  }
-  while (warp.continuation?.isReady() === true)
-    warp.continuation = warp.continuation.resume() ?? null;
-  return warp.continuation === null;
-}
-
-/** Fills `steps` with every step that may happen next, warps first. */
-function collectSteps(
-  machine: MachineState,
-  warps: readonly WarpState[],
-  isTimed: boolean,
-  steps: Step[],
-): void {
-  steps.length = 0;
-  const add = (warp: WarpState): void => {
-    if (!isReady(machine, warp)) return;
-    if (isTimed) warp.time = readyTime(machine, warp);
-    steps.push(warp);
-  };
-  warps.forEach(add);
-  machine.strands.forEach(add);
-  for (const operation of machine.pending)
-    if (operation.after.every(({ isDone }) => isDone)) steps.push(operation);
-}
-
 /** A cluster that runs piece by piece. */
 export interface RunningCluster {
   /**
@@ -115,6 +51,47 @@ export interface RunningCluster {
   readonly result: () => ClusterRun;
 }
 
+/** Reports that a cluster is given up where it is: with its warps and lanes that have not ended. */
+function reportGivenUp(
+  { step, findings, strands }: MachineState,
+  warps: readonly WarpState[],
+  reason: string,
+): void {
+  const accesses = [...warps, ...strands]
+    .filter(({ current }) => current !== null)
+    .map(({ name, current }) => ({ who: name, site: siteOf(current), step }));
+  const waits = accesses.map(({ who, site }) => `${who} is at "${site}"`);
+  const message = [reason, ...waits].join('; ');
+  findings.add({ kind: 'deadlock', cta: 0, step, message, accesses });
+}
+
+/** The result of a cluster that has ended, or has been given up; reports what its end shows. */
+function resultOf(machine: MachineState, isGivenUp: boolean, books: TimeBooks): ClusterRun {
+  const { ctas, findings, tracker } = machine;
+  const isComplete = !isGivenUp && reportEnd(machine);
+  if (isComplete) {
+    reportApart(machine);
+    tracker?.end(machine);
+  }
+  if (findings.list().some(({ kind }) => findingWeight(kind) === 'illegal'))
+    tracker?.tellRepeatedWaits(machine);
+  const dependences = tracker?.dependences() ?? [];
+  return {
+    dependences,
+    areCommitsFenced: tracker?.areCommitsFenced() ?? false,
+    findings: findings.list(),
+    counters: ctas.map(({ counters }) => counters),
+    steps: machine.step,
+    clocks: books.end(),
+    isComplete,
+    speaksForAllSchedules:
+      isComplete &&
+      tracker !== null &&
+      dependences.length === 0 &&
+      findings.list().every(({ kind }) => findingWeight(kind) === 'hint'),
+  };
+}
+
 /**
  * A cluster before its first step. The scheduler chooses each next step. Illegal acts are findings; they do not end the
  * run, but the affected operations may be left out of it. The same launch with the same scheduler gives the same run.
@@ -125,47 +102,12 @@ export function startCluster(launch: ClusterLaunch, options: RunOptions = {}): R
   const machine = createMachine(launch, options);
   const { scheduler = inOrderScheduler(), mostSteps = 1e8, pollsPerWarp = 1024 } = options;
   const { onStep = () => undefined } = options;
-  const isTimed = scheduler.isTimed === true;
-  const { ctas, pending, findings } = machine;
-  const books = createTimeBooks(machine, isTimed);
-  const warps = ctas.flatMap((cta) => cta.warps);
-  const polling = createPollingDetector();
-  const steps: Step[] = [];
+  const steps = new ClusterSteps(machine, scheduler.isTimed === true);
+  const { warps, books } = steps;
   let [hasEnded, isGivenUp] = [false, false];
 
-  function end(warp: WarpState): void {
-    if (warp.cta.warps.includes(warp)) leaveBarriers(machine, warp);
-    reportUnfinished(machine);
-  }
-
-  function executeWarp(warp: WarpState): void {
-    const { current, readyAt } = warp;
-    if (!executeInstruction(machine, warp)) return;
-    books.warpDone(warp, current!, readyAt);
-    advance(warp);
-    if (warp.current === null) end(warp);
-  }
-
-  function perform(operation: AsynchronousOperation): void {
-    pending.splice(pending.indexOf(operation), 1);
-    for (const part of [operation, ...operation.partners]) {
-      part.isDone = true;
-      part.after = [];
-      part.doneAt = machine.now;
-      part.perform();
-      books.operationDone(part);
-    }
-    operation.partners = [];
-  }
-
   function giveUp(reason: string): void {
-    const { step } = machine;
-    const accesses = [...warps, ...machine.strands]
-      .filter(({ current }) => current !== null)
-      .map(({ name, current }) => ({ who: name, site: siteOf(current), step }));
-    const waits = accesses.map(({ who, site }) => `${who} is at "${site}"`);
-    const message = [reason, ...waits].join('; ');
-    findings.add({ kind: 'deadlock', cta: 0, step, message, accesses });
+    reportGivenUp(machine, warps, reason);
     [hasEnded, isGivenUp] = [true, true];
   }
 
@@ -174,8 +116,8 @@ export function startCluster(launch: ClusterLaunch, options: RunOptions = {}): R
    * ended.
    */
   function takeStep(): boolean | null {
-    collectSteps(machine, warps, isTimed, steps);
-    if (steps.length === 0) {
+    const next = steps.next();
+    if (next.length === 0) {
       hasEnded = true;
       return null;
     }
@@ -183,27 +125,12 @@ export function startCluster(launch: ClusterLaunch, options: RunOptions = {}): R
       giveUp(`no end after ${mostSteps} steps`);
       return null;
     }
-    const step = steps[scheduler.choose(steps)];
-    machine.now = isTimed ? step.time : machine.step;
-    let isMore = true;
-    if (step.chosenAs === 'warp') {
-      const instruction = step.current!;
-      executeWarp(step);
-      isMore = !polling.isPoll(step, instruction);
-    } else perform(step);
-    machine.step++;
-    return isMore;
+    return steps.take(next[scheduler.choose(next)]);
   }
 
-  warps.forEach(advance);
-  for (const warp of warps) if (warp.current === null) end(warp);
   return {
     giveUp,
-    canTake: (isThis) => {
-      if (hasEnded) return false;
-      collectSteps(machine, warps, isTimed, steps);
-      return steps.some(isThis);
-    },
+    canTake: (isThis) => !hasEnded && steps.next().some(isThis),
     goOn: (most) => {
       const first = machine.step;
       let [polls, hasProgressed] = [0, false];
@@ -216,30 +143,7 @@ export function startCluster(launch: ClusterLaunch, options: RunOptions = {}): R
       }
       return { hasEnded, hasProgressed, steps: machine.step - first };
     },
-    result: () => {
-      const isComplete = !isGivenUp && reportEnd(machine);
-      if (isComplete) {
-        reportApart(machine);
-        machine.tracker?.end(machine);
-      }
-      if (findings.list().some(({ kind }) => findingWeight(kind) === 'illegal'))
-        machine.tracker?.tellRepeatedWaits(machine);
-      const dependences = machine.tracker?.dependences() ?? [];
-      return {
-        dependences,
-        areCommitsFenced: machine.tracker?.areCommitsFenced() ?? false,
-        findings: findings.list(),
-        counters: ctas.map(({ counters }) => counters),
-        steps: machine.step,
-        clocks: books.end(),
-        isComplete,
-        speaksForAllSchedules:
-          isComplete &&
-          machine.tracker !== null &&
-          dependences.length === 0 &&
-          findings.list().every(({ kind }) => findingWeight(kind) === 'hint'),
-      };
-    },
+    result: () => resultOf(machine, isGivenUp, books),
   };
 }
 

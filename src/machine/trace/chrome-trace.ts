@@ -71,6 +71,154 @@ function microseconds(clocks: number): number {
   return Math.round(clocks * 1000) / (1000 * clocksPerMicrosecond);
 }
 
+/** The process and the thread that an event belongs to. */
+interface Place {
+  readonly pid: number;
+  readonly tid: number;
+}
+
+/** Records as text, a comma before each, in pieces of UTF-8. */
+class RecordWriter {
+  readonly #chunks: Uint8Array[] = [];
+  #text = '';
+
+  write(record: object): void {
+    this.#text += `,\n${JSON.stringify(record)}`;
+    if (this.#text.length >= chunkLength) this.#flush();
+  }
+
+  /** An event that takes time. */
+  complete(
+    where: Place,
+    category: string,
+    { name, start, end }: Pick<TraceEvent, 'name' | 'start' | 'end'>,
+    args: object,
+  ): void {
+    const [ts, dur] = [microseconds(start), microseconds(end - start)];
+    this.write({ name, cat: category, ph: 'X', ts, dur, ...where, args });
+  }
+
+  chunks(): readonly Uint8Array[] {
+    this.#flush();
+    return this.#chunks;
+  }
+
+  #flush(): void {
+    if (this.#text !== '') this.#chunks.push(utf8(this.#text));
+    this.#text = '';
+  }
+}
+
+/** The shares of time in which the units of each CTA's SM have worked, as counters. */
+class ShareCounters {
+  readonly #shares = new Map<string, { readonly pid: number; readonly unit: string } & BusyShare>();
+
+  add(pid: number, { track, start, end }: TraceEvent): void {
+    const units = typeof track === 'number' ? undefined : sharedUnits[track];
+    if (units === undefined) return;
+    const key = `${pid} ${track}`;
+    let share = this.#shares.get(key);
+    if (share === undefined) {
+      share = { pid, unit: String(track), ...createBusyShare(shareWindow, units) };
+      this.#shares.set(key, share);
+    }
+    share.add(start, end);
+  }
+
+  writeTo(writer: RecordWriter): void {
+    for (const { pid, unit, windows } of this.#shares.values())
+      for (const { start, share } of windows())
+        writer.write({
+          name: `${unit}, % busy`,
+          cat: 'share',
+          ph: 'C',
+          pid,
+          tid: 0,
+          ts: microseconds(start),
+          args: { busy: Math.round(1000 * share) / 10 },
+        });
+  }
+}
+
+/** Writes the events of a cluster's warps and units. */
+class EventWriter {
+  readonly #cluster: TracedCluster;
+  readonly #writer: RecordWriter;
+  readonly #tracks = new Map<string, Track>();
+  readonly #warpEnds = new Map<string, number>();
+  #flows = 0;
+
+  constructor(cluster: TracedCluster, writer: RecordWriter) {
+    this.#cluster = cluster;
+    this.#writer = writer;
+  }
+
+  processOf(cta: number): number {
+    return this.#cluster.cluster * this.#cluster.ctas + cta + 1;
+  }
+
+  nameProcesses(): void {
+    const { cluster, ctas } = this.#cluster;
+    for (let cta = 0; cta < ctas; cta++) {
+      const pid = this.processOf(cta);
+      const about = { ph: 'M', pid, tid: 0 };
+      const name = `cluster ${cluster}, CTA ${cta}`;
+      this.#writer.write({ ...about, name: 'process_name', args: { name } });
+      this.#writer.write({ ...about, name: 'process_sort_index', args: { sort_index: pid } });
+    }
+  }
+
+  addWarpEvent(event: TraceEvent): void {
+    const where = this.#place(event);
+    const { start, end, isWait, instruction } = event;
+    const key = `${where.pid} ${where.tid}`;
+    const before = this.#warpEnds.get(key) ?? 0;
+    // Nothing else keeps a warp from its next instruction.
+    if (before < start) {
+      const loading = { name: 'registers being loaded', start: before, end: start };
+      this.#writer.complete(where, 'wait', loading, {});
+    }
+    this.#warpEnds.set(key, end);
+    const args = instruction === null ? {} : describeInstruction(instruction);
+    this.#writer.complete(where, isWait ? 'wait' : 'instruction', event, args);
+  }
+
+  addUnitEvent(event: TraceEvent): void {
+    const where = this.#place(event);
+    const { name, start, end, issuedAt, instruction, warp, track } = event;
+    const args = {
+      warp: this.#cluster.warpName(warp),
+      ...(instruction === null ? {} : describeInstruction(instruction)),
+    };
+    const writer = this.#writer;
+    if (track === 'issue') {
+      writer.write({ name, cat: 'commit', ph: 'i', s: 't', ts: microseconds(end), ...where, args });
+      return;
+    }
+    writer.complete(where, issuedAt === null ? 'code' : 'operation', event, args);
+    if (issuedAt === null) return;
+    const flow = { name: 'issue', cat: 'issue', id: `${this.#cluster.cluster}.${this.#flows++}` };
+    const from = this.#place({ ...event, track: warp });
+    writer.write({ ...flow, ph: 's', ts: microseconds(issuedAt), ...from });
+    // A flow ends in the event that encloses its time.
+    writer.write({ ...flow, ph: 'f', bp: 'e', ts: microseconds(start), ...where });
+  }
+
+  /** The track of an event; its name is written when it is first met. */
+  #place(event: TraceEvent): Place {
+    const pid = this.processOf(event.cta);
+    const track = trackOf(event, this.#cluster.warpName);
+    const key = `${pid} ${track.id}`;
+    if (!this.#tracks.has(key)) {
+      this.#tracks.set(key, track);
+      const about = { ph: 'M', pid, tid: track.id };
+      this.#writer.write({ ...about, name: 'thread_name', args: { name: track.name } });
+      this.#writer.write({ ...about, name: 'thread_sort_index', args: { sort_index: track.id } });
+    }
+    return { pid, tid: track.id };
+  }
+}
+
 /**
  * A cluster's events in the Trace Event Format of Chrome, which Perfetto opens. A CTA is a process; its
  * warps and units are threads. Everything that takes time is a complete event (`X`): for a warp, its
@@ -81,128 +229,20 @@ function microseconds(clocks: number): number {
  *
  * The complete events of a thread come in the order of their time and do not overlap.
  */
-export function createChromeTraceSection({
-  cluster,
-  ctas,
-  warpName,
-  isTimed,
-}: TracedCluster): ChromeTraceSection {
-  const chunks: Uint8Array[] = [];
-  const tracks = new Map<string, Track>();
-  const warpEnds = new Map<string, number>();
-  const shares = new Map<string, { readonly pid: number; readonly unit: string } & BusyShare>();
-  let text = '';
-  let flows = 0;
-
-  function write(record: object): void {
-    text += `,\n${JSON.stringify(record)}`;
-    if (text.length >= chunkLength) flush();
-  }
-  function flush(): void {
-    if (text !== '') chunks.push(utf8(text));
-    text = '';
-  }
-  const processOf = (cta: number): number => cluster * ctas + cta + 1;
-
-  /** The track of an event; its name is written when it is first met. */
-  function place(event: TraceEvent): { readonly pid: number; readonly tid: number } {
-    const pid = processOf(event.cta);
-    const track = trackOf(event, warpName);
-    const key = `${pid} ${track.id}`;
-    if (!tracks.has(key)) {
-      tracks.set(key, track);
-      const about = { ph: 'M', pid, tid: track.id };
-      write({ ...about, name: 'thread_name', args: { name: track.name } });
-      write({ ...about, name: 'thread_sort_index', args: { sort_index: track.id } });
-    }
-    return { pid, tid: track.id };
-  }
-
-  function complete(
-    where: { readonly pid: number; readonly tid: number },
-    category: string,
-    { name, start, end }: Pick<TraceEvent, 'name' | 'start' | 'end'>,
-    args: object,
-  ): void {
-    const [ts, dur] = [microseconds(start), microseconds(end - start)];
-    write({ name, cat: category, ph: 'X', ts, dur, ...where, args });
-  }
-
-  function addWarpEvent(event: TraceEvent): void {
-    const where = place(event);
-    const { start, end, isWait, instruction } = event;
-    const key = `${where.pid} ${where.tid}`;
-    const before = warpEnds.get(key) ?? 0;
-    // Nothing else keeps a warp from its next instruction.
-    if (before < start)
-      complete(where, 'wait', { name: 'registers being loaded', start: before, end: start }, {});
-    warpEnds.set(key, end);
-    const args = instruction === null ? {} : describeInstruction(instruction);
-    complete(where, isWait ? 'wait' : 'instruction', event, args);
-  }
-
-  function addUnitEvent(event: TraceEvent): void {
-    const where = place(event);
-    const { name, start, end, issuedAt, instruction, warp, track } = event;
-    const args = {
-      warp: warpName(warp),
-      ...(instruction === null ? {} : describeInstruction(instruction)),
-    };
-    if (track === 'issue') {
-      write({ name, cat: 'commit', ph: 'i', s: 't', ts: microseconds(end), ...where, args });
-      return;
-    }
-    complete(where, issuedAt === null ? 'code' : 'operation', event, args);
-    if (issuedAt === null) return;
-    const flow = { name: 'issue', cat: 'issue', id: `${cluster}.${flows++}` };
-    const from = place({ ...event, track: warp });
-    write({ ...flow, ph: 's', ts: microseconds(issuedAt), ...from });
-    // A flow ends in the event that encloses its time.
-    write({ ...flow, ph: 'f', bp: 'e', ts: microseconds(start), ...where });
-  }
-
-  function countShare({ cta, track, start, end }: TraceEvent): void {
-    const units = typeof track === 'number' ? undefined : sharedUnits[track];
-    if (units === undefined || !isTimed) return;
-    const key = `${cta} ${track}`;
-    let share = shares.get(key);
-    if (share === undefined) {
-      share = {
-        pid: processOf(cta),
-        unit: String(track),
-        ...createBusyShare(shareWindow, units),
-      };
-      shares.set(key, share);
-    }
-    share.add(start, end);
-  }
-
-  for (let cta = 0; cta < ctas; cta++) {
-    const about = { ph: 'M', pid: processOf(cta), tid: 0 };
-    const name = `cluster ${cluster}, CTA ${cta}`;
-    write({ ...about, name: 'process_name', args: { name } });
-    write({ ...about, name: 'process_sort_index', args: { sort_index: processOf(cta) } });
-  }
+export function createChromeTraceSection(cluster: TracedCluster): ChromeTraceSection {
+  const writer = new RecordWriter();
+  const events = new EventWriter(cluster, writer);
+  const shares = new ShareCounters();
+  events.nameProcesses();
   return {
     add: (event) => {
-      countShare(event);
-      if (typeof event.track === 'number') addWarpEvent(event);
-      else addUnitEvent(event);
+      if (cluster.isTimed) shares.add(events.processOf(event.cta), event);
+      if (typeof event.track === 'number') events.addWarpEvent(event);
+      else events.addUnitEvent(event);
     },
     chunks: () => {
-      for (const { pid, unit, windows } of shares.values())
-        for (const { start, share } of windows())
-          write({
-            name: `${unit}, % busy`,
-            cat: 'share',
-            ph: 'C',
-            pid,
-            tid: 0,
-            ts: microseconds(start),
-            args: { busy: Math.round(1000 * share) / 10 },
-          });
-      flush();
-      return chunks;
+      shares.writeTo(writer);
+      return writer.chunks();
     },
   };
 }
