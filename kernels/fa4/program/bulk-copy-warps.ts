@@ -6,7 +6,8 @@ import {
   type WarpProgram,
 } from '../../../src/machine/index.js';
 import { type ProgramContext, ringAddress, setUp } from './setup.js';
-import { scoreColumns, type BarrierPlan, type TileLayout } from './plan.js';
+import type { BarrierPlan } from './barrier-plans.js';
+import { scoreColumns, type TileLayout } from './plan.js';
 import {
   advance,
   arriveOn,
@@ -39,80 +40,108 @@ function* loadBoxes(
     };
 }
 
-/**
- * The warp that loads Q, K and V. Per tile: the last K, Q of the stages, the last V, then K and V of the
- * earlier blocks in turn in one ring. Source: `load` in flash_fwd_sm100.py.
- */
-export function* loadWarp(context: ProgramContext): WarpProgram {
-  const { plan, place, tiles, maps } = context;
-  const { barriers, ctas, ring, isRingUneven, stages, overlapsQueries } = plan;
-  const isLeader = place.cta === leader;
-  let queries: Parity = 1;
-  let freed: Parity = 0;
-  let buffer: RingPlace = { index: 0, parity: 1 };
+/** The loads of tiles. */
+class TileLoads {
+  readonly #context: ProgramContext;
+  #queries: Parity = 1;
+  #freed: Parity = 0;
+  #buffer: RingPlace = { index: 0, parity: 1 };
 
-  function* expect(barrier: BarrierPlan, stage: number, bytes: number, name: string): WarpProgram {
-    if (isLeader)
-      yield {
-        op: 'mbarrier.arrive.expect_tx',
-        site: `${name} full: load expects bytes`,
-        barrier: clusterAddress(leader, barrier.offsets[stage]),
-        bytes: bytes * ctas,
-      };
+  constructor(context: ProgramContext) {
+    this.#context = context;
   }
 
-  function* loadBlock(what: 'K' | 'V', { kvHead }: WorkTile, block: number): WarpProgram {
+  /** Loads Q, K and V of a tile. */
+  *load(tile: WorkTile): WarpProgram {
+    const { plan, place } = this.#context;
+    const { barriers, stages, overlapsQueries } = plan;
+    yield* this.#loadBlock('K', tile, tile.lastBlock);
+    for (let stage = 0; stage < stages; stage++) yield* this.#loadQueries(tile, stage);
+    this.#queries = flip(this.#queries);
+    yield* this.#loadBlock('V', tile, tile.lastBlock);
+    for (let i = 1; i < tile.blocks; i++) {
+      yield* this.#loadBlock('K', tile, tile.lastBlock - i);
+      yield* this.#loadBlock('V', tile, tile.lastBlock - i);
+    }
+    if (overlapsQueries) {
+      yield waitFor(barriers.queriesFree, 0, this.#freed, 'Q free of O: load waits');
+      yield arriveOn(barriers.queriesTaken, 0, place.cta, electedLane, 'Q taken: load arrives');
+      this.#freed = flip(this.#freed);
+    }
+  }
+
+  /** Waits for the last arrivals on barriers of the CTA, before which it may not end. */
+  *end(): WarpProgram {
+    const { barriers, ring, stages } = this.#context.plan;
+    for (let i = 1; i < ring.load; i++) this.#buffer = advance(this.#buffer, ring.load);
+    const { index, parity } = this.#buffer;
+    yield waitFor(barriers.ringEmpty, index, parity, 'K/V empty: load waits at its end');
+    const site = 'Q empty: load waits at its end';
+    yield waitFor(barriers.queriesEmpty, stages - 1, this.#queries, site);
+  }
+
+  *#loadBlock(what: 'K' | 'V', { kvHead }: WorkTile, block: number): WarpProgram {
+    const { plan, place, maps } = this.#context;
+    const { barriers, ring, isRingUneven } = plan;
     const isKeys = what === 'K';
     const layout = isKeys ? plan.k : plan.v;
-    yield waitFor(barriers.ringEmpty, buffer.index, buffer.parity, 'K/V empty: load waits');
-    yield* expect(barriers.ringFull, buffer.index, layout.bytes, 'K/V');
-    // K at the beginning reaches into the middle buffer of the round before.
-    if (isKeys && isRingUneven && buffer.index === 0)
-      yield waitFor(barriers.ringEmpty, 1, buffer.parity, 'K/V empty: load waits for the middle');
+    yield waitFor(
+      barriers.ringEmpty,
+      this.#buffer.index,
+      this.#buffer.parity,
+      'K/V empty: load waits',
+    );
+    yield* this.#expect(barriers.ringFull, this.#buffer.index, layout.bytes, 'K/V');
+    // K at the beginning reaches into the middle this.#buffer of the round before.
+    if (isKeys && isRingUneven && this.#buffer.index === 0)
+      yield waitFor(
+        barriers.ringEmpty,
+        1,
+        this.#buffer.parity,
+        'K/V empty: load waits for the middle',
+      );
     const first: readonly [number, number, number] = isKeys
       ? [0, block * scoreColumns + place.cta * layout.rows, kvHead]
       : [place.cta * layout.boxes * layout.boxColumns, block * scoreColumns, kvHead];
-    const address = ringAddress(plan, buffer, flip(buffer.parity));
-    const full = barriers.ringFull.offsets[buffer.index];
+    const address = ringAddress(plan, this.#buffer, flip(this.#buffer.parity));
+    const full = barriers.ringFull.offsets[this.#buffer.index];
     yield* loadBoxes(isKeys ? maps.k : maps.v, layout, address, first, full);
-    buffer = advance(buffer, ring.load);
+    this.#buffer = advance(this.#buffer, ring.load);
   }
 
-  function* loadQueries(tile: WorkTile, stage: number): WarpProgram {
-    yield waitFor(barriers.queriesEmpty, stage, queries, 'Q empty: load waits');
-    yield* expect(barriers.queriesFull, stage, plan.q.bytes, 'Q');
+  *#loadQueries(tile: WorkTile, stage: number): WarpProgram {
+    const { plan, place, maps } = this.#context;
+    const { barriers } = plan;
+    yield waitFor(barriers.queriesEmpty, stage, this.#queries, 'Q empty: load waits');
+    yield* this.#expect(barriers.queriesFull, stage, plan.q.bytes, 'Q');
     const row = firstQueryOf(plan, tile, stage, place.cta);
     const full = barriers.queriesFull.offsets[stage];
     const address = plan.addresses.q[stage];
     yield* loadBoxes(maps.q, plan.q, address, [0, row, tile.head], full);
   }
 
+  *#expect(barrier: BarrierPlan, stage: number, bytes: number, name: string): WarpProgram {
+    const { plan, place } = this.#context;
+    if (place.cta === leader)
+      yield {
+        op: 'mbarrier.arrive.expect_tx',
+        site: `${name} full: load expects bytes`,
+        barrier: clusterAddress(leader, barrier.offsets[stage]),
+        bytes: bytes * plan.ctas,
+      };
+  }
+}
+
+/**
+ * The warp that loads Q, K and V. Per tile: the last K, Q of the stages, the last V, then K and V of the
+ * earlier blocks in turn in one ring. Source: `load` in flash_fwd_sm100.py.
+ */
+export function* loadWarp(context: ProgramContext): WarpProgram {
+  const loads = new TileLoads(context);
   yield* setUp(context);
   yield { op: 'setmaxnreg', action: 'dec', registers: 48 };
-  for (const tile of tiles) {
-    yield* loadBlock('K', tile, tile.lastBlock);
-    for (let stage = 0; stage < stages; stage++) yield* loadQueries(tile, stage);
-    queries = flip(queries);
-    yield* loadBlock('V', tile, tile.lastBlock);
-    for (let i = 1; i < tile.blocks; i++) {
-      yield* loadBlock('K', tile, tile.lastBlock - i);
-      yield* loadBlock('V', tile, tile.lastBlock - i);
-    }
-    if (overlapsQueries) {
-      yield waitFor(barriers.queriesFree, 0, freed, 'Q free of O: load waits');
-      yield arriveOn(barriers.queriesTaken, 0, place.cta, electedLane, 'Q taken: load arrives');
-      freed = flip(freed);
-    }
-  }
-  // No CTA may end before the last arrival on its barriers.
-  for (let i = 1; i < ring.load; i++) buffer = advance(buffer, ring.load);
-  yield waitFor(
-    barriers.ringEmpty,
-    buffer.index,
-    buffer.parity,
-    'K/V empty: load waits at its end',
-  );
-  yield waitFor(barriers.queriesEmpty, stages - 1, queries, 'Q empty: load waits at its end');
+  for (const tile of context.tiles) yield* loads.load(tile);
+  yield* loads.end();
 }
 
 /** The warp that stores O. Source: `epilogue_s2g` in flash_fwd_sm100.py. */

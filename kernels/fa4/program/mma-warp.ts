@@ -128,87 +128,111 @@ function* multiplyOutput(
   }
 }
 
+/** The products of tiles that the MMA warp issues. */
+class TileProducts {
+  readonly address = tensorAddressRegisters();
+  readonly #plan: ProgramPlan;
+  #queries: Parity = 0;
+  #weights: Parity = 0;
+  #buffer: RingPlace = { index: 0, parity: 0 };
+
+  constructor(plan: ProgramPlan) {
+    this.#plan = plan;
+  }
+
+  /** S and O of a tile. */
+  *multiplyTile({ blocks }: WorkTile): WarpProgram {
+    const plan = this.#plan;
+    const { barriers, ring, stages } = plan;
+    for (let stage = 0; stage < stages; stage++) {
+      yield* this.#wait(waitFor(barriers.queriesFull, stage, this.#queries, 'Q full: MMA waits'));
+      if (stage === 0) yield* this.#wait(this.#awaitBuffer());
+      yield* this.#scores(stage);
+    }
+    this.#queries = flip(this.#queries);
+    yield this.#release(this.#buffer, 'K');
+    this.#buffer = advance(this.#buffer, ring.mma);
+    for (let i = 0; i < blocks - 1; i++) {
+      yield* this.#wait(this.#awaitBuffer());
+      const values = this.#buffer;
+      for (let stage = 0; stage < stages; stage++) {
+        yield* this.#output(stage, values, i === 0);
+        if (stage === stages - 1) yield this.#release(values, 'V');
+        if (stage === 0) {
+          this.#buffer = advance(this.#buffer, ring.mma);
+          yield* this.#wait(this.#awaitBuffer());
+        }
+        yield* this.#scores(stage);
+      }
+      yield this.#release(this.#buffer, 'K');
+      this.#buffer = advance(this.#buffer, ring.mma);
+      this.#weights = flip(this.#weights);
+    }
+    for (let stage = 0; stage < stages; stage++)
+      yield commitTo(plan, barriers.queriesEmpty, stage, 'Q empty: MMA releases');
+    yield* this.#wait(this.#awaitBuffer());
+    for (let stage = 0; stage < stages; stage++) {
+      yield* this.#output(stage, this.#buffer, blocks === 1);
+      yield commitTo(plan, barriers.outputFull, stage, 'O full: MMA commits');
+    }
+    this.#weights = flip(this.#weights);
+    yield this.#release(this.#buffer, 'V');
+    this.#buffer = advance(this.#buffer, ring.mma);
+  }
+
+  *#wait(instruction: Instruction): WarpProgram {
+    yield instruction;
+    if (this.#plan.isaFences)
+      yield { op: 'tcgen05.fence::after_thread_sync', site: 'MMA: fence after waiting' };
+  }
+  #awaitBuffer(): Instruction {
+    const { index, parity } = this.#buffer;
+    return waitFor(this.#plan.barriers.ringFull, index, parity, 'K/V full: MMA waits');
+  }
+
+  #release({ index }: RingPlace, what: string): Instruction {
+    const plan = this.#plan;
+    return commitTo(plan, plan.barriers.ringEmpty, index, `K/V empty: MMA releases ${what}`);
+  }
+
+  #bufferAddress(place: RingPlace): number {
+    return ringAddress(this.#plan, place, place.parity);
+  }
+
+  *#scores(stage: number): WarpProgram {
+    const plan = this.#plan;
+    yield* multiplyScores(plan, this.address.words[0], stage, this.#bufferAddress(this.#buffer));
+    yield commitTo(plan, plan.barriers.scoresFull, stage, 'S full: MMA commits');
+  }
+
+  *#output(stage: number, values: RingPlace, isFirst: boolean): WarpProgram {
+    const plan = this.#plan;
+    const { barriers } = plan;
+    yield* this.#wait(
+      waitFor(barriers.weightsFull, stage, this.#weights, 'P full, O rescaled: MMA waits'),
+    );
+    const lastQuarter = this.#wait(
+      waitFor(barriers.weightsLast, stage, this.#weights, 'P full, last quarter: MMA waits'),
+    );
+    yield* multiplyOutput(plan, this.address.words[0], {
+      stage,
+      values: this.#bufferAddress(values),
+      isFirst,
+      lastQuarter,
+    });
+  }
+}
+
 /**
  * The warp that issues the MMAs: S of both stages first, then for every block P·V and the next S in
  * turn. In a pair of CTAs the leader issues for both. Source: `mma` in flash_fwd_sm100.py.
  */
 export function* mmaWarp(context: ProgramContext): WarpProgram {
   const { plan, place, tiles } = context;
-  const { barriers, ring, stages, isaFences } = plan;
-  const address = tensorAddressRegisters();
-  let queries: Parity = 0;
-  let weights: Parity = 0;
-  let buffer: RingPlace = { index: 0, parity: 0 };
-
-  function* wait(instruction: Instruction): WarpProgram {
-    yield instruction;
-    if (isaFences)
-      yield { op: 'tcgen05.fence::after_thread_sync', site: 'MMA: fence after waiting' };
-  }
-  const awaitBuffer = (): Instruction =>
-    waitFor(barriers.ringFull, buffer.index, buffer.parity, 'K/V full: MMA waits');
-  const release = ({ index }: RingPlace, what: string): Instruction =>
-    commitTo(plan, barriers.ringEmpty, index, `K/V empty: MMA releases ${what}`);
-  const bufferAddress = (place: RingPlace): number => ringAddress(plan, place, place.parity);
-
-  function* scores(stage: number): WarpProgram {
-    yield* multiplyScores(plan, address.words[0], stage, bufferAddress(buffer));
-    yield commitTo(plan, barriers.scoresFull, stage, 'S full: MMA commits');
-  }
-
-  function* output(stage: number, values: RingPlace, isFirst: boolean): WarpProgram {
-    yield* wait(waitFor(barriers.weightsFull, stage, weights, 'P full, O rescaled: MMA waits'));
-    const lastQuarter = wait(
-      waitFor(barriers.weightsLast, stage, weights, 'P full, last quarter: MMA waits'),
-    );
-    yield* multiplyOutput(plan, address.words[0], {
-      stage,
-      values: bufferAddress(values),
-      isFirst,
-      lastQuarter,
-    });
-  }
-
-  function* multiplyTile({ blocks }: WorkTile): WarpProgram {
-    for (let stage = 0; stage < stages; stage++) {
-      yield* wait(waitFor(barriers.queriesFull, stage, queries, 'Q full: MMA waits'));
-      if (stage === 0) yield* wait(awaitBuffer());
-      yield* scores(stage);
-    }
-    queries = flip(queries);
-    yield release(buffer, 'K');
-    buffer = advance(buffer, ring.mma);
-    for (let i = 0; i < blocks - 1; i++) {
-      yield* wait(awaitBuffer());
-      const values = buffer;
-      for (let stage = 0; stage < stages; stage++) {
-        yield* output(stage, values, i === 0);
-        if (stage === stages - 1) yield release(values, 'V');
-        if (stage === 0) {
-          buffer = advance(buffer, ring.mma);
-          yield* wait(awaitBuffer());
-        }
-        yield* scores(stage);
-      }
-      yield release(buffer, 'K');
-      buffer = advance(buffer, ring.mma);
-      weights = flip(weights);
-    }
-    for (let stage = 0; stage < stages; stage++)
-      yield commitTo(plan, barriers.queriesEmpty, stage, 'Q empty: MMA releases');
-    yield* wait(awaitBuffer());
-    for (let stage = 0; stage < stages; stage++) {
-      yield* output(stage, buffer, blocks === 1);
-      yield commitTo(plan, barriers.outputFull, stage, 'O full: MMA commits');
-    }
-    weights = flip(weights);
-    yield release(buffer, 'V');
-    buffer = advance(buffer, ring.mma);
-  }
-
+  const products = new TileProducts(plan);
   yield* setUp(context);
   yield { op: 'setmaxnreg', action: 'dec', registers: 48 };
-  yield* allocateTensorMemory(context, address);
-  if (place.cta === leader) for (const tile of tiles) yield* multiplyTile(tile);
-  yield* freeTensorMemory(context, address);
+  yield* allocateTensorMemory(context, products.address);
+  if (place.cta === leader) for (const tile of tiles) yield* products.multiplyTile(tile);
+  yield* freeTensorMemory(context, products.address);
 }

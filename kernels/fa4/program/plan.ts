@@ -1,9 +1,10 @@
 import type { KernelProgramOptions } from '../../kernel-program.js';
-import { warpLanes, type SwizzleMode } from '../../../src/machine/index.js';
+import type { SwizzleMode } from '../../../src/machine/index.js';
 import type { Problem, ProblemShape } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import { type Fa4Configuration, type Fa4Format, fa4Formats } from '../configuration.js';
 import { tileQueries } from '../thread-blocks.js';
+import { barrierPlans, type ProgramBarriers } from './barrier-plans.js';
 
 /** Options of a run of the kernel beyond those that change its bits. */
 export interface ProgramOptions extends Pick<
@@ -50,14 +51,6 @@ function tileLayout(rows: number, columns: number, elementBytes: number): TileLa
   return { rows, boxBytes, boxColumns, boxes, bytes: rows * boxBytes * boxes };
 }
 
-/** One mbarrier for each stage of a pipeline. */
-export interface BarrierPlan {
-  readonly name: string;
-  readonly count: number;
-  /** Offsets in shared memory, by stage. */
-  readonly offsets: number[];
-}
-
 /** All facts about a run of the program that do not change while it runs. */
 export interface ProgramPlan {
   readonly problem: Problem;
@@ -102,29 +95,6 @@ interface ProgramAddresses {
   readonly ringOffset: number;
 }
 
-/** The mbarriers of the program, by the event that they signal. */
-export interface ProgramBarriers {
-  readonly queriesFull: BarrierPlan;
-  readonly queriesEmpty: BarrierPlan;
-  readonly ringFull: BarrierPlan;
-  readonly ringEmpty: BarrierPlan;
-  /** MMA → softmax: S is complete. */
-  readonly scoresFull: BarrierPlan;
-  /** Softmax and correction → MMA: the first 3/4 of P are written and O is rescaled. */
-  readonly weightsFull: BarrierPlan;
-  readonly weightsLast: BarrierPlan;
-  readonly outputFull: BarrierPlan;
-  /** Correction → softmax: α has been read. */
-  readonly statisticsEmpty: BarrierPlan;
-  readonly stagedFull: BarrierPlan;
-  readonly stagedEmpty: BarrierPlan;
-  /** Epilogue ↔ load, where O is staged in Q's memory: O has been stored. */
-  readonly queriesFree: BarrierPlan;
-  readonly queriesTaken: BarrierPlan;
-  /** Between the CTAs of a pair: the other one's tensor memory may be freed. */
-  readonly tensorFree: BarrierPlan;
-}
-
 /** @throws RequestError unless the machine runs the kernel for these dimensions */
 function checkDimensions({ qkDim, vDim }: ProblemShape): void {
   const name = qkDim === vDim ? String(qkDim) : `${qkDim},${vDim}`;
@@ -134,30 +104,65 @@ function checkDimensions({ qkDim, vDim }: ProblemShape): void {
     );
 }
 
-const correctionThreads = 128;
-const softmaxWarps = 4;
+/** @throws RequestError unless the machine runs the kernel with these settings */
+function checkConfiguration({ blockKeys, splits }: Fa4Configuration): void {
+  if (blockKeys !== scoreColumns)
+    throw new RequestError(
+      `blockKeys is ${blockKeys}; the machine runs the program for ${scoreColumns}`,
+    );
+  if (splits !== 1)
+    throw new RequestError(`splits is ${splits}; the machine runs the program for 1`);
+}
 
-function barrierPlans(stages: number, ring: number, ctas: 1 | 2) {
-  const plan = (name: string, count: number, of: number = stages): BarrierPlan => ({
-    name,
-    count,
-    offsets: Array.from({ length: of }, () => -1),
-  });
+/** Layouts of Q, and of one CTA's parts of K, V and O. */
+type TileLayouts = Pick<ProgramPlan, 'q' | 'k' | 'v' | 'o'>;
+
+function tileLayouts({ qkDim, vDim }: ProblemShape, ctas: 1 | 2, elementBytes: 1 | 2): TileLayouts {
   return {
-    queriesFull: plan('Q full', 1),
-    queriesEmpty: plan('Q empty', 1),
-    ringFull: plan('K/V full', 1, ring),
-    ringEmpty: plan('K/V empty', 1, ring),
-    scoresFull: plan('S full', 1),
-    weightsFull: plan('P full, O rescaled', 2 * correctionThreads * ctas),
-    weightsLast: plan('P full, last quarter', softmaxWarps * ctas),
-    outputFull: plan('O full', 1),
-    statisticsEmpty: plan('statistics empty', correctionThreads),
-    stagedFull: plan('O staged', correctionThreads),
-    stagedEmpty: plan('O stored', warpLanes),
-    queriesFree: plan('Q free of O', 1, 1),
-    queriesTaken: plan('Q taken', 1, 1),
-    tensorFree: plan('tensor memory free', warpLanes, 1),
+    q: tileLayout(tileQueries, qkDim, elementBytes),
+    k: tileLayout(scoreColumns / ctas, qkDim, elementBytes),
+    v: tileLayout(scoreColumns, vDim / ctas, elementBytes),
+    o: tileLayout(tileQueries, vDim, outputBytes),
+  };
+}
+
+/** Buffers of the K/V ring that there is room for beside Q and O, and whether they are of two sizes. */
+function ringBuffers(
+  { q, k, v, o }: TileLayouts,
+  stages: number,
+  overlapsQueries: boolean,
+): { readonly depth: number; readonly isRingUneven: boolean } {
+  const queryBytes = stages * q.bytes;
+  const outBytes = stages * o.bytes;
+  const room =
+    bufferBudget - (overlapsQueries ? Math.max(queryBytes, outBytes) : queryBytes + outBytes);
+  const even = Math.min(Math.floor(room / Math.max(k.bytes, v.bytes)), mostRingStages);
+  // Two buffers of K's size leave room for one of V's.
+  const isRingUneven = k.bytes > v.bytes && even === 2;
+  return { depth: isRingUneven ? 3 : even, isRingUneven };
+}
+
+/** Addresses before shared memory is laid out. */
+function openAddresses({ k, v }: TileLayouts, isRingUneven: boolean): ProgramAddresses {
+  return {
+    tensorAddress: -1,
+    scale: -1,
+    maxima: -1,
+    q: [],
+    o: [],
+    ring: -1,
+    ringStride: isRingUneven ? (k.bytes + v.bytes) / 2 : Math.max(k.bytes, v.bytes),
+    ringOffset: isRingUneven ? (k.bytes - v.bytes) / 2 : 0,
+  };
+}
+
+function tensorColumns(stages: number, vDim: number): ProgramPlan['columns'] {
+  const columnsFrom = (first: number, step: number): number[] =>
+    Array.from({ length: stages }, (_, stage) => first + stage * step);
+  return {
+    s: columnsFrom(0, scoreColumns),
+    p: columnsFrom(scoreColumns / 2, scoreColumns),
+    o: columnsFrom(2 * scoreColumns, vDim),
   };
 }
 
@@ -176,35 +181,15 @@ export function planProgram(
   options: ProgramOptions = {},
 ): ProgramPlan {
   checkDimensions(shape);
-  const { qkDim, vDim, queries } = shape;
-  if (configuration.blockKeys !== scoreColumns)
-    throw new RequestError(
-      `blockKeys is ${configuration.blockKeys}; the machine runs the program for ${scoreColumns}`,
-    );
-  if (configuration.splits !== 1)
-    throw new RequestError(`splits is ${configuration.splits}; the machine runs the program for 1`);
+  checkConfiguration(configuration);
   const ctas = options.ctas ?? chosenCtas;
   const format = problem.q.format as Fa4Format;
   const elementBytes = fa4Formats[format].bits === 8 ? 1 : 2;
-  const stages = queries > tileQueries ? 2 : 1;
-  const q = tileLayout(tileQueries, qkDim, elementBytes);
-  const k = tileLayout(scoreColumns / ctas, qkDim, elementBytes);
-  const v = tileLayout(scoreColumns, vDim / ctas, elementBytes);
-  const o = tileLayout(tileQueries, vDim, outputBytes);
-  const overlapsQueries = qkDim === 192;
-  const queryBytes = stages * q.bytes;
-  const outBytes = stages * o.bytes;
-  const room =
-    bufferBudget - (overlapsQueries ? Math.max(queryBytes, outBytes) : queryBytes + outBytes);
-  const bufferBytes = Math.max(k.bytes, v.bytes);
-  const even = Math.min(Math.floor(room / bufferBytes), mostRingStages);
-  // Two buffers of K's size leave room for one of V's.
-  const isRingUneven = k.bytes > v.bytes && even === 2;
-  const depth = isRingUneven ? 3 : even;
+  const stages = shape.queries > tileQueries ? 2 : 1;
+  const layouts = tileLayouts(shape, ctas, elementBytes);
+  const overlapsQueries = shape.qkDim === 192;
+  const { depth, isRingUneven } = ringBuffers(layouts, stages, overlapsQueries);
   const ring = { load: depth, mma: depth, layout: depth, ...options.ring };
-  const barriers = barrierPlans(stages, Math.max(ring.load, ring.mma, ring.layout), ctas);
-  const columnsFrom = (first: number, step: number): number[] =>
-    Array.from({ length: stages }, (_, stage) => first + stage * step);
   return {
     problem,
     shape,
@@ -216,28 +201,12 @@ export function planProgram(
     ring,
     clusters: options.clusters ?? Math.floor(multiprocessors / ctas),
     isaFences: options.isaFences ?? false,
-    q,
-    k,
-    v,
-    o,
+    ...layouts,
     overlapsQueries,
     isRingUneven,
-    barriers,
-    addresses: {
-      tensorAddress: -1,
-      scale: -1,
-      maxima: -1,
-      q: [],
-      o: [],
-      ring: -1,
-      ringStride: isRingUneven ? (k.bytes + v.bytes) / 2 : bufferBytes,
-      ringOffset: isRingUneven ? (k.bytes - v.bytes) / 2 : 0,
-    },
-    columns: {
-      s: columnsFrom(0, scoreColumns),
-      p: columnsFrom(scoreColumns / 2, scoreColumns),
-      o: columnsFrom(2 * scoreColumns, vDim),
-    },
+    barriers: barrierPlans(stages, Math.max(ring.load, ring.mma, ring.layout), ctas),
+    addresses: openAddresses(layouts, isRingUneven),
+    columns: tensorColumns(stages, shape.vDim),
   };
 }
 

@@ -9,9 +9,9 @@ import {
   runCluster,
   unitRates,
   warpLanes,
-  type MmaUnits,
+  type ClusterLaunch,
+  type RunOptions,
   type TensorMap,
-  type TraceEvent,
   type WarpProgram,
 } from '../../../src/machine/index.js';
 import { formats, patternsOf } from '../../../src/formats/index.js';
@@ -70,6 +70,8 @@ export interface PreparedProgram {
   readonly run: (cluster: number) => ProgramClusterRun;
 }
 
+const outputBytes = 2;
+
 /** Patterns in memory of their own, as TMA requires: aligned to 16 bytes. */
 function globalMemory(tensor: Tensor): Uint8Array {
   const patterns = patternsOf(tensor.data, formats[tensor.format]) as InputPatterns;
@@ -111,6 +113,48 @@ const warpPrograms = {
   idle: idleWarp,
 } as const satisfies Record<(typeof warpRoles)[number], (context: ProgramContext) => WarpProgram>;
 
+/** The tensors in global memory, as TMA copies them. */
+function tensorMaps(
+  { problem, shape, elementBytes, q, k, v, o }: ProgramPlan,
+  out: Uint8Array,
+): ProgramContext['maps'] {
+  const { batch, heads, kvHeads, queries, keys, qkDim, vDim } = shape;
+  const map = (
+    name: 'Q' | 'K' | 'V',
+    tensor: Tensor,
+    dims: readonly [number, number, number],
+    layout: TileLayout,
+  ): TensorMap => tensorMap(name, globalMemory(tensor), elementBytes, dims, layout);
+  return {
+    q: map('Q', problem.q, [batch * heads, queries, qkDim], q),
+    k: map('K', problem.k, [batch * kvHeads, keys, qkDim], k),
+    v: map('V', problem.v, [batch * kvHeads, keys, vDim], v),
+    o: tensorMap('O', out, outputBytes, [batch * heads, queries, vDim], o),
+  };
+}
+
+/** Options of a cluster's run on the machine. */
+function machineOptions(
+  { architecture }: Fa4Configuration,
+  options: ProgramRunOptions,
+): Omit<RunOptions, 'scheduler' | 'trace'> {
+  return {
+    mmaUnits: createMmaUnits(architecture),
+    rates: unitRates[blackwellOf(architecture)],
+    model: options.model ?? memoryModels.practice,
+    races: options.races ?? true,
+    ...(options.mostSteps === undefined ? {} : { mostSteps: options.mostSteps }),
+  };
+}
+
+/** Calls back for the events of a cluster; empty where nobody wants them. */
+function traceOf(
+  cluster: number,
+  { trace }: Pick<ProgramRunOptions, 'trace'>,
+): Pick<RunOptions, 'trace'> {
+  return trace === undefined ? {} : { trace: (event) => trace(event, cluster) };
+}
+
 /**
  * FlashAttention-4's forward as Blackwell executes it: warps, tensor memory, shared memory, barriers,
  * asynchronous loads and MMAs, one or two CTAs. Under every legal schedule the outputs and LSEs are the
@@ -131,72 +175,41 @@ export function prepareFa4Program(
   const shape = problemShape(problem);
   const configuration = fa4Configuration(problem, shape, overrides);
   const format = problem.q.format as Fa4Format;
-  const plan = planProgram(
-    problem,
-    shape,
-    configuration,
-    ctasOf(problem, shape, configuration),
-    options,
-  );
-  const { batch, heads, kvHeads, queries, keys, qkDim, vDim } = shape;
-  const { elementBytes } = plan;
-  const outBytes = new Uint8Array(16 * Math.ceil((2 * batch * heads * queries * vDim) / 16 + 1));
+  const ctas = ctasOf(problem, shape, configuration);
+  const plan = planProgram(problem, shape, configuration, ctas, options);
+  const { batch, heads, queries, vDim } = shape;
+  const outValues = batch * heads * queries * vDim;
+  const outBytes = new Uint8Array(16 * Math.ceil((outputBytes * outValues) / 16 + 1));
   const lse = createByteStore(4 * batch * heads * queries);
-  const maps = {
-    q: tensorMap(
-      'Q',
-      globalMemory(problem.q),
-      elementBytes,
-      [batch * heads, queries, qkDim],
-      plan.q,
-    ),
-    k: tensorMap(
-      'K',
-      globalMemory(problem.k),
-      elementBytes,
-      [batch * kvHeads, keys, qkDim],
-      plan.k,
-    ),
-    v: tensorMap('V', globalMemory(problem.v), elementBytes, [batch * kvHeads, keys, vDim], plan.v),
-    o: tensorMap('O', outBytes, 2, [batch * heads, queries, vDim], plan.o),
-  };
+  const maps = tensorMaps(plan, outBytes);
   const createRows =
     options.rows ?? ((setting) => createWebAssemblyRows(setting, softmaxFragments(plan)));
   const scale = exponentScale(problem.scale, configuration);
   const rows = createRows({ configuration, format, scale });
-  const mmaUnits: MmaUnits = createMmaUnits(configuration.architecture);
-  const rates = unitRates[blackwellOf(configuration.architecture)];
+  const runOptions = machineOptions(configuration, options);
   const tilesOfHead = Math.ceil(queries / clusterQueries(plan));
 
   function run(cluster: number): ProgramClusterRun {
     const scheduler = options.scheduler?.(cluster);
     const tiles = workTiles(plan, cluster);
     let laidOut = plan;
-    const result = runCluster(
-      {
-        ctas: plan.ctas,
-        warps: warpRoles.length,
-        registersPerThread: mostRegisters(warpRoles.length * warpLanes),
-        warpName,
-        allocate: (shared) => (laidOut = layOut(plan, shared)),
-        program: (place) => {
-          const context = { plan: laidOut, place, tiles, rows, maps, lse };
-          const program = warpPrograms[warpRoles[place.warp]](context);
-          return options.change?.(program, context) ?? program;
-        },
+    const launch: ClusterLaunch = {
+      ctas: plan.ctas,
+      warps: warpRoles.length,
+      registersPerThread: mostRegisters(warpRoles.length * warpLanes),
+      warpName,
+      allocate: (shared) => (laidOut = layOut(plan, shared)),
+      program: (place) => {
+        const context = { plan: laidOut, place, tiles, rows, maps, lse };
+        const program = warpPrograms[warpRoles[place.warp]](context);
+        return options.change?.(program, context) ?? program;
       },
-      {
-        mmaUnits,
-        rates,
-        model: options.model ?? memoryModels.practice,
-        races: options.races ?? true,
-        ...(scheduler === undefined ? {} : { scheduler }),
-        ...(options.mostSteps === undefined ? {} : { mostSteps: options.mostSteps }),
-        ...(options.trace === undefined
-          ? {}
-          : { trace: (event: TraceEvent) => options.trace!(event, cluster) }),
-      },
-    );
+    };
+    const result = runCluster(launch, {
+      ...runOptions,
+      ...traceOf(cluster, options),
+      ...(scheduler === undefined ? {} : { scheduler }),
+    });
     return { cluster, ...result, schedule: scheduler?.name ?? 'in order' };
   }
 
@@ -207,6 +220,6 @@ export function prepareFa4Program(
     run,
     lse: lse.words,
     clusters: Math.min(plan.clusters, batch * heads * tilesOfHead),
-    out: new Uint16Array(outBytes.buffer, 0, batch * heads * queries * vDim),
+    out: new Uint16Array(outBytes.buffer, 0, outValues),
   };
 }

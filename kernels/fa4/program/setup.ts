@@ -11,7 +11,8 @@ import {
 } from '../../../src/machine/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import { tileQueries } from '../thread-blocks.js';
-import type { BarrierPlan, ProgramBarriers, ProgramPlan } from './plan.js';
+import type { BarrierPlan, ProgramBarriers } from './barrier-plans.js';
+import type { ProgramPlan } from './plan.js';
 import {
   arriveOn,
   laneAddresses,

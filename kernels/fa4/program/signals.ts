@@ -7,7 +7,8 @@ import {
   type LaneMask,
   type WarpPlace,
 } from '../../../src/machine/index.js';
-import type { BarrierPlan, ProgramPlan } from './plan.js';
+import type { BarrierPlan } from './barrier-plans.js';
+import type { ProgramPlan } from './plan.js';
 
 /** The CTA that issues the MMAs of a pair, on whose barriers both arrive. */
 export const leader = 0;

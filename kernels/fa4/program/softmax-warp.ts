@@ -3,6 +3,7 @@ import {
   byteStoreOf,
   electedLane,
   type Fragment,
+  type Instruction,
   type InstructionCounts,
   type WarpProgram,
 } from '../../../src/machine/index.js';
@@ -54,82 +55,51 @@ function partOf(registers: Uint32Array<ArrayBuffer>, part: number): Fragment {
   return byteStoreOf(registers.subarray(part * size, (part + 1) * size));
 }
 
-/**
- * A warp of softmax 0 or 1: turns 32 rows of S into P, and passes α, and at the end the rows' sums and
- * maxima, to the correction warps. Source: `softmax_loop` and `softmax_step` in flash_fwd_sm100.py.
- */
-export function* softmaxWarp(context: ProgramContext): WarpProgram {
-  const { plan, place, tiles, rows } = context;
-  const { barriers, addresses, columns, configuration, format, isaFences } = plan;
-  const stage = Math.floor(place.warp / 4);
-  const quarter = quarterOf(place);
-  const firstRow = quarter * warpRows;
-  const lane = firstRow * 0x10000;
-  const rowOfStage = (stage * tileQueries + firstRow) * wordBytes;
-  const scaleAddresses = laneAddresses(addresses.scale + rowOfStage);
-  const maximaAddresses = laneAddresses(addresses.maxima + rowOfStage);
-  const fragments = softmaxFragments(plan);
-  const tensor = tensorAddressRegisters();
-  let scoresFull: Parity = 0;
-  let statisticsEmpty: Parity = 1;
+/** The work of a softmax warp on 32 rows of its stage. */
+class RowSoftmax {
+  readonly tensor = tensorAddressRegisters();
+  readonly #context: ProgramContext;
+  readonly #stage: number;
+  readonly #lane: number;
+  readonly #fragments: FragmentRegisters;
+  readonly #scaleAddresses: Int32Array<ArrayBuffer>;
+  readonly #maximaAddresses: Int32Array<ArrayBuffer>;
+  #scoresFull: Parity = 0;
+  #statisticsEmpty: Parity = 1;
 
-  const awaitStatistics = () =>
-    waitFor(barriers.statisticsEmpty, stage, statisticsEmpty, 'statistics empty: softmax waits');
-  const signalStatistics = (what: string) =>
-    statistics('bar.arrive', stage, quarter, `statistics full: softmax arrives with ${what}`);
-
-  function* loadScores({ scores }: SoftmaxRegisters): WarpProgram {
-    yield waitFor(barriers.scoresFull, stage, scoresFull, 'S full: softmax waits');
-    if (isaFences) yield { op: 'tcgen05.fence::after_thread_sync', site: 'S: fence after waiting' };
-    for (let part = 0; part < parts; part++)
-      yield {
-        op: 'tcgen05.ld',
-        transfer: { shape: '32x32b', repeat: fragments.scores },
-        address: tensor.words[0] + lane + columns.s[stage] + part * loadedColumns,
-        fragment: partOf(scores, part),
-        name: 'S',
-        site: 'S: loaded',
-      };
-    if (isaFences) yield { op: 'tcgen05.wait::ld', site: 'S: loads awaited' };
+  constructor(context: ProgramContext, stage: number, firstRow: number) {
+    const { addresses } = context.plan;
+    const rowOfStage = (stage * tileQueries + firstRow) * wordBytes;
+    this.#context = context;
+    this.#stage = stage;
+    this.#lane = firstRow * 0x10000;
+    this.#fragments = softmaxFragments(context.plan);
+    this.#scaleAddresses = laneAddresses(addresses.scale + rowOfStage);
+    this.#maximaAddresses = laneAddresses(addresses.maxima + rowOfStage);
   }
 
-  function* signalWeights(isLast: boolean): WarpProgram {
-    yield { op: 'tcgen05.wait::st', site: isLast ? 'P: last stores awaited' : 'P: stores awaited' };
-    if (isaFences)
-      yield { op: 'tcgen05.fence::before_thread_sync', site: 'P: fence before arriving' };
-    if (!isLast) {
-      const site = 'P full, O rescaled: softmax arrives';
-      yield arriveOn(barriers.weightsFull, stage, leader, allLanes, site);
-      return;
-    }
-    yield { op: 'bar.warp.sync', site: 'P: lanes joined' };
-    const site = 'P full, last quarter: softmax arrives';
-    yield arriveOn(barriers.weightsLast, stage, leader, electedLane, site);
+  /** Waits until the correction warps have read what was passed to them before. */
+  awaitStatistics(): Instruction {
+    const { statisticsEmpty } = this.#context.plan.barriers;
+    const site = 'statistics empty: softmax waits';
+    return waitFor(statisticsEmpty, this.#stage, this.#statisticsEmpty, site);
   }
 
-  function* storeWeights({ weights }: SoftmaxRegisters): WarpProgram {
-    for (let part = 0; part < parts; part++) {
-      yield {
-        op: 'tcgen05.st',
-        transfer: { shape: '32x32b', repeat: fragments.weights },
-        address: tensor.words[0] + lane + columns.p[stage] + part * fragments.weights,
-        fragment: partOf(weights, part),
-        name: 'P',
-        site: 'P: stored',
-      };
-      if (part + 1 === firstParts) yield* signalWeights(false);
-    }
-    yield* signalWeights(true);
+  /** The next wait for the correction warps is for the other phase. */
+  passStatistics(): void {
+    this.#statisticsEmpty = flip(this.#statisticsEmpty);
   }
 
-  function* softmaxStep(
+  /** Turns a block of S into P, and passes α. */
+  *step(
     registers: SoftmaxRegisters,
     firstQuery: number,
     block: number,
     isFirst: boolean,
   ): WarpProgram {
-    yield* loadScores(registers);
-    scoresFull = flip(scoresFull);
+    const { plan, rows } = this.#context;
+    yield* this.#loadScores(registers);
+    this.#scoresFull = flip(this.#scoresFull);
     const { isMasked, ...visible } = visibleColumns(plan, firstQuery, warpRows, block);
     let issues: SoftmaxIssues | null = null;
     const issued = (part: keyof SoftmaxIssues) => (): InstructionCounts => issues![part];
@@ -146,43 +116,30 @@ export function* softmaxWarp(context: ProgramContext): WarpProgram {
       yield {
         op: 'st.shared',
         words: 1,
-        addresses: scaleAddresses,
+        addresses: this.#scaleAddresses,
         fragment: byteStoreOf(registers.alphas),
         name: 'α',
         site: 'α: stored',
       };
-    yield signalStatistics('α');
+    yield this.#signalStatistics('α');
     yield {
       op: 'registers',
       reads: [],
       site: 'softmax: exponentials',
       execute: issued('weights'),
     };
-    yield* storeWeights(registers);
-    yield awaitStatistics();
-    statisticsEmpty = flip(statisticsEmpty);
+    yield* this.#storeWeights(registers);
+    yield this.awaitStatistics();
+    this.passStatistics();
     yield { op: 'registers', reads: [], site: 'softmax: row sums', execute: issued('rowSum') };
   }
 
-  yield* setUp(context);
-  if (stage >= plan.stages) {
-    // With one stage the second group is idle, but it joins the warps that use tensor memory.
-    yield { op: 'setmaxnreg', action: 'dec', registers: 48 };
-    return;
-  }
-  yield { op: 'setmaxnreg', action: 'inc', registers: 192 };
-  yield* awaitTensorMemory(context, tensor);
-  for (const tile of tiles) {
-    const registers = createSoftmaxRegisters(configuration, format);
-    const firstQuery = firstQueryOf(plan, tile, stage, place.cta) + firstRow;
-    yield awaitStatistics();
-    statisticsEmpty = flip(statisticsEmpty);
-    for (let i = 0; i < tile.blocks; i++)
-      yield* softmaxStep(registers, firstQuery, tile.lastBlock - i, i === 0);
+  /** Passes the sums and maxima of a tile's rows. */
+  *passRows(registers: SoftmaxRegisters): WarpProgram {
     yield {
       op: 'st.shared',
       words: 1,
-      addresses: scaleAddresses,
+      addresses: this.#scaleAddresses,
       fragment: byteStoreOf(registers.sums),
       name: 'row sums',
       site: 'row sums: stored',
@@ -190,13 +147,97 @@ export function* softmaxWarp(context: ProgramContext): WarpProgram {
     yield {
       op: 'st.shared',
       words: 1,
-      addresses: maximaAddresses,
+      addresses: this.#maximaAddresses,
       fragment: byteStoreOf(registers.maxima),
       name: 'row maxima',
       site: 'row maxima: stored',
     };
-    yield signalStatistics('sums');
+    yield this.#signalStatistics('sums');
   }
-  yield awaitStatistics();
+
+  #signalStatistics(what: string): Instruction {
+    const site = `statistics full: softmax arrives with ${what}`;
+    return statistics('bar.arrive', this.#stage, quarterOf(this.#context.place), site);
+  }
+
+  *#loadScores({ scores }: SoftmaxRegisters): WarpProgram {
+    const { barriers, columns, isaFences } = this.#context.plan;
+    yield waitFor(barriers.scoresFull, this.#stage, this.#scoresFull, 'S full: softmax waits');
+    if (isaFences) yield { op: 'tcgen05.fence::after_thread_sync', site: 'S: fence after waiting' };
+    for (let part = 0; part < parts; part++)
+      yield {
+        op: 'tcgen05.ld',
+        transfer: { shape: '32x32b', repeat: this.#fragments.scores },
+        address: this.tensor.words[0] + this.#lane + columns.s[this.#stage] + part * loadedColumns,
+        fragment: partOf(scores, part),
+        name: 'S',
+        site: 'S: loaded',
+      };
+    if (isaFences) yield { op: 'tcgen05.wait::ld', site: 'S: loads awaited' };
+  }
+
+  *#signalWeights(isLast: boolean): WarpProgram {
+    const { barriers, isaFences } = this.#context.plan;
+    yield { op: 'tcgen05.wait::st', site: isLast ? 'P: last stores awaited' : 'P: stores awaited' };
+    if (isaFences)
+      yield { op: 'tcgen05.fence::before_thread_sync', site: 'P: fence before arriving' };
+    if (!isLast) {
+      const site = 'P full, O rescaled: softmax arrives';
+      yield arriveOn(barriers.weightsFull, this.#stage, leader, allLanes, site);
+      return;
+    }
+    yield { op: 'bar.warp.sync', site: 'P: lanes joined' };
+    const site = 'P full, last quarter: softmax arrives';
+    yield arriveOn(barriers.weightsLast, this.#stage, leader, electedLane, site);
+  }
+
+  *#storeWeights({ weights }: SoftmaxRegisters): WarpProgram {
+    const { columns } = this.#context.plan;
+    for (let part = 0; part < parts; part++) {
+      yield {
+        op: 'tcgen05.st',
+        transfer: { shape: '32x32b', repeat: this.#fragments.weights },
+        address:
+          this.tensor.words[0] +
+          this.#lane +
+          columns.p[this.#stage] +
+          part * this.#fragments.weights,
+        fragment: partOf(weights, part),
+        name: 'P',
+        site: 'P: stored',
+      };
+      if (part + 1 === firstParts) yield* this.#signalWeights(false);
+    }
+    yield* this.#signalWeights(true);
+  }
+}
+
+/**
+ * A warp of softmax 0 or 1: turns 32 rows of S into P, and passes α, and at the end the rows' sums and
+ * maxima, to the correction warps. Source: `softmax_loop` and `softmax_step` in flash_fwd_sm100.py.
+ */
+export function* softmaxWarp(context: ProgramContext): WarpProgram {
+  const { plan, place, tiles } = context;
+  const stage = Math.floor(place.warp / 4);
+  const firstRow = quarterOf(place) * warpRows;
+  const work = new RowSoftmax(context, stage, firstRow);
+  yield* setUp(context);
+  if (stage >= plan.stages) {
+    // With one stage the second group is idle, but it joins the warps that use tensor memory.
+    yield { op: 'setmaxnreg', action: 'dec', registers: 48 };
+    return;
+  }
+  yield { op: 'setmaxnreg', action: 'inc', registers: 192 };
+  yield* awaitTensorMemory(context, work.tensor);
+  for (const tile of tiles) {
+    const registers = createSoftmaxRegisters(plan.configuration, plan.format);
+    const firstQuery = firstQueryOf(plan, tile, stage, place.cta) + firstRow;
+    yield work.awaitStatistics();
+    work.passStatistics();
+    for (let i = 0; i < tile.blocks; i++)
+      yield* work.step(registers, firstQuery, tile.lastBlock - i, i === 0);
+    yield* work.passRows(registers);
+  }
+  yield work.awaitStatistics();
   yield* leaveTensorMemory(context);
 }

@@ -1,16 +1,7 @@
 import { conversions } from '../../../../src/hardware/index.js';
-import { createAllocator, lazily } from '../../../../src/reuse.js';
+import { lazily } from '../../../../src/reuse.js';
 import { roundingConversions, warpRows } from '../../../online-softmax/units.js';
-import {
-  forwardRecipe,
-  forwardTile,
-} from '../../../online-softmax/webassembly/forward.generated.js';
-import {
-  forwardRecipeOf,
-  instantiateForward,
-  parameterTableBytes,
-} from '../../../online-softmax/webassembly/module.js';
-import { fa4Recipe, type TileSetting } from '../../recipe.js';
+import type { TileSetting } from '../../recipe.js';
 import { rowCounts } from './instruction-counts.js';
 import {
   checkRegisters,
@@ -23,8 +14,8 @@ import {
   scatterRows,
   type SoftmaxRegisters,
   type VisibleColumns,
-  weightWords,
 } from './row-arithmetic.js';
+import { factorColumns, RowMemory } from './row-memory.js';
 
 const infinity = 0x7f800000;
 /** The NaN that the GPU's fp32 arithmetic gives. */
@@ -32,8 +23,6 @@ const canonicalNan = 0x7fffffff;
 const one = 0x3f800000;
 const minusZero = 0x80000000;
 const magnitudeMask = 0x7fffffff;
-/** Columns of the smallest piece that `normalise` takes. */
-const factorColumns = 4;
 
 /** Copies fp32 bits and replaces every NaN by the GPU's: WebAssembly does not define which NaN it returns. */
 function copyWithCanonicalNans(source: Uint32Array, target: Uint32Array): void {
@@ -62,6 +51,107 @@ function multiplyRows(numbers: Uint32Array, factors: Uint32Array, products: Uint
   }
 }
 
+/** The softmax of the rows of a block by the module. */
+class RowSoftmax {
+  readonly #memory: RowMemory;
+  readonly #blockKeys: number;
+  readonly #rescaleThreshold: number;
+  readonly #fragment: FragmentRegisters;
+
+  constructor(memory: RowMemory, { configuration }: TileSetting, fragment: FragmentRegisters) {
+    this.#memory = memory;
+    this.#blockKeys = configuration.blockKeys;
+    this.#rescaleThreshold = configuration.rescaleThreshold;
+    this.#fragment = fragment;
+  }
+
+  run(registers: SoftmaxRegisters, columns: VisibleColumns | null, isFirst: boolean): void {
+    const { kernels, tile, scores, weights, maxima, sums, alphas } = this.#memory;
+    gatherRows(registers.scores, this.#fragment.scores, scores);
+    this.#placeVisible(columns);
+    maxima.set(registers.maxima);
+    sums.set(registers.sums);
+    kernels.softmaxStep(tile, warpRows, isFirst, false);
+    // Few blocks have a maximum of 0, and the module has overwritten its scores.
+    const rowScores = lazily(() => {
+      const rows = new Uint32Array(warpRows * this.#blockKeys);
+      gatherRows(registers.scores, this.#fragment.scores, rows);
+      return rows;
+    });
+    for (let row = 0; row < warpRows; row++) {
+      const bits = maxima[row];
+      const seen = (): boolean => this.#seesZero(rowScores(), row);
+      registers.maxima[row] =
+        (bits & magnitudeMask) === 0
+          ? this.#signedZero(row, registers.maxima[row], isFirst, seen)
+          : bits;
+    }
+    copyWithCanonicalNans(sums, registers.sums);
+    copyWithCanonicalNans(alphas, registers.alphas);
+    scatterRows(weights, this.#fragment.weights, registers.weights);
+  }
+
+  #placeVisible(columns: VisibleColumns | null): void {
+    const { visible } = this.#memory;
+    for (let row = 0; row < warpRows; row++) {
+      visible[2 * row] = columns?.begin?.[row] ?? 0;
+      visible[2 * row + 1] = columns === null ? this.#blockKeys : columns.end[row];
+    }
+  }
+
+  /**
+   * A maximum of 0 with the sign that PTX's max gives it, which takes +0 to be above −0. Comparing
+   * as numbers keeps the zero that came first.
+   *
+   * @param before the maximum in use before the block
+   * @param seen whether the row sees a score of +0
+   */
+  #signedZero(row: number, before: number, isFirst: boolean, seen: () => boolean): number {
+    if (!isFirst) {
+      const isKept = this.#rescaleThreshold > 0 && this.#memory.alphas[row] === one;
+      if (before === 0 || (isKept && before === minusZero)) return before;
+    }
+    return seen() ? 0 : minusZero;
+  }
+
+  /** Whether a row sees a score with the bits of +0. */
+  #seesZero(rowScores: Uint32Array, row: number): boolean {
+    const blockKeys = this.#blockKeys;
+    const { visible } = this.#memory;
+    const limit = (column: number): number =>
+      row * blockKeys + Math.min(Math.max(column, 0), blockKeys);
+    return rowScores.subarray(limit(visible[2 * row]), limit(visible[2 * row + 1])).includes(0);
+  }
+}
+
+/** The end of rows by the module: the factors of O, and the LSEs. */
+function createRowEnd({ kernels, tile, maxima, sums, factors, lse }: RowMemory): {
+  readonly normalisers: (rowSums: Uint32Array) => Uint32Array<ArrayBuffer>;
+  readonly logSumExp: (rowMaxima: Uint32Array, rowSums: Uint32Array) => Uint32Array<ArrayBuffer>;
+} {
+  return {
+    normalisers: (rowSums) => {
+      sums.set(rowSums);
+      // 1 times a factor is the factor.
+      factors.fill(one);
+      kernels.normalise(tile, warpRows, factorColumns);
+      const rows = new Uint32Array(warpRows);
+      copyWithCanonicalNans(
+        rows.map((_, row) => factors[row * factorColumns]),
+        rows,
+      );
+      return rows;
+    },
+    logSumExp: (rowMaxima, rowSums) => {
+      maxima.set(rowMaxima);
+      sums.set(rowSums);
+      // No columns of output: the module then computes the LSE alone.
+      kernels.normalise(tile, warpRows, 0);
+      return lse.slice();
+    },
+  };
+}
+
 /**
  * The rows' arithmetic by the WebAssembly of the forward: an instance with the memory of one warp, some
  * hundred kilobytes, which holds nothing between calls, so that one serves any number of warps.
@@ -73,106 +163,16 @@ export function createWebAssemblyRows(
   setting: TileSetting,
   parts: Partial<FragmentRegisters> = {},
 ): RowArithmetic {
-  const { configuration, format } = setting;
-  const { blockKeys, rescaleThreshold, outFormat } = configuration;
   const fragment = fragmentRegisters(setting, parts);
   const counts = rowCounts(setting);
-  const toOut = conversions[roundingConversions[outFormat]];
-  const words = weightWords(configuration, format);
-  const kernels = instantiateForward();
-  const rowWords = blockKeys + words + factorColumns + 16;
-  const allocator = createAllocator(kernels.memory, 4 * warpRows * rowWords + parameterTableBytes);
-  const { buffer } = kernels.memory;
-
-  /** Words of memory, `columns` for each row. */
-  function place(columns: number): { readonly address: number; readonly bits: Uint32Array } {
-    const address = allocator.allocate(4 * warpRows * columns);
-    return { address, bits: new Uint32Array(buffer, address, warpRows * columns) };
-  }
-  const scores = place(blockKeys);
-  const weights = place(words);
-  const visibleAt = place(2);
-  const visible = new Int32Array(buffer, visibleAt.address, 2 * warpRows);
-  const [maxima, sums, alphas, rescales, lse] = [place(1), place(1), place(1), place(1), place(1)];
-  const factors = place(factorColumns);
-  const recipe = forwardRecipeOf(allocator, fa4Recipe(setting, 1), allocator.allocate(16));
-  const tile = allocator.struct(forwardTile).write({
-    recipe: allocator.struct(forwardRecipe).write(recipe),
-    keys: blockKeys,
-    scores: scores.address,
-    weights: weights.address,
-    visible: visibleAt.address,
-    maxima: maxima.address,
-    sums: sums.address,
-    alphas: alphas.address,
-    lse: lse.address,
-    rescales: rescales.address,
-    out: factors.address,
-    // Nothing is rounded here.
-    result: 0,
-  });
-
-  function placeVisible(columns: VisibleColumns | null): void {
-    for (let row = 0; row < warpRows; row++) {
-      visible[2 * row] = columns?.begin?.[row] ?? 0;
-      visible[2 * row + 1] = columns === null ? blockKeys : columns.end[row];
-    }
-  }
-
-  /**
-   * A maximum of 0 with the sign that PTX's max gives it, which takes +0 to be above −0. Comparing
-   * as numbers keeps the zero that came first.
-   *
-   * @param before the maximum in use before the block
-   * @param seen whether the row sees a score of +0
-   */
-  function signedZero(row: number, before: number, isFirst: boolean, seen: () => boolean): number {
-    if (!isFirst) {
-      const isKept = rescaleThreshold > 0 && alphas.bits[row] === one;
-      if (before === 0 || (isKept && before === minusZero)) return before;
-    }
-    return seen() ? 0 : minusZero;
-  }
-
-  /** Whether a row sees a score with the bits of +0. */
-  function seesZero(rowScores: Uint32Array, row: number): boolean {
-    const limit = (column: number): number =>
-      row * blockKeys + Math.min(Math.max(column, 0), blockKeys);
-    return rowScores.subarray(limit(visible[2 * row]), limit(visible[2 * row + 1])).includes(0);
-  }
-
-  function softmax(
-    registers: SoftmaxRegisters,
-    columns: VisibleColumns | null,
-    isFirst: boolean,
-  ): void {
-    gatherRows(registers.scores, fragment.scores, scores.bits);
-    placeVisible(columns);
-    maxima.bits.set(registers.maxima);
-    sums.bits.set(registers.sums);
-    kernels.softmaxStep(tile, warpRows, isFirst, false);
-    // Few blocks have a maximum of 0, and the module has overwritten its scores.
-    const rowScores = lazily(() => {
-      const rows = new Uint32Array(warpRows * blockKeys);
-      gatherRows(registers.scores, fragment.scores, rows);
-      return rows;
-    });
-    for (let row = 0; row < warpRows; row++) {
-      const bits = maxima.bits[row];
-      registers.maxima[row] =
-        (bits & magnitudeMask) === 0
-          ? signedZero(row, registers.maxima[row], isFirst, () => seesZero(rowScores(), row))
-          : bits;
-    }
-    copyWithCanonicalNans(sums.bits, registers.sums);
-    copyWithCanonicalNans(alphas.bits, registers.alphas);
-    scatterRows(weights.bits, fragment.weights, registers.weights);
-  }
-
+  const toOut = conversions[roundingConversions[setting.configuration.outFormat]];
+  const memory = new RowMemory(setting);
+  const softmax = new RowSoftmax(memory, setting, fragment);
+  const end = createRowEnd(memory);
   return {
     softmax: (registers, columns, isFirst) => {
       checkSoftmaxRegisters(registers, columns, setting);
-      softmax(registers, columns, isFirst);
+      softmax.run(registers, columns, isFirst);
       const mask = columns === null ? 'none' : columns.begin === null ? 'end' : 'begin and end';
       return counts.softmax(mask, isFirst);
     },
@@ -190,16 +190,7 @@ export function createWebAssemblyRows(
     },
     normalisers: (rowSums) => {
       checkRegisters('sums', rowSums, warpRows);
-      sums.bits.set(rowSums);
-      // 1 times a factor is the factor.
-      factors.bits.fill(one);
-      kernels.normalise(tile, warpRows, factorColumns);
-      const rows = new Uint32Array(warpRows);
-      copyWithCanonicalNans(
-        rows.map((_, row) => factors.bits[row * factorColumns]),
-        rows,
-      );
-      return { factors: rows, issues: counts.normalisers };
+      return { factors: end.normalisers(rowSums), issues: counts.normalisers };
     },
     normalise: (out, rowFactors, packed) => {
       const columns = pairedColumns('out', out);
@@ -215,11 +206,7 @@ export function createWebAssemblyRows(
     logSumExp: (rowMaxima, rowSums) => {
       checkRegisters('maxima', rowMaxima, warpRows);
       checkRegisters('sums', rowSums, warpRows);
-      maxima.bits.set(rowMaxima);
-      sums.bits.set(rowSums);
-      // No columns of output: the module then computes the LSE alone.
-      kernels.normalise(tile, warpRows, 0);
-      return { lse: lse.bits.slice(), issues: counts.logSumExp };
+      return { lse: end.logSumExp(rowMaxima, rowSums), issues: counts.logSumExp };
     },
   };
 }
