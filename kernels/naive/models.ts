@@ -20,12 +20,8 @@ import { createNaiveBackward } from './gradients.js';
 /** Error of exp, tanh and log rounded once from fp64, whose own functions are within an ulp. */
 const roundedOnce = roundoff32 * (1 + 2 ** -20);
 
-/**
- * The arithmetic of the textbook kernel (kernels/naive): everything fp32, one operation after the
- * other, with scores and weights rounded to `intermediate` between the passes.
- * @throws RequestError for inputs that fp32 does not hold, which the kernel rounds
- */
-export function naiveArithmetic(problem: Problem, intermediate: FormatName): KernelArithmetic {
+/** Throws a RequestError for inputs that fp32 does not hold. */
+function checkInputs(problem: Problem): void {
   for (const name of ['q', 'k', 'v'] as const)
     if (isBeyondFloat32(problem[name]))
       throw new RequestError(
@@ -35,42 +31,55 @@ export function naiveArithmetic(problem: Problem, intermediate: FormatName): Ker
     throw new RequestError(
       'the sink is fp64, which this kernel rounds to fp32: there are no bounds; give fp32 or shorter',
     );
+}
+
+/** Errors of the exponents, whose scores are rounded to `intermediate` where that is not fp32. */
+function exponentErrors(problem: Problem, intermediate: FormatName): KernelArithmetic['exponent'] {
   const scaleError = scaleErrorOf(problem.scale);
   const isAdded = problem.bias !== undefined || problem.alibiSlopes !== undefined;
-  const isRounded = intermediate !== 'fp32';
-  const stored = isRounded ? unitRoundoff(formats[intermediate]) : 0;
+  const stored = intermediate === 'fp32' ? 0 : unitRoundoff(formats[intermediate]);
+  return {
+    // The subtraction of the maximum.
+    ofDistance: roundoff32,
+    // The product with the scale, and the numbers written to memory before and after it; the sum with the addend, written
+    // too.
+    ofScore:
+      (roundoff32 + Math.abs(scaleError) + 2 * stored + (isAdded ? roundoff32 + stored : 0)) *
+      (1 + 2 ** -6),
+    // Bias and ALiBi are rounded together.
+    ofAddend: roundoff32 * (1 + 2 ** -6),
+    common: 0,
+    // A quotient, a tanh, a product, and the numbers written to memory; tanh has a slope of 1 at
+    // most.
+    ofSoftcap:
+      problem.softcap === null
+        ? 0
+        : (3 * roundoff32 + scaleErrorBound(problem.softcap) + stored) * (1 + 2 ** -6),
+    // Half a subnormal each time that a score is written: raw, scaled, capped, with the addend; and once for the
+    // addend, in fp32.
+    absolute:
+      (Math.abs(problem.scale) + (problem.softcap === null ? 1 : 2) + (isAdded ? 2 : 0)) *
+      (smallestSubnormal(formats[intermediate]) / 2) *
+      Math.LOG2E *
+      (1 + 2 ** -6),
+  };
+}
+
+/**
+ * The arithmetic of the textbook kernel (kernels/naive): everything fp32, one operation after the
+ * other, with scores and weights rounded to `intermediate` between the passes.
+ * @throws RequestError for inputs that fp32 does not hold, which the kernel rounds
+ */
+export function naiveArithmetic(problem: Problem, intermediate: FormatName): KernelArithmetic {
+  checkInputs(problem);
   return {
     description: `textbook attention with ${intermediate} between its passes`,
     scores: { kind: 'sequential' },
-    scaleError,
+    scaleError: scaleErrorOf(problem.scale),
     // Well below the largest finite number, so that no error of a score reaches it.
     largestScore: Math.min(largestScore32, formats[intermediate].maxFinite * (1 - 2 ** -6)),
     scoreLimit: Infinity,
-    exponent: {
-      // The subtraction of the maximum.
-      ofDistance: roundoff32,
-      // The product with the scale, and the numbers written to memory before and after it; the sum with the addend, written
-      // too.
-      ofScore:
-        (roundoff32 + Math.abs(scaleError) + 2 * stored + (isAdded ? roundoff32 + stored : 0)) *
-        (1 + 2 ** -6),
-      // Bias and ALiBi are rounded together.
-      ofAddend: roundoff32 * (1 + 2 ** -6),
-      common: 0,
-      // A quotient, a tanh, a product, and the numbers written to memory; tanh has a slope of 1 at
-      // most.
-      ofSoftcap:
-        problem.softcap === null
-          ? 0
-          : (3 * roundoff32 + scaleErrorBound(problem.softcap) + stored) * (1 + 2 ** -6),
-      // Half a subnormal each time that a score is written: raw, scaled, capped, with the addend; and once for the
-      // addend, in fp32.
-      absolute:
-        (Math.abs(problem.scale) + (problem.softcap === null ? 1 : 2) + (isAdded ? 2 : 0)) *
-        (smallestSubnormal(formats[intermediate]) / 2) *
-        Math.LOG2E *
-        (1 + 2 ** -6),
-    },
+    exponent: exponentErrors(problem, intermediate),
     exponential: {
       hardware: roundedOnce,
       polynomial: 0,

@@ -1,12 +1,12 @@
 import { exactExponentScale, filledDim, polynomialColumnsOf, type Recipe } from '../recipe.js';
-import { createExactArithmetic } from './engine.js';
+import { createExactArithmetic, type ExactArithmetic } from './engine.js';
 import { decodeToFloat64, formats, storageOf } from '../../../src/formats/index.js';
 import { createTensorCoreTile } from '../../../src/hardware/index.js';
 import { groupRuns } from '../../run-groups.js';
 import type { KeyBlock } from '../key-blocks.js';
 import type { TileDimensions } from '../query-tiles.js';
 import type { InputPatterns } from '../units.js';
-import { createBlockProducts } from './output-sums.js';
+import { createBlockProducts, type BlockValues } from './output-sums.js';
 import {
   blockWeights,
   createWeightFunction,
@@ -16,7 +16,7 @@ import {
 } from './weights.js';
 import { createRunningMaximum, type RunningMaximum } from './running-maximum.js';
 import { type EmulatedTechniques, type Technique, techniques } from '../../techniques.js';
-import { createTileScores, padRows } from './tile-scores.js';
+import { createTileScores, padRows, type TileScores } from './tile-scores.js';
 import { createWeightGroup } from './weight-group.js';
 
 /** The largest weight of each row of a tile: the one whose key has the largest exact score. */
@@ -84,6 +84,110 @@ function weightTechniques(recipe: Recipe): Technique[] {
     .filter((name) => name !== 'exp2-polynomial' || polynomialColumnsOf(recipe).includes(true));
 }
 
+/** The scale of the exponents of a recipe. */
+function exponentScaleOf(recipe: Recipe): ExponentScale {
+  const { scale, offset, isFused } = recipe.exponent;
+  return { exact: exactExponentScale(recipe), rounded: scale, offset, isFused };
+}
+
+/** The scores of a tile, by the techniques that decide them, and a path for each kind of scores. */
+class TilePaths {
+  /** The kernel's own path. */
+  readonly own: RunningMaximum;
+  readonly exactScores: Float64Array;
+  readonly #scores: TileScores;
+  readonly #paths: Map<Float64Array, RunningMaximum>;
+
+  /** @param all the choices of techniques whose scores are asked for */
+  constructor(recipe: Recipe, scores: TileScores, all: readonly EmulatedTechniques[]) {
+    this.#scores = scores;
+    this.own = createRunningMaximum(recipe, null);
+    this.exactScores = scores.of('exact', 'exact');
+    this.#paths = new Map([[scores.of('emulated', 'emulated'), this.own]]);
+    for (const source of [this.exactScores, ...all.map((emulated) => this.scoresOf(emulated))])
+      if (!this.#paths.has(source)) this.#paths.set(source, createRunningMaximum(recipe, this.own));
+  }
+
+  begin(): void {
+    for (const path of this.#paths.values()) path.begin();
+  }
+
+  /** Takes the scores of the next block. The kernel's own are the first. */
+  step(rows: number, columns: number): void {
+    for (const [source, path] of this.#paths) path.step(source, rows, columns);
+  }
+
+  scoresOf(emulated: EmulatedTechniques): Float64Array {
+    const arithmeticOf = (technique: Technique) => (emulated.has(technique) ? 'emulated' : 'exact');
+    return this.#scores.of(arithmeticOf('qk-accumulate'), arithmeticOf('scale-subtract'));
+  }
+
+  /** The path of the scores of these techniques. */
+  pathOf(emulated: EmulatedTechniques): RunningMaximum {
+    return this.#paths.get(this.scoresOf(emulated)) ?? this.own;
+  }
+}
+
+/** The weights of a block by the techniques that decide them, valid until the next. */
+function createTileWeights(recipe: Recipe, paths: TilePaths, arithmetic: ExactArithmetic) {
+  const { queries, keys: columns } = recipe.tiling;
+  const scale = exponentScaleOf(recipe);
+  const exponents = new Float64Array(queries * columns);
+  const numbers = new Float64Array(queries * columns);
+  const computeWeights = createWeightFunction(recipe, queries * columns, arithmetic);
+  return (emulated: EmulatedTechniques, rows: number) => {
+    const { subtracted } = paths.pathOf(emulated);
+    const compute = emulated.has('scale-subtract') ? emulatedExponents : exactExponents;
+    compute(exponents, paths.scoresOf(emulated), subtracted, scale, { rows, columns });
+    computeWeights(numbers, exponents, rows * columns, emulated);
+    return blockWeights(numbers.subarray(0, rows * columns), recipe.format);
+  };
+}
+
+/** The product of P and V, and the values of a block in it, with `columns` a row. */
+function createTileValues({ format, tiling, tensorCore }: Recipe, columns: number) {
+  const { queries: rows, keys: inner } = tiling;
+  const formatsOf = { aFormat: format, bFormat: format };
+  const product = createTensorCoreTile(tensorCore, { rows, columns, inner, ...formatsOf });
+  const numbers = new Float64Array(inner * columns);
+  return {
+    put: (values: InputPatterns, vDim: number): BlockValues => {
+      padRows(product.b, values, vDim, columns);
+      product.packB();
+      decodeToFloat64(storageOf(formats[format], product.b), formats[format], numbers);
+      return { values: numbers, inner, columns, product };
+    },
+    putWeights: (patterns: ArrayLike<number>): void => {
+      product.a.fill(0);
+      product.a.set(patterns);
+      product.packA();
+    },
+  };
+}
+
+/** The maxima of a tile's rows at its end, and its largest weights. */
+function tileMaxima(
+  paths: TilePaths,
+  largest: LargestWeights,
+  { exact, offset }: ExponentScale,
+  rows: number,
+): Pick<AttributedTileResult, 'maxima' | 'lags' | 'largestKeys' | 'largestExponents'> {
+  const { current, largest: reached } = paths.own;
+  const exactMaxima = paths.pathOf(new Set()).current;
+  const ofRows = (value: (row: number) => number): Float64Array =>
+    Float64Array.from({ length: rows }, (_, row) => value(row));
+  return {
+    maxima: current.slice(0, rows),
+    lags: ofRows((row) =>
+      reached[row] === current[row] ? 0 : (reached[row] - current[row]) * exact,
+    ),
+    largestKeys: largest.keys.slice(0, rows),
+    largestExponents: ofRows((row) =>
+      largest.keys[row] < 0 ? -Infinity : (largest.scores[row] - exactMaxima[row]) * exact + offset,
+    ),
+  };
+}
+
 /**
  * The forward on one tile, once for each choice of emulated techniques. Scores and path are computed
  * once, weights once for each choice of the techniques that they depend on, and so on down to the
@@ -94,118 +198,58 @@ export function createAttributedTile(
   { qkDim, vDim }: TileDimensions,
   choices: readonly EmulatedTechniques[],
 ): AttributedTile {
-  const { format } = recipe;
   const { queries: tileQueries, keys: blockKeys } = recipe.tiling;
   const columns = 8 * Math.ceil(vDim / 8);
-  const exactScale = exactExponentScale(recipe);
-  const scale: ExponentScale = {
-    exact: exactScale,
-    rounded: recipe.exponent.scale,
-    offset: recipe.exponent.offset,
-    isFused: recipe.exponent.isFused,
-  };
-  const elements = tileQueries * blockKeys;
+  const scale = exponentScaleOf(recipe);
   const arithmetic = createExactArithmetic({
     rows: tileQueries,
     inner: Math.max(filledDim(recipe, qkDim), blockKeys),
     columns: Math.max(columns, blockKeys),
   });
   const scores = createTileScores(recipe, qkDim, arithmetic);
-  const path = createRunningMaximum(recipe, null);
-  const largest = createLargestWeights(tileQueries);
-  const computeWeights = createWeightFunction(recipe, elements, arithmetic);
-  const product = createTensorCoreTile(recipe.tensorCore, {
-    rows: tileQueries,
-    columns,
-    inner: blockKeys,
-    aFormat: format,
-    bFormat: format,
-  });
-  const valueNumbers = new Float64Array(blockKeys * columns);
-  const exponents = new Float64Array(elements);
-  const weightNumbers = new Float64Array(elements);
-  const products = createBlockProducts(tileQueries * columns, arithmetic);
   const groups = groupRuns(choices, weightTechniques(recipe)).groups.map((group) =>
     createWeightGroup(group, choices, { recipe, scale, vDim, columns }),
   );
-  const ownScores = scores.of('emulated', 'emulated');
-  const exactScores = scores.of('exact', 'exact');
-  // A path for each kind of scores.
-  const paths = new Map<Float64Array, RunningMaximum>([[ownScores, path]]);
-  for (const source of [exactScores, ...groups.map(({ emulated }) => scoresOf(emulated))])
-    if (!paths.has(source)) paths.set(source, createRunningMaximum(recipe, path));
+  const all = groups.map(({ emulated }) => emulated);
+  const paths = new TilePaths(recipe, scores, all);
+  const largest = createLargestWeights(tileQueries);
+  const weightsOf = createTileWeights(recipe, paths, arithmetic);
+  const tileValues = createTileValues(recipe, columns);
+  const products = createBlockProducts(tileQueries * columns, arithmetic);
   let rows = 0;
   let logit = -Infinity;
-
-  function scoresOf(emulated: EmulatedTechniques): Float64Array {
-    const arithmeticOf = (technique: Technique) => (emulated.has(technique) ? 'emulated' : 'exact');
-    return scores.of(arithmeticOf('qk-accumulate'), arithmeticOf('scale-subtract'));
-  }
-
-  /** The path of the scores of these techniques. */
-  function pathOf(emulated: EmulatedTechniques): RunningMaximum {
-    return paths.get(scoresOf(emulated)) ?? path;
-  }
-
-  function weightsOf(emulated: EmulatedTechniques) {
-    const source = scoresOf(emulated);
-    const { subtracted } = pathOf(emulated);
-    const compute = emulated.has('scale-subtract') ? emulatedExponents : exactExponents;
-    compute(exponents, source, subtracted, scale, { rows, columns: blockKeys });
-    const count = rows * blockKeys;
-    computeWeights(weightNumbers, exponents, count, emulated);
-    return blockWeights(weightNumbers.subarray(0, count), format);
-  }
-
   return {
     begin: (queries, count, sink) => {
       rows = count;
       logit = sink;
       scores.begin(queries, rows);
-      for (const one of paths.values()) one.begin();
+      paths.begin();
       largest.begin();
       for (const group of groups) group.begin(rows);
     },
     block: (block, keys, values) => {
       scores.step(keys, block);
-      // The kernel's own is the first.
-      for (const [source, one] of paths) one.step(source, rows, blockKeys);
-      largest.step(exactScores, block.first, rows, blockKeys);
-      padRows(product.b, values, vDim, columns);
-      product.packB();
-      decodeToFloat64(storageOf(formats[format], product.b), formats[format], valueNumbers);
-      const blockValues = { values: valueNumbers, inner: blockKeys, columns, product };
+      paths.step(rows, blockKeys);
+      largest.step(paths.exactScores, block.first, rows, blockKeys);
+      const blockValues = tileValues.put(values, vDim);
       for (const group of groups) {
-        const weights = weightsOf(group.emulated);
-        product.a.fill(0);
-        product.a.set(weights.patterns);
-        product.packA();
+        const weights = weightsOf(group.emulated, rows);
+        tileValues.putWeights(weights.patterns);
         products.next(weights, blockValues, rows);
-        group.step(pathOf(group.emulated), weights, blockValues, products);
+        group.step(paths.pathOf(group.emulated), weights, blockValues, products);
       }
     },
     finish: () => {
-      const { current } = path;
-      const exactMaxima = pathOf(new Set()).current;
       const results = groups
-        .flatMap((group) => group.finish(pathOf(group.emulated).current.slice(0, rows), logit))
+        .flatMap(({ emulated, finish }) =>
+          finish(paths.pathOf(emulated).current.slice(0, rows), logit),
+        )
         .sort((a, b) => a.run - b.run);
-      const ofRows = (value: (row: number) => number): Float64Array =>
-        Float64Array.from({ length: rows }, (_, row) => value(row));
       return {
         outputs: results.map(({ out }) => out),
         rowSums: results.map(({ rowSums }) => rowSums),
         lse: results.map(({ lse }) => lse),
-        maxima: current.slice(0, rows),
-        lags: ofRows((row) =>
-          path.largest[row] === current[row] ? 0 : (path.largest[row] - current[row]) * scale.exact,
-        ),
-        largestKeys: largest.keys.slice(0, rows),
-        largestExponents: ofRows((row) =>
-          largest.keys[row] < 0
-            ? -Infinity
-            : (largest.scores[row] - exactMaxima[row]) * scale.exact + scale.offset,
-        ),
+        ...tileMaxima(paths, largest, scale, rows),
       };
     },
   };

@@ -32,6 +32,112 @@ function exactFactor(before: number, subtracted: number, scale: number): number 
 /** Maxima this close to the kernel's, in octaves, leave weights in the range of the kernel's. */
 const closeMaxima = 2 ** -6;
 
+/** A running maximum of a recipe, as `createRunningMaximum` says. */
+class TileMaximum implements RunningMaximum {
+  readonly subtracted: Float64Array;
+  readonly before: Float64Array;
+  readonly current: Float64Array;
+  readonly largest: Float64Array;
+  readonly alpha: Float64Array;
+  readonly exactAlpha: Float64Array;
+  readonly keeps: Uint8Array;
+  readonly multiplies: Uint8Array;
+  readonly #followed: RunningMaximum | null;
+  readonly #scale: number;
+  readonly #exactScale: number;
+  readonly #exp2: (x: number) => number;
+  readonly #rescale: Recipe['rescale'];
+  readonly #rescaleThreshold: number;
+  #isFirst = true;
+
+  constructor(recipe: Recipe, followed: RunningMaximum | null) {
+    const { queries } = recipe.tiling;
+    this.subtracted = new Float64Array(queries);
+    this.before = new Float64Array(queries);
+    this.current = new Float64Array(queries);
+    this.largest = new Float64Array(queries);
+    this.alpha = new Float64Array(queries);
+    this.exactAlpha = new Float64Array(queries);
+    this.keeps = new Uint8Array(queries);
+    this.multiplies = new Uint8Array(queries);
+    this.#followed = followed;
+    this.#scale = recipe.exponent.scale;
+    this.#exactScale = exactExponentScale(recipe);
+    this.#exp2 = exp2Units[recipe.exponential.unit];
+    this.#rescale = recipe.rescale;
+    this.#rescaleThreshold = Math.fround(recipe.rescale.threshold);
+  }
+
+  begin(): void {
+    this.#isFirst = true;
+    this.current.fill(-Infinity);
+    this.largest.fill(-Infinity);
+  }
+
+  step(scores: Float64Array, rows: number, columns: number): void {
+    for (let row = 0; row < rows; row++) {
+      let maximum = -Infinity;
+      for (let i = row * columns; i < (row + 1) * columns; i++)
+        if (scores[i] > maximum) maximum = scores[i];
+      this.#stepRow(row, maximum);
+      const [before, subtracted] = [this.before[row], this.subtracted[row]];
+      this.exactAlpha[row] = exactFactor(before, subtracted, this.#exactScale);
+    }
+    for (let first = 0; first < rows; first += warpRows) {
+      const last = Math.min(first + warpRows, rows);
+      const any =
+        this.#rescale.of === 'rows' ||
+        this.alpha.subarray(first, last).some((factor) => factor < 1);
+      this.multiplies.fill(!this.#isFirst && any ? 1 : 0, first, last);
+    }
+    this.#isFirst = false;
+  }
+
+  #stepRow(row: number, blockMaximum: number): void {
+    const { before, current, largest, subtracted, alpha, keeps } = this;
+    const followed = this.#followed;
+    before[row] = current[row];
+    const own = Math.max(current[row], blockMaximum);
+    const now = followed !== null && this.#isClose(row, own) ? followed.current[row] : own;
+    current[row] = now;
+    largest[row] = Math.max(largest[row], blockMaximum);
+    subtracted[row] = now === -Infinity ? 0 : now;
+    alpha[row] = 0;
+    keeps[row] = 0;
+    if (this.#isFirst) return;
+    const above = this.#rescale.checksInfinity ? subtracted[row] : now;
+    const { lag, rest } = this.#emulatedLag(row, above);
+    alpha[row] = rest === 0 ? this.#exp2(lag) : this.#exp2(lag) * 2 ** rest;
+    if (!this.#isKept(row, lag)) return;
+    keeps[row] = 1;
+    current[row] = before[row];
+    subtracted[row] = before[row];
+    alpha[row] = 1;
+  }
+
+  /** log2 of the kernel's α, from the nearest fp32 numbers, and the excess of the exact value over it. */
+  #emulatedLag(row: number, above: number) {
+    const { fround } = Math;
+    const before = this.before[row];
+    const [from, to] = [fround(before), fround(above)];
+    // Without an earlier maximum there is no difference.
+    const rest = Number.isFinite(from - to) ? before - above - (from - to) : 0;
+    return { lag: fround(fround(from - to) * this.#scale), rest: rest * this.#exactScale };
+  }
+
+  #isKept(row: number, lag: number): boolean {
+    const threshold = this.#rescaleThreshold;
+    if (this.#followed === null) return threshold > 0 && lag >= -threshold;
+    return this.#followed.keeps[row] === 1 && !(lag < -threshold);
+  }
+
+  #isClose(row: number, now: number): boolean {
+    const followed = this.#followed;
+    if (followed?.keeps[row] !== 0) return false;
+    return Math.abs(now - followed.current[row]) * this.#exactScale <= closeMaxima;
+  }
+}
+
 /**
  * A recipe's running maximum of a tile's rows, with its decisions not to rescale. A NaN among the scores is dropped, as
  * PTX's max does.
@@ -45,88 +151,7 @@ export function createRunningMaximum(
   recipe: Recipe,
   followed: RunningMaximum | null,
 ): RunningMaximum {
-  const { tiling, exponent, exponential, rescale } = recipe;
-  const { queries: tileQueries } = tiling;
-  const { scale } = exponent;
-  const exactScale = exactExponentScale(recipe);
-  const exp2 = exp2Units[exponential.unit];
-  const rescaleThreshold = Math.fround(rescale.threshold);
-  const numbers = (): Float64Array => new Float64Array(tileQueries);
-  const [subtracted, before, current, largest] = Array.from({ length: 4 }, numbers);
-  const [alpha, exactAlpha] = Array.from({ length: 2 }, numbers);
-  const keeps = new Uint8Array(tileQueries);
-  const multiplies = new Uint8Array(tileQueries);
-  let isFirst = true;
-
-  /** log2 of the kernel's α, from the nearest fp32 numbers, and the excess of the exact value over it. */
-  function emulatedLag(row: number, above: number) {
-    const { fround } = Math;
-    const [from, to] = [fround(before[row]), fround(above)];
-    // Without an earlier maximum there is no difference.
-    const rest = Number.isFinite(from - to) ? before[row] - above - (from - to) : 0;
-    return { lag: fround(fround(from - to) * scale), rest: rest * exactScale };
-  }
-
-  function isKept(row: number, lag: number): boolean {
-    if (followed === null) return rescaleThreshold > 0 && lag >= -rescaleThreshold;
-    return followed.keeps[row] === 1 && !(lag < -rescaleThreshold);
-  }
-
-  function isClose(row: number, now: number): boolean {
-    if (followed?.keeps[row] !== 0) return false;
-    return Math.abs(now - followed.current[row]) * exactScale <= closeMaxima;
-  }
-
-  function stepRow(row: number, blockMaximum: number): void {
-    before[row] = current[row];
-    const own = Math.max(current[row], blockMaximum);
-    const now = followed !== null && isClose(row, own) ? followed.current[row] : own;
-    current[row] = now;
-    largest[row] = Math.max(largest[row], blockMaximum);
-    subtracted[row] = now === -Infinity ? 0 : now;
-    alpha[row] = 0;
-    keeps[row] = 0;
-    if (isFirst) return;
-    const { lag, rest } = emulatedLag(row, rescale.checksInfinity ? subtracted[row] : now);
-    alpha[row] = rest === 0 ? exp2(lag) : exp2(lag) * 2 ** rest;
-    if (!isKept(row, lag)) return;
-    keeps[row] = 1;
-    current[row] = before[row];
-    subtracted[row] = before[row];
-    alpha[row] = 1;
-  }
-
-  return {
-    subtracted,
-    before,
-    current,
-    largest,
-    alpha,
-    exactAlpha,
-    keeps,
-    multiplies,
-    begin: () => {
-      isFirst = true;
-      current.fill(-Infinity);
-      largest.fill(-Infinity);
-    },
-    step: (scores, rows, columns) => {
-      for (let row = 0; row < rows; row++) {
-        let maximum = -Infinity;
-        for (let i = row * columns; i < (row + 1) * columns; i++)
-          if (scores[i] > maximum) maximum = scores[i];
-        stepRow(row, maximum);
-        exactAlpha[row] = exactFactor(before[row], subtracted[row], exactScale);
-      }
-      for (let first = 0; first < rows; first += warpRows) {
-        const last = Math.min(first + warpRows, rows);
-        const any =
-          rescale.of === 'rows' || alpha.subarray(first, last).some((factor) => factor < 1);
-        multiplies.fill(!isFirst && any ? 1 : 0, first, last);
-      }
-      isFirst = false;
-    },
-  };
+  return new TileMaximum(recipe, followed);
 }
 
 /** value · α in fp32, at the fp32 numbers nearest to both, plus the contributions of the differences. */

@@ -27,7 +27,7 @@ export function padRows(
 type Arithmetic = 'emulated' | 'exact';
 
 /** Scores of a tile of queries against one block of keys, each way. */
-interface TileScores {
+export interface TileScores {
   /**
    * [tile's queries × blockKeys], −∞ where masked: products by the tensor cores or in fp64, and changed as in the
    * recipe or in fp64.

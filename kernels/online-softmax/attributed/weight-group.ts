@@ -111,6 +111,17 @@ interface GroupSetting {
   readonly columns: number;
 }
 
+/** Arrays of numbers, each made once for its key. */
+class SharedNumbers {
+  readonly #made = new Map<string, Float64Array>();
+
+  once(key: string, make: () => Float64Array): Float64Array {
+    const value = this.#made.get(key) ?? make();
+    this.#made.set(key, value);
+    return value;
+  }
+}
+
 /**
  * Makes a group. Runs that agree up to the sums O or the row sums l share these too.
  *
@@ -128,12 +139,16 @@ export function createWeightGroup(
   const outputSums = ofOutputs.groups.map((group) =>
     createOutputSums(group.emulated, recipe.tiling.queries, columns),
   );
-  const logSumExps = {
-    emulated: emulatedLogSumExp(recipe),
-    exact: exactLogSumExp(scale),
-  };
+  const logSumExps = { emulated: emulatedLogSumExp(recipe), exact: exactLogSumExp(scale) };
   const sink = createTileSink(recipe, scale);
   let rows = 0;
+
+  /** The row sums with the sink, by group of sums. */
+  const finalSums = (maxima: Float64Array, logit: number): readonly Float64Array[] =>
+    rowSums.map((state, i) => {
+      const techniques = new Set([...emulated, ...ofSums.groups[i].emulated]);
+      return sink.sums(maxima, state.totals(), logit, techniques);
+    });
 
   return {
     emulated,
@@ -146,43 +161,21 @@ export function createWeightGroup(
       for (const state of outputSums) state.step(path, products, values);
     },
     finish: (maxima, logit) => {
-      const shared = {
-        out: new Map<string, Float64Array>(),
-        lse: new Map<string, Float64Array>(),
-      };
-      const once = (kind: keyof typeof shared, key: string, make: () => Float64Array) => {
-        const value = shared[kind].get(key) ?? make();
-        shared[kind].set(key, value);
-        return value;
-      };
-      const finals = rowSums.map((state, i) =>
-        sink.sums(
-          maxima,
-          state.totals(),
-          logit,
-          new Set([...emulated, ...ofSums.groups[i].emulated]),
-        ),
-      );
+      const outs = new SharedNumbers();
+      const logarithms = new SharedNumbers();
+      const finals = finalSums(maxima, logit);
       return runs.map((run, i) => {
         const [choice, sum, output] = [chosen[i], ofSums.groupOf[i], ofOutputs.groupOf[i]];
         const finish = choice.has('normalise') ? 'emulated' : 'exact';
-        const lse = once('lse', `${sum} ${finish}`, () =>
-          rowLogSumExps(
-            sink.maxima(maxima, logit, finish === 'emulated'),
-            finals[sum],
-            rows,
-            logSumExps[finish],
-          ),
-        );
-        const key = `${output} ${sum} ${finish}`;
-        const unrounded = once('out', key, () =>
-          normalisedOutput(
-            outputSums[output].sums,
-            finals[sum],
-            { rows, columns, vDim },
-            finish === 'emulated' ? recipe.finish.reciprocal : null,
-          ),
-        );
+        const lse = logarithms.once(`${sum} ${finish}`, () => {
+          const withSink = sink.maxima(maxima, logit, finish === 'emulated');
+          return rowLogSumExps(withSink, finals[sum], rows, logSumExps[finish]);
+        });
+        const unrounded = outs.once(`${output} ${sum} ${finish}`, () => {
+          const reciprocal = finish === 'emulated' ? recipe.finish.reciprocal : null;
+          const size = { rows, columns, vDim };
+          return normalisedOutput(outputSums[output].sums, finals[sum], size, reciprocal);
+        });
         const out = choice.has('output-round')
           ? roundedOutput(unrounded, recipe.outFormat)
           : unrounded;

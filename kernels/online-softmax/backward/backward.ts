@@ -7,7 +7,12 @@ import {
 } from '../../../src/formats/index.js';
 import { lazily } from '../../../src/reuse.js';
 import type { Problem, ProblemShape } from '../../../src/problem/index.js';
-import { createHeadPasses, type BackwardTensors, type HeadPasses } from './head-pass.js';
+import {
+  createHeadPasses,
+  type BackwardTensors,
+  type HeadPasses,
+  type PassResults,
+} from './head-pass.js';
 import type { Stretch } from './blocks.js';
 import type { KeyBlockWork } from './key-block.js';
 import { createPlainKeyBlock } from './plain-key-block.js';
@@ -84,6 +89,88 @@ export function headsOfGroup(
   return Array.from({ length: groupSize }, (_, i) => first + i);
 }
 
+/** The sums of the gradients of one key/value head and its query heads. */
+class GroupSums {
+  readonly #recipe: BackwardRecipe;
+  readonly #shape: ProblemShape;
+  readonly #dq: Float32Array;
+  readonly #dk: Float32Array;
+  readonly #dv: Float32Array;
+  readonly #factors: ReturnType<typeof keyFactors>;
+  /** Buffers of dQ beside the first, and those that are in use. */
+  readonly #buffers: readonly (() => Float32Array)[];
+  readonly #used = new Set<number>();
+
+  constructor(recipe: BackwardRecipe, shape: ProblemShape) {
+    const { groupSize, queries, keys, qkDim, vDim } = shape;
+    this.#recipe = recipe;
+    this.#shape = shape;
+    this.#dq = new Float32Array(groupSize * queries * qkDim);
+    this.#dk = new Float32Array(keys * qkDim);
+    this.#dv = new Float32Array(keys * vDim);
+    this.#factors = keyFactors(recipe, groupSize);
+    this.#buffers = Array.from({ length: recipe.queryBuffers - 1 }, () =>
+      lazily(() => new Float32Array(this.#dq.length)),
+    );
+  }
+
+  /** Puts a whole dQ of queries of the group's head `i`. */
+  setQueries(i: number, rows: Stretch, tile: Float32Array): void {
+    this.#dq.set(tile, this.#placeOf(i, rows));
+  }
+
+  /** Adds a block of keys to the dQ of queries of the group's head `i`. */
+  addQueries(i: number, rows: Stretch, tile: Float32Array, keyBlock: number): void {
+    const at = this.#placeOf(i, rows);
+    addTile(this.#bufferOf(keyBlock).subarray(at, at + tile.length), tile);
+  }
+
+  /** Adds the dK and dV of one head, or of the whole group where that is one sum. */
+  addKeys(
+    { first, count }: Stretch,
+    { dk, dv }: { readonly dk: Float32Array; readonly dv: Float32Array },
+  ): void {
+    const { groupSize, qkDim, vDim } = this.#shape;
+    const { groupOrder, format } = this.#recipe;
+    const { each } = this.#factors;
+    const ofKeys = this.#dk.subarray(first * qkDim, (first + count) * qkDim);
+    const ofValues = this.#dv.subarray(first * vDim, (first + count) * vDim);
+    if (groupSize === 1 || groupOrder === 'chain') {
+      ofKeys.set(dk);
+      ofValues.set(dv);
+    } else if (groupOrder === 'rounded') {
+      addRounded(ofKeys, scaledPatterns(dk, each, format), format);
+      addRounded(ofValues, scaledPatterns(dv, 1, format), format);
+    } else {
+      addTile(ofKeys, scaledSums(dk, each));
+      addTile(ofValues, dv);
+    }
+  }
+
+  finish(): HeadGroupGradients {
+    const { queryPass, softmaxScale, format } = this.#recipe;
+    const dq = this.#dq;
+    for (const buffer of [...this.#used].sort((a, b) => a - b))
+      addSums(dq, this.#buffers[buffer - 1]());
+    return {
+      dq: scaledPatterns(dq, queryPass === 'own' ? 1 : softmaxScale, format),
+      dk: scaledPatterns(this.#dk, this.#factors.sum, format),
+      dv: scaledPatterns(this.#dv, 1, format),
+    };
+  }
+
+  #placeOf(i: number, { first }: Stretch): number {
+    return (i * this.#shape.queries + first) * this.#shape.qkDim;
+  }
+
+  #bufferOf(keyBlock: number): Float32Array {
+    const buffer = keyBlock % this.#recipe.queryBuffers;
+    if (buffer === 0) return this.#dq;
+    this.#used.add(buffer);
+    return this.#buffers[buffer - 1]();
+  }
+}
+
 /**
  * The backward of a recipe on a problem, bit for bit: the same blocks in the same order, the same instructions with
  * the same rounding. Memory beyond inputs and gradients is that of one key/value head's sums and of one pair of blocks.
@@ -95,79 +182,36 @@ export function createBackward(
   tensors: BackwardTensors,
   { execution = 'webassembly', diagonal = true }: BackwardOptions = {},
 ): Backward {
-  const { groupSize, queries, keys, qkDim, vDim } = shape;
-  const { format, softmaxScale } = recipe;
+  const { qkDim, vDim } = shape;
   const create = execution === 'plain' ? createPlainKeyBlock : createKeyBlock;
   const dimensions = { qkDim, vDim };
   const hasOwnPass = recipe.queryPass === 'own';
   // Made when needed: not where other threads do the work.
   const work = lazily<KeyBlockWork>(() => create(recipe, dimensions));
   const passes = createHeadPasses(problem, shape, recipe, tensors, { work, diagonal });
-  const queryWork = lazily<KeyBlockWork>(() => create(recipe, dimensions, softmaxScale));
+  const queryWork = lazily<KeyBlockWork>(() => create(recipe, dimensions, recipe.softmaxScale));
   const queryPasses = hasOwnPass
     ? createHeadPasses(problem, shape, recipe, tensors, { work: queryWork, diagonal })
     : null;
-
   return {
     recipe,
     shape,
     passes,
     run: (kvHead) => {
-      const dq = new Float32Array(groupSize * queries * qkDim);
-      const dk = new Float32Array(keys * qkDim);
-      const dv = new Float32Array(keys * vDim);
-      const isOneSum = groupSize === 1 || recipe.groupOrder === 'chain';
+      const sums = new GroupSums(recipe, shape);
       const ofGroup = headsOfGroup(kvHead, shape);
-      const placeOf = (i: number, { first }: Stretch): number => (i * queries + first) * qkDim;
-      const isRounded = recipe.groupOrder === 'rounded' && groupSize > 1;
-      const factors = keyFactors(recipe, groupSize);
-      const addKeys = (
-        { first, count }: Stretch,
-        sums: { readonly dk: Float32Array; readonly dv: Float32Array },
-      ): void => {
-        const ofKeys = dk.subarray(first * qkDim, (first + count) * qkDim);
-        const ofValues = dv.subarray(first * vDim, (first + count) * vDim);
-        if (isOneSum) {
-          ofKeys.set(sums.dk);
-          ofValues.set(sums.dv);
-        } else if (isRounded) {
-          addRounded(ofKeys, scaledPatterns(sums.dk, factors.each, format), format);
-          addRounded(ofValues, scaledPatterns(sums.dv, 1, format), format);
-        } else {
-          addTile(ofKeys, scaledSums(sums.dk, factors.each));
-          addTile(ofValues, sums.dv);
-        }
-      };
-      const buffers = Array.from({ length: recipe.queryBuffers - 1 }, () =>
-        lazily(() => new Float32Array(dq.length)),
-      );
-      const used = new Set<number>();
-      const bufferOf = (keyBlock: number): Float32Array => {
-        const buffer = keyBlock % recipe.queryBuffers;
-        if (buffer === 0) return dq;
-        used.add(buffer);
-        return buffers[buffer - 1]();
-      };
+      const keys: PassResults['keys'] = (block, ofBlock) => sums.addKeys(block, ofBlock);
       ofGroup.forEach((head, i) =>
-        queryPasses?.runQueries(head, (rows, tile) => {
-          dq.set(tile, placeOf(i, rows));
-        }),
+        queryPasses?.runQueries(head, (rows, tile) => sums.setQueries(i, rows, tile)),
       );
-      if (recipe.groupOrder === 'chain') passes.run(ofGroup, { keys: addKeys });
+      if (recipe.groupOrder === 'chain') passes.run(ofGroup, { keys });
       else
         ofGroup.forEach((head, i) => {
-          const tile = (rows: Stretch, sums: Float32Array, keyBlock: number): void => {
-            const at = placeOf(i, rows);
-            addTile(bufferOf(keyBlock).subarray(at, at + sums.length), sums);
-          };
-          passes.run([head], { ...(hasOwnPass ? {} : { tile }), keys: addKeys });
+          const tile: PassResults['tile'] = (rows, ofRows, keyBlock) =>
+            sums.addQueries(i, rows, ofRows, keyBlock);
+          passes.run([head], { ...(hasOwnPass ? {} : { tile }), keys });
         });
-      for (const buffer of [...used].sort((a, b) => a - b)) addSums(dq, buffers[buffer - 1]());
-      return {
-        dq: scaledPatterns(dq, hasOwnPass ? 1 : softmaxScale, format),
-        dk: scaledPatterns(dk, factors.sum, format),
-        dv: scaledPatterns(dv, 1, format),
-      };
+      return sums.finish();
     },
   };
 }

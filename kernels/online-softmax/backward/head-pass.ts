@@ -29,7 +29,7 @@ export interface BackwardTensors {
 }
 
 /** Callbacks for the results of a pass over a head. */
-interface PassResults {
+export interface PassResults {
   /**
    * A tile of dQ, [count × qkDim] fp32, valid until the next, and the index of its block of keys in the sequence; in the order of the
    * adds to its queries.
@@ -95,6 +95,63 @@ function allQueryBlocks(visits: readonly KeyBlockVisits[]): readonly Stretch[] {
   return [...blocks.values()].sort((a, b) => a.first - b.first);
 }
 
+/** Reads blocks of rows of a tensor with heads of `length` rows of `dim` elements. */
+function rowReader(
+  { data }: Tensor,
+  name: BackwardRecipe['format'],
+  length: number,
+  dim: number,
+): (head: number, rows: Stretch) => Uint16Array {
+  const patterns: PatternArray = patternsOf(data, formats[name]);
+  return (head, { first, count }) => {
+    const at = (head * length + first) * dim;
+    return patterns.subarray(at, at + count * dim) as Uint16Array;
+  };
+}
+
+/** The operands of pairs of blocks, by heads of [batch · heads], and for keys and values of [batch · kv heads]. */
+interface BlockOperands {
+  readonly keys: (kvHead: number, block: Stretch) => Uint16Array;
+  readonly values: (kvHead: number, block: Stretch) => Uint16Array;
+  readonly queryBlock: (
+    head: number,
+    rows: Stretch,
+    block: Stretch,
+    values: RowValues,
+  ) => QueryBlock;
+}
+
+function blockOperands(
+  problem: Problem,
+  shape: ProblemShape,
+  { format }: BackwardRecipe,
+  { dout }: BackwardTensors,
+): BlockOperands {
+  const { queries, keys, qkDim, vDim } = shape;
+  const mask: Mask = problemMask(problem, shape);
+  const queriesOf = rowReader(problem.q, format, queries, qkDim);
+  const doutOf = rowReader(dout, format, queries, vDim);
+  return {
+    keys: rowReader(problem.k, format, keys, qkDim),
+    values: rowReader(problem.v, format, keys, vDim),
+    queryBlock: (head, rows, block, values) => {
+      const { first, count } = rows;
+      return {
+        rows: count,
+        queries: queriesOf(head, rows),
+        dout: doutOf(head, rows),
+        logSumExp2: values.logSumExp2.subarray(first, first + count),
+        productSums: values.productSums.subarray(first, first + count),
+        visible: Array.from({ length: count }, (_, i) =>
+          clipRanges(mask.ranges(head, first + i), block.first, block.first + block.count).map(
+            ({ begin, end }) => ({ begin: begin - block.first, end: end - block.first }),
+          ),
+        ),
+      };
+    },
+  };
+}
+
 /**
  * The passes of a recipe over the heads of a problem: blocks of keys, in each blocks of queries.
  *
@@ -108,40 +165,11 @@ export function createHeadPasses(
   tensors: BackwardTensors,
   { work, diagonal }: { readonly work: () => KeyBlockWork; readonly diagonal: boolean },
 ): HeadPasses {
-  const { heads, kvHeads, groupSize, queries, keys, qkDim, vDim } = shape;
+  const { heads, kvHeads, groupSize } = shape;
   const visits = keyBlockVisits(problem, shape, recipe, diagonal);
-  const mask: Mask = problemMask(problem, shape);
-  const format = formats[recipe.format];
-  const rowsOf = (tensor: Tensor, length: number, dim: number) => {
-    const patterns: PatternArray = patternsOf(tensor.data, format);
-    return (head: number, { first, count }: Stretch): Uint16Array => {
-      const at = (head * length + first) * dim;
-      return patterns.subarray(at, at + count * dim) as Uint16Array;
-    };
-  };
-  const queriesOf = rowsOf(problem.q, queries, qkDim);
-  const doutOf = rowsOf(tensors.dout, queries, vDim);
-  const keysOf = rowsOf(problem.k, keys, qkDim);
-  const valuesOf = rowsOf(problem.v, keys, vDim);
-
+  const operands = blockOperands(problem, shape, recipe, tensors);
   const kvHeadOf = (head: number): number =>
     Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
-
-  function queryBlock(head: number, rows: Stretch, block: Stretch, values: RowValues): QueryBlock {
-    const { first, count } = rows;
-    return {
-      rows: count,
-      queries: queriesOf(head, rows),
-      dout: doutOf(head, rows),
-      logSumExp2: values.logSumExp2.subarray(first, first + count),
-      productSums: values.productSums.subarray(first, first + count),
-      visible: Array.from({ length: count }, (_, i) =>
-        clipRanges(mask.ranges(head, first + i), block.first, block.first + block.count).map(
-          ({ begin, end }) => ({ begin: begin - block.first, end: end - block.first }),
-        ),
-      ),
-    };
-  }
 
   return {
     queryBlocks: allQueryBlocks(visits),
@@ -153,10 +181,10 @@ export function createHeadPasses(
       for (const { keys: block, index, queryBlocks } of visits) {
         const blocks = queryBlocks.filter(({ first }) => only === undefined || first === only);
         if (only !== undefined && blocks.length === 0) continue;
-        keyBlock.begin(keysOf(kvHead, block), valuesOf(kvHead, block));
+        keyBlock.begin(operands.keys(kvHead, block), operands.values(kvHead, block));
         for (const [head, values] of rows)
           for (const some of blocks) {
-            const tile = keyBlock.queries(queryBlock(head, some, block, values));
+            const tile = keyBlock.queries(operands.queryBlock(head, some, block, values));
             results.tile?.(some, tile, index);
           }
         if (results.keys !== undefined) results.keys(block, keyBlock.finish());
@@ -170,8 +198,8 @@ export function createHeadPasses(
         let tile: Float32Array | null = null;
         for (const { keys: block, queryBlocks } of visits) {
           if (!queryBlocks.some(({ first }) => first === rows.first)) continue;
-          keyBlock.begin(keysOf(kvHead, block), valuesOf(kvHead, block));
-          tile = keyBlock.queries(queryBlock(head, rows, block, values), tile !== null);
+          keyBlock.begin(operands.keys(kvHead, block), operands.values(kvHead, block));
+          tile = keyBlock.queries(operands.queryBlock(head, rows, block, values), tile !== null);
         }
         if (tile !== null) done(rows, tile);
       }

@@ -20,6 +20,73 @@ function firstRows(bits: Uint32Array, columns: number, rows: number, dim: number
   return values;
 }
 
+/** A·B of a recipe, A [m × k] and B [n × k] by its columns, added to c. */
+type Product = (
+  a: Uint16Array,
+  bTransposed: Uint16Array,
+  k: number,
+  c?: Uint32Array,
+) => Uint32Array;
+
+function productOf({ format, tensorCore }: BackwardRecipe): Product {
+  return (a, bTransposed, k, c) => {
+    const [m, n] = [a.length / k, bTransposed.length / k];
+    return tensorCoreProduct(tensorCore, {
+      m,
+      n,
+      k,
+      aFormat: format,
+      bFormat: format,
+      a,
+      bTransposed,
+      c: c ?? new Uint32Array(m * n),
+    });
+  };
+}
+
+/** Whether a row of a block of queries does not see a key; rows that do not exist see all `keys` that do. */
+function isHidden({ rows, visible }: QueryBlock, row: number, key: number, keys: number): boolean {
+  if (row >= rows) return key >= keys;
+  return !visible[row].some(({ begin, end }) => begin <= key && key < end);
+}
+
+/**
+ * P and dS of a block of queries, rounded to the format.
+ *
+ * @param scores products of Q and K, which are changed
+ * @param keys number of keys that exist
+ */
+function elementsOf(
+  { format, tiling, weight, scoreChange }: BackwardRecipe,
+  block: QueryBlock,
+  { scores, derivatives }: { readonly scores: Float64Array; readonly derivatives: Float64Array },
+  keys: number,
+  derivativeScale: number | null,
+): { readonly p: Uint16Array; readonly ds: Uint16Array } {
+  const { rows, logSumExp2, productSums } = block;
+  const slopes = derivativeFactors(scores, scoreChange, derivativeScale);
+  if (scoreChange !== null) changeScores(scores, scoreChange, { addend: null });
+  const weights = scores.map((score, i) => {
+    const [row, key] = [Math.floor(i / tiling.keys), i % tiling.keys];
+    const shown = isHidden(block, row, key, keys) ? -Infinity : score;
+    return weightOf(shown, weight, row < rows ? logSumExp2[row] : Infinity);
+  });
+  const products = weights.map((p, i) => {
+    const row = Math.floor(i / tiling.keys);
+    const sum = row < rows ? productSums[row] : 0;
+    return scoreDerivative(p, derivatives[i], sum, slopes === null ? null : slopes[i]);
+  });
+  const rounding = conversions[roundingConversions[format]];
+  const rounded = (values: Float64Array): Uint16Array =>
+    Uint16Array.from(values, (x) => rounding.evaluate(encode(fp32, x)));
+  return { p: rounded(weights), ds: rounded(products) };
+}
+
+/** A matrix by its columns. */
+function byColumns(matrix: Uint16Array, columns: number): Uint16Array {
+  return transposed(matrix, matrix.length / columns, columns);
+}
+
 /**
  * The backward of a recipe on one block of keys, instruction by instruction: the definition, for reading and for
  * checking, of the results that `createKeyBlock` computes much faster. Blocks are whole: rows that do not exist are
@@ -33,39 +100,16 @@ export function createPlainKeyBlock(
   { qkDim, vDim }: BackwardDimensions,
   derivativeScale: number | null = null,
 ): KeyBlockWork {
-  const { format, tensorCore, tiling, weight, scoreChange } = recipe;
+  const { tiling } = recipe;
   const inner = filledBackwardDim(recipe, qkDim);
   const outInner = filledBackwardDim(recipe, vDim);
-  const rounding = conversions[roundingConversions[format]];
-  const rounded = (values: Float64Array): Uint16Array =>
-    Uint16Array.from(values, (x) => rounding.evaluate(encode(fp32, x)));
+  const product = productOf(recipe);
   let count = 0;
   let keys: Uint16Array = new Uint16Array();
   let values: Uint16Array = new Uint16Array();
   let dk: Uint32Array = new Uint32Array();
   let dv: Uint32Array = new Uint32Array();
   let dq: Uint32Array = new Uint32Array();
-
-  /** A·B, A [m × k] and B [n × k] by its columns, added to c. */
-  const product = (a: Uint16Array, bTransposed: Uint16Array, k: number, c?: Uint32Array) => {
-    const [m, n] = [a.length / k, bTransposed.length / k];
-    return tensorCoreProduct(tensorCore, {
-      m,
-      n,
-      k,
-      aFormat: format,
-      bFormat: format,
-      a,
-      bTransposed,
-      c: c ?? new Uint32Array(m * n),
-    });
-  };
-
-  const isHidden = ({ rows, visible }: QueryBlock, row: number, key: number): boolean => {
-    if (row >= rows) return key >= count;
-    return !visible[row].some(({ begin, end }) => begin <= key && key < end);
-  };
-
   return {
     begin: (givenKeys, givenValues) => {
       count = qkDim === 0 ? 0 : givenKeys.length / qkDim;
@@ -75,32 +119,16 @@ export function createPlainKeyBlock(
       dv = new Uint32Array(tiling.keys * outInner);
     },
     queries: (block, continues = false) => {
-      const { rows, logSumExp2, productSums } = block;
       const q = padded(block.queries, qkDim, { rows: tiling.queries, columns: inner });
       const dout = padded(block.dout, vDim, { rows: tiling.queries, columns: outInner });
       const scores = numbersOf(product(q, keys, inner));
       const derivatives = numbersOf(product(dout, values, outInner));
-      const slopes = derivativeFactors(scores, scoreChange, derivativeScale);
-      if (scoreChange !== null) changeScores(scores, scoreChange, { addend: null });
-      const weights = scores.map((score, i) => {
-        const [row, key] = [Math.floor(i / tiling.keys), i % tiling.keys];
-        const shown = isHidden(block, row, key) ? -Infinity : score;
-        return weightOf(shown, weight, row < rows ? logSumExp2[row] : Infinity);
-      });
-      const products = weights.map((p, i) => {
-        const row = Math.floor(i / tiling.keys);
-        const sum = row < rows ? productSums[row] : 0;
-        return scoreDerivative(p, derivatives[i], sum, slopes === null ? null : slopes[i]);
-      });
-      const [p, ds] = [rounded(weights), rounded(products)];
-      const byKey = (matrix: Uint16Array): Uint16Array =>
-        transposed(matrix, tiling.queries, tiling.keys);
-      const columnsOf = (matrix: Uint16Array, columns: number): Uint16Array =>
-        transposed(matrix, matrix.length / columns, columns);
-      dv = product(byKey(p), columnsOf(dout, outInner), tiling.queries, dv);
-      dk = product(byKey(ds), columnsOf(q, inner), tiling.queries, dk);
-      dq = product(ds, columnsOf(keys, inner), tiling.keys, continues ? dq : undefined);
-      return firstRows(dq, inner, rows, qkDim);
+      const products = { scores, derivatives };
+      const { p, ds } = elementsOf(recipe, block, products, count, derivativeScale);
+      dv = product(byColumns(p, tiling.keys), byColumns(dout, outInner), tiling.queries, dv);
+      dk = product(byColumns(ds, tiling.keys), byColumns(q, inner), tiling.queries, dk);
+      dq = product(ds, byColumns(keys, inner), tiling.keys, continues ? dq : undefined);
+      return firstRows(dq, inner, block.rows, qkDim);
     },
     finish: () => ({
       dk: firstRows(dk, inner, count, qkDim),

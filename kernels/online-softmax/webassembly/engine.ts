@@ -1,5 +1,5 @@
 import { packOperandEncoding } from '../../../src/hardware/index.js';
-import { createAllocator } from '../../../src/reuse.js';
+import { createAllocator, type Allocator } from '../../../src/reuse.js';
 import { placeFusedSums } from '../../../src/simd/index.js';
 import { bitsOf, type InputPatterns } from '../units.js';
 import type { TileDimensions } from '../query-tiles.js';
@@ -77,113 +77,130 @@ function stagesOf(kernels: ForwardKernels, { rowSum }: Recipe): StageKernels {
   };
 }
 
-/**
- * An instance of the module with the memory of one tile: some megabytes, whatever the problem's size.
- */
-export function createForwardEngine(
-  recipe: Recipe,
-  { qkDim, vDim }: TileDimensions,
-): ForwardEngine {
-  const { format } = recipe;
+/** Dimensions of a tile's memory, and numbers of elements in it. */
+function tileSizes(recipe: Recipe, { qkDim, vDim }: TileDimensions) {
   const { queries: tileQueries, keys: blockKeys } = recipe.tiling;
-  const sumsPerRow = rowSumLaws[recipe.rowSum].columnsOfThreads(blockKeys).length;
-  const bits = bitsOf(format);
-  const Patterns = bits === 8 ? Uint8Array : Uint16Array;
   const inner = filledDim(recipe, qkDim);
   const outColumns = 8 * Math.ceil(vDim / 8);
-  const size = {
+  return {
+    tileQueries,
+    blockKeys,
+    inner,
+    outColumns,
+    sumsPerRow: rowSumLaws[recipe.rowSum].columnsOfThreads(blockKeys).length,
     queries: tileQueries * inner,
     keys: blockKeys * inner,
     values: blockKeys * outColumns,
     scores: tileQueries * blockKeys,
     out: tileQueries * outColumns,
   };
-  // Bit patterns take 2 bytes, fp32 numbers 4, packed rows 8 and packed columns 6.
-  const bytes =
-    (2 + 8) * size.queries +
-    (2 + 6) * (size.keys + size.values) +
-    (4 + 2 + 8) * size.scores +
-    (4 + 2) * size.out +
+}
+
+type TileSizes = ReturnType<typeof tileSizes>;
+
+/** Bytes of the memory: bit patterns take 2 bytes, fp32 numbers 4, packed rows 8 and packed columns 6. */
+function tileBytes({ queries, keys, values, scores, out, tileQueries }: TileSizes): number {
+  return (
+    (2 + 8) * queries +
+    (2 + 6) * (keys + values) +
+    (4 + 2 + 8) * scores +
+    (4 + 2) * out +
     tileQueries * 48 +
-    parameterTableBytes;
-  const kernels = instantiateForward();
-  const stages = stagesOf(kernels, recipe);
-  const allocator = createAllocator(kernels.memory, bytes);
+    parameterTableBytes
+  );
+}
+
+/** Places numbers in the memory of an allocator. */
+function wordPlaces({ allocate }: Allocator, buffer: ArrayBuffer, bits: number) {
+  const Patterns = bits === 8 ? Uint8Array : Uint16Array;
+  return {
+    patterns: (count: number): Words<InputPatterns> => {
+      const address = allocate((bits / 8) * count);
+      return { address, view: new Patterns(buffer, address, count) };
+    },
+    results: (count: number): Words<Uint16Array> => {
+      const address = allocate(2 * count);
+      return { address, view: new Uint16Array(buffer, address, count) };
+    },
+    integers: (count: number): Words<Int32Array> => {
+      const address = allocate(4 * count);
+      return { address, view: new Int32Array(buffer, address, count) };
+    },
+    floats: (count: number): Words<Float32Array> => {
+      const address = allocate(4 * count);
+      return { address, view: new Float32Array(buffer, address, count) };
+    },
+  };
+}
+
+/** Places everything that the stages of a tile work on. */
+function placeTile(recipe: Recipe, size: TileSizes, kernels: ForwardKernels) {
+  const { tileQueries, sumsPerRow } = size;
+  const allocator = createAllocator(kernels.memory, tileBytes(size));
   const { allocate, place, struct } = allocator;
   const sums = placeFusedSums(allocator, recipe.tensorCore);
-  const { buffer } = kernels.memory;
-
-  function patterns(count: number): Words<InputPatterns> {
-    const address = allocate((bits / 8) * count);
-    return { address, view: new Patterns(buffer, address, count) };
-  }
-  function results(count: number): Words<Uint16Array> {
-    const address = allocate(2 * count);
-    return { address, view: new Uint16Array(buffer, address, count) };
-  }
-  function integers(count: number): Words<Int32Array> {
-    const address = allocate(4 * count);
-    return { address, view: new Int32Array(buffer, address, count) };
-  }
-  function floats(count: number): Words<Float32Array> {
-    const address = allocate(4 * count);
-    return { address, view: new Float32Array(buffer, address, count) };
-  }
-
-  const encoding = place(packOperandEncoding(format));
-  const counters = integers(counterCount);
-  const queries = patterns(size.queries);
-  const keys = patterns(size.keys);
-  const values = patterns(size.values);
-  const weights = patterns(size.scores);
-  const result = results(size.out);
-  const packedQueries = allocate(8 * size.queries);
-  const packedKeys = allocate(6 * size.keys);
-  const packedValues = allocate(6 * size.values);
-  const packedWeights = allocate(8 * size.scores);
-  const scores = floats(size.scores);
-  const out = floats(size.out);
-  const visible = integers(2 * tileQueries);
-  const maxima = floats(tileQueries);
-  const rowSums = floats(tileQueries * sumsPerRow);
-  const alphas = floats(tileQueries);
-  const rescales = integers(tileQueries);
-  const lse = floats(tileQueries);
+  const places = wordPlaces(allocator, kernels.memory.buffer, bitsOf(recipe.format));
+  const { patterns, results, integers, floats } = places;
+  const words = {
+    sums,
+    encoding: place(packOperandEncoding(recipe.format)),
+    counters: integers(counterCount),
+    queries: patterns(size.queries),
+    keys: patterns(size.keys),
+    values: patterns(size.values),
+    weights: patterns(size.scores),
+    result: results(size.out),
+    packedQueries: allocate(8 * size.queries),
+    packedKeys: allocate(6 * size.keys),
+    packedValues: allocate(6 * size.values),
+    packedWeights: allocate(8 * size.scores),
+    scores: floats(size.scores),
+    out: floats(size.out),
+    visible: integers(2 * tileQueries),
+    maxima: floats(tileQueries),
+    rowSums: floats(tileQueries * sumsPerRow),
+    alphas: floats(tileQueries),
+    rescales: integers(tileQueries),
+    lse: floats(tileQueries),
+  };
+  const recipeValues = forwardRecipeOf(allocator, recipe, words.counters.address);
   const tile = struct(forwardTile).write({
-    recipe: struct(forwardRecipe).write(forwardRecipeOf(allocator, recipe, counters.address)),
-    keys: blockKeys,
-    scores: scores.address,
-    weights: weights.address,
-    visible: visible.address,
-    maxima: maxima.address,
-    sums: rowSums.address,
-    alphas: alphas.address,
-    lse: lse.address,
-    rescales: rescales.address,
-    out: out.address,
-    result: result.address,
+    recipe: struct(forwardRecipe).write(recipeValues),
+    keys: size.blockKeys,
+    scores: words.scores.address,
+    weights: words.weights.address,
+    visible: words.visible.address,
+    maxima: words.maxima.address,
+    sums: words.rowSums.address,
+    alphas: words.alphas.address,
+    lse: words.lse.address,
+    rescales: words.rescales.address,
+    out: words.out.address,
+    result: words.result.address,
   });
-  let rows = 0;
+  return { ...words, tile };
+}
 
+/** The stages of the forward on a tile. */
+type TileStages = Pick<
+  ForwardEngine,
+  'begin' | 'packBlock' | 'scores' | 'softmax' | 'rescale' | 'output' | 'normalise' | 'round'
+>;
+
+function tileStages(
+  kernels: ForwardKernels,
+  stages: StageKernels,
+  memory: ReturnType<typeof placeTile>,
+  { inner, outColumns, blockKeys }: TileSizes,
+): TileStages {
+  const { tile, encoding, sums, queries, keys, values, scores, weights, out } = memory;
+  const { packedQueries, packedKeys, packedValues, packedWeights } = memory;
+  let rows = 0;
   return {
-    inner,
-    outColumns,
-    queries: queries.view,
-    keys: keys.view,
-    values: values.view,
-    visible: visible.view,
-    result: result.view,
-    sums: out.view,
-    lse: lse.view,
-    blockScores: scores.view,
-    maxima: maxima.view,
-    rowSums: rowSums.view,
-    rescales: rescales.view,
-    counters: counters.view,
-    polynomialColumns: polynomialColumnsOf(recipe).filter(Boolean).length,
     begin: (count) => {
       rows = count;
       kernels.packRows(queries.address, packedQueries, rows, inner, encoding);
+      const { rowSums, rescales, counters, maxima } = memory;
       [out.view, rowSums.view, rescales.view, counters.view].forEach((view) => view.fill(0));
       maxima.view.fill(-Infinity);
     },
@@ -207,5 +224,32 @@ export function createForwardEngine(
     },
     normalise: () => stages.normalise(tile, rows, outColumns),
     round: () => kernels.roundOutput(tile, rows * outColumns),
+  };
+}
+
+/**
+ * An instance of the module with the memory of one tile: some megabytes, whatever the problem's size.
+ */
+export function createForwardEngine(recipe: Recipe, dimensions: TileDimensions): ForwardEngine {
+  const size = tileSizes(recipe, dimensions);
+  const kernels = instantiateForward();
+  const memory = placeTile(recipe, size, kernels);
+  return {
+    inner: size.inner,
+    outColumns: size.outColumns,
+    queries: memory.queries.view,
+    keys: memory.keys.view,
+    values: memory.values.view,
+    visible: memory.visible.view,
+    result: memory.result.view,
+    sums: memory.out.view,
+    lse: memory.lse.view,
+    blockScores: memory.scores.view,
+    maxima: memory.maxima.view,
+    rowSums: memory.rowSums.view,
+    rescales: memory.rescales.view,
+    counters: memory.counters.view,
+    polynomialColumns: polynomialColumnsOf(recipe).filter(Boolean).length,
+    ...tileStages(kernels, stagesOf(kernels, recipe), memory, size),
   };
 }

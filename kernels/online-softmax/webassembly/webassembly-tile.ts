@@ -1,10 +1,10 @@
 import { bitsOf, type InputPatterns } from '../units.js';
 import { blockMmas, type ForwardTile, type TileDimensions } from '../query-tiles.js';
-import { maskInterrupted, seesAKey } from '../key-blocks.js';
+import { maskInterrupted, seesAKey, type KeyBlock } from '../key-blocks.js';
 import { changeScores } from '../score-change.js';
 import { naturalScale, type Recipe } from '../recipe.js';
-import { recipeSteps } from '../steps.js';
-import { createForwardEngine } from './engine.js';
+import { recipeSteps, type ForwardSteps } from '../steps.js';
+import { createForwardEngine, type ForwardEngine } from './engine.js';
 
 /** Rows of `dim` elements into rows of `stride`; the elements beyond `dim` are left as they are. */
 function copyRows(source: InputPatterns, dim: number, target: InputPatterns, stride: number): void {
@@ -38,6 +38,77 @@ export function fitsWebAssembly(recipe: Recipe): boolean {
   );
 }
 
+/** Masks and changes the scores of a block in the engine, as the recipe does. */
+function changeBlockScores(
+  { blockScores }: ForwardEngine,
+  { scoreChange, tiling }: Recipe,
+  block: KeyBlock,
+  rows: number,
+): void {
+  if (scoreChange !== null)
+    changeScores(blockScores.subarray(0, rows * tiling.keys), scoreChange, block);
+  maskInterrupted(blockScores, block.interrupted, tiling.keys);
+}
+
+/** Reads the results of a tile from the engine. */
+class TileResults {
+  readonly #engine: ForwardEngine;
+  readonly #recipe: Recipe;
+  readonly #vDim: number;
+  readonly #withSink: ForwardSteps['withSink'];
+
+  constructor(engine: ForwardEngine, recipe: Recipe, vDim: number) {
+    this.#engine = engine;
+    this.#recipe = recipe;
+    this.#vDim = vDim;
+    this.#withSink = recipeSteps(recipe).withSink;
+  }
+
+  /** Adds a sink of this logit to every row; none at −∞. Kernels with a sink have one sum for each row. */
+  addSink(logit: number, rows: number): void {
+    if (logit === -Infinity) return;
+    const { maxima, rowSums } = this.#engine;
+    for (let row = 0; row < rows; row++) {
+      const { maximum, sum } = this.#withSink(maxima[row], rowSums[row], logit);
+      maxima[row] = maximum;
+      rowSums[row] = sum;
+    }
+  }
+
+  /** The columns of the output without those that pad it. */
+  output<Elements extends Uint16Array | Float32Array>(
+    source: Elements,
+    out: Elements,
+    rows: number,
+  ): Elements {
+    const { outColumns } = this.#engine;
+    const vDim = this.#vDim;
+    for (let row = 0; row < rows; row++)
+      out.set(source.subarray(row * outColumns, row * outColumns + vDim), row * vDim);
+    return out;
+  }
+
+  /** Results of a tile of so many blocks, beside its output. */
+  statistics(rows: number, blocks: number) {
+    const { counters, lse, rescales, inner, polynomialColumns } = this.#engine;
+    const { tiling, tensorCore } = this.#recipe;
+    const [rowRescales, rowRescalesSkipped, warpRescales, warpRescalesSkipped] = counters;
+    return {
+      lse: lse.slice(0, rows),
+      rescales: rescales.slice(0, rows),
+      counters: {
+        rowRescales,
+        rowRescalesSkipped,
+        warpRescales,
+        warpRescalesSkipped,
+        polynomialLanes: blocks * rows * polynomialColumns,
+        hardwareLanes: blocks * rows * (tiling.keys - polynomialColumns),
+        mmas: blocks * blockMmas(inner, tiling.keys, this.#vDim, tensorCore.productsPerSum),
+      },
+    };
+  }
+}
+
 /**
  * The forward of a recipe on one tile in WebAssembly: for all inputs the bits of
  * `createPlainForwardTile`. Each call makes an instance with the memory of one tile, some megabytes;
@@ -45,74 +116,30 @@ export function fitsWebAssembly(recipe: Recipe): boolean {
  */
 export function createForwardTile(recipe: Recipe, dimensions: TileDimensions): ForwardTile {
   const { qkDim, vDim } = dimensions;
-  const { keys: blockKeys } = recipe.tiling;
-  const { productsPerSum } = recipe.tensorCore;
   const engine = createForwardEngine(recipe, dimensions);
-  const { inner, outColumns, polynomialColumns } = engine;
-  const { scoreChange } = recipe;
-  const { withSink } = recipeSteps(recipe);
+  const results = new TileResults(engine, recipe, vDim);
   let rows = 0;
   let logit = -Infinity;
   let blocks = 0;
   let hasSeenKeys = false;
-  /** The columns of the output without those that pad it. */
-  function outputColumns<Elements extends Uint16Array | Float32Array>(
-    source: Elements,
-    out: Elements,
-  ): Elements {
-    for (let row = 0; row < rows; row++)
-      out.set(source.subarray(row * outColumns, row * outColumns + vDim), row * vDim);
-    return out;
-  }
-
-  /** Adds the sink to every row. Kernels with a sink have one sum for each row. */
-  function addSink(): void {
-    if (logit === -Infinity) return;
-    const { maxima, rowSums } = engine;
-    for (let row = 0; row < rows; row++) {
-      const { maximum, sum } = withSink(maxima[row], rowSums[row], logit);
-      maxima[row] = maximum;
-      rowSums[row] = sum;
-    }
-  }
-
-  /** Results of the tile in the engine, beside its output. */
-  function statistics() {
-    const [rowRescales, rowRescalesSkipped, warpRescales, warpRescalesSkipped] = engine.counters;
-    return {
-      lse: engine.lse.slice(0, rows),
-      rescales: engine.rescales.slice(0, rows),
-      counters: {
-        rowRescales,
-        rowRescalesSkipped,
-        warpRescales,
-        warpRescalesSkipped,
-        polynomialLanes: blocks * rows * polynomialColumns,
-        hardwareLanes: blocks * rows * (blockKeys - polynomialColumns),
-        mmas: blocks * blockMmas(inner, blockKeys, vDim, productsPerSum),
-      },
-    };
-  }
-
   return {
     begin: (queries, count, sink) => {
       rows = count;
       logit = sink;
       blocks = 0;
       hasSeenKeys = false;
-      copyRows(queries, qkDim, engine.queries, inner);
+      copyRows(queries, qkDim, engine.queries, engine.inner);
       engine.begin(rows);
     },
     block: (block, keys, values) => {
-      if (block.keys < blockKeys) [engine.keys, engine.values].forEach((view) => view.fill(0));
-      copyRows(keys, qkDim, engine.keys, inner);
-      copyRows(values, vDim, engine.values, outColumns);
+      if (block.keys < recipe.tiling.keys)
+        [engine.keys, engine.values].forEach((view) => view.fill(0));
+      copyRows(keys, qkDim, engine.keys, engine.inner);
+      copyRows(values, vDim, engine.values, engine.outColumns);
       block.visible.forEach(({ begin, end }, row) => engine.visible.set([begin, end], 2 * row));
       engine.packBlock();
       engine.scores();
-      if (scoreChange !== null)
-        changeScores(engine.blockScores.subarray(0, rows * blockKeys), scoreChange, block);
-      maskInterrupted(engine.blockScores, block.interrupted, blockKeys);
+      changeBlockScores(engine, recipe, block, rows);
       engine.softmax(blocks === 0, hasSeenKeys);
       if (blocks > 0) engine.rescale(hasSeenKeys);
       engine.output();
@@ -120,15 +147,17 @@ export function createForwardTile(recipe: Recipe, dimensions: TileDimensions): F
       hasSeenKeys ||= seesAKey(block);
     },
     finish: () => {
-      addSink();
+      results.addSink(logit, rows);
       engine.normalise();
       engine.round();
-      return { out: outputColumns(engine.result, new Uint16Array(rows * vDim)), ...statistics() };
+      const out = results.output(engine.result, new Uint16Array(rows * vDim), rows);
+      return { out, ...results.statistics(rows, blocks) };
     },
     finishPartial: () => {
-      addSink();
+      results.addSink(logit, rows);
       engine.normalise();
-      return { out: outputColumns(engine.sums, new Float32Array(rows * vDim)), ...statistics() };
+      const out = results.output(engine.sums, new Float32Array(rows * vDim), rows);
+      return { out, ...results.statistics(rows, blocks) };
     },
   };
 }

@@ -59,34 +59,43 @@ export interface BackwardEngine {
   readonly gradients: (continues: boolean) => void;
 }
 
-/** An instance of the module with the memory of one pair of blocks: some megabytes, whatever the problem's size. */
-export function createBackwardEngine(
-  recipe: BackwardRecipe,
-  { qkDim, vDim }: BackwardDimensions,
-): BackwardEngine {
-  const { tiling, format, weight } = recipe;
-  const { queries: blockQueries, keys: blockKeys } = tiling;
+/** Dimensions of the memory of a pair of blocks, and numbers of elements in it. */
+function pairSizes(recipe: BackwardRecipe, { qkDim, vDim }: BackwardDimensions) {
+  const { queries: blockQueries, keys: blockKeys } = recipe.tiling;
   const inner = filledBackwardDim(recipe, qkDim);
   const outInner = filledBackwardDim(recipe, vDim);
-  const size = {
+  return {
+    blockQueries,
+    blockKeys,
+    inner,
+    outInner,
     pair: blockKeys * blockQueries,
     keys: blockKeys * inner,
     values: blockKeys * outInner,
     queries: blockQueries * inner,
     dout: blockQueries * outInner,
   };
-  // Bit patterns take 2 bytes, fp32 numbers 4, packed rows 8 and packed columns 6.
-  const bytes =
-    (2 + 2 + 8 + 8 + 4) * size.keys +
-    (2 + 8 + 4) * size.values +
-    (2 + 6 + 6 + 4) * size.queries +
-    (2 + 6 + 6) * size.dout +
-    (4 + 4 + 4 + 2 + 2 + 8 + 8 + 6) * size.pair +
+}
+
+type PairSizes = ReturnType<typeof pairSizes>;
+
+/** Bytes of the memory: bit patterns take 2 bytes, fp32 numbers 4, packed rows 8 and packed columns 6. */
+function pairBytes({ pair, keys, values, queries, dout, blockQueries }: PairSizes): number {
+  return (
+    (2 + 2 + 8 + 8 + 4) * keys +
+    (2 + 8 + 4) * values +
+    (2 + 6 + 6 + 4) * queries +
+    (2 + 6 + 6) * dout +
+    (4 + 4 + 4 + 2 + 2 + 8 + 8 + 6) * pair +
     16 * blockQueries +
-    tableBytes;
-  const kernels = instantiate();
-  const allocator = createAllocator(kernels.memory, bytes);
-  const { allocate, place, struct } = allocator;
+    tableBytes
+  );
+}
+
+/** Places everything that the stages of a pair of blocks work on, apart from the struct. */
+function placeWords(recipe: BackwardRecipe, size: PairSizes, kernels: BackwardKernels) {
+  const allocator = createAllocator(kernels.memory, pairBytes(size));
+  const { allocate, place } = allocator;
   const sums = placeFusedSums(allocator, recipe.tensorCore);
   const { buffer } = kernels.memory;
   const patterns = (count: number) => {
@@ -97,45 +106,58 @@ export function createBackwardEngine(
     const address = allocate(4 * count);
     return { address, view: new Float32Array(buffer, address, count) };
   };
-  const encoding = place(packOperandEncoding(format));
-
-  const keys = patterns(size.keys);
-  const keysTransposed = patterns(size.keys);
-  const values = patterns(size.values);
-  const queries = patterns(size.queries);
-  const dout = patterns(size.dout);
-  const weights = patterns(size.pair);
-  const derivatives = patterns(size.pair);
-  const packed = {
-    keys: allocate(8 * size.keys),
-    keysTransposed: allocate(8 * size.keys),
-    values: allocate(8 * size.values),
-    queryColumns: allocate(6 * size.queries),
-    queryRows: allocate(6 * size.queries),
-    doutColumns: allocate(6 * size.dout),
-    doutRows: allocate(6 * size.dout),
-    weights: allocate(8 * size.pair),
-    derivatives: allocate(8 * size.pair),
-    derivativeColumns: allocate(6 * size.pair),
+  return {
+    allocator,
+    sums,
+    encoding: place(packOperandEncoding(recipe.format)),
+    keys: patterns(size.keys),
+    keysTransposed: patterns(size.keys),
+    values: patterns(size.values),
+    queries: patterns(size.queries),
+    dout: patterns(size.dout),
+    weights: patterns(size.pair),
+    derivatives: patterns(size.pair),
+    packed: {
+      keys: allocate(8 * size.keys),
+      keysTransposed: allocate(8 * size.keys),
+      values: allocate(8 * size.values),
+      queryColumns: allocate(6 * size.queries),
+      queryRows: allocate(6 * size.queries),
+      doutColumns: allocate(6 * size.dout),
+      doutRows: allocate(6 * size.dout),
+      weights: allocate(8 * size.pair),
+      derivatives: allocate(8 * size.pair),
+      derivativeColumns: allocate(6 * size.pair),
+    },
+    scores: floats(size.pair),
+    outputDerivatives: floats(size.pair),
+    slopes: floats(size.pair),
+    dk: floats(size.keys),
+    dv: floats(size.values),
+    dqTransposed: floats(size.queries),
+    rows: allocate(16 * size.blockQueries),
   };
-  const scores = floats(size.pair);
-  const outputDerivatives = floats(size.pair);
-  const slopes = floats(size.pair);
-  const dk = floats(size.keys);
-  const dv = floats(size.values);
-  const dqTransposed = floats(size.queries);
-  const rows = allocate(16 * blockQueries);
-  const rowWords = 4 * blockQueries;
+}
+
+type PairWords = ReturnType<typeof placeWords>;
+
+/** Places the struct that the steps on elements read; returns its address. */
+function placePair(
+  { weight, format }: BackwardRecipe,
+  { blockKeys, blockQueries }: PairSizes,
+  words: PairWords,
+): number {
+  const { place, struct } = words.allocator;
   const { exp2 } = specialFunctionTables;
-  const block = struct(pairBlock).write({
+  return struct(pairBlock).write({
     keys: blockKeys,
     queries: blockQueries,
-    scores: scores.address,
-    derivatives: outputDerivatives.address,
-    slopes: slopes.address,
-    weights: weights.address,
-    products: derivatives.address,
-    rows,
+    scores: words.scores.address,
+    derivatives: words.outputDerivatives.address,
+    slopes: words.slopes.address,
+    weights: words.weights.address,
+    products: words.derivatives.address,
+    rows: words.rows,
     scale: weight.scale,
     fusesExponent: weight.isFused,
     flushes: weight.unit === 'ex2.approx.ftz.f32',
@@ -144,33 +166,38 @@ export function createBackwardEngine(
     shift: Math.log2(exp2.unitsPerUlp),
     format: place(packConversion(roundingConversions[format])),
   });
+}
 
-  const packRows = (from: number, to: number, count: number, length: number): void =>
-    kernels.packRows(from, to, count, length, encoding);
-  const multiply = (
-    a: number,
-    b: number,
-    c: number,
-    ...[m, k, n]: [rows: number, inner: number, columns: number]
-  ): number => kernels.multiplyAccumulate(a, b, c, m, k, n, sums);
-
+/** Packs the operands of matrix products, and multiplies them. */
+function operandKernels(kernels: BackwardKernels, { encoding, sums }: PairWords) {
+  const { packColumns, packTransposedColumns } = kernels;
   return {
-    inner,
-    outInner,
-    keys: keys.view,
-    keysTransposed: keysTransposed.view,
-    values: values.view,
-    queries: queries.view,
-    dout: dout.view,
-    logSumExp2: new Float32Array(buffer, rows, blockQueries),
-    productSums: new Float32Array(buffer, rows + rowWords, blockQueries),
-    firstKey: new Int32Array(buffer, rows + 2 * rowWords, blockQueries),
-    endKey: new Int32Array(buffer, rows + 3 * rowWords, blockQueries),
-    scores: scores.view,
-    slopes: slopes.view,
-    dk: dk.view,
-    dv: dv.view,
-    dqTransposed: dqTransposed.view,
+    packRows: (from: number, to: number, count: number, length: number): void =>
+      kernels.packRows(from, to, count, length, encoding),
+    packColumns: (from: number, to: number, count: number, length: number): void =>
+      packColumns(from, to, count, length, encoding),
+    packTransposedColumns: (from: number, to: number, count: number, length: number): void =>
+      packTransposedColumns(from, to, count, length, encoding),
+    multiply: (
+      a: number,
+      b: number,
+      c: number,
+      ...[m, k, n]: [rows: number, inner: number, columns: number]
+    ): number => kernels.multiplyAccumulate(a, b, c, m, k, n, sums),
+  };
+}
+
+/** The stages of the backward on a pair of blocks, from the products to the gradients. */
+function pairStages(
+  kernels: BackwardKernels,
+  { blockKeys, blockQueries, inner, outInner }: PairSizes,
+  words: PairWords,
+  pair: number,
+): Pick<BackwardEngine, 'begin' | 'products' | 'elements' | 'gradients'> {
+  const { packed, keys, keysTransposed, values, queries, dout, scores, outputDerivatives } = words;
+  const { weights, derivatives, dk, dv, dqTransposed } = words;
+  const { packRows, packColumns, packTransposedColumns, multiply } = operandKernels(kernels, words);
+  return {
     begin: () => {
       packRows(keys.address, packed.keys, blockKeys, inner);
       packRows(keysTransposed.address, packed.keysTransposed, inner, blockKeys);
@@ -179,40 +206,59 @@ export function createBackwardEngine(
       dv.view.fill(0);
     },
     products: () => {
-      const { packTransposedColumns } = kernels;
-      packTransposedColumns(queries.address, packed.queryColumns, inner, blockQueries, encoding);
-      packTransposedColumns(dout.address, packed.doutColumns, outInner, blockQueries, encoding);
+      packTransposedColumns(queries.address, packed.queryColumns, inner, blockQueries);
+      packTransposedColumns(dout.address, packed.doutColumns, outInner, blockQueries);
       scores.view.fill(0);
       outputDerivatives.view.fill(0);
       multiply(packed.keys, packed.queryColumns, scores.address, blockKeys, inner, blockQueries);
-      multiply(
-        packed.values,
-        packed.doutColumns,
-        outputDerivatives.address,
-        blockKeys,
-        outInner,
-        blockQueries,
-      );
+      const { address } = outputDerivatives;
+      multiply(packed.values, packed.doutColumns, address, blockKeys, outInner, blockQueries);
     },
-    elements: (sloped) => kernels.elementSteps(block, sloped),
+    elements: (sloped) => kernels.elementSteps(pair, sloped),
     gradients: (continues) => {
       packRows(weights.address, packed.weights, blockKeys, blockQueries);
       packRows(derivatives.address, packed.derivatives, blockKeys, blockQueries);
-      const { packColumns } = kernels;
-      packColumns(derivatives.address, packed.derivativeColumns, blockKeys, blockQueries, encoding);
-      packColumns(queries.address, packed.queryRows, blockQueries, inner, encoding);
-      packColumns(dout.address, packed.doutRows, blockQueries, outInner, encoding);
+      packColumns(derivatives.address, packed.derivativeColumns, blockKeys, blockQueries);
+      packColumns(queries.address, packed.queryRows, blockQueries, inner);
+      packColumns(dout.address, packed.doutRows, blockQueries, outInner);
       multiply(packed.weights, packed.doutRows, dv.address, blockKeys, blockQueries, outInner);
       multiply(packed.derivatives, packed.queryRows, dk.address, blockKeys, blockQueries, inner);
       if (!continues) dqTransposed.view.fill(0);
-      multiply(
-        packed.keysTransposed,
-        packed.derivativeColumns,
-        dqTransposed.address,
-        inner,
-        blockKeys,
-        blockQueries,
-      );
+      const [a, b] = [packed.keysTransposed, packed.derivativeColumns];
+      multiply(a, b, dqTransposed.address, inner, blockKeys, blockQueries);
     },
+  };
+}
+
+/** An instance of the module with the memory of one pair of blocks: some megabytes, whatever the problem's size. */
+export function createBackwardEngine(
+  recipe: BackwardRecipe,
+  dimensions: BackwardDimensions,
+): BackwardEngine {
+  const size = pairSizes(recipe, dimensions);
+  const { blockQueries } = size;
+  const kernels = instantiate();
+  const words = placeWords(recipe, size, kernels);
+  const pair = placePair(recipe, size, words);
+  const { buffer } = kernels.memory;
+  const rowWords = 4 * blockQueries;
+  return {
+    inner: size.inner,
+    outInner: size.outInner,
+    keys: words.keys.view,
+    keysTransposed: words.keysTransposed.view,
+    values: words.values.view,
+    queries: words.queries.view,
+    dout: words.dout.view,
+    logSumExp2: new Float32Array(buffer, words.rows, blockQueries),
+    productSums: new Float32Array(buffer, words.rows + rowWords, blockQueries),
+    firstKey: new Int32Array(buffer, words.rows + 2 * rowWords, blockQueries),
+    endKey: new Int32Array(buffer, words.rows + 3 * rowWords, blockQueries),
+    scores: words.scores.view,
+    slopes: words.slopes.view,
+    dk: words.dk.view,
+    dv: words.dv.view,
+    dqTransposed: words.dqTransposed.view,
+    ...pairStages(kernels, size, words, pair),
   };
 }

@@ -3,7 +3,7 @@ import { changeScores } from '../../score-change.js';
 import { derivativeFactors } from '../element-steps.js';
 import type { BackwardDimensions, KeyBlockWork, QueryBlock } from '../key-block.js';
 import type { BackwardRecipe } from '../recipe.js';
-import { createBackwardEngine } from './engine.js';
+import { createBackwardEngine, type BackwardEngine } from './engine.js';
 
 /** Rows of `dim` elements into rows of `stride`, zeros beyond and below. */
 function fillRows(source: Uint16Array, dim: number, target: Uint16Array, stride: number): void {
@@ -17,6 +17,37 @@ function firstRows(source: Float32Array, stride: number, rows: number, dim: numb
   for (let row = 0; row < rows; row++)
     values.set(source.subarray(row * stride, row * stride + dim), row * dim);
   return values;
+}
+
+/** Hides the keys between the ranges that a row sees; the engine hides those before the first and after the last. */
+function hideBetweenRanges(
+  { scores }: BackwardEngine,
+  { visible }: QueryBlock,
+  { tiling }: BackwardRecipe,
+): void {
+  visible.forEach((ranges, row) =>
+    ranges.slice(1).forEach(({ begin }, i) => {
+      for (let key = ranges[i].end; key < begin; key++)
+        scores[key * tiling.queries + row] = -Infinity;
+    }),
+  );
+}
+
+/** Writes the LSEs, the sums D and the visible keys of rows; rows that do not exist see all `keys`. */
+function writeRows(
+  engine: BackwardEngine,
+  { rows, visible, logSumExp2, productSums }: QueryBlock,
+  keys: number,
+): void {
+  engine.logSumExp2.fill(Infinity).set(logSumExp2);
+  engine.productSums.fill(0).set(productSums);
+  engine.firstKey.fill(0);
+  engine.endKey.fill(keys);
+  for (let row = 0; row < rows; row++) {
+    const { begin, end } = spanOf(visible[row]);
+    engine.firstKey[row] = begin;
+    engine.endKey[row] = end;
+  }
 }
 
 /**
@@ -37,27 +68,6 @@ export function createKeyBlock(
   const tile = new Float32Array(tiling.queries * qkDim);
   let count = 0;
 
-  function hideBetweenRanges({ visible }: QueryBlock): void {
-    visible.forEach((ranges, row) =>
-      ranges.slice(1).forEach(({ begin }, i) => {
-        for (let key = ranges[i].end; key < begin; key++)
-          engine.scores[key * tiling.queries + row] = -Infinity;
-      }),
-    );
-  }
-
-  function writeRows({ rows, visible, logSumExp2, productSums }: QueryBlock): void {
-    engine.logSumExp2.fill(Infinity).set(logSumExp2);
-    engine.productSums.fill(0).set(productSums);
-    engine.firstKey.fill(0);
-    engine.endKey.fill(count);
-    for (let row = 0; row < rows; row++) {
-      const { begin, end } = spanOf(visible[row]);
-      engine.firstKey[row] = begin;
-      engine.endKey[row] = end;
-    }
-  }
-
   return {
     begin: (keys, values) => {
       count = qkDim === 0 ? 0 : keys.length / qkDim;
@@ -71,12 +81,12 @@ export function createKeyBlock(
     queries: (block, continues = false) => {
       fillRows(block.queries, qkDim, engine.queries, inner);
       fillRows(block.dout, vDim, engine.dout, outInner);
-      writeRows(block);
+      writeRows(engine, block, count);
       engine.products();
       const slopes = derivativeFactors(engine.scores, scoreChange, derivativeScale);
       if (slopes !== null) engine.slopes.set(slopes);
       if (scoreChange !== null) changeScores(engine.scores, scoreChange, { addend: null });
-      hideBetweenRanges(block);
+      hideBetweenRanges(engine, block, recipe);
       engine.elements(slopes !== null);
       engine.gradients(continues);
       const { dqTransposed } = engine;
