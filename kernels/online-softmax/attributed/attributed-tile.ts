@@ -210,18 +210,19 @@ export function createAttributedTile(
   const groups = groupRuns(choices, weightTechniques(recipe)).groups.map((group) =>
     createWeightGroup(group, choices, { recipe, scale, vDim, columns }),
   );
-  const all = groups.map(({ emulated }) => emulated);
-  const paths = new TilePaths(recipe, scores, all);
+  const paths = new TilePaths(
+    recipe,
+    scores,
+    groups.map(({ emulated }) => emulated),
+  );
   const largest = createLargestWeights(tileQueries);
   const weightsOf = createTileWeights(recipe, paths, arithmetic);
   const tileValues = createTileValues(recipe, columns);
   const products = createBlockProducts(tileQueries * columns, arithmetic);
-  let rows = 0;
-  let logit = -Infinity;
+  let [rows, logit] = [0, -Infinity];
   return {
     begin: (queries, count, sink) => {
-      rows = count;
-      logit = sink;
+      [rows, logit] = [count, sink];
       scores.begin(queries, rows);
       paths.begin();
       largest.begin();

@@ -144,6 +144,34 @@ type CompiledFunction = (registers: number, lanes: number) => void;
 
 const allLanes = -1;
 
+/** A view of a memory, which has another buffer once it has grown. */
+function viewOf(memory: WebAssembly.Memory): () => DataView {
+  let view = new DataView(memory.buffer);
+  return () => {
+    if (view.buffer !== memory.buffer) view = new DataView(memory.buffer);
+    return view;
+  };
+}
+
+/** Counts what is compiled. */
+class CompilationCount {
+  #operations = 0;
+  readonly #laneByLane = new Map<string, number>();
+
+  add(operations: readonly LaneOperation[], pieces: readonly Piece[]): void {
+    this.#operations += operations.length;
+    for (const piece of pieces) {
+      if (isEmitted(piece)) continue;
+      const { name } = piece.instruction;
+      this.#laneByLane.set(name, (this.#laneByLane.get(name) ?? 0) + 1);
+    }
+  }
+
+  statistics(): CompilerStatistics {
+    return { operations: this.#operations, laneByLane: new Map(this.#laneByLane) };
+  }
+}
+
 /**
  * A compiler for the registers in `memory`, which is not shared.
  *
@@ -160,14 +188,8 @@ export function createCompiler(
     const { emit: code } = operation.instruction;
     return code === null ? null : { operation, template: templateOf(code, operation) };
   };
-  let operationCount = 0;
-  const laneByLane = new Map<string, number>();
-  let view = new DataView(memory.buffer);
-  const currentView = (): DataView => {
-    // Memory that grew has another buffer.
-    if (view.buffer !== memory.buffer) view = new DataView(memory.buffer);
-    return view;
-  };
+  const count = new CompilationCount();
+  const currentView = viewOf(memory);
 
   function instantiate(
     functions: readonly (readonly EmittedOperation[])[],
@@ -180,18 +202,9 @@ export function createCompiler(
     return functions.map((_, i) => exports[`${i}`] as CompiledFunction);
   }
 
-  function count(operations: readonly LaneOperation[], pieces: readonly Piece[]): void {
-    operationCount += operations.length;
-    for (const piece of pieces) {
-      if (isEmitted(piece)) continue;
-      const { name } = piece.instruction;
-      laneByLane.set(name, (laneByLane.get(name) ?? 0) + 1);
-    }
-  }
-
   function compileAll(stretches: readonly (readonly LaneOperation[])[]): RunOperations[] {
     const pieces = stretches.map((operations) => piecesOf(operations, emit));
-    stretches.forEach((operations, i) => count(operations, pieces[i]));
+    stretches.forEach((operations, i) => count.add(operations, pieces[i]));
     const functions = pieces.flat().filter(isEmitted);
     const all = instantiate(functions, 'all');
     const masked = lazily(() => instantiate(functions, 'masked'));
@@ -219,6 +232,6 @@ export function createCompiler(
   return {
     compileAll,
     compile: (operations) => compileAll([operations])[0],
-    statistics: () => ({ operations: operationCount, laneByLane: new Map(laneByLane) }),
+    statistics: () => count.statistics(),
   };
 }

@@ -59,6 +59,53 @@ export interface LoggedRun {
   readonly log: () => StepLog;
 }
 
+/** Steps as they are taken, and those that depend on one another. */
+class StepRecord {
+  #running = 0;
+  readonly #steps: number[] = [];
+  readonly #polls = new Set<number>();
+  /** By cluster: the place of each of its steps in the run. */
+  readonly #places: number[][] = [];
+  readonly #dependent: DependentSteps[] = [];
+  readonly #known = new Set<string>();
+
+  take(cluster: number, taker: number): void {
+    this.#running = cluster;
+    (this.#places[cluster] ??= []).push(this.#steps.length);
+    this.#steps.push(taker);
+  }
+
+  /** The latest step only polled. */
+  markPoll(): void {
+    this.#polls.add(this.#steps.length - 1);
+  }
+
+  /**
+   * The latest step depends on an earlier one.
+   *
+   * @param ctas CTAs of a cluster
+   */
+  addDependence({ cta, step }: ClusterStep, ctas: number): void {
+    const cluster = cta === undefined ? this.#running : Math.floor(cta / ctas);
+    const earlier = this.#places[cluster]?.[step];
+    const later = this.#steps.length - 1;
+    if (earlier === undefined || earlier >= later) return;
+    // One access, word after word.
+    const name = `${earlier} ${later}`;
+    if (this.#known.has(name)) return;
+    this.#known.add(name);
+    this.#dependent.push([earlier, later]);
+  }
+
+  log(): StepLog {
+    return {
+      steps: Int32Array.from(this.#steps),
+      dependent: this.#dependent,
+      isPoll: (step) => this.#polls.has(step),
+    };
+  }
+}
+
 /**
  * Follows a plan, then other schedulers, and logs the taker of each step and the steps that depend on one another. Memory grows with
  * the steps.
@@ -73,25 +120,11 @@ export function logRun(
   ctas: number,
   usual: () => Scheduler,
 ): LoggedRun {
+  const record = new StepRecord();
   let next = 0;
-  let running = 0;
-  const steps: number[] = [];
-  const polls = new Set<number>();
-  // By cluster: the place of each of its steps in the run.
-  const places: number[][] = [];
-  const dependent: DependentSteps[] = [];
-  const known = new Set<string>();
-
   /** The step of a cluster that polled last: another step goes first. */
   let polled: Step | null = null;
   let last: Step | null = null;
-
-  function take(cluster: number, step: Step): void {
-    running = cluster;
-    (places[cluster] ??= []).push(steps.length);
-    steps.push(names.numberOf(cluster, step));
-    last = step;
-  }
 
   /** Schedules as usual, except that the step that has just polled comes last. */
   function unplanned(rest: Scheduler, candidates: readonly Step[]): number {
@@ -116,30 +149,17 @@ export function logRun(
           const asPlanned = candidates.findIndex(isPlanned(cluster));
           if (asPlanned !== -1) next++;
           const choice = asPlanned === -1 ? unplanned(rest, candidates) : asPlanned;
-          take(cluster, candidates[choice]);
+          last = candidates[choice];
+          record.take(cluster, names.numberOf(cluster, last));
           return choice;
         },
       };
     },
-    onDependence: ({ cta, step }) => {
-      const cluster = cta === undefined ? running : Math.floor(cta / ctas);
-      const earlier = places[cluster]?.[step];
-      const later = steps.length - 1;
-      if (earlier === undefined || earlier >= later) return;
-      // One access, word after word.
-      const name = `${earlier} ${later}`;
-      if (known.has(name)) return;
-      known.add(name);
-      dependent.push([earlier, later]);
-    },
+    onDependence: (earlier) => record.addDependence(earlier, ctas),
     onStep: (isMore) => {
-      if (!isMore) polls.add(steps.length - 1);
+      if (!isMore) record.markPoll();
       polled = isMore ? null : last;
     },
-    log: () => ({
-      steps: Int32Array.from(steps),
-      dependent,
-      isPoll: (step) => polls.has(step),
-    }),
+    log: () => record.log(),
   };
 }

@@ -10,6 +10,7 @@ import {
   type PreparedLaunch,
   turnTakingScheduler,
 } from '../run/index.js';
+import { lazily } from '../../reuse.js';
 import { commitsSeeInitialisation, type Mutant } from './mutants.js';
 import { createTimeLimit, OutOfTime } from './time-limit.js';
 
@@ -123,6 +124,124 @@ function illegal<One extends Finding>(findings: readonly One[]): readonly One[] 
   return findings.filter(({ kind }) => findingWeight(kind) !== 'hint');
 }
 
+/** The findings that a kernel itself has. */
+class KnownFindings {
+  readonly #keys = new Set<string>();
+
+  add(findings: readonly Finding[]): void {
+    for (const finding of findings) this.#keys.add(keyOf(finding));
+  }
+
+  /** Those of a mutant's findings that the kernel does not have, the first of each kind. */
+  newOf(findings: readonly Finding[]): readonly Finding[] {
+    const kinds = new Set<string>();
+    return findings.filter((finding) => {
+      if (findingWeight(finding.kind) === 'hint' && finding.kind !== tellingHint) return false;
+      const isNew = !this.#keys.has(keyOf(finding)) && !kinds.has(finding.kind);
+      if (isNew) kinds.add(finding.kind);
+      return isNew;
+    });
+  }
+}
+
+/** Runs of a launch's kernel, and of its mutants, which get some times as many steps and seconds. */
+class JudgedRuns {
+  readonly base: LaunchRun;
+  /** Seconds that a mutant is given. */
+  readonly seconds: number;
+  readonly known = new KnownFindings();
+  readonly #prepared: PreparedLaunch;
+  readonly #options: JudgeOptions;
+  readonly #scheduler: NonNullable<KernelOptions['scheduler']>;
+  readonly #mostSteps: number;
+
+  /**
+   * The schedules in which the kernel itself gives the same outputs as in the first: only there do different bits mean
+   * anything.
+   */
+  readonly schedules = lazily((): readonly OtherSchedule[] =>
+    otherSchedules.filter(({ create }) => {
+      const run = this.#runKernel(create, { races: false });
+      // Where order is not followed, a late commit is reported as if its operations were unknown.
+      this.known.add(run.findings);
+      return run.isComplete && otherTensor(this.base, run) === null;
+    }),
+  );
+
+  constructor(
+    prepared: PreparedLaunch,
+    { scheduler = turnTakingScheduler, ...options }: JudgeOptions,
+  ) {
+    const start = performance.now();
+    const base = prepared.run({ ...options, scheduler });
+    const taken = (performance.now() - start) / 1000;
+    this.base = base;
+    this.seconds = Math.ceil(Math.max(leastSeconds, timeFactor * taken));
+    this.#prepared = prepared;
+    this.#options = options;
+    this.#scheduler = scheduler;
+    this.#mostSteps = stepFactor * base.mostClusterSteps + moreSteps;
+    this.known.add(base.findings);
+    // Faults of the kernel itself may look different in another schedule, and a mutant runs in one.
+    if (illegal(base.findings).length > 0 || base.findings.some(({ kind }) => kind === late))
+      for (const { create } of otherSchedules) this.known.add(this.#runKernel(create).findings);
+  }
+
+  runMutant(
+    mutant: Mutant,
+    { scheduler = this.#scheduler, ...more }: KernelOptions,
+    note: () => void,
+  ): LaunchRun {
+    return this.#prepared.run(
+      {
+        ...this.#options,
+        mostSteps: this.#mostSteps,
+        ...more,
+        scheduler: createTimeLimit(this.seconds).within(scheduler),
+        isEnough: (findings) => this.known.newOf(findings).length > 0,
+      },
+      mutant.mutate(note),
+    );
+  }
+
+  /** The verdict that a run of a mutant shows; null where it shows nothing. */
+  shown(run: LaunchRun): Pick<JudgedMutant, 'verdict' | 'findings' | 'reason'> | null {
+    const findings = this.known.newOf(run.findings);
+    if (findings.some(({ kind }) => kind !== 'deadlock'))
+      return { verdict: 'found', findings, reason: null };
+    if (findings.length > 0) return { verdict: 'hangs', findings, reason: null };
+    if (!run.isComplete && this.base.isComplete)
+      return { verdict: 'hangs', findings, reason: 'the run does not come to its end' };
+    const tensor = otherTensor(this.base, run);
+    if (tensor === null) return null;
+    return { verdict: 'changes the result', findings, reason: `other bytes in ${tensor}` };
+  }
+
+  #runKernel(create: OtherSchedule['create'], more: KernelOptions = {}): LaunchRun {
+    const mostSteps = this.#mostSteps;
+    return this.#prepared.run({ ...this.#options, ...more, mostSteps, scheduler: create });
+  }
+}
+
+/** The outcome of a mutant's runs. */
+function judgeRuns(runs: JudgedRuns, mutant: Mutant): Omit<JudgedMutant, keyof Mutant> {
+  if (!runs.base.counts.byLine.has(mutant.line))
+    return nothing('not reached', mutantVerdicts['not reached']);
+  let executed = 0;
+  const note = () => void executed++;
+  const first = runs.runMutant(mutant, {}, note);
+  const atOnce = runs.shown(first);
+  if (atOnce !== null) return { ...atOnce, schedule: null, isOverlooked: false };
+  if (executed === 0) return nothing('not reached', mutantVerdicts['not reached']);
+  for (const { name, create } of runs.schedules()) {
+    const result = runs.shown(runs.runMutant(mutant, { races: false, scheduler: create }, note));
+    if (result !== null)
+      return { ...result, schedule: name, isOverlooked: first.speaksForAllSchedules };
+  }
+  const missing = conditionMissing(first, runs.base, mutant);
+  return missing === null ? nothing('redundant', null) : nothing('not shown', missing);
+}
+
 /**
  * Runs a launch's kernel itself, and can then run its mutants: each in the schedule of the first run with race detection, and
  * in other schedules too if it shows nothing there. Only findings count that the kernel itself does not have, of that kind at
@@ -132,102 +251,18 @@ export function createMutantJudge(
   prepared: PreparedLaunch,
   options: JudgeOptions = {},
 ): MutantJudge {
-  const { scheduler = turnTakingScheduler, ...machineOptions } = options;
-  const start = performance.now();
-  const base = prepared.run({ ...machineOptions, scheduler });
-  const seconds = Math.ceil(
-    Math.max(leastSeconds, (timeFactor * (performance.now() - start)) / 1000),
-  );
-  const mostSteps = stepFactor * base.mostClusterSteps + moreSteps;
-  const known = new Set(base.findings.map(keyOf));
-  // Faults of the kernel itself may look different in another schedule, and a mutant runs in one.
-  if (illegal(base.findings).length > 0 || base.findings.some(({ kind }) => kind === late))
-    for (const { create } of otherSchedules)
-      for (const finding of prepared.run({ ...machineOptions, mostSteps, scheduler: create })
-        .findings)
-        known.add(keyOf(finding));
-  const newOf = (findings: readonly Finding[]): readonly Finding[] => {
-    const kinds = new Set<string>();
-    return findings.filter((finding) => {
-      if (findingWeight(finding.kind) === 'hint' && finding.kind !== tellingHint) return false;
-      const isNew = !known.has(keyOf(finding)) && !kinds.has(finding.kind);
-      if (isNew) kinds.add(finding.kind);
-      return isNew;
-    });
-  };
-  let usable: readonly OtherSchedule[] | null = null;
-
-  /**
-   * The schedules in which the kernel itself gives the same outputs as in the first: only there do different bits mean
-   * anything.
-   */
-  const schedules = (): readonly OtherSchedule[] =>
-    (usable ??= otherSchedules.filter(({ create }) => {
-      const run = prepared.run({ ...machineOptions, races: false, mostSteps, scheduler: create });
-      // Where order is not followed, a late commit is reported as if its operations were unknown.
-      for (const finding of run.findings) known.add(keyOf(finding));
-      return run.isComplete && otherTensor(base, run) === null;
-    }));
-
-  function runMutant(
-    mutant: Mutant,
-    { scheduler: create = scheduler, ...more }: KernelOptions,
-    note: () => void,
-  ): LaunchRun {
-    return prepared.run(
-      {
-        ...machineOptions,
-        mostSteps,
-        ...more,
-        scheduler: createTimeLimit(seconds).within(create),
-        isEnough: (findings) => newOf(findings).length > 0,
-      },
-      mutant.mutate(note),
-    );
-  }
-
-  /** The verdict that a run shows; null where it shows nothing. */
-  function shown(run: LaunchRun): Pick<JudgedMutant, 'verdict' | 'findings' | 'reason'> | null {
-    const findings = newOf(run.findings);
-    if (findings.some(({ kind }) => kind !== 'deadlock'))
-      return { verdict: 'found', findings, reason: null };
-    if (findings.length > 0) return { verdict: 'hangs', findings, reason: null };
-    if (!run.isComplete && base.isComplete)
-      return { verdict: 'hangs', findings, reason: 'the run does not come to its end' };
-    const tensor = otherTensor(base, run);
-    if (tensor === null) return null;
-    return { verdict: 'changes the result', findings, reason: `other bytes in ${tensor}` };
-  }
-
-  function judgeRuns(mutant: Mutant): Omit<JudgedMutant, keyof Mutant> {
-    if (!base.counts.byLine.has(mutant.line))
-      return nothing('not reached', mutantVerdicts['not reached']);
-    let executed = 0;
-    const note = () => void executed++;
-    const first = runMutant(mutant, {}, note);
-    const atOnce = shown(first);
-    if (atOnce !== null) return { ...atOnce, schedule: null, isOverlooked: false };
-    if (executed === 0) return nothing('not reached', mutantVerdicts['not reached']);
-    for (const { name, create } of schedules()) {
-      const result = shown(runMutant(mutant, { races: false, scheduler: create }, note));
-      if (result !== null)
-        return { ...result, schedule: name, isOverlooked: first.speaksForAllSchedules };
-    }
-    const missing = conditionMissing(first, base, mutant);
-    return missing === null ? nothing('redundant', null) : nothing('not shown', missing);
-  }
-
+  const runs = new JudgedRuns(prepared, options);
   return {
-    base,
+    base: runs.base,
     judge: (mutant) => {
       const { number, kind, line, mnemonic, change, unmodelled, unfollowed } = mutant;
       const described = { number, kind, line, mnemonic, change, unmodelled, unfollowed };
       if (unmodelled !== null) return { ...described, ...nothing('not modelled', unmodelled) };
       try {
-        return { ...described, ...judgeRuns(mutant) };
+        return { ...described, ...judgeRuns(runs, mutant) };
       } catch (error) {
         if (!(error instanceof OutOfTime)) throw error;
-        return { ...described, ...nothing('out of time', `no end within ${seconds} s`) };
+        return { ...described, ...nothing('out of time', `no end within ${runs.seconds} s`) };
       }
     },
   };

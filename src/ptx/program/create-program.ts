@@ -135,6 +135,39 @@ function createSlotAllocator(): SlotAllocator {
   };
 }
 
+/** Lowers functions into a program, with the calls between them. */
+function lowerFunctions(
+  reached: readonly PtxFunction[],
+  declaring: Declaring,
+): ReadonlyMap<string, ProgramFunction> {
+  const { program } = declaring;
+  const functions = new Map<string, ProgramFunction>();
+  const calls = reached.flatMap((one) => {
+    const lowered = lowerFunction(program, one, declaring);
+    const { name, place: at } = one;
+    functions.set(name, { name, line: at.line, blocks: lowered.blocks });
+    return lowered.calls;
+  });
+  for (const call of calls) completeCall(program, call, functions);
+  return functions;
+}
+
+/** Registers of a program that have their values from the launch or from their warp. */
+function givenRegisters(
+  program: ProgramLowering,
+): Pick<Program, 'specialRegisters' | 'parameterRegisters' | 'sharedAddresses'> {
+  return {
+    specialRegisters: [...program.specials.values()].flatMap(({ binding, register }) =>
+      binding.kind === 'register' ? [{ slot: binding.slot, register }] : [],
+    ),
+    parameterRegisters: [...program.parameterRegisters.values()],
+    sharedAddresses: [...(program.sharedAddresses ?? [])].map(([address, slot]) => ({
+      address,
+      slot,
+    })),
+  };
+}
+
 /**
  * The executable program of a kernel: names are resolved, registers have places, blocks know where lanes that part
  * meet again. RequestErrors: a missing kernel; all its unsupported features, with their lines.
@@ -155,14 +188,10 @@ export function createProgram(
   const shared: Layout = { bytes: 0 };
   const local: Layout = { bytes: 0 };
   const scope = createScope(null);
-  const { placed, staticSharedBytes } = placeVariables(module, reachable.names, {
-    scope,
-    shared,
-    layOutFunctions: (layout) =>
-      reachable.functions.forEach(({ body }) => layOutShared(layout, body!)),
-    place,
-    unsupported,
-  });
+  const layOutFunctions = (layout: Layout): void =>
+    reachable.functions.forEach(({ body }) => layOutShared(layout, body!));
+  const variableOptions = { scope, shared, layOutFunctions, place, unsupported };
+  const { placed, staticSharedBytes } = placeVariables(module, reachable.names, variableOptions);
   const parameters: KernelParameter[] = [];
   const interfaces = new Map<string, FunctionInterface>();
   for (const one of reachable.functions)
@@ -180,14 +209,7 @@ export function createProgram(
   };
   let labels = 0;
   const declaring: Declaring = { program, shared, local, nextLabel: () => labels++ };
-  const functions = new Map<string, ProgramFunction>();
-  const calls = reachable.functions.flatMap((one) => {
-    const lowered = lowerFunction(program, one, declaring);
-    const { name, place: at } = one;
-    functions.set(name, { name, line: at.line, blocks: lowered.blocks });
-    return lowered.calls;
-  });
-  for (const call of calls) completeCall(program, call, functions);
+  const functions = lowerFunctions(reachable.functions, declaring);
   unsupported.check(file);
   const all = [...functions.values()];
   const pairs = findContractions(all);
@@ -196,14 +218,7 @@ export function createProgram(
     entry: functions.get(entry.name)!,
     functions: all,
     registerBytes: slots.bytes(),
-    specialRegisters: [...program.specials.values()].flatMap(({ binding, register }) =>
-      binding.kind === 'register' ? [{ slot: binding.slot, register }] : [],
-    ),
-    parameterRegisters: [...program.parameterRegisters.values()],
-    sharedAddresses: [...(program.sharedAddresses ?? [])].map(([address, slot]) => ({
-      address,
-      slot,
-    })),
+    ...givenRegisters(program),
     parameters,
     variables: placed,
     staticSharedBytes,

@@ -151,6 +151,14 @@ export function allocateShared(
   if (!allocation.ok) throw new RequestError(allocation.violation.message);
 }
 
+/** The position of a warp: its CTA in the grid and in the cluster, its number there, and the warps of a CTA. */
+export interface WarpPosition {
+  readonly cta: Extents;
+  readonly rank: number;
+  readonly warp: number;
+  readonly warps: number;
+}
+
 /** The program of one warp, with its registers as at the kernel's beginning. */
 export function warpProgram(
   launch: KernelLaunch,
@@ -161,12 +169,7 @@ export function warpProgram(
   }: Pick<RunningWarp, 'executions' | 'lanes'> & {
     readonly onWatched: (stop: WatchedStop) => void;
   },
-  at: {
-    readonly cta: Extents;
-    readonly rank: number;
-    readonly warp: number;
-    readonly warps: number;
-  },
+  at: WarpPosition,
 ): WarpProgram {
   const { program, block, grid, cluster, dynamicSharedBytes, memory, tensorMaps } = launch;
   const { cta, rank, warp, warps } = at;

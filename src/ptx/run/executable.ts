@@ -131,20 +131,51 @@ function linesOf(item: Item): { readonly first: number; readonly last: number } 
   return { first: operations[0].line, last: operations[operations.length - 1].line };
 }
 
+/** The memory of compiled code: its tables, and the registers of `warps` warps. */
+class ProgramMemory {
+  readonly memory: WebAssembly.Memory;
+  readonly #registerBytes: number;
+  readonly #warps: number;
+  #tableEnd = 0;
+
+  constructor(registerBytes: number, warps: number) {
+    const pages = Math.ceil((tableBytes + warps * registerBytes) / pageBytes);
+    this.memory = new WebAssembly.Memory({ initial: pages, maximum: pages });
+    this.#registerBytes = registerBytes;
+    this.#warps = warps;
+  }
+
+  /** Copies a table into the memory; returns its address. */
+  placeTable({ buffer, byteOffset, byteLength }: ArrayBufferView): number {
+    const bytes = new Uint8Array(buffer, byteOffset, byteLength);
+    const at = this.#tableEnd;
+    this.#tableEnd = Math.ceil((at + bytes.length) / 16) * 16;
+    if (this.#tableEnd > tableBytes) throw new Error('tables of compiled code need more room');
+    new Uint8Array(this.memory.buffer).set(bytes, at);
+    return at;
+  }
+
+  clearRegisters(warp: number): ReturnType<ExecutableProgram['clearRegisters']> {
+    const start = tableBytes + warp * this.#registerBytes;
+    new Uint8Array(this.memory.buffer, start, this.#registerBytes).fill(0);
+    return { start, registers: createWarpRegisters(this.memory, start) };
+  }
+
+  saveRegisters(): Uint8Array {
+    const bytes = this.#warps * this.#registerBytes;
+    return new Uint8Array(this.memory.buffer, tableBytes, bytes).slice();
+  }
+
+  restoreRegisters(saved: Uint8Array): void {
+    new Uint8Array(this.memory.buffer).set(saved, tableBytes);
+  }
+}
+
 /** Compiles a program's stretches, with room for the registers of `warps` warps at once. */
 export function createExecutable(program: Program, warps: number): ExecutableProgram {
   const { functions, registerBytes } = program;
-  const pages = Math.ceil((tableBytes + warps * registerBytes) / pageBytes);
-  const memory = new WebAssembly.Memory({ initial: pages, maximum: pages });
-  let tableEnd = 0;
-  const compiler = createCompiler(memory, (table) => {
-    const bytes = new Uint8Array(table.buffer, table.byteOffset, table.byteLength);
-    const at = tableEnd;
-    tableEnd = Math.ceil((at + bytes.length) / 16) * 16;
-    if (tableEnd > tableBytes) throw new Error('tables of compiled code need more room');
-    new Uint8Array(memory.buffer).set(bytes, at);
-    return at;
-  });
+  const memory = new ProgramMemory(registerBytes, warps);
+  const compiler = createCompiler(memory.memory, (table) => memory.placeTable(table));
   const isWatched = (line: number) => program.watched.has(line);
   /** The line to watch before an item; null within the line of the item before it. */
   const watchedAt = (line: number, before: Item | undefined) =>
@@ -193,12 +224,8 @@ export function createExecutable(program: Program, warps: number): ExecutablePro
     program,
     count,
     blocksOf: (one) => blocks.get(one)!,
-    clearRegisters: (warp) => {
-      const start = tableBytes + warp * registerBytes;
-      new Uint8Array(memory.buffer, start, registerBytes).fill(0);
-      return { start, registers: createWarpRegisters(memory, start) };
-    },
-    saveRegisters: () => new Uint8Array(memory.buffer, tableBytes, warps * registerBytes).slice(),
-    restoreRegisters: (saved) => new Uint8Array(memory.buffer).set(saved, tableBytes),
+    clearRegisters: (warp) => memory.clearRegisters(warp),
+    saveRegisters: () => memory.saveRegisters(),
+    restoreRegisters: (saved) => memory.restoreRegisters(saved),
   };
 }

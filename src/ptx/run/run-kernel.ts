@@ -1,7 +1,6 @@
 import {
   createGridOrder,
   mergeDependences,
-  mostRegisters,
   startCluster,
   sumOfCounters,
   type ClusterRun,
@@ -14,10 +13,7 @@ import {
   type ScheduleDependence,
   type TraceEvent,
 } from '../../machine/index.js';
-import type { Program } from '../program/index.js';
 import {
-  allocateShared,
-  type Extents,
   type KernelLaunch,
   volume,
   warpLanes,
@@ -27,11 +23,9 @@ import {
 import { createExecutable, type ExecutableProgram } from './executable.js';
 import { createFindingList, type ListedFindings } from './finding-list.js';
 import { countExecutions, type ExecutionCounts } from './execution-counts.js';
+import { LaunchClusters } from './launch-clusters.js';
 import { type ClusterPlan, runResidentClusters, createLaunchQueue } from './resident-clusters.js';
 import { turnTakingScheduler } from './turn-taking.js';
-
-/** Maximum number of warps of a grid whose accesses are compared with one another. */
-const mostComparedWarps = 2048;
 
 /** Options for running a kernel. */
 export interface KernelOptions extends Omit<RunOptions, 'scheduler' | 'trace'> {
@@ -99,24 +93,48 @@ export function clusterWarps({ block, cluster }: Pick<KernelLaunch, 'block' | 'c
   return volume(cluster) * Math.ceil(volume(block) / warpLanes);
 }
 
-/** The position in the grid of a number in its order: x first. */
-function placeOf(number: number, [width, height]: Extents): Extents {
-  return [
-    number % width,
-    Math.floor(number / width) % height,
-    Math.floor(number / (width * height)),
-  ];
+/** What the runs of clusters have shown so far. */
+class RunSummary {
+  ran = 0;
+  steps = 0;
+  mostClusterSteps = 0;
+  counters = sumOfCounters([]);
+  dependences: readonly ScheduleDependence[] = [];
+  isComplete = true;
+  speaksForAll = true;
+  areCommitsFenced = true;
+  readonly #findings = createFindingList();
+
+  /** @param areCompared whether clusters share their dependences, so that the last one has them all */
+  add(run: ClusterRun, number: number, areCompared: boolean): void {
+    this.#findings.add(run.findings, number);
+    this.counters = sumOfCounters([this.counters, ...run.counters]);
+    this.isComplete &&= run.isComplete;
+    this.speaksForAll &&= run.speaksForAllSchedules;
+    this.areCommitsFenced &&= run.areCommitsFenced;
+    this.dependences = areCompared
+      ? run.dependences
+      : mergeDependences([this.dependences, run.dependences]);
+    this.steps += run.steps;
+    this.mostClusterSteps = Math.max(this.mostClusterSteps, run.steps);
+    this.ran++;
+  }
+
+  findings(): ListedFindings {
+    return this.#findings.list();
+  }
 }
 
-/**
- * Number of registers that each thread of a CTA starts with, where the text states it: by `.maxnreg`, or as many as exist where it
- * states the number of CTAs of an SM. Source: PTX ISA, `setmaxnreg` ("valid value of maximum number of per-thread registers").
- */
-function registersPerThread({ directives }: Program, threads: number): number | undefined {
-  const [most] = directives.get('maxnreg') ?? [];
-  const [ctas] = directives.get('minnctapersm') ?? [];
-  if (most === undefined && ctas === undefined) return undefined;
-  return Math.min(most ?? Infinity, ctas === undefined ? Infinity : mostRegisters(threads * ctas));
+/** The order that each cluster runs in: one for all that are compared, else its own; empty where nothing is recorded. */
+function clusterOrders(
+  { model, onDependence }: KernelOptions,
+  footprint: GlobalFootprint | null,
+  areCompared: boolean,
+): () => Pick<RunOptions, 'grid'> {
+  const newOrder = () => createGridOrder(model, onDependence, footprint);
+  const whole = areCompared ? newOrder() : null;
+  // A cluster that is not compared with others has an order of its own, even where its accesses are recorded.
+  return () => ((whole ?? footprint) === null ? {} : { grid: whole ?? newOrder() });
 }
 
 /**
@@ -125,15 +143,12 @@ function registersPerThread({ directives }: Program, threads: number): number | 
  * have not started.
  */
 export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): KernelRun {
-  const { grid, cluster, block, program } = launch;
-  const warps = Math.ceil(volume(block) / warpLanes);
-  const ctas = volume(cluster);
   const {
     runs = () => true,
     starts,
     isEnough = () => false,
     scheduler = turnTakingScheduler,
-    executable = createExecutable(program, clusterWarps(launch)),
+    executable = createExecutable(launch.program, clusterWarps(launch)),
     onWatched = () => undefined,
     progress = () => undefined,
     trace,
@@ -142,92 +157,48 @@ export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): Ke
     footprint = null,
     ...machineOptions
   } = options;
+  const clusters = new LaunchClusters(launch);
+  const { areCtasCompared } = clusters;
   const counted = {
     executions: new Float64Array(executable.count),
     lanes: new Float64Array(executable.count),
   };
-  const findings = createFindingList();
-  let counters = sumOfCounters([]);
-  let dependences: readonly ScheduleDependence[] = [];
-  let [isComplete, speaksForAll, areCommitsFenced] = [true, true, true];
-  let [ran, steps, most] = [0, 0, 0];
-  const clusters = grid.map((extent, axis) => extent / cluster[axis]) as unknown as Extents;
-  const areCtasCompared = volume(grid) * warps <= mostComparedWarps;
-  const newOrder = () => createGridOrder(options.model, options.onDependence, footprint);
-  const whole = areCtasCompared ? newOrder() : null;
-  // A cluster that is not compared with others has an order of its own, even where its accesses are recorded.
-  const order = () => ((whole ?? footprint) === null ? {} : { grid: whole ?? newOrder() });
-  const firstCta = (number: number) =>
-    placeOf(number, clusters).map((at, axis) => at * cluster[axis]) as unknown as Extents;
-  const queue = createLaunchQueue(volume(clusters), runs, starts?.(volume(clusters)) ?? null);
-  function start(number: number): RunningCluster {
-    const first = firstCta(number);
-    const ctaOf = (rank: number): Extents => {
-      const offset = placeOf(rank, cluster);
-      return first.map((one, axis) => one + offset[axis]) as unknown as Extents;
-    };
-    return startCluster(
-      {
-        ctas: ctas as 1 | 2,
-        warps,
-        registersPerThread: registersPerThread(program, volume(block)),
-        memory: launch.memory,
-        cancelLaunch: () => {
-          const cancelled = queue.cancel();
-          return cancelled === null ? null : firstCta(cancelled);
-        },
-        ...(volume(grid) === ctas ? {} : { ctaName: (rank) => `CTA (${ctaOf(rank).join(', ')})` }),
-        allocate: (shared) => allocateShared(launch, shared),
-        program: ({ cta, warp }) => {
-          const at = { cta: ctaOf(cta), rank: cta, warp, warps };
-          return warpProgram(launch, executable, { ...counted, onWatched }, at);
-        },
-      },
+  const summary = new RunSummary();
+  const orderOf = clusterOrders(options, footprint, areCtasCompared);
+  const queue = createLaunchQueue(clusters.count, runs, starts?.(clusters.count) ?? null);
+  const start = (number: number): RunningCluster =>
+    startCluster(
+      clusters.launchOf(number, queue.cancel, (at) =>
+        warpProgram(launch, executable, { ...counted, onWatched }, at),
+      ),
       {
         ...machineOptions,
-        ...order(),
+        ...orderOf(),
         ...(trace === undefined ? {} : { trace: (event) => trace(number, event) }),
         scheduler: scheduler(number),
       },
     );
-  }
-  function end(run: ClusterRun, number: number): boolean {
-    findings.add(run.findings, number);
-    counters = sumOfCounters([counters, ...run.counters]);
-    isComplete &&= run.isComplete;
-    speaksForAll &&= run.speaksForAllSchedules;
-    areCommitsFenced &&= run.areCommitsFenced;
-    // Clusters that are compared share their dependences, and the last one has them all.
-    dependences = areCtasCompared
-      ? run.dependences
-      : mergeDependences([dependences, run.dependences]);
-    steps += run.steps;
-    most = Math.max(most, run.steps);
-    progress(++ran, volume(clusters));
+  const end = (run: ClusterRun, number: number): boolean => {
+    summary.add(run, number, areCtasCompared);
+    progress(summary.ran, clusters.count);
     return !isEnough(run.findings);
-  }
-  const { saveRegisters, restoreRegisters } = executable;
-  runResidentClusters({
-    next: queue.start,
-    start,
-    saveRegisters,
-    restoreRegisters,
-    end,
-    plan,
-    mostPolls,
-  });
+  };
+  runResidentClusters({ ...executable, next: queue.start, start, end, plan, mostPolls });
+  const { ran } = summary;
+  const cancelsLaunches = queue.hasBeenAsked();
   return {
-    ...findings.list(),
+    ...summary.findings(),
     counts: countExecutions(executable, counted),
-    counters,
-    isComplete,
+    counters: summary.counters,
+    isComplete: summary.isComplete,
     areCtasCompared,
-    dependences,
-    areCommitsFenced,
-    cancelsLaunches: queue.hasBeenAsked(),
-    speaksForAllSchedules: speaksForAll && (areCtasCompared || ran === 1) && !queue.hasBeenAsked(),
+    dependences: summary.dependences,
+    areCommitsFenced: summary.areCommitsFenced,
+    cancelsLaunches,
+    speaksForAllSchedules:
+      summary.speaksForAll && (areCtasCompared || ran === 1) && !cancelsLaunches,
     clusters: ran,
-    steps,
-    mostClusterSteps: most,
+    steps: summary.steps,
+    mostClusterSteps: summary.mostClusterSteps,
   };
 }

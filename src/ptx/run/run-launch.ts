@@ -1,27 +1,14 @@
 import type { Architecture } from '../../hardware/index.js';
-import {
-  byteStoreOf,
-  createConstantMemory,
-  createGlobalMemory,
-  createMmaUnits,
-  genericAddress,
-  type LaunchMemory,
-} from '../../machine/index.js';
+import { createMmaUnits } from '../../machine/index.js';
 import {
   barrierInstructions,
   findLaneInstruction,
   memoryInstructions,
   tensorInstructions,
   warpInstructions,
-  type TensorMaps,
 } from '../instructions/index.js';
-import type { Launch, LaunchTensor } from '../launch/index.js';
-import {
-  createProgram,
-  type InstructionTables,
-  type PlaceVariable,
-  type Program,
-} from '../program/index.js';
+import type { Launch } from '../launch/index.js';
+import { createProgram, type InstructionTables, type Program } from '../program/index.js';
 import type { PtxModule } from '../syntax/index.js';
 import {
   checkBreakpoints,
@@ -29,9 +16,9 @@ import {
   type BreakStop,
   type Breakpoint,
 } from './breakpoints.js';
+import { LaunchMemories, type DeviceMemory } from './device-memory.js';
 import { changeProgram, createExecutable, type ProgramChange } from './executable.js';
 import { clusterWarps, runKernel, type KernelOptions, type KernelRun } from './run-kernel.js';
-import { createTensorMaps, placeMap } from './tensor-maps.js';
 import { workOfUnits, type WorkOfUnits } from './unit-work.js';
 
 /** Every instruction that can run, with the arithmetic of a GPU's tensor cores. */
@@ -40,82 +27,6 @@ export function ptxInstructions(architecture: Architecture): InstructionTables {
     lane: findLaneInstruction,
     warp: warpInstructions(architecture),
     visible: [...memoryInstructions, ...barrierInstructions, ...tensorInstructions],
-  };
-}
-
-/** The parts of a launch in the memory of the device. */
-interface DeviceMemory {
-  /** Allocates a variable of the module. */
-  readonly place: PlaceVariable;
-  /** Gives the variables of a program their contents before the kernel starts. */
-  readonly initialise: (program: Pick<Program, 'variables'>) => void;
-  /** The current bytes of a tensor, and their beginning; an empty tensor has no place. */
-  readonly bytesOf: (tensor: string) => Uint8Array;
-  readonly baseOf: (tensor: string) => number | null;
-  readonly tensorMaps: TensorMaps;
-  readonly launchMemory: (program: Pick<Program, 'localBytes'>) => LaunchMemory;
-}
-
-/**
- * Allocates the memory of a launch: a copy of each tensor, and unwritten scratch buffers, each with red zones. The pointers
- * to them are written into the parameters; a pointer to an empty tensor is null.
- *
- * @throws RequestError for tensor maps of forms that the machine does not support
- */
-function createDeviceMemory(launch: Launch): DeviceMemory {
-  const global = createGlobalMemory();
-  const constant = createConstantMemory();
-  const parameters = launch.parameters.slice();
-  const tensors = new Map(launch.tensors.map((tensor) => [tensor.name, allocate(tensor)] as const));
-  const scratch = launch.scratch.map((bytes, i) => {
-    const name = `scratch buffer ${i}`;
-    return global.allocate({ name, contents: null, bytes });
-  });
-
-  function allocate({ name, shape, elementBits, bytes }: LaunchTensor) {
-    if (bytes.byteLength === 0) return null;
-    return global.allocate({ name, contents: bytes.slice(), tensor: { shape, elementBits } });
-  }
-
-  const view = new DataView(parameters.buffer);
-  for (const { offset, target } of launch.pointers) {
-    const base =
-      target.kind === 'tensor' ? tensors.get(target.name)?.base : scratch[target.index].base;
-    const byteOffset = target.kind === 'tensor' ? target.byteOffset : 0;
-    view.setBigUint64(offset, BigInt(base === undefined ? 0 : base + byteOffset), true);
-  }
-  const maps = new Map(
-    launch.tensorMaps.map(({ offset, map }) => [
-      genericAddress('param', offset),
-      placeMap(map, tensors.get(map.tensor)),
-    ]),
-  );
-  const contents = new Map(
-    launch.tensors.map(({ name, bytes }) => [tensors.get(name)?.base, bytes] as const),
-  );
-  return {
-    tensorMaps: createTensorMaps({
-      parameters: maps,
-      find: global.find,
-      before: ({ base }) => contents.get(base) ?? null,
-    }),
-    place: ({ name, space, bytes }) => {
-      const memory = space === 'const' ? constant : global;
-      const isReadOnly = space === 'const';
-      return memory.allocate({ name, contents: new Uint8Array(bytes), isReadOnly }).base;
-    },
-    initialise: ({ variables }) => {
-      for (const { space, address, contents } of variables)
-        (space === 'const' ? constant : global).find(address)?.store.bytes.set(contents);
-    },
-    bytesOf: (tensor) => tensors.get(tensor)?.store.bytes ?? new Uint8Array(0),
-    baseOf: (tensor) => tensors.get(tensor)?.base ?? null,
-    launchMemory: ({ localBytes }) => ({
-      global,
-      constant,
-      parameters: byteStoreOf(parameters),
-      localBytes,
-    }),
   };
 }
 
@@ -177,6 +88,22 @@ export interface PreparedLaunch {
   ) => LaunchRun;
 }
 
+/** The tensors of a launch after a run: their bytes, and their addresses. */
+function tensorsAfter(
+  { tensors }: Launch,
+  { bytesOf, baseOf }: DeviceMemory,
+): Pick<LaunchRun, 'tensors' | 'bases'> {
+  return {
+    tensors: new Map(tensors.map(({ name }) => [name, bytesOf(name)])),
+    bases: new Map(
+      tensors.flatMap(({ name }) => {
+        const base = baseOf(name);
+        return base === null ? [] : [[name, base] as const];
+      }),
+    ),
+  };
+}
+
 /**
  * Prepares the kernel of a launch for running.
  *
@@ -190,14 +117,10 @@ export function prepareLaunch(
   const { file, contract = false, breaks = [] } = options;
   const { architecture = architectureOf(module.target) } = options;
   const { grid, block, cluster, dynamicSharedBytes } = launch;
-  let memory: DeviceMemory | null = createDeviceMemory(launch);
-  const variables: Parameters<PlaceVariable>[0][] = [];
+  const memories = new LaunchMemories(launch);
   const program = createProgram(module, launch.entry, {
     tables: ptxInstructions(architecture),
-    place: (variable) => {
-      variables.push(variable);
-      return memory!.place(variable);
-    },
+    place: (variable) => memories.place(variable),
     file,
     contract,
     hasClusters: cluster.some((ctas) => ctas > 1),
@@ -206,23 +129,10 @@ export function prepareLaunch(
   checkBreakpoints(program, launch, breaks, file);
   const executable = createExecutable(program, clusterWarps(launch));
   const mmaUnits = createMmaUnits(machineOf(architecture));
-
-  /**
-   * The memory of a run: for the first run the memory in which variables were placed; in any other they get the same
-   * addresses.
-   */
-  function freshMemory(): DeviceMemory {
-    const fresh = memory ?? createDeviceMemory(launch);
-    if (memory === null) for (const variable of variables) fresh.place(variable);
-    memory = null;
-    fresh.initialise(program);
-    return fresh;
-  }
-
   return {
     program,
     run: (kernelOptions = {}, change) => {
-      const own = freshMemory();
+      const memory = memories.fresh(program);
       const { add, stops } = createBreakCollector(program, launch, breaks);
       const run = runKernel(
         {
@@ -231,8 +141,8 @@ export function prepareLaunch(
           block,
           cluster,
           dynamicSharedBytes,
-          memory: own.launchMemory(program),
-          tensorMaps: own.tensorMaps,
+          memory: memory.launchMemory(program),
+          tensorMaps: memory.tensorMaps,
         },
         {
           ...kernelOptions,
@@ -241,16 +151,9 @@ export function prepareLaunch(
           executable: change === undefined ? executable : changeProgram(executable, change),
         },
       );
-      const tensors = new Map(launch.tensors.map(({ name }) => [name, own.bytesOf(name)]));
       const work = workOfUnits(run.counts, run.counters, architecture);
-      const bases = new Map(
-        launch.tensors.flatMap(({ name }) => {
-          const base = own.baseOf(name);
-          return base === null ? [] : [[name, base] as const];
-        }),
-      );
       const { contractions } = program;
-      return { ...run, architecture, contractions, work, stops, tensors, bases };
+      return { ...run, architecture, contractions, work, stops, ...tensorsAfter(launch, memory) };
     },
   };
 }

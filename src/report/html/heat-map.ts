@@ -1,3 +1,4 @@
+import type { RenderFunction } from '@observablehq/plot';
 import { formatNumber, formatShare } from '../../words/index.js';
 import { type DataTable, figure } from './figure.js';
 import type { Drawing } from './drawing.js';
@@ -65,6 +66,27 @@ function headName(head: number | null, heads: number): string {
   return `${batch === 0 ? '' : `batch ${batch}, `}head ${head % heads}`;
 }
 
+/** The coloured cells of a map. */
+function cellsMark(map: HeatMap, maps: HeatMaps): RenderFunction {
+  const { rowsPerCell, columnsPerCell } = maps;
+  return (_index, scales, _channels, _dimensions, context) => {
+    const group = context!.document.createElementNS('http://www.w3.org/2000/svg', 'g');
+    const x = (at: number): number => Number(scales.x!(at));
+    const y = (at: number): number => Number(scales.y!(at));
+    const scale = [x(columnsPerCell) - x(0), y(rowsPerCell) - y(0)];
+    group.setAttribute('transform', `translate(${x(0)},${y(0)}) scale(${scale.join(',')})`);
+    group.setAttribute('shape-rendering', 'crispEdges');
+    cellPaths(map, maps).forEach((d, level) => {
+      if (d === '') return;
+      const path = context!.document.createElementNS('http://www.w3.org/2000/svg', 'path');
+      path.setAttribute('class', `heat-${level}`);
+      path.setAttribute('d', d);
+      group.append(path);
+    });
+    return group;
+  };
+}
+
 /** Draws one map; queries go down, columns go right. */
 export function drawHeatMap(
   { plot, svg }: Drawing,
@@ -72,7 +94,7 @@ export function drawHeatMap(
   map: HeatMap,
   marked: MarkedElement | null,
 ): Html {
-  const { queries, columns, rowsPerCell, columnsPerCell } = maps;
+  const { queries, columns } = maps;
   const alone = map.head !== null && maps.maps.length === 1;
   const [width, height] = sizes[alone ? 'large' : 'small'];
   const name = headName(map.head, maps.heads);
@@ -103,22 +125,7 @@ export function drawHeatMap(
       x: { domain: [0, columns], label: 'column', ticks: 5, tickFormat: String },
       y: { domain: [queries, 0], label: 'query', ticks: 6, tickFormat: String },
       marks: [
-        (_index, scales, _channels, _dimensions, context) => {
-          const group = context!.document.createElementNS('http://www.w3.org/2000/svg', 'g');
-          const x = (at: number): number => Number(scales.x!(at));
-          const y = (at: number): number => Number(scales.y!(at));
-          const scale = [x(columnsPerCell) - x(0), y(rowsPerCell) - y(0)];
-          group.setAttribute('transform', `translate(${x(0)},${y(0)}) scale(${scale.join(',')})`);
-          group.setAttribute('shape-rendering', 'crispEdges');
-          cellPaths(map, maps).forEach((d, level) => {
-            if (d === '') return;
-            const path = context!.document.createElementNS('http://www.w3.org/2000/svg', 'path');
-            path.setAttribute('class', `heat-${level}`);
-            path.setAttribute('d', d);
-            group.append(path);
-          });
-          return group;
-        },
+        cellsMark(map, maps),
         // Two colours, so that a line shows on pale cells and on dark ones.
         ...[
           { stroke: 'var(--page)', strokeWidth: 2 },

@@ -53,45 +53,90 @@ function scatterTable({ name, groups }: RowScatter): DataTable {
   };
 }
 
-/** The error of rows against a statistic, with the medians of groups of rows as a line. */
-export function rowScatterFigure({ plot, svg }: Drawing, scatter: RowScatter): Html {
-  const { name, rows, points, groups } = scatter;
-  const { title, axis, meaning } = words[name];
-  const [first, last] = [groups[0], groups.at(-1)];
-  const alike = first !== undefined && first.low === last!.high;
-  if (first === undefined || alike)
-    return element(
-      'div',
-      { class: 'figure-note' },
-      element('h3', {}, title),
-      element(
-        'p',
-        {},
-        first === undefined
-          ? 'No row has weights and a finite error.'
-          : `Every row has the same: ${axis} ${formatNumber(first.low)}. The largest error of a row is ${formatNumber(first.medianError)} in the median, ${formatNumber(first.largestError)} at most.`,
-      ),
-    );
-  const largest = Math.max(...groups.map(({ largestError }) => largestError));
+/** In place of a plot: no row has a point, or all have the same. */
+function scatterNote({ name }: RowScatter, first: RowGroup | undefined): Html {
+  const { title, axis } = words[name];
+  const text =
+    first === undefined
+      ? 'No row has weights and a finite error.'
+      : `Every row has the same: ${axis} ${formatNumber(first.low)}. The largest error of a row is ${formatNumber(first.medianError)} in the median, ${formatNumber(first.largestError)} at most.`;
+  return element('div', { class: 'figure-note' }, element('h3', {}, title), element('p', {}, text));
+}
+
+/** The points and medians of a scatter that are drawn, and the range of their errors. */
+interface DrawnScatter {
+  readonly domain: readonly [number, number];
+  readonly points: readonly RowPoint[];
+  readonly medians: readonly RowGroup[];
+}
+
+function drawnScatter({ points, groups }: RowScatter): DrawnScatter {
   const positive = points.filter(({ error }) => error > 0);
   const [low, high] = decadeDomain(positive.map(({ error }) => error));
   const domain = [Math.max(low, high * shownRange), high] as const;
-  const drawn = positive.filter(({ error }) => error >= domain[0]);
-  const medians = groups.filter(({ medianError }) => medianError >= domain[0]);
-  const notDrawn = points.length - drawn.length;
-  const caption = [
-    meaning,
+  return {
+    domain,
+    points: positive.filter(({ error }) => error >= domain[0]),
+    medians: groups.filter(({ medianError }) => medianError >= domain[0]),
+  };
+}
+
+function scatterCaption({ name, rows, points }: RowScatter, drawn: DrawnScatter): string {
+  const notDrawn = points.length - drawn.points.length;
+  return [
+    words[name].meaning,
     points.length < rows
       ? `${formatCount(points.length, 'row')} of ${rows} drawn, those that err most among them.`
       : `${formatCount(rows, 'row')}.`,
     ...(notDrawn > 0
-      ? [`${formatCount(notDrawn, 'row')} with less than ${decadeLabel(domain[0])} not drawn.`]
+      ? [
+          `${formatCount(notDrawn, 'row')} with less than ${decadeLabel(drawn.domain[0])} not drawn.`,
+        ]
       : []),
     'The line joins medians.',
   ].join(' ');
+}
+
+/** The axes of a scatter, and the room around them. */
+function scatterFrame(axis: string, domain: DrawnScatter['domain']) {
+  return {
+    width: 360,
+    height: 270,
+    marginLeft: 48,
+    marginRight: 14,
+    marginTop: 26,
+    marginBottom: 40,
+    x: {
+      label: axis,
+      labelAnchor: 'center',
+      labelArrow: 'none',
+      ticks: 5,
+      tickFormat: formatNumber,
+    },
+    y: {
+      type: 'log',
+      domain,
+      label: 'largest error of the row (log)',
+      labelArrow: 'none',
+      ticks: decades(...domain, 5),
+      tickFormat: decadeLabel,
+    },
+  } as const;
+}
+
+/** The error of rows against a statistic, with the medians of groups of rows as a line. */
+export function rowScatterFigure({ plot, svg }: Drawing, scatter: RowScatter): Html {
+  const { name, groups } = scatter;
+  const { title, axis } = words[name];
+  const [first, last] = [groups[0], groups.at(-1)];
+  const alike = first !== undefined && first.low === last!.high;
+  if (first === undefined || alike) return scatterNote(scatter, first);
+  const largest = Math.max(...groups.map(({ largestError }) => largestError));
+  const drawn = drawnScatter(scatter);
+  const { domain, points, medians } = drawn;
   return figure({
     title,
-    caption,
+    caption: scatterCaption(scatter, drawn),
     table: scatterTable(scatter),
     svg: svg(
       {
@@ -99,30 +144,10 @@ export function rowScatterFigure({ plot, svg }: Drawing, scatter: RowScatter): H
         description: `${axis} from ${formatNumber(first.low)} to ${formatNumber(last!.high)}; errors up to ${formatNumber(largest)}.`,
       },
       {
-        width: 360,
-        height: 270,
-        marginLeft: 48,
-        marginRight: 14,
-        marginTop: 26,
-        marginBottom: 40,
-        x: {
-          label: axis,
-          labelAnchor: 'center',
-          labelArrow: 'none',
-          ticks: 5,
-          tickFormat: formatNumber,
-        },
-        y: {
-          type: 'log',
-          domain,
-          label: 'largest error of the row (log)',
-          labelArrow: 'none',
-          ticks: decades(...domain, 5),
-          tickFormat: decadeLabel,
-        },
+        ...scatterFrame(axis, domain),
         marks: [
           plot.gridY(decades(...domain, 5), { stroke: 'var(--line)', strokeOpacity: 1 }),
-          plot.dot(drawn, {
+          plot.dot(points, {
             x: (point: RowPoint) => point.x,
             y: (point: RowPoint) => point.error,
             r: 2,

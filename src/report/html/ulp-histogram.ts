@@ -95,48 +95,53 @@ export function histogramAxes(histograms: readonly UlpHistogram[]): HistogramAxe
   };
 }
 
+/** The axes of a histogram, and the room around them. */
+function histogramFrame(
+  { axes, format, width = 360 }: HistogramOptions,
+  domain: readonly [number, number],
+) {
+  return {
+    width,
+    height: 250,
+    marginLeft: 44,
+    marginRight: 14,
+    marginTop: 26,
+    marginBottom: 40,
+    x: {
+      domain: axes.octaves,
+      label: `error in ulps of ${format} (log)`,
+      labelAnchor: 'center',
+      labelArrow: 'none',
+      ticks: octaves(...axes.octaves),
+      tickFormat: octaveLabel,
+    },
+    y: {
+      type: 'log',
+      domain,
+      label: 'elements (log)',
+      labelArrow: 'none',
+      ticks: decades(...domain, 5),
+      tickFormat: decadeLabel,
+    },
+  } as const;
+}
+
 /** Draws counts on a logarithmic scale, with a line at half an ulp: the largest error of correct rounding. */
 export function drawUlpHistogram(
   { plot, svg }: Drawing,
   { exact, bins }: UlpHistogram,
   label: PlotLabel,
-  { axes, format, width = 360 }: HistogramOptions,
+  options: HistogramOptions,
 ): Html {
-  const {
-    octaves: [low, high],
-    largestCount,
-  } = axes;
-  const domain = [0.5, decadeDomain([1, largestCount])[1]] as const;
+  const domain = [0.5, decadeDomain([1, options.axes.largestCount])[1]] as const;
   const filled = bins.filter(({ count }) => count > 0);
-  const ticks = octaves(low, high);
   return svg(
     {
       title: label.title,
       description: `${label.description}${exact > 0 ? ` ${exact} elements are exact and not drawn.` : ''}`,
     },
     {
-      width,
-      height: 250,
-      marginLeft: 44,
-      marginRight: 14,
-      marginTop: 26,
-      marginBottom: 40,
-      x: {
-        domain: [low, high],
-        label: `error in ulps of ${format} (log)`,
-        labelAnchor: 'center',
-        labelArrow: 'none',
-        ticks,
-        tickFormat: octaveLabel,
-      },
-      y: {
-        type: 'log',
-        domain,
-        label: 'elements (log)',
-        labelArrow: 'none',
-        ticks: decades(...domain, 5),
-        tickFormat: decadeLabel,
-      },
+      ...histogramFrame(options, domain),
       marks: [
         plot.gridY(decades(...domain, 5), { stroke: 'var(--line)', strokeOpacity: 1 }),
         plot.rect(filled, {
