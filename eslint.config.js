@@ -136,6 +136,71 @@ const faultTables = {
   'src/audit': 'test/audit/sharp-faults/forward-faults.ts',
 };
 
+/**
+ * Files with functions that are still longer than 60 lines of code. The list only gets shorter: whoever splits the
+ * last long function of a file takes the file out.
+ */
+const filesWithLongFunctions = [
+  'kernels/online-softmax/attributed/attributed-tile.ts',
+  'oracles/attention/arbitrary-level.ts',
+  'oracles/attention/attention.ts',
+  'oracles/attention/double-double-level.ts',
+  'oracles/attention/operand.ts',
+  'oracles/attention/weight-tiles.ts',
+  'oracles/gradients/exact-row.ts',
+  'oracles/gradients/head-level.ts',
+  'properties/laws/score-range.ts',
+  'properties/problems/resolve-constraints.ts',
+  'properties/suite/find-counterexample.ts',
+  'properties/suite/run-case.ts',
+  'src/attribution/technique-table.ts',
+  'src/audit/bounds/bound-rows.ts',
+  'src/audit/bounds/coarse/coarse-row.ts',
+  'src/audit/bounds/coarse/uncertain-scores.ts',
+  'src/audit/bounds/finish/finish-row.ts',
+  'src/audit/bounds/key-extents.ts',
+  'src/audit/bounds/norm-bound.ts',
+  'src/audit/bounds/row-plan.ts',
+  'src/audit/bounds/score-tiles.ts',
+  'src/audit/bounds/weigh-tiles.ts',
+  'src/audit/conduct/described-contract.ts',
+  'src/audit/diagnosis/hypotheses/online-softmax-faults.ts',
+  'src/audit/diagnosis/hypotheses/page-faults.ts',
+  'src/audit/diagnosis/hypotheses/placement-faults.ts',
+  'src/audit/diagnosis/measure-agreement.ts',
+  'src/audit/error-profile.ts',
+  'src/audit/gradients/bounds/err-pairs.ts',
+  'src/audit/gradients/bounds/finish-gradient.ts',
+  'src/audit/gradients/bounds/group-sums.ts',
+  'src/audit/gradients/bounds/lse-errors.ts',
+  'src/audit/gradients/bounds/pair-sums.ts',
+  'src/audit/gradients/bounds/row-errors.ts',
+  'src/audit/gradients/bounds/score-shares.ts',
+  'src/audit/gradients/bounds/weigh-pairs.ts',
+  'src/audit/gradients/diagnosis/replay/backward-row.ts',
+  'src/audit/gradients/diagnosis/statistics/delta-laws.ts',
+  'src/audit/gradients/structure/gradient-structure.ts',
+  'src/audit/number-test.ts',
+  'src/audit/outputs/output-contract.ts',
+  'src/audit/premises/declared-row.ts',
+  'src/audit/premises/resolve-premises.ts',
+  'src/audit/spread-test.ts',
+  'src/audit/structure/measure-structure.ts',
+  'src/audit/structure/row-collector.ts',
+  'src/cli/bound/run.ts',
+  'src/cli/emulate/run-machine.ts',
+  'src/io/tensors/npy/python-literal.ts',
+  'src/io/tensors/read-tensors.ts',
+  'src/jobs/audit/audit-kernel.ts',
+  'src/live/kernel-process.ts',
+  'src/profile/accumulate-engine.ts',
+  'src/profile/error-slice.ts',
+  'src/profile/techniques/split.ts',
+  'src/ptx/instructions/warp/sparse-mma.ts',
+  'src/report/html/comparison.ts',
+  'src/report/html/technique-bars.ts',
+];
+
 const root = import.meta.dirname;
 const libraryFolders = ['src', ...rootFolders];
 
@@ -199,12 +264,22 @@ export default defineConfig(
       ],
       'flashproof/entries': 'error',
       '@typescript-eslint/max-params': ['error', { max: 5 }],
+      'max-lines-per-function': [
+        'error',
+        { max: 60, skipBlankLines: true, skipComments: true, IIFEs: true },
+      ],
     },
   },
   {
-    // AssemblyScript has no imports of types. Beyond eight parameters a function takes a struct.
+    files: filesWithLongFunctions,
+    rules: { 'max-lines-per-function': 'off' },
+  },
+  {
+    // AssemblyScript has no imports of types. Beyond eight parameters a function takes a struct. Its loops are whole:
+    // their sums stay in registers, which a call between parts would spill.
     files: ['**/assembly/*.ts'],
     rules: {
+      'max-lines-per-function': 'off',
       '@typescript-eslint/consistent-type-imports': 'off',
       '@typescript-eslint/max-params': ['error', { max: 8 }],
     },

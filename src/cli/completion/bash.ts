@@ -34,6 +34,7 @@ function casesOf({ name, options, arguments: [first] }: CompletedCommand): strin
  * A script for bash 4 or later that completes commands, options, names and files. Only a command's first
  * argument has names of its own; the words after it are files, unless the argument repeats.
  */
+// eslint-disable-next-line max-lines-per-function -- one script, which is read as a whole
 export function bashCompletion(
   commands: readonly CompletedCommand[],
   options: readonly CompletedOption[],
