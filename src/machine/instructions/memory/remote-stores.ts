@@ -77,26 +77,21 @@ function record(
       const { bytes } = destination;
       const stores: (() => void)[] = [];
       const traffic = createTrafficCounter(warp.cta, (name) => `${op} → ${name}`);
-      forEachPlace(
-        machine,
-        warp,
-        destination,
-        reduction === null ? 'writes' : 'updates',
-        (place, lane) => {
-          if (place.cta !== target) {
-            const message = `lane ${lane} stores into CTA ${place.cta.rank} and counts its bytes on CTA ${rank}`;
-            report(machine, warp, 'instruction-shape', message);
-            return;
-          }
-          const at = { ...place };
-          const operand = copyOfBytes(data, lane * registersOf(bytes) * 4, bytes);
-          stores.push(() => {
-            const value = reduction === null ? operand : reduced(reduction, at, operand);
-            moveBytes(value, 0, at.store, at.offset, bytes);
-          });
-          traffic.add(place, bytes);
-        },
-      );
+      const access = reduction === null ? 'writes' : 'updates';
+      forEachPlace(machine, warp, destination, access, (place, lane) => {
+        if (place.cta !== target) {
+          const message = `lane ${lane} stores into CTA ${place.cta.rank} and counts its bytes on CTA ${rank}`;
+          report(machine, warp, 'instruction-shape', message);
+          return;
+        }
+        const at = { ...place };
+        const operand = copyOfBytes(data, lane * registersOf(bytes) * 4, bytes);
+        stores.push(() => {
+          const value = reduction === null ? operand : reduced(reduction, at, operand);
+          moveBytes(value, 0, at.store, at.offset, bytes);
+        });
+        traffic.add(place, bytes);
+      });
       traffic.end();
       if (stores.length === 0) return 'refused';
       issue(machine, warp, one, instruction, {
