@@ -12,9 +12,12 @@ export {
 } from './attention/attention.js';
 export {
   forEachWeightTile,
+  type ProjectedMatrices,
   type WeightTile,
   type WeightVisitor,
+  wholeMatrices,
 } from './attention/weight-tiles.js';
+export type { ProjectionFormat } from './attention/projections.js';
 export { WorkingMemories } from '../src/reuse.js';
 export {
   attentionGradients,

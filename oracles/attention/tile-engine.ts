@@ -28,6 +28,17 @@ export interface TileKernels {
     inner: number,
     columns: number,
   ): void;
+  scaleRows(matrix: number, factors: number, rows: number): void;
+  narrowRows(source: number, target: number, back: number, rows: number, columns: number): void;
+  narrowColumns(source: number, target: number, back: number, rows: number): void;
+  narrowProduct(
+    a: number,
+    b: number,
+    c: number,
+    ofRows: number,
+    ofColumns: number,
+    inner: number,
+  ): void;
   accumulate(out: number, tile: number, factor: number, rows: number, columns: number): void;
   capScores(scores: number, count: number, factor: number): void;
   /** `tile` and `factors` are addresses of a `TileMemory` and of `ExponentFactors`. */

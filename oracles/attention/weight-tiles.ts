@@ -11,7 +11,16 @@ import {
 import { headOperands, type HeadOperands, type QueryBlock } from './head-operands.js';
 import { tileRows } from './operand.js';
 import { rulesOf, type Rules } from './rules.js';
-import { loadTile, scoreTile, type TileEngine, weightTile, withTileEngine } from './tile-engine.js';
+import { Projector, projectorLength, type ProjectionFormat } from './projections.js';
+import {
+  createTileEngine,
+  loadTile,
+  scoreTile,
+  type Block,
+  type TileEngine,
+  type TileKernels,
+  weightTile,
+} from './tile-engine.js';
 import { WorkingMemories } from '../../src/reuse.js';
 import { dropWeights, loadAddends } from './tile-features.js';
 
@@ -84,46 +93,67 @@ function createKeptWalk(
   };
 }
 
-/** Arguments of a visit to a block: matrices for inner products with its rows, [queries × vDim] each. */
+/** The memory of a walk: the tiles of an engine, the factors that normalise its rows, and what projections are computed in. */
+interface WalkMemory {
+  readonly kernels: TileKernels;
+  readonly engine: TileEngine;
+  readonly normalise: Block;
+  readonly projector: Projector;
+}
+
+/** Allocates for one pair of head dimensions and a number of projected matrices. */
+function createWalkMemory(
+  { qkDim, vDim }: Pick<ProblemShape, 'qkDim' | 'vDim'>,
+  matrices: number,
+  format: ProjectionFormat,
+): WalkMemory {
+  const vStride = Math.max(4, Math.ceil(vDim / 4) * 4);
+  const engine = createTileEngine(qkDim, vDim, tileRows + projectorLength(matrices, vStride));
+  return {
+    kernels: engine.kernels,
+    engine,
+    normalise: engine.block(tileRows),
+    projector: new Projector(engine, matrices, format),
+  };
+}
+
+/** Arguments of a visit to a block. */
 interface TileVisit {
   /** The kept tiles; null if all is computed anew. */
   readonly tiles: KeptTiles | null;
-  readonly projected: readonly Float64Array[];
+  /** Whether the projector's matrices are loaded. */
+  readonly isProjected: boolean;
   readonly visit: (tile: WeightTile) => void;
 }
 
 /**
  * Visits the weights of up to 64 rows tile by tile, to a relative accuracy of about 2^-44 and 2^-52 of the logarithm of
- * the row sum (no radius), with
- * the inner products of each row of `projected` with each key's value. The arrays of a tile are reused from call
+ * the row sum (no radius), with the projections of each key's value. The arrays of a tile are reused from call
  * to call.
  */
 function visitWeightTiles(
-  engine: TileEngine,
+  { engine, normalise, projector }: WalkMemory,
   block: QueryBlock,
   rows: readonly WeighedRow[],
   { law, constants, kept }: Rules,
-  { tiles, projected, visit }: TileVisit,
+  { tiles, isProjected, visit }: TileVisit,
 ): void {
-  const { kernels, vStride } = engine;
+  const { kernels } = engine;
   const { firstRow, ranges } = block;
   const { query, keys, values } = block.operands;
   const isUsable = rows.map(
     ({ maximum, denominator }) => Number.isFinite(maximum) && Number.isFinite(denominator),
   );
   const usable = ranges.map((range, i) => (isUsable[i] ? range : []));
-  const reference = rows.map(({ maximum }, i) =>
-    isUsable[i] ? Math.round(maximum / Math.LN2) : 0,
+  const reference = Float64Array.from({ length: tileRows }, (_, i) =>
+    isUsable[i] ? Math.round(rows[i].maximum / Math.LN2) : 0,
   );
   // ∞ − ∞ times the weights of a row without keys would be NaN.
-  const normalise = rows.map(({ denominator }, i) =>
-    isUsable[i] ? Math.exp(reference[i] * Math.LN2 - denominator) : 0,
-  );
+  rows.forEach(({ denominator }, i) => {
+    normalise.view[i] = isUsable[i] ? Math.exp(reference[i] * Math.LN2 - denominator) : 0;
+  });
   engine.extent.view.fill(0);
   engine.maximum.view.fill(-Infinity);
-  const projections = projected.map(() => new Float64Array(tileRows * tileRows));
-  const ofRows = (matrix: Float64Array) =>
-    matrix.subarray(firstRow * values.dim, (firstRow + tileRows) * values.dim);
   const weights = engine.scores.view;
   const dropped = kept === null ? null : new Float64Array(weights.length);
   const anyKept = new Uint8Array(tileRows);
@@ -136,12 +166,9 @@ function visitWeightTiles(
     isLoaded = true;
     scoreTile(engine, keys, firstKey, constants);
     loadAddends(engine, law, block, firstKey, addendError);
-    for (let i = 0; i < tileRows; i++) engine.reference.view[i] = reference[i] ?? 0;
+    engine.reference.view.set(reference);
     weightTile(engine, { constants, isAdded: law.addend !== null }, interrupted);
-    for (let i = 0; i < ranges.length; i++) {
-      const factor = normalise[i];
-      for (let j = 0; j < tileRows; j++) weights[i * tileRows + j] *= factor;
-    }
+    kernels.scaleRows(engine.scores.address, normalise.address, ranges.length);
   };
   const span = spanOfRows(usable);
   const first = Math.floor(span.begin / tileRows) * tileRows;
@@ -149,20 +176,9 @@ function visitWeightTiles(
     const place = { begin: firstKey, end: firstKey + tileRows };
     const { isSeen, interrupted } = maskTile(usable, place, low.view, high.view);
     if (!isSeen) continue;
-    if (projected.length > 0) engine.valuesTransposed.view.set(values.columns(firstKey / tileRows));
-    projected.forEach((matrix, index) => {
-      loadTile(engine.tileSum.view, ofRows(matrix), values.dim, vStride);
-      kernels.product(
-        engine.tileSum.address,
-        engine.valuesTransposed.address,
-        engine.scores.address,
-        tileRows,
-        vStride,
-        tileRows,
-      );
-      projections[index].set(engine.scores.view);
-    });
     const index = firstKey / tileRows;
+    if (isProjected) engine.valuesTransposed.view.set(values.columns(index));
+    const projections = isProjected ? projector.project() : [];
     const known = tiles?.weights.subarray(index * tileLength, (index + 1) * tileLength);
     if (known !== undefined && tiles?.isKnown[index] === 1) weights.set(known);
     else {
@@ -195,8 +211,33 @@ export interface WeightVisitor {
   readonly end: (head: number, firstRow: number, rows: number) => void;
 }
 
+/** The matrices that the values of keys are projected on. */
+export interface ProjectedMatrices {
+  readonly count: number;
+  readonly format: ProjectionFormat;
+  /** Their rows for a block of queries, [rows × vDim] each: asked for once for each block, after its `begin`. */
+  readonly ofBlock: (head: number, firstRow: number, rows: number) => readonly Float64Array[];
+}
+
+/** Matrices that are held as a whole, [batch, heads, queries, vDim], in fp64. */
+export function wholeMatrices(
+  matrices: readonly Float64Array[],
+  { queries, vDim }: Pick<ProblemShape, 'queries' | 'vDim'>,
+): ProjectedMatrices {
+  return {
+    count: matrices.length,
+    format: 'fp64',
+    ofBlock: (head, firstRow, rows) => {
+      const first = (head * queries + firstRow) * vDim;
+      return matrices.map((matrix) => matrix.subarray(first, first + rows * vDim));
+    },
+  };
+}
+
 /** Options of a walk over weights. */
 interface WeightWalkOptions {
+  /** Default: none. */
+  readonly projected?: ProjectedMatrices;
   /** The problem's unless given: that of the reference. */
   readonly mask?: Mask;
   /**
@@ -208,31 +249,29 @@ interface WeightWalkOptions {
 
 /**
  * Visits the normalised weights of a problem tile by tile (at most 64 queries × 64 keys), with the inner
- * products X_i · v_j of the given [batch, heads, queries, vDim] arrays: enough for a statistic over
- * single weights, without ever holding them all. Not an oracle: no radius (about 2^-44 relative). Rows
+ * products X_i · v_j of the rows of the given matrices: enough for a statistic over
+ * single weights, without ever holding them all. Not an oracle: no radius (about 2^-44 relative, and see `ProjectionFormat`). Rows
  * with special values or without keys have no weights.
  */
 export function forEachWeightTile(
   problem: Problem,
   reference: AttentionReference,
-  projected: readonly Float64Array[],
   visitor: WeightVisitor,
-  { mask: givenMask, memories = new WorkingMemories() }: WeightWalkOptions = {},
+  { projected, mask: givenMask, memories = new WorkingMemories() }: WeightWalkOptions = {},
 ): void {
   const { shape } = reference;
   const mask = givenMask ?? problemMask(problem, shape);
-  const { queries, vDim } = shape;
+  const { queries, qkDim, vDim } = shape;
   const rules = rulesOf(problem, shape);
   const walk =
     givenMask === undefined
       ? memories.keep('weights', reference, () => createKeptWalk(problem, shape, memories))
       : null;
-  withTileEngine(memories, shape, (engine) => {
+  const { count: matrices = 0, format = 'fp64' } = projected ?? {};
+  const create = () => createWalkMemory(shape, matrices, format);
+  memories.lend(`weights ${qkDim} ${vDim} ${matrices} ${format}`, create, (memory) => {
     for (const operands of walk?.operands ?? headOperands(problem, shape, memories)) {
       const { head } = operands;
-      const size = queries * vDim;
-      const ofHead = (matrix: Float64Array) => matrix.subarray(head * size, (head + 1) * size);
-      const slices = projected.map(ofHead);
       for (let first = 0; first < queries; first += tileRows) {
         const count = Math.min(tileRows, queries - first);
         const ranges = Array.from({ length: count }, (_, i) => mask.ranges(head, first + i));
@@ -245,9 +284,11 @@ export function forEachWeightTile(
           };
         });
         visitor.begin(head, first, count);
-        visitWeightTiles(engine, { operands, firstRow: first, ranges }, rows, rules, {
+        if (projected !== undefined)
+          memory.projector.load(projected.ofBlock(head, first, count), vDim);
+        visitWeightTiles(memory, { operands, firstRow: first, ranges }, rows, rules, {
           tiles: walk?.ofBlock(head, first) ?? null,
-          projected: slices,
+          isProjected: matrices > 0,
           visit: visitor.visit,
         });
         visitor.end(head, first, count);

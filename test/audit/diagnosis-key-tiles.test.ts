@@ -12,7 +12,11 @@ import {
   WorstResults,
   type StructureResult,
 } from '../../src/audit/structure/structure-result.js';
-import { outputGroups, weightGroups } from '../../src/audit/structure/structure-statistic.js';
+import {
+  outputGroups,
+  projectionFormat,
+  weightGroups,
+} from '../../src/audit/structure/structure-statistic.js';
 import { problemShape, type Problem } from '../../src/problem/index.js';
 import { filledProblem } from '../setup/problems.js';
 import { turns } from '../setup/turns.js';
@@ -51,7 +55,11 @@ function keyTileResults(problem: Problem, errors: RowErrors): StructureResult[] 
       const reference = referenceRows(errors.reference, problemShape(block), first);
       const out = errors.out.subarray(first * dim, (first + rows) * dim);
       const bound = new KernelBound(block, reference, 'bf16');
-      return { problem: block, errors: { ...errors, reference, out, bound } };
+      return {
+        problem: block,
+        errors: { ...errors, reference, out, bound },
+        format: projectionFormat('bf16', 'bf16'),
+      };
     });
     for (const result of testKeyTiles(group, blocks, limits)) worst.add(result);
   }

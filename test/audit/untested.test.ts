@@ -56,7 +56,7 @@ describe('a block of queries some of which see no key', () => {
 
   it('has weights of zero there', () => {
     let ofRows = 0;
-    forEachWeightTile(problem, reference, [], {
+    forEachWeightTile(problem, reference, {
       begin: () => undefined,
       visit: ({ weights, rows, firstRow, stride }) => {
         expect(weights.every((w) => w >= 0)).toBe(true);

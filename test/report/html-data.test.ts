@@ -256,7 +256,7 @@ describe('statistics of rows', () => {
     const { reference, rows } = judged(problem, undefined, { arithmetic }).elements;
     // The kernel's rule from all weights at once: blocks from the last to the first.
     const largest = Array.from({ length: 64 }, () => [-Infinity, -Infinity, -Infinity]);
-    forEachWeightTile(problem, reference, [], {
+    forEachWeightTile(problem, reference, {
       begin: () => {},
       end: () => {},
       visit: ({ firstRow, rows, firstKey, keys, stride, weights }) => {

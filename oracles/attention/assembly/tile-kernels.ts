@@ -5,6 +5,7 @@
 import { capped } from './exp2';
 
 export { capSlopes, differentiate, multiplyBy, productWithSizes, rowProducts } from './gradients';
+export { narrowColumns, narrowProduct, narrowRows } from './single';
 export { weights } from './weights';
 
 /** C[rows × columns] = A[rows × inner] · B[inner × columns]; rows and columns are multiples of 4. */
@@ -136,6 +137,16 @@ export function accumulate(out: usize, tile: usize, factor: usize, rows: i32, co
       o += 16;
       t += 16;
     }
+  }
+}
+
+/** Multiplies the rows of a [rows × 64] matrix by their factors. */
+export function scaleRows(matrix: usize, factors: usize, rows: i32): void {
+  for (let i = 0; i < rows; i++) {
+    const factor = v128.load64_splat(factors + ((<usize>i) << 3));
+    const row = matrix + ((<usize>i) << 9);
+    for (let at: usize = 0; at < 512; at += 16)
+      v128.store(row + at, f64x2.mul(v128.load(row + at), factor));
   }
 }
 

@@ -58,7 +58,7 @@ function weightSquares(input: RowMeasureInput, reference: AttentionReference): F
   const squares = new Float64Array(reference.quantities.lse.values.length);
   let row = 0;
   let firstNorm = 0;
-  forEachWeightTile(problem, reference, [], {
+  forEachWeightTile(problem, reference, {
     begin: (head, firstRow) => {
       row = head * queries + firstRow;
       const kv = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);

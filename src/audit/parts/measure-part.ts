@@ -18,7 +18,7 @@ import { testKeyTiles } from '../structure/key-tile-test.js';
 import { measureStructure, type StructurePart } from '../structure/measure-structure.js';
 import type { StructureLimits } from '../structure/structure-entries.js';
 import type { StructureResult } from '../structure/structure-result.js';
-import { outputGroups, weightGroups } from '../structure/structure-statistic.js';
+import { outputGroups, projectionFormat, weightGroups } from '../structure/structure-statistic.js';
 import {
   surveyRows,
   surveyWhole,
@@ -193,6 +193,7 @@ function measureKeyTiles(
   const { outputFormat, premises, keyTiles } = settings;
   const measured = blocks.map((tensors, i) => ({
     problem: tensors.problem,
+    format: projectionFormat(premises.weightFormat, outputFormat),
     errors: {
       reference: references[i],
       out: tensors.out.values,

@@ -129,7 +129,7 @@ export function tileDirections(
       };
       const visitor = { begin: () => undefined, visit, end: () => undefined };
       const walk = isWhole ? { memories } : { mask: ofGroup, memories };
-      forEachWeightTile(problem, reference, [], visitor, walk);
+      forEachWeightTile(problem, reference, visitor, walk);
     },
   );
   for (const direction of directions)

@@ -1,4 +1,10 @@
-import { forEachWeightTile, type WeightVisitor, WorkingMemories } from '../../../oracles/index.js';
+import {
+  forEachWeightTile,
+  type ProjectionFormat,
+  type WeightVisitor,
+  wholeMatrices,
+  WorkingMemories,
+} from '../../../oracles/index.js';
 import type { Problem } from '../../problem/index.js';
 import { tileDirections } from './key-tile-directions.js';
 import type { KeyTileGroup, KeyTileLimits, TestedRows } from './key-tile-plan.js';
@@ -28,12 +34,14 @@ function addResult(
 export interface KeyTileBlock {
   readonly problem: Problem;
   readonly errors: RowErrors;
+  /** What its values are projected in. */
+  readonly format: ProjectionFormat;
 }
 
 /** Collects a block's errors, projected on the change of O when each tile of a group is left out. */
 function collectBlock(
   statistics: KeyTileStatistics,
-  { problem, errors }: KeyTileBlock,
+  { problem, errors, format }: KeyTileBlock,
   group: KeyTileGroup,
   place: TestedRows,
   memories: WorkingMemories,
@@ -56,7 +64,8 @@ function collectBlock(
           statistics.addRow(errors, row, directions);
       },
     };
-    forEachWeightTile(problem, reference, directions, visitor, { memories });
+    const projected = { ...wholeMatrices(directions, reference.shape), format };
+    forEachWeightTile(problem, reference, visitor, { projected, memories });
     statistics.addWeights(ofWeights.state());
   });
 }

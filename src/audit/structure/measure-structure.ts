@@ -1,5 +1,6 @@
 import {
   forEachWeightTile,
+  type ProjectedMatrices,
   type Progress,
   type WeightVisitor,
   WorkingMemories,
@@ -40,7 +41,7 @@ import {
   structureEntries,
   type StructurePlace,
 } from './structure-entries.js';
-import { outputGroups, structureTileRows } from './structure-statistic.js';
+import { outputGroups, projectionFormat, structureTileRows } from './structure-statistic.js';
 import { WorstResults, type StructureResult } from './structure-result.js';
 import { fineGroups, type RowSurvey, type RowUnits } from './survey-rows.js';
 
@@ -132,18 +133,13 @@ export function measureStructure(
   const headCount = shape.batch * shape.heads;
   const { weightFormat, isUsual, exponential } = premises;
   const { deviations } = limits;
-  const { scale, lightScale, bias, truncation } = createInstruments(
-    { problem, reference, bound, outputFormat, weightFormat },
-    survey,
-  );
-  const instruments = [scale, lightScale, bias, truncation];
   const offset = commonOffset(weightFormat);
   const model = {
     reference,
     out,
     outputFormat,
     bound,
-    instruments,
+    makeInstruments: createInstruments({ problem, reference, bound, weightFormat }, survey),
     weightGroups: fineGroups(weightFormat),
     outputGroups: outputGroups(outputFormat),
     sumsTruncate: weightFormat !== 'fp32' && weightFormat !== 'fp64',
@@ -162,8 +158,7 @@ export function measureStructure(
   const worst = new WorstResults();
   const dispersion = new SlopeDispersion();
   const written = writtenFormat(problem, premises);
-  const places =
-    written === null ? null : new ScorePlaces(problem, reference, [scale, bias], written);
+  const places = written === null ? null : new ScorePlaces(problem, reference, written);
   const selfNormalised = new SelfNormalised();
   const rowEntries = structureEntries.filter(({ scope }) => scope === 'row');
   const heads: HeadPart[] = [];
@@ -220,12 +215,11 @@ export function measureStructure(
   };
 
   let finished = 0;
-  const directions = instruments.map(({ direction }) => direction);
   RowCollector.with(memories, model, tile.places, (collector) => {
     const visitor: WeightVisitor = {
       begin: (ofHead, firstRow, rows) => {
         collector.begin(ofHead * queries + firstRow, rows);
-        places?.begin(ofHead * queries + firstRow, rows);
+        places?.begin(ofHead * queries + firstRow, rows, (i) => collector.own(i));
         observer?.begin(ofHead, firstRow, rows);
       },
       visit: (weights) => {
@@ -241,7 +235,13 @@ export function measureStructure(
         progress?.(finished / (headCount * queries));
       },
     };
-    forEachWeightTile(problem, reference, directions, visitor, { memories });
+    const projected: ProjectedMatrices = {
+      count: instrumentCount,
+      format: projectionFormat(weightFormat, outputFormat),
+      ofBlock: (_head, _firstRow, rows) =>
+        collector.directions.map((direction) => direction.subarray(0, rows * shape.vDim)),
+    };
+    forEachWeightTile(problem, reference, visitor, { projected, memories });
   });
   return { results: worst.list(), heads };
 }

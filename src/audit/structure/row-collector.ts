@@ -14,20 +14,13 @@ import type { KeptWeights } from '../../problem/index.js';
 import type { KernelBound } from '../bounds/index.js';
 import type { Premises } from '../premises/premises.js';
 import type { NearlyEqual } from './error-pool.js';
-import type { Instrument } from './instruments.js';
+import type { InstrumentMaker } from './instruments.js';
 import type { PooledProjections } from './pooled-projections.js';
 import { withRowMemory, type OtherFactor, type RowMemory, type RowRules } from './row-memory.js';
-import { RowOutputs } from './row-outputs.js';
+import { RowElements } from './row-elements.js';
 import type { RowProjections } from './row-tolerance.js';
+import { instrumentCount } from './structure-entries.js';
 import { walkRows } from './structure-statistic.js';
-
-/** Numbers of fp64 between which squares and their inverses stay in its range with room to spare. */
-const sizes = { least: 2 ** -300, most: 2 ** 300 } as const;
-
-/** Whether statistics can square a magnitude and its inverse: true for all but fp64 numbers near the ends of their range. */
-function hasSquare(magnitude: number): boolean {
-  return magnitude === 0 || (magnitude > sizes.least && magnitude < sizes.most);
-}
 
 /** The context in which all rows' projections are collected. */
 interface ProjectionModel {
@@ -36,7 +29,7 @@ interface ProjectionModel {
   readonly out: Float64Array;
   readonly outputFormat: FormatName;
   readonly bound: KernelBound;
-  readonly instruments: readonly Instrument[];
+  readonly makeInstruments: InstrumentMaker;
   /** Groups of weights that round alike, and of outputs that do. */
   readonly weightGroups: NearlyEqual;
   readonly outputGroups: NearlyEqual;
@@ -109,18 +102,15 @@ export class RowCollector {
   readonly #isUsed = new Uint8Array(walkRows);
   /** The sink's weight by row; 0 for none. */
   readonly #sinks = new Float64Array(walkRows);
-  readonly #outputs: RowOutputs;
-  readonly #systematic: Float64Array;
-  readonly #written: Float64Array;
-  readonly #common: Float64Array;
+  readonly #elements: RowElements;
+  readonly #systematic = new Float64Array(instrumentCount);
+  readonly #written = new Float64Array(instrumentCount);
+  readonly #common = new Float64Array(instrumentCount);
 
-  private constructor(model: ProjectionModel, memory: RowMemory) {
+  private constructor(model: ProjectionModel, memory: RowMemory, elements: RowElements) {
     this.#model = model;
     this.#memory = memory;
-    this.#outputs = new RowOutputs(model);
-    this.#systematic = new Float64Array(model.instruments.length);
-    this.#written = new Float64Array(model.instruments.length);
-    this.#common = new Float64Array(model.instruments.length);
+    this.#elements = elements;
   }
 
   /**
@@ -132,9 +122,18 @@ export class RowCollector {
     places: number,
     work: (collector: RowCollector) => Result,
   ): Result {
+    const { reference, outputFormat, outputGroups } = model;
+    const rules = { vDim: reference.shape.vDim, outputFormat, outputGroups };
     return withRowMemory(memories, rowRules(model, places), (memory) =>
-      work(new RowCollector(model, memory)),
+      RowElements.with(memories, rules, (elements) =>
+        work(new RowCollector(model, memory, elements)),
+      ),
     );
+  }
+
+  /** The directions of the rows that were started, [64 × vDim] by instrument. */
+  get directions(): readonly Float64Array[] {
+    return this.#elements.directions;
   }
 
   /**
@@ -143,48 +142,44 @@ export class RowCollector {
    * left out.
    */
   begin(first: number, rows: number): void {
-    const { reference, instruments, out, bound, sinks } = this.#model;
-    const { values, magnitude } = reference.quantities.out;
-    const { vDim, heads, queries } = reference.shape;
+    const { reference, makeInstruments, out, bound, sinks } = this.#model;
+    const { heads, queries } = reference.shape;
+    const elements = this.#elements;
+    elements.load(first, rows, reference, out);
+    makeInstruments(elements, first, rows);
+    elements.measure(rows);
     this.#isUsed.fill(0);
     for (let i = 0; i < rows; i++) {
       const row = first + i;
       const total = reference.denominator[row];
       const largest = reference.maximum[row];
       const sink = sinks?.[Math.floor(row / queries) % heads] ?? -Infinity;
-      let isUsed =
+      const isUsed =
+        elements.isMeasured(i) &&
         levels[reference.level[row]] !== 'special' &&
         Number.isFinite(total) &&
         Number.isFinite(largest) &&
         !bound.row(row).isCoarse;
-      for (let at = row * vDim; isUsed && at < (row + 1) * vDim; at++)
-        isUsed = Number.isFinite(out[at] - values[at]) && hasSquare(magnitude[at]);
       if (!isUsed) continue;
+      this.#isUsed[i] = 1;
       // For a row with a sink: the sink's score where it is the largest, in place of no maximum at all.
       const origin = sink === -Infinity ? 0 : Math.max(largest, sink);
       const [toLargest, toSink] = [total - largest, total - origin];
       this.#sinks[i] = Math.exp(sink - total);
       const exponents = [toLargest / Math.LN2, 0, toSink / Math.LN2];
       this.#memory.begin(i, Math.exp(toLargest), exponents);
-      const ofRow = this.#memory.own(i);
-      for (let d = 0; d < instruments.length; d++) {
-        const { direction, pattern } = instruments[d];
-        let own = 0;
-        let norm = 0;
-        for (let at = row * vDim; at < (row + 1) * vDim; at++) {
-          own += values[at] * direction[at];
-          norm += pattern[at] * direction[at];
-        }
-        ofRow[d] = own;
-        isUsed &&= Number.isFinite(own) && Number.isFinite(norm);
-      }
-      this.#isUsed[i] = isUsed ? 1 : 0;
+      this.#memory.own(i).set(elements.own(i));
     }
   }
 
   /** Whether the `i`-th of the rows that were started is not left out. */
   isUsed(i: number): boolean {
     return this.#isUsed[i] === 1;
+  }
+
+  /** O·X of the `i`-th row by instrument. */
+  own(i: number): Float64Array {
+    return this.#elements.own(i);
   }
 
   /** Adds one tile of weights, times their projections, to its rows. */
@@ -202,18 +197,18 @@ export class RowCollector {
 
   /** The collected row `row`, the `local`-th of the 64; null for one that is left out. */
   finish(row: number, local: number, pooled: PooledProjections): RowProjections | null {
-    const { reference, bound, instruments, sumsTruncate, scoreError, premises } = this.#model;
-    const { out: exactOut, lse: exactLse } = reference.quantities;
+    const { reference, bound, sumsTruncate, scoreError, premises } = this.#model;
+    const { lse: exactLse } = reference.quantities;
     const { qkDim } = reference.shape;
     if (this.#isUsed[local] === 0) return null;
     const sums = this.#memory.sums(local);
     const { typicalWeight, addition, keys, weightRounding, range, declared } = bound.row(row);
-    const count = instruments.length;
-    const outputs = this.#outputs;
+    const count = instrumentCount;
     const [systematic, written, common] = [this.#systematic, this.#written, this.#common];
     // Sums that do not truncate round to nearest: by half of the last place of fp32.
     const ofAddition = sumsTruncate ? addition : Math.min(addition, 2 ** -24);
-    outputs.collect(row, pooled, Math.sqrt(keys) * ofAddition);
+    const outputs = this.#elements.project(local, Math.sqrt(keys) * ofAddition);
+    for (let at = 0; at < outputs.places.length; at++) pooled.outputs[at] += outputs.places[at];
     // Four elementwise operations: at most one errs to one side, all are uniform.
     const { elementwise, underflow, exponential } = premises;
     const truncated = sumsTruncate ? (keys * addition) / 4 : 0;
@@ -229,15 +224,6 @@ export class RowCollector {
     const sink = this.#sinks[local];
     const ofDominated = sums.appliedSquares > dominated * sums.applied ** 2 ? 1 : 0;
     for (let d = 0; d < count; d++) {
-      const { direction } = instruments[d];
-      let total = 0;
-      let ofOutputs = 0;
-      let ofMagnitudes = 0;
-      for (let at = row * reference.shape.vDim; at < (row + 1) * reference.shape.vDim; at++) {
-        total += Math.abs(direction[at]);
-        ofOutputs += Math.abs(direction[at] * exactOut.values[at]);
-        ofMagnitudes += Math.abs(direction[at]) * exactOut.magnitude[at];
-      }
       const own = ofRow[d];
       const shared = Math.max(
         moments[d] - 2 * own * products[d] + own * own * weightSquares,
@@ -254,10 +240,10 @@ export class RowCollector {
       const ofScores = (scoreError + coarse + declared.ofWeights) * ofScore;
       written[d] = declared.ofScores * ofScore;
       systematic[d] =
-        (floor + declared.floor) * total +
+        (floor + declared.floor) * outputs.total[d] +
         lost[d] +
-        (truncated + declared.ofValue) * ofOutputs +
-        declared.ofMagnitude * ofMagnitudes +
+        (truncated + declared.ofValue) * outputs.ofOutputs[d] +
+        declared.ofMagnitude * outputs.ofMagnitudes[d] +
         (declared.halves + ofDominated) * outputs.outputWorst[d] +
         (elementwise + drift * ofAddition + sink * typicalWeight) * Math.abs(own) +
         ofScores;
@@ -268,10 +254,10 @@ export class RowCollector {
     const massOfLse = ofLse === 1 ? mass : mass.map((x) => x * Math.min(ofLse, 2 ** 500));
     pooled.addMass(mass, ofRow, massOfLse);
     const { last, first, otherwise, exponents, smooth, squares } = sums;
-    const { signed, norm, outputWorst, accumulated, places } = outputs;
+    const { signed, outputWorst, accumulated, places } = outputs;
     return {
       signed,
-      norm,
+      norm: this.#elements.norm(local),
       outputWorst,
       accumulated,
       places,

@@ -5,6 +5,9 @@ import { binary } from './structure.generated.js';
 export interface StructureLoops {
   readonly memory: WebAssembly.Memory;
   product(a: number, b: number, c: number, rows: number, inner: number, columns: number): void;
+  makeInstruments(rows: number): void;
+  measureRows(elements: number, rows: number): void;
+  projectRow(elements: number, row: number, accumulated: number): number;
   addErrors(groups: number, rows: number, keys: number, count: number): number;
   surveyWeights(all: number, rows: number, keys: number, firstKey: number): void;
   movePool(

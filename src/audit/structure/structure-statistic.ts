@@ -1,3 +1,4 @@
+import type { ProjectionFormat } from '../../../oracles/index.js';
 import { formats, type FormatName } from '../../formats/index.js';
 import { NearlyEqual } from './error-pool.js';
 
@@ -16,6 +17,18 @@ const finestWeights = 7;
  */
 export function weightGroups(format: FormatName): NearlyEqual {
   return new NearlyEqual(Math.min(formats[format].precision - 1, finestWeights), -40, 0);
+}
+
+/** The most significant bits of a format beside whose roundings those of fp32 are nothing. */
+const mostOfCoarse = 12;
+
+/**
+ * What the projections of values are computed in. Roundings of P and of outputs to so few bits are some 2^12 times as large as what
+ * fp32 leaves out: the roundings of P times projections off by 2^-17 of Σ|X||v|, beside those of outputs, which are of Σ|X||O|.
+ */
+export function projectionFormat(weights: FormatName, outputs: FormatName): ProjectionFormat {
+  const isCoarse = (name: FormatName) => formats[name].precision <= mostOfCoarse;
+  return isCoarse(weights) && isCoarse(outputs) ? 'fp32' : 'fp64';
 }
 
 /** Outputs that agree to an eighth of an ulp are taken to round alike. */

@@ -135,7 +135,7 @@ export function surveyRows(
         }
       },
     };
-    forEachWeightTile(problem, reference, [], visitor, { memories });
+    forEachWeightTile(problem, reference, visitor, { memories });
   });
   return { heaviest, squares, clustered };
 }

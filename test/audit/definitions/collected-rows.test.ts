@@ -11,6 +11,7 @@ import {
   collect,
   defined,
   expectClose,
+  fillFrom,
   type Drawn,
   type Made,
 } from './collected-rows.js';
@@ -79,9 +80,11 @@ describe('rows that are collected', () => {
       }));
     const output = (x: number) => isUsed(({ model }) => ({ out: at(model.out, row * vDim, x) }));
     const instrument = (which: 'direction' | 'pattern', x: number) =>
-      isUsed(({ model: { instruments } }) => ({
-        instruments: instruments.map((one, d) =>
-          d === 2 ? { ...one, [which]: at(one[which], row * vDim + 1, x) } : one,
+      isUsed(({ instruments }) => ({
+        makeInstruments: fillFrom(
+          instruments.map((one, d) =>
+            d === 2 ? { ...one, [which]: at(one[which], row * vDim + 1, x) } : one,
+          ),
         ),
       }));
     expect(isUsed(() => ({}))).toBe(true);

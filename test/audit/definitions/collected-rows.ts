@@ -3,7 +3,9 @@ import * as fc from 'fast-check';
 import { expect } from 'vitest';
 import { WorkingMemories, type AttentionReference } from '../../../oracles/index.js';
 import type { KernelBound, RowBound } from '../../../src/audit/bounds/index.js';
+import { outputPlaces } from '../../../src/audit/structure/common-offset.js';
 import { NearlyEqual } from '../../../src/audit/structure/error-pool.js';
+import type { InstrumentMaker } from '../../../src/audit/structure/instruments.js';
 import type { PooledProjections } from '../../../src/audit/structure/pooled-projections.js';
 import { RowCollector } from '../../../src/audit/structure/row-collector.js';
 import { smoothPlaces } from '../../../src/audit/structure/row-tolerance.js';
@@ -50,6 +52,23 @@ export const drawn: fc.Arbitrary<Drawn> = fc.record({
   keysOfRow: fc.constantFrom(1, 96, 4000),
   isDominated: fc.boolean(),
 });
+
+/** A direction and a pattern of all rows. */
+export interface Instrument {
+  readonly direction: Float64Array;
+  readonly pattern: Float64Array;
+}
+
+/** Makes the instruments of rows those that are given. */
+export function fillFrom(instruments: readonly Instrument[]): InstrumentMaker {
+  return ({ directions, patterns }, from, rows) => {
+    const of = (all: Float64Array) => all.subarray(from * vDim, (from + rows) * vDim);
+    instruments.forEach(({ direction, pattern }, d) => {
+      directions[d].set(of(direction));
+      patterns[d].set(of(pattern));
+    });
+  };
+}
 
 /** A model of made-up numbers: an oracle's answer, a kernel's output, bounds, and directions; and the weights of each row. */
 export function made(of: Drawn) {
@@ -98,7 +117,7 @@ export function made(of: Drawn) {
     out: out.values.map((x) => x + random() / 64),
     outputFormat: 'bf16' as const,
     bound: { row: (row: number) => bounds[row] as unknown as RowBound } as unknown as KernelBound,
-    instruments,
+    makeInstruments: fillFrom(instruments),
     weightGroups: new NearlyEqual(3, -40, 0),
     outputGroups: new NearlyEqual(10, -40, 20),
     sumsTruncate: of.sumsTruncate,
@@ -123,7 +142,7 @@ export function made(of: Drawn) {
       ? [{ ...drawnWeights[0], weight: 0.31, applied: 0.31 }, ...drawnWeights.slice(1)]
       : drawnWeights;
   });
-  return { model, bounds, weights };
+  return { model, instruments, bounds, weights };
 }
 /** A model, and the weights of its rows. */
 export type Made = ReturnType<typeof made>;
@@ -132,7 +151,7 @@ export type Made = ReturnType<typeof made>;
 function recorder() {
   const added: { mass: number[]; own: number[]; massOfLse: number[] }[] = [];
   const pooled = {
-    outputs: new Float64Array(4 * 32),
+    outputs: new Float64Array(4 * outputPlaces),
     phases: new Float64Array(4 * 3 * places),
     addMass: (mass: Float64Array, own: Float64Array, massOfLse: Float64Array) =>
       added.push({ mass: [...mass], own: [...own], massOfLse: [...massOfLse] }),
@@ -193,11 +212,11 @@ const fraction = (y: number) => (Math.abs(y - Math.round(y)) < 2 ** -36 ? 0 : y 
 
 /** A row by the formulas of docs/theory/bounds.md, "The structure". */
 export function defined(
-  { model, bounds, weights }: Made,
+  { model, instruments, bounds, weights }: Made,
   row: number,
   { sumsTruncate, share }: Drawn,
 ) {
-  const { reference, premises, instruments, sinks } = model;
+  const { reference, premises, sinks } = model;
   const { maximum, denominator } = reference;
   const { values, magnitude } = reference.quantities.out;
   const { typicalWeight, addition, declared, range, weightRounding, keys: seen } = bounds[row];

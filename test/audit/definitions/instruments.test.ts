@@ -1,6 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import { WorkingMemories } from '../../../oracles/index.js';
 import type { KernelBound } from '../../../src/audit/bounds/index.js';
+import { NearlyEqual } from '../../../src/audit/structure/error-pool.js';
 import { createInstruments } from '../../../src/audit/structure/instruments.js';
+import { RowElements } from '../../../src/audit/structure/row-elements.js';
+import { formats, ulp } from '../../../src/formats/index.js';
 import { filledProblem, pseudorandom } from '../../setup/problems.js';
 import { handMadeReference } from '../hand-made.js';
 
@@ -33,15 +37,30 @@ function made(seed: number, size: number, addition: number) {
   const bound = {
     row: () => ({ keys: 8, addition, typicalWeight: 0 }),
   } as unknown as KernelBound;
-  const request = {
-    problem,
-    reference,
-    bound,
-    outputFormat: 'fp64',
-    weightFormat: 'bf16',
-  } as const;
+  const make = createInstruments({ problem, reference, bound, weightFormat: 'bf16' }, survey);
   const { values } = reference.quantities.out;
-  return { problem, heaviest, values, instruments: createInstruments(request, survey) };
+  const groups = new NearlyEqual(10, -40, 20);
+  const rules = { vDim, outputFormat: 'fp64', outputGroups: groups } as const;
+  const names = ['scale', 'lightScale', 'bias', 'truncation'] as const;
+  const instruments = RowElements.with(new WorkingMemories(), rules, (elements) => {
+    const directions = names.map(() => new Float64Array(rows * vDim));
+    const patterns = names.map(() => new Float64Array(rows * vDim));
+    // Blocks as they come: one of 5 rows, and the rest.
+    for (const [first, count] of [
+      [0, 5],
+      [5, rows - 5],
+    ]) {
+      elements.load(first, count, reference, values);
+      make(elements, first, count);
+      names.forEach((_, d) => {
+        directions[d].set(elements.directions[d].subarray(0, count * vDim), first * vDim);
+        patterns[d].set(elements.patterns[d].subarray(0, count * vDim), first * vDim);
+      });
+    }
+    const of = (d: number) => ({ direction: directions[d], pattern: patterns[d] });
+    return { scale: of(0), lightScale: of(1), bias: of(2), truncation: of(3) };
+  });
+  return { problem, heaviest, values, instruments };
 }
 
 const dot = (a: ArrayLike<number>, b: ArrayLike<number>) =>
@@ -52,7 +71,10 @@ describe('the directions of the structure tests', () => {
     // The noise is √(8 a²/8)·|O|, so that an element weighs 1/(a·O)².
     const addition = 2 ** -10;
     const { problem, heaviest, values, instruments } = made(5, 1, addition);
-    const { scale, lightScale, bias } = instruments;
+    const { scale, lightScale, bias, truncation } = instruments;
+    expect(scale.pattern).toEqual(values);
+    expect(lightScale.pattern).toEqual(values);
+    expect(bias.pattern.every((x) => x === 1)).toBe(true);
     for (let row = 0; row < rows; row++) {
       const of = ({ direction }: typeof scale) => direction.subarray(row * vDim, (row + 1) * vDim);
       if (row === 4 || row === 7) {
@@ -64,6 +86,9 @@ describe('the directions of the structure tests', () => {
       own.forEach((x, c) => {
         expect(of(bias)[c] * (addition * x) ** 2).toBeCloseTo(1, 9);
         expect(of(scale)[c] * addition ** 2 * x).toBeCloseTo(1, 9);
+        const half = (ulp(formats.fp64, x) / 2) * Math.sign(x);
+        expect(truncation.pattern[row * vDim + c]).toBe(half);
+        expect((of(truncation)[c] / half) * (addition * x) ** 2).toBeCloseTo(1, 9);
       });
       const kv = Math.floor(Math.floor(row / queries) / 2);
       const from = (kv * keys + heaviest[row]) * vDim;

@@ -248,7 +248,7 @@ describe('a group of tiles of keys', () => {
               weightGroups,
               groups,
             };
-            return { problem, errors, directions };
+            return { problem, errors, directions, format: 'fp64' as const };
           });
           const places = [0, 1].map((i) => ({
             firstRow: 128 * i,

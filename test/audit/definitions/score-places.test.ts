@@ -54,10 +54,8 @@ function made(seed: number, hasSink: boolean) {
     maximum,
     denominator,
   };
-  const instruments = [0, 1].map(() => ({
-    direction: numbers(all * vDim, random),
-    pattern: numbers(all * vDim, random),
-  }));
+  // O·X of all rows by instrument: the first is that of scale, and the third that of bias.
+  const own = Array.from({ length: all }, () => numbers(4, random));
   const tileOf = (ofRow: number): WeightTile => ({
     firstRow: first,
     rows: ofRow,
@@ -68,22 +66,18 @@ function made(seed: number, hasSink: boolean) {
     applied: numbers(rows * stride, () => Math.max(0, random())),
     projections: [0, 1, 2].map(() => numbers(rows * stride, random)),
   });
-  return { problem, reference, instruments, sinks, tiles: [tileOf(rows), tileOf(rows - 1)] };
+  return { problem, reference, ownOf: own, sinks, tiles: [tileOf(rows), tileOf(rows - 1)] };
 }
 
 type Made = ReturnType<typeof made>;
 
 /** The sums by their definition: a term for every weight. */
-function plainSums({ problem, reference, instruments, sinks, tiles }: Made, used: Set<number>) {
+function plainSums({ problem, reference, ownOf, sinks, tiles }: Made, used: Set<number>) {
   const { quantities, maximum, denominator } = reference;
   const byPlace = () => [0, 1, 2].map(() => Array<number>(places).fill(0));
   const [scores, distances] = [byPlace(), byPlace()];
   const curvature = Array.from({ length: rows }, () => [0, 0, 0]);
-  const own = (row: number, d: number) =>
-    Array.from({ length: vDim }, (_, c) => row * vDim + c).reduce(
-      (sum, at) => sum + quantities.out.values[at] * instruments[d].direction[at],
-      0,
-    );
+  const own = (row: number, d: number) => ownOf[row][2 * d];
   for (let i = 0; i < rows; i++) {
     const row = first + i;
     const lse = quantities.lse.values[row];
@@ -124,12 +118,12 @@ describe('the roundings of written scores', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 2 ** 20 }), fc.boolean(), (seed, hasSink) => {
         const of = made(seed, hasSink);
-        const sums = new ScorePlaces(of.problem, of.reference, of.instruments, 'bf16');
+        const sums = new ScorePlaces(of.problem, of.reference, 'bf16');
         const used = new Set([0, 1, 2, 3].filter((i) => ((seed >> i) & 1) === 1));
         const expected = plainSums(of, used);
         // What a block has is forgotten by the next.
         for (let again = 1; again <= 2; again++) {
-          sums.begin(first, rows);
+          sums.begin(first, rows, (i) => of.ownOf[first + i]);
           for (const tile of of.tiles) sums.visit(tile, (i) => used.has(i));
           expected.curvature.forEach((ofRow, i) => near(sums.curvature(i), ofRow));
           const { scores, distances } = sums.state();

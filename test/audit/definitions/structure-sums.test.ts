@@ -1,15 +1,14 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { attentionOracle } from '../../../oracles/index.js';
+import { attentionOracle, WorkingMemories } from '../../../oracles/index.js';
 import { problemPremises } from '../../../src/audit/premises/resolve-premises.js';
 import {
   largestShiftedRounding,
   outputPlaces,
 } from '../../../src/audit/structure/common-offset.js';
 import { SelfNormalised } from '../../../src/audit/structure/declared/self-normalised.js';
-import { NearlyEqual } from '../../../src/audit/structure/error-pool.js';
-import type { PooledProjections } from '../../../src/audit/structure/pooled-projections.js';
-import { RowOutputs } from '../../../src/audit/structure/row-outputs.js';
+import { ErrorPool, NearlyEqual } from '../../../src/audit/structure/error-pool.js';
+import { RowElements } from '../../../src/audit/structure/row-elements.js';
 import {
   leastTolerance,
   shareOfLargest,
@@ -201,55 +200,74 @@ describe('the outputs of a row', () => {
     const reference = attentionOracle(problem);
     const { values, magnitude } = reference.quantities.out;
     const out = values.map((x) => x + random() / 64);
-    const instruments = [0, 1].map(() => ({
+    const instruments = [0, 1, 2, 3].map(() => ({
       direction: values.map(() => random()),
       pattern: values.map(() => random()),
     }));
     const outputGroups = new NearlyEqual(10, -40, 20);
-    const of = { reference, out, outputFormat: 'bf16', instruments, outputGroups } as const;
-    const rows = new RowOutputs(of);
-    const pooled = { outputs: new Float64Array(2 * outputPlaces) } as unknown as PooledProjections;
-    const all = new Float64Array(2 * outputPlaces);
-    for (const row of [0, 2]) {
-      rows.collect(row, pooled, 2 ** -10);
+    // One output is that of another column again: they are a group.
+    values[14] = values[13];
+    const rules = { vDim: 5, outputFormat: 'bf16', outputGroups } as const;
+    RowElements.with(new WorkingMemories(), rules, (rows) => {
+      rows.load(0, 3, reference, out);
       instruments.forEach(({ direction, pattern }, d) => {
-        const sum = (term: (at: number) => number) =>
-          [0, 1, 2, 3, 4].reduce((total, c) => total + term(row * 5 + c), 0);
-        const half = (at: number) => ulp(formats.bf16, Math.abs(values[at])) / 2;
-        near(
-          rows.signed[d],
-          sum((at) => (out[at] - values[at]) * direction[at]),
-        );
-        near(
-          rows.norm[d],
-          sum((at) => pattern[at] * direction[at]),
-        );
-        near(
-          rows.outputWorst[d],
-          sum((at) => half(at) * Math.abs(direction[at])),
-        );
-        near(
-          rows.accumulated[d],
-          sum((at) => 2 ** -10 * magnitude[at] * Math.abs(direction[at])),
-        );
-        const byPlace = new Float64Array(outputPlaces);
-        sum((at) => {
-          const ulps = Math.abs(values[at]) / (2 * half(at));
-          const place = Math.floor((ulps % 1) * outputPlaces);
-          byPlace[place] += Math.sign(values[at]) * half(at) * direction[at];
-          all[d * outputPlaces + place] += Math.sign(values[at]) * half(at) * direction[at];
-          return 0;
-        });
-        byPlace.forEach((x, place) => near(rows.places[d * outputPlaces + place], x));
-        // At random, each by √(half² + sums²) in both directions alike where no two are a group.
-        const squares = sum(
-          (at) => (half(at) ** 2 + (2 ** -10 * magnitude[at]) ** 2) * direction[at] ** 2,
-        );
-        expect(rows.pool.state().groups.length).toBe(5);
-        near(rows.pool.squared(d), squares);
+        rows.directions[d].set(direction);
+        rows.patterns[d].set(pattern);
       });
-    }
-    all.forEach((x, i) => near(pooled.outputs[i], x));
+      rows.measure(3);
+      for (const row of [2, 0, 2]) {
+        expect(rows.isMeasured(row)).toBe(true);
+        const found = rows.project(row, 2 ** -10);
+        instruments.forEach(({ direction, pattern }, d) => {
+          const columns = [0, 1, 2, 3, 4].map((c) => row * 5 + c);
+          const sum = (term: (at: number) => number) =>
+            columns.reduce((total, at) => total + term(at), 0);
+          const x = (at: number) => direction[at];
+          const half = (at: number) => ulp(formats.bf16, Math.abs(values[at])) / 2;
+          const ofSums = (at: number) => 2 ** -10 * magnitude[at];
+          const wanted = {
+            signed: sum((at) => (out[at] - values[at]) * x(at)),
+            outputWorst: sum((at) => half(at) * Math.abs(x(at))),
+            accumulated: sum((at) => ofSums(at) * Math.abs(x(at))),
+            total: sum((at) => Math.abs(x(at))),
+            ofOutputs: sum((at) => Math.abs(values[at] * x(at))),
+            ofMagnitudes: sum((at) => magnitude[at] * Math.abs(x(at))),
+          };
+          for (const [name, number] of Object.entries(wanted))
+            near(found[name as keyof typeof wanted][d], number);
+          near(
+            rows.norm(row)[d],
+            sum((at) => pattern[at] * x(at)),
+          );
+          near(
+            rows.own(row)[d],
+            sum((at) => values[at] * x(at)),
+          );
+          const byPlace = new Float64Array(outputPlaces);
+          for (const at of columns) {
+            const ulps = Math.abs(values[at]) / (2 * half(at));
+            const place = Math.floor((ulps % 1) * outputPlaces);
+            byPlace[place] += Math.sign(values[at]) * half(at) * x(at);
+          }
+          byPlace.forEach((sums, place) => near(found.places[d * outputPlaces + place], sums));
+          // At random, each by √(half² + sums²) in both directions alike.
+          const errors = columns.map(
+            (at) => Math.sign(values[at]) * Math.hypot(half(at), ofSums(at)) * x(at),
+          );
+          const pool = new ErrorPool(1);
+          errors.forEach((error, c) =>
+            pool.addAll(outputGroups.group(Math.abs(values[row * 5 + c])), Float64Array.of(error)),
+          );
+          expect(found.pool.view().groups).toEqual(pool.view().groups);
+          expect(pool.view().groups.length).toBe(row === 2 ? 4 : 5);
+          for (const of of ['absolute', 'coherent', 'independent', 'squared'] as const)
+            near(found.pool[of](d), pool[of]());
+          const { channels, sums, squares } = found.pool.view();
+          pool.view().sums.forEach((one, place) => near(sums[place * channels + d], one));
+          pool.view().squares.forEach((one, place) => near(squares[place * channels + d], one));
+        });
+      }
+    });
   });
 });
 

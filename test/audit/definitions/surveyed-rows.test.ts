@@ -146,7 +146,7 @@ describe('the rows of a problem', () => {
           const { problem, reference, rows } = made(of);
           const rule = { kind: 'online', blockKeys, threshold, offset: 0 } as const;
           const { visitor, statistics } = createRowStatistics(problem, reference, rule);
-          forEachWeightTile(problem, reference, [], visitor, {});
+          forEachWeightTile(problem, reference, visitor);
           expect(statistics.lag === null).toBe(threshold === 0);
           rows.forEach(({ scores, weights, seen, sink }, row) => {
             expect(statistics.visibleKeys[row]).toBe(seen);

@@ -126,7 +126,6 @@ describe('a mask of several ranges a row', () => {
     forEachWeightTile(
       problem,
       reference,
-      [],
       {
         begin: (head, firstRow) => {
           ofHead = head;

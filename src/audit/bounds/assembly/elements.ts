@@ -1,6 +1,7 @@
 // AssemblyScript: the bounds of a row's elements. Its laws are the comments of ../finish/finish-elements.ts, and the rounding's
 // are those of ../finish.ts; products and sums are in the same order, so that the numbers are too.
 
+import { exponentOf, halfUlpAt, powerOfTwo } from './format';
 import { BoundTile } from './memory';
 
 /** Blocks of `stride` bytes, one behind the other: what is known of the elements, and what is written. */
@@ -62,29 +63,10 @@ const truncated: i32 = 1;
 /** Standard deviations within which noise is taken to stay when the rounding is called known. */
 const sureDeviations: f64 = 12;
 
-/** ⌊log2 x⌋ of a positive finite number. */
-function exponentOf(x: f64): i32 {
-  const field = <i32>(reinterpret<u64>(x) >> 52);
-  return field === 0 ? <i32>(reinterpret<u64>(x * 18014398509481984) >> 52) - 1077 : field - 1023;
-}
-
-/** 2^exponent: 0 below the subnormals, ∞ beyond fp64. */
-function powerOfTwo(exponent: i32): f64 {
-  if (exponent > 1023) return Infinity;
-  if (exponent < -1074) return 0;
-  if (exponent >= -1022) return reinterpret<f64>((<u64>(exponent + 1023)) << 52);
-  const lowest: u64 = 1;
-  return reinterpret<f64>(lowest << (exponent + 1074));
-}
-
 /** Half an ulp of a value known to within `error`. */
 function halfUlp(row: ElementRow, value: f64, error: f64): f64 {
   const x = min<f64>(abs<f64>(value) + error, row.maxFinite);
-  if (x !== x) return NaN;
-  const least = row.minExponent;
-  const exponent = x === 0 ? least : max<i32>(exponentOf(x), least);
-  const top = min<i32>(exponent, row.maxExponent);
-  return powerOfTwo(top - row.precision + 1) / 2;
+  return halfUlpAt(x, row.precision, row.minExponent, row.maxExponent);
 }
 
 /** To the nearest number of the format, ties to even: NaN beyond the largest, or that. */

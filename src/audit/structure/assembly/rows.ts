@@ -4,6 +4,7 @@
 
 import { groupOf } from './errors';
 import { logarithm } from './logarithm';
+import { slotOf } from './slots';
 import { addNumber, addTo, blockBytes, pair } from './sums';
 
 /** Places of an octave for what is smooth, and factors for which roundings are summed at most. */
@@ -51,18 +52,6 @@ const groupBytes: usize = 40;
 function fractionOf(y: f64): f64 {
   const fraction = y - floor<f64>(y + wholeNumber);
   return fraction < wholeNumber ? 0 : fraction;
-}
-
-/** The slot of a group in a table of pairs of group + 1 and place, or an empty one. */
-// @inline
-function slotOf(slots: usize, mask: u32, group: i32): usize {
-  let slot = (<u32>group * 0x9e3779b1) & mask;
-  let key = load<i32>(slots + ((<usize>slot) << 3));
-  while (key !== 0 && key !== group + 1) {
-    slot = (slot + 1) & mask;
-    key = load<i32>(slots + ((<usize>slot) << 3));
-  }
-  return slots + ((<usize>slot) << 3);
 }
 
 /** Gives a row's pool other arrays, which hold `capacity` groups, and moves what it has there. The slots are zero. */

@@ -2,6 +2,7 @@
 // by some 2^-44 of themselves, far below what the tests tell apart.
 
 export { product } from '../../../../oracles/attention/assembly/tile-kernels';
+export { makeInstruments, measureRows, projectRow } from './elements';
 export { addErrors } from './errors';
 export { surveyWeights } from './survey';
 export { addWeights, clearRow, movePool, summarise } from './rows';

@@ -4,7 +4,6 @@ import { problemShape, type Problem } from '../../../problem/index.js';
 import { createAddends } from '../../bounds/addend.js';
 import type { Premises } from '../../premises/premises.js';
 import { CommonOffset } from '../common-offset.js';
-import type { Instrument } from '../instruments.js';
 import { walkRows } from '../structure-statistic.js';
 
 /** Channels of the sums: the instruments of scale and of bias, and the LSE. */
@@ -48,42 +47,33 @@ export class ScorePlaces {
   readonly #distances: Float64Array;
   readonly #roundoff: number;
   readonly #reference: AttentionReference;
-  readonly #instruments: readonly Instrument[];
   readonly #sinks: Float64Array | null;
   readonly #own = new Float64Array(walkRows * channels.length);
   /** The second order of roundings, by row and channel. */
   readonly #curvature = new Float64Array(walkRows * channels.length);
   #first = 0;
 
-  /** @param instruments the instruments of scale and of bias */
-  constructor(
-    problem: Problem,
-    reference: AttentionReference,
-    instruments: readonly Instrument[],
-    format: FormatName,
-  ) {
+  constructor(problem: Problem, reference: AttentionReference, format: FormatName) {
     this.#offset = new CommonOffset(format);
     this.#roundoff = unitRoundoff(formats[format]);
     this.#scores = new Float64Array(channels.length * this.#offset.places);
     this.#distances = new Float64Array(channels.length * this.#offset.places);
     this.#reference = reference;
-    this.#instruments = instruments;
     this.#sinks = problem.sink === undefined ? null : decodeTensor(problem.sink.logits);
   }
 
-  /** Starts `rows` rows from row `first` of all on. */
-  begin(first: number, rows: number): void {
-    const { values } = this.#reference.quantities.out;
-    const { vDim, heads, queries } = this.#reference.shape;
+  /**
+   * Starts `rows` rows from row `first` of all on.
+   * @param ownOf O·X of each of them by instrument
+   */
+  begin(first: number, rows: number, ownOf: (i: number) => Float64Array): void {
+    const { heads, queries } = this.#reference.shape;
     this.#first = first;
     this.#curvature.fill(0);
     for (let i = 0; i < rows; i++) {
       const row = first + i;
-      this.#instruments.forEach(({ direction }, d) => {
-        let own = 0;
-        for (let at = row * vDim; at < (row + 1) * vDim; at++) own += values[at] * direction[at];
-        this.#own[channels.length * i + d] = own;
-      });
+      const own = ownOf(i);
+      [own[0], own[2]].forEach((x, d) => (this.#own[channels.length * i + d] = x));
       const sink = this.#sinks?.[Math.floor(row / queries) % heads] ?? -Infinity;
       if (sink > -Infinity) this.#addSink(i, row, sink);
     }

@@ -1,5 +1,10 @@
 import { expect, it } from 'vitest';
-import { attentionOracle, forEachWeightTile, WorkingMemories } from '../../../../oracles/index.js';
+import {
+  attentionOracle,
+  forEachWeightTile,
+  wholeMatrices,
+  WorkingMemories,
+} from '../../../../oracles/index.js';
 import { randomValues } from '../../../../properties/problems/values.js';
 import { decodeTensor } from '../../../../src/formats/index.js';
 import {
@@ -41,6 +46,10 @@ function drawnProblem(seed: number): Problem {
     },
   );
   problem.q.data[0] = NaN;
+  // Values of very different sizes, key by key.
+  problem.v.data.forEach(
+    (x, at) => (problem.v.data[at] = x * 2 ** (45 * ((Math.floor(at / vDim) % 5) - 2))),
+  );
   return problem;
 }
 
@@ -64,7 +73,10 @@ it('walks over the weights by their definition, with what dropout applies and th
     const logits = sink === undefined ? null : decodeTensor(sink.logits);
     const random = randomValues(run);
     const projected = [0, 1].map(() =>
-      Float64Array.from({ length: rowCount * vDim }, random.normal),
+      Float64Array.from(
+        { length: rowCount * vDim },
+        (_, at) => random.normal() * 2 ** (250 * ((Math.floor(at / vDim) % 5) - 2)),
+      ),
     );
     const dot = (a: Float64Array, i: number, b: Float64Array, j: number, width: number) => {
       let sum = 0;
@@ -93,8 +105,12 @@ it('walks over the weights by their definition, with what dropout applies and th
       weightsOf(Math.floor(row / queries), row % queries),
     );
     const memories = new WorkingMemories();
+    const sizes = projected.map((matrix) => matrix.map(Math.abs));
+    const ofValues = v.map(Math.abs);
+    const matrices = wholeMatrices(projected, reference.shape);
     // The second walk has the weights of the first one, if the mask is the problem's own.
     for (let walk = 0; walk < 2; walk++) {
+      const format = walk === 0 ? 'fp64' : 'fp32';
       const calls: string[] = [];
       const expected: string[] = [];
       const blocks = Array.from({ length: batch * heads }, (_, head) =>
@@ -116,7 +132,6 @@ it('walks over the weights by their definition, with what dropout applies and th
       forEachWeightTile(
         problem,
         reference,
-        projected,
         {
           begin: (head, first, count) => {
             current = head;
@@ -150,14 +165,17 @@ it('walks over the weights by their definition, with what dropout applies and th
                 });
                 projected.forEach((matrix, which) => {
                   const product = dot(matrix, row, v, b * keys + key, vDim);
-                  const isClose = Math.abs(projections[which][at] - product) <= 2 ** -40;
+                  const magnitudes = dot(sizes[which], row, ofValues, b * keys + key, vDim);
+                  const radius =
+                    (vDim + 3) * (format === 'fp64' ? 2 ** -53 : 2 ** -24) * magnitudes;
+                  const isClose = Math.abs(projections[which][at] - product) <= radius;
                   if (!isClose) expect(projections[which][at], `projection ${which}`).toBe(product);
                 });
               }
             }
           },
         },
-        mask === undefined ? { memories } : { mask, memories },
+        { ...(mask === undefined ? {} : { mask }), projected: { ...matrices, format }, memories },
       );
       expect(calls).toEqual(expected);
     }

@@ -5,6 +5,7 @@ import {
   forEachWeightTile,
   levels,
   type WeightTile,
+  wholeMatrices,
   WorkingMemories,
 } from '../../../../oracles/index.js';
 import { randomValues } from '../../../../properties/problems/values.js';
@@ -31,7 +32,7 @@ function summedTiles(problem: Problem) {
   let tiles = 0;
   let apart = 0;
   let current = 0;
-  forEachWeightTile(problem, reference, [], {
+  forEachWeightTile(problem, reference, {
     begin: (head) => (current = head),
     visit: ({ firstRow, rows, firstKey, keys: count, stride, weights, applied }) => {
       tiles++;
@@ -120,7 +121,8 @@ function shownTiles(
       }),
     end: () => undefined,
   };
-  forEachWeightTile(problem, reference, projected, visitor, { memories });
+  const matrices = wholeMatrices(projected, reference.shape);
+  forEachWeightTile(problem, reference, visitor, { projected: matrices, memories });
   return shown;
 }
 
