@@ -46,20 +46,28 @@ const rowSums = [
 /** Blocks of [64 × vDim]: the rows' elements, the values of their heaviest keys, and what is projected on. */
 const givenBlocks = ['exact', 'magnitude', 'out', 'heaviest'] as const;
 
-function createMemory({ vDim, outputFormat, outputGroups }: ElementRules) {
-  const kernels = instantiateLoops();
-  const blockLength = walkRows * vDim;
-  // A table twice as large as the groups that it may have to hold.
-  const slots = 2 ** Math.ceil(Math.log2(2 * Math.max(vDim, 4)));
+/** Slots of the table of a row's groups: twice as many as it may have to hold. */
+function slotsOf(vDim: number): number {
+  return 2 ** Math.ceil(Math.log2(2 * Math.max(vDim, 4)));
+}
+
+/** Bytes of all blocks. */
+function bytesFor(vDim: number): number {
   const blocks = givenBlocks.length + 2 * instrumentCount;
-  const ofRow = rowSums.length * instrumentCount + instrumentCount * outputPlaces;
+  const ofRow = instrumentCount * (rowSums.length + outputPlaces);
   const numbers =
-    blocks * (blockLength + 2) +
+    blocks * (walkRows * vDim + 2) +
     walkRows * (2 * instrumentCount + 3) +
     2 * instrumentCount * vDim +
     ofRow;
-  const bytes = 8 * numbers + 8 * slots + 4 * vDim + 1024;
-  const { allocate, struct } = createAllocator(kernels.memory, bytes);
+  return 8 * numbers + 8 * slotsOf(vDim) + 4 * vDim + 1024;
+}
+
+function createMemory({ vDim, outputFormat, outputGroups }: ElementRules) {
+  const kernels = instantiateLoops();
+  const blockLength = walkRows * vDim;
+  const slots = slotsOf(vDim);
+  const { allocate, struct } = createAllocator(kernels.memory, bytesFor(vDim));
   const { buffer } = kernels.memory;
   const block = (length: number) => new Float64Array(buffer, allocate(8 * length), length);
   const given = Object.fromEntries(givenBlocks.map((name) => [name, block(blockLength)])) as Record<
@@ -82,7 +90,7 @@ function createMemory({ vDim, outputFormat, outputGroups }: ElementRules) {
     groups: new Int32Array(buffer, allocate(4 * vDim), vDim),
     groupSums: block(instrumentCount * vDim),
     groupSquares: block(instrumentCount * vDim),
-    sums: block(ofRow),
+    sums: block(instrumentCount * (rowSums.length + outputPlaces)),
   };
   const noise = block(walkRows);
   const { precision, minExponent, maxExponent, maxFinite } = formats[outputFormat];
