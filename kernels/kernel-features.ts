@@ -57,9 +57,10 @@ export function kernelModel(entry: KernelModel): KernelModel {
     program:
       program === null
         ? null
-        : {
-            ...program,
-            prepare: ofProblem(program.prepare, program.features, `${name} on the machine`),
+        : async () => {
+            const loaded = await program();
+            const prepare = ofProblem(loaded.prepare, loaded.features, `${name} on the machine`);
+            return { ...loaded, prepare };
           },
     backward:
       backward === null

@@ -93,8 +93,8 @@ export interface KernelModel {
     problem: Problem,
     settings: KernelSettings,
   ) => readonly KernelExponential[];
-  /** Its program for the emulated machine; null for none. */
-  readonly program: KernelProgram | null;
+  /** Loads its program for the emulated machine, with the machine, which nothing else of a model needs; null for none. */
+  readonly program: (() => Promise<KernelProgram>) | null;
   /** Its gradients; null for a model of the forward pass alone. */
   readonly backward: BackwardModel | null;
 }

@@ -10,6 +10,7 @@ import { compiledSchemas } from './compile-schemas.mjs';
 
 const folders = ['src', 'oracles', 'properties', 'kernels'];
 const besideModule = /new URL\('(\.[^']*)\.js', import\.meta\.url\)/g;
+const facadePrefix = '\0exported:';
 /** Stands for `import.meta.url` until it is known in which file a module ends. */
 const ofModule = /FLASHPROOF_URL_OF\("([^"]+)"\)/g;
 
@@ -17,9 +18,8 @@ const ofModule = /FLASHPROOF_URL_OF\("([^"]+)"\)/g;
 function findEntries(root) {
   const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const named = Object.values(manifest.exports).flatMap(({ default: path }) => path ?? []);
-  const programs = [...named, ...Object.values(manifest.bin)].map((path) =>
-    posix.relative('dist', path).replace(/\.js$/, ''),
-  );
+  const sourceOf = (path) => posix.relative('dist', path).replace(/\.js$/, '');
+  const programs = [...named, ...Object.values(manifest.bin)].map(sourceOf);
   const sources = folders.flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((name) =>
       [folder, ...name.split(sep)].join('/'),
@@ -30,8 +30,27 @@ function findEntries(root) {
       const started = posix.join(posix.dirname(name), path);
       if (existsSync(join(root, `${started}.ts`))) programs.push(started);
     }
-  return Object.fromEntries(programs.map((path) => [path, join(root, `${path}.ts`)]));
+  // What a module does when it is loaded is lost where another only hands on what it exports.
+  const effective = new Set(manifest.sideEffects.map((path) => sourceOf(path)));
+  const indexes = new Set(named.map(sourceOf).filter((path) => !effective.has(path)));
+  const prefixOf = (path) => (indexes.has(path) ? facadePrefix : '');
+  return Object.fromEntries(
+    programs.map((path) => [path, `${prefixOf(path)}${join(root, `${path}.ts`)}`]),
+  );
 }
+
+/**
+ * Makes what the package exports a module that hands on what the index of a folder has. If the index itself were an entry, all that
+ * it has would be loaded with whatever any file imports from it.
+ */
+const exportedIndexes = {
+  name: 'exported-indexes',
+  resolveId: (id) => (id.startsWith(facadePrefix) ? id : null),
+  load(id) {
+    if (!id.startsWith(facadePrefix)) return null;
+    return `export * from ${JSON.stringify(id.slice(facadePrefix.length))};`;
+  },
+};
 
 /** Keeps what a module finds beside itself where it was, whatever file the module ends in. */
 const keepPlaces = (root) => ({
@@ -62,7 +81,7 @@ export async function bundle(root, folder) {
     platform: 'node',
     external: /^[a-z@][^:]/,
     resolve: { extensionAlias: { '.js': ['.ts', '.js'] } },
-    plugins: [compiledSchemas(root), keepPlaces(root)],
+    plugins: [exportedIndexes, compiledSchemas(root), keepPlaces(root)],
   });
   try {
     await build.write({

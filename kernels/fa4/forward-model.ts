@@ -26,7 +26,6 @@ import {
 import { fa4Candidates, fa4Evidence, fa4Promises } from './declarations.js';
 import { fragmentColumns, polynomialShare } from './exp2-tuning.js';
 import { fa4Features } from './features.js';
-import { fa4Program } from './machine-program.js';
 import { fa4Recipe, tileSetting } from './recipe.js';
 import {
   fa4SettingsConfiguration,
@@ -166,6 +165,9 @@ export const fa4Model: KernelModel = kernelModel({
   candidates: fa4Candidates,
   unlagged: { 'rescale.threshold': '0' },
   exponentials: (problem, texts) => fa4Exponentials(fa4SettingsConfiguration(problem, texts)),
-  program: fa4Program(fa4SettingsConfiguration),
+  program: async () => {
+    const { fa4Program } = await import('./machine-program.js');
+    return fa4Program(fa4SettingsConfiguration);
+  },
   backward: fa4Backward,
 });

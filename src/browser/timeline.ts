@@ -1,4 +1,4 @@
-import { findKernelModel } from '../../kernels/index.js';
+import { findKernelModel, type KernelProgram } from '../../kernels/index.js';
 import { timedScheduler, trackOf, type TraceEvent } from '../machine/index.js';
 import { RequestError } from '../request-error.js';
 import { randomProblem } from './laboratory.js';
@@ -47,18 +47,28 @@ export interface Timeline {
 /** Rows of the units of a CTA come first, then its warps; more than either has. */
 const ctaTracks = 1000;
 
+/** The program that is shown. */
+async function timelineProgram(): Promise<KernelProgram> {
+  const program = await findKernelModel('fa4').program?.();
+  if (program === undefined) throw new RequestError('fa4 has no program for the machine');
+  return program;
+}
+
 /** The mistakes that the program can be given, with a description of each. */
-export function timelineMutants(): readonly { readonly id: string }[] {
-  return findKernelModel('fa4').program?.mutants ?? [];
+export async function timelineMutants(): Promise<readonly { readonly id: string }[]> {
+  return (await timelineProgram()).mutants;
 }
 
 /**
  * Runs the first cluster by the clocks of an SM's units and keeps the actions of every warp and unit.
  * @throws RequestError for a problem that the program does not run, and for an unknown mutant
  */
-export function recordTimeline({ mutant: id, ctas, ...size }: TimelineRequest): Timeline {
-  const { program } = findKernelModel('fa4');
-  if (program === null) throw new RequestError('fa4 has no program for the machine');
+export async function recordTimeline({
+  mutant: id,
+  ctas,
+  ...size
+}: TimelineRequest): Promise<Timeline> {
+  const program = await timelineProgram();
   const mutant = id === null ? undefined : program.mutants.find((known) => known.id === id);
   if (id !== null && mutant === undefined)
     throw new RequestError(

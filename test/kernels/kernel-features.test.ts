@@ -102,9 +102,10 @@ describe.each([...kernelModels, toyModel])('the features of $name', (model) => {
   });
 });
 
-it('a program of the machine refuses what it does not take', () => {
-  for (const { name, program } of kernelModels) {
-    if (program === null) continue;
+it('a program of the machine refuses what it does not take', async () => {
+  for (const { name, program: load } of kernelModels) {
+    if (load === null) continue;
+    const program = await load();
     for (const feature of features.filter((one) => !program.features.includes(one)))
       expect(() => program.prepare({ ...plain, ...withFeature[feature] }, none, {})).toThrow(
         RequestError,

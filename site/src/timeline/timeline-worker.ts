@@ -1,11 +1,11 @@
 import { recordTimeline, RequestError, timelineMutants } from '../../../src/browser/index.js';
 import type { TimelineAnswer, TimelineQuestion } from './protocol.js';
 
-function answer(question: TimelineQuestion): TimelineAnswer {
+async function answer(question: TimelineQuestion): Promise<TimelineAnswer> {
   if (question.kind === 'mutants')
-    return { kind: 'mutants', ids: timelineMutants().map(({ id }) => id) };
+    return { kind: 'mutants', ids: (await timelineMutants()).map(({ id }) => id) };
   try {
-    return { kind: 'timeline', timeline: recordTimeline(question.request) };
+    return { kind: 'timeline', timeline: await recordTimeline(question.request) };
   } catch (error) {
     const line =
       error instanceof RequestError
@@ -15,6 +15,6 @@ function answer(question: TimelineQuestion): TimelineAnswer {
   }
 }
 
-self.addEventListener('message', ({ data }: MessageEvent<TimelineQuestion>) =>
-  self.postMessage(answer(data)),
-);
+self.addEventListener('message', ({ data }: MessageEvent<TimelineQuestion>) => {
+  void answer(data).then((found) => self.postMessage(found));
+});

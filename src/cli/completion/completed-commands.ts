@@ -159,6 +159,8 @@ const formatNames = Object.keys(formats);
 /** The tensors that a file of a problem has by these names; it may have others. */
 const tensors = ['q', 'k', 'v', ...quantities.map(({ name }) => name)];
 
+const ofMachine = await machineNames(kernelModels);
+
 /**
  * The names of each kind that an option or argument takes. The scripts quote names that a shell would
  * split or expand.
@@ -174,7 +176,7 @@ export const completionValues: Readonly<Record<NameKind, readonly string[]>> = {
   'listed-model': [...models, 'list'],
   'memory-model': Object.keys(memoryModels),
   multiple: sizeNames.map((name) => `${name}=`),
-  mutant: machineNames(kernelModels).mutants.map(({ id }) => id),
+  mutant: ofMachine.mutants.map(({ id }) => id),
   'gradient-premise': gradientPremiseNames.flatMap((name) =>
     Object.keys(gradientPremiseWords[name].values).map((value) => `${name}=${value}`),
   ),
@@ -184,7 +186,7 @@ export const completionValues: Readonly<Record<NameKind, readonly string[]>> = {
   ),
   property: lawIds,
   regime: regimeNames,
-  schedule: ['in-order', 'timed', 'random:', ...machineNames(kernelModels).adversarial],
+  schedule: ['in-order', 'timed', 'random:', ...ofMachine.adversarial],
   'score-regime': scoreRegimeNames,
   setting: settings,
   technique: techniqueNames,

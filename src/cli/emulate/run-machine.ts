@@ -91,7 +91,7 @@ export async function runEmulateMachine(
   models: readonly KernelModel[],
 ): Promise<number> {
   // Before the file is read: a kernel without a program has none for any problem.
-  modelWithProgram(model, models);
+  await modelWithProgram(model, models);
   const { threads, set, save, trace, json, quiet } = options;
   if (threads !== undefined && threads !== 1)
     throw new RequestError('--machine runs on one thread; leave out --threads');

@@ -71,8 +71,8 @@ export interface MachineList extends ListHead<'machine-list'> {
 }
 
 /** The JSON document of the values of the machine's options. */
-function machineList(models: readonly KernelModel[]): MachineList {
-  const { mutants, adversarial } = machineNames(models);
+async function machineList(models: readonly KernelModel[]): Promise<MachineList> {
+  const { mutants, adversarial } = await machineNames(models);
   return {
     ...listHead('machine-list', toolVersion()),
     schedules: [...schedules, ...adversarial.map((name) => ({ name, description: null }))],
@@ -116,8 +116,13 @@ export async function runEmulate(
   const { models = kernelModels } = context;
   const { columns } = terminalLooks(process.stdout);
   if (path === undefined && model === 'list' && options.machine === true) {
-    const list = () => describeMachineNames(models, columns);
-    await publishList(list, () => machineList(models), options);
+    const list = await describeMachineNames(models, columns);
+    const document = await machineList(models);
+    await publishList(
+      () => list,
+      () => document,
+      options,
+    );
     return done;
   }
   rejectClashes(emulateOptions, options);

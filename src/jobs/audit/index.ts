@@ -8,7 +8,7 @@ export { auditFile, type FileAudit } from './audit-file.js';
 export { type AuditSettings, seededRows, type RowsRequest } from './audit-settings.js';
 export type { FileAuditMeans, MatchCandidate, MatchRequest } from './audit-work.js';
 export { compareArguments, createOutputComparer } from './compare-outputs.js';
-export type { KernelSource, OpenProblem, ReadyKernel } from './kernel-source.js';
+export type { KernelSource, OpenedKernel, OpenProblem, ReadyKernel } from './kernel-source.js';
 export {
   outputGradientArgument,
   readOutputGradient,

@@ -36,7 +36,7 @@ export interface ReadyKernel {
 }
 
 /** A kernel that can be run on problems. */
-interface OpenedKernel {
+export interface OpenedKernel {
   /** The names of the tensors of the problem's file that it takes beside Q, K and V. */
   readonly takes: Iterable<string>;
   /** Whether it gives gradients, whatever the problem. */

@@ -51,8 +51,8 @@ export function adversarialNames(warps: number): string[] {
 }
 
 /** The programs of models, with all their mutants, and the adversarial schedules of their warps. */
-export function machineNames(models: readonly KernelModel[]) {
-  const programs = models.flatMap(({ program }) => (program === null ? [] : [program]));
+export async function machineNames(models: readonly KernelModel[]) {
+  const programs = await Promise.all(models.flatMap(({ program }) => program?.() ?? []));
   return {
     mutants: programs.flatMap(({ mutants }) => mutants),
     adversarial: [
@@ -124,12 +124,13 @@ export interface MachineRequest {
  * A model of a name with its program.
  * @throws RequestError for a name without a program, with those that have one
  */
-export function modelWithProgram(
+export async function modelWithProgram(
   name: string,
   models: readonly KernelModel[],
-): { readonly model: KernelModel; readonly kernel: KernelProgram } {
+): Promise<{ readonly model: KernelModel; readonly kernel: KernelProgram }> {
   const model = models.find((known) => known.name === name);
-  if (model !== undefined && model.program !== null) return { model, kernel: model.program };
+  if (model !== undefined && model.program !== null)
+    return { model, kernel: await model.program() };
   const others = models.filter(({ program }) => program !== null).map(({ name }) => name);
   throw new RequestError(
     `${JSON.stringify(name)} has no program for the machine; --machine runs ${others.join(', ')}`,

@@ -178,7 +178,7 @@ export async function emulateOnMachine(
   progress: (share: number) => void = () => undefined,
 ): Promise<EmulateMachineResult> {
   const began = start ?? performance.now();
-  const { model, kernel } = modelWithProgram(name, models);
+  const { model, kernel } = await modelWithProgram(name, models);
   const request = prepareMachine(kernel, problem, settings, options, runner?.trace);
   const gatherer = createMachineGatherer(request);
   const { clusters, run } = request.program;

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import {
   backwardOf,
   checkFeatures,
@@ -8,9 +7,7 @@ import {
 } from '../../../kernels/index.js';
 import { gradientQuantities } from '../../audit/index.js';
 import { emulate, emulateBackward } from '../../emulate/index.js';
-import { formats, patternsOf } from '../../formats/index.js';
-import type { Problem, Tensor } from '../../problem/index.js';
-import type { TensorSource } from '../../report/json/index.js';
+import type { Problem } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
 import {
   modelNamed,
@@ -20,6 +17,7 @@ import {
   type OpenProblem,
   type ReadGradients,
 } from '../audit/index.js';
+import { madeSource } from './made-source.js';
 
 /** A kernel model to run for its results. */
 export interface EmulatedRequest {
@@ -34,12 +32,6 @@ export interface EmulatedRequest {
   readonly isSample: boolean;
   readonly threads: number;
   readonly models?: readonly KernelModel[] | undefined;
-}
-
-/** The source of a tensor that was made, in a report. */
-export function madeSource(name: string, { format, data }: Tensor): TensorSource {
-  const sha256 = createHash('sha256').update(patternsOf(data, formats[format])).digest('hex');
-  return { path: '', tensor: name, sha256, format };
 }
 
 /** The reason that a model gives no gradients of a problem, in a clause; null if it does. */

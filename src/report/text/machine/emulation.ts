@@ -103,8 +103,11 @@ export function describeKernels(models: readonly KernelModel[], columns = 80): s
  * The schedules, memory models and mutants that the machine's options name, as text of this number of
  * columns; a mutant's id is never broken, so that it can be copied.
  */
-export function describeMachineNames(models: readonly KernelModel[], columns = 80): string {
-  const { mutants, adversarial } = machineNames(models);
+export async function describeMachineNames(
+  models: readonly KernelModel[],
+  columns = 80,
+): Promise<string> {
+  const { mutants, adversarial } = await machineNames(models);
   const table = (rows: readonly { readonly name: string; readonly description: string }[]) =>
     layoutTable(
       rows.map(({ name, description }) => [`  ${name}`, description]),
