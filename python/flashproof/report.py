@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,12 @@ class Report:
     findings: tuple[Finding, ...]
     #: The report as the command line prints it.
     text: str
-    #: The report of `--json` (its schema is report.schema.json of the npm package).
+    #: The report of `--json` (its schema is report.schema.json of the npm package); empty where the device decided.
     json: Mapping[str, Any]
     #: The command that gives this report again, where the problem was kept.
     command: str | None = None
+    #: Who gave the verdict: `flashproof audit`, or PyTorch on the device that the tensors lie on, which gives passes alone.
+    decided_by: Literal["command line", "device"] = "command line"
 
     def __bool__(self) -> bool:
         return self.passed

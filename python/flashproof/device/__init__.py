@@ -9,7 +9,7 @@ have 16 bits and no softcap. What it does not decide it hands to the command lin
 from .backward import BackwardFindings, KernelGradients
 from .command_line import Auditor, AuditReport, CommandLineError, run_command_line
 from .gradients import Gradient, Gradients, exact_gradients
-from .judge import USUAL_FALSE_ALARM_RATE, DeviceVerdict, judge
+from .judge import USUAL_FALSE_ALARM_RATE, DeviceVerdict, judge, judge_here
 from .measure import DeviceFindings
 from .problem import AttentionProblem, KernelOutputs
 
@@ -28,5 +28,6 @@ __all__ = [
     "KernelOutputs",
     "exact_gradients",
     "judge",
+    "judge_here",
     "run_command_line",
 ]

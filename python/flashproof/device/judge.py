@@ -71,45 +71,99 @@ def judge(
     ValueError for tensors and settings that do not fit together, CommandLineError where what is
     left open cannot be judged.
     """
-    problem = batched(problem)
-    shape = shape_of(problem)
-    outputs = fitted(outputs, shape)
-    if not 0 < false_alarm_rate < 1:
-        raise ValueError(
-            f"false_alarm_rate is {false_alarm_rate}; give a probability between 0 and 1"
-        )
+    posed = _Posed.of(problem, outputs, gradients)
     rate = (
         ["--false-alarm-rate", repr(false_alarm_rate)]
         if false_alarm_rate != USUAL_FALSE_ALARM_RATE
         else []
     )
-    if gradients is not None:
-        gradients = fitted_gradients(gradients, shape)
     ask = run_command_line() if auditor is None else auditor
-    work = _Work(problem, outputs, gradients, shape, ask, rate)
-    reason = (
-        why_not_covered(problem, outputs) or why_not_fp64(problem) or _why_hollow(problem, shape)
-    )
-    if reason is None and gradients is not None:
-        reason = why_gradients_not_covered(problem, gradients, outputs.lse)
-    if reason is not None:
-        return work.ask_of_all(Measured(), reason)
-    findings = measure(problem, outputs, false_alarm_rate)
-    if gradients is not None:
-        found = measure_gradients(problem, gradients, outputs.out, false_alarm_rate)
-        measured = Measured(findings, found)
-    else:
-        measured = Measured(findings)
+    work = _Work(posed.problem, posed.outputs, posed.gradients, posed.shape, ask, rate)
+    measured = posed.measured(false_alarm_rate)
+    if isinstance(measured, str):
+        return work.ask_of_all(Measured(), measured)
     if measured.lost:
         return work.ask_what_is_lost(measured)
-    if gradients is not None and measured.open_heads:
+    if measured.gradients is not None and measured.open_heads:
         return work.ask_with_gradients(measured)
-    if gradients is None and findings.open_heads:
-        return work.ask_what_is_open(measured, findings)
-    place = str(problem.q.device)
-    return DeviceVerdict(
-        True, _pass_sentence(measured), "device", place, *measured.both, None, None
-    )
+    if measured.outputs is not None and measured.open_heads:
+        return work.ask_what_is_open(measured, measured.outputs)
+    return posed.passed(measured)
+
+
+def judge_here(
+    problem: AttentionProblem,
+    outputs: KernelOutputs,
+    gradients: KernelGradients | None = None,
+    *,
+    false_alarm_rate: float = USUAL_FALSE_ALARM_RATE,
+) -> DeviceVerdict | str:
+    """The verdict of ``judge`` where that is a pass on the device; else why it is the command line's
+    to give, in a clause. Nothing is asked of that. Raises ValueError as ``judge``.
+    """
+    posed = _Posed.of(problem, outputs, gradients)
+    measured = posed.measured(false_alarm_rate)
+    if isinstance(measured, str):
+        return measured
+    if measured.lost:
+        return _why_lost(measured)
+    if not measured.open_heads:
+        return posed.passed(measured)
+    heads = sorted(measured.open_heads)
+    if measured.gradients is not None or measured.outputs is None:
+        return _why_open_with_gradients(heads, posed.shape)
+    return _why_open(measured.outputs, heads, posed.shape)
+
+
+@dataclass(frozen=True)
+class _Posed:
+    """What is judged, with a batch and of one shape."""
+
+    problem: AttentionProblem
+    outputs: KernelOutputs
+    gradients: KernelGradients | None
+    shape: Shape
+
+    @staticmethod
+    def of(
+        problem: AttentionProblem, outputs: KernelOutputs, gradients: KernelGradients | None
+    ) -> _Posed:
+        """Raises ValueError for what does not fit together."""
+        problem = batched(problem)
+        shape = shape_of(problem)
+        given = None if gradients is None else fitted_gradients(gradients, shape)
+        return _Posed(problem, fitted(outputs, shape), given, shape)
+
+    def measured(self, false_alarm_rate: float) -> Measured | str:
+        """What the device finds; or what keeps it from judging, in a clause. Raises ValueError for a
+        rate that is no probability.
+        """
+        if not 0 < false_alarm_rate < 1:
+            raise ValueError(
+                f"false_alarm_rate is {false_alarm_rate}; give a probability between 0 and 1"
+            )
+        problem, outputs, gradients = self.problem, self.outputs, self.gradients
+        reason = (
+            why_not_covered(problem, outputs)
+            or why_not_fp64(problem)
+            or _why_hollow(problem, self.shape)
+        )
+        if reason is None and gradients is not None:
+            reason = why_gradients_not_covered(problem, gradients, outputs.lse)
+        if reason is not None:
+            return reason
+        findings = measure(problem, outputs, false_alarm_rate)
+        if gradients is None:
+            return Measured(findings)
+        found = measure_gradients(problem, gradients, outputs.out, false_alarm_rate)
+        return Measured(findings, found)
+
+    def passed(self, measured: Measured) -> DeviceVerdict:
+        """The verdict on what is surely within all limits."""
+        place = str(self.problem.q.device)
+        return DeviceVerdict(
+            True, _pass_sentence(measured), "device", place, *measured.both, None, None
+        )
 
 
 @dataclass(frozen=True)
@@ -207,9 +261,7 @@ class _Work:
         """The command line's verdict on the whole problem, on all rows and keys where it passes a
         sample: what is lost of a quantity is not judged only if all of it is.
         """
-        names = measured.lost
-        listed = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-        reason = f"nothing in {listed} is surely larger than what underflow may take"
+        reason = _why_lost(measured)
         verdict = self.ask_of_all(measured, reason)
         if not verdict.passed or not (verdict.report is not None and verdict.report.is_sample):
             return verdict
@@ -221,8 +273,7 @@ class _Work:
         is one of a sample, all of the open groups of heads are judged as well.
         """
         heads = sorted(measured.open_heads)
-        of = f"{len(heads)} of {self.shape.batch * self.shape.heads} heads"
-        reason = f"the output or the gradients are not surely within their limits, in {of}"
+        reason = _why_open_with_gradients(heads, self.shape)
         verdict = self.ask_of_all(measured, reason)
         if not verdict.passed or not (verdict.report is not None and verdict.report.is_sample):
             return verdict
@@ -259,6 +310,17 @@ class _Work:
         if part is None:
             return self._verdict(self._audit_all(["--rows", "all"]), measured, reason)
         return self._verdict(part, measured, reason)
+
+
+def _why_lost(measured: Measured) -> str:
+    names = measured.lost
+    listed = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    return f"nothing in {listed} is surely larger than what underflow may take"
+
+
+def _why_open_with_gradients(heads: list[int], shape: Shape) -> str:
+    of = f"{len(heads)} of {shape.batch * shape.heads} heads"
+    return f"the output or the gradients are not surely within their limits, in {of}"
 
 
 def _why_open(findings: DeviceFindings, heads: list[int], shape: Shape) -> str:

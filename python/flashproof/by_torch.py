@@ -1,0 +1,178 @@
+"""Tensors of PyTorch on the CPU, judged by PyTorch: passes of `assert_attention` that need no command line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from .arguments import AuditArguments, settings_of
+from .report import Report
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from .device import DeviceVerdict
+
+#: Arguments that PyTorch's judge takes; any other is the command line's, and so is the verdict.
+_TAKEN = frozenset(
+    ("scale", "causal", "window", "softcap", "layout", "premises", "strict_premises")
+    + ("dout", "dq", "dk", "dv", "false_alarm_rate")
+)
+#: Multiply-adds of Q·K and P·V above which the command line judges a sample of the rows: `mostMultiplyAdds` of src/audit/rows.
+_MOST_MULTIPLY_ADDS = 1e12
+#: Pairs of a query and a key from which on several threads are worth their waiting for one another: half a second of one.
+_PAIRS_FOR_THREADS = 2**22
+#: Processes that want to run, for each core, from which on a thread that waits for another waits for long, and spins.
+_BUSY = 1.5
+
+
+def pass_by_torch(outputs: Mapping[str, Any], given: AuditArguments) -> Report | str:
+    """
+    The report of outputs that surely pass; else why the command line has to judge them, in a clause.
+
+    `outputs` has Q, K, V, `out` and `lse` by name. Nothing fails here, and nothing is refused: the command line says why.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return "there is no PyTorch"
+    tensors = {
+        name: x
+        for name, x in {
+            **outputs,
+            **{one: given.get(one) for one in ("dout", "dq", "dk", "dv")},
+        }.items()
+        if x is not None
+    }
+    reason = _why_other_arguments(given) or _why_other_tensors(torch, tensors, given)
+    if reason is not None:
+        return reason
+    if given.get("layout", "bhsd") == "bshd":
+        tensors = {name: x if name == "lse" else x.transpose(1, 2) for name, x in tensors.items()}
+    reason = _why_too_long(tensors) or _why_other_arithmetic(torch)
+    if reason is not None:
+        return reason
+    try:
+        verdict = _verdict(torch, tensors, given)
+    except ValueError as error:
+        return str(error)
+    if isinstance(verdict, str):
+        return verdict
+    text = f"{verdict.sentence}\n\nJudged on {verdict.device}, by PyTorch.\n"
+    return Report(True, verdict.sentence, None, (), text, {}, decided_by="device")
+
+
+def _verdict(
+    torch: Any, tensors: Mapping[str, Tensor], given: AuditArguments
+) -> DeviceVerdict | str:
+    from .device import (
+        USUAL_FALSE_ALARM_RATE,
+        AttentionProblem,
+        KernelGradients,
+        KernelOutputs,
+        judge_here,
+    )
+
+    # Numbers as the command line reads them. ValueError for what is none, as it tells them.
+    score = settings_of(given).metadata()
+    window = score.get("window")
+    left, right = (None, None) if window is None else map(int, window.split(","))
+    q, k, v, out = (tensors[name] for name in ("q", "k", "v", "out"))
+    problem = AttentionProblem(
+        q,
+        k,
+        v,
+        float(score["scale"]) if "scale" in score else None,
+        score["causal"] == "true",
+        None if left is None or right is None else (left, right),
+        float(score["softcap"]) if "softcap" in score else None,
+    )
+    gradients = None
+    if "dout" in tensors:
+        dq, dk, dv = (tensors.get(name) for name in ("dq", "dk", "dv"))
+        gradients = KernelGradients(tensors["dout"], dq, dk, dv)
+    rate = given.get("false_alarm_rate")
+    pairs = q.shape[0] * q.shape[1] * q.shape[2] * k.shape[2]
+    with _threads_for(torch, pairs), torch.no_grad(), torch.device(q.device):
+        return judge_here(
+            problem,
+            KernelOutputs(out, tensors.get("lse")),
+            gradients,
+            false_alarm_rate=USUAL_FALSE_ALARM_RATE if rate is None else rate,
+        )
+
+
+@contextmanager
+def _threads_for(torch: Any, pairs: int) -> Iterator[None]:
+    """Leaves small problems, and all on a busy machine, to one thread: those that wait for others spin, after every operation."""
+    before = torch.get_num_threads()
+    if before == 1 or pairs >= _PAIRS_FOR_THREADS and not _is_busy():
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _is_busy() -> bool:
+    # Windows knows no such number.
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    return load > _BUSY * (os.cpu_count() or 1)
+
+
+def _why_other_arguments(given: AuditArguments) -> str | None:
+    asked = sorted(name for name, value in given.items() if value is not None)
+    others = [name for name in asked if name not in _TAKEN]
+    if others:
+        return f"{' and '.join(others)} {'is' if len(others) == 1 else 'are'} given"
+    # What is said to be unknown is judged by the command line's own rules.
+    if given.get("premises", "fused") != "fused":
+        return "the premises are others than of a fused kernel"
+    if given.get("layout", "bhsd") not in ("bhsd", "bshd"):
+        return "the layout is none"
+    return None
+
+
+def _why_other_tensors(torch: Any, tensors: Mapping[str, Any], given: AuditArguments) -> str | None:
+    missing = [name for name in ("q", "k", "v", "out") if name not in tensors]
+    if missing:
+        return f"{' and '.join(missing)} is not given"
+    for name, x in tensors.items():
+        # A subclass may be anything, and so are its elements.
+        if type(x) not in (torch.Tensor, torch.nn.Parameter):
+            return f"{name} is no tensor of PyTorch's own"
+        if x.layout is not torch.strided or x.is_nested or x.device.type != "cpu":
+            return f"{name} is not dense, or not on the CPU"
+        if x.dim() != (3 if name == "lse" else 4):
+            return f"{name} has {x.dim()} dimensions"
+    q, v, lse = tensors["q"], tensors["v"], tensors.get("lse")
+    if v.dtype != q.dtype:
+        return "q and v have different formats"
+    is_seqlen_first = given.get("layout") == "bshd"
+    batch, first, second, _ = tensors["out"].shape
+    rows = (batch, second, first) if is_seqlen_first else (batch, first, second)
+    if lse is not None and tuple(lse.shape) != rows:
+        return f"lse has shape {list(lse.shape)}"
+    if given.get("strict_premises"):
+        others = [name for name, x in tensors.items() if name != "lse" and x.dtype != q.dtype]
+        if others:
+            return f"{others[0]} has another format than q, and premises are strict"
+    return None
+
+
+def _why_too_long(tensors: Mapping[str, Tensor]) -> str | None:
+    batch, heads, queries, dim = tensors["q"].shape
+    keys, v_dim = tensors["v"].shape[2:]
+    if batch * heads * queries * keys * (dim + v_dim) > _MOST_MULTIPLY_ADDS:
+        return "a sample of the rows is judged"
+    return None
+
+
+def _why_other_arithmetic(torch: Any) -> str | None:
+    # torch.set_flush_denormal: the bounds are proven for fp64 with subnormal numbers.
+    least = torch.tensor(2.0**-1074, dtype=torch.float64, device="cpu")
+    return "PyTorch flushes subnormal numbers" if bool(least * 1.0 == 0) else None
