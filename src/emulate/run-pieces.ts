@@ -1,5 +1,4 @@
 import { fileURLToPath } from 'node:url';
-import { Piscina } from 'piscina';
 
 /** The function of emulate-worker.ts that other threads run, their number, and the request each receives. */
 export interface SharedWork {
@@ -26,6 +25,7 @@ export async function runPieces<Piece>(
     return;
   }
   const workers = Math.min(shared.threads, pieces);
+  const { Piscina } = await import('piscina');
   const pool = new Piscina({
     filename: fileURLToPath(new URL('./emulate-worker.js', import.meta.url)),
     name: shared.work,

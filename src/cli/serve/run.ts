@@ -129,6 +129,7 @@ export async function runServe(createProgram: CreateProgram): Promise<number> {
       if (line.trim() === '') continue;
       const answer = await answerTo(line, program);
       process.stdout.write(`${JSON.stringify(answer)}\n`);
+      void helper?.prepare();
     }
   } finally {
     await helper?.close();

@@ -188,8 +188,6 @@ export async function auditKernel(
     threads > 1 &&
     keys === null &&
     multiplyAddsOf(problem, problemShape(problem)) >= leastForHelper;
-  const ready = isHelped ? helper : null;
-  ready?.start();
   const known: { reference?: AttentionReference; meter?: TechniqueTableMeter | null } = {};
   const audit = await auditOutputsApart(
     problem,
@@ -215,7 +213,7 @@ export async function auditKernel(
         threads === 1 && keys === null
           ? null
           : startThreads(Math.min(threads, parts), 'measureRequest', dataOf(settings)),
-      beside: (settings) => ready?.runner(dataOf(settings)) ?? null,
+      beside: (settings) => (isHelped ? (helper?.runner(dataOf(settings)) ?? null) : null),
     },
     keys === null
       ? null

@@ -10,10 +10,10 @@ export type ThreadPool<Request, Answer> = ClosedRunner<Request, Answer>;
 
 /** A thread that outlives an audit: it measures a part of each, as long as the process carries out requests. */
 export interface HelperThread {
-  /** Starts the thread unless it runs, to have it ready for a request. */
-  readonly start: () => void;
-  /** Runs the requests of one audit on the thread. */
-  readonly runner: (data: PartThreadData) => PartRunner<PartRequest, PartAnswer>;
+  /** Starts the thread, between audits, if one has asked for it and it does not run; resolves when it is ready. */
+  readonly prepare: () => Promise<void>;
+  /** Runs the requests of one audit on the thread; null until that is ready. */
+  readonly runner: (data: PartThreadData) => PartRunner<PartRequest, PartAnswer> | null;
   readonly close: () => Promise<void>;
 }
 

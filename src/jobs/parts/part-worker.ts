@@ -20,3 +20,8 @@ export interface RequestWithData {
 export function measureWithData({ data, request }: RequestWithData) {
   return threadWork(data, machineFiles, memories).measureRequest(request);
 }
+
+/** Answers once this thread is loaded. */
+export function load(): object {
+  return {};
+}

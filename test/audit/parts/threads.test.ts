@@ -67,8 +67,11 @@ describe('an audit on several threads', () => {
           return JSON.stringify({ ...report, seconds: 0, created: '' });
         });
         expect(await reports[1]).toBe(await reports[0]);
+        await helper!.prepare();
       }
       expect(runner).toHaveBeenCalledTimes(problems.length);
+      // The first does not wait until the thread has started.
+      expect(runner.mock.results.map(({ value }) => value !== null)).toEqual([false, true, true]);
       const bad = { ...requestOf(problems[0], 2, sizes), problem: { ...problems[0], scale: NaN } };
       await expect(jobs.auditKernel(bad, {}, { helper })).rejects.toThrow(/^scale is NaN/);
     } finally {
