@@ -1,17 +1,27 @@
 /**
- * A plugin of the bundle: validators of the published schemas as ajv compiles them, in the place of the module that has ajv
- * compile them while an audit waits. Each schema has a module of its own, since a command needs one of them.
+ * A plugin of the bundle: validators of the published schemas and of launch files as ajv compiles them, in the place of the
+ * modules that have ajv compile them while a command waits. Each schema has a module of its own, since a command needs one of them.
  */
 import { readFileSync, readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { minify } from 'rolldown/experimental';
+import typescript from 'typescript';
 
 const standaloneCode = createRequire(import.meta.url)('ajv/dist/standalone').default;
 const prefix = '\0validate-';
 const suffix = '.schema.json';
 const replaced = 'src/report/validation/schema-validators.ts';
+const launches = `${prefix}launch`;
+const launchSchemas = 'src/ptx/launch/launch-schemas.ts';
+const launchChecks = 'src/ptx/launch/launch-checks.ts';
+/** The source text of the module that stands for the one that has ajv compile the schemas of launch files. */
+const loadingChecks = `
+export async function loadChecks() {
+  const { file, ...parameters } = await import(${JSON.stringify(launches)});
+  return { file, parameters: new Map(Object.entries(parameters)) };
+}`;
 
 /** The schemas of a folder by their names. */
 function schemasOf(folder) {
@@ -33,26 +43,47 @@ function loadingModule(names) {
   ].join('\n');
 }
 
+/** A compiler of schemas to source text. */
+function createCompiler(options) {
+  const code = { source: true, esm: true };
+  return new Ajv2020({ strict: true, allowUnionTypes: true, ...options, code });
+}
+
+/** Code of ajv as a module. It requires what it needs at run time, whatever kind of module ajv is asked for. */
+function asModule(code) {
+  const imports = [];
+  const body = code.replaceAll(/require\("([^"]+)"\)\.default/g, (_, module) => {
+    const runtime = `runtime${imports.length}`;
+    imports.push(`import ${runtime} from ${JSON.stringify(`${module}.js`)};\n`);
+    return `${runtime}.default`;
+  });
+  return imports.join('') + body;
+}
+
 /** The source text of a module that exports the validator of a schema. */
 function compileSchema(folder, name) {
   // Without inlined references the code is a fifth shorter.
-  const options = { allErrors: true, strict: true, allowUnionTypes: true, inlineRefs: false };
-  const ajv = new Ajv2020({ ...options, code: { source: true, esm: true } });
+  const ajv = createCompiler({ allErrors: true, inlineRefs: false });
   for (const one of schemasOf(folder)) {
     const file = one + suffix;
     ajv.addSchema(JSON.parse(readFileSync(join(folder, file), 'utf8')), file);
   }
-  // Ajv requires what its code needs at run time, whatever kind of module it is asked for.
-  const imports = [];
-  const code = standaloneCode(ajv, ajv.getSchema(name + suffix)).replaceAll(
-    /require\("([^"]+)"\)\.default/g,
-    (_, module) => {
-      const runtime = `runtime${imports.length}`;
-      imports.push(`import ${runtime} from ${JSON.stringify(`${module}.js`)};\n`);
-      return `${runtime}.default`;
-    },
+  return asModule(standaloneCode(ajv, ajv.getSchema(name + suffix)));
+}
+
+/** The source text of a module that exports a check of launch files and one for each kind of parameter. */
+async function compileLaunchSchemas(root) {
+  const source = readFileSync(join(root, launchSchemas), 'utf8');
+  const options = { module: typescript.ModuleKind.ESNext, target: typescript.ScriptTarget.ES2022 };
+  const { outputText } = typescript.transpileModule(source, { compilerOptions: options });
+  const { fileSchema, parameterSchemas } = await import(
+    `data:text/javascript,${encodeURIComponent(outputText)}`
   );
-  return imports.join('') + code;
+  const schemas = { file: fileSchema, ...parameterSchemas };
+  const ajv = createCompiler({ strictRequired: false });
+  for (const [name, schema] of Object.entries(schemas)) ajv.addSchema(schema, name);
+  const names = Object.keys(schemas).map((name) => [name, name]);
+  return asModule(standaloneCode(ajv, Object.fromEntries(names)));
 }
 
 export const compiledSchemas = (root) => {
@@ -61,6 +92,8 @@ export const compiledSchemas = (root) => {
     name: 'compiled-schemas',
     resolveId: (id) => (id.startsWith(prefix) ? id : null),
     load(id) {
+      if (id === launches) return compileLaunchSchemas(root);
+      if (id === join(root, launchChecks)) return loadingChecks;
       if (id.startsWith(prefix)) return compileSchema(folder, id.slice(prefix.length));
       return id === join(root, replaced) ? loadingModule(schemasOf(folder)) : null;
     },

@@ -1,7 +1,8 @@
 import type { ErrorObject, ValidateFunction } from 'ajv/dist/2020.js';
 import { RequestError } from '../../request-error.js';
 import { plainText } from '../../words/index.js';
-import { loadChecks, parameterKinds, type Checks, type ScalarKind } from './launch-schemas.js';
+import { loadChecks, type Checks } from './launch-checks.js';
+import { parameterKinds, type ScalarKind } from './launch-schemas.js';
 
 /** A number; as a text, an expression of the problem or an integer that JSON cannot hold. */
 export type Amount = number | string;

@@ -1,5 +1,3 @@
-import { lazily } from '../../reuse.js';
-
 /** The kinds of numeric parameters, by the names of PTX types. */
 export type ScalarKind = `${'s' | 'u'}${8 | 16 | 32 | 64}` | 'f16' | 'bf16' | 'f32' | 'f64';
 
@@ -13,7 +11,8 @@ const name = { type: 'string', minLength: 1, maxLength: 1000 };
 const sizes = { type: 'array', items: amount, minItems: 1, maxItems: 3 };
 const perDimension = { type: 'array', items: amount, maxItems: 5 };
 
-const fileSchema = {
+/** The schema of a launch file, but for its parameters. */
+export const fileSchema = {
   type: 'object',
   additionalProperties: false,
   required: ['entry', 'grid', 'parameters', 'outputs'],
@@ -58,7 +57,7 @@ const fileSchema = {
 };
 
 /** The schema of a parameter of each kind, by the member that names the kind. */
-const parameterSchemas: Readonly<Record<string, object>> = {
+export const parameterSchemas: Readonly<Record<string, object>> = {
   tensor: {
     type: 'object',
     additionalProperties: false,
@@ -120,17 +119,3 @@ const parameterSchemas: Readonly<Record<string, object>> = {
 
 /** The members that name the kind of a parameter. */
 export const parameterKinds = Object.keys(parameterSchemas);
-
-/** The checks of the schemas; ajv is loaded at the first call. */
-export const loadChecks = lazily(async () => {
-  const { Ajv2020 } = await import('ajv/dist/2020.js');
-  const ajv = new Ajv2020({ strict: true, allowUnionTypes: true, strictRequired: false });
-  return {
-    file: ajv.compile(fileSchema),
-    parameters: new Map(
-      Object.entries(parameterSchemas).map(([kind, schema]) => [kind, ajv.compile(schema)]),
-    ),
-  };
-});
-/** The checks that `loadChecks` gives. */
-export type Checks = Awaited<ReturnType<typeof loadChecks>>;
