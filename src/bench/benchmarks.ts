@@ -6,6 +6,7 @@ import type { Benchmark } from './benchmark.js';
 import { arithmeticBenchmarks, formatBenchmarks } from './arithmetic-benchmarks.js';
 import { auditCostBenchmarks } from './audit-cost-benchmarks.js';
 import { auditBenchmark, boundBenchmarks, coldStartBenchmark } from './audit-benchmarks.js';
+import { fixedCostBenchmarks } from './fixed-cost-benchmarks.js';
 import { longAuditBenchmark } from './long-audit-benchmark.js';
 import { backwardBenchmark } from './backward-benchmark.js';
 import { forwardBenchmarks, machineBenchmarks } from './kernel-benchmarks.js';
@@ -66,6 +67,7 @@ function usualBenchmarks(commandLine: string): readonly Benchmark[] {
     ...ptxBenchmarks,
     auditBenchmark(commandLine),
     ...auditCostBenchmarks(commandLine),
+    ...fixedCostBenchmarks(commandLine),
     ...formatBenchmarks,
     ...arithmeticBenchmarks,
     ...scalarBenchmarks,
