@@ -116,13 +116,8 @@ export async function runEmulate(
   const { models = kernelModels } = context;
   const { columns } = terminalLooks(process.stdout);
   if (path === undefined && model === 'list' && options.machine === true) {
-    const list = await describeMachineNames(models, columns);
-    const document = await machineList(models);
-    await publishList(
-      () => list,
-      () => document,
-      options,
-    );
+    const list = () => describeMachineNames(models, columns);
+    await publishList(list, () => machineList(models), options);
     return done;
   }
   rejectClashes(emulateOptions, options);

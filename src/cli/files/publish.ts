@@ -27,12 +27,12 @@ export interface ListOptions {
  * @throws RequestError when the file cannot be written, and for a list as JUnit XML
  */
 export async function publishList(
-  text: () => string,
-  document: () => object,
+  text: () => string | Promise<string>,
+  document: () => object | Promise<object>,
   { json, junit, quiet }: ListOptions,
 ): Promise<void> {
   if (junit !== undefined)
     throw new RequestError('a list is no report of tests; leave out --junit, or take --json');
-  if (json !== '-' && quiet !== true) process.stdout.write(text());
-  if (json !== undefined) await writeJson(json, document());
+  if (json !== '-' && quiet !== true) process.stdout.write(await text());
+  if (json !== undefined) await writeJson(json, await document());
 }
