@@ -103,14 +103,14 @@ export const runOptions = optionRows({
   },
   threads: {
     argument: '<n>',
-    description:
-      'worker threads: for clusters of the grid (default: 1), mutants (default: one per core)',
+    description: 'worker threads, for clusters of the grid and mutants (default: one per core)',
     parse: threadCount,
   },
   trace: {
     argument: '<file>',
     description: 'write a trace for Perfetto: what warps and units do, step by step (below)',
   },
+  stats: { description: 'print how many threads ran the clusters, and why (below)' },
   lines: { description: 'print the PTX with how often each line was executed' },
   json: {
     argument: '<file>',
@@ -147,8 +147,11 @@ what a GPU made of an output T, the result is compared with it.
 (atomics, flags, tests of barriers), and says whether results or findings depend
 on it and whether an order is left; --schedule explored:… runs one again.
 
---threads n runs parts of the grid in worker threads where these touch no memory
-of one another, with the same result.
+Parts of a grid that takes more than some seconds run in worker threads where
+they touch no memory of one another, with the same result; with --threads n they
+run there from the start, in n threads, with --threads 1 never. Where CTAs may
+meet by atomics or flags, and with --no-races, --schedule, --starts, --break or
+--trace, all run on one thread: --stats says how many there were, and why.
 
 --mutants removes, weakens and moves each instruction that orders others, one at
 a time, and says of each whether the machine finds it, the kernel hangs, its

@@ -25,6 +25,7 @@ import {
   renderLines,
   renderMutants,
   renderRun,
+  renderThreads,
 } from '../../report/text/launch/index.js';
 import { RequestError } from '../../request-error.js';
 import { parseWhole } from '../../words/index.js';
@@ -164,7 +165,17 @@ function printFitted(text: string): void {
  * @throws RequestError for a request that cannot be carried out
  */
 export async function runRun(path: string, options: RunCommandOptions): Promise<number> {
-  const { save, trace, json, quiet, lines, hints = false, contract = false, races } = options;
+  const {
+    save,
+    trace,
+    json,
+    quiet,
+    lines,
+    stats,
+    hints = false,
+    contract = false,
+    races,
+  } = options;
   const { ptx, tensors, problem, schedule, starts, model, architecture } = options;
   const { threads, mutants: withMutants = false } = options;
   rejectClashes(runOptions, options);
@@ -173,8 +184,8 @@ export async function runRun(path: string, options: RunCommandOptions): Promise<
   const tracer = trace === undefined ? null : createLaunchTrace();
   const settings = { contract, races, schedule, starts, model, architecture };
   const request = { path, ptx, tensors, problem, breaks, ...settings };
-  const result = await runLaunchFile(request, progress.update, tracer, (launch) =>
-    runOnThreads(request, launch, withMutants ? 1 : (threads ?? 1)),
+  const result = await runLaunchFile(request, progress.update, tracer, (plain) =>
+    runOnThreads(request, plain, withMutants ? 1 : threads),
   ).finally(progress.done);
   const version = toolVersion();
   const isPrinted = json !== '-' && quiet !== true;
@@ -183,6 +194,7 @@ export async function runRun(path: string, options: RunCommandOptions): Promise<
   const verdict = judgeRun(result, explored);
   if (isPrinted) {
     printFitted(renderRun(result, verdict, hints));
+    if (stats === true) printFitted(`\n${renderThreads(result)}`);
     if (lines === true) process.stdout.write(`\n${renderLines(result)}`);
   }
   if (isPrinted && explored !== null) printFitted(`\n${renderExploration(explored)}`);

@@ -9,10 +9,10 @@ import { exploredSchedule, holdsOf, runExplored, type Holds } from '../../ptx/ex
 import type { Launch } from '../../ptx/launch/index.js';
 import {
   prepareLaunch,
-  runLaunch,
   type Breakpoint,
   type LaunchOptions,
   type LaunchRun,
+  type PreparedLaunch,
 } from '../../ptx/run/index.js';
 import { sourceLines } from '../../ptx/syntax/index.js';
 import { RequestError } from '../../request-error.js';
@@ -91,10 +91,23 @@ export interface LaunchTracer {
   readonly add: (cluster: number, event: TraceEvent) => void;
 }
 
-/** The result of a launch file. */
-export interface RunResult {
-  readonly opened: OpenedLaunch;
+/** A launch that is run in the usual way: races are looked for, and nothing follows or orders its clusters. */
+export interface PlainRun {
+  readonly launch: Launch;
+  readonly prepared: PreparedLaunch;
+  readonly options: LaunchOptions;
+}
+
+/** A run, the number of threads that it has taken, and the reason for that number, in a clause. */
+export interface ThreadedRun {
   readonly run: LaunchRun;
+  readonly threads: number;
+  readonly why: string;
+}
+
+/** The result of a launch file. */
+export interface RunResult extends ThreadedRun {
+  readonly opened: OpenedLaunch;
   readonly request: RunRequest;
   /** The name of the schedule. */
   readonly schedule: string;
@@ -160,13 +173,30 @@ export function launchOptions(
   };
 }
 
+/** The reason that the clusters of a run have to run on one thread, in a clause; null for none. */
+function whyTogether(
+  { races, starts, breaks = [] }: RunRequest,
+  schedule: string,
+  tracer: LaunchTracer | null,
+): string | null {
+  if (!races) return 'where no races are looked for, nothing tells whether CTAs meet';
+  if (schedule !== inTurns || starts !== undefined) return 'the order of the run was chosen';
+  if (breaks.length > 0) return 'registers are read in the order of the run';
+  return tracer === null ? null : 'events are followed in the order of the run';
+}
+
+/** Runs a launch on this thread. */
+async function runHere({ prepared, options }: PlainRun): Promise<ThreadedRun> {
+  return { run: prepared.run(options), threads: 1, why: 'no others are asked for' };
+}
+
 /**
  * Runs what a launch file starts, on the machine.
  *
  * @param progress called with the share of the clusters that have run
  * @param tracer receives the events; default none
- * @param runApart runs the launch elsewhere, as `runOnThreads` does, if it is run in the usual way; null where it
- * cannot. Default: never
+ * @param runPlain runs the launch if it is run in the usual way, on several threads as `runOnThreads` does, or on this
+ * one, the default
  * @throws RequestError for files that cannot be read or do not fit, and for everything in the kernel that is not
  * supported
  */
@@ -174,7 +204,7 @@ export async function runLaunchFile(
   request: RunRequest,
   progress: (share: number) => void = () => undefined,
   tracer: LaunchTracer | null = null,
-  runApart: (launch: Launch) => Promise<LaunchRun | null> = async () => null,
+  runPlain: (plain: PlainRun) => Promise<ThreadedRun> = runHere,
 ): Promise<RunResult> {
   const start = performance.now();
   const { contract, breaks = [] } = request;
@@ -190,14 +220,19 @@ export async function runLaunchFile(
     progress: (done: number, all: number) => progress(done / all),
   };
   const holds = holdsOf(schedule);
-  const isPlain = schedule === inTurns && breaks.length === 0 && tracer === null;
-  const isApart = isPlain && request.races && request.starts === undefined;
-  const apart = isApart ? await runApart(launch) : null;
-  const run =
-    apart ??
-    (holds === null
-      ? runLaunch(module, launch, { ...options, breaks, ...followed })
-      : runExploredSchedule(opened, { ...options, breaks }, holds, followed));
+  const why = whyTogether(request, schedule, tracer);
+  const prepareAll = () => prepareLaunch(module, launch, { ...options, breaks });
+  const { run, ...ofThreads }: ThreadedRun =
+    why === null
+      ? await runPlain({ launch, prepared: prepareAll(), options: { ...options, ...followed } })
+      : {
+          run:
+            holds === null
+              ? prepareAll().run({ ...options, ...followed })
+              : runExploredSchedule(opened, { ...options, breaks }, holds, followed),
+          threads: 1,
+          why,
+        };
   const byName = new Map(launch.tensors.map((tensor) => [tensor.name, tensor]));
   const outputs = launch.outputs.flatMap(({ name }): readonly RunOutput[] => {
     const tensor = byName.get(name);
@@ -209,6 +244,7 @@ export async function runLaunchFile(
   return {
     opened,
     run,
+    ...ofThreads,
     request,
     schedule,
     findings: gatherFindings(run.findings, sources),

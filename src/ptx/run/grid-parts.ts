@@ -8,6 +8,7 @@ import {
 } from '../../machine/index.js';
 import type { Launch } from '../launch/index.js';
 import { sumOfExecutions } from './execution-counts.js';
+import { createFindingList } from './finding-list.js';
 import type { LaunchRun } from './run-launch.js';
 import { workOfUnits } from './unit-work.js';
 
@@ -57,17 +58,24 @@ export function joinParts(launch: Launch, parts: readonly GridPart[]): LaunchRun
       if (footprintsMeet(parts[i].footprint, parts[j].footprint)) return null;
   const counts = sumOfExecutions(runs.map((run) => run.counts));
   const counters = sumOfCounters(runs.map((run) => run.counters));
+  const findings = createFindingList();
+  for (const run of runs)
+    for (const finding of run.findings) findings.add([finding], finding.cluster);
+  const { findings: listed, unlisted } = findings.list();
   const sum = (of: (run: LaunchRun) => number) => runs.reduce((all, run) => all + of(run), 0);
   return {
     ...first,
-    findings: runs.flatMap(({ findings }) => findings),
-    unlisted: sum(({ unlisted }) => unlisted),
+    findings: listed,
+    unlisted: unlisted + sum((run) => run.unlisted),
     counts,
     counters,
     work: workOfUnits(counts, counters, first.architecture),
     tensors: joinTensors(launch, parts),
+    areCommitsFenced: runs.every(({ areCommitsFenced }) => areCommitsFenced),
     dependences: mergeDependences(runs.map(({ dependences }) => dependences)),
-    speaksForAllSchedules: runs.every(({ speaksForAllSchedules }) => speaksForAllSchedules),
+    // One part of several may be a single cluster, which says nothing of the others.
+    speaksForAllSchedules:
+      first.areCtasCompared && runs.every(({ speaksForAllSchedules }) => speaksForAllSchedules),
     clusters: sum(({ clusters }) => clusters),
     steps: sum(({ steps }) => steps),
     mostClusterSteps: Math.max(...runs.map(({ mostClusterSteps }) => mostClusterSteps)),

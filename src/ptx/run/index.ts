@@ -1,5 +1,10 @@
 export type { ClusterPlan } from './resident-clusters.js';
-export { runKernel, type KernelOptions, type KernelRun } from './run-kernel.js';
+export {
+  runKernel,
+  type ClusterNumbers,
+  type KernelOptions,
+  type KernelRun,
+} from './run-kernel.js';
 export type { ProgramChange } from './executable.js';
 export {
   prepareLaunch,
@@ -9,6 +14,7 @@ export {
   type PreparedLaunch,
 } from './run-launch.js';
 export { turnTakingScheduler } from './turn-taking.js';
+export { findCtaMeeting } from './cta-meeting.js';
 export { joinParts, type GridPart } from './grid-parts.js';
 export type { Breakpoint, BreakStop, RegisterValues } from './breakpoints.js';
 export { mmaOf } from './unit-work.js';

@@ -8,6 +8,8 @@ interface LaunchQueue {
   readonly cancel: () => number | null;
   /** Whether `cancel` has been called: then the schedule decides which cluster does which work. */
   readonly hasBeenAsked: () => boolean;
+  /** Number of clusters that have been started or cancelled. */
+  readonly taken: () => number;
 }
 
 /**
@@ -22,12 +24,15 @@ export function createLaunchQueue(
   order: readonly number[] | null = null,
 ): LaunchQueue {
   let started = 0;
+  let taken = 0;
   let isAsked = false;
   const start = (): number | null => {
     while (started < clusters) {
       const number = order === null ? started : order[started];
       started++;
-      if (runs(number)) return number;
+      if (!runs(number)) continue;
+      taken++;
+      return number;
     }
     return null;
   };
@@ -38,6 +43,7 @@ export function createLaunchQueue(
       return start();
     },
     hasBeenAsked: () => isAsked,
+    taken: () => taken,
   };
 }
 

@@ -27,6 +27,12 @@ import { LaunchClusters } from './launch-clusters.js';
 import { type ClusterPlan, runResidentClusters, createLaunchQueue } from './resident-clusters.js';
 import { turnTakingScheduler } from './turn-taking.js';
 
+/** Numbers of clusters in a run. */
+export interface ClusterNumbers {
+  readonly started: number;
+  readonly ended: number;
+}
+
 /** Options for running a kernel. */
 export interface KernelOptions extends Omit<RunOptions, 'scheduler' | 'trace'> {
   /** A new scheduler for a cluster, by its number in the order of the grid. Default: in order, with turns. */
@@ -52,8 +58,8 @@ export interface KernelOptions extends Omit<RunOptions, 'scheduler' | 'trace'> {
   readonly starts?: (clusters: number) => readonly number[];
   /** Whether a cluster of the grid runs, by its number in the order of the grid; default all. */
   readonly runs?: (cluster: number) => boolean;
-  /** Whether the findings of a cluster are enough, so that the clusters after it do not run; default never. */
-  readonly isEnough?: (findings: readonly Finding[]) => boolean;
+  /** Whether the findings of a cluster that has ended are enough, so that no others go on or start; default never. */
+  readonly isEnough?: (findings: readonly Finding[], clusters: ClusterNumbers) => boolean;
   /** The launch's program, compiled for a cluster's warps; default: it is compiled at the start of the run. */
   readonly executable?: ExecutableProgram;
 }
@@ -181,7 +187,7 @@ export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): Ke
   const end = (run: ClusterRun, number: number): boolean => {
     summary.add(run, number, areCtasCompared);
     progress(summary.ran, clusters.count);
-    return !isEnough(run.findings);
+    return !isEnough(run.findings, { started: queue.taken(), ended: summary.ran });
   };
   runResidentClusters({ ...executable, next: queue.start, start, end, plan, mostPolls });
   const { ran } = summary;

@@ -4,6 +4,7 @@ import type { Launch } from '../../../src/ptx/launch/index.js';
 import {
   joinParts,
   prepareLaunch,
+  type ClusterNumbers,
   type GridPart,
   type PreparedLaunch,
 } from '../../../src/ptx/run/index.js';
@@ -43,14 +44,38 @@ describe('clusters of a grid that run by themselves', () => {
     expect(joined).not.toBeNull();
     for (const [tensor, bytes] of whole.tensors)
       expect(Buffer.compare(joined!.tensors.get(tensor)!, bytes), tensor).toBe(0);
-    const of = ({ counts, counters, clusters, steps, speaksForAllSchedules }: typeof whole) => ({
-      counts,
-      counters,
-      clusters,
-      steps,
-      speaksForAllSchedules,
+    expect(joined).toEqual(whole);
+  });
+
+  inTurn.each(['triton-softmax', 'triton-layer-norm', 'triton-sm80-d64', 'nvcc-cluster-sum'])(
+    'may go on elsewhere after the first of them: %s',
+    async (name) => {
+      const { module, launch, options } = await openCaptured(name);
+      const prepared = prepareLaunch(module, launch, options);
+      const whole = prepared.run();
+      const footprint: GlobalFootprint = new Map();
+      const isEnough = (_: unknown, { started, ended }: ClusterNumbers) =>
+        started === 1 && ended === 1;
+      const first = { run: prepared.run({ footprint, isEnough }), footprint };
+      expect(first.run.clusters).toBe(1);
+      const others: GlobalFootprint = new Map();
+      const runs = (cluster: number) => cluster > 0;
+      const rest = { run: prepared.run({ footprint: others, runs }), footprint: others };
+      expect(joinParts(launch, [first, rest])).toEqual(whole);
+    },
+  );
+
+  it('say nothing of all schedules where their accesses are too many to compare', async () => {
+    const body = 'ld.global.u32 %r3, [%rd2];';
+    const { ptx, launch } = await launchBody(body, { ctas: 2049 });
+    const prepared = prepareLaunch(parsePtx(ptx), launch, { file: 'kernel.ptx' });
+    const runs = (number: number) => ({ runs: (cluster: number) => cluster === number });
+    const parts = [0, 1].map((number): GridPart => {
+      const footprint: GlobalFootprint = new Map();
+      return { run: prepared.run({ footprint, ...runs(number) }), footprint };
     });
-    expect(of(joined!)).toEqual(of(whole));
+    expect(parts.map(({ run }) => run.speaksForAllSchedules)).toEqual([true, true]);
+    expect(joinParts(launch, parts)!.speaksForAllSchedules).toBe(false);
   });
 
   const partsOf = async (body: string, options: BodyOptions = {}) => {

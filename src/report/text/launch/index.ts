@@ -1,3 +1,3 @@
 export { renderExploration } from './exploration.js';
 export { renderMutants } from './mutants.js';
-export { renderLines, renderRun } from './run.js';
+export { renderLines, renderRun, renderThreads } from './run.js';

@@ -221,6 +221,11 @@ export function renderRun(result: RunResult, { sentence }: RunVerdict, withHints
   ].join('\n');
 }
 
+/** The number of threads that ran the clusters, and the reason for it. */
+export function renderThreads({ threads, why }: Pick<RunResult, 'threads' | 'why'>): string {
+  return `Threads: ${threads}, since ${why}\n`;
+}
+
 /** The PTX, line by line, with the number of executions of each line and the mean number of lanes. */
 export function renderLines({ opened, run }: RunResult): string {
   const { byLine } = run.counts;
