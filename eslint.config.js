@@ -80,6 +80,7 @@ export const arrows = {
   emulate: ['kernels', 'formats', 'problem'],
   bench: [
     ...['ptx/instructions', 'ptx/program', 'ptx/compile'],
+    'properties',
     'io',
     'emulate',
     'audit',

@@ -7,6 +7,7 @@ import { arithmeticBenchmarks, formatBenchmarks } from './arithmetic-benchmarks.
 import { auditCostBenchmarks } from './audit-cost-benchmarks.js';
 import { auditBenchmark, boundBenchmarks, coldStartBenchmark } from './audit-benchmarks.js';
 import { fixedCostBenchmarks } from './fixed-cost-benchmarks.js';
+import { lawBenchmarks } from './law-benchmarks.js';
 import { longAuditBenchmark } from './long-audit-benchmark.js';
 import { backwardBenchmark } from './backward-benchmark.js';
 import { forwardBenchmarks, machineBenchmarks } from './kernel-benchmarks.js';
@@ -46,14 +47,14 @@ const fileBenchmarks: readonly Benchmark[] = [reading];
 /**
  * All benchmarks, in the order of measurement. `commandLine` is the program whose cold start is measured and that
  * audits long files: a JavaScript file.
- * @param only words that a benchmark has in the name of a quantity; default: all except those that need minutes and
+ * @param only words that a benchmark has in the name of a quantity; default: all except those that need minutes or
  * gigabytes of their own
  */
 export function benchmarks(commandLine: string, only?: string): readonly Benchmark[] {
   const all = usualBenchmarks(commandLine);
   if (only === undefined) return all;
   const isMeant = ({ quantities }: Benchmark) => quantities.some(({ name }) => name.includes(only));
-  return [...all, longAuditBenchmark(commandLine)].filter(isMeant);
+  return [...all, ...lawBenchmarks(), longAuditBenchmark(commandLine)].filter(isMeant);
 }
 
 function usualBenchmarks(commandLine: string): readonly Benchmark[] {

@@ -139,6 +139,23 @@ describe('the data', () => {
   });
 });
 
+describe('the laws that a check tries', () => {
+  inTurn('are measured one by one, and by the words that ask for them only', async () => {
+    const [benchmark, ...others] = benchmarks('main.js', 'laws of naive-input');
+    expect(others).toEqual([]);
+    expect(benchmarks('main.js').flatMap(({ quantities }) => quantities)).not.toContainEqual(
+      expect.objectContaining({ unit: 'problems/s' }),
+    );
+    const readings = await runBenchmark(benchmark, true);
+    const names = readings.map(({ name }) => name);
+    expect(names).toContain('laws of naive-input: within-bound');
+    // The model has no gradients.
+    expect(names).not.toContain('laws of naive-input: gradients-linear');
+    expect(new Set(names).size).toBe(names.length);
+    for (const { name, median } of readings) expect(median, name).toBeGreaterThan(0);
+  });
+});
+
 describe('flashproof bench', () => {
   let main = '';
   const scratch = mkdtempSync(join(tmpdir(), 'flashproof-bench-test-'));

@@ -10,7 +10,7 @@ const benchOptions = optionRows({
   only: {
     argument: '<words>',
     description:
-      'run the benchmarks with these words in their names, also those that want minutes and gigabytes of their own',
+      'run the benchmarks with these words in their names, also those that want minutes or gigabytes of their own',
   },
   quick: { description: 'small data and single runs: shows only that everything runs' },
   quiet: { short: 'q', description: 'print nothing' },
@@ -23,6 +23,7 @@ const examples = `
 Examples:
   flashproof bench
   flashproof bench --only 131072
+  flashproof bench --only 'laws of fa4'
   flashproof bench --quick --json bench.json
 
 Exit status: 0 done, also where a target is missed; 2 the request is wrong.`;
