@@ -107,10 +107,13 @@ export function visitRectangle(
   visit({
     space: 'tensor',
     cta,
+    unit: 'word',
     start: firstRow * tensorMemoryColumns + firstColumn,
     count: columns,
     stride: tensorMemoryColumns,
     rows: endRow - firstRow,
+    strong: undefined,
+    repeats: undefined,
   });
 }
 
@@ -132,6 +135,17 @@ export function visitChunks(
     do i++;
     while (used === chunkBytes && i < chunks.length && chunks[i] === chunks[i - 1] + step);
     const start = Math.min(chunks[first], chunks[i - 1]) / wordBytes;
-    visit({ space: 'shared', cta, start, count: ((i - first) * used) / wordBytes });
+    visit({
+      space: 'shared',
+      cta,
+      unit: 'word',
+      start,
+      count: ((i - first) * used) / wordBytes,
+      // Written out, as wherever there are many areas: the tracker reads areas of one shape several times faster.
+      stride: 0,
+      rows: 1,
+      strong: undefined,
+      repeats: undefined,
+    });
   }
 }

@@ -21,7 +21,7 @@ export interface AccessQuality {
 }
 
 /** Visits bytes that follow one another, or that are equally far apart, as one area. */
-export function createAreaRun(visit: VisitArea, access: AccessQuality): AreaRun {
+export function createAreaRun(visit: VisitArea, { strong, repeats }: AccessQuality): AreaRun {
   let space: 'shared' | 'global' = 'shared';
   let owner: CtaState | null = null;
   let start = 0;
@@ -30,7 +30,7 @@ export function createAreaRun(visit: VisitArea, access: AccessQuality): AreaRun 
   let rows = 0;
   const end = (): void => {
     if (owner !== null && rows > 0)
-      visit({ space, cta: owner, unit: 'byte', start, count, stride, rows, ...access });
+      visit({ space, cta: owner, unit: 'byte', start, count, stride, rows, strong, repeats });
     rows = 0;
   };
   return {
@@ -51,7 +51,12 @@ export function createAreaRun(visit: VisitArea, access: AccessQuality): AreaRun 
         }
       }
       end();
-      [space, owner, start, count, stride, rows] = [inSpace, cta, first, bytes, 0, 1];
+      space = inSpace;
+      owner = cta;
+      start = first;
+      count = bytes;
+      stride = 0;
+      rows = 1;
     },
   };
 }
