@@ -7,18 +7,21 @@ limits are then smaller.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from .formats import NumberFormat
 from .masks import GROUP_ROWS
-from .weights import WeightBlock
 
-_MULTIPLIER = 0x9E3779B97F4A7C15 - 2**64
-_LEAST_COUNTED = 24
+if TYPE_CHECKING:
+    from .scores.engine import ScoreLaw
+
+MULTIPLIER = 0x9E3779B97F4A7C15 - 2**64
+LEAST_COUNTED = 24
 """Exponents so far below the row's largest are not counted."""
-_UNCERTAIN = 2.0**-30
+UNCERTAIN = 2.0**-30
 """Part of a bin at its edges where a weight's bin is left open, beside what an exponent may be off
 by.
 """
@@ -26,45 +29,56 @@ _MOST_BINS = 2**14
 _FEW_INDEPENDENT = 16
 
 
-def _table_bits(keys: int) -> int:
+def table_bits(keys: int) -> int:
+    """The logarithm of the size of a row's table."""
     return min(max(math.ceil(math.log2(4 * keys)), 12), 16)
 
 
-def _largest_so_far(block: WeightBlock) -> Tensor:
-    """The largest exponent up to the end of each key's tile of 64, [rows, keys]: what the command
-    line has when it counts.
+def bins_of(weight_format: NumberFormat) -> int:
+    """Bins of an octave."""
+    return int(min(4 * 2 ** (weight_format.precision - 1), _MOST_BINS))
 
-    Where rows begin at keys of their own, the largest of all, so that less is counted.
+
+def counts_so_far(law: ScoreLaw) -> bool:
+    """Whether exponents count by the largest up to the end of each key's tile of 64, which is what the
+    command line has when it counts.
+
+    Where rows begin at keys of their own it is the largest of all, so that less is counted.
     """
-    if block.first_key != 0 or bool((block.keys.begin > 0).any()):
-        return block.maximum[:, None]
-    rows, keys = block.exponents.shape
+    return law.first_key == 0 and not bool((law.seen.begin > 0).any())
+
+
+def slack_of(law: ScoreLaw) -> Tensor:
+    """How near to the edge of a bin exponents may be, but for their own rounding, [heads, rows]."""
+    return UNCERTAIN + bins_of(law.weight_format) * 2.0 * law.trust
+
+
+def _largest_so_far(exponents: Tensor, law: ScoreLaw) -> Tensor:
+    if not counts_so_far(law):
+        return law.maximum[:, :, None]
+    keys = exponents.shape[2]
     tiles = -(-keys // GROUP_ROWS)
-    padded = torch.nn.functional.pad(
-        block.exponents, (0, tiles * GROUP_ROWS - keys), value=-math.inf
-    )
-    largest = padded.view(rows, tiles, GROUP_ROWS).amax(2).cummax(1).values
-    return largest.repeat_interleave(GROUP_ROWS, 1)[:, :keys].clamp(min=-(2.0**60))
+    padded = torch.nn.functional.pad(exponents, (0, tiles * GROUP_ROWS - keys), value=-math.inf)
+    largest = padded.unflatten(2, (tiles, GROUP_ROWS)).amax(3).cummax(2).values
+    return largest.repeat_interleave(GROUP_ROWS, 2)[:, :, :keys].clamp(min=-(2.0**60))
 
 
-def alike_counts(block: WeightBlock, weight_format: NumberFormat, all_keys: int) -> Tensor:
-    """How many weights of its row may round as each weight does, [rows, keys], at least 1.
+def alike_counts(exponents: Tensor, law: ScoreLaw) -> Tensor:
+    """How many weights of its row may round as each weight does, [heads, rows, keys], at least 1.
 
     Bins of a quarter of an ulp of P's format are counted in a table of hashes, as ``scanScores``
     of ``src/audit/bounds/assembly/scores.ts`` does, so that counts are those of the command line.
-    ``all_keys`` of the problem say how large that is.
     """
-    bits = _table_bits(all_keys)
-    bins = min(4 * 2 ** (weight_format.precision - 1), _MOST_BINS)
-    counted = block.exponents >= _largest_so_far(block) - _LEAST_COUNTED
-    places = torch.where(counted, block.exponents, block.maximum[:, None]) * bins
+    bits, bins = table_bits(law.all_keys), bins_of(law.weight_format)
+    counted = exponents >= _largest_so_far(exponents, law) - LEAST_COUNTED
+    places = torch.where(counted, exponents, law.maximum[:, :, None]) * bins
     near = places.round()
-    slack = _UNCERTAIN + bins * 2.0 * block.trust[:, None] + places.abs() * 2.0**-50
+    slack = slack_of(law)[:, :, None] + places.abs() * 2.0**-50
     counted &= (places - near).abs_() < 0.5 - slack
-    slots = ((near.to(torch.int64) * _MULTIPLIER) >> (64 - bits)) & (2**bits - 1)
-    table = torch.zeros(slots.shape[0], 2**bits, dtype=torch.int32, device=slots.device)
-    table.scatter_add_(1, slots, counted.to(torch.int32))
-    counts = table.clamp_(1, 65535).gather(1, slots)
+    slots = ((near.to(torch.int64) * MULTIPLIER) >> (64 - bits)) & (2**bits - 1)
+    table = torch.zeros(*slots.shape[:2], 2**bits, dtype=torch.int32, device=slots.device)
+    table.scatter_add_(2, slots, counted.to(torch.int32))
+    counts = table.clamp_(1, 65535).gather(2, slots)
     return torch.where(counted, counts, 1).double()
 
 
@@ -82,6 +96,7 @@ def is_clustered(mass: Tensor, squares: Tensor, squares_alike: Tensor) -> tuple[
 
 
 def row_units(
+    head: Tensor,
     block_lse: Tensor,
     maximum: Tensor,
     out: Tensor,
@@ -89,7 +104,8 @@ def row_units(
     clustered: tuple[Tensor, Tensor],
     precision: int,
 ) -> Tensor:
-    """Numbers of the rows of a head: rows of one number may err alike, int64 [rows].
+    """Numbers of the rows of some heads, ``head`` of each row [rows]: rows of one number may err alike,
+    int64 [rows].
 
     ``createRowNumbers`` of ``src/audit/bounds/alike.ts``: clustered rows have one number, and so
     have rows whose LSE and maximum (natural logarithms) agree to an ulp of P's format, of
@@ -110,6 +126,6 @@ def row_units(
     kind = torch.where(is_open, 2 + alone, is_clustered.double())
     names = torch.where(is_open[:, None], 0.0, names)
     numbers: Tensor = torch.unique(
-        torch.cat([kind[:, None], names], 1), dim=0, return_inverse=True
+        torch.cat([head[:, None].double(), kind[:, None], names], 1), dim=0, return_inverse=True
     )[1]
     return numbers

@@ -72,11 +72,9 @@ def bound_block(
     hardware_mean, hardware_square = e * errors.mass, e * errors.mass.clamp(min=0).sqrt()
     wrong = errors.scores + exponent_mean + hardware_mean + errors.row_sum + 2 * lost
     inflation = _UP * (1 + errors.largest) / (1 - wrong)
-    norms = head.query_norm[
-        block.first_row : block.first_row + keys.shape[0]
-    ] * head.largest_key_norm.over(block.keys)
+    norms = head.query_norm[:, block.queries].flatten() * head.largest_key_norm.over(block.seen)
     reach = norms * max(1.0, abs(problem.used_scale) * LOG2E)
-    largest_value = head.largest_value.over(block.keys)
+    largest_value = head.largest_value.over(block.seen)
     is_judged = (
         (errors.uncertainty <= 1 - SURE)
         & (wrong < 0.5 - SURE)
@@ -115,7 +113,7 @@ def bound_block(
         + premises.logarithm * LN2 * logarithm.clamp(min=1) * (1 + premises.logarithm)
         + 4 * r * (2 * block.maximum.abs() * LN2 + 2 * logarithm + 3 * natural.abs())
     )
-    slack = (2 * block.weights.shape[1] * 4 * ROUNDOFF + 2.0**-42, block.out_distance)
+    slack = (2 * block.weights.shape[2] * 4 * ROUNDOFF + 2.0**-42, block.out_distance)
     return BlockBounds(
         stated=bounds.limits(output, block.out, None),
         sure=bounds.limits(output, block.out, slack),

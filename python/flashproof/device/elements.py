@@ -15,6 +15,17 @@ from .limits import SURE, output_rounding
 from .weights import WeightBlock
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a block of rows lies: of which heads, counted over [batch, heads], and how many rows of each
+    from which on.
+    """
+
+    heads: range
+    first_row: int
+    rows: int
+
+
 @dataclass
 class Worst:
     """The largest share of a limit that is used, and where."""
@@ -28,20 +39,18 @@ class Worst:
     error: float = 0.0
     limit: float = 0.0
 
-    def meet(
-        self, ratios: Tensor, errors: Tensor, limits: Tensor, head: int, first_row: int
-    ) -> None:
-        """Meets the ratios of a block, [rows, columns]."""
-        if ratios.numel() == 0:
-            return
-        at = int(ratios.argmax())
-        ratio = float(ratios.flatten()[at])
+    def meet(self, numbers: list[float], columns: int, place: Place) -> None:
+        """Meets the largest ratio of a block of so many columns: its place among all elements, itself,
+        the error and the limit.
+        """
+        ratio = numbers[1]
         if ratio <= self.ratio and self.head >= 0:
             return
-        columns = ratios.shape[1]
-        self.ratio, self.head = ratio, head
-        self.query, self.column = first_row + at // columns, at % columns
-        self.error, self.limit = float(errors.flatten()[at]), float(limits.flatten()[at])
+        row, column = divmod(int(numbers[0]), columns)
+        head, query = divmod(row, place.rows)
+        self.ratio, self.head = ratio, place.heads[head]
+        self.query, self.column = place.first_row + query, column
+        self.error, self.limit = numbers[2:]
 
 
 @dataclass
@@ -103,7 +112,7 @@ def hold_against(
     distance: Tensor,
     limits: tuple[Tensor, Tensor],
     is_judged: Tensor,
-    place: tuple[int, int],
+    place: Place,
 ) -> Tensor:
     """Holds errors of a block against limits, [rows, columns]; returns the rows with an element
     that is not surely within its limit.
@@ -118,16 +127,26 @@ def hold_against(
     is_within = (errors == 0) & (stated == 0) | (errors + distance <= sure * (1 - SURE))
     is_within &= is_judged[:, None]
     beyond = (errors > (stated + distance) * (1 + SURE)) & is_judged[:, None]
+    at = ratios.argmax()
+    found = [
+        (ratios > 1).sum(),
+        beyond.sum(),
+        (~is_within & ~beyond).sum(),
+        at,
+        *(x.flatten()[at] for x in (ratios, errors, stated)),
+    ]
+    # One transfer from the device for all.
+    outside, surely, left_open, *worst = torch.stack([x.double() for x in found]).tolist()
     test.elements += errors.numel()
-    test.outside += int((ratios > 1).sum())
-    test.surely_outside += int(beyond.sum())
-    test.open += int((~is_within & ~beyond).sum())
-    test.worst.meet(ratios, errors, stated, place[0], place[1])
+    test.outside += int(outside)
+    test.surely_outside += int(surely)
+    test.open += int(left_open)
+    test.worst.meet(worst, errors.shape[1], place)
     return ~is_within.all(1)
 
 
 def judge_elements(
-    test: LimitTest, block: WeightBlock, bounds: BlockBounds, out: Tensor, head: int
+    test: LimitTest, block: WeightBlock, bounds: BlockBounds, out: Tensor, place: Place
 ) -> Tensor:
     """Tests the elements of a block of ``out`` [rows, v dim], fp64; returns the rows that are not
     surely within.
@@ -139,7 +158,7 @@ def judge_elements(
         block.out_distance,
         limits,
         bounds.is_judged,
-        (head, block.first_row),
+        place,
     )
 
 
@@ -149,7 +168,7 @@ def judge_numbers(
     bounds: BlockBounds,
     lse: Tensor,
     stored: NumberFormat,
-    head: int,
+    place: Place,
 ) -> Tensor:
     """Tests the LSEs of a block, [rows], fp64, that are stored in a format; returns the rows that
     are not surely within.
@@ -170,5 +189,5 @@ def judge_numbers(
         block.lse_distance[:, None],
         (limit[:, None], sure[:, None]),
         bounds.is_judged,
-        (head, block.first_row),
+        place,
     )

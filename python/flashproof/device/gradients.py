@@ -118,47 +118,33 @@ class _Sums:
 
 
 @dataclass(frozen=True)
-class ExactPairs:
-    """P and dS without the scale of a block of queries against a range of keys, [rows, keys], with
-    their errors.
-    """
+class PairErrors:
+    """What fp64 leaves open of P, x = dO·v and dS = P (x − D) without the scale, [rows] of a block."""
 
-    weights: Tensor
     weight_errors: Tensor
-    """[rows]: relative."""
-    products: Tensor
-    """x = dO·v."""
-    delta: Tensor
-    """[rows]: D."""
-    shares: Tensor
+    """Of P, relative."""
     share_errors: tuple[Tensor, Tensor]
-    """[rows] each: dS is off by at most the first times |dS| and the second times P."""
+    """dS is off by at most the first times |dS| and the second times P."""
     is_bounded: Tensor
-    """[rows]: whether the errors are errors."""
+    """Whether the errors are errors."""
 
 
-def exact_pairs(block: WeightBlock, dout: Tensor, values: Tensor) -> ExactPairs:
-    """Theorem 23: dS = P (x − D) of a block; ``values`` are those of its keys."""
-    terms = float(values.shape[0])
+def pair_errors(
+    block: WeightBlock, dout: Tensor, values: Tensor, magnitude: Tensor
+) -> PairErrors:
+    """Theorem 23 of a block: ``dout`` is [rows, v dim], ``values`` [heads, keys, v dim], ``magnitude`` [rows]
+    Σ P|x|.
+    """
+    terms, dim = float(values.shape[1]), float(values.shape[2])
     relative = (2 * block.trust + gamma(2 * terms + 8)) * _UP
     is_bounded = relative <= _LEAST_TRUST
     relative = torch.where(is_bounded, relative, _LEAST_TRUST)
-    x = dout @ values.T
-    norms = (y.square().sum(-1).sqrt() * (1 + 2.0**-40) for y in (dout, values))
-    of_rows, of_keys = norms
-    of_x = gamma(float(values.shape[1])) * of_rows * of_keys.max()
-    products = block.weights * x
-    delta = products.sum(-1)
-    of_delta = ((relative + gamma(terms + 1)) * products.abs_().sum(-1) + of_x) * _UP
-    shares = (x - delta[:, None]).mul_(block.weights)
-    return ExactPairs(
-        block.weights,
-        relative,
-        x,
-        delta,
-        shares,
-        ((relative + 3 * ROUNDOFF) * _UP, (of_x + of_delta) * _UP),
-        is_bounded,
+    of_rows, of_keys = (y.square().sum(-1).sqrt() * (1 + 2.0**-40) for y in (dout, values))
+    largest = of_keys.amax(1).repeat_interleave(block.weights.shape[1])
+    of_x = gamma(dim) * of_rows * largest
+    of_delta = ((relative + gamma(terms + 1)) * magnitude + of_x) * _UP
+    return PairErrors(
+        relative, ((relative + 3 * ROUNDOFF) * _UP, (of_x + of_delta) * _UP), is_bounded
     )
 
 
@@ -169,7 +155,7 @@ def _add_head(
     batch, number = divmod(index, shape.heads)
     group = shape.heads // shape.kv_heads
     kv = number // group
-    head = head_tensors(problem, shape, batch, number)
+    head = head_tensors(problem, shape, range(index, index + 1))
     keys = visible_keys(problem, shape, head.q.device)
     step = block_rows(shape.keys, free_bytes(head.q.device))
     # No product of a key's sums passes more additions than there are rows, and blocks, of its group.
@@ -179,21 +165,25 @@ def _add_head(
         seen = keys.rows(first, rows.stop - first)
         low, high = key_span(seen)
         block = weigh_block(problem, head, seen, first, low, high)
-        q, k, d = head.q[rows], head.k[low:high], dout[batch, number, rows].double()
-        pairs = exact_pairs(block, d, head.v[low:high])
-        sums.dq[batch, number, rows] = pairs.shares @ k
-        sums.dk[batch, kv, low:high] += pairs.shares.T @ q
-        sums.dv[batch, kv, low:high] += pairs.weights.T @ d
-        size = pairs.shares.abs()
-        of_size, of_weight = (x[:, None] for x in pairs.share_errors)
+        q, k, d = head.q[0, rows], head.k[0, low:high], dout[batch, number, rows].double()
+        x, weights = d @ head.v[0, low:high].T, block.weights[0]
+        products = weights * x
+        delta = products.sum(-1)
+        of = pair_errors(block, d, head.v[:, low:high], products.abs_().sum(-1))
+        shares = (x - delta[:, None]).mul_(weights)
+        sums.dq[batch, number, rows] = shares @ k
+        sums.dk[batch, kv, low:high] += shares.T @ q
+        sums.dv[batch, kv, low:high] += weights.T @ d
+        size = shares.abs_()
+        of_size, of_weight = (x[:, None] for x in of.share_errors)
         radius = (of_size + gamma(float(high - low))) * (size @ k.abs())
-        radius += of_weight * (pairs.weights @ k.abs())
-        radius[~pairs.is_bounded] = math.inf
+        radius += of_weight * (weights @ k.abs())
+        radius[~of.is_bounded] = math.inf
         sums.dq_radius[batch, number, rows] = radius
         of_shares = size.T @ ((of_size + of_keys) * q.abs())
-        of_shares += pairs.weights.T @ (of_weight * q.abs())
-        of_weights = ((pairs.weight_errors + of_keys)[:, None] * pairs.weights).T @ d.abs()
-        if not bool(pairs.is_bounded.all()):
+        of_shares += weights.T @ (of_weight * q.abs())
+        of_weights = ((of.weight_errors + of_keys)[:, None] * weights).T @ d.abs()
+        if not bool(of.is_bounded.all()):
             of_shares, of_weights = (torch.full_like(x, math.inf) for x in (of_shares, of_weights))
         sums.dk_radius[batch, kv, low:high] += of_shares
         sums.dv_radius[batch, kv, low:high] += of_weights

@@ -15,6 +15,7 @@ from .formats import NumberFormat, ulp
 from .kernel_rows import KernelRows
 from .limits import SURE
 from .premises import Premises
+from .row_errors import RowErrors
 from .weights import HeadTensors, WeightBlock
 
 SCALE, LIGHT_SCALE, BIAS, TRUNCATION = range(4)
@@ -54,19 +55,20 @@ def create_instruments(
     premises: Premises,
     output: NumberFormat,
     block: WeightBlock,
+    errors: RowErrors,
     kernel: KernelRows,
 ) -> Instruments:
     """The directions of least squares of a block's rows; zero for rows without keys."""
     exact = block.out
     u = premises.weight_format.unit_roundoff
     of_weight = _MEAN_SQUARE_ROUNDING * u**2 + (kernel.typical_weight / 8).square()
-    noise = of_weight * block.weights.square().sum(1) + kernel.keys * (premises.accumulation**2 / 8)
+    noise = of_weight * errors.squares + kernel.keys * (premises.accumulation**2 / 8)
     half = ulp(output, exact.abs().clamp(max=output.max_finite)) / 2
     weight = 1 / (noise[:, None] * block.magnitude.square() + half.square() / 3)
     weight = torch.where((block.total > 0)[:, None] & torch.isfinite(weight), weight, 0.0)
     ones, halves = torch.ones_like(exact), half * exact.sign()
     scale = exact * weight
-    light, heaviest, tied = _without_heaviest(head, block, scale)
+    light, heaviest, tied = _without_heaviest(head, block, errors, scale)
     above, below = (
         ulp(output, (exact.abs() * x).clamp(max=output.max_finite)) for x in (1 + SURE, 1 - SURE)
     )
@@ -82,21 +84,20 @@ def create_instruments(
 
 
 def _without_heaviest(
-    head: HeadTensors, block: WeightBlock, direction: Tensor
+    head: HeadTensors, block: WeightBlock, errors: RowErrors, direction: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """A direction less its component along the value of the row's heaviest key; that value's own
     direction; and whether another key is as heavy.
     """
-    most, at = block.weights.max(1)
-    value = head.v[block.first_key + at]
+    at = block.by_head(block.first_key + errors.heaviest)
+    value = head.v.gather(1, at[:, :, None].expand(-1, -1, head.v.shape[2])).flatten(0, 1)
     squares = value.square().sum(1)
     share = torch.where(squares > 0, (direction * value).sum(1) / squares, 0.0)
     share = torch.where(torch.isfinite(share), share, 0.0)
     light = direction - share[:, None] * value
     kept = light.square().sum(1) > _NEGLIGIBLE * direction.square().sum(1)
-    tied = (block.weights >= (most * (1 - SURE))[:, None]).sum(1) > 1
     axis = value * torch.where(squares > 0, squares.rsqrt(), 0.0)[:, None]
-    return torch.where(kept[:, None], light, 0.0), axis, tied & (block.total > 0)
+    return torch.where(kept[:, None], light, 0.0), axis, errors.is_tied & (block.total > 0)
 
 
 ROOT3 = math.sqrt(3)

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .instruments import ROOT3, Instruments
-from .kernel_rows import KernelRows
+from .instruments import ROOT3
+from .masks import VisibleKeys
 from .premises import Premises
 from .problem import Shape
+from .scores import engine_of
 from .spread import TILE_ROWS
 from .structure_results import (
     StructureFindings,
@@ -25,7 +26,7 @@ from .structure_results import (
     alarm_deviations,
 )
 from .sums import Sums
-from .weights import HeadTensors, WeightBlock
+from .tested_rows import TestedRows
 
 _TILE_KEYS = 128
 _FULLY_TESTED_TILES = 2
@@ -72,7 +73,7 @@ def plan_key_tiles(shape: Shape, limits: StructureLimits) -> KeyTilePlan:
 
 @dataclass(frozen=True)
 class TileSums(Sums):
-    """Sums over rows for each tile of keys, [tiles]; the last three are of variances."""
+    """Sums over rows for each tile of keys, [heads, tiles]; the last three are of variances."""
 
     signed: Tensor
     norm: Tensor
@@ -94,70 +95,90 @@ class TileSums(Sums):
 
 
 @dataclass(frozen=True)
-class TestedRows:
-    """A block of rows with all that its tests need."""
+class _Rows:
+    """Some of the rows of each head of a block, [heads, rows, …]."""
 
-    head: HeadTensors
-    block: WeightBlock
-    kernel: KernelRows
-    instruments: Instruments
+    weights: Tensor
+    values: Tensor
+    """[heads, keys, v dim]"""
+    exact: Tensor
+    magnitude: Tensor
     out: Tensor
-    """[rows, v dim]: what the kernel gave, fp64."""
+    distance: Tensor
+    half_ulp: Tensor
+    numbers: tuple[Tensor, ...]
+    """Of each row: whether it is judged, its keys, typical errors of weights, normalisation, floor."""
+    seen: VisibleKeys
+    """[rows]: the keys that rows see, from the block's first on."""
+
+    @classmethod
+    def of(cls, tested: TestedRows, rows: slice) -> _Rows:
+        """Those rows."""
+        block, kernel = tested.block, tested.kernel
+
+        def cut(x: Tensor) -> Tensor:
+            return block.by_head(x)[:, rows]
+
+        seen = block.seen.after(block.first_key)
+        is_judged = (block.total > 0) & ~kernel.is_coarse
+        of_row = is_judged, kernel.keys, kernel.typical_weight, kernel.normalisation, kernel.floor
+        return cls(
+            block.weights[:, rows],
+            tested.head.v[:, block.columns],
+            cut(block.out),
+            cut(block.magnitude),
+            cut(tested.out),
+            cut(block.out_distance),
+            cut(tested.instruments.least_half_ulp),
+            tuple(cut(x) for x in of_row),
+            VisibleKeys(seen.begin[rows], seen.end[rows]),
+        )
 
 
-def _directions(tested: TestedRows, rows: slice, tiles: range, tile_keys: int) -> Tensor:
-    """What leaving each tile out would do to O, [tiles, rows, v dim], by Σ w of the tile."""
-    block = tested.block
-    weights, exact = block.weights[rows], block.out[rows]
-    before = block.first_key - tiles.start * tile_keys
-    behind = tiles.stop * tile_keys - block.first_key - weights.shape[1]
-    values = tested.head.v[block.first_key : block.first_key + weights.shape[1]]
+def _directions(rows: _Rows, first_key: int, tiles: range, tile_keys: int) -> Tensor:
+    """What leaving each tile out would do to O, [tiles, heads, rows, v dim], by Σ w of the tile."""
+    heads, count, keys = rows.weights.shape
+    before = first_key - tiles.start * tile_keys
+    behind = tiles.stop * tile_keys - first_key - keys
     # A negative padding cuts keys off.
-    of_tiles = torch.nn.functional.pad(weights, (before, behind))
-    of_tiles = of_tiles.reshape(weights.shape[0], -1, tile_keys)
-    values = torch.nn.functional.pad(values, (0, 0, before, behind))
-    values = values.reshape(-1, tile_keys, values.shape[1])
-    missing = torch.bmm(of_tiles.transpose(0, 1), values)
-    direction: Tensor = of_tiles.sum(2).T[:, :, None] * exact - missing
-    return direction
+    of_tiles = torch.nn.functional.pad(rows.weights, (before, behind))
+    of_tiles = of_tiles.reshape(heads, count, -1, tile_keys).transpose(1, 2)
+    values = torch.nn.functional.pad(rows.values, (0, 0, before, behind))
+    missing = of_tiles @ values.reshape(heads, -1, tile_keys, values.shape[2])
+    direction: Tensor = of_tiles.sum(3)[..., None] * rows.exact[:, None] - missing
+    return direction.transpose(0, 1)
 
 
 def _tile_sums(
-    tested: TestedRows, premises: Premises, rows: slice, tiles: range, tile_keys: int
+    rows: _Rows, rounding: float, premises: Premises, first_key: int, tiles: range, tile_keys: int
 ) -> TileSums:
-    """Some tiles of keys against some of the rows."""
-    block, kernel = tested.block, tested.kernel
-    weights, exact, magnitude = block.weights[rows], block.out[rows], block.magnitude[rows]
-    values = tested.head.v[block.first_key : block.first_key + weights.shape[1]]
-    direction = _directions(tested, rows, tiles, tile_keys)
-    is_seen = direction.square().sum(2) >= _NEGLIGIBLE**2 * magnitude.square().sum(1)
-    is_seen &= (block.total[rows] > 0) & ~kernel.is_coarse[rows]
-    direction = torch.where(is_seen[:, :, None], direction, 0.0)
+    """Some tiles of keys against some of the rows, [heads, tiles]; ``rounding`` is P's."""
+    is_judged, keys, typical_weight, normalisation, floor = rows.numbers
+    exact, magnitude, half = rows.exact, rows.magnitude, rows.half_ulp
+    direction = _directions(rows, first_key, tiles, tile_keys)
+    is_seen = direction.square().sum(3) >= _NEGLIGIBLE**2 * magnitude.square().sum(2)
+    is_seen &= is_judged
+    direction = torch.where(is_seen[..., None], direction, 0.0)
     size = direction.abs()
-    norm = direction.square().sum(2)
+    norm = direction.square().sum(3)
     # P's roundings and the weights' own errors together.
-    amplitude = kernel.weight_rounding + kernel.typical_weight[rows]
-    products = (direction @ values.T).mul_(weights * amplitude[:, None])
-    absolute = torch.linalg.vector_norm(products, 1, 2)
-    squares = products.square_().sum(2)
-    half = tested.instruments.least_half_ulp[rows]
-    systematic = (kernel.typical_weight + kernel.normalisation)[rows] * (
-        exact * direction
-    ).abs().sum(2)
-    systematic = systematic + kernel.floor[rows] * (norm * exact.shape[1]).sqrt()
-    accumulation = premises.accumulation * (magnitude * size).sum(2)
+    amplitude = rounding + typical_weight
+    moments = engine_of(size.device).moments(direction, rows.values, rows.weights, rows.seen)
+    systematic = (typical_weight + normalisation) * (exact * direction).abs().sum(3)
+    systematic = systematic + floor * (norm * exact.shape[2]).sqrt()
+    accumulation = premises.accumulation * (magnitude * size).sum(3)
     sums = TileSums(
-        signed=((tested.out[rows] - exact) * direction).sum(2),
+        signed=((rows.out - exact) * direction).sum(3),
         norm=norm,
-        slack=(block.out_distance[rows] * size).sum(2),
+        slack=(rows.distance * size).sum(3),
         systematic=torch.where(is_seen, systematic, 0.0),
-        weights=squares,
-        weights_worst=absolute,
-        output_worst=(half * size).sum(2),
-        outputs=(half * size).square().sum(2),
-        accumulation=kernel.keys[rows] * accumulation.square(),
+        weights=amplitude.square() * moments.squares,
+        weights_worst=amplitude * moments.absolute,
+        output_worst=(half * size).sum(3),
+        outputs=(half * size).square().sum(3),
+        accumulation=keys * accumulation.square(),
     )
-    return sums.mapped(lambda of_rows: of_rows.sum(1))
+    return sums.mapped(lambda of_rows: of_rows.sum(2).T)
 
 
 def _padded(sums: TileSums, around: tuple[int, int]) -> TileSums:
@@ -185,10 +206,10 @@ class KeyTileTest:
         self._findings, self._premises, self._shape = findings, premises, shape
         self._sums: TileSums | None = None
 
-    def judge_block(self, index: int, tested: TestedRows) -> None:
+    def judge_block(self, first_head: int, tested: TestedRows) -> None:
         """Tests the planned blocks of 128 queries that are in a block of rows."""
         plan, block = self.plan, tested.block
-        rows_at_once, keys = block.weights.shape
+        heads, rows_at_once, keys = block.weights.shape
         # Tiles without a key of the block have no direction.
         seen = range(
             min(block.first_key // plan.tile_keys, plan.tiles),
@@ -196,34 +217,45 @@ class KeyTileTest:
         )
         # As many tiles at once as need no larger matrix than the block's.
         at_once = max(1, rows_at_once // TILE_ROWS)
+        rounding = tested.kernel.weight_rounding
         for first in plan.blocks:
             local = first - block.first_row
             if not 0 <= local < rows_at_once:
                 continue
-            rows = slice(local, min(local + TILE_ROWS, rows_at_once))
+            rows = _Rows.of(tested, slice(local, min(local + TILE_ROWS, rows_at_once)))
             parts = [
-                _tile_sums(tested, self._premises, rows, seen[i : i + at_once], plan.tile_keys)
+                _tile_sums(
+                    rows,
+                    rounding,
+                    self._premises,
+                    block.first_key,
+                    seen[i : i + at_once],
+                    plan.tile_keys,
+                )
                 for i in range(0, len(seen), at_once)
             ]
             around = (seen.start, plan.tiles - seen.stop)
             sums = _padded(TileSums.joined(parts), around)
-            self._meet("tile", index, first, sums, plan.of_block)
+            self._meet("tile", first_head, first, sums, plan.of_block)
             self._sums = sums if self._sums is None else self._sums.plus(sums)
 
-    def judge_head(self, index: int) -> None:
-        """Judges a head whose blocks have all been there."""
+    def judge_heads(self, first_head: int) -> None:
+        """Judges heads whose blocks have all been there."""
         if self._sums is not None:
-            self._meet("head", index, 0, self._sums, self.plan.of_head)
+            self._meet("head", first_head, 0, self._sums, self.plan.of_head)
         self._sums = None
 
-    def _meet(self, scope: str, index: int, first: int, sums: TileSums, deviations: float) -> None:
+    def _meet(
+        self, scope: str, first_head: int, first: int, sums: TileSums, deviations: float
+    ) -> None:
         tolerance = (sums.tolerance(deviations) - sums.slack).clamp(min=0)
-        numbers = torch.stack([sums.signed, sums.norm, tolerance], 1).tolist()
-        for tile, (signed, norm, limit) in enumerate(numbers):
-            if norm == 0:
-                continue
-            first_key = tile * self.plan.tile_keys
-            result = StructureResult(
-                "key-tile", scope, index, first, signed / norm, limit / norm, first_key
-            )
-            self._findings.meet(result)
+        numbers = torch.stack([sums.signed, sums.norm, tolerance], -1).tolist()
+        for head, of_head in enumerate(numbers, first_head):
+            for tile, (signed, norm, limit) in enumerate(of_head):
+                if norm == 0:
+                    continue
+                first_key = tile * self.plan.tile_keys
+                result = StructureResult(
+                    "key-tile", scope, head, first, signed / norm, limit / norm, first_key
+                )
+                self._findings.meet(result)

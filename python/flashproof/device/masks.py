@@ -16,6 +16,8 @@ from .problem import AttentionProblem, Shape
 
 GROUP_ROWS = 64
 """Rows that the command line bounds together, from multiples of this on."""
+_NOTHING = 2**40
+"""Behind every key."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,29 @@ class VisibleKeys:
         """How many keys each query sees, int64 [queries]."""
         return self.end - self.begin
 
+    def repeated(self, heads: int) -> VisibleKeys:
+        """The same of so many heads, one behind the other."""
+        return VisibleKeys(self.begin.repeat(heads), self.end.repeat(heads))
+
+    def after(self, first_key: int) -> VisibleKeys:
+        """The same, counted from a key on that no query sees one before."""
+        return VisibleKeys(
+            (self.begin - first_key).clamp(min=0), (self.end - first_key).clamp(min=0)
+        )
+
+    def of_groups(self) -> VisibleKeys:
+        """Of each query the keys that any query of its group sees, from the first to the last."""
+        queries = self.begin.shape[0]
+        padding = -queries % GROUP_ROWS
+        seen = self.count > 0
+        begin = torch.where(seen, self.begin, _NOTHING)
+        end = torch.where(seen, self.end, 0)
+        begin = torch.nn.functional.pad(begin, (0, padding), value=_NOTHING)
+        begin = begin.view(-1, GROUP_ROWS).amin(1)
+        end = torch.nn.functional.pad(end, (0, padding)).view(-1, GROUP_ROWS).amax(1)
+        groups = torch.arange(queries, device=begin.device) // GROUP_ROWS
+        return VisibleKeys(torch.minimum(begin, end)[groups], end[groups])
+
 
 def visible_keys(problem: AttentionProblem, shape: Shape, device: torch.device) -> VisibleKeys:
     """The keys that each query of the problem sees."""
@@ -53,28 +78,36 @@ def visible_keys(problem: AttentionProblem, shape: Shape, device: torch.device) 
     return VisibleKeys(torch.minimum(begin, end), end)
 
 
+def hidden_keys(seen: VisibleKeys, first_key: int, keys: int) -> Tensor | None:
+    """Where queries do not see one of so many keys, [queries, keys]; None where all see all."""
+    place = torch.arange(first_key, first_key + keys, device=seen.begin.device)
+    if not bool(((seen.begin > first_key) | (seen.end < first_key + keys)).any()):
+        return None
+    return (place < seen.begin[:, None]) | (place >= seen.end[:, None])
+
+
 class RangeMaxima:
     """The largest of some numbers of keys over any range of keys, of two overlapping powers of two
     each.
     """
 
     def __init__(self, values: Tensor) -> None:
-        """Of values [keys], at least 0."""
+        """Of values [heads, keys], at least 0."""
         levels = [values]
-        step = 1
-        while 2 * step <= values.shape[0]:
+        step, keys = 1, values.shape[1]
+        while 2 * step <= keys:
             last = levels[-1]
-            longer = torch.maximum(last[:-step], last[step:])
-            levels.append(torch.nn.functional.pad(longer, (0, last.shape[0] - longer.shape[0])))
+            longer = torch.maximum(last[:, :-step], last[:, step:])
+            levels.append(torch.nn.functional.pad(longer, (0, keys - longer.shape[1])))
             step *= 2
         self._levels = torch.stack(levels)
 
     def over(self, keys: VisibleKeys) -> Tensor:
-        """The largest in each range [queries]; 0 for an empty one."""
+        """The largest in each range [heads · queries], head by head; 0 for an empty one."""
         count = keys.count.clamp(min=1)
         level = exponent_of(count.double())
-        last = self._levels.shape[1] - 1
+        last = self._levels.shape[2] - 1
         begin = keys.begin.clamp(max=last)
         end = (keys.end - (1 << level)).clamp(min=0, max=last)
-        largest = torch.maximum(self._levels[level, begin], self._levels[level, end])
-        return torch.where(keys.count > 0, largest, 0.0)
+        largest = torch.maximum(self._levels[level, :, begin], self._levels[level, :, end])
+        return torch.where(keys.count > 0, largest.T, 0.0).flatten()

@@ -11,11 +11,11 @@ from torch import Tensor
 
 from .alike import row_units
 from .bounds import BlockBounds, bound_block
-from .elements import LimitTest, LostTest, judge_elements, judge_numbers
+from .elements import LimitTest, LostTest, Place, judge_elements, judge_numbers
 from .formats import FORMATS, NumberFormat
 from .instruments import create_instruments
 from .kernel_rows import kernel_rows
-from .key_tiles import KeyTileTest, TestedRows
+from .key_tiles import KeyTileTest
 from .masks import VisibleKeys, visible_keys
 from .premises import Premises, premises_of
 from .problem import AttentionProblem, KernelOutputs, Shape, shape_of
@@ -23,6 +23,7 @@ from .projections import RowSums
 from .spread import HeadEnergies, SpreadTest, spread_rates
 from .structure import StructureTest
 from .structure_results import StructureFindings
+from .tested_rows import TestedRows
 from .weights import LN2, HeadTensors, WeightBlock, head_tensors, weigh_block
 
 _MOST_NOTED = 1000
@@ -77,8 +78,9 @@ class Judged:
 
 @dataclass
 class _HeadRows:
-    """What the tests of a head need of its rows, block by block."""
+    """What the tests of some heads need of their rows, block by block."""
 
+    heads: int
     energies: list[HeadEnergies] = field(default_factory=list)
     clustered: list[tuple[Tensor, Tensor]] = field(default_factory=list)
     sums: list[tuple[Tensor, Tensor, Tensor, Tensor]] = field(default_factory=list)
@@ -89,17 +91,26 @@ class _HeadRows:
         self.clustered.append(bounds.errors.clustered)
         self.sums.append((block.lse, block.maximum * LN2, block.out, block.magnitude))
 
+    def _joined(self, parts: list[tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
+        return tuple(
+            torch.cat([x.unflatten(0, (self.heads, -1)) for x in of_blocks], 1).flatten(0, 1)
+            for of_blocks in zip(*parts, strict=True)
+        )
+
     def units(self, precision: int) -> Tensor:
         """See ``row_units``."""
-        is_clustered, is_open = (torch.cat(list(x)) for x in zip(*self.clustered, strict=True))
-        lse, maximum, out, magnitude = (torch.cat(list(x)) for x in zip(*self.sums, strict=True))
-        return row_units(lse, maximum, out, magnitude, (is_clustered, is_open), precision)
+        is_clustered, is_open = self._joined([*self.clustered])
+        lse, maximum, out, magnitude = self._joined([*self.sums])
+        head = torch.arange(self.heads, device=lse.device)
+        head = head.repeat_interleave(lse.shape[0] // self.heads)
+        clustered = is_clustered, is_open
+        return row_units(head, lse, maximum, out, magnitude, clustered, precision)
 
 
 _CPU_NUMBERS = 2**21
 """Numbers of a block's matrix on a CPU: 16 MB of fp64."""
-_LEAST_GPU_NUMBERS, _MOST_GPU_NUMBERS = 2**24, 2**26
-"""The same on a GPU, 128 to 512 MB: launches of small kernels take longer than what they do."""
+_LEAST_GPU_NUMBERS, _MOST_GPU_NUMBERS = 2**24, 2**28
+"""The same on a GPU, 128 MB to 2 GB: launches of small kernels take longer than what they do."""
 _MATRICES = 24
 """About how many of a block's matrices there are at once."""
 
@@ -114,14 +125,27 @@ def free_bytes(device: torch.device) -> int | None:
 
 def block_rows(keys: int, free: int | None) -> int:
     """Queries that are judged at once, by ``free_bytes``: a matrix of them and the keys takes 16 MB
-    on a CPU, and on a GPU 128 MB, or up to 512 MB where half of what is free has room for all that
+    on a CPU, and on a GPU 128 MB, or up to 2 GB where half of what is free has room for all that
     are needed.
     """
-    numbers = _CPU_NUMBERS
-    if free is not None:
-        room = free // (2 * 8 * _MATRICES)
-        numbers = max(_LEAST_GPU_NUMBERS, min(_MOST_GPU_NUMBERS, room))
-    return max(1, numbers // (128 * max(keys, 1))) * 128
+    return max(1, _numbers(free) // (128 * max(keys, 1))) * 128
+
+
+def _numbers(free: int | None) -> int:
+    if free is None:
+        return _CPU_NUMBERS
+    room = free // (2 * 8 * _MATRICES)
+    return max(_LEAST_GPU_NUMBERS, min(_MOST_GPU_NUMBERS, room))
+
+
+def heads_at_once(heads: int, queries: int, keys: int, free: int | None) -> int:
+    """How many of so many heads are judged together: as many as need no larger matrix than a block of
+    queries may have, and about as many each time. So short heads are not many small operations.
+    """
+    rows = min(block_rows(keys, free), max(queries, 1))
+    most = max(1, _numbers(free) // (rows * max(keys, 1)))
+    times = max(1, -(-heads // most))
+    return max(1, -(-heads // times))
 
 
 def key_span(keys: VisibleKeys) -> tuple[int, int]:
@@ -155,58 +179,67 @@ def measure(
     )
     of_lse = None if outputs.lse is None else LimitTest()
     found = DeviceFindings(shape, LimitTest(), of_lse, spread, structure.findings)
-    for index in range(shape.batch * shape.heads):
-        _measure_head(judged, index, found)
+    heads, free = shape.batch * shape.heads, free_bytes(problem.q.device)
+    at_once = heads_at_once(heads, shape.queries, shape.keys, free)
+    for first in range(0, heads, at_once):
+        _measure_heads(judged, range(first, min(first + at_once, heads)), free, found)
     return found
 
 
-def _measure_head(judged: Judged, index: int, found: DeviceFindings) -> None:
+def _measure_heads(
+    judged: Judged, heads: range, free: int | None, found: DeviceFindings
+) -> None:
     shape = judged.shape
-    batch, number = divmod(index, shape.heads)
-    head = head_tensors(judged.problem, shape, batch, number)
-    rows = _HeadRows()
-    step = block_rows(shape.keys, free_bytes(head.q.device))
+    head = head_tensors(judged.problem, shape, heads)
+    rows = _HeadRows(len(heads))
+    step = block_rows(shape.keys, free)
     for first in range(0, shape.queries, step):
-        _measure_block(judged, head, index, first, min(step, shape.queries - first), rows, found)
-    found.spread.judge_head(
-        index, rows.energies, rows.units(judged.premises.weight_format.precision)
+        place = Place(heads, first, min(step, shape.queries - first))
+        _measure_block(judged, head, place, rows, found)
+    found.spread.judge_heads(
+        heads,
+        HeadEnergies.joined(rows.energies, len(heads)),
+        rows.units(judged.premises.weight_format.precision),
     )
-    judged.structure.judge_head(index, rows.structure)
-    judged.key_tiles.judge_head(index)
+    judged.structure.judge_heads(heads.start, rows.structure)
+    judged.key_tiles.judge_heads(heads.start)
 
 
 def _measure_block(
-    judged: Judged,
-    head: HeadTensors,
-    index: int,
-    first: int,
-    count: int,
-    rows: _HeadRows,
-    found: DeviceFindings,
+    judged: Judged, head: HeadTensors, place: Place, rows: _HeadRows, found: DeviceFindings
 ) -> None:
-    batch, number = divmod(index, judged.shape.heads)
-    seen = judged.keys.rows(first, count)
-    block = weigh_block(judged.problem, head, seen, first, *key_span(seen))
+    heads = slice(place.heads.start, place.heads.stop)
+    queries = slice(place.first_row, place.first_row + place.rows)
+    seen = judged.keys.rows(place.first_row, place.rows)
+    block = weigh_block(judged.problem, head, seen, place.first_row, *key_span(seen))
     bounds = bound_block(judged.problem, head, judged.shape, judged.premises, block, judged.output)
-    out = judged.outputs.out[batch, number, first : first + count].double()
-    is_open = judge_elements(found.elements, block, bounds, out, index)
+    out = judged.outputs.out.flatten(0, 1)[heads, queries].double().flatten(0, 1)
+    is_open = judge_elements(found.elements, block, bounds, out, place)
     found.lost.meet(block.out, block.out_distance, bounds.sure.total, bounds.is_judged)
-    spread_open, energies = found.spread.judge_block(block, bounds, out, index)
+    spread_open, energies = found.spread.judge_block(block, bounds, out, place)
     is_open |= spread_open
     lse = None
     if found.lse is not None and judged.outputs.lse is not None:
         lse = (
-            judged.outputs.lse[batch, number, first : first + count].double(),
+            judged.outputs.lse.flatten(0, 1)[heads, queries].double().flatten(),
             FORMATS[judged.outputs.lse.dtype],
         )
-        is_open |= judge_numbers(found.lse, block, bounds, *lse, index)
+        is_open |= judge_numbers(found.lse, block, bounds, *lse, place)
     kernel = kernel_rows(judged.problem, head, judged.shape, judged.premises, block)
-    instruments = create_instruments(head, judged.premises, judged.output, block, kernel)
-    rows.structure.append(judged.structure.collect(head, block, kernel, instruments, out, lse))
-    judged.key_tiles.judge_block(index, TestedRows(head, block, kernel, instruments, out))
+    errors = bounds.errors
+    instruments = create_instruments(head, judged.premises, judged.output, block, errors, kernel)
+    tested = TestedRows(head, block, errors, kernel, instruments, out)
+    rows.structure.append(judged.structure.collect(tested, lse))
+    judged.key_tiles.judge_block(place.heads.start, tested)
     found.unjudged_rows += int((~bounds.is_judged).sum())
     rows.add(block, bounds, energies)
-    room = _MOST_NOTED - len(found.open_rows)
-    rows_left = [first + int(row) for row in is_open.nonzero()[:, 0]]
-    found.open_rows += [(index, row) for row in rows_left[:room]]
-    found.heads_of_open_rows |= {index} if rows_left else set()
+    _note_open(is_open, place, found)
+
+
+def _note_open(is_open: Tensor, place: Place, found: DeviceFindings) -> None:
+    """Notes which rows of a block are not surely within their limits."""
+    for row in is_open.nonzero()[:, 0].tolist():
+        head, query = divmod(row, place.rows)
+        found.heads_of_open_rows.add(place.heads[head])
+        if len(found.open_rows) < _MOST_NOTED:
+            found.open_rows.append((place.heads[head], place.first_row + query))

@@ -18,8 +18,10 @@ from .instruments import LIGHT_SCALE, SCALE, Instruments
 from .kernel_rows import KernelRows, tanh_error
 from .premises import Premises
 from .problem import AttentionProblem, Shape
-from .sums import Sums, weighted_products
-from .weights import HeadTensors, WeightBlock
+from .scores import Moments, engine_of
+from .sums import Sums
+from .tested_rows import TestedRows
+from .weights import WeightBlock
 
 _LARGEST_RANDOM_ERROR = 2.0**-4
 """Weights that may be off by more are not taken to err at random."""
@@ -45,8 +47,8 @@ class ProjectedProblem:
 
 @dataclass(frozen=True)
 class RowSums(Sums):
-    """Projections of rows' errors on four directions, and of what may cause them: [4, rows] unless
-    said otherwise.
+    """Projections of rows' errors on four directions, and of what may cause them: [4, rows], or [4,
+    heads, rows of each], unless said otherwise.
 
     Sums over rows are those of a tile or a head. ``weights``, ``outputs``, ``others`` and
     ``accumulated`` are variances.
@@ -118,31 +120,16 @@ _TOLERANCES = (
 """Members of which more is more tolerance."""
 
 
-@dataclass(frozen=True)
-class _WeightMoments:
-    """Of c = w·X·v over the keys, [4, rows]: Σ c², Σ c·w, Σ |c|."""
-
-    squares: Tensor
-    crossed: Tensor
-    absolute: Tensor
-
-
 def project_rows(
-    judged: ProjectedProblem,
-    head: HeadTensors,
-    block: WeightBlock,
-    kernel: KernelRows,
-    instruments: Instruments,
-    out: Tensor,
-    lse: tuple[Tensor, NumberFormat] | None,
+    judged: ProjectedProblem, tested: TestedRows, lse: tuple[Tensor, NumberFormat] | None
 ) -> RowSums:
-    """The sums of a block's rows; ``out`` [rows, v dim] in fp64, ``lse`` [rows] with the
-    format that it is stored in.
-    """
+    """The sums of a block's rows; ``lse`` is [rows] with the format that it is stored in."""
     premises, shape = judged.premises, judged.shape
+    block, kernel, instruments = tested.block, tested.kernel, tested.instruments
+    out = tested.out
     is_used = (block.total > 0) & ~kernel.is_coarse
     directions = torch.where(is_used[None, :, None], instruments.directions, 0.0)
-    moments = _weight_moments(head, block, directions)
+    moments = _moments(tested, directions)
     own = (directions * block.out).sum(2)
     sizes = directions.abs()
     truncates = premises.weight_format.name != "fp32"
@@ -153,7 +140,7 @@ def project_rows(
     random = e + (typical - e).clamp(min=0) / (of_sum + 4 * r) * math.hypot(
         math.sqrt(shape.qk_dim) * addition, 2 * r
     )
-    mass_squares = block.weights.square().sum(1)
+    mass_squares = tested.errors.squares
     shared = (moments.squares - 2 * own * moments.crossed + own.square() * mass_squares).clamp(
         min=0
     )
@@ -174,7 +161,7 @@ def project_rows(
         + dominated * output_worst
         + r * own.abs()
         + (tanh_error(judged.problem, premises) + coarse)
-        * (moments.absolute + own.abs() * block.weights.sum(1))
+        * (moments.absolute + own.abs() * tested.errors.mass)
     )
     rounding = kernel.weight_rounding
     products, norms = (out - block.out) * directions, instruments.patterns * directions
@@ -220,14 +207,17 @@ def _open_sums(
     return loose
 
 
-def _weight_moments(head: HeadTensors, block: WeightBlock, directions: Tensor) -> _WeightMoments:
-    values = head.v[block.first_key : block.first_key + block.weights.shape[1]]
-    squares, crossed, absolute = [], [], []
-    for products in weighted_products(directions, values, block.weights):
-        squares.append(products.square().sum(1))
-        crossed.append((products * block.weights).sum(1))
-        absolute.append(products.abs_().sum(1))
-    return _WeightMoments(torch.stack(squares), torch.stack(crossed), torch.stack(absolute))
+def _moments(tested: TestedRows, directions: Tensor) -> Moments:
+    """Of directions [4, rows, v dim], [4, rows] each."""
+    head, block = tested.head, tested.block
+    engine = engine_of(directions.device)
+    found = engine.moments(
+        directions.unflatten(1, block.weights.shape[:2]),
+        head.v[:, block.columns],
+        block.weights,
+        block.seen.after(block.first_key),
+    )
+    return Moments(*(x.flatten(1) for x in (found.squares, found.crossed, found.absolute)))
 
 
 def _lse_sums(

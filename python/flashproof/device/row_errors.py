@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .alike import alike_counts, is_clustered
-from .masks import GROUP_ROWS
+from .alike import is_clustered
 from .premises import FP32_ROUNDOFF, Premises
 from .problem import AttentionProblem, Shape
+from .scores import RowTotals, ScoreLaw, engine_of
 from .weights import LN2, LOG2E, HeadTensors, WeightBlock
 
 
@@ -41,40 +41,15 @@ class RowErrors:
     """[rows, v dim]: the variance that roundings of weights make, before what is second order."""
     moved: Tensor
     """[rows, v dim]: how far they may move an element."""
+    heaviest: Tensor
+    """The key of the largest weight, counted from the block's first, int64."""
+    is_tied: Tensor
+    """Whether fp64 leaves open which key that is."""
 
     @property
     def clustered(self) -> tuple[Tensor, Tensor]:
         """See ``is_clustered``."""
         return is_clustered(self.mass, self.squares, self.squares_alike)
-
-
-def _row_sums(block: WeightBlock, accumulation: float) -> Tensor:
-    """Theorem 8: every addition to the row sum, tile of 64 keys by tile, relative to the sum after
-    the tile.
-
-    Tiles are those of 64 rows together, from the first key that any of them sees to the last.
-    """
-    keys, count = block.keys, block.weights.shape[0]
-    groups = -(-count // GROUP_ROWS)
-    padding = groups * GROUP_ROWS - count
-    seen = keys.count > 0
-    nothing = 2**40
-    begin = torch.where(seen, keys.begin, nothing)
-    end = torch.where(seen, keys.end, 0)
-    begin = (
-        torch.nn.functional.pad(begin, (0, padding), value=nothing).view(groups, GROUP_ROWS).amin(1)
-    )
-    end = torch.nn.functional.pad(end, (0, padding), value=0).view(groups, GROUP_ROWS).amax(1)
-    begin = torch.minimum(begin, end)
-    tiles = max(1, -(-int((end - begin).max()) // GROUP_ROWS))
-    starts = begin[:, None] + GROUP_ROWS * torch.arange(tiles, device=begin.device)
-    sizes = (end[:, None] - starts).clamp(0, GROUP_ROWS)
-    last = (starts + sizes - block.first_key).clamp(0, block.weights.shape[1])
-    before = torch.nn.functional.pad(block.weights.cumsum(1), (1, 0))
-    rows = torch.arange(count, device=begin.device) // GROUP_ROWS
-    mass = before.gather(1, last[rows])
-    at_most = (mass * (1 + 2.0**-12)).clamp(max=1)
-    return torch.where(mass > 0, sizes[rows] * at_most, 0.0).sum(1) * accumulation
 
 
 def row_errors(
@@ -85,42 +60,22 @@ def row_errors(
     block: WeightBlock,
 ) -> RowErrors:
     """The errors of a block's weights and sums."""
-    rows = slice(block.first_row, block.first_row + block.maximum.shape[0])
-    weights, weight_format = block.weights, premises.weight_format
-    distance = torch.where(weights > 0, block.maximum[:, None] - block.exponents, 0.0)
-    weighted = weights * distance
-    moments = [weighted.sum(1), (weighted * distance).sum(1)]
+    totals = _totals(problem, head, shape, premises, block)
     # An error of e = t + t² for that of a score t = a·u of natural units, u the key's unit: sums
     # over keys are those of u^n.
     per_unit = math.expm1(shape.qk_dim * premises.accumulation)
     exponent_unit = abs(problem.used_scale) * LOG2E * (1 + 2.0**-12)
-    octaves = per_unit * exponent_unit * head.query_unit[rows]
+    octaves = per_unit * exponent_unit * head.query_unit[:, block.queries].flatten()
     a = octaves * LN2
-    u1, u2, u3, u4 = block.units.unbind(1)
+    u1, u2, u3, u4 = (x.flatten() for x in totals.units)
     uncertainty = (
-        octaves * head.largest_key_unit.over(block.keys) + block.maximum.abs() * LN2 * 2.0**-40
+        octaves * head.largest_key_unit.over(block.seen) + block.maximum.abs() * LN2 * 2.0**-40
     )
-    # P relative to the largest weight: half the smallest subnormal at least, and no less after the
-    # division.
-    u = weight_format.unit_roundoff
-    relative = u / (1 + u) + FP32_ROUNDOFF
-    gain = torch.where(block.total > 0, 1 / block.total, 0.0)
-    least = (
-        weight_format.smallest_subnormal
-        / 2
-        / premises.weight_scale
-        * torch.where(gain > 0, gain.clamp(min=1), 0.0)
-    )
-    counts = alike_counts(block, weight_format, shape.keys)
-    visible = block.exponents > -math.inf
-    moved = torch.where(visible, relative * weights + least[:, None], 0.0)
-    of_exponential = weights.square() * (2 * premises.exponential**2)
-    alike_exponential = (counts * of_exponential).sum(1)
-    variance = counts * (moved.square() / 3 + of_exponential)
-    values = head.v[block.first_key : block.first_key + weights.shape[1]]
-    seen_values = (head.value_sums[block.keys.end] - head.value_sums[block.keys.begin]).clamp_(
-        min=0
-    )
+    relative, least = _least_rounding(premises, block)
+    values = head.v[:, block.columns]
+    seen_values = (
+        head.value_sums[:, block.seen.end] - head.value_sums[:, block.seen.begin]
+    ).clamp_(min=0)
     of_score = 4 * premises.elementwise
     of_softcap = 0.0 if problem.softcap is None else premises.tanh + 4 * premises.elementwise
     largest = (
@@ -128,19 +83,64 @@ def row_errors(
         + LN2 * ((of_score + of_softcap) * (128 + block.maximum.abs()))
         + premises.exponential
     )
+    squares_alike = totals.squares_alike.flatten()
     return RowErrors(
-        mass=weights.sum(1),
-        distance=moments[0],
-        distance_squared=moments[1],
+        mass=totals.mass.flatten(),
+        distance=totals.distance.flatten(),
+        distance_squared=totals.distance_squared.flatten(),
         scores=a * u1 + a.square() * u2,
         scores_squared=a.square() * u2 + 2 * a**3 * u3 + a**4 * u4,
-        row_sum=_row_sums(block, premises.accumulation),
-        exponential_variance=alike_exponential,
-        subnormal_bias=torch.minimum(weights, least[:, None]).sum(1),
-        squares=weights.square().sum(1),
-        squares_alike=(counts * weights.square()).sum(1),
+        row_sum=totals.additions.flatten() * premises.accumulation,
+        exponential_variance=_of_exponential(premises) * squares_alike,
+        subnormal_bias=totals.bias.flatten(),
+        squares=totals.squares.flatten(),
+        squares_alike=squares_alike,
         largest=largest,
         uncertainty=uncertainty,
-        spread=variance @ values.square(),
-        moved=relative * block.magnitude + least[:, None] * seen_values,
+        spread=torch.bmm(totals.variance, values.square()).flatten(0, 1),
+        moved=relative * block.magnitude + least[:, None] * seen_values.flatten(0, 1),
+        heaviest=totals.heaviest.flatten(),
+        is_tied=totals.is_tied.flatten(),
     )
+
+
+def _of_exponential(premises: Premises) -> float:
+    return 2 * premises.exponential**2
+
+
+def _least_rounding(premises: Premises, block: WeightBlock) -> tuple[float, Tensor]:
+    """What P may lose of a weight, relative to it, and [rows] relative to 1.
+
+    P is relative to the largest weight: half the smallest subnormal at least, and no less after the
+    division.
+    """
+    u = premises.weight_format.unit_roundoff
+    gain = torch.where(block.total > 0, 1 / block.total, 0.0)
+    least = (
+        premises.weight_format.smallest_subnormal
+        / 2
+        / premises.weight_scale
+        * torch.where(gain > 0, gain.clamp(min=1), 0.0)
+    )
+    return u / (1 + u) + FP32_ROUNDOFF, least
+
+
+def _totals(
+    problem: AttentionProblem,
+    head: HeadTensors,
+    shape: Shape,
+    premises: Premises,
+    block: WeightBlock,
+) -> RowTotals:
+    relative, least = _least_rounding(premises, block)
+    law = ScoreLaw(
+        premises.weight_format,
+        shape.keys,
+        block.seen,
+        block.first_key,
+        *(block.by_head(x) for x in (block.maximum, block.trust, least)),
+        relative,
+        _of_exponential(premises),
+    )
+    units = head.key_unit[:, block.columns]
+    return engine_of(units.device).total(block.exponents, block.weights, units, law)

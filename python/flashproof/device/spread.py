@@ -7,14 +7,15 @@ and of heads.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from .bounds import BlockBounds
-from .elements import LimitTest, hold_against
+from .elements import LimitTest, Place, hold_against
 from .limits import SURE
 from .problem import Shape
 from .weights import WeightBlock
@@ -164,7 +165,7 @@ class SpreadTest:
         return torch.minimum(limits.total, limits.systematic + spread)
 
     def judge_block(
-        self, block: WeightBlock, bounds: BlockBounds, out: Tensor, head: int
+        self, block: WeightBlock, bounds: BlockBounds, out: Tensor, place: Place
     ) -> tuple[Tensor, HeadEnergies]:
         """Tests the elements of a block; returns rows that are not surely within, and what tiles
         are judged by.
@@ -178,7 +179,7 @@ class SpreadTest:
             block.out_distance,
             (stated, sure),
             bounds.is_judged,
-            (head, block.first_row),
+            place,
         )
         energies = HeadEnergies(
             energies_of(errors, bounds.stated, radius),
@@ -186,36 +187,34 @@ class SpreadTest:
         )
         return failing, energies
 
-    def judge_head(self, head: int, blocks: list[HeadEnergies], unit: Tensor) -> None:
-        """Judges tiles and the head, by the energies of its blocks and its rows' units."""
-        stated = _joined([block.stated for block in blocks])
-        sure = _joined([block.sure for block in blocks])
+    def judge_heads(self, heads: range, energies: HeadEnergies, unit: Tensor) -> None:
+        """Judges tiles and heads, by the energies of their rows [rows], head by head, and the rows'
+        units.
+        """
         queries = self.shape.queries
-        row = torch.arange(queries, device=unit.device)
-        self._judge("tile", head, stated, sure, unit, row // TILE_ROWS)
-        self._judge("head", head, stated, sure, unit, torch.zeros_like(row))
+        row = torch.arange(unit.shape[0], device=unit.device)
+        head, query = row // queries, row % queries
+        tiles = -(-queries // TILE_ROWS)
+        self._judge("tile", heads, energies, unit, head * tiles + query // TILE_ROWS)
+        self._judge("head", heads, energies, unit, head)
+        stated = energies.stated
         self.measured += float(stated.measured.sum())
         self.expected += float((stated.known + stated.random).sum())
 
     def _judge(
-        self,
-        scope: str,
-        head: int,
-        stated: Energies,
-        sure: Energies,
-        unit: Tensor,
-        span: Tensor,
+        self, scope: str, heads: range, energies: HeadEnergies, unit: Tensor, span: Tensor
     ) -> None:
         """Judges all spans of rows of one scope."""
         queries = self.shape.queries
         rows = TILE_ROWS if scope == "tile" else queries
         t = self.rates.tile if scope == "tile" else self.rates.head
-        spans = -(-queries // rows)
-        of_stated = _most(stated, unit, span, spans, t)
-        least, _, found = _most(sure, unit, span, spans, t)
+        of_head = -(-queries // rows)
+        spans = unit.shape[0] // queries * of_head
+        of_stated = _most(energies.stated, unit, span, spans, t)
+        least, _, found = _most(energies.sure, unit, span, spans, t)
         numbers = torch.stack([*of_stated, least, found], 1).tolist()
         for place, (most, expected, measured, least_most, most_found) in enumerate(numbers):
-            first = place * rows
+            head, first = heads[place // of_head], place % of_head * rows
             count = min(rows, queries - first)
             elements = count * self.shape.v_dim
             result = SpreadResult(
@@ -241,11 +240,15 @@ class HeadEnergies:
     stated: Energies
     sure: Energies
 
+    @classmethod
+    def joined(cls, parts: Sequence[HeadEnergies], heads: int) -> HeadEnergies:
+        """Blocks of rows of so many heads as the rows of the heads, head by head."""
 
-def _joined(parts: list[Energies]) -> Energies:
-    return Energies(
-        torch.cat([part.measured for part in parts]),
-        torch.cat([part.systematic for part in parts]),
-        torch.cat([part.known for part in parts]),
-        torch.cat([part.random for part in parts]),
-    )
+        def of(energies: list[Energies]) -> Energies:
+            def member(name: str) -> Tensor:
+                rows = [getattr(x, name).unflatten(0, (heads, -1)) for x in energies]
+                return torch.cat(rows, 1).flatten()
+
+            return Energies(*(member(one.name) for one in fields(Energies)))
+
+        return cls(of([part.stated for part in parts]), of([part.sure for part in parts]))

@@ -15,8 +15,7 @@ import torch
 from torch import Tensor
 
 from .formats import NumberFormat
-from .instruments import BIAS, LIGHT_SCALE, ROOT3, SCALE, TRUNCATION, Instruments
-from .kernel_rows import KernelRows
+from .instruments import BIAS, LIGHT_SCALE, ROOT3, SCALE, TRUNCATION
 from .premises import Premises
 from .problem import AttentionProblem, Shape
 from .projections import ProjectedProblem, RowSums, project_rows
@@ -28,7 +27,7 @@ from .structure_results import (
     StructureResult,
     structure_limits,
 )
-from .weights import HeadTensors, WeightBlock
+from .tested_rows import TestedRows
 
 _MEAN_SQUARED_HALF_ULP = sum(4 ** (-i / 32) for i in range(32)) / 32
 """The mean square of half an ulp of numbers, relative to its largest: at least this for the worst
@@ -64,34 +63,29 @@ class StructureTest:
         self._shape, self._premises = shape, premises
 
     def collect(
-        self,
-        head: HeadTensors,
-        block: WeightBlock,
-        kernel: KernelRows,
-        instruments: Instruments,
-        out: Tensor,
-        lse: tuple[Tensor, NumberFormat] | None,
+        self, tested: TestedRows, lse: tuple[Tensor, NumberFormat] | None
     ) -> RowSums:
-        """The sums of a block's rows: see ``project_rows``."""
-        return project_rows(self._judged, head, block, kernel, instruments, out, lse)
+        """The sums of a block's rows, [.., heads, rows of each]: see ``project_rows``."""
+        rows = project_rows(self._judged, tested, lse)
+        return rows.mapped(lambda x: x.unflatten(-1, tested.block.weights.shape[:2]))
 
-    def judge_head(self, index: int, parts: list[RowSums]) -> None:
-        """Judges the rows of a head, its tiles, and itself."""
+    def judge_heads(self, first_head: int, parts: list[RowSums]) -> None:
+        """Judges the rows of heads, their tiles, and the heads."""
         rows = RowSums.joined(parts)
-        if bool(rows.is_at_half.any()):
-            self.findings.open_heads.add(index)
-        self._judge_rows(index, rows)
+        for head in rows.is_at_half.any(1).nonzero()[:, 0].tolist():
+            self.findings.open_heads.add(first_head + head)
+        self._judge_rows(first_head, rows)
         rows = rows.surely()
         self._judge_sums(
-            "tile", (SCALE, LIGHT_SCALE, BIAS), self.limits.tile, index, rows.tiles(TILE_ROWS)
+            "tile", (SCALE, LIGHT_SCALE, BIAS), self.limits.tile, first_head, rows.tiles(TILE_ROWS)
         )
         everything = rows.tiles(self._shape.queries)
         tests = (SCALE, LIGHT_SCALE, BIAS, TRUNCATION)
-        self._judge_sums("head", tests, self.limits.head, index, everything)
-        self._judge_dispersion(index, rows)
-        self._judge_lse(index, rows)
+        self._judge_sums("head", tests, self.limits.head, first_head, everything)
+        self._judge_dispersion(first_head, rows)
+        self._judge_lse(first_head, rows)
 
-    def _judge_rows(self, index: int, rows: RowSums) -> None:
+    def _judge_rows(self, first_head: int, rows: RowSums) -> None:
         tolerance = _tolerance(rows, self.limits.row, 1.0)
         sizes = rows.signed.abs() + rows.slack
         # Rows that are open are held to less: the one that is worst of all is reported, any
@@ -99,23 +93,25 @@ class StructureTest:
         margins = torch.where(rows.is_open, OPEN_MARGIN, MARGIN)
         for d in (SCALE, BIAS):
             ratios = _ratios(sizes[d], tolerance[d])
-            at = ratios.argmax()
-            fails = (ratios > margins).any().double()
-            found = [fails, at.double(), rows.signed[d, at], rows.norm[d, at], tolerance[d, at]]
-            failed, row, signed, norm, limit = torch.stack(found).tolist()
-            if failed:
-                self.findings.open_heads.add(index)
-            self._meet(d, "row", index, int(row), (signed, norm, limit))
+            at = ratios.argmax(1, keepdim=True)
+            fails = (ratios > margins).any(1).double()
+            worst = [x[d].gather(1, at)[:, 0] for x in (rows.signed, rows.norm, tolerance)]
+            found = torch.stack([fails, at[:, 0].double(), *worst], 1).tolist()
+            for head, (failed, row, signed, norm, limit) in enumerate(found, first_head):
+                if failed:
+                    self.findings.open_heads.add(head)
+                self._meet(d, "row", head, int(row), (signed, norm, limit))
 
     def _judge_sums(
-        self, scope: str, tests: tuple[int, ...], deviations: float, index: int, sums: RowSums
+        self, scope: str, tests: tuple[int, ...], deviations: float, first_head: int, sums: RowSums
     ) -> None:
         tolerance = (_tolerance(sums, deviations, _MEAN_SQUARED_HALF_ULP) - sums.slack).clamp(min=0)
         tolerance[LIGHT_SCALE] *= torch.where(sums.is_tied > 0, OPEN_MARGIN, 1.0)
         numbers = torch.stack([sums.signed, sums.norm, tolerance], -1).tolist()
         for d in tests:
-            for place, (signed, norm, limit) in enumerate(numbers[d]):
-                self._meet(d, scope, index, place * TILE_ROWS, (signed, norm, limit))
+            for head, of_head in enumerate(numbers[d], first_head):
+                for place, (signed, norm, limit) in enumerate(of_head):
+                    self._meet(d, scope, head, place * TILE_ROWS, (signed, norm, limit))
 
     def _meet(
         self, d: int, scope: str, index: int, first: int, numbers: tuple[float, float, float]
@@ -128,7 +124,7 @@ class StructureTest:
         )
         self.findings.meet(result)
 
-    def _judge_dispersion(self, index: int, rows: RowSums) -> None:
+    def _judge_dispersion(self, first_head: int, rows: RowSums) -> None:
         """How far the slopes of rows scatter: ``SlopeDispersion``.
 
         ``rows`` are those of ``surely``; rows that are open may have any direction.
@@ -139,36 +135,42 @@ class StructureTest:
         each = (_MEAN_SQUARED_HALF_ULP * rows.weights + rows.others + rows.outputs)[SCALE] * inverse
         found = (rows.signed[SCALE].abs() + rows.slack[SCALE]).square() * inverse
         sums = [
-            each.sum(),
-            each.square().sum(),
-            each.max(),
-            (rows.systematic[SCALE].square() * inverse).sum(),
-            found.sum(),
-            torch.where(counts, weight, 0.0).sum(),
-            (~counts & rows.is_open & (rows.loose[SCALE] > 0)).any().double(),
+            each.sum(1),
+            each.square().sum(1),
+            each.amax(1),
+            (rows.systematic[SCALE].square() * inverse).sum(1),
+            found.sum(1),
+            torch.where(counts, weight, 0.0).sum(1),
+            (~counts & rows.is_open & (rows.loose[SCALE] > 0)).any(1).double(),
         ]
-        mean, squares, largest, systematic, scatter, total, unknown = torch.stack(sums).tolist()
+        for head, numbers in enumerate(torch.stack(sums, 1).tolist(), first_head):
+            self._meet_dispersion(head, numbers)
+
+    def _meet_dispersion(self, head: int, numbers: list[float]) -> None:
+        mean, squares, largest, systematic, scatter, total, unknown = numbers
         if unknown:
-            self.findings.open_heads.add(index)
+            self.findings.open_heads.add(head)
         if total == 0:
             return
         t = math.log(max(self._shape.batch * self._shape.heads, 1) / self.limits.share)
         most = mean + 2 * math.sqrt(squares * t) + 2 * largest * t
         threshold = (math.sqrt(most) + math.sqrt(systematic)) / math.sqrt(total)
         statistic = math.sqrt(scatter / total)
-        self.findings.meet(StructureResult("dispersion", "head", index, 0, statistic, threshold))
+        self.findings.meet(StructureResult("dispersion", "head", head, 0, statistic, threshold))
 
-    def _judge_lse(self, index: int, rows: RowSums) -> None:
+    def _judge_lse(self, first_head: int, rows: RowSums) -> None:
         """The mean error of the LSE: ``testMeanLse``."""
         count, error, systematic, random, distance = rows.lse
-        sums = [count, error, systematic - distance, random.square()]
-        number, signed, allowed, squares = torch.stack(sums).sum(1).tolist()
-        if number == 0:
-            return
-        amplitude = self.limits.head / ROOT3 * math.sqrt(squares) / number
-        threshold = allowed / number + self._premises.exponential / 8 + amplitude
-        result = StructureResult("lse-mean", "head", index, 0, signed / number, max(threshold, 0.0))
-        self.findings.meet(result)
+        sums = torch.stack([count, error, systematic - distance, random.square()]).sum(2)
+        for head, (number, signed, allowed, squares) in enumerate(sums.T.tolist(), first_head):
+            if number == 0:
+                continue
+            amplitude = self.limits.head / ROOT3 * math.sqrt(squares) / number
+            threshold = allowed / number + self._premises.exponential / 8 + amplitude
+            result = StructureResult(
+                "lse-mean", "head", head, 0, signed / number, max(threshold, 0.0)
+            )
+            self.findings.meet(result)
 
 
 def _ratios(sizes: Tensor, limits: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import TypeVar
 
@@ -30,13 +30,3 @@ class Sums:
         """All parts, one behind the other."""
         members = (one.name for one in fields(cls))
         return cls(*(torch.cat([getattr(part, name) for part in parts], -1) for name in members))
-
-
-def weighted_products(directions: Tensor, values: Tensor, weights: Tensor) -> Iterator[Tensor]:
-    """w·(X·v) of every key, [rows, keys], for each of ``directions`` [n, rows, v dim] in turn, since
-    all at once would not fit in memory. Who gets it may write over it.
-
-    ``values`` is [keys, v dim], ``weights`` [rows, keys].
-    """
-    for direction in directions:
-        yield (direction @ values.T).mul_(weights)

@@ -15,6 +15,7 @@ from torch import Tensor
 from .formats import FORMATS, NumberFormat
 from .masks import RangeMaxima, VisibleKeys
 from .problem import AttentionProblem, Shape
+from .scores import engine_of
 
 ROUNDOFF = 2.0**-53
 """The unit roundoff of fp64."""
@@ -33,24 +34,30 @@ def gamma(operations: float) -> float:
 
 @dataclass(frozen=True)
 class HeadTensors:
-    """One query head with the keys and values that it reads, in fp64, and how large they are."""
+    """Some query heads with the keys and values that each reads, in fp64, and how large they are."""
 
     q: Tensor
+    """[heads, queries, dim]"""
     k: Tensor
     v: Tensor
     query_norm: Tensor
-    """[queries]: Euclidean norms, rounded up."""
+    """[heads, queries]: Euclidean norms, rounded up."""
     key_norm: Tensor
     query_unit: Tensor
-    """[queries]: the same where numbers below the smallest normal one count as that; so errors of
-    scores are scaled.
+    """[heads, queries]: the same where numbers below the smallest normal one count as that; so errors
+    of scores are scaled.
     """
     key_unit: Tensor
     largest_key_norm: RangeMaxima
     largest_key_unit: RangeMaxima
     largest_value: RangeMaxima
     value_sums: Tensor
-    """[keys + 1, v dim]: Σ |v| of the keys before each."""
+    """[heads, keys + 1, v dim]: Σ |v| of the keys before each."""
+
+    @property
+    def count(self) -> int:
+        """How many heads."""
+        return self.q.shape[0]
 
 
 def _norm(x: Tensor) -> Tensor:
@@ -63,16 +70,20 @@ def _unit(x: Tensor, number_format: NumberFormat) -> Tensor:
     return _norm(torch.where(size == 0, size, size.clamp(min=number_format.smallest_normal)))
 
 
-def head_tensors(problem: AttentionProblem, shape: Shape, batch: int, head: int) -> HeadTensors:
-    """Query head ``head`` of batch entry ``batch``."""
-    kv = head // (shape.heads // shape.kv_heads)
-    q, k, v = (
-        x.double() for x in (problem.q[batch, head], problem.k[batch, kv], problem.v[batch, kv])
-    )
+def head_tensors(problem: AttentionProblem, shape: Shape, heads: range) -> HeadTensors:
+    """Some query heads, counted over [batch, heads]."""
+    group = shape.heads // shape.kv_heads
+    q = problem.q.flatten(0, 1)[heads.start : heads.stop : heads.step].double()
+    of_keys = [head // group for head in heads]
+    low = of_keys[0]
+    k, v = (x.flatten(0, 1)[low : of_keys[-1] + 1].double() for x in (problem.k, problem.v))
+    if len(of_keys) != k.shape[0]:
+        places = torch.tensor(of_keys, device=q.device) - low
+        k, v = k[places], v[places]
     inputs = FORMATS[problem.q.dtype]
     key_norm, key_unit = _norm(k), _unit(k, inputs)
-    sums = torch.zeros(shape.keys + 1, shape.v_dim, dtype=torch.float64, device=v.device)
-    torch.cumsum(v.abs(), 0, out=sums[1:])
+    sums = torch.zeros(len(heads), shape.keys + 1, shape.v_dim, dtype=torch.float64, device=v.device)
+    torch.cumsum(v.abs(), 1, out=sums[:, 1:])
     return HeadTensors(
         q,
         k,
@@ -90,15 +101,19 @@ def head_tensors(problem: AttentionProblem, shape: Shape, batch: int, head: int)
 
 @dataclass(frozen=True)
 class WeightBlock:
-    """Some queries of one head against the keys from ``first_key`` on: [rows, keys] and [rows, …],
-    fp64.
+    """Some queries of some heads against the keys from ``first_key`` on, in fp64: [heads, rows, keys]; and
+    [rows, …] for the rows of all heads, head by head.
     """
 
+    heads: int
     first_row: int
     first_key: int
+    seen: VisibleKeys
+    """The keys that the queries of one head see."""
     keys: VisibleKeys
+    """Those of the rows."""
     exponents: Tensor
-    """log2 e · score; −∞ for a key that the row does not see."""
+    """log2 e · score; −∞ or any other number for a key that the row does not see."""
     maximum: Tensor
     """[rows]: the largest exponent; 0 for a row without keys."""
     weights: Tensor
@@ -111,19 +126,29 @@ class WeightBlock:
     """[rows, v dim]: Σ w |v|."""
     squares: Tensor
     """[rows, v dim]: Σ w v²."""
-    units: Tensor
-    """[rows, 4]: Σ w u^n for n = 1 … 4, u the keys' units."""
     lse: Tensor
     """[rows]: natural logarithm; −∞ for a row without keys."""
     trust: Tensor
     """[rows]: the largest relative error of a weight before the division."""
-    hidden: Tensor | None
-    """Where a row does not see a key; None where all see all."""
+
+    @property
+    def queries(self) -> slice:
+        """The rows of each head."""
+        return slice(self.first_row, self.first_row + self.weights.shape[1])
+
+    @property
+    def columns(self) -> slice:
+        """The keys."""
+        return slice(self.first_key, self.first_key + self.weights.shape[2])
+
+    def by_head(self, x: Tensor) -> Tensor:
+        """Numbers of all rows as [heads, rows of each, …]."""
+        return x.unflatten(0, (self.heads, self.weights.shape[1]))
 
     @property
     def out_radius(self) -> Tensor:
         """|out − O| is at most this: Theorem 13."""
-        terms = self.weights.shape[1]
+        terms = self.weights.shape[2]
         relative = 2 * self.trust + gamma(2.0 * terms + 3)
         radius = (relative * (1 + 2.0**-8))[:, None] * self.magnitude + 2.0**-900
         return torch.where(self.total[:, None] > 0, radius, 0.0)
@@ -142,7 +167,7 @@ class WeightBlock:
     @property
     def lse_radius(self) -> Tensor:
         """|lse − LSE| is at most this: Theorem 13."""
-        terms = self.weights.shape[1]
+        terms = self.weights.shape[2]
         size = self.lse.abs() + self.maximum.abs() + 2 * self.total.log().abs() + 1
         radius = (self.trust + gamma(float(terms))) * (1 + 2.0**-8) + 8 * ROUNDOFF * size
         return torch.where(self.total > 0, radius, 0.0)
@@ -159,44 +184,38 @@ def weigh_block(
     """The weights of the rows from ``first_row`` on that ``keys`` says, none of which sees a key
     outside lowest … highest.
     """
-    q = head.q[first_row : first_row + keys.begin.shape[0]]
-    k, v = head.k[lowest:highest], head.v[lowest:highest]
-    scale, softcap = problem.used_scale, problem.softcap
-    exponents = q @ k.T
-    if softcap is None:
-        exponents.mul_(scale * LOG2E)
-    else:
-        exponents.mul_(scale / softcap).tanh_().mul_(softcap * LOG2E)
-    place = torch.arange(lowest, highest, device=q.device)
-    hidden = None
-    if bool(((keys.begin > lowest) | (keys.end < highest)).any()):
-        hidden = (place < keys.begin[:, None]) | (place >= keys.end[:, None])
-        exponents.masked_fill_(hidden, -math.inf)
-    maximum = exponents.amax(-1)
-    maximum = torch.where(maximum > -math.inf, maximum, 0.0)
-    weights = (exponents - maximum[:, None]).exp2_()
-    total = weights.sum(-1)
-    weights.div_(torch.where(total > 0, total, 1.0)[:, None])
-    unit = head.key_unit[lowest:highest]
-    columns = torch.cat([v, v.abs(), v.square(), torch.stack([unit**n for n in range(1, 5)], 1)], 1)
-    out, magnitude, squares, units = torch.split(weights @ columns, [v.shape[1]] * 3 + [4], 1)
-    lse = (maximum + total.log2()) * LN2
+    q = head.q[:, first_row : first_row + keys.begin.shape[0]]
+    k, v = head.k[:, lowest:highest], head.v[:, lowest:highest]
+    exponents = _exponents(problem, q, k)
+    weighed = engine_of(q.device).weigh(exponents, keys, lowest)
+    maximum, total = weighed.maximum.flatten(), weighed.total.flatten()
+    columns = torch.cat([v, v.abs(), v.square()], 2)
+    sums = torch.bmm(weighed.weights, columns).flatten(0, 1)
+    out, magnitude, squares = sums.split(v.shape[2], 1)
     return WeightBlock(
+        head.count,
         first_row,
         lowest,
         keys,
+        keys.repeated(head.count),
         exponents,
         maximum,
-        weights,
+        weighed.weights,
         total,
         out,
         magnitude,
         squares,
-        units,
-        lse,
+        (maximum + total.log2()) * LN2,
         _trust(problem, head, keys, first_row, maximum),
-        hidden,
     )
+
+
+def _exponents(problem: AttentionProblem, q: Tensor, k: Tensor) -> Tensor:
+    scale, softcap = problem.used_scale, problem.softcap
+    exponents = torch.bmm(q, k.transpose(1, 2))
+    if softcap is None:
+        return exponents.mul_(scale * LOG2E)
+    return exponents.mul_(scale / softcap).tanh_().mul_(softcap * LOG2E)
 
 
 def _trust(
@@ -207,9 +226,9 @@ def _trust(
     maximum: Tensor,
 ) -> Tensor:
     """Theorem 13: how far a weight may be off, relatively, before the division by the row sum."""
-    norm = head.query_norm[first_row : first_row + maximum.shape[0]]
+    norm = head.query_norm[:, first_row : first_row + keys.begin.shape[0]].flatten()
     score = abs(problem.used_scale) * norm * head.largest_key_norm.over(keys)
-    dot = gamma(float(head.q.shape[1])) * score
+    dot = gamma(float(head.q.shape[2])) * score
     size = score
     if problem.softcap is not None:
         size = score.clamp(max=problem.softcap)

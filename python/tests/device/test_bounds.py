@@ -39,7 +39,7 @@ def bounds_of(
     keys = visible_keys(problem, shape, problem.q.device)
     result = []
     for index in range(shape.batch * shape.heads):
-        head = head_tensors(problem, shape, *divmod(index, shape.heads))
+        head = head_tensors(problem, shape, range(index, index + 1))
         for first in range(0, shape.queries, 128):
             seen = keys.rows(first, min(128, shape.queries - first))
             block = weigh_block(problem, head, seen, first, *key_span(seen))

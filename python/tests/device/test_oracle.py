@@ -29,7 +29,7 @@ def block_of(problem: AttentionProblem) -> WeightBlock:
     """The first head of a small problem, all rows."""
     shape = shape_of(problem)
     keys = visible_keys(problem, shape, problem.q.device)
-    return weigh_block(problem, head_tensors(problem, shape, 0, 0), keys, 0, *key_span(keys))
+    return weigh_block(problem, head_tensors(problem, shape, range(1)), keys, 0, *key_span(keys))
 
 
 def exact_row(problem: AttentionProblem, row: int) -> tuple[list[Decimal], Decimal]:
@@ -125,6 +125,6 @@ def test_range_maxima() -> None:
     values = torch.rand(37, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     pairs = [(a, b) for a in range(38) for b in range(a, 38)]
     keys = VisibleKeys(torch.tensor([a for a, _ in pairs]), torch.tensor([b for _, b in pairs]))
-    found = RangeMaxima(values).over(keys).tolist()
+    found = RangeMaxima(values[None]).over(keys).tolist()
     assert found == [max(values[a:b].tolist(), default=0.0) for a, b in pairs]
     assert math.isclose(max(found), float(values.max()))

@@ -62,5 +62,5 @@ def test_rates_of_the_spread() -> None:
 def test_no_more_scores_than_fit_are_there_at_once(keys: int, free: int | None) -> None:
     rows = block_rows(keys, free)
     assert rows % 128 == 0
-    most = 2**24 if free is None else max(2**27, min(2**29, free // 48))
+    most = 2**24 if free is None else max(2**27, min(2**31, free // 48))
     assert rows == 128 or rows * keys * 8 <= most

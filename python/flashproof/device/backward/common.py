@@ -4,7 +4,6 @@ or dV counts: ``src/audit/gradients/structure/mean-errors.ts``, surely no more t
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -13,7 +12,7 @@ from torch import Tensor
 from ..formats import ulp
 from ..limits import SURE
 from ..weights import WeightBlock
-from .pairs import Rows, Weighed
+from .pair_law import PairSums, Rows
 from .premises import PairArithmetic
 
 _FP32_ROUNDOFF = 2.0**-24
@@ -21,39 +20,42 @@ _FP32_ROUNDOFF = 2.0**-24
 
 @dataclass
 class CommonErrors:
-    """Variances of what rows' errors do to sums over the keys of a head of K."""
+    """Variances of what rows' errors do to sums over the keys of heads of K."""
 
     columns: Tensor
-    """[dim]: to Σ of a column."""
-    of_weights: float = 0.0
-    """The part of Σ ``columns`` that errors of the LSE make."""
+    """[heads of K, dim]: to Σ of a column."""
+    of_weights: Tensor
+    """[heads of K]: the part of Σ ``columns`` that errors of the LSE make."""
 
     @property
-    def norm(self) -> float:
-        """Of a projection on a pattern whose longest row has length 1, at most: the deviation."""
-        return math.sqrt(float(self.columns.sum()))
+    def norm(self) -> Tensor:
+        """Of a projection on a pattern whose longest row has length 1, at most: the deviation, [heads of
+        K].
+        """
+        return self.columns.sum(1).sqrt()
 
     @classmethod
-    def nothing(cls, dim: int, device: torch.device) -> CommonErrors:
-        """Before any row."""
-        return cls(torch.zeros(dim, dtype=torch.float64, device=device))
+    def nothing(cls, like: Tensor) -> CommonErrors:
+        """Before any row, of gradients [heads of K, keys, dim]."""
+        return cls(torch.zeros_like(like[:, 0]), torch.zeros_like(like[:, 0, 0]))
 
 
 def mean_variances(
     arithmetic: PairArithmetic,
     block: WeightBlock,
-    pairs: Weighed,
+    pairs: PairSums,
     dout: Tensor,
     largest_values: Tensor,
 ) -> tuple[Tensor, Tensor]:
     """What D of each row may be off by at random, its variance, and Σ P|dP|, [rows]:
-    ``meanDeviations``. ``largest_values`` [v dim] are those of all keys.
+    ``meanDeviations``. ``largest_values`` [heads, v dim] are those of all keys.
     """
+    largest_values = largest_values.repeat_interleave(block.weights.shape[1], 0)
     output, u = arithmetic.output, arithmetic.working.unit_roundoff
     exact = block.out
     half = ulp(output, (exact.abs() * (1 - SURE)).clamp(max=output.max_finite)) / 2
     heaviest = torch.where(block.total > 0, 1 / block.total.clamp(min=1), 0.0)
-    magnitude = pairs.product.sum(1)
+    magnitude = pairs.size
     of_weights = u**2 * heaviest[:, None] * block.magnitude * largest_values
     variance = (dout.square() * (half.square() + of_weights)).sum(1)
     reach = (dout.abs() * largest_values).sum(1)
@@ -70,16 +72,17 @@ def add_to_keys(
     of_mean: tuple[Tensor, Tensor],
     queries: Tensor,
 ) -> None:
-    """Adds what rows do to dK; ``of_mean`` is what ``mean_variances`` gave."""
+    """Adds what rows do to dK; ``of_mean`` is what ``mean_variances`` gave, ``queries`` [heads, rows, dim]."""
     variance, magnitude = of_mean
-    of_weights = 4 * rows.weight_variance * magnitude.square()
+    of_rows = queries.shape[:2]
+    of_weights = (4 * rows.weight_variance * magnitude.square()).view(of_rows)
     squares = (arithmetic.scale * queries).square()
-    common.columns += ((variance + of_weights)[:, None] * squares).sum(0)
-    common.of_weights += float((of_weights[:, None] * squares).sum())
+    common.columns += ((variance.view(of_rows) + of_weights)[:, :, None] * squares).sum(1)
+    common.of_weights += (of_weights[:, :, None] * squares).sum((1, 2))
 
 
 def add_to_values(common: CommonErrors, rows: Rows, dout: Tensor) -> None:
-    """Adds what rows do to dV."""
-    moved = (rows.weight_variance[:, None] * dout.square()).sum(0)
+    """Adds what rows do to dV; ``dout`` is [heads, rows, v dim]."""
+    moved = (rows.weight_variance.view(dout.shape[:2])[:, :, None] * dout.square()).sum(1)
     common.columns += moved
-    common.of_weights += float(moved.sum())
+    common.of_weights += moved.sum(1)

@@ -4,15 +4,16 @@ of docs/theory/bounds-backward.md, ``finish-gradient.ts``, ``finish-queries.ts``
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import torch
 from torch import Tensor
 
 from ..formats import nearest
 from ..limits import SURE, output_rounding, rounding_spread
-from .pairs import PairErrors, Rows
-from .premises import PairArithmetic, Roundings, SumErrors, half_ulp
+from ..weights import WeightBlock
+from .pair_law import PairMatrices, Rows
+from .premises import PairArithmetic, SumErrors, half_ulp
 
 _UP = 1 + 2.0**-12
 _LARGEST_SUM = 2.0**119
@@ -89,25 +90,27 @@ def finish(
 
 def limits_of_queries(
     arithmetic: PairArithmetic,
-    errors: PairErrors,
+    pairs: PairMatrices,
     rows: Rows,
-    counts: Tensor,
-    weights: Tensor,
+    block: WeightBlock,
     keys: Tensor,
-    of_sizes: Tensor,
     exact: tuple[Tensor, Tensor],
 ) -> GradientLimits:
-    """The limits of dQ of a block. ``keys`` are those of its pairs, ``of_sizes`` is Σ |dS| |k|,
-    ``exact`` dQ and its radius, both with the scale, ``counts`` how many keys each row sees.
+    """The limits of dQ of a block, [rows, dim]. ``keys`` [heads, keys, dim] are those of its pairs, ``exact``
+    dQ and its radius, both with the scale.
     """
     scale = abs(arithmetic.scale)
     sizes = keys.abs()
+
+    def times(x: Tensor, factors: Tensor) -> Tensor:
+        return scale * torch.bmm(x, factors).flatten(0, 1)
+
     worst, whole, systematic = (
-        scale * (x @ sizes) for x in (errors.worst, errors.whole, errors.systematic)
+        times(x, sizes) for x in (pairs.worst, pairs.whole, pairs.systematic)
     )
-    magnitude = whole + scale * of_sizes
-    of_mean = scale * (weights @ keys).abs()
-    size = exact[0].abs()
+    magnitude = whole + times(pairs.size, sizes)
+    of_mean = times(block.weights, keys).abs()
+    size, counts = exact[0].abs(), block.keys.count.double()
 
     def by_row(x: Tensor, of: Tensor) -> Tensor:
         return x[:, None] * of
@@ -121,7 +124,7 @@ def limits_of_queries(
         systematic=systematic
         + by_row(rows.typical_mean, of_mean)
         + by_row(rows.typical_weight, size),
-        variance=scale**2 * (errors.variance @ keys.square())
+        variance=scale * times(pairs.variance, keys.square())
         + by_row(rows.weight_variance, size.square())
         + by_row(rows.mean_variance, of_mean.square()),
         known=none,
@@ -143,9 +146,30 @@ def limits_of_queries(
     )
 
 
+@dataclass(frozen=True)
+class KeyTerms:
+    """What dK or dV sums of the pairs of a block, [heads, rows, keys]: dS or P, its errors, and the rows of
+    Q or dO that they are multiplied by.
+    """
+
+    value: Tensor
+    size: Tensor
+    whole: Tensor
+    systematic: Tensor
+    variance: Tensor
+    row_systematic: Tensor
+    """[heads, rows]: what of ``size`` is systematic too."""
+    of_value: Tensor
+    """[heads, rows]: the error of the exact ``value``, relative."""
+    factors: Tensor
+    """[heads, rows, dim]"""
+    known: Tensor | None = None
+    open_size: Tensor | None = None
+
+
 @dataclass
 class KeySums:
-    """Sums of dK or dV of a group over the queries of all its heads, [keys, dim]."""
+    """Sums of dK or dV of groups over the queries of all their heads, [heads of K, keys, dim]."""
 
     factor: float
     """The scale of dK; 1 of dV."""
@@ -174,55 +198,49 @@ class KeySums:
     """``known`` and ``open_known`` of the heads before it."""
     open_before: Tensor
     is_judged: Tensor = field(init=False)
-    """[keys]"""
+    """[heads of K, keys]"""
 
     def __post_init__(self) -> None:
-        self.is_judged = torch.ones(self.value.shape[0], dtype=torch.bool, device=self.value.device)
+        of_keys = self.value.shape[:2]
+        self.is_judged = torch.ones(of_keys, dtype=torch.bool, device=self.value.device)
 
     @classmethod
-    def nothing(cls, keys: int, dim: int, factor: float, device: torch.device) -> KeySums:
-        """Sums of nothing yet."""
-        zeros = (torch.zeros(keys, dim, dtype=torch.float64, device=device) for _ in range(15))
-        return cls(factor, *zeros)
+    def nothing(cls, like: Tensor, factor: float) -> KeySums:
+        """Sums of nothing yet, of gradients of the shape of K's or V's heads."""
+        return cls(factor, *(torch.zeros_like(like) for _ in range(15)))
 
-    def add(
-        self,
-        keys: slice,
-        errors: PairErrors,
-        roundings: Roundings | None,
-        of_value: Tensor,
-        factors: Tensor,
-    ) -> None:
-        """Adds the pairs of a block; ``of_value`` [rows] are the errors of their exact values,
-        relative, ``factors`` the rows of Q or dO.
-        """
+    def add(self, keys: slice, terms: KeyTerms) -> None:
+        """Adds the pairs of a block."""
+        factors = terms.factors
         sizes = factors.abs()
-        share = errors.value.T @ factors
-        self.value[keys] += share
-        self.head[keys] += share
+
+        def over_rows(x: Tensor, of: Tensor) -> Tensor:
+            return torch.bmm(x.transpose(1, 2), of)
+
         # What a row's number multiplies is left to the rows of Q or dO, which are fewer than pairs.
-        by_row = [sizes, of_value[:, None] * sizes]
-        if errors.row_systematic is not None:
-            by_row.append(errors.row_systematic[:, None] * sizes)
-        of_sizes = (errors.size.T @ torch.cat(by_row, 1)).split(sizes.shape[1], 1)
-        of_errors = errors.whole.T @ sizes
-        self.worst[keys] += of_errors
-        self.magnitude[keys] += of_errors + of_sizes[0]
-        self.radius[keys] += of_sizes[1]
-        self.systematic[keys] += errors.systematic.T @ sizes
-        if errors.row_systematic is not None:
-            self.systematic[keys] += of_sizes[2]
-        self.variance[keys] += errors.variance.T @ factors.square()
-        if roundings is None:
-            return
-        self.known[keys] += roundings.known.T @ factors
-        if roundings.open_size is not None:
-            self.open_known[keys] += roundings.open_size.T @ sizes
+        of_rows = [sizes, *(x[:, :, None] * sizes for x in (terms.of_value, terms.row_systematic))]
+        if terms.value is terms.size:
+            of_rows.append(factors)
+        of_sizes = over_rows(terms.size, torch.cat(of_rows, 2)).split(sizes.shape[2], 2)
+        share = of_sizes[3] if terms.value is terms.size else over_rows(terms.value, factors)
+        self.value[:, keys] += share
+        self.head[:, keys] += share
+        of_errors = over_rows(terms.whole, sizes)
+        self.worst[:, keys] += of_errors
+        self.magnitude[:, keys] += of_errors + of_sizes[0]
+        self.radius[:, keys] += of_sizes[1]
+        self.systematic[:, keys] += over_rows(terms.systematic, sizes) + of_sizes[2]
+        self.variance[:, keys] += over_rows(terms.variance, factors.square())
+        if terms.known is not None:
+            self.known[:, keys] += over_rows(terms.known, factors)
+        if terms.open_size is not None:
+            self.open_known[:, keys] += over_rows(terms.open_size, sizes)
 
     def leave_out(self, is_judged: Tensor, weights: Tensor, keys: slice) -> None:
-        """Nothing is known of the keys that rows see of which nothing is."""
+        """Nothing is known of the keys that rows [heads, rows] see of which nothing is."""
         if not bool(is_judged.all()):
-            self.is_judged[keys] &= ~(weights[~is_judged] > 0).any(0)
+            is_seen = (weights > 0) & ~is_judged[:, :, None]
+            self.is_judged[:, keys] &= ~is_seen.any(1)
 
     def end_head(self, arithmetic: PairArithmetic, is_stored: bool) -> None:
         """``group-sum``: what storing the head's share loses, where it may be stored."""
@@ -231,7 +249,7 @@ class KeySums:
             value = self.factor * self.head
             size = value.abs()
             error = abs(self.factor) * (self.worst + arithmetic.over_queries.worst * self.magnitude)
-            self.is_judged &= (size + error < output.max_finite / 2).all(1)
+            self.is_judged &= (size + error < output.max_finite / 2).all(2)
             # Of all heads so far, which is no less than of this one, there and here.
             radius = 4 * abs(self.factor) * self.radius + size * 2.0**-50 + 2.0**-500
             rounding = nearest(output, value) - value
@@ -262,7 +280,7 @@ class KeySums:
     def finish(
         self, arithmetic: PairArithmetic, is_stored: bool
     ) -> tuple[Tensor, Tensor, GradientLimits]:
-        """The exact gradient, its radius, and its limits."""
+        """The exact gradient, its radius, and its limits, [keys of all heads, dim]."""
         factor = abs(self.factor)
         exact = self.value * self.factor
         radius = self.radius * factor * (1 + 2.0**-5) + exact.abs() * 2.0**-53 + 2.0**-500
@@ -283,5 +301,10 @@ class KeySums:
         )
         growth = arithmetic.growth if is_stored else 1.0
         of_sum = arithmetic.over_queries
-        limits = finish(arithmetic, of_sum, growth, exact, radius, errors, self.is_judged)
+        exact, radius = exact.flatten(0, 1), radius.flatten(0, 1)
+        errors = ElementErrors(
+            *(getattr(errors, one.name).flatten(0, 1) for one in fields(ElementErrors))
+        )
+        is_judged = self.is_judged.flatten()
+        limits = finish(arithmetic, of_sum, growth, exact, radius, errors, is_judged)
         return exact, radius, limits

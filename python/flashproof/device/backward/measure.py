@@ -9,19 +9,22 @@ from dataclasses import dataclass, field, fields
 import torch
 from torch import Tensor
 
-from ..elements import LimitTest, LostTest, hold_against
+from ..elements import LimitTest, LostTest, Place, hold_against
 from ..formats import FORMATS
-from ..gradients import exact_pairs
+from ..gradients import PairErrors, pair_errors
 from ..kernel_rows import kernel_rows
+from ..limits import SURE
 from ..masks import VisibleKeys, visible_keys
-from ..measure import block_rows, free_bytes, key_span
+from ..measure import block_rows, free_bytes, heads_at_once, key_span
 from ..problem import AttentionProblem, Shape, shape_of
 from ..spread import HeadEnergies, SpreadTest, energies_of, spread_rates
 from ..structure_results import alarm_deviations
-from ..weights import HeadTensors, gamma, head_tensors, weigh_block
+from ..weights import HeadTensors, WeightBlock, gamma, head_tensors, weigh_block
 from .common import CommonErrors, add_to_keys, add_to_values, mean_variances
-from .limits import GradientLimits, KeySums, limits_of_queries
-from .pairs import err_derivatives, err_weights, row_errors, weigh_pairs
+from .limits import GradientLimits, KeySums, KeyTerms, limits_of_queries
+from .pair_law import PairLaw, PairMatrices, Rows
+from .pair_passes import pairs_of
+from .rows import row_errors
 from .premises import PairArithmetic, pair_arithmetic
 from .problem import KernelGradients
 from .statistics import JudgedRows, Pairing, SumTest, judge_pairing
@@ -90,13 +93,13 @@ def _findings(shape: Shape, rate: float) -> BackwardFindings:
     return BackwardFindings(shape, of("dq"), of("dk"), of("dv"))
 
 
-def _judge_head(
-    found: GradientFindings, name: str, head: int, rows: JudgedRows, common: CommonErrors | None
+def _judge_heads(
+    found: GradientFindings, name: str, rows: JudgedRows, common: CommonErrors | None
 ) -> None:
-    """All tests of a gradient of one head, but for the pairing."""
+    """All tests of a gradient of some heads, but for the pairing."""
     limits, radius = rows.limits, rows.radius
     errors = (rows.given - rows.exact).abs()
-    place = (head, 0)
+    place = Place(rows.heads, 0, errors.shape[0] // len(rows.heads))
     total, spread = limits.total * _SURE, found.spread.limits_of(limits) * _SURE
     is_open = hold_against(found.elements, errors, radius, (total, total), limits.is_judged, place)
     found.lost.meet(rows.exact, radius, total, limits.is_judged)
@@ -105,10 +108,11 @@ def _judge_head(
     )
     energies = energies_of(errors + radius, limits, torch.zeros_like(radius))
     units = torch.arange(errors.shape[0], device=errors.device)
-    found.spread.judge_head(head, [HeadEnergies(energies, energies)], units)
-    is_within = found.sums.judge(name, head, rows, common)
-    if bool(is_open.any()) or not is_within or head in found.spread.open_heads:
-        found.open_heads.add(head)
+    found.spread.judge_heads(rows.heads, HeadEnergies(energies, energies), units)
+    found.open_heads |= found.sums.judge(name, rows, common)
+    found.open_heads |= found.spread.open_heads
+    open_places = rows.by_head(is_open).any(1).nonzero()[:, 0].tolist()
+    found.open_heads |= {rows.heads[place] for place in open_places}
 
 
 @dataclass(frozen=True)
@@ -122,6 +126,8 @@ class _Judged:
     arithmetic: PairArithmetic
     keys: VisibleKeys
     found: BackwardFindings
+    free: int | None
+    """What the device has room for."""
 
     @property
     def is_stored(self) -> bool:
@@ -130,9 +136,14 @@ class _Judged:
         return self.shape.heads > self.shape.kv_heads and own
 
 
+def _of_heads(x: Tensor, heads: range) -> Tensor:
+    """Those of some heads in fp64, [heads, …]."""
+    return x.flatten(0, 1)[heads.start : heads.stop : heads.step].double()
+
+
 @dataclass
-class _Group:
-    """Sums of a head of K."""
+class _Groups:
+    """Sums of some heads of K."""
 
     dk: KeySums
     dv: KeySums
@@ -169,122 +180,167 @@ def measure_gradients(
     keys = visible_keys(problem, shape, problem.q.device)
     found = _findings(shape, false_alarm_rate)
     gradients = {"dq": given.dq, "dk": given.dk, "dv": given.dv}
-    judged = _Judged(problem, given.dout, stored_out, gradients, shape, arithmetic, keys, found)
-    for index in range(shape.batch * shape.kv_heads):
-        _measure_group(judged, index)
+    free = free_bytes(problem.q.device)
+    judged = _Judged(
+        problem, given.dout, stored_out, gradients, shape, arithmetic, keys, found, free
+    )
+    groups = shape.batch * shape.kv_heads
+    at_once = heads_at_once(groups, shape.queries, shape.keys, free)
+    for first in range(0, groups, at_once):
+        _measure_groups(judged, range(first, min(first + at_once, groups)))
     return found
 
 
-def _measure_group(judged: _Judged, index: int) -> None:
+def _measure_groups(judged: _Judged, groups: range) -> None:
+    """Judges the gradients of some heads of K and of their queries."""
     shape, arithmetic = judged.shape, judged.arithmetic
-    batch, kv = divmod(index, shape.kv_heads)
     group = shape.heads // shape.kv_heads
-    device = judged.problem.q.device
-    sums = _Group(
-        KeySums.nothing(shape.keys, shape.qk_dim, arithmetic.scale, device),
-        KeySums.nothing(shape.keys, shape.v_dim, 1.0, device),
-        CommonErrors.nothing(shape.qk_dim, device),
-        CommonErrors.nothing(shape.v_dim, device),
-        Pairing(),
+    k, v = (_of_heads(x, groups) for x in (judged.problem.k, judged.problem.v))
+    sums = _Groups(
+        KeySums.nothing(k, arithmetic.scale),
+        KeySums.nothing(v, 1.0),
+        CommonErrors.nothing(k),
+        CommonErrors.nothing(v),
+        Pairing.nothing(k),
     )
-    for number in range(kv * group, (kv + 1) * group):
-        _measure_head(judged, batch, number, sums)
+    for number in range(group):
+        # One head of each group, so that none adds to the sums of another.
+        heads = range(groups.start * group + number, groups.stop * group, group)
+        _measure_heads(judged, heads, sums)
         sums.dk.end_head(arithmetic, judged.is_stored)
         sums.dv.end_head(arithmetic, judged.is_stored)
-    pairing = Pairing()
+    pairing = Pairing.nothing(k)
     for name, found, of, common in (
         ("dk", judged.found.dk, sums.dk, sums.of_dk),
         ("dv", judged.found.dv, sums.dv, sums.of_dv),
     ):
-        given = judged.given[name][batch, kv].double()
-        rows = JudgedRows(given, *of.finish(arithmetic, judged.is_stored))
-        _judge_head(found, name, index, rows, common)
+        given = _of_heads(judged.given[name], groups).flatten(0, 1)
+        rows = JudgedRows(groups, given, *of.finish(arithmetic, judged.is_stored))
+        _judge_heads(found, name, rows, common)
         if name == "dk":
-            pairing.add(rows, judged.problem.k[batch, kv].double())
-    if not judge_pairing(judged.found.dk.sums, index, sums.pairing, pairing):
-        judged.found.open_pairings.add(index)
+            pairing.add(rows, k.flatten(0, 1))
+    judged.found.open_pairings |= judge_pairing(
+        judged.found.dk.sums, groups, sums.pairing, pairing
+    )
 
 
-def _measure_head(judged: _Judged, batch: int, number: int, sums: _Group) -> None:
+def _measure_heads(judged: _Judged, heads: range, sums: _Groups) -> None:
     shape = judged.shape
-    head = head_tensors(judged.problem, shape, batch, number)
-    step = block_rows(shape.keys, free_bytes(head.q.device))
+    head = head_tensors(judged.problem, shape, heads)
+    step = block_rows(shape.keys, judged.free)
     parts = [
-        _measure_block(judged, head, (batch, number), first, min(step, shape.queries - first), sums)
+        _measure_block(judged, head, Place(heads, first, min(step, shape.queries - first)), sums)
         for first in range(0, shape.queries, step)
     ]
-    exact = torch.cat([part.exact for part in parts])
-    radius = torch.cat([part.radius for part in parts])
+
+    def joined(x: list[Tensor]) -> Tensor:
+        return torch.cat([part.unflatten(0, (len(heads), -1)) for part in x], 1).flatten(0, 1)
+
     limits = GradientLimits(
-        *(
-            torch.cat([getattr(part.limits, one.name) for part in parts])
-            for one in fields(GradientLimits)
-        )
+        *(joined([getattr(x.limits, one.name) for x in parts]) for one in fields(GradientLimits))
     )
-    rows = JudgedRows(judged.given["dq"][batch, number].double(), exact, radius, limits)
-    _judge_head(judged.found.dq, "dq", batch * shape.heads + number, rows, None)
-    sums.pairing.add(rows, head.q)
+    given = _of_heads(judged.given["dq"], heads).flatten(0, 1)
+    exact, radius = joined([x.exact for x in parts]), joined([x.radius for x in parts])
+    rows = JudgedRows(heads, given, exact, radius, limits)
+    _judge_heads(judged.found.dq, "dq", rows, None)
+    sums.pairing.add(rows, head.q.flatten(0, 1))
 
 
 def _measure_block(
-    judged: _Judged,
-    head: HeadTensors,
-    place: tuple[int, int],
-    first: int,
-    count: int,
-    sums: _Group,
+    judged: _Judged, head: HeadTensors, place: Place, sums: _Groups
 ) -> _QueryRows:
-    """Adds a block to the sums of its group; returns its part of dQ."""
+    """Adds a block to the sums of its groups; returns its part of dQ."""
     shape, arithmetic = judged.shape, judged.arithmetic
-    seen = judged.keys.rows(first, count)
-    low, high = key_span(seen)
-    rows, keys = slice(first, first + count), slice(low, high)
-    block = weigh_block(judged.problem, head, seen, first, low, high)
-    kernel = kernel_rows(judged.problem, head, shape, arithmetic.premises, block)
-    dout = judged.dout[(*place, rows)].double()
-    exact = exact_pairs(block, dout, head.v[keys])
-    pairs, is_judged = weigh_pairs(arithmetic, head, block, dout, exact)
+    seen = judged.keys.rows(place.first_row, place.rows)
+    rows = slice(place.first_row, place.first_row + place.rows)
+    block = weigh_block(judged.problem, head, seen, place.first_row, *key_span(seen))
+    keys, k, v = block.columns, head.k[:, block.columns], head.v[:, block.columns]
+    douts = _of_heads(judged.dout, place.heads)[:, rows]
+    dout = douts.flatten(0, 1)
+    stored = judged.stored_out
+    law = PairLaw.of(arithmetic, head, block, dout)
+    pairs = pairs_of(law, block.exponents, block.weights, torch.bmm(douts, v.transpose(1, 2)))
+    found = pairs.sums(with_scatter=stored is None)
+    exact = pair_errors(block, dout, v, found.size)
     of = row_errors(
         arithmetic,
         block,
-        kernel,
-        pairs,
-        exact.delta,
-        is_judged & exact.is_bounded,
+        kernel_rows(judged.problem, head, shape, arithmetic.premises, block),
+        found,
+        law.are_in_range().flatten() & exact.is_bounded,
         dout,
-        None if judged.stored_out is None else judged.stored_out[(*place, rows)].double(),
+        None if stored is None else _of_heads(stored, place.heads)[:, rows].flatten(0, 1),
     )
-    of_weights, roundings = err_weights(arithmetic, pairs, of)
-    of_shares = err_derivatives(arithmetic, pairs, of, roundings.worst)
-    of.is_judged.logical_and_(of_shares.is_within | (block.total == 0))
-    # Theorem 23: what the exact values here may be off by.
-    queries, group = head.q[rows], shape.heads // shape.kv_heads
-    key_sizes = head.k[keys].abs()
-    sums_of_keys = gamma(2.0 * shape.queries * group + 2)
-    of_size, of_weight = exact.share_errors
-    of_sizes = of_shares.of_queries.size @ key_sizes
-    radius = (of_size + gamma(float(high - low)))[:, None] * of_sizes
-    radius += of_weight[:, None] * (block.weights @ key_sizes)
-    sums.dk.add(keys, of_shares.of_keys, None, of_size + sums_of_keys, queries)
-    sums.dk.radius[keys] += block.weights.T @ (of_weight[:, None] * queries.abs())
-    sums.dv.add(keys, of_weights, roundings, exact.weight_errors + sums_of_keys, dout)
-    for each in (sums.dk, sums.dv):
-        each.leave_out(of.is_judged, block.weights, keys)
-    largest = head.v.abs().amax(0)
-    of_mean = mean_variances(arithmetic, block, pairs, dout, largest)
-    add_to_keys(sums.of_dk, arithmetic, of, of_mean, queries)
-    add_to_values(sums.of_dv, of, dout)
-    scale = arithmetic.scale
-    value = scale * (exact.shares @ head.k[keys])
-    radius = radius * abs(scale) * _UP + value.abs() * 2.0**-53 + 2.0**-500 * max(1.0, abs(scale))
-    limits = limits_of_queries(
-        arithmetic,
-        of_shares.of_queries,
-        of,
-        seen.count.double(),
-        block.weights,
-        head.k[keys],
-        of_sizes,
-        (value, radius),
-    )
+    matrices = pairs.matrices(of)
+    largest = arithmetic.working.max_finite * (1 - SURE) / max(1.0, abs(arithmetic.scale))
+    of.is_judged.logical_and_((matrices.largest < largest) | (block.total == 0))
+    _add_to_keys(sums, keys, (block, exact, matrices, of), head.q[:, rows], douts, shape)
+    of_mean = mean_variances(arithmetic, block, found, dout, head.v.abs().amax(1))
+    add_to_keys(sums.of_dk, arithmetic, of, of_mean, head.q[:, rows])
+    add_to_values(sums.of_dv, of, douts)
+    value, radius = _exact_queries(arithmetic.scale, block, matrices, exact, k)
+    limits = limits_of_queries(arithmetic, matrices, of, block, k, (value, radius))
     return _QueryRows(value, radius, limits)
+
+
+def _exact_queries(
+    scale: float, block: WeightBlock, pairs: PairMatrices, exact: PairErrors, keys: Tensor
+) -> tuple[Tensor, Tensor]:
+    """dQ of a block and its radius: Theorem 23."""
+    of_size, of_weight = exact.share_errors
+    sizes = keys.abs()
+    radius = (of_size + gamma(float(keys.shape[1])))[:, None] * torch.bmm(
+        pairs.size, sizes
+    ).flatten(0, 1)
+    radius += of_weight[:, None] * torch.bmm(block.weights, sizes).flatten(0, 1)
+    value = scale * torch.bmm(pairs.share, keys).flatten(0, 1)
+    radius = radius * abs(scale) * _UP + value.abs() * 2.0**-53 + 2.0**-500 * max(1.0, abs(scale))
+    return value, radius
+
+
+def _add_to_keys(
+    sums: _Groups,
+    keys: slice,
+    of_block: tuple[WeightBlock, PairErrors, PairMatrices, Rows],
+    queries: Tensor,
+    dout: Tensor,
+    shape: Shape,
+) -> None:
+    """Adds the pairs of a block to dK and dV; ``queries`` and ``dout`` are [heads, rows, dim]."""
+    block, exact, pairs, of = of_block
+    sums_of_keys = gamma(2.0 * shape.queries * (shape.heads // shape.kv_heads) + 2)
+    of_size, of_weight = (block.by_head(x) for x in exact.share_errors)
+    row_systematic = block.by_head(of.typical_weight)
+    sums.dk.add(
+        keys,
+        KeyTerms(
+            pairs.share,
+            pairs.size,
+            pairs.whole,
+            pairs.key_systematic,
+            pairs.key_variance,
+            row_systematic,
+            of_size + sums_of_keys,
+            queries,
+        ),
+    )
+    of_weights = of_weight[:, :, None] * queries.abs()
+    sums.dk.radius[:, keys] += torch.bmm(block.weights.transpose(1, 2), of_weights)
+    sums.dv.add(
+        keys,
+        KeyTerms(
+            block.weights,
+            block.weights,
+            pairs.weight_worst,
+            pairs.weight_systematic,
+            pairs.weight_variance,
+            row_systematic,
+            block.by_head(exact.weight_errors) + sums_of_keys,
+            dout,
+            pairs.weight_known,
+            pairs.weight_open,
+        ),
+    )
+    is_judged = block.by_head(of.is_judged)
+    for each in (sums.dk, sums.dv):
+        each.leave_out(is_judged, block.weights, keys)

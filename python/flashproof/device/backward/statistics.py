@@ -20,14 +20,19 @@ _OWN_ERROR = 2.0**-41
 
 @dataclass(frozen=True)
 class JudgedRows:
-    """A gradient of one head, [rows, dim]: what was given, what is exact to within a radius, and
-    limits.
+    """A gradient of some heads, [rows of all heads, dim]: what was given, what is exact to within a radius,
+    and limits.
     """
 
+    heads: range
     given: Tensor
     exact: Tensor
     radius: Tensor
     limits: GradientLimits
+
+    def by_head(self, x: Tensor) -> Tensor:
+        """Numbers of the rows as [heads, rows of each, …]."""
+        return x.unflatten(0, (len(self.heads), -1))
 
 
 @dataclass
@@ -49,25 +54,33 @@ class SumTest:
     """By test (scale, sum, pairing) and scope."""
 
     def meet(
-        self, test: str, scope: str, head: int, signed: Tensor, tolerance: Tensor, step: int
-    ) -> bool:
-        """Meets some sums; whether all are surely within. ``step`` is what a place counts, in rows;
-        0 for columns.
+        self,
+        test: str,
+        scope: str,
+        heads: range,
+        sums: tuple[Tensor, Tensor],
+        step: int,
+    ) -> set[int]:
+        """Meets sums and their tolerances, [heads, places]; returns heads of which not all are surely
+        within. ``step`` is what a place counts, in rows; 0 for columns.
         """
+        signed, tolerance = sums
         ratios = torch.where(signed == 0, 0.0, signed.abs() / (tolerance * _SURE_SUMS).clamp(min=0))
-        at = ratios.argmax()
-        place, ratio = torch.stack([at.double(), ratios[at]]).tolist()
-        known = self.results.get((test, scope))
-        if known is None or not ratio <= known.ratio:
-            first = int(place) * step
-            column = int(place) if step == 0 else -1
-            self.results[test, scope] = SumResult(ratio, head, first, column)
-        return bool(ratio <= 1)
+        at = ratios.argmax(1, keepdim=True)
+        numbers = torch.cat([at.double(), ratios.gather(1, at)], 1).tolist()
+        for head, (place, ratio) in zip(heads, numbers, strict=True):
+            known = self.results.get((test, scope))
+            if known is None or not ratio <= known.ratio:
+                first = int(place) * step
+                column = int(place) if step == 0 else -1
+                self.results[test, scope] = SumResult(ratio, head, first, column)
+        return {head for head, (_, x) in zip(heads, numbers, strict=True) if not x <= 1}
 
-    def judge(self, name: str, head: int, rows: JudgedRows, common: CommonErrors | None) -> bool:
-        """Judges the slopes of tiles and of a head on the exact gradient, and the sums of its
-        columns; whether all are surely within. ``common`` is of dK or dV.
+    def judge(self, name: str, rows: JudgedRows, common: CommonErrors | None) -> set[int]:
+        """Judges the slopes of tiles and of heads on the exact gradient, and the sums of columns; returns
+        heads of which not all are surely within. ``common`` is of dK or dV.
         """
+        heads = rows.heads
         x, errors, limits = rows.exact, rows.given - rows.exact, rows.limits
         size = x.abs()
         # The command line's exact values are others, and so are its patterns.
@@ -78,62 +91,65 @@ class SumTest:
                 (limits.systematic * size).sum(1) - slack,
                 (limits.deviation * size).sum(1).square(),
             ]
-        )
-        longest = x.square().sum(1).sqrt()
-        padding = -x.shape[0] % TILE_ROWS
-        padded = torch.nn.functional.pad(of_rows, (0, padding)).reshape(3, -1, TILE_ROWS)
-        of_tiles = torch.nn.functional.pad(longest, (0, padding)).view(-1, TILE_ROWS).amax(1)
-        norm = 0.0 if common is None else common.norm
-        is_within = self._meet_slope("tile", head, padded.sum(2), (of_tiles * norm).square())
-        of_head = 0.0
+        ).unflatten(1, (len(heads), -1))
+        longest = rows.by_head(x.square().sum(1).sqrt())
+        padding = -longest.shape[1] % TILE_ROWS
+        padded = torch.nn.functional.pad(of_rows, (0, padding)).unflatten(2, (-1, TILE_ROWS))
+        of_tiles = torch.nn.functional.pad(longest, (0, padding)).unflatten(1, (-1, TILE_ROWS))
+        none = torch.zeros_like(longest[:, 0])
+        norm, of_head, columns = none, none, none[:, None]
         if common is not None:
-            of_head = common.of_weights if name == "dk" else float(common.columns.sum())
-        is_within &= self._meet_slope(
-            "head", head, of_rows.sum(1, keepdim=True), longest.max().square() * of_head
-        )
-        columns = 0.0 if common is None else common.columns
-        squares = limits.deviation.square().sum(0) + columns
-        tolerance = (limits.systematic - rows.radius).sum(0) + self.deviations * squares.sqrt()
-        return is_within & self.meet("sum", "head", head, errors.sum(0), tolerance, 0)
+            norm, columns = common.norm, common.columns
+            of_head = common.of_weights if name == "dk" else columns.sum(1)
+        common_tiles = (of_tiles.amax(2) * norm[:, None]).square()
+        beyond = self._meet_slope("tile", heads, padded.sum(3), common_tiles)
+        of_heads = (longest.amax(1).square() * of_head)[:, None]
+        beyond |= self._meet_slope("head", heads, of_rows.sum(2, keepdim=True), of_heads)
+        squares = rows.by_head(limits.deviation.square()).sum(1) + columns
+        systematic = rows.by_head(limits.systematic - rows.radius).sum(1)
+        tolerance = systematic + self.deviations * squares.sqrt()
+        sums = rows.by_head(errors).sum(1)
+        return beyond | self.meet("sum", "head", heads, (sums, tolerance), 0)
 
-    def _meet_slope(self, scope: str, head: int, sums: Tensor, common: Tensor) -> bool:
+    def _meet_slope(self, scope: str, heads: range, sums: Tensor, common: Tensor) -> set[int]:
         signed, systematic, squares = sums
         tolerance = systematic + self.deviations * (squares + common).sqrt()
-        return self.meet("scale", scope, head, signed, tolerance, TILE_ROWS)
+        return self.meet("scale", scope, heads, (signed, tolerance), TILE_ROWS)
 
 
 @dataclass
 class Pairing:
-    """⟨Q, dQ⟩ or ⟨K, dK⟩ of a head of K: ``pairingStatistics``."""
+    """⟨Q, dQ⟩ or ⟨K, dK⟩ of heads of K, [heads of K, 4]: its total, the sum of sizes, what is systematic, the
+    sum of squares. ``pairingStatistics``.
+    """
 
-    total: float = 0.0
-    sizes: float = 0.0
-    systematic: float = 0.0
-    squares: float = 0.0
+    sums: Tensor
+
+    @classmethod
+    def nothing(cls, like: Tensor) -> Pairing:
+        """Before any gradient, of those of [heads of K, …]."""
+        return cls(like.new_zeros(like.shape[0], 4))
 
     def add(self, rows: JudgedRows, tensor: Tensor) -> None:
-        """Adds a gradient of ``tensor``."""
+        """Adds a gradient of ``tensor``, whose rows those are."""
         size, limits = tensor.abs(), rows.limits
         terms = rows.given * tensor
         sums = [
-            terms.sum(),
-            terms.abs().sum(),
-            (limits.systematic * size).sum(),
-            (limits.deviation * size).sum(1).square().sum(),
+            terms.sum(1),
+            terms.abs().sum(1),
+            (limits.systematic * size).sum(1),
+            (limits.deviation * size).sum(1).square(),
         ]
-        total, sizes, systematic, squares = torch.stack(sums).tolist()
-        self.total += total
-        self.sizes += sizes
-        self.systematic += systematic
-        self.squares += squares
+        self.sums += rows.by_head(torch.stack(sums, 1)).sum(1)
 
 
-def judge_pairing(test: SumTest, head: int, queries: Pairing, keys: Pairing) -> bool:
-    """Whether ⟨Q, dQ⟩ and ⟨K, dK⟩ are surely as near as roundings leave them."""
-    of_both = (
-        one.systematic + test.deviations * one.squares**0.5 + _OWN_ERROR * one.sizes
-        for one in (queries, keys)
-    )
-    difference = torch.tensor([queries.total - keys.total], dtype=torch.float64)
-    tolerance = torch.tensor([sum(of_both)], dtype=torch.float64)
-    return test.meet("pairing", "head", head, difference, tolerance, 1)
+def judge_pairing(test: SumTest, heads: range, queries: Pairing, keys: Pairing) -> set[int]:
+    """Heads of K whose ⟨Q, dQ⟩ and ⟨K, dK⟩ are not surely as near as roundings leave them."""
+    difference = queries.sums[:, 0] - keys.sums[:, 0]
+
+    def allowed(sums: Tensor) -> Tensor:
+        _, sizes, systematic, squares = sums.unbind(1)
+        return systematic + test.deviations * squares.sqrt() + _OWN_ERROR * sizes
+
+    tolerance = allowed(queries.sums) + allowed(keys.sums)
+    return test.meet("pairing", "head", heads, (difference[:, None], tolerance[:, None]), 1)
