@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from .selection import kept_where, zero_where
 from .formats import NumberFormat
 from .masks import GROUP_ROWS
 
@@ -45,7 +46,8 @@ def counts_so_far(law: ScoreLaw) -> bool:
 
     Where rows begin at keys of their own it is the largest of all, so that less is counted.
     """
-    return law.first_key == 0 and not bool((law.seen.begin > 0).any())
+    is_late = law.seen.may_begin_late and bool((law.seen.begin > 0).any())
+    return law.first_key == 0 and not is_late
 
 
 def slack_of(law: ScoreLaw) -> Tensor:
@@ -114,7 +116,7 @@ def row_units(
     fine = 2.0 ** min(precision, 14)
     columns = min(out.shape[1], 4)
     size = magnitude[:, :columns] / (4 * fine)
-    scaled = torch.where(size > 0, out[:, :columns] / size, 0.0)
+    scaled = kept_where(size > 0, out[:, :columns] / size)
     cells = torch.cat([block_lse[:, None] * fine, maximum[:, None] * fine, scaled], 1)
     near = cells.round()
     is_clustered, uncertain = clustered
@@ -122,9 +124,9 @@ def row_units(
         uncertain | ((cells - near).abs() > 0.5 - 2.0**-20).any(1) | ~torch.isfinite(cells).all(1)
     )
     alone = torch.arange(cells.shape[0], device=cells.device, dtype=torch.float64)
-    names = torch.where(is_clustered[:, None], 0.0, near)
+    names = zero_where(is_clustered[:, None], near)
     kind = torch.where(is_open, 2 + alone, is_clustered.double())
-    names = torch.where(is_open[:, None], 0.0, names)
+    names = zero_where(is_open[:, None], names)
     numbers: Tensor = torch.unique(
         torch.cat([head[:, None].double(), kind[:, None], names], 1), dim=0, return_inverse=True
     )[1]

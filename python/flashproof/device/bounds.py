@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from .selection import kept_where, zero_where
 from .formats import NumberFormat
 from .limits import SURE, CombinedErrors, Limits
 from .premises import LARGEST_SCORE, LARGEST_SUM, Premises
@@ -65,16 +66,16 @@ def bound_block(
     errors = row_errors(problem, head, shape, premises, block)
     keys = block.keys.count.double()
     e, r, a = premises.exponential, premises.elementwise, premises.accumulation
-    gain = torch.where(block.total > 0, 1 / block.total, 0.0)
+    gain = kept_where(block.total > 0, 1 / block.total)
     lost = keys * premises.underflow * gain
     exponent_mean, exponent_square = _exponent_error(problem, premises, errors, block.maximum)
     score_square = errors.scores_squared.sqrt()
     hardware_mean, hardware_square = e * errors.mass, e * errors.mass.clamp(min=0).sqrt()
     wrong = errors.scores + exponent_mean + hardware_mean + errors.row_sum + 2 * lost
     inflation = _UP * (1 + errors.largest) / (1 - wrong)
-    norms = head.query_norm[:, block.queries].flatten() * head.largest_key_norm.over(block.seen)
+    norms = (head.query_norm * head.largest_key_norm)[:, block.queries].flatten()
     reach = norms * max(1.0, abs(problem.used_scale) * LOG2E)
-    largest_value = head.largest_value.over(block.seen)
+    largest_value = head.largest_value[:, block.queries].flatten()
     is_judged = (
         (errors.uncertainty <= 1 - SURE)
         & (wrong < 0.5 - SURE)
@@ -103,7 +104,7 @@ def bound_block(
         empty=is_empty,
     )
     logarithm = block.total.clamp(min=2.0**-1000).log2().abs()
-    natural = torch.where(is_empty, 0.0, block.lse)
+    natural = zero_where(is_empty, block.lse)
     lse = inflation * (
         errors.scores
         + exponent_mean
@@ -117,7 +118,7 @@ def bound_block(
     return BlockBounds(
         stated=bounds.limits(output, block.out, None),
         sure=bounds.limits(output, block.out, slack),
-        lse=torch.where(is_empty, 0.0, lse),
+        lse=zero_where(is_empty, lse),
         is_judged=is_judged | is_empty,
         errors=errors,
     )

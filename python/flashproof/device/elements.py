@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from .selection import kept_where, zero_where
 from .bounds import BlockBounds
 from .formats import NumberFormat
 from .limits import SURE, output_rounding
@@ -65,6 +66,29 @@ class LimitTest:
     open: int = 0
     """Neither within the limit nor beyond it for sure."""
     worst: Worst = field(default_factory=Worst)
+    _unsettled: list[tuple[Tensor, int, Place]] = field(default_factory=list)
+    """Blocks whose numbers are still on their device."""
+
+    def meet(self, numbers: list[Tensor], columns: int, place: Place) -> None:
+        """Meets a block of so many columns: how many elements are outside, surely outside and open; and
+        the place of the largest ratio among all elements, it, the error and the limit.
+
+        A GPU is not waited for: ``settle`` does that, for all blocks together.
+        """
+        self._unsettled.append((torch.stack([x.double() for x in numbers]), columns, place))
+
+    def settle(self) -> None:
+        """Takes in what blocks left to do."""
+        if not self._unsettled:
+            return
+        numbers = torch.stack([x for x, _, _ in self._unsettled]).tolist()
+        for (_, columns, place), found in zip(self._unsettled, numbers, strict=True):
+            outside, surely, left_open, *worst = found
+            self.outside += int(outside)
+            self.surely_outside += int(surely)
+            self.open += int(left_open)
+            self.worst.meet(worst, columns, place)
+        self._unsettled.clear()
 
 
 _MOST_OF_UNDERFLOW = 2.0**64 * 2.0**-126
@@ -83,6 +107,7 @@ class LostTest:
     """Whether an element is surely larger than its bound."""
     has_small: bool = False
     """Whether one may be no larger than what underflow takes."""
+    _unsettled: list[Tensor] = field(default_factory=list)
 
     def meet(self, exact: Tensor, radius: Tensor, total: Tensor, is_judged: Tensor) -> None:
         """Meets elements [rows, columns] that are ``exact`` to within ``radius``, and limits that
@@ -92,8 +117,14 @@ class LostTest:
         larger = (exact.abs() - radius > _SURELY_TIMES * (total + radius)) & judged
         # A bound of 0 is that of an exact 0, which a kernel has to give.
         is_small = ~larger & ~((total >= _MOST_OF_UNDERFLOW) | (total == 0)) | ~judged
-        self.has_larger |= bool(larger.any())
-        self.has_small |= bool(is_small.any())
+        self._unsettled.append(torch.stack([larger.any(), is_small.any()]))
+
+    def settle(self) -> None:
+        """Takes in what blocks left to do: see ``LimitTest``."""
+        for has_larger, has_small in torch.stack(self._unsettled).tolist():
+            self.has_larger |= has_larger
+            self.has_small |= has_small
+        self._unsettled.clear()
 
     @property
     def may_be_all(self) -> bool:
@@ -103,7 +134,7 @@ class LostTest:
 
 def ratio_of(errors: Tensor, limits: Tensor) -> Tensor:
     """error / limit; 0 for no error, whatever the limit is."""
-    return torch.where(errors == 0, 0.0, errors / limits)
+    return zero_where(errors == 0, errors / limits)
 
 
 def hold_against(
@@ -122,7 +153,7 @@ def hold_against(
     count as open.
     """
     stated, sure = limits
-    ratios = torch.where(is_judged[:, None], ratio_of(errors, stated), 0.0)
+    ratios = kept_where(is_judged[:, None], ratio_of(errors, stated))
     # An exact 0 of a row without keys has no radius that could excuse another number.
     is_within = (errors == 0) & (stated == 0) | (errors + distance <= sure * (1 - SURE))
     is_within &= is_judged[:, None]
@@ -135,13 +166,8 @@ def hold_against(
         at,
         *(x.flatten()[at] for x in (ratios, errors, stated)),
     ]
-    # One transfer from the device for all.
-    outside, surely, left_open, *worst = torch.stack([x.double() for x in found]).tolist()
     test.elements += errors.numel()
-    test.outside += int(outside)
-    test.surely_outside += int(surely)
-    test.open += int(left_open)
-    test.worst.meet(worst, errors.shape[1], place)
+    test.meet(found, errors.shape[1], place)
     return ~is_within.all(1)
 
 
@@ -174,15 +200,11 @@ def judge_numbers(
     are not surely within.
     """
     is_empty = block.total == 0
-    exact = torch.where(is_empty, 0.0, block.lse)
-    error = torch.where(is_empty, torch.where(lse == block.lse, 0.0, 1.0), (lse - exact).abs())
+    exact = zero_where(is_empty, block.lse)
+    error = torch.where(is_empty, (lse != block.lse).double(), (lse - exact).abs())
     stated = bounds.lse + block.lse_radius
-    limit = torch.where(
-        is_empty, 0.0, stated + output_rounding(stored, exact, stated, surely=False)
-    )
-    sure = torch.where(
-        is_empty, 0.0, bounds.lse + output_rounding(stored, exact, bounds.lse, surely=True)
-    )
+    limit = zero_where(is_empty, stated + output_rounding(stored, exact, stated, surely=False))
+    sure = zero_where(is_empty, bounds.lse + output_rounding(stored, exact, bounds.lse, surely=True))
     return hold_against(
         test,
         error[:, None],

@@ -138,7 +138,7 @@ def pair_errors(
     terms, dim = float(values.shape[1]), float(values.shape[2])
     relative = (2 * block.trust + gamma(2 * terms + 8)) * _UP
     is_bounded = relative <= _LEAST_TRUST
-    relative = torch.where(is_bounded, relative, _LEAST_TRUST)
+    relative = relative.masked_fill(~is_bounded, _LEAST_TRUST)
     of_rows, of_keys = (y.square().sum(-1).sqrt() * (1 + 2.0**-40) for y in (dout, values))
     largest = of_keys.amax(1).repeat_interleave(block.weights.shape[1])
     of_x = gamma(dim) * of_rows * largest

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from .selection import kept_where
 from .formats import NumberFormat, ulp
 from .kernel_rows import KernelRows
 from .limits import SURE
@@ -65,7 +66,7 @@ def create_instruments(
     noise = of_weight * errors.squares + kernel.keys * (premises.accumulation**2 / 8)
     half = ulp(output, exact.abs().clamp(max=output.max_finite)) / 2
     weight = 1 / (noise[:, None] * block.magnitude.square() + half.square() / 3)
-    weight = torch.where((block.total > 0)[:, None] & torch.isfinite(weight), weight, 0.0)
+    weight = kept_where((block.total > 0)[:, None] & torch.isfinite(weight), weight)
     ones, halves = torch.ones_like(exact), half * exact.sign()
     scale = exact * weight
     light, heaviest, tied = _without_heaviest(head, block, errors, scale)
@@ -92,12 +93,12 @@ def _without_heaviest(
     at = block.by_head(block.first_key + errors.heaviest)
     value = head.v.gather(1, at[:, :, None].expand(-1, -1, head.v.shape[2])).flatten(0, 1)
     squares = value.square().sum(1)
-    share = torch.where(squares > 0, (direction * value).sum(1) / squares, 0.0)
-    share = torch.where(torch.isfinite(share), share, 0.0)
+    share = kept_where(squares > 0, (direction * value).sum(1) / squares)
+    share = kept_where(torch.isfinite(share), share)
     light = direction - share[:, None] * value
     kept = light.square().sum(1) > _NEGLIGIBLE * direction.square().sum(1)
-    axis = value * torch.where(squares > 0, squares.rsqrt(), 0.0)[:, None]
-    return torch.where(kept[:, None], light, 0.0), axis, errors.is_tied & (block.total > 0)
+    axis = value * kept_where(squares > 0, squares.rsqrt())[:, None]
+    return kept_where(kept[:, None], light), axis, errors.is_tied & (block.total > 0)
 
 
 ROOT3 = math.sqrt(3)

@@ -65,7 +65,8 @@ def kernel_rows(
     """The rows of a block."""
     keys = block.keys.count.double()
     a, r = premises.accumulation, premises.elementwise
-    score = abs(problem.used_scale) * head.query_norm[:, block.queries].flatten() * head.largest_key_norm.over(block.seen)
+    norms = (head.query_norm * head.largest_key_norm)[:, block.queries].flatten()
+    score = abs(problem.used_scale) * norms
     dots = math.expm1(shape.qk_dim * a)
     error = (dots + 4 * r) * score
     capped = score if problem.softcap is None else score.clamp(max=problem.softcap)
@@ -78,7 +79,7 @@ def kernel_rows(
     weight_format = premises.weight_format
     u = weight_format.unit_roundoff
     least = weight_format.smallest_subnormal / 2 / premises.weight_scale
-    largest_value = head.largest_value.over(block.seen)
+    largest_value = head.largest_value[:, block.queries].flatten()
     floor = (
         keys * (least + 2.0**-126) / block.total.clamp(min=1) * largest_value
         + (keys + 2) * premises.underflow

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from .selection import kept_where
 from .instruments import ROOT3
 from .masks import VisibleKeys
 from .premises import Premises
@@ -151,14 +152,16 @@ def _directions(rows: _Rows, first_key: int, tiles: range, tile_keys: int) -> Te
 
 def _tile_sums(
     rows: _Rows, rounding: float, premises: Premises, first_key: int, tiles: range, tile_keys: int
-) -> TileSums:
-    """Some tiles of keys against some of the rows, [heads, tiles]; ``rounding`` is P's."""
+) -> Tensor:
+    """``TileSums`` of some tiles of keys against some of the rows, [members, heads, tiles]; ``rounding`` is
+    P's.
+    """
     is_judged, keys, typical_weight, normalisation, floor = rows.numbers
     exact, magnitude, half = rows.exact, rows.magnitude, rows.half_ulp
     direction = _directions(rows, first_key, tiles, tile_keys)
     is_seen = direction.square().sum(3) >= _NEGLIGIBLE**2 * magnitude.square().sum(2)
     is_seen &= is_judged
-    direction = torch.where(is_seen[..., None], direction, 0.0)
+    direction = kept_where(is_seen[..., None], direction)
     size = direction.abs()
     norm = direction.square().sum(3)
     # P's roundings and the weights' own errors together.
@@ -167,28 +170,18 @@ def _tile_sums(
     systematic = (typical_weight + normalisation) * (exact * direction).abs().sum(3)
     systematic = systematic + floor * (norm * exact.shape[2]).sqrt()
     accumulation = premises.accumulation * (magnitude * size).sum(3)
-    sums = TileSums(
+    of_rows = TileSums(
         signed=((rows.out - exact) * direction).sum(3),
         norm=norm,
         slack=(rows.distance * size).sum(3),
-        systematic=torch.where(is_seen, systematic, 0.0),
+        systematic=kept_where(is_seen, systematic),
         weights=amplitude.square() * moments.squares,
         weights_worst=amplitude * moments.absolute,
         output_worst=(half * size).sum(3),
         outputs=(half * size).square().sum(3),
         accumulation=keys * accumulation.square(),
     )
-    return sums.mapped(lambda of_rows: of_rows.sum(2).T)
-
-
-def _padded(sums: TileSums, around: tuple[int, int]) -> TileSums:
-    """The sums with so many tiles before and behind them, of which there is nothing."""
-
-    def pad(x: Tensor) -> Tensor:
-        padded: Tensor = torch.nn.functional.pad(x, around)
-        return padded
-
-    return sums.mapped(pad)
+    return of_rows.together().sum(3).transpose(1, 2)
 
 
 class KeyTileTest:
@@ -204,9 +197,10 @@ class KeyTileTest:
         """Results join ``findings``."""
         self.plan = plan_key_tiles(shape, limits)
         self._findings, self._premises, self._shape = findings, premises, shape
-        self._sums: TileSums | None = None
+        self._blocks: list[tuple[int, Tensor]] = []
+        """Of each block of queries its first row."""
 
-    def judge_block(self, first_head: int, tested: TestedRows) -> None:
+    def judge_block(self, tested: TestedRows) -> None:
         """Tests the planned blocks of 128 queries that are in a block of rows."""
         plan, block = self.plan, tested.block
         heads, rows_at_once, keys = block.weights.shape
@@ -235,27 +229,39 @@ class KeyTileTest:
                 for i in range(0, len(seen), at_once)
             ]
             around = (seen.start, plan.tiles - seen.stop)
-            sums = _padded(TileSums.joined(parts), around)
-            self._meet("tile", first_head, first, sums, plan.of_block)
-            self._sums = sums if self._sums is None else self._sums.plus(sums)
+            # Of tiles before and behind these there is nothing.
+            sums = torch.nn.functional.pad(torch.cat(parts, 2), around)
+            self._blocks.append((first, sums))
 
     def judge_heads(self, first_head: int) -> None:
         """Judges heads whose blocks have all been there."""
-        if self._sums is not None:
-            self._meet("head", first_head, 0, self._sums, self.plan.of_head)
-        self._sums = None
+        if not self._blocks:
+            return
+        firsts, parts = zip(*self._blocks, strict=True)
+        blocks = TileSums(*torch.stack(parts, 1))
+        self._meet("tile", first_head, firsts, blocks, self.plan.of_block)
+        heads = blocks.mapped(lambda x: x.sum(0, keepdim=True))
+        self._meet("head", first_head, (0,), heads, self.plan.of_head)
+        self._blocks.clear()
 
     def _meet(
-        self, scope: str, first_head: int, first: int, sums: TileSums, deviations: float
+        self,
+        scope: str,
+        first_head: int,
+        firsts: tuple[int, ...],
+        sums: TileSums,
+        deviations: float,
     ) -> None:
+        """Meets sums of blocks [blocks, heads, tiles] from rows ``firsts`` on."""
         tolerance = (sums.tolerance(deviations) - sums.slack).clamp(min=0)
         numbers = torch.stack([sums.signed, sums.norm, tolerance], -1).tolist()
-        for head, of_head in enumerate(numbers, first_head):
-            for tile, (signed, norm, limit) in enumerate(of_head):
-                if norm == 0:
-                    continue
-                first_key = tile * self.plan.tile_keys
-                result = StructureResult(
-                    "key-tile", scope, head, first, signed / norm, limit / norm, first_key
-                )
-                self._findings.meet(result)
+        for first, of_block in zip(firsts, numbers, strict=True):
+            for head, of_head in enumerate(of_block, first_head):
+                for tile, (signed, norm, limit) in enumerate(of_head):
+                    if norm == 0:
+                        continue
+                    first_key = tile * self.plan.tile_keys
+                    result = StructureResult(
+                        "key-tile", scope, head, first, signed / norm, limit / norm, first_key
+                    )
+                    self._findings.meet(result)

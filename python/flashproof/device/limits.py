@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from .selection import kept_where, zero_where
 from .formats import NumberFormat, nearest, ulp
 
 SURE = 2.0**-20
@@ -104,7 +105,7 @@ class CombinedErrors:
         deviation = (of_weights + variance + known.square()).sqrt()
         return Limits(
             *(
-                torch.where(self.empty[:, None], 0.0, x)
+                zero_where(self.empty[:, None], x)
                 for x in (total, systematic, known, deviation)
             )
         )
@@ -129,8 +130,8 @@ def rounding_spread(
     is_known = margin > 0
     close = torch.minimum(distance + off, half)
     spread = torch.where(off < half / 8, close, torch.minimum(half / math.sqrt(3), close))
-    known = torch.where(is_known, distance, 0.0)
-    variance = torch.where(is_known, 0.0, spread.square())
+    known = kept_where(is_known, distance)
+    variance = zero_where(is_known, spread.square())
     if slack is None:
         return known, variance
     is_open = (margin.abs() <= SURE * half + 2 * slack[1]) | ((off - half / 8).abs() <= SURE * half)
@@ -138,5 +139,5 @@ def rounding_spread(
     below = _output_rounding(output, exact * (1 - SURE), torch.zeros_like(exact))
     above = _output_rounding(output, exact * (1 + SURE), torch.zeros_like(exact))
     is_open |= below != above
-    known = torch.where(is_open, 0.0, (known - 2 * slack[1]).clamp(min=0))
-    return known, torch.where(is_open, 0.0, variance * (1 - SURE))
+    known = zero_where(is_open, (known - 2 * slack[1]).clamp(min=0))
+    return known, zero_where(is_open, variance * (1 - SURE))

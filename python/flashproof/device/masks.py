@@ -6,11 +6,12 @@ A query sees one range of keys at most, in every head the same: ``diagonalRange`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from .selection import kept_where
 from .formats import exponent_of
 from .problem import AttentionProblem, Shape
 
@@ -28,10 +29,13 @@ class VisibleKeys:
 
     begin: Tensor
     end: Tensor
+    may_begin_late: bool = True
+    """Whether some may not see the first key of all."""
 
     def rows(self, first: int, count: int) -> VisibleKeys:
         """Those of some queries."""
-        return VisibleKeys(self.begin[first : first + count], self.end[first : first + count])
+        rows = slice(first, first + count)
+        return replace(self, begin=self.begin[rows], end=self.end[rows])
 
     @property
     def count(self) -> Tensor:
@@ -40,26 +44,25 @@ class VisibleKeys:
 
     def repeated(self, heads: int) -> VisibleKeys:
         """The same of so many heads, one behind the other."""
-        return VisibleKeys(self.begin.repeat(heads), self.end.repeat(heads))
+        return replace(self, begin=self.begin.repeat(heads), end=self.end.repeat(heads))
 
     def after(self, first_key: int) -> VisibleKeys:
         """The same, counted from a key on that no query sees one before."""
-        return VisibleKeys(
-            (self.begin - first_key).clamp(min=0), (self.end - first_key).clamp(min=0)
-        )
+        begin, end = ((x - first_key).clamp(min=0) for x in (self.begin, self.end))
+        return replace(self, begin=begin, end=end)
 
     def of_groups(self) -> VisibleKeys:
         """Of each query the keys that any query of its group sees, from the first to the last."""
         queries = self.begin.shape[0]
         padding = -queries % GROUP_ROWS
         seen = self.count > 0
-        begin = torch.where(seen, self.begin, _NOTHING)
-        end = torch.where(seen, self.end, 0)
+        begin = self.begin.masked_fill(~seen, _NOTHING)
+        end = self.end.masked_fill(~seen, 0)
         begin = torch.nn.functional.pad(begin, (0, padding), value=_NOTHING)
         begin = begin.view(-1, GROUP_ROWS).amin(1)
         end = torch.nn.functional.pad(end, (0, padding)).view(-1, GROUP_ROWS).amax(1)
         groups = torch.arange(queries, device=begin.device) // GROUP_ROWS
-        return VisibleKeys(torch.minimum(begin, end)[groups], end[groups])
+        return replace(self, begin=torch.minimum(begin, end)[groups], end=end[groups])
 
 
 def visible_keys(problem: AttentionProblem, shape: Shape, device: torch.device) -> VisibleKeys:
@@ -75,7 +78,7 @@ def visible_keys(problem: AttentionProblem, shape: Shape, device: torch.device) 
     if left >= 0:
         begin = torch.maximum(begin, diagonal - left)
     end = end.clamp(min=0)
-    return VisibleKeys(torch.minimum(begin, end), end)
+    return VisibleKeys(torch.minimum(begin, end), end, left >= 0)
 
 
 def hidden_keys(seen: VisibleKeys, first_key: int, keys: int) -> Tensor | None:
@@ -92,22 +95,23 @@ class RangeMaxima:
     """
 
     def __init__(self, values: Tensor) -> None:
-        """Of values [heads, keys], at least 0."""
+        """Of values [..., keys], at least 0."""
         levels = [values]
-        step, keys = 1, values.shape[1]
+        step, keys = 1, values.shape[-1]
         while 2 * step <= keys:
             last = levels[-1]
-            longer = torch.maximum(last[:, :-step], last[:, step:])
-            levels.append(torch.nn.functional.pad(longer, (0, keys - longer.shape[1])))
+            longer = torch.maximum(last[..., :-step], last[..., step:])
+            levels.append(torch.nn.functional.pad(longer, (0, keys - longer.shape[-1])))
             step *= 2
         self._levels = torch.stack(levels)
 
     def over(self, keys: VisibleKeys) -> Tensor:
-        """The largest in each range [heads · queries], head by head; 0 for an empty one."""
+        """The largest in each range [..., queries]; 0 for an empty one."""
         count = keys.count.clamp(min=1)
         level = exponent_of(count.double())
-        last = self._levels.shape[2] - 1
+        last = self._levels.shape[-1] - 1
         begin = keys.begin.clamp(max=last)
         end = (keys.end - (1 << level)).clamp(min=0, max=last)
-        largest = torch.maximum(self._levels[level, :, begin], self._levels[level, :, end])
-        return torch.where(keys.count > 0, largest.T, 0.0).flatten()
+        levels = self._levels.movedim(-1, 1)
+        largest = torch.maximum(levels[level, begin], levels[level, end]).movedim(0, -1)
+        return kept_where(keys.count > 0, largest)

@@ -72,6 +72,8 @@ class Judged:
     premises: Premises
     output: NumberFormat
     keys: VisibleKeys
+    keys_here: VisibleKeys
+    """The same, where they can be read without a wait for a GPU."""
     structure: StructureTest
     key_tiles: KeyTileTest
 
@@ -85,6 +87,10 @@ class _HeadRows:
     clustered: list[tuple[Tensor, Tensor]] = field(default_factory=list)
     sums: list[tuple[Tensor, Tensor, Tensor, Tensor]] = field(default_factory=list)
     structure: list[RowSums] = field(default_factory=list)
+    left: list[tuple[Place, Tensor, Tensor]] = field(default_factory=list)
+    """Of each block where it lies, rows that are not surely within their limits, and rows that are
+    judged.
+    """
 
     def add(self, block: WeightBlock, bounds: BlockBounds, energies: HeadEnergies) -> None:
         self.energies.append(energies)
@@ -174,6 +180,7 @@ def measure(
         premises,
         FORMATS[outputs.out.dtype],
         visible_keys(problem, shape, problem.q.device),
+        visible_keys(problem, shape, torch.device("cpu")),
         structure,
         KeyTileTest(shape, premises, structure.limits, structure.findings),
     )
@@ -203,6 +210,7 @@ def _measure_heads(
     )
     judged.structure.judge_heads(heads.start, rows.structure)
     judged.key_tiles.judge_heads(heads.start)
+    _settle(rows, found)
 
 
 def _measure_block(
@@ -211,7 +219,8 @@ def _measure_block(
     heads = slice(place.heads.start, place.heads.stop)
     queries = slice(place.first_row, place.first_row + place.rows)
     seen = judged.keys.rows(place.first_row, place.rows)
-    block = weigh_block(judged.problem, head, seen, place.first_row, *key_span(seen))
+    span = key_span(judged.keys_here.rows(place.first_row, place.rows))
+    block = weigh_block(judged.problem, head, seen, place.first_row, *span)
     bounds = bound_block(judged.problem, head, judged.shape, judged.premises, block, judged.output)
     out = judged.outputs.out.flatten(0, 1)[heads, queries].double().flatten(0, 1)
     is_open = judge_elements(found.elements, block, bounds, out, place)
@@ -230,10 +239,19 @@ def _measure_block(
     instruments = create_instruments(head, judged.premises, judged.output, block, errors, kernel)
     tested = TestedRows(head, block, errors, kernel, instruments, out)
     rows.structure.append(judged.structure.collect(tested, lse))
-    judged.key_tiles.judge_block(place.heads.start, tested)
-    found.unjudged_rows += int((~bounds.is_judged).sum())
+    judged.key_tiles.judge_block(tested)
     rows.add(block, bounds, energies)
-    _note_open(is_open, place, found)
+    rows.left.append((place, is_open, bounds.is_judged))
+
+
+def _settle(rows: _HeadRows, found: DeviceFindings) -> None:
+    """Takes in what the blocks of some heads left to do."""
+    for test in (found.elements, found.spread.elements, found.lse, found.lost):
+        if test is not None:
+            test.settle()
+    for place, is_open, is_judged in rows.left:
+        found.unjudged_rows += int((~is_judged).sum())
+        _note_open(is_open, place, found)
 
 
 def _note_open(is_open: Tensor, place: Place, found: DeviceFindings) -> None:

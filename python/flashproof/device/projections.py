@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from .selection import kept_where, zero_where
 from .formats import NumberFormat, ulp
 from .instruments import LIGHT_SCALE, SCALE, Instruments
 from .kernel_rows import KernelRows, tanh_error
@@ -88,11 +89,11 @@ class RowSums(Sums):
         """
 
         def closed(x: Tensor) -> Tensor:
-            return torch.where(self.is_open, 0.0, x)
+            return zero_where(self.is_open, x)
 
         return replace(
             self,
-            slack=self.slack + torch.where(self.is_open, self.loose, 0.0),
+            slack=self.slack + kept_where(self.is_open, self.loose),
             **{name: closed(getattr(self, name)) for name in _TOLERANCES},
         )
 
@@ -128,7 +129,7 @@ def project_rows(
     block, kernel, instruments = tested.block, tested.kernel, tested.instruments
     out = tested.out
     is_used = (block.total > 0) & ~kernel.is_coarse
-    directions = torch.where(is_used[None, :, None], instruments.directions, 0.0)
+    directions = kept_where(is_used[None, :, None], instruments.directions)
     moments = _moments(tested, directions)
     own = (directions * block.out).sum(2)
     sizes = directions.abs()
@@ -151,7 +152,7 @@ def project_rows(
     )
     half, of_sums = instruments.half_ulp, root[:, None] * addition * block.magnitude
     output_worst = (half * sizes).sum(2)
-    coarse = torch.where(typical * _CLOSE > _LARGEST_RANDOM_ERROR, typical, 0.0)
+    coarse = kept_where(typical * _CLOSE > _LARGEST_RANDOM_ERROR, typical)
     dominated = (mass_squares * _CLOSE > _DOMINATED).double()
     floor = (kernel.keys + 2) * premises.underflow + kernel.keys * 2.0**-126 * kernel.largest_value
     truncated = kernel.keys * premises.accumulation / 4 if truncates else torch.zeros_like(root)
@@ -232,10 +233,10 @@ def _lse_sums(
     if lse is None:
         return torch.zeros(5, counts.shape[0], dtype=torch.float64, device=counts.device)
     given, stored = lse
-    exact = torch.where(counts, block.lse, 0.0)
+    exact = kept_where(counts, block.lse)
     size = exact.abs() + block.maximum.abs() * math.log(2)
     typical, r = kernel.typical_weight, premises.elementwise
-    coarse = torch.where(typical * _CLOSE > _LARGEST_RANDOM_ERROR, typical, 0.0)
+    coarse = kept_where(typical * _CLOSE > _LARGEST_RANDOM_ERROR, typical)
     rounding = ulp(stored, exact.abs() * _CLOSE) / 2
     systematic = (
         r * size + premises.logarithm + rounding + tanh_error(judged.problem, premises) + coarse
@@ -249,4 +250,4 @@ def _lse_sums(
         + (3 * kernel.keys).sqrt() * premises.accumulation
     ).clamp(min=0)
     rows = [torch.ones_like(exact), given - exact, systematic, random, block.lse_distance]
-    return torch.stack([torch.where(counts, x, 0.0) for x in rows])
+    return torch.stack([kept_where(counts, x) for x in rows])

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from .selection import kept_where
 from .alike import is_clustered
 from .premises import FP32_ROUNDOFF, Premises
 from .problem import AttentionProblem, Shape
@@ -69,7 +70,7 @@ def row_errors(
     a = octaves * LN2
     u1, u2, u3, u4 = (x.flatten() for x in totals.units)
     uncertainty = (
-        octaves * head.largest_key_unit.over(block.seen) + block.maximum.abs() * LN2 * 2.0**-40
+        octaves * head.largest_key_unit[:, block.queries].flatten() + block.maximum.abs() * LN2 * 2.0**-40
     )
     relative, least = _least_rounding(premises, block)
     values = head.v[:, block.columns]
@@ -115,12 +116,12 @@ def _least_rounding(premises: Premises, block: WeightBlock) -> tuple[float, Tens
     division.
     """
     u = premises.weight_format.unit_roundoff
-    gain = torch.where(block.total > 0, 1 / block.total, 0.0)
+    gain = kept_where(block.total > 0, 1 / block.total)
     least = (
         premises.weight_format.smallest_subnormal
         / 2
         / premises.weight_scale
-        * torch.where(gain > 0, gain.clamp(min=1), 0.0)
+        * kept_where(gain > 0, gain.clamp(min=1))
     )
     return u / (1 + u) + FP32_ROUNDOFF, least
 

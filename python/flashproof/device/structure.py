@@ -14,6 +14,7 @@ import math
 import torch
 from torch import Tensor
 
+from .selection import kept_where, zero_where
 from .formats import NumberFormat
 from .instruments import BIAS, LIGHT_SCALE, ROOT3, SCALE, TRUNCATION
 from .premises import Premises
@@ -90,7 +91,7 @@ class StructureTest:
         sizes = rows.signed.abs() + rows.slack
         # Rows that are open are held to less: the one that is worst of all is reported, any
         # that fails counts.
-        margins = torch.where(rows.is_open, OPEN_MARGIN, MARGIN)
+        margins = MARGIN - (MARGIN - OPEN_MARGIN) * rows.is_open.double()
         for d in (SCALE, BIAS):
             ratios = _ratios(sizes[d], tolerance[d])
             at = ratios.argmax(1, keepdim=True)
@@ -106,7 +107,7 @@ class StructureTest:
         self, scope: str, tests: tuple[int, ...], deviations: float, first_head: int, sums: RowSums
     ) -> None:
         tolerance = (_tolerance(sums, deviations, _MEAN_SQUARED_HALF_ULP) - sums.slack).clamp(min=0)
-        tolerance[LIGHT_SCALE] *= torch.where(sums.is_tied > 0, OPEN_MARGIN, 1.0)
+        tolerance[LIGHT_SCALE] *= 1 - (1 - OPEN_MARGIN) * (sums.is_tied > 0).double()
         numbers = torch.stack([sums.signed, sums.norm, tolerance], -1).tolist()
         for d in tests:
             for head, of_head in enumerate(numbers[d], first_head):
@@ -131,7 +132,7 @@ class StructureTest:
         """
         weight = torch.where(rows.is_open, rows.known_norm[SCALE], rows.norm[SCALE])
         counts = weight > 0
-        inverse = torch.where(counts, 1 / torch.where(counts, weight, 1.0), 0.0)
+        inverse = kept_where(counts, 1 / weight.masked_fill(~counts, 1.0))
         each = (_MEAN_SQUARED_HALF_ULP * rows.weights + rows.others + rows.outputs)[SCALE] * inverse
         found = (rows.signed[SCALE].abs() + rows.slack[SCALE]).square() * inverse
         sums = [
@@ -140,7 +141,7 @@ class StructureTest:
             each.amax(1),
             (rows.systematic[SCALE].square() * inverse).sum(1),
             found.sum(1),
-            torch.where(counts, weight, 0.0).sum(1),
+            kept_where(counts, weight).sum(1),
             (~counts & rows.is_open & (rows.loose[SCALE] > 0)).any(1).double(),
         ]
         for head, numbers in enumerate(torch.stack(sums, 1).tolist(), first_head):
@@ -174,4 +175,4 @@ class StructureTest:
 
 
 def _ratios(sizes: Tensor, limits: Tensor) -> Tensor:
-    return torch.where(sizes == 0, 0.0, sizes / limits)
+    return zero_where(sizes == 0, sizes / limits)

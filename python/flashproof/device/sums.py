@@ -20,10 +20,9 @@ class Sums:
         """The record with every member changed."""
         return type(self)(*(change(getattr(self, one.name)) for one in fields(self)))
 
-    def plus(self: Record, other: Record) -> Record:
-        """Both together."""
-        members = (one.name for one in fields(self))
-        return type(self)(*(getattr(self, name) + getattr(other, name) for name in members))
+    def together(self) -> Tensor:
+        """All members of one shape along a new first axis."""
+        return torch.stack([getattr(self, one.name) for one in fields(self)])
 
     @classmethod
     def joined(cls: type[Record], parts: Sequence[Record]) -> Record:

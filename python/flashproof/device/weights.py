@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
+from .selection import kept_where
 from .formats import FORMATS, NumberFormat
-from .masks import RangeMaxima, VisibleKeys
+from .masks import RangeMaxima, VisibleKeys, visible_keys
 from .problem import AttentionProblem, Shape
 from .scores import engine_of
 
@@ -23,6 +25,7 @@ EXP2_ERROR = 4 * ROUNDOFF
 """Largest relative error taken of exp2: two ulp, an assumption (CUDA: tests; SLEEF: 1.0)."""
 TANH_ERROR = 4 * ROUNDOFF
 """The same of fp64's tanh."""
+_SUMMED = 256
 LN2 = math.log(2)
 LOG2E = 1 / LN2
 
@@ -48,9 +51,10 @@ class HeadTensors:
     of scores are scaled.
     """
     key_unit: Tensor
-    largest_key_norm: RangeMaxima
-    largest_key_unit: RangeMaxima
-    largest_value: RangeMaxima
+    largest_key_norm: Tensor
+    """[heads, queries]: the largest that each query sees; 0 for one that sees none."""
+    largest_key_unit: Tensor
+    largest_value: Tensor
     value_sums: Tensor
     """[heads, keys + 1, v dim]: Σ |v| of the keys before each."""
 
@@ -82,8 +86,9 @@ def head_tensors(problem: AttentionProblem, shape: Shape, heads: range) -> HeadT
         k, v = k[places], v[places]
     inputs = FORMATS[problem.q.dtype]
     key_norm, key_unit = _norm(k), _unit(k, inputs)
+    sizes = torch.stack([key_norm, key_unit, v.abs().amax(-1)])
     sums = torch.zeros(len(heads), shape.keys + 1, shape.v_dim, dtype=torch.float64, device=v.device)
-    torch.cumsum(v.abs(), 1, out=sums[:, 1:])
+    sums[:, 1:] = _sums_so_far(v.abs())
     return HeadTensors(
         q,
         k,
@@ -92,11 +97,20 @@ def head_tensors(problem: AttentionProblem, shape: Shape, heads: range) -> HeadT
         key_norm,
         _unit(q, inputs),
         key_unit,
-        RangeMaxima(key_norm),
-        RangeMaxima(key_unit),
-        RangeMaxima(v.abs().amax(-1)),
+        *RangeMaxima(sizes).over(visible_keys(problem, shape, q.device)),
         sums,
     )
+
+
+def _sums_so_far(x: Tensor) -> Tensor:
+    """Sums up to each of the keys of [heads, keys, columns]: in blocks, since a GPU adds up columns one
+    number after the other.
+    """
+    keys = x.shape[1]
+    blocks = torch.nn.functional.pad(x, (0, 0, 0, -keys % _SUMMED)).unflatten(1, (-1, _SUMMED))
+    within = blocks.cumsum(2)
+    before = within[:, :, -1].cumsum(1) - within[:, :, -1]
+    return (within + before[:, :, None]).flatten(1, 2)[:, :keys]
 
 
 @dataclass(frozen=True)
@@ -145,32 +159,32 @@ class WeightBlock:
         """Numbers of all rows as [heads, rows of each, …]."""
         return x.unflatten(0, (self.heads, self.weights.shape[1]))
 
-    @property
+    @cached_property
     def out_radius(self) -> Tensor:
         """|out − O| is at most this: Theorem 13."""
         terms = self.weights.shape[2]
         relative = 2 * self.trust + gamma(2.0 * terms + 3)
         radius = (relative * (1 + 2.0**-8))[:, None] * self.magnitude + 2.0**-900
-        return torch.where(self.total[:, None] > 0, radius, 0.0)
+        return kept_where(self.total[:, None] > 0, radius)
 
-    @property
+    @cached_property
     def out_distance(self) -> Tensor:
         """How far the command line's exact O may be: it has a radius of 2^-40 Σ w|v| itself."""
         return self.out_radius + 2.0**-40 * self.magnitude
 
-    @property
+    @cached_property
     def lse_distance(self) -> Tensor:
         """The same of the LSE, whose radius is 2^-34 there, or 2^-52 of a large one."""
         own = 2.0**-34 + 2.0**-52 * self.lse.abs()
-        return self.lse_radius + torch.where(self.total > 0, own, 0.0)
+        return self.lse_radius + kept_where(self.total > 0, own)
 
-    @property
+    @cached_property
     def lse_radius(self) -> Tensor:
         """|lse − LSE| is at most this: Theorem 13."""
         terms = self.weights.shape[2]
         size = self.lse.abs() + self.maximum.abs() + 2 * self.total.log().abs() + 1
         radius = (self.trust + gamma(float(terms))) * (1 + 2.0**-8) + 8 * ROUNDOFF * size
-        return torch.where(self.total > 0, radius, 0.0)
+        return kept_where(self.total > 0, radius)
 
 
 def weigh_block(
@@ -226,8 +240,9 @@ def _trust(
     maximum: Tensor,
 ) -> Tensor:
     """Theorem 13: how far a weight may be off, relatively, before the division by the row sum."""
-    norm = head.query_norm[:, first_row : first_row + keys.begin.shape[0]].flatten()
-    score = abs(problem.used_scale) * norm * head.largest_key_norm.over(keys)
+    queries = slice(first_row, first_row + keys.begin.shape[0])
+    norms = head.query_norm[:, queries] * head.largest_key_norm[:, queries]
+    score = abs(problem.used_scale) * norms.flatten()
     dot = gamma(float(head.q.shape[2])) * score
     size = score
     if problem.softcap is not None:
@@ -237,4 +252,4 @@ def _trust(
     # Two constants and a product of an exponent, and its difference from the maximum.
     exponent = dot + 6 * ROUNDOFF * (size + maximum.abs() * LN2) + 2.0**-900
     relative = (exponent + exponent.square()) * (1 + 2.0**-8) + EXP2_ERROR
-    return torch.where(exponent < 2.0**-10, relative, math.inf)
+    return relative.masked_fill(~(exponent < 2.0**-10), math.inf)

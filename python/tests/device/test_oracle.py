@@ -125,6 +125,6 @@ def test_range_maxima() -> None:
     values = torch.rand(37, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     pairs = [(a, b) for a in range(38) for b in range(a, 38)]
     keys = VisibleKeys(torch.tensor([a for a, _ in pairs]), torch.tensor([b for _, b in pairs]))
-    found = RangeMaxima(values[None]).over(keys).tolist()
+    found = RangeMaxima(values).over(keys).tolist()
     assert found == [max(values[a:b].tolist(), default=0.0) for a, b in pairs]
     assert math.isclose(max(found), float(values.max()))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ..selection import kept_where
 from ..formats import ulp
 from ..limits import SURE
 from ..weights import WeightBlock
@@ -54,7 +55,7 @@ def mean_variances(
     output, u = arithmetic.output, arithmetic.working.unit_roundoff
     exact = block.out
     half = ulp(output, (exact.abs() * (1 - SURE)).clamp(max=output.max_finite)) / 2
-    heaviest = torch.where(block.total > 0, 1 / block.total.clamp(min=1), 0.0)
+    heaviest = kept_where(block.total > 0, 1 / block.total.clamp(min=1))
     magnitude = pairs.size
     of_weights = u**2 * heaviest[:, None] * block.magnitude * largest_values
     variance = (dout.square() * (half.square() + of_weights)).sum(1)
@@ -62,7 +63,7 @@ def mean_variances(
     variance += (2 * _FP32_ROUNDOFF) ** 2 * heaviest * magnitude * reach
     sizes = (dout * exact).abs().sum(1)
     variance += (dout.shape[1] * arithmetic.premises.accumulation * sizes).square()
-    return torch.where(block.total > 0, variance, 0.0), magnitude
+    return kept_where(block.total > 0, variance), magnitude
 
 
 def add_to_keys(

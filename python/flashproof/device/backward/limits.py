@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 import torch
 from torch import Tensor
 
+from ..selection import kept_where, zero_where
 from ..formats import nearest
 from ..limits import SURE, output_rounding, rounding_spread
 from ..weights import WeightBlock
@@ -81,7 +82,7 @@ def finish(
     systematic = torch.minimum(typical, worst)
     rounded, spread = rounding_spread(output, exact, variance.sqrt(), systematic, (0.0, radius))
     # What is left open of the roundings of pairs leaves open whether that of the output is known.
-    rounded, spread = (torch.where(errors.is_open, 0.0, x) for x in (rounded, spread))
+    rounded, spread = (zero_where(errors.is_open, x) for x in (rounded, spread))
     deviation = (variance + spread + rounded.square()).sqrt()
     return GradientLimits(
         worst + half, systematic, rounded, deviation, is_judged & is_within.all(1)
@@ -262,16 +263,16 @@ class KeySums:
             is_open = (half != above) | ((near - half).abs() <= slack)
             is_known = (near < half) & ~is_open
             is_spread = (near >= half) & ~is_open & (size > 0)
-            self.stored_variance += torch.where(is_spread, half.square() / 3, 0.0)
+            self.stored_variance += kept_where(is_spread, half.square() / 3)
             # A certain rounding is that of the exact share too: what its pairs lose is not left.
             of_pairs = self.factor * (self.known - self.known_before)
             open_pairs = abs(self.factor) * (self.open_known - self.open_before)
             self.stored_known += torch.where(
-                is_known, rounding, torch.where(is_open, 0.0, of_pairs)
+                is_known, rounding, zero_where(is_open, of_pairs)
             )
             open_share = torch.maximum(above, of_pairs.abs() + open_pairs)
             self.stored_open += torch.where(
-                is_open, open_share, torch.where(is_known, 0.0, open_pairs)
+                is_open, open_share, zero_where(is_known, open_pairs)
             )
             self.known_before.copy_(self.known)
             self.open_before.copy_(self.open_known)
@@ -297,7 +298,7 @@ class KeySums:
             variance=factor**2 * self.variance + self.stored_variance,
             known=known,
             is_open=is_open,
-            floor=torch.where(self.worst > 0, floor, 0.0),
+            floor=floor * (self.worst > 0),
         )
         growth = arithmetic.growth if is_stored else 1.0
         of_sum = arithmetic.over_queries

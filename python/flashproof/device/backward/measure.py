@@ -106,6 +106,8 @@ def _judge_heads(
     is_open |= hold_against(
         found.spread.elements, errors, radius, (spread, spread), limits.is_judged, place
     )
+    for test in (found.elements, found.spread.elements, found.lost):
+        test.settle()
     energies = energies_of(errors + radius, limits, torch.zeros_like(radius))
     units = torch.arange(errors.shape[0], device=errors.device)
     found.spread.judge_heads(rows.heads, HeadEnergies(energies, energies), units)
@@ -125,6 +127,8 @@ class _Judged:
     shape: Shape
     arithmetic: PairArithmetic
     keys: VisibleKeys
+    keys_here: VisibleKeys
+    """The same, where they can be read without a wait for a GPU."""
     found: BackwardFindings
     free: int | None
     """What the device has room for."""
@@ -177,12 +181,14 @@ def measure_gradients(
     arithmetic = pair_arithmetic(
         FORMATS[problem.q.dtype], FORMATS[given.dq.dtype], shape, problem.used_scale
     )
-    keys = visible_keys(problem, shape, problem.q.device)
+    keys, keys_here = (
+        visible_keys(problem, shape, device) for device in (problem.q.device, torch.device("cpu"))
+    )
     found = _findings(shape, false_alarm_rate)
     gradients = {"dq": given.dq, "dk": given.dk, "dv": given.dv}
     free = free_bytes(problem.q.device)
     judged = _Judged(
-        problem, given.dout, stored_out, gradients, shape, arithmetic, keys, found, free
+        problem, given.dout, stored_out, gradients, shape, arithmetic, keys, keys_here, found, free
     )
     groups = shape.batch * shape.kv_heads
     at_once = heads_at_once(groups, shape.queries, shape.keys, free)
@@ -253,7 +259,8 @@ def _measure_block(
     shape, arithmetic = judged.shape, judged.arithmetic
     seen = judged.keys.rows(place.first_row, place.rows)
     rows = slice(place.first_row, place.first_row + place.rows)
-    block = weigh_block(judged.problem, head, seen, place.first_row, *key_span(seen))
+    span = key_span(judged.keys_here.rows(place.first_row, place.rows))
+    block = weigh_block(judged.problem, head, seen, place.first_row, *span)
     keys, k, v = block.columns, head.k[:, block.columns], head.v[:, block.columns]
     douts = _of_heads(judged.dout, place.heads)[:, rows]
     dout = douts.flatten(0, 1)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ..selection import kept_where
 from ..formats import NumberFormat, binade
 from ..limits import SURE
 from ..premises import Premises, premises_of
@@ -110,7 +111,7 @@ class Roundings:
     """
 
 
-_OPEN = 2.0**-28
+OPEN = 2.0**-28
 """Part of half an ulp about a tie, or a limit, that fp64's roundings are within."""
 
 
@@ -125,23 +126,23 @@ def round_weights(number_format: NumberFormat, x: Tensor, errors: Tensor) -> Rou
     quotient = x / quantum
     rounding = torch.round(quotient).sub_(quotient)
     distance = rounding.abs()
-    is_open = distance >= 0.5 - _OPEN
+    is_open = distance >= 0.5 - OPEN
     rounding.mul_(quantum)
     distance.mul_(quantum)
     worst = distance + errors
     part = worst / half
     is_known = part < 1
-    is_open |= part.sub_(1).abs_() <= _OPEN
+    is_open |= part.sub_(1).abs_() <= OPEN
     part = torch.div(errors, half, out=part)
     is_small = part < 1
-    is_open |= part.sub_(1).abs_() <= _OPEN
+    is_open |= part.sub_(1).abs_() <= OPEN
     variance = torch.where(is_small, distance, half * 3**-0.5).square_()
     has_open = bool(is_open.any())
     return Roundings(
         worst=torch.minimum(half, worst, out=worst),
         known=rounding.masked_fill_((~is_known).logical_or_(is_open), 0.0),
         variance=variance.masked_fill_(is_known | is_open, 0.0),
-        open_size=torch.where(is_open, half, 0.0) if has_open else None,
+        open_size=kept_where(is_open, half) if has_open else None,
     )
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ..selection import zero_where
 from ..formats import ulp
 from ..kernel_rows import KernelRows
 from ..limits import SURE
@@ -111,7 +112,7 @@ def row_errors(
     r, tiny = premises.elementwise, premises.underflow
     is_judged = is_judged & (sums.largest_error < _SURELY)
     is_empty = block.total == 0
-    lse = torch.where(is_empty, 0.0, block.lse).abs()
+    lse = zero_where(is_empty, block.lse).abs()
     maximum = block.maximum.abs() * LN2
     keys = kernel.keys
     # The LSE's own error, from norms and from the weights' errors here: ofNorms and refine.
@@ -129,7 +130,8 @@ def row_errors(
     of_norms = torch.maximum(of(of_lse), stored_lse)
     typical_norms = torch.maximum(of(typical_lse), stored_lse)
     weight_errors = sums.weight_errors
-    of_pairs = torch.where(weight_errors < 0.5, weight_errors / (1 - weight_errors), math.inf)
+    of_pairs = weight_errors / (1 - weight_errors)
+    of_pairs = of_pairs.masked_fill(~(weight_errors < 0.5), math.inf)
     weight = torch.minimum(
         of_norms, torch.maximum(stored_lse, of(of_lse - kernel.weight + of_pairs))
     )

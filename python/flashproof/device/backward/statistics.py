@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from ..selection import zero_where
 from ..spread import TILE_ROWS
 from .common import CommonErrors
 from .limits import GradientLimits
@@ -65,7 +66,7 @@ class SumTest:
         within. ``step`` is what a place counts, in rows; 0 for columns.
         """
         signed, tolerance = sums
-        ratios = torch.where(signed == 0, 0.0, signed.abs() / (tolerance * _SURE_SUMS).clamp(min=0))
+        ratios = zero_where(signed == 0, signed.abs() / (tolerance * _SURE_SUMS).clamp(min=0))
         at = ratios.argmax(1, keepdim=True)
         numbers = torch.cat([at.double(), ratios.gather(1, at)], 1).tolist()
         for head, (place, ratio) in zip(heads, numbers, strict=True):

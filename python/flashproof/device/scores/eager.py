@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 
+from ..selection import kept_where
 from ..alike import alike_counts
 from ..masks import GROUP_ROWS, VisibleKeys, hidden_keys
 from .engine import Moments, RowTotals, ScoreLaw, Weights
@@ -26,7 +27,7 @@ class EagerEngine:
         if hidden is not None:
             exponents.masked_fill_(hidden, -math.inf)
         maximum = exponents.amax(-1)
-        maximum = torch.where(maximum > -math.inf, maximum, 0.0)
+        maximum = kept_where(maximum > -math.inf, maximum)
         weights = (exponents - maximum[:, :, None]).exp2_()
         total = weights.sum(-1)
         weights.div_(torch.where(total > 0, total, 1.0)[:, :, None])
@@ -36,7 +37,7 @@ class EagerEngine:
         self, exponents: Tensor, weights: Tensor, units: Tensor, law: ScoreLaw
     ) -> RowTotals:
         """See ``Engine``."""
-        distance = torch.where(weights > 0, law.maximum[:, :, None] - exponents, 0.0)
+        distance = kept_where(weights > 0, law.maximum[:, :, None] - exponents)
         weighted = weights * distance
         of_distance = weighted.sum(-1), weighted.mul_(distance).sum(-1)
         counts = alike_counts(exponents, law)
@@ -85,4 +86,4 @@ def _additions(weights: Tensor, law: ScoreLaw) -> Tensor:
     before = torch.nn.functional.pad(weights.cumsum(-1), (1, 0))
     mass = before.gather(-1, last.expand(weights.shape[0], rows, -1))
     at_most = (mass * GROWN).clamp(max=1)
-    return torch.where(mass > 0, sizes * at_most, 0.0).sum(-1)
+    return kept_where(mass > 0, sizes * at_most).sum(-1)

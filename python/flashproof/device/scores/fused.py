@@ -18,7 +18,7 @@ _LARGEST_PACKED = 2**16 - 1
 """Keys whose counts fit half a word."""
 
 
-def _block(keys: int, most: int = _MOST_BLOCK) -> int:
+def block_of(keys: int, most: int) -> int:
     """How many keys a program takes at once."""
     return int(min(most, max(128, triton.next_power_of_2(keys))))
 
@@ -43,7 +43,7 @@ class TritonEngine:
         weights = torch.empty_like(exponents)
         ranges = _ranges(seen.after(first_key))
         kernels.weigh_rows[(heads * rows,)](
-            exponents, weights, maximum, total, *ranges, rows, keys, BLOCK=_block(keys)
+            exponents, weights, maximum, total, *ranges, rows, keys, BLOCK=block_of(keys, _MOST_BLOCK)
         )
         return Weights(maximum, total, weights)
 
@@ -83,9 +83,9 @@ class TritonEngine:
             TIED=TIED,
             SO_FAR=counts_so_far(law),
             PACKED=is_packed,
-            BLOCK=_block(keys),
+            BLOCK=block_of(keys, _MOST_BLOCK),
             TILE=GROUP_ROWS,
-            num_warps=8,
+            num_warps=16,
         )
         mass, distance, squared, u1, u2, u3, u4, squares, alike, bias, additions, ties = sums
         return RowTotals(
@@ -121,6 +121,6 @@ class TritonEngine:
             keys,
             number,
             count,
-            BLOCK=_block(keys),
+            BLOCK=block_of(keys, _MOST_BLOCK),
         )
         return Moments(*(x.transpose(0, 1) for x in sums))

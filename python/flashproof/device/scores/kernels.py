@@ -265,9 +265,11 @@ def multiply_rows(
     """The sums of ``Moments`` of one row and direction a program: ``products`` X·v are [heads, directions,
     rows, keys].
     """
-    program = tl.program_id(0).to(tl.int64)
-    row = program % rows
-    head = program // rows // directions
+    # Programs side by side read the same weights.
+    turn = tl.program_id(0).to(tl.int64)
+    direction, row = turn % directions, turn // directions % rows
+    head = turn // directions // rows
+    program = (head * directions + direction) * rows + row
     begin, end = tl.load(begins + row), tl.load(ends + row)
     products += program * keys
     weights += (head * rows + row) * keys
