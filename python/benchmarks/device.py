@@ -19,7 +19,7 @@ import torch
 
 from flashproof.device import AttentionProblem, KernelGradients, KernelOutputs
 from flashproof.device.backward import measure_gradients
-from flashproof.device.measure import block_rows, free_bytes, measure
+from flashproof.device.measure import Room, measure
 
 SMALL = (1, 2, 512, 64)
 FULL = ((1, 16, 4096, 128), (1, 32, 32768, 128))
@@ -143,7 +143,7 @@ def run(
         "first seconds": times[0],
         "seconds": times[1],
         "peak bytes": memory,
-        "queries at once": block_rows(shape[2], free_bytes(device)),
+        "queries at once": Room.on(device, "outputs").rows(shape[2]),
         "heads left to the command line": len(found.open_heads),
         "worst element": found.elements.worst.ratio,
         **(

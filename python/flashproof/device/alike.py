@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from .selection import kept_where, zero_where
 from .formats import NumberFormat
 from .masks import GROUP_ROWS
+from .selection import kept_where, zero_where
 
 if TYPE_CHECKING:
     from .scores.engine import ScoreLaw

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .selection import kept_where, zero_where
 from .formats import NumberFormat
 from .limits import SURE, CombinedErrors, Limits
 from .premises import LARGEST_SCORE, LARGEST_SUM, Premises
 from .problem import AttentionProblem, Shape
 from .row_errors import RowErrors, row_errors
+from .selection import kept_where, zero_where
 from .weights import LN2, LOG2E, ROUNDOFF, HeadTensors, WeightBlock
 
 _UP = 1 + 2.0**-12

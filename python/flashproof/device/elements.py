@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from .selection import kept_where, zero_where
 from .bounds import BlockBounds
 from .formats import NumberFormat
 from .limits import SURE, output_rounding
+from .selection import kept_where, zero_where
 from .weights import WeightBlock
 
 
@@ -204,7 +204,9 @@ def judge_numbers(
     error = torch.where(is_empty, (lse != block.lse).double(), (lse - exact).abs())
     stated = bounds.lse + block.lse_radius
     limit = zero_where(is_empty, stated + output_rounding(stored, exact, stated, surely=False))
-    sure = zero_where(is_empty, bounds.lse + output_rounding(stored, exact, bounds.lse, surely=True))
+    sure = zero_where(
+        is_empty, bounds.lse + output_rounding(stored, exact, bounds.lse, surely=True)
+    )
     return hold_against(
         test,
         error[:, None],

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from .masks import visible_keys
-from .measure import block_rows, free_bytes, key_span
+from .measure import Room, free_bytes, key_span
 from .problem import (
     AttentionProblem,
     KernelOutputs,
@@ -129,9 +129,7 @@ class PairErrors:
     """Whether the errors are errors."""
 
 
-def pair_errors(
-    block: WeightBlock, dout: Tensor, values: Tensor, magnitude: Tensor
-) -> PairErrors:
+def pair_errors(block: WeightBlock, dout: Tensor, values: Tensor, magnitude: Tensor) -> PairErrors:
     """Theorem 23 of a block: ``dout`` is [rows, v dim], ``values`` [heads, keys, v dim], ``magnitude`` [rows]
     Σ P|x|.
     """
@@ -157,7 +155,7 @@ def _add_head(
     kv = number // group
     head = head_tensors(problem, shape, range(index, index + 1))
     keys = visible_keys(problem, shape, head.q.device)
-    step = block_rows(shape.keys, free_bytes(head.q.device))
+    step = Room(free_bytes(head.q.device)).rows(shape.keys)
     # No product of a key's sums passes more additions than there are rows, and blocks, of its group.
     of_keys = gamma(2.0 * shape.queries * group + 2)
     for first in range(0, shape.queries, step):

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .selection import kept_where
 from .formats import NumberFormat, ulp
 from .kernel_rows import KernelRows
 from .limits import SURE
 from .premises import Premises
 from .row_errors import RowErrors
+from .selection import kept_where
 from .weights import HeadTensors, WeightBlock
 
 SCALE, LIGHT_SCALE, BIAS, TRUNCATION = range(4)

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .selection import kept_where
 from .instruments import ROOT3
 from .masks import VisibleKeys
 from .premises import Premises
 from .problem import Shape
 from .scores import engine_of
+from .selection import kept_where
 from .spread import TILE_ROWS
 from .structure_results import (
     StructureFindings,

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .selection import kept_where, zero_where
 from .formats import NumberFormat, nearest, ulp
+from .selection import kept_where, zero_where
 
 SURE = 2.0**-20
 """Of a limit nobody relies on this part, so that roundings of fp64 in it decide nothing."""
@@ -104,10 +104,7 @@ class CombinedErrors:
         known, variance = rounding_spread(output, exact, of_weights.sqrt(), systematic, slack)
         deviation = (of_weights + variance + known.square()).sqrt()
         return Limits(
-            *(
-                zero_where(self.empty[:, None], x)
-                for x in (total, systematic, known, deviation)
-            )
+            *(zero_where(self.empty[:, None], x) for x in (total, systematic, known, deviation))
         )
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from .selection import kept_where
 from .formats import exponent_of
 from .problem import AttentionProblem, Shape
+from .selection import kept_where
 
 GROUP_ROWS = 64
 """Rows that the command line bounds together, from multiples of this on."""

@@ -5,6 +5,7 @@ queries by block.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -20,6 +21,7 @@ from .masks import VisibleKeys, visible_keys
 from .premises import Premises, premises_of
 from .problem import AttentionProblem, KernelOutputs, Shape, shape_of
 from .projections import RowSums
+from .scores import runs_triton
 from .spread import HeadEnergies, SpreadTest, spread_rates
 from .structure import StructureTest
 from .structure_results import StructureFindings
@@ -115,10 +117,50 @@ class _HeadRows:
 
 _CPU_NUMBERS = 2**21
 """Numbers of a block's matrix on a CPU: 16 MB of fp64."""
-_LEAST_GPU_NUMBERS, _MOST_GPU_NUMBERS = 2**24, 2**28
-"""The same on a GPU, 128 MB to 2 GB: launches of small kernels take longer than what they do."""
+_LEAST_GPU_NUMBERS, _MOST_GPU_NUMBERS = 2**24, 2**29
+"""The same on a GPU, 128 MB to 4 GB: launches of small kernels take longer than what they do."""
 _MATRICES = 24
 """About how many of a block's matrices there are at once."""
+_MATRICES_OF_KERNELS = {"outputs": 8, "gradients": 18}
+"""The same where kernels of Triton pass over scores."""
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a device has room for: blocks of queries, and heads that are judged together."""
+
+    free: int | None
+    """Bytes of a GPU; None for a CPU."""
+    matrices: int = _MATRICES
+    """How many of a block's matrices there are at once."""
+
+    @classmethod
+    def on(cls, device: torch.device, what: Literal["outputs", "gradients"]) -> Room:
+        """For judging outputs or gradients there."""
+        has_kernels = runs_triton(device)
+        return cls(free_bytes(device), _MATRICES_OF_KERNELS[what] if has_kernels else _MATRICES)
+
+    @property
+    def _numbers(self) -> int:
+        if self.free is None:
+            return _CPU_NUMBERS
+        room = self.free // (2 * 8 * self.matrices)
+        return max(_LEAST_GPU_NUMBERS, min(_MOST_GPU_NUMBERS, room))
+
+    def rows(self, keys: int) -> int:
+        """Queries that are judged at once: a matrix of them and the keys takes 16 MB on a CPU, and on a
+        GPU 128 MB, or up to 4 GB where half of what is free has room for all that are needed.
+        """
+        return max(1, self._numbers // (128 * max(keys, 1))) * 128
+
+    def heads(self, heads: int, queries: int, keys: int) -> int:
+        """How many of so many heads are judged together: as many as need no larger matrix than a block
+        of queries may have, and about as many each time. So short heads are not many small operations.
+        """
+        rows = min(self.rows(keys), max(queries, 1))
+        most = max(1, self._numbers // (rows * max(keys, 1)))
+        times = max(1, -(-heads // most))
+        return max(1, -(-heads // times))
 
 
 def free_bytes(device: torch.device) -> int | None:
@@ -127,31 +169,6 @@ def free_bytes(device: torch.device) -> int | None:
         return None
     unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     return int(torch.cuda.mem_get_info(device)[0] + unused)
-
-
-def block_rows(keys: int, free: int | None) -> int:
-    """Queries that are judged at once, by ``free_bytes``: a matrix of them and the keys takes 16 MB
-    on a CPU, and on a GPU 128 MB, or up to 2 GB where half of what is free has room for all that
-    are needed.
-    """
-    return max(1, _numbers(free) // (128 * max(keys, 1))) * 128
-
-
-def _numbers(free: int | None) -> int:
-    if free is None:
-        return _CPU_NUMBERS
-    room = free // (2 * 8 * _MATRICES)
-    return max(_LEAST_GPU_NUMBERS, min(_MOST_GPU_NUMBERS, room))
-
-
-def heads_at_once(heads: int, queries: int, keys: int, free: int | None) -> int:
-    """How many of so many heads are judged together: as many as need no larger matrix than a block of
-    queries may have, and about as many each time. So short heads are not many small operations.
-    """
-    rows = min(block_rows(keys, free), max(queries, 1))
-    most = max(1, _numbers(free) // (rows * max(keys, 1)))
-    times = max(1, -(-heads // most))
-    return max(1, -(-heads // times))
 
 
 def key_span(keys: VisibleKeys) -> tuple[int, int]:
@@ -186,20 +203,18 @@ def measure(
     )
     of_lse = None if outputs.lse is None else LimitTest()
     found = DeviceFindings(shape, LimitTest(), of_lse, spread, structure.findings)
-    heads, free = shape.batch * shape.heads, free_bytes(problem.q.device)
-    at_once = heads_at_once(heads, shape.queries, shape.keys, free)
+    heads, room = shape.batch * shape.heads, Room.on(problem.q.device, "outputs")
+    at_once = room.heads(heads, shape.queries, shape.keys)
     for first in range(0, heads, at_once):
-        _measure_heads(judged, range(first, min(first + at_once, heads)), free, found)
+        _measure_heads(judged, range(first, min(first + at_once, heads)), room, found)
     return found
 
 
-def _measure_heads(
-    judged: Judged, heads: range, free: int | None, found: DeviceFindings
-) -> None:
+def _measure_heads(judged: Judged, heads: range, room: Room, found: DeviceFindings) -> None:
     shape = judged.shape
     head = head_tensors(judged.problem, shape, heads)
     rows = _HeadRows(len(heads))
-    step = block_rows(shape.keys, free)
+    step = room.rows(shape.keys)
     for first in range(0, shape.queries, step):
         place = Place(heads, first, min(step, shape.queries - first))
         _measure_block(judged, head, place, rows, found)

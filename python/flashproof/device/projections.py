@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from .selection import kept_where, zero_where
 from .formats import NumberFormat, ulp
 from .instruments import LIGHT_SCALE, SCALE, Instruments
 from .kernel_rows import KernelRows, tanh_error
 from .premises import Premises
 from .problem import AttentionProblem, Shape
 from .scores import Moments, engine_of
+from .selection import kept_where, zero_where
 from .sums import Sums
 from .tested_rows import TestedRows
 from .weights import WeightBlock

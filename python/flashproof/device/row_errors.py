@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .selection import kept_where
 from .alike import is_clustered
 from .premises import FP32_ROUNDOFF, Premises
 from .problem import AttentionProblem, Shape
 from .scores import RowTotals, ScoreLaw, engine_of
+from .selection import kept_where
 from .weights import LN2, LOG2E, HeadTensors, WeightBlock
 
 
@@ -70,7 +70,8 @@ def row_errors(
     a = octaves * LN2
     u1, u2, u3, u4 = (x.flatten() for x in totals.units)
     uncertainty = (
-        octaves * head.largest_key_unit[:, block.queries].flatten() + block.maximum.abs() * LN2 * 2.0**-40
+        octaves * head.largest_key_unit[:, block.queries].flatten()
+        + block.maximum.abs() * LN2 * 2.0**-40
     )
     relative, least = _least_rounding(premises, block)
     values = head.v[:, block.columns]
@@ -139,7 +140,9 @@ def _totals(
         shape.keys,
         block.seen,
         block.first_key,
-        *(block.by_head(x) for x in (block.maximum, block.trust, least)),
+        block.by_head(block.maximum),
+        block.by_head(block.trust),
+        block.by_head(least),
         relative,
         _of_exponential(premises),
     )

@@ -14,12 +14,12 @@ import math
 import torch
 from torch import Tensor
 
-from .selection import kept_where, zero_where
 from .formats import NumberFormat
 from .instruments import BIAS, LIGHT_SCALE, ROOT3, SCALE, TRUNCATION
 from .premises import Premises
 from .problem import AttentionProblem, Shape
 from .projections import ProjectedProblem, RowSums, project_rows
+from .selection import kept_where, zero_where
 from .spread import TILE_ROWS
 from .structure_results import (
     MARGIN,
@@ -63,9 +63,7 @@ class StructureTest:
         self._judged = ProjectedProblem(problem, shape, premises)
         self._shape, self._premises = shape, premises
 
-    def collect(
-        self, tested: TestedRows, lse: tuple[Tensor, NumberFormat] | None
-    ) -> RowSums:
+    def collect(self, tested: TestedRows, lse: tuple[Tensor, NumberFormat] | None) -> RowSums:
         """The sums of a block's rows, [.., heads, rows of each]: see ``project_rows``."""
         rows = project_rows(self._judged, tested, lse)
         return rows.mapped(lambda x: x.unflatten(-1, tested.block.weights.shape[:2]))

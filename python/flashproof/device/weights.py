@@ -13,11 +13,11 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from .selection import kept_where
 from .formats import FORMATS, NumberFormat
 from .masks import RangeMaxima, VisibleKeys, visible_keys
 from .problem import AttentionProblem, Shape
 from .scores import engine_of
+from .selection import kept_where
 
 ROUNDOFF = 2.0**-53
 """The unit roundoff of fp64."""
@@ -61,7 +61,7 @@ class HeadTensors:
     @property
     def count(self) -> int:
         """How many heads."""
-        return self.q.shape[0]
+        return len(self.q)
 
 
 def _norm(x: Tensor) -> Tensor:
@@ -87,7 +87,10 @@ def head_tensors(problem: AttentionProblem, shape: Shape, heads: range) -> HeadT
     inputs = FORMATS[problem.q.dtype]
     key_norm, key_unit = _norm(k), _unit(k, inputs)
     sizes = torch.stack([key_norm, key_unit, v.abs().amax(-1)])
-    sums = torch.zeros(len(heads), shape.keys + 1, shape.v_dim, dtype=torch.float64, device=v.device)
+    largest = RangeMaxima(sizes).over(visible_keys(problem, shape, q.device))
+    sums = torch.zeros(
+        len(heads), shape.keys + 1, shape.v_dim, dtype=torch.float64, device=v.device
+    )
     sums[:, 1:] = _sums_so_far(v.abs())
     return HeadTensors(
         q,
@@ -97,7 +100,9 @@ def head_tensors(problem: AttentionProblem, shape: Shape, heads: range) -> HeadT
         key_norm,
         _unit(q, inputs),
         key_unit,
-        *RangeMaxima(sizes).over(visible_keys(problem, shape, q.device)),
+        largest[0],
+        largest[1],
+        largest[2],
         sums,
     )
 

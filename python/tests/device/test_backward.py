@@ -27,6 +27,7 @@ from flashproof.device import (
 )
 from flashproof.device.backward import measure as module
 from flashproof.device.backward import measure_gradients
+from flashproof.device.backward.limits import GradientLimits
 from flashproof.device.backward.statistics import JudgedRows
 from flashproof.device.command_line import audit_dump
 from flashproof.device.problem import batched
@@ -105,17 +106,29 @@ def limits_of(
     case: Backward, monkeypatch: pytest.MonkeyPatch, *, with_output: bool
 ) -> dict[str, list[JudgedRows]]:
     """What each head of each gradient is judged by."""
-    seen: dict[str, list[JudgedRows]] = {}
-    original = module._judge_head
+    seen: dict[str, dict[int, JudgedRows]] = {}
+    original = module._judge_heads
 
-    def spy(found: Any, name: str, head: int, rows: JudgedRows, common: Any) -> None:
-        seen.setdefault(name, []).append(rows)
-        original(found, name, head, rows, common)
+    def spy(found: Any, name: str, rows: JudgedRows, common: Any) -> None:
+        for place, head in enumerate(rows.heads):
+            seen.setdefault(name, {})[head] = one_head(rows, place)
+        original(found, name, rows, common)
 
-    monkeypatch.setattr(module, "_judge_head", spy)
+    monkeypatch.setattr(module, "_judge_heads", spy)
     problem, outputs, gradients = case
     measure_gradients(problem, gradients, outputs.out if with_output else None, RATE)
-    return seen
+    return {name: [heads[head] for head in sorted(heads)] for name, heads in seen.items()}
+
+
+def one_head(rows: JudgedRows, place: int) -> JudgedRows:
+    """What one of some heads is judged by."""
+
+    def of(x: torch.Tensor) -> torch.Tensor:
+        return rows.by_head(x)[place]
+
+    limits = GradientLimits(*(of(x) for x in vars(rows.limits).values()))
+    heads = rows.heads[place : place + 1]
+    return JudgedRows(heads, of(rows.given), of(rows.exact), of(rows.radius), limits)
 
 
 def assert_limits_agree(

@@ -107,7 +107,7 @@ def test_blocks_of_rows_make_the_gradients_of_the_whole(monkeypatch: pytest.Monk
     problem = drawn((2, 4, 2, 50, 60, 16), torch.bfloat16, 5, causal=True)
     dout = torch.randn(2, 4, 50, 16, generator=torch.Generator().manual_seed(6)).bfloat16()
     whole = exact_gradients(problem, dout)
-    monkeypatch.setattr("flashproof.device.gradients.block_rows", lambda keys, free: 7)
+    monkeypatch.setattr("flashproof.device.gradients.Room.rows", lambda room, keys: 7)
     blocks = exact_gradients(problem, dout)
     for name in ("dq", "dk", "dv"):
         a, b = getattr(whole, name), getattr(blocks, name)

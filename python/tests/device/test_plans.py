@@ -11,7 +11,7 @@ import pytest
 from problems import DIST, needs_library
 
 from flashproof.device.key_tiles import plan_key_tiles
-from flashproof.device.measure import block_rows
+from flashproof.device.measure import Room
 from flashproof.device.problem import Shape
 from flashproof.device.spread import spread_rates
 from flashproof.device.structure_results import structure_limits
@@ -59,8 +59,16 @@ def test_rates_of_the_spread() -> None:
 
 @pytest.mark.parametrize("keys", [1, 64, 4096, 32768, 1_000_000])
 @pytest.mark.parametrize("free", [None, 0, 2**30, 2**33, 2**37])
-def test_no_more_scores_than_fit_are_there_at_once(keys: int, free: int | None) -> None:
-    rows = block_rows(keys, free)
+@pytest.mark.parametrize("matrices", [8, 24])
+def test_no_more_scores_than_fit_are_there_at_once(
+    keys: int, free: int | None, matrices: int
+) -> None:
+    room = Room(free, matrices)
+    rows = room.rows(keys)
     assert rows % 128 == 0
-    most = 2**24 if free is None else max(2**27, min(2**31, free // 48))
+    most = 2**24 if free is None else max(2**27, min(2**32, free // (2 * matrices)))
     assert rows == 128 or rows * keys * 8 <= most
+    for heads in (1, 3, 16, 1000):
+        together = room.heads(heads, 500, keys)
+        assert 1 <= together <= heads
+        assert together == 1 or together * min(rows, 500) * keys * 8 <= most

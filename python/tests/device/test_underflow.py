@@ -111,6 +111,7 @@ def test_what_is_lost_is_told_by_size_and_bound() -> None:
     def met(exact: float, total: float, is_judged: torch.Tensor = judged) -> LostTest:
         test = LostTest()
         test.meet(nothing + exact, nothing, nothing + total, is_judged)
+        test.settle()
         return test
 
     # One operation loses 2^-126; a bound of 2^-62 is none of underflow.

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..selection import kept_where
 from ..formats import ulp
 from ..limits import SURE
+from ..selection import kept_where
 from ..weights import WeightBlock
 from .pair_law import PairSums, Rows
 from .premises import PairArithmetic

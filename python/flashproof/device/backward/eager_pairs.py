@@ -18,9 +18,7 @@ class EagerPairs:
     each of their terms is one of its, times less than 1.
     """
 
-    def __init__(
-        self, law: PairLaw, exponents: Tensor, weights: Tensor, products: Tensor
-    ) -> None:
+    def __init__(self, law: PairLaw, exponents: Tensor, weights: Tensor, products: Tensor) -> None:
         """``products`` are x = dO·v, [heads, rows, keys]."""
         self._law, self._p, self._x = law, weights, products
         self._square = weights.square()

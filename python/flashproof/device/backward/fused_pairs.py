@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import torch
 from torch import Tensor
 
@@ -20,9 +22,7 @@ _BLOCK_OF_SUMS, _BLOCK_OF_MATRICES = 512, 256
 class FusedPairs:
     """See ``Pairs``."""
 
-    def __init__(
-        self, law: PairLaw, exponents: Tensor, weights: Tensor, products: Tensor
-    ) -> None:
+    def __init__(self, law: PairLaw, exponents: Tensor, weights: Tensor, products: Tensor) -> None:
         """``products`` are x = dO·v, [heads, rows, keys]."""
         self._law = law
         self._numbers = torch.tensor(_numbers(law), dtype=torch.float64, device=weights.device)
@@ -80,8 +80,11 @@ class FusedPairs:
             OPEN=OPEN,
             BLOCK=block_of(self._sizes[1], _BLOCK_OF_MATRICES),
         )
-        *known, open_size = found
-        return PairMatrices(*known, open_size if bool(opens.any()) else None, largest)
+        names = [one.name for one in fields(PairMatrices)][:_MATRICES]
+        members = dict(zip(names, found, strict=True))
+        if not bool(opens.any()):
+            members["weight_open"] = None
+        return PairMatrices(**members, largest=largest)
 
 
 def _numbers(law: PairLaw) -> list[float]:

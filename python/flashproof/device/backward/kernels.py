@@ -260,9 +260,7 @@ def err_pairs(
         together = size * whole + p * (worst_mean * (1 + whole))
         before = (size + own + together) * (1 + 2.0**-20)
         most = tl.maximum(most, tl.where(is_seen, before, 0.0))
-        rounding = tl.maximum(
-            _half_ulp(before, numbers), _half_ulp(before * unit, numbers) / unit
-        )
+        rounding = tl.maximum(_half_ulp(before, numbers), _half_ulp(before * unit, numbers) / unit)
         worst = tl.where(is_seen, own + rounding, 0.0)
         all_worst = tl.where(is_seen, together + worst, 0.0)
         tl.store(to + 2 * size_of_matrix, worst, is_there)

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, fields
 import torch
 from torch import Tensor
 
-from ..selection import kept_where, zero_where
 from ..formats import nearest
 from ..limits import SURE, output_rounding, rounding_spread
+from ..selection import kept_where, zero_where
 from ..weights import WeightBlock
 from .pair_law import PairMatrices, Rows
 from .premises import PairArithmetic, SumErrors, half_ulp
@@ -267,13 +267,9 @@ class KeySums:
             # A certain rounding is that of the exact share too: what its pairs lose is not left.
             of_pairs = self.factor * (self.known - self.known_before)
             open_pairs = abs(self.factor) * (self.open_known - self.open_before)
-            self.stored_known += torch.where(
-                is_known, rounding, zero_where(is_open, of_pairs)
-            )
+            self.stored_known += torch.where(is_known, rounding, zero_where(is_open, of_pairs))
             open_share = torch.maximum(above, of_pairs.abs() + open_pairs)
-            self.stored_open += torch.where(
-                is_open, open_share, zero_where(is_known, open_pairs)
-            )
+            self.stored_open += torch.where(is_open, open_share, zero_where(is_known, open_pairs))
             self.known_before.copy_(self.known)
             self.open_before.copy_(self.open_known)
         self.head.zero_()

@@ -15,7 +15,7 @@ from ..gradients import PairErrors, pair_errors
 from ..kernel_rows import kernel_rows
 from ..limits import SURE
 from ..masks import VisibleKeys, visible_keys
-from ..measure import block_rows, free_bytes, heads_at_once, key_span
+from ..measure import Room, key_span
 from ..problem import AttentionProblem, Shape, shape_of
 from ..spread import HeadEnergies, SpreadTest, energies_of, spread_rates
 from ..structure_results import alarm_deviations
@@ -24,9 +24,9 @@ from .common import CommonErrors, add_to_keys, add_to_values, mean_variances
 from .limits import GradientLimits, KeySums, KeyTerms, limits_of_queries
 from .pair_law import PairLaw, PairMatrices, Rows
 from .pair_passes import pairs_of
-from .rows import row_errors
 from .premises import PairArithmetic, pair_arithmetic
 from .problem import KernelGradients
+from .rows import row_errors
 from .statistics import JudgedRows, Pairing, SumTest, judge_pairing
 
 _SURE = 1 - 2.0**-12
@@ -130,8 +130,7 @@ class _Judged:
     keys_here: VisibleKeys
     """The same, where they can be read without a wait for a GPU."""
     found: BackwardFindings
-    free: int | None
-    """What the device has room for."""
+    room: Room
 
     @property
     def is_stored(self) -> bool:
@@ -186,12 +185,12 @@ def measure_gradients(
     )
     found = _findings(shape, false_alarm_rate)
     gradients = {"dq": given.dq, "dk": given.dk, "dv": given.dv}
-    free = free_bytes(problem.q.device)
+    room = Room.on(problem.q.device, "gradients")
     judged = _Judged(
-        problem, given.dout, stored_out, gradients, shape, arithmetic, keys, keys_here, found, free
+        problem, given.dout, stored_out, gradients, shape, arithmetic, keys, keys_here, found, room
     )
     groups = shape.batch * shape.kv_heads
-    at_once = heads_at_once(groups, shape.queries, shape.keys, free)
+    at_once = room.heads(groups, shape.queries, shape.keys)
     for first in range(0, groups, at_once):
         _measure_groups(judged, range(first, min(first + at_once, groups)))
     return found
@@ -225,15 +224,13 @@ def _measure_groups(judged: _Judged, groups: range) -> None:
         _judge_heads(found, name, rows, common)
         if name == "dk":
             pairing.add(rows, k.flatten(0, 1))
-    judged.found.open_pairings |= judge_pairing(
-        judged.found.dk.sums, groups, sums.pairing, pairing
-    )
+    judged.found.open_pairings |= judge_pairing(judged.found.dk.sums, groups, sums.pairing, pairing)
 
 
 def _measure_heads(judged: _Judged, heads: range, sums: _Groups) -> None:
     shape = judged.shape
     head = head_tensors(judged.problem, shape, heads)
-    step = block_rows(shape.keys, judged.free)
+    step = judged.room.rows(shape.keys)
     parts = [
         _measure_block(judged, head, Place(heads, first, min(step, shape.queries - first)), sums)
         for first in range(0, shape.queries, step)
@@ -252,9 +249,7 @@ def _measure_heads(judged: _Judged, heads: range, sums: _Groups) -> None:
     sums.pairing.add(rows, head.q.flatten(0, 1))
 
 
-def _measure_block(
-    judged: _Judged, head: HeadTensors, place: Place, sums: _Groups
-) -> _QueryRows:
+def _measure_block(judged: _Judged, head: HeadTensors, place: Place, sums: _Groups) -> _QueryRows:
     """Adds a block to the sums of its groups; returns its part of dQ."""
     shape, arithmetic = judged.shape, judged.arithmetic
     seen = judged.keys.rows(place.first_row, place.rows)

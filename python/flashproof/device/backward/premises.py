@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..selection import kept_where
 from ..formats import NumberFormat, binade
 from ..limits import SURE
 from ..premises import Premises, premises_of
 from ..problem import Shape
+from ..selection import kept_where
 
 MEAN_ROUNDING = 1 / (8 * math.log(2))
 """The variance of a rounding's relative error over u², where nothing but its format is known."""

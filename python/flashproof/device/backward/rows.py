@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..selection import zero_where
 from ..formats import ulp
 from ..kernel_rows import KernelRows
 from ..limits import SURE
+from ..selection import zero_where
 from ..weights import LN2, WeightBlock
 from .pair_law import PairSums, Rows
 from .premises import MEAN_ROUNDING, MOST_PRODUCTS, PairArithmetic

@@ -7,4 +7,13 @@ Both make the same sums, in other orders; Theorem 13 of docs/theory/bounds.md ho
 from .choice import engine_of, runs_triton, use_engine
 from .engine import Engine, Moments, RowTotals, ScoreLaw, Weights
 
-__all__ = ["Engine", "Moments", "RowTotals", "ScoreLaw", "Weights", "engine_of", "runs_triton", "use_engine"]
+__all__ = [
+    "Engine",
+    "Moments",
+    "RowTotals",
+    "ScoreLaw",
+    "Weights",
+    "engine_of",
+    "runs_triton",
+    "use_engine",
+]

@@ -7,9 +7,9 @@ import math
 import torch
 from torch import Tensor
 
-from ..selection import kept_where
 from ..alike import alike_counts
 from ..masks import GROUP_ROWS, VisibleKeys, hidden_keys
+from ..selection import kept_where
 from .engine import Moments, RowTotals, ScoreLaw, Weights
 
 TIED = 1 - 2.0**-20
@@ -33,9 +33,7 @@ class EagerEngine:
         weights.div_(torch.where(total > 0, total, 1.0)[:, :, None])
         return Weights(maximum, total, weights)
 
-    def total(
-        self, exponents: Tensor, weights: Tensor, units: Tensor, law: ScoreLaw
-    ) -> RowTotals:
+    def total(self, exponents: Tensor, weights: Tensor, units: Tensor, law: ScoreLaw) -> RowTotals:
         """See ``Engine``."""
         distance = kept_where(weights > 0, law.maximum[:, :, None] - exponents)
         weighted = weights * distance

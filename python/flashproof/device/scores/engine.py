@@ -89,9 +89,7 @@ class Engine(Protocol):
         may be −∞ afterwards where keys are not seen.
         """
 
-    def total(
-        self, exponents: Tensor, weights: Tensor, units: Tensor, law: ScoreLaw
-    ) -> RowTotals:
+    def total(self, exponents: Tensor, weights: Tensor, units: Tensor, law: ScoreLaw) -> RowTotals:
         """The sums of each row; ``exponents`` are those that ``weigh`` has had, ``units`` [heads,
         keys].
         """

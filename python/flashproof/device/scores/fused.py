@@ -43,13 +43,18 @@ class TritonEngine:
         weights = torch.empty_like(exponents)
         ranges = _ranges(seen.after(first_key))
         kernels.weigh_rows[(heads * rows,)](
-            exponents, weights, maximum, total, *ranges, rows, keys, BLOCK=block_of(keys, _MOST_BLOCK)
+            exponents,
+            weights,
+            maximum,
+            total,
+            *ranges,
+            rows,
+            keys,
+            BLOCK=block_of(keys, _MOST_BLOCK),
         )
         return Weights(maximum, total, weights)
 
-    def total(
-        self, exponents: Tensor, weights: Tensor, units: Tensor, law: ScoreLaw
-    ) -> RowTotals:
+    def total(self, exponents: Tensor, weights: Tensor, units: Tensor, law: ScoreLaw) -> RowTotals:
         """See ``Engine``."""
         heads, rows, keys = exponents.shape
         count, device = heads * rows, exponents.device

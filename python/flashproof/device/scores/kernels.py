@@ -163,9 +163,7 @@ def total_rows(
                 most, so_far = _largest_so_far(exponent, so_far, BLOCK, TILE)
             else:
                 most = tl.full([BLOCK], 0.0, tl.float64) + maximum
-            is_counted, slot = _slots(
-                exponent, is_seen, most, slack, BINS, BITS, LEAST, MULTIPLIER
-            )
+            is_counted, slot = _slots(exponent, is_seen, most, slack, BINS, BITS, LEAST, MULTIPLIER)
             if PACKED:
                 one = tl.where(slot % 2 == 0, 1, 65536)
                 tl.atomic_add(table + slot // 2, one, is_counted, sem="relaxed", scope="cta")
@@ -205,9 +203,7 @@ def total_rows(
                 most, so_far = _largest_so_far(exponent, so_far, BLOCK, TILE)
             else:
                 most = tl.full([BLOCK], 0.0, tl.float64) + maximum
-            is_counted, slot = _slots(
-                exponent, is_seen, most, slack, BINS, BITS, LEAST, MULTIPLIER
-            )
+            is_counted, slot = _slots(exponent, is_seen, most, slack, BINS, BITS, LEAST, MULTIPLIER)
             # Counts are where atomics left them, not in a cache of the multiprocessor.
             if PACKED:
                 word = tl.load(table + slot // 2, is_counted, 1, cache_modifier=".cg")
