@@ -178,6 +178,43 @@ def _round_weight(p, error, numbers, OPEN: tl.constexpr):
 
 
 @triton.jit
+def _err_share(p, x, is_seen, of_weights, of_row, value_norm, numbers):
+    """``errDerivatives`` of one row: dS, |dS|, what pairs err by, with what rows add; what does not average
+    out, the variance; these two as dK has them; and |dS| with all its errors.
+
+    ``of_weights`` is P's error, the worst of its rounding, its typical error and its variance, ``of_row``
+    ‖dO‖ and the members of ``Rows`` without those of typical weights.
+    """
+    weight_error, rounded, typical_error, of_p = of_weights
+    norm, mean, whole, row_variance, worst_mean, typical_mean, mean_variance = of_row
+    r, tiny = tl.load(numbers + 3), tl.load(numbers + 5)
+    floor, part, unit = tl.load(numbers + 10), tl.load(numbers + 11), tl.load(numbers + 15)
+    distance = tl.abs(x - mean)
+    share = (x - mean) * p
+    size = tl.abs(share)
+    of_x = tl.load(numbers + 8) * norm * value_norm + r * distance
+    of_x += tl.load(numbers + 12) * tl.abs(mean) + floor
+    own = (weight_error + rounded) * (1 + 3 * r) + 3 * r * p + 3 * tiny
+    own = (own * (of_x + distance + worst_mean) + p * of_x + 3 * tiny) * (1 + whole)
+    together = size * whole + p * (worst_mean * (1 + whole))
+    before = (size + own + together) * (1 + 2.0**-20)
+    rounding = tl.maximum(_half_ulp(before, numbers), _half_ulp(before * unit, numbers) / unit)
+    worst = tl.where(is_seen, own + rounding, 0.0)
+    all_worst = tl.where(is_seen, together + worst, 0.0)
+    systematic = typical_error * distance + part * p * tl.abs(x) + floor * p + 3 * tiny
+    systematic = tl.where(is_seen, systematic, 0.0)
+    square, squares = p * p, distance * distance
+    variance = _vary_derivative(tl.abs(x), norm, value_norm, numbers)
+    variance += tl.load(numbers + 13) * squares + tl.load(numbers + 14) * mean * mean
+    variance = square * variance + of_p * squares + rounding * rounding / 3
+    variance = tl.where(is_seen, variance, 0.0)
+    typical = systematic + p * typical_mean
+    moved = variance + square * (squares * row_variance + mean_variance)
+    before = tl.where(is_seen, before, 0.0)
+    return share, size, worst, all_worst, systematic, variance, typical, moved, before
+
+
+@triton.jit
 def err_pairs(
     exponents,
     weights,
@@ -205,20 +242,17 @@ def err_pairs(
     row = tl.program_id(0).to(tl.int64)
     begin, end = tl.load(begins + row % rows), tl.load(ends + row % rows)
     of_rows += row
-    lse, norm, derivative_norm = (
-        tl.load(of_rows),
-        tl.load(of_rows + count),
+    lse, norm, whole = tl.load(of_rows), tl.load(of_rows + count), tl.load(of_rows + 4 * count)
+    row_variance = tl.load(of_rows + 6 * count)
+    of_row = (
         tl.load(of_rows + 2 * count),
+        tl.load(of_rows + 3 * count),
+        whole,
+        row_variance,
+        tl.load(of_rows + 7 * count),
+        tl.load(of_rows + 8 * count),
+        tl.load(of_rows + 9 * count),
     )
-    mean, whole = tl.load(of_rows + 3 * count), tl.load(of_rows + 4 * count)
-    row_variance, worst_mean = tl.load(of_rows + 6 * count), tl.load(of_rows + 7 * count)
-    typical_mean, mean_variance = tl.load(of_rows + 8 * count), tl.load(of_rows + 9 * count)
-    r, tiny = tl.load(numbers + 3), tl.load(numbers + 5)
-    floor, part = tl.load(numbers + 10), tl.load(numbers + 11)
-    of_products = tl.load(numbers + 8) * derivative_norm
-    of_mean = tl.load(numbers + 12) * tl.abs(mean) + floor
-    of_square, of_mean_square = tl.load(numbers + 13), tl.load(numbers + 14) * mean * mean
-    unit = tl.load(numbers + 15)
     base, key_base = row * keys, row // rows * keys
     # A matrix may have more numbers than 32 bits count.
     size_of_matrix = size_of_matrix.to(tl.int64)
@@ -227,8 +261,7 @@ def err_pairs(
     for at in range(0, keys, BLOCK):
         key = at + tl.arange(0, BLOCK)
         is_seen = (key >= begin) & (key < end)
-        to = matrices + base + key
-        is_there = key < keys
+        to, is_there = matrices + base + key, key < keys
         p = tl.load(weights + base + key, is_seen, 0.0)
         x = tl.load(products + base + key, is_seen, 0.0)
         exponent = tl.load(exponents + base + key, is_seen, 0.0)
@@ -241,41 +274,24 @@ def err_pairs(
         rounded, known, spread, open_size = _round_weight(p, error, numbers, OPEN)
         rounded = tl.where(p == 0, 0.0, rounded)
         is_any_open |= (open_size > 0).to(tl.int32)
-        square = p * p
+        weight_variance = spread + of_p + p * p * row_variance
+        of_weights = weight_error, rounded, typical_error, of_p
+        share, size, worst, all_worst, systematic, variance, typical, moved, before = _err_share(
+            p, x, is_seen, of_weights, of_row, value_norm, numbers
+        )
+        most = tl.maximum(most, before)
+        tl.store(to, share, is_there)
+        tl.store(to + size_of_matrix, size, is_there)
+        tl.store(to + 2 * size_of_matrix, worst, is_there)
+        tl.store(to + 3 * size_of_matrix, all_worst, is_there)
+        tl.store(to + 4 * size_of_matrix, systematic, is_there)
+        tl.store(to + 5 * size_of_matrix, variance, is_there)
+        tl.store(to + 6 * size_of_matrix, typical, is_there)
+        tl.store(to + 7 * size_of_matrix, moved, is_there)
         tl.store(to + 8 * size_of_matrix, error + rounded, is_there)
         tl.store(to + 9 * size_of_matrix, typical_error, is_there)
-        weight_variance = spread + of_p + square * row_variance
         tl.store(to + 10 * size_of_matrix, weight_variance, is_there)
         tl.store(to + 11 * size_of_matrix, known, is_there)
         tl.store(to + 12 * size_of_matrix, open_size, is_there)
-        away = x - mean
-        distance = tl.abs(away)
-        share = away * p
-        size = tl.abs(share)
-        tl.store(to, share, is_there)
-        tl.store(to + size_of_matrix, size, is_there)
-        of_x = of_products * value_norm + of_mean + r * distance
-        own = (weight_error + rounded) * (1 + 3 * r) + 3 * r * p + 3 * tiny
-        own = (own * (of_x + distance + worst_mean) + p * of_x + 3 * tiny) * (1 + whole)
-        together = size * whole + p * (worst_mean * (1 + whole))
-        before = (size + own + together) * (1 + 2.0**-20)
-        most = tl.maximum(most, tl.where(is_seen, before, 0.0))
-        rounding = tl.maximum(_half_ulp(before, numbers), _half_ulp(before * unit, numbers) / unit)
-        worst = tl.where(is_seen, own + rounding, 0.0)
-        all_worst = tl.where(is_seen, together + worst, 0.0)
-        tl.store(to + 2 * size_of_matrix, worst, is_there)
-        tl.store(to + 3 * size_of_matrix, all_worst, is_there)
-        systematic = typical_error * distance + part * p * tl.abs(x) + floor * p + 3 * tiny
-        systematic = tl.where(is_seen, systematic, 0.0)
-        tl.store(to + 4 * size_of_matrix, systematic, is_there)
-        tl.store(to + 6 * size_of_matrix, systematic + p * typical_mean, is_there)
-        squares = distance * distance
-        of_derivative = _vary_derivative(tl.abs(x), derivative_norm, value_norm, numbers)
-        variance = square * (of_derivative + of_square * squares + of_mean_square)
-        variance += of_p * squares + rounding * rounding / 3
-        variance = tl.where(is_seen, variance, 0.0)
-        tl.store(to + 5 * size_of_matrix, variance, is_there)
-        moved = variance + square * (squares * row_variance + mean_variance)
-        tl.store(to + 7 * size_of_matrix, moved, is_there)
     tl.store(largest + row, tl.max(most))
     tl.store(opens + row, tl.max(is_any_open))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.metadata
 import importlib.util
 import os
 from collections.abc import Iterator
@@ -17,6 +18,8 @@ from .engine import Engine
 ENGINES = ("eager", "triton")
 _LEAST_CAPABILITY = (8, 0)
 """Of GPUs whose tensor cores multiply fp64, which the kernels were tried on."""
+_LEAST_TRITON = (3, 6)
+"""The version that the kernels were tried on."""
 _wanted: ContextVar[str | None] = ContextVar("engine", default=None)
 
 
@@ -62,5 +65,17 @@ def _has_triton(device: torch.device) -> bool:
         device.type == "cuda"
         and torch.version.hip is None
         and importlib.util.find_spec("triton") is not None
+        and _triton_version() >= _LEAST_TRITON
         and torch.cuda.get_device_capability(device) >= _LEAST_CAPABILITY
     )
+
+
+def _triton_version() -> tuple[int, ...]:
+    """The first two numbers of Triton's version; none where that is not known."""
+    for package in ("triton", "pytorch-triton"):
+        try:
+            numbers = importlib.metadata.version(package).split(".")[:2]
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        return tuple(int(number) for number in numbers if number.isdigit())
+    return ()

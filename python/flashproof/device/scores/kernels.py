@@ -67,12 +67,15 @@ def _slots(
     is_seen,
     most,
     slack,
-    BINS: tl.constexpr,
-    BITS: tl.constexpr,
-    LEAST: tl.constexpr,
-    MULTIPLIER: tl.constexpr,
+    LAW: tl.constexpr,
 ):
-    """Whether each exponent is counted, and its place in the table: ``alike_counts``."""
+    """Whether each exponent is counted, and its place in the table: ``alike_counts``. ``LAW`` is bins of an
+    octave, the table's bits, how far below the largest exponents count, and the multiplier of the hash.
+    """
+    BINS: tl.constexpr = LAW[0]
+    BITS: tl.constexpr = LAW[1]
+    LEAST: tl.constexpr = LAW[2]
+    MULTIPLIER: tl.constexpr = LAW[3]
     places = tl.where(is_seen, exponent, 0.0) * BINS
     near = (places + _ROUND) - _ROUND
     edge = 0.5 - (slack + tl.abs(places) * 2.0**-50)
@@ -89,6 +92,178 @@ def _largest_so_far(exponent, before, BLOCK: tl.constexpr, TILE: tl.constexpr):
     upto = tl.maximum(tl.associative_scan(tiles, 0, _larger), before)
     spread = tl.broadcast_to(upto[:, None], (BLOCK // TILE, TILE))
     return tl.reshape(spread, (BLOCK,)), tl.maximum(tl.max(tiles), before)
+
+
+@triton.jit
+def _most_counted(
+    exponent, maximum, so_far, SO_FAR: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr
+):
+    """What each exponent is counted by, and the largest so far."""
+    if SO_FAR:
+        most, so_far = _largest_so_far(exponent, so_far, BLOCK, TILE)
+    else:
+        most = tl.full([BLOCK], 0.0, tl.float64) + maximum
+    return most, so_far
+
+
+@triton.jit
+def _count(table, slot, is_counted, PACKED: tl.constexpr):
+    """Adds to the table."""
+    if PACKED:
+        one = tl.where(slot % 2 == 0, 1, 65536)
+        tl.atomic_add(table + slot // 2, one, is_counted, sem="relaxed", scope="cta")
+    else:
+        tl.atomic_add(table + slot, 1, is_counted, sem="relaxed", scope="cta")
+
+
+@triton.jit
+def _counted(table, slot, is_counted, PACKED: tl.constexpr):
+    """The table's numbers, from 1 to 65535: from where atomics left them, not from a cache of the
+    multiprocessor.
+    """
+    if PACKED:
+        word = tl.load(table + slot // 2, is_counted, 1, cache_modifier=".cg")
+        number = tl.where(slot % 2 == 0, word & 65535, (word >> 16) & 65535)
+    else:
+        number = tl.load(table + slot, is_counted, 1, cache_modifier=".cg")
+    return tl.where(is_counted, tl.minimum(number, 65535), 1).to(tl.float64)
+
+
+@triton.jit
+def _clear(to, first, last, BLOCK: tl.constexpr):
+    """Writes zeros from one place up to another."""
+    for at in range(first, last, BLOCK):
+        place = at + tl.arange(0, BLOCK)
+        tl.store(to + place, tl.zeros([BLOCK], to.dtype.element_ty), place < last)
+
+
+@triton.jit
+def _additions(
+    weight, before, at, last, GROWN: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr
+):
+    """What tiles of weights add to ``RowTotals.additions``, and the sum of weights up to their end."""
+    tiles = tl.sum(tl.reshape(weight, (BLOCK // TILE, TILE)), 1)
+    upto = tl.cumsum(tiles, 0) + before
+    starts = at + TILE * tl.arange(0, BLOCK // TILE)
+    sizes = tl.minimum(tl.maximum(last - starts, 0), TILE).to(tl.float64)
+    of_tiles = tl.where(upto > 0, sizes * tl.minimum(upto * GROWN, 1.0), 0.0)
+    return tl.sum(of_tiles), before + tl.sum(tiles)
+
+
+@triton.jit
+def _sum_row(
+    exponents,
+    weights,
+    units,
+    table,
+    numbers,
+    ranges,
+    sums,
+    count,
+    LAW: tl.constexpr,
+    SO_FAR: tl.constexpr,
+    PACKED: tl.constexpr,
+    GROWN: tl.constexpr,
+    BLOCK: tl.constexpr,
+    TILE: tl.constexpr,
+):
+    """Fills the table of a row and stores those of its sums that need no counts; returns the largest
+    weight and its key.
+    """
+    maximum, slack, least = numbers
+    begin, end, first, last = ranges
+    mass = tl.zeros([BLOCK], tl.float64)
+    distances = tl.zeros([BLOCK], tl.float64)
+    distances_squared = tl.zeros([BLOCK], tl.float64)
+    unit1 = tl.zeros([BLOCK], tl.float64)
+    unit2 = tl.zeros([BLOCK], tl.float64)
+    unit3 = tl.zeros([BLOCK], tl.float64)
+    unit4 = tl.zeros([BLOCK], tl.float64)
+    squares = tl.zeros([BLOCK], tl.float64)
+    bias = tl.zeros([BLOCK], tl.float64)
+    largest = tl.full([BLOCK], -1.0, tl.float64)
+    largest_at = tl.zeros([BLOCK], tl.int32)
+    so_far = tl.full([], float("-inf"), tl.float64)
+    before = tl.full([], 0.0, tl.float64)
+    additions = tl.full([], 0.0, tl.float64)
+    for at in range(first, last, BLOCK):
+        key = at + tl.arange(0, BLOCK)
+        is_seen = (key >= begin) & (key < end)
+        exponent = tl.load(exponents + key, is_seen, float("-inf"))
+        weight = tl.load(weights + key, is_seen, 0.0)
+        unit = tl.load(units + key, is_seen, 0.0)
+        most, so_far = _most_counted(exponent, maximum, so_far, SO_FAR, BLOCK, TILE)
+        is_counted, slot = _slots(exponent, is_seen, most, slack, LAW)
+        _count(table, slot, is_counted, PACKED)
+        distance = tl.where(weight > 0, maximum - exponent, 0.0)
+        mass += weight
+        distances += weight * distance
+        distances_squared += weight * distance * distance
+        square = unit * unit
+        unit1 += weight * unit
+        unit2 += weight * square
+        unit3 += weight * square * unit
+        unit4 += weight * square * square
+        squares += weight * weight
+        bias += tl.minimum(weight, least)
+        is_larger = weight > largest
+        largest = tl.where(is_larger, weight, largest)
+        largest_at = tl.where(is_larger, key, largest_at)
+        more, before = _additions(weight, before, at, last, GROWN, BLOCK, TILE)
+        additions += more
+    tl.store(sums, tl.sum(mass))
+    tl.store(sums + count, tl.sum(distances))
+    tl.store(sums + 2 * count, tl.sum(distances_squared))
+    tl.store(sums + 3 * count, tl.sum(unit1))
+    tl.store(sums + 4 * count, tl.sum(unit2))
+    tl.store(sums + 5 * count, tl.sum(unit3))
+    tl.store(sums + 6 * count, tl.sum(unit4))
+    tl.store(sums + 7 * count, tl.sum(squares))
+    tl.store(sums + 9 * count, tl.sum(bias))
+    tl.store(sums + 10 * count, additions)
+    most_weight = tl.max(largest)
+    return most_weight, tl.min(tl.where(largest == most_weight, largest_at, 2147483647))
+
+
+@triton.jit
+def _vary_row(
+    exponents,
+    weights,
+    variances,
+    table,
+    numbers,
+    ranges,
+    factors,
+    most_weight,
+    LAW: tl.constexpr,
+    SO_FAR: tl.constexpr,
+    PACKED: tl.constexpr,
+    TIED: tl.constexpr,
+    BLOCK: tl.constexpr,
+    TILE: tl.constexpr,
+):
+    """Stores the variances of a row; returns Σ n w² and how many keys may be the heaviest."""
+    maximum, slack, least = numbers
+    begin, end, first, last = ranges
+    relative, of_exponential = factors
+    alike = tl.zeros([BLOCK], tl.float64)
+    ties = tl.zeros([BLOCK], tl.int32)
+    so_far = tl.full([], float("-inf"), tl.float64)
+    for at in range(first, last, BLOCK):
+        key = at + tl.arange(0, BLOCK)
+        is_seen = (key >= begin) & (key < end)
+        exponent = tl.load(exponents + key, is_seen, float("-inf"))
+        weight = tl.load(weights + key, is_seen, 0.0)
+        most, so_far = _most_counted(exponent, maximum, so_far, SO_FAR, BLOCK, TILE)
+        is_counted, slot = _slots(exponent, is_seen, most, slack, LAW)
+        number = _counted(table, slot, is_counted, PACKED)
+        square = weight * weight
+        alike += number * square
+        moved = relative * weight + least
+        variance = number * (moved * moved / 3 + of_exponential * square)
+        tl.store(variances + key, tl.where(is_seen, variance, 0.0), key < last)
+        ties += (is_seen & (weight >= most_weight * TIED)).to(tl.int32)
+    return tl.sum(alike), tl.sum(ties).to(tl.float64)
 
 
 @triton.jit
@@ -109,10 +284,7 @@ def total_rows(
     count,
     rows,
     keys,
-    BINS: tl.constexpr,
-    BITS: tl.constexpr,
-    LEAST: tl.constexpr,
-    MULTIPLIER: tl.constexpr,
+    LAW: tl.constexpr,
     GROWN: tl.constexpr,
     TIED: tl.constexpr,
     SO_FAR: tl.constexpr,
@@ -127,122 +299,58 @@ def total_rows(
     as many keys.
     """
     program = tl.program_id(0)
-    words: tl.constexpr = (1 << BITS) >> (1 if PACKED else 0)
+    words: tl.constexpr = (1 << LAW[1]) >> (1 if PACKED else 0)
     table = tables + program.to(tl.int64) * words
-    relative, of_exponential = tl.load(constants), tl.load(constants + 1)
+    factors = tl.load(constants), tl.load(constants + 1)
     for turn in range(program, count, tl.num_programs(0)):
         row = tl.zeros([], tl.int64) + turn
-        place = row % rows
-        begin, end = tl.load(begins + place), tl.load(ends + place)
-        first, last = tl.load(group_begins + place), tl.load(group_ends + place)
-        maximum, slack = tl.load(of_rows + row), tl.load(of_rows + count + row)
-        least = tl.load(of_rows + 2 * count + row)
+        at = row % rows
+        first, last = tl.load(group_begins + at), tl.load(group_ends + at)
+        ranges = tl.load(begins + at), tl.load(ends + at), first, last
+        slack, least = tl.load(of_rows + count + row), tl.load(of_rows + 2 * count + row)
+        numbers = tl.load(of_rows + row), slack, least
         base = row * keys
-        unit_base = row // rows * keys
-        mass = tl.zeros([BLOCK], tl.float64)
-        distances = tl.zeros([BLOCK], tl.float64)
-        distances_squared = tl.zeros([BLOCK], tl.float64)
-        unit1 = tl.zeros([BLOCK], tl.float64)
-        unit2 = tl.zeros([BLOCK], tl.float64)
-        unit3 = tl.zeros([BLOCK], tl.float64)
-        unit4 = tl.zeros([BLOCK], tl.float64)
-        squares = tl.zeros([BLOCK], tl.float64)
-        bias = tl.zeros([BLOCK], tl.float64)
-        largest = tl.full([BLOCK], -1.0, tl.float64)
-        largest_at = tl.zeros([BLOCK], tl.int32)
-        so_far = tl.full([], float("-inf"), tl.float64)
-        before = tl.full([], 0.0, tl.float64)
-        additions = tl.full([], 0.0, tl.float64)
-        for at in range(first, last, BLOCK):
-            key = at + tl.arange(0, BLOCK)
-            is_seen = (key >= begin) & (key < end)
-            exponent = tl.load(exponents + base + key, is_seen, float("-inf"))
-            weight = tl.load(weights + base + key, is_seen, 0.0)
-            unit = tl.load(units + unit_base + key, is_seen, 0.0)
-            if SO_FAR:
-                most, so_far = _largest_so_far(exponent, so_far, BLOCK, TILE)
-            else:
-                most = tl.full([BLOCK], 0.0, tl.float64) + maximum
-            is_counted, slot = _slots(exponent, is_seen, most, slack, BINS, BITS, LEAST, MULTIPLIER)
-            if PACKED:
-                one = tl.where(slot % 2 == 0, 1, 65536)
-                tl.atomic_add(table + slot // 2, one, is_counted, sem="relaxed", scope="cta")
-            else:
-                tl.atomic_add(table + slot, 1, is_counted, sem="relaxed", scope="cta")
-            distance = tl.where(weight > 0, maximum - exponent, 0.0)
-            mass += weight
-            distances += weight * distance
-            distances_squared += weight * distance * distance
-            unit1 += weight * unit
-            square = unit * unit
-            unit2 += weight * square
-            unit3 += weight * square * unit
-            unit4 += weight * square * square
-            squares += weight * weight
-            bias += tl.minimum(weight, least)
-            is_larger = weight > largest
-            largest = tl.where(is_larger, weight, largest)
-            largest_at = tl.where(is_larger, key, largest_at)
-            tiles = tl.sum(tl.reshape(weight, (BLOCK // TILE, TILE)), 1)
-            upto = tl.cumsum(tiles, 0) + before
-            starts = at + TILE * tl.arange(0, BLOCK // TILE)
-            sizes = tl.minimum(tl.maximum(last - starts, 0), TILE).to(tl.float64)
-            additions += tl.sum(tl.where(upto > 0, sizes * tl.minimum(upto * GROWN, 1.0), 0.0))
-            before += tl.sum(tiles)
+        most_weight, heaviest_at = _sum_row(
+            exponents + base,
+            weights + base,
+            units + row // rows * keys,
+            table,
+            numbers,
+            ranges,
+            sums + row,
+            count,
+            LAW,
+            SO_FAR,
+            PACKED,
+            GROWN,
+            BLOCK,
+            TILE,
+        )
+        tl.store(heaviest + row, tl.minimum(heaviest_at, keys - 1).to(tl.int64))
         tl.debug_barrier()
-        most_weight = tl.max(largest)
-        alike = tl.zeros([BLOCK], tl.float64)
-        ties = tl.zeros([BLOCK], tl.int32)
-        so_far = tl.full([], float("-inf"), tl.float64)
-        for at in range(first, last, BLOCK):
-            key = at + tl.arange(0, BLOCK)
-            is_seen = (key >= begin) & (key < end)
-            exponent = tl.load(exponents + base + key, is_seen, float("-inf"))
-            weight = tl.load(weights + base + key, is_seen, 0.0)
-            if SO_FAR:
-                most, so_far = _largest_so_far(exponent, so_far, BLOCK, TILE)
-            else:
-                most = tl.full([BLOCK], 0.0, tl.float64) + maximum
-            is_counted, slot = _slots(exponent, is_seen, most, slack, BINS, BITS, LEAST, MULTIPLIER)
-            # Counts are where atomics left them, not in a cache of the multiprocessor.
-            if PACKED:
-                word = tl.load(table + slot // 2, is_counted, 1, cache_modifier=".cg")
-                number = tl.where(slot % 2 == 0, word & 65535, (word >> 16) & 65535)
-            else:
-                number = tl.load(table + slot, is_counted, 1, cache_modifier=".cg")
-            number = tl.where(is_counted, tl.minimum(number, 65535), 1).to(tl.float64)
-            square = weight * weight
-            alike += number * square
-            moved = relative * weight + least
-            variance = number * (moved * moved / 3 + of_exponential * square)
-            tl.store(variances + base + key, tl.where(is_seen, variance, 0.0), key < last)
-            ties += (is_seen & (weight >= most_weight * TIED)).to(tl.int32)
-        for at in range(0, first, BLOCK):
-            key = at + tl.arange(0, BLOCK)
-            tl.store(variances + base + key, tl.zeros([BLOCK], tl.float64), key < first)
-        for at in range(last, keys, BLOCK):
-            key = at + tl.arange(0, BLOCK)
-            tl.store(variances + base + key, tl.zeros([BLOCK], tl.float64), key < keys)
+        alike, ties = _vary_row(
+            exponents + base,
+            weights + base,
+            variances + base,
+            table,
+            numbers,
+            ranges,
+            factors,
+            most_weight,
+            LAW,
+            SO_FAR,
+            PACKED,
+            TIED,
+            BLOCK,
+            TILE,
+        )
+        tl.store(sums + 8 * count + row, alike)
+        tl.store(sums + 11 * count + row, ties)
+        _clear(variances + base, 0, first, BLOCK)
+        _clear(variances + base, last, keys, BLOCK)
         tl.debug_barrier()
-        for at in range(0, words, 4 * BLOCK):
-            word = at + tl.arange(0, 4 * BLOCK)
-            tl.store(table + word, tl.zeros([4 * BLOCK], tl.int32), word < words)
+        _clear(table, 0, words, 4 * BLOCK)
         tl.debug_barrier()
-        sums_of_row = sums + row
-        tl.store(sums_of_row, tl.sum(mass))
-        tl.store(sums_of_row + count, tl.sum(distances))
-        tl.store(sums_of_row + 2 * count, tl.sum(distances_squared))
-        tl.store(sums_of_row + 3 * count, tl.sum(unit1))
-        tl.store(sums_of_row + 4 * count, tl.sum(unit2))
-        tl.store(sums_of_row + 5 * count, tl.sum(unit3))
-        tl.store(sums_of_row + 6 * count, tl.sum(unit4))
-        tl.store(sums_of_row + 7 * count, tl.sum(squares))
-        tl.store(sums_of_row + 8 * count, tl.sum(alike))
-        tl.store(sums_of_row + 9 * count, tl.sum(bias))
-        tl.store(sums_of_row + 10 * count, additions)
-        tl.store(sums_of_row + 11 * count, tl.sum(ties).to(tl.float64))
-        at_most = tl.where(largest == most_weight, largest_at, 2147483647)
-        tl.store(heaviest + row, tl.minimum(tl.min(at_most), keys - 1).to(tl.int64))
 
 
 @triton.jit
