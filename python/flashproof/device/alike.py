@@ -73,15 +73,16 @@ def alike_counts(exponents: Tensor, law: ScoreLaw) -> Tensor:
     """
     bits, bins = table_bits(law.all_keys), bins_of(law.weight_format)
     counted = exponents >= _largest_so_far(exponents, law) - LEAST_COUNTED
-    places = torch.where(counted, exponents, law.maximum[:, :, None]) * bins
+    places = torch.where(counted, exponents, law.maximum[:, :, None]).mul_(bins)
     near = places.round()
-    slack = slack_of(law)[:, :, None] + places.abs() * 2.0**-50
-    counted &= (places - near).abs_() < 0.5 - slack
-    slots = ((near.to(torch.int64) * MULTIPLIER) >> (64 - bits)) & (2**bits - 1)
+    edge = torch.add(0.5 - slack_of(law)[:, :, None], places.abs(), alpha=-(2.0**-50))
+    counted &= places.sub_(near).abs_() < edge
+    slots = near.to(torch.int64).mul_(MULTIPLIER)
+    slots.bitwise_right_shift_(64 - bits).bitwise_and_(2**bits - 1)
     table = torch.zeros(*slots.shape[:2], 2**bits, dtype=torch.int32, device=slots.device)
     table.scatter_add_(2, slots, counted.to(torch.int32))
     counts = table.clamp_(1, 65535).gather(2, slots)
-    return torch.where(counted, counts, 1).double()
+    return counts.masked_fill_(counted.logical_not_(), 1).double()
 
 
 def is_clustered(mass: Tensor, squares: Tensor, squares_alike: Tensor) -> tuple[Tensor, Tensor]:

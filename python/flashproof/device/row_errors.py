@@ -61,7 +61,7 @@ def row_errors(
     block: WeightBlock,
 ) -> RowErrors:
     """The errors of a block's weights and sums."""
-    totals = _totals(problem, head, shape, premises, block)
+    totals = row_totals(problem, head, shape, premises, block)
     # An error of e = t + t² for that of a score t = a·u of natural units, u the key's unit: sums
     # over keys are those of u^n.
     per_unit = math.expm1(shape.qk_dim * premises.accumulation)
@@ -127,13 +127,14 @@ def _least_rounding(premises: Premises, block: WeightBlock) -> tuple[float, Tens
     return u / (1 + u) + FP32_ROUNDOFF, least
 
 
-def _totals(
+def row_totals(
     problem: AttentionProblem,
     head: HeadTensors,
     shape: Shape,
     premises: Premises,
     block: WeightBlock,
 ) -> RowTotals:
+    """The sums of a block's rows."""
     relative, least = _least_rounding(premises, block)
     law = ScoreLaw(
         premises.weight_format,

@@ -27,7 +27,7 @@ from flashproof.device.masks import VisibleKeys, visible_keys
 from flashproof.device.measure import key_span, measure
 from flashproof.device.premises import premises_of
 from flashproof.device.problem import shape_of
-from flashproof.device.row_errors import _totals
+from flashproof.device.row_errors import row_totals
 from flashproof.device.scores import engine_of, runs_triton, use_engine
 from flashproof.device.weights import EXP2_ERROR, ROUNDOFF, head_tensors, weigh_block
 
@@ -100,7 +100,7 @@ def test_kernels_make_the_sums_of_scores(name: str, engines: tuple[str, str]) ->
     for engine in engines:
         with use_engine(engine):
             block = weigh_block(problem, head, keys, 0, *key_span(keys))
-            totals = _totals(problem, head, shape, premises, block)
+            totals = row_totals(problem, head, shape, premises, block)
             moments = engine_of(DEVICE).moments(
                 directions, head.v[:, block.columns], block.weights, keys.after(block.first_key)
             )

@@ -35,13 +35,18 @@ class EagerEngine:
 
     def total(self, exponents: Tensor, weights: Tensor, units: Tensor, law: ScoreLaw) -> RowTotals:
         """See ``Engine``."""
-        distance = kept_where(weights > 0, law.maximum[:, :, None] - exponents)
+        hidden = hidden_keys(law.seen, law.first_key, weights.shape[2])
+
+        def seen(of: Tensor) -> Tensor:
+            return of if hidden is None else of.masked_fill_(hidden, 0.0)
+
+        distance = seen(law.maximum[:, :, None] - exponents)
         weighted = weights * distance
         of_distance = weighted.sum(-1), weighted.mul_(distance).sum(-1)
         counts = alike_counts(exponents, law)
         least = law.least[:, :, None]
         squares = weights.square()
-        moved = (law.relative * weights).add_(least).masked_fill_(exponents == -math.inf, 0.0)
+        moved = seen((law.relative * weights).add_(least))
         variance = moved.square_().mul_(1 / 3).add_(squares, alpha=law.of_exponential).mul_(counts)
         powers = torch.stack([units**n for n in range(1, 5)], -1)
         u1, u2, u3, u4 = (weights @ powers).unbind(-1)
