@@ -42,6 +42,10 @@ const modules = [
   ['src/profile/assembly/accumulate.ts', 'src/profile/accumulate.generated.ts'],
   ['src/audit/bounds/assembly/bounds.ts', 'src/audit/bounds/bounds.generated.ts'],
   ['src/audit/structure/assembly/structure.ts', 'src/audit/structure/structure.generated.ts'],
+  [
+    'src/audit/gradients/bounds/pairs/assembly/pairs.ts',
+    'src/audit/gradients/bounds/pairs/pairs.generated.ts',
+  ],
 ];
 
 function modified(file) {

@@ -117,7 +117,9 @@ export function instantiator<Exports>(binary: string, name: string): () => Expor
   const abort = (): void => {
     throw new Error(`the WebAssembly kernels of ${name} aborted`);
   };
-  return () => new WebAssembly.Instance(module(), { env: { abort } }).exports as unknown as Exports;
+  // AssemblyScript's `JSMath`.
+  const env = { abort, 'Math.exp': Math.exp, 'Math.tanh': Math.tanh };
+  return () => new WebAssembly.Instance(module(), { env }).exports as unknown as Exports;
 }
 
 /** Writes a struct of a module, as the module's generated file does it. */

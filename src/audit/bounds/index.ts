@@ -10,7 +10,6 @@ export {
 } from './judged-arithmetic.js';
 export { internalBound, KernelBound, type RowBound } from './norm-bound.js';
 export { followMaximum } from './row-plan.js';
-export { createTileProducts, type TileMatrix, type TileProducts } from './tile-products.js';
 export { tileRows } from './memory.js';
 export {
   combinations,

@@ -1,52 +1,75 @@
 import { describe, expect, it } from 'vitest';
 import { randomValues } from '../../../properties/problems/values.js';
 import {
-  createPartialSums,
-  partialSquares,
-  partialSumNumbers,
-} from '../../../src/audit/gradients/bounds/partial-sums.js';
+  operandRounding,
+  type PairArithmetic,
+} from '../../../src/audit/gradients/bounds/pair-arithmetic.js';
+import { loadFactor } from '../../../src/audit/gradients/bounds/pairs/factor-rows.js';
+import { createPairMemory } from '../../../src/audit/gradients/bounds/pairs/pair-memory.js';
+import { partialSquares } from '../../../src/audit/gradients/bounds/pairs/partial-sums.js';
 import {
   byOthersOf,
-  createPairMemory,
   emptyPairSums,
-  loadFactor,
   otherParts,
-} from '../../../src/audit/gradients/bounds/pair-sums.js';
-import { createTileProducts, tileRows } from '../../../src/audit/bounds/index.js';
+} from '../../../src/audit/gradients/bounds/pairs/pair-sums.js';
+import { createPairTile } from '../../../src/audit/gradients/bounds/pairs/pair-tile.js';
+import { tileRows } from '../../../src/audit/bounds/index.js';
 import { testSeed } from '../../setup/effort.js';
+import { coarseArithmetic, drawFrom } from './definitions/random-pairs.js';
 
 const random = randomValues(testSeed);
+
+const features = { hasAddends: false, hasFactors: false };
+
+/** The arithmetic of a kernel that rounds operands, or does not, with some factors before it does. */
+function arithmeticOf(isRounded: boolean, others: number): PairArithmetic {
+  const factors = [0.3, 0.5, 0.7].slice(0, others);
+  const ds = operandRounding(isRounded ? 'bf16' : 'fp64', 2 ** -24, factors, 1);
+  return coarseArithmetic(drawFrom(1), { ds });
+}
 
 it.each([
   [4, 4],
   [40, 64],
   [64, 20],
 ])('of %i terms in %i columns are those of plain loops', (inner, columns) => {
-  const products = createTileProducts(
-    partialSumNumbers(columns) + tileRows * inner + inner * columns + 64,
+  const counts = [tileRows * inner, inner * columns, tileRows * columns, tileRows * columns];
+  const { kernels, matrix } = createPairTile(
+    arithmeticOf(true, 0),
+    { ...features, hasPartials: false },
+    counts.reduce((sum, count) => sum + count, 0),
   );
-  const [a, b] = [products.matrix(tileRows * inner), products.matrix(inner * columns)];
+  const [a, b, sums, largest] = counts.map(matrix);
   for (const { view } of [a, b]) view.forEach((_, i) => (view[i] = random.integer(-9, 9)));
-  const sums = new Float64Array(tileRows * columns);
-  const after: number[][] = [];
-  createPartialSums(products, columns).forEachStretch(a, b, inner, columns, (added) => {
-    for (let at = 0; at < sums.length; at++) sums[at] += added[at];
-    after.push([...sums]);
-  });
+  // What was there before counts.
+  const before = sums.view.map(() => random.integer(-99, 99));
+  sums.view.set(before);
+  kernels.addStretches(
+    a.address,
+    b.address,
+    sums.address,
+    largest.address,
+    8 * inner,
+    8,
+    inner,
+    columns,
+  );
   const until = (row: number, column: number, end: number) => {
     let sum = 0;
     for (let k = 0; k < Math.min(end, inner); k++)
       sum += a.view[row * inner + k] * b.view[k * columns + column];
     return sum;
   };
-  expect(after).toHaveLength(Math.ceil(inner / 16));
   // Integers: exact.
-  after.forEach((found, index) => {
-    const exact = found.map((_, at) =>
-      until(Math.floor(at / columns), at % columns, 16 * (index + 1)),
+  for (let at = 0; at < before.length; at++) {
+    const [row, column] = [Math.floor(at / columns), at % columns];
+    const met = Array.from(
+      { length: Math.ceil(inner / 16) },
+      (_, k) => before[at] + until(row, column, 16 * (k + 1)),
     );
-    expect(found).toEqual(exact);
-  });
+    expect(sums.view[at]).toBe(met[met.length - 1]);
+    expect(largest.view[at]).toBe(Math.max(...met.map(Math.abs)));
+  }
 });
 
 /** The mean square of the partial sums of terms in an order. */
@@ -81,28 +104,21 @@ it('of terms in random orders have a mean square that is no larger than is said'
   }
 });
 
-it.each([4, 64, 512, 1024])(
-  'of %i columns have room in the memory that they ask for',
-  (columns) => {
-    const products = createTileProducts(partialSumNumbers(columns));
-    expect(() => createPartialSums(products, columns)).not.toThrow();
-  },
-);
-
 describe('the working memory of 64 queries and keys', () => {
   it.each([
     [640, 4, true, 0],
     [640, 4, false, 3],
     [4, 640, false, 0],
     [300, 301, true, 3],
-  ])('has room for heads of %i and %i columns', (qkDim, vDim, usesNorms, others) => {
-    const memory = createPairMemory(qkDim, vDim, { usesNorms, others });
+  ])('has room for heads of %i and %i columns', (qkDim, vDim, isRounded, others) => {
+    const arithmetic = arithmeticOf(isRounded, others);
+    const memory = createPairMemory(arithmetic, { qkDim, vDim }, features);
     const { queries, keys, dout, values } = memory;
     const rows = [queries, keys, dout, values].map((factor) => {
       const drawn = Float64Array.from({ length: tileRows * factor.dim }, () =>
         random.integer(-9, 9),
       );
-      loadFactor(factor, drawn);
+      loadFactor(memory.tile.kernels, factor, drawn);
       return drawn;
     });
     memory.multiplyRows();
@@ -118,15 +134,16 @@ describe('the working memory of 64 queries and keys', () => {
     ]) {
       const at = i * tileRows + j;
       // Integers: exact.
-      expect(memory.scores.view[at]).toBe(dot(qkDim, rows.slice(0, 2), i, j));
-      expect(memory.products.view[at]).toBe(dot(vDim, rows.slice(2), i, j));
+      expect(memory.tile.known.dot[at]).toBe(dot(qkDim, rows.slice(0, 2), i, j));
+      expect(memory.tile.known.product[at]).toBe(dot(vDim, rows.slice(2), i, j));
     }
   });
 
   it.each([0, 1, 2, 3])(
     'sums the known parts by %i other factors, and 0 for the others',
     (others) => {
-      const sums = emptyPairSums(2, createPairMemory(4, 4, { usesNorms: true, others }));
+      const arithmetic = arithmeticOf(true, others);
+      const sums = emptyPairSums(2, createPairMemory(arithmetic, { qkDim: 4, vDim: 4 }, features));
       otherParts.forEach((part, k) => sums[part].fill(5 + k, 1));
       const found = new Float64Array(otherParts.length).fill(NaN);
       byOthersOf(sums, 1, -2, found);

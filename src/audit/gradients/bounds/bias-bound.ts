@@ -21,13 +21,20 @@ import {
   ScoreSums,
   type AlikePairs,
 } from './score-shares.js';
-import type { SharedTile, SideOfTile } from './share-pairs.js';
-import type { RowErrors } from './weigh-pairs.js';
+import type { RowErrors, WeighedPairs } from './pairs/weighed-pairs.js';
 
-/** Pairs of a tile that are weighed, and how many rows of either side are alike. */
-export interface BiasTile extends Pick<SharedTile, 'weighed' | 'ranges'> {
-  readonly queries: Pick<SideOfTile, 'alikeScores' | 'alikeProducts'>;
-  readonly keys: Pick<SideOfTile, 'alikeScores' | 'alikeProducts'>;
+/** How many rows of a head have the same q or k, and the same dO or v, for each row of one side of a tile. */
+interface AlikeSide {
+  readonly alikeScores: Float64Array;
+  readonly alikeProducts: Float64Array;
+}
+
+/** Pairs of a tile that are weighed, the keys that each row sees within it, and how many rows of either side are alike. */
+export interface BiasTile {
+  readonly weighed: WeighedPairs;
+  readonly ranges: readonly (readonly KeyRange[])[];
+  readonly queries: AlikeSide;
+  readonly keys: AlikeSide;
 }
 
 /** Sums the errors of pairs in the gradient of a bias: Theorem 21 of docs/theory/bounds-backward.md. */

@@ -8,7 +8,7 @@ import {
 } from '../../bounds/index.js';
 import { addShare, techniquePlaces } from './gradient-techniques.js';
 import type { GradientTechniqueBound } from './group-bounds.js';
-import { mostOtherUnits } from './pair-sums.js';
+import { mostOtherUnits } from './pairs/pair-sums.js';
 import type { PairArithmetic, SumErrors } from './pair-arithmetic.js';
 
 /** A factor that covers, many times over, what fp64 leaves uncertain in all of this. */

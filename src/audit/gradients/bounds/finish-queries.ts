@@ -5,8 +5,8 @@ import { addShare, scaleShares, techniquePlaces } from './gradient-techniques.js
 import type { GradientTechniqueBound } from './group-bounds.js';
 import type { PairReader, QueryRows } from './head-tiles.js';
 import type { PairArithmetic } from './pair-arithmetic.js';
-import { byOthersOf, commonOf, partialsOf, type PairSums } from './pair-sums.js';
-import type { RowErrors } from './weigh-pairs.js';
+import { byOthersOf, commonOf, partialsOf, type PairSums } from './pairs/pair-sums.js';
+import type { RowErrors } from './pairs/weighed-pairs.js';
 
 /** The context in which rows of dQ are bounded. */
 export interface FinishedQueries {

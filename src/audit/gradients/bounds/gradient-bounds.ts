@@ -20,19 +20,17 @@ import { createGroupSums, type GroupSums } from './group-sums.js';
 import {
   createPairReader,
   forEachTile,
-  type AlikeRows,
   loadQueries,
   type KeyTile,
   type PairReader,
   type QueryRows,
 } from './head-tiles.js';
 import { pairArithmetic, type PairArithmetic } from './pair-arithmetic.js';
-import { addPairs, createPairMemory, emptyPairSums, type PairSums } from './pair-sums.js';
+import { emptyPairSums, type PairSums } from './pairs/pair-sums.js';
 import { createRowErrors, type RowErrorsOf } from './row-errors.js';
-import { addToRow, emptyRowSums } from './row-sums.js';
-import { createPairSharer, type SideOfTile } from './share-pairs.js';
+import { sharePairs } from './pairs/share-pairs.js';
 import type { SharedBounds } from './shared-bounds.js';
-import { emptyWeighedPairs, weighPairs, type RowErrors, type WeighedPairs } from './weigh-pairs.js';
+import type { RowErrors } from './pairs/weighed-pairs.js';
 
 /** Gradients to bound: their problem, and facts about the kernel that computed them. */
 export interface BoundedGradients {
@@ -52,14 +50,13 @@ interface BoundContext extends BoundedGradients {
   readonly reader: PairReader;
   readonly arithmetic: PairArithmetic;
   readonly rows: RowErrorsOf;
-  readonly weighed: WeighedPairs;
   readonly finish: ReturnType<typeof createFinish>;
-  readonly sharePairs: ReturnType<typeof createPairSharer>;
 }
 
 /** The errors that the rows of a block share: the first of two walks over the keys. */
 function rowsOfBlock(context: BoundContext, block: QueryRows, head: HeadGradients): RowErrors[] {
-  const { arithmetic, reader, rows, weighed } = context;
+  const { reader, rows } = context;
+  const { tile } = reader.memory;
   const { queries, vDim } = reader.shape;
   const begun = block.ranges.map((_, i) =>
     rows.begin(block.head * queries + block.first + i, {
@@ -67,19 +64,12 @@ function rowsOfBlock(context: BoundContext, block: QueryRows, head: HeadGradient
       radius: head.mean.radius[block.first + i],
     }),
   );
-  const sums = begun.map(emptyRowSums);
+  tile.clearSums();
   if (rows.needsSums) {
-    const alike = reader.alikeKeys(block.kvHead);
-    const ofKey = { scores: 1, products: 1 };
-    forEachTile(reader, block, ({ firstKey, ranges }) => {
-      weighPairs(arithmetic, reader.known, weighed, begun, ranges);
-      for (let i = 0; i < begun.length; i++)
-        for (const { begin, end } of ranges[i])
-          for (let j = begin; j < end; j++) {
-            ofKey.scores = alike.scores[firstKey + j];
-            ofKey.products = alike.products[firstKey + j];
-            addToRow(sums[i], weighed, i * tileRows + j, begun[i].mean, ofKey);
-          }
+    tile.setRows(begun);
+    forEachTile(reader, block, () => {
+      tile.weigh();
+      tile.addToRows();
     });
   }
   const { values, stride } = reader.memory.dout;
@@ -87,7 +77,7 @@ function rowsOfBlock(context: BoundContext, block: QueryRows, head: HeadGradient
     rows.finish(
       block.head * queries + block.first + i,
       row,
-      sums[i],
+      tile.sumsOf(i),
       values.view.subarray(i * stride, i * stride + vDim),
     ),
   );
@@ -95,7 +85,7 @@ function rowsOfBlock(context: BoundContext, block: QueryRows, head: HeadGradient
 
 /** Sums the errors of the pairs of a block: the second walk. */
 function sumPairs(
-  { arithmetic, reader, shared, sharePairs, weighed }: BoundContext,
+  { reader, shared }: BoundContext,
   block: QueryRows,
   rows: readonly RowErrors[],
   of: {
@@ -107,37 +97,27 @@ function sumPairs(
   },
   group: GroupSums | null,
 ): void {
-  const { memory, known } = reader;
-  const side = (name: 'queries' | 'keys'): Omit<SideOfTile, 'alikeScores' | 'alikeProducts'> => {
-    const ofValues = name === 'queries' ? memory.dout : memory.values;
-    return {
-      sizes: memory[name].rowSizes,
-      squares: memory[name].rowSquares,
-      ofValues: { sizes: ofValues.rowSizes, squares: ofValues.rowSquares },
-    };
-  };
-  const from = ({ scores, products }: AlikeRows, first: number) => ({
-    alikeScores: scores.subarray(first, first + tileRows),
-    alikeProducts: products.subarray(first, first + tileRows),
+  const { memory } = reader;
+  const { tile, sides } = memory;
+  const alikeOf = ({ alikeScores, alikeProducts }: (typeof sides)['keys']) => ({
+    alikeScores: alikeScores.view,
+    alikeProducts: alikeProducts.view,
   });
-  const queries = {
-    ...side('queries'),
-    ...from(reader.alikeQueries(block.head), block.first),
-  };
-  const alikeKeys = reader.alikeKeys(block.kvHead);
-  const ofKeys = side('keys');
+  const [queries, keys] = [alikeOf(sides.queries), alikeOf(sides.keys)];
   const bias = shared?.bias ?? null;
   bias?.begin(block.head, block.first, rows);
+  tile.setRows(rows);
   const visit = ({ firstKey, count, ranges }: KeyTile) => {
-    weighPairs(arithmetic, known, weighed, rows, ranges);
-    const keys = { ...ofKeys, ...from(alikeKeys, firstKey) };
-    sharePairs(
-      { known, weighed, rows, ranges, queries, keys },
-      { queries: of.shares, firstQuery: block.first, group: group?.shares ?? null, firstKey },
-    );
-    bias?.add({ weighed, ranges, queries, keys }, firstKey);
+    tile.weigh();
+    sharePairs(memory, {
+      queries: of.shares,
+      firstQuery: block.first,
+      group: group?.shares ?? null,
+      firstKey,
+    });
+    bias?.add({ weighed: tile.weighed, ranges, queries, keys }, firstKey);
     if (of.sums !== null)
-      addPairs(memory, memory.dq, memory.keys, of.sums, { first: 0, count: block.count });
+      memory.addPairs('dq', memory.keys, of.sums, { first: 0, count: block.count });
     group?.add(memory, { first: firstKey, count });
   };
   forEachTile(reader, block, visit, of.isWanted);
@@ -197,20 +177,14 @@ export function createGradientBounds(
   const { problem, dout, reference, premises } = gradients;
   const { shape } = reference;
   const arithmetic = pairArithmetic(problem, shape, premises);
-  // Where operands are rounded, the loss of dot products is little beside it.
-  const memory = createPairMemory(shape.qkDim, shape.vDim, {
-    usesNorms: arithmetic.ds.format !== null,
-    others: Math.max(arithmetic.ds.otherUnits.length, arithmetic.p.otherUnits.length),
-  });
   const context: BoundContext = {
     ...gradients,
-    reader: createPairReader(problem, dout, shape, memory),
+    reader: createPairReader(problem, dout, shape, arithmetic),
     arithmetic,
     rows: createRowErrors(gradients, arithmetic),
-    weighed: emptyWeighedPairs(),
-    sharePairs: createPairSharer(arithmetic, memory),
     finish: createFinish(arithmetic, premises.output, { sum: arithmetic.overKeys, growth: 1 }),
   };
+  const { memory } = context.reader;
   return (group) => {
     const { kvHead, dk, dv, keys } = group;
     const sums =

@@ -12,18 +12,16 @@ import {
 } from './gradient-techniques.js';
 import { emptyGradientBound, type GradientTechniqueBound } from './group-bounds.js';
 import { halfUlp, roundedNear, shortFormat, type PairArithmetic } from './pair-arithmetic.js';
+import type { FactorRows } from './pairs/factor-rows.js';
+import type { PairMemory } from './pairs/pair-memory.js';
 import {
-  addPairs,
   commonOf,
   emptyPairSums,
   knownParts,
   partialsOf,
-  type FactorRows,
   type KnownPart,
-  type PairMatrices,
-  type PairMemory,
   type PairSums,
-} from './pair-sums.js';
+} from './pairs/pair-sums.js';
 
 /** The sums of dK and dV of a group, over the queries of all its heads. */
 export interface GroupSums {
@@ -78,7 +76,7 @@ interface KeyGradient {
   readonly knownOf: number;
   /** The shares of query heads, which may be stored; null where no format that they are stored in is shorter. */
   readonly stored: StoredShares | null;
-  readonly matricesOf: (memory: PairMemory) => PairMatrices;
+  readonly name: 'dk' | 'dv';
   readonly factorOf: (memory: PairMemory) => FactorRows;
 }
 
@@ -114,7 +112,7 @@ export function createGroupSums(
     dim: number,
     scale: number,
     others: number,
-    of: Pick<KeyGradient, 'knownOf' | 'matricesOf' | 'factorOf'>,
+    of: Pick<KeyGradient, 'knownOf' | 'name' | 'factorOf'>,
   ): KeyGradient => {
     const numbers = () => new Float64Array(keys * dim);
     const known = knownParts.slice(0, 1 + others);
@@ -137,12 +135,12 @@ export function createGroupSums(
   };
   const ofKeys = gradient(qkDim, arithmetic.scale, arithmetic.ds.otherUnits.length, {
     knownOf: techniquePlaces.dsRound,
-    matricesOf: ({ dk }) => dk,
+    name: 'dk',
     factorOf: (memory) => memory.queries,
   });
   const ofValues = gradient(vDim, 1, arithmetic.p.otherUnits.length, {
     knownOf: techniquePlaces.pRound,
-    matricesOf: ({ dv }) => dv,
+    name: 'dv',
     factorOf: (memory) => memory.dout,
   });
   const isUnknown = new Uint8Array(keys);
@@ -192,9 +190,8 @@ export function createGroupSums(
     add: (memory, rows) => {
       for (const of of [ofKeys, ofValues]) {
         const factor = of.factorOf(memory);
-        addPairs(memory, of.matricesOf(memory), factor, of.sums, rows);
-        if (of.stored !== null)
-          memory.addProduct(of.matricesOf(memory).value, factor, 'values', of.stored.head, rows);
+        memory.addPairs(of.name, factor, of.sums, rows);
+        if (of.stored !== null) memory.addProduct(of.name, 'value', factor, of.stored.head, rows);
       }
     },
     leaveOut: (ranges) => {

@@ -12,8 +12,9 @@ import {
   type Tensor,
 } from '../../../problem/index.js';
 import { createAddends, tileRows, type Addends } from '../../bounds/index.js';
-import { loadFactor, type FactorRows, type PairMemory } from './pair-sums.js';
-import type { KnownPairs } from './weigh-pairs.js';
+import { loadFactor, type FactorRows } from './pairs/factor-rows.js';
+import { createPairMemory, type PairMemory } from './pairs/pair-memory.js';
+import type { PairArithmetic } from './pair-arithmetic.js';
 
 /** Number of rows of a head that have the same q or k, and the same dO or v, for each row. */
 export interface AlikeRows {
@@ -63,8 +64,6 @@ export interface PairReader {
   readonly mask: Mask;
   readonly addends: Addends | null;
   readonly kept: KeptWeights | null;
-  /** Facts about the pairs of the tile that is read. */
-  readonly known: KnownPairs;
   /** Counts of equal rows of a head of queries, and of one of keys. */
   readonly alikeQueries: (head: number) => AlikeRows;
   readonly alikeKeys: (kvHead: number) => AlikeRows;
@@ -79,16 +78,20 @@ function lastOf<T>(make: (head: number) => T): (head: number) => T {
   };
 }
 
+/** @param arithmetic that of the kernel whose errors are summed */
 export function createPairReader(
   problem: Problem,
   dout: Tensor,
   shape: ProblemShape,
-  memory: PairMemory,
+  arithmetic: PairArithmetic,
 ): PairReader {
   const { queries, keys, qkDim, vDim } = shape;
   const addends = createAddends(problem, shape);
   const kept = keptWeights(problem, shape);
-  const numbers = () => new Float64Array(tileRows * tileRows);
+  const memory = createPairMemory(arithmetic, shape, {
+    hasAddends: addends !== null,
+    hasFactors: kept !== null,
+  });
   return {
     problem,
     dout,
@@ -97,17 +100,6 @@ export function createPairReader(
     mask: problemMask(problem, shape),
     addends,
     kept,
-    known: {
-      dot: memory.scores.view,
-      dotSize: memory.scoreSizes.view,
-      product: memory.products.view,
-      productSize: memory.productSizes.view,
-      dotPartials: memory.scorePartials?.view ?? null,
-      productPartials: memory.productPartials?.view ?? null,
-      addend: addends === null ? null : numbers(),
-      addendSize: addends === null ? null : numbers(),
-      factor: kept === null ? null : numbers(),
-    },
     alikeQueries: lastOf((head) =>
       alikeRows(problem.q, dout, head, { rows: queries, qkDim, vDim }),
     ),
@@ -129,9 +121,28 @@ export interface QueryRows {
 }
 
 /** Loads rows of a tensor into a factor's. */
-function loadRows(factor: FactorRows, tensor: Tensor, row: number, count: number): void {
+function loadRows(
+  { tile }: PairMemory,
+  factor: FactorRows,
+  tensor: Tensor,
+  row: number,
+  count: number,
+): void {
   const { dim } = factor;
-  loadFactor(factor, decodeTensor(tensor, row * dim, (row + count) * dim));
+  loadFactor(tile.kernels, factor, decodeTensor(tensor, row * dim, (row + count) * dim));
+}
+
+/** Loads how many rows of a head are equal to each row from `first` on. */
+function loadAlike(
+  { alikeScores, alikeProducts, alikeBoth }: PairMemory['sides']['queries'],
+  { scores, products }: AlikeRows,
+  first: number,
+): void {
+  alikeScores.view.set(scores.subarray(first, first + tileRows));
+  alikeProducts.view.set(products.subarray(first, first + tileRows));
+  alikeBoth.view.forEach((_, i, both) => {
+    both[i] = Math.min(alikeScores.view[i], alikeProducts.view[i]);
+  });
 }
 
 /**
@@ -148,8 +159,9 @@ export function loadQueries(
   const { queries, heads, kvHeads, groupSize } = shape;
   const count = Math.min(tileRows, queries - first);
   const row = head * queries + first;
-  loadRows(memory.queries, problem.q, row, count);
-  loadRows(memory.dout, dout, row, count);
+  loadRows(memory, memory.queries, problem.q, row, count);
+  loadRows(memory, memory.dout, dout, row, count);
+  loadAlike(memory.sides.queries, reader.alikeQueries(head), first);
   return {
     head,
     kvHead: Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize),
@@ -175,7 +187,8 @@ function readFeatures(
   { head, first, count }: QueryRows,
   firstKey: number,
 ): void {
-  const { addends, kept, known } = reader;
+  const { addends, kept, memory } = reader;
+  const { known } = memory.tile;
   if (addends === null && kept === null) return;
   const isKept = new Uint8Array(tileRows).fill(1);
   for (let i = 0; i < count; i++) {
@@ -200,6 +213,7 @@ export function forEachTile(
   const { problem, shape, memory } = reader;
   const { kvHead, ranges } = block;
   const [low, high] = [new Int32Array(tileRows), new Int32Array(tileRows)];
+  const alike = reader.alikeKeys(kvHead);
   const span = spanOfRows(ranges);
   const start = Math.floor(span.begin / tileRows) * tileRows;
   for (let firstKey = start; firstKey < span.end; firstKey += tileRows) {
@@ -208,14 +222,16 @@ export function forEachTile(
     const { isSeen, interrupted } = maskTile(ranges, places, low, high);
     if (!isSeen || !isWanted(firstKey)) continue;
     const row = kvHead * shape.keys + firstKey;
-    loadRows(memory.keys, problem.k, row, count);
-    loadRows(memory.values, problem.v, row, count);
+    loadRows(memory, memory.keys, problem.k, row, count);
+    loadRows(memory, memory.values, problem.v, row, count);
+    loadAlike(memory.sides.keys, alike, firstKey);
     memory.multiplyRows();
     readFeatures(reader, block, firstKey);
     const gapped = new Map(interrupted.map((view) => [view.row, view.ranges]));
     const seen = ranges.map((_, i) =>
       low[i] >= high[i] ? none : (gapped.get(i) ?? [{ begin: low[i], end: high[i] }]),
     );
+    memory.tile.setRanges(seen);
     visit({ firstKey, count, ranges: seen });
   }
 }

@@ -6,8 +6,8 @@ import { premisesByFormat, workingFormat } from '../../premises/premises.js';
 import type { GradientPremises } from './gradient-premises.js';
 import type { StoredForward } from './group-bounds.js';
 import type { PairArithmetic } from './pair-arithmetic.js';
-import type { RowSums } from './row-sums.js';
-import type { RowErrors } from './weigh-pairs.js';
+import type { RowSums } from './pairs/row-sums.js';
+import type { RowErrors } from './pairs/weighed-pairs.js';
 
 /** Data that the errors of rows follow from. */
 export interface BoundedRows {

@@ -3,10 +3,10 @@ import { internalBound, KernelBound, outputRounding, type RowBound } from '../..
 import { resolvePremises } from '../../premises/resolve-premises.js';
 import { createLseErrors, orInfinite, type BoundedRows } from './lse-errors.js';
 import { meanRounding, type PairArithmetic, type SumErrors } from './pair-arithmetic.js';
-import { partialSquares } from './partial-sums.js';
-import type { RowSums } from './row-sums.js';
+import { partialSquares } from './pairs/partial-sums.js';
+import type { RowSums } from './pairs/row-sums.js';
 import { createStoredMean, deltaFormats } from './stored-mean.js';
-import type { RowErrors } from './weigh-pairs.js';
+import type { RowErrors } from './pairs/weighed-pairs.js';
 
 /** Makes the errors of rows: see `createRowErrors`. */
 export interface RowErrorsOf {

@@ -16,8 +16,8 @@ import {
   sumErrors,
   type PairArithmetic,
 } from './pair-arithmetic.js';
-import { emptyRoundings, roundOperands } from './round-operand.js';
-import type { RowErrors, WeighedPairs } from './weigh-pairs.js';
+import { createPairTile } from './pairs/pair-tile.js';
+import type { RowErrors, WeighedPairs } from './pairs/weighed-pairs.js';
 
 /** The errors of dS = P (dP − D) of one pair, before a softcap's slope and the scale. Used again from pair to pair. */
 export interface ScoreShare {
@@ -62,7 +62,11 @@ export function createScoreSharer(
   share: ScoreShare,
 ) => void {
   const { elementwise, elementwiseVariance, underflow, products, weightRounding } = arithmetic;
-  const roundings = emptyRoundings(1);
+  const { round, roundings } = createPairTile(arithmetic, {
+    hasPartials: false,
+    hasAddends: false,
+    hasFactors: false,
+  });
   return (weighed, at, row, alike, share) => {
     const weight = weighed.weight[at];
     const ofWeight = weighed.weightError[at];
@@ -76,7 +80,7 @@ export function createScoreSharer(
     // Where dS is made of a P that is written.
     roundings.numbers[0] = weight;
     roundings.errors[0] = ofWeight * grown + row.weight * weight;
-    roundOperands(arithmetic.weights, roundings, 0, 1);
+    round('weights', 0, 1);
     const ofRounding = roundings.worst[0];
     const most = weight + ofWeight + ofRounding;
     const reach = size + ofDerivative + ofMean + row.worstMean;
@@ -92,7 +96,7 @@ export function createScoreSharer(
           3 * underflow * (1 + reach));
     roundings.numbers[0] = dS;
     roundings.errors[0] = inner;
-    roundOperands(arithmetic.ds, roundings, 0, 1);
+    round('ds', 0, 1);
     const ofElementwise =
       grown * (weight * ofMean + 3 * elementwise * most * reach + 3 * underflow * (1 + reach));
     share.worst = inner + roundings.worst[0];

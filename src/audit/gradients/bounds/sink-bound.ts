@@ -1,13 +1,13 @@
 import type { Gradient } from '../../../../oracles/index.js';
 import { decodeTensor, formats, unitRoundoff, type FormatName } from '../../../formats/index.js';
 import type { Problem, ProblemShape, Tensor } from '../../../problem/index.js';
-import { tileRows } from '../../bounds/index.js';
 import { workingFormat } from '../../premises/premises.js';
 import type { GradientPremises } from './gradient-premises.js';
 import type { GradientTechniqueBound } from './group-bounds.js';
 import { operandRounding, type PairArithmetic } from './pair-arithmetic.js';
 import { createScoreSharer, emptyScoreShare, ScoreSums, type AlikePairs } from './score-shares.js';
-import { emptyWeighedPairs, weighPairs, type KnownPairs, type RowErrors } from './weigh-pairs.js';
+import { createPairTile } from './pairs/pair-tile.js';
+import type { RowErrors } from './pairs/weighed-pairs.js';
 
 /** Sums the errors of rows in the gradient of their sinks: Theorem 20 of docs/theory/bounds-backward.md. */
 export interface SinkBound {
@@ -59,28 +59,18 @@ export function createSinkBound(
   const shareOf = createScoreSharer(ofSink);
   const sums = new ScoreSums(heads);
   const share = emptyScoreShare();
-  const weighed = emptyWeighedPairs();
-  const numbers = () => new Float64Array(tileRows);
-  const [addend, addendSize] = [numbers(), numbers()];
-  const known: KnownPairs = {
-    dot: numbers(),
-    dotSize: numbers(),
-    product: numbers(),
-    productSize: numbers(),
-    dotPartials: null,
-    productPartials: null,
-    addend,
-    addendSize,
-    factor: null,
-  };
+  const tile = createPairTile(ofSink, { hasPartials: false, hasAddends: true, hasFactors: false });
+  const { addend, addendSize } = tile.known;
+  tile.setRanges(firstPair);
   return {
     add: (head, row, alike) => {
       const logit = logits[head % heads];
       if (logit === -Infinity) return;
-      addend[0] = logit;
-      addendSize[0] = Math.abs(logit);
-      weighPairs(ofSink, known, weighed, [row], firstPair);
-      shareOf(weighed, 0, row, alike, share);
+      addend?.fill(logit, 0, 1);
+      addendSize?.fill(Math.abs(logit), 0, 1);
+      tile.setRows([row]);
+      tile.weigh();
+      shareOf(tile.weighed, 0, row, alike, share);
       sums.add(head % heads, share, alike);
     },
     giveUp: (head) => sums.giveUp(head % heads),

@@ -1,7 +1,7 @@
 import { formats, round, unitRoundoff, type NumberFormat } from '../../../formats/index.js';
 import type { GradientPremises } from './gradient-premises.js';
 import type { PairArithmetic } from './pair-arithmetic.js';
-import { partialSquares } from './partial-sums.js';
+import { partialSquares } from './pairs/partial-sums.js';
 
 /** A row's sum dO·O of the O that was stored: its distance from the exact D, and its own error. */
 export interface StoredMean {

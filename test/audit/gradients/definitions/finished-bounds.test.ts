@@ -44,12 +44,11 @@ import {
   techniqueTable,
 } from '../../../../src/audit/gradients/bounds/technique-table.js';
 import { createRowErrors } from '../../../../src/audit/gradients/bounds/row-errors.js';
-import { addToRow, emptyRowSums } from '../../../../src/audit/gradients/bounds/row-sums.js';
 import type { FormatName } from '../../../../src/formats/index.js';
 import { testSeed } from '../../../setup/effort.js';
 import { filledProblem, tensor } from '../../../setup/problems.js';
 import { bellShaped } from '../gradient-case.js';
-import { plainPairs } from './plain-sums.js';
+import { addToRow, emptyRowSums, plainPairs } from './plain-sums.js';
 import { coarseArithmetic, drawFrom, expectAlike } from './random-pairs.js';
 
 const seed = (testSeed % 1_000_003) + 23;

@@ -14,13 +14,10 @@ import {
   eagerGradientPremises,
   type GradientPremises,
 } from '../../../../src/audit/gradients/bounds/gradient-premises.js';
-import {
-  emptyRoundings,
-  roundOperands,
-} from '../../../../src/audit/gradients/bounds/round-operand.js';
 import { formats, round, smallestNormal, ulp } from '../../../../src/formats/index.js';
 import { problemShape } from '../../../../src/problem/index.js';
 import { filledProblem } from '../../../setup/problems.js';
+import { roundingOf } from './random-pairs.js';
 
 const shortFormats = ['bf16', 'fp16', 'e4m3', 'e5m2'] as const;
 const u32 = 2 ** -24;
@@ -39,23 +36,6 @@ const numberAndFormat = fc
   .chain((name) =>
     fc.tuple(fc.constant(name), numbersOf(name), fc.double({ min: 0, max: 2, noNaN: true })),
   );
-
-/** The rounding of one number that is off by some error. */
-function rounded(of: ReturnType<typeof operandRounding>, x: number, error: number) {
-  const one = emptyRoundings(3);
-  for (const numbers of [one.worst, one.known, one.variance, ...one.byOthers]) numbers.fill(7);
-  one.numbers.fill(x);
-  one.errors.fill(error);
-  roundOperands(of, one, 1, 2);
-  for (const numbers of [one.worst, one.known, one.variance, ...one.byOthers])
-    expect([numbers[0], numbers[2]]).toEqual([7, 7]);
-  return {
-    worst: one.worst[1],
-    known: one.known[1],
-    variance: one.variance[1],
-    byOthers: one.byOthers.map((numbers) => numbers[1]),
-  };
-}
 
 describe('half an ulp and the nearest number', () => {
   it('are those of the format', () => {
@@ -83,7 +63,11 @@ describe('what rounding an operand does', () => {
           const half = ulp(table, x) / 2;
           const error = share * half;
           fc.pre((Math.abs(x) + error) * 1.001 < table.maxFinite && x !== 0);
-          const { worst, known, variance } = rounded(operandRounding(name, u32, [], 1), x, error);
+          const { worst, known, variance } = roundingOf(
+            operandRounding(name, u32, [], 1),
+            x,
+            error,
+          );
           const moved = x + (2 * t - 1) * error;
           expect(Math.abs(round(table, moved) - x) - error).toBeLessThanOrEqual(
             worst * (1 + 2 ** -20),
@@ -121,7 +105,7 @@ describe('what rounding an operand does', () => {
           const largest = Math.max(1, ...factors);
           fc.pre(units.length > 0 && most * largest < table.maxFinite && Math.abs(x) > 2 ** -400);
           const of = operandRounding(name, u32, factors, times);
-          const found = rounded(of, x, error);
+          const found = roundingOf(of, x, error);
           if (most * largest < ulp(table, 0) / 2) {
             expect([found.worst, found.known]).toEqual([most, -x]);
             const others = new Set([1, ...units]).size - 1;
@@ -153,17 +137,17 @@ describe('what rounding an operand does', () => {
   it('is unbounded from the largest number on, and nothing where no format is short', () => {
     const { maxFinite } = formats.fp16;
     const plain = operandRounding('fp16', u32, [], 1);
-    expect(rounded(plain, maxFinite * (1 - 2 ** -19), 0).worst).toBeLessThan(Infinity);
-    expect(rounded(plain, maxFinite, 0).worst).toBe(Infinity);
+    expect(roundingOf(plain, maxFinite * (1 - 2 ** -19), 0).worst).toBeLessThan(Infinity);
+    expect(roundingOf(plain, maxFinite, 0).worst).toBe(Infinity);
     // With what covers its own error it is the largest, exactly.
     const covered = maxFinite / (1 + 2 ** -20);
     expect(covered * (1 + 2 ** -20)).toBe(maxFinite);
-    expect(rounded(plain, covered, 0).worst).toBe(Infinity);
-    expect(rounded(operandRounding('fp16', u32, [2], 1), maxFinite / 2, 0).worst).toBe(Infinity);
-    expect(rounded(plain, NaN, 0).worst).toBe(Infinity);
+    expect(roundingOf(plain, covered, 0).worst).toBe(Infinity);
+    expect(roundingOf(operandRounding('fp16', u32, [2], 1), maxFinite / 2, 0).worst).toBe(Infinity);
+    expect(roundingOf(plain, NaN, 0).worst).toBe(Infinity);
     const none = { worst: 0, known: 0, variance: 0, byOthers: [0, 0, 0] };
-    expect(rounded(operandRounding('fp32', u32, [0.3], 2), 1.7, 1)).toEqual(none);
-    expect(rounded(operandRounding('bf16', 2 ** -8, [], 1), 1.7, 1)).toEqual(none);
+    expect(roundingOf(operandRounding('fp32', u32, [0.3], 2), 1.7, 1)).toEqual(none);
+    expect(roundingOf(operandRounding('bf16', 2 ** -8, [], 1), 1.7, 1)).toEqual(none);
   });
 
   it('knows which factors there are', () => {

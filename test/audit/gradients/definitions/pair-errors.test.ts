@@ -1,26 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import {
-  emptyPairErrors,
-  errDerivatives,
-  errWeights,
-  type PairErrors,
-  type WeighedTile,
-} from '../../../../src/audit/gradients/bounds/err-pairs.js';
+import type { PairErrors } from '../../../../src/audit/gradients/bounds/pairs/pair-errors.js';
 import { techniquePlaces } from '../../../../src/audit/gradients/bounds/gradient-techniques.js';
 import {
   meanRounding,
   operandRounding,
-  type OperandRounding,
   type PairArithmetic,
 } from '../../../../src/audit/gradients/bounds/pair-arithmetic.js';
-import {
-  emptyRoundings,
-  roundOperands,
-} from '../../../../src/audit/gradients/bounds/round-operand.js';
-import {
-  emptyWeighedPairs,
-  weighPairs,
-} from '../../../../src/audit/gradients/bounds/weigh-pairs.js';
+import type { PairTile } from '../../../../src/audit/gradients/bounds/pairs/pair-tile.js';
+import { otherParts } from '../../../../src/audit/gradients/bounds/pairs/pair-sums.js';
+import type { RowErrors } from '../../../../src/audit/gradients/bounds/pairs/weighed-pairs.js';
 import { testSeed } from '../../../setup/effort.js';
 import {
   coarseArithmetic,
@@ -29,7 +17,9 @@ import {
   expectAlike,
   knownPairs,
   placesOf,
+  roundingOf,
   someRanges,
+  weighedTile,
 } from './random-pairs.js';
 
 const { lseInput, delta, pRecompute, pRound, dpAccumulate, dsRound } = techniquePlaces;
@@ -42,18 +32,9 @@ interface Defined {
   readonly byOthers: readonly number[];
 }
 
-/** The rounding of one number. */
-function roundingOf(of: OperandRounding, x: number, error: number) {
-  const one = emptyRoundings(1);
-  one.numbers[0] = x;
-  one.errors[0] = error;
-  roundOperands(of, one, 0, 1);
-  return {
-    worst: one.worst[0],
-    known: one.known[0],
-    variance: one.variance[0],
-    byOthers: one.byOthers.map(([x]) => x),
-  };
+/** Pairs that are weighed, and the rows that they are of. */
+interface WeighedTile extends Pick<PairTile, 'known' | 'weighed'> {
+  readonly rows: readonly RowErrors[];
 }
 
 /** What is known of a pair before it is rounded, and of its row. */
@@ -171,27 +152,27 @@ function expectDefined(seed: number, isWhole: boolean, changes: Partial<PairArit
   const known = knownPairs(draw, isWhole);
   const rows = coarseRows(draw, 4);
   const ranges = someRanges(draw, rows.length);
-  const weighed = emptyWeighedPairs();
-  weighPairs(arithmetic, known, weighed, rows, ranges);
-  const tile = { known, weighed, rows, ranges };
-  const errors = emptyPairErrors();
+  const found = weighedTile(arithmetic, known, rows, ranges);
+  const { errors } = found;
+  const tile = { known: found.known, weighed: found.weighed, rows };
   const check = (define: typeof weightDefined) => {
     for (const { i, at } of placesOf(ranges)) {
       const { worst, variance, numbers, byOthers } = define(arithmetic, tile, i, at);
       for (const place of Object.keys(worst).map(Number)) {
-        expectAlike(errors.worst[place][at], worst[place], `worst of ${place} at ${at}`);
-        expectAlike(errors.variance[place][at], variance[place], `variance of ${place} at ${at}`);
+        const names = [`worst${place}`, `variance${place}`] as (keyof PairErrors)[];
+        expectAlike(errors[names[0]][at], worst[place], `worst of ${place} at ${at}`);
+        expectAlike(errors[names[1]][at], variance[place], `variance of ${place} at ${at}`);
       }
       for (const [name, x] of Object.entries(numbers))
         expectAlike(errors[name as 'value'][at], x, `${name} at ${at}`);
       byOthers.forEach((x, k) => {
-        expectAlike(errors.byOthers[k][at], x, `factor ${k} at ${at}`);
+        expectAlike(errors[otherParts[k]][at], x, `factor ${k} at ${at}`);
       });
     }
   };
-  errWeights(arithmetic, tile, errors);
+  found.errWeights();
   check(weightDefined);
-  errDerivatives(arithmetic, tile, errors);
+  found.errDerivatives();
   check(derivativeDefined);
   const seen = new Set([...placesOf(ranges)].map(({ at }) => at));
   expect(errors.value.every((x, at) => seen.has(at) || x === 0)).toBe(true);

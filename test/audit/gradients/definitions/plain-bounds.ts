@@ -16,12 +16,13 @@ import {
   sumErrors,
 } from '../../../../src/audit/gradients/bounds/pair-arithmetic.js';
 import { createRowErrors } from '../../../../src/audit/gradients/bounds/row-errors.js';
-import { addToRow, emptyRowSums } from '../../../../src/audit/gradients/bounds/row-sums.js';
-import type { RowErrors } from '../../../../src/audit/gradients/bounds/weigh-pairs.js';
+import type { RowErrors } from '../../../../src/audit/gradients/bounds/pairs/weighed-pairs.js';
 import { formats, round, ulp, unitRoundoff } from '../../../../src/formats/index.js';
 import { keysOf, problemMask, type Problem, type Tensor } from '../../../../src/problem/index.js';
 import {
   addPair,
+  addToRow,
+  emptyRowSums,
   equalRows,
   largestOf,
   ofKeys,

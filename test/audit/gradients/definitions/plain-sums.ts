@@ -1,16 +1,12 @@
-import {
-  emptyPairErrors,
-  errDerivatives,
-  errWeights,
-} from '../../../../src/audit/gradients/bounds/err-pairs.js';
 import { techniquePlaces } from '../../../../src/audit/gradients/bounds/gradient-techniques.js';
 import type { PairArithmetic } from '../../../../src/audit/gradients/bounds/pair-arithmetic.js';
-import {
-  emptyWeighedPairs,
-  weighPairs,
-  type KnownPairs,
-  type RowErrors,
-} from '../../../../src/audit/gradients/bounds/weigh-pairs.js';
+import { otherParts } from '../../../../src/audit/gradients/bounds/pairs/pair-sums.js';
+import { createPairTile } from '../../../../src/audit/gradients/bounds/pairs/pair-tile.js';
+import type { RowSums } from '../../../../src/audit/gradients/bounds/pairs/row-sums.js';
+import type {
+  RowErrors,
+  WeighedPairs,
+} from '../../../../src/audit/gradients/bounds/pairs/weighed-pairs.js';
 import { createAddends } from '../../../../src/audit/bounds/index.js';
 import { decodeTensor } from '../../../../src/formats/index.js';
 import {
@@ -37,6 +33,7 @@ export interface PairNumbers {
 }
 
 const onePair = [[{ begin: 0, end: 1 }]] as const;
+const places = [0, 1, 2, 3, 4, 5] as const;
 
 /** The largest size of sums of some terms in their order, looked at every 16. */
 export function largestOf(terms: readonly number[]): number {
@@ -56,21 +53,14 @@ export function plainPairs(problem: Problem, dout: Tensor, arithmetic: PairArith
   const [q, k, v, dO] = [problem.q, problem.k, problem.v, dout].map((one) => decodeTensor(one));
   const addends = createAddends(problem, shape);
   const kept = keptWeights(problem, shape);
-  const numbers = () => new Float64Array(64);
   const usesNorms = arithmetic.ds.format !== null;
-  const known: KnownPairs = {
-    dot: numbers(),
-    dotSize: numbers(),
-    product: numbers(),
-    productSize: numbers(),
-    dotPartials: usesNorms ? null : numbers(),
-    productPartials: usesNorms ? null : numbers(),
-    addend: addends === null ? null : numbers(),
-    addendSize: addends === null ? null : numbers(),
-    factor: kept === null ? null : numbers(),
-  };
-  const weighed = emptyWeighedPairs();
-  const errors = emptyPairErrors();
+  const tile = createPairTile(arithmetic, {
+    hasPartials: !usesNorms,
+    hasAddends: addends !== null,
+    hasFactors: kept !== null,
+  });
+  tile.setRanges(onePair);
+  const { known, weighed, errors } = tile;
   const kvHeadOf = (head: number) =>
     Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
   const rowOf = (of: Float64Array, row: number, dim: number) =>
@@ -94,18 +84,19 @@ export function plainPairs(problem: Problem, dout: Tensor, arithmetic: PairArith
     known.dotSize[0] = ofScore.size;
     known.product[0] = ofProduct.sum;
     known.productSize[0] = ofProduct.size;
-    known.dotPartials?.fill(ofScore.partials);
-    known.productPartials?.fill(ofProduct.partials);
-    if (known.addend !== null) addends?.addend(head, query, key, known.addend);
-    if (known.addendSize !== null) addends?.size(head, query, key, known.addendSize);
+    known.dotPartials?.fill(ofScore.partials, 0, 1);
+    known.productPartials?.fill(ofProduct.partials, 0, 1);
+    const first = (of: Float64Array) => of.subarray(0, 64);
+    if (known.addend !== null) addends?.addend(head, query, key, first(known.addend));
+    if (known.addendSize !== null) addends?.size(head, query, key, first(known.addendSize));
     const isKept = new Uint8Array(64);
     kept?.fill(head, query, key, isKept);
-    known.factor?.fill(kept === null ? 1 : isKept[0] / kept.share);
+    known.factor?.fill(kept === null ? 1 : isKept[0] / kept.share, 0, 1);
   };
   const found = (): PairNumbers => ({
-    worst: errors.worst.map(([x]) => x),
-    variance: errors.variance.map(([x]) => x),
-    byOthers: errors.byOthers.map(([x]) => x),
+    worst: places.map((place) => errors[`worst${place}`][0]),
+    variance: places.map((place) => errors[`variance${place}`][0]),
+    byOthers: otherParts.map((part) => errors[part][0]),
     value: errors.value[0],
     unshifted: errors.unshifted[0],
     sloped: errors.sloped[0],
@@ -127,14 +118,15 @@ export function plainPairs(problem: Problem, dout: Tensor, arithmetic: PairArith
     /** Weighs a pair. */
     weigh: (head: number, query: number, key: number, row: RowErrors) => {
       read(head, query, key);
-      weighPairs(arithmetic, known, weighed, [row], onePair);
+      tile.setRows([row]);
+      tile.weigh();
     },
     /** The errors of P, and of dT, of the pair that was weighed. */
     errorsOf: (row: RowErrors) => {
-      const tile = { known, weighed, rows: [row], ranges: onePair };
-      errWeights(arithmetic, tile, errors);
+      tile.setRows([row]);
+      tile.errWeights();
       const ofWeight = found();
-      errDerivatives(arithmetic, tile, errors);
+      tile.errDerivatives();
       return { ofWeight, ofScore: found() };
     },
   };
@@ -230,3 +222,66 @@ export function addPair(
 export const ofQueries = [pRecompute, pRound, dpAccumulate, dsRound] as const;
 export const ofKeys = [lseInput, delta, ...ofQueries] as const;
 export const ofValues = [lseInput, pRecompute, pRound] as const;
+
+/** Sums of a row without pairs. */
+export const emptyRowSums = (): RowSums => ({
+  size: 0,
+  squares: 0,
+  errors: 0,
+  typical: 0,
+  variance: 0,
+  scatter: 0,
+  typicalScatter: 0,
+  scatterVariance: 0,
+  weightErrors: 0,
+  typicalWeights: 0,
+  commonErrors: 0,
+  commonScatter: 0,
+  commonWeights: 0,
+  product: 0,
+  largestProduct: 0,
+  weightVariance: 0,
+  alikeAdditions: 0,
+  squaredAdditions: 0,
+});
+
+/**
+ * Adds pair `at` of a tile that is weighed.
+ * @param alike number of keys of the head that have the same k, and the same v
+ */
+export function addToRow(
+  sums: RowSums,
+  pairs: WeighedPairs,
+  at: number,
+  mean: number,
+  alike: { readonly scores: number; readonly products: number },
+): void {
+  const weight = pairs.weight[at];
+  const weightError = pairs.weightError[at];
+  const derivative = pairs.derivative[at];
+  const derivativeError = pairs.derivativeError[at];
+  const typicalWeight = pairs.typicalWeight[at];
+  const weightVariance = pairs.weightVariance[at] * alike.scores;
+  const size = Math.abs(derivative);
+  const distance = Math.abs(derivative - mean);
+  sums.size += weight * size;
+  sums.squares += (weight * size) ** 2;
+  sums.errors += weightError * (size + derivativeError) + weight * derivativeError;
+  sums.typical += typicalWeight * size + weight * pairs.typicalDerivative[at];
+  sums.variance +=
+    weightVariance * size ** 2 + weight ** 2 * pairs.derivativeVariance[at] * alike.products;
+  sums.scatter += weightError * distance;
+  sums.typicalScatter += typicalWeight * distance;
+  sums.scatterVariance += weightVariance * distance ** 2;
+  sums.weightErrors += weightError;
+  sums.typicalWeights += typicalWeight;
+  sums.weightVariance += weightVariance;
+  const commonWeight = pairs.commonWeight[at];
+  sums.commonErrors += commonWeight * derivative;
+  sums.commonScatter += commonWeight * (derivative - mean);
+  sums.commonWeights += commonWeight;
+  sums.product += weight * derivative;
+  sums.largestProduct = Math.max(sums.largestProduct, Math.abs(sums.product));
+  if (alike.scores < 16) sums.squaredAdditions += alike.scores;
+  else sums.alikeAdditions++;
+}

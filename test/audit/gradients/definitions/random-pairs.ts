@@ -2,10 +2,16 @@ import { expect } from 'vitest';
 import {
   meanRounding,
   operandRounding,
+  type OperandRounding,
   type PairArithmetic,
   type SumErrors,
 } from '../../../../src/audit/gradients/bounds/pair-arithmetic.js';
-import type { KnownPairs, RowErrors } from '../../../../src/audit/gradients/bounds/weigh-pairs.js';
+import { createPairTile } from '../../../../src/audit/gradients/bounds/pairs/pair-tile.js';
+import {
+  knownBlocks,
+  type KnownPairs,
+  type RowErrors,
+} from '../../../../src/audit/gradients/bounds/pairs/weighed-pairs.js';
 import type { KeyRange } from '../../../../src/problem/index.js';
 import { pseudorandom } from '../../../setup/problems.js';
 
@@ -138,4 +144,44 @@ export function expectAlike(found: number, wanted: number, what: string): void {
     found === wanted ||
     Math.abs(found - wanted) <= 2 ** -36 * Math.max(Math.abs(found), Math.abs(wanted));
   if (!isAlike) expect({ what, found }).toEqual({ what, found: wanted });
+}
+
+/** A tile of these pairs, which are weighed. */
+export function weighedTile(
+  arithmetic: PairArithmetic,
+  known: KnownPairs,
+  rows: readonly RowErrors[],
+  ranges: readonly (readonly KeyRange[])[],
+) {
+  const found = createPairTile(arithmetic, {
+    hasPartials: known.dotPartials !== null,
+    hasAddends: known.addend !== null,
+    hasFactors: known.factor !== null,
+  });
+  for (const name of knownBlocks) found.known[name]?.set(known[name] ?? []);
+  found.setRows(rows);
+  found.setRanges(ranges);
+  found.weigh();
+  return found;
+}
+
+/** The loops that round to a format are made once for each rounding. */
+const rounders = new WeakMap<OperandRounding, ReturnType<typeof createPairTile>>();
+
+/** The rounding of one number that is off by some error, as an operand. */
+export function roundingOf(of: OperandRounding, x: number, error: number) {
+  const features = { hasPartials: false, hasAddends: false, hasFactors: false };
+  const arithmetic = { ...coarseArithmetic(drawFrom(1)), p: of };
+  const rounder = rounders.get(of) ?? createPairTile(arithmetic, features);
+  rounders.set(of, rounder);
+  const { roundings } = rounder;
+  const results = ['worst', 'known', 'variance', 'byFirst', 'bySecond', 'byThird'] as const;
+  for (const name of results) roundings[name].fill(7, 0, 3);
+  roundings.numbers.fill(x, 0, 3);
+  roundings.errors.fill(error, 0, 3);
+  rounder.round('p', 1, 2);
+  // The numbers beside it are left alone.
+  for (const name of results) expect([roundings[name][0], roundings[name][2]]).toEqual([7, 7]);
+  const [worst, known, variance, ...byOthers] = results.map((name) => roundings[name][1]);
+  return { worst, known, variance, byOthers };
 }

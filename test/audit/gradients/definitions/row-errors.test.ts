@@ -12,7 +12,8 @@ import {
   pairArithmetic,
 } from '../../../../src/audit/gradients/bounds/pair-arithmetic.js';
 import { createRowErrors } from '../../../../src/audit/gradients/bounds/row-errors.js';
-import { emptyRowSums, type RowSums } from '../../../../src/audit/gradients/bounds/row-sums.js';
+import type { RowSums } from '../../../../src/audit/gradients/bounds/pairs/row-sums.js';
+import { emptyRowSums } from './plain-sums.js';
 import { premisesByFormat } from '../../../../src/audit/premises/premises.js';
 import { resolvePremises } from '../../../../src/audit/premises/resolve-premises.js';
 import { decodeTensor, formats, unitRoundoff } from '../../../../src/formats/index.js';

@@ -1,8 +1,14 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { addToRow, emptyRowSums } from '../../../../src/audit/gradients/bounds/row-sums.js';
-import type { WeighedPairs } from '../../../../src/audit/gradients/bounds/weigh-pairs.js';
-import { drawFrom, expectAlike } from './random-pairs.js';
+import { createPairMemory } from '../../../../src/audit/gradients/bounds/pairs/pair-memory.js';
+import { coarseArithmetic, coarseRows, drawFrom, expectAlike, tile } from './random-pairs.js';
+
+const dims = { qkDim: 1, vDim: 1 };
+const features = { hasAddends: false, hasFactors: false };
+const memory = createPairMemory(coarseArithmetic(drawFrom(1)), dims, features);
+
+/** The row that the pairs are of. */
+const row = 2;
 
 describe('sums over the keys of a row', () => {
   it('are those of its pairs, each as it is defined', () => {
@@ -27,10 +33,21 @@ describe('sums over the keys of a row', () => {
           scores: flips() ? 1 : [2, 15, 16, 40][Math.floor(between(0, 4))],
           products: flips() ? 1 : 3,
         }));
-        const sums = emptyRowSums();
-        for (let j = 0; j < count; j++)
-          // A row begins anywhere in its tile.
-          addToRow(sums, pairs as unknown as WeighedPairs, j + 3, mean, alike[j]);
+        const { weighed, ...pairTile } = memory.tile;
+        for (const name of Object.keys(pairs) as (keyof typeof pairs)[])
+          weighed[name].set(pairs[name], row * tile);
+        pairTile.setRows(coarseRows(drawFrom(seed), row + 1).map((one) => ({ ...one, mean })));
+        // A row begins anywhere in its tile.
+        pairTile.setRanges([[], [], [{ begin: 3, end: count + 3 }]]);
+        alike.forEach(({ scores, products }, j) => {
+          memory.sides.keys.alikeScores.view[j + 3] = scores;
+          memory.sides.keys.alikeProducts.view[j + 3] = products;
+        });
+        pairTile.clearSums();
+        pairTile.addToRows();
+        const sums = pairTile.sumsOf(row);
+        const isEmpty = Object.values(pairTile.sumsOf(row - 1)).every((x) => x === 0);
+        expect(isEmpty).toBe(true);
 
         const all = alike.map(({ scores, products }, j) => ({
           p: pairs.weight[j + 3],

@@ -6,21 +6,15 @@ import {
   type PairArithmetic,
 } from '../../../../src/audit/gradients/bounds/pair-arithmetic.js';
 import {
-  emptyRoundings,
-  roundOperands,
-} from '../../../../src/audit/gradients/bounds/round-operand.js';
-import {
   createScoreSharer,
   emptyScoreShare,
   ScoreSums,
   type AlikePairs,
 } from '../../../../src/audit/gradients/bounds/score-shares.js';
-import {
-  emptyWeighedPairs,
-  weighPairs,
-  type RowErrors,
-  type WeighedPairs,
-} from '../../../../src/audit/gradients/bounds/weigh-pairs.js';
+import type {
+  RowErrors,
+  WeighedPairs,
+} from '../../../../src/audit/gradients/bounds/pairs/weighed-pairs.js';
 import { anyGradientPremises } from '../../../../src/audit/gradients/bounds/gradient-premises.js';
 import { testSeed } from '../../../setup/effort.js';
 import { filledProblem } from '../../../setup/problems.js';
@@ -31,18 +25,12 @@ import {
   expectAlike,
   knownPairs,
   placesOf,
+  roundingOf,
   someRanges,
+  weighedTile,
 } from './random-pairs.js';
 
 const { lseInput, delta, pRecompute, pRound, dpAccumulate, dsRound } = techniquePlaces;
-
-function rounded(of: PairArithmetic['ds'], x: number, error: number) {
-  const one = emptyRoundings(1);
-  one.numbers[0] = x;
-  one.errors[0] = error;
-  roundOperands(of, one, 0, 1);
-  return { worst: one.worst[0], known: one.known[0], variance: one.variance[0] };
-}
 
 /** Theorem 7 with a slope of 1. */
 function defined(
@@ -60,7 +48,7 @@ function defined(
   const h = weighed.derivativeError[at] + a.products.worst * Math.abs(D);
   const ofMean = a.elementwise * (Math.abs(x) + Math.abs(row.mean));
   const R = Math.abs(x) + h + ofMean + row.worstMean;
-  const ofP = rounded(a.weights, P, e * lambda + row.weight * P);
+  const ofP = roundingOf(a.weights, P, e * lambda + row.weight * P);
   const largest = P + e + ofP.worst;
   const dS = P * x;
   const worst = {
@@ -73,7 +61,7 @@ function defined(
   };
   const sum = (of: Readonly<Record<number, number>>) =>
     Object.values(of).reduce((all, y) => all + y, 0);
-  const ofDs = rounded(a.ds, dS, sum(worst));
+  const ofDs = roundingOf(a.ds, dS, sum(worst));
   const both = Math.min(alike.scores, alike.products);
   const variance = {
     [lseInput]: alike.scores * row.weightVariance * dS ** 2,
@@ -118,8 +106,7 @@ describe('the share of a pair in dBias and dSink is that of Theorem 7 with a slo
     const known = knownPairs(draw, true);
     const rows = coarseRows(draw, 2);
     const ranges = someRanges(draw, 2);
-    const weighed = emptyWeighedPairs();
-    weighPairs(arithmetic, known, weighed, rows, ranges);
+    const { weighed } = weighedTile(arithmetic, known, rows, ranges);
     const shareOf = createScoreSharer(arithmetic);
     const share = emptyScoreShare();
     for (const { i, at } of placesOf(ranges)) {

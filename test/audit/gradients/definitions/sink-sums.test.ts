@@ -21,11 +21,8 @@ import {
   emptyScoreShare,
 } from '../../../../src/audit/gradients/bounds/score-shares.js';
 import { createSinkBound } from '../../../../src/audit/gradients/bounds/sink-bound.js';
-import {
-  emptyWeighedPairs,
-  weighPairs,
-  type RowErrors,
-} from '../../../../src/audit/gradients/bounds/weigh-pairs.js';
+import { createPairTile } from '../../../../src/audit/gradients/bounds/pairs/pair-tile.js';
+import type { RowErrors } from '../../../../src/audit/gradients/bounds/pairs/weighed-pairs.js';
 import {
   decodeTensor,
   formats,
@@ -110,19 +107,20 @@ function defined(
     ofRow: 0,
   });
   const sums = Array.from({ length: sizes.heads }, empty);
-  const [weighed, share] = [emptyWeighedPairs(), emptyScoreShare()];
+  const share = emptyScoreShare();
   const shareOf = createScoreSharer(own);
+  const tile = createPairTile(own, { hasPartials: false, hasAddends: true, hasFactors: false });
+  tile.setRanges([[{ begin: 0, end: 1 }]]);
   let most = 1;
   for (const { head, row, alike } of added) {
     const logit = logits[head % sizes.heads];
     // e^-∞ is an exact 0.
     if (logit === -Infinity) continue;
-    const zeros = () => new Float64Array(1);
-    const pair = { dot: zeros(), dotSize: zeros(), product: zeros(), productSize: zeros() };
-    const addend = { addend: Float64Array.of(logit), addendSize: Float64Array.of(Math.abs(logit)) };
-    const nothing = { dotPartials: null, productPartials: null, factor: null };
-    weighPairs(own, { ...pair, ...addend, ...nothing }, weighed, [row], [[{ begin: 0, end: 1 }]]);
-    shareOf(weighed, 0, row, alike, share);
+    tile.known.addend!.fill(logit, 0, 1);
+    tile.known.addendSize!.fill(Math.abs(logit), 0, 1);
+    tile.setRows([row]);
+    tile.weigh();
+    shareOf(tile.weighed, 0, row, alike, share);
     const sum = sums[head % sizes.heads];
     sum.pairs += share.worst;
     sum.pairVariance += share.variance;

@@ -7,7 +7,7 @@ import {
   type GradientPremises,
 } from '../../../../src/audit/gradients/index.js';
 import { createPairReader } from '../../../../src/audit/gradients/bounds/head-tiles.js';
-import { createPairMemory } from '../../../../src/audit/gradients/bounds/pair-sums.js';
+import { pairArithmetic } from '../../../../src/audit/gradients/bounds/pair-arithmetic.js';
 import { decodeTensor } from '../../../../src/formats/index.js';
 import {
   keysOf,
@@ -130,13 +130,9 @@ describe('equal rows of a head', () => {
     const isEqual = (i: number) => i >= 15 && i < 24;
     const q = tensor('bf16', drawn.q.shape, (i) => values[isEqual(i) ? 15 + (i % 3) : i]);
     const problem = { ...drawn, q };
-    const memory = createPairMemory(3, 3, { usesNorms: true, others: 0 });
-    const { alikeQueries, alikeKeys } = createPairReader(
-      problem,
-      dout,
-      problemShape(problem),
-      memory,
-    );
+    const shape = problemShape(problem);
+    const arithmetic = pairArithmetic(problem, shape, anyGradientPremises(problem, 'bf16'));
+    const { alikeQueries, alikeKeys } = createPairReader(problem, dout, shape, arithmetic);
     const first = alikeQueries(0);
     expect([...first.scores]).toEqual([1, 1, 1, 1, 1]);
     expect(alikeQueries(0)).toBe(first);

@@ -3,13 +3,11 @@ import {
   meanRounding,
   type PairArithmetic,
 } from '../../../../src/audit/gradients/bounds/pair-arithmetic.js';
-import {
-  emptyWeighedPairs,
-  weighPairs,
-  type KnownPairs,
-  type RowErrors,
-  type WeighedPairs,
-} from '../../../../src/audit/gradients/bounds/weigh-pairs.js';
+import type {
+  KnownPairs,
+  RowErrors,
+  WeighedPairs,
+} from '../../../../src/audit/gradients/bounds/pairs/weighed-pairs.js';
 import { testSeed } from '../../../setup/effort.js';
 import {
   coarseArithmetic,
@@ -19,6 +17,7 @@ import {
   knownPairs,
   placesOf,
   someRanges,
+  weighedTile,
 } from './random-pairs.js';
 
 type Weighed = Record<keyof WeighedPairs, number>;
@@ -150,8 +149,7 @@ function expectDefined(seed: number, isWhole: boolean, changes: Partial<PairArit
   const known = knownPairs(draw, isWhole);
   const rows = coarseRows(draw, 5);
   const ranges = someRanges(draw, rows.length);
-  const weighed = emptyWeighedPairs();
-  weighPairs(arithmetic, known, weighed, rows, ranges);
+  const { weighed } = weighedTile(arithmetic, known, rows, ranges);
   const seen = new Set<number>();
   for (const { i, at } of placesOf(ranges)) {
     seen.add(at);
@@ -188,8 +186,7 @@ describe('the errors of P and dP of a pair are those of Theorem 6', () => {
     const known = knownPairs(draw, true);
     const rows = coarseRows(draw, 2);
     const ranges = someRanges(draw, 2);
-    const weighed = emptyWeighedPairs();
-    weighPairs(arithmetic, known, weighed, rows, ranges);
+    const { weighed } = weighedTile(arithmetic, known, rows, ranges);
     for (const { i, at } of placesOf(ranges)) {
       const wanted = weightOf(arithmetic, known, at, rows[i]);
       expectAlike(weighed.weight[at], wanted.weight, `P at ${at}`);
