@@ -1,21 +1,23 @@
 import type { Gradient } from '../../../../oracles/index.js';
 import { formats, unitRoundoff, type FormatName } from '../../../formats/index.js';
-import {
-  distanceToFormat,
-  outputRounding,
-  roundingSpread,
-  sureDeviations,
-} from '../../bounds/index.js';
-import { addShare, techniquePlaces } from './gradient-techniques.js';
+import { createAllocator, instantiator } from '../../../reuse.js';
+import { placeCount, type TechniqueShares } from './gradient-techniques.js';
 import type { GradientTechniqueBound } from './group-bounds.js';
-import { mostOtherUnits } from './pairs/pair-sums.js';
 import type { PairArithmetic, SumErrors } from './pair-arithmetic.js';
+import { mostOtherUnits, pairParts, type PairSums } from './pairs/pair-sums.js';
+import {
+  binary,
+  finishedRow,
+  finishRules,
+  format as formatStruct,
+  type FinishedRow,
+} from './pairs/pairs.generated.js';
 
 /** A factor that covers, many times over, what fp64 leaves uncertain in all of this. */
 export const up = 1 + 2 ** -12;
 
-/** fp32 sums beyond this may leave their range on the way. */
-const largestSum = 2 ** 120;
+/** The most known parts that an element has beside the first: by each other factor, and again for shares of heads that are not stored. */
+const mostKnown = 2 * mostOtherUnits + 1;
 
 /** Errors of an element before it is rounded. The object is used again from element to element. */
 export interface ElementErrors {
@@ -58,7 +60,7 @@ export function noErrors(of: Pick<ElementErrors, 'knownOf' | 'alike'>): ElementE
     pairVariance: 0,
     known: 0,
     unstored: 0,
-    byOthers: new Float64Array(2 * mostOtherUnits + 1),
+    byOthers: new Float64Array(mostKnown),
     magnitude: 0,
     partials: Infinity,
     lseInput: 0,
@@ -72,92 +74,233 @@ export function noErrors(of: Pick<ElementErrors, 'knownOf' | 'alike'>): ElementE
   };
 }
 
-/**
- * Makes a function that writes the bound of element `column` of a row: `accumulate`, `scale` and `output-round`, Theorems 8
- * and 9.
- * @param sum errors of any sum of the gradient
- * @param growth the factor by which storing a head's share may enlarge errors before it
- */
-export function createFinish(
-  { elementwise, elementwiseVariance }: PairArithmetic,
-  format: FormatName,
-  { sum, growth }: { readonly sum: SumErrors; readonly growth: number },
-) {
-  const table = formats[format];
-  // A number halfway to the next one beyond the largest becomes infinite.
-  const infinite = table.maxFinite * (1 + unitRoundoff(table) / 2);
-  const { lseInput, delta, accumulate, groupSum, scale, outputRound } = techniquePlaces;
-  const grown = growth * up;
+/** The errors of an element, in the order of the loop, and columns before them, behind them and that it writes. */
+const errorColumns = [
+  ...(['shift', 'pairs', 'pairVariance', 'known', 'unstored', 'magnitude', 'partials'] as const),
+  ...(['lseInput', 'lseVariance', 'delta', 'deltaVariance', 'groupSum', 'groupVariance'] as const),
+  ...(['systematic', 'floor'] as const),
+] as const satisfies readonly (keyof ElementErrors)[];
+const [exactColumn, radiusColumn, firstError] = [0, 1, 2];
+const firstOther = firstError + errorColumns.length;
+const firstWritten = firstOther + mostKnown;
+const writtenColumns = [
+  ...(['total', 'systematic', 'known', 'deviation', 'reach', 'shift', 'operands'] as const),
+] as const satisfies readonly (keyof GradientTechniqueBound)[];
+const firstOtherWritten = firstWritten + writtenColumns.length;
+const columnCount = firstOtherWritten + mostKnown;
 
-  return function finishElement(
+/** Sums of elements, in the order of the loop: of parts of pairs, and what storing shares of heads loses. */
+const firstStored = pairParts.length + 1;
+const sumCount = firstStored + 2 + 1 + mostOtherUnits;
+
+/** The loops that finish rows. */
+interface FinishKernels {
+  readonly memory: WebAssembly.Memory;
+  errQueries(rules: number, row: number, count: number): void;
+  errKeys(rules: number, row: number, count: number): void;
+  finishElements(rules: number, alike: number, count: number): void;
+}
+
+const instantiate = instantiator<FinishKernels>(binary, 'the bounds of elements of gradients');
+
+/** The loss of storing the shares of query heads, element by element: at worst, its variance, and what is known by each factor. */
+export interface StoredLoss {
+  readonly worst: Float64Array;
+  readonly variance: Float64Array;
+  readonly known: readonly Float64Array[];
+}
+
+/** Facts about a row of a gradient, without those that are the finish's. */
+export type RowFacts = Omit<FinishedRow, 'isOfSums' | 'isStored'>;
+
+/** The bounds of rows of a gradient. */
+export interface RowFinish {
+  /** Writes the bound of element `at` of a row from its errors. */
+  readonly element: (
     bound: GradientTechniqueBound,
     row: number,
     at: number,
-    { values, radius }: Gradient,
+    exact: Gradient,
     errors: ElementErrors,
-  ): void {
-    const { techniques } = bound;
-    const { shift, magnitude, known, unstored } = errors;
-    const value = values[at] + shift;
-    const size = Math.abs(value);
-    const ofLse = grown * errors.lseInput;
-    const ofDelta = grown * errors.delta;
-    const ofSum = grown * sum.worst * magnitude;
-    const ofGroup = grown * errors.groupSum;
-    const ofScale = up * (3 * elementwise * size + errors.floor);
-    const partials = Math.min(errors.partials, ((magnitude + size) / 2) ** 2);
-    const sumVariance = errors.alike * sum.walk * sum.walk * partials;
-    const knownSquare = Math.max(known * known, unstored * unstored);
-    const scaleVariance = elementwiseVariance * size * size;
-    const worst = grown * errors.pairs + ofLse + ofDelta + ofSum + ofGroup + ofScale + radius[at];
-    const variance =
-      errors.pairVariance +
-      knownSquare +
-      errors.lseVariance +
-      errors.deltaVariance +
-      sumVariance +
-      errors.groupVariance +
-      scaleVariance;
-    addShare(techniques, row, errors.knownOf, 0, knownSquare);
-    addShare(techniques, row, lseInput, ofLse, errors.lseVariance);
-    addShare(techniques, row, delta, ofDelta, errors.deltaVariance);
-    addShare(techniques, row, accumulate, ofSum, sumVariance);
-    addShare(techniques, row, groupSum, ofGroup, errors.groupVariance);
-    addShare(techniques, row, scale, ofScale, scaleVariance);
-    bound.shift[at] = shift;
-    bound.operands[at] = known;
-    bound.byOthers.forEach((of, k) => (of[at] = errors.byOthers[k]));
-    const most = size + worst;
-    if (!(most < infinite && (format === 'fp64' || most < largestSum))) {
-      bound.total[at] = Infinity;
-      bound.systematic[at] = Infinity;
-      bound.deviation[at] = Infinity;
-      addShare(techniques, row, outputRound, Infinity, Infinity);
-      if (!Number.isFinite(shift)) bound.shift[at] = 0;
-      bound.operands[at] = 0;
-      for (const of of bound.byOthers) of[at] = 0;
-      return;
-    }
-    const half = Math.min(
-      outputRounding(format, value, worst),
-      distanceToFormat(format, value) + worst,
-    );
-    bound.total[at] = worst + half;
-    const typical =
-      errors.systematic + (sum.toZero + elementwise / 2) * size + errors.floor + radius[at];
-    const systematic = Math.min(typical, worst);
-    const rounded = roundingSpread(format, value, {
-      predicted: 0,
-      noise: Math.sqrt(variance),
-      systematic,
-    });
-    bound.systematic[at] = systematic + rounded.systematic;
-    bound.known[at] = rounded.known ?? 0;
-    const reach = sureDeviations * Math.sqrt(variance) + systematic;
-    const isNear = rounded.known === null && reach < outputRounding(format, value, 0);
-    bound.reach[at] = isNear ? reach : 0;
-    const ofRounding = rounded.variance + bound.known[at] ** 2;
-    bound.deviation[at] = Math.sqrt(variance + ofRounding);
-    addShare(techniques, row, outputRound, half, ofRounding);
+  ) => void;
+  /** Writes those of a row of dQ, or of dK or dV, whose sums are those from `first` on. */
+  readonly row: (
+    of: 'queries' | 'keys',
+    to: { readonly bound: GradientTechniqueBound; readonly row: number; readonly exact: Gradient },
+    from: {
+      readonly sums: PairSums;
+      readonly stored: StoredLoss | null;
+      readonly first: number;
+    },
+    facts: RowFacts,
+  ) => void;
+}
+
+/** What all elements of a gradient have in common. */
+interface FinishSettings {
+  /** Errors of any sum of the gradient. */
+  readonly sum: SumErrors;
+  /** The factor by which storing a head's share may enlarge errors before it. */
+  readonly growth: number;
+  /** The elements of a row; the place of the technique whose roundings are known; default: one of `element`'s. */
+  readonly columns?: number;
+  readonly knownOf?: number;
+  /** The number of known parts beside the first: by other factors, and of them all where shares may be stored. */
+  readonly ownOthers?: number;
+  readonly others?: number;
+}
+
+/** Places what all rows have in common. */
+function placeFinish(
+  { elementwise, elementwiseVariance }: PairArithmetic,
+  name: FormatName,
+  { sum, growth, columns = 1, knownOf = 0, ownOthers = 0, others = ownOthers }: FinishSettings,
+) {
+  const table = formats[name];
+  const kernels = instantiate();
+  const stride = 2 * Math.ceil(columns / 2);
+  const numbers = (columnCount + sumCount) * stride + 2 * placeCount;
+  const { allocate, struct } = createAllocator(kernels.memory, 8 * numbers);
+  const block = (length: number) => {
+    const address = allocate(8 * length);
+    return { address, view: new Float64Array(kernels.memory.buffer, address, length) };
+  };
+  const [elements, sums] = [block(columnCount * stride), block(sumCount * stride)];
+  const shares = block(2 * placeCount);
+  const { precision, minExponent, maxExponent, maxFinite, specials } = table;
+  const isFinite = specials === 'finite';
+  const placed = struct(finishRules);
+  const fields = {
+    format: struct(formatStruct).write({
+      precision,
+      minExponent,
+      maxExponent,
+      maxFinite,
+      isFinite,
+    }),
+    // A number halfway to the next one beyond the largest becomes infinite.
+    infinite: maxFinite * (1 + unitRoundoff(table) / 2),
+    isFp64: name === 'fp64',
+    elementwise,
+    elementwiseVariance,
+    sumWorst: sum.worst,
+    sumToZero: sum.toZero,
+    sumWalk: sum.walk,
+    grown: growth * up,
+    elements: elements.address,
+    sums: sums.address,
+    stride: 8 * stride,
+    shares: shares.address,
+    ownOthers,
+    others,
+  };
+  const write = (place: number, count: number) =>
+    placed.write({ ...fields, knownOf: place, others: count });
+  return {
+    kernels,
+    write,
+    rules: write(knownOf, others),
+    finished: struct(finishedRow),
+    columns,
+    /** Column `k` of the elements, and of the sums. */
+    element: (k: number) => elements.view.subarray(k * stride, k * stride + columns),
+    sum: (k: number) => sums.view.subarray(k * stride, k * stride + columns),
+    shares: shares.view,
+  };
+}
+
+/** Moves the shares of a row to the loop's memory, and back once `work` has added to them. */
+function withShares(
+  { worst, variance }: TechniqueShares,
+  row: number,
+  memory: Float64Array,
+  work: () => void,
+): void {
+  const [from, to] = [row * placeCount, (row + 1) * placeCount];
+  memory.set(worst.subarray(from, to));
+  memory.set(variance.subarray(from, to), placeCount);
+  work();
+  worst.set(memory.subarray(0, placeCount), from);
+  variance.set(memory.subarray(placeCount), from);
+}
+
+/** Makes functions that write the bounds of rows: `accumulate`, `scale` and `output-round`, Theorems 8 and 9. */
+export function createFinish(
+  arithmetic: PairArithmetic,
+  format: FormatName,
+  settings: FinishSettings,
+): RowFinish {
+  const memory = placeFinish(arithmetic, format, settings);
+  const { kernels, columns, rules } = memory;
+  const columnsOf = Array.from({ length: columnCount }, (_, k) => memory.element(k));
+  const sumsOf = Array.from({ length: sumCount }, (_, k) => memory.sum(k));
+  const copyBack = (bound: GradientTechniqueBound, at: number, count: number) => {
+    const written = (k: number) => columnsOf[k].subarray(0, count);
+    writtenColumns.forEach((name, k) => bound[name].set(written(firstWritten + k), at));
+    bound.byOthers.forEach((of, k) => of.set(written(firstOtherWritten + k), at));
+  };
+  return {
+    element: (bound, row, at, { values, radius }, errors) => {
+      columnsOf[exactColumn][0] = values[at];
+      columnsOf[radiusColumn][0] = radius[at];
+      errorColumns.forEach((name, k) => (columnsOf[firstError + k][0] = errors[name]));
+      errors.byOthers.forEach((x, k) => (columnsOf[firstOther + k][0] = x));
+      withShares(bound.techniques, row, memory.shares, () =>
+        kernels.finishElements(
+          memory.write(errors.knownOf, bound.byOthers.length),
+          errors.alike,
+          1,
+        ),
+      );
+      copyBack(bound, at, 1);
+    },
+    row: (of, { bound, row, exact }, { sums, stored, first }, facts) => {
+      const at = row * columns;
+      columnsOf[exactColumn].set(exact.values.subarray(at, at + columns));
+      columnsOf[radiusColumn].set(exact.radius.subarray(at, at + columns));
+      const load = (k: number, numbers: Float64Array) => {
+        if (numbers.length > 0) sumsOf[k].set(numbers.subarray(first, first + columns));
+      };
+      pairParts.forEach((part, k) => load(k, sums[part]));
+      load(pairParts.length, sums.largest);
+      if (stored !== null)
+        [stored.worst, stored.variance, ...stored.known].forEach((numbers, k) =>
+          load(firstStored + k, numbers),
+        );
+      const address = memory.finished.write({
+        ...facts,
+        isOfSums: sums.ofScores.length > 0,
+        isStored: stored !== null,
+      });
+      withShares(bound.techniques, row, memory.shares, () => {
+        if (of === 'queries') kernels.errQueries(rules, address, columns);
+        else kernels.errKeys(rules, address, columns);
+        kernels.finishElements(rules, facts.alike, columns);
+      });
+      copyBack(bound, at, columns);
+    },
+  };
+}
+
+/** Facts about a row of keys, which has no errors of its own: they are among its pairs'. */
+export function keyFacts({
+  scale,
+  alike,
+  isUnknown,
+  floor,
+}: Pick<RowFacts, 'scale' | 'alike' | 'isUnknown' | 'floor'>): RowFacts {
+  return {
+    scale,
+    alike,
+    isUnknown,
+    floor,
+    weightShift: 0,
+    meanShift: 0,
+    weight: 0,
+    weightVariance: 0,
+    worstMean: 0,
+    meanVariance: 0,
+    typicalMean: 0,
+    typicalWeight: 0,
   };
 }

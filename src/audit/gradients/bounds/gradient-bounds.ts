@@ -6,10 +6,10 @@ import {
 } from '../../../../oracles/index.js';
 import type { Problem, Tensor } from '../../../problem/index.js';
 import { tileRows } from '../../bounds/index.js';
-import { createFinish } from './finish-gradient.js';
+import { createFinish, type RowFinish } from './finish-gradient.js';
 import { finishQueries, giveUp } from './finish-queries.js';
 import type { GradientPremises } from './gradient-premises.js';
-import type { TechniqueShares } from './gradient-techniques.js';
+import { techniquePlaces, type TechniqueShares } from './gradient-techniques.js';
 import {
   emptyGradientBound,
   type GroupBounds,
@@ -50,7 +50,7 @@ interface BoundContext extends BoundedGradients {
   readonly reader: PairReader;
   readonly arithmetic: PairArithmetic;
   readonly rows: RowErrorsOf;
-  readonly finish: ReturnType<typeof createFinish>;
+  readonly finish: RowFinish;
 }
 
 /** The errors that the rows of a block share: the first of two walks over the keys. */
@@ -182,7 +182,13 @@ export function createGradientBounds(
     reader: createPairReader(problem, dout, shape, arithmetic),
     arithmetic,
     rows: createRowErrors(gradients, arithmetic),
-    finish: createFinish(arithmetic, premises.output, { sum: arithmetic.overKeys, growth: 1 }),
+    finish: createFinish(arithmetic, premises.output, {
+      sum: arithmetic.overKeys,
+      growth: 1,
+      columns: shape.qkDim,
+      knownOf: techniquePlaces.dsRound,
+      ownOthers: arithmetic.ds.otherUnits.length,
+    }),
   };
   const { memory } = context.reader;
   return (group) => {

@@ -1,7 +1,7 @@
 import type { Gradient } from '../../../../oracles/index.js';
 import { formats, unitRoundoff } from '../../../formats/index.js';
 import type { KeyRange, ProblemShape } from '../../../problem/index.js';
-import { createFinish, noErrors, up, type ElementErrors } from './finish-gradient.js';
+import { createFinish, keyFacts, up } from './finish-gradient.js';
 import type { GradientPremises } from './gradient-premises.js';
 import {
   emptyTechniqueShares,
@@ -14,14 +14,7 @@ import { emptyGradientBound, type GradientTechniqueBound } from './group-bounds.
 import { halfUlp, roundedNear, shortFormat, type PairArithmetic } from './pair-arithmetic.js';
 import type { FactorRows } from './pairs/factor-rows.js';
 import type { PairMemory } from './pairs/pair-memory.js';
-import {
-  commonOf,
-  emptyPairSums,
-  knownParts,
-  partialsOf,
-  type KnownPart,
-  type PairSums,
-} from './pairs/pair-sums.js';
+import { emptyPairSums, knownParts, type KnownPart, type PairSums } from './pairs/pair-sums.js';
 
 /** The sums of dK and dV of a group, over the queries of all its heads. */
 export interface GroupSums {
@@ -78,23 +71,6 @@ interface KeyGradient {
   readonly stored: StoredShares | null;
   readonly name: 'dk' | 'dv';
   readonly factorOf: (memory: PairMemory) => FactorRows;
-}
-
-/** Writes what is known of an element's errors: of shares that are stored, and beside it of shares that are not, where either may be. */
-function writeKnown(
-  errors: ElementErrors,
-  { known, stored, sums, scale }: Pick<KeyGradient, 'known' | 'stored' | 'sums' | 'scale'>,
-  at: number,
-): void {
-  const { byOthers } = errors;
-  errors.unstored = scale * sums.known[at];
-  known.forEach((part, k) => {
-    const unstored = scale * sums[part][at];
-    const ofShares = stored === null ? unstored : stored.known[k].known[at];
-    if (k === 0) errors.known = ofShares;
-    else byOthers[k - 1] = ofShares;
-    if (stored !== null) byOthers[known.length - 1 + k] = unstored;
-  });
 }
 
 /** Sums of nothing yet. */
@@ -156,8 +132,16 @@ export function createGroupSums(
     const factor = Math.abs(scale);
     const terms = queries * groupSize;
     const growth = stored === null ? 1 : 1 + unitRoundoff(partials);
-    const finish = createFinish(arithmetic, premises.output, { sum: overQueries, growth });
-    const errors = noErrors({ knownOf, alike: mostAlike });
+    const finish = createFinish(arithmetic, premises.output, {
+      sum: overQueries,
+      growth,
+      columns: dim,
+      knownOf,
+      ownOthers: known.length - 1,
+      others: perElement - 1,
+    });
+    const loss = stored === null ? null : { ...stored, known: stored.known.map((of) => of.known) };
+    const floor = 3 * terms * underflow * Math.max(1, factor);
     chosen.forEach((key, row) => {
       for (const name of ['worst', 'variance'] as const)
         bound.techniques[name].set(
@@ -165,22 +149,12 @@ export function createGroupSums(
           row * placeCount,
         );
       scaleShares(bound.techniques, row, factor, growth * up);
-      for (let c = 0; c < dim; c++) {
-        const from = key * dim + c;
-        const at = row * dim + c;
-        errors.shift = scale * sums.signed[from];
-        errors.pairs = isUnknown[key] === 1 ? Infinity : factor * sums.worst[from];
-        errors.pairVariance = factor ** 2 * sums.variance[from];
-        writeKnown(errors, { known, stored, sums, scale }, from);
-        errors.magnitude = factor * sums.magnitude[from];
-        errors.partials = factor ** 2 * partialsOf(sums, from);
-        errors.groupSum = stored?.worst[from] ?? 0;
-        errors.groupVariance = stored?.variance[from] ?? 0;
-        errors.systematic = factor * (sums.systematic[from] + commonOf(sums, from));
-        // A key that no query sees has exact zeros.
-        errors.floor = sums.worst[from] > 0 ? 3 * terms * underflow * Math.max(1, factor) : 0;
-        finish(bound, row, at, exact, errors);
-      }
+      finish.row(
+        'keys',
+        { bound, row, exact },
+        { sums, stored: loss, first: key * dim },
+        keyFacts({ scale, alike: mostAlike, isUnknown: isUnknown[key] === 1, floor }),
+      );
     });
     return bound;
   }

@@ -238,7 +238,7 @@ export class ScoreSums {
       errors.systematic = systematic[at];
       // A sum without terms is an exact zero.
       errors.floor = worst[at] > 0 ? 3 * terms * premises.underflow : 0;
-      finish(bound, 0, at, exact, errors);
+      finish.element(bound, 0, at, exact, errors);
       apart[at] = Math.sqrt(Math.max(0, bound.deviation[at] ** 2 - ofRow[at]));
     }
     for (let place = 0; place < pairPlaces; place++)

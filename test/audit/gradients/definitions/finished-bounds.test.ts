@@ -160,7 +160,7 @@ describe('an element is bounded as Theorems 8 and 9 say, and technique by techni
         magnitude: new Float64Array(2),
       };
       const bound = emptyGradientBound(2, 1, 2);
-      createFinish(fine, format, { sum, growth })(bound, 1, 1, exact, errors);
+      createFinish(fine, format, { sum, growth }).element(bound, 1, 1, exact, errors);
       const [value, radius] = [exact.values[1], exact.radius[1]];
       const { numbers, shares } = finished(fine, format, sum, growth, [value, radius], errors);
       for (const [name, x] of Object.entries(numbers))
@@ -185,7 +185,7 @@ describe('an element is bounded as Theorems 8 and 9 say, and technique by techni
         radius: new Float64Array(1),
         magnitude: new Float64Array(1),
       };
-      createFinish(a, format, { sum, growth: 1 })(bound, 0, 0, exact, errors);
+      createFinish(a, format, { sum, growth: 1 }).element(bound, 0, 0, exact, errors);
       return bound;
     };
     for (const [format, most] of [
@@ -355,7 +355,7 @@ describe('dBias is bounded as the sum over what the bias is broadcast to', () =>
       const errors = noErrors({ knownOf: techniquePlaces.dsRound, alike: 1 });
       for (const name of Object.keys(all) as (keyof typeof all)[]) errors[name] = all[name][at];
       errors.floor = 3 * terms * premises.underflow;
-      finish(wanted, 0, at, exact, errors);
+      finish.element(wanted, 0, at, exact, errors);
     }
     for (const name of ['total', 'systematic', 'deviation'] as const)
       found[name].forEach((x, at) => {

@@ -89,6 +89,8 @@ export function plainBounds(of: PlainProblem, groups: readonly GroupGradients[])
     return rowErrors.finish(row, begun, sums, Float64Array.from(pairs.rowOf(values.dO, row, vDim)));
   };
 
+  const finishes = new Map<string, ReturnType<typeof createFinish>>();
+
   /** Fills in the elements of a row whose sums are known. */
   const settle = (
     bound: GradientTechniqueBound,
@@ -106,7 +108,11 @@ export function plainBounds(of: PlainProblem, groups: readonly GroupGradients[])
   ) => {
     const size = Math.abs(by.scale);
     const sumOf = by.terms === keys + 1 ? arithmetic.overKeys : sumErrors(by.terms, premises);
-    const finish = createFinish(arithmetic, premises.output, { sum: sumOf, growth: by.growth });
+    const kind = `${by.terms} ${by.growth}`;
+    const finish =
+      finishes.get(kind) ??
+      createFinish(arithmetic, premises.output, { sum: sumOf, growth: by.growth });
+    finishes.set(kind, finish);
     const errors = noErrors({ knownOf: by.knownOf, alike: by.alike });
     Object.assign(errors, {
       pairs: size * sum.worst,
@@ -120,7 +126,7 @@ export function plainBounds(of: PlainProblem, groups: readonly GroupGradients[])
         (sum.systematic + (isFp32 ? sum.common.reduce((all, x) => all + Math.abs(x), 0) : 0)),
       ...by.changes,
     });
-    finish(bound, row, at, exact, errors);
+    finish.element(bound, row, at, exact, errors);
   };
 
   /** Adds a technique's part of pairs to the shares of a row. */

@@ -134,7 +134,7 @@ function defined(
   const apart = sums.map(({ ofRow, ...sum }, at) => {
     const floor = sum.pairs > 0 ? 3 * terms32 * premises.underflow : 0;
     const errors = noErrors({ knownOf: techniquePlaces.dsRound, alike: most });
-    finish(bound, 0, at, exact, Object.assign(errors, { ...sum, floor }));
+    finish.element(bound, 0, at, exact, Object.assign(errors, { ...sum, floor }));
     return Math.sqrt(Math.max(0, bound.deviation[at] ** 2 - ofRow));
   });
   return { ...bound, apart: Float64Array.from(apart) };

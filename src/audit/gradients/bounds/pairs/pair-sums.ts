@@ -1,5 +1,3 @@
-import { partialSquares } from './partial-sums.js';
-
 /**
  * Parts of a pair's errors that are summed into an element, each times the sizes, squares or values of the other factor; in the order
  * of the loops.
@@ -51,32 +49,6 @@ export function emptyPairSums(
 ): PairSums {
   const numbers = (part: PairPart) => new Float64Array(parts.includes(part) ? length : 0);
   return { ...byPart(numbers), largest: numbers('value') };
-}
-
-/** The mean square of the partial sums of an element; Infinity where they are not known. */
-export function partialsOf({ largest, squares }: PairSums, at: number): number {
-  return largest.length === 0 ? Infinity : partialSquares(largest[at], squares[at]);
-}
-
-/** The error of an element where scores, dP and D are off by shares of themselves; 0 where that is not summed. */
-export function commonOf(
-  { ofWeights, ofScores, ofProducts, ofMeans }: PairSums,
-  at: number,
-): number {
-  if (ofScores.length === 0) return 0;
-  return (
-    Math.abs(ofWeights[at]) +
-    Math.abs(ofScores[at]) +
-    Math.abs(ofProducts[at]) +
-    Math.abs(ofMeans[at])
-  );
-}
-
-/** Writes the known part of an element by each of the other factors, times a scale; 0 where that is not summed. */
-export function byOthersOf(sums: PairSums, at: number, scale: number, to: Float64Array): void {
-  otherParts.forEach((part, k) => {
-    to[k] = sums[part].length === 0 ? 0 : scale * sums[part][at];
-  });
 }
 
 /** Makes a value for each part. */

@@ -4,6 +4,7 @@
 export { product } from '../../../../../../oracles/attention/assembly/tile-kernels';
 export { collectOfKeys, collectOfQueries } from './collect';
 export { errDerivatives, errWeights } from './errors';
+export { errKeys, errQueries, finishElements } from './finish';
 export { roundOperands } from './round';
 export { addToRows } from './rows';
 export {
