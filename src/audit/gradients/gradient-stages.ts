@@ -1,4 +1,3 @@
-import { attentionOracle } from '../../../oracles/index.js';
 import { problemShape, type Problem, type Tensor } from '../../problem/index.js';
 import { lazily } from '../../reuse.js';
 import type { MeasuringTerms, Stages } from '../conduct/stage.js';
@@ -7,6 +6,7 @@ import type { GradientPremises } from './bounds/index.js';
 import type { JudgedGradientName } from './gradient-quantities.js';
 import {
   createGroupMeasure,
+  forwardReference,
   gatherGroups,
   measureGradients,
   shareOfForward,
@@ -106,7 +106,7 @@ export function* gradientStages({
     yield [
       {
         ...named(0, shareOfForward),
-        work: (progress) => (known.reference ??= attentionOracle(problem, { progress })),
+        work: (progress) => (known.reference ??= forwardReference(problem, premises, progress)),
       },
     ];
     const reference = known.reference!;

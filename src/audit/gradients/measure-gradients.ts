@@ -16,6 +16,7 @@ import {
   type Tensor,
 } from '../../problem/index.js';
 import { combinations } from '../bounds/index.js';
+import { auditAccuracy } from '../outputs/plan-audit.js';
 import {
   addToTable,
   createGradientBounds,
@@ -217,6 +218,15 @@ export function gatherGroups({
   return { add, finish };
 }
 
+/** The exact attention that gradients are measured by: as accurate as the audit of an output has it. */
+export function forwardReference(
+  problem: Problem,
+  { o }: GradientPremises,
+  progress: Progress,
+): AttentionReference {
+  return attentionOracle(problem, { accuracy: auditAccuracy(o), progress });
+}
+
 /**
  * The exact gradients of a problem and the bounds of their elements.
  * @param dout [batch, heads, queries, vDim]
@@ -236,7 +246,7 @@ export function measureGradients(
   }: GradientMeasure,
 ): MeasuredGradients {
   const reference =
-    known ?? attentionOracle(problem, { progress: (done) => progress(shareOfForward * done) });
+    known ?? forwardReference(problem, premises, (done) => progress(shareOfForward * done));
   const { shape } = reference;
   const shared = createSharedBounds(problem, shape, premises, formats);
   const boundsOf = createGradientBounds({ problem, dout, reference, premises, given, shared });
