@@ -24,10 +24,14 @@ interface Deviations {
   unknown: number;
 }
 
-/** Sums of a row: of deviations as if all of it erred together, of those that do, and of the squares of the rest. */
-function emptyRow(): Readonly<Record<'whole' | 'common' | 'squares', Deviations>> {
-  const none = () => ({ all: 0, unknown: 0 });
-  return { whole: none(), common: none(), squares: none() };
+function noDeviations(): Deviations {
+  return { all: 0, unknown: 0 };
+}
+
+/** Forgets deviations. */
+function clear(deviations: Deviations): void {
+  deviations.all = 0;
+  deviations.unknown = 0;
 }
 
 /**
@@ -42,13 +46,14 @@ export class ErrorSum {
   /** Σ of the pattern times the values that its scale refers to. */
   norm = 0;
   readonly #of: SummedErrors;
-  #row = emptyRow();
+  /** Sums of a row: of deviations as if all of it erred together, of those that do, and of the squares of the rest. */
+  readonly #row = { whole: noDeviations(), common: noDeviations(), squares: noDeviations() };
   #systematic = 0;
   #operands = 0;
   #blurred = 0;
   /** Σ of the roundings of operands and outputs together, by each factor that operands may have when they are rounded. */
   readonly #following: Float64Array;
-  readonly #squares: Deviations = { all: 0, unknown: 0 };
+  readonly #squares = noDeviations();
   readonly #shared = new Map<number, Deviations>();
   /** Σ jump·pattern by the share of their errors at which they jump. */
   readonly #jumps = new Float64Array(2 * places);
@@ -107,12 +112,14 @@ export class ErrorSum {
       this.#squares.all += together.all ** 2 + squares.all;
       this.#squares.unknown += together.unknown ** 2 + squares.unknown;
     } else {
-      const shared = this.#shared.get(unit) ?? { all: 0, unknown: 0 };
+      const shared = this.#shared.get(unit) ?? noDeviations();
       shared.all += whole.all;
       shared.unknown += whole.unknown;
       this.#shared.set(unit, shared);
     }
-    this.#row = emptyRow();
+    clear(whole);
+    clear(common);
+    clear(squares);
   }
 
   /** The largest sum of jumps of one sign, where all rows have the same share of their errors. */

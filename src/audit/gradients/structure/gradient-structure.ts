@@ -73,24 +73,29 @@ function slopeWeights({
   };
 }
 
-/** The sums of one column of a head, whose rows may err together with others. */
-function columnStatistic(
+/** The sums of each column of a head, whose rows may err together with others. */
+function columnStatistics(
   of: SummedGradient,
   place: StatisticPlace,
-  column: number,
   rowsOfHead: readonly number[],
   deviations: number,
-): GradientStatistic {
+): GradientStatistic[] {
   const { compared, means } = of;
+  const { values, exact } = compared;
   const columns = rowElements(compared.quantity, compared.shape);
-  const sum = new ErrorSum(of.errors);
+  const sums = Array.from({ length: columns }, () => new ErrorSum(of.errors));
   for (const row of rowsOfHead) {
-    const at = row * columns + column;
-    sum.add(at, compared.values[at] - compared.exact.values[at], 1);
-    sum.endRow(unitOf(of, row));
+    const unit = unitOf(of, row);
+    for (let column = 0, at = row * columns; column < columns; column++, at++) {
+      const sum = sums[column];
+      sum.add(at, values[at] - exact.values[at], 1);
+      sum.endRow(unit);
+    }
   }
-  const judged = sum.judge(deviations, means.columns[place.head * columns + column]);
-  return { test: 'sum', scope: 'head', ...place, column, ...judged };
+  return sums.map((sum, column) => {
+    const judged = sum.judge(deviations, means.columns[place.head * columns + column]);
+    return { test: 'sum', scope: 'head', ...place, column, ...judged };
+  });
 }
 
 /**
@@ -165,7 +170,6 @@ export function* gradientStatistics(
     const place = { head, firstRow: 0, rows, lastRow: rows - 1 };
     yield* slope(ofHead, 'head', place, means.slope?.[head] ?? longestOfHead * means.norm[head]);
     if (summable.length === 0) continue;
-    for (let column = 0; column < columns; column++)
-      yield columnStatistic(of, place, column, summable, deviations);
+    yield* columnStatistics(of, place, summable, deviations);
   }
 }

@@ -57,30 +57,34 @@ export function outputRoundings(
     const rounding = round(table, x) - x;
     return Number.isFinite(rounding) ? rounding : 0;
   };
-  values.forEach((x, i) => {
+  following.forEach((to, k) => to.set(factors[k]));
+  for (let i = 0; i < values.length; i++) {
+    const x = values[i];
     const others = deviation[i] ** 2 - operands[i] ** 2;
     const rounding = roundingOf(x);
-    factors.forEach((of, k) => (following[k][i] = of[i]));
     const size = Math.abs(rounding);
     if (known[i] > 0) {
       expected[i] = rounding;
       unknown[i] = Math.sqrt(Math.max(0, others - known[i] ** 2));
-      return;
+      continue;
     }
     const half = size === 0 ? 0 : outputRounding(format, x, 0);
     if (reach[i] === 0) {
       blurred[i] = rounding;
-      factors.forEach((of, k) => (following[k][i] += roundingOf(x + of[i])));
+      for (let k = 0; k < factors.length; k++) {
+        const moved = factors[k][i];
+        following[k][i] += moved === 0 ? rounding : roundingOf(x + moved);
+      }
       unknown[i] = Math.sqrt(Math.max(0, others - Math.min(half / Math.sqrt(3), size) ** 2));
-      return;
+      continue;
     }
     expected[i] = rounding;
     unknown[i] = Math.sqrt(Math.max(0, others));
     // Rounded up, it stands above a midpoint; rounded down, below one.
     const toMidpoint = Math.sign(rounding) * (size - half);
-    if (!(Math.abs(toMidpoint) < reach[i])) return;
+    if (!(Math.abs(toMidpoint) < reach[i])) continue;
     turn[i] = toMidpoint / reach[i];
     jump[i] = -2 * half * Math.sign(rounding);
-  });
+  }
   return roundings;
 }
