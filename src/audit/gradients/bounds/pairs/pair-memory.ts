@@ -1,7 +1,7 @@
 import { tileRows } from '../../../bounds/index.js';
 import type { PairArithmetic } from '../pair-arithmetic.js';
 import { pairPlaces } from '../gradient-techniques.js';
-import { blockLength, placeBlocks } from './blocks.js';
+import { blockLength, blockStride, placeBlocks } from './blocks.js';
 import { createFactor, strideOf, type FactorRows } from './factor-rows.js';
 import {
   createPairTile,
@@ -78,7 +78,7 @@ function spareNumbers(qkStride: number, vStride: number): number {
   const most = Math.max(qkStride, vStride, tileRows);
   const sides = 2 * sideNumbers.length * tileRows + 2 * pairPlaces * tileRows;
   const factors = 6 * tileRows * (qkStride + vStride);
-  return 3 * pairParts.length * blockLength + sides + factors + 4 * tileRows * most;
+  return 3 * pairParts.length * blockStride + sides + factors + 4 * tileRows * most;
 }
 
 function sideOf(matrix: (length: number) => Matrix) {
@@ -146,7 +146,7 @@ function createPairAdder(
   [result, sums, largest]: readonly [Matrix, Matrix, Matrix],
 ): Pick<PairMemory, 'addProduct' | 'addPairs'> {
   const placeOf = (gradient: SummedGradient, part: PairPart) =>
-    gradients[gradient] + 8 * blockLength * pairParts.indexOf(part);
+    gradients[gradient] + 8 * blockStride * pairParts.indexOf(part);
   const addProduct: PairMemory['addProduct'] = (gradient, part, factor, target, rows) => {
     const { dim, stride } = factor;
     const [rowStride, innerStride] = stridesOf[gradient];

@@ -2,7 +2,7 @@ import type { KeyRange } from '../../../../problem/index.js';
 import { createAllocator, instantiator } from '../../../../reuse.js';
 import { tileRows } from '../../../bounds/index.js';
 import type { PairArithmetic } from '../pair-arithmetic.js';
-import { blockLength, placeBlocks } from './blocks.js';
+import { blockStride, placeBlocks } from './blocks.js';
 import { errorBlocks, type PairErrors } from './pair-errors.js';
 import { placeRules, ruleNumbers } from './pair-rules.js';
 import { binary, pairTile, type PairTile as TileFields } from './pairs.generated.js';
@@ -149,7 +149,7 @@ export function createPairTile(
   const kernels = instantiate();
   const blocks = [knownBlocks, weighedBlocks, errorBlocks, roundingBlocks];
   const count = blocks.reduce((sum, names) => sum + names.length, 0);
-  const numbers = count * blockLength + otherNumbers + spare;
+  const numbers = count * blockStride + otherNumbers + spare;
   const allocator = createAllocator(kernels.memory, 8 * numbers);
   const matrix = (length: number): Matrix => {
     const address = allocator.allocate(8 * length);

@@ -1,9 +1,11 @@
 // AssemblyScript: where the numbers of a tile of 64 queries and 64 keys are, and what their errors follow from. ../pair-loops.ts
 // places them. Blocks of [64 × 64] numbers, queries first, are one behind the other, in the order of their enumerations.
 
-/** Bytes of a row of a block, and of a block. */
-export const rowBytes: usize = 512;
-export const blockBytes: usize = 32768;
+/**
+ * Bytes from a block to the next: two lines of a cache more than a block has, since the same places of blocks at multiples of 32 kB
+ * would drive one another out of it.
+ */
+export const blockBytes: usize = 32896;
 
 /** Facts about pairs: `KnownPairs`. */
 export enum Known {
