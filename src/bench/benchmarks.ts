@@ -12,6 +12,7 @@ import { longAuditBenchmark } from './long-audit-benchmark.js';
 import { backwardBenchmark } from './backward-benchmark.js';
 import { forwardBenchmarks, machineBenchmarks } from './kernel-benchmarks.js';
 import { gradientBoundBenchmark } from './gradient-benchmarks.js';
+import { gradientCostBenchmarks } from './gradient-cost-benchmarks.js';
 import { ptxBenchmarks } from './ptx-benchmarks.js';
 import { oracleBenchmarks } from './oracle-benchmarks.js';
 import { scalarBenchmarks } from './scalar-benchmarks.js';
@@ -68,6 +69,7 @@ function usualBenchmarks(commandLine: string): readonly Benchmark[] {
     ...ptxBenchmarks,
     auditBenchmark(commandLine),
     ...auditCostBenchmarks(commandLine),
+    ...gradientCostBenchmarks(commandLine),
     ...fixedCostBenchmarks(commandLine),
     ...formatBenchmarks,
     ...arithmeticBenchmarks,

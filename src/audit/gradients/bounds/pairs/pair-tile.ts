@@ -5,6 +5,7 @@ import type { PairArithmetic } from '../pair-arithmetic.js';
 import { blockStride, placeBlocks } from './blocks.js';
 import { errorBlocks, type PairErrors } from './pair-errors.js';
 import { placeRules, ruleNumbers } from './pair-rules.js';
+import { mostOtherUnits } from './pair-sums.js';
 import { binary, pairTile, type PairTile as TileFields } from './pairs.generated.js';
 import { roundingBlocks, type Roundings } from './roundings.js';
 import { sumNumbers, type RowSums } from './row-sums.js';
@@ -122,14 +123,15 @@ export interface PairTile {
 /** The most ranges of keys that the rows of a tile may see together. */
 const mostSegments = (tileRows * tileRows) / 2;
 
+/** A tile whose errors are all asked for, and collected nowhere. */
 const nothingElse: OtherFields = {
   queries: 0,
   keys: 0,
   dq: 0,
   dk: 0,
   dv: 0,
-  others: 0,
-  isOfSums: false,
+  others: mostOtherUnits,
+  isOfSums: true,
   shares: 0,
 };
 

@@ -18,9 +18,6 @@ import {
 } from './memory';
 import { roundOperands } from './round';
 
-/** Blocks of other factors. */
-const mostOthers: i32 = 3;
-
 /** Rounds the weights of places that a row sees as an operand. */
 // @inline
 function roundWeights(
@@ -74,14 +71,16 @@ export function errWeights(rules: PairRules, tile: PairTile, segments: i32): voi
       write(errors, Errors.unshifted, at, (weight * factor) / (1 + shift));
       write(errors, Errors.sloped, at, 0);
       write(errors, Errors.known, at, number(roundings, Rounding.known, at) * factor);
-      for (let k = 0; k < mostOthers; k++) {
+      for (let k = 0; k < tile.others; k++) {
         const other = number(roundings, Rounding.byOthers + k, at) * factor;
         write(errors, Errors.byOthers + k, at, other);
       }
-      write(errors, Errors.ofWeights, at, common * weight * factor);
-      write(errors, Errors.ofScores, at, number(weighed, Weighed.commonWeight, at) * factor);
-      write(errors, Errors.ofProducts, at, 0);
-      write(errors, Errors.ofMeans, at, 0);
+      if (tile.isOfSums) {
+        write(errors, Errors.ofWeights, at, common * weight * factor);
+        write(errors, Errors.ofScores, at, number(weighed, Weighed.commonWeight, at) * factor);
+        write(errors, Errors.ofProducts, at, 0);
+        write(errors, Errors.ofMeans, at, 0);
+      }
       const typical = number(weighed, Weighed.typicalWeight, at) * factor + ofFactor;
       write(errors, Errors.systematic, at, typical);
     }
@@ -110,7 +109,8 @@ function errUnrounded(rules: PairRules, tile: PairTile, i: i32, begin: usize, en
   const begun = rules.productsWorst * abs<f64>(mean + meanShift);
   const begunVariance = square(rules.productsWalk * (mean + meanShift));
   // Where dS is made of a P that is written, it is of the same number.
-  roundWeights(rules.weights, tile, shared, begin, end);
+  const isWritten = rules.weights.isRounded;
+  if (isWritten) roundWeights(rules.weights, tile, shared, begin, end);
   for (let at = begin; at < end; at += 8) {
     const weight = number(weighed, Weighed.weight, at);
     const slope = number(weighed, Weighed.slope, at);
@@ -121,7 +121,7 @@ function errUnrounded(rules: PairRules, tile: PairTile, i: i32, begin: usize, en
     const size = abs<f64>(shifted);
     const ofMean = elementwise * (size + abs<f64>(mean));
     const ofDerivative = number(weighed, Weighed.derivativeError, at) + begun;
-    const ofRounding = number(tile.roundings, Rounding.worst, at);
+    const ofRounding = isWritten ? number(tile.roundings, Rounding.worst, at) : 0;
     const most = weight + ofWeight + ofRounding;
     const reach = size + ofDerivative + ofMean + worstMean;
     const sloped = weight * slope;
@@ -162,11 +162,13 @@ function errUnrounded(rules: PairRules, tile: PairTile, i: i32, begin: usize, en
       elementwiseVariance * (steep * (squared + mean * mean) + 2 * dT * dT),
     );
     write(errors, Errors.value, at, dT);
-    write(errors, Errors.ofWeights, at, commonWeight * dT);
-    const ofScores = slope * number(weighed, Weighed.commonWeight, at) * shifted;
-    write(errors, Errors.ofScores, at, ofScores);
-    write(errors, Errors.ofProducts, at, sloped * number(weighed, Weighed.commonDerivative, at));
-    write(errors, Errors.ofMeans, at, sloped * commonMean);
+    if (tile.isOfSums) {
+      write(errors, Errors.ofWeights, at, commonWeight * dT);
+      const ofScores = slope * number(weighed, Weighed.commonWeight, at) * shifted;
+      write(errors, Errors.ofScores, at, ofScores);
+      write(errors, Errors.ofProducts, at, sloped * number(weighed, Weighed.commonDerivative, at));
+      write(errors, Errors.ofMeans, at, sloped * commonMean);
+    }
     write(errors, Errors.sloped, at, sloped);
     write(errors, Errors.unshifted, at, (weight / unshifted) * slope * exact);
     write(
@@ -208,7 +210,7 @@ export function errDerivatives(rules: PairRules, tile: PairTile, segments: i32):
       write(errors, Errors.worst + Place.dsRound, at, worst + rounded);
       write(errors, Errors.variance + Place.dsRound, at, variance + spread);
       write(errors, Errors.known, at, number(roundings, Rounding.known, at));
-      for (let k = 0; k < mostOthers; k++)
+      for (let k = 0; k < tile.others; k++)
         write(errors, Errors.byOthers + k, at, number(roundings, Rounding.byOthers + k, at));
     }
   }
