@@ -222,11 +222,8 @@ export function createPairMemory(
     ofProducts: createFactor(matrix, vDim, [qk.valueSizes, qk.valueSquares]),
   });
   const [left, right] = [factors(ofQueries.numbers), factors(ofKeys.numbers)];
-  const gradients = {
-    dq: placeBlocks(pairParts, matrix).address,
-    dk: placeBlocks(pairParts, matrix).address,
-    dv: placeBlocks(pairParts, matrix).address,
-  };
+  const place = () => placeBlocks(pairParts, matrix).address;
+  const gradients = { dq: place(), dk: place(), dv: place() };
   const shares = matrix(2 * pairPlaces * tileRows);
   const parts = summedParts(isOfSums, others);
   tile.complete({

@@ -139,15 +139,12 @@ const nothingElse: OtherFields = {
 const otherNumbers =
   tileRows * (rowNumbers.length + sumNumbers.length) + (3 * mostSegments) / 2 + ruleNumbers;
 
-/**
- * Allocates a tile.
- * @param spare number of fp64 numbers that `matrix` may give beside it
- */
-export function createPairTile(
+/** Places a tile in memory of its own: its blocks and rows, the places that rows see, and the arithmetic. */
+function placeTile(
   arithmetic: PairArithmetic,
   { hasPartials, hasAddends, hasFactors }: PairFeatures,
-  spare = 0,
-): PairTile {
+  spare: number,
+) {
   const kernels = instantiate();
   const blocks = [knownBlocks, weighedBlocks, errorBlocks, roundingBlocks];
   const count = blocks.reduce((sum, names) => sum + names.length, 0);
@@ -164,8 +161,6 @@ export function createPairTile(
   const rows = matrix(tileRows * rowNumbers.length);
   const rowSums = matrix(tileRows * sumNumbers.length);
   const segments = matrix((3 * mostSegments) / 2);
-  const places = new Int32Array(kernels.memory.buffer, segments.address, 3 * mostSegments);
-  const rules = placeRules(allocator, arithmetic);
   const fields = {
     known: known.address,
     hasPartials,
@@ -179,41 +174,69 @@ export function createPairTile(
     rowSums: rowSums.address,
   };
   const placed = allocator.struct(pairTile);
-  const tile = placed.write({ ...fields, ...nothingElse });
-  weighed.views.slope.fill(1);
-  let seen = 0;
-  const { dotPartials, productPartials, addend, addendSize, factor, ...always } = known.views;
   return {
     kernels,
     matrix,
-    complete: (others) => void placed.write({ ...fields, ...others }),
-    address: tile,
-    segments: () => seen,
-    known: {
-      ...always,
-      dotPartials: hasPartials ? dotPartials : null,
-      productPartials: hasPartials ? productPartials : null,
-      addend: hasAddends ? addend : null,
-      addendSize: hasAddends ? addendSize : null,
-      factor: hasFactors ? factor : null,
-    },
+    rules: placeRules(allocator, arithmetic),
+    complete: (others: OtherFields) => placed.write({ ...fields, ...others }),
+    known: known.views,
     weighed: weighed.views,
     errors: errors.views,
+    roundings,
+    rows: rows.view,
+    rowSums: rowSums.view,
+    places: new Int32Array(kernels.memory.buffer, segments.address, 3 * mostSegments),
+  };
+}
+
+/** The facts about pairs that a problem has. */
+function knownOf(
+  views: ReturnType<typeof placeTile>['known'],
+  { hasPartials, hasAddends, hasFactors }: PairFeatures,
+): KnownPairs {
+  return {
+    ...views,
+    dotPartials: hasPartials ? views.dotPartials : null,
+    productPartials: hasPartials ? views.productPartials : null,
+    addend: hasAddends ? views.addend : null,
+    addendSize: hasAddends ? views.addendSize : null,
+    factor: hasFactors ? views.factor : null,
+  };
+}
+
+/**
+ * Allocates a tile.
+ * @param spare number of fp64 numbers that `matrix` may give beside it
+ */
+export function createPairTile(
+  arithmetic: PairArithmetic,
+  features: PairFeatures,
+  spare = 0,
+): PairTile {
+  const placed = placeTile(arithmetic, features, spare);
+  const { kernels, rules, rows, rowSums, places, roundings } = placed;
+  const tile = placed.complete(nothingElse);
+  placed.weighed.slope.fill(1);
+  let seen = 0;
+  return {
+    kernels,
+    matrix: placed.matrix,
+    complete: (others) => void placed.complete(others),
+    address: tile,
+    segments: () => seen,
+    known: knownOf(placed.known, features),
+    weighed: placed.weighed,
+    errors: placed.errors,
     roundings: roundings.views,
     setRows: (of) => {
       of.forEach((row, i) => {
-        rowNumbers.forEach((name, k) => (rows.view[i * rowNumbers.length + k] = row[name]));
+        rowNumbers.forEach((name, k) => (rows[i * rowNumbers.length + k] = row[name]));
       });
     },
     setRanges: (ranges) => {
       seen = 0;
       ranges.forEach((ofRow, i) => {
-        for (const { begin, end } of ofRow) {
-          places[3 * seen] = i;
-          places[3 * seen + 1] = begin;
-          places[3 * seen + 2] = end;
-          seen++;
-        }
+        for (const { begin, end } of ofRow) places.set([i, begin, end], 3 * seen++);
       });
     },
     weigh: () => kernels.weighPairs(rules.address, tile, seen),
@@ -222,10 +245,10 @@ export function createPairTile(
     round: (operand, begin, end) =>
       kernels.roundOperands(rules[operand], roundings.address, 8 * begin, 8 * end),
     addToRows: () => kernels.addToRows(tile, seen),
-    clearSums: () => rowSums.view.fill(0),
+    clearSums: () => rowSums.fill(0),
     sumsOf: (row) => {
       const first = row * sumNumbers.length;
-      const entries = sumNumbers.map((name, k) => [name, rowSums.view[first + k]]);
+      const entries = sumNumbers.map((name, k) => [name, rowSums[first + k]]);
       return Object.fromEntries(entries) as unknown as RowSums;
     },
   };
