@@ -58,7 +58,7 @@ export function createNaiveAttention(problem: Problem, intermediate: FormatName)
       const { max, sum } = exponentials(weights, sink);
       for (let j = 0; j < weights.length; j++) {
         weights[j] /= sum;
-        if (kept !== null) weights[j] = kept[j] === 0 ? 0 : weights[j] * upscale;
+        if (kept !== null) weights[j] *= kept[j] === 0 ? 0 : upscale;
       }
       round(weights);
       const sums = out.subarray(row * vDim, (row + 1) * vDim);

@@ -66,7 +66,7 @@ export function rowFinish(
   const factor = fround(1 / share);
   const upscaled = (w: number): number =>
     isEmulated ? carried(fround(fround(w) * factor), (w - fround(w)) * factor) : w / share;
-  return { weights: weights.map((w, j) => (kept[j] === 0 ? 0 : upscaled(w))), lse };
+  return { weights: weights.map((w, j) => (kept[j] === 0 ? w * 0 : upscaled(w))), lse };
 }
 
 /** Quotients and LSE in fp32, at the nearest operands and carried over to the actual ones. */

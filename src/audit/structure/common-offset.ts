@@ -1,4 +1,5 @@
 import { type FormatName, formats } from '../../formats/index.js';
+import { lazily } from '../../reuse.js';
 
 /** Places within an octave per ulp at its lower end, as a power of two. */
 const placesPerUlp = 3;
@@ -27,7 +28,7 @@ export class CommonOffset {
   constructor(weightFormat: FormatName) {
     const { precision } = formats[weightFormat];
     this.places = 2 ** Math.min(precision + placesPerUlp, mostPlaces);
-    this.#transform = fourierTransform(this.places);
+    this.#transform = transformOf(this.places);
     const ulps = 2 ** (precision - 1);
     this.errors = Float64Array.from({ length: this.places }, (_, place) => {
       const significand = ulps * 2 ** ((place + 0.5) / this.places);
@@ -45,6 +46,7 @@ export class CommonOffset {
    * Σ c by place.
    */
   largest(first: Float64Array, second: Float64Array): readonly [number, number] {
+    if (!first.some((x) => x !== 0) && !second.some((x) => x !== 0)) return [0, 0];
     const { places } = this;
     const [real, imaginary] = [this.#real, this.#imaginary];
     const [kernelReal, kernelImaginary] = [this.#kernelReal, this.#kernelImaginary];
@@ -153,4 +155,14 @@ export function fourierTransform(size: number): FourierTransform {
         }
     }
   };
+}
+
+/** The transforms by the logarithm of their size, with their tables. */
+const transforms = Array.from({ length: mostPlaces + 1 }, (_, bits) =>
+  lazily(() => fourierTransform(2 ** bits)),
+);
+
+/** The transform of so many numbers, at most 2^mostPlaces. */
+function transformOf(size: number): FourierTransform {
+  return transforms[Math.log2(size)]();
 }

@@ -1,7 +1,7 @@
 // AssemblyScript: the bounds of a row's elements. Its laws are the comments of ../finish/finish-elements.ts, and the rounding's
 // are those of ../finish.ts; products and sums are in the same order, so that the numbers are too.
 
-import { exponentOf, halfUlpAt, powerOfTwo } from './format';
+import { halfUlpAt, nearestIn } from './format';
 import { BoundTile } from './memory';
 
 /** Blocks of `stride` bytes, one behind the other: what is known of the elements, and what is written. */
@@ -71,16 +71,7 @@ function halfUlp(row: ElementRow, value: f64, error: f64): f64 {
 
 /** To the nearest number of the format, ties to even: NaN beyond the largest, or that. */
 function rounded(row: ElementRow, value: f64): f64 {
-  const magnitude = abs<f64>(value);
-  const maxFinite = row.maxFinite;
-  const beyond = row.saturates ? maxFinite : NaN;
-  if (magnitude === 0) return value;
-  if (magnitude !== magnitude) return beyond;
-  if (magnitude === Infinity) return copysign<f64>(beyond, value);
-  const binade = max<i32>(exponentOf(magnitude), row.minExponent);
-  const quantum = powerOfTwo(max<i32>(binade - row.precision + 1, -1074));
-  const result = nearest<f64>(magnitude / quantum) * quantum;
-  return copysign<f64>(result > maxFinite ? beyond : result, value);
+  return nearestIn(value, row.precision, row.minExponent, row.maxFinite, row.saturates);
 }
 
 /** How far a value is from the nearest number of the format; ∞ beyond the largest. */
