@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { kernelModels, type KernelModel } from '../../kernels/index.js';
+import {
+  findKernelModel,
+  kernelModels,
+  runKernelModel,
+  type KernelModel,
+} from '../../kernels/index.js';
 import { scoreProblem } from '../../properties/index.js';
 import { featureNames, type FeatureName, type Problem } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
@@ -114,4 +119,20 @@ it('a program of the machine refuses what it does not take', async () => {
       `${name} on the machine takes no sink`,
     );
   }
+});
+
+it('naive kernels drop a weight by multiplying it by 0, so that a NaN stays one', () => {
+  const score = [NaN, 1, 1, 1, 1, 1];
+  const one = scoreProblem('normal-1', { queries: 1, keys, dim: 1, format: 'bf16', seed: 5 });
+  const k = { ...one.k, data: Uint16Array.from(score, (x) => (x === 1 ? 0x3f80 : 0x7fc0)) };
+  const kept = { shape: [1, keys], data: Uint8Array.of(0, 1, 1, 1, 1, 1) };
+  const problem: Problem = { ...one, k, causal: false, dropout: { kept, probability: 0.25 } };
+  for (const dropped of [
+    problem,
+    { ...problem, dropout: { kept: { ...kept, data: new Uint8Array(keys) }, probability: 0.25 } },
+  ])
+    for (const name of ['naive-fp32', 'naive-input']) {
+      const { out } = runKernelModel(findKernelModel(name), dropped);
+      expect([...out.data].map((bits) => bits & 0x7fff)).toEqual([0x7fff]);
+    }
 });
