@@ -60,13 +60,20 @@ function asModule(code) {
   return imports.join('') + body;
 }
 
+/** A schema without the words for its readers, which code of ajv would hold: in properties of these names are schemas, no texts. */
+function withoutWords(schema) {
+  return JSON.parse(JSON.stringify(schema), (key, value) =>
+    (key === 'title' || key === 'description') && typeof value === 'string' ? undefined : value,
+  );
+}
+
 /** The source text of a module that exports the validator of a schema. */
 function compileSchema(folder, name) {
   // Without inlined references the code is a fifth shorter.
   const ajv = createCompiler({ allErrors: true, inlineRefs: false });
   for (const one of schemasOf(folder)) {
     const file = one + suffix;
-    ajv.addSchema(JSON.parse(readFileSync(join(folder, file), 'utf8')), file);
+    ajv.addSchema(withoutWords(JSON.parse(readFileSync(join(folder, file), 'utf8'))), file);
   }
   return asModule(standaloneCode(ajv, ajv.getSchema(name + suffix)));
 }

@@ -1,4 +1,10 @@
-export type { Effect, LaneInstruction, LaneUnit, LaneValue, RegisterWidth } from '../../isa/index.js';
+export type {
+  Effect,
+  LaneInstruction,
+  LaneUnit,
+  LaneValue,
+  RegisterWidth,
+} from '../../isa/index.js';
 export type { AddressSpace, InstructionRequest, ResolvedOperand } from './request.js';
 export { slotBytes, type Constant, type Slot, type SlotGuard, type Source } from './slot.js';
 export type {
