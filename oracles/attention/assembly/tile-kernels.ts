@@ -3,6 +3,7 @@
 // the error analysis in ../tile-level.ts counts exactly the operations written here.
 
 import { capped } from './exp2';
+import { stridedProduct } from './strided-product';
 
 export { capSlopes, differentiate, multiplyBy, productWithSizes, rowProducts } from './gradients';
 export { narrowColumns, narrowProduct, narrowRows } from './single';
@@ -10,58 +11,7 @@ export { weights } from './weights';
 
 /** C[rows × columns] = A[rows × inner] · B[inner × columns]; rows and columns are multiples of 4. */
 export function product(a: usize, b: usize, c: usize, rows: i32, inner: i32, columns: i32): void {
-  const aStride: usize = (<usize>inner) << 3;
-  const bStride: usize = (<usize>columns) << 3;
-  for (let i = 0; i < rows; i += 4) {
-    for (let j = 0; j < columns; j += 4) {
-      let a0: usize = a + <usize>i * aStride;
-      let a1: usize = a0 + aStride;
-      let a2: usize = a1 + aStride;
-      let a3: usize = a2 + aStride;
-      let p: usize = b + ((<usize>j) << 3);
-      let c00 = f64x2.splat(0);
-      let c01 = f64x2.splat(0);
-      let c10 = f64x2.splat(0);
-      let c11 = f64x2.splat(0);
-      let c20 = f64x2.splat(0);
-      let c21 = f64x2.splat(0);
-      let c30 = f64x2.splat(0);
-      let c31 = f64x2.splat(0);
-      for (let k = 0; k < inner; k++) {
-        const b0 = v128.load(p);
-        const b1 = v128.load(p, 16);
-        const x0 = v128.load64_splat(a0);
-        c00 = f64x2.add(c00, f64x2.mul(x0, b0));
-        c01 = f64x2.add(c01, f64x2.mul(x0, b1));
-        const x1 = v128.load64_splat(a1);
-        c10 = f64x2.add(c10, f64x2.mul(x1, b0));
-        c11 = f64x2.add(c11, f64x2.mul(x1, b1));
-        const x2 = v128.load64_splat(a2);
-        c20 = f64x2.add(c20, f64x2.mul(x2, b0));
-        c21 = f64x2.add(c21, f64x2.mul(x2, b1));
-        const x3 = v128.load64_splat(a3);
-        c30 = f64x2.add(c30, f64x2.mul(x3, b0));
-        c31 = f64x2.add(c31, f64x2.mul(x3, b1));
-        a0 += 8;
-        a1 += 8;
-        a2 += 8;
-        a3 += 8;
-        p += bStride;
-      }
-      let out: usize = c + <usize>i * bStride + ((<usize>j) << 3);
-      v128.store(out, c00);
-      v128.store(out, c01, 16);
-      out += bStride;
-      v128.store(out, c10);
-      v128.store(out, c11, 16);
-      out += bStride;
-      v128.store(out, c20);
-      v128.store(out, c21, 16);
-      out += bStride;
-      v128.store(out, c30);
-      v128.store(out, c31, 16);
-    }
-  }
+  stridedProduct(a, b, c, (<usize>inner) << 3, 8, rows, inner, columns);
 }
 
 /**
