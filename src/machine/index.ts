@@ -43,3 +43,4 @@ export {
 export * from './schedule/index.js';
 export type { LaunchMemory, Step } from './state.js';
 export * from './trace/index.js';
+export * from './value-tracer.js';

@@ -38,6 +38,7 @@ import type {
   WarpOrder,
   DependenceListener,
 } from './ordering/index.js';
+import type { ValueTracer } from './value-tracer.js';
 
 /** The registers of a CTA: those of one thread of each warp, and those that no warp has. */
 export interface RegisterPool {
@@ -215,6 +216,8 @@ export interface MachineState {
   /** Barrier of the warps of a pair that allocate tensor memory. */
   readonly pairAllocation: NamedBarrier;
   readonly trace: ((event: TraceEvent) => void) | null;
+  /** Follows what values stand for; null where nobody asks. */
+  readonly tracer: ValueTracer | null;
   /** Called for a step whose order with the present one the schedule decides. */
   readonly onDependence: DependenceListener;
   /** Steps executed. */

@@ -162,7 +162,7 @@ const store: AsynchronousRecord<Store> = {
         rows = gatherBox(map, cta.shared, source);
       },
       repeats: () => instruction.reduction === undefined && hasBox(map, coordinates, rows),
-      write: () => scatterBox(map, coordinates, rows, combinationOf(instruction)),
+      write: () => scatterBox(map, coordinates, rows, combinationOf(machine, instruction)),
     });
     return;
   },

@@ -1,4 +1,4 @@
-import { warpLanes, type InstructionOf, type Meaning } from '../isa/index.js';
+import { siteOf, warpLanes, type InstructionOf, type Meaning } from '../isa/index.js';
 import { count } from '../measure/index.js';
 import {
   checkFragment,
@@ -110,7 +110,14 @@ function transferRecord(isLoad: boolean): AsynchronousRecord<Transfer['op']> {
         perform: () => {
           if (isLoad) loadFragment(tensor.store, transfer, address, fragment);
           else storeFragment(tensor.store, transfer, address, source);
-          if (reduction !== undefined) reduceFragment(fragment, reduction);
+          if (reduction === undefined) return;
+          reduceFragment(fragment, reduction);
+          const { into } = reduction;
+          machine.tracer?.lose(
+            { store: fragment, byte: 0, bytes: fragment.bytes.length },
+            { store: into, byte: 0, bytes: into.bytes.length },
+            siteOf(instruction),
+          );
         },
       });
       (isLoad ? warp.loads : warp.stores).push(operation);

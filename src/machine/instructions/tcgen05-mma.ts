@@ -195,7 +195,9 @@ const mma: AsynchronousRecord<'tcgen05.mma'> = {
       after: before.map((entry) => entry.operation).filter(({ isDone }) => !isDone),
       predecessors: before.map((entry) => entry.operation.order),
       perform: () => {
-        const violation = unit.execute(instruction, ctas);
+        const { tracer } = machine;
+        const trace = tracer && { product: tracer.product, site: siteOf(instruction) };
+        const violation = unit.execute(instruction, ctas, trace);
         // The warp is elsewhere by now.
         if (violation !== null)
           report(machine, warp, violation.kind, `${siteOf(instruction)}: ${violation.message}`);

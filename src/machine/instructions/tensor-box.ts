@@ -1,5 +1,12 @@
-import type { AtomicOperation, AtomicType, Effect, InstructionOf } from '../isa/index.js';
 import {
+  siteOf,
+  type AtomicOperation,
+  type AtomicType,
+  type Effect,
+  type InstructionOf,
+} from '../isa/index.js';
+import {
+  type BytePlace,
   describeByte,
   forEachBoxRow,
   type TensorElementType,
@@ -101,9 +108,11 @@ export function meaningOfStore({ map, reduction }: InstructionOf<Store>): Effect
 }
 
 /** The function by which a store combines the tensor's bytes with its own; undefined for a plain copy. */
-export function combinationOf({ map, reduction }: InstructionOf<Store>) {
+export function combinationOf({ tracer }: MachineState, instruction: InstructionOf<Store>) {
+  const { map, reduction } = instruction;
   const type = reduction === undefined ? null : reductionType(reduction, map);
   if (reduction === undefined || type === null) return undefined;
-  return (tensor: Uint8Array, row: Uint8Array) =>
-    reduceElements({ operation: reduction, type }, tensor, row, false);
+  const trace = tracer && { tracer, site: siteOf(instruction) };
+  return (tensor: BytePlace, row: BytePlace, bytes: number) =>
+    reduceElements({ operation: reduction, type }, tensor, row, bytes, { isShared: false, trace });
 }

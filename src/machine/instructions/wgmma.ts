@@ -1,20 +1,25 @@
+import type { PatternArray } from '../../formats/index.js';
 import {
   elementBytes,
   innerBytes,
   siteOf,
   warpRows,
-  type Fragment,
   type InstructionOf,
   type WarpgroupProduct,
 } from '../isa/index.js';
 import {
+  type ByteStore,
   checkOperand,
+  clearTags,
   descriptorChunks,
   gatherOperand,
+  planeOfShared,
   type MatrixDescriptor,
   type OperandExtent,
+  tagsOf,
 } from '../memory/index.js';
-import { report, reportViolation, type CtaState, type WarpState } from '../state.js';
+import { report, reportViolation, type MachineState, type WarpState } from '../state.js';
+import { gatherTags, type PlaneOf, type TracedProduct } from '../value-tracer.js';
 import { issue, visitChunks } from './issue.js';
 import {
   alwaysReady,
@@ -74,7 +79,7 @@ function bytesOf({ buffer, byteOffset, byteLength }: Uint8Array | Uint16Array | 
 
 /** An operand's patterns from shared memory, as elements of the gathering size. */
 function gather(
-  { shared }: CtaState,
+  shared: Parameters<typeof gatherOperand>[0],
   descriptor: MatrixDescriptor,
   extent: OperandExtent,
 ): Uint8Array {
@@ -89,7 +94,7 @@ function gather(
  * down, then both again 16 bytes further on. Source: PTX ISA, "Register Fragments and Shared Memory Matrix Layouts" of
  * wgmma.
  */
-function spreadA({ words: registers }: Fragment, target: Uint8Array): void {
+function spreadA({ words: registers }: ByteStore, target: Uint8Array): void {
   const words = new Uint32Array(target.buffer, target.byteOffset, target.byteLength / 4);
   const rowWords = innerBytes / 4;
   for (let lane = 0; lane < lanes; lane++)
@@ -105,7 +110,7 @@ function spreadA({ words: registers }: Fragment, target: Uint8Array): void {
  */
 function moveD(
   { n, accumulator }: Wgmma,
-  { words: fragment }: Fragment,
+  { words: fragment }: ByteStore,
   elements: Uint32Array,
   direction: 'load' | 'store',
 ): void {
@@ -131,23 +136,104 @@ function signBits(patterns: WarpgroupProduct['a'], format: Wgmma['a']): void {
   for (let i = 0; i < patterns.length; i++) patterns[i] ^= sign;
 }
 
-function multiply(warp: WarpState, instruction: Wgmma, product: WarpgroupProduct): void {
-  const { aOperand, bOperand, d, accumulate, negateA, negateB, a, b } = instruction;
-  const { cta, index } = warp;
-  const target = bytesOf(product.a);
-  if (aOperand.space === 'registers') spreadA(aOperand.fragment, target);
-  else {
-    const { descriptor, extent, first } = partOfA(instruction, aOperand.descriptor, index);
-    const rows = gather(cta, descriptor, extent);
-    target.set(rows.subarray(first * innerBytes, (first + warpRows) * innerBytes));
+/** Copies the rows of A that are the warp's, from registers or memory, or from a plane of their tags. */
+function loadA(
+  { cta, index }: WarpState,
+  instruction: Wgmma,
+  target: Uint8Array,
+  planeOf: PlaneOf = (store) => store,
+): void {
+  const { aOperand } = instruction;
+  if (aOperand.space === 'registers') {
+    spreadA(planeOf(aOperand.fragment), target);
+    return;
   }
-  bytesOf(product.b).set(gather(cta, bOperand, extentOfB(instruction)));
-  if (negateA) signBits(product.a, a);
-  if (negateB) signBits(product.b, b);
+  const shared = planeOfShared(cta.shared, planeOf);
+  const { descriptor, extent, first } = partOfA(instruction, aOperand.descriptor, index);
+  const rows = gather(shared, descriptor, extent);
+  target.set(rows.subarray(first * innerBytes, (first + warpRows) * innerBytes));
+}
+
+/** Copies B, or a plane of its tags. */
+function loadB(
+  { cta }: WarpState,
+  instruction: Wgmma,
+  target: Uint8Array,
+  planeOf: PlaneOf = (store) => store,
+): void {
+  const shared = planeOfShared(cta.shared, planeOf);
+  target.set(gather(shared, instruction.bOperand, extentOfB(instruction)));
+}
+
+function multiply(
+  { tracer }: MachineState,
+  warp: WarpState,
+  instruction: Wgmma,
+  product: WarpgroupProduct,
+): void {
+  const { d, accumulate, negateA, negateB, a, b } = instruction;
+  loadA(warp, instruction, bytesOf(product.a));
+  loadB(warp, instruction, bytesOf(product.b));
   if (accumulate) moveD(instruction, d, product.c, 'load');
   else product.c.fill(0);
+  const traced = tracer === null ? null : tracedOperands(warp, instruction, product);
+  if (negateA) signBits(product.a, a);
+  if (negateB) signBits(product.b, b);
   product.multiply();
   moveD(instruction, d, product.c, 'store');
+  if (tracer === null || traced === null) return;
+  const tags = tracer.product({ ...traced, d: product.c });
+  if (tags === null) clearTags(d, 0, d.bytes.length);
+  else tagsOf(d).forEach((plane, i) => moveD(instruction, plane, tags[i], 'store'));
+}
+
+/** The operands of a product as they are, with the tags of their elements. */
+function tracedOperands(
+  warp: WarpState,
+  instruction: Wgmma,
+  product: WarpgroupProduct,
+): Omit<TracedProduct, 'd'> {
+  const { d, a, b, n, accumulate, accumulator } = instruction;
+  const arrayLike = <Patterns extends PatternArray>(patterns: Patterns) =>
+    patterns.slice() as Patterns;
+  const operand = (
+    patterns: PatternArray,
+    format: string,
+    isNegated: boolean,
+    load: (target: Uint8Array, planeOf: PlaneOf) => void,
+  ) => ({
+    format,
+    patterns: arrayLike(patterns),
+    tags: gatherTags(
+      () => arrayLike(patterns).fill(0),
+      (planeOf, target) => load(bytesOf(target), planeOf),
+    ),
+    isNegated,
+    scales: null,
+  });
+  return {
+    mnemonic: instruction.op,
+    site: siteOf(instruction),
+    m: warpRows,
+    n,
+    k: product.a.length / warpRows,
+    a: operand(product.a, a, instruction.negateA, (target, planeOf) =>
+      loadA(warp, instruction, target, planeOf),
+    ),
+    b: operand(product.b, b, instruction.negateB, (target, planeOf) =>
+      loadB(warp, instruction, target, planeOf),
+    ),
+    accumulator,
+    c: accumulate
+      ? {
+          patterns: product.c.slice(),
+          tags: gatherTags(
+            () => new Uint32Array(product.c.length),
+            (planeOf, target) => moveD(instruction, planeOf(d), target, 'load'),
+          ),
+        }
+      : null,
+  };
 }
 
 const mma: AsynchronousRecord<'wgmma.mma_async'> = {
@@ -211,7 +297,7 @@ const mma: AsynchronousRecord<'wgmma.mma_async'> = {
     const operation = issue(machine, warp, mma, instruction, {
       after: before === undefined || before.isDone ? [] : [before],
       predecessors: [before?.order ?? null],
-      perform: () => multiply(warp, instruction, product),
+      perform: () => multiply(machine, warp, instruction, product),
       isPart: true,
     });
     joinOperation(machine, step, operation);

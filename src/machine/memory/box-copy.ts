@@ -1,4 +1,5 @@
 import {
+  type BytePlace,
   type ByteStore,
   createByteStore,
   fillHalves,
@@ -182,12 +183,12 @@ export function scatterBox(
   map: TensorMap,
   coordinates: readonly number[],
   rows: ByteStore,
-  combine?: (tensor: Uint8Array, row: Uint8Array) => void,
+  combine?: (tensor: BytePlace, row: BytePlace, bytes: number) => void,
 ): void {
   const { store } = map.place;
   forEachRun(map, coordinates, (to, from, count) => {
     if (combine === undefined) moveBytes(rows, from, store, to, count);
-    else combine(store.bytes.subarray(to, to + count), rows.bytes.subarray(from, from + count));
+    else combine({ store, offset: to }, { store: rows, offset: from }, count);
   });
 }
 

@@ -46,7 +46,15 @@ export function createByteSet(bytes: number): ByteSet {
 export interface ByteStore<Memory extends ArrayBufferLike = ArrayBufferLike> {
   readonly bytes: Uint8Array<Memory>;
   readonly words: Uint32Array<Memory>;
+  /** What the bytes stand for, where that is followed: their tags. Null where no byte has one. */
+  tags: TagPlanes | null;
 }
+
+/**
+ * The tags of a store's bytes, 32 bits each and 0 for none: plane p has byte p of each tag, in the place of the byte to which
+ * it belongs. So whatever moves bytes moves their tags, once for each plane.
+ */
+export type TagPlanes = readonly [ByteStore, ByteStore, ByteStore, ByteStore];
 
 /** A place in a store: its first byte is byte `offset`. */
 export interface BytePlace {
@@ -65,7 +73,13 @@ const longMove = 512;
 /** A store of zeros; `byteLength` is a multiple of four. */
 export function createByteStore(byteLength: number): ByteStore<ArrayBuffer> {
   const words = new Uint32Array(byteLength / 4);
-  return { bytes: new Uint8Array(words.buffer), words };
+  return { bytes: new Uint8Array(words.buffer), words, tags: null };
+}
+
+/** The tags of a store's bytes, of which none has one where none has had one so far. */
+export function tagsOf(store: ByteStore): TagPlanes {
+  const plane = () => createByteStore(Math.ceil(store.bytes.length / 4) * 4);
+  return (store.tags ??= [plane(), plane(), plane(), plane()]);
 }
 
 /** The store whose bytes are those of an array, which begins at a multiple of four bytes of its buffer. */
@@ -77,6 +91,7 @@ export function byteStoreOf<Memory extends ArrayBufferLike>({
   return {
     bytes: new Uint8Array(buffer, byteOffset, byteLength),
     words: new Uint32Array(buffer, byteOffset, Math.floor(byteLength / 4)),
+    tags: null,
   };
 }
 
@@ -99,6 +114,11 @@ export function moveBytes(
   toByte: number,
   count: number,
 ): void {
+  if (from.tags !== null || to.tags !== null)
+    eachPlane(from, to, (source, target) => {
+      if (source === null) fillBytes(target, toByte, count, 0);
+      else moveBytes(source, fromByte, target, toByte, count);
+    });
   if (((fromByte | toByte | count) & 3) !== 0 || count >= longMove) {
     moveOtherwise(from, fromByte, to, toByte, count);
     return;
@@ -107,6 +127,15 @@ export function moveBytes(
   const start = fromByte >>> 2;
   const end = start + (count >> 2);
   for (let i = start, at = toByte >>> 2; i < end; i++, at++) target[at] = source[i];
+}
+
+/** Calls `move` with each plane of tags of two stores; that of the first is null where it has no tags. */
+function eachPlane(
+  from: ByteStore,
+  to: ByteStore,
+  move: (source: ByteStore | null, target: ByteStore) => void,
+): void {
+  tagsOf(to).forEach((target, i) => move(from.tags === null ? null : from.tags[i], target));
 }
 
 /** `moveBytes` for bytes that are no whole words, or many. Apart, so that the engine inlines the other. */
@@ -124,7 +153,8 @@ function moveOtherwise(
 /** Copies `count` bytes from each of so many places to the corresponding one: `moveBytes`, faster. */
 export function moveRows(from: ByteRows, to: ByteRows, count: number, rows: number): void {
   const isWord = ((from.offset | from.stride | to.offset | to.stride) & 3) === 0 && count === 4;
-  if (!isWord) {
+  const isTagged = from.store.tags !== null || to.store.tags !== null;
+  if (!isWord || isTagged) {
     for (let row = 0; row < rows; row++) {
       const [first, start] = [from.offset + row * from.stride, to.offset + row * to.stride];
       moveBytes(from.store, first, to.store, start, count);
@@ -138,14 +168,22 @@ export function moveRows(from: ByteRows, to: ByteRows, count: number, rows: numb
 }
 
 /** Overwrites `count` bytes by ones that come from nowhere: each is `value`. */
-export function fillBytes({ bytes }: ByteStore, first: number, count: number, value: number): void {
+export function fillBytes(store: ByteStore, first: number, count: number, value: number): void {
+  const { bytes } = store;
   for (let i = first; i < first + count; i++) bytes[i] = value;
+  clearTags(store, first, count);
+}
+
+/** Takes the tags from `count` bytes. */
+export function clearTags({ tags }: ByteStore, first: number, count: number): void {
+  if (tags !== null) for (const plane of tags) fillBytes(plane, first, count, 0);
 }
 
 /** Overwrites `count` bytes, from an even one on, by ones that come from nowhere: 16 bits after 16 bits, each time `value`. */
 export function fillHalves(store: ByteStore, first: number, count: number, value: number): void {
   for (let half = 0; half < 2; half++)
     for (let i = first + half; i < first + count; i += 2) store.bytes[i] = value >>> (8 * half);
+  clearTags(store, first, count);
 }
 
 /** Whether `count` bytes of a store equal those of another. */

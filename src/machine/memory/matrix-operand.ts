@@ -1,5 +1,6 @@
 import type { PatternArray } from '../../formats/index.js';
 import { RequestError } from '../../request-error.js';
+import type { ByteStore } from './byte-store.js';
 import { checkMatrixDescriptor, type MatrixDescriptor } from './matrix-descriptor.js';
 import {
   type MemoryViolation,
@@ -101,7 +102,7 @@ function chunkOffsets(
 
 /** The error in reading an operand, or null: a malformed descriptor, or bytes beyond the end of shared memory. */
 export function checkOperand(
-  shared: SharedMemory,
+  shared: Pick<SharedMemory, 'launchedBytes'>,
   descriptor: MatrixDescriptor,
   extent: OperandExtent,
 ): MemoryViolation | null {
@@ -134,7 +135,7 @@ function largestOffset(offset: (index: number) => number, count: number, run: nu
  * @param chunksOf the addresses of the chunks; {@link rememberChunks} for frequent calls
  */
 export function gatherOperand(
-  shared: SharedMemory,
+  shared: GatheredMemory,
   descriptor: MatrixDescriptor,
   extent: OperandExtent,
   target: PatternArray,
@@ -151,8 +152,21 @@ export function gatherOperand(
   else transposeChunks(shared, chunks, extent, target);
 }
 
+/** What is gathered from: a CTA's shared memory, or a plane of its tags. */
+type GatheredMemory = Pick<SharedMemory, 'store' | 'halves' | 'launchedBytes'>;
+
+/** The shared memory with a plane of its tags in place of its bytes. */
+export function planeOfShared(
+  shared: SharedMemory,
+  planeOf: (store: ByteStore) => ByteStore,
+): GatheredMemory {
+  // Planes of shared memory are stores of their own, as it is one.
+  const store = planeOf(shared.store) as ByteStore<ArrayBuffer>;
+  return { store, halves: new Uint16Array(store.words.buffer), launchedBytes: shared.launchedBytes };
+}
+
 /** Copies chunks one behind the other: K major, whose rows are whole numbers of chunks. */
-function copyChunks(shared: SharedMemory, chunks: Int32Array, target: PatternArray): void {
+function copyChunks(shared: GatheredMemory, chunks: Int32Array, target: PatternArray): void {
   const words = new Uint32Array(target.buffer, target.byteOffset, target.byteLength / 4);
   const source = shared.store.words;
   for (let i = 0, to = 0; i < chunks.length; i++, to += chunkWords) {
@@ -165,7 +179,7 @@ function copyChunks(shared: SharedMemory, chunks: Int32Array, target: PatternArr
 }
 
 function transposeChunks(
-  shared: SharedMemory,
+  shared: GatheredMemory,
   chunks: Int32Array,
   { rows, k, bytesPerElement }: OperandExtent,
   target: PatternArray,

@@ -35,6 +35,7 @@ import {
   type MemoryModel,
 } from '../ordering/index.js';
 import type { CtaState, LaunchMemory, MachineState, WarpState } from '../state.js';
+import type { ValueTracer } from '../value-tracer.js';
 import type { Scheduler } from './scheduler.js';
 
 /** The work of a cluster. */
@@ -81,6 +82,8 @@ export interface RunOptions {
   readonly mmaUnits?: MmaUnits;
   readonly rates?: UnitRates;
   readonly trace?: (event: TraceEvent) => void;
+  /** Told of each operation that makes values from others; default: what values stand for is not followed. */
+  readonly tracer?: ValueTracer | undefined;
   /** Called when the schedule decides an outcome; a grid that is given needs its own listener. Default: nothing. */
   readonly onDependence?: DependenceListener | undefined;
   /** Called after each step, with whether it was more than polling. */
@@ -201,6 +204,7 @@ export function createMachine(launch: ClusterLaunch, options: RunOptions): Machi
     clusterBarrier: createNamedBarrier(-1, launch.ctas * launch.warps * warpLanes),
     pairAllocation: createNamedBarrier(-2, launch.ctas * warpLanes),
     trace: options.trace ?? null,
+    tracer: options.tracer ?? null,
     onDependence,
     step: 0,
     now: 0,

@@ -17,6 +17,7 @@ export type {
 } from './visible-instruction.js';
 export type { WarpInstruction, WarpOperation } from './warp-instruction.js';
 export {
+  clearRegisterTags,
   createWarpRegisters,
   gatherFragment,
   moveToRegister,
@@ -26,6 +27,7 @@ export {
   operandBits,
   operandNumber,
   scatterFragment,
+  type FollowedRegisters,
   type WarpRegisters,
 } from './warp-registers.js';
 export { findLaneInstruction, type OperandForm } from './lane.js';

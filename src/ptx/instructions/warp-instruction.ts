@@ -12,6 +12,8 @@ export interface WarpOperation {
   readonly converged: 'warp' | { readonly maskOperand: number } | 'none';
   /** What the registers that it writes stand for. */
   readonly meaning: Effect;
+  /** Whether it tells the tracer of the values that it makes; default: its results are lost where values are followed. */
+  readonly tracesItself?: true;
   readonly writes: readonly Slot[];
   readonly reads: readonly Slot[];
   /**

@@ -1,5 +1,6 @@
 import {
   byteStoreOf,
+  clearTags,
   createByteStore,
   fillBytes,
   moveBytes,
@@ -7,6 +8,7 @@ import {
   type ByteRows,
   type ByteStore,
   type Fragment,
+  type ValueTracer,
 } from '../../machine/index.js';
 import type { AddressOperand, ResolvedOperand } from './request.js';
 import { slotBytes, type Slot } from './slot.js';
@@ -23,6 +25,15 @@ export interface WarpRegisters {
   readonly words: (slot: Slot) => Uint32Array;
   /** The same as stores, in each of which equally many bytes of one lane lie behind those of another: two for 128 bits. */
   readonly parts: (slot: Slot) => readonly ByteStore[];
+  /** Null where nobody asks what the values stand for. */
+  readonly followed: FollowedRegisters | null;
+}
+
+/** What the values of registers stand for. */
+export interface FollowedRegisters {
+  /** The tags of the registers' bytes, as `TagPlanes` of all of them. */
+  readonly planes: readonly [WarpRegisters, WarpRegisters, WarpRegisters, WarpRegisters];
+  readonly tracer: ValueTracer;
 }
 
 /** Values of all lanes in a store: that of lane 0 begins at byte `offset`, each other `stride` bytes behind the one before. */
@@ -34,6 +45,7 @@ export interface LaneValues extends ByteRows {
 export function createWarpRegisters(
   { buffer }: { readonly buffer: ArrayBuffer },
   start: number,
+  followed: FollowedRegisters | null = null,
 ): WarpRegisters {
   interface Views {
     readonly words: Uint32Array;
@@ -47,11 +59,30 @@ export function createWarpRegisters(
       const half = words.length / 2;
       const halves = [words.subarray(0, half), words.subarray(half)];
       const parts = (slot.width === 128 ? halves : [words]).map(byteStoreOf);
+      if (followed !== null)
+        parts.forEach((part, i) => {
+          const [a, b, c, d] = followed.planes.map((plane) => plane.parts(slot)[i]);
+          part.tags = [a, b, c, d];
+        });
       known.set(slot, (views = { words, parts }));
     }
     return views;
   };
-  return { words: (slot) => viewsOf(slot).words, parts: (slot) => viewsOf(slot).parts };
+  return { words: (slot) => viewsOf(slot).words, parts: (slot) => viewsOf(slot).parts, followed };
+}
+
+/** Takes the tags from registers, for the lanes of a mask: their values are new, and come from nowhere. */
+export function clearRegisterTags(
+  registers: WarpRegisters,
+  slots: Iterable<Slot>,
+  lanes: number,
+): void {
+  for (const slot of slots)
+    for (const part of registers.parts(slot)) {
+      const bytes = part.bytes.length / warpLanes;
+      for (let lane = 0; lane < warpLanes; lane++)
+        if (hasLane(lanes, lane)) clearTags(part, lane * bytes, bytes);
+    }
 }
 
 /** Whether a lane is one of a mask. */

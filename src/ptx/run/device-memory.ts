@@ -1,8 +1,10 @@
 import {
   byteStoreOf,
+  createByteStore,
   createConstantMemory,
   createGlobalMemory,
   genericAddress,
+  type ByteStore,
   type LaunchMemory,
 } from '../../machine/index.js';
 import type { TensorMaps } from '../instructions/index.js';
@@ -19,6 +21,8 @@ export interface DeviceMemory {
   /** The current bytes of a tensor, and their beginning; an empty tensor has no place. */
   readonly bytesOf: (tensor: string) => Uint8Array;
   readonly baseOf: (tensor: string) => number | null;
+  /** The same bytes as a store of the machine's memory. */
+  readonly storeOf: (tensor: string) => ByteStore;
   readonly tensorMaps: TensorMaps;
   readonly launchMemory: (program: Pick<Program, 'localBytes'>) => LaunchMemory;
 }
@@ -76,6 +80,7 @@ function createDeviceMemory(launch: Launch): DeviceMemory {
         (space === 'const' ? constant : global).find(address)?.store.bytes.set(contents);
     },
     bytesOf: (tensor) => tensors.get(tensor)?.store.bytes ?? new Uint8Array(0),
+    storeOf: (tensor) => tensors.get(tensor)?.store ?? createByteStore(0),
     baseOf: (tensor) => tensors.get(tensor)?.base ?? null,
     launchMemory: ({ localBytes }) => ({
       global,

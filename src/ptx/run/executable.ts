@@ -1,14 +1,16 @@
-import { createCompiler } from '../compile/index.js';
+import { createCompiler, type Compiler } from '../compile/index.js';
 import { createWarpRegisters, type WarpRegisters } from '../instructions/index.js';
 import {
   splitStretch,
   type Block,
   type Item,
+  type LaneOperation,
   type LaneStretch,
   type Program,
   type ProgramFunction,
   type RunOperations,
 } from '../program/index.js';
+import { findTraced, type LaneTracer } from './lane-tracer.js';
 
 /** Bytes before the registers, for tables that compiled code reads. */
 const tableBytes = 2 ** 21;
@@ -40,6 +42,8 @@ export interface ExecutableBlock {
 export interface ExecutableProgram {
   readonly program: Program;
   readonly blocksOf: (one: ProgramFunction) => readonly ExecutableBlock[];
+  /** Follows what the values of the registers stand for; null where nobody does. */
+  readonly tracer: LaneTracer | null;
   /** Numbers of items and terminators are below this. */
   readonly count: number;
   /** The registers of a warp, set to zeros; registers handed out earlier for the same number are invalid. */
@@ -131,18 +135,21 @@ function linesOf(item: Item): { readonly first: number; readonly last: number } 
   return { first: operations[0].line, last: operations[operations.length - 1].line };
 }
 
-/** The memory of compiled code: its tables, and the registers of `warps` warps. */
+/** The memory of compiled code: its tables, the registers of `warps` warps, and the planes of their tags if they are followed. */
 class ProgramMemory {
   readonly memory: WebAssembly.Memory;
+  readonly planeBytes: number;
   readonly #registerBytes: number;
-  readonly #warps: number;
+  readonly #tracer: LaneTracer | null;
   #tableEnd = 0;
 
-  constructor(registerBytes: number, warps: number) {
-    const pages = Math.ceil((tableBytes + warps * registerBytes) / pageBytes);
+  constructor(registerBytes: number, warps: number, tracer: LaneTracer | null) {
+    this.planeBytes = warps * registerBytes;
+    const areas = tracer === null ? 1 : 5;
+    const pages = Math.ceil((tableBytes + areas * this.planeBytes) / pageBytes);
     this.memory = new WebAssembly.Memory({ initial: pages, maximum: pages });
     this.#registerBytes = registerBytes;
-    this.#warps = warps;
+    this.#tracer = tracer;
   }
 
   /** Copies a table into the memory; returns its address. */
@@ -157,12 +164,21 @@ class ProgramMemory {
 
   clearRegisters(warp: number): ReturnType<ExecutableProgram['clearRegisters']> {
     const start = tableBytes + warp * this.#registerBytes;
-    new Uint8Array(this.memory.buffer, start, this.#registerBytes).fill(0);
-    return { start, registers: createWarpRegisters(this.memory, start) };
+    const cleared = (area: number): number => {
+      const first = start + area * this.planeBytes;
+      new Uint8Array(this.memory.buffer, first, this.#registerBytes).fill(0);
+      return first;
+    };
+    const tracer = this.#tracer;
+    cleared(0);
+    if (tracer === null) return { start, registers: createWarpRegisters(this.memory, start) };
+    const plane = (area: number) => createWarpRegisters(this.memory, cleared(area));
+    const followed = { planes: [plane(1), plane(2), plane(3), plane(4)], tracer } as const;
+    return { start, registers: createWarpRegisters(this.memory, start, followed) };
   }
 
   saveRegisters(): Uint8Array {
-    const bytes = this.#warps * this.#registerBytes;
+    const bytes = (this.#tracer === null ? 1 : 5) * this.planeBytes;
     return new Uint8Array(this.memory.buffer, tableBytes, bytes).slice();
   }
 
@@ -171,10 +187,80 @@ class ProgramMemory {
   }
 }
 
-/** Compiles a program's stretches, with room for the registers of `warps` warps at once. */
-export function createExecutable(program: Program, warps: number): ExecutableProgram {
+/** Compiles stretches to functions that run their operations in order. */
+function compileStretches(
+  stretches: readonly LaneStretch[],
+  compiler: Compiler,
+  tracing: {
+    readonly tracer: LaneTracer;
+    readonly memory: ProgramMemory;
+    readonly isTraced: (operation: LaneOperation) => boolean;
+  } | null,
+): readonly RunOperations[] {
+  if (tracing === null) return compiler.compileAll(stretches.map(({ operations }) => operations));
+  const { tracer, memory, isTraced } = tracing;
+  const traced = {
+    words: new Uint32Array(memory.memory.buffer),
+    planeBytes: memory.planeBytes,
+  };
+  const pieces = stretches.map(({ operations }) => {
+    const ofStretch: LaneOperation[][] = [];
+    let isOpen = false;
+    for (const operation of operations) {
+      const isPlain = !isTraced(operation);
+      if (isPlain && isOpen) ofStretch[ofStretch.length - 1].push(operation);
+      else ofStretch.push([operation]);
+      isOpen = isPlain;
+    }
+    return ofStretch;
+  });
+  const flat = pieces.flat();
+  // The tracer takes the guard of an operation from the lanes, and so runs it without.
+  const compiled = compiler.compileAll(
+    flat.map((operations) =>
+      isTraced(operations[0]) ? [{ ...operations[0], guard: null }] : operations,
+    ),
+  );
+  const runs = flat.map(([first], i) => {
+    const run = compiled[i];
+    if (!isTraced(first)) return run;
+    const follow = tracer.operation(first, run, traced);
+    return guarded(first, follow, traced.words);
+  });
+  let next = 0;
+  return pieces.map((ofStretch) => {
+    const parts = runs.slice(next, (next += ofStretch.length));
+    return (registers, lanes) => {
+      for (const part of parts) part(registers, lanes);
+    };
+  });
+}
+
+/** Runs an operation for those lanes of the mask for which its guard holds. */
+function guarded({ guard }: LaneOperation, run: RunOperations, words: Uint32Array): RunOperations {
+  if (guard === null) return run;
+  const { slot, isNegated } = guard;
+  return (registers, lanes) => {
+    const first = (registers + slot.offset) >>> 2;
+    let mask = 0;
+    for (let lane = 0; lane < 32; lane++) mask |= (words[first + lane] & 1) << lane;
+    const active = lanes & (isNegated ? ~mask : mask);
+    if (active !== 0) run(registers, active);
+  };
+}
+
+/**
+ * Compiles a program's stretches, with room for the registers of `warps` warps at once.
+ *
+ * @param tracer follows what values stand for; default nobody does
+ */
+export function createExecutable(
+  program: Program,
+  warps: number,
+  tracer: LaneTracer | null = null,
+): ExecutableProgram {
   const { functions, registerBytes } = program;
-  const memory = new ProgramMemory(registerBytes, warps);
+  const memory = new ProgramMemory(registerBytes, warps, tracer);
   const compiler = createCompiler(memory.memory, (table) => memory.placeTable(table));
   const isWatched = (line: number) => program.watched.has(line);
   /** The line to watch before an item; null within the line of the item before it. */
@@ -189,7 +275,8 @@ export function createExecutable(program: Program, warps: number): ExecutablePro
   );
   const all = [...blocksOf.values()].flatMap((ofOne) => ofOne.flatMap(({ items }) => items));
   const stretches = all.filter((item) => item.kind === 'lanes');
-  const compiled = compiler.compileAll(stretches.map(({ operations }) => operations));
+  const tracing = tracer && { tracer, memory, isTraced: findTraced(functions) };
+  const compiled = compileStretches(stretches, compiler, tracing);
   const runs = new Map(stretches.map((stretch, i) => [stretch, compiled[i]] as const));
   const ofProducts = productRegisters(functions);
   const touchedBy = (item: Item): readonly number[] | null => {
@@ -222,6 +309,7 @@ export function createExecutable(program: Program, warps: number): ExecutablePro
   );
   return {
     program,
+    tracer,
     count,
     blocksOf: (one) => blocks.get(one)!,
     clearRegisters: (warp) => memory.clearRegisters(warp),

@@ -18,3 +18,4 @@ export { findCtaMeeting } from './cta-meeting.js';
 export { joinParts, type GridPart } from './grid-parts.js';
 export type { Breakpoint, BreakStop, RegisterValues } from './breakpoints.js';
 export { mmaOf } from './unit-work.js';
+export type { LaneTracer, TracedMemory, TracedOperation } from './lane-tracer.js';

@@ -1,5 +1,11 @@
 import type { Instruction } from '../../machine/index.js';
-import type { Slot, SlotGuard, Source, WarpRegisters } from '../instructions/index.js';
+import {
+  clearRegisterTags,
+  type Slot,
+  type SlotGuard,
+  type Source,
+  type WarpRegisters,
+} from '../instructions/index.js';
 
 const warpLanes = 32;
 
@@ -28,8 +34,12 @@ export function maskName(lanes: number): string {
   return `0x${(lanes >>> 0).toString(16)}`;
 }
 
-/** Copies a value of each lane of a mask into a register of the same width. */
+/** Copies a value of each lane of a mask into a register of the same width, with its tags where it is followed. */
 export function copyLanes(registers: WarpRegisters, from: Source, to: Slot, lanes: number): void {
+  if (registers.followed !== null && to.width !== 'pred') {
+    if ('bits' in from) clearRegisterTags(registers, [to], lanes);
+    else for (const plane of registers.followed.planes) copyLanes(plane, from, to, lanes);
+  }
   const target = registers.words(to);
   const perLane = target.length / warpLanes;
   const source = 'offset' in from ? registers.words(from) : null;

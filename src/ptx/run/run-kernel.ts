@@ -187,6 +187,7 @@ export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): Ke
   const end = (run: ClusterRun, number: number): boolean => {
     summary.add(run, number, areCtasCompared);
     progress(summary.ran, clusters.count);
+    if (summary.ran === queue.taken()) executable.tracer?.clustersEnded();
     return !isEnough(run.findings, { started: queue.taken(), ended: summary.ran });
   };
   runResidentClusters({ ...executable, next: queue.start, start, end, plan, mostPolls });

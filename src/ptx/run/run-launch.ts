@@ -19,6 +19,7 @@ import {
 import { LaunchMemories, type DeviceMemory } from './device-memory.js';
 import { changeProgram, createExecutable, type ProgramChange } from './executable.js';
 import { clusterWarps, runKernel, type KernelOptions, type KernelRun } from './run-kernel.js';
+import type { LaneTracer } from './lane-tracer.js';
 import { workOfUnits, type WorkOfUnits } from './unit-work.js';
 
 /** Every instruction that can run, with the arithmetic of a GPU's tensor cores. */
@@ -33,7 +34,7 @@ export function ptxInstructions(architecture: Architecture): InstructionTables {
 /** Options for running a launch. */
 export interface LaunchOptions extends Omit<
   KernelOptions,
-  'mmaUnits' | 'executable' | 'onWatched'
+  'mmaUnits' | 'executable' | 'onWatched' | 'tracer'
 > {
   /** The name of the PTX in messages. */
   readonly file: string;
@@ -43,6 +44,8 @@ export interface LaunchOptions extends Omit<
   readonly contract?: boolean;
   /** Lines of the PTX at which registers are read; default none. */
   readonly breaks?: readonly Breakpoint[];
+  /** Follows what the values of the runs stand for; default nobody does. */
+  readonly tracer?: LaneTracer | undefined;
 }
 
 /** The result of running a launch. */
@@ -83,7 +86,7 @@ export interface PreparedLaunch {
    * @param change other items in some blocks of the program; default none
    */
   readonly run: (
-    options?: Omit<KernelOptions, 'mmaUnits' | 'executable' | 'onWatched'>,
+    options?: Omit<KernelOptions, 'mmaUnits' | 'executable' | 'onWatched' | 'tracer'>,
     change?: ProgramChange,
   ) => LaunchRun;
 }
@@ -112,9 +115,9 @@ function tensorsAfter(
 export function prepareLaunch(
   module: PtxModule,
   launch: Launch,
-  options: Pick<LaunchOptions, 'file' | 'contract' | 'architecture' | 'breaks'>,
+  options: Pick<LaunchOptions, 'file' | 'contract' | 'architecture' | 'breaks' | 'tracer'>,
 ): PreparedLaunch {
-  const { file, contract = false, breaks = [] } = options;
+  const { file, contract = false, breaks = [], tracer } = options;
   const { architecture = architectureOf(module.target) } = options;
   const { grid, block, cluster, dynamicSharedBytes } = launch;
   const memories = new LaunchMemories(launch);
@@ -127,12 +130,13 @@ export function prepareLaunch(
     watched: new Set(breaks.map(({ line }) => line)),
   });
   checkBreakpoints(program, launch, breaks, file);
-  const executable = createExecutable(program, clusterWarps(launch));
+  const executable = createExecutable(program, clusterWarps(launch), tracer);
   const mmaUnits = createMmaUnits(machineOf(architecture));
   return {
     program,
     run: (kernelOptions = {}, change) => {
       const memory = memories.fresh(program);
+      tracer?.begin(new Map(launch.tensors.map(({ name }) => [name, memory.storeOf(name)])));
       const { add, stops } = createBreakCollector(program, launch, breaks);
       const run = runKernel(
         {
@@ -148,6 +152,7 @@ export function prepareLaunch(
           ...kernelOptions,
           onWatched: add,
           mmaUnits,
+          tracer,
           executable: change === undefined ? executable : changeProgram(executable, change),
         },
       );

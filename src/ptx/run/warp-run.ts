@@ -1,5 +1,10 @@
 import type { Instruction, WarpProgram } from '../../machine/index.js';
-import { lowestLane, operandNumber, type IssuingWarp } from '../instructions/index.js';
+import {
+  clearRegisterTags,
+  lowestLane,
+  operandNumber,
+  type IssuingWarp,
+} from '../instructions/index.js';
 import type { Item, LaneStretch, ProgramFunction, Terminator } from '../program/index.js';
 import { siteAt } from '../syntax/index.js';
 import type { ExecutableBlock, ExecutableProgram } from './executable.js';
@@ -204,6 +209,7 @@ function* runItem(warp: RunningWarp, item: Special, number: number, active: numb
   const { site } = item;
   switch (item.kind) {
     case 'visible':
+      forgetTags(warp, item, lanes);
       if (!item.operation.isAligned) yield* item.operation.issue({ ...issuing, lanes });
       else {
         const all = yield* meet(warp, { number, site }, lanes, () => warp.live);
@@ -213,7 +219,7 @@ function* runItem(warp: RunningWarp, item: Special, number: number, active: numb
     case 'warp': {
       const needed = () => neededLanes(warp, item, lanes);
       const all = yield* meet(warp, { number, site }, lanes, needed);
-      const message = all === 0 ? null : item.operation.execute(registers, all);
+      const message = all === 0 ? null : executeItem(warp, item, all);
       if (message !== null) yield { op: 'report', kind: 'convergence', message, site };
       return active;
     }
@@ -235,6 +241,45 @@ function* runItem(warp: RunningWarp, item: Special, number: number, active: numb
       warp.live &= ~lanes;
       return active & ~lanes;
   }
+}
+
+/**
+ * Takes the tags from the registers that an instruction writes, before it does: their values are new, unless it moves others
+ * there. Those that it reads keep them.
+ */
+function forgetTags(
+  { issuing: { registers } }: RunningWarp,
+  { operation }: Extract<Special, { kind: 'visible' | 'warp' }>,
+  lanes: number,
+): void {
+  if (registers.followed === null) return;
+  const reads = new Set(operation.reads.map(({ offset }) => offset));
+  const fresh = operation.writes.filter(
+    ({ offset, width }) => width !== 'pred' && !reads.has(offset),
+  );
+  clearRegisterTags(registers, fresh, lanes);
+}
+
+/** Executes a warp instruction; returns its fault, or null. */
+function executeItem(
+  warp: RunningWarp,
+  item: Extract<Special, { kind: 'warp' }>,
+  lanes: number,
+): string | null {
+  const { operation, site } = item;
+  const { registers } = warp.issuing;
+  const { tracer } = warp.executable;
+  if (tracer === null) return operation.execute(registers, lanes);
+  const { meaning, tracesItself, reads } = operation;
+  if (meaning === 'decides') tracer.decide(registers, reads, lanes, site);
+  if (meaning === 'moves' || tracesItself === true) {
+    forgetTags(warp, item, lanes);
+    return operation.execute(registers, lanes);
+  }
+  const fault = operation.execute(registers, lanes);
+  if (meaning === 'decides') clearRegisterTags(registers, operation.writes, lanes);
+  else tracer.loseRegisters(registers, operation, lanes, site);
+  return fault;
 }
 
 /** The lanes that must execute a warp instruction together. */

@@ -1,6 +1,8 @@
 import { decode, encode, formats } from '../../../formats/index.js';
 import type { AtomicOperation, AtomicType, BulkReduction, Meaning } from '../../isa/index.js';
+import { type BytePlace, copyOfBytes } from '../../memory/index.js';
 import type { StrongAccess } from '../../ordering/index.js';
+import type { ValueTracer } from '../../value-tracer.js';
 
 /** The value to store, from the old value and the operands; bits as integers that are not negative. */
 export type EvaluateAtomic = (old: bigint, operand: bigint, compared: bigint) => bigint;
@@ -194,19 +196,37 @@ function elementsOf(bytes: Uint8Array, bits: number): Uint16Array | Uint32Array 
   return new BigUint64Array(buffer, byteOffset, byteLength / 8);
 }
 
-/** Combines each element of the destination with that of the source; both are aligned to the elements. */
+/** Who is told of a reduction, and its place in the program; null where nobody is. */
+export type TraceReduction = { readonly tracer: ValueTracer; readonly site: string } | null;
+
+/** Combines each element of `bytes` bytes at the destination with that of the source; both are aligned to the elements. */
 export function reduceElements(
   { operation, type }: BulkReduction,
-  target: Uint8Array,
-  source: Uint8Array,
-  isShared: boolean,
+  target: BytePlace,
+  source: BytePlace,
+  bytes: number,
+  { isShared, trace }: { readonly isShared: boolean; readonly trace: TraceReduction },
 ): void {
   const evaluate = evaluateAtomic(operation, type, isShared)!;
   const bits = atomicBits[type];
-  const from = elementsOf(source, bits);
-  const into = elementsOf(target, bits);
+  const old = trace && copyOfBytes(target.store, target.offset, bytes);
+  const part = ({ store, offset }: BytePlace) => store.bytes.subarray(offset, offset + bytes);
+  const from = elementsOf(part(source), bits);
+  const into = elementsOf(part(target), bits);
   for (let i = 0; i < from.length; i++) {
     const value = evaluate(BigInt(into[i]), BigInt(from[i]), 0n);
     into[i] = into instanceof BigUint64Array ? value : Number(value);
   }
+  if (trace === null || old === null) return;
+  trace.tracer.update({
+    mnemonic: `red.${operation}.${type}`,
+    site: trace.site,
+    operation,
+    type,
+    old,
+    operand: { store: source.store, byte: source.offset },
+    compared: null,
+    next: { store: target.store, byte: target.offset },
+    bytes,
+  });
 }

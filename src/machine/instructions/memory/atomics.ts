@@ -1,4 +1,4 @@
-import { allLanes, type Fragment, type InstructionOf } from '../../isa/index.js';
+import { allLanes, siteOf, type Fragment, type InstructionOf } from '../../isa/index.js';
 import { createByteStore, moveBytes } from '../../memory/index.js';
 import { report } from '../../state.js';
 import {
@@ -98,6 +98,17 @@ function record(op: Op): InstructionRecord<Op> {
           putElement(next.words, element, bits, evaluate(before, operand, expected));
         }
         moveBytes(next, 0, place.store, place.offset, bytes);
+        machine.tracer?.update({
+          mnemonic: `${op}.${operation}.${type}`,
+          site: siteOf(instruction),
+          operation,
+          type,
+          old,
+          operand: { store: instruction.operands, byte: lane * laneBytes },
+          compared: compared === null ? null : { store: compared, byte: lane * laneBytes },
+          next: { store: place.store, byte: place.offset },
+          bytes,
+        });
         if (result !== null) moveBytes(old, 0, result, lane * laneBytes, laneBytes);
         traffic.add(place, bytes);
       });

@@ -1,5 +1,6 @@
 import {
   clusterAddress,
+  siteOf,
   splitClusterAddress,
   type InstructionOf,
   type LanePlaces,
@@ -104,8 +105,9 @@ interface Movement {
 function movementOf(
   machine: MachineState,
   warp: WarpState,
-  { source, destination, reduction }: BulkCopy,
+  instruction: BulkCopy,
 ): Movement | null {
+  const { source, destination, reduction } = instruction;
   const nothing = () => undefined;
   if (source.bytes === 0) return { read: nothing, write: nothing, target: warp.cta };
   const from = placeOf(machine, warp, source, 'reads', (name) => `${name} → bulk copy`);
@@ -123,8 +125,9 @@ function movementOf(
     write: () => {
       if (reduction === null) moveBytes(read, 0, to.store, to.offset, bytes);
       else {
-        const target = to.store.bytes.subarray(to.offset, to.offset + bytes);
-        reduceElements(reduction, target, read.bytes, isShared);
+        const { tracer } = machine;
+        const trace = tracer && { tracer, site: siteOf(instruction) };
+        reduceElements(reduction, to, { store: read, offset: 0 }, bytes, { isShared, trace });
       }
     },
   };

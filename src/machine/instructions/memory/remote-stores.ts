@@ -1,11 +1,5 @@
-import { splitClusterAddress, warpLanes, type InstructionOf } from '../../isa/index.js';
-import {
-  byteStoreOf,
-  copyOfBytes,
-  moveBytes,
-  type BytePlace,
-  type ByteStore,
-} from '../../memory/index.js';
+import { siteOf, splitClusterAddress, warpLanes } from '../../isa/index.js';
+import { copyOfBytes, moveBytes } from '../../memory/index.js';
 import type { StrongAccess } from '../../ordering/index.js';
 import { report } from '../../state.js';
 import { issue } from '../issue.js';
@@ -18,13 +12,12 @@ import {
   type InstructionRecords,
   type Touched,
 } from '../record.js';
-import { atomicBits, evaluateAtomic, meaningOfCopy } from './atomic-operations.js';
+import { meaningOfCopy, reduceElements } from './atomic-operations.js';
 import { visitPlaces } from './lane-areas.js';
 import { forEachPlace } from './lane-places.js';
 import { createTrafficCounter, registersOf } from './loads-and-stores.js';
 
 type Op = 'st.async' | 'red.async';
-type RemoteStore = InstructionOf<Op>;
 
 /** A reduction is relaxed, for the cluster. */
 const ofReductions: StrongAccess = { order: 'relaxed', scope: 'cluster', isAtomic: true };
@@ -34,20 +27,6 @@ const updated: Touched<Op>['memory'] = (machine, cta, { destination: places }, v
 
 const written: Touched<Op>['memory'] = (machine, cta, { destination: places }, visit) =>
   visitPlaces(machine, cta, { places, use: 'writes' }, visit);
-
-/** The value to store for an element that is reduced. */
-function reduced(
-  { operation, type }: NonNullable<RemoteStore['reduction']>,
-  { store, offset }: BytePlace,
-  operand: ByteStore,
-): ByteStore {
-  const bits = atomicBits[type];
-  const valueOf = ({ words }: ByteStore, first: number): bigint =>
-    bits === 64 ? (BigInt(words[first + 1]) << 32n) | BigInt(words[first]) : BigInt(words[first]);
-  const old = valueOf(store, offset / 4);
-  const value = evaluateAtomic(operation, type, true)!(old, valueOf(operand, 0), 0n);
-  return byteStoreOf(Uint32Array.of(Number(value & 0xffffffffn), Number(value >> 32n)));
-}
 
 /** The record of a store or a reduction, from the memory that they touch. */
 function record(
@@ -76,6 +55,9 @@ function record(
         report(machine, warp, 'instruction-shape', `${op} in a cluster of one CTA`);
       const { bytes } = destination;
       const stores: (() => void)[] = [];
+      const { tracer } = machine;
+      const trace = tracer && { tracer, site: siteOf(instruction) };
+      const options = { isShared: true, trace };
       const traffic = createTrafficCounter(warp.cta, (name) => `${op} → ${name}`);
       const access = reduction === null ? 'writes' : 'updates';
       forEachPlace(machine, warp, destination, access, (place, lane) => {
@@ -87,8 +69,8 @@ function record(
         const at = { ...place };
         const operand = copyOfBytes(data, lane * registersOf(bytes) * 4, bytes);
         stores.push(() => {
-          const value = reduction === null ? operand : reduced(reduction, at, operand);
-          moveBytes(value, 0, at.store, at.offset, bytes);
+          if (reduction === null) moveBytes(operand, 0, at.store, at.offset, bytes);
+          else reduceElements(reduction, at, { store: operand, offset: 0 }, bytes, options);
         });
         traffic.add(place, bytes);
       });

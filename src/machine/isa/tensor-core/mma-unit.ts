@@ -9,6 +9,7 @@ import {
   type MmaInstruction,
 } from './mma-instruction.js';
 import { gatherA, gatherB, loadRows, type MmaCta, scalesOf, storeRows } from './mma-operands.js';
+import { type TraceProduct, traceRows } from './trace-product.js';
 import {
   findProductArithmetic,
   floatArithmetic,
@@ -26,11 +27,13 @@ export interface MmaUnit {
    * Executes it at once: D in the tensor memory of each CTA. Throws a RequestError for errors that `check`
    * finds.
    *
+   * @param trace is told of the products, and sets the tags of D; default: nothing follows them
    * @returns the error in the scale factors in tensor memory, in which case D stays as it is, or null
    */
   readonly execute: (
     instruction: MmaInstruction,
     ctas: readonly MmaCta[],
+    trace?: TraceProduct | null,
   ) => MemoryViolation | null;
   /** The memory that a legal instruction touches: `mmaFootprint`. */
   readonly footprint: (instruction: MmaInstruction) => MmaFootprint;
@@ -73,7 +76,7 @@ function createUnit(arithmetic: ProductArithmetic): MmaUnit {
         last = { instruction, footprint: mmaFootprint(instruction, chunksOf) };
       return last.footprint;
     },
-    execute: (instruction, ctas) => {
+    execute: (instruction, ctas, trace = null) => {
       const violation = check(instruction, ctas);
       if (violation !== null) throw new RequestError(violation.message);
       const layout = layoutOf(instruction);
@@ -86,8 +89,12 @@ function createUnit(arithmetic: ProductArithmetic): MmaUnit {
         gatherA(core, instruction, layout, cta, chunksOf);
         if (instruction.accumulate) loadRows(layout, instruction, words, core.c);
         else core.c.fill(0);
-        core.multiply(factors[i] as ProductScales | null);
+        const scales = factors[i] as ProductScales | null;
+        const tracing =
+          trace && traceRows(trace, { core, instruction, layout, ctas, cta: i, scales, chunksOf });
+        core.multiply(scales);
         storeRows(layout, instruction, core.c, words, i);
+        tracing?.();
       });
       return null;
     },

@@ -11,6 +11,7 @@ import type { Slot } from '../slot.js';
 import type { WarpRegisters } from '../warp-registers.js';
 import {
   createGather,
+  type FragmentLayout,
   type FragmentSource,
   gather,
   gatherFloat64,
@@ -37,8 +38,10 @@ export interface MmaRegisters {
 
 /** A product of matrices in registers of a warp. */
 export interface MmaProduct {
-  /** Number of registers of each matrix. */
-  readonly registers: { readonly a: number; readonly b: number; readonly c: number };
+  readonly shape: MmaShape;
+  readonly layouts: Readonly<Record<'a' | 'b' | 'c', FragmentLayout>>;
+  /** Of A, of B, and of C and D; null where they mean nothing but bits. */
+  readonly formats: readonly [a: string, b: string, c: string] | null;
   /** D = A·B + C; D and C have the same number of registers. */
   readonly execute: (registers: WarpRegisters, operands: MmaRegisters) => void;
 }
@@ -61,11 +64,11 @@ function floatProduct(
     b: layoutOfB(k, elementBitsOf(bFormat)),
     c: layoutOfC(m, arithmetic.accumulator === 'fp32' ? 32 : 16),
   };
-  const registers = {
-    a: layouts.a.registers,
-    b: layouts.b.registers,
-    c: layouts.c.registers,
-  };
+  const facts = {
+    shape: { m, k },
+    layouts,
+    formats: [aFormat, bFormat, arithmetic.accumulator],
+  } as const;
   if (arithmetic.accumulator === 'fp32' && arithmetic.sequence === 'chain') {
     const shape = { rows: m, columns, inner: k, instructionLength: k };
     const tile = createTensorCoreTile(arithmetic, { ...shape, aFormat, bFormat });
@@ -73,7 +76,7 @@ function floatProduct(
     const gatherB = createGather(layouts.b, tile.b);
     const gatherC = createGather(layouts.c, tile.cBits);
     return {
-      registers,
+      ...facts,
       execute: (warp, operands) => {
         gatherA(warp, operands.a);
         gatherB(warp, operands.b);
@@ -89,7 +92,7 @@ function floatProduct(
     (size) => new Uint32Array(size),
   );
   return {
-    registers,
+    ...facts,
     execute: (warp, operands) => {
       gather(warp, operands.a, layouts.a, a);
       gather(warp, operands.b, layouts.b, bTransposed);
@@ -126,7 +129,9 @@ export function doubleMma({ m, k }: MmaShape): MmaProduct {
   const layouts = { a: layoutOfA(m, k, 64), b: layoutOfB(k, 64), c: layoutOfC(m, 64) };
   const [a, b, c] = [m * k, columns * k, m * columns].map((size) => new Float64Array(size));
   return {
-    registers: { a: layouts.a.registers, b: layouts.b.registers, c: layouts.c.registers },
+    shape: { m, k },
+    layouts,
+    formats: ['fp64', 'fp64', 'fp64'],
     execute: (warp, operands) => {
       gatherFloat64(warp, operands.a, layouts.a, a);
       gatherFloat64(warp, operands.b, layouts.b, b);
@@ -177,8 +182,12 @@ export function integerMma({ m, k }: MmaShape, rule: IntegerRule): MmaProduct {
     xor: (x: number, y: number) => x ^ y,
   };
   const product = products[rule.product];
+  const format = ({ bits, isSigned }: IntegerOperand) => `${isSigned ? 's' : 'u'}${bits}`;
+  const isSum = rule.product === 'multiply' && rule.a.bits === 8;
   return {
-    registers: { a: layouts.a.registers, b: layouts.b.registers, c: layouts.c.registers },
+    shape: { m, k },
+    layouts,
+    formats: isSum ? [format(rule.a), format(rule.b), 's32'] : null,
     execute: (warp, operands) => {
       gather(warp, operands.a, layouts.a, a);
       gather(warp, operands.b, layouts.b, b);

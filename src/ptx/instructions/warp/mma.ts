@@ -15,6 +15,7 @@ import { elementsOf, wrongOperands } from '../operands.js';
 import type { Slot } from '../slot.js';
 import { type FragmentSource, immediateWord } from './mma-fragment.js';
 import { maskText } from './operands.js';
+import { traceMma } from './trace-mma.js';
 
 /** The form of the instruction in the text: `m16n8k16.row.col.f32.bf16.bf16.f32`. */
 interface Form {
@@ -139,7 +140,7 @@ const wordMask = 0xffffffffn;
 
 function lower(
   architecture: Architecture,
-  { modifiers, operands, opcode }: InstructionRequest,
+  { modifiers, operands, opcode, site }: InstructionRequest,
 ): WarpOperation | Unsupported {
   const form = formOf(modifiers);
   const name = [opcode, ...modifiers].join('.');
@@ -153,22 +154,28 @@ function lower(
   }
   if (product === null) return { unsupported: `the shape and the formats of ${name}` };
   const slots = operandsOf(operands, form);
-  const { a, b, c } = product.registers;
+  const { a, b, c } = product.layouts;
   const fits =
     slots !== null &&
-    slots.a.length === a &&
-    slots.b.length === b &&
-    slots.c.length === c &&
-    slots.d.length === c;
-  if (!fits) return wrongOperands(`D of ${c}, A of ${a}, B of ${b} and C of ${c} registers`);
+    slots.a.length === a.registers &&
+    slots.b.length === b.registers &&
+    slots.c.length === c.registers &&
+    slots.d.length === c.registers;
+  if (!fits)
+    return wrongOperands(
+      `D of ${c.registers}, A of ${a.registers}, B of ${b.registers} and C of ${c.registers} registers`,
+    );
   const { execute } = product;
   return {
     converged: 'warp',
     meaning: 'is',
+    tracesItself: true,
     writes: slotsIn(slots.d),
     reads: slotsIn([...slots.a, ...slots.b, ...slots.c]),
     execute: (registers, lanes) => {
+      const trace = traceMma(registers, product, slots, { mnemonic: name, site });
       execute(registers, slots);
+      trace?.();
       return lanes >>> 0 === allLanes
         ? null
         : `only the lanes ${maskText(lanes)} execute it, and it takes all 32`;

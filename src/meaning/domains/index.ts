@@ -1,0 +1,1 @@
+export { RealDomain } from './real.js';

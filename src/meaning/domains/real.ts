@@ -1,0 +1,152 @@
+import { doubleDouble, type DoubleDouble, multiplyDoubleDoubleByFloat64 } from '../../arith/index.js';
+import { evaluateReal, limited } from '../rules/index.js';
+import { lostValue, type ProductTrace, type Trace } from '../trace/index.js';
+import { realProduct } from './real-product.js';
+
+/** Value of the splitting constant 2^27 + 1, as for Dekker's product. */
+const splitter = 134217729;
+
+/**
+ * The real values of a trace: what each value would be if nothing were rounded from the inputs on, in double-double arithmetic:
+ * each operation adds a relative error of some 2^−100. Values that are lost are NaN.
+ */
+export class RealDomain {
+  high = new Float64Array(0);
+  low = new Float64Array(0);
+  readonly #trace: Trace;
+  #done = 0;
+
+  constructor(trace: Trace) {
+    this.#trace = trace;
+  }
+
+  /** The real value of a value. */
+  of(value: number): DoubleDouble {
+    return { high: this.high[value], low: this.low[value] };
+  }
+
+  #put(value: number, { high, low }: DoubleDouble): void {
+    this.high[value] = high;
+    this.low[value] = low;
+  }
+
+  /** Takes the values that have been made since the last call. */
+  extend(): void {
+    const trace = this.#trace;
+    const { count, operations } = trace;
+    if (this.high.length < count) {
+      const [high, low] = [this.high, this.low];
+      this.high = new Float64Array(trace.operation.length);
+      this.low = new Float64Array(trace.operation.length);
+      this.high.set(high);
+      this.low.set(low);
+    }
+    for (let value = this.#done; value < count; value++) {
+      const { origin, function: name, limit } = operations[trace.operation[value]];
+      const [a, b, c] = [trace.a[value], trace.b[value], trace.c[value]];
+      switch (origin) {
+        case 'input':
+        case 'constant':
+          this.high[value] = trace.numberOf(value);
+          this.low[value] = 0;
+          break;
+        case 'function':
+          if (limit !== null || !this.#isQuick(value, name, a, b, c))
+            this.#put(value, limited(evaluateReal(name!, this.of(a), this.of(b), this.of(c)), limit));
+          break;
+        case 'same':
+          this.#put(value, this.of(a));
+          break;
+        case 'choice':
+          this.#put(value, this.of(c));
+          break;
+        case 'scale':
+          this.#put(value, multiplyDoubleDoubleByFloat64(this.of(a), 2 ** (c | 0)));
+          break;
+        case 'product': {
+          const product = trace.products[a];
+          this.#multiply(product);
+          value = product.first + product.m * product.n - 1;
+          break;
+        }
+        case 'none':
+          this.#put(value, doubleDouble(NaN));
+          break;
+      }
+    }
+    this.#done = count;
+    this.high[lostValue] = NaN;
+  }
+
+  /** Sums, products and fused ones without objects; returns whether it was one, of finite numbers. */
+  // eslint-disable-next-line @typescript-eslint/max-params -- hot: called for each value
+  #isQuick(value: number, name: string | null, a: number, b: number, c: number): boolean {
+    const { high, low } = this;
+    let [p, e] = [high[a], low[a]];
+    if (name === 'fma' || name === 'multiply') {
+      const [x, y] = [high[a], high[b]];
+      p = x * y;
+      if (p === 0) e = 0;
+      else {
+        let t = splitter * x;
+        const xh = t - (t - x);
+        t = splitter * y;
+        const yh = t - (t - y);
+        const [xl, yl] = [x - xh, y - yh];
+        const error = xh * yh - p + xh * yl + xl * yh + xl * yl + (x * low[b] + low[a] * y);
+        const sum = p + error;
+        e = error - (sum - p);
+        p = sum;
+      }
+      if (name === 'multiply') {
+        if (!Number.isFinite(p) || !Number.isFinite(e)) return false;
+        high[value] = p;
+        low[value] = e;
+        return true;
+      }
+    } else if (name !== 'add' && name !== 'subtract') return false;
+    const sign = name === 'subtract' ? -1 : 1;
+    const added = name === 'fma' ? c : b;
+    const [q, f] = [sign * high[added], sign * low[added]];
+    const s = p + q;
+    if (!Number.isFinite(s) || !Number.isFinite(e)) return false;
+    let t = s - p;
+    let error = p - (s - t) + (q - t);
+    const u = e + f;
+    t = u - e;
+    const rest = e - (u - t) + (f - t);
+    error += u;
+    const v = s + error;
+    const w = error - (v - s) + rest;
+    high[value] = v + w;
+    low[value] = w - (high[value] - v);
+    return true;
+  }
+
+  #multiply({ m, n, k, a, b, c, isNegated, scales, first }: ProductTrace): void {
+    const { high, low } = this;
+    const take = (values: Uint32Array) => ({
+      high: Float64Array.from(values, (value) => high[value]),
+      low: Float64Array.from(values, (value) => low[value]),
+    });
+    const scaled = (values: Uint32Array, rows: number, factors: Uint32Array | undefined) => {
+      const matrix = take(values);
+      if (factors === undefined || scales === null) return matrix;
+      const perRow = k / scales.block;
+      for (let i = 0; i < rows * k; i++) {
+        const factor = this.of(factors[Math.floor(i / k) * perRow + Math.floor((i % k) / scales.block)]);
+        // Factors have few bits, and are exact.
+        matrix.high[i] *= factor.high;
+        matrix.low[i] *= factor.high;
+      }
+      return matrix;
+    };
+    realProduct(
+      { m, n, k, isNegated },
+      scaled(a, m, scales?.a),
+      scaled(b, n, scales?.b),
+      c && take(c),
+      { high: high.subarray(first, first + m * n), low: low.subarray(first, first + m * n) },
+    );
+  }
+}

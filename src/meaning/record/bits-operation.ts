@@ -1,0 +1,270 @@
+import type { LaneValue } from '../../isa/index.js';
+import type { LaneOperation } from '../../ptx/program/index.js';
+import {
+  decidedValue,
+  lostValue,
+  noValue,
+  placeInSlot,
+  type LanePlace,
+  type Operation,
+  valueFormat,
+} from '../trace/index.js';
+import type { BitsOperation } from './byte-operation.js';
+import { type Recording, siteOf } from './recording.js';
+
+const wordBytes = 4;
+const exponentBits = 23;
+/** Below it an fp32 number times a power of two may have become zero, or less exact. */
+const smallestScaled = 2 ** -125;
+
+/** A source of 32 bits in one lane. */
+interface WordOperand {
+  /** Its number; `noValue` where it has no tag. */
+  readonly value: number;
+  readonly halves: readonly [number, number];
+  readonly bits: number;
+}
+
+/** What a mask does to a number of a format, by its sign bit and the bits of its significand. */
+type MaskEffect = 'negate' | 'absolute' | 'cut' | null;
+
+function effectOfMask(opcode: string, mask: number, bits: 16 | 32, significand: number): MaskEffect {
+  const all = bits === 32 ? 0xffffffff : 0xffff;
+  const sign = 2 ** (bits - 1);
+  if (opcode === 'xor') return mask === sign ? 'negate' : null;
+  if (opcode !== 'and') return null;
+  if (mask === all - sign) return 'absolute';
+  const cut = all - mask;
+  // A run of the lowest bits.
+  return cut > 0 && cut < 2 ** significand && (cut & (cut + 1)) === 0 ? 'cut' : null;
+}
+
+/** Bits of the significand that are stored, of formats of words and halves. */
+const storedBits: Readonly<Record<string, number>> = { f32: 23, f16: 10, bf16: 7 };
+
+/**
+ * Follows what logic and integer instructions on words of 32 bits do to numbers. A trick counts as a real function only where the
+ * bits prove it: a sign by `xor`, a magnitude or a cut by `and`, a power of two by adding to the exponent, sums and shifts of
+ * integers that do not wrap around, and `xor` sums of which all but one value cancel. Everything else decides by bits.
+ */
+export class WordOperation implements BitsOperation {
+  readonly #recording: Recording;
+  readonly #opcode: string;
+  readonly #site: string;
+  readonly #name: string;
+  readonly #isWord: boolean;
+  readonly #places: readonly (LanePlace | null)[];
+  readonly #constants: readonly number[];
+  readonly #result: LanePlace | null;
+  readonly #resultBytes: number;
+  readonly #operations = new Map<string, number>();
+  #operands: readonly WordOperand[] = [];
+  #isAnyLost = false;
+
+  constructor(recording: Recording, operation: LaneOperation) {
+    const { instruction, sources, destinations } = operation;
+    this.#recording = recording;
+    this.#site = siteOf(operation);
+    this.#name = instruction.name;
+    this.#opcode = instruction.name.split('.')[0];
+    const [destination] = destinations;
+    this.#isWord =
+      destinations.length === 1 &&
+      destination?.width === 32 &&
+      sources.slice(0, 2).every(({ width }) => width === 32);
+    this.#result = destination === null || destination.width === 'pred' ? null : placeInSlot(destination, 0);
+    this.#resultBytes = destination === null || destination.width === 'pred' ? 0 : Math.max(destination.width / 8, wordBytes);
+    this.#places = sources.map((source) =>
+      'offset' in source && source.width !== 'pred' ? placeInSlot(source, 0) : null,
+    );
+    this.#constants = sources.map((source) =>
+      'bits' in source ? Number(BigInt.asUintN(32, source.bits)) : 0,
+    );
+  }
+
+  #operandAt(registers: number, lane: number, i: number): WordOperand {
+    const place = this.#places[i];
+    if (place === null || place === undefined)
+      return { value: noValue, halves: [noValue, noValue], bits: this.#constants[i] ?? 0 };
+    const { file } = this.#recording;
+    const address = registers + place.first + place.stride * lane;
+    return {
+      value: file.valueAt(address, 4),
+      halves: [file.valueAt(address, 2), file.valueAt(address + 2, 2)],
+      bits: file.low(address, 4),
+    };
+  }
+
+  claims(registers: number, lane: number, fixed: readonly (LaneValue | null)[]): boolean {
+    if (!this.#isWord || this.#opcode !== 'and') return false;
+    const tagged = fixed.findIndex((value) => value === null);
+    const { value } = this.#operandAt(registers, lane, tagged);
+    if (value <= decidedValue || tagged > 1) return false;
+    const { name } = this.#recording.trace.formatOf(value);
+    return name === 'f32' && effectOfMask('and', Number(fixed[1 - tagged]), 32, exponentBits) === 'cut';
+  }
+
+  before(registers: number, lane: number, tagged: readonly number[]): void {
+    const { file } = this.#recording;
+    this.#operands = this.#isWord
+      ? [this.#operandAt(registers, lane, 0), this.#operandAt(registers, lane, 1)]
+      : [];
+    this.#isAnyLost = tagged.some((source) => {
+      const place = this.#places[source];
+      if (place === null) return false;
+      for (let byte = 0; byte < place.stride; byte++)
+        if (file.tagAt(registers + place.first + place.stride * lane + byte) >>> 3 === lostValue)
+          return true;
+      return false;
+    });
+  }
+
+  after(registers: number, lane: number): void {
+    const place = this.#result;
+    if (place === null) return;
+    const { file, losses } = this.#recording;
+    const address = registers + place.first + place.stride * lane;
+    const put = (value: number): void => file.putValue(address, this.#resultBytes, value);
+    if (this.#isAnyLost) return put(lostValue);
+    if (this.#operands.length === 2) {
+      const bits = file.low(address, 4);
+      const value = this.#sum(bits) ?? this.#swap() ?? this.#masked(bits);
+      if (value !== null) return put(value);
+      const halves = this.#maskedHalves(bits);
+      if (halves !== null) {
+        file.putValue(address, 2, halves[0]);
+        file.putValue(address + 2, 2, halves[1]);
+        return;
+      }
+    }
+    losses.decide(this.#site);
+    put(decidedValue);
+  }
+
+  #operation(origin: Operation['origin'], format: string, name: RealName): number {
+    const key = `${origin} ${format} ${name ?? ''}`;
+    let known = this.#operations.get(key);
+    if (known === undefined) {
+      known = this.#recording.trace.addOperation({
+        origin,
+        name: `${this.#name} ${name ?? ''}`,
+        function: name,
+        limit: null,
+        format: valueFormat(format)!,
+        site: this.#site,
+      });
+      this.#operations.set(key, known);
+    }
+    return known;
+  }
+
+  /** An integer sum, or a power of two times an fp32 number. */
+  #sum(bits: number): number | null {
+    const isDifference = this.#opcode === 'sub';
+    if (this.#opcode === 'shl') return this.#shifted(bits);
+    if (this.#opcode !== 'add' && !isDifference) return null;
+    const { trace, losses } = this.#recording;
+    const [a, b] = this.#operands;
+    const ordered = isDifference || a.value > decidedValue ? [a, b] : [b, a];
+    const [number, other] = ordered;
+    if (number.value <= decidedValue) return null;
+    const format = trace.formatOf(number.value);
+    if (format.name === 'f32' && other.value <= decidedValue) {
+      if ((other.bits & (2 ** exponentBits - 1)) !== 0) return null;
+      const exponent = (isDifference ? -(other.bits | 0) : other.bits | 0) >> exponentBits;
+      const scaled = trace.numberOf(number.value) * 2 ** exponent;
+      const result = format.decode(bits, 0);
+      const isBelow = Math.abs(scaled) < smallestScaled && Math.abs(result) < smallestScaled;
+      if (scaled === 0 || !Number.isFinite(result) || (scaled !== result && !isBelow)) return null;
+      if (scaled !== result) losses.decide(`${this.#site} (underflow)`);
+      return trace.add(this.#operation('scale', 'f32', null), number.value, 0, exponent, bits);
+    }
+    if (!format.isInteger) return null;
+    const type = format.name.startsWith('u') ? 'u32' : 's32';
+    const integer = valueFormat(type)!;
+    const [x, y] = [a, b].map((operand) =>
+      operand.value > decidedValue ? operand.value : trace.constant(integer, operand.bits),
+    );
+    if (!trace.formatOf(x).isInteger || !trace.formatOf(y).isInteger) return null;
+    const exact = trace.numberOf(x) + (isDifference ? -1 : 1) * trace.numberOf(y);
+    if (integer.decode(bits, 0) !== exact) return null;
+    return trace.add(this.#operation('function', type, isDifference ? 'subtract' : 'add'), x, y, 0, bits);
+  }
+
+  /** An integer times a power of two. */
+  #shifted(bits: number): number | null {
+    const { trace } = this.#recording;
+    const [number, by] = this.#operands;
+    if (number.value <= decidedValue || by.value > decidedValue) return null;
+    const format = trace.formatOf(number.value);
+    if (!format.isInteger) return null;
+    const type = format.name.startsWith('u') ? 'u32' : 's32';
+    const exact = trace.numberOf(number.value) * 2 ** by.bits;
+    if (valueFormat(type)!.decode(bits, 0) !== exact) return null;
+    return trace.add(this.#operation('scale', type, null), number.value, 0, by.bits, bits);
+  }
+
+  /** The bitwise sum of values: one of them where the others cancel. */
+  #swap(): number | null {
+    if (this.#opcode !== 'xor') return null;
+    const { xorSums, trace } = this.#recording;
+    const rest = new Set<number>();
+    for (const { value, bits } of this.#operands) {
+      if (value === noValue && bits === 0) continue;
+      if (value <= decidedValue) return null;
+      for (const one of xorSums.get(value) ?? [value])
+        if (!rest.delete(one)) rest.add(one);
+    }
+    if (rest.size === 0) return noValue;
+    const [first] = rest;
+    if (rest.size === 1) return first;
+    const sum = trace.add(this.#operation('none', 'u32', null), 0, 0, 0, 0);
+    xorSums.set(sum, [...rest]);
+    return sum;
+  }
+
+  /** A number whose sign or last bits a mask changes. */
+  #masked(bits: number): number | null {
+    const [a, b] = this.#operands;
+    const [number, mask] = a.value > decidedValue ? [a, b] : [b, a];
+    if (number.value <= decidedValue || mask.value !== noValue) return null;
+    const { name, bytes } = this.#recording.trace.formatOf(number.value);
+    if (bytes !== wordBytes || storedBits[name] === undefined) return null;
+    const effect = effectOfMask(this.#opcode, mask.bits, 32, storedBits[name]);
+    return effect && this.#maskedValue(effect, name, number.value, mask.bits, bits);
+  }
+
+  #maskedHalves(bits: number): readonly [number, number] | null {
+    const [a, b] = this.#operands;
+    const isFirst = a.halves.some((half) => half > decidedValue);
+    const [number, mask] = isFirst ? [a, b] : [b, a];
+    if (mask.value !== noValue) return null;
+    const halves = number.halves.map((value, i) => {
+      const [part, result] = [mask.bits, bits].map((word) => (word >>> (16 * i)) & 0xffff);
+      if (value === noValue) return noValue;
+      if (value <= decidedValue) return null;
+      const { name } = this.#recording.trace.formatOf(value);
+      if (storedBits[name] === undefined) return null;
+      if (part === (this.#opcode === 'xor' ? 0 : 0xffff)) return value;
+      const effect = effectOfMask(this.#opcode, part, 16, storedBits[name]);
+      return effect && this.#maskedValue(effect, name, value, part, result);
+    });
+    const [low, high] = halves;
+    return low === null || high === null ? null : [low, high];
+  }
+
+  #maskedValue(
+    effect: NonNullable<MaskEffect>,
+    format: string,
+    value: number,
+    mask: number,
+    bits: number,
+  ): number {
+    const { trace } = this.#recording;
+    const name = effect === 'cut' ? 'identity' : effect;
+    const operation = this.#operation(effect === 'cut' ? 'same' : 'function', format, name);
+    return trace.add(operation, value, trace.constant(valueFormat('u32')!, mask), 0, bits);
+  }
+}
+
+type RealName = Operation['function'];

@@ -1,0 +1,2 @@
+export { createRecorder, type Recorder, type TracedInput } from './recorder.js';
+export { valueInStore } from './updates.js';

@@ -1,0 +1,243 @@
+import { type ByteStore, clearTags, tagsOf, type ValueTracer } from '../../machine/index.js';
+import type { LaneOperation } from '../../ptx/program/index.js';
+import type { LaneTracer, TracedOperation } from '../../ptx/run/index.js';
+import { laneRules } from '../rules/index.js';
+import {
+  byteSlots,
+  decidedValue,
+  lostValue,
+  Losses,
+  placeInSlot,
+  RegisterFile,
+  Trace,
+  valueBytes,
+  valueFormat,
+  type ValueFormat,
+} from '../trace/index.js';
+import { WordOperation } from './bits-operation.js';
+import { followBytes } from './byte-operation.js';
+import { followExtreme, followSelection } from './choice-operation.js';
+import { followFloats } from './float-operation.js';
+import { ProductRecorder } from './products.js';
+import { type Recording, siteOf } from './recording.js';
+import { putInStore, UpdateRecorder } from './updates.js';
+
+/** An input of a launch whose elements are values. */
+export interface TracedInput {
+  readonly tensor: string;
+  readonly format: ValueFormat;
+}
+
+/** A recorder of a run: the machine tells it what happens, and it has what was made. */
+export interface Recorder {
+  readonly tracer: LaneTracer;
+  readonly trace: Trace;
+  readonly losses: Losses;
+  /** The tensors of the launch, once it runs. */
+  readonly stores: ReadonlyMap<string, ByteStore>;
+  /** The tensors whose elements are values of their own, by the first operand of their values. */
+  readonly inputs: readonly TracedInput[];
+}
+
+function isAnyTagged(store: ByteStore, first: number, count: number): boolean {
+  return (
+    store.tags?.some(({ bytes }) => bytes.subarray(first, first + count).some((tag) => tag !== 0)) ===
+    true
+  );
+}
+
+/**
+ * A recorder of the values of a launch.
+ *
+ * @param inputs the tensors whose elements are values; those of others are constants of the run: integers that say where
+ *   something lies, and outputs
+ * @param clustersEnded called when all clusters that have started have ended
+ */
+export function createRecorder(
+  inputs: readonly TracedInput[],
+  clustersEnded: (recorder: Recorder) => void = () => undefined,
+): Recorder {
+  const [bf16, f32] = [valueFormat('bf16')!, valueFormat('f32')!];
+  const [trace, losses] = [new Trace(f32), new Losses()];
+  const products = new ProductRecorder(trace, losses);
+  const updates = new UpdateRecorder(trace, losses);
+  const stores = new Map<string, ByteStore>();
+  const xorSums = new Map<number, readonly number[]>();
+  let recording: Recording | null = null;
+
+  const begin: LaneTracer['begin'] = (tensors) => {
+    for (const [name, store] of tensors) stores.set(name, store);
+    inputs.forEach(({ tensor, format }, number) => {
+      const store = stores.get(tensor);
+      if (store === undefined) return;
+      tagInput(trace, store, format, number);
+    });
+  };
+  const decide = (...[registers, reads, lanes, site]: Parameters<LaneTracer['decide']>): void => {
+    if (taggedLanes(registers, reads, lanes).length > 0) losses.decide(site);
+  };
+  const values: ValueTracer = {
+    product: (product) => products.product(product),
+    update: (update) => updates.update(update),
+    lose: (from, to, site) => {
+      if (!isAnyTagged(from.store, from.byte, from.bytes)) {
+        clearTags(to.store, to.byte, to.bytes);
+        return;
+      }
+      losses.lose(site);
+      putInStore(to.store, to.byte, to.bytes, lostValue);
+    },
+  };
+  const tracer: LaneTracer = {
+    ...values,
+    begin,
+    decide,
+    loseRegisters: (registers, { reads, writes }, lanes, site) => {
+      const isLost = taggedLanes(registers, reads, lanes).length > 0;
+      if (isLost) losses.lose(site);
+      for (const slot of writes)
+        for (const part of registers.parts(slot)) {
+          const bytes = part.bytes.length / 32;
+          for (let lane = 0; lane < 32; lane++)
+            if (((lanes >>> lane) & 1) === 1)
+              putInStore(part, lane * bytes, bytes, isLost ? lostValue : 0);
+        }
+    },
+    operation: (operation, run, memory) => {
+      recording ??= { trace, losses, file: new RegisterFile(trace, memory, bf16), bf16, xorSums };
+      return follow(recording, operation, run);
+    },
+    clustersEnded: () => clustersEnded(recorder),
+  };
+  const recorder: Recorder = { tracer, trace, losses, stores, inputs };
+  return recorder;
+}
+
+/** The lanes of a mask in which one of some registers has a tag. */
+function taggedLanes(...[registers, slots, lanes]: Parameters<LaneTracer['decide']> | [Parameters<LaneTracer['decide']>[0], Parameters<LaneTracer['decide']>[1], number]): number[] {
+  return Array.from({ length: 32 }, (_, lane) => lane).filter(
+    (lane) =>
+      ((lanes >>> lane) & 1) === 1 &&
+      slots.some((slot) =>
+        registers.parts(slot).some((part) => {
+          const bytes = part.bytes.length / 32;
+          return isAnyTagged(part, lane * bytes, bytes);
+        }),
+      ),
+  );
+}
+
+/** Makes each element of a tensor a value of its own. */
+function tagInput(trace: Trace, store: ByteStore, format: ValueFormat, number: number): void {
+  const { bytes } = format;
+  const operation = trace.addOperation({
+    origin: 'input',
+    name: format.name,
+    function: null,
+    limit: null,
+    format,
+    site: '',
+  });
+  const view = new DataView(store.bytes.buffer, store.bytes.byteOffset, store.bytes.byteLength);
+  const count = Math.floor(store.bytes.length / bytes);
+  const read = {
+    1: (at: number) => view.getUint8(at),
+    2: (at: number) => view.getUint16(at, true),
+    4: (at: number) => view.getUint32(at, true),
+    8: (at: number) => view.getUint32(at, true),
+  }[bytes];
+  const planes = tagsOf(store);
+  for (let i = 0; i < count; i++) {
+    const at = i * bytes;
+    const value =
+      bytes === 8
+        ? trace.addWide(operation, [number, i, 0], view.getBigUint64(at, true))
+        : trace.add(operation, number, i, 0, read(at));
+    for (let byte = 0; byte < bytes; byte++) {
+      const tag = value * 8 + byte;
+      planes[0].bytes[at + byte] = tag;
+      planes[1].bytes[at + byte] = tag >>> 8;
+      planes[2].bytes[at + byte] = tag >>> 16;
+      planes[3].bytes[at + byte] = Math.floor(tag / 2 ** 24);
+    }
+  }
+}
+
+/** Follows an operation by the meaning of its instruction. */
+function follow(
+  recording: Recording,
+  operation: LaneOperation,
+  run: TracedOperation,
+): TracedOperation {
+  const { file } = recording;
+  const { instruction } = operation;
+  switch (instruction.meaning) {
+    case 'moves':
+      return followBytes(file, operation, run, null);
+    case 'is': {
+      const rules = laneRules(instruction);
+      return rules === null
+        ? forget(recording, operation, run, 'loses')
+        : followFloats(recording, operation, rules, run);
+    }
+    case 'chooses': {
+      const isSelection = instruction.name.startsWith('selp');
+      if (isSelection) return followSelection(recording, operation, run);
+      return followExtreme(recording, operation, run) ?? forget(recording, operation, run, 'loses');
+    }
+    case 'confirmed':
+      return followBytes(file, operation, run, new WordOperation(recording, operation));
+    case 'decides':
+    case 'loses':
+      return forget(recording, operation, run, instruction.meaning);
+  }
+}
+
+/** Runs an operation whose results are new: decided by its operands where those have tags, or lost. */
+function forget(
+  { file, losses }: Recording,
+  operation: LaneOperation,
+  run: TracedOperation,
+  meaning: 'decides' | 'loses',
+): TracedOperation {
+  const site = siteOf(operation);
+  const read = byteSlots(operation.sources).map(({ slot }) => slot);
+  const written = byteSlots(operation.destinations).map(({ slot }) => slot);
+  const tagged = (registers: number, lane: number): number => {
+    let strongest = 0;
+    for (const slot of read)
+      for (let byte = 0; byte < valueBytes(slot); byte++) {
+        const { first, stride } = placeInSlot(slot, byte);
+        const value = file.tagAt(registers + first + stride * lane) >>> 3;
+        if (value !== 0) strongest = value === decidedValue && strongest === 0 ? value : lostValue;
+      }
+    return strongest;
+  };
+  return (registers, lanes) => {
+    const isTagged = read.some((slot) => file.isTagged(registers, slot));
+    const results = new Uint32Array(32);
+    if (isTagged)
+      for (let lane = 0; lane < 32; lane++)
+        if (((lanes >>> lane) & 1) === 1) {
+          const strongest = tagged(registers, lane);
+          if (strongest === 0) continue;
+          if (meaning === 'decides') losses.decide(site);
+          else {
+            if (strongest === lostValue) losses.lose(site);
+            results[lane] = strongest;
+          }
+        }
+    run(registers, lanes);
+    for (const slot of written) {
+      if (!isTagged && !file.isTagged(registers, slot)) continue;
+      const bytes = Math.max(valueBytes(slot), 4);
+      for (let lane = 0; lane < 32; lane++)
+        if (((lanes >>> lane) & 1) === 1)
+          for (let byte = 0; byte < bytes; byte++) {
+            const { first, stride } = placeInSlot(slot, byte);
+            const tag = results[lane] === 0 ? 0 : results[lane] * 8 + byte;
+            file.putTag(registers + first + stride * lane, tag);
+          }
+    }
+  };
+}

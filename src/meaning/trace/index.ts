@@ -1,0 +1,14 @@
+export { planeOfValue, valueOfPlanes, valueOfTags } from './tags.js';
+export {
+  decidedValue,
+  lostValue,
+  noValue,
+  TooManyValues,
+  Trace,
+  type Operation,
+  type ProductTrace,
+  type ValueOrigin,
+} from './trace.js';
+export { valueFormat, type ValueFormat } from './value-format.js';
+export { Losses, type PlaceCounts } from './losses.js';
+export { byteSlots, placeInSlot, RegisterFile, valueBytes, type LanePlace } from './register-file.js';

@@ -1,0 +1,168 @@
+import type { LaneOperation, Slot } from '../../ptx/program/index.js';
+import type { TracedMemory } from '../../ptx/run/index.js';
+import { decidedValue, lostValue, noValue, type Trace } from './trace.js';
+import { planeOfValue, valueOfPlanes } from './tags.js';
+import type { ValueFormat } from './value-format.js';
+
+const warpLanes = 32;
+/** Bytes from the low half of a register of 128 bits to the high one. */
+const halfBytes = 8 * warpLanes;
+
+/** Where a byte of a lane's value lies in the memory: that of lane 0, and the distance from lane to lane. */
+export interface LanePlace {
+  readonly first: number;
+  readonly stride: number;
+}
+
+/** The place of a byte of a register, from the beginning of the warp's registers. */
+export function placeInSlot({ offset, width }: Slot, byte: number): LanePlace {
+  if (width !== 128) return { first: offset + byte, stride: width === 64 ? 8 : 4 };
+  return { first: offset + (byte >> 3) * halfBytes + (byte & 7), stride: 8 };
+}
+
+/** Bytes of a lane's value in a register; none of a predicate. */
+export function valueBytes({ width }: Pick<Slot, 'width'>): number {
+  return width === 'pred' ? 0 : width / 8;
+}
+
+/** Sources and destinations of an operation that are registers with bytes. */
+export function byteSlots(operands: LaneOperation['sources'] | LaneOperation['destinations']) {
+  return operands.flatMap((slot, operand) =>
+    slot !== null && 'offset' in slot && slot.width !== 'pred' ? [{ operand, slot }] : [],
+  );
+}
+
+/** Reads and writes the values of registers by their tags. */
+export class RegisterFile {
+  readonly #trace: Trace;
+  readonly words: Uint32Array;
+  readonly bytes: Uint8Array;
+  /** Words from a register to its place in a plane, by plane. */
+  readonly #plane: readonly [number, number, number, number];
+  readonly #bf16: ValueFormat;
+
+  constructor(trace: Trace, { words, planeBytes }: TracedMemory, bf16: ValueFormat) {
+    const step = planeBytes / 4;
+    this.#trace = trace;
+    this.words = words;
+    this.bytes = new Uint8Array(words.buffer);
+    this.#plane = [step, 2 * step, 3 * step, 4 * step];
+    this.#bf16 = bf16;
+  }
+
+  /** The value of `bytes` bytes from an address on; `valueOfTags` says what is none. */
+  valueAt(address: number, bytes: 1 | 2 | 4 | 8): number {
+    if (bytes === 8) return this.#wideValueAt(address);
+    const { words } = this;
+    const [w0, w1, w2, w3] = this.#plane;
+    const i = address >>> 2;
+    const [p, q, r, s] = [words[i + w0], words[i + w1], words[i + w2], words[i + w3]];
+    if ((p | q | r | s) === 0) return noValue;
+    if (bytes === 4) {
+      const value = valueOfPlanes(this.#trace, p, q, r, s, 4);
+      return value <= decidedValue ? this.#widened(i, [p, q, r, s]) : value;
+    }
+    const shift = 8 * (address & 3);
+    const mask = bytes === 2 ? 0xffff : 0xff;
+    return valueOfPlanes(
+      this.#trace,
+      (p >>> shift) & mask,
+      (q >>> shift) & mask,
+      (r >>> shift) & mask,
+      (s >>> shift) & mask,
+      bytes,
+    );
+  }
+
+  /**
+   * The value of a word that is a shorter one: a bf16 above a zero half is the same number in fp32, and an integer may have been
+   * extended by bytes that come from nowhere.
+   */
+  #widened(i: number, [p, q, r, s]: readonly [number, number, number, number]): number {
+    const tags = (p | q | r | s) >>> 0;
+    const trace = this.#trace;
+    if ((tags & 0xffff) === 0 && (this.words[i] & 0xffff) === 0) {
+      const value = valueOfPlanes(trace, p >>> 16, q >>> 16, r >>> 16, s >>> 16, 2);
+      return value <= decidedValue || trace.formatOf(value) === this.#bf16 ? value : lostValue;
+    }
+    const bytes = tags <= 0xff ? 1 : tags <= 0xffff ? 2 : null;
+    if (bytes === null) return lostValue;
+    const value = valueOfPlanes(trace, p, q, r, s, bytes);
+    return value <= decidedValue || trace.formatOf(value).isInteger ? value : lostValue;
+  }
+
+  #wideValueAt(address: number): number {
+    const tags = Array.from({ length: 8 }, (_, byte) => this.tagAt(address + byte));
+    const value = tags[0] >>> 3;
+    const isWhole = tags.every((tag, byte) => tag === value * 8 + byte);
+    if (isWhole && value > decidedValue && this.#trace.formatOf(value).bytes === 8) return value;
+    const values = new Set(tags.map((tag) => tag >>> 3));
+    values.delete(noValue);
+    if (values.size === 0) return noValue;
+    values.delete(decidedValue);
+    return values.size === 0 ? decidedValue : lostValue;
+  }
+
+  /** The tag of a byte. */
+  tagAt(address: number): number {
+    const { bytes } = this;
+    const [w0, w1, w2, w3] = this.#plane;
+    return (
+      (bytes[address + 4 * w0] |
+        (bytes[address + 4 * w1] << 8) |
+        (bytes[address + 4 * w2] << 16) |
+        (bytes[address + 4 * w3] << 24)) >>>
+      0
+    );
+  }
+
+  putTag(address: number, tag: number): void {
+    const { bytes } = this;
+    const [w0, w1, w2, w3] = this.#plane;
+    bytes[address + 4 * w0] = tag;
+    bytes[address + 4 * w1] = tag >>> 8;
+    bytes[address + 4 * w2] = tag >>> 16;
+    bytes[address + 4 * w3] = tag >>> 24;
+  }
+
+  /** Gives bytes the tags of a value; of no value, none. Lost and decided ones have the same tags in all bytes' places. */
+  putValue(address: number, bytes: number, value: number): void {
+    if (bytes !== 4) {
+      for (let byte = 0; byte < bytes; byte++)
+        this.putTag(address + byte, value === noValue ? 0 : value * 8 + byte);
+      return;
+    }
+    const { words } = this;
+    const [w0, w1, w2, w3] = this.#plane;
+    const i = address >>> 2;
+    words[i + w0] = planeOfValue(value, 0, 4);
+    words[i + w1] = planeOfValue(value, 1, 4);
+    words[i + w2] = planeOfValue(value, 2, 4);
+    words[i + w3] = planeOfValue(value, 3, 4);
+  }
+
+  /** The low word and the high word of a value of `bytes` bytes. */
+  low(address: number, bytes: number): number {
+    const word = this.words[address >>> 2];
+    if (bytes >= 4) return word;
+    return (word >>> (8 * (address & 3))) & (bytes === 2 ? 0xffff : 0xff);
+  }
+
+  high(address: number, bytes: number): number {
+    return bytes === 8 ? this.words[(address >>> 2) + 1] : 0;
+  }
+
+  /** Whether a register has a tag in some lane of all. */
+  isTagged(registers: number, { offset, width }: Slot): boolean {
+    const first = (registers + offset) >>> 2;
+    const count = width === 64 ? 2 * warpLanes : width === 128 ? 4 * warpLanes : warpLanes;
+    const { words } = this;
+    for (const plane of this.#plane) {
+      const start = first + plane;
+      let any = 0;
+      for (let i = start; i < start + count; i++) any |= words[i];
+      if (any !== 0) return true;
+    }
+    return false;
+  }
+}

@@ -1,0 +1,64 @@
+import { decidedValue, lostValue, noValue, type Trace } from './trace.js';
+
+/** Tags of bytes 0, 1, … of a value follow one another from a multiple of eight on. */
+const tagsOfValue = 8;
+
+/**
+ * The value that bytes are, from the planes of their tags: `bytes` bytes of each plane as one number. No value where no byte has
+ * a tag; a lost one where they are not one whole value, or parts of values that have decided something.
+ */
+export function valueOfTags(
+  trace: Trace,
+  planes: readonly [number, number, number, number],
+  bytes: 1 | 2 | 4,
+): number {
+  return valueOfPlanes(trace, planes[0], planes[1], planes[2], planes[3], bytes);
+}
+
+const ones = [0, 0x01, 0x0101, 0, 0x01010101];
+const sequence = [0, 0x00, 0x0100, 0, 0x03020100];
+const masks = [0, 0xff, 0xffff, 0, 0xffffffff];
+
+/** `valueOfTags` without a list. */
+// eslint-disable-next-line @typescript-eslint/max-params -- hot: called for each operand of each lane
+export function valueOfPlanes(
+  trace: Trace,
+  p: number,
+  q: number,
+  r: number,
+  s: number,
+  bytes: 1 | 2 | 4,
+): number {
+  if ((p | q | r | s) === 0) return noValue;
+  const mask = masks[bytes];
+  const one = ones[bytes];
+  const [p0, q0, r0, s0] = [p & 0xff, q & 0xff, r & 0xff, s & 0xff];
+  const tag = (p0 | (q0 << 8) | (r0 << 16) | (s0 << 24)) >>> 0;
+  const value = tag >>> 3;
+  const isWhole =
+    (tag & 7) === 0 &&
+    value > decidedValue &&
+    (p & mask) >>> 0 === p0 * one + sequence[bytes] &&
+    (q & mask) >>> 0 === q0 * one &&
+    (r & mask) >>> 0 === r0 * one &&
+    (s & mask) >>> 0 === s0 * one &&
+    trace.formatOf(value).bytes === bytes;
+  return isWhole ? value : lostOrDecided(p, q, r, s, bytes);
+}
+
+/** Whether bytes that are no whole value are lost, or only such as have decided something. */
+function lostOrDecided(p: number, q: number, r: number, s: number, bytes: number): number {
+  for (let shift = 0; shift < 8 * bytes; shift += 8) {
+    const tag = (((p >>> shift) & 0xff) | (((q >>> shift) & 0xff) << 8) | (((r >>> shift) & 0xff) << 16) | (((s >>> shift) & 0xff) << 24)) >>> 0;
+    const value = tag >>> 3;
+    if (value !== noValue && value !== decidedValue) return lostValue;
+  }
+  return decidedValue;
+}
+
+/** Plane `index` of the tags of a value's bytes, as one number; zero for no value. */
+export function planeOfValue(value: number, index: 0 | 1 | 2 | 3, bytes: 1 | 2 | 4): number {
+  if (value === noValue) return 0;
+  const byte = ((value * tagsOfValue) >>> (8 * index)) & 0xff;
+  return byte * ones[bytes] + (index === 0 ? sequence[bytes] : 0);
+}
