@@ -34,11 +34,12 @@ export {
 export {
   createExp2Array,
   createFloat64Exp2,
+  doubleDoubleExp2,
   exp2ArrayError,
   exp2Rounded,
   type Float64ArrayFunction,
 } from './exp2.js';
-export { createLog2Array, log2ArrayError, log2Rounded } from './log2.js';
+export { createLog2Array, doubleDoubleLog2, log2ArrayError, log2Rounded } from './log2.js';
 export {
   reciprocalRounded,
   reciprocalSquareRootError,

@@ -111,11 +111,10 @@ export class WordOperation implements BitsOperation {
       : [];
     this.#isAnyLost = tagged.some((source) => {
       const place = this.#places[source];
-      if (place === null) return false;
-      for (let byte = 0; byte < place.stride; byte++)
-        if (file.tagAt(registers + place.first + place.stride * lane + byte) >>> 3 === lostValue)
-          return true;
-      return false;
+      return (
+        place !== null &&
+        file.isLost(registers + place.first + place.stride * lane, place.stride)
+      );
     });
   }
 

@@ -37,11 +37,13 @@ function isReadable(
 /** The reader of an operand. Integers that have decided something are constants; numbers are lost then. */
 function readerOf(
   recording: Recording,
-  { sources }: LaneOperation,
+  operation: LaneOperation,
   { operand, byte, format }: ElementOperand,
   file: RegisterFile,
 ): ReadOperand {
   const { trace } = recording;
+  const { sources } = operation;
+  const site = siteOf(operation);
   const source = sources[operand];
   if (!('offset' in source)) {
     const shifted = source.bits >> BigInt(8 * byte);
@@ -59,9 +61,11 @@ function readerOf(
     const value = file.valueAt(address, bytes);
     if (value === noValue)
       return trace.constant(format, file.low(address, bytes), file.high(address, bytes));
-    if (value <= decidedValue) return value;
+    if (value === decidedValue) return value;
     const number = format.decode(file.low(address, bytes), file.high(address, bytes));
-    return isReadable(recording, value, format, number) ? value : lostValue;
+    if (value !== lostValue && isReadable(recording, value, format, number)) return value;
+    if (!file.isLost(address, bytes)) recording.losses.lose(site);
+    return lostValue;
   };
 }
 

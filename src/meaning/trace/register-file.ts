@@ -60,7 +60,7 @@ export class RegisterFile {
     if ((p | q | r | s) === 0) return noValue;
     if (bytes === 4) {
       const value = valueOfPlanes(this.#trace, p, q, r, s, 4);
-      return value <= decidedValue ? this.#widened(i, [p, q, r, s]) : value;
+      return value === lostValue ? this.#widened(i, [p, q, r, s]) : value;
     }
     const shift = 8 * (address & 3);
     const mask = bytes === 2 ? 0xffff : 0xff;
@@ -114,6 +114,13 @@ export class RegisterFile {
         (bytes[address + 4 * w3] << 24)) >>>
       0
     );
+  }
+
+  /** Whether one of some bytes is of a lost value. */
+  isLost(address: number, bytes: number): boolean {
+    for (let byte = 0; byte < bytes; byte++)
+      if (this.tagAt(address + byte) >>> 3 === lostValue) return true;
+    return false;
   }
 
   putTag(address: number, tag: number): void {
