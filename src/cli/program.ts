@@ -2,6 +2,7 @@ import { Command, type CommanderError } from 'commander';
 import { auditCommand } from './audit/options.js';
 import { benchCommand } from './bench/options.js';
 import { boundCommand } from './bound/options.js';
+import { certifyCommand } from './certify/options.js';
 import { checkCommand } from './check/options.js';
 import { completionCommand, shells } from './completion/options.js';
 import { conformCommand } from './conform/options.js';
@@ -57,6 +58,10 @@ export function addCommands(program: Command, context: CommandContext = {}): voi
   addCommand(program, runCommand, async (launch, options) => {
     const { runRun } = await import('./run/run.js');
     return runRun(launch, options);
+  });
+  addCommand(program, certifyCommand, async (launch, options) => {
+    const { runCertify } = await import('./certify/run.js');
+    return runCertify(launch, options);
   });
   addCommand(program, mergeCommand, async (parts, options) => {
     const { runMerge } = await import('./merge/run.js');

@@ -65,3 +65,4 @@ export { groupTitle, judgeRun, type RunVerdict } from './launch/run-verdict.js';
 export { runOnThreads } from './launch/run-on-threads.js';
 export { judgeMutants, type MutantResults } from './launch/judge-mutants.js';
 export { startCompiledKernel } from './launch/compiled-kernel.js';
+export * from './certify/index.js';

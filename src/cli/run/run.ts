@@ -184,7 +184,7 @@ export async function runRun(path: string, options: RunCommandOptions): Promise<
   const tracer = trace === undefined ? null : createLaunchTrace();
   const settings = { contract, races, schedule, starts, model, architecture };
   const request = { path, ptx, tensors, problem, breaks, ...settings };
-  const result = await runLaunchFile(request, progress.update, tracer, (plain) =>
+  const result = await runLaunchFile(request, progress.update, { events: tracer }, (plain) =>
     runOnThreads(request, plain, withMutants ? 1 : threads),
   ).finally(progress.done);
   const version = toolVersion();

@@ -10,6 +10,7 @@ import type { Launch } from '../../ptx/launch/index.js';
 import {
   prepareLaunch,
   type Breakpoint,
+  type LaneTracer,
   type LaunchOptions,
   type LaunchRun,
   type PreparedLaunch,
@@ -89,6 +90,14 @@ export interface LaunchTracer {
   }) => void;
   /** Called for each event in a cluster, one cluster after the other. */
   readonly add: (cluster: number, event: TraceEvent) => void;
+}
+
+/** Who follows a run. */
+export interface RunFollowers {
+  /** Receives the events; default nobody. */
+  readonly events?: LaunchTracer | null;
+  /** Follows what the values of the opened launch stand for; default nobody. */
+  readonly values?: (opened: OpenedLaunch) => LaneTracer;
 }
 
 /** A launch that is run in the usual way: races are looked for, and nothing follows or orders its clusters. */
@@ -194,7 +203,6 @@ async function runHere({ prepared, options }: PlainRun): Promise<ThreadedRun> {
  * Runs what a launch file starts, on the machine.
  *
  * @param progress called with the share of the clusters that have run
- * @param tracer receives the events; default none
  * @param runPlain runs the launch if it is run in the usual way, on several threads as `runOnThreads` does, or on this
  * one, the default
  * @throws RequestError for files that cannot be read or do not fit, and for everything in the kernel that is not
@@ -203,7 +211,7 @@ async function runHere({ prepared, options }: PlainRun): Promise<ThreadedRun> {
 export async function runLaunchFile(
   request: RunRequest,
   progress: (share: number) => void = () => undefined,
-  tracer: LaunchTracer | null = null,
+  { events: tracer = null, values }: RunFollowers = {},
   runPlain: (plain: PlainRun) => Promise<ThreadedRun> = runHere,
 ): Promise<RunResult> {
   const start = performance.now();
@@ -221,7 +229,8 @@ export async function runLaunchFile(
   };
   const holds = holdsOf(schedule);
   const why = whyTogether(request, schedule, tracer);
-  const prepareAll = () => prepareLaunch(module, launch, { ...options, breaks });
+  const prepareAll = () =>
+    prepareLaunch(module, launch, { ...options, breaks, tracer: values?.(opened) });
   const { run, ...ofThreads }: ThreadedRun =
     why === null
       ? await runPlain({ launch, prepared: prepareAll(), options: { ...options, ...followed } })

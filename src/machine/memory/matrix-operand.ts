@@ -162,7 +162,11 @@ export function planeOfShared(
 ): GatheredMemory {
   // Planes of shared memory are stores of their own, as it is one.
   const store = planeOf(shared.store) as ByteStore<ArrayBuffer>;
-  return { store, halves: new Uint16Array(store.words.buffer), launchedBytes: shared.launchedBytes };
+  return {
+    store,
+    halves: new Uint16Array(store.words.buffer),
+    launchedBytes: shared.launchedBytes,
+  };
 }
 
 /** Copies chunks one behind the other: K major, whose rows are whole numbers of chunks. */

@@ -248,7 +248,10 @@ export class ExpressionDomain {
     const right = rowsOf(b, n, scales?.b);
     const block = this.#blockOf(number);
     for (let i = 0; i < m * n; i++) {
-      hasher.start().addFrom(block, 0).add(k, isNegated ? 1 : 0, scales?.block ?? 0, 0);
+      hasher
+        .start()
+        .addFrom(block, 0)
+        .add(k, isNegated ? 1 : 0, scales?.block ?? 0, 0);
       hasher.addFrom(left, Math.floor(i / n)).addFrom(right, i % n);
       // A sum that starts from a constant zero is one that starts from nothing.
       if (c !== null && !this.#isZero(c[i])) hasher.addFrom(blocks, c[i]);

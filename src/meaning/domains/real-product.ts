@@ -19,7 +19,12 @@ function isShort({ high, low }: RealMatrix): boolean {
  * 2^−104 of the largest partial sum.
  */
 export function realProduct(
-  { m, n, k, isNegated }: { readonly m: number; readonly n: number; readonly k: number; readonly isNegated: boolean },
+  {
+    m,
+    n,
+    k,
+    isNegated,
+  }: { readonly m: number; readonly n: number; readonly k: number; readonly isNegated: boolean },
   a: RealMatrix,
   b: RealMatrix,
   c: RealMatrix | null,
@@ -46,7 +51,8 @@ export function realProduct(
           const vh = t - (t - v);
           const ul = u - uh;
           const vl = v - vh;
-          error = uh * vh - product + uh * vl + ul * vh + ul * vl + (u * b.low[q] + sign * a.low[p] * v);
+          error =
+            uh * vh - product + uh * vl + ul * vh + ul * vl + (u * b.low[q] + sign * a.low[p] * v);
         }
         const s = h + product;
         if (!Number.isFinite(s)) {

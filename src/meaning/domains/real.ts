@@ -1,4 +1,8 @@
-import { doubleDouble, type DoubleDouble, multiplyDoubleDoubleByFloat64 } from '../../arith/index.js';
+import {
+  doubleDouble,
+  type DoubleDouble,
+  multiplyDoubleDoubleByFloat64,
+} from '../../arith/index.js';
 import { evaluateReal, limited } from '../rules/index.js';
 import { lostValue, type ProductTrace, type Trace } from '../trace/index.js';
 import { realProduct } from './real-product.js';
@@ -52,7 +56,10 @@ export class RealDomain {
           break;
         case 'function':
           if (limit !== null || !this.#isQuick(value, name, a, b, c))
-            this.#put(value, limited(evaluateReal(name!, this.of(a), this.of(b), this.of(c)), limit));
+            this.#put(
+              value,
+              limited(evaluateReal(name!, this.of(a), this.of(b), this.of(c)), limit),
+            );
           break;
         case 'same':
           this.#put(value, this.of(a));
@@ -79,7 +86,7 @@ export class RealDomain {
   }
 
   /** Sums, products and fused ones without objects; returns whether it was one, of finite numbers. */
-  // eslint-disable-next-line @typescript-eslint/max-params -- hot: called for each value
+   
   #isQuick(value: number, name: string | null, a: number, b: number, c: number): boolean {
     const { high, low } = this;
     let [p, e] = [high[a], low[a]];
@@ -134,7 +141,9 @@ export class RealDomain {
       if (factors === undefined || scales === null) return matrix;
       const perRow = k / scales.block;
       for (let i = 0; i < rows * k; i++) {
-        const factor = this.of(factors[Math.floor(i / k) * perRow + Math.floor((i % k) / scales.block)]);
+        const factor = this.of(
+          factors[Math.floor(i / k) * perRow + Math.floor((i % k) / scales.block)],
+        );
         // Factors have few bits, and are exact.
         matrix.high[i] *= factor.high;
         matrix.low[i] *= factor.high;

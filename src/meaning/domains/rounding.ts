@@ -174,7 +174,10 @@ export class RoundingDomain {
       const real = this.#real.of(p);
       if (this.errorOf(q) !== 0) operands.push([q, sign * factor * (real.high + real.low)]);
     }
-    const start = c === null ? null : { high: Float64Array.of(trace.numberOf(c[element])), low: new Float64Array(1) };
+    const start =
+      c === null
+        ? null
+        : { high: Float64Array.of(trace.numberOf(c[element])), low: new Float64Array(1) };
     const sum = { high: new Float64Array(1), low: new Float64Array(1) };
     realProduct({ m: 1, n: 1, k, isNegated }, left, right, start, sum);
     if (c !== null && this.errorOf(c[element]) !== 0) operands.push([c[element], 1]);
@@ -184,7 +187,7 @@ export class RoundingDomain {
   }
 
   /** The product of the factors of an element of A and one of B. */
-  // eslint-disable-next-line @typescript-eslint/max-params -- a place in two matrices
+   
   #factor(
     { a, b, block }: { readonly a: Uint32Array; readonly b: Uint32Array; readonly block: number },
     row: number,

@@ -28,7 +28,12 @@ interface WordOperand {
 /** What a mask does to a number of a format, by its sign bit and the bits of its significand. */
 type MaskEffect = 'negate' | 'absolute' | 'cut' | null;
 
-function effectOfMask(opcode: string, mask: number, bits: 16 | 32, significand: number): MaskEffect {
+function effectOfMask(
+  opcode: string,
+  mask: number,
+  bits: 16 | 32,
+  significand: number,
+): MaskEffect {
   const all = bits === 32 ? 0xffffffff : 0xffff;
   const sign = 2 ** (bits - 1);
   if (opcode === 'xor') return mask === sign ? 'negate' : null;
@@ -72,8 +77,12 @@ export class WordOperation implements BitsOperation {
       destinations.length === 1 &&
       destination?.width === 32 &&
       sources.slice(0, 2).every(({ width }) => width === 32);
-    this.#result = destination === null || destination.width === 'pred' ? null : placeInSlot(destination, 0);
-    this.#resultBytes = destination === null || destination.width === 'pred' ? 0 : Math.max(destination.width / 8, wordBytes);
+    this.#result =
+      destination === null || destination.width === 'pred' ? null : placeInSlot(destination, 0);
+    this.#resultBytes =
+      destination === null || destination.width === 'pred'
+        ? 0
+        : Math.max(destination.width / 8, wordBytes);
     this.#places = sources.map((source) =>
       'offset' in source && source.width !== 'pred' ? placeInSlot(source, 0) : null,
     );
@@ -101,7 +110,9 @@ export class WordOperation implements BitsOperation {
     const { value } = this.#operandAt(registers, lane, tagged);
     if (value <= decidedValue || tagged > 1) return false;
     const { name } = this.#recording.trace.formatOf(value);
-    return name === 'f32' && effectOfMask('and', Number(fixed[1 - tagged]), 32, exponentBits) === 'cut';
+    return (
+      name === 'f32' && effectOfMask('and', Number(fixed[1 - tagged]), 32, exponentBits) === 'cut'
+    );
   }
 
   before(registers: number, lane: number, tagged: readonly number[]): void {
@@ -112,8 +123,7 @@ export class WordOperation implements BitsOperation {
     this.#isAnyLost = tagged.some((source) => {
       const place = this.#places[source];
       return (
-        place !== null &&
-        file.isLost(registers + place.first + place.stride * lane, place.stride)
+        place !== null && file.isLost(registers + place.first + place.stride * lane, place.stride)
       );
     });
   }
@@ -187,7 +197,13 @@ export class WordOperation implements BitsOperation {
     if (!trace.formatOf(x).isInteger || !trace.formatOf(y).isInteger) return null;
     const exact = trace.numberOf(x) + (isDifference ? -1 : 1) * trace.numberOf(y);
     if (integer.decode(bits, 0) !== exact) return null;
-    return trace.add(this.#operation('function', type, isDifference ? 'subtract' : 'add'), x, y, 0, bits);
+    return trace.add(
+      this.#operation('function', type, isDifference ? 'subtract' : 'add'),
+      x,
+      y,
+      0,
+      bits,
+    );
   }
 
   /** An integer times a power of two. */
@@ -211,8 +227,7 @@ export class WordOperation implements BitsOperation {
     for (const { value, bits } of this.#operands) {
       if (value === noValue && bits === 0) continue;
       if (value <= decidedValue) return null;
-      for (const one of xorSums.get(value) ?? [value])
-        if (!rest.delete(one)) rest.add(one);
+      for (const one of xorSums.get(value) ?? [value]) if (!rest.delete(one)) rest.add(one);
     }
     if (rest.size === 0) return noValue;
     const [first] = rest;

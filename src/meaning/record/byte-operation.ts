@@ -2,14 +2,24 @@ import type { LaneValue, RegisterWidth } from '../../isa/index.js';
 import type { LaneOperation } from '../../ptx/program/index.js';
 import type { TracedOperation } from '../../ptx/run/index.js';
 import { type ByteMap, findByteMoves, fromNowhere, isChanged } from '../rules/index.js';
-import { byteSlots, type LanePlace, placeInSlot, type RegisterFile, valueBytes } from '../trace/index.js';
+import {
+  byteSlots,
+  type LanePlace,
+  placeInSlot,
+  type RegisterFile,
+  valueBytes,
+} from '../trace/index.js';
 
 const warpLanes = 32;
 
 /** What an operation on bits does that moves no bytes, in one lane; it sets the tags of its results. */
 export interface BitsOperation {
   /** Whether it takes an operation that moves bytes for something else: a number whose last bits are cut off by a mask. */
-  readonly claims: (registers: number, lane: number, fixed: readonly (LaneValue | null)[]) => boolean;
+  readonly claims: (
+    registers: number,
+    lane: number,
+    fixed: readonly (LaneValue | null)[],
+  ) => boolean;
   /** Takes down the operands, before the operation runs; `tagged` are the numbers of the sources that have tags. */
   readonly before: (registers: number, lane: number, tagged: readonly number[]) => void;
   readonly after: (registers: number, lane: number) => void;
@@ -25,7 +35,9 @@ function laneValueOf(
 ): LaneValue {
   const bits = width === 'pred' ? 1 : width;
   if (!('offset' in source))
-    return bits <= 32 ? Number(BigInt.asUintN(bits, source.bits)) : BigInt.asUintN(bits, source.bits);
+    return bits <= 32
+      ? Number(BigInt.asUintN(bits, source.bits))
+      : BigInt.asUintN(bits, source.bits);
   const word = (byte: number): number => {
     const { first, stride } = placeInSlot(source, byte);
     return file.words[(registers + first + stride * lane) >>> 2];
@@ -110,7 +122,8 @@ export function followBytes(
     for (const { operand, places } of registersOut)
       for (let byte = 0; byte < places.length; byte++) {
         const { first, stride } = places[byte];
-        const origin = map === null || byte >= map[operand].length ? fromNowhere : map[operand][byte];
+        const origin =
+          map === null || byte >= map[operand].length ? fromNowhere : map[operand][byte];
         const tag = origin < 0 ? 0 : tagsIn[origin >> 4][origin & 15];
         file.putTag(registers + first + stride * lane, tag);
       }

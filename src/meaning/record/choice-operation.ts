@@ -53,7 +53,9 @@ export function followSelection(
 }
 
 /** The format and the number of elements that an instruction compares: those of the last type of its name. */
-function comparedFormat(name: string): { readonly format: ValueFormat; readonly count: number } | null {
+function comparedFormat(
+  name: string,
+): { readonly format: ValueFormat; readonly count: number } | null {
   const type = name.split('.').findLast((part) => /^(?:b?f16|f32|f64|[su]\d+)(?:x2)?$/.test(part));
   if (type === undefined) return null;
   const format = valueFormat(type.replace(/x2$/, ''));
@@ -78,7 +80,14 @@ export function followExtreme(
   const { format, count } = compared;
   const site = siteOf(operation);
   const name = instruction.name.replace(/x2(?=\.|$)/, '');
-  const choice = trace.addOperation({ origin: 'choice', name, function: null, limit: null, format, site });
+  const choice = trace.addOperation({
+    origin: 'choice',
+    name,
+    function: null,
+    limit: null,
+    format,
+    site,
+  });
   const { bytes } = format;
 
   const operandAt = (registers: number, lane: number, source: number, element: number) => {
@@ -86,7 +95,11 @@ export function followExtreme(
     if (!('offset' in operand)) {
       const bits = Number(BigInt.asUintN(32, operand.bits >> BigInt(8 * bytes * element)));
       const low = bytes < 4 ? bits & (2 ** (8 * bytes) - 1) : bits;
-      return { value: noValue as number, low, high: Number(BigInt.asUintN(32, operand.bits >> 32n)) };
+      return {
+        value: noValue as number,
+        low,
+        high: Number(BigInt.asUintN(32, operand.bits >> 32n)),
+      };
     }
     const { first, stride } = placeInSlot(operand, element * bytes);
     const address = registers + first + stride * lane;
@@ -118,7 +131,11 @@ export function followExtreme(
     );
     const winner = operands.findIndex((one) => one.low === low && (bytes < 8 || one.high === high));
     // A NaN, or the zero of `.relu`.
-    if (winner < 0 && !(low === 0 && name.includes('relu')) && !Number.isNaN(format.decode(low, high))) {
+    if (
+      winner < 0 &&
+      !(low === 0 && name.includes('relu')) &&
+      !Number.isNaN(format.decode(low, high))
+    ) {
       losses.lose(site);
       return lostValue;
     }

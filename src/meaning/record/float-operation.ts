@@ -149,11 +149,23 @@ export function followFloats(
           return noValue;
         }
     }
-    if (format.isInteger && !isExactInteger(recording, rule, operands.subarray(at, at + readers.length), format.decode(bits, high))) {
+    if (
+      format.isInteger &&
+      !isExactInteger(
+        recording,
+        rule,
+        operands.subarray(at, at + readers.length),
+        format.decode(bits, high),
+      )
+    ) {
       losses.lose(site);
       return lostValue;
     }
-    const [a, b, c] = [operands[at], readers.length > 1 ? operands[at + 1] : 0, readers.length > 2 ? operands[at + 2] : 0];
+    const [a, b, c] = [
+      operands[at],
+      readers.length > 1 ? operands[at + 1] : 0,
+      readers.length > 2 ? operands[at + 2] : 0,
+    ];
     if (format.bytes < 8) return trace.add(element.operation, a, b, c, bits);
     return trace.addWide(element.operation, [a, b, c], (BigInt(high) << 32n) | BigInt(bits));
   };
@@ -173,7 +185,11 @@ export function followFloats(
         const element = elements[e];
         const { first, stride, format } = element.result;
         const address = registers + first + stride * lane;
-        file.putValue(address, format.bytes, valueOf(element, (e * warpLanes + lane) * most, address));
+        file.putValue(
+          address,
+          format.bytes,
+          valueOf(element, (e * warpLanes + lane) * most, address),
+        );
       }
       if (written < heldBytes) {
         const { first, stride } = placeInSlot(destination, 0);

@@ -61,7 +61,8 @@ function valueOfWide(
   const low = 2 * i;
   if ((p[low] | q[low] | r[low] | s[low] | p[low + 1] | q[low + 1] | r[low + 1] | s[low + 1]) === 0)
     return noValue;
-  const tag = (p[low] & 0xff) | ((q[low] & 0xff) << 8) | ((r[low] & 0xff) << 16) | ((s[low] & 0xff) << 24);
+  const tag =
+    (p[low] & 0xff) | ((q[low] & 0xff) << 8) | ((r[low] & 0xff) << 16) | ((s[low] & 0xff) << 24);
   const value = tag >>> 3;
   const isWhole =
     value > decidedValue &&
@@ -153,7 +154,9 @@ export class ProductRecorder {
     const parts = [left, right, start, factors.a, factors.b];
     if (!parts.some((part) => part?.hasTags === true)) return null;
     const patterns =
-      d instanceof Float64Array ? new BigUint64Array(d.buffer, d.byteOffset, d.length) : Uint32Array.from(d);
+      d instanceof Float64Array
+        ? new BigUint64Array(d.buffer, d.byteOffset, d.length)
+        : Uint32Array.from(d);
     const whole = trace.addProduct(
       this.#operation(product),
       {

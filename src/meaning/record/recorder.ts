@@ -41,8 +41,9 @@ export interface Recorder {
 
 function isAnyTagged(store: ByteStore, first: number, count: number): boolean {
   return (
-    store.tags?.some(({ bytes }) => bytes.subarray(first, first + count).some((tag) => tag !== 0)) ===
-    true
+    store.tags?.some(({ bytes }) =>
+      bytes.subarray(first, first + count).some((tag) => tag !== 0),
+    ) === true
   );
 }
 
@@ -114,7 +115,11 @@ export function createRecorder(
 }
 
 /** The lanes of a mask in which one of some registers has a tag. */
-function taggedLanes(...[registers, slots, lanes]: Parameters<LaneTracer['decide']> | [Parameters<LaneTracer['decide']>[0], Parameters<LaneTracer['decide']>[1], number]): number[] {
+function taggedLanes(
+  ...[registers, slots, lanes]:
+    | Parameters<LaneTracer['decide']>
+    | [Parameters<LaneTracer['decide']>[0], Parameters<LaneTracer['decide']>[1], number]
+): number[] {
   return Array.from({ length: 32 }, (_, lane) => lane).filter(
     (lane) =>
       ((lanes >>> lane) & 1) === 1 &&

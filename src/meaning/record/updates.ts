@@ -56,10 +56,7 @@ export function bitsInStore(
   at: number,
   count: number,
 ): readonly [low: number, high: number] {
-  return [
-    partAt(store, at, Math.min(count, 4)),
-    count === 8 ? partAt(store, at + 4, 4) : 0,
-  ];
+  return [partAt(store, at, Math.min(count, 4)), count === 8 ? partAt(store, at + 4, 4) : 0];
 }
 
 /** Takes atomic operations and reductions in memory into a trace. */
@@ -136,7 +133,13 @@ export class UpdateRecorder {
       !format.isInteger ||
       operation !== 'add' ||
       trace.numberOf(a) + trace.numberOf(b) === format.decode(low, high);
-    if (!isKnown || a === decidedValue || b === decidedValue || !values.every(isReadable) || !isExact) {
+    if (
+      !isKnown ||
+      a === decidedValue ||
+      b === decidedValue ||
+      !values.every(isReadable) ||
+      !isExact
+    ) {
       this.#losses.lose(update.site);
       return lostValue;
     }
@@ -165,4 +168,3 @@ export class UpdateRecorder {
     });
   }
 }
-

@@ -8,7 +8,7 @@ import {
   subtractDoubleDouble,
 } from '../../arith/index.js';
 import { cosine, exp2, log2, sine, squareRoot, tanh } from './real-functions.js';
-import type { Limit, RealFunction } from './real-function.js';
+import type { Limit, RealFunction } from '../trace/index.js';
 
 type Evaluate = (a: DoubleDouble, b: DoubleDouble, c: DoubleDouble) => DoubleDouble;
 
@@ -41,8 +41,7 @@ const functions: Readonly<Record<RealFunction, Evaluate>> = {
   copysign: (a, b) =>
     b.high < 0 || Object.is(b.high, -0) ? negateDoubleDouble(magnitude(a)) : magnitude(a),
   identity: (a) => a,
-  'larger-magnitude': (a, b) =>
-    isBelow(magnitude(a), magnitude(b)) ? magnitude(b) : magnitude(a),
+  'larger-magnitude': (a, b) => (isBelow(magnitude(a), magnitude(b)) ? magnitude(b) : magnitude(a)),
   'smaller-magnitude': (a, b) =>
     isBelow(magnitude(a), magnitude(b)) ? magnitude(a) : magnitude(b),
 };

@@ -1,5 +1,5 @@
 export { type ByteMap, findByteMoves, fromNowhere, isChanged } from './byte-moves.js';
 export { laneRules, type ElementOperand, type ElementRule } from './lane-rules.js';
-export type { Limit, RealFunction } from './real-function.js';
+export type { Limit, RealFunction } from '../trace/index.js';
 export { evaluateReal, limited } from './evaluate-real.js';
 export { cosine, exp2, ln2, log2, log2e, sine, squareRoot, tanh } from './real-functions.js';

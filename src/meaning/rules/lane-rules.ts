@@ -1,6 +1,5 @@
 import type { LaneInstruction } from '../../isa/index.js';
-import { valueFormat, type ValueFormat } from '../trace/index.js';
-import type { Limit, RealFunction } from './real-function.js';
+import { type Limit, type RealFunction, valueFormat, type ValueFormat } from '../trace/index.js';
 
 /** A value in a lane's register. */
 export interface ElementOperand {

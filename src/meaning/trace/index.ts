@@ -11,4 +11,11 @@ export {
 } from './trace.js';
 export { valueFormat, type ValueFormat } from './value-format.js';
 export { Losses, type PlaceCounts } from './losses.js';
-export { byteSlots, placeInSlot, RegisterFile, valueBytes, type LanePlace } from './register-file.js';
+export {
+  byteSlots,
+  placeInSlot,
+  RegisterFile,
+  valueBytes,
+  type LanePlace,
+} from './register-file.js';
+export type { Limit, RealFunction } from './real-function.js';

@@ -49,7 +49,12 @@ export function valueOfPlanes(
 /** Whether bytes that are no whole value are lost, or only such as have decided something. */
 function lostOrDecided(p: number, q: number, r: number, s: number, bytes: number): number {
   for (let shift = 0; shift < 8 * bytes; shift += 8) {
-    const tag = (((p >>> shift) & 0xff) | (((q >>> shift) & 0xff) << 8) | (((r >>> shift) & 0xff) << 16) | (((s >>> shift) & 0xff) << 24)) >>> 0;
+    const tag =
+      (((p >>> shift) & 0xff) |
+        (((q >>> shift) & 0xff) << 8) |
+        (((r >>> shift) & 0xff) << 16) |
+        (((s >>> shift) & 0xff) << 24)) >>>
+      0;
     const value = tag >>> 3;
     if (value !== noValue && value !== decidedValue) return lostValue;
   }

@@ -1,4 +1,4 @@
-import type { Limit, RealFunction } from '../rules/real-function.js';
+import type { Limit, RealFunction } from './real-function.js';
 import type { ValueFormat } from './value-format.js';
 
 /** Numbers of values that stand for more than one: no value, one that is lost, and one that has decided something. */

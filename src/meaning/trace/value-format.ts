@@ -36,8 +36,7 @@ function short(name: string, bytes: 1 | 2, format: NumberFormat): ValueFormat {
 function integer(name: string, bytes: 1 | 2 | 4 | 8): ValueFormat {
   const bits = 8 * bytes;
   const decodeInteger = (low: number, high: number): number => {
-    if (bits === 64)
-      return (name.startsWith('s') ? high | 0 : high >>> 0) * 2 ** 32 + (low >>> 0);
+    if (bits === 64) return (name.startsWith('s') ? high | 0 : high >>> 0) * 2 ** 32 + (low >>> 0);
     const value = bits === 32 ? low >>> 0 : low & (2 ** bits - 1);
     return name.startsWith('s') && value >= 2 ** (bits - 1) ? value - 2 ** bits : value;
   };

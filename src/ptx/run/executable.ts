@@ -1,15 +1,15 @@
-import { createCompiler, type Compiler } from '../compile/index.js';
+import { createCompiler } from '../compile/index.js';
 import { createWarpRegisters, type WarpRegisters } from '../instructions/index.js';
 import {
   splitStretch,
   type Block,
   type Item,
-  type LaneOperation,
   type LaneStretch,
   type Program,
   type ProgramFunction,
   type RunOperations,
 } from '../program/index.js';
+import { compileStretches } from './compile-stretches.js';
 import { findTraced, type LaneTracer } from './lane-tracer.js';
 
 /** Bytes before the registers, for tables that compiled code reads. */
@@ -128,6 +128,18 @@ function offsetsOf(item: Item): readonly number[] {
   }
 }
 
+/** For an item the offsets of the registers of products that it reads or writes; null for none. */
+function findTouched(
+  functions: readonly ProgramFunction[],
+): (item: Item) => readonly number[] | null {
+  const ofProducts = productRegisters(functions);
+  if (ofProducts.size === 0) return () => null;
+  return (item) => {
+    const touched = offsetsOf(item).filter((offset) => ofProducts.has(offset));
+    return touched.length === 0 ? null : touched;
+  };
+}
+
 /** The lines of an item's first and last instruction. */
 function linesOf(item: Item): { readonly first: number; readonly last: number } {
   if (item.kind !== 'lanes') return { first: item.line, last: item.line };
@@ -187,68 +199,6 @@ class ProgramMemory {
   }
 }
 
-/** Compiles stretches to functions that run their operations in order. */
-function compileStretches(
-  stretches: readonly LaneStretch[],
-  compiler: Compiler,
-  tracing: {
-    readonly tracer: LaneTracer;
-    readonly memory: ProgramMemory;
-    readonly isTraced: (operation: LaneOperation) => boolean;
-  } | null,
-): readonly RunOperations[] {
-  if (tracing === null) return compiler.compileAll(stretches.map(({ operations }) => operations));
-  const { tracer, memory, isTraced } = tracing;
-  const traced = {
-    words: new Uint32Array(memory.memory.buffer),
-    planeBytes: memory.planeBytes,
-  };
-  const pieces = stretches.map(({ operations }) => {
-    const ofStretch: LaneOperation[][] = [];
-    let isOpen = false;
-    for (const operation of operations) {
-      const isPlain = !isTraced(operation);
-      if (isPlain && isOpen) ofStretch[ofStretch.length - 1].push(operation);
-      else ofStretch.push([operation]);
-      isOpen = isPlain;
-    }
-    return ofStretch;
-  });
-  const flat = pieces.flat();
-  // The tracer takes the guard of an operation from the lanes, and so runs it without.
-  const compiled = compiler.compileAll(
-    flat.map((operations) =>
-      isTraced(operations[0]) ? [{ ...operations[0], guard: null }] : operations,
-    ),
-  );
-  const runs = flat.map(([first], i) => {
-    const run = compiled[i];
-    if (!isTraced(first)) return run;
-    const follow = tracer.operation(first, run, traced);
-    return guarded(first, follow, traced.words);
-  });
-  let next = 0;
-  return pieces.map((ofStretch) => {
-    const parts = runs.slice(next, (next += ofStretch.length));
-    return (registers, lanes) => {
-      for (const part of parts) part(registers, lanes);
-    };
-  });
-}
-
-/** Runs an operation for those lanes of the mask for which its guard holds. */
-function guarded({ guard }: LaneOperation, run: RunOperations, words: Uint32Array): RunOperations {
-  if (guard === null) return run;
-  const { slot, isNegated } = guard;
-  return (registers, lanes) => {
-    const first = (registers + slot.offset) >>> 2;
-    let mask = 0;
-    for (let lane = 0; lane < 32; lane++) mask |= (words[first + lane] & 1) << lane;
-    const active = lanes & (isNegated ? ~mask : mask);
-    if (active !== 0) run(registers, active);
-  };
-}
-
 /**
  * Compiles a program's stretches, with room for the registers of `warps` warps at once.
  *
@@ -273,17 +223,18 @@ export function createExecutable(
   const blocksOf = new Map(
     functions.map((one) => [one, one.blocks.map((block) => ({ ...block, items: itemsOf(block) }))]),
   );
-  const all = [...blocksOf.values()].flatMap((ofOne) => ofOne.flatMap(({ items }) => items));
-  const stretches = all.filter((item) => item.kind === 'lanes');
-  const tracing = tracer && { tracer, memory, isTraced: findTraced(functions) };
-  const compiled = compileStretches(stretches, compiler, tracing);
+  const stretches = [...blocksOf.values()]
+    .flatMap((ofOne) => ofOne.flatMap(({ items }) => items))
+    .filter((item) => item.kind === 'lanes');
+  const { planeBytes } = memory;
+  const words = new Uint32Array(memory.memory.buffer);
+  const compiled = compileStretches(
+    stretches,
+    compiler,
+    tracer && { tracer, memory: { words, planeBytes }, isTraced: findTraced(functions) },
+  );
   const runs = new Map(stretches.map((stretch, i) => [stretch, compiled[i]] as const));
-  const ofProducts = productRegisters(functions);
-  const touchedBy = (item: Item): readonly number[] | null => {
-    if (ofProducts.size === 0) return null;
-    const touched = offsetsOf(item).filter((offset) => ofProducts.has(offset));
-    return touched.length === 0 ? null : touched;
-  };
+  const touchedBy = findTouched(functions);
   let count = 0;
   const executableItem = (item: Item, i: number, items: readonly Item[]): ExecutableItem => {
     const numbered = {
@@ -291,22 +242,17 @@ export function createExecutable(
       watched: watchedAt(linesOf(item).first, items[i - 1]),
       touched: touchedBy(item),
     };
-    return item.kind === 'lanes'
-      ? { ...numbered, item, run: runs.get(item)! }
-      : { ...numbered, item, run: null };
+    if (item.kind !== 'lanes') return { ...numbered, item, run: null };
+    return { ...numbered, item, run: runs.get(item)! };
   };
-  const blocks = new Map(
-    [...blocksOf].map(([one, ofOne]) => [
-      one,
-      ofOne.map(({ items, terminator, join }): ExecutableBlock => ({
-        items: items.map(executableItem),
-        terminator,
-        number: count++,
-        watched: terminator.kind === 'goto' ? null : watchedAt(terminator.line, items.at(-1)),
-        join,
-      })),
-    ]),
-  );
+  const executableBlock = ({ items, terminator, join }: Block): ExecutableBlock => ({
+    items: items.map(executableItem),
+    terminator,
+    number: count++,
+    watched: terminator.kind === 'goto' ? null : watchedAt(terminator.line, items.at(-1)),
+    join,
+  });
+  const blocks = new Map([...blocksOf].map(([one, ofOne]) => [one, ofOne.map(executableBlock)]));
   return {
     program,
     tracer,

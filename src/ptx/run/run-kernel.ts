@@ -180,7 +180,7 @@ export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): Ke
       {
         ...machineOptions,
         ...orderOf(),
-        ...(trace === undefined ? {} : { trace: (event) => trace(number, event) }),
+        ...(trace && { trace: (event) => trace(number, event) }),
         scheduler: scheduler(number),
       },
     );
@@ -191,7 +191,6 @@ export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): Ke
     return !isEnough(run.findings, { started: queue.taken(), ended: summary.ran });
   };
   runResidentClusters({ ...executable, next: queue.start, start, end, plan, mostPolls });
-  const { ran } = summary;
   const cancelsLaunches = queue.hasBeenAsked();
   return {
     ...summary.findings(),
@@ -203,8 +202,8 @@ export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): Ke
     areCommitsFenced: summary.areCommitsFenced,
     cancelsLaunches,
     speaksForAllSchedules:
-      summary.speaksForAll && (areCtasCompared || ran === 1) && !cancelsLaunches,
-    clusters: ran,
+      summary.speaksForAll && (areCtasCompared || summary.ran === 1) && !cancelsLaunches,
+    clusters: summary.ran,
     steps: summary.steps,
     mostClusterSteps: summary.mostClusterSteps,
   };

@@ -1,6 +1,6 @@
 import { allLanes, siteOf, type Fragment, type InstructionOf } from '../../isa/index.js';
-import { createByteStore, moveBytes } from '../../memory/index.js';
-import { report } from '../../state.js';
+import { createByteStore, moveBytes, type BytePlace, type ByteStore } from '../../memory/index.js';
+import { report, type MachineState } from '../../state.js';
 import {
   alwaysReady,
   issueSlot,
@@ -56,6 +56,26 @@ const touched: Touched<Op>['memory'] = (machine, cta, instruction, visit) =>
 const operands = ({ operands, compared }: Atomic): readonly Fragment[] =>
   compared === null ? [operands] : [operands, compared];
 
+/** Tells the tracer of a lane's operation; its operands lie at byte `at` of their registers. */
+function traceAtomic(
+  { tracer }: MachineState,
+  instruction: Atomic,
+  { old, place, at }: { readonly old: ByteStore; readonly place: BytePlace; readonly at: number },
+): void {
+  const { op, operation, type, operands, compared, bytes } = instruction;
+  tracer?.update({
+    mnemonic: `${op}.${operation}.${type}`,
+    site: siteOf(instruction),
+    operation,
+    type,
+    old,
+    operand: { store: operands, byte: at },
+    compared: compared === null ? null : { store: compared, byte: at },
+    next: { store: place.store, byte: place.offset },
+    bytes,
+  });
+}
+
 function record(op: Op): InstructionRecord<Op> {
   return {
     ready: alwaysReady,
@@ -98,17 +118,7 @@ function record(op: Op): InstructionRecord<Op> {
           putElement(next.words, element, bits, evaluate(before, operand, expected));
         }
         moveBytes(next, 0, place.store, place.offset, bytes);
-        machine.tracer?.update({
-          mnemonic: `${op}.${operation}.${type}`,
-          site: siteOf(instruction),
-          operation,
-          type,
-          old,
-          operand: { store: instruction.operands, byte: lane * laneBytes },
-          compared: compared === null ? null : { store: compared, byte: lane * laneBytes },
-          next: { store: place.store, byte: place.offset },
-          bytes,
-        });
+        traceAtomic(machine, instruction, { old, place, at: lane * laneBytes });
         if (result !== null) moveBytes(old, 0, result, lane * laneBytes, laneBytes);
         traffic.add(place, bytes);
       });

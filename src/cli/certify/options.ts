@@ -1,0 +1,76 @@
+import { commandRow } from '../options/command-rows.js';
+import { optionRows, type ParsedOptions } from '../options/option-rows.js';
+import { atLeastOne } from '../options/parse-values.js';
+
+/** The options of `flashproof certify`. */
+export const certifyOptions = optionRows({
+  same: {
+    argument: '<launch>',
+    description: 'another launch: say which outputs have the same bits for all inputs (below)',
+  },
+  ptx: { argument: '<file>', description: 'the PTX, in place of the one that the file names' },
+  tensors: {
+    argument: '<file>',
+    description: 'the tensors, in place of those that the file names',
+  },
+  problem: {
+    argument: '<file>',
+    description: 'of a template: the problem (.safetensors, .npz or folder) that it is run on',
+    excludes: [
+      {
+        options: ['tensors'],
+        says: '--problem is where the tensors of a template are; leave out --tensors',
+      },
+    ],
+  },
+  architecture: {
+    argument: '<name>',
+    description: "the GPU whose tensor cores compute, as sm_90 (default: the PTX's target)",
+    completes: ['sm_80', 'sm_89', 'sm_90', 'sm_100', 'sm_103'],
+  },
+  samples: {
+    argument: '<n>',
+    description: 'elements of an output whose error is attributed to lines (default: 256)',
+    parse: atLeastOne,
+  },
+  lines: { description: 'list all decisions, losses and shares of the error, not the largest' },
+  json: {
+    argument: '<file>',
+    description: 'write the certificate as JSON (- for stdout)',
+    stdout: true,
+  },
+  quiet: { short: 'q', description: 'print nothing' },
+});
+
+/** The options of `flashproof certify` as they are given. */
+export type CertifyCommandOptions = ParsedOptions<typeof certifyOptions>;
+
+const details = `
+Examples:
+  flashproof certify launch.json
+  flashproof certify launch.json --lines --json certificate.json
+  flashproof certify launch.json --same other/launch.json
+  flashproof certify template.json --problem problem.safetensors
+
+The kernel runs as with flashproof run, while every value carries what it means:
+the real number that it would be without any rounding, and the expression that
+made it. A certificate says, in this order: whether memory and order are sound;
+how many elements of each output have a meaning; which lines make how much of
+their error; with --same whether their bits equal another launch's for all
+inputs; and of what it says nothing.
+
+--same compares expressions, not bits: equal ones give equal bits for all inputs
+for which the decisions are the same. Inputs of the same name stand for one
+another.
+
+Exit status: 0 certified, 1 refuted, or incomplete: some values are lost or were
+never written, 2 the request is wrong.`;
+
+/** `flashproof certify`. */
+export const certifyCommand = commandRow({
+  name: 'certify',
+  description: 'say what a compiled kernel (PTX) proves by its own run',
+  arguments: [{ syntax: '<launch>', description: 'launch file (JSON)', completes: 'path' }],
+  options: certifyOptions,
+  details,
+});

@@ -1,0 +1,41 @@
+import { certifyLaunch } from '../../jobs/index.js';
+import { fitLines } from '../../report/layout/index.js';
+import { renderCertificate } from '../../report/text/launch/index.js';
+import { writeJson } from '../files/publish.js';
+import { rejectClashes } from '../options/given-options.js';
+import { createPeriodicProgress, terminalLooks } from '../terminal.js';
+import { toolVersion } from '../tool-version.js';
+import { certifyOptions, type CertifyCommandOptions } from './options.js';
+
+/**
+ * Runs `flashproof certify`: runs a compiled kernel and prints what its run proves. Returns the exit status.
+ *
+ * @throws RequestError for a request that cannot be carried out
+ */
+export async function runCertify(path: string, options: CertifyCommandOptions): Promise<number> {
+  rejectClashes(certifyOptions, options);
+  const {
+    ptx,
+    tensors,
+    problem,
+    architecture,
+    same,
+    samples,
+    json,
+    quiet,
+    lines = false,
+  } = options;
+  const progress = createPeriodicProgress('certify');
+  const files = { path, ptx, tensors, problem, same };
+  const request = { ...files, architecture, samples, contract: false, races: true };
+  const certificate = await certifyLaunch(request, toolVersion(), progress.update).finally(
+    progress.done,
+  );
+  if (json !== '-' && quiet !== true) {
+    const { columns } = terminalLooks(process.stdout);
+    const text = renderCertificate(certificate, lines);
+    process.stdout.write(fitLines(text.split('\n'), columns).join('\n'));
+  }
+  if (json !== undefined) await writeJson(json, certificate);
+  return certificate.status === 'certified' ? 0 : 1;
+}

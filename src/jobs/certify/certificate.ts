@@ -1,0 +1,112 @@
+import type { Coverage } from '../../meaning/certify/index.js';
+import type { SourceLine } from '../../ptx/syntax/index.js';
+import type { DocumentHead } from '../audit/index.js';
+import type { RunVerdict } from '../launch/run-verdict.js';
+
+/** A place of the program: an instruction of the PTX and, where the PTX says, the source that it was compiled from. */
+export interface CertificatePlace {
+  /** `line 120: fma.rn.f32`. */
+  readonly site: string;
+  readonly source: SourceLine | null;
+}
+
+/** A place with how often it did something. */
+export interface CountedPlace extends CertificatePlace {
+  readonly count: number;
+}
+
+/** The share of a place in the error of an output: signed, and all together 1. */
+export interface RoundingShare extends CertificatePlace {
+  readonly share: number;
+}
+
+/** What is known of the values of an output. */
+export interface OutputCertificate {
+  readonly name: string;
+  readonly dtype: string;
+  readonly shape: readonly number[];
+  readonly coverage: Coverage;
+  /** Null where no element has a real value. */
+  readonly rounding: OutputRounding | null;
+}
+
+/** The distance of an output's bits from its real values, absolute. */
+export interface OutputRounding {
+  readonly worst: number;
+  /** The element with the largest, in row-major order. */
+  readonly worstElement: number;
+  readonly rms: number;
+  /** The largest magnitude of the output's bits. */
+  readonly largest: number;
+  /** Elements whose error was attributed to places, and the largest relative part that was left over. */
+  readonly sampled: number;
+  readonly unattributed: number;
+  /** In descending order. */
+  readonly shares: readonly RoundingShare[];
+}
+
+/** How an output's real values relate to the contract. */
+export interface AlgebraCertificate {
+  /** The output: `out`, `lse`. */
+  readonly output: string;
+  readonly compared: number;
+  /** Elements that have no real value. */
+  readonly without: number;
+  /** The largest |real − contract| with the kernel's own constants, relative to Σ p|v|; null where the constants are not told apart. */
+  readonly distance: number | null;
+  /** The same with exact constants. */
+  readonly idealDistance: number;
+  /** What the kernel takes for its constants: `scale · fp32(log2 e)`; null where it is nothing known. */
+  readonly constant: string | null;
+  readonly holds: boolean;
+}
+
+/** The comparison with another launch by expressions. */
+export interface SameCertificate {
+  readonly path: string;
+  readonly outputs: readonly {
+    readonly name: string;
+    readonly rows: number;
+    readonly same: number;
+    readonly other: number;
+    readonly lost: number;
+    /** Elements of equal bits among those of other expressions. */
+    readonly otherWithEqualBits: number;
+    /** Where the first expressions part; null where none do. */
+    readonly parting: {
+      readonly element: number;
+      readonly here: CertificatePlace & { readonly what: string };
+      readonly there: CertificatePlace & { readonly what: string };
+    } | null;
+  }[];
+}
+
+/** What the parts of a certificate come to. */
+export type CertificateStatus = 'certified' | 'refuted' | 'incomplete';
+
+/** What a run of a launch proves, and of what it says nothing. */
+export interface Certificate extends DocumentHead<'certificate'> {
+  readonly status: CertificateStatus;
+  /** The reasons that it is refuted or incomplete, a clause each. */
+  readonly reasons: readonly string[];
+  readonly launch: {
+    readonly path: string;
+    readonly entry: string;
+    readonly architecture: string;
+    readonly grid: readonly number[];
+  };
+  /** Memory and order: the verdict of the run, and whether it speaks for all schedules. */
+  readonly run: RunVerdict & { readonly speaksForAllSchedules: boolean };
+  readonly outputs: readonly OutputCertificate[];
+  /** Null where no contract is given. */
+  readonly algebra: readonly AlgebraCertificate[] | null;
+  readonly same: SameCertificate | null;
+  /** Places that decide by values, in the order of the run. */
+  readonly decisions: readonly CountedPlace[];
+  /** Places that lose values which had a meaning. */
+  readonly losses: readonly CountedPlace[];
+  /** What was followed, for a reader of costs. */
+  readonly followed: { readonly values: number; readonly products: number; readonly bytes: number };
+  /** What it does not speak of, a clause each. */
+  readonly silent: readonly string[];
+}

@@ -1,0 +1,150 @@
+import { RealDomain, RoundingDomain } from '../../meaning/domains/index.js';
+import { coverageOf, profileRounding, type OutputValues } from '../../meaning/certify/index.js';
+import { sourceLines, type SourceLine } from '../../ptx/syntax/index.js';
+import { formatGroupedCount } from '../../words/index.js';
+import { documentHead } from '../audit/index.js';
+import type { RunRequest } from '../launch/run-launch-file.js';
+import { judgeRun } from '../launch/run-verdict.js';
+import type {
+  Certificate,
+  CertificateStatus,
+  CountedPlace,
+  OutputCertificate,
+} from './certificate.js';
+import { certifySame } from './certify-same.js';
+import { type FollowedRun, followLaunch, placeOf } from './followed-run.js';
+
+/** The launch to certify. */
+export interface CertifyRequest extends RunRequest {
+  /** The launch file to compare expressions with; default none. */
+  readonly same?: string | undefined;
+  /** Elements of an output whose error is attributed to places; default 256. */
+  readonly samples?: number | undefined;
+}
+
+function countedPlaces(
+  counts: ReadonlyMap<string, number>,
+  sources: ReadonlyMap<number, SourceLine>,
+): readonly CountedPlace[] {
+  return [...counts].map(([site, count]) => ({ ...placeOf(site, sources), count }));
+}
+
+const defaultSamples = 256;
+
+function certifyOutput(
+  { result, recorder }: FollowedRun,
+  output: OutputValues,
+  rounding: RoundingDomain,
+  samples: number,
+): OutputCertificate {
+  const { dtype, shape } = result.outputs.find(({ name }) => name === output.tensor)!;
+  const profile = output.format.isInteger
+    ? null
+    : profileRounding(recorder.trace, rounding, output, samples);
+  const sources = sourceLines(result.opened.module);
+  return {
+    name: output.tensor,
+    dtype,
+    shape,
+    coverage: coverageOf(recorder, output),
+    rounding: profile && {
+      ...profile,
+      shares: [...profile.shares]
+        .map(([site, share]) => ({ ...placeOf(site, sources), share }))
+        .sort((a, b) => Math.abs(b.share) - Math.abs(a.share)),
+    },
+  };
+}
+
+/** The reasons against a certificate: what refutes it, and what it lacks. */
+function reasonsOf(certificate: Pick<Certificate, 'run' | 'outputs' | 'algebra' | 'same'>): {
+  readonly refuting: readonly string[];
+  readonly missing: readonly string[];
+} {
+  const { run, outputs, algebra, same } = certificate;
+  return {
+    refuting: [
+      ...(run.pass ? [] : ['the run has findings']),
+      ...(algebra ?? []).flatMap(({ output, holds }) =>
+        holds ? [] : [`${output} is not the contract's`],
+      ),
+      ...(same?.outputs ?? []).flatMap(({ name, other }) =>
+        other === 0
+          ? []
+          : [
+              `${formatGroupedCount(other, 'element')} of ${name} have another expression than in ${same!.path}`,
+            ],
+      ),
+    ],
+    missing: outputs.flatMap(({ name, coverage: { lost, unwritten } }) => [
+      ...(lost === 0 ? [] : [`${formatGroupedCount(lost, 'element')} of ${name} are lost`]),
+      ...(unwritten === 0
+        ? []
+        : [`${formatGroupedCount(unwritten, 'element')} of ${name} are not written`]),
+    ]),
+  };
+}
+
+function silenceOf({ result, recorder }: FollowedRun, request: CertifyRequest): readonly string[] {
+  const { run } = result;
+  const decided = recorder.losses.decided.size;
+  return [
+    ...(decided === 0
+      ? []
+      : [`other outcomes of the decisions at ${formatGroupedCount(decided, 'place')}`]),
+    'paths that this run does not take, and other sizes',
+    ...(run.speaksForAllSchedules ? [] : ['schedules other than the one that was run']),
+    ...(request.same === undefined ? ['whether another launch gives the same bits (--same)'] : []),
+    'whole numbers of more than 8 bits among the inputs: they are those of this launch',
+  ];
+}
+
+/**
+ * Certifies a launch: runs it while its values are followed.
+ *
+ * @param progress called with the share of the clusters that have run
+ * @throws RequestError for a request that cannot be carried out
+ */
+export async function certifyLaunch(
+  request: CertifyRequest,
+  version: string,
+  progress: (share: number) => void = () => undefined,
+): Promise<Certificate> {
+  const followed = await followLaunch(request, progress);
+  const { result, recorder, outputs } = followed;
+  const { trace, losses } = recorder;
+  const real = new RealDomain(trace);
+  real.extend();
+  const rounding = new RoundingDomain(trace, real);
+  const samples = request.samples ?? defaultSamples;
+  const { opened, run } = result;
+  const sources = sourceLines(opened.module);
+  const parts = {
+    run: { ...judgeRun(result, null), speaksForAllSchedules: run.speaksForAllSchedules },
+    outputs: outputs.map((output) => certifyOutput(followed, output, rounding, samples)),
+    algebra: null,
+    same:
+      request.same === undefined
+        ? null
+        : certifySame(followed, await followLaunch({ ...request, path: request.same }, progress)),
+  };
+  const { refuting, missing } = reasonsOf(parts);
+  const status: CertificateStatus =
+    refuting.length > 0 ? 'refuted' : missing.length > 0 ? 'incomplete' : 'certified';
+  return {
+    ...documentHead('certificate', version, result.seconds),
+    status,
+    reasons: [...refuting, ...missing],
+    launch: {
+      path: opened.path,
+      entry: opened.launch.entry,
+      architecture: run.architecture,
+      grid: opened.launch.grid,
+    },
+    ...parts,
+    decisions: countedPlaces(losses.decided, sources),
+    losses: countedPlaces(losses.lost, sources),
+    followed: { values: trace.count, products: trace.products.length, bytes: 0 },
+    silent: silenceOf(followed, request),
+  };
+}

@@ -1,0 +1,81 @@
+import { ExpressionDomain, hashOfText } from '../../meaning/domains/index.js';
+import { outputValues, type OutputValues } from '../../meaning/certify/index.js';
+import { createRecorder, type Recorder, type TracedInput } from '../../meaning/record/index.js';
+import { valueFormat } from '../../meaning/trace/index.js';
+import { lineOfSite, type SourceLine } from '../../ptx/syntax/index.js';
+import type { OpenedLaunch } from '../launch/open-launch.js';
+import { runLaunchFile, type RunRequest, type RunResult } from '../launch/run-launch-file.js';
+import type { CertificatePlace } from './certificate.js';
+
+/** Formats of values by the dtype of their tensor: numbers, and integers that are data. Wider ones say where something lies. */
+const valueTypes: Readonly<Record<string, string>> = {
+  F64: 'f64',
+  F32: 'f32',
+  F16: 'f16',
+  BF16: 'bf16',
+  F8_E4M3: 'e4m3',
+  F8_E5M2: 'e5m2',
+  I8: 's8',
+  U8: 'u8',
+};
+
+/** Formats of outputs, of any type. */
+const outputTypes: Readonly<Record<string, string>> = {
+  ...valueTypes,
+  I16: 's16',
+  I32: 's32',
+  I64: 's64',
+  U16: 'u16',
+  U32: 'u32',
+  U64: 'u64',
+  BOOL: 'u8',
+};
+
+/** A run whose values were followed. */
+export interface FollowedRun {
+  readonly result: RunResult;
+  readonly recorder: Recorder;
+  readonly outputs: readonly OutputValues[];
+}
+
+function inputsOf({ launch }: OpenedLaunch): readonly TracedInput[] {
+  return launch.tensors.flatMap(({ name, dtype }) => {
+    const format = valueFormat(valueTypes[dtype] ?? '');
+    return format === null ? [] : [{ tensor: name, format }];
+  });
+}
+
+/** Runs a launch and follows its values. @throws RequestError as `runLaunchFile` does */
+export async function followLaunch(
+  request: RunRequest,
+  progress: (share: number) => void,
+): Promise<FollowedRun> {
+  let recorder: Recorder | null = null;
+  const values = (opened: OpenedLaunch) => (recorder = createRecorder(inputsOf(opened))).tracer;
+  const result = await runLaunchFile(request, progress, { values });
+  if (recorder === null) throw new Error('the values of the run were not followed');
+  const known: Recorder = recorder;
+  const outputs = result.outputs.flatMap(({ name, dtype }) => {
+    const output = outputValues(known, name, outputTypes[dtype] ?? '');
+    return output === null ? [] : [output];
+  });
+  return { result, recorder: known, outputs };
+}
+
+/** Hashes of the expressions of a run, whose inputs are named by their tensor and the number of the element. */
+export function hashExpressions({ recorder, result }: FollowedRun): ExpressionDomain {
+  const names = recorder.inputs.map(({ tensor }) => hashOfText(tensor)[0]);
+  const { architecture } = result.run;
+  const domain = new ExpressionDomain(recorder.trace, architecture, (input, element) => [
+    names[input],
+    element,
+  ]);
+  domain.extend();
+  return domain;
+}
+
+/** The place of a site, with its source. */
+export function placeOf(site: string, sources: ReadonlyMap<number, SourceLine>): CertificatePlace {
+  const line = lineOfSite(site);
+  return { site, source: line === null ? null : (sources.get(line) ?? null) };
+}

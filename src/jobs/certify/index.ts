@@ -1,0 +1,12 @@
+export type {
+  AlgebraCertificate,
+  Certificate,
+  CertificatePlace,
+  CertificateStatus,
+  CountedPlace,
+  OutputCertificate,
+  OutputRounding,
+  RoundingShare,
+  SameCertificate,
+} from './certificate.js';
+export { certifyLaunch, type CertifyRequest } from './certify-launch.js';

@@ -1,0 +1,16 @@
+export {
+  compareValues,
+  findParting,
+  type ElementComparison,
+  type HashedRun,
+  type Parting,
+} from './compare-expressions.js';
+export {
+  coverageOf,
+  outputValues,
+  standingOf,
+  type Coverage,
+  type OutputValues,
+  type Standing,
+} from './output-values.js';
+export { profileRounding, type RoundingProfile } from './rounding-lines.js';

@@ -1,0 +1,115 @@
+import {
+  sourceText,
+  type Certificate,
+  type CertificatePlace,
+  type OutputCertificate,
+  type SameCertificate,
+} from '../../../jobs/index.js';
+import { formatGrouped, formatGroupedCount, formatShare, plainText } from '../../../words/index.js';
+import { alignColumns } from '../../layout/index.js';
+
+/** Places of a kind that are listed unless all are asked for. */
+const mostPlaces = 8;
+
+const titles = {
+  certified: 'CERTIFIED',
+  refuted: 'REFUTED',
+  incomplete: 'NOT CERTIFIED',
+} as const satisfies Record<Certificate['status'], string>;
+
+/** A number with three digits. */
+function short(value: number): string {
+  return value === 0 ? '0' : value.toExponential(1).replace('e+', 'e');
+}
+
+/** "kernel.py:88 (line 1258: cvt.rn.f16x2.f32)", or the site alone. */
+function placeText({ site, source }: CertificatePlace): string {
+  return source === null ? site : `${sourceText(source)} (${site})`;
+}
+
+function coverageText({ shape, coverage }: OutputCertificate): string {
+  const all = shape.reduce((product, size) => product * size, 1);
+  const { meaning, ...others } = coverage;
+  const rest = Object.entries(others).flatMap(([standing, count]) =>
+    count === 0 ? [] : [`${formatGrouped(count)} ${standing}`],
+  );
+  const known = `${formatGrouped(meaning)} of ${formatGroupedCount(all, 'element')} have a meaning`;
+  return rest.length === 0 ? known : `${known}, ${rest.join(', ')}`;
+}
+
+function roundingLines(output: OutputCertificate, isAll: boolean): readonly string[] {
+  const { name, rounding } = output;
+  if (rounding === null) return [];
+  const { worst, rms, largest, sampled, shares } = rounding;
+  const shown = shares.filter(({ share }) => isAll || Math.abs(share) >= 0.005);
+  const listed = isAll ? shown : shown.slice(0, mostPlaces);
+  const rest = shares.length - listed.length;
+  return [
+    `Rounding of ${name}: largest |bits − real| ${short(worst)}, RMS ${short(rms)}, where |${name}| reaches ${short(largest)}`,
+    ...(shares.length === 0 ? [] : [`  made by, over ${formatGroupedCount(sampled, 'element')}:`]),
+    ...alignColumns(listed.map((place) => [`    ${formatShare(place.share)}`, placeText(place)])),
+    ...(rest === 0
+      ? []
+      : [`    and ${formatGroupedCount(rest, 'other place')}; --lines lists them`]),
+  ];
+}
+
+function sameLines({ path, outputs }: SameCertificate): readonly string[] {
+  return outputs.flatMap(({ name, rows, same, other, lost, otherWithEqualBits, parting }) => [
+    `Bits of ${name}: ${formatGrouped(same)} of ${formatGroupedCount(rows, 'row')} are the same expression in ${path}, ${formatGrouped(other)} another, ${formatGrouped(lost)} lost`,
+    ...(otherWithEqualBits === 0
+      ? []
+      : [
+          `  ${formatGroupedCount(otherWithEqualBits, 'element')} of another expression have equal bits on these inputs`,
+        ]),
+    ...(parting === null
+      ? []
+      : [
+          `  element ${formatGrouped(parting.element)} parts at ${placeText(parting.here)}: ${plainText(parting.here.what)}`,
+          `  there at ${placeText(parting.there)}: ${plainText(parting.there.what)}`,
+        ]),
+  ]);
+}
+
+function placeLines(
+  title: string,
+  places: readonly (CertificatePlace & { readonly count: number })[],
+  isAll: boolean,
+): readonly string[] {
+  if (places.length === 0) return [];
+  const shown = isAll ? places : places.slice(0, mostPlaces);
+  const rest = places.length - shown.length;
+  return [
+    title,
+    ...alignColumns(shown.map((place) => [`  ${formatGrouped(place.count)} ×`, placeText(place)])),
+    ...(rest === 0 ? [] : [`  and ${formatGroupedCount(rest, 'other place')}; --lines lists them`]),
+  ];
+}
+
+/**
+ * A certificate as text, a part after the other; long lines are not broken.
+ *
+ * @param isAll whether all places are listed
+ */
+export function renderCertificate(certificate: Certificate, isAll: boolean): string {
+  const { status, reasons, launch, run, outputs, same, decisions, losses, silent } = certificate;
+  const head = `${titles[status]}: ${plainText(launch.entry)} of ${launch.path}, ${launch.architecture}`;
+  return [
+    reasons.length === 0 ? head : `${head}: ${reasons.join('; ')}`,
+    '',
+    `Memory and order: ${run.sentence}`,
+    ...outputs.map((output) => `Meaning of ${output.name}: ${coverageText(output)}`),
+    ...outputs.flatMap((output) => roundingLines(output, isAll)),
+    ...(same === null ? [] : sameLines(same)),
+    ...placeLines(
+      'Decisions by values: what is certified holds for inputs that decide alike',
+      decisions,
+      isAll,
+    ),
+    ...placeLines('Values are lost at', losses, isAll),
+    '',
+    'This does not speak of',
+    ...silent.map((one) => `  ${one}`),
+    '',
+  ].join('\n');
+}
