@@ -6,7 +6,7 @@ const tile: i32 = 64;
 
 /** 2^(1023 − e) for the biased exponent e of a positive number, kept a normal number: times the number it is below 4. */
 // @inline
-function scaleOf(largest: f64): f64 {
+export function scaleOf(largest: f64): f64 {
   const field = <i32>(reinterpret<u64>(largest) >> 52);
   // Zeros, infinities and NaNs stay what they are.
   if (largest === 0 || field === 2047) return 1;

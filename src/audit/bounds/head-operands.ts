@@ -12,6 +12,9 @@ export interface DecodedRows {
   readonly first: number;
   /** [rows × dim] */
   readonly values: Float64Array;
+  /** Their least and largest magnitudes. */
+  readonly least: number;
+  readonly largest: number;
   /** Units that the errors of scores are relative to: see `scoreUnits`; empty for V. */
   readonly units: Float64Array;
 }
@@ -40,6 +43,17 @@ function decodeFinite(
   const values = decodeTensor(tensor, first, first + length, out);
   for (let i = 0; i < length; i++) if (!Number.isFinite(values[i])) values[i] = 0;
   return values;
+}
+
+/** The least and the largest magnitude. */
+function extremesOf(values: Float64Array): { readonly least: number; readonly largest: number } {
+  let [least, largest] = [Infinity, 0];
+  for (const x of values) {
+    const size = Math.abs(x);
+    if (size < least) least = size;
+    if (size > largest) largest = size;
+  }
+  return { least, largest };
 }
 
 /** @param first the head's first row in the tensor */
@@ -78,6 +92,7 @@ function operandRows(
     const decoded = {
       first: tile * tileRows,
       values,
+      ...extremesOf(values),
       units: unitsOfTile(tile, values, count, begin),
     };
     if (isKept) {

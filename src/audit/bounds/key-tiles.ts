@@ -2,7 +2,7 @@ import { maskTile, spanOfRows, type KeyRange } from '../../problem/index.js';
 import type { KernelArithmetic } from '../../../kernels/index.js';
 import { tileRows } from './memory.js';
 
-/** At most 64 keys of one block, with the order in which the inner loops take them. */
+/** At most 64 keys of one block. */
 export interface KeyTile {
   readonly firstKey: number;
   readonly keys: number;
@@ -10,10 +10,8 @@ export interface KeyTile {
   readonly block: number;
   readonly startsBlock: boolean;
   readonly endsBlock: boolean;
-  /** [64]: for each place the key's place in the tile; those of the polynomial come first. */
-  readonly order: Int32Array;
-  /** Number of keys whose exponential the polynomial computes. */
-  readonly polynomial: number;
+  /** [64]: whether the polynomial computes the key's exponential. */
+  readonly isPolynomial: readonly boolean[];
 }
 
 /**
@@ -57,18 +55,16 @@ export function keyTiles(arithmetic: KernelArithmetic, rows: RowRanges, origin =
       isOnline || maskTile(rows, { begin: firstKey, end: firstKey + tileRows }, low, high).isSeen;
     return firsts.filter(isSeen).map((firstKey) => {
       const column = firstKey - begin;
-      const isPolynomial = (place: number) => polynomialColumns[column + place] === true;
-      const places = Array.from({ length: tileRows }, (_, place) => place);
-      const polynomial = places.filter(isPolynomial);
-      const order = [...polynomial, ...places.filter((place) => !isPolynomial(place))];
       return {
         firstKey,
         keys: Math.min(tileRows, end - firstKey),
         block,
         startsBlock: column === 0,
         endsBlock: firstKey + tileRows >= end,
-        order: Int32Array.from(order),
-        polynomial: polynomial.length,
+        isPolynomial: Array.from(
+          { length: tileRows },
+          (_, place) => polynomialColumns[column + place] === true,
+        ),
       };
     });
   });

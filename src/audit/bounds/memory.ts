@@ -30,7 +30,6 @@ interface BoundKernels {
     e: number,
     rows: number,
     inner: number,
-    columns: number,
     step: number,
   ): void;
   scoreErrors(
@@ -41,8 +40,9 @@ interface BoundKernels {
     perProduct: number,
   ): void;
   scanScores(tile: number, rows: number, factor: number, binsPerOctave: number): void;
-  weigh(tile: number, rows: number, split: number, rules: number): void;
+  weigh(tile: number, rows: number, rules: number): void;
   moments(tile: number, rows: number): void;
+  narrowMoments(tile: number, rows: number, largest: number): void;
   addUnknown(tile: number, rows: number): void;
   addTile(tile: number, rows: number): void;
   finishElements(tile: number, row: number, local: number, count: number): void;
@@ -56,9 +56,9 @@ interface Block {
   readonly view: Float64Array;
 }
 
-/** Blocks of [64 × vStride] each: a tile's moments, and the running ones and bounds. */
+/** Blocks of [64 × vStride] each: a tile's sums and the squares of its values, and the running sums and bounds. */
 const outputBlocks = [
-  ...(['tileSum', 'tileSquares', 'tileMoved', 'tilePredicted', 'tileSpread'] as const),
+  ...(['tileSum', 'tileSquares', 'valueSquares'] as const),
   ...(['sum', 'squares', 'moved', 'predicted', 'spread'] as const),
   ...(['magnitude', 'accumulated', 'rescaled'] as const),
 ] as const;
@@ -74,10 +74,12 @@ const rowBlocks = [
     'relative',
     'least',
   ] as const),
-  ...(['mass', 'slack', 'perTile', 'floor', 'rescale', 'exponential'] as const),
+  ...(['mass', 'slack', 'perTile', 'floor', 'rescale', 'exponential', 'isPolynomial'] as const),
 ] as const;
 /** Blocks of [64 × 64]: raw scores, then weights; their errors; the roundings of weights. */
 const squareBlocks = ['scores', 'scoreError', 'rounding', 'known', 'variance'] as const;
+/** Blocks of [64 × vStride] in fp32. */
+const narrowBlocks = ['narrowValues', 'narrowSizes', 'narrowSquares'] as const;
 
 type Blocks<Name extends string> = { readonly [K in Name]: Block };
 
@@ -101,11 +103,11 @@ export interface BoundMemory
   readonly tile: number;
   readonly rules: PlacedStruct<WeightRules>;
   readonly elementRow: PlacedStruct<ElementRow>;
-  /** vDim rounded up to the kernels' multiple of 4. */
+  /** vDim rounded up to the kernels' multiple of 8. */
   readonly vStride: number;
-  /** [64 × qkDim], [qkDim × 64], and the same of the units of products' errors. */
+  /** [64 × qkDim]; panels of four keys, [16 × qkDim × 4]; and units of products' errors, [64 × units] and [units × 64]. */
   readonly queries: Block;
-  readonly keysTransposed: Block;
+  readonly keyPanels: Block;
   readonly queryUnits: Block;
   readonly keyUnits: Block;
   /** [64 × vStride] */
@@ -159,15 +161,16 @@ function addressesOf<Name extends string>(
 /** Allocates for one pair of head dimensions. */
 export function createBoundMemory(qkDim: number, vDim: number, keys: number): BoundMemory {
   const kernels = instantiate();
-  const vStride = Math.max(4, Math.ceil(vDim / 4) * 4);
+  const vStride = Math.max(8, Math.ceil(vDim / 8) * 8);
   const tableBits = tableBitsOf(keys);
   const tableBytes = 2 * tileRows * 2 ** tableBits;
   const numbers =
     tileRows *
       (4 * (qkDim + 1) +
-        vStride * (outputBlocks.length + 1) +
-        squareBlocks.length * tileRows +
+        vStride * (outputBlocks.length + narrowBlocks.length / 2 + 1) +
+        (squareBlocks.length + 1 / 2) * tileRows +
         rowBlocks.length +
+        1 +
         sumsPerRow +
         2) +
     elementColumns * vStride +
@@ -190,6 +193,9 @@ export function createBoundMemory(qkDim: number, vDim: number, keys: number): Bo
     ...blocks(squareBlocks, tileRows * tileRows),
     ...blocks(rowBlocks, tileRows),
     values: block(tileRows * vStride),
+    ...blocks(narrowBlocks, (tileRows * vStride) / 2),
+    narrowRows: block(tileRows ** 2 / 2),
+    ofRows: block(tileRows),
     sums: block(tileRows * sumsPerRow),
     elements: block(elementColumns * vStride),
     forms: block(formCount * formLength),
@@ -207,7 +213,7 @@ export function createBoundMemory(qkDim: number, vDim: number, keys: number): Bo
     tableBits,
     ...placed,
     queries: block(tileRows * qkDim),
-    keysTransposed: block(qkDim * tileRows),
+    keyPanels: block(qkDim * tileRows),
     queryUnits: block(tileRows * Math.max(qkDim, 1)),
     keyUnits: block(tileRows * Math.max(qkDim, 1)),
   };

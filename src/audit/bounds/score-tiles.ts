@@ -16,8 +16,6 @@ import { scoreError } from './scores.js';
 /** Tiles whose scores `scan` keeps for `score`, of 64 kB each: those of the first 4096 keys or so. */
 const mostKept = 64;
 
-const inOrder = Int32Array.from({ length: tileRows }, (_, place) => place);
-
 /** Scores of 64 queries at a time, in the memory's block `scores`, with how far each may be off. */
 export interface ScoreTiles {
   /** The factor that turns scores into exponents of 2. */
@@ -33,7 +31,7 @@ export interface ScoreTiles {
    * their errors are
    */
   readonly load: (operands: HeadOperands, firstRow: number, negligible: Float64Array) => void;
-  /** Scores, NaN where a row does not see the key, and errors (log2), in the order of the tile. */
+  /** Scores, NaN where a row does not see the key, and errors (log2). */
   readonly score: (tile: KeyTile, rows: RowRanges) => void;
   /** The largest exponents of each block; counts the exponents of each bin and finds the largest error. */
   readonly scan: (tiles: readonly KeyTile[], rows: RowRanges) => Float64Array[];
@@ -48,7 +46,7 @@ export function createScoreTiles(
 ): ScoreTiles {
   const { scale, softcap } = problem;
   const { qkDim } = shape;
-  const { kernels, scores, queries, keysTransposed, queryUnits, keyUnits, low, high } = memory;
+  const { kernels, scores, queries, keyPanels, queryUnits, keyUnits, low, high } = memory;
   const { step, units, perPartial, perUnit } = scoreError(arithmetic.scores, qkDim);
   const toExponent = (softcap ?? scale) * Math.LOG2E;
   const addends = createAddends(problem, shape);
@@ -73,18 +71,19 @@ export function createScoreTiles(
   const sizes = new Float64Array(addends === null ? 0 : count);
   const [addendOfRow, sizeOfRow] = [new Float64Array(tileRows), new Float64Array(tileRows)];
 
-  function loadKeys(key: OperandRows, { order, keys, firstKey }: KeyTile): void {
-    const [transposed, unitsTransposed] = [keysTransposed.view, keyUnits.view];
+  function loadKeys(key: OperandRows, { keys, firstKey }: KeyTile): void {
+    const [panels, unitsTransposed] = [keyPanels.view, keyUnits.view];
     if (keys < tileRows) {
-      transposed.fill(0);
+      panels.fill(0);
       unitsTransposed.fill(0);
     }
-    for (let place = 0; place < tileRows; place++) {
-      if (order[place] >= keys) continue;
-      const row = firstKey + order[place];
+    for (let place = 0; place < keys; place++) {
+      const row = firstKey + place;
       const { first, values, units: unitsOfKeys } = key.with(row);
       let at = (row - first) * qkDim;
-      for (let t = place; t < qkDim * tileRows; t += tileRows) transposed[t] = values[at++];
+      const panel = (place & ~3) * qkDim;
+      const end = panel + 4 * qkDim;
+      for (let t = panel + (place & 3); t < end; t += 4) panels[t] = values[at++];
       at = (row - first) * units;
       for (let t = place; t < units * tileRows; t += tileRows)
         unitsTransposed[t] = unitsOfKeys[at++];
@@ -95,14 +94,13 @@ export function createScoreTiles(
    * Turns scores into exponents with their addends, whose errors are added to theirs: Theorem 10 of docs/theory/bounds.md. A
    * key that has no weight, whatever its error is, counts with an error of 0.
    */
-  function add({ addend, size }: Addends, head: number, { order, firstKey }: KeyTile): void {
+  function add({ addend, size }: Addends, head: number, { firstKey }: KeyTile): void {
     const errors = memory.scoreError.view;
     for (let i = 0; i < rows; i++) {
       addend(head, firstQuery + i, firstKey, addendOfRow);
       size(head, firstQuery + i, firstKey, sizeOfRow);
-      for (let place = 0; place < tileRows; place++) {
-        const at = i * tileRows + place;
-        const key = order[place];
+      for (let key = 0; key < tileRows; key++) {
+        const at = i * tileRows + key;
         const scaled = scores.view[at] * toExponent;
         const exponent = scaled + addendOfRow[key] * Math.LOG2E;
         const ofScore = perScore * Math.min(Math.abs(scaled), sizeOfRow[key] * Math.LOG2E);
@@ -110,12 +108,12 @@ export function createScoreTiles(
         const mayCount = !(exponent + error <= negligible[i]);
         scores.view[at] = exponent;
         errors[at] = mayCount ? error : 0;
-        sizes[i * tileRows + key] = mayCount ? sizeOfRow[key] : 0;
+        sizes[at] = mayCount ? sizeOfRow[key] : 0;
       }
     }
   }
 
-  /** Keeps the contents of the memory, scores and errors with the keys in order, as those of the tile. */
+  /** Keeps the contents of the memory, scores and errors, as those of the tile. */
   function keep(tile: KeyTile): void {
     if (kept.size === mostKept) return;
     const both = (room[kept.size] ??= new Float64Array(2 * count));
@@ -124,18 +122,13 @@ export function createScoreTiles(
     kept.set(tile, both);
   }
 
-  /** Loads into memory the kept scores and errors, with the keys in the order of the tile. */
-  function recall({ order }: KeyTile, both: Float64Array): void {
-    const errors = memory.scoreError.view;
-    for (let row = 0; row < padded * tileRows; row += tileRows)
-      for (let place = 0; place < tileRows; place++) {
-        const key = row + order[place];
-        scores.view[row + place] = both[key];
-        errors[row + place] = both[count + key];
-      }
+  /** Loads into memory the kept scores and errors. */
+  function recall(both: Float64Array): void {
+    scores.view.set(both.subarray(0, count));
+    memory.scoreError.view.set(both.subarray(count));
   }
 
-  /** The places that each row sees, in the order of the keys. */
+  /** The places that each row sees. */
   function mask({ firstKey, keys }: KeyTile, ranges: RowRanges): TileView {
     return maskTile(ranges, { begin: firstKey, end: firstKey + keys }, low.view, high.view);
   }
@@ -143,15 +136,15 @@ export function createScoreTiles(
   /** Makes scores NaN that a row does not see. */
   function hide(tile: KeyTile, ranges: RowRanges): void {
     const { interrupted } = mask(tile, ranges);
-    const isSeen = (row: number, key: number) => low.view[row] <= key && key < high.view[row];
     for (let row = 0; row < padded; row++) {
-      if (low.view[row] === 0 && high.view[row] === tileRows) continue;
-      for (let place = 0; place < tileRows; place++)
-        if (!isSeen(row, tile.order[place])) scores.view[row * tileRows + place] = NaN;
+      const first = row * tileRows;
+      const [begin, end] = [low.view[row], high.view[row]];
+      if (begin >= end) scores.view.fill(NaN, first, first + tileRows);
+      else scores.view.fill(NaN, first, first + begin).fill(NaN, first + end, first + tileRows);
     }
     for (const { row, ranges } of interrupted)
-      for (let place = 0; place < tileRows; place++)
-        if (!hasKey(ranges, tile.order[place])) scores.view[row * tileRows + place] = NaN;
+      for (let key = 0; key < tileRows; key++)
+        if (!hasKey(ranges, key)) scores.view[row * tileRows + key] = NaN;
   }
 
   /** Calls with one range of places for each row at a time, until the rows have had all that they see. */
@@ -171,7 +164,7 @@ export function createScoreTiles(
     }
   }
 
-  /** Finds each row's largest addend among the places that `low` and `high` give, with the keys in order. */
+  /** Finds each row's largest addend among the places that `low` and `high` give. */
   function findLargestAddends(): void {
     for (let i = 0; i < rows; i++)
       for (let key = low.view[i]; key < high.view[i]; key++)
@@ -180,16 +173,14 @@ export function createScoreTiles(
 
   function compute(tile: KeyTile): void {
     const both = kept.get(tile);
-    if (both !== undefined) return recall(tile, both);
+    if (both !== undefined) return recall(both);
     if (operands === undefined) throw new TypeError('no queries are loaded');
     loadKeys(operands.key, tile);
-    const [q, k, s, error] = [queries, keysTransposed, scores, memory.scoreError].map(
+    const [q, k, s, error] = [queries, keyPanels, scores, memory.scoreError].map(
       ({ address }) => address,
     ) as [number, number, number, number];
-    if (step === 0) {
-      kernels.product(q, k, s, padded, qkDim, tileRows);
-      memory.scoreError.view.fill(0);
-    } else kernels.chainProduct(q, k, s, error, padded, qkDim, tileRows, step);
+    kernels.chainProduct(q, k, s, error, padded, qkDim, step === 0 ? qkDim : step);
+    if (step === 0) memory.scoreError.view.fill(0);
     const products = memory.variance.address;
     kernels.product(queryUnits.address, keyUnits.address, products, padded, units, tileRows);
     const pairs = padded * tileRows;
@@ -228,7 +219,7 @@ export function createScoreTiles(
       memory.errors.view.fill(0);
       const blocks: Float64Array[] = [];
       for (const tile of tiles) {
-        compute({ ...tile, order: inOrder });
+        compute(tile);
         keep(tile);
         const block = (blocks[tile.block] ??= new Float64Array(rows).fill(-Infinity));
         forEachPass(mask(tile, ranges), () => {

@@ -21,6 +21,15 @@ export function valueScaleOf(largest: number): number {
   return largest > hugeValue ? 1 / hugeValue ** 2 : 1;
 }
 
+/**
+ * The least magnitude of a tile's values, in units of the largest, from which on its sums are taken in fp32: a term that is lost because
+ * it is below the range of fp32 is below 2^-80 of each sum then.
+ */
+const leastNarrow = 2 ** -30;
+
+/** What those sums are off by, in units of the sums of their terms' magnitudes: some 66 roundings of 2^-24. */
+const narrowLoss = 2 ** -17;
+
 /** The rows that are weighed. */
 interface WeighedRows {
   readonly operands: HeadOperands;
@@ -88,22 +97,31 @@ export function createWeigher(
     }
   }
 
-  function loadKeys({ operands, valueScale }: WeighedRows, tile: KeyTile): void {
+  /** The largest magnitude of values whose sums may be taken in fp32; else null. */
+  function loadKeys({ operands, valueScale }: WeighedRows, tile: KeyTile): number | null {
     // Products with dropout's factor.
     const factor = valueScale / (kept?.share ?? 1);
-    memory.values.view.fill(0);
-    for (let place = 0; place < tileRows; place++) {
-      const key = tile.order[place];
-      memory.exponential.view[place] =
-        place < tile.polynomial ? exponential.polynomial : exponential.hardware;
-      if (key >= tile.keys) continue;
+    memory.isPolynomial.view.set(tile.isPolynomial.map(Number));
+    tile.isPolynomial.forEach((isOne, key) => {
+      memory.exponential.view[key] = isOne ? exponential.polynomial : exponential.hardware;
+    });
+    memory.values.view.fill(0, tile.keys * vStride);
+    let [least, largest] = [Infinity, 0];
+    for (let key = 0, count = 0; key < tile.keys; key += count) {
       const row = tile.firstKey + key;
-      const { first, values } = operands.value.with(row);
-      const at = (row - first) * vDim;
-      memory.values.view.set(values.subarray(at, at + vDim), place * vStride);
+      const { first, values, ...extremes } = operands.value.with(row);
+      count = Math.min(tile.keys - key, first + tileRows - row);
+      least = Math.min(least, extremes.least);
+      largest = Math.max(largest, extremes.largest);
+      const from = values.subarray((row - first) * vDim, (row - first + count) * vDim);
+      if (vDim === vStride) memory.values.view.set(from, key * vStride);
+      else
+        for (let i = 0; i < count; i++)
+          memory.values.view.set(from.subarray(i * vDim, (i + 1) * vDim), (key + i) * vStride);
     }
-    if (factor === 1) return;
-    for (let i = 0; i < memory.values.view.length; i++) memory.values.view[i] *= factor;
+    if (factor !== 1)
+      for (let i = 0; i < memory.values.view.length; i++) memory.values.view[i] *= factor;
+    return least >= leastNarrow * largest ? largest * factor : null;
   }
 
   /** Clears the weights that dropout leaves out: they do not reach V. The row sum has had them. */
@@ -112,9 +130,8 @@ export function createWeigher(
     const views = [memory.scores, memory.rounding, memory.known, memory.variance];
     for (let i = 0; i < ranges.length; i++) {
       kept.fill(operands.head, firstRow + i, tile.firstKey, keptOfRow);
-      for (let place = 0; place < tileRows; place++)
-        if (keptOfRow[tile.order[place]] === 0)
-          for (const { view } of views) view[i * tileRows + place] = 0;
+      for (let key = 0; key < tileRows; key++)
+        if (keptOfRow[key] === 0) for (const { view } of views) view[i * tileRows + key] = 0;
     }
   }
 
@@ -131,7 +148,7 @@ export function createWeigher(
       saturates,
       binsPerOctave,
     });
-    kernels.weigh(memory.tile, padded, tile.polynomial, rules);
+    kernels.weigh(memory.tile, padded, rules);
     drop(rows, tile);
   }
 
@@ -166,7 +183,7 @@ export function createWeigher(
       row.rowSum += rowSumLoss(arithmetic, tile.keys, tile.endsBlock) * row.massAtMost;
     if (tile.endsBlock) row.blockMass = 0;
     memory.mass.view[i] = mass;
-    memory.slack.view[i] = row.largest + 2 * rounding.relative;
+    memory.slack.view[i] = row.largest + 2 * rounding.relative + narrowLoss;
     memory.perTile.view[i] = mass > 0 ? loss.relative : 0;
     const floor =
       loss.perMass * mass + loss.perValue * block.gain[i] * largestValue + loss.fixed * gain;
@@ -195,9 +212,10 @@ export function createWeigher(
     for (const tile of tiles) {
       const block = plan.blocks[tile.block];
       scoreTiles.score(tile, ranges);
-      loadKeys(rows, tile);
+      const narrow = loadKeys(rows, tile);
       weigh(rows, tile, block, padded);
       if (isUnknown) kernels.addUnknown(memory.tile, padded);
+      else if (narrow !== null) kernels.narrowMoments(memory.tile, padded, narrow);
       else kernels.moments(memory.tile, padded);
       errors.forEach((row, i) => addToRow(row, i, tile, block, largestValue[i]));
       if (!isUnknown) kernels.addTile(memory.tile, padded);

@@ -90,7 +90,10 @@ function boundsOf(
     sum === Infinity
       ? Infinity
       : Math.min(outputRounding(format, exact, sum, direction), distance + sum);
+  const predicted = inflation === Infinity ? 0 : (element.predicted * share) / scale;
   const bias =
+    // What a sum in fp32 may be off by.
+    (predicted === 0 ? 0 : 2 ** -17 * moved) +
     row.typicalWeights * scatter +
     Math.sqrt(row.subnormalBias * squares) +
     accumulated +
@@ -104,7 +107,6 @@ function boundsOf(
     row.exponentialVariance * size ** 2 +
     row.squaredMagnitude * magnitude ** 2;
   const variance = times(random, factor ** 2);
-  const predicted = inflation === Infinity ? 0 : (element.predicted * share) / scale;
   const known = times(Math.abs(predicted), inflation);
   const systematic = times(bias, factor) + radius;
   const before = {

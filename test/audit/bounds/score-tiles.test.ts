@@ -44,6 +44,5 @@ it.each([
       // As the weighing does: what is kept is a copy.
       scanned.memory.scores.view.fill(0);
     }
-    expect(tiles.some(({ polynomial }) => polynomial > 0)).toBe(true);
   }
 });

@@ -5,5 +5,6 @@
 export { capScores, product } from '../../../../oracles/attention/assembly/tile-kernels';
 export { chainProduct, scanScores, scoreErrors } from './scores';
 export { finishElements } from './elements';
+export { narrowMoments } from './narrow-moments';
 export { addTile, addUnknown, moments } from './sums';
 export { weigh } from './weights';

@@ -80,6 +80,9 @@ function distanceToFormat(row: ElementRow, value: f64): f64 {
   return distance !== distance ? Infinity : distance;
 }
 
+/** The same as in ../weigh-tiles.ts. */
+const narrowLoss: f64 = 7.62939453125e-6;
+
 /** What is known of the elements, from the running sums of the row. */
 function gather(block: BoundTile, row: ElementRow, stride: usize, first: usize): void {
   const columns = block.elements;
@@ -213,6 +216,8 @@ export function finishElements(block: BoundTile, row: ElementRow, local: i32, co
       ofMagnitude * magnitude +
       2 * load<f64>(place + <usize>Column.underflow * stride) +
       fixed;
+    // Σ known·v may be off by so much of Σ |known·v|, which is at most what roundings move.
+    if (predicted !== 0) systematic += narrowLoss * load<f64>(place + <usize>Column.moved * stride);
     systematic = scaled(systematic, factor) + radius;
     const random =
       load<f64>(spread + at) * (share * share) +

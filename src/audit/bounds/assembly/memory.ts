@@ -9,13 +9,10 @@ export class BoundTile {
   rounding: usize;
   known: usize;
   variance: usize;
-  // [64 × columns]: the values; moments of the tile, and the running ones; bounds that depend on the accumulator.
+  // [64 × columns]: the values; sums of the tile, and the running ones; bounds that depend on the accumulator.
   values: usize;
   tileSum: usize;
   tileSquares: usize;
-  tileMoved: usize;
-  tilePredicted: usize;
-  tileSpread: usize;
   sum: usize;
   squares: usize;
   moved: usize;
@@ -42,6 +39,15 @@ export class BoundTile {
   rescale: usize;
   // By column.
   exponential: usize;
+  /** 1 where the polynomial computes the exponential, else 0. */
+  isPolynomial: usize;
+  /** What sums in fp32 are made of: v² in fp64; v, |v| and v² in fp32; a matrix of the rows, and its factors. See `narrowMoments`. */
+  valueSquares: usize;
+  narrowValues: usize;
+  narrowSizes: usize;
+  narrowSquares: usize;
+  narrowRows: usize;
+  ofRows: usize;
   /** Ten numbers a row: see `weigh`. */
   sums: usize;
   /** Counts of exponents, 2^tableBits (u16) for each row. */

@@ -17,9 +17,16 @@ export function placeOf(y: f64, binsPerOctave: f64, bits: i32): usize {
   return <usize>((<u64>bin * 0x9e3779b97f4a7c15) >> (<u64>(64 - bits)));
 }
 
+/** Adds the magnitudes of two vectors. */
+// @inline
+function addMagnitudes(at: usize, first: v128, second: v128): void {
+  v128.store(at, f64x2.add(v128.load(at), f64x2.abs(first)));
+  v128.store(at, f64x2.add(v128.load(at, 16), f64x2.abs(second)), 16);
+}
+
 /**
- * C[rows × columns] = A[rows × inner] · B[inner × columns] as a chain of sums of `step` products, and
- * E = Σ |partial sum of the chain|; rows and columns are multiples of 4.
+ * C[rows × 64] = A[rows × inner] · B[inner × 64] as a chain of sums of `step` products, and E = Σ |partial sum of the chain|; rows are a
+ * multiple of 4. B lies in panels of four columns, so that the loop reads it in its order.
  */
 export function chainProduct(
   a: usize,
@@ -28,24 +35,27 @@ export function chainProduct(
   e: usize,
   rows: i32,
   inner: i32,
-  columns: i32,
   step: i32,
 ): void {
   const aStride: usize = (<usize>inner) << 3;
-  const bStride: usize = (<usize>columns) << 3;
-  for (let i = 0; i < rows; i += 2) {
-    for (let j = 0; j < columns; j += 4) {
-      let a0: usize = a + <usize>i * aStride;
-      let a1: usize = a0 + aStride;
-      let p: usize = b + ((<usize>j) << 3);
+  memory.fill(e, 0, <usize>rows * rowBytes);
+  for (let i: usize = 0; i < <usize>rows; i += 4) {
+    let p = b;
+    for (let j: usize = 0; j < rowBytes; j += 32) {
+      let a0 = a + i * aStride;
+      let a1 = a0 + aStride;
+      let a2 = a1 + aStride;
+      let a3 = a2 + aStride;
+      const at = i * rowBytes + j;
+      const out = c + at;
       let c00 = f64x2.splat(0);
       let c01 = f64x2.splat(0);
       let c10 = f64x2.splat(0);
       let c11 = f64x2.splat(0);
-      let e00 = f64x2.splat(0);
-      let e01 = f64x2.splat(0);
-      let e10 = f64x2.splat(0);
-      let e11 = f64x2.splat(0);
+      let c20 = f64x2.splat(0);
+      let c21 = f64x2.splat(0);
+      let c30 = f64x2.splat(0);
+      let c31 = f64x2.splat(0);
       for (let first = 0; first < inner; first += step) {
         const end = min<i32>(first + step, inner);
         for (let k = first; k < end; k++) {
@@ -57,24 +67,31 @@ export function chainProduct(
           const x1 = v128.load64_splat(a1);
           c10 = f64x2.add(c10, f64x2.mul(x1, b0));
           c11 = f64x2.add(c11, f64x2.mul(x1, b1));
+          const x2 = v128.load64_splat(a2);
+          c20 = f64x2.add(c20, f64x2.mul(x2, b0));
+          c21 = f64x2.add(c21, f64x2.mul(x2, b1));
+          const x3 = v128.load64_splat(a3);
+          c30 = f64x2.add(c30, f64x2.mul(x3, b0));
+          c31 = f64x2.add(c31, f64x2.mul(x3, b1));
           a0 += 8;
           a1 += 8;
-          p += bStride;
+          a2 += 8;
+          a3 += 8;
+          p += 32;
         }
-        e00 = f64x2.add(e00, f64x2.abs(c00));
-        e01 = f64x2.add(e01, f64x2.abs(c01));
-        e10 = f64x2.add(e10, f64x2.abs(c10));
-        e11 = f64x2.add(e11, f64x2.abs(c11));
+        addMagnitudes(e + at, c00, c01);
+        addMagnitudes(e + at + rowBytes, c10, c11);
+        addMagnitudes(e + at + 2 * rowBytes, c20, c21);
+        addMagnitudes(e + at + 3 * rowBytes, c30, c31);
       }
-      const at: usize = <usize>i * bStride + ((<usize>j) << 3);
-      v128.store(c + at, c00);
-      v128.store(c + at, c01, 16);
-      v128.store(c + at + bStride, c10);
-      v128.store(c + at + bStride, c11, 16);
-      v128.store(e + at, e00);
-      v128.store(e + at, e01, 16);
-      v128.store(e + at + bStride, e10);
-      v128.store(e + at + bStride, e11, 16);
+      v128.store(out, c00);
+      v128.store(out, c01, 16);
+      v128.store(out, c10, rowBytes);
+      v128.store(out, c11, rowBytes + 16);
+      v128.store(out, c20, 2 * rowBytes);
+      v128.store(out, c21, 2 * rowBytes + 16);
+      v128.store(out, c30, 3 * rowBytes);
+      v128.store(out, c31, 3 * rowBytes + 16);
     }
   }
 }

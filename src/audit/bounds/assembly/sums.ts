@@ -12,6 +12,13 @@ function hasAny(row: usize): bool {
   return v128.any_true(any);
 }
 
+/** Adds two vectors. */
+// @inline
+function addTo(at: usize, first: v128, second: v128): void {
+  v128.store(at, f64x2.add(v128.load(at), first));
+  v128.store(at, f64x2.add(v128.load(at, 16), second), 16);
+}
+
 /** `moments` of a row, for known roundings of weights that are v128, or void: the loop without them has nothing of them. */
 // @inline
 function rowMoments<Known>(block: BoundTile, row: i32): void {
@@ -26,9 +33,9 @@ function rowMoments<Known>(block: BoundTile, row: i32): void {
   const first = <usize>row * stride;
   const sum = block.tileSum + first;
   const squares = block.tileSquares + first;
-  const moved = block.tileMoved + first;
-  const predicted = block.tilePredicted + first;
-  const spread = block.tileSpread + first;
+  const moved = block.moved + first;
+  const predicted = block.predicted + first;
+  const spread = block.spread + first;
   // Two vectors of columns at a time: ten sums and what they are made of fit the registers.
   for (let j = 0; j < columns; j += 4) {
     let p = values + ((<usize>j) << 3);
@@ -72,21 +79,15 @@ function rowMoments<Known>(block: BoundTile, row: i32): void {
     v128.store(sum + at, s1, 16);
     v128.store(squares + at, q0);
     v128.store(squares + at, q1, 16);
-    v128.store(moved + at, m0);
-    v128.store(moved + at, m1, 16);
-    if (hasKnown) {
-      v128.store(predicted + at, p0);
-      v128.store(predicted + at, p1, 16);
-    }
-    v128.store(spread + at, t0);
-    v128.store(spread + at, t1, 16);
+    addTo(moved + at, m0, m1);
+    if (hasKnown) addTo(predicted + at, p0, p1);
+    addTo(spread + at, t0, t1);
   }
-  if (!hasKnown) memory.fill(predicted, 0, stride);
 }
 
 /**
- * Five products of one tile with the values v [64 × columns]: w·v, w·v², rounding·|v|, known·v and
- * variance·v², each [64 × columns]. Columns are a multiple of 4.
+ * Five products of one tile with the values v [64 × columns]: w·v and w·v² of the tile, each [64 × columns]; rounding·|v|, known·v and
+ * variance·v² are added to the running sums. Columns are a multiple of 4.
  */
 export function moments(block: BoundTile, rows: i32): void {
   for (let i = 0; i < rows; i++) {
@@ -96,7 +97,7 @@ export function moments(block: BoundTile, rows: i32): void {
 }
 
 /**
- * Adds a tile's moments to the running ones, row by row, and to two bounds that depend on the
+ * Adds a tile's sums of w·v and w·v² to the running ones, row by row, and to two bounds that depend on the
  * accumulator C at that time: with |C| ≤ |sum| + slack[i]·magnitude before the tile and M ≤
  * √(mass[i]·squares) what the tile adds to it, accumulated += perTile[i]·(|C| + M) + floor[i] and
  * rescaled += rescale[i]·|C|.
@@ -104,14 +105,8 @@ export function moments(block: BoundTile, rows: i32): void {
 export function addTile(block: BoundTile, rows: i32): void {
   const tileSum = block.tileSum;
   const tileSquares = block.tileSquares;
-  const tileMoved = block.tileMoved;
-  const tilePredicted = block.tilePredicted;
-  const tileSpread = block.tileSpread;
   const sum = block.sum;
   const squares = block.squares;
-  const moved = block.moved;
-  const predicted = block.predicted;
-  const spread = block.spread;
   const magnitude = block.magnitude;
   const accumulated = block.accumulated;
   const rescaled = block.rescaled;
@@ -141,25 +136,19 @@ export function addTile(block: BoundTile, rows: i32): void {
       v128.store(rescaled + at, f64x2.add(v128.load(rescaled + at), f64x2.mul(scaled, c)));
       v128.store(sum + at, f64x2.add(before, v128.load(tileSum + at)));
       v128.store(squares + at, f64x2.add(v128.load(squares + at), added));
-      v128.store(moved + at, f64x2.add(v128.load(moved + at), v128.load(tileMoved + at)));
-      v128.store(
-        predicted + at,
-        f64x2.add(v128.load(predicted + at), v128.load(tilePredicted + at)),
-      );
-      v128.store(spread + at, f64x2.add(v128.load(spread + at), v128.load(tileSpread + at)));
       at += 16;
     }
   }
 }
 
-/** v² of a tile's values, and Σ |v| by column, into the blocks of moments that `addUnknown` does not need. */
+/** v² of a tile's values, and Σ |v| by column, into blocks that `addUnknown` does not need. */
 function squareValues(block: BoundTile): void {
   const columns = block.columns;
   const stride: usize = (<usize>columns) << 3;
   const sizes = block.tileSum;
   memory.fill(sizes, 0, stride);
   let value = block.values;
-  let square = block.tilePredicted;
+  let square = block.valueSquares;
   for (let k = 0; k < tile; k++)
     for (let at: usize = 0; at < stride; at += 16, value += 16, square += 16) {
       const v = v128.load(value);
@@ -206,7 +195,7 @@ export function addUnknown(block: BoundTile, rows: i32): void {
     for (let j: usize = 0; j < stride; j += 32) {
       const squares = block.squares + row + j;
       const spread = block.spread + row + j;
-      let p = block.tilePredicted + j;
+      let p = block.valueSquares + j;
       let w = block.scores + <usize>i * rowBytes;
       let q00 = v128.load(squares);
       let q01 = v128.load(squares, 16);

@@ -49,18 +49,19 @@ export class WeightRules {
  * known, the distance itself where the uncertainty is small beside half an ulp, else that of a uniform
  * error; plus 2w² times the square of exponential[j]; times how many weights of the row share its bin.
  *
- * sums: per row ten numbers: Σ w, Σ w over columns below `split`, Σ w·z and Σ w·z² with z the larger
+ * sums: per row ten numbers: Σ w, Σ w over columns of the polynomial, Σ w·z and Σ w·z² with z the larger
  * of |x| and |x − offset|, Σ of 2w²·exponential[j]² times the count, Σ of what weights below the smallest
  * normal number are off by on average unless it is known, Σ w·e and Σ w·e²
  * with e = 2^t − 1 for the score's error t ≤ 1, Σ w² and Σ w² times the count.
  */
-export function weigh(block: BoundTile, rows: i32, split: i32, rules: WeightRules): void {
+export function weigh(block: BoundTile, rows: i32, rules: WeightRules): void {
   const scores = block.scores;
   const scoreError = block.scoreError;
   const shift = block.shift;
   const gain = block.gain;
   const uncertainty = block.uncertainty;
   const exponential = block.exponential;
+  const isPolynomial = block.isPolynomial;
   const relative = block.relative;
   const least = block.least;
   const rounding = block.rounding;
@@ -76,6 +77,7 @@ export function weigh(block: BoundTile, rows: i32, split: i32, rules: WeightRule
   const maxFinite = rules.maxFinite;
   const saturates = rules.saturates;
   const binsPerOctave = rules.binsPerOctave;
+  // `pmin` and `pmax`, which are one instruction, keep a NaN that is their first operand.
   const third = f64x2.splat(1.0 / 3.0);
   const half = f64x2.splat(0.5);
   const magic = f64x2.splat(6755399441055744.0);
@@ -109,7 +111,7 @@ export function weigh(block: BoundTile, rows: i32, split: i32, rules: WeightRule
       const y = f64x2.mul(v128.and(score, visible), c);
       const x = f64x2.add(y, move);
       const n = f64x2.nearest(x);
-      const clamped = f64x2.max(f64x2.min(n, f64x2.splat(1000)), f64x2.splat(-1000));
+      const clamped = f64x2.pmax(f64x2.pmin(n, f64x2.splat(1000)), f64x2.splat(-1000));
       let p = scaleByPowerOfTwo(exp2Fraction(f64x2.sub(x, n)), clamped);
       p = v128.and(p, v128.and(visible, f64x2.ge(n, f64x2.splat(-1000))));
       const w = f64x2.mul(p, scale);
@@ -120,7 +122,7 @@ export function weigh(block: BoundTile, rows: i32, split: i32, rules: WeightRule
       let certain = f64x2.splat(0);
       if (anywhere > 0) {
         // What is below half the smallest subnormal is lost.
-        bias = f64x2.min(p, floor);
+        bias = f64x2.pmin(p, floor);
         moved = f64x2.add(f64x2.mul(p, f64x2.splat(anywhere)), floor);
         moved = v128.and(moved, visible);
         deviation = f64x2.mul(f64x2.mul(moved, moved), third);
@@ -128,7 +130,7 @@ export function weigh(block: BoundTile, rows: i32, split: i32, rules: WeightRule
         const slack = f64x2.mul(p, f64x2.add(kappa, error));
         // A weight that rounds to zero is lost; between the first subnormals rounding favours the upper
         // one by a tenth of their distance, since there are more small weights than large ones.
-        const quantum = f64x2.mul(f64x2.max(leadingPower(p), smallest), ulp);
+        const quantum = f64x2.mul(f64x2.pmax(leadingPower(p), smallest), ulp);
         const shifter = f64x2.mul(quantum, magic);
         const rounded = f64x2.sub(f64x2.add(p, shifter), shifter);
         const isLost = f64x2.eq(rounded, f64x2.splat(0));
@@ -136,23 +138,23 @@ export function weigh(block: BoundTile, rows: i32, split: i32, rules: WeightRule
         bias = v128.and(bias, v128.and(f64x2.lt(p, smallest), f64x2.gt(p, f64x2.splat(0))));
         const near = f64x2.add(f64x2.abs(f64x2.sub(p, rounded)), slack);
         const above = f64x2.add(p, slack);
-        const limit = f64x2.mul(f64x2.mul(f64x2.max(leadingPower(above), smallest), ulp), half);
-        moved = f64x2.min(near, limit);
+        const limit = f64x2.mul(f64x2.mul(f64x2.pmax(leadingPower(above), smallest), ulp), half);
+        moved = f64x2.pmin(near, limit);
         const isSmall = f64x2.lt(slack, f64x2.mul(limit, f64x2.splat(0.125)));
         const uniform = f64x2.mul(f64x2.mul(limit, limit), third);
         const square = f64x2.mul(moved, moved);
-        deviation = v128.bitselect(square, f64x2.min(uniform, square), isSmall);
+        deviation = v128.bitselect(square, f64x2.pmin(square, uniform), isSmall);
         // Nearer to its number than to a tie by more than the uncertainty.
         let isCertain = f64x2.lt(near, limit);
         let ends = rounded;
         const over = f64x2.sub(above, f64x2.splat(maxFinite));
         const isOver = f64x2.gt(over, f64x2.splat(0));
         if (v128.any_true(isOver)) {
-          const worst = saturates ? f64x2.max(over, moved) : f64x2.splat(Infinity);
+          const worst = saturates ? f64x2.pmax(over, moved) : f64x2.splat(Infinity);
           moved = v128.bitselect(worst, moved, isOver);
           deviation = v128.bitselect(f64x2.mul(worst, worst), deviation, isOver);
           // What saturates ends at the largest number, however large it was.
-          ends = f64x2.min(ends, f64x2.splat(maxFinite));
+          ends = f64x2.pmin(ends, f64x2.splat(maxFinite));
           isCertain = saturates ? v128.or(isCertain, isOver) : v128.andnot(isCertain, isOver);
         }
         isCertain = v128.and(isCertain, visible);
@@ -183,7 +185,7 @@ export function weigh(block: BoundTile, rows: i32, split: i32, rules: WeightRule
       squaredAlike = f64x2.add(squaredAlike, f64x2.mul(count, ww));
       const ofRounding = f64x2.mul(deviation, f64x2.mul(scale, scale));
       v128.store(variance + (place - scores), f64x2.mul(count, f64x2.add(ofRounding, doubled)));
-      const z = f64x2.max(f64x2.abs(x), f64x2.abs(f64x2.sub(x, toOffset)));
+      const z = f64x2.pmax(f64x2.abs(x), f64x2.abs(f64x2.sub(x, toOffset)));
       // A weight that underflows to 0 may have any exponent: 0·∞ must not arise.
       const wz = v128.and(f64x2.mul(w, z), f64x2.gt(w, f64x2.splat(0)));
       // e^t − 1 ≤ t + t² for t ≤ 1.
@@ -192,7 +194,7 @@ export function weigh(block: BoundTile, rows: i32, split: i32, rules: WeightRule
       wrong = f64x2.add(wrong, we);
       wrongSquared = f64x2.add(wrongSquared, f64x2.mul(we, e));
       mass = f64x2.add(mass, w);
-      if (j < split) polynomial = f64x2.add(polynomial, w);
+      polynomial = f64x2.add(polynomial, f64x2.mul(w, v128.load(isPolynomial + ((<usize>j) << 3))));
       first = f64x2.add(first, wz);
       second = f64x2.add(second, v128.and(f64x2.mul(wz, z), f64x2.gt(w, f64x2.splat(0))));
       common = f64x2.add(common, f64x2.mul(count, doubled));
