@@ -38,8 +38,11 @@ export class WorkingMemories {
   /** The kind of each that is not lent, the one that came back last at the end. */
   readonly #idle: { readonly kind: string; readonly memory: WorkingMemory }[] = [];
 
-  /** What was made last of each kind, and for whom. */
-  readonly #kept = new Map<string, { readonly owner: WeakRef<object>; readonly value: unknown }>();
+  /**
+   * What was made last of each kind, and for whom. Not by a weak reference: one that is made or read keeps its object until the
+   * current job ends, and an audit on one thread is one job, which would hold the exact values of all its parts.
+   */
+  readonly #kept = new Map<string, { readonly owner: object; readonly value: unknown }>();
 
   /** What was made of data in the current scope, the last of each kind. */
   #scope: object | null = null;
@@ -71,9 +74,9 @@ export class WorkingMemories {
    */
   keep<Value>(kind: string, owner: object, make: () => Value): Value {
     const last = this.#kept.get(kind);
-    if (last?.owner.deref() === owner) return last.value as Value;
+    if (last?.owner === owner) return last.value as Value;
     const value = make();
-    this.#kept.set(kind, { owner: new WeakRef(owner), value });
+    this.#kept.set(kind, { owner, value });
     return value;
   }
 

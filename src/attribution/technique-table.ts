@@ -89,9 +89,9 @@ class LineMeter {
   readonly #errors = { out: new ErrorUseMeter(), lse: new ErrorUseMeter() };
   readonly #select: (bounds: Bounds) => Float64Array;
   /** The error of the errors themselves, in units of Σ p|v|: smaller ones count as none. */
-  readonly #threshold: Float64Array | null;
+  readonly #threshold: (element: number) => number;
 
-  constructor(select: (bounds: Bounds) => Float64Array, threshold: Float64Array | null) {
+  constructor(select: (bounds: Bounds) => Float64Array, threshold: (element: number) => number) {
     this.#select = select;
     this.#threshold = threshold;
   }
@@ -108,7 +108,7 @@ class LineMeter {
     const vDim = errors.out.length / errors.lse.length;
     for (let i = 0; i < count * vDim; i++) {
       const error = errors.out[at * vDim + i];
-      const threshold = this.#threshold?.[(bound.firstRow + from) * vDim + i] ?? 0;
+      const threshold = this.#threshold((bound.firstRow + from) * vDim + i);
       this.#errors.out.add(Math.abs(error) <= threshold ? 0 : error, out[from * vDim + i]);
     }
     for (let i = 0; i < count; i++) {
@@ -179,9 +179,8 @@ export function createTechniqueTable(
   const { out: exactOut, lse: exactLse } = reference.quantities;
   const { vDim } = reference.shape;
   const names = kernel?.techniques ?? boundedTechniques;
-  const threshold = exactOut.magnitude.map(
-    (size, i) => size * attributionError + exactOut.radius[i],
-  );
+  const threshold = (element: number) =>
+    exactOut.magnitude[element] * attributionError + exactOut.radius[element];
   const meters = names.map((name) => {
     const bounded = boundOf(name, kernel);
     return new LineMeter(
@@ -189,7 +188,10 @@ export function createTechniqueTable(
       threshold,
     );
   });
-  const total = new LineMeter((bounds) => bounds.total, null);
+  const total = new LineMeter(
+    (bounds) => bounds.total,
+    () => 0,
+  );
   const plan = kernel === undefined ? null : planSingleRuns(names);
   const run = plan === null ? null : kernel!.prepareRuns(plan.choices);
   const chosen =

@@ -115,8 +115,8 @@ export function profileError(compared: ComparedValues): ErrorProfile {
   const { values: oracle, magnitude: magnitudes } = compared.exact;
   const columns = rowElements(quantity, shape);
   const ulpAt = createUlpScale(oracle, columns, compared.format);
-  const absolute = new Float64Array(out.length);
-  const ulps = new Float64Array(out.length);
+  // The errors by size, in the output's unit first and in ulps then.
+  const sizes = new Float64Array(out.length);
   let count = 0;
   let outputNonFinite = 0;
   let oracleNonFinite = 0;
@@ -139,8 +139,7 @@ export function profileError(compared: ComparedValues): ErrorProfile {
     if (!Number.isFinite(error)) continue;
     const size = Math.abs(error);
     const inUlps = size / ulpAt(i);
-    absolute[count] = size;
-    ulps[count++] = inUlps;
+    sizes[count++] = size;
     sum += error;
     squares += error * error;
     ulpSquares += inUlps * inUlps;
@@ -157,6 +156,13 @@ export function profileError(compared: ComparedValues): ErrorProfile {
     }
   }
   const counted = Math.max(count, 1);
+  const absolute = percentiles(sizes.subarray(0, count));
+  count = 0;
+  for (let i = 0; i < out.length; i++) {
+    const size = Math.abs(out[i] - oracle[i]);
+    if (Number.isFinite(size)) sizes[count++] = size / ulpAt(i);
+  }
+  const ulps = percentiles(sizes.subarray(0, count));
   return {
     elements: out.length,
     nonFinite: { output: outputNonFinite, oracle: oracleNonFinite },
@@ -164,12 +170,12 @@ export function profileError(compared: ComparedValues): ErrorProfile {
       max: Math.max(worstError, 0),
       rms: Math.sqrt(squares / counted),
       mean: sum / counted,
-      percentiles: percentiles(absolute.subarray(0, count)),
+      percentiles: absolute,
     },
     ulps: {
       max: ulpMax,
       rms: Math.sqrt(ulpSquares / counted),
-      percentiles: percentiles(ulps.subarray(0, count)),
+      percentiles: ulps,
     },
     relative: { max: relativeMax, rms: Math.sqrt(relativeSquares / counted) },
     slope: oracleSquares === 0 ? null : cross / oracleSquares,

@@ -78,3 +78,35 @@ describe('bounds of inputs with factors', () => {
     );
   });
 });
+
+describe('bounds of columns of V', () => {
+  it('scale with their column, however small it is beside the others', () => {
+    const normal = sumNormalNumbers(uniformNumbers(31_337));
+    const scores = Float64Array.from({ length: 46 * dim }, () => normal());
+    const columns = (factor: number) =>
+      filledProblem(
+        { queries: 40, keys: 6, dim, format: 'bf16' },
+        {
+          q: (index) => scores[index],
+          k: (index) => scores[40 * dim + index],
+          v: (index) => ((index * 7919) % 97 < 48 ? 1 : -1.5) * (index % 2 === 0 ? 1 : factor),
+        },
+      );
+    // Beside a sink sums depend on the order of tiles.
+    const logits = { format: 'fp32', shape: [1], data: Float32Array.of(0) } as const;
+    const sink = { logits, inLse: true };
+    // Squares of the small ones are far below the range of fp32.
+    const factor = 2 ** -80;
+    const [ours, theirs] = [factor, 1].map((by) => {
+      const problem = { ...columns(by), sink };
+      const reference = attentionOracle(problem);
+      const premises = resolvePremises(problem, 'bf16', {});
+      const bound = new KernelBound(problem, reference, 'bf16', premises);
+      return elementBounds(problem, reference, anyKernelArithmetic(problem, 'bf16'), bound)
+        .quantities.out;
+    });
+    for (const name of ['total', 'deviation'] as const)
+      for (let i = 1; i < 40 * dim; i += 2)
+        expect((ours?.[name][i] ?? NaN) / factor / (theirs?.[name][i] ?? NaN)).toBeCloseTo(1, 4);
+  });
+});
