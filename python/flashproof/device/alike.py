@@ -60,9 +60,12 @@ def _largest_so_far(exponents: Tensor, law: ScoreLaw) -> Tensor:
         return law.maximum[:, :, None]
     keys = exponents.shape[2]
     tiles = -(-keys // GROUP_ROWS)
-    padded = torch.nn.functional.pad(exponents, (0, tiles * GROUP_ROWS - keys), value=-math.inf)
+    padding = tiles * GROUP_ROWS - keys
+    padded = (
+        torch.nn.functional.pad(exponents, (0, padding), value=-math.inf) if padding else exponents
+    )
     largest = padded.unflatten(2, (tiles, GROUP_ROWS)).amax(3).cummax(2).values
-    return largest.repeat_interleave(GROUP_ROWS, 2)[:, :, :keys].clamp(min=-(2.0**60))
+    return largest.clamp_(min=-(2.0**60)).repeat_interleave(GROUP_ROWS, 2)[:, :, :keys]
 
 
 def alike_counts(exponents: Tensor, law: ScoreLaw) -> Tensor:
@@ -128,7 +131,17 @@ def row_units(
     names = zero_where(is_clustered[:, None], near)
     kind = torch.where(is_open, 2 + alone, is_clustered.double())
     names = zero_where(is_open[:, None], names)
-    numbers: Tensor = torch.unique(
-        torch.cat([head[:, None].double(), kind[:, None], names], 1), dim=0, return_inverse=True
-    )[1]
+    return _row_numbers([kind, *names.unbind(1)], head)
+
+
+def _row_numbers(columns: list[Tensor], numbers: Tensor) -> Tensor:
+    """One number for all rows that agree in ``numbers``, int64 from 0 on, and in all columns.
+
+    Column by column, until no two agree: PyTorch's search for equal rows takes many times as long.
+    """
+    for column in columns:
+        values, place = torch.unique(column, return_inverse=True)
+        distinct, numbers = torch.unique(numbers * values.shape[0] + place, return_inverse=True)
+        if distinct.shape[0] == numbers.shape[0]:
+            break
     return numbers
