@@ -160,7 +160,7 @@ def why_not_covered(problem: AttentionProblem, outputs: KernelOutputs) -> str | 
         return "q and k have different formats"
     for name, x in tensors.items():
         # Of 8-bit formats PyTorch has few operations.
-        if x is not None and not bool(torch.isfinite(x.float()).all()):
+        if x is not None and not bool(torch.isfinite(torch.stack(x.float().aminmax())).all()):
             return f"{name} holds infinities or NaNs"
     return None
 

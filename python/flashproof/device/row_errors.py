@@ -74,7 +74,6 @@ def row_errors(
         + block.maximum.abs() * LN2 * 2.0**-40
     )
     relative, least = _least_rounding(premises, block)
-    values = head.v[:, block.columns]
     seen_values = (
         head.value_sums[:, block.seen.end] - head.value_sums[:, block.seen.begin]
     ).clamp_(min=0)
@@ -99,7 +98,7 @@ def row_errors(
         squares_alike=squares_alike,
         largest=largest,
         uncertainty=uncertainty,
-        spread=torch.bmm(totals.variance, values.square()).flatten(0, 1),
+        spread=torch.bmm(totals.variance, head.value_squares[:, block.columns]).flatten(0, 1),
         moved=relative * block.magnitude + least[:, None] * seen_values.flatten(0, 1),
         heaviest=totals.heaviest.flatten(),
         is_tied=totals.is_tied.flatten(),

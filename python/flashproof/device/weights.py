@@ -58,6 +58,14 @@ class HeadTensors:
     value_sums: Tensor
     """[heads, keys + 1, v dim]: Σ |v| of the keys before each."""
 
+    value_powers: Tensor
+    """[heads, keys, 3 · v dim]: v, |v| and v²."""
+
+    @property
+    def value_squares(self) -> Tensor:
+        """[heads, keys, v dim]: v²."""
+        return self.value_powers[:, :, -self.v.shape[2] :]
+
     @property
     def count(self) -> int:
         """How many heads."""
@@ -104,6 +112,7 @@ def head_tensors(problem: AttentionProblem, shape: Shape, heads: range) -> HeadT
         largest[1],
         largest[2],
         sums,
+        torch.cat([v, v.abs(), v.square()], 2),
     )
 
 
@@ -208,8 +217,7 @@ def weigh_block(
     exponents = _exponents(problem, q, k)
     weighed = engine_of(q.device).weigh(exponents, keys, lowest)
     maximum, total = weighed.maximum.flatten(), weighed.total.flatten()
-    columns = torch.cat([v, v.abs(), v.square()], 2)
-    sums = torch.bmm(weighed.weights, columns).flatten(0, 1)
+    sums = torch.bmm(weighed.weights, head.value_powers[:, lowest:highest]).flatten(0, 1)
     out, magnitude, squares = sums.split(v.shape[2], 1)
     return WeightBlock(
         head.count,

@@ -16,6 +16,21 @@ TIED = 1 - 2.0**-20
 """Weights from this part of the largest on may be the largest."""
 GROWN = 1 + 2.0**-12
 """By how much the sum of weights up to a tile counts more."""
+_CPU_NUMBERS = 2**17
+"""Numbers of a matrix that a CPU passes over at once, 1 MB: what one operation writes is still in its
+cache for the next, and memory is not asked of the system each time.
+"""
+
+
+def _parts(matrix: Tensor) -> list[slice]:
+    """Rows of a matrix [heads, rows, keys] that are passed over together, whole groups of ``GROUP_ROWS``: all on a
+    GPU.
+    """
+    heads, rows, keys = matrix.shape
+    if matrix.device.type != "cpu":
+        return [slice(0, rows)]
+    step = max(1, _CPU_NUMBERS // max(heads * keys * GROUP_ROWS, 1)) * GROUP_ROWS
+    return [slice(first, min(first + step, rows)) for first in range(0, rows, step)]
 
 
 class EagerEngine:
@@ -35,47 +50,69 @@ class EagerEngine:
 
     def total(self, exponents: Tensor, weights: Tensor, units: Tensor, law: ScoreLaw) -> RowTotals:
         """See ``Engine``."""
-        hidden = hidden_keys(law.seen, law.first_key, weights.shape[2])
-
-        def seen(of: Tensor) -> Tensor:
-            return of if hidden is None else of.masked_fill_(hidden, 0.0)
-
-        distance = seen(law.maximum[:, :, None] - exponents)
-        weighted = weights * distance
-        of_distance = weighted.sum(-1), weighted.mul_(distance).sum(-1)
-        counts = alike_counts(exponents, law)
-        least = law.least[:, :, None]
-        squares = weights.square()
-        moved = seen((law.relative * weights).add_(least))
-        variance = moved.square_().mul_(1 / 3).add_(squares, alpha=law.of_exponential).mul_(counts)
+        variance = torch.empty_like(weights)
         powers = torch.stack([units**n for n in range(1, 5)], -1)
-        u1, u2, u3, u4 = (weights @ powers).unbind(-1)
-        most, heaviest = weights.max(-1)
-        return RowTotals(
-            mass=weights.sum(-1),
-            distance=of_distance[0],
-            distance_squared=of_distance[1],
-            units=(u1, u2, u3, u4),
-            squares=squares.sum(-1),
-            squares_alike=squares.mul_(counts).sum(-1),
-            bias=torch.minimum(weights, least).sum(-1),
-            additions=_additions(weights, law),
-            heaviest=heaviest,
-            is_tied=(weights >= (most * TIED)[:, :, None]).sum(-1) > 1,
-            variance=variance,
-        )
+        parts = [
+            _total_rows(
+                exponents[:, rows], weights[:, rows], powers, law.of_rows(rows), variance[:, rows]
+            )
+            for rows in _parts(weights)
+        ]
+        return RowTotals.joined(parts, variance)
 
     def moments(
         self, directions: Tensor, values: Tensor, weights: Tensor, seen: VisibleKeys
     ) -> Moments:
-        """See ``Engine``: one direction after the other, since all would not fit in memory."""
-        squares, crossed, absolute = [], [], []
-        for direction in directions:
-            products = (direction @ values.transpose(1, 2)).mul_(weights)
-            squares.append(torch.linalg.vector_norm(products, dim=-1).square_())
-            crossed.append(torch.linalg.vecdot(products, weights))
-            absolute.append(torch.linalg.vector_norm(products, 1, -1))
-        return Moments(torch.stack(squares), torch.stack(crossed), torch.stack(absolute))
+        """See ``Engine``."""
+        squares, crossed, absolute = directions.new_empty(3, *directions.shape[:3])
+        # Head by head the directions of few rows are one matrix, whose product is still small.
+        for head, of_keys in enumerate(values):
+            for rows in _parts(weights[head : head + 1]):
+                part, of_rows = weights[head, rows], directions[:, head, rows]
+                # Σ w·(w X·v) is X·Σ w² v, whatever the direction X is.
+                weighted = part.square() @ of_keys
+                crossed[:, head, rows] = torch.linalg.vecdot(of_rows, weighted)
+                products = of_rows.flatten(0, 1) @ of_keys.T
+                products = products.view(-1, *part.shape).mul_(part)
+                squares[:, head, rows] = torch.linalg.vector_norm(products, dim=-1).square_()
+                absolute[:, head, rows] = torch.linalg.vector_norm(products, 1, -1)
+        return Moments(squares, crossed, absolute)
+
+
+def _total_rows(
+    exponents: Tensor, weights: Tensor, powers: Tensor, law: ScoreLaw, variance: Tensor
+) -> RowTotals:
+    """The sums of some rows; their variances are written to ``variance``. ``powers`` are those of the keys' units,
+    [heads, keys, 4].
+    """
+    hidden = hidden_keys(law.seen, law.first_key, weights.shape[2])
+
+    def seen(of: Tensor) -> Tensor:
+        return of if hidden is None else of.masked_fill_(hidden, 0.0)
+
+    distance = seen(law.maximum[:, :, None] - exponents)
+    weighted = weights * distance
+    of_distance = weighted.sum(-1), weighted.mul_(distance).sum(-1)
+    counts = alike_counts(exponents, law)
+    least = law.least[:, :, None]
+    squares = torch.mul(weights, weights, out=weighted)
+    moved = seen(torch.mul(weights, law.relative, out=distance).add_(least)).square_()
+    torch.mul(moved, 1 / 3, out=variance).add_(squares, alpha=law.of_exponential).mul_(counts)
+    u1, u2, u3, u4 = (weights @ powers).unbind(-1)
+    most, heaviest = weights.max(-1)
+    return RowTotals(
+        mass=weights.sum(-1),
+        distance=of_distance[0],
+        distance_squared=of_distance[1],
+        units=(u1, u2, u3, u4),
+        squares=squares.sum(-1),
+        squares_alike=squares.mul_(counts).sum(-1),
+        bias=torch.minimum(weights, least, out=moved).sum(-1),
+        additions=_additions(weights, law),
+        heaviest=heaviest,
+        is_tied=(weights >= (most * TIED)[:, :, None]).sum(-1) > 1,
+        variance=variance,
+    )
 
 
 def _additions(weights: Tensor, law: ScoreLaw) -> Tensor:
@@ -86,7 +123,7 @@ def _additions(weights: Tensor, law: ScoreLaw) -> Tensor:
     starts = seen.begin[:, None] + GROUP_ROWS * torch.arange(tiles, device=weights.device)
     sizes = (seen.end[:, None] - starts).clamp(0, GROUP_ROWS)
     last = (starts + sizes - law.first_key).clamp(0, weights.shape[2])
-    before = torch.nn.functional.pad(weights.cumsum(-1), (1, 0))
-    mass = before.gather(-1, last.expand(weights.shape[0], rows, -1))
+    upto = weights.cumsum(-1).gather(-1, (last - 1).clamp(min=0).expand(weights.shape[0], rows, -1))
+    mass = kept_where(last > 0, upto)
     at_most = (mass * GROWN).clamp(max=1)
     return kept_where(mass > 0, sizes * at_most).sum(-1)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
 from ..formats import NumberFormat
@@ -31,6 +33,11 @@ class ScoreLaw:
     """What P may lose of a weight, relative to it."""
     of_exponential: float
     """The variance of the exponential, relative to the weight's square."""
+
+    def of_rows(self, rows: slice) -> ScoreLaw:
+        """Those of some rows."""
+        of = {name: getattr(self, name)[:, rows] for name in ("maximum", "trust", "least")}
+        return replace(self, seen=self.seen.rows(rows.start, rows.stop - rows.start), **of)
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,19 @@ class RowTotals:
     """Whether fp64 leaves open which key that is."""
     variance: Tensor
     """[heads, rows, keys]: n ((relative · w + least)² / 3 + of_exponential · w²)."""
+
+    @staticmethod
+    def joined(parts: Sequence[RowTotals], variance: Tensor) -> RowTotals:
+        """All parts, one behind the other, whose variances lie in ``variance``."""
+
+        def member(name: str) -> Tensor:
+            return torch.cat([getattr(part, name) for part in parts], 1)
+
+        units = [torch.cat(of_parts, 1) for of_parts in zip(*(part.units for part in parts))]
+        u1, u2, u3, u4 = units
+        names = [one.name for one in fields(RowTotals) if one.name not in ("units", "variance")]
+        of = {name: member(name) for name in names}
+        return RowTotals(**of, units=(u1, u2, u3, u4), variance=variance)
 
 
 @dataclass(frozen=True)
