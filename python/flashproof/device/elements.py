@@ -70,7 +70,7 @@ class LimitTest:
     """Blocks whose numbers are still on their device."""
 
     def meet(self, numbers: list[Tensor], columns: int, place: Place) -> None:
-        """Meets a block of so many columns: how many elements are outside, surely outside and open; and
+        """Meets a block of so many columns, as threads may do at one time: how many elements are outside, surely outside and open; and
         the place of the largest ratio among all elements, it, the error and the limit.
 
         A GPU is not waited for: ``settle`` does that, for all blocks together.
@@ -84,6 +84,7 @@ class LimitTest:
         numbers = torch.stack([x for x, _, _ in self._unsettled]).tolist()
         for (_, columns, place), found in zip(self._unsettled, numbers, strict=True):
             outside, surely, left_open, *worst = found
+            self.elements += len(place.heads) * place.rows * columns
             self.outside += int(outside)
             self.surely_outside += int(surely)
             self.open += int(left_open)
@@ -166,7 +167,6 @@ def hold_against(
         at,
         *(x.flatten()[at] for x in (ratios, errors, stated)),
     ]
-    test.elements += errors.numel()
     test.meet(found, errors.shape[1], place)
     return ~is_within.all(1)
 

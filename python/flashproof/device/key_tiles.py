@@ -237,7 +237,9 @@ class KeyTileTest:
         """Judges heads whose blocks have all been there."""
         if not self._blocks:
             return
-        firsts, parts = zip(*self._blocks, strict=True)
+        # Threads add blocks as they come.
+        blocks_in_order = sorted(self._blocks, key=lambda block: block[0])
+        firsts, parts = zip(*blocks_in_order, strict=True)
         blocks = TileSums(*torch.stack(parts, 1))
         self._meet("tile", first_head, firsts, blocks, self.plan.of_block)
         heads = blocks.mapped(lambda x: x.sum(0, keepdim=True))

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .alike import row_units
-from .bounds import BlockBounds, bound_block
+from .bounds import bound_block
 from .elements import LimitTest, LostTest, Place, judge_elements, judge_numbers
 from .formats import FORMATS, NumberFormat
 from .instruments import create_instruments
@@ -26,7 +26,8 @@ from .spread import HeadEnergies, SpreadTest, spread_rates
 from .structure import StructureTest
 from .structure_results import StructureFindings
 from .tested_rows import TestedRows
-from .weights import LN2, HeadTensors, WeightBlock, head_tensors, weigh_block
+from .weights import LN2, HeadTensors, head_tensors, weigh_block
+from .workers import made_of
 
 _MOST_NOTED = 1000
 
@@ -80,6 +81,17 @@ class Judged:
     key_tiles: KeyTileTest
 
 
+@dataclass(frozen=True)
+class _BlockRows:
+    """What the tests of some heads need of a block's rows: see ``_HeadRows``."""
+
+    energies: HeadEnergies
+    clustered: tuple[Tensor, Tensor]
+    sums: tuple[Tensor, Tensor, Tensor, Tensor]
+    structure: RowSums
+    left: tuple[Place, Tensor, Tensor]
+
+
 @dataclass
 class _HeadRows:
     """What the tests of some heads need of their rows, block by block."""
@@ -94,10 +106,13 @@ class _HeadRows:
     judged.
     """
 
-    def add(self, block: WeightBlock, bounds: BlockBounds, energies: HeadEnergies) -> None:
-        self.energies.append(energies)
-        self.clustered.append(bounds.errors.clustered)
-        self.sums.append((block.lse, block.maximum * LN2, block.out, block.magnitude))
+    def add(self, block: _BlockRows) -> None:
+        """Adds a block, behind those before it."""
+        self.energies.append(block.energies)
+        self.clustered.append(block.clustered)
+        self.sums.append(block.sums)
+        self.structure.append(block.structure)
+        self.left.append(block.left)
 
     def _joined(self, parts: list[tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
         return tuple(
@@ -117,6 +132,8 @@ class _HeadRows:
 
 _CPU_NUMBERS = 2**21
 """Numbers of a block's matrix on a CPU: 16 MB of fp64."""
+_CPU_BLOCK_NUMBERS = 2**20
+"""The same where threads make blocks side by side."""
 _LEAST_GPU_NUMBERS, _MOST_GPU_NUMBERS = 2**24, 2**29
 """The same on a GPU, 128 MB to 4 GB: launches of small kernels take longer than what they do."""
 _MATRICES = 24
@@ -162,6 +179,19 @@ class Room:
         times = max(1, -(-heads // most))
         return max(1, -(-heads // times))
 
+    def blocks(self, heads: int, queries: int, keys: int) -> tuple[int, int]:
+        """How many of so many heads are judged together, and how many queries of each at once.
+
+        On a CPU blocks are of few queries of many heads: threads have several blocks to share, and
+        what is done once for all blocks is done for many heads.
+        """
+        if self.free is not None:
+            return self.heads(heads, queries, keys), self.rows(keys)
+        of_keys = _CPU_BLOCK_NUMBERS // max(keys, 1)
+        most = max(1, of_keys // min(max(queries, 1), 128))
+        together = -(-heads // max(1, -(-heads // most)))
+        return max(1, together), max(1, of_keys // (128 * max(together, 1))) * 128
+
 
 def free_bytes(device: torch.device) -> int | None:
     """What a GPU's memory has room for, with what PyTorch keeps for reuse; None for a CPU."""
@@ -204,20 +234,26 @@ def measure(
     of_lse = None if outputs.lse is None else LimitTest()
     found = DeviceFindings(shape, LimitTest(), of_lse, spread, structure.findings)
     heads, room = shape.batch * shape.heads, Room.on(problem.q.device, "outputs")
-    at_once = room.heads(heads, shape.queries, shape.keys)
+    at_once, rows_at_once = room.blocks(heads, shape.queries, shape.keys)
     for first in range(0, heads, at_once):
-        _measure_heads(judged, range(first, min(first + at_once, heads)), room, found)
+        _measure_heads(judged, range(first, min(first + at_once, heads)), rows_at_once, found)
     return found
 
 
-def _measure_heads(judged: Judged, heads: range, room: Room, found: DeviceFindings) -> None:
+def _measure_heads(judged: Judged, heads: range, step: int, found: DeviceFindings) -> None:
     shape = judged.shape
     head = head_tensors(judged.problem, shape, heads)
     rows = _HeadRows(len(heads))
-    step = room.rows(shape.keys)
-    for first in range(0, shape.queries, step):
-        place = Place(heads, first, min(step, shape.queries - first))
-        _measure_block(judged, head, place, rows, found)
+    places = [
+        Place(heads, first, min(step, shape.queries - first))
+        for first in range(0, shape.queries, step)
+    ]
+
+    def measured(place: Place) -> _BlockRows:
+        return _measure_block(judged, head, place, found)
+
+    for block in made_of(judged.problem.q.device, measured, places):
+        rows.add(block)
     found.spread.judge_heads(
         heads,
         HeadEnergies.joined(rows.energies, len(heads)),
@@ -229,8 +265,9 @@ def _measure_heads(judged: Judged, heads: range, room: Room, found: DeviceFindin
 
 
 def _measure_block(
-    judged: Judged, head: HeadTensors, place: Place, rows: _HeadRows, found: DeviceFindings
-) -> None:
+    judged: Judged, head: HeadTensors, place: Place, found: DeviceFindings
+) -> _BlockRows:
+    """Threads may measure blocks side by side."""
     heads = slice(place.heads.start, place.heads.stop)
     queries = slice(place.first_row, place.first_row + place.rows)
     seen = judged.keys.rows(place.first_row, place.rows)
@@ -253,10 +290,14 @@ def _measure_block(
     errors = bounds.errors
     instruments = create_instruments(head, judged.premises, judged.output, block, errors, kernel)
     tested = TestedRows(head, block, errors, kernel, instruments, out)
-    rows.structure.append(judged.structure.collect(tested, lse))
     judged.key_tiles.judge_block(tested)
-    rows.add(block, bounds, energies)
-    rows.left.append((place, is_open, bounds.is_judged))
+    return _BlockRows(
+        energies,
+        errors.clustered,
+        (block.lse, block.maximum * LN2, block.out, block.magnitude),
+        judged.structure.collect(tested, lse),
+        (place, is_open, bounds.is_judged),
+    )
 
 
 def _settle(rows: _HeadRows, found: DeviceFindings) -> None:

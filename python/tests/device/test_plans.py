@@ -72,3 +72,7 @@ def test_no_more_scores_than_fit_are_there_at_once(
         together = room.heads(heads, 500, keys)
         assert 1 <= together <= heads
         assert together == 1 or together * min(rows, 500) * keys * 8 <= most
+        together, rows = room.blocks(heads, 500, keys)
+        assert 1 <= together <= heads
+        assert rows % 128 == 0
+        assert together * rows == 128 or together * min(rows, 500) * keys * 8 <= most
