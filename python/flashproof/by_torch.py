@@ -1,14 +1,16 @@
-"""Tensors of PyTorch on the CPU, judged by PyTorch: passes of `assert_attention` that need no command line."""
+"""Tensors and arrays on the CPU, judged by PyTorch where that is imported: passes of `assert_attention` without the command line."""
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from .arguments import AuditArguments, settings_of
+from .arrays import DTYPES
 from .report import Report
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ def pass_by_torch(outputs: Mapping[str, Any], given: AuditArguments) -> Report |
     if torch is None:
         return "there is no PyTorch"
     tensors = {
-        name: x
+        name: _shared_with_torch(torch, x)
         for name, x in {
             **outputs,
             **{one: given.get(one) for one in ("dout", "dq", "dk", "dv")},
@@ -95,7 +97,7 @@ def _verdict(
         gradients = KernelGradients(tensors["dout"], dq, dk, dv)
     rate = given.get("false_alarm_rate")
     pairs = q.shape[0] * q.shape[1] * q.shape[2] * k.shape[2]
-    with _threads_for(torch, pairs), torch.no_grad(), torch.device(q.device):
+    with _threads_for(torch, pairs), torch.inference_mode(), _made_on(torch, q.device):
         return judge_here(
             problem,
             KernelOutputs(out, tensors.get("lse")),
@@ -104,9 +106,14 @@ def _verdict(
         )
 
 
+def _made_on(torch: Any, device: Any) -> AbstractContextManager[Any]:
+    """Makes new tensors there. Where they are anyway nothing is entered: that slows every operation down."""
+    return nullcontext() if torch.empty(0).device == device else device
+
+
 @contextmanager
 def _threads_for(torch: Any, pairs: int) -> Iterator[None]:
-    """Leaves small problems, and all on a busy machine, to one thread: those that wait for others spin, after every operation."""
+    """Leaves small problems, and all on a busy machine, to one thread: others would wait for one another, some of them by spinning."""
     before = torch.get_num_threads()
     if before == 1 or pairs >= _PAIRS_FOR_THREADS and not _is_busy():
         yield
@@ -121,7 +128,32 @@ def _threads_for(torch: Any, pairs: int) -> Iterator[None]:
 def _is_busy() -> bool:
     # Windows knows no such number.
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
-    return load > _BUSY * (os.cpu_count() or 1)
+    cores = os.cpu_count() or 1
+    return load > _BUSY * cores and _running() > cores
+
+
+def _running() -> float:
+    """How many threads want to run now, this one too, where Linux says it: the load is that of the last minute."""
+    try:
+        with open("/proc/loadavg", encoding="ascii") as numbers:
+            return int(numbers.read().split()[3].partition("/")[0])
+    except OSError:
+        return math.inf
+
+
+def _shared_with_torch(torch: Any, x: Any) -> Any:
+    """An array of NumPy as a tensor of the same elements, copied only where PyTorch cannot share them; anything else as it is."""
+    numpy = sys.modules.get("numpy")
+    # A subclass may be anything, as a masked array.
+    if numpy is None or type(x) is not numpy.ndarray:
+        return x
+    dtype = getattr(torch, x.dtype.name, None) if x.dtype.name in DTYPES else None
+    if dtype is None or not x.dtype.isnative:
+        return x
+    # PyTorch knows neither the dtypes of ml_dtypes nor strides below 0, and warns of arrays that are not to be written.
+    own = x.copy() if min(x.strides, default=0) < 0 else numpy.require(x, requirements="CW")
+    bits = own.view(f"i{x.dtype.itemsize}")
+    return torch.from_numpy(bits).view(dtype)
 
 
 def _why_other_arguments(given: AuditArguments) -> str | None:

@@ -16,7 +16,9 @@ from test_verdicts import DAMAGED, OUTPUTS, damages
 
 import flashproof
 from flashproof import audits
+from flashproof.arrays import from_array, to_array
 from flashproof.device import AttentionProblem, KernelOutputs
+from flashproof.device.measure import measure
 
 IS_LONG = os.environ.get("DEVICE_OUTPUTS") == "all"
 
@@ -134,7 +136,7 @@ def others(problem: AttentionProblem, outputs: KernelOutputs) -> dict[str, dict[
         "a seed": {"seed": 3},
         "threads": {"threads": 1},
         "options": {"options": ["--full"]},
-        "NumPy": {"out": outputs.out.float().numpy()},
+        "another order of bytes": {"out": outputs.out.float().numpy().astype(">f4")},
         "a subclass": {"v": problem.v.as_subclass(type("Wrapped", (torch.Tensor,), {}))},
         "another format": {"v": problem.v.half(), "k": problem.k, "q": problem.q},
         "a flat LSE": {"lse": outputs.lse.reshape(-1, *outputs.lse.shape[-1:])},
@@ -204,11 +206,56 @@ def test_subnormal_numbers_that_are_flushed_are_the_command_lines():
         torch.set_flush_denormal(False)
 
 
-def test_arrays_of_numpy_are_the_command_lines():
-    rng = np.random.default_rng(3)
-    q, k, v = (rng.standard_normal((1, 1, 30, 16)).astype(np.float32) for _ in range(3))
-    out = torch.nn.functional.scaled_dot_product_attention(*map(torch.from_numpy, (q, k, v)))
-    assert flashproof.assert_attention(q, k, v, out.numpy()).decided_by == "command line"
+def as_numpy(x: torch.Tensor) -> np.ndarray:
+    """The same elements as an array that is not to be written, of ml_dtypes where NumPy has no such format."""
+    array = from_array(to_array(x), "numpy")
+    array.flags.writeable = False
+    return array
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("is_mixed", [False, True])
+def test_arrays_of_numpy_have_the_report_of_tensors(dtype, is_mixed, monkeypatch):
+    monkeypatch.setattr(audits, "shared_server", no_server)
+    problem = drawn((1, 2, 1, 40, 60, 16), dtype, 3, causal=True)
+    outputs = textbook(problem, dtype, torch.float32)
+    expected = judged(problem, outputs)
+    made = {"q": problem.q, "k": problem.k, "v": problem.v, "out": outputs.out, "lse": outputs.lse}
+    arrays = {name: as_numpy(x) for name, x in made.items() if not is_mixed or name != "q"}
+    assert audits.judge_and_keep({**made, **arrays}, arguments(problem)) == expected
+    # Strides of any kind are no other numbers.
+    turned = {
+        name: np.flip(np.flip(as_numpy(x), 1).copy(), 1) if name != "lse" else as_numpy(x)
+        for name, x in made.items()
+    }
+    assert audits.judge_and_keep(turned, arguments(problem)) == expected
+
+
+def test_wrong_arrays_of_numpy_have_the_verdict_of_the_command_line():
+    problem = drawn((1, 1, 1, 60, 40, 16), torch.float32, 3)
+    outputs = textbook(problem, torch.float32, torch.float32)
+    q, k, v, out = map(as_numpy, (problem.q, problem.k, problem.v, outputs.out * 1.01))
+    with pytest.raises(AssertionError, match="FAIL"):
+        flashproof.assert_attention(q, k, v, out)
+
+
+def test_threads_that_share_the_blocks_find_what_one_finds(monkeypatch):
+    monkeypatch.setattr("flashproof.device.measure._CPU_BLOCK_NUMBERS", 2**15)
+    problem = drawn((1, 4, 2, 300, 700, 32), torch.bfloat16, 7, causal=True)
+    outputs = textbook(problem, torch.bfloat16, torch.bfloat16)
+    before = torch.get_num_threads()
+    found = []
+    try:
+        for threads in (1, 3):
+            torch.set_num_threads(threads)
+            found.append(measure(problem, outputs, 1e-9))
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+    one, several = found
+    assert one.elements.elements == outputs.out.numel()
+    assert several == one
 
 
 @pytest.mark.parametrize(("capture", "kernel"), OUTPUTS if IS_LONG else OUTPUTS[::4])
