@@ -18,6 +18,8 @@ export {
   wholeMatrices,
 } from './attention/weight-tiles.js';
 export type { ProjectionFormat } from './attention/projections.js';
+export { exponentRows, type ExponentRow } from './attention/exponent-rows.js';
+export { ln2Words, log2eWords } from './attention/logarithm-words.js';
 export { WorkingMemories } from '../src/reuse.js';
 export {
   attentionGradients,
@@ -39,7 +41,13 @@ export {
   exp2Rounded,
   type Float64ArrayFunction,
 } from './exp2.js';
-export { createLog2Array, doubleDoubleLog2, log2ArrayError, log2Rounded } from './log2.js';
+export {
+  createLog2Array,
+  doubleDoubleLog2,
+  log2ArrayError,
+  log2OfDoubleDouble,
+  log2Rounded,
+} from './log2.js';
 export {
   reciprocalRounded,
   reciprocalSquareRootError,

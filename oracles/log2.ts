@@ -202,6 +202,15 @@ export function doubleDoubleLog2(x: number): DoubleDouble {
   return addFloat64ToDoubleDouble(multiplyDoubleDouble(series, log2e), y);
 }
 
+/**
+ * log2 of a double-double above 0, with the error of `doubleDoubleLog2`: the first term of log2(1 + low / high) is
+ * added, and the next one is below 2^-106.
+ */
+export function log2OfDoubleDouble({ high, low }: DoubleDouble): DoubleDouble {
+  const { log2e } = doubleDoubleParts();
+  return addDoubleDouble(doubleDoubleLog2(high), multiplyDoubleDoubleByFloat64(log2e, low / high));
+}
+
 /** Proven absolute error of `doubleDoubleLog2`, given the high word of its result. */
 export function doubleDoubleLog2Error(high: number): number {
   return 2 ** -98 + 2 ** -104 * Math.abs(high);

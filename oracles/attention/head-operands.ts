@@ -24,14 +24,14 @@ export interface QueryBlock {
 const mostRemembered = 2 ** 20;
 
 /**
- * Decodes head by head, keeping K and V while query heads of one group follow each other.
+ * A function that decodes a head, counted over [batch, heads]. K and V of the last head are kept for others of its group.
  * @param memories remember K and V for other queries
  */
-export function* headOperands(
+export function createHeadReader(
   problem: Problem,
   shape: ProblemShape,
   memories?: WorkingMemories,
-): Generator<HeadOperands> {
+): (head: number) => HeadOperands {
   const read = (name: 'keys' | 'values', tensor: Tensor, first: number, rows: number) => {
     const dim = tensor.shape.at(-1) ?? 0;
     const make = () => readOperand(tensor, first, rows, dim);
@@ -41,21 +41,30 @@ export function* headOperands(
     const data = tensor.data.subarray(first, first + rows * dim);
     return memories.remember(`${name} ${tensor.format} ${rows} ${dim}`, [data], make);
   };
-  const { batch, heads, kvHeads, groupSize, queries, keys, qkDim, vDim } = shape;
-  for (let b = 0; b < batch; b++) {
-    let kvHead = -1;
-    let key: Operand | undefined;
-    let value: Operand | undefined;
-    for (let h = 0; h < heads; h++) {
-      if (Math.floor(h / groupSize) !== kvHead) {
-        kvHead = Math.floor(h / groupSize);
-        const kv = b * kvHeads + kvHead;
-        key = read('keys', problem.k, kv * keys * qkDim, keys);
-        value = read('values', problem.v, kv * keys * vDim, keys);
-      }
-      const first = (b * heads + h) * queries * qkDim;
-      const query = readOperand(problem.q, first, queries, qkDim);
-      yield { head: b * heads + h, query, keys: key!, values: value! };
-    }
-  }
+  const { heads, kvHeads, groupSize, queries, keys, qkDim, vDim } = shape;
+  let held: { readonly kv: number; readonly keys: Operand; readonly values: Operand } | null = null;
+  return (head) => {
+    const kv = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
+    if (held?.kv !== kv)
+      held = {
+        kv,
+        keys: read('keys', problem.k, kv * keys * qkDim, keys),
+        values: read('values', problem.v, kv * keys * vDim, keys),
+      };
+    const query = readOperand(problem.q, head * queries * qkDim, queries, qkDim);
+    return { head, query, keys: held.keys, values: held.values };
+  };
+}
+
+/**
+ * Decodes head by head, keeping K and V while query heads of one group follow each other.
+ * @param memories remember K and V for other queries
+ */
+export function* headOperands(
+  problem: Problem,
+  shape: ProblemShape,
+  memories?: WorkingMemories,
+): Generator<HeadOperands> {
+  const read = createHeadReader(problem, shape, memories);
+  for (let head = 0; head < shape.batch * shape.heads; head++) yield read(head);
 }

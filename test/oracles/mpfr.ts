@@ -94,10 +94,11 @@ export class Arena {
     return this.#gmp.mpfr_get_d(a, nearest);
   }
 
-  /** |a − x| rounded up to fp64; ∞ when x is not finite. */
-  distance(a: Real, x: number): number {
+  /** |a − x − low| rounded up to fp64; ∞ when x is not finite. */
+  distance(a: Real, x: number, low = 0): number {
     if (!Number.isFinite(x)) return Infinity;
-    return this.#gmp.mpfr_get_d(this.absolute(this.subtract(a, this.of(x))), up);
+    const rest = this.subtract(this.subtract(a, this.of(x)), this.of(low));
+    return this.#gmp.mpfr_get_d(this.absolute(rest), up);
   }
 
   /** Frees every number made here. */

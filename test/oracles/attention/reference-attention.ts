@@ -13,8 +13,8 @@ export interface ReferenceAttention {
   readonly vDim: number;
   /** Keys that the row sees. */
   readonly visible: (row: number) => readonly number[];
-  /** |value − O|, rounded up. */
-  readonly outDistance: (row: number, column: number, value: number) => number;
+  /** |value + low − O|, rounded up; `low` is the low word of a double-double, default 0. */
+  readonly outDistance: (row: number, column: number, value: number, low?: number) => number;
   /** Σ p|v| / Σ p with the weights that O has, rounded to nearest. */
   readonly magnitude: (row: number, column: number) => number;
   /** The LSE and the largest score to nearest fp64; −∞ for a row that has none. */
@@ -24,8 +24,8 @@ export interface ReferenceAttention {
   readonly addendSize: (row: number) => number;
   /** The logarithm of what O is divided by, likewise. */
   readonly denominator: (row: number) => number;
-  /** |value − LSE|, rounded up. Only for rows that see a key. */
-  readonly lseDistance: (row: number, value: number) => number;
+  /** |value + low − LSE|, rounded up. Only for rows that see a key. */
+  readonly lseDistance: (row: number, value: number, low?: number) => number;
   /** How far O of the row can be from exact itself. */
   readonly outError: (row: number, column: number) => number;
   /** How far the LSE can be from exact itself. */
@@ -209,15 +209,16 @@ export function withReference<T>(
       rows: rows.length,
       vDim,
       visible: (row) => visibleOf[row],
-      outDistance: (row, column, value) => arena.distance(rows[row].columns[column].out, value),
+      outDistance: (row, column, value, low) =>
+        arena.distance(rows[row].columns[column].out, value, low),
       magnitude: (row, column) => rows[row].columns[column].magnitude,
       lse: (row) => number(rows[row].lse),
       maximum: (row) => number(rows[row].maximum),
       addendSize: (row) => addendSizes[row],
       denominator: (row) => number(rows[row].denominator),
-      lseDistance: (row, value) => {
+      lseDistance: (row, value, low) => {
         const { lse } = rows[row];
-        return lse === null ? Infinity : arena.distance(lse, value);
+        return lse === null ? Infinity : arena.distance(lse, value, low);
       },
       outError: (row, column) => rows[row].columns[column].magnitude * 2 ** (64 - significantBits),
       lseError: 2 ** (64 - significantBits),
