@@ -60,6 +60,7 @@ const places = {
   audit: [6, 0.5],
   conform: [6, 2.3],
   emulate: [6, 3.3],
+  meaning: [6, 5],
   kernels: [7, 2.3],
   ptx: [7, 5],
   machine: [8, 2.3],

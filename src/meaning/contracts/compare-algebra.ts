@@ -1,0 +1,106 @@
+import type { DoubleDouble } from '../../arith/index.js';
+import type { Problem } from '../../problem/index.js';
+import {
+  compareLse,
+  distanceOf,
+  type LseComparison,
+  type LseRow,
+  type WorstDistance,
+} from './compare-lse.js';
+import {
+  exactRowOf,
+  exponentsOf,
+  factorRatio,
+  type ExactRow,
+  type RealOf,
+  type RowPlace,
+} from './exact-row.js';
+import { inferFactor, type InferredFactor } from './infer-factor.js';
+
+/** The comparison of O: distances are relative to Σ p|v| / Σ p of each element. */
+export interface OutComparison {
+  /** With the kernel's factor of q·k; null where nothing is compared. */
+  readonly worst: WorstDistance | null;
+  /** With the exact one. */
+  readonly worstIdeal: WorstDistance | null;
+  /** Numbers of elements. */
+  readonly compared: number;
+  readonly withoutMeaning: number;
+}
+
+/** A kernel's real values against attention. */
+export interface AlgebraComparison {
+  /** The kernel's factor of q·k; null where its real values tell none, and then the exact one takes its place. */
+  readonly factor: InferredFactor | null;
+  readonly out: OutComparison;
+  readonly lse: LseComparison;
+}
+
+/** No distance is relative to less: the low words of smaller values of O underflow. */
+const leastYardstick = 2 ** -850;
+
+/** Compares the elements of O of some rows. */
+function createOutComparer() {
+  let worst: WorstDistance | null = null;
+  let worstIdeal: WorstDistance | null = null;
+  let compared = 0;
+  let withoutMeaning = 0;
+  const add = (place: RowPlace, column: number, real: DoubleDouble | null, rows: RowPair) => {
+    if (real === null) {
+      withoutMeaning++;
+      return;
+    }
+    compared++;
+    const distanceTo = ({ out, magnitude }: ExactRow) =>
+      distanceOf(real, out[column], Math.max(leastYardstick, magnitude[column].high));
+    const distance = distanceTo(rows.inferred);
+    const ofIdeal = rows.ideal === rows.inferred ? distance : distanceTo(rows.ideal);
+    if (worst === null || distance > worst.distance) worst = { distance, place, column };
+    if (worstIdeal === null || ofIdeal > worstIdeal.distance)
+      worstIdeal = { distance: ofIdeal, place, column };
+  };
+  return { add, result: (): OutComparison => ({ worst, worstIdeal, compared, withoutMeaning }) };
+}
+
+/** A row with the kernel's factor and with the exact one. */
+interface RowPair {
+  readonly inferred: ExactRow;
+  readonly ideal: ExactRow;
+}
+
+/**
+ * Compares the real values of a kernel's outputs on some rows with attention, exactly and with the factor of q·k that the
+ * kernel's values of O follow from (`inferFactor`).
+ *
+ * @param realOf the kernel's real values; for LSE with column 0
+ * @throws RequestError when the problem's shapes do not fit together
+ */
+export function compareAlgebra(
+  problem: Problem,
+  realOf: RealOf,
+  rows: readonly RowPlace[],
+): AlgebraComparison {
+  const factor = inferFactor(problem, realOf, rows);
+  const ratio = factor === null ? null : factorRatio(problem, factor.value);
+  const rowOf = exponentsOf(problem);
+  const out = createOutComparer();
+  const lseRows: LseRow[] = [];
+  let lseWithoutMeaning = 0;
+  for (const place of rows) {
+    const row = rowOf(place);
+    const ideal = exactRowOf(row, null);
+    const pair = { ideal, inferred: ratio === null ? ideal : exactRowOf(row, ratio) };
+    for (let column = 0; column < row.vDim; column++)
+      out.add(place, column, realOf('out', place, column), pair);
+    const real = realOf('lse', place, 0);
+    if (real === null) lseWithoutMeaning++;
+    else
+      lseRows.push({
+        place,
+        real,
+        inferred: pair.inferred.log2Sum,
+        ideal: pair.ideal.log2Sum,
+      });
+  }
+  return { factor, out: out.result(), lse: compareLse(lseRows, lseWithoutMeaning) };
+}

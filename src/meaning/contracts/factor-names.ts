@@ -1,0 +1,74 @@
+import {
+  divideDoubleDouble,
+  doubleDouble,
+  multiplyDoubleDoubleByFloat64,
+  roundSumToFloat32,
+  subtractDoubleDouble,
+  type DoubleDouble,
+} from '../../arith/index.js';
+import { log2eWords } from '../../../oracles/index.js';
+import type { RoundingMode } from '../../formats/index.js';
+
+/** A value of the factor of q·k that a kernel may have, named by how it comes about. */
+export interface NamedFactor {
+  readonly name: string;
+  readonly value: DoubleDouble;
+}
+
+/** The relative distance within which a factor has a name. Two fp32 constants are at least 2^-24 apart. */
+export const nameTolerance = 1e-25;
+
+/** The log2 e of sources beside the exact one: rounded to fp32, and as literals of double precision. */
+const logarithms = [
+  ['fp32(log2 e)', Math.fround(Math.LOG2E)],
+  ['1.44269504', 1.44269504],
+  ['1.4426950408889634', 1.4426950408889634],
+] as const;
+
+/** The roundings of a product to fp32. */
+const roundings = [
+  ['fp32', 'nearest-even'],
+  ['truncated fp32', 'toward-zero'],
+] as const satisfies readonly (readonly [string, RoundingMode])[];
+
+function float32Of({ high, low }: DoubleDouble, rounding: RoundingMode): DoubleDouble {
+  return doubleDouble(roundSumToFloat32(high, low, rounding));
+}
+
+/**
+ * The values that the factor of q·k in a base 2 exponent may have for a scale, the exact one first. Where several are equal
+ * (of a scale that is a power of 2), the first one names them all.
+ */
+export function namedFactors(scale: number): readonly NamedFactor[] {
+  const scales = [
+    ['scale', scale],
+    ['fp32(scale)', Math.fround(scale)],
+  ] as const;
+  const products = scales.flatMap(([scaleName, one]) => [
+    { name: `${scaleName}·log2 e`, value: multiplyDoubleDoubleByFloat64(log2eWords(), one) },
+    ...logarithms.map(([name, logarithm]) => ({
+      name: `${scaleName}·${name}`,
+      value: multiplyDoubleDoubleByFloat64(doubleDouble(logarithm), one),
+    })),
+  ]);
+  const rounded = products.flatMap(({ name, value }) =>
+    roundings.map(([format, mode]) => ({
+      name: `${format}(${name})`,
+      value: float32Of(value, mode),
+    })),
+  );
+  return [...products, ...rounded];
+}
+
+/** x / y − 1 to the accuracy of double-double, as fp64. */
+export function relativeDistance(x: DoubleDouble, y: DoubleDouble): number {
+  return divideDoubleDouble(subtractDoubleDouble(x, y), y).high;
+}
+
+/** The name of a factor: that of the first named one within `nameTolerance` of it; null for none. */
+export function nameOfFactor(factor: DoubleDouble, scale: number): string | null {
+  const named = namedFactors(scale).find(
+    ({ value }) => Math.abs(relativeDistance(factor, value)) <= nameTolerance,
+  );
+  return named?.name ?? null;
+}

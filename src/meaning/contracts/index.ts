@@ -1,0 +1,20 @@
+export { compareAlgebra, type AlgebraComparison, type OutComparison } from './compare-algebra.js';
+export type { LseComparison, WorstDistance } from './compare-lse.js';
+export {
+  exactAttentionRow,
+  exactFactor,
+  exactRowOf,
+  exponentsOf,
+  factorRatio,
+  type ExactRow,
+  type RealOf,
+  type RowPlace,
+} from './exact-row.js';
+export {
+  nameOfFactor,
+  namedFactors,
+  nameTolerance,
+  relativeDistance,
+  type NamedFactor,
+} from './factor-names.js';
+export { inferFactor, type InferredFactor } from './infer-factor.js';

@@ -1,0 +1,150 @@
+import {
+  addDoubleDouble,
+  divideDoubleDoubleByFloat64,
+  doubleDouble,
+  multiplyDoubleDouble,
+  subtractDoubleDouble,
+  type DoubleDouble,
+} from '../../arith/index.js';
+import type { ExponentRow } from '../../../oracles/index.js';
+import { problemShape, type Problem } from '../../problem/index.js';
+import { exactFactor, exponentsOf, type RealOf, type RowPlace } from './exact-row.js';
+import { nameOfFactor, nameTolerance, relativeDistance } from './factor-names.js';
+import { columnSlopes } from './column-slopes.js';
+import { weighColumns, weighRow } from './weigh-row.js';
+
+/** The factor of q·k that a kernel's real values follow from. */
+export interface InferredFactor {
+  readonly value: DoubleDouble;
+  /** How it comes about, by `namedFactors`; null for none of these, and where the values do not tell. */
+  readonly name: string | null;
+  /** value / exact − 1. */
+  readonly fromExact: number;
+  /** The relative error that double-double leaves it. */
+  readonly uncertainty: number;
+}
+
+/** Rows that the factor is inferred from, spread over all. */
+const mostRows = 16;
+
+/** Relative to Σ p|v| / Σ p, the error of an element in double-double, of the kernel's real value too. */
+const elementError = 2 ** -94;
+
+/** An element whose O moves by less than this of its magnitude, where the factor doubles, does not tell the factor. */
+const leastSensitivity = 2 ** -30;
+
+/** Newton's steps; from a start near enough five are plenty. */
+const mostSteps = 40;
+
+/** Ratios to the exact factor to start from: exact, without log2 e, with it twice, and with the scale's square or none. */
+function startRatios({ scale }: Problem): readonly number[] {
+  return [1, Math.LN2, Math.LOG2E, ...[scale, 1 / scale].map(Math.abs).filter(Number.isFinite)];
+}
+
+/** A row with the real values of its columns. */
+interface RealRow {
+  readonly row: ExponentRow;
+  readonly real: readonly (DoubleDouble | null)[];
+}
+
+/** An element of a row, and by what share of its magnitude it moves with the logarithm of the factor. */
+interface Element {
+  readonly of: RealRow;
+  readonly column: number;
+  readonly sensitivity: number;
+}
+
+/** The element of the rows that tells most. */
+function mostSensitive(rows: readonly RealRow[]): Element | null {
+  let best: Element | null = null;
+  for (const of of rows)
+    columnSlopes(of.row, null).forEach(({ slope, magnitude }, column) => {
+      const real = of.real[column];
+      if (real === null || !Number.isFinite(real.high) || of.row.specialOut[column] !== 0) return;
+      const sensitivity = Math.abs(slope) / magnitude;
+      if (sensitivity > (best?.sensitivity ?? 0)) best = { of, column, sensitivity };
+    });
+  return best;
+}
+
+/** The ratio to the exact factor at which an element has its real value, by Newton's method; null where none is found. */
+function solveRatio({ of: { row, real }, column }: Element, start: number): DoubleDouble | null {
+  const wanted = real[column] ?? doubleDouble(NaN);
+  let ratio = doubleDouble(start);
+  let last = Infinity;
+  for (let step = 0; step < mostSteps; step++) {
+    const { out } = weighColumns(row, weighRow(row, ratio))[column];
+    const { slope } = columnSlopes(row, ratio)[column];
+    const change = divideDoubleDoubleByFloat64(subtractDoubleDouble(wanted, out), slope);
+    // The slope is that by the logarithm of the ratio.
+    const moved = addDoubleDouble(ratio, multiplyDoubleDouble(ratio, change));
+    const size = Math.abs(change.high);
+    if (!(moved.high > 0 && moved.high < Infinity)) return null;
+    // Near the root steps square; where they no longer shrink, rounding is all that is left.
+    if (size >= last && last < 2 ** -60) return ratio;
+    ratio = moved;
+    if (size === 0) return ratio;
+    last = size;
+  }
+  return null;
+}
+
+/** The largest distance of the rows' real values from those at a ratio, relative to their magnitudes. */
+function distanceAt(rows: readonly RealRow[], ratio: DoubleDouble): number {
+  let worst = 0;
+  for (const { row, real } of rows)
+    weighColumns(row, weighRow(row, ratio)).forEach(({ out, magnitude }, column) => {
+      const given = real[column];
+      if (given === null || !Number.isFinite(out.high)) return;
+      const distance = Math.abs(subtractDoubleDouble(given, out).high);
+      if (distance > worst * magnitude.high) worst = distance / magnitude.high;
+    });
+  return worst;
+}
+
+/** So many of a list, spread over it. */
+function spread<T>(list: readonly T[], most: number): readonly T[] {
+  const count = Math.min(list.length, most);
+  return Array.from({ length: count }, (_, i) => list[Math.floor((i * list.length) / count)]);
+}
+
+/**
+ * The factor of q·k in a base 2 exponent that makes attention of the real values of some rows, solved in double-double on the
+ * element that depends on it most, of those that fit the other elements best. Null where no element depends on it (all scores
+ * of a row alike, a scale of 0), and where none gives its real value: then O is of another law.
+ *
+ * @throws RequestError when the problem's shapes do not fit together
+ */
+export function inferFactor(
+  problem: Problem,
+  realOf: RealOf,
+  rows: readonly RowPlace[],
+): InferredFactor | null {
+  if (problem.scale === 0) return null;
+  const rowOf = exponentsOf(problem);
+  const { vDim } = problemShape(problem);
+  const real = spread(rows, mostRows).map((place): RealRow => {
+    const ofColumns = Array.from({ length: vDim }, (_, column) => realOf('out', place, column));
+    return { row: rowOf(place), real: ofColumns };
+  });
+  const element = mostSensitive(real);
+  if (element === null || element.sensitivity < leastSensitivity) return null;
+  let best: { readonly ratio: DoubleDouble; readonly distance: number } | null = null;
+  for (const start of startRatios(problem)) {
+    const ratio = solveRatio(element, start);
+    if (ratio === null) continue;
+    const distance = distanceAt(real, ratio);
+    if (best === null || distance < best.distance) best = { ratio, distance };
+    if (distance <= 2 ** -70) break;
+  }
+  if (best === null) return null;
+  const exact = exactFactor(problem);
+  const value = multiplyDoubleDouble(best.ratio, exact);
+  const uncertainty = elementError / element.sensitivity;
+  return {
+    value,
+    name: uncertainty <= nameTolerance ? nameOfFactor(value, problem.scale) : null,
+    fromExact: relativeDistance(value, exact),
+    uncertainty,
+  };
+}
