@@ -1,9 +1,8 @@
 export { atomicWriteFile, makeFolder } from './atomic-write.js';
 export { hashTensorFile } from './hash.js';
-export { machineFiles, openDeclaring, openTensorFile } from './open-tensor-file.js';
+export { machineFiles, openDeclaring, openRawTensors, openTensorFile } from './open-tensor-file.js';
 export { readText } from './byte-source.js';
 export {
-  type RawTensor,
   writeRawTensors,
   writeSafetensors,
   posedKvLayout,
@@ -12,6 +11,7 @@ export {
   writeProblem,
 } from './write-safetensors.js';
 export {
+  cacheNames,
   declaredFormatNames,
   layouts,
   namesRead,
@@ -32,12 +32,14 @@ export {
   quoted,
   readProblem,
   safetensorsDtypeOf,
+  scaleTensorNames,
   toHeadsFirst,
   unusedInputs,
   type DeclaredFormats,
   type OpenOptions,
   type ProblemInputName,
   type ProblemSettings,
+  type RawTensor,
   type TensorEntry,
   type TensorFile,
 } from './tensors/index.js';

@@ -10,11 +10,13 @@ import { openTensorFolder } from './tensor-folder.js';
 import {
   declaringFile,
   openTensorSource,
+  rawTensorFile,
   type Codecs,
   type DeclaredFormats,
   type DeclaringFile,
   type OpenOptions,
   type Platform,
+  type RawTensor,
   type TensorFile,
   type TensorFiles,
 } from './tensors/index.js';
@@ -61,6 +63,21 @@ export async function openTensorFile(path: string, options: OpenOptions = {}): P
   });
   if (kind.isDirectory()) return openTensorFolder({ path, platform }, options);
   return openTensorSource({ ...(await openByteSource(path)), platform }, options);
+}
+
+/**
+ * Tensors in memory as a file of them; nothing has to be closed.
+ * @param path begins messages
+ * @param metadata the notes of the file about itself
+ * @throws RequestError for a tensor that no file has, and for formats that do not fit
+ */
+export function openRawTensors(
+  path: string,
+  tensors: readonly RawTensor[],
+  metadata: ReadonlyMap<string, string>,
+  options: OpenOptions = {},
+): TensorFile {
+  return rawTensorFile({ path, platform }, tensors, metadata, options);
 }
 
 /**

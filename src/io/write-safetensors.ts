@@ -21,6 +21,7 @@ import {
   safetensorsDtypes,
   writtenType,
   type NamedTensors,
+  type RawTensor,
 } from './tensors/index.js';
 
 const dtypeRank = new Map([...safetensorsDtypes.keys()].map((dtype, rank) => [dtype, rank]));
@@ -72,16 +73,6 @@ function checkWellFormed(text: string): void {
 function fileBytes(name: string, tensor: AnyTensor): Uint8Array {
   const bytes = bytesOf(tensor.data);
   return writtenType(tensor) === 'e2m1' ? packed(name, bytes) : bytes;
-}
-
-/** A tensor as its bytes, of any dtype of the container. */
-export interface RawTensor {
-  readonly name: string;
-  /** The dtype as safetensors spells it: `BF16`, `I64`. */
-  readonly dtype: string;
-  readonly shape: readonly number[];
-  /** Its elements, little-endian and in row-major order. */
-  readonly bytes: Uint8Array;
 }
 
 function headerOf(

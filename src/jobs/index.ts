@@ -50,6 +50,13 @@ export { compiledSource } from './sources/compiled-source.js';
 export { emulatedSource } from './sources/emulated-source.js';
 export { liveSource, readExecuted } from './sources/live-source.js';
 export { openLaunch, type LaunchTemplate } from './launch/open-launch.js';
+export {
+  contractOfLaunch,
+  openContract,
+  type ContractOutput,
+  type GivenContract,
+  type LaunchContract,
+} from './launch/contract-of-launch.js';
 export { runOnProblem } from './launch/run-on-problem.js';
 export { type FindingGroup, type LaunchAccess, sourceText } from './launch/launch-findings.js';
 export { runDocument, type RunDocument } from './launch/run-document.js';

@@ -7,6 +7,8 @@ export type {
   TensorFiles,
 } from './tensor-file.js';
 export { openTensorSource } from './open-source.js';
+export { rawTensorFile, type RawTensor } from './raw-file.js';
+export { scaleTensorNames } from './scales.js';
 export { tensorFile, type HeldTensor } from './read-tensors.js';
 export {
   checkDeclarations,
@@ -31,6 +33,7 @@ export { maxHeaderBytes, safetensorsDtypeOf, safetensorsDtypes } from './safeten
 export { JsonCursor } from './safetensors/json-cursor.js';
 export { toHeadsFirst } from './problem/canonical.js';
 export {
+  cacheNames,
   namesRead,
   problemInputNames,
   type ProblemInputName,

@@ -1,5 +1,4 @@
 import { dirname, resolve } from 'node:path';
-import { gradientQuantities } from '../../audit/index.js';
 import { openTensorFile, readText } from '../../io/index.js';
 import {
   bindLaunch,
@@ -9,16 +8,14 @@ import {
   type OutputFile,
   parseLaunchFile,
 } from '../../ptx/launch/index.js';
-import { quantities, type Quantity } from '../../problem/index.js';
+import type { Problem, Quantity } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
 import { parsePtx, type PtxModule } from '../../ptx/syntax/index.js';
+import { contractNames, templateQuantities } from './contract-names.js';
 import { readLaunchTensor } from './launch-tensors.js';
 
 /** The largest files that are read, a launch file with its parameters and PTX text, and the most launches in a chain. */
 const most = { launchBytes: 2 ** 24, ptxBytes: 2 ** 28, launches: 64 };
-
-/** Quantities that an output of a template may be. */
-export const templateQuantities: readonly Quantity[] = [...quantities, ...gradientQuantities];
 
 /** The paths of a launch, and replacements for those in its file. */
 export interface LaunchPaths {
@@ -58,12 +55,21 @@ export function chainOutputs(template: LaunchTemplate): readonly OutputFile[] {
   return [...byName.values()];
 }
 
+/** A problem that a template was opened on. */
+export interface PosedLaunch {
+  readonly problem: Problem;
+  /** The tensors of the launch that are quantities of the problem, in row-major order. */
+  readonly outputs: readonly { readonly name: string; readonly quantity: Quantity }[];
+}
+
 /** A launch, ready to run, and its files. */
 export interface OpenedLaunch extends LaunchTemplate {
   readonly launch: Launch;
   readonly tensorsPath: string;
   /** All tensors of the file, including those that the launch does not name. */
   readonly tensors: ReadonlyMap<string, LaunchTensor>;
+  /** The problem of a template; null for a launch of tensors of its own. */
+  readonly posed: PosedLaunch | null;
 }
 
 /**
@@ -78,7 +84,12 @@ export async function openTemplate(
   before: readonly string[] = [],
 ): Promise<LaunchTemplate> {
   const names = templateQuantities.map(({ name }) => name);
-  const file = await parseLaunchFile(await readText(path, most.launchBytes), path, names);
+  const file = await parseLaunchFile(
+    await readText(path, most.launchBytes),
+    path,
+    names,
+    contractNames,
+  );
   const ptxPath = ptx ?? resolve(dirname(path), file.ptx ?? 'kernel.ptx');
   const text = await readText(ptxPath, most.ptxBytes);
   const next = await nextOf(file, [...before, resolve(path)]);
@@ -128,5 +139,5 @@ export async function openLaunch(paths: LaunchPaths): Promise<OpenedLaunch> {
     paths.tensors ?? resolve(dirname(path), file.tensors ?? 'tensors.safetensors');
   const tensors = await readTensors(tensorsPath);
   const launch = bindLaunch(file, { module, tensors, variables: {}, fileName: path });
-  return { ...template, launch, tensorsPath, tensors };
+  return { ...template, launch, tensorsPath, tensors, posed: null };
 }

@@ -19,9 +19,10 @@ import { sourceLines } from '../../ptx/syntax/index.js';
 import { RequestError } from '../../request-error.js';
 import { plainText } from '../../words/index.js';
 import { UnsupportedProblem } from '../../../properties/index.js';
+import { templateQuantities } from './contract-names.js';
 import { machineStatements, type MachineStatements } from './launch-findings.js';
 import { bytesOf, launchTensor } from './launch-tensors.js';
-import { chainOf, chainOutputs, type LaunchTemplate, templateQuantities } from './open-launch.js';
+import { chainOf, chainOutputs, type LaunchTemplate } from './open-launch.js';
 
 /** An output of a template, for the kernel to write. */
 interface PlacedOutput {

@@ -10,12 +10,8 @@ import type { LaunchTensor, ParameterFile } from '../../ptx/launch/index.js';
 import { RequestError } from '../../request-error.js';
 import { UnsupportedProblem } from '../../../properties/index.js';
 import { launchTensor, readLaunchTensor } from './launch-tensors.js';
-import {
-  chainOf,
-  type LaunchTemplate,
-  type OpenedLaunch,
-  templateQuantities,
-} from './open-launch.js';
+import { templateQuantities } from './contract-names.js';
+import { chainOf, type LaunchTemplate, type OpenedLaunch } from './open-launch.js';
 import { launchOnProblem } from './run-on-problem.js';
 
 /** The names of tensors among parameters. */
@@ -75,9 +71,9 @@ export async function openOnProblem(template: LaunchTemplate, path: string): Pro
   try {
     const problem = await readProblem(file);
     const beside = await readTensorsBeside(template, file, problemLayout(file, {}) === 'bhsd');
-    const { launch } = launchOnProblem(template, problem, beside);
+    const { launch, outputs } = launchOnProblem(template, problem, beside);
     const tensors = new Map(launch.tensors.map((tensor) => [tensor.name, tensor]));
-    return { ...template, launch, tensorsPath: path, tensors };
+    return { ...template, launch, tensorsPath: path, tensors, posed: { problem, outputs } };
   } catch (error) {
     if (!(error instanceof UnsupportedProblem)) throw error;
     throw new RequestError(

@@ -1,10 +1,12 @@
 export { bindLaunch } from './bind-launch.js';
 export { evaluate, type Variables } from './expression.js';
 export type { Launch, LaunchTensor } from './launch.js';
+export type { ContractFile, TensorView } from './contract-file.js';
 export {
   type LaunchFile,
   type OutputFile,
   type ParameterFile,
+  parseContract,
   parseLaunchFile,
 } from './launch-file.js';
 export { problemVariables } from './amounts.js';

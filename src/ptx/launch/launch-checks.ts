@@ -1,5 +1,5 @@
 import { lazily } from '../../reuse.js';
-import { fileSchema, parameterSchemas } from './launch-schemas.js';
+import { contractSchema, fileSchema, parameterSchemas } from './launch-schemas.js';
 
 /**
  * The checks of the schemas, which ajv compiles at the first call. That takes longer than a small launch, so the package holds
@@ -10,6 +10,7 @@ export const loadChecks = lazily(async () => {
   const ajv = new Ajv2020({ strict: true, allowUnionTypes: true, strictRequired: false });
   return {
     file: ajv.compile(fileSchema),
+    contract: ajv.compile(contractSchema),
     parameters: new Map(
       Object.entries(parameterSchemas).map(([kind, schema]) => [kind, ajv.compile(schema)]),
     ),

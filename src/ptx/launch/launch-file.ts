@@ -1,6 +1,7 @@
-import type { ErrorObject, ValidateFunction } from 'ajv/dist/2020.js';
 import { RequestError } from '../../request-error.js';
 import { plainText } from '../../words/index.js';
+import { readContract, type ContractFile } from './contract-file.js';
+import { parseJson, violationOf } from './json-text.js';
 import { loadChecks, type Checks } from './launch-checks.js';
 import { parameterKinds, type ScalarKind } from './launch-schemas.js';
 
@@ -79,26 +80,12 @@ export interface LaunchFile {
   /** The path, beside the file, of the launch that follows this one; null for none. */
   readonly next: string | null;
   readonly buffers: readonly BufferFile[];
+  /** What the flat buffers are; null where it is not said. */
+  readonly contract: ContractFile | null;
 }
 
 /** Maximum nesting depth of structs. */
 const deepest = 20;
-
-/** The first violation, in words: its place in `whole`, and the fault there. */
-function violationOf(errors: ValidateFunction['errors'], whole: string): string {
-  const [first] = errors ?? [];
-  const { instancePath, message, params } = first as ErrorObject;
-  const member = (params as Readonly<Record<string, unknown>>).additionalProperty;
-  const place = instancePath
-    .slice(1)
-    .replace(/\/(\d+)/g, '[$1]')
-    .replaceAll('/', '.');
-  const text =
-    typeof member === 'string'
-      ? `has no member "${plainText(member)}"; leave it out`
-      : (message ?? '');
-  return `${place === '' ? whole : place} ${text}`;
-}
 
 /** Reads a parameter that the schemas allow. */
 function readParameter(value: object, where: string, checks: Checks, depth = 0): ParameterFile {
@@ -143,14 +130,44 @@ function readOutput(
   return { name: output.name, as: as ?? null, format: output.format ?? null };
 }
 
-/** The parsed JSON. @throws RequestError for a text that is not JSON */
-function parseJson(text: string): unknown {
+/** The contract of a launch file. @throws RequestError for one that is wrong */
+function contractOf(
+  value: object | undefined,
+  checks: Checks,
+  names: readonly string[],
+): ContractFile | null {
+  if (value === undefined) return null;
   try {
-    return JSON.parse(text);
+    return readContract(value, checks, names);
   } catch (error) {
-    throw new RequestError(
-      `is no JSON: ${plainText((error as Error).message.slice(0, 200))}; write one object`,
-    );
+    if (error instanceof RequestError) throw new RequestError(`contract: ${error.message}`);
+    throw error;
+  }
+}
+
+/** An error that begins with a file's name. */
+function inFile(error: unknown, fileName: string): unknown {
+  return error instanceof RequestError
+    ? new RequestError(`${plainText(fileName)}: ${error.message}`)
+    : error;
+}
+
+/**
+ * Reads the text of a contract, which says what the flat buffers of a launch are.
+ *
+ * @param names the tensors that it may have, inputs and outputs
+ * @throws RequestError with one line that begins with `fileName`, where the text is no contract
+ */
+export async function parseContract(
+  text: string,
+  fileName: string,
+  names: readonly string[],
+): Promise<ContractFile> {
+  const checks = await loadChecks();
+  try {
+    return readContract(parseJson(text), checks, names);
+  } catch (error) {
+    throw inFile(error, fileName);
   }
 }
 
@@ -159,6 +176,7 @@ function parseJson(text: string): unknown {
  * driver.
  *
  * @param quantities the quantities that outputs may be
+ * @param contractNames the tensors that a contract may have; default none
  * @throws RequestError with one line that begins with `fileName`, where the text is not a launch
  * file
  */
@@ -166,6 +184,7 @@ export async function parseLaunchFile(
   text: string,
   fileName: string,
   quantities: readonly string[],
+  contractNames: readonly string[] = [],
 ): Promise<LaunchFile> {
   const checks = await loadChecks();
   try {
@@ -191,10 +210,9 @@ export async function parseLaunchFile(
         ...buffer,
         zeros: (buffer as Partial<BufferFile>).zeros ?? false,
       })),
+      contract: contractOf(file.contract, checks, contractNames),
     };
   } catch (error) {
-    if (error instanceof RequestError)
-      throw new RequestError(`${plainText(fileName)}: ${error.message}`);
-    throw error;
+    throw inFile(error, fileName);
   }
 }

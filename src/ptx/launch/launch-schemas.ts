@@ -28,6 +28,7 @@ export const fileSchema = {
     formats: { type: 'array', items: name, minItems: 1, maxItems: 100 },
     requires: { type: 'array', items: name, maxItems: 100 },
     next: name,
+    contract: { type: 'object' },
     buffers: {
       type: 'array',
       maxItems: 1000,
@@ -54,6 +55,55 @@ export const fileSchema = {
       },
     },
   },
+};
+
+const whole = { type: 'integer', minimum: 0 };
+/** The schema of a view of a flat buffer. */
+const viewSchema = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['tensor', 'shape'],
+  properties: {
+    tensor: name,
+    shape: { type: 'array', items: whole, minItems: 1, maxItems: 8 },
+    strides: { type: 'array', items: whole, maxItems: 8 },
+    offset: whole,
+    format: name,
+  },
+};
+
+/** The schema of a contract whose kind and members are known. */
+export const contractSchema = {
+  type: 'object',
+  required: ['kind', 'q'],
+  properties: {
+    kind: name,
+    scale: { type: 'number' },
+    causal: { type: 'boolean' },
+    window: {
+      type: 'array',
+      items: { type: 'integer', minimum: -1 },
+      minItems: 2,
+      maxItems: 2,
+    },
+    softcap: { type: 'number', minimum: 0 },
+    prefix: whole,
+    dropout_p: { type: 'number', minimum: 0, exclusiveMaximum: 1 },
+    block_q: { type: 'integer', minimum: 1 },
+    block_k: { type: 'integer', minimum: 1 },
+    lse_sink: { type: 'boolean' },
+    kv_layout: { type: 'string', enum: ['NHD', 'HND'] },
+  },
+  patternProperties: {
+    '^[qkv]_descale_block$': { type: 'integer', minimum: 1 },
+    // A number, or a tensor of factors.
+    '^[qkv]_(descale|global_scale)$': {
+      ...viewSchema,
+      type: ['object', 'number'],
+      exclusiveMinimum: 0,
+    },
+  },
+  additionalProperties: viewSchema,
 };
 
 /** The schema of a parameter of each kind, by the member that names the kind. */

@@ -65,7 +65,7 @@ export function inputOf(
 const pageInputs = ['block_table', 'paged_kv_indptr'] as const;
 
 /** Names of FlashInfer's tensor that holds keys and values of pages: in its wrappers, and in its functions. */
-const cacheNames: readonly string[] = ['kv_cache', 'paged_kv_cache'];
+export const cacheNames: readonly string[] = ['kv_cache', 'paged_kv_cache'];
 
 /**
  * The tensors of the problem's own file that hold keys and values together: read in place of k and v if keys are in

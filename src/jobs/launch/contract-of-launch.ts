@@ -1,0 +1,161 @@
+import { openRawTensors, readProblem, readText } from '../../io/index.js';
+import {
+  gatherOutput,
+  problemShape,
+  quantityShape,
+  type Problem,
+  type Quantity,
+} from '../../problem/index.js';
+import { type ContractFile, type LaunchTensor, parseContract } from '../../ptx/launch/index.js';
+import { RequestError } from '../../request-error.js';
+import { listed, plainText } from '../../words/index.js';
+import { contractInputs, contractNames, templateQuantities } from './contract-names.js';
+import { placesOf, placeView, type PlacedView, viewBytes } from './contract-views.js';
+import type { OpenedLaunch } from './open-launch.js';
+
+/** An output of a launch that is a quantity of its problem. */
+export interface ContractOutput {
+  /** The quantity: `out`, `lse`, `dq`, … */
+  readonly name: string;
+  /** The launch's tensor. */
+  readonly tensor: string;
+  /**
+   * The element of the flat tensor for a row of the problem, where packed sequences are one behind the other in batch 0, and
+   * a column, which is 0 for a quantity of one number a row.
+   */
+  readonly elementOf: (batch: number, head: number, row: number, column: number) => number;
+}
+
+/** The problem that a launch solves, and the places of its outputs. */
+export interface LaunchContract {
+  readonly problem: Problem;
+  readonly outputs: readonly ContractOutput[];
+}
+
+/** A contract with the name of its file, for messages. */
+export interface GivenContract {
+  readonly file: ContractFile;
+  readonly where: string;
+}
+
+/** The most bytes of a contract's file. */
+const mostContractBytes = 2 ** 20;
+
+/**
+ * Reads the file of a contract.
+ * @throws RequestError for a file that cannot be read or is no contract
+ */
+export async function openContract(path: string): Promise<GivenContract> {
+  const text = await readText(path, mostContractBytes);
+  return { file: await parseContract(text, path, contractNames), where: plainText(path) };
+}
+
+/** The problem of a contract's inputs: they are read as the tensors of a problem file. */
+async function readInputs(
+  { file, where }: GivenContract,
+  tensors: ReadonlyMap<string, LaunchTensor>,
+): Promise<Problem> {
+  const views = [...file.views].filter(([name]) => contractInputs.includes(name));
+  const raw = views.map(([name, view]) => {
+    const placed = placeView(name, view, tensors);
+    const { dtype } = placed.tensor;
+    return { name, dtype, shape: placed.shape, bytes: viewBytes(placed) };
+  });
+  const formats = Object.fromEntries(
+    views.flatMap(([name, { format }]) => (format === null ? [] : [[name, format as never]])),
+  );
+  return readProblem(openRawTensors(where, raw, file.notes, { formats }));
+}
+
+/** Row-major places of a quantity's elements. */
+function elementsIn(shape: readonly number[]): ContractOutput['elementOf'] {
+  const [, heads, rows, columns = 1] = shape;
+  return (batch, head, row, column) => ((batch * heads + head) * rows + row) * columns + column;
+}
+
+/**
+ * An output of a contract: the places of its elements lie as a kernel's output does, and are gathered in its stead.
+ * @throws RequestError for a shape that the output cannot have
+ */
+function outputOf(problem: Problem, quantity: Quantity, view: PlacedView): ContractOutput {
+  const places = { format: 'fp64', shape: view.shape, data: placesOf(view) } as const;
+  const gathered = gatherOutput(problem, quantity, places);
+  const wanted = quantityShape(quantity, problemShape(problem));
+  const lacksBatch = gathered.shape.length === wanted.length - 1;
+  if (String(lacksBatch ? [1, ...gathered.shape] : gathered.shape) !== String(wanted))
+    throw new RequestError(
+      `${quantity.name} has shape [${view.shape.join(', ')}], but the problem's is [${wanted.join(', ')}]; mend it`,
+    );
+  const elementOf = elementsIn(wanted);
+  return {
+    name: quantity.name,
+    tensor: view.tensor.name,
+    elementOf: (...place) => Number(gathered.data[elementOf(...place)]),
+  };
+}
+
+/** The outputs of a contract among those of its launch. */
+function readOutputs(
+  { file: contract }: GivenContract,
+  { file, tensors }: OpenedLaunch,
+  problem: Problem,
+): readonly ContractOutput[] {
+  const written = file.outputs.map(({ name }) => name);
+  const outputs = templateQuantities.flatMap((quantity) => {
+    const view = contract.views.get(quantity.name);
+    if (view === undefined) return [];
+    const placed = placeView(quantity.name, view, tensors);
+    if (!written.includes(view.tensor))
+      throw new RequestError(
+        `${quantity.name} is a view of "${plainText(view.tensor)}", which is no output of the launch; ` +
+          `name one of its outputs (${plainText(listed(written)) || 'none'}), or add it to them`,
+      );
+    return [outputOf(problem, quantity, placed)];
+  });
+  if (outputs.length > 0) return outputs;
+  throw new RequestError(
+    `names no output; give one of ${listed(templateQuantities.map(({ name }) => name))}`,
+  );
+}
+
+/** The contract of a launch from views of its tensors. */
+async function fromViews(given: GivenContract, opened: OpenedLaunch): Promise<LaunchContract> {
+  try {
+    const problem = await readInputs(given, opened.tensors);
+    return { problem, outputs: readOutputs(given, opened, problem) };
+  } catch (error) {
+    if (!(error instanceof RequestError) || error.message.startsWith(given.where)) throw error;
+    throw new RequestError(`${given.where}: ${error.message}`);
+  }
+}
+
+/**
+ * The problem that a launch solves, and the places of its outputs: from a contract that is given, from the problem that a
+ * template was opened on, or from the contract in the launch file.
+ *
+ * @param given null for none
+ * @throws RequestError for a launch without any, and for a contract that does not fit the launch's tensors
+ */
+export async function contractOfLaunch(
+  opened: OpenedLaunch,
+  given: GivenContract | null = null,
+): Promise<LaunchContract> {
+  const { posed, file, path } = opened;
+  if (given !== null) return fromViews(given, opened);
+  if (posed !== null) {
+    const shape = problemShape(posed.problem);
+    return {
+      problem: posed.problem,
+      outputs: posed.outputs.map(({ name, quantity }) => ({
+        name: quantity.name,
+        tensor: name,
+        elementOf: elementsIn(quantityShape(quantity, shape)),
+      })),
+    };
+  }
+  if (file.contract !== null)
+    return fromViews({ file: file.contract, where: `${plainText(path)}: contract` }, opened);
+  throw new RequestError(
+    `${plainText(path)}: does not say what its tensors are; add a contract to it, or give --contract <file>, or --problem for a template`,
+  );
+}
