@@ -5,10 +5,12 @@ import {
   createFloat64Log2,
   doubleDoubleLog2,
   doubleDoubleLog2Error,
+  log2OfDoubleDouble,
   log2Rounded,
   log2ToOddByDoubleDouble,
   log2ToOddByFixedPoint,
 } from '../../oracles/log2.js';
+import { addDoubleDouble, productError, subtractDoubleDouble } from '../../src/arith/index.js';
 import {
   formats,
   nextDown,
@@ -42,6 +44,19 @@ const inEveryMode = (x: number, format: NumberFormat): number[] =>
 
 /** A random number in [1, 2). */
 const significand = (random: () => number): number => 1 + random();
+
+describe('log2OfDoubleDouble', () => {
+  it('is the sum of the logarithms of two factors', () => {
+    runSeeded(scaled(1000), (random) => {
+      const number = () => significand(random) * 2 ** Math.floor(200 * random() - 100);
+      const [x, y] = [number(), number()];
+      const product = { high: x * y, low: productError(x, y, x * y) };
+      const sum = addDoubleDouble(doubleDoubleLog2(x), doubleDoubleLog2(y));
+      const distance = Math.abs(subtractDoubleDouble(log2OfDoubleDouble(product), sum).high);
+      expect(distance).toBeLessThanOrEqual(3 * doubleDoubleLog2Error(200));
+    });
+  });
+});
 
 describe('log2Rounded against MPFR', () => {
   it('is MPFR on every fp32 exponent, subnormals included', () => {

@@ -34,7 +34,13 @@ const elementError = 2 ** -94;
 const leastSensitivity = 2 ** -30;
 
 /** Newton's steps; from a start near enough five are plenty. */
-const mostSteps = 40;
+const mostSteps = 20;
+
+/** Elements that the factor is solved on, in turn: the rows of some may be wrong in themselves. */
+const mostElements = 5;
+
+/** The median distance of real values, relative to their magnitudes, at which no other factor is looked for. */
+const fittingDistance = 2 ** -70;
 
 /** Ratios to the exact factor to start from: exact, without log2 e, with it twice, and with the scale's square or none. */
 function startRatios({ scale }: Problem): readonly number[] {
@@ -54,17 +60,22 @@ interface Element {
   readonly sensitivity: number;
 }
 
-/** The element of the rows that tells most. */
-function mostSensitive(rows: readonly RealRow[]): Element | null {
-  let best: Element | null = null;
-  for (const of of rows)
+/** The element of each row that tells most, those that tell more first. */
+function mostSensitive(rows: readonly RealRow[]): readonly Element[] {
+  const ofRows = rows.map((of) => {
+    let best: Element = { of, column: 0, sensitivity: 0 };
     columnSlopes(of.row, null).forEach(({ slope, magnitude }, column) => {
       const real = of.real[column];
       if (real === null || !Number.isFinite(real.high) || of.row.specialOut[column] !== 0) return;
       const sensitivity = Math.abs(slope) / magnitude;
-      if (sensitivity > (best?.sensitivity ?? 0)) best = { of, column, sensitivity };
+      if (sensitivity > best.sensitivity) best = { of, column, sensitivity };
     });
-  return best;
+    return best;
+  });
+  return ofRows
+    .filter(({ sensitivity }) => sensitivity >= leastSensitivity)
+    .sort((a, b) => b.sensitivity - a.sensitivity)
+    .slice(0, mostElements);
 }
 
 /** The ratio to the exact factor at which an element has its real value, by Newton's method; null where none is found. */
@@ -89,17 +100,45 @@ function solveRatio({ of: { row, real }, column }: Element, start: number): Doub
   return null;
 }
 
-/** The largest distance of the rows' real values from those at a ratio, relative to their magnitudes. */
+/** The median distance of the rows' real values from those at a ratio, relative to their magnitudes. */
 function distanceAt(rows: readonly RealRow[], ratio: DoubleDouble): number {
-  let worst = 0;
-  for (const { row, real } of rows)
-    weighColumns(row, weighRow(row, ratio)).forEach(({ out, magnitude }, column) => {
+  const distances = rows.flatMap(({ row, real }) =>
+    weighColumns(row, weighRow(row, ratio)).flatMap(({ out, magnitude }, column) => {
       const given = real[column];
-      if (given === null || !Number.isFinite(out.high)) return;
-      const distance = Math.abs(subtractDoubleDouble(given, out).high);
-      if (distance > worst * magnitude.high) worst = distance / magnitude.high;
-    });
-  return worst;
+      if (given === null || !Number.isFinite(out.high) || magnitude.high === 0) return [];
+      return [Math.abs(subtractDoubleDouble(given, out).high) / magnitude.high];
+    }),
+  );
+  return distances.sort((a, b) => a - b)[Math.floor(distances.length / 2)];
+}
+
+/** A ratio to the exact factor, and the element that it is solved on. */
+interface Solution {
+  readonly ratio: DoubleDouble;
+  readonly element: Element;
+  /** As `distanceAt` gives it. */
+  readonly distance: number;
+}
+
+/** The solution that most real values fit: on each element from the exact factor, and then on the first from the others. */
+function bestSolution(
+  elements: readonly Element[],
+  rows: readonly RealRow[],
+  [exact, ...others]: readonly number[],
+): Solution | null {
+  const trials = [
+    ...elements.map((element) => ({ element, start: exact })),
+    ...elements.slice(0, 1).flatMap((element) => others.map((start) => ({ element, start }))),
+  ];
+  let best: Solution | null = null;
+  for (const { element, start } of trials) {
+    const ratio = solveRatio(element, start);
+    if (ratio === null) continue;
+    const distance = distanceAt(rows, ratio);
+    if (best === null || distance < best.distance) best = { ratio, element, distance };
+    if (distance <= fittingDistance) break;
+  }
+  return best;
 }
 
 /** So many of a list, spread over it. */
@@ -109,8 +148,8 @@ function spread<T>(list: readonly T[], most: number): readonly T[] {
 }
 
 /**
- * The factor of q·k in a base 2 exponent that makes attention of the real values of some rows, solved in double-double on the
- * element that depends on it most, of those that fit the other elements best. Null where no element depends on it (all scores
+ * The factor of q·k in a base 2 exponent that makes attention of the real values of some rows, solved in double-double on an
+ * element that depends on it much: that of the solutions which most elements fit, so that rows may be wrong in themselves. Null where no element depends on it (all scores
  * of a row alike, a scale of 0), and where none gives its real value: then O is of another law.
  *
  * @throws RequestError when the problem's shapes do not fit together
@@ -127,20 +166,11 @@ export function inferFactor(
     const ofColumns = Array.from({ length: vDim }, (_, column) => realOf('out', place, column));
     return { row: rowOf(place), real: ofColumns };
   });
-  const element = mostSensitive(real);
-  if (element === null || element.sensitivity < leastSensitivity) return null;
-  let best: { readonly ratio: DoubleDouble; readonly distance: number } | null = null;
-  for (const start of startRatios(problem)) {
-    const ratio = solveRatio(element, start);
-    if (ratio === null) continue;
-    const distance = distanceAt(real, ratio);
-    if (best === null || distance < best.distance) best = { ratio, distance };
-    if (distance <= 2 ** -70) break;
-  }
+  const best = bestSolution(mostSensitive(real), real, startRatios(problem));
   if (best === null) return null;
   const exact = exactFactor(problem);
   const value = multiplyDoubleDouble(best.ratio, exact);
-  const uncertainty = elementError / element.sensitivity;
+  const uncertainty = elementError / best.element.sensitivity;
   return {
     value,
     name: uncertainty <= nameTolerance ? nameOfFactor(value, problem.scale) : null,

@@ -196,6 +196,23 @@ describe('the comparison of real values', () => {
     });
   });
 
+  it('finds the factor beside any row that lacks a key, and that row', () => {
+    const lacking = realWith(
+      { ...problem, mask: { shape: [60], data: new Uint8Array(60).fill(1, 1) } },
+      factor,
+    );
+    for (const wrong of places) {
+      const { factor: found, out } = compareAlgebra(
+        problem,
+        (output, place, column) => (place === wrong ? lacking : real)(output, place, column),
+        places,
+      );
+      expect(found?.name).toBe('fp32(scale·log2 e)');
+      expect(out.worst?.place).toBe(wrong);
+      expect(out.worst?.distance).toBeGreaterThan(1e-9);
+    }
+  });
+
   it('sees a key that is left out', () => {
     const short: Problem = {
       ...problem,
