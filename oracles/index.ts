@@ -41,13 +41,7 @@ export {
   exp2Rounded,
   type Float64ArrayFunction,
 } from './exp2.js';
-export {
-  createLog2Array,
-  doubleDoubleLog2,
-  log2ArrayError,
-  log2OfDoubleDouble,
-  log2Rounded,
-} from './log2.js';
+export { createLog2Array, log2ArrayError, log2OfDoubleDouble, log2Rounded } from './log2.js';
 export {
   reciprocalRounded,
   reciprocalSquareRootError,

@@ -10,7 +10,7 @@ import {
   negateDoubleDouble,
   subtractDoubleDouble,
 } from '../../arith/index.js';
-import { doubleDoubleExp2, doubleDoubleLog2 } from '../../../oracles/index.js';
+import { doubleDoubleExp2, log2OfDoubleDouble } from '../../../oracles/index.js';
 
 /** log2 e, ln 2 and π/2 as double-doubles: the words nearest to the number and to the rest (OEIS A007525, A002162, A019669). */
 export const log2e: DoubleDouble = { high: 1.4426950408889634, low: 2.0355273740931033e-17 };
@@ -35,11 +35,7 @@ export function exp2(x: DoubleDouble): DoubleDouble {
 /** log2 x, absolute error about 2^−98; NaN below zero, −∞ at zero. */
 export function log2(x: DoubleDouble): DoubleDouble {
   if (!(x.high > 0 && Number.isFinite(x.high))) return doubleDouble(Math.log2(x.high));
-  const rest = x.low / x.high;
-  return addDoubleDouble(
-    doubleDoubleLog2(x.high),
-    multiplyDoubleDoubleByFloat64(log2e, rest - (rest * rest) / 2),
-  );
+  return log2OfDoubleDouble(x);
 }
 
 /** √x, relative error about 2^−100; NaN below zero. */
