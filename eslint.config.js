@@ -117,7 +117,7 @@ export const arrows = {
     ...['properties', 'emulate', 'live', 'oracles', 'kernels', 'machine', 'io', 'formats'],
     ...['ptx/syntax', 'ptx/launch', 'ptx/run', 'ptx/mutants', 'ptx/explore', 'hardware'],
     ...['meaning/trace', 'meaning/record', 'meaning/domains', 'meaning/certify'],
-    'problem',
+    ...['meaning/contracts', 'problem'],
   ],
   browser: [
     ...['jobs/audit', 'report/html', 'report/json', 'io/tensors', 'audit', 'attribution'],

@@ -8,6 +8,10 @@ export const certifyOptions = optionRows({
     argument: '<launch>',
     description: 'another launch: say which outputs have the same bits for all inputs (below)',
   },
+  contract: {
+    argument: '<file>',
+    description: 'what the tensors are (JSON), where the launch file does not say',
+  },
   ptx: { argument: '<file>', description: 'the PTX, in place of the one that the file names' },
   tensors: {
     argument: '<file>',
@@ -55,7 +59,8 @@ Examples:
 The kernel runs as with flashproof run, while every value carries what it means:
 the real number that it would be without any rounding, and the expression that
 made it. A certificate says, in this order: whether memory and order are sound;
-how many elements of each output have a meaning; which lines make how much of
+how many elements of each output have a meaning; where the launch file has a
+contract, whether their real values are those of the contract; which lines make how much of
 their error; with --same whether their bits equal another launch's for all
 inputs; and of what it says nothing.
 

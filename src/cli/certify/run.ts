@@ -14,19 +14,10 @@ import { certifyOptions, type CertifyCommandOptions } from './options.js';
  */
 export async function runCertify(path: string, options: CertifyCommandOptions): Promise<number> {
   rejectClashes(certifyOptions, options);
-  const {
-    ptx,
-    tensors,
-    problem,
-    architecture,
-    same,
-    samples,
-    json,
-    quiet,
-    lines = false,
-  } = options;
+  const { ptx, tensors, problem, architecture, same, samples } = options;
+  const { contract: contractFile, json, quiet, lines = false } = options;
   const progress = createPeriodicProgress('certify');
-  const files = { path, ptx, tensors, problem, same };
+  const files = { path, ptx, tensors, problem, same, contractFile };
   const request = { ...files, architecture, samples, contract: false, races: true };
   const certificate = await certifyLaunch(request, toolVersion(), progress.update).finally(
     progress.done,

@@ -45,19 +45,27 @@ export interface OutputRounding {
   readonly shares: readonly RoundingShare[];
 }
 
-/** How an output's real values relate to the contract. */
+/** How an output's real values relate to the contract's exact values. */
 export interface AlgebraCertificate {
   /** The output: `out`, `lse`. */
   readonly output: string;
+  /** Rows that were compared, elements of them, and elements that have no real value. */
+  readonly rows: number;
   readonly compared: number;
-  /** Elements that have no real value. */
   readonly without: number;
-  /** The largest |real − contract| with the kernel's own constants, relative to Σ p|v|; null where the constants are not told apart. */
-  readonly distance: number | null;
+  /** The largest |real − exact| with the kernel's own constants: of O relative to Σ p|v| / Σ p, of the LSE relative above 1. */
+  readonly distance: number;
   /** The same with exact constants. */
   readonly idealDistance: number;
-  /** What the kernel takes for its constants: `scale · fp32(log2 e)`; null where it is nothing known. */
+  /** The distance up to which it holds. */
+  readonly limit: number;
+  /**
+   * What the kernel takes for its constant: the factor of q·k in a power of two, as `scale·fp32(log2 e)`, or that of the LSE's
+   * logarithm; null where it is nothing known.
+   */
   readonly constant: string | null;
+  /** That constant's relative distance from the exact one; null for the LSE. */
+  readonly constantError: number | null;
   readonly holds: boolean;
 }
 

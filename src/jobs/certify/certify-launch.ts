@@ -3,6 +3,12 @@ import { coverageOf, profileRounding, type OutputValues } from '../../meaning/ce
 import { sourceLines, type SourceLine } from '../../ptx/syntax/index.js';
 import { formatGroupedCount } from '../../words/index.js';
 import { documentHead } from '../audit/index.js';
+import {
+  contractOfLaunch,
+  type LaunchContract,
+  openContract,
+} from '../launch/contract-of-launch.js';
+import type { OpenedLaunch } from '../launch/open-launch.js';
 import type { RunRequest } from '../launch/run-launch-file.js';
 import { judgeRun } from '../launch/run-verdict.js';
 import type {
@@ -11,6 +17,7 @@ import type {
   CountedPlace,
   OutputCertificate,
 } from './certificate.js';
+import { certifyAlgebra } from './certify-algebra.js';
 import { certifySame } from './certify-same.js';
 import { type FollowedRun, followLaunch, placeOf } from './followed-run.js';
 
@@ -18,6 +25,8 @@ import { type FollowedRun, followLaunch, placeOf } from './followed-run.js';
 export interface CertifyRequest extends RunRequest {
   /** The launch file to compare expressions with; default none. */
   readonly same?: string | undefined;
+  /** The file that says what the launch's tensors are, in place of the launch's own contract. */
+  readonly contractFile?: string | undefined;
   /** Elements of an output whose error is attributed to places; default 256. */
   readonly samples?: number | undefined;
 }
@@ -56,6 +65,16 @@ function certifyOutput(
   };
 }
 
+/** What the launch's tensors are; null where nothing says so. */
+async function contractOf(
+  { contractFile }: CertifyRequest,
+  opened: OpenedLaunch,
+): Promise<LaunchContract | null> {
+  const given = contractFile === undefined ? null : await openContract(contractFile);
+  const isTold = given !== null || opened.posed !== null || opened.file.contract !== null;
+  return isTold ? contractOfLaunch(opened, given) : null;
+}
+
 /** The reasons against a certificate: what refutes it, and what it lacks. */
 function reasonsOf(certificate: Pick<Certificate, 'run' | 'outputs' | 'algebra' | 'same'>): {
   readonly refuting: readonly string[];
@@ -85,7 +104,11 @@ function reasonsOf(certificate: Pick<Certificate, 'run' | 'outputs' | 'algebra' 
   };
 }
 
-function silenceOf({ result, recorder }: FollowedRun, request: CertifyRequest): readonly string[] {
+function silenceOf(
+  { result, recorder }: FollowedRun,
+  request: CertifyRequest,
+  hasContract: boolean,
+): readonly string[] {
   const { run } = result;
   const decided = recorder.losses.decided.size;
   return [
@@ -94,6 +117,9 @@ function silenceOf({ result, recorder }: FollowedRun, request: CertifyRequest): 
       : [`other outcomes of the decisions at ${formatGroupedCount(decided, 'place')}`]),
     'paths that this run does not take, and other sizes',
     ...(run.speaksForAllSchedules ? [] : ['schedules other than the one that was run']),
+    ...(hasContract
+      ? []
+      : ['what the kernel is to compute (a contract in the launch file, or --contract)']),
     ...(request.same === undefined ? ['whether another launch gives the same bits (--same)'] : []),
     'whole numbers of more than 8 bits among the inputs: they are those of this launch',
   ];
@@ -113,6 +139,7 @@ export async function certifyLaunch(
   const followed = await followLaunch(request, progress);
   const { result, recorder, outputs } = followed;
   const { trace, losses } = recorder;
+  const contract = await contractOf(request, result.opened);
   const real = new RealDomain(trace);
   real.extend();
   const rounding = new RoundingDomain(trace, real);
@@ -122,7 +149,7 @@ export async function certifyLaunch(
   const parts = {
     run: { ...judgeRun(result, null), speaksForAllSchedules: run.speaksForAllSchedules },
     outputs: outputs.map((output) => certifyOutput(followed, output, rounding, samples)),
-    algebra: null,
+    algebra: contract && certifyAlgebra(followed, real, contract),
     same:
       request.same === undefined
         ? null
@@ -145,6 +172,6 @@ export async function certifyLaunch(
     decisions: countedPlaces(losses.decided, sources),
     losses: countedPlaces(losses.lost, sources),
     followed: { values: trace.count, products: trace.products.length, bytes: 0 },
-    silent: silenceOf(followed, request),
+    silent: silenceOf(followed, request, contract !== null),
   };
 }

@@ -1,5 +1,6 @@
 import {
   sourceText,
+  type AlgebraCertificate,
   type Certificate,
   type CertificatePlace,
   type OutputCertificate,
@@ -25,6 +26,25 @@ function short(value: number): string {
 /** "kernel.py:88 (line 1258: cvt.rn.f16x2.f32)", or the site alone. */
 function placeText({ site, source }: CertificatePlace): string {
   return source === null ? site : `${sourceText(source)} (${site})`;
+}
+
+function algebraLine({
+  output,
+  rows,
+  compared,
+  distance,
+  idealDistance,
+  constant,
+  constantError,
+  holds,
+}: AlgebraCertificate): string {
+  const what = output === 'out' ? 'softmax attention' : 'its log-sum-exp';
+  const of = `${formatGroupedCount(compared, 'element')} in ${formatGroupedCount(rows, 'row')}`;
+  const known = constant === null ? 'exact constants' : constant;
+  const error =
+    constantError === null || constantError === 0 ? '' : `, ${short(constantError)} from exact`;
+  const ideal = `; ${short(idealDistance)} from exact ${output === 'out' ? 'attention' : 'LSE'}`;
+  return `Algebra of ${output}: ${holds ? '' : 'not '}${what}: real values within ${short(distance)} with ${known}${error}${ideal} (${of})`;
 }
 
 function coverageText({ shape, coverage }: OutputCertificate): string {
@@ -92,13 +112,15 @@ function placeLines(
  * @param isAll whether all places are listed
  */
 export function renderCertificate(certificate: Certificate, isAll: boolean): string {
-  const { status, reasons, launch, run, outputs, same, decisions, losses, silent } = certificate;
+  const { status, reasons, launch, run, outputs, algebra, same } = certificate;
+  const { decisions, losses, silent } = certificate;
   const head = `${titles[status]}: ${plainText(launch.entry)} of ${launch.path}, ${launch.architecture}`;
   return [
     reasons.length === 0 ? head : `${head}: ${reasons.join('; ')}`,
     '',
     `Memory and order: ${run.sentence}`,
     ...outputs.map((output) => `Meaning of ${output.name}: ${coverageText(output)}`),
+    ...(algebra ?? []).map(algebraLine),
     ...outputs.flatMap((output) => roundingLines(output, isAll)),
     ...(same === null ? [] : sameLines(same)),
     ...placeLines(

@@ -1,0 +1,106 @@
+import type { DoubleDouble } from '../../arith/index.js';
+import { compareAlgebra, type AlgebraComparison } from '../../meaning/contracts/index.js';
+import type { RealDomain } from '../../meaning/domains/index.js';
+import { decidedValue } from '../../meaning/trace/index.js';
+import { problemShape, type Problem } from '../../problem/index.js';
+import type { LaunchContract } from '../launch/contract-of-launch.js';
+import type { AlgebraCertificate } from './certificate.js';
+import type { FollowedRun } from './followed-run.js';
+
+/** Up to this distance an identity of real numbers holds: double-doubles of some thousand terms err by 1e−28. */
+const exactLimit = 1e-25;
+
+/**
+ * Up to this distance an LSE holds whose constants do not cancel: max · scale, and a logarithm of weights whose exponents
+ * have an fp32 log2 e.
+ */
+const constantsLimit = 2 ** -20;
+
+/** Products of q and k that are recomputed at most, and the fewest and most rows that are compared. */
+const mostProducts = 2 ** 24;
+const [fewestRows, mostRows] = [8, 256];
+
+interface RowPlace {
+  readonly batch: number;
+  readonly head: number;
+  readonly row: number;
+}
+
+/** Rows equally far apart, over all sequences and heads. */
+function chooseRows(problem: Problem): readonly RowPlace[] {
+  const { batch, heads, queries, keys, qkDim } = problemShape(problem);
+  const all = batch * heads * queries;
+  const affordable = Math.floor(mostProducts / Math.max(keys * qkDim, 1));
+  const count = Math.min(all, Math.max(fewestRows, Math.min(mostRows, affordable)));
+  return Array.from({ length: count }, (_, i) => {
+    const at = Math.floor(((i + 0.5) * all) / count);
+    const sequence = Math.floor(at / queries);
+    return { batch: Math.floor(sequence / heads), head: sequence % heads, row: at % queries };
+  });
+}
+
+function ofOut({ factor, out }: AlgebraComparison, rows: number): AlgebraCertificate {
+  const distance = out.worst?.distance ?? Infinity;
+  return {
+    output: 'out',
+    rows,
+    compared: out.compared,
+    without: out.withoutMeaning,
+    distance,
+    idealDistance: out.worstIdeal?.distance ?? Infinity,
+    limit: exactLimit,
+    constant: factor?.name ?? null,
+    constantError: factor?.fromExact ?? null,
+    holds: distance <= exactLimit && (factor === null || factor.name !== null),
+  };
+}
+
+function ofLse({ lse }: AlgebraComparison, rows: number): AlgebraCertificate {
+  const distance = lse.worst?.distance ?? Infinity;
+  const idealDistance = lse.worstIdeal?.distance ?? Infinity;
+  const limit = distance <= exactLimit ? exactLimit : constantsLimit;
+  return {
+    output: 'lse',
+    rows,
+    compared: lse.compared,
+    without: lse.withoutMeaning,
+    distance,
+    idealDistance,
+    limit,
+    constant: lse.unit,
+    constantError: null,
+    holds: Math.min(distance, idealDistance) <= limit,
+  };
+}
+
+/** Compares the real values of O and the LSE with the exact attention of the launch's problem, on a sample of rows. */
+export function certifyAlgebra(
+  { outputs: values }: FollowedRun,
+  real: RealDomain,
+  { problem, outputs }: LaunchContract,
+): readonly AlgebraCertificate[] {
+  const known = new Map(
+    outputs.map(({ name, tensor, elementOf }) => [
+      name,
+      { elementOf, of: values.find((output) => output.tensor === tensor) },
+    ]),
+  );
+  const realOf = (
+    output: string,
+    { batch, head, row }: RowPlace,
+    column: number,
+  ): DoubleDouble | null => {
+    const found = known.get(output);
+    if (found?.of === undefined) return null;
+    const element = found.elementOf(batch, head, row, column);
+    const value = found.of.values[element];
+    if (value > decidedValue) return real.of(value);
+    return null;
+  };
+  const rows = chooseRows(problem);
+  const comparison = compareAlgebra(problem, realOf, rows);
+  return [
+    ...(known.has('out') ? [ofOut(comparison, rows.length)] : []),
+    ...(known.has('lse') ? [ofLse(comparison, rows.length)] : []),
+  ];
+}
