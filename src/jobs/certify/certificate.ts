@@ -114,7 +114,7 @@ export interface Certificate extends DocumentHead<'certificate'> {
   /** Places that lose values which had a meaning. */
   readonly losses: readonly CountedPlace[];
   /** What was followed, for a reader of costs. */
-  readonly followed: { readonly values: number; readonly products: number; readonly bytes: number };
+  readonly followed: { readonly values: number; readonly products: number };
   /** What it does not speak of, a clause each. */
   readonly silent: readonly string[];
 }

@@ -171,7 +171,7 @@ export async function certifyLaunch(
     ...parts,
     decisions: countedPlaces(losses.decided, sources),
     losses: countedPlaces(losses.lost, sources),
-    followed: { values: trace.count, products: trace.products.length, bytes: 0 },
+    followed: { values: trace.count, products: trace.products.length },
     silent: silenceOf(followed, request, contract !== null),
   };
 }

@@ -36,7 +36,10 @@ export function profileRounding(
   { values }: OutputValues,
   most: number,
 ): RoundingProfile | null {
-  const known = [...values.keys()].filter((i) => values[i] > decidedValue);
+  // Copies of inputs have no error, and elements that are not written are such.
+  const isMade = (value: number) =>
+    value > decidedValue && trace.operationOf(value).origin !== 'input';
+  const known = [...values.keys()].filter((i) => isMade(values[i]));
   let [worst, worstElement, sum, largest, without] = [0, -1, 0, 0, 0];
   for (const i of known) {
     const error = Math.abs(rounding.errorOf(values[i]));

@@ -6,11 +6,11 @@ import {
   type OutputCertificate,
   type SameCertificate,
 } from '../../../jobs/index.js';
-import { formatGrouped, formatGroupedCount, formatShare, plainText } from '../../../words/index.js';
-import { alignColumns } from '../../layout/index.js';
+import { formatGrouped, formatGroupedCount, plainText } from '../../../words/index.js';
+import { alignTextColumns } from '../../layout/index.js';
 
-/** Places of a kind that are listed unless all are asked for. */
-const mostPlaces = 8;
+/** Places of a kind, and shares of an error, that are listed unless all are asked for. */
+const [mostPlaces, leastShare] = [8, 0.0005];
 
 const titles = {
   certified: 'CERTIFIED',
@@ -40,7 +40,9 @@ function algebraLine({
 }: AlgebraCertificate): string {
   const what = output === 'out' ? 'softmax attention' : 'its log-sum-exp';
   const of = `${formatGroupedCount(compared, 'element')} in ${formatGroupedCount(rows, 'row')}`;
-  const known = constant === null ? 'exact constants' : constant;
+  const unknown =
+    output === 'out' ? 'a factor of q·k that is no known constant' : 'exact constants';
+  const known = constant ?? unknown;
   const error =
     constantError === null || constantError === 0 ? '' : `, ${short(constantError)} from exact`;
   const ideal = `; ${short(idealDistance)} from exact ${output === 'out' ? 'attention' : 'LSE'}`;
@@ -57,20 +59,84 @@ function coverageText({ shape, coverage }: OutputCertificate): string {
   return rest.length === 0 ? known : `${known}, ${rest.join(', ')}`;
 }
 
+/** Places that a reader takes for one: of the same instruction, at one line of the source or near one another. */
+interface PlaceGroup {
+  readonly first: CertificatePlace;
+  readonly mnemonic: string;
+  readonly lines: readonly number[];
+  readonly amount: number;
+}
+
+/** Lines of the PTX apart at which two places of an instruction are no longer near one another. */
+const nearLines = 40;
+
+/** `line 120: fma.rn.f32` in its parts. */
+function partsOf({ site }: CertificatePlace): { readonly line: number; readonly mnemonic: string } {
+  const [, line = '0', mnemonic = site] = /^line (\d+): (.*)$/.exec(site) ?? [];
+  return { line: Number(line), mnemonic };
+}
+
+/** Groups places, which have amounts, by instruction and source, or by neighbourhood; the largest amounts first. */
+function groupPlaces<Place extends CertificatePlace>(
+  places: readonly Place[],
+  amountOf: (place: Place) => number,
+): readonly PlaceGroup[] {
+  const groups: PlaceGroup[] = [];
+  for (const place of [...places].sort((a, b) => partsOf(a).line - partsOf(b).line)) {
+    const { line, mnemonic } = partsOf(place);
+    const source = place.source === null ? null : sourceText(place.source);
+    const at = groups.findIndex(
+      (group) =>
+        group.mnemonic === mnemonic &&
+        (source === null
+          ? group.first.source === null && line - group.lines[group.lines.length - 1] <= nearLines
+          : group.first.source !== null && sourceText(group.first.source) === source),
+    );
+    const known = groups[at] ?? { first: place, mnemonic, lines: [], amount: 0 };
+    const amount = known.amount + amountOf(place);
+    groups[at < 0 ? groups.length : at] = { ...known, lines: [...known.lines, line], amount };
+  }
+  return groups.sort((a, b) => Math.abs(b.amount) - Math.abs(a.amount));
+}
+
+/** "kernel.py:88: cvt.rn.bf16x2.f32, 16 lines from 1060 on", or the line alone. */
+function groupText({ first, mnemonic, lines }: PlaceGroup): string {
+  const [from] = lines;
+  const where =
+    lines.length === 1
+      ? `line ${from}`
+      : `${formatGrouped(lines.length)} lines, ${from} to ${lines[lines.length - 1]}`;
+  return first.source === null
+    ? `${mnemonic}, ${where}`
+    : `${sourceText(first.source)}: ${mnemonic}, ${where}`;
+}
+
+/** The rows of groups, of which the largest are shown unless all are asked for. */
+function groupLines(
+  groups: readonly PlaceGroup[],
+  amountText: (amount: number) => string,
+  isAll: boolean,
+): readonly string[] {
+  const shown = isAll ? groups : groups.slice(0, mostPlaces);
+  const rest = groups.length - shown.length;
+  return [
+    ...alignTextColumns(shown.map((group) => [`  ${amountText(group.amount)}`, groupText(group)])),
+    ...(rest === 0 ? [] : [`  and ${formatGroupedCount(rest, 'other place')}; --lines lists them`]),
+  ];
+}
+
 function roundingLines(output: OutputCertificate, isAll: boolean): readonly string[] {
   const { name, rounding } = output;
   if (rounding === null) return [];
   const { worst, rms, largest, sampled, shares } = rounding;
-  const shown = shares.filter(({ share }) => isAll || Math.abs(share) >= 0.005);
-  const listed = isAll ? shown : shown.slice(0, mostPlaces);
-  const rest = shares.length - listed.length;
+  const head = `Rounding of ${name}: largest |bits − real| ${short(worst)}, RMS ${short(rms)}, where |${name}| reaches ${short(largest)}`;
+  if (shares.length === 0) return [head];
+  const groups = groupPlaces(shares, ({ share }) => share).filter(
+    ({ amount }) => isAll || Math.abs(amount) >= leastShare,
+  );
   return [
-    `Rounding of ${name}: largest |bits − real| ${short(worst)}, RMS ${short(rms)}, where |${name}| reaches ${short(largest)}`,
-    ...(shares.length === 0 ? [] : [`  made by, over ${formatGroupedCount(sampled, 'element')}:`]),
-    ...alignColumns(listed.map((place) => [`    ${formatShare(place.share)}`, placeText(place)])),
-    ...(rest === 0
-      ? []
-      : [`    and ${formatGroupedCount(rest, 'other place')}; --lines lists them`]),
+    `${head}; over ${formatGroupedCount(sampled, 'element')} it is made by`,
+    ...groupLines(groups, (share) => `${(100 * share).toFixed(1)} %`, isAll),
   ];
 }
 
@@ -97,13 +163,8 @@ function placeLines(
   isAll: boolean,
 ): readonly string[] {
   if (places.length === 0) return [];
-  const shown = isAll ? places : places.slice(0, mostPlaces);
-  const rest = places.length - shown.length;
-  return [
-    title,
-    ...alignColumns(shown.map((place) => [`  ${formatGrouped(place.count)} ×`, placeText(place)])),
-    ...(rest === 0 ? [] : [`  and ${formatGroupedCount(rest, 'other place')}; --lines lists them`]),
-  ];
+  const groups = groupPlaces(places, ({ count }) => count);
+  return [title, ...groupLines(groups, (count) => `${formatGrouped(count)} ×`, isAll)];
 }
 
 /**

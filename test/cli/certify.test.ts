@@ -1,0 +1,125 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readKernel, readManifest } from '../../fixtures/ptx/unpack.mjs';
+import { writeSafetensors } from '../../src/io/index.js';
+import type { Certificate } from '../../src/jobs/index.js';
+import { filledProblem, sumNormalNumbers, uniformNumbers } from '../setup/problems.js';
+import { refusal, runInProcess } from './run-in-process.js';
+import { smallTensor, writeLaunch, x } from './small-launch.js';
+
+const scratch = mkdtempSync(join(tmpdir(), 'flashproof-certify-'));
+afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+const at = (name: string) => join(scratch, name);
+
+const schema = JSON.parse(
+  readFileSync(new URL('../../src/report/json/certificate.schema.json', import.meta.url), 'utf8'),
+) as object;
+const validate = new Ajv2020({ allErrors: true }).compile(schema);
+
+/** The certificate of a launch; it has the form of its schema. */
+async function certify(...args: readonly string[]) {
+  const { stdout, status } = await runInProcess('certify', ...args, '--json', '-');
+  const certificate = JSON.parse(stdout) as Certificate;
+  validate(certificate);
+  expect(validate.errors).toBeNull();
+  return { certificate, status };
+}
+
+/** What is printed, as one line. */
+async function printed(...args: readonly string[]) {
+  const { stdout, status } = await runInProcess('certify', ...args);
+  return { text: stdout.replace(/\s+/g, ' '), status };
+}
+
+const hopper = 'triton-sm90-attend-tma-d64-causal-warps';
+
+/** Writes an attention kernel of Triton as a template, with its text changed. */
+async function writeTemplate(name: string, change: (ptx: string) => string): Promise<string> {
+  const kernel = readManifest().kernels.find(({ name: one }) => one === hopper)!;
+  mkdirSync(at(name));
+  writeFileSync(join(at(name), 'kernel.ptx'), change(readKernel(kernel).ptx));
+  writeFileSync(join(at(name), 'template.json'), JSON.stringify(kernel.template));
+  return join(at(name), 'template.json');
+}
+
+const problem = at('problem.safetensors');
+
+beforeAll(async () => {
+  const frame = { queries: 128, keys: 128, dim: 64 };
+  const { q, k, v } = filledProblem(frame, sumNormalNumbers(uniformNumbers(5)));
+  await writeSafetensors(problem, { q, k, v }, { causal: 'true' });
+});
+
+describe('flashproof certify', () => {
+  it('proves a kernel of Triton to be attention with its fp32 log2 e, and attributes its error', async () => {
+    const path = await writeTemplate('as-compiled', (ptx) => ptx);
+    const { certificate, status } = await certify(path, '--problem', problem);
+    expect(certificate.status).toBe('certified');
+    expect(status).toBe(0);
+    const [out, lse] = certificate.algebra!;
+    expect(out.constant).toBe('scale·fp32(log2 e)');
+    expect(out.distance).toBeLessThan(1e-28);
+    expect(out.idealDistance).toBeGreaterThan(1e-9);
+    expect(lse.holds).toBe(true);
+    for (const { coverage, rounding } of certificate.outputs) {
+      expect({ ...coverage, meaning: 0 }).toEqual({
+        ...{ meaning: 0, lost: 0, decided: 0, constant: 0, unwritten: 0 },
+      });
+      expect(rounding!.unattributed).toBeLessThan(1e-2);
+      const sum = rounding!.shares.reduce((all, { share }) => all + share, 0);
+      expect(sum).toBeCloseTo(1, 6);
+    }
+    const [most] = certificate.outputs[0].rounding!.shares;
+    expect(most.site).toContain('cvt.rn.bf16x2.f32');
+  });
+
+  it('refutes a constant that is one ulp off, which no tolerance sees', async () => {
+    const path = await writeTemplate('one-ulp', (ptx) =>
+      ptx.replaceAll('0f3FB8AA3B', '0f3FB8AA3C'),
+    );
+    const { text, status } = await printed(path, '--problem', problem);
+    expect(text).toMatch(/^REFUTED: attend_tma/);
+    expect(text).toContain('a factor of q·k that is no known constant');
+    expect(status).toBe(1);
+  });
+
+  it('tells equal bits of other expressions from equal expressions', async () => {
+    const tensors = [smallTensor('x', x), smallTensor('y', new Float32Array(96))];
+    const one = await writeLaunch(mkdtempSync(at('one-')), tensors);
+    const other = await writeLaunch(mkdtempSync(at('other-')), tensors);
+    const same = await certify(one, '--same', other);
+    expect(same.certificate.same!.outputs[0]).toMatchObject({ rows: 2, same: 2, other: 0 });
+    expect(same.status).toBe(0);
+    // (x · a) + 1 and 1 − x · (−a) have the same bits.
+    const folder = other.replace(/launch\.json$/, 'kernel.ptx');
+    const ptx = readFileSync(folder, 'utf8')
+      .replace('mul.f32 %f3, %f2, %f1;', 'neg.f32 %f1, %f1;\n  mul.f32 %f3, %f2, %f1;')
+      .replace('add.f32 %f4, %f3, 0f3F800000;', 'sub.f32 %f4, 0f3F800000, %f3;');
+    writeFileSync(folder, ptx);
+    const { certificate, status } = await certify(one, '--same', other);
+    const [y] = certificate.same!.outputs;
+    expect(y).toMatchObject({ same: 0, other: 2, otherWithEqualBits: 96 });
+    expect(y.parting!.here.what).toBe('add.f32');
+    expect(y.parting!.there.what).toBe('sub.f32');
+    expect(status).toBe(1);
+  });
+
+  it('does not call a kernel certified that leaves elements unwritten', async () => {
+    const tensors = [smallTensor('x', x), smallTensor('y', new Float32Array(96))];
+    const path = await writeLaunch(mkdtempSync(at('half-')), tensors, { grid: [1, 1, 1] });
+    const { text, status } = await printed(path);
+    expect(text).toMatch(/^NOT CERTIFIED: scale .*: 48 elements of y are not written/);
+    expect(status).toBe(1);
+  });
+
+  it('refuses what it cannot compare, in one line', async () => {
+    const tensors = [smallTensor('x', x), smallTensor('y', new Float32Array(96))];
+    const path = await writeLaunch(mkdtempSync(at('alone-')), tensors);
+    const other = await writeLaunch(mkdtempSync(at('of-x-')), tensors, { outputs: ['x'] });
+    expect(await refusal('certify', path, '--same', other)).toContain('has no output y');
+    expect(await refusal('certify', path, '--contract', at('none.json'))).toContain('none.json');
+  });
+});
