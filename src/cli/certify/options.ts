@@ -53,16 +53,16 @@ const details = `
 Examples:
   flashproof certify launch.json
   flashproof certify launch.json --lines --json certificate.json
-  flashproof certify launch.json --same other/launch.json
+  flashproof certify launch.json --same launch.json
   flashproof certify template.json --problem problem.safetensors
 
 The kernel runs as with flashproof run, while every value carries what it means:
 the real number that it would be without any rounding, and the expression that
 made it. A certificate says, in this order: whether memory and order are sound;
 how many elements of each output have a meaning; where the launch file has a
-contract, whether their real values are those of the contract; which lines make how much of
-their error; with --same whether their bits equal another launch's for all
-inputs; and of what it says nothing.
+contract, whether their real values are those of the contract; which lines make
+how much of their error; with --same whether their bits equal another launch's
+for all inputs; and of what it says nothing.
 
 --same compares expressions, not bits: equal ones give equal bits for all inputs
 for which the decisions are the same. Inputs of the same name stand for one

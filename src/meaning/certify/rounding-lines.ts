@@ -19,10 +19,16 @@ export interface RoundingProfile {
   readonly unattributed: number;
 }
 
-/** Numbers of elements to attribute: all, or `most` equally far apart. */
+/** (√5 − 1) ÷ 2, whose multiples modulo 1 are spread as evenly as can be, across rows and columns alike. */
+const golden = (Math.sqrt(5) - 1) / 2;
+
+/** Numbers of elements to attribute: all, or up to `most` that are spread over all. */
 function sampleOf(count: number, most: number): readonly number[] {
   if (count <= most) return Array.from({ length: count }, (_, i) => i);
-  return Array.from({ length: most }, (_, i) => Math.floor(((i + 0.5) * count) / most));
+  const places = Array.from({ length: most }, (_, i) =>
+    Math.floor((((i + 0.5) * golden) % 1) * count),
+  );
+  return [...new Set(places)];
 }
 
 /**
