@@ -5,8 +5,8 @@ import { atLeastOne } from '../options/parse-values.js';
 /** The options of `flashproof certify`. */
 export const certifyOptions = optionRows({
   same: {
-    argument: '<launch>',
-    description: 'another launch: say which outputs have the same bits for all inputs (below)',
+    argument: '<file>',
+    description: 'another launch file: say which outputs have the same bits for all inputs (below)',
   },
   contract: {
     argument: '<file>',

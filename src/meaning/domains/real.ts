@@ -86,7 +86,7 @@ export class RealDomain {
   }
 
   /** Sums, products and fused ones without objects; returns whether it was one, of finite numbers. */
-   
+
   #isQuick(value: number, name: string | null, a: number, b: number, c: number): boolean {
     const { high, low } = this;
     let [p, e] = [high[a], low[a]];

@@ -187,7 +187,7 @@ export class RoundingDomain {
   }
 
   /** The product of the factors of an element of A and one of B. */
-   
+
   #factor(
     { a, b, block }: { readonly a: Uint32Array; readonly b: Uint32Array; readonly block: number },
     row: number,
