@@ -32,6 +32,8 @@ class Launch:
     outputs: Sequence[Any] = ()
     shared_bytes: int = 0
     cluster: Sequence[int] | None = None
+    #: What the tensors are: the entry `contract` of the file.
+    contract: Mapping[str, Any] | None = None
 
     def members(self) -> dict[str, Any]:
         """What the file holds, besides the name of the PTX."""
@@ -43,6 +45,7 @@ class Launch:
             "dynamicSharedBytes": self.shared_bytes,
             "parameters": [dict(one) for one in self.parameters],
             "outputs": list(self.outputs),
+            **({"contract": dict(self.contract)} if self.contract else {}),
         }
 
 

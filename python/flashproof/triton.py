@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypedDict, Union
 
 from .arrays import dtype_of, to_array
@@ -67,6 +68,7 @@ def record(
     *,
     target: str | None = None,
     template: Template | None = None,
+    contract: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Any:
     """
@@ -78,7 +80,9 @@ def record(
     (`"sm_90"`, `"sm_100"`) the kernel is compiled for it, and no GPU is needed. Without, it is launched here with PyTorch's tensors,
     and what it wrote is kept as `T.fused`, with which `flashproof run` compares. `template` also writes `template.json`, by which the
     kernel takes any problem that fits; it needs a target, since Triton compiles for the very numbers of a launch (1, multiples of
-    16). `options` are Triton's: `num_warps`, `num_stages`, ….
+    16). `contract` says what the tensors are, for `flashproof certify`: `{"kind": "attention", "scale": 0.125, "causal": True,
+    "q": "q_ptr", …, "out": "o_ptr"}` names arguments, whose shapes are [batch, heads, seqlen, dim] or without batch.
+    `options` are Triton's: `num_warps`, `num_stages`, ….
 
     Returns what Triton compiled. ValueError and TypeError for arguments that cannot be recorded.
     """
@@ -92,7 +96,9 @@ def record(
     axes = grid(dict(arguments)) if callable(grid) else grid
     if target is not None:
         compiled = compile_for(kernel, arguments, target, **options)
-        record_compiled(folder, compiled, axes, arguments, outputs, template=template)
+        record_compiled(
+            folder, compiled, axes, arguments, outputs, template=template, contract=contract
+        )
         return compiled
     if template is not None:
         raise ValueError(
@@ -102,7 +108,7 @@ def record(
     before = {name: _copied(name, one) for name, one in given.items()}
     compiled = kernel[tuple(axes)](**given, **options)
     results = {name: to_array(_stored(given[name]), name) for name in outputs}
-    record_compiled(folder, compiled, axes, before, outputs, results)
+    record_compiled(folder, compiled, axes, before, outputs, results, contract=contract)
     return compiled
 
 
@@ -147,20 +153,44 @@ def record_compiled(
     outputs: Sequence[str],
     results: Mapping[str, Any] | None = None,
     template: Template | None = None,
+    contract: Mapping[str, Any] | None = None,
 ) -> None:
     """
     Write the files of a kernel that Triton has compiled.
 
     `arguments` are as they were before the launch; `results` what a GPU made of the outputs, by name, where one was there.
+    `contract` is as that of `record`. ValueError for a contract that names no tensor among the arguments.
     """
     launch = launch_of(compiled, grid, arguments, outputs)
     held = {name: _stored(one) for name, one in arguments.items()}
     tensors = {name: to_array(one, name) for name, one in held.items() if _is_tensor(one)}
+    if contract is not None:
+        launch = replace(launch, contract=_contract(contract, tensors))
     kept = {f"{name}.fused": one for name, one in (results or {}).items()}
     write_launch(folder, compiled.asm["ptx"], launch)
     write_tensors(folder, {**tensors, **kept})
     if template is not None:
         write_template(folder, _template(launch, compiled, template))
+
+
+#: Members of a contract that are no tensors.
+_SETTINGS = ("kind", "scale", "causal", "window", "softcap")
+
+
+def _contract(contract: Mapping[str, Any], tensors: Mapping[str, Any]) -> dict[str, Any]:
+    """A contract with the shapes of the tensors that it names."""
+
+    def view(member: str, value: Any) -> Any:
+        if member in _SETTINGS or not isinstance(value, str):
+            return value
+        if value not in tensors:
+            raise ValueError(
+                f"the contract's {member} is {value!r}, which is no tensor among the arguments; "
+                f"name one of {', '.join(tensors)}"
+            )
+        return {"tensor": value, "shape": list(tensors[value].shape)}
+
+    return {member: view(member, value) for member, value in contract.items()}
 
 
 def launch_of(

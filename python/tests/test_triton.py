@@ -89,6 +89,19 @@ def test_numbers_that_json_does_not_hold_are_text(tmp_path):
     assert written(tmp_path)["parameters"][2:4] == [{"f32": "-inf"}, {"s32": str(2**60)}]
 
 
+def test_a_contract_names_arguments_and_has_their_shapes(tmp_path):
+    contract = {"kind": "attention", "causal": True, "q": "x", "out": "y"}
+    record_compiled(tmp_path, compiled(), (2,), arguments(), ["y"], contract=contract)
+    assert written(tmp_path)["contract"] == {
+        "kind": "attention",
+        "causal": True,
+        "q": {"tensor": "x", "shape": [2, 35]},
+        "out": {"tensor": "y", "shape": [70]},
+    }
+    with pytest.raises(ValueError, match="q is 'z', which is no tensor among the arguments"):
+        record_compiled(tmp_path, compiled(), (2,), arguments(), ["y"], contract={"q": "z"})
+
+
 def test_a_template_has_expressions_in_the_place_of_numbers(tmp_path):
     template = {
         "grid": ["ceil(sq / 64)"],

@@ -37,6 +37,7 @@ const documents = [
   ['docs/reference/emulation.md', false],
   ['docs/guide/capture.md', false],
   ['docs/guide/compiled-kernels.md', false],
+  ['docs/reference/certificates.md', false],
 ] as const;
 
 /** Of these only what takes seconds and is shown with what it prints. */
