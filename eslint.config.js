@@ -81,6 +81,7 @@ export const arrows = {
     'problem',
   ],
   'report/html': ['report/layout', 'report/json', 'report/text', 'audit', 'attribution'],
+  'report/html/launch': ['report/layout', 'report/html', 'jobs'],
   'report/svg': ['profile'],
   attribution: ['audit', 'kernels', 'oracles', 'formats', 'problem'],
   conform: ['hardware', 'kernels', 'simd', 'formats'],
@@ -124,7 +125,7 @@ export const arrows = {
     ...['kernels', 'oracles', 'machine', 'formats', 'problem'],
   ],
   cli: [
-    ...['jobs', 'report/text/launch'],
+    ...['jobs', 'report/text/launch', 'report/html/launch'],
     ...['report/layout', 'report/json', 'report/json/check', 'report/validation', 'report/text'],
     'report/text/attribution',
     ...['report/text/machine', 'report/text/profile', 'report/junit', 'report/html', 'report/svg'],

@@ -43,6 +43,10 @@ export const certifyOptions = optionRows({
     description: 'write the certificate as JSON (- for stdout)',
     stdout: true,
   },
+  html: {
+    argument: '<file>',
+    description: 'write the certificate as a page, with the lines of the program',
+  },
   quiet: { short: 'q', description: 'print nothing' },
 });
 

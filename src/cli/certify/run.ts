@@ -1,7 +1,8 @@
 import { certifyLaunch } from '../../jobs/index.js';
+import { renderCertificatePage } from '../../report/html/launch/index.js';
 import { fitLines } from '../../report/layout/index.js';
 import { renderCertificate } from '../../report/text/launch/index.js';
-import { writeJson } from '../files/publish.js';
+import { writeJson, writeText } from '../files/publish.js';
 import { rejectClashes } from '../options/given-options.js';
 import { createPeriodicProgress, terminalLooks } from '../terminal.js';
 import { toolVersion } from '../tool-version.js';
@@ -15,18 +16,21 @@ import { certifyOptions, type CertifyCommandOptions } from './options.js';
 export async function runCertify(path: string, options: CertifyCommandOptions): Promise<number> {
   rejectClashes(certifyOptions, options);
   const { ptx, tensors, problem, architecture, same, samples } = options;
-  const { contract: contractFile, json, quiet, lines = false } = options;
+  const { contract: contractFile, json, html, quiet, lines = false } = options;
   const progress = createPeriodicProgress('certify');
   const files = { path, ptx, tensors, problem, same, contractFile };
   const request = { ...files, architecture, samples, contract: false, races: true };
-  const certificate = await certifyLaunch(request, toolVersion(), progress.update).finally(
-    progress.done,
-  );
+  const { certificate, ptx: text } = await certifyLaunch(
+    request,
+    toolVersion(),
+    progress.update,
+  ).finally(progress.done);
   if (json !== '-' && quiet !== true) {
     const { columns } = terminalLooks(process.stdout);
-    const text = renderCertificate(certificate, lines);
-    process.stdout.write(fitLines(text.split('\n'), columns).join('\n'));
+    const printed = renderCertificate(certificate, lines);
+    process.stdout.write(fitLines(printed.split('\n'), columns).join('\n'));
   }
   if (json !== undefined) await writeJson(json, certificate);
+  if (html !== undefined) await writeText(html, renderCertificatePage(certificate, text));
   return certificate.status === 'certified' ? 0 : 1;
 }

@@ -1,4 +1,3 @@
-import type { DoubleDouble } from '../../arith/index.js';
 import { compareAlgebra, type AlgebraComparison } from '../../meaning/contracts/index.js';
 import type { RealDomain } from '../../meaning/domains/index.js';
 import { decidedValue } from '../../meaning/trace/index.js';
@@ -85,11 +84,7 @@ export function certifyAlgebra(
       { elementOf, of: values.find((output) => output.tensor === tensor) },
     ]),
   );
-  const realOf = (
-    output: string,
-    { batch, head, row }: RowPlace,
-    column: number,
-  ): DoubleDouble | null => {
+  const realOf: Parameters<typeof compareAlgebra>[1] = (output, { batch, head, row }, column) => {
     const found = known.get(output);
     if (found?.of === undefined) return null;
     const element = found.elementOf(batch, head, row, column);

@@ -125,6 +125,12 @@ function silenceOf(
   ];
 }
 
+/** A certificate, and the text of the kernel that it is about. */
+export interface CertifiedLaunch {
+  readonly certificate: Certificate;
+  readonly ptx: string;
+}
+
 /**
  * Certifies a launch: runs it while its values are followed.
  *
@@ -135,7 +141,7 @@ export async function certifyLaunch(
   request: CertifyRequest,
   version: string,
   progress: (share: number) => void = () => undefined,
-): Promise<Certificate> {
+): Promise<CertifiedLaunch> {
   const followed = await followLaunch(request, progress);
   const { result, recorder, outputs } = followed;
   const { trace, losses } = recorder;
@@ -158,7 +164,7 @@ export async function certifyLaunch(
   const { refuting, missing } = reasonsOf(parts);
   const status: CertificateStatus =
     refuting.length > 0 ? 'refuted' : missing.length > 0 ? 'incomplete' : 'certified';
-  return {
+  const certificate: Certificate = {
     ...documentHead('certificate', version, result.seconds),
     status,
     reasons: [...refuting, ...missing],
@@ -174,4 +180,5 @@ export async function certifyLaunch(
     followed: { values: trace.count, products: trace.products.length },
     silent: silenceOf(followed, request, contract !== null),
   };
+  return { certificate, ptx: opened.ptx };
 }

@@ -9,4 +9,4 @@ export type {
   RoundingShare,
   SameCertificate,
 } from './certificate.js';
-export { certifyLaunch, type CertifyRequest } from './certify-launch.js';
+export { certifyLaunch, type CertifiedLaunch, type CertifyRequest } from './certify-launch.js';

@@ -6,3 +6,4 @@ export type { HtmlReport } from './page-parts.js';
 export { gatherPlotData, type PlotData } from './plot-data.js';
 export { createUlpHistogram, type UlpHistogram } from './ulp-histogram.js';
 export type { ReproduceCommand } from './provenance.js';
+export { htmlPage, verdictBanner } from './page.js';

@@ -1,0 +1,1 @@
+export { renderCertificatePage } from './certificate-page.js';
