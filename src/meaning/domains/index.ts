@@ -1,3 +1,6 @@
 export { ExpressionDomain, hashOfText, type Hash, type NameInput } from './expression.js';
+export { InfluenceDomain, type LabelOf } from './influence.js';
+export type { Influences } from './influences.js';
+export { anySet, emptySet, LabelSets } from './label-sets.js';
 export { RealDomain } from './real.js';
 export { RoundingDomain, type RoundingShares } from './rounding.js';
