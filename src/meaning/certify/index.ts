@@ -14,3 +14,10 @@ export {
   type Standing,
 } from './output-values.js';
 export { profileRounding, type RoundingProfile } from './rounding-lines.js';
+export {
+  findForbiddenReach,
+  type ForbiddenReach,
+  type GuardedOutput,
+  type OutputReach,
+  type ReachedElement,
+} from './unreached.js';
