@@ -1,3 +1,5 @@
+export { findHarmlessRaces, racingLoads } from './harmless-races.js';
+export { liveValues } from './live-values.js';
 export {
   compareValues,
   findParting,

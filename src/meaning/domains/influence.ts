@@ -14,8 +14,8 @@ type Pair<T> = readonly [T, T];
  *
  * What is claimed of a value holds on the path that the run took, for every decision as it fell. As long as the inputs with the
  * labels that reach it with weight keep their bits, the value is the same number (zeros of both signs are one), whatever the
- * inputs with other labels are. Those that reach it in the structure only are the exception in one case: where they make an
- * operation give a number of another kind than in this run, of finite ones, either infinity and NaN.
+ * inputs with other labels are. Those that reach it in the structure only are the exception in one case: where with them a value
+ * of the trace, an input or a result, is a number of another kind than in this run, of finite ones, either infinity and NaN.
  *
  * An operand swallows the other one, which then reaches the result in the structure only, where
  * - it is a factor, or a dividend, whose bits are those of a zero of either sign: a constant, a weight that underflowed, or an
@@ -47,11 +47,13 @@ export class InfluenceDomain implements Influences {
   }
 
   #grow(): void {
-    const { count, operation } = this.#trace;
-    if (this.withWeight.length >= count) return;
+    const { count } = this.#trace;
     const { withWeight, inStructure } = this;
-    this.withWeight = new Uint32Array(operation.length);
-    this.inStructure = new Uint32Array(operation.length);
+    if (withWeight.length >= count) return;
+    // As long as needed at first, since most traces are taken once.
+    const length = Math.max(count, Math.ceil(1.25 * withWeight.length));
+    this.withWeight = new Uint32Array(length);
+    this.inStructure = new Uint32Array(length);
     this.withWeight.set(withWeight);
     this.inStructure.set(inStructure);
   }

@@ -36,6 +36,14 @@ export interface LaneTracer extends ValueTracer {
     lanes: number,
     site: string,
   ) => void;
+  /** Takes note that a visible instruction of a warp (by its number in its CTA) has written registers, as a load does. */
+  readonly read?: (
+    registers: WarpRegisters,
+    writes: readonly Slot[],
+    lanes: number,
+    warp: number,
+    site: string,
+  ) => void;
   /** Takes note that all clusters that have started have ended: only what lies in global memory goes on. */
   readonly clustersEnded: () => void;
 }

@@ -210,8 +210,10 @@ function* runItem(warp: RunningWarp, item: Special, number: number, active: numb
   switch (item.kind) {
     case 'visible':
       forgetTags(warp, item, lanes);
-      if (!item.operation.isAligned) yield* item.operation.issue({ ...issuing, lanes });
-      else {
+      if (!item.operation.isAligned) {
+        yield* item.operation.issue({ ...issuing, lanes });
+        warp.executable.tracer?.read?.(registers, item.operation.writes, lanes, issuing.warp, site);
+      } else {
         const all = yield* meet(warp, { number, site }, lanes, () => warp.live);
         if (all !== 0) yield* item.operation.issue({ ...issuing, lanes: all });
       }
