@@ -19,6 +19,22 @@ export function isZero(trace: Trace, value: number): boolean {
 
 /** Whether a value's bits are those of an infinity. */
 export function isInfinite(trace: Trace, value: number): boolean {
+  // The last bits of an infinity are zeros, in all formats that have one.
+  if ((trace.bits[value] & 3) !== 0) return false;
   const number = trace.numberOf(value);
   return number === Infinity || number === -Infinity;
+}
+
+/** Whether the same sets reach two stretches of `count` values of a list, one after another. */
+export function areAlike(
+  { withWeight, inStructure }: Influences,
+  values: Uint32Array,
+  [one, other]: readonly [number, number],
+  count: number,
+): boolean {
+  for (let i = 0; i < count; i++) {
+    const [x, y] = [values[one + i], values[other + i]];
+    if (withWeight[x] !== withWeight[y] || inStructure[x] !== inStructure[y]) return false;
+  }
+  return true;
 }

@@ -30,13 +30,11 @@ function ones(word: number): number {
  * with one label more takes as many new nodes as lie above it. Source: Okasaki and Gill, Fast Mergeable Integer Maps, 1998.
  */
 export class LabelSets {
-  /** Of a leaf: the number of its word; of a branch: that of the first word that it may have. */
-  #prefix = new Uint32Array(firstCapacity);
-  /** Of a branch: the bit of the word's number by which it decides; 0 of a leaf. */
-  #branch = new Uint32Array(firstCapacity);
-  /** Of a leaf: the bits; of a branch: the child where the bit is 0. */
-  #left = new Uint32Array(firstCapacity);
-  #right = new Uint32Array(firstCapacity);
+  /**
+   * Four words a node: the number of a leaf's word, or of the first word that a branch may have; the bit of the word's number by
+   * which a branch decides, 0 of a leaf; a leaf's bits, or the child where the bit is 0; the child where it is 1.
+   */
+  #words = new Uint32Array(4 * firstCapacity);
   /** Numbers of nodes by their content; at most half is taken. */
   #nodes = new Uint32Array(2 * firstCapacity);
   /** The unions computed lately, by their operands: three words each. */
@@ -46,59 +44,62 @@ export class LabelSets {
 
   /** Bytes that the sets take. */
   get bytes(): number {
-    return 4 * (4 * this.#prefix.length + this.#nodes.length + this.#unions.length);
+    return 4 * (this.#words.length + this.#nodes.length + this.#unions.length);
+  }
+
+  #prefixOf(node: number): number {
+    return this.#words[4 * node];
+  }
+
+  #branchOf(node: number): number {
+    return this.#words[4 * node + 1];
+  }
+
+  #leftOf(node: number): number {
+    return this.#words[4 * node + 2];
+  }
+
+  #rightOf(node: number): number {
+    return this.#words[4 * node + 3];
   }
 
   #grow(): void {
-    const capacity = 2 * this.#prefix.length;
-    const grown = (column: Uint32Array) => {
-      const next = new Uint32Array(capacity);
-      next.set(column);
-      return next;
-    };
-    this.#prefix = grown(this.#prefix);
-    this.#branch = grown(this.#branch);
-    this.#left = grown(this.#left);
-    this.#right = grown(this.#right);
-    this.#nodes = new Uint32Array(2 * capacity);
-    for (let node = 2; node < this.#count; node++) this.#nodes[this.#place(node)] = node;
-  }
-
-  /** The slot of a node that is not in the table. */
-  #place(node: number): number {
-    const { length } = this.#nodes;
-    let slot = slotOf(
-      this.#prefix[node] ^ this.#branch[node],
-      this.#left[node],
-      this.#right[node],
-      length,
-    );
-    while (this.#nodes[slot] !== 0) slot = (slot + 1) & (length - 1);
-    return slot;
+    const words = new Uint32Array(2 * this.#words.length);
+    words.set(this.#words);
+    this.#words = words;
+    const nodes = new Uint32Array(2 * this.#nodes.length);
+    for (let node = 2; node < this.#count; node++) {
+      const at = 4 * node;
+      let slot = slotOf(words[at] ^ words[at + 1], words[at + 2], words[at + 3], nodes.length);
+      while (nodes[slot] !== 0) slot = (slot + 1) & (nodes.length - 1);
+      nodes[slot] = node;
+    }
+    this.#nodes = nodes;
   }
 
   #node(prefix: number, branch: number, left: number, right: number): number {
-    const { length } = this.#nodes;
-    let slot = slotOf(prefix ^ branch, left, right, length);
-    for (;;) {
-      const known = this.#nodes[slot];
-      if (known === 0) break;
+    const nodes = this.#nodes;
+    const words = this.#words;
+    let slot = slotOf(prefix ^ branch, left, right, nodes.length);
+    for (let known = nodes[slot]; known !== 0; known = nodes[slot]) {
+      const at = 4 * known;
       if (
-        this.#left[known] === left >>> 0 &&
-        this.#right[known] === right &&
-        this.#prefix[known] === prefix &&
-        this.#branch[known] === branch
+        words[at + 2] === left >>> 0 &&
+        words[at + 3] === right &&
+        words[at] === prefix &&
+        words[at + 1] === branch
       )
         return known;
-      slot = (slot + 1) & (length - 1);
+      slot = (slot + 1) & (nodes.length - 1);
     }
     const node = this.#count++;
-    this.#prefix[node] = prefix;
-    this.#branch[node] = branch;
-    this.#left[node] = left;
-    this.#right[node] = right;
-    this.#nodes[slot] = node;
-    if (this.#count === this.#prefix.length) this.#grow();
+    const at = 4 * node;
+    words[at] = prefix;
+    words[at + 1] = branch;
+    words[at + 2] = left;
+    words[at + 3] = right;
+    nodes[slot] = node;
+    if (4 * this.#count === words.length) this.#grow();
     return node;
   }
 
@@ -116,7 +117,7 @@ export class LabelSets {
 
   /** The branch over two tries of different words. */
   #joined(x: number, y: number): number {
-    const [p, q] = [this.#prefix[x], this.#prefix[y]];
+    const [p, q] = [this.#prefixOf(x), this.#prefixOf(y)];
     const branch = 2 ** (31 - Math.clz32(p ^ q));
     const prefix = p & ~(2 * branch - 1);
     return p < q ? this.#node(prefix, branch, x, y) : this.#node(prefix, branch, y, x);
@@ -139,26 +140,26 @@ export class LabelSets {
 
   /** Whether a word may lie below a branch. */
   #covers(branch: number, word: number): boolean {
-    return (word & ~(2 * this.#branch[branch] - 1)) >>> 0 === this.#prefix[branch];
+    return (word & ~(2 * this.#branchOf(branch) - 1)) >>> 0 === this.#prefixOf(branch);
   }
 
   #merged(x: number, y: number): number {
-    const [p, q] = [this.#prefix[x], this.#prefix[y]];
-    const [over, under] = this.#branch[x] >= this.#branch[y] ? [x, y] : [y, x];
-    const branch = this.#branch[over];
+    const [p, q] = [this.#prefixOf(x), this.#prefixOf(y)];
+    const [over, under] = this.#branchOf(x) >= this.#branchOf(y) ? [x, y] : [y, x];
+    const branch = this.#branchOf(over);
     if (branch === 0)
-      return p === q ? this.#node(p, 0, this.#left[x] | this.#left[y], 0) : this.#joined(x, y);
-    if (!this.#covers(over, this.#prefix[under])) return this.#joined(x, y);
-    const [left, right] = [this.#left[over], this.#right[over]];
-    const prefix = this.#prefix[over];
-    if (branch === this.#branch[under])
+      return p === q ? this.#node(p, 0, this.#leftOf(x) | this.#leftOf(y), 0) : this.#joined(x, y);
+    if (!this.#covers(over, this.#prefixOf(under))) return this.#joined(x, y);
+    const [left, right] = [this.#leftOf(over), this.#rightOf(over)];
+    const prefix = this.#prefixOf(over);
+    if (branch === this.#branchOf(under))
       return this.#node(
         prefix,
         branch,
-        this.union(left, this.#left[under]),
-        this.union(right, this.#right[under]),
+        this.union(left, this.#leftOf(under)),
+        this.union(right, this.#rightOf(under)),
       );
-    return (this.#prefix[under] & branch) === 0
+    return (this.#prefixOf(under) & branch) === 0
       ? this.#node(prefix, branch, this.union(left, under), right)
       : this.#node(prefix, branch, left, this.union(right, under));
   }
@@ -167,45 +168,48 @@ export class LabelSets {
   difference(x: number, y: number): number {
     if (x === y || x === emptySet || y === anySet) return emptySet;
     if (x === anySet || y === emptySet) return x;
-    const [bx, by] = [this.#branch[x], this.#branch[y]];
+    const [bx, by] = [this.#branchOf(x), this.#branchOf(y)];
     if (bx === 0 && by === 0) {
-      if (this.#prefix[x] !== this.#prefix[y]) return x;
-      const rest = this.#left[x] & ~this.#left[y];
-      return rest === 0 ? emptySet : this.#node(this.#prefix[x], 0, rest, 0);
+      if (this.#prefixOf(x) !== this.#prefixOf(y)) return x;
+      const rest = this.#leftOf(x) & ~this.#leftOf(y);
+      return rest === 0 ? emptySet : this.#node(this.#prefixOf(x), 0, rest, 0);
     }
     if (bx < by) {
-      if (!this.#covers(y, this.#prefix[x])) return x;
-      return this.difference(x, (this.#prefix[x] & by) === 0 ? this.#left[y] : this.#right[y]);
+      if (!this.#covers(y, this.#prefixOf(x))) return x;
+      return this.difference(
+        x,
+        (this.#prefixOf(x) & by) === 0 ? this.#leftOf(y) : this.#rightOf(y),
+      );
     }
-    if (!this.#covers(x, this.#prefix[y])) return x;
+    if (!this.#covers(x, this.#prefixOf(y))) return x;
     const isBelow = bx > by;
-    const isLeft = (this.#prefix[y] & bx) === 0;
+    const isLeft = (this.#prefixOf(y) & bx) === 0;
     const [ofLeft, ofRight] = isBelow
       ? [isLeft ? y : emptySet, isLeft ? emptySet : y]
-      : [this.#left[y], this.#right[y]];
-    const left = this.difference(this.#left[x], ofLeft);
-    const right = this.difference(this.#right[x], ofRight);
+      : [this.#leftOf(y), this.#rightOf(y)];
+    const left = this.difference(this.#leftOf(x), ofLeft);
+    const right = this.difference(this.#rightOf(x), ofRight);
     if (left === emptySet || right === emptySet) return left + right;
-    return this.#node(this.#prefix[x], bx, left, right);
+    return this.#node(this.#prefixOf(x), bx, left, right);
   }
 
   /** The number of labels of a set; infinite of `anySet`. */
   sizeOf(set: number): number {
     if (set === emptySet) return 0;
     if (set === anySet) return Infinity;
-    if (this.#branch[set] === 0) return ones(this.#left[set]);
-    return this.sizeOf(this.#left[set]) + this.sizeOf(this.#right[set]);
+    if (this.#branchOf(set) === 0) return ones(this.#leftOf(set));
+    return this.sizeOf(this.#leftOf(set)) + this.sizeOf(this.#rightOf(set));
   }
 
   /** The labels of a set, ascending; none of `anySet`, whose labels are unknown. */
   *labelsOf(set: number): Generator<number> {
     if (set <= anySet) return;
-    if (this.#branch[set] !== 0) {
-      yield* this.labelsOf(this.#left[set]);
-      yield* this.labelsOf(this.#right[set]);
+    if (this.#branchOf(set) !== 0) {
+      yield* this.labelsOf(this.#leftOf(set));
+      yield* this.labelsOf(this.#rightOf(set));
       return;
     }
     for (let bit = 0; bit < 32; bit++)
-      if (((this.#left[set] >>> bit) & 1) === 1) yield this.#prefix[set] * 32 + bit;
+      if (((this.#leftOf(set) >>> bit) & 1) === 1) yield this.#prefixOf(set) * 32 + bit;
   }
 }

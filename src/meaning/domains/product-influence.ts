@@ -1,5 +1,6 @@
 import type { ProductTrace, Trace } from '../trace/index.js';
-import { isZero, type Influences } from './influences.js';
+import { areAlike, isZero, type Influences } from './influences.js';
+import { Keys } from './keys.js';
 import { emptySet } from './label-sets.js';
 
 /** A row of A or of B: what reaches its elements, and which of them are zeros. Bits of words stand for elements along k. */
@@ -11,8 +12,6 @@ interface Row {
   /** Zeros that nothing reaches with weight, and other ones. */
   readonly settled: Uint32Array;
   readonly varying: Uint32Array;
-  /** The number of its zeros, among those of the rows of the same matrix. */
-  readonly zeros: number;
   /** What reaches its factors, with weight and in the structure. */
   readonly scales: readonly [withWeight: number, inStructure: number];
 }
@@ -21,38 +20,21 @@ interface Row {
 interface Rows {
   /** The number of each row among those that differ. */
   readonly kinds: Uint32Array;
+  /** The number of each row's pattern of zeros. */
+  readonly zeros: Uint32Array;
   readonly rows: readonly Row[];
   /** For each pattern of zeros a row that has it. */
   readonly patterns: readonly Row[];
 }
+
+/** The kinds of rows, and of their zeros. */
+type Lines = Pick<Rows, 'kinds' | 'zeros'>;
 
 /** What rows bring to elements of D, by the kind of the row and the other row's pattern of zeros. */
 interface Shares {
   readonly withWeight: Uint32Array;
   readonly inStructure: Uint32Array;
   readonly patterns: number;
-}
-
-function isEqual(one: Uint32Array, other: Uint32Array): boolean {
-  for (let i = 0; i < one.length; i++) if (one[i] !== other[i]) return false;
-  return true;
-}
-
-/** Keys of equal content, by numbers in the order in which they come. */
-class Keys {
-  readonly #alike = new Map<number, number[]>();
-  readonly #keys: Uint32Array[] = [];
-
-  /** The number of a key; that of a new one is the number of keys before it. */
-  of(key: Uint32Array): number {
-    let hash = 0;
-    for (let i = 0; i < key.length; i++) hash = (Math.imul(hash, 31) + key[i]) | 0;
-    let alike = this.#alike.get(hash);
-    if (alike === undefined) this.#alike.set(hash, (alike = []));
-    for (const number of alike) if (isEqual(this.#keys[number], key)) return number;
-    alike.push(this.#keys.length);
-    return this.#keys.push(key.slice()) - 1;
-  }
 }
 
 /** How a factor swallows the other one: not at all, as a zero that nothing reaches with weight, or as another zero. */
@@ -85,7 +67,7 @@ export class ProductInfluence {
     return [weight, structure];
   }
 
-  #row(values: Uint32Array, kinds: Uint32Array, scales: Row['scales'], zeros: number): Row {
+  #row(values: Uint32Array, kinds: Uint32Array, scales: Row['scales']): Row {
     const { withWeight } = this.#influences;
     const words = (values.length + 31) >>> 5;
     const [settled, varying] = [new Uint32Array(words), new Uint32Array(words)];
@@ -109,9 +91,37 @@ export class ProductInfluence {
       structure: this.#unionOf(values)[1],
       settled,
       varying,
-      zeros,
       scales,
     };
+  }
+
+  /** What rows bring to D where no element of either matrix is a zero; null where one of this matrix is. */
+  #wholeShares(values: Uint32Array, k: number, scales: Uint32Array | null): Shares | null {
+    const trace = this.#trace;
+    const { sets } = this.#influences;
+    for (let i = 0; i < values.length; i++) if (isZero(trace, values[i])) return null;
+    const count = values.length / k;
+    const perRow = scales === null ? 0 : scales.length / count;
+    const shares = {
+      withWeight: new Uint32Array(count),
+      inStructure: new Uint32Array(count),
+      patterns: 1,
+    };
+    for (let i = 0; i < count; i++) {
+      const isLikeLast =
+        scales === null && i > 0 && areAlike(this.#influences, values, [(i - 1) * k, i * k], k);
+      let [weight, structure] = isLikeLast
+        ? [shares.withWeight[i - 1], shares.inStructure[i - 1]]
+        : this.#unionOf(values.subarray(i * k, (i + 1) * k));
+      if (scales !== null) {
+        const factors = this.#unionOf(scales.subarray(i * perRow, (i + 1) * perRow));
+        weight = sets.union(weight, factors[0]);
+        structure = sets.union(structure, factors[1]);
+      }
+      shares.withWeight[i] = weight;
+      shares.inStructure[i] = structure;
+    }
+    return shares;
   }
 
   #rows(values: Uint32Array, k: number, scales: Uint32Array | null): Rows {
@@ -124,7 +134,7 @@ export class ProductInfluence {
     // The sets of the elements, what zeros they are, and the sets of the factors.
     const key = new Uint32Array(3 * k + 2);
     const zeros = key.subarray(2 * k, 3 * k);
-    const kinds = new Uint32Array(count);
+    const [kinds, zerosOf] = [new Uint32Array(count), new Uint32Array(count)];
     for (let i = 0; i < count; i++) {
       const own = values.subarray(i * k, (i + 1) * k);
       for (let x = 0; x < k; x++) {
@@ -137,13 +147,13 @@ export class ProductInfluence {
       if (scales !== null)
         key.set(this.#unionOf(scales.subarray(i * perRow, (i + 1) * perRow)), 3 * k);
       kinds[i] = known.of(key);
+      zerosOf[i] = knownZeros.of(zeros);
       if (kinds[i] < rows.length) continue;
-      const pattern = knownZeros.of(zeros);
-      const row = this.#row(own, zeros, [key[3 * k], key[3 * k + 1]], pattern);
+      const row = this.#row(own, zeros, [key[3 * k], key[3 * k + 1]]);
       rows.push(row);
-      if (pattern === patterns.length) patterns.push(row);
+      if (zerosOf[i] === patterns.length) patterns.push(row);
     }
-    return { kinds, rows, patterns };
+    return { kinds, zeros: zerosOf, rows, patterns };
   }
 
   /**
@@ -176,50 +186,65 @@ export class ProductInfluence {
   }
 
   /** Finds what reaches the elements of a product. */
-  take({ m, n, k, a, b, c, scales, first }: ProductTrace): void {
-    const { sets, withWeight, inStructure } = this.#influences;
+  take(product: ProductTrace): void {
+    const { m, n, k, a, b, scales } = product;
+    const [wholeA, wholeB] = [
+      this.#wholeShares(a, k, scales?.a ?? null),
+      this.#wholeShares(b, k, scales?.b ?? null),
+    ];
+    if (wholeA !== null && wholeB !== null) {
+      const plain = (count: number): Lines => ({
+        kinds: Uint32Array.from({ length: count }, (_, i) => i),
+        zeros: new Uint32Array(count),
+      });
+      this.#put(product, [plain(m), plain(n)], [wholeA, wholeB]);
+      return;
+    }
     const [left, right] = [
       this.#rows(a, k, scales?.a ?? null),
       this.#rows(b, k, scales?.b ?? null),
     ];
-    const [ofA, ofB] = [this.#shares(left, right, true), this.#shares(right, left, false)];
+    this.#put(
+      product,
+      [left, right],
+      [this.#shares(left, right, true), this.#shares(right, left, false)],
+    );
+  }
+
+  #put(
+    { m, n, c, first }: ProductTrace,
+    [left, right]: readonly [Lines, Lines],
+    [ofA, ofB]: readonly [Shares, Shares],
+  ): void {
+    const { sets, withWeight, inStructure } = this.#influences;
     // Neighbours are often alike.
     let [lastOfA, lastOfB, lastWeight, lastStructure] = [-1, -1, -1, -1];
     let [weight, structure]: [number, number] = [emptySet, emptySet];
-    for (let i = 0; i < m; i++) {
-      const rowKind = left.kinds[i];
-      const rowZeros = left.rows[rowKind].zeros;
-      for (let j = 0; j < n; j++) {
-        const columnKind = right.kinds[j];
-        const shareOfA = rowKind * ofA.patterns + right.rows[columnKind].zeros;
-        const shareOfB = columnKind * ofB.patterns + rowZeros;
-        const d = i * n + j;
-        const startWeight = c === null ? emptySet : withWeight[c[d]];
-        const startStructure = c === null ? emptySet : inStructure[c[d]];
-        if (
-          shareOfA !== lastOfA ||
-          shareOfB !== lastOfB ||
-          startWeight !== lastWeight ||
-          startStructure !== lastStructure
-        ) {
-          weight = sets.union(
-            startWeight,
-            sets.union(ofA.withWeight[shareOfA], ofB.withWeight[shareOfB]),
-          );
-          structure = sets.union(
-            startStructure,
-            sets.union(ofA.inStructure[shareOfA], ofB.inStructure[shareOfB]),
-          );
-          [lastOfA, lastOfB, lastWeight, lastStructure] = [
-            shareOfA,
-            shareOfB,
-            startWeight,
-            startStructure,
-          ];
-        }
-        withWeight[first + d] = weight;
-        inStructure[first + d] = structure;
+    for (let d = 0; d < m * n; d++) {
+      const [i, j] = [Math.floor(d / n), d % n];
+      const shareOfA = left.kinds[i] * ofA.patterns + right.zeros[j];
+      const shareOfB = right.kinds[j] * ofB.patterns + left.zeros[i];
+      const startWeight = c === null ? emptySet : withWeight[c[d]];
+      const startStructure = c === null ? emptySet : inStructure[c[d]];
+      if (
+        shareOfA !== lastOfA ||
+        shareOfB !== lastOfB ||
+        startWeight !== lastWeight ||
+        startStructure !== lastStructure
+      ) {
+        const ofBoth = sets.union(ofA.withWeight[shareOfA], ofB.withWeight[shareOfB]);
+        const inBoth = sets.union(ofA.inStructure[shareOfA], ofB.inStructure[shareOfB]);
+        weight = sets.union(startWeight, ofBoth);
+        structure = sets.union(startStructure, inBoth);
+        [lastOfA, lastOfB, lastWeight, lastStructure] = [
+          shareOfA,
+          shareOfB,
+          startWeight,
+          startStructure,
+        ];
       }
+      withWeight[first + d] = weight;
+      inStructure[first + d] = structure;
     }
   }
 }
