@@ -51,7 +51,7 @@ export const arrows = {
   'meaning/rules': ['meaning/trace', 'isa', 'oracles', 'arith'],
   'meaning/record': ['meaning/trace', 'meaning/rules', 'ptx/program', 'ptx/run', 'machine', 'isa'],
   'meaning/domains': ['meaning/trace', 'meaning/rules', 'arith'],
-  'meaning/certify': ['meaning/trace', 'meaning/record', 'meaning/domains'],
+  'meaning/certify': ['meaning/trace', 'meaning/record', 'meaning/domains', 'machine'],
   'meaning/contracts': ['oracles', 'formats', 'arith', 'problem'],
   io: ['io/tensors', 'formats', 'problem'],
   'io/tensors': ['formats', 'problem'],

@@ -1,8 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { findHarmlessRaces, liveValues, racingLoads } from '../../src/meaning/certify/index.js';
+import {
+  findHarmlessRaces,
+  liveValues,
+  outputValues,
+  racingLoads,
+} from '../../src/meaning/certify/index.js';
 import { InfluenceDomain } from '../../src/meaning/domains/index.js';
-import { createRecorder, MarkedReads, valueInStore } from '../../src/meaning/record/index.js';
+import { createRecorder, MarkedReads } from '../../src/meaning/record/index.js';
 import { valueFormat } from '../../src/meaning/trace/index.js';
 import { runLaunch } from '../../src/ptx/run/index.js';
 import { parsePtx } from '../../src/ptx/syntax/index.js';
@@ -30,12 +35,7 @@ async function racesOf(body: string) {
   const reads = new MarkedReads(recorder, (site) => sites.has(site));
   const again = runLaunch(module, launch, { file: 'kernel.ptx', tracer: reads.tracer });
   expect(again.findings).toEqual(findings);
-  const outputs = ['in', 'out'].map((name) => {
-    const store = recorder.stores.get(name)!;
-    return Uint32Array.from({ length: store.bytes.length / 4 }, (_, i) =>
-      valueInStore(recorder.trace, store, 4 * i, 4),
-    );
-  });
+  const outputs = ['in', 'out'].map((name) => outputValues(recorder, name, 'f32')!.values);
   const races = findings.filter(({ kind }) => kind === 'race');
   expect(races.length).toBeGreaterThan(0);
   return { races, harmless: findHarmlessRaces(findings, reads, outputs) };

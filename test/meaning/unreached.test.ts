@@ -1,7 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { findForbiddenReach, type OutputReach } from '../../src/meaning/certify/index.js';
+import {
+  findForbiddenReach,
+  type OutputReach,
+  outputValues,
+} from '../../src/meaning/certify/index.js';
 import { InfluenceDomain } from '../../src/meaning/domains/index.js';
-import { createRecorder, valueInStore } from '../../src/meaning/record/index.js';
+import { createRecorder } from '../../src/meaning/record/index.js';
 import { valueFormat } from '../../src/meaning/trace/index.js';
 import { runLaunch } from '../../src/ptx/run/index.js';
 import { openCaptured } from '../ptx/run/captured-launch.js';
@@ -27,19 +31,15 @@ async function reachOf(edit?: (ptx: string) => string): Promise<readonly OutputR
     return domain.sets.of([labelOfQuery(row), ...seen]);
   };
   const outputs = [
-    { name: 'O', bytes: 2, rowLength: dim },
-    { name: 'L', bytes: 4, rowLength: 1 },
+    { name: 'O', format: 'bf16', rowLength: dim },
+    { name: 'L', format: 'f32', rowLength: 1 },
   ] as const;
   return findForbiddenReach(
     domain,
-    outputs.map(({ name, bytes, rowLength }) => ({
-      name,
-      rowLength,
-      mayReach,
-      values: Uint32Array.from({ length: queries * rowLength }, (_, i) =>
-        valueInStore(trace, recorder.stores.get(name)!, i * bytes, bytes),
-      ),
-    })),
+    outputs.map(({ name, format, rowLength }) => {
+      const { values } = outputValues(recorder, name, format)!;
+      return { name, rowLength, mayReach, values };
+    }),
     (label) => (label < keys ? `key ${label}` : `query ${label - 1000}`),
   );
 }
