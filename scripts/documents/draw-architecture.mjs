@@ -18,7 +18,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 /** Files that every folder may import, and entry points: no folders, so they are not drawn. */
 const left = ['words', 'request-error', 'reuse', 'problem', 'index'];
 /** What stands elsewhere than the folder that it lies in: texts of results of jobs, which make documents. */
-const apart = ['report/text/machine', 'report/text/launch'];
+const apart = ['report/text/machine', 'report/text/launch', 'report/html/launch'];
 /** A folder within a folder is drawn as the outer one, which imports what its parts import. */
 const outer = (name) => (apart.includes(name) ? name : name.split('/')[0]);
 const names = [...new Set(Object.keys(arrows).map(outer))].filter((name) => !left.includes(name));
@@ -51,6 +51,7 @@ const places = {
   campaign: [1, 1.6],
   'report/text/machine': [1, 4],
   'report/text/launch': [1, 5.4],
+  'report/html/launch': [1, 0.2],
   jobs: [2, 3.3],
   report: [3, 2.3],
   profile: [4, 1.3],

@@ -10,3 +10,4 @@ export type {
   SameCertificate,
 } from './certificate.js';
 export { certifyLaunch, type CertifiedLaunch, type CertifyRequest } from './certify-launch.js';
+export { groupPlaces, groupText, type PlaceGroup } from './place-groups.js';

@@ -1,8 +1,8 @@
 import {
-  sourceText,
+  groupPlaces,
+  groupText,
   type AlgebraCertificate,
   type Certificate,
-  type CertificatePlace,
   type OutputCertificate,
 } from '../../../jobs/index.js';
 import { formatGrouped, formatGroupedCount, formatNumber } from '../../../words/index.js';
@@ -16,8 +16,8 @@ const words = {
   incomplete: 'NOT CERTIFIED',
 } as const satisfies Record<Certificate['status'], string>;
 
-/** Places that a table lists. */
-const mostPlaces = 40;
+/** Places that a table lists, and the least share of an error. */
+const [mostPlaces, leastShare] = [40, 0.0005];
 
 type Cell = string | Html;
 
@@ -64,10 +64,6 @@ function table(
 
 function short(value: number): string {
   return value === 0 ? '0' : value.toExponential(1).replace('e+', 'e');
-}
-
-function placeText({ site, source }: CertificatePlace): string {
-  return source === null ? site : `${sourceText(source)} (${site})`;
 }
 
 function section(id: string, title: string, ...content: readonly Content[]): Html {
@@ -126,17 +122,22 @@ function bar(share: number): Html {
   const width = Math.min(Math.abs(share), 1) * 100;
   return element(
     'svg',
-    { class: 'share', viewBox: '0 0 100 10', width: 100, height: 10, 'aria-hidden': 'true' },
-    element('rect', { class: share < 0 ? 'bound' : 'found', width: width.toFixed(1), height: 10 }),
+    { viewBox: '0 0 100 10', width: 100, height: 10, 'aria-hidden': 'true' },
+    element('rect', {
+      style: `fill:var(--${share < 0 ? 'mark' : 'found'})`,
+      width: width.toFixed(1),
+      height: 10,
+    }),
   );
 }
 
 function roundingPart({ name, rounding }: OutputCertificate): Html {
   if (rounding === null) return join();
   const { worst, rms, largest, sampled, unattributed, shares } = rounding;
-  const rows = shares
+  const rows = groupPlaces(shares, ({ share }) => share)
+    .filter(({ amount }) => Math.abs(amount) >= leastShare)
     .slice(0, mostPlaces)
-    .map((place) => [`${(100 * place.share).toFixed(1)} %`, bar(place.share), placeText(place)]);
+    .map((group) => [`${(100 * group.amount).toFixed(1)} %`, bar(group.amount), groupText(group)]);
   return join(
     element('h3', {}, name),
     element(
@@ -149,12 +150,21 @@ function roundingPart({ name, rounding }: OutputCertificate): Html {
   );
 }
 
+/** What a certificate proves, in a clause. */
+function proved({ outputs, algebra }: Certificate): string {
+  const elements = outputs.reduce((sum, { coverage }) => sum + coverage.meaning, 0);
+  const known = `${formatGroupedCount(elements, 'element')} have a meaning`;
+  return algebra === null
+    ? known
+    : `${known}, and ${algebra.map(({ output }) => output).join(' and ')} are the contract’s in real numbers`;
+}
+
 /** Places with how many lanes did something there. */
 function countedPlaces(caption: string, places: Certificate['decisions']): Html {
   if (places.length === 0) return element('p', { class: 'muted' }, `${caption}: none.`);
-  const rows = places
+  const rows = groupPlaces(places, ({ count }) => count)
     .slice(0, mostPlaces)
-    .map((place) => [placeText(place), formatGrouped(place.count)]);
+    .map((group) => [groupText(group), formatGrouped(group.amount)]);
   return table(caption, ['place', 'lanes'], rows, ['lanes']);
 }
 
@@ -173,8 +183,7 @@ export function renderCertificatePage(certificate: Certificate, ptx: string): st
   const { status, reasons, launch, run, outputs, algebra } = certificate;
   const { silent, tool, created, seconds } = certificate;
   const word = words[status];
-  const sentence =
-    reasons.length === 0 ? `${word}: nothing is against it.` : `${word}: ${reasons.join('; ')}.`;
+  const sentence = `${word}: ${reasons.length === 0 ? proved(certificate) : reasons.join('; ')}.`;
   const title = `${word}: ${launch.entry}`;
   return htmlPage({
     title,

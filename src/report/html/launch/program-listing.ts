@@ -68,8 +68,8 @@ function row(line: number, text: string, mark: Marks | undefined): Html {
       {},
       element(
         'svg',
-        { class: 'share', viewBox: '0 0 100 10', width: 60, height: 10, 'aria-hidden': 'true' },
-        element('rect', { class: 'found', width: width.toFixed(1), height: 10 }),
+        { viewBox: '0 0 100 10', width: 60, height: 10, 'aria-hidden': 'true' },
+        element('rect', { style: 'fill:var(--found)', width: width.toFixed(1), height: 10 }),
       ),
     ),
     element('td', {}, mark === undefined ? '' : noteOf(mark)),
