@@ -1,5 +1,6 @@
 import type { LaneValue } from '../../isa/index.js';
 import type { LaneOperation } from '../../ptx/program/index.js';
+import { type BitsEffect, findBitsEffects } from '../rules/index.js';
 import {
   decidedValue,
   lostValue,
@@ -9,6 +10,7 @@ import {
   type Operation,
   valueFormat,
 } from '../trace/index.js';
+import { type BitSource, bitSourceAt } from './bit-source.js';
 import type { BitsOperation } from './byte-operation.js';
 import { type Recording, siteOf } from './recording.js';
 
@@ -25,7 +27,7 @@ interface WordOperand {
   readonly bits: number;
 }
 
-/** What a mask does to a number of a format, by its sign bit and the bits of its significand. */
+/** What a mask does to a number of 16 bits, or of 32, by its sign bit and the bits of its significand. */
 type MaskEffect = 'negate' | 'absolute' | 'cut' | null;
 
 function effectOfMask(
@@ -47,42 +49,63 @@ function effectOfMask(
 /** Bits of the significand that are stored, of formats of words and halves. */
 const storedBits: Readonly<Record<string, number>> = { f32: 23, f16: 10, bf16: 7 };
 
+/** The effects of an instruction on bits of its operands, which are asked for again and again. */
+class KnownEffects {
+  readonly #known = new Map<string, readonly BitsEffect[]>();
+
+  of(
+    instruction: LaneOperation['instruction'],
+    fixed: readonly (LaneValue | null)[],
+    masks: readonly bigint[],
+  ): readonly BitsEffect[] {
+    const key = `${fixed.map(String).join(' ')} ${masks.join(' ')}`;
+    let effects = this.#known.get(key);
+    if (effects === undefined) {
+      if (this.#known.size > 4096) this.#known.clear();
+      this.#known.set(key, (effects = findBitsEffects(instruction, fixed, masks)));
+    }
+    return effects;
+  }
+}
+
 /**
- * Follows what logic and integer instructions on words of 32 bits do to numbers. A trick counts as a real function only where the
- * bits prove it: a sign by `xor`, a magnitude or a cut by `and`, a power of two by adding to the exponent, sums and shifts of
- * integers that do not wrap around, and `xor` sums of which all but one value cancel. Everything else decides by bits.
+ * Follows what logic and integer instructions do to numbers. A trick counts as a real function only where the bits prove it: a
+ * sign by `xor`, a magnitude or a cut by `and`, a power of two by adding to the exponent or by overwriting it, sums and shifts of
+ * integers that do not wrap around, and `xor` sums of which all but one value cancel. Everything else decides where no bit of a
+ * significand has a part in it, and else it is lost.
  */
 export class WordOperation implements BitsOperation {
   readonly #recording: Recording;
+  readonly #operation: LaneOperation;
   readonly #opcode: string;
   readonly #site: string;
-  readonly #name: string;
   readonly #isWord: boolean;
   readonly #places: readonly (LanePlace | null)[];
   readonly #constants: readonly number[];
-  readonly #result: LanePlace | null;
-  readonly #resultBytes: number;
+  readonly #results: readonly (LanePlace & { readonly bytes: number })[];
   readonly #operations = new Map<string, number>();
+  readonly #effects = new KnownEffects();
   #operands: readonly WordOperand[] = [];
-  #isAnyLost = false;
+  #bitSources: readonly (BitSource | null)[] = [];
+  #values: readonly LaneValue[] = [];
 
   constructor(recording: Recording, operation: LaneOperation) {
     const { instruction, sources, destinations } = operation;
     this.#recording = recording;
+    this.#operation = operation;
     this.#site = siteOf(operation);
-    this.#name = instruction.name;
     this.#opcode = instruction.name.split('.')[0];
     const [destination] = destinations;
     this.#isWord =
       destinations.length === 1 &&
       destination?.width === 32 &&
-      sources.slice(0, 2).every(({ width }) => width === 32);
-    this.#result =
-      destination === null || destination.width === 'pred' ? null : placeInSlot(destination, 0);
-    this.#resultBytes =
-      destination === null || destination.width === 'pred'
-        ? 0
-        : Math.max(destination.width / 8, wordBytes);
+      sources.length === 2 &&
+      sources.every(({ width }) => width === 32);
+    this.#results = destinations.flatMap((slot) =>
+      slot === null || slot.width === 'pred'
+        ? []
+        : [{ ...placeInSlot(slot, 0), bytes: Math.max(slot.width / 8, wordBytes) }],
+    );
     this.#places = sources.map((source) =>
       'offset' in source && source.width !== 'pred' ? placeInSlot(source, 0) : null,
     );
@@ -95,11 +118,15 @@ export class WordOperation implements BitsOperation {
     const place = this.#places[i];
     if (place === null || place === undefined)
       return { value: noValue, halves: [noValue, noValue], bits: this.#constants[i] ?? 0 };
-    const { file } = this.#recording;
+    const { file, trace } = this.#recording;
     const address = registers + place.first + place.stride * lane;
+    const value = file.valueAt(address, 4);
+    const isWord = value !== lostValue && trace.formatOf(value).bytes === 4;
     return {
-      value: file.valueAt(address, 4),
-      halves: [file.valueAt(address, 2), file.valueAt(address + 2, 2)],
+      value,
+      halves: isWord
+        ? [noValue, noValue]
+        : [file.valueAt(address, 2), file.valueAt(address + 2, 2)],
       bits: file.low(address, 4),
     };
   }
@@ -115,29 +142,29 @@ export class WordOperation implements BitsOperation {
     );
   }
 
-  before(registers: number, lane: number, tagged: readonly number[]): void {
-    const { file } = this.#recording;
+  before(registers: number, lane: number, values: readonly LaneValue[]): void {
     this.#operands = this.#isWord
       ? [this.#operandAt(registers, lane, 0), this.#operandAt(registers, lane, 1)]
       : [];
-    this.#isAnyLost = tagged.some((source) => {
-      const place = this.#places[source];
-      return (
-        place !== null && file.isLost(registers + place.first + place.stride * lane, place.stride)
-      );
-    });
+    this.#bitSources = this.#operation.sources.map((source) =>
+      bitSourceAt(this.#recording, source, registers, lane),
+    );
+    this.#values = values;
   }
 
   after(registers: number, lane: number): void {
-    const place = this.#result;
-    if (place === null) return;
-    const { file, losses } = this.#recording;
-    const address = registers + place.first + place.stride * lane;
-    const put = (value: number): void => file.putValue(address, this.#resultBytes, value);
-    if (this.#isAnyLost) return put(lostValue);
+    const [first] = this.#results;
+    const { file } = this.#recording;
+    const addressOf = ({ first: start, stride }: LanePlace) => registers + start + stride * lane;
+    const put = (value: number): void => {
+      for (const place of this.#results) file.putValue(addressOf(place), place.bytes, value);
+    };
+    if (first === undefined) return this.#recording.losses.decide(this.#site);
+    if (this.#bitSources.includes(null)) return put(lostValue);
+    const address = addressOf(first);
     if (this.#operands.length === 2) {
       const bits = file.low(address, 4);
-      const value = this.#sum(bits) ?? this.#swap() ?? this.#masked(bits);
+      const value = this.#sum(bits) ?? this.#swap() ?? this.#cut(bits);
       if (value !== null) return put(value);
       const halves = this.#maskedHalves(bits);
       if (halves !== null) {
@@ -146,17 +173,16 @@ export class WordOperation implements BitsOperation {
         return;
       }
     }
-    losses.decide(this.#site);
-    put(decidedValue);
+    put(this.#ofBits(address));
   }
 
-  #operation(origin: Operation['origin'], format: string, name: RealName): number {
+  #operationOf(origin: Operation['origin'], format: string, name: RealName): number {
     const key = `${origin} ${format} ${name ?? ''}`;
     let known = this.#operations.get(key);
     if (known === undefined) {
       known = this.#recording.trace.addOperation({
         origin,
-        name: `${this.#name} ${name ?? ''}`,
+        name: `${this.#operation.instruction.name} ${name ?? ''}`,
         function: name,
         limit: null,
         format: valueFormat(format)!,
@@ -165,6 +191,60 @@ export class WordOperation implements BitsOperation {
       this.#operations.set(key, known);
     }
     return known;
+  }
+
+  /** The result by the bits of significands that have a part in it: a decision, a number, a raw word of one, or lost. */
+  #ofBits(address: number): number {
+    const { losses, file } = this.#recording;
+    const sources = this.#bitSources.map((source) => source!);
+    const { instruction } = this.#operation;
+    const fixed = this.#values.map((value, i) => (sources[i].mask === 0n ? value : null));
+    const effects = this.#effects.of(
+      instruction,
+      fixed,
+      sources.map(({ mask }) => mask),
+    );
+    const dependent = effects.flatMap((effect, i) => (effect === 'none' ? [] : [{ effect, i }]));
+    if (dependent.length === 0) {
+      losses.decide(this.#site);
+      return decidedValue;
+    }
+    const [{ effect, i }] = dependent;
+    const { number } = sources[i];
+    const [result] = this.#results;
+    const isSum = this.#opcode === 'add' || this.#opcode === 'sub';
+    const isOne = dependent.length === 1 && this.#results.length === 1 && number !== null;
+    if (!isOne || (effect === 'changed' && !isSum)) return this.#lose();
+    const sign = this.#effects.of(
+      instruction,
+      fixed,
+      sources.map((_, j) => (j === i ? number.sign : 0n)),
+    )[i];
+    const word = {
+      of: number.of,
+      isKept: number.isKept && effect === 'kept',
+      isSignFixed: number.isSignFixed || sign === 'none',
+      name: instruction.name,
+      site: this.#site,
+    };
+    const bits = file.low(address, result.bytes === 8 ? 8 : this.#numberBytes(number.sign));
+    const ofFormat = this.#recording.trace.formatOf(number.of);
+    // The high word of a number of 64 bits is a number only beside its low one.
+    const isWhole = ofFormat.bytes * 8 === number.sign.toString(2).length;
+    const known = isWhole
+      ? file.raws.numberOf(word, bits, ofFormat.bytes === 8 ? file.high(address, 8) : bits)
+      : null;
+    if (known !== null) return known;
+    return isWhole && ofFormat.bytes !== 4 ? this.#lose() : file.raws.add(word, bits);
+  }
+
+  #numberBytes(sign: bigint): 2 | 4 {
+    return sign.toString(2).length === 16 ? 2 : 4;
+  }
+
+  #lose(): number {
+    this.#recording.losses.lose(this.#site);
+    return lostValue;
   }
 
   /** An integer sum, or a power of two times an fp32 number. */
@@ -186,7 +266,7 @@ export class WordOperation implements BitsOperation {
       const isBelow = Math.abs(scaled) < smallestScaled && Math.abs(result) < smallestScaled;
       if (scaled === 0 || !Number.isFinite(result) || (scaled !== result && !isBelow)) return null;
       if (scaled !== result) losses.decide(`${this.#site} (underflow)`);
-      return trace.add(this.#operation('scale', 'f32', null), number.value, 0, exponent, bits);
+      return trace.add(this.#operationOf('scale', 'f32', null), number.value, 0, exponent, bits);
     }
     if (!format.isInteger) return null;
     const type = format.name.startsWith('u') ? 'u32' : 's32';
@@ -197,13 +277,7 @@ export class WordOperation implements BitsOperation {
     if (!trace.formatOf(x).isInteger || !trace.formatOf(y).isInteger) return null;
     const exact = trace.numberOf(x) + (isDifference ? -1 : 1) * trace.numberOf(y);
     if (integer.decode(bits, 0) !== exact) return null;
-    return trace.add(
-      this.#operation('function', type, isDifference ? 'subtract' : 'add'),
-      x,
-      y,
-      0,
-      bits,
-    );
+    return trace.add(this.#operationOf('function', type, isDifference ? 'subtract' : 'add'), x, y, 0, bits);
   }
 
   /** An integer times a power of two. */
@@ -216,7 +290,7 @@ export class WordOperation implements BitsOperation {
     const type = format.name.startsWith('u') ? 'u32' : 's32';
     const exact = trace.numberOf(number.value) * 2 ** by.bits;
     if (valueFormat(type)!.decode(bits, 0) !== exact) return null;
-    return trace.add(this.#operation('scale', type, null), number.value, 0, by.bits, bits);
+    return trace.add(this.#operationOf('scale', type, null), number.value, 0, by.bits, bits);
   }
 
   /** The bitwise sum of values: one of them where the others cancel. */
@@ -232,20 +306,20 @@ export class WordOperation implements BitsOperation {
     if (rest.size === 0) return noValue;
     const [first] = rest;
     if (rest.size === 1) return first;
-    const sum = trace.add(this.#operation('none', 'u32', null), 0, 0, 0, 0);
+    const sum = trace.add(this.#operationOf('none', 'b32', null), 0, 0, 0, 0);
     xorSums.set(sum, [...rest]);
     return sum;
   }
 
-  /** A number whose sign or last bits a mask changes. */
-  #masked(bits: number): number | null {
+  /** An fp32 number whose last bits a mask cuts off. */
+  #cut(bits: number): number | null {
     const [a, b] = this.#operands;
     const [number, mask] = a.value > decidedValue ? [a, b] : [b, a];
     if (number.value <= decidedValue || mask.value !== noValue) return null;
-    const { name, bytes } = this.#recording.trace.formatOf(number.value);
-    if (bytes !== wordBytes || storedBits[name] === undefined) return null;
-    const effect = effectOfMask(this.#opcode, mask.bits, 32, storedBits[name]);
-    return effect && this.#maskedValue(effect, name, number.value, mask.bits, bits);
+    const { name } = this.#recording.trace.formatOf(number.value);
+    if (name !== 'f32') return null;
+    const effect = effectOfMask(this.#opcode, mask.bits, 32, exponentBits);
+    return effect === 'cut' ? this.#maskedValue(effect, name, number.value, mask.bits, bits) : null;
   }
 
   #maskedHalves(bits: number): readonly [number, number] | null {
@@ -276,7 +350,7 @@ export class WordOperation implements BitsOperation {
   ): number {
     const { trace } = this.#recording;
     const name = effect === 'cut' ? 'identity' : effect;
-    const operation = this.#operation(effect === 'cut' ? 'same' : 'function', format, name);
+    const operation = this.#operationOf(effect === 'cut' ? 'same' : 'function', format, name);
     return trace.add(operation, value, trace.constant(valueFormat('u32')!, mask), 0, bits);
   }
 }

@@ -15,13 +15,9 @@ const warpLanes = 32;
 /** What an operation on bits does that moves no bytes, in one lane; it sets the tags of its results. */
 export interface BitsOperation {
   /** Whether it takes an operation that moves bytes for something else: a number whose last bits are cut off by a mask. */
-  readonly claims: (
-    registers: number,
-    lane: number,
-    fixed: readonly (LaneValue | null)[],
-  ) => boolean;
-  /** Takes down the operands, before the operation runs; `tagged` are the numbers of the sources that have tags. */
-  readonly before: (registers: number, lane: number, tagged: readonly number[]) => void;
+  readonly claims: (registers: number, lane: number, fixed: readonly (LaneValue | null)[]) => boolean;
+  /** Takes down the operands, before the operation runs. */
+  readonly before: (registers: number, lane: number, values: readonly LaneValue[]) => void;
   readonly after: (registers: number, lane: number) => void;
 }
 
@@ -129,6 +125,9 @@ export function followBytes(
       }
   };
 
+  const valuesAt = (registers: number, lane: number): readonly LaneValue[] =>
+    sources.map((source, i) => laneValueOf(file, source, instruction.sources[i], registers, lane));
+
   return (registers, lanes) => {
     const isAnyTagged = registersIn.some(({ slot }) => file.isTagged(registers, slot));
     if (!isAnyTagged) {
@@ -153,7 +152,7 @@ export function followBytes(
         map === null ||
         (!map.some((bytes) => bytes.includes(isChanged)) &&
           bits?.claims(registers, lane, fixed) !== true);
-      if (!isMove) bits?.before(registers, lane, tagged);
+      if (!isMove) bits?.before(registers, lane, valuesAt(registers, lane));
       if (overwrites) run(registers, 1 << lane);
       putTags(registers, lane, map);
       if (!isMove) bits?.after(registers, lane);

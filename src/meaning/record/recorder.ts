@@ -105,7 +105,7 @@ export function createRecorder(
         }
     },
     operation: (operation, run, memory) => {
-      recording ??= { trace, losses, file: new RegisterFile(trace, memory, bf16), bf16, xorSums };
+      recording ??= { trace, losses, file: new RegisterFile(trace, memory), bf16, xorSums };
       return follow(recording, operation, run);
     },
     clustersEnded: () => clustersEnded(recorder),

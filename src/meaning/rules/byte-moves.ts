@@ -1,4 +1,5 @@
-import type { LaneInstruction, LaneValue, RegisterWidth } from '../../isa/index.js';
+import type { LaneInstruction, LaneValue } from '../../isa/index.js';
+import { drawnBytes, laneValue, registerBytes } from './drawn-bits.js';
 
 /** Origin of a result's byte that comes from no operand that varies, and of one that is no byte of an operand. */
 export const [fromNowhere, isChanged] = [-1, -2] as const;
@@ -7,27 +8,6 @@ export const [fromNowhere, isChanged] = [-1, -2] as const;
 export type ByteMap = readonly Int16Array[];
 
 const probes = 8;
-
-/** Bytes that look random, the same in every run (xorshift32). */
-function* drawnBytes(): Generator<number, never> {
-  let state = 0x9e3779b9;
-  for (;;) {
-    state ^= state << 13;
-    state ^= state >>> 17;
-    state ^= state << 5;
-    yield (state >>> 11) & 0xff;
-  }
-}
-
-function bytesOf(width: RegisterWidth): number {
-  return width === 'pred' ? 0 : width / 8;
-}
-
-function laneValue(bytes: readonly number[]): LaneValue {
-  let value = 0n;
-  for (let i = bytes.length - 1; i >= 0; i--) value = (value << 8n) | BigInt(bytes[i]);
-  return bytes.length > 4 ? value : Number(value);
-}
 
 function byteOf(value: LaneValue, byte: number): number {
   return typeof value === 'bigint'
@@ -49,7 +29,7 @@ export function findByteMoves(
   const random = drawnBytes();
   const tried = Array.from({ length: probes }, () => {
     const bytes = sources.map((width, i) =>
-      fixed[i] === null ? Array.from({ length: bytesOf(width) }, () => random.next().value) : [],
+      fixed[i] === null ? Array.from({ length: registerBytes(width) }, () => random.next().value) : [],
     );
     const operands = bytes.map((drawn, i) => fixed[i] ?? laneValue(drawn));
     const result = evaluate(...operands);
@@ -58,11 +38,11 @@ export function findByteMoves(
   });
   const origins = sources.flatMap((width, source) =>
     fixed[source] === null
-      ? Array.from({ length: bytesOf(width) }, (_, byte) => ({ source, byte }))
+      ? Array.from({ length: registerBytes(width) }, (_, byte) => ({ source, byte }))
       : [],
   );
   return destinations.map((width, d) =>
-    Int16Array.from({ length: bytesOf(width) }, (_, byte) => {
+    Int16Array.from({ length: registerBytes(width) }, (_, byte) => {
       const got = tried.map(({ results }) => byteOf(results[d], byte));
       const origin = origins.find((one) =>
         tried.every(({ bytes }, i) => bytes[one.source][one.byte] === got[i]),

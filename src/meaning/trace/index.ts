@@ -10,6 +10,7 @@ export {
   type ValueOrigin,
 } from './trace.js';
 export { valueFormat, type ValueFormat } from './value-format.js';
+export { floatFields, RawWords, type FloatFields, type RawWord } from './raw-words.js';
 export { Losses, type PlaceCounts } from './losses.js';
 export {
   byteSlots,

@@ -2,7 +2,8 @@ import type { LaneOperation, Slot } from '../../ptx/program/index.js';
 import type { TracedMemory } from '../../ptx/run/index.js';
 import { decidedValue, lostValue, noValue, type Trace } from './trace.js';
 import { planeOfValue, valueOfPlanes } from './tags.js';
-import type { ValueFormat } from './value-format.js';
+import { RawWords } from './raw-words.js';
+import { type ValueFormat, valueFormat } from './value-format.js';
 
 const warpLanes = 32;
 /** Bytes from the low half of a register of 128 bits to the high one. */
@@ -39,15 +40,19 @@ export class RegisterFile {
   readonly bytes: Uint8Array;
   /** Words from a register to its place in a plane, by plane. */
   readonly #plane: readonly [number, number, number, number];
-  readonly #bf16: ValueFormat;
+  readonly #bf16 = valueFormat('bf16')!;
+  readonly #f32 = valueFormat('f32')!;
+  readonly #cuts = new Map<ValueFormat, number>();
+  /** The words that hold bits of numbers after integer operations. */
+  readonly raws: RawWords;
 
-  constructor(trace: Trace, { words, planeBytes }: TracedMemory, bf16: ValueFormat) {
+  constructor(trace: Trace, { words, planeBytes }: TracedMemory) {
     const step = planeBytes / 4;
     this.#trace = trace;
     this.words = words;
     this.bytes = new Uint8Array(words.buffer);
     this.#plane = [step, 2 * step, 3 * step, 4 * step];
-    this.#bf16 = bf16;
+    this.raws = new RawWords(trace);
   }
 
   /** The value of `bytes` bytes from an address on; `valueOfTags` says what is none. */
@@ -64,25 +69,54 @@ export class RegisterFile {
     }
     const shift = 8 * (address & 3);
     const mask = bytes === 2 ? 0xffff : 0xff;
-    return valueOfPlanes(
-      this.#trace,
-      (p >>> shift) & mask,
-      (q >>> shift) & mask,
-      (r >>> shift) & mask,
-      (s >>> shift) & mask,
-      bytes,
-    );
+    const part = (plane: number): number => (plane >>> shift) & mask;
+    const value = valueOfPlanes(this.#trace, part(p), part(q), part(r), part(s), bytes);
+    return value === lostValue && bytes === 2
+      ? this.#upperHalf([part(p), part(q), part(r), part(s)], (words[i] >>> shift) & mask)
+      : value;
+  }
+
+  /** The value of a half that is the upper one of an fp32 number: the number, cut to bf16. */
+  #upperHalf([p, q, r, s]: readonly [number, number, number, number], bits: number): number {
+    const value = (((p & 0xff) | ((q & 0xff) << 8) | ((r & 0xff) << 16) | ((s & 0xff) << 24)) >>> 0) >>> 3;
+    const isUpper =
+      value > decidedValue &&
+      p === planeOfValue(value, 0, 2) + 0x0202 &&
+      q === planeOfValue(value, 1, 2) &&
+      r === planeOfValue(value, 2, 2) &&
+      s === planeOfValue(value, 3, 2) &&
+      this.#trace.formatOf(value) === this.#f32;
+    return isUpper ? this.#trace.add(this.#cut(this.#bf16), value, 0, 0, bits) : lostValue;
+  }
+
+  /** The operation that cuts the last bits off numbers, which are of a format then. */
+  #cut(format: ValueFormat): number {
+    let known = this.#cuts.get(format);
+    if (known === undefined) {
+      known = this.#trace.addOperation({
+        origin: 'same',
+        name: `cut ${format.name}`,
+        function: 'identity',
+        limit: null,
+        format,
+        site: '',
+      });
+      this.#cuts.set(format, known);
+    }
+    return known;
   }
 
   /**
-   * The value of a word that is a shorter one: a bf16 above a zero half is the same number in fp32, and an integer may have been
-   * extended by bytes that come from nowhere.
+   * The value of a word that is a shorter one: a bf16 above a zero half is the same number in fp32, so is the upper half of an fp32
+   * number, and an integer may have been extended by bytes that come from nowhere.
    */
   #widened(i: number, [p, q, r, s]: readonly [number, number, number, number]): number {
     const tags = (p | q | r | s) >>> 0;
     const trace = this.#trace;
     if ((tags & 0xffff) === 0 && (this.words[i] & 0xffff) === 0) {
-      const value = valueOfPlanes(trace, p >>> 16, q >>> 16, r >>> 16, s >>> 16, 2);
+      const planes = [p >>> 16, q >>> 16, r >>> 16, s >>> 16] as const;
+      const value = valueOfPlanes(trace, ...planes, 2);
+      if (value === lostValue) return this.#upperHalf(planes, this.words[i] >>> 16);
       return value <= decidedValue || trace.formatOf(value) === this.#bf16 ? value : lostValue;
     }
     const bytes = tags <= 0xff ? 1 : tags <= 0xffff ? 2 : null;
@@ -92,15 +126,46 @@ export class RegisterFile {
   }
 
   #wideValueAt(address: number): number {
-    const tags = Array.from({ length: 8 }, (_, byte) => this.tagAt(address + byte));
-    const value = tags[0] >>> 3;
-    const isWhole = tags.every((tag, byte) => tag === value * 8 + byte);
-    if (isWhole && value > decidedValue && this.#trace.formatOf(value).bytes === 8) return value;
-    const values = new Set(tags.map((tag) => tag >>> 3));
-    values.delete(noValue);
-    if (values.size === 0) return noValue;
-    values.delete(decidedValue);
-    return values.size === 0 ? decidedValue : lostValue;
+    const low = this.tagAt(address);
+    let [isWhole, any, isInteger] = [(low & 7) === 0, 0, true];
+    const trace = this.#trace;
+    for (let byte = 0; byte < 8; byte++) {
+      const tag = this.tagAt(address + byte);
+      any |= tag;
+      if (tag !== low + byte) isWhole = false;
+      const value = tag >>> 3;
+      if (value === lostValue || (value > decidedValue && !trace.formatOf(value).isInteger))
+        isInteger = false;
+    }
+    if (any === 0) return noValue;
+    const value = low >>> 3;
+    if (isWhole && value > decidedValue && trace.formatOf(value).bytes === 8) return value;
+    if (isInteger) return this.#extendedAt(address);
+    return this.#numberOfWordsAt(address) ?? lostValue;
+  }
+
+  /** The value of a word of 64 bits whose low word is an integer and whose high one comes from nowhere; otherwise a decided one. */
+  #extendedAt(address: number): number {
+    const [low, high] = [this.valueAt(address, 4), this.valueAt(address + 4, 4)];
+    return high === noValue && low > decidedValue ? low : decidedValue;
+  }
+
+  /** The number of 64 bits whose low word is as it was, and whose high one is a raw word of it. */
+  #numberOfWordsAt(address: number): number | null {
+    const raw = this.raws.get(this.valueAt(address + 4, 4));
+    if (raw === undefined || this.#trace.formatOf(raw.of).bytes !== 8) return null;
+    for (let byte = 0; byte < 4; byte++)
+      if (this.tagAt(address + byte) !== raw.of * 8 + byte) return null;
+    return this.raws.numberOf(raw, this.low(address, 8), this.high(address, 8));
+  }
+
+  /** The value of 64 bits whose high word a word is; none where it is not. */
+  wideWithHighWordAt(address: number): number {
+    const first = this.tagAt(address);
+    const value = first >>> 3;
+    for (let byte = 0; byte < 4; byte++)
+      if (this.tagAt(address + byte) !== value * 8 + 4 + byte) return noValue;
+    return value > decidedValue ? value : noValue;
   }
 
   /** The tag of a byte. */

@@ -5,7 +5,7 @@ const tagsOfValue = 8;
 
 /**
  * The value that bytes are, from the planes of their tags: `bytes` bytes of each plane as one number. No value where no byte has
- * a tag; a lost one where they are not one whole value, or parts of values that have decided something.
+ * a tag; a lost one where they are not one whole value, but one that has decided something where they are parts of integers.
  */
 export function valueOfTags(
   trace: Trace,
@@ -43,20 +43,20 @@ export function valueOfPlanes(
     (r & mask) >>> 0 === r0 * one &&
     (s & mask) >>> 0 === s0 * one &&
     trace.formatOf(value).bytes === bytes;
-  return isWhole ? value : lostOrDecided(p, q, r, s, bytes);
+  return isWhole ? value : lostOrDecided(trace, [p, q, r, s], bytes);
 }
 
-/** Whether bytes that are no whole value are lost, or only such as have decided something. */
-function lostOrDecided(p: number, q: number, r: number, s: number, bytes: number): number {
+/** Whether bytes that are no whole value are lost, or only such as have decided something, and parts of integers. */
+function lostOrDecided(
+  trace: Trace,
+  planes: readonly [number, number, number, number],
+  bytes: number,
+): number {
   for (let shift = 0; shift < 8 * bytes; shift += 8) {
-    const tag =
-      (((p >>> shift) & 0xff) |
-        (((q >>> shift) & 0xff) << 8) |
-        (((r >>> shift) & 0xff) << 16) |
-        (((s >>> shift) & 0xff) << 24)) >>>
-      0;
-    const value = tag >>> 3;
-    if (value !== noValue && value !== decidedValue) return lostValue;
+    const [p, q, r, s] = planes.map((plane) => (plane >>> shift) & 0xff);
+    const value = ((p | (q << 8) | (r << 16) | (s << 24)) >>> 0) >>> 3;
+    if (value === lostValue || (value > decidedValue && !trace.formatOf(value).isInteger))
+      return lostValue;
   }
   return decidedValue;
 }

@@ -43,6 +43,19 @@ function integer(name: string, bytes: 1 | 2 | 4 | 8): ValueFormat {
   return { name, bytes, isInteger: true, decode: decodeInteger };
 }
 
+/** Factors of blocks: powers of two by their exponent, of which the last is NaN (OCP Microscaling Formats 1.0). */
+const powers: ValueFormat = {
+  name: 'ue8m0',
+  bytes: 1,
+  isInteger: false,
+  decode: (low) => ((low & 0xff) === 0xff ? NaN : 2 ** ((low & 0xff) - 127)),
+};
+
+/** Bits that are no number: two that share a byte, or a number's bits after an operation on them. */
+function bitsOnly(name: string, bytes: 1 | 4): ValueFormat {
+  return { name, bytes, isInteger: false, decode: () => NaN };
+}
+
 /** The formats of values, by the names of PTX types; `fp32` and its like are those of src/formats and of products. */
 const table: readonly ValueFormat[] = [
   { name: 'f32', bytes: 4, isInteger: false, decode: float32 },
@@ -51,6 +64,10 @@ const table: readonly ValueFormat[] = [
   short('bf16', 2, formats.bf16),
   short('e4m3', 1, formats.e4m3),
   short('e5m2', 1, formats.e5m2),
+  short('e2m1', 1, formats.e2m1),
+  powers,
+  bitsOnly('e2m1x2', 1),
+  bitsOnly('b32', 4),
   ...(['s', 'u'] as const).flatMap((sign) =>
     ([1, 2, 4, 8] as const).map((bytes) => integer(`${sign}${8 * bytes}`, bytes)),
   ),
@@ -61,6 +78,7 @@ const otherNames: Readonly<Record<string, string>> = {
   fp64: 'f64',
   fp16: 'f16',
   tf32: 'f32',
+  ue4m3: 'e4m3',
 };
 
 const byName = new Map(table.map((format) => [format.name, format]));
