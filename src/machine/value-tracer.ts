@@ -9,7 +9,7 @@ export interface TracedOperand {
   /** Format of the elements: `bf16`, `fp16`, `e4m3`, `tf32`, `s8`, `fp64`, …. */
   readonly format: string;
   readonly patterns: PatternArray | Float64Array;
-  /** Null where an element is less than a byte, so that no tag is one element's. */
+  /** Of elements of 4 bits, those of the byte that has two of them; null where tags cannot be told apart. */
   readonly tags: ElementTags | null;
   readonly isNegated: boolean;
   /** Null where there are none. */

@@ -42,3 +42,19 @@ export function unpackElements(
     }
   }
 }
+
+/**
+ * For each packed element of 4 bits the byte in which it lies, in place of its pattern: what belongs to bytes follows their elements.
+ * Parameters as for `unpackElements`.
+ */
+export function spreadBytes(
+  { bits, elements, bytes }: ElementPacking,
+  packed: Uint8Array,
+  target: { [index: number]: number },
+): void {
+  const group = new Uint8Array(bytes);
+  for (let first = 0, to = 0; first < packed.length; first += bytes) {
+    for (let i = 0; i < bytes; i++) group[i] = packed[first + i];
+    for (let i = 0; i < elements; i++) target[to++] = group[(i * bits) >> 3];
+  }
+}

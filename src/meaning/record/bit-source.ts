@@ -26,7 +26,12 @@ function ones(bits: number): bigint {
 }
 
 /** The bits of the number that a value is, which lies in `bits` bits and has its sign in the highest. */
-function sourceOfNumber({ trace, file }: Recording, value: number, bits: number): BitSource {
+function sourceOfNumber({ trace, file, xorSums }: Recording, value: number, bits: number): BitSource {
+  const summands = xorSums.get(value);
+  if (summands !== undefined)
+    return summands.every((one) => trace.formatOf(one).isInteger)
+      ? exact
+      : { mask: ones(bits), number: null };
   const raw = file.raws.get(value);
   const of = raw?.of ?? value;
   const format = trace.formatOf(of);

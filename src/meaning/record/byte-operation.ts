@@ -22,7 +22,7 @@ export interface BitsOperation {
 }
 
 /** The value of a source in a lane, as the definition takes it. */
-function laneValueOf(
+export function laneValueOf(
   file: RegisterFile,
   source: LaneOperation['sources'][number],
   width: RegisterWidth,

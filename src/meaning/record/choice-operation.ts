@@ -10,30 +10,32 @@ import {
   valueFormat,
   type ValueFormat,
 } from '../trace/index.js';
+import { laneValueOf } from './byte-operation.js';
 import { type Recording, siteOf } from './recording.js';
 
 const warpLanes = 32;
 
-/** Follows `selp`: a predicate, which has been decided before, says whose bytes are copied. */
+/** Follows `selp` and `slct`: the last operand, which has decided before or decides now, says whose bytes are copied. */
 export function followSelection(
-  { file }: Recording,
+  { file, losses }: Recording,
   operation: LaneOperation,
   run: TracedOperation,
 ): TracedOperation {
-  const [a, b, predicate] = operation.sources;
-  const [destination] = operation.destinations;
+  const { instruction, sources, destinations } = operation;
+  const [a, b, condition] = sources;
+  const [destination] = destinations;
   if (destination === null) return run;
   const bytes = Math.max(valueBytes(destination), 4);
+  const [one, two] = instruction.sources[0] === 64 ? [1n, 2n] : [1, 2];
+  const isDeciding = 'offset' in condition && condition.width !== 'pred';
   return (registers, lanes) => {
     const tags: number[][] = [];
     for (let lane = 0; lane < warpLanes; lane++) {
       tags.push([]);
       if (((lanes >>> lane) & 1) === 0) continue;
-      const isFirst =
-        'offset' in predicate
-          ? file.words[(registers + predicate.offset + 4 * lane) >>> 2] !== 0
-          : predicate.bits !== 0n;
-      const chosen = isFirst ? a : b;
+      const decisive = laneValueOf(file, condition, instruction.sources[2], registers, lane);
+      const chosen = instruction.evaluate(one, two, decisive) === one ? a : b;
+      if (isDeciding && file.isTagged(registers, condition)) losses.decide(siteOf(operation));
       if (!('offset' in chosen)) continue;
       const held = Math.min(bytes, Math.max(valueBytes(chosen), 4));
       for (let byte = 0; byte < held; byte++) {
@@ -121,13 +123,10 @@ export function followExtreme(
   ): number => {
     if (operands.every(({ value }) => value === noValue)) return noValue;
     if (operands.some(({ value }) => value === lostValue)) return lostValue;
-    if (operands.some(({ value }) => value === decidedValue)) {
-      if (format.isInteger) return decidedValue;
-      losses.lose(site);
-      return lostValue;
-    }
+    // Integers of which one has been decided; a number that has been decided is a constant.
+    if (format.isInteger && operands.some(({ value }) => value === decidedValue)) return decidedValue;
     const values = operands.map(({ value, low: bits, high: above }) =>
-      value === noValue ? trace.constant(format, bits, above) : value,
+      value <= decidedValue ? trace.constant(format, bits, above) : value,
     );
     const winner = operands.findIndex((one) => one.low === low && (bytes < 8 || one.high === high));
     // A NaN, or the zero of `.relu`.

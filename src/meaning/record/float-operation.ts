@@ -14,7 +14,7 @@ import { type Recording, siteOf } from './recording.js';
 
 const warpLanes = 32;
 
-/** Reads an operand's value in the lane at an address: its number, also where it is a constant. */
+/** Reads an operand's value in a lane: its number, also where it is a constant; the number of one that has been decided is negative. */
 type ReadOperand = (registers: number, lane: number) => number;
 
 /**
@@ -34,7 +34,7 @@ function isReadable(
   return own.isInteger && format.isInteger && number === trace.numberOf(value);
 }
 
-/** The reader of an operand. Integers that have decided something are constants; numbers are lost then. */
+/** The reader of an operand. What has been decided is a constant: it is the same wherever the decisions are. */
 function readerOf(
   recording: Recording,
   operation: LaneOperation,
@@ -59,11 +59,15 @@ function readerOf(
   return (registers, lane) => {
     const address = registers + first + stride * lane;
     const value = file.valueAt(address, bytes);
-    if (value === noValue)
-      return trace.constant(format, file.low(address, bytes), file.high(address, bytes));
-    if (value === decidedValue) return value;
+    const constant = (): number =>
+      trace.constant(format, file.low(address, bytes), file.high(address, bytes));
+    if (value === noValue) return constant();
+    if (value === decidedValue) return -constant();
     const number = format.decode(file.low(address, bytes), file.high(address, bytes));
     if (value !== lostValue && isReadable(recording, value, format, number)) return value;
+    // An integer that is read with the other sign.
+    if (format.isInteger && value !== lostValue && trace.formatOf(value).isInteger)
+      return -constant();
     if (!file.isLost(address, bytes)) recording.losses.lose(site);
     return lostValue;
   };
@@ -111,31 +115,27 @@ export function followFloats(
     };
   });
   const most = Math.max(...elements.map(({ readers }) => readers.length));
-  const operands = new Uint32Array(elements.length * most * warpLanes);
+  const operands = new Int32Array(elements.length * most * warpLanes);
   const heldBytes = destination.width === 64 ? 8 : destination.width === 128 ? 16 : 4;
   const written = rules.reduce((sum, { result }) => sum + result.format.bytes, 0);
 
   /** The value of an element in a lane, whose operands are in `operands` from `at` on. */
   const valueOf = (element: Element, at: number, address: number): number => {
     const { readers, rule, result } = element;
-    let [isConstant, hasDecided] = [true, false];
-    for (let i = 0; i < readers.length; i++) {
-      const value = operands[at + i];
+    let [isConstant, isDecided] = [true, false];
+    for (let i = at; i < at + readers.length; i++) {
+      if (operands[i] < 0) {
+        isDecided = true;
+        operands[i] = -operands[i];
+      }
+      const value = operands[i];
       if (value === lostValue) return lostValue;
-      if (value === decidedValue) hasDecided = true;
-      else if (trace.operationOf(value).origin !== 'constant') isConstant = false;
+      if (trace.operationOf(value).origin !== 'constant') isConstant = false;
     }
     const { format } = result;
     const bits = file.low(address, format.bytes);
     const high = file.high(address, format.bytes);
-    if (hasDecided) {
-      // An integer that has decided something becomes a number of its own.
-      const isInteger = rule.operands.every((operand) => operand.format.isInteger);
-      if (!isConstant || !isInteger) losses.lose(site);
-      if (!isConstant || !isInteger) return lostValue;
-      return format.isInteger ? decidedValue : noValue;
-    }
-    if (isConstant && format.isInteger) return noValue;
+    if (isConstant && format.isInteger) return isDecided ? decidedValue : noValue;
     if (rule.function === 'add' || rule.function === 'fma' || rule.function === 'subtract') {
       const added = operands[at + readers.length - 1];
       const other = operands[at];
@@ -149,17 +149,14 @@ export function followFloats(
           return noValue;
         }
     }
-    if (
-      format.isInteger &&
-      !isExactInteger(
-        recording,
-        rule,
-        operands.subarray(at, at + readers.length),
-        format.decode(bits, high),
-      )
-    ) {
-      losses.lose(site);
-      return lostValue;
+    if (format.isInteger && !isExactInteger(recording, rule, operands.subarray(at, at + readers.length), format.decode(bits, high))) {
+      // It has wrapped around, as a hash does.
+      losses.decide(site);
+      return decidedValue;
+    }
+    if (rule.isFinite && Math.abs(trace.numberOf(operands[at])) > format.largest) {
+      losses.decide(site);
+      return decidedValue;
     }
     const [a, b, c] = [
       operands[at],
@@ -204,7 +201,7 @@ export function followFloats(
 function isExactInteger(
   { trace }: Recording,
   rule: ElementRule,
-  operands: Uint32Array,
+  operands: Int32Array,
   result: number,
 ): boolean {
   const numbers = [...operands].map((value, i) =>

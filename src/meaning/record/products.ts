@@ -1,4 +1,4 @@
-import type { TracedOperand, TracedProduct, TracedScales } from '../../machine/index.js';
+import type { ElementTags, TracedOperand, TracedProduct, TracedScales } from '../../machine/index.js';
 import {
   lostValue,
   noValue,
@@ -7,6 +7,7 @@ import {
   type Losses,
   type Trace,
   valueFormat,
+  type ValueFormat,
   valueOfPlanes,
 } from '../trace/index.js';
 
@@ -14,6 +15,8 @@ import {
 interface Values {
   readonly numbers: Uint32Array;
   readonly hasTags: boolean;
+  /** Elements whose values are of another format. */
+  readonly unreadable: number;
 }
 
 type Tagged = Pick<TracedOperand, 'patterns' | 'tags' | 'format'>;
@@ -25,39 +28,54 @@ function bitsAt(patterns: TracedOperand['patterns'], i: number): readonly [numbe
   return [words[2 * i], words[2 * i + 1]];
 }
 
-/** The values of elements of 8, 16 or 32 bits. Elements of bf16 may be read where tf32 is due, and no other format as another. */
+/** The values of elements; null where their format has none, or where their tags cannot be told apart. */
 function valuesOf(trace: Trace, { patterns, tags, format }: Tagged): Values | null {
   const own = valueFormat(format);
   if (own === null || tags === null) return null;
   const numbers = new Uint32Array(patterns.length);
-  const [p, q, r, s] = tags;
-  let hasTags = false;
-  const { bytes } = own;
+  const read = own.bytes === 8 ? valueOfWide : own.name === 'e2m1' ? valueOfPair : valueOfElement;
+  let [hasTags, unreadable] = [false, 0];
   for (let i = 0; i < numbers.length; i++) {
-    if (bytes === 8) {
-      const low = valueOfWide(trace, [p, q, r, s], i);
-      if (low !== noValue) hasTags = true;
-      numbers[i] = low === noValue ? trace.constant(own, ...bitsAt(patterns, i)) : low;
-      continue;
+    const value = read(trace, tags, i, own);
+    if (value !== noValue) hasTags = true;
+    const constant = (): number => trace.constant(own, ...bitsAt(patterns, i));
+    if (value <= decidedValue) numbers[i] = value === lostValue ? lostValue : constant();
+    else {
+      const of = trace.formatOf(value);
+      const isInteger = own.isInteger && of.isInteger;
+      const isSame = of === own || (isInteger && own.decode(...bitsAt(patterns, i)) === trace.numberOf(value));
+      // An integer that is read with the other sign is decided.
+      numbers[i] = isSame || isShorter(of, own) ? value : isInteger ? constant() : lostValue;
+      if (numbers[i] === lostValue) unreadable++;
     }
-    const value = valueOfPlanes(trace, p[i], q[i], r[i], s[i], bytes);
-    if (value === noValue) {
-      numbers[i] = trace.constant(own, patterns[i] as number);
-      continue;
-    }
-    hasTags = true;
-    numbers[i] = value > decidedValue && trace.formatOf(value) === own ? value : lostValue;
   }
-  return { numbers, hasTags };
+  return { numbers, hasTags, unreadable };
+}
+
+/** Whether a number of the first format may be read as one of the second: bf16 above a zero half as fp32. */
+function isShorter(of: ValueFormat, own: ValueFormat): boolean {
+  return of.name === 'bf16' && own.name === 'f32';
+}
+
+/** The value of an element of 8, 16 or 32 bits; a bf16 may be the upper half of one of 32. */
+function valueOfElement(trace: Trace, [p, q, r, s]: ElementTags, i: number, { bytes }: ValueFormat): number {
+  const value = valueOfPlanes(trace, p[i], q[i], r[i], s[i], bytes as 1 | 2 | 4);
+  const isUpper = value === lostValue && bytes === 4 && ((p[i] | q[i] | r[i] | s[i]) & 0xffff) === 0;
+  return isUpper
+    ? valueOfPlanes(trace, p[i] >>> 16, q[i] >>> 16, r[i] >>> 16, s[i] >>> 16, 2)
+    : value;
+}
+
+/** The value of an element of 4 bits, the first or the second of a byte: the two values behind that of the byte. */
+function valueOfPair(trace: Trace, [p, q, r, s]: ElementTags, i: number): number {
+  const value = valueOfPlanes(trace, p[i], q[i], r[i], s[i], 1);
+  if (value <= decidedValue) return value;
+  const isPair = trace.operationOf(value).origin === 'input' && trace.formatOf(value).name === 'e2m1x2';
+  return isPair ? value + 1 + (i & 1) : lostValue;
 }
 
 /** The value of an element of 64 bits, from two words of each plane. */
-function valueOfWide(
-  trace: Trace,
-  planes: readonly [ArrayLike<number>, ArrayLike<number>, ArrayLike<number>, ArrayLike<number>],
-  i: number,
-): number {
-  const [p, q, r, s] = planes;
+function valueOfWide(trace: Trace, [p, q, r, s]: ElementTags, i: number): number {
   const low = 2 * i;
   if ((p[low] | q[low] | r[low] | s[low] | p[low + 1] | q[low + 1] | r[low + 1] | s[low + 1]) === 0)
     return noValue;
@@ -153,6 +171,8 @@ export class ProductRecorder {
     }
     const parts = [left, right, start, factors.a, factors.b];
     if (!parts.some((part) => part?.hasTags === true)) return null;
+    const unreadable = parts.reduce((sum, part) => sum + (part?.unreadable ?? 0), 0);
+    if (unreadable > 0) this.#losses.lose(site, unreadable);
     const patterns =
       d instanceof Float64Array
         ? new BigUint64Array(d.buffer, d.byteOffset, d.length)

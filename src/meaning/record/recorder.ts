@@ -132,17 +132,16 @@ function taggedLanes(
   );
 }
 
-/** Makes each element of a tensor a value of its own. */
+/** Makes each element of a tensor a value of its own. Of two in a byte, the byte has a value before theirs. */
 function tagInput(trace: Trace, store: ByteStore, format: ValueFormat, number: number): void {
   const { bytes } = format;
-  const operation = trace.addOperation({
-    origin: 'input',
-    name: format.name,
-    function: null,
-    limit: null,
-    format,
-    site: '',
-  });
+  const input = { origin: 'input', function: null, limit: null, site: '' } as const;
+  const operation = trace.addOperation({ ...input, name: format.name, format });
+  const four = valueFormat('e2m1')!;
+  const halves =
+    format.name === 'e2m1x2'
+      ? trace.addOperation({ ...input, name: four.name, format: four })
+      : null;
   const view = new DataView(store.bytes.buffer, store.bytes.byteOffset, store.bytes.byteLength);
   const count = Math.floor(store.bytes.length / bytes);
   const read = {
@@ -158,6 +157,9 @@ function tagInput(trace: Trace, store: ByteStore, format: ValueFormat, number: n
       bytes === 8
         ? trace.addWide(operation, [number, i, 0], view.getBigUint64(at, true))
         : trace.add(operation, number, i, 0, read(at));
+    if (halves !== null)
+      for (let half = 0; half < 2; half++)
+        trace.add(halves, number, 2 * i + half, 0, (read(at) >>> (4 * half)) & 0xf);
     for (let byte = 0; byte < bytes; byte++) {
       const tag = value * 8 + byte;
       planes[0].bytes[at + byte] = tag;
@@ -181,21 +183,39 @@ function follow(
       return followBytes(file, operation, run, null);
     case 'is': {
       const rules = laneRules(instruction);
-      return rules === null
-        ? forget(recording, operation, run, 'loses')
-        : followFloats(recording, operation, rules, run);
+      if (rules !== null) return followFloats(recording, operation, rules, run);
+      const isDecision = makesPower.test(instruction.name);
+      return isDecision ? forget(recording, operation, run, 'decides') : followOther(recording, operation, run);
     }
     case 'chooses': {
-      const isSelection = instruction.name.startsWith('selp');
+      const isSelection = /^(?:selp|slct)\./.test(instruction.name);
       if (isSelection) return followSelection(recording, operation, run);
       return followExtreme(recording, operation, run) ?? forget(recording, operation, run, 'loses');
     }
     case 'confirmed':
       return followBytes(file, operation, run, new WordOperation(recording, operation));
-    case 'decides':
     case 'loses':
-      return forget(recording, operation, run, instruction.meaning);
+      return followOther(recording, operation, run);
+    case 'decides':
+      return forget(recording, operation, run, 'decides');
   }
+}
+
+/** Conversions to powers of two decide by their operand, as those to integers do. */
+const makesPower = /^cvt\.[a-z.]*ue8m0x2\.(?:f32|bf16x2)$/;
+
+/** Types of numbers in an instruction's name. */
+const numberType = /\.(?:b?f(?:16|32|64)(?:x2)?|tf32|u?e\dm\d(?:x[24])?)(?:\.|$)/;
+
+/** Follows an operation of which no rule is known: one on integers decides where no significand has a part in it. */
+function followOther(
+  recording: Recording,
+  operation: LaneOperation,
+  run: TracedOperation,
+): TracedOperation {
+  return numberType.test(operation.instruction.name)
+    ? forget(recording, operation, run, 'loses')
+    : followBytes(recording.file, operation, run, new WordOperation(recording, operation));
 }
 
 /** Runs an operation whose results are new: decided by its operands where those have tags, or lost. */

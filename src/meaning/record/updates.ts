@@ -29,7 +29,8 @@ export function valueInStore(
   const [p, q, r, s] = store.tags;
   if (count < 8) {
     const of = (plane: ByteStore) => partAt(plane, at, count);
-    return valueOfPlanes(trace, of(p), of(q), of(r), of(s), count as 1 | 2 | 4);
+    const value = valueOfPlanes(trace, of(p), of(q), of(r), of(s), count as 1 | 2 | 4);
+    return value > decidedValue && trace.operationOf(value).origin === 'none' ? lostValue : value;
   }
   const tags = Array.from({ length: 8 }, (_, i) =>
     [s, r, q, p].reduce((tag, plane) => tag * 256 + plane.bytes[at + i], 0),
@@ -59,6 +60,22 @@ export function bitsInStore(
   return [partAt(store, at, Math.min(count, 4)), count === 8 ? partAt(store, at + 4, 4) : 0];
 }
 
+/**
+ * The format of a result: that of the operation; of an integer sum that of the sign with which its bits are the exact sum, null
+ * where there is none.
+ *
+ * @param exact NaN where it is no sum
+ */
+function resultFormat(
+  format: ValueFormat,
+  exact: number,
+  [low, high]: readonly [number, number],
+): ValueFormat | null {
+  if (!format.isInteger || Number.isNaN(exact)) return format;
+  const other = valueFormat(`${format.name.startsWith('u') ? 's' : 'u'}${8 * format.bytes}`)!;
+  return [format, other].find((one) => one.decode(low, high) === exact) ?? null;
+}
+
 /** Takes atomic operations and reductions in memory into a trace. */
 export class UpdateRecorder {
   readonly #trace: Trace;
@@ -71,7 +88,7 @@ export class UpdateRecorder {
   }
 
   #operation({ mnemonic, site, operation }: TracedUpdate, format: ValueFormat): number {
-    const key = `${site} ${mnemonic}`;
+    const key = `${site} ${mnemonic} ${format.name}`;
     let known = this.#operations.get(key);
     if (known === undefined) {
       known = this.#trace.addOperation({
@@ -89,23 +106,25 @@ export class UpdateRecorder {
 
   /** `ValueTracer.update`. */
   update(update: TracedUpdate): void {
-    const { type, operation, bytes, old, operand, next, compared } = update;
+    const { type, operation, bytes, old, operand, next } = update;
     const element = type.replace(/x2$/, '');
     const format = valueFormat(element.replace(/^b(?=\d)/, 'u'));
     const count = format?.bytes ?? null;
-    if (count === null || format === null) {
-      this.#copyOrLose(update, bytes);
+    if (count === null || format === null || operation === 'exch' || operation === 'cas') {
+      this.#exchange(update);
       return;
     }
     for (let at = 0; at < bytes; at += count) {
       const before = valueInStore(this.#trace, old, at, count);
       const added = valueInStore(this.#trace, operand.store, operand.byte + at, count);
       const put = (value: number): void => putInStore(next.store, next.byte + at, count, value);
-      if (operation === 'exch') put(added);
-      else if (operation === 'cas' && compared !== null)
-        put(hasEqualBytes(old, at, compared.store, compared.byte + at, count) ? added : before);
-      else put(this.#combined(update, format, at, [before, added]));
+      put(this.#combined(update, format, at, [before, added]));
     }
+  }
+
+  #lose(site: string): number {
+    this.#losses.lose(site);
+    return lostValue;
   }
 
   #combined(
@@ -122,40 +141,31 @@ export class UpdateRecorder {
     const [low, high] = bitsInStore(next.store, next.byte + at, count);
     const isKnown = operation === 'add' || operation === 'min' || operation === 'max';
     const values = [before, added].map((value, i) => {
-      if (value !== noValue) return value;
+      if (value > decidedValue) return value;
       const [store, from] = i === 0 ? [old, at] : [operand.store, operand.byte + at];
       return trace.constant(format, ...bitsInStore(store, from, count));
     });
     const [a, b] = values;
     const isReadable = (value: number) =>
       trace.formatOf(value) === format || (format.isInteger && trace.formatOf(value).isInteger);
-    const isExact =
-      !format.isInteger ||
-      operation !== 'add' ||
-      trace.numberOf(a) + trace.numberOf(b) === format.decode(low, high);
-    if (
-      !isKnown ||
-      a === decidedValue ||
-      b === decidedValue ||
-      !values.every(isReadable) ||
-      !isExact
-    ) {
-      this.#losses.lose(update.site);
-      return lostValue;
-    }
+    if (!values.every(isReadable)) return this.#lose(update.site);
+    if (format.isInteger && (before === decidedValue || added === decidedValue)) return decidedValue;
     const wins = (value: number) => trace.bits[value] === low && trace.high[value] === high;
     const winner = operation === 'add' ? 0 : values.find(wins);
-    if (winner === undefined) {
-      this.#losses.lose(update.site);
-      return lostValue;
+    const exact = operation === 'add' ? trace.numberOf(a) + trace.numberOf(b) : NaN;
+    const result = resultFormat(format, exact, [low, high]);
+    if (!isKnown || winner === undefined || result === null) {
+      if (!format.isInteger) return this.#lose(update.site);
+      this.#losses.decide(update.site);
+      return decidedValue;
     }
-    const node = this.#operation(update, format);
+    const node = this.#operation(update, result);
     if (count < 8) return trace.add(node, a, b, winner, low);
     return trace.addWide(node, [a, b, winner], (BigInt(high) << 32n) | BigInt(low));
   }
 
-  /** Follows an exchange of 128 bits; nothing else has no format. */
-  #copyOrLose({ operation, operand, old, next, compared }: TracedUpdate, bytes: number): void {
+  /** Follows an exchange, which moves bytes; nothing else has 128 bits. */
+  #exchange({ operation, operand, old, next, compared, bytes }: TracedUpdate): void {
     const isExchanged =
       operation === 'exch' ||
       (operation === 'cas' &&

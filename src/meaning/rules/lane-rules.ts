@@ -18,6 +18,8 @@ export interface ElementRule {
   readonly result: ElementOperand;
   /** The instruction on one element: `fma.rn.bf16` for `fma.rn.bf16x2`. */
   readonly name: string;
+  /** Whether numbers beyond the format's largest become that. */
+  readonly isFinite: boolean;
 }
 
 const typePattern = /^(?:b?f16|f32|f64|tf32|e\dm\d|ue8m0|[su](?:8|16|32|64))(?:x([24]))?$/;
@@ -79,6 +81,8 @@ function conversionRules(
 ): readonly ElementRule[] | null {
   const [format, source] = [valueFormat(to.element), valueFormat(from.element)];
   if (format === null || source === null || to.count < from.count) return null;
+  // Numbers of less than a byte have no bytes, and a power of two is a decision.
+  if ([format, source].some(({ name: one }) => one === 'e2m1') || format.name === 'ue8m0') return null;
   return Array.from({ length: to.count }, (_, i): ElementRule => {
     const operand =
       from.count === to.count
@@ -90,6 +94,7 @@ function conversionRules(
       operands: [{ ...operand, format: source }],
       result: { operand: 0, byte: i * format.bytes, format },
       name: elementName(name),
+      isFinite: name.includes('.satfinite'),
     };
   }).filter(({ operands: [{ operand }] }) => operand < sources.length);
 }
@@ -147,5 +152,6 @@ export function laneRules(instruction: LaneInstruction): readonly ElementRule[] 
     })),
     result: { operand: 0, byte: i * format.bytes, format },
     name: elementName(name),
+    isFinite: false,
   }));
 }

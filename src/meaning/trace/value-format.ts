@@ -7,6 +7,8 @@ export interface ValueFormat {
   readonly name: string;
   readonly bytes: 1 | 2 | 4 | 8;
   readonly isInteger: boolean;
+  /** The largest number below infinity; of integers, and of what is no number, infinity. */
+  readonly largest: number;
   /** The number of a pattern, given as its low and its high word; NaN for patterns of no number. */
   readonly decode: (low: number, high: number) => number;
 }
@@ -30,7 +32,13 @@ function short(name: string, bytes: 1 | 2, format: NumberFormat): ValueFormat {
   const numbers = lazily(() =>
     Float64Array.from({ length: mask + 1 }, (_, bits) => Number(decode(format, bits))),
   );
-  return { name, bytes, isInteger: false, decode: (low) => numbers()[low & mask] };
+  return {
+    name,
+    bytes,
+    isInteger: false,
+    largest: format.maxFinite,
+    decode: (low) => numbers()[low & mask],
+  };
 }
 
 function integer(name: string, bytes: 1 | 2 | 4 | 8): ValueFormat {
@@ -40,7 +48,7 @@ function integer(name: string, bytes: 1 | 2 | 4 | 8): ValueFormat {
     const value = bits === 32 ? low >>> 0 : low & (2 ** bits - 1);
     return name.startsWith('s') && value >= 2 ** (bits - 1) ? value - 2 ** bits : value;
   };
-  return { name, bytes, isInteger: true, decode: decodeInteger };
+  return { name, bytes, isInteger: true, largest: Infinity, decode: decodeInteger };
 }
 
 /** Factors of blocks: powers of two by their exponent, of which the last is NaN (OCP Microscaling Formats 1.0). */
@@ -48,18 +56,19 @@ const powers: ValueFormat = {
   name: 'ue8m0',
   bytes: 1,
   isInteger: false,
+  largest: 2 ** 127,
   decode: (low) => ((low & 0xff) === 0xff ? NaN : 2 ** ((low & 0xff) - 127)),
 };
 
 /** Bits that are no number: two that share a byte, or a number's bits after an operation on them. */
 function bitsOnly(name: string, bytes: 1 | 4): ValueFormat {
-  return { name, bytes, isInteger: false, decode: () => NaN };
+  return { name, bytes, isInteger: false, largest: Infinity, decode: () => NaN };
 }
 
 /** The formats of values, by the names of PTX types; `fp32` and its like are those of src/formats and of products. */
 const table: readonly ValueFormat[] = [
-  { name: 'f32', bytes: 4, isInteger: false, decode: float32 },
-  { name: 'f64', bytes: 8, isInteger: false, decode: float64 },
+  { name: 'f32', bytes: 4, isInteger: false, largest: formats.fp32.maxFinite, decode: float32 },
+  { name: 'f64', bytes: 8, isInteger: false, largest: Number.MAX_VALUE, decode: float64 },
   short('f16', 2, formats.fp16),
   short('bf16', 2, formats.bf16),
   short('e4m3', 1, formats.e4m3),

@@ -11,7 +11,7 @@ import {
   type SharedMemory,
   type TensorMemory,
   tensorMemoryColumns,
-  unpackElements,
+  type unpackElements,
 } from '../../memory/index.js';
 import { gatherScales } from './block-scales.js';
 import { memoryBits, type MmaFormatName, patternBits } from './mma-elements.js';
@@ -46,12 +46,18 @@ export function scalesOf(
   return 'kind' in a ? a : 'kind' in b ? b : { a, b };
 }
 
+/** How chunks are found, and what is taken of elements that share bytes: their patterns, or whole bytes (`spreadBytes`). */
+export interface Gathering {
+  readonly chunksOf: typeof descriptorChunks;
+  readonly unpack: typeof unpackElements;
+}
+
 /** All of B, [n][k]: the columns of the CTA of even rank first. */
 export function gatherB(
   core: ProductCore,
   instruction: MmaInstruction,
   ctas: readonly MmaCta[],
-  chunksOf: typeof descriptorChunks,
+  gathering: Gathering,
 ): void {
   const { b, bOperand, negateB } = instruction;
   const extent = extentOfB(instruction);
@@ -60,7 +66,7 @@ export function gatherB(
     gatherMatrix(
       { shared, descriptor: bOperand, extent, format: b, bits: memoryBits(instruction, b) },
       core.b.subarray(i * elements, (i + 1) * elements),
-      chunksOf,
+      gathering,
     ),
   );
   if (negateB === true && b !== 'u8' && b !== 's8') negate(core.b, b);
@@ -73,14 +79,14 @@ export function gatherA(
   instruction: MmaInstruction,
   layout: MmaLayout,
   { shared, tensor }: MmaCta,
-  chunksOf: typeof descriptorChunks,
+  gathering: Gathering,
 ): void {
   const { a, aOperand, negateA } = instruction;
   const bits = memoryBits(instruction, a);
   if (aOperand.space === 'shared') {
     const extent = extentOfA(instruction, layout);
     const { descriptor } = aOperand;
-    gatherMatrix({ shared, descriptor, extent, format: a, bits }, core.a, chunksOf);
+    gatherMatrix({ shared, descriptor, extent, format: a, bits }, core.a, gathering);
   } else {
     const count = tensorMemoryWordsOfA(instruction);
     const words = new Uint32Array(layout.rowsPerCta * count);
@@ -89,7 +95,7 @@ export function gatherA(
       words.set(tensor.store.words.subarray(from, from + count), row * count);
     }
     const packed = new Uint8Array(words.buffer);
-    if (bits === 4) unpackElements(elementPackings.b4x2, packed, core.a);
+    if (bits === 4) gathering.unpack(elementPackings.b4x2, packed, core.a);
     else bytesOf(core.a).set(packed);
   }
   if (negateA === true && a !== 'u8' && a !== 's8') negate(core.a, a);
@@ -112,19 +118,19 @@ interface MatrixInMemory {
 function gatherMatrix(
   { shared, descriptor, extent, format, bits }: MatrixInMemory,
   target: PatternArray,
-  chunksOf: typeof descriptorChunks,
+  { chunksOf, unpack }: Gathering,
 ): void {
   if (bits === 4) {
     const packed = new Uint8Array(extent.rows * extent.k);
     gatherOperand(shared, descriptor, extent, packed, chunksOf);
-    unpackElements(elementPackings.b4x2, packed, target);
+    unpack(elementPackings.b4x2, packed, target);
     return;
   }
   gatherOperand(shared, descriptor, extent, patternsOf(target, extent), chunksOf);
   const ofFormat = patternBits(format);
   if (ofFormat < bits) {
     const packing = ofFormat === 4 ? elementPackings.b4x16_p64 : elementPackings.b6x16_p32;
-    unpackElements(packing, bytesOf(target), target);
+    unpack(packing, bytesOf(target), target);
   }
 }
 

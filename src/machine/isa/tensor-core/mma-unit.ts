@@ -1,6 +1,6 @@
 import type { TensorCoreArithmetic } from '../../../hardware/index.js';
 import { RequestError } from '../../../request-error.js';
-import { type MemoryViolation, rememberChunks } from '../../memory/index.js';
+import { type MemoryViolation, rememberChunks, unpackElements } from '../../memory/index.js';
 import {
   checkMma,
   layoutOf,
@@ -53,6 +53,7 @@ export function createMmaUnit(arithmetic: TensorCoreArithmetic): MmaUnit {
 function createUnit(arithmetic: ProductArithmetic): MmaUnit {
   const cores = new Map<string, ProductCore>();
   const chunksOf = rememberChunks();
+  const gathering = { chunksOf, unpack: unpackElements };
   // The tracker asks for the footprint of one instruction several times.
   let last: { readonly instruction: MmaInstruction; readonly footprint: MmaFootprint } | null =
     null;
@@ -83,10 +84,10 @@ function createUnit(arithmetic: ProductArithmetic): MmaUnit {
       const factors = ctas.map(({ tensor }) => scalesOf(instruction, layout, tensor.store.words));
       for (const found of factors) if (found !== null && 'kind' in found) return found;
       const core = coreOf(instruction, layout.rowsPerCta);
-      gatherB(core, instruction, ctas, chunksOf);
+      gatherB(core, instruction, ctas, gathering);
       ctas.forEach((cta, i) => {
         const { words } = cta.tensor.store;
-        gatherA(core, instruction, layout, cta, chunksOf);
+        gatherA(core, instruction, layout, cta, gathering);
         if (instruction.accumulate) loadRows(layout, instruction, words, core.c);
         else core.c.fill(0);
         const scales = factors[i] as ProductScales | null;

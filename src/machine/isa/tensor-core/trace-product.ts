@@ -1,5 +1,5 @@
 import type { PatternArray } from '../../../formats/index.js';
-import { type descriptorChunks, planeOfShared, tagsOf } from '../../memory/index.js';
+import { type descriptorChunks, planeOfShared, spreadBytes, tagsOf } from '../../memory/index.js';
 import {
   type ElementTags,
   gatherTags,
@@ -8,7 +8,7 @@ import {
   type TracedScales,
   type ValueTracer,
 } from '../../value-tracer.js';
-import { memoryBits } from './mma-elements.js';
+import { memoryBits, patternBits } from './mma-elements.js';
 import type { MmaInstruction } from './mma-instruction.js';
 import type { MmaLayout } from './mma-layout.js';
 import { gatherA, gatherB, loadRows, type MmaCta, scalesOf, storeRows } from './mma-operands.js';
@@ -39,19 +39,28 @@ function planeOfCta({ shared, tensor }: MmaCta, planeOf: PlaneOf): MmaCta {
   };
 }
 
-/** The tags of A's rows or of all of B, which lie as the patterns do; null where its elements are less than a byte. */
+/** Whether elements are bytes, or two of them are one. In tensor memory those of 4 bits may have a byte each. */
+function haveBytes(instruction: MmaInstruction, side: 'a' | 'b'): boolean {
+  const bits = patternBits(instruction[side]);
+  if (bits >= 8) return true;
+  const isShared = side === 'b' || instruction.aOperand.space === 'shared';
+  return bits === 4 && (isShared || memoryBits(instruction, instruction[side]) === 4);
+}
+
+/** The tags of A's rows or of all of B, each that of its element's byte; null where elements are of several bytes. */
 function tagsOfMatrix(rows: Rows, side: 'a' | 'b'): ElementTags | null {
   const { core, ctas, layout, cta, chunksOf } = rows;
   const { instruction } = rows;
-  if (memoryBits(instruction, instruction[side]) < 8) return null;
+  if (!haveBytes(instruction, side)) return null;
+  const gathering = { chunksOf, unpack: spreadBytes };
   const asTheyLie = { ...instruction, negateA: false, negateB: false };
   return gatherTags(
     () => core[side].slice().fill(0) as PatternArray,
     (planeOf, target) => {
       const planes = ctas.map((one) => planeOfCta(one, planeOf));
       const into = { ...core, [side]: target, packB: () => undefined };
-      if (side === 'a') gatherA(into, asTheyLie, layout, planes[cta], chunksOf);
-      else gatherB(into, asTheyLie, planes, chunksOf);
+      if (side === 'a') gatherA(into, asTheyLie, layout, planes[cta], gathering);
+      else gatherB(into, asTheyLie, planes, gathering);
     },
   );
 }

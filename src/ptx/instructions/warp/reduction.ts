@@ -1,10 +1,18 @@
 import type { Meaning } from '../../../isa/index.js';
+import { type ByteStore, copyOfBytes, type TracedUpdate } from '../../../machine/index.js';
 import type { InstructionRequest, Unsupported } from '../request.js';
 import type { WarpInstruction, WarpOperation } from '../warp-instruction.js';
-import { operandBits } from '../warp-registers.js';
+import { operandBits, type WarpRegisters } from '../warp-registers.js';
 import { findLaneInstruction } from '../lane.js';
 import { wrongOperands } from '../operands.js';
-import { destinationsOf, groupOperation, lanesOf, readerOf, writerOf } from './operands.js';
+import {
+  destinationsOf,
+  groupOperation,
+  lanesOf,
+  readerOf,
+  valueWriterOf,
+  writerOf,
+} from './operands.js';
 
 /** How `redux.sync` combines two values, and what the result stands for. */
 interface Combination {
@@ -33,7 +41,37 @@ function combinationOf(modifiers: readonly string[]): Combination | null {
       };
 }
 
-function lowerReduction({ modifiers, operands }: InstructionRequest): WarpOperation | Unsupported {
+/** A word with the combination of lanes' words, of whose values the tracer is told one by one. */
+function tracedCombination(
+  registers: WarpRegisters,
+  words: ByteStore,
+  lanes: readonly number[],
+  combine: Combination['combine'],
+  operation: Pick<TracedUpdate, 'mnemonic' | 'site' | 'operation' | 'type'>,
+): ByteStore {
+  const bytes = 4;
+  const result = copyOfBytes(words, bytes * lanes[0], bytes);
+  for (const lane of lanes.slice(1)) {
+    const old = copyOfBytes(result);
+    result.words[0] = combine(old.words[0], words.words[lane]);
+    registers.followed?.tracer.update({
+      ...operation,
+      old,
+      operand: { store: words, byte: bytes * lane },
+      compared: null,
+      next: { store: result, byte: 0 },
+      bytes,
+    });
+  }
+  return result;
+}
+
+function lowerReduction({
+  opcode,
+  modifiers,
+  operands,
+  site,
+}: InstructionRequest): WarpOperation | Unsupported {
   const combination = combinationOf(modifiers.slice(1));
   if (combination === null)
     return {
@@ -49,15 +87,34 @@ function lowerReduction({ modifiers, operands }: InstructionRequest): WarpOperat
   const magnitude = modifiers.includes('abs') ? 0x7fffffff : 0xffffffff;
   const isFloat = modifiers.includes('f32');
   const { combine, meaning } = combination;
-  return groupOperation(operands, { maskOperand: 2, readMask, meaning }, (registers, members) => {
-    const values = lanesOf(members).map((lane) => (read(registers, lane) & magnitude) >>> 0);
+  const [writeValue, source] = [valueWriterOf(operands[0]), operands[1]];
+  // With magnitudes a result is none of the values.
+  const tracesItself = source?.kind === 'register' && !modifiers.includes('abs');
+  const traced = {
+    mnemonic: [opcode, ...modifiers].join('.'),
+    site,
+    operation: modifiers[1],
+    type: modifiers[modifiers.length - 1],
+  };
+  const reduction = groupOperation(operands, { maskOperand: 2, readMask, meaning }, (registers, members) => {
+    const lanes = lanesOf(members);
+    if (registers.followed !== null && tracesItself) {
+      const [words] = registers.parts(source.slot);
+      // A number is combined with itself first, as below.
+      const combined = isFloat ? [lanes[0], ...lanes] : lanes;
+      const store = tracedCombination(registers, words, combined, combine, traced);
+      writeValue?.(registers, { store, offset: 0, stride: 0, bytes: 4 }, members);
+      return;
+    }
+    const values = lanes.map((lane) => (read(registers, lane) & magnitude) >>> 0);
     // A minimum of one number with itself makes a NaN the canonical one.
     const result = values.reduce(
       combine,
       isFloat ? combine(values[0], values[0]) : combineStart(modifiers[1], values),
     );
-    for (const lane of lanesOf(members)) write(registers, lane, result);
+    for (const lane of lanes) write(registers, lane, result);
   });
+  return tracesItself ? { ...reduction, tracesItself } : reduction;
 }
 
 /** A value that changes nothing when it is combined with the values. */
