@@ -15,7 +15,8 @@ export interface BitSource {
   /** Bits of significands, or all bits of what is not known; none of integers, and of what has no tag. */
   readonly mask: bigint;
   /** The number that the bits are, with its sign's bit; null where they are several, or a part of one. */
-  readonly number: (Pick<RawWord, 'of' | 'isKept' | 'isSignFixed'> & { readonly sign: bigint }) | null;
+  readonly number:
+    (Pick<RawWord, 'of' | 'isKept' | 'isSignFixed'> & { readonly sign: bigint }) | null;
 }
 
 /** An operand without bits that matter. */
@@ -26,13 +27,13 @@ function ones(bits: number): bigint {
 }
 
 /** The bits of the number that a value is, which lies in `bits` bits and has its sign in the highest. */
-function sourceOfNumber({ trace, file, xorSums }: Recording, value: number, bits: number): BitSource {
+function sourceOfNumber({ trace, xorSums }: Recording, value: number, bits: number): BitSource {
   const summands = xorSums.get(value);
   if (summands !== undefined)
     return summands.every((one) => trace.formatOf(one).isInteger)
       ? exact
       : { mask: ones(bits), number: null };
-  const raw = file.raws.get(value);
+  const raw = trace.rawWords.get(value);
   const of = raw?.of ?? value;
   const format = trace.formatOf(of);
   if (format.isInteger) return exact;
@@ -77,6 +78,12 @@ export function bitSourceAt(
     (trace.formatOf(value).isInteger || trace.formatOf(value).bytes === bytes);
   if (isWhole) return sourceOfNumber(recording, value, 8 * bytes);
   const whole = bytes === 4 ? file.wideWithHighWordAt(address) : noValue;
-  if (whole !== noValue && trace.formatOf(whole).name === 'f64') return sourceOfNumber(recording, whole, 32);
-  return (bytes === 4 ? sourceOfHalves(recording, address) : null) ?? { mask: ones(8 * bytes), number: null };
+  if (whole !== noValue && trace.formatOf(whole).name === 'f64')
+    return sourceOfNumber(recording, whole, 32);
+  return (
+    (bytes === 4 ? sourceOfHalves(recording, address) : null) ?? {
+      mask: ones(8 * bytes),
+      number: null,
+    }
+  );
 }

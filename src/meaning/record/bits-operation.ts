@@ -1,10 +1,12 @@
 import type { LaneValue } from '../../isa/index.js';
 import type { LaneOperation } from '../../ptx/program/index.js';
-import { type BitsEffect, findBitsEffects } from '../rules/index.js';
+import { type BitsEffect, findBitsEffects, type ProbedOperand } from '../rules/index.js';
 import {
+  addRawWord,
   decidedValue,
   lostValue,
   noValue,
+  numberOfRawWord,
   placeInSlot,
   type LanePlace,
   type Operation,
@@ -83,7 +85,6 @@ export class WordOperation implements BitsOperation {
   readonly #places: readonly (LanePlace | null)[];
   readonly #constants: readonly number[];
   readonly #results: readonly (LanePlace & { readonly bytes: number })[];
-  readonly #operations = new Map<string, number>();
   readonly #effects = new KnownEffects();
   #operands: readonly WordOperand[] = [];
   #bitSources: readonly (BitSource | null)[] = [];
@@ -131,15 +132,14 @@ export class WordOperation implements BitsOperation {
     };
   }
 
-  claims(registers: number, lane: number, fixed: readonly (LaneValue | null)[]): boolean {
+  claims(registers: number, lane: number, operands: readonly ProbedOperand[]): boolean {
     if (!this.#isWord || this.#opcode !== 'and') return false;
-    const tagged = fixed.findIndex((value) => value === null);
+    const tagged = operands.findIndex(({ varying }) => varying !== 0);
     const { value } = this.#operandAt(registers, lane, tagged);
-    if (value <= decidedValue || tagged > 1) return false;
+    if (value <= decidedValue) return false;
     const { name } = this.#recording.trace.formatOf(value);
-    return (
-      name === 'f32' && effectOfMask('and', Number(fixed[1 - tagged]), 32, exponentBits) === 'cut'
-    );
+    const mask = Number(operands[1 - tagged].value);
+    return name === 'f32' && effectOfMask('and', mask, 32, exponentBits) === 'cut';
   }
 
   before(registers: number, lane: number, values: readonly LaneValue[]): void {
@@ -177,25 +177,19 @@ export class WordOperation implements BitsOperation {
   }
 
   #operationOf(origin: Operation['origin'], format: string, name: RealName): number {
-    const key = `${origin} ${format} ${name ?? ''}`;
-    let known = this.#operations.get(key);
-    if (known === undefined) {
-      known = this.#recording.trace.addOperation({
-        origin,
-        name: `${this.#operation.instruction.name} ${name ?? ''}`,
-        function: name,
-        limit: null,
-        format: valueFormat(format)!,
-        site: this.#site,
-      });
-      this.#operations.set(key, known);
-    }
-    return known;
+    return this.#recording.trace.knownOperation({
+      origin,
+      name: `${this.#operation.instruction.name} ${name ?? ''}`,
+      function: name,
+      limit: null,
+      format: valueFormat(format)!,
+      site: this.#site,
+    });
   }
 
   /** The result by the bits of significands that have a part in it: a decision, a number, a raw word of one, or lost. */
   #ofBits(address: number): number {
-    const { losses, file } = this.#recording;
+    const { losses, file, trace } = this.#recording;
     const sources = this.#bitSources.map((source) => source!);
     const { instruction } = this.#operation;
     const fixed = this.#values.map((value, i) => (sources[i].mask === 0n ? value : null));
@@ -228,14 +222,14 @@ export class WordOperation implements BitsOperation {
       site: this.#site,
     };
     const bits = file.low(address, result.bytes === 8 ? 8 : this.#numberBytes(number.sign));
-    const ofFormat = this.#recording.trace.formatOf(number.of);
+    const ofFormat = trace.formatOf(number.of);
     // The high word of a number of 64 bits is a number only beside its low one.
     const isWhole = ofFormat.bytes * 8 === number.sign.toString(2).length;
     const known = isWhole
-      ? file.raws.numberOf(word, bits, ofFormat.bytes === 8 ? file.high(address, 8) : bits)
+      ? numberOfRawWord(trace, word, bits, ofFormat.bytes === 8 ? file.high(address, 8) : bits)
       : null;
     if (known !== null) return known;
-    return isWhole && ofFormat.bytes !== 4 ? this.#lose() : file.raws.add(word, bits);
+    return isWhole && ofFormat.bytes !== 4 ? this.#lose() : addRawWord(trace, word, bits);
   }
 
   #numberBytes(sign: bigint): 2 | 4 {
@@ -277,7 +271,13 @@ export class WordOperation implements BitsOperation {
     if (!trace.formatOf(x).isInteger || !trace.formatOf(y).isInteger) return null;
     const exact = trace.numberOf(x) + (isDifference ? -1 : 1) * trace.numberOf(y);
     if (integer.decode(bits, 0) !== exact) return null;
-    return trace.add(this.#operationOf('function', type, isDifference ? 'subtract' : 'add'), x, y, 0, bits);
+    return trace.add(
+      this.#operationOf('function', type, isDifference ? 'subtract' : 'add'),
+      x,
+      y,
+      0,
+      bits,
+    );
   }
 
   /** An integer times a power of two. */

@@ -10,7 +10,7 @@ import {
   valueFormat,
   type ValueFormat,
 } from '../trace/index.js';
-import { laneValueOf } from './byte-operation.js';
+import { laneValueOf } from './lane-values.js';
 import { type Recording, siteOf } from './recording.js';
 
 const warpLanes = 32;
@@ -124,7 +124,8 @@ export function followExtreme(
     if (operands.every(({ value }) => value === noValue)) return noValue;
     if (operands.some(({ value }) => value === lostValue)) return lostValue;
     // Integers of which one has been decided; a number that has been decided is a constant.
-    if (format.isInteger && operands.some(({ value }) => value === decidedValue)) return decidedValue;
+    if (format.isInteger && operands.some(({ value }) => value === decidedValue))
+      return decidedValue;
     const values = operands.map(({ value, low: bits, high: above }) =>
       value <= decidedValue ? trace.constant(format, bits, above) : value,
     );

@@ -149,7 +149,15 @@ export function followFloats(
           return noValue;
         }
     }
-    if (format.isInteger && !isExactInteger(recording, rule, operands.subarray(at, at + readers.length), format.decode(bits, high))) {
+    if (
+      format.isInteger &&
+      !isExactInteger(
+        recording,
+        rule,
+        operands.subarray(at, at + readers.length),
+        format.decode(bits, high),
+      )
+    ) {
       // It has wrapped around, as a hash does.
       losses.decide(site);
       return decidedValue;

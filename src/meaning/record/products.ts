@@ -1,4 +1,9 @@
-import type { ElementTags, TracedOperand, TracedProduct, TracedScales } from '../../machine/index.js';
+import type {
+  ElementTags,
+  TracedOperand,
+  TracedProduct,
+  TracedScales,
+} from '../../machine/index.js';
 import {
   lostValue,
   noValue,
@@ -43,7 +48,8 @@ function valuesOf(trace: Trace, { patterns, tags, format }: Tagged): Values | nu
     else {
       const of = trace.formatOf(value);
       const isInteger = own.isInteger && of.isInteger;
-      const isSame = of === own || (isInteger && own.decode(...bitsAt(patterns, i)) === trace.numberOf(value));
+      const isSame =
+        of === own || (isInteger && own.decode(...bitsAt(patterns, i)) === trace.numberOf(value));
       // An integer that is read with the other sign is decided.
       numbers[i] = isSame || isShorter(of, own) ? value : isInteger ? constant() : lostValue;
       if (numbers[i] === lostValue) unreadable++;
@@ -58,9 +64,15 @@ function isShorter(of: ValueFormat, own: ValueFormat): boolean {
 }
 
 /** The value of an element of 8, 16 or 32 bits; a bf16 may be the upper half of one of 32. */
-function valueOfElement(trace: Trace, [p, q, r, s]: ElementTags, i: number, { bytes }: ValueFormat): number {
+function valueOfElement(
+  trace: Trace,
+  [p, q, r, s]: ElementTags,
+  i: number,
+  { bytes }: ValueFormat,
+): number {
   const value = valueOfPlanes(trace, p[i], q[i], r[i], s[i], bytes as 1 | 2 | 4);
-  const isUpper = value === lostValue && bytes === 4 && ((p[i] | q[i] | r[i] | s[i]) & 0xffff) === 0;
+  const isUpper =
+    value === lostValue && bytes === 4 && ((p[i] | q[i] | r[i] | s[i]) & 0xffff) === 0;
   return isUpper
     ? valueOfPlanes(trace, p[i] >>> 16, q[i] >>> 16, r[i] >>> 16, s[i] >>> 16, 2)
     : value;
@@ -70,7 +82,8 @@ function valueOfElement(trace: Trace, [p, q, r, s]: ElementTags, i: number, { by
 function valueOfPair(trace: Trace, [p, q, r, s]: ElementTags, i: number): number {
   const value = valueOfPlanes(trace, p[i], q[i], r[i], s[i], 1);
   if (value <= decidedValue) return value;
-  const isPair = trace.operationOf(value).origin === 'input' && trace.formatOf(value).name === 'e2m1x2';
+  const isPair =
+    trace.operationOf(value).origin === 'input' && trace.formatOf(value).name === 'e2m1x2';
   return isPair ? value + 1 + (i & 1) : lostValue;
 }
 
@@ -127,7 +140,6 @@ function lostRows(values: Uint32Array, rows: number, k: number): Uint8Array {
 export class ProductRecorder {
   readonly #trace: Trace;
   readonly #losses: Losses;
-  readonly #operations = new Map<string, number>();
 
   constructor(trace: Trace, losses: Losses) {
     this.#trace = trace;
@@ -135,20 +147,14 @@ export class ProductRecorder {
   }
 
   #operation({ mnemonic, site, accumulator, a, b }: TracedProduct): number {
-    const key = `${site} ${mnemonic}`;
-    let known = this.#operations.get(key);
-    if (known === undefined) {
-      known = this.#trace.addOperation({
-        origin: 'product',
-        name: `${mnemonic} ${a.format} ${b.format} ${accumulator}`,
-        function: null,
-        limit: null,
-        format: valueFormat(accumulator)!,
-        site,
-      });
-      this.#operations.set(key, known);
-    }
-    return known;
+    return this.#trace.knownOperation({
+      origin: 'product',
+      name: `${mnemonic} ${a.format} ${b.format} ${accumulator}`,
+      function: null,
+      limit: null,
+      format: valueFormat(accumulator)!,
+      site,
+    });
   }
 
   /** `ValueTracer.product`. */

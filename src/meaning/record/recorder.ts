@@ -185,7 +185,9 @@ function follow(
       const rules = laneRules(instruction);
       if (rules !== null) return followFloats(recording, operation, rules, run);
       const isDecision = makesPower.test(instruction.name);
-      return isDecision ? forget(recording, operation, run, 'decides') : followOther(recording, operation, run);
+      return isDecision
+        ? forget(recording, operation, run, 'decides')
+        : followOther(recording, operation, run);
     }
     case 'chooses': {
       const isSelection = /^(?:selp|slct)\./.test(instruction.name);

@@ -9,6 +9,7 @@ import {
   valueFormat,
   type ValueFormat,
   valueOfPlanes,
+  valueOfWideTags,
 } from '../trace/index.js';
 
 /** The word, half or byte of a store's plane at a byte, as one number. */
@@ -32,13 +33,9 @@ export function valueInStore(
     const value = valueOfPlanes(trace, of(p), of(q), of(r), of(s), count as 1 | 2 | 4);
     return value > decidedValue && trace.operationOf(value).origin === 'none' ? lostValue : value;
   }
-  const tags = Array.from({ length: 8 }, (_, i) =>
-    [s, r, q, p].reduce((tag, plane) => tag * 256 + plane.bytes[at + i], 0),
-  );
-  const value = Math.floor(tags[0] / 8);
-  const isWhole = tags.every((tag, i) => tag === value * 8 + i);
-  if (isWhole && value > decidedValue && trace.formatOf(value).bytes === 8) return value;
-  return tags.every((tag) => tag === 0) ? noValue : lostValue;
+  const tagOf = (byte: number): number =>
+    [s, r, q, p].reduce((tag, plane) => tag * 256 + plane.bytes[at + byte], 0);
+  return valueOfWideTags(trace, tagOf, ...bitsInStore(store, at, 8));
 }
 
 /** Gives bytes of a store the tags of a value. */
@@ -80,28 +77,21 @@ function resultFormat(
 export class UpdateRecorder {
   readonly #trace: Trace;
   readonly #losses: Losses;
-  readonly #operations = new Map<string, number>();
 
   constructor(trace: Trace, losses: Losses) {
     this.#trace = trace;
     this.#losses = losses;
   }
 
-  #operation({ mnemonic, site, operation }: TracedUpdate, format: ValueFormat): number {
-    const key = `${site} ${mnemonic} ${format.name}`;
-    let known = this.#operations.get(key);
-    if (known === undefined) {
-      known = this.#trace.addOperation({
-        origin: operation === 'add' ? 'function' : 'choice',
-        name: `${operation}.${format.name}`,
-        function: operation === 'add' ? 'add' : null,
-        limit: null,
-        format,
-        site,
-      });
-      this.#operations.set(key, known);
-    }
-    return known;
+  #operation({ site, operation }: TracedUpdate, format: ValueFormat): number {
+    return this.#trace.knownOperation({
+      origin: operation === 'add' ? 'function' : 'choice',
+      name: `${operation}.${format.name}`,
+      function: operation === 'add' ? 'add' : null,
+      limit: null,
+      format,
+      site,
+    });
   }
 
   /** `ValueTracer.update`. */
@@ -149,7 +139,8 @@ export class UpdateRecorder {
     const isReadable = (value: number) =>
       trace.formatOf(value) === format || (format.isInteger && trace.formatOf(value).isInteger);
     if (!values.every(isReadable)) return this.#lose(update.site);
-    if (format.isInteger && (before === decidedValue || added === decidedValue)) return decidedValue;
+    if (format.isInteger && (before === decidedValue || added === decidedValue))
+      return decidedValue;
     const wins = (value: number) => trace.bits[value] === low && trace.high[value] === high;
     const winner = operation === 'add' ? 0 : values.find(wins);
     const exact = operation === 'add' ? trace.numberOf(a) + trace.numberOf(b) : NaN;

@@ -24,9 +24,7 @@ export function findBitsEffects(
 ): readonly BitsEffect[] {
   const random = drawnBytes();
   const draw = (i: number): bigint =>
-    BigInt(
-      laneValue(Array.from({ length: registerBytes(sources[i]) }, () => random.next().value)),
-    );
+    BigInt(laneValue(Array.from({ length: registerBytes(sources[i]) }, () => random.next().value)));
   const shaped = (bits: bigint, i: number): LaneValue =>
     registerBytes(sources[i]) > 4 ? bits : Number(bits);
   const resultsOf = (operands: readonly LaneValue[]): readonly bigint[] => {

@@ -15,42 +15,59 @@ function byteOf(value: LaneValue, byte: number): number {
     : Math.floor(value / 2 ** (8 * byte)) & 0xff;
 }
 
+/** An operand that is probed: its bytes that do not vary, zeros where they do, and which do (bit i for byte i). */
+export interface ProbedOperand {
+  readonly value: LaneValue;
+  readonly varying: number;
+}
+
+/** An operand with other bytes where they vary. */
+function withBytes({ value, varying }: ProbedOperand, drawn: readonly number[]): LaneValue {
+  if (varying === 0) return value;
+  return laneValue(drawn.map((byte, i) => (isIn(varying, i) ? byte : byteOf(value, i))));
+}
+
+function isIn(mask: number, byte: number): boolean {
+  return ((mask >>> byte) & 1) === 1;
+}
+
 /**
  * Finds out of an instruction's definition which bytes of its results are bytes of its operands: it is evaluated on several
  * operands with random bytes, and a byte counts as moved where it equals that of an operand each time. A byte that is not moved is
  * taken for one with a chance of 2^−64.
- *
- * @param fixed the values of operands that do not vary; null for those that do
  */
 export function findByteMoves(
   { sources, destinations, evaluate }: LaneInstruction,
-  fixed: readonly (LaneValue | null)[],
+  operands: readonly ProbedOperand[],
 ): ByteMap {
   const random = drawnBytes();
   const tried = Array.from({ length: probes }, () => {
-    const bytes = sources.map((width, i) =>
-      fixed[i] === null ? Array.from({ length: registerBytes(width) }, () => random.next().value) : [],
+    const bytes = sources.map((width) =>
+      Array.from({ length: registerBytes(width) }, () => random.next().value),
     );
-    const operands = bytes.map((drawn, i) => fixed[i] ?? laneValue(drawn));
-    const result = evaluate(...operands);
+    const result = evaluate(...operands.map((operand, i) => withBytes(operand, bytes[i])));
     const results = typeof result === 'object' ? result : [result];
     return { bytes, results };
   });
   const origins = sources.flatMap((width, source) =>
-    fixed[source] === null
-      ? Array.from({ length: registerBytes(width) }, (_, byte) => ({ source, byte }))
-      : [],
+    Array.from({ length: registerBytes(width) }, (_, byte) => ({ source, byte })).filter(
+      ({ byte }) => isIn(operands[source].varying, byte),
+    ),
   );
-  return destinations.map((width, d) =>
-    Int16Array.from({ length: registerBytes(width) }, (_, byte) => {
-      const got = tried.map(({ results }) => byteOf(results[d], byte));
-      const origin = origins.find((one) =>
-        tried.every(({ bytes }, i) => bytes[one.source][one.byte] === got[i]),
-      );
+  const resultBytes = (d: number, byte: number) =>
+    tried.map(({ results }) => byteOf(results[d], byte));
+  return destinations.map((width, d) => {
+    const all = Array.from({ length: registerBytes(width) }, (_, byte) => resultBytes(d, byte));
+    const found = all.map((got) =>
+      origins.find((one) => tried.every(({ bytes }, i) => bytes[one.source][one.byte] === got[i])),
+    );
+    const isAnyMoved = found.some((origin) => origin !== undefined);
+    return Int16Array.from(all, (got, byte) => {
+      const origin = found[byte];
       if (origin !== undefined) return 16 * origin.source + origin.byte;
-      // Extended by a sign, a byte says nothing that the number itself does not say.
-      const isExtension = got.every((one) => one === 0 || one === 0xff);
+      // Beside a number that is moved, its sign extended says nothing that the number itself does not say.
+      const isExtension = isAnyMoved && got.every((one) => one === 0 || one === 0xff);
       return isExtension || new Set(got).size === 1 ? fromNowhere : isChanged;
-    }),
-  );
+    });
+  });
 }

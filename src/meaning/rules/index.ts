@@ -1,4 +1,10 @@
-export { type ByteMap, findByteMoves, fromNowhere, isChanged } from './byte-moves.js';
+export {
+  type ByteMap,
+  findByteMoves,
+  fromNowhere,
+  isChanged,
+  type ProbedOperand,
+} from './byte-moves.js';
 export { type BitsEffect, findBitsEffects } from './bits-effects.js';
 export { laneRules, type ElementOperand, type ElementRule } from './lane-rules.js';
 export type { Limit, RealFunction } from '../trace/index.js';

@@ -82,7 +82,8 @@ function conversionRules(
   const [format, source] = [valueFormat(to.element), valueFormat(from.element)];
   if (format === null || source === null || to.count < from.count) return null;
   // Numbers of less than a byte have no bytes, and a power of two is a decision.
-  if ([format, source].some(({ name: one }) => one === 'e2m1') || format.name === 'ue8m0') return null;
+  if ([format, source].some(({ name: one }) => one === 'e2m1') || format.name === 'ue8m0')
+    return null;
   return Array.from({ length: to.count }, (_, i): ElementRule => {
     const operand =
       from.count === to.count
@@ -141,15 +142,17 @@ export function laneRules(instruction: LaneInstruction): readonly ElementRule[] 
   const resultType = modifiers.includes('wide') ? widened(types[0].element) : types[0].element;
   const format = valueFormat(resultType);
   if (format === null || formats.includes(null)) return null;
+  // PTX names the sign first.
+  const order = opcode === 'copysign' ? [1, 0] : formats.map((_, source) => source);
+  const operandOf = (source: number, element: number): ElementOperand => {
+    const own = formats[source]!;
+    return { operand: source, byte: element * own.bytes, format: own };
+  };
   return Array.from({ length: types[0].count }, (_, i) => ({
     function: realFunction,
     // Integers are cut to the range of their type instead, and then the sum is no longer the function.
     limit: format.isInteger ? null : limit,
-    operands: formats.map((operand, source) => ({
-      operand: source,
-      byte: i * operand!.bytes,
-      format: operand!,
-    })),
+    operands: order.map((source) => operandOf(source, i)),
     result: { operand: 0, byte: i * format.bytes, format },
     name: elementName(name),
     isFinite: false,

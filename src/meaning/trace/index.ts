@@ -1,4 +1,4 @@
-export { planeOfValue, valueOfPlanes, valueOfTags } from './tags.js';
+export { planeOfValue, valueOfPlanes, valueOfWideTags } from './tags.js';
 export {
   decidedValue,
   lostValue,
@@ -10,7 +10,8 @@ export {
   type ValueOrigin,
 } from './trace.js';
 export { valueFormat, type ValueFormat } from './value-format.js';
-export { floatFields, RawWords, type FloatFields, type RawWord } from './raw-words.js';
+export { addRawWord, floatFields, numberOfRawWord, type FloatFields } from './raw-words.js';
+export type { RawWord } from './raw-word.js';
 export { Losses, type PlaceCounts } from './losses.js';
 export {
   byteSlots,
@@ -19,4 +20,3 @@ export {
   valueBytes,
   type LanePlace,
 } from './register-file.js';
-export type { Limit, RealFunction } from './real-function.js';

@@ -1,3 +1,4 @@
+import type { RawWord } from './raw-word.js';
 import { decidedValue, type Trace } from './trace.js';
 import { type ValueFormat, valueFormat } from './value-format.js';
 
@@ -22,98 +23,75 @@ export function floatFields({ name }: ValueFormat): FloatFields | null {
   return fields[name] ?? null;
 }
 
-/** The bits of a number after integer operations, which may be a number again. */
-export interface RawWord {
-  /** The number of which they have been made. */
-  readonly of: number;
-  /** Whether the significand's bits are as they were. */
-  readonly isKept: boolean;
-  /** Whether the number's sign is without influence on them; else theirs changes with it. */
-  readonly isSignFixed: boolean;
-  /** The instruction that made them, and its place. */
-  readonly name: string;
-  readonly site: string;
+/** Takes a raw word into a trace; returns the number of its value, which has no real value. */
+export function addRawWord(trace: Trace, word: RawWord, bits: number): number {
+  const value = trace.add(operationOf(trace, 'none', word, valueFormat('b32')!), 0, 0, 0, bits);
+  trace.rawWords.set(value, word);
+  return value;
 }
 
-/** Words that hold bits of numbers, which integer operations have changed: only some of them are numbers that are known. */
-export class RawWords {
-  readonly #trace: Trace;
-  readonly #words = new Map<number, RawWord>();
-  readonly #operations = new Map<string, number>();
+type RawOrigin = 'none' | 'scale' | 'absolute' | 'negate';
 
-  constructor(trace: Trace) {
-    this.#trace = trace;
-  }
+function operationOf(
+  trace: Trace,
+  origin: RawOrigin,
+  { name, site }: Pick<RawWord, 'name' | 'site'>,
+  format: ValueFormat,
+): number {
+  const isFunction = origin === 'absolute' || origin === 'negate';
+  return trace.knownOperation({
+    origin: isFunction ? 'function' : origin,
+    name: `${name} ${origin}`,
+    function: isFunction ? origin : null,
+    limit: null,
+    format,
+    site,
+  });
+}
 
-  /** The raw word that a value is, if it is one. */
-  get(value: number): RawWord | undefined {
-    return this.#words.size === 0 ? undefined : this.#words.get(value);
-  }
-
-  /** Takes a raw word into the trace; returns the number of its value, which has no real value. */
-  add(word: RawWord, bits: number): number {
-    const value = this.#trace.add(this.#operation('none', word, valueFormat('b32')!), 0, 0, 0, bits);
-    this.#words.set(value, word);
-    return value;
-  }
-
-  #operation(
-    origin: 'none' | 'scale' | 'absolute' | 'negate',
-    { name, site }: Pick<RawWord, 'name' | 'site'>,
-    format: ValueFormat,
-  ): number {
-    const key = `${site} ${origin} ${format.name}`;
-    let known = this.#operations.get(key);
-    if (known === undefined) {
-      const isFunction = origin === 'absolute' || origin === 'negate';
-      known = this.#trace.addOperation({
-        origin: isFunction ? 'function' : origin,
-        name: `${name} ${origin}`,
-        function: isFunction ? origin : null,
-        limit: null,
-        format,
-        site,
-      });
-      this.#operations.set(key, known);
-    }
-    return known;
-  }
-
-  /**
-   * The number that the bits of a raw word prove to be: that of which they were made times a power of two, with its sign, the other
-   * one, or one that does not depend on it. Null where they prove nothing: the exponent is that of zeros or infinities now.
-   *
-   * @param low the low word of a number of 64 bits, which is that of the number as well
-   * @param top the raw word
-   */
-  numberOf(word: RawWord, low: number, top: number): number | null {
-    const trace = this.#trace;
-    const { of, isKept, isSignFixed } = word;
-    const format = trace.formatOf(of);
-    const own = floatFields(format);
-    if (!isKept || own === null || of <= decidedValue) return null;
-    const isWide = format.bytes === 8;
-    const before = isWide ? trace.high[of] : trace.bits[of];
-    const [was, is] = [before, top].map((bits) => ({
-      exponent: (bits >>> own.significand) & (2 ** own.exponent - 1),
-      isNegative: ((bits >>> (own.significand + own.exponent)) & 1) === 1,
-    }));
-    const isNormal = ({ exponent }: typeof was) => exponent > 0 && exponent < 2 ** own.exponent - 1;
-    const exponent = is.exponent - was.exponent;
-    if (exponent !== 0 && !(isNormal(was) && isNormal(is))) return null;
-    const [significand, sign] = [2 ** own.significand - 1, own.significand + own.exponent];
-    const append = (origin: 'scale' | 'absolute' | 'negate', value: number, negative: boolean, field: number) => {
-      const operation = this.#operation(origin, word, format);
-      const bits =
-        ((before & significand) | (field << own.significand) | (negative ? 1 << sign : 0)) >>> 0;
-      const c = origin === 'scale' ? exponent : 0;
-      if (isWide) return trace.addWide(operation, [value, 0, c], (BigInt(bits) << 32n) | BigInt(low));
-      return trace.add(operation, value, 0, c, bits);
-    };
-    let value = of;
-    if (isSignFixed) value = append('absolute', value, false, was.exponent);
-    if (is.isNegative !== (isSignFixed ? false : was.isNegative))
-      value = append('negate', value, is.isNegative, was.exponent);
-    return exponent === 0 ? value : append('scale', value, is.isNegative, is.exponent);
-  }
+/**
+ * The number that the bits of a raw word prove to be: that of which they were made times a power of two, with its sign, the other
+ * one, or one that does not depend on it. Null where they prove nothing: the exponent is that of zeros or infinities now.
+ *
+ * @param low the low word of a number of 64 bits, which is that of the number as well
+ * @param top the raw word
+ */
+export function numberOfRawWord(
+  trace: Trace,
+  word: RawWord,
+  low: number,
+  top: number,
+): number | null {
+  const { of, isKept, isSignFixed } = word;
+  const format = trace.formatOf(of);
+  const own = floatFields(format);
+  if (!isKept || own === null || of <= decidedValue) return null;
+  const isWide = format.bytes === 8;
+  const before = isWide ? trace.high[of] : trace.bits[of];
+  const [was, is] = [before, top].map((bits) => ({
+    exponent: (bits >>> own.significand) & (2 ** own.exponent - 1),
+    isNegative: ((bits >>> (own.significand + own.exponent)) & 1) === 1,
+  }));
+  const isNormal = ({ exponent }: typeof was) => exponent > 0 && exponent < 2 ** own.exponent - 1;
+  const exponent = is.exponent - was.exponent;
+  if (exponent !== 0 && !(isNormal(was) && isNormal(is))) return null;
+  const [significand, sign] = [2 ** own.significand - 1, own.significand + own.exponent];
+  const append = (
+    origin: 'scale' | 'absolute' | 'negate',
+    value: number,
+    negative: boolean,
+    field: number,
+  ) => {
+    const operation = operationOf(trace, origin, word, format);
+    const bits =
+      ((before & significand) | (field << own.significand) | (negative ? 1 << sign : 0)) >>> 0;
+    const c = origin === 'scale' ? exponent : 0;
+    if (isWide) return trace.addWide(operation, [value, 0, c], (BigInt(bits) << 32n) | BigInt(low));
+    return trace.add(operation, value, 0, c, bits);
+  };
+  let value = of;
+  if (isSignFixed) value = append('absolute', value, false, was.exponent);
+  if (is.isNegative !== (isSignFixed ? false : was.isNegative))
+    value = append('negate', value, is.isNegative, was.exponent);
+  return exponent === 0 ? value : append('scale', value, is.isNegative, is.exponent);
 }

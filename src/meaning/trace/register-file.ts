@@ -1,9 +1,8 @@
 import type { LaneOperation, Slot } from '../../ptx/program/index.js';
 import type { TracedMemory } from '../../ptx/run/index.js';
 import { decidedValue, lostValue, noValue, type Trace } from './trace.js';
-import { planeOfValue, valueOfPlanes } from './tags.js';
-import { RawWords } from './raw-words.js';
-import { type ValueFormat, valueFormat } from './value-format.js';
+import { planeOfValue, valueOfPlanes, valueOfWideTags } from './tags.js';
+import { valueFormat } from './value-format.js';
 
 const warpLanes = 32;
 /** Bytes from the low half of a register of 128 bits to the high one. */
@@ -38,26 +37,28 @@ export class RegisterFile {
   readonly #trace: Trace;
   readonly words: Uint32Array;
   readonly bytes: Uint8Array;
+  /** Bytes from a register to its place in the first plane, and from each plane to the next. */
+  readonly planeBytes: number;
   /** Words from a register to its place in a plane, by plane. */
   readonly #plane: readonly [number, number, number, number];
   readonly #bf16 = valueFormat('bf16')!;
   readonly #f32 = valueFormat('f32')!;
-  readonly #cuts = new Map<ValueFormat, number>();
-  /** The words that hold bits of numbers after integer operations. */
-  readonly raws: RawWords;
 
   constructor(trace: Trace, { words, planeBytes }: TracedMemory) {
     const step = planeBytes / 4;
     this.#trace = trace;
     this.words = words;
+    this.planeBytes = planeBytes;
     this.bytes = new Uint8Array(words.buffer);
     this.#plane = [step, 2 * step, 3 * step, 4 * step];
-    this.raws = new RawWords(trace);
   }
 
   /** The value of `bytes` bytes from an address on; `valueOfTags` says what is none. */
   valueAt(address: number, bytes: 1 | 2 | 4 | 8): number {
-    if (bytes === 8) return this.#wideValueAt(address);
+    if (bytes === 8) {
+      const tagOf = (byte: number): number => this.tagAt(address + byte);
+      return valueOfWideTags(this.#trace, tagOf, this.low(address, 8), this.high(address, 8));
+    }
     const { words } = this;
     const [w0, w1, w2, w3] = this.#plane;
     const i = address >>> 2;
@@ -78,7 +79,8 @@ export class RegisterFile {
 
   /** The value of a half that is the upper one of an fp32 number: the number, cut to bf16. */
   #upperHalf([p, q, r, s]: readonly [number, number, number, number], bits: number): number {
-    const value = (((p & 0xff) | ((q & 0xff) << 8) | ((r & 0xff) << 16) | ((s & 0xff) << 24)) >>> 0) >>> 3;
+    const value =
+      (((p & 0xff) | ((q & 0xff) << 8) | ((r & 0xff) << 16) | ((s & 0xff) << 24)) >>> 0) >>> 3;
     const isUpper =
       value > decidedValue &&
       p === planeOfValue(value, 0, 2) + 0x0202 &&
@@ -86,24 +88,16 @@ export class RegisterFile {
       r === planeOfValue(value, 2, 2) &&
       s === planeOfValue(value, 3, 2) &&
       this.#trace.formatOf(value) === this.#f32;
-    return isUpper ? this.#trace.add(this.#cut(this.#bf16), value, 0, 0, bits) : lostValue;
-  }
-
-  /** The operation that cuts the last bits off numbers, which are of a format then. */
-  #cut(format: ValueFormat): number {
-    let known = this.#cuts.get(format);
-    if (known === undefined) {
-      known = this.#trace.addOperation({
-        origin: 'same',
-        name: `cut ${format.name}`,
-        function: 'identity',
-        limit: null,
-        format,
-        site: '',
-      });
-      this.#cuts.set(format, known);
-    }
-    return known;
+    if (!isUpper) return lostValue;
+    const cut = this.#trace.knownOperation({
+      origin: 'same',
+      name: 'cut bf16',
+      function: 'identity',
+      limit: null,
+      format: this.#bf16,
+      site: '',
+    });
+    return this.#trace.add(cut, value, 0, 0, bits);
   }
 
   /**
@@ -122,41 +116,9 @@ export class RegisterFile {
     const bytes = tags <= 0xff ? 1 : tags <= 0xffff ? 2 : null;
     if (bytes === null) return lostValue;
     const value = valueOfPlanes(trace, p, q, r, s, bytes);
-    return value <= decidedValue || trace.formatOf(value).isInteger ? value : lostValue;
-  }
-
-  #wideValueAt(address: number): number {
-    const low = this.tagAt(address);
-    let [isWhole, any, isInteger] = [(low & 7) === 0, 0, true];
-    const trace = this.#trace;
-    for (let byte = 0; byte < 8; byte++) {
-      const tag = this.tagAt(address + byte);
-      any |= tag;
-      if (tag !== low + byte) isWhole = false;
-      const value = tag >>> 3;
-      if (value === lostValue || (value > decidedValue && !trace.formatOf(value).isInteger))
-        isInteger = false;
-    }
-    if (any === 0) return noValue;
-    const value = low >>> 3;
-    if (isWhole && value > decidedValue && trace.formatOf(value).bytes === 8) return value;
-    if (isInteger) return this.#extendedAt(address);
-    return this.#numberOfWordsAt(address) ?? lostValue;
-  }
-
-  /** The value of a word of 64 bits whose low word is an integer and whose high one comes from nowhere; otherwise a decided one. */
-  #extendedAt(address: number): number {
-    const [low, high] = [this.valueAt(address, 4), this.valueAt(address + 4, 4)];
-    return high === noValue && low > decidedValue ? low : decidedValue;
-  }
-
-  /** The number of 64 bits whose low word is as it was, and whose high one is a raw word of it. */
-  #numberOfWordsAt(address: number): number | null {
-    const raw = this.raws.get(this.valueAt(address + 4, 4));
-    if (raw === undefined || this.#trace.formatOf(raw.of).bytes !== 8) return null;
-    for (let byte = 0; byte < 4; byte++)
-      if (this.tagAt(address + byte) !== raw.of * 8 + byte) return null;
-    return this.raws.numberOf(raw, this.low(address, 8), this.high(address, 8));
+    if (value <= decidedValue) return value;
+    if (!trace.formatOf(value).isInteger) return lostValue;
+    return trace.numberOf(value) >>> 0 === this.words[i] ? value : decidedValue;
   }
 
   /** The value of 64 bits whose high word a word is; none where it is not. */

@@ -1,4 +1,5 @@
-import type { Limit, RealFunction } from './real-function.js';
+import type { Limit, RealFunction } from '../rules/real-function.js';
+import type { RawWord } from './raw-word.js';
 import type { ValueFormat } from './value-format.js';
 
 /** Numbers of values that stand for more than one: no value, one that is lost, and one that has decided something. */
@@ -79,6 +80,9 @@ export class Trace {
   /** High words of values of 64 bits. */
   high = new Uint32Array(firstCapacity);
   count = 0;
+  /** The values that are bits of numbers after integer operations. */
+  readonly rawWords = new Map<number, RawWord>();
+  readonly #known = new Map<string, number>();
   readonly #constants = new Map<ValueFormat, Map<number, number>>();
   readonly #wideConstants = new Map<string, number>();
   readonly #ofConstants = new Map<ValueFormat, number>();
@@ -91,6 +95,15 @@ export class Trace {
   /** Takes an operation into the table; returns its number. */
   addOperation(operation: Operation): number {
     return this.operations.push(operation) - 1;
+  }
+
+  /** The number of an operation that may have been taken into the table before, by its place, its name, origin and format. */
+  knownOperation(operation: Operation): number {
+    const { site, name, origin, format } = operation;
+    const key = `${site} ${name} ${origin} ${format.name}`;
+    let known = this.#known.get(key);
+    if (known === undefined) this.#known.set(key, (known = this.addOperation(operation)));
+    return known;
   }
 
   #grow(): void {

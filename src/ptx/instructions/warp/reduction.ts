@@ -96,24 +96,28 @@ function lowerReduction({
     operation: modifiers[1],
     type: modifiers[modifiers.length - 1],
   };
-  const reduction = groupOperation(operands, { maskOperand: 2, readMask, meaning }, (registers, members) => {
-    const lanes = lanesOf(members);
-    if (registers.followed !== null && tracesItself) {
-      const [words] = registers.parts(source.slot);
-      // A number is combined with itself first, as below.
-      const combined = isFloat ? [lanes[0], ...lanes] : lanes;
-      const store = tracedCombination(registers, words, combined, combine, traced);
-      writeValue?.(registers, { store, offset: 0, stride: 0, bytes: 4 }, members);
-      return;
-    }
-    const values = lanes.map((lane) => (read(registers, lane) & magnitude) >>> 0);
-    // A minimum of one number with itself makes a NaN the canonical one.
-    const result = values.reduce(
-      combine,
-      isFloat ? combine(values[0], values[0]) : combineStart(modifiers[1], values),
-    );
-    for (const lane of lanes) write(registers, lane, result);
-  });
+  const reduction = groupOperation(
+    operands,
+    { maskOperand: 2, readMask, meaning },
+    (registers, members) => {
+      const lanes = lanesOf(members);
+      if (registers.followed !== null && tracesItself) {
+        const [words] = registers.parts(source.slot);
+        // A number is combined with itself first, as below.
+        const combined = isFloat ? [lanes[0], ...lanes] : lanes;
+        const store = tracedCombination(registers, words, combined, combine, traced);
+        writeValue?.(registers, { store, offset: 0, stride: 0, bytes: 4 }, members);
+        return;
+      }
+      const values = lanes.map((lane) => (read(registers, lane) & magnitude) >>> 0);
+      // A minimum of one number with itself makes a NaN the canonical one.
+      const result = values.reduce(
+        combine,
+        isFloat ? combine(values[0], values[0]) : combineStart(modifiers[1], values),
+      );
+      for (const lane of lanes) write(registers, lane, result);
+    },
+  );
   return tracesItself ? { ...reduction, tracesItself } : reduction;
 }
 
