@@ -14,6 +14,7 @@ import {
   descriptorChunks,
   gatherOperand,
   planeOfShared,
+  rememberChunks,
   type MatrixDescriptor,
   type OperandExtent,
   tagsOf,
@@ -82,10 +83,11 @@ function gather(
   shared: Parameters<typeof gatherOperand>[0],
   descriptor: MatrixDescriptor,
   extent: OperandExtent,
+  chunksOf: typeof descriptorChunks,
 ): Uint8Array {
   const Patterns = extent.bytesPerElement === 1 ? Uint8Array : Uint16Array;
   const target = new Patterns(extent.rows * extent.k);
-  gatherOperand(shared, descriptor, extent, target);
+  gatherOperand(shared, descriptor, extent, target, chunksOf);
   return bytesOf(target);
 }
 
@@ -136,12 +138,18 @@ function signBits(patterns: WarpgroupProduct['a'], format: Wgmma['a']): void {
   for (let i = 0; i < patterns.length; i++) patterns[i] ^= sign;
 }
 
-/** Copies the rows of A that are the warp's, from registers or memory, or from a plane of their tags. */
+/** How an operand is read: its bytes or a plane of their tags, from chunks that are the same for both. */
+interface Reading {
+  readonly planeOf: PlaneOf;
+  readonly chunksOf: typeof descriptorChunks;
+}
+
+/** Copies the rows of A that are the warp's, from registers or memory. */
 function loadA(
   { cta, index }: WarpState,
   instruction: Wgmma,
   target: Uint8Array,
-  planeOf: PlaneOf = (store) => store,
+  { planeOf, chunksOf }: Reading,
 ): void {
   const { aOperand } = instruction;
   if (aOperand.space === 'registers') {
@@ -150,19 +158,19 @@ function loadA(
   }
   const shared = planeOfShared(cta.shared, planeOf);
   const { descriptor, extent, first } = partOfA(instruction, aOperand.descriptor, index);
-  const rows = gather(shared, descriptor, extent);
+  const rows = gather(shared, descriptor, extent, chunksOf);
   target.set(rows.subarray(first * innerBytes, (first + warpRows) * innerBytes));
 }
 
-/** Copies B, or a plane of its tags. */
+/** Copies B. */
 function loadB(
   { cta }: WarpState,
   instruction: Wgmma,
   target: Uint8Array,
-  planeOf: PlaneOf = (store) => store,
+  { planeOf, chunksOf }: Reading,
 ): void {
   const shared = planeOfShared(cta.shared, planeOf);
-  target.set(gather(shared, instruction.bOperand, extentOfB(instruction)));
+  target.set(gather(shared, instruction.bOperand, extentOfB(instruction), chunksOf));
 }
 
 function multiply(
@@ -172,11 +180,13 @@ function multiply(
   product: WarpgroupProduct,
 ): void {
   const { d, accumulate, negateA, negateB, a, b } = instruction;
-  loadA(warp, instruction, bytesOf(product.a));
-  loadB(warp, instruction, bytesOf(product.b));
+  const chunksOf = rememberChunks();
+  const reading = { planeOf: (store: ByteStore) => store, chunksOf };
+  loadA(warp, instruction, bytesOf(product.a), reading);
+  loadB(warp, instruction, bytesOf(product.b), reading);
   if (accumulate) moveD(instruction, d, product.c, 'load');
   else product.c.fill(0);
-  const traced = tracer === null ? null : tracedOperands(warp, instruction, product);
+  const traced = tracer === null ? null : tracedOperands(warp, instruction, product, chunksOf);
   if (negateA) signBits(product.a, a);
   if (negateB) signBits(product.b, b);
   product.multiply();
@@ -192,6 +202,7 @@ function tracedOperands(
   warp: WarpState,
   instruction: Wgmma,
   product: WarpgroupProduct,
+  chunksOf: typeof descriptorChunks,
 ): Omit<TracedProduct, 'd'> {
   const { d, a, b, n, accumulate, accumulator } = instruction;
   const arrayLike = <Patterns extends PatternArray>(patterns: Patterns) =>
@@ -218,10 +229,10 @@ function tracedOperands(
     n,
     k: product.a.length / warpRows,
     a: operand(product.a, a, instruction.negateA, (target, planeOf) =>
-      loadA(warp, instruction, target, planeOf),
+      loadA(warp, instruction, target, { planeOf, chunksOf }),
     ),
     b: operand(product.b, b, instruction.negateB, (target, planeOf) =>
-      loadB(warp, instruction, target, planeOf),
+      loadB(warp, instruction, target, { planeOf, chunksOf }),
     ),
     accumulator,
     c: accumulate

@@ -114,11 +114,7 @@ export function moveBytes(
   toByte: number,
   count: number,
 ): void {
-  if (from.tags !== null || to.tags !== null)
-    eachPlane(from, to, (source, target) => {
-      if (source === null) fillBytes(target, toByte, count, 0);
-      else moveBytes(source, fromByte, target, toByte, count);
-    });
+  if (from.tags !== null || to.tags !== null) moveTags(from, fromByte, to, toByte, count);
   if (((fromByte | toByte | count) & 3) !== 0 || count >= longMove) {
     moveOtherwise(from, fromByte, to, toByte, count);
     return;
@@ -129,13 +125,34 @@ export function moveBytes(
   for (let i = start, at = toByte >>> 2; i < end; i++, at++) target[at] = source[i];
 }
 
-/** Calls `move` with each plane of tags of two stores; that of the first is null where it has no tags. */
-function eachPlane(
+/** `moveBytes` for the tags of the bytes; where neither has some, nothing is made. */
+function moveTags(
   from: ByteStore,
+  fromByte: number,
   to: ByteStore,
-  move: (source: ByteStore | null, target: ByteStore) => void,
+  toByte: number,
+  count: number,
 ): void {
-  tagsOf(to).forEach((target, i) => move(from.tags === null ? null : from.tags[i], target));
+  if (from.tags === null) {
+    clearTags(to, toByte, count);
+    return;
+  }
+  if (to.tags === null && !haveTags(from, fromByte, count)) return;
+  const planes = tagsOf(to);
+  for (let i = 0; i < planes.length; i++)
+    moveBytes(from.tags[i], fromByte, planes[i], toByte, count);
+}
+
+/** Whether one of `count` bytes of a store has a tag. */
+export function haveTags({ tags }: ByteStore, first: number, count: number): boolean {
+  if (tags === null) return false;
+  const areWords = ((first | count) & 3) === 0;
+  const [start, end] = areWords ? [first >>> 2, (first + count) >>> 2] : [first, first + count];
+  for (const plane of tags) {
+    const parts = areWords ? plane.words : plane.bytes;
+    for (let i = start; i < end; i++) if (parts[i] !== 0) return true;
+  }
+  return false;
 }
 
 /** `moveBytes` for bytes that are no whole words, or many. Apart, so that the engine inlines the other. */

@@ -23,11 +23,7 @@ const warpLanes = 32;
 /** What an operation on bits does that moves no bytes, in one lane; it sets the tags of its results. */
 export interface BitsOperation {
   /** Whether it takes an operation that moves bytes for something else: a number whose last bits are cut off by a mask. */
-  readonly claims: (
-    registers: number,
-    lane: number,
-    operands: readonly ProbedOperand[],
-  ) => boolean;
+  readonly claims: (registers: number, lane: number, operands: readonly ProbedOperand[]) => boolean;
   /** Takes down the operands, before the operation runs. */
   readonly before: (registers: number, lane: number, values: readonly LaneValue[]) => void;
   readonly after: (registers: number, lane: number) => void;

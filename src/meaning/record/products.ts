@@ -1,9 +1,4 @@
-import type {
-  ElementTags,
-  TracedOperand,
-  TracedProduct,
-  TracedScales,
-} from '../../machine/index.js';
+import type { ElementTags, TracedOperand, TracedProduct } from '../../machine/index.js';
 import {
   lostValue,
   noValue,
@@ -20,6 +15,7 @@ import {
 interface Values {
   readonly numbers: Uint32Array;
   readonly hasTags: boolean;
+  readonly hasLost: boolean;
   /** Elements whose values are of another format. */
   readonly unreadable: number;
 }
@@ -39,23 +35,33 @@ function valuesOf(trace: Trace, { patterns, tags, format }: Tagged): Values | nu
   if (own === null || tags === null) return null;
   const numbers = new Uint32Array(patterns.length);
   const read = own.bytes === 8 ? valueOfWide : own.name === 'e2m1' ? valueOfPair : valueOfElement;
-  let [hasTags, unreadable] = [false, 0];
+  let [hasTags, hasLost, unreadable] = [false, false, 0];
   for (let i = 0; i < numbers.length; i++) {
     const value = read(trace, tags, i, own);
     if (value !== noValue) hasTags = true;
-    const constant = (): number => trace.constant(own, ...bitsAt(patterns, i));
-    if (value <= decidedValue) numbers[i] = value === lostValue ? lostValue : constant();
-    else {
-      const of = trace.formatOf(value);
-      const isInteger = own.isInteger && of.isInteger;
-      const isSame =
-        of === own || (isInteger && own.decode(...bitsAt(patterns, i)) === trace.numberOf(value));
-      // An integer that is read with the other sign is decided.
-      numbers[i] = isSame || isShorter(of, own) ? value : isInteger ? constant() : lostValue;
-      if (numbers[i] === lostValue) unreadable++;
-    }
+    const isOwn = value > decidedValue && trace.formatOf(value) === own;
+    numbers[i] = isOwn ? value : readAs(trace, own, value, bitsAt(patterns, i));
+    if (numbers[i] !== lostValue) continue;
+    hasLost = true;
+    if (value !== lostValue) unreadable++;
   }
-  return { numbers, hasTags, unreadable };
+  return { numbers, hasTags, hasLost, unreadable };
+}
+
+/** A value as one of a format, of which it is not: what has no value, or has been decided, is a constant. */
+function readAs(
+  trace: Trace,
+  format: ValueFormat,
+  value: number,
+  bits: readonly [number, number],
+): number {
+  if (value === lostValue) return lostValue;
+  if (value <= decidedValue) return trace.constant(format, ...bits);
+  const own = trace.formatOf(value);
+  if (isShorter(own, format)) return value;
+  if (!format.isInteger || !own.isInteger) return lostValue;
+  // An integer that is read with the other sign is decided.
+  return format.decode(...bits) === trace.numberOf(value) ? value : trace.constant(format, ...bits);
 }
 
 /** Whether a number of the first format may be read as one of the second: bf16 above a zero half as fp32. */
@@ -107,21 +113,19 @@ function valueOfWide(trace: Trace, [p, q, r, s]: ElementTags, i: number): number
   return isWhole ? value : lostValue;
 }
 
-function scaleValues(trace: Trace, scales: TracedScales | null): Values | null {
-  return scales && valuesOf(trace, scales);
-}
-
 type Planes = readonly [Uint32Array, Uint32Array, Uint32Array, Uint32Array];
 
 /** Planes of the tags of D: each element's value. */
 function planesOf(values: Uint32Array, bytes: 2 | 4 | 8): Planes {
   const words = bytes === 8 ? 2 : 1;
+  const [ones, sequence] = bytes === 2 ? [0x0101, 0x0100] : [0x01010101, 0x03020100];
   const plane = (index: 0 | 1 | 2 | 3): Uint32Array => {
     const tags = new Uint32Array(words * values.length);
     for (let i = 0; i < values.length; i++) {
-      const part = planeOfValue(values[i], index, bytes === 2 ? 2 : 4);
+      const first = index === 0 && values[i] !== noValue ? sequence : 0;
+      const part = Math.imul(((values[i] << 3) >>> (8 * index)) & 0xff, ones) + first;
       tags[words * i] = part;
-      if (bytes === 8) tags[2 * i + 1] = index === 0 ? part + 0x04040404 : part;
+      if (bytes === 8) tags[2 * i + 1] = first === 0 ? part : part + 0x04040404;
     }
     return tags;
   };
@@ -129,11 +133,50 @@ function planesOf(values: Uint32Array, bytes: 2 | 4 | 8): Planes {
 }
 
 /** Which rows of a matrix have a lost value. */
-function lostRows(values: Uint32Array, rows: number, k: number): Uint8Array {
+function lostRows(values: Uint32Array, rows: number): Uint8Array {
   const lost = new Uint8Array(rows);
-  for (let row = 0; row < rows; row++)
-    for (let i = row * k; i < (row + 1) * k; i++) if (values[i] === lostValue) lost[row] = 1;
+  const columns = values.length / rows;
+  for (let i = 0; i < values.length; i++)
+    if (values[i] === lostValue) lost[Math.floor(i / columns)] = 1;
   return lost;
+}
+
+/** The values of everything that a product is made of; null in place of what there is not. */
+interface Parts {
+  readonly a: Values;
+  readonly b: Values;
+  readonly c: Values | null;
+  readonly scales: { readonly a: Values; readonly b: Values; readonly block: number } | null;
+}
+
+/** The values of a product's operands; null where those of one of them are not known. */
+function partsOf(trace: Trace, { a, b, c, accumulator }: TracedProduct): Parts | null {
+  const [left, right] = [valuesOf(trace, a), valuesOf(trace, b)];
+  const start = c && valuesOf(trace, { ...c, format: accumulator });
+  if (left === null || right === null || (c !== null && start === null)) return null;
+  const parts = { a: left, b: right, c: start };
+  if (a.scales === null || b.scales === null) return { ...parts, scales: null };
+  const [ofA, ofB] = [valuesOf(trace, a.scales), valuesOf(trace, b.scales)];
+  if (ofA === null || ofB === null) return null;
+  return { ...parts, scales: { a: ofA, b: ofB, block: a.scales.block } };
+}
+
+/** Marks the values of D that have a lost value among those of which they are made. */
+function loseValues(
+  values: Uint32Array,
+  { m, n }: TracedProduct,
+  { a, b, c, scales }: Parts,
+): void {
+  const ofRows = [a, scales?.a].map((part) => lostRows(part?.numbers ?? new Uint32Array(m), m));
+  const ofColumns = [b, scales?.b].map((part) => lostRows(part?.numbers ?? new Uint32Array(n), n));
+  for (let i = 0; i < values.length; i++) {
+    const [row, column] = [Math.floor(i / n), i % n];
+    const isLost =
+      ofRows.some((lost) => lost[row] === 1) ||
+      ofColumns.some((lost) => lost[column] === 1) ||
+      c?.numbers[i] === lostValue;
+    if (isLost) values[i] = lostValue;
+  }
 }
 
 /** Takes products into a trace. */
@@ -159,59 +202,37 @@ export class ProductRecorder {
 
   /** `ValueTracer.product`. */
   product(product: TracedProduct): Planes | null {
-    const trace = this.#trace;
-    const { m, n, k, a, b, c, d, accumulator, site } = product;
-    const format = valueFormat(accumulator)!;
-    const bytes = format.bytes as 2 | 4 | 8;
-    const [left, right] = [valuesOf(trace, a), valuesOf(trace, b)];
-    const start = c && valuesOf(trace, { ...c, format: accumulator });
-    const factors = { a: scaleValues(trace, a.scales), b: scaleValues(trace, b.scales) };
-    const isUnknown =
-      left === null ||
-      right === null ||
-      (c !== null && start === null) ||
-      (a.scales !== null && (factors.a === null || factors.b === null));
-    if (isUnknown) {
+    const { m, n, k, a, b, d, accumulator, site } = product;
+    const bytes = valueFormat(accumulator)!.bytes as 2 | 4 | 8;
+    const parts = partsOf(this.#trace, product);
+    if (parts === null) {
       this.#losses.lose(site, d.length);
       return planesOf(new Uint32Array(d.length).fill(lostValue), bytes);
     }
-    const parts = [left, right, start, factors.a, factors.b];
-    if (!parts.some((part) => part?.hasTags === true)) return null;
-    const unreadable = parts.reduce((sum, part) => sum + (part?.unreadable ?? 0), 0);
+    const { scales } = parts;
+    const all = [parts.a, parts.b, parts.c, scales?.a, scales?.b];
+    if (!all.some((part) => part?.hasTags === true)) return null;
+    const unreadable = all.reduce((sum, part) => sum + (part?.unreadable ?? 0), 0);
     if (unreadable > 0) this.#losses.lose(site, unreadable);
-    const patterns =
-      d instanceof Float64Array
-        ? new BigUint64Array(d.buffer, d.byteOffset, d.length)
-        : Uint32Array.from(d);
-    const whole = trace.addProduct(
+    const whole = this.#trace.addProduct(
       this.#operation(product),
       {
         m,
         n,
         k,
-        a: left.numbers,
-        b: right.numbers,
-        c: start?.numbers ?? null,
+        a: parts.a.numbers,
+        b: parts.b.numbers,
+        c: parts.c?.numbers ?? null,
         isNegated: a.isNegated !== b.isNegated,
-        scales:
-          factors.a === null || factors.b === null || a.scales === null
-            ? null
-            : { a: factors.a.numbers, b: factors.b.numbers, block: a.scales.block },
+        scales: scales && { ...scales, a: scales.a.numbers, b: scales.b.numbers },
       },
-      patterns,
+      d instanceof Float64Array
+        ? new BigUint64Array(d.buffer, d.byteOffset, d.length)
+        : new Uint32Array(d),
     );
-    const [lostA, lostB] = [lostRows(left.numbers, m, k), lostRows(right.numbers, n, k)];
-    const perRow = a.scales === null ? 0 : k / a.scales.block;
-    const lostScales = {
-      a: factors.a && lostRows(factors.a.numbers, m, perRow),
-      b: factors.b && lostRows(factors.b.numbers, n, perRow),
-    };
-    const values = Uint32Array.from({ length: m * n }, (_, i) => {
-      const [row, column] = [Math.floor(i / n), i % n];
-      const isLost =
-        lostA[row] | lostB[column] | (lostScales.a?.[row] ?? 0) | (lostScales.b?.[column] ?? 0);
-      return isLost !== 0 || start?.numbers[i] === lostValue ? lostValue : whole.first + i;
-    });
+    const values = new Uint32Array(m * n);
+    for (let i = 0; i < values.length; i++) values[i] = whole.first + i;
+    if (all.some((part) => part?.hasLost === true)) loseValues(values, product, parts);
     return planesOf(values, bytes);
   }
 }

@@ -1,4 +1,10 @@
-import { type ByteStore, clearTags, tagsOf, type ValueTracer } from '../../machine/index.js';
+import {
+  type ByteStore,
+  clearTags,
+  haveTags,
+  tagsOf,
+  type ValueTracer,
+} from '../../machine/index.js';
 import type { LaneOperation } from '../../ptx/program/index.js';
 import type { LaneTracer, TracedOperation } from '../../ptx/run/index.js';
 import { laneRules } from '../rules/index.js';
@@ -16,10 +22,11 @@ import {
 } from '../trace/index.js';
 import { WordOperation } from './bits-operation.js';
 import { followBytes } from './byte-operation.js';
-import { followExtreme, followSelection } from './choice-operation.js';
+import { followExtreme } from './extremum.js';
 import { followFloats } from './float-operation.js';
 import { ProductRecorder } from './products.js';
 import { type Recording, siteOf } from './recording.js';
+import { followSelection } from './selection.js';
 import { putInStore, UpdateRecorder } from './updates.js';
 
 /** An input of a launch whose elements are values. */
@@ -37,14 +44,6 @@ export interface Recorder {
   readonly stores: ReadonlyMap<string, ByteStore>;
   /** The tensors whose elements are values of their own, by the first operand of their values. */
   readonly inputs: readonly TracedInput[];
-}
-
-function isAnyTagged(store: ByteStore, first: number, count: number): boolean {
-  return (
-    store.tags?.some(({ bytes }) =>
-      bytes.subarray(first, first + count).some((tag) => tag !== 0),
-    ) === true
-  );
 }
 
 /**
@@ -81,7 +80,7 @@ export function createRecorder(
     product: (product) => products.product(product),
     update: (update) => updates.update(update),
     lose: (from, to, site) => {
-      if (!isAnyTagged(from.store, from.byte, from.bytes)) {
+      if (!haveTags(from.store, from.byte, from.bytes)) {
         clearTags(to.store, to.byte, to.bytes);
         return;
       }
@@ -126,7 +125,7 @@ function taggedLanes(
       slots.some((slot) =>
         registers.parts(slot).some((part) => {
           const bytes = part.bytes.length / 32;
-          return isAnyTagged(part, lane * bytes, bytes);
+          return haveTags(part, lane * bytes, bytes);
         }),
       ),
   );

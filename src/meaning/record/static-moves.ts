@@ -37,11 +37,15 @@ function wordMoves(bytes: readonly Move[]): readonly Move[] | null {
   const words: Move[] = [];
   for (let i = 0; i < bytes.length; i += wordBytes) {
     const [{ to, from }] = [bytes[i]];
-    const isWord = bytes.slice(i, i + wordBytes).every((move, byte) =>
-      from === null
-        ? move.from === null
-        : move.from !== null && from.first % wordBytes === 0 && move.from.first === from.first + byte,
-    );
+    const isWord = bytes
+      .slice(i, i + wordBytes)
+      .every((move, byte) =>
+        from === null
+          ? move.from === null
+          : move.from !== null &&
+            from.first % wordBytes === 0 &&
+            move.from.first === from.first + byte,
+      );
     if (!isWord) return null;
     words.push({ to, from });
   }
@@ -79,7 +83,8 @@ export function followStaticMoves(
       moves.forEach(({ to }, i) => {
         const [first, step] = [start + to.first / unit, to.stride / unit];
         for (let lane = 0; lane < warpLanes; lane++)
-          if (((lanes >>> lane) & 1) === 1) memory[first + step * lane] = taken[i * warpLanes + lane];
+          if (((lanes >>> lane) & 1) === 1)
+            memory[first + step * lane] = taken[i * warpLanes + lane];
       });
     }
   };

@@ -37,10 +37,15 @@ export class RegisterFile {
   readonly #trace: Trace;
   readonly words: Uint32Array;
   readonly bytes: Uint8Array;
+  readonly halves: Uint16Array;
   /** Bytes from a register to its place in the first plane, and from each plane to the next. */
   readonly planeBytes: number;
   /** Words from a register to its place in a plane, by plane. */
   readonly #plane: readonly [number, number, number, number];
+  readonly #plane0: number;
+  readonly #plane1: number;
+  readonly #plane2: number;
+  readonly #plane3: number;
   readonly #bf16 = valueFormat('bf16')!;
   readonly #f32 = valueFormat('f32')!;
 
@@ -50,6 +55,8 @@ export class RegisterFile {
     this.words = words;
     this.planeBytes = planeBytes;
     this.bytes = new Uint8Array(words.buffer);
+    this.halves = new Uint16Array(words.buffer);
+    [this.#plane0, this.#plane1, this.#plane2, this.#plane3] = [step, 2 * step, 3 * step, 4 * step];
     this.#plane = [step, 2 * step, 3 * step, 4 * step];
   }
 
@@ -159,20 +166,65 @@ export class RegisterFile {
     bytes[address + 4 * w3] = tag >>> 24;
   }
 
+  /** The value that a whole word is, `noValue` of one without tags; −1 where there is more to see (`valueAt`). */
+  wordAt(address: number): number {
+    const { words } = this;
+    const i = address >>> 2;
+    const p = words[i + this.#plane0] | 0;
+    const q = words[i + this.#plane1] | 0;
+    const r = words[i + this.#plane2] | 0;
+    const s = words[i + this.#plane3] | 0;
+    if ((p | q | r | s) === 0) return noValue;
+    const [p0, q0, r0, s0] = [p & 0xff, q & 0xff, r & 0xff, s & 0xff];
+    const isWhole =
+      (p0 & 7) === 0 &&
+      p === ((Math.imul(p0, 0x01010101) + 0x03020100) | 0) &&
+      q === Math.imul(q0, 0x01010101) &&
+      r === Math.imul(r0, 0x01010101) &&
+      s === Math.imul(s0, 0x01010101);
+    return isWhole ? (p0 | (q0 << 8) | (r0 << 16) | (s0 << 24)) >>> 3 : -1;
+  }
+
+  /** `wordAt` of a half. */
+  halfAt(address: number): number {
+    const { halves } = this;
+    const i = address >>> 1;
+    const p = halves[i + 2 * this.#plane0];
+    const q = halves[i + 2 * this.#plane1];
+    const r = halves[i + 2 * this.#plane2];
+    const s = halves[i + 2 * this.#plane3];
+    if ((p | q | r | s) === 0) return noValue;
+    const [p0, q0, r0, s0] = [p & 0xff, q & 0xff, r & 0xff, s & 0xff];
+    const isWhole =
+      (p0 & 7) === 0 &&
+      p === p0 * 0x0101 + 0x0100 &&
+      q === q0 * 0x0101 &&
+      r === r0 * 0x0101 &&
+      s === s0 * 0x0101;
+    return isWhole ? (p0 | (q0 << 8) | (r0 << 16) | (s0 << 24)) >>> 3 : -1;
+  }
+
   /** Gives bytes the tags of a value; of no value, none. Lost and decided ones have the same tags in all bytes' places. */
   putValue(address: number, bytes: number, value: number): void {
-    if (bytes !== 4) {
+    const tag = value << 3;
+    const first = value === noValue ? 0 : 0x03020100;
+    if (bytes === 4) {
+      const { words } = this;
+      const i = address >>> 2;
+      words[i + this.#plane0] = Math.imul(tag & 0xff, 0x01010101) + first;
+      words[i + this.#plane1] = Math.imul((tag >>> 8) & 0xff, 0x01010101);
+      words[i + this.#plane2] = Math.imul((tag >>> 16) & 0xff, 0x01010101);
+      words[i + this.#plane3] = Math.imul(tag >>> 24, 0x01010101);
+    } else if (bytes === 2) {
+      const { halves } = this;
+      const i = address >>> 1;
+      halves[i + 2 * this.#plane0] = (tag & 0xff) * 0x0101 + (first & 0xffff);
+      halves[i + 2 * this.#plane1] = ((tag >>> 8) & 0xff) * 0x0101;
+      halves[i + 2 * this.#plane2] = ((tag >>> 16) & 0xff) * 0x0101;
+      halves[i + 2 * this.#plane3] = (tag >>> 24) * 0x0101;
+    } else
       for (let byte = 0; byte < bytes; byte++)
         this.putTag(address + byte, value === noValue ? 0 : value * 8 + byte);
-      return;
-    }
-    const { words } = this;
-    const [w0, w1, w2, w3] = this.#plane;
-    const i = address >>> 2;
-    words[i + w0] = planeOfValue(value, 0, 4);
-    words[i + w1] = planeOfValue(value, 1, 4);
-    words[i + w2] = planeOfValue(value, 2, 4);
-    words[i + w3] = planeOfValue(value, 3, 4);
   }
 
   /** The low word and the high word of a value of `bytes` bytes. */

@@ -190,11 +190,9 @@ export class Trace {
     const number = this.products.length;
     const whole = { ...product, first: this.count };
     this.products.push(whole);
-    for (let i = 0; i < d.length; i++) {
-      const bits = d[i];
-      if (typeof bits === 'number') this.add(operation, number, i, 0, bits);
-      else this.addWide(operation, [number, i, 0], bits);
-    }
+    if (d instanceof BigUint64Array)
+      d.forEach((bits, i) => this.addWide(operation, [number, i, 0], bits));
+    else for (let i = 0; i < d.length; i++) this.add(operation, number, i, 0, d[i]);
     return whole;
   }
 }
