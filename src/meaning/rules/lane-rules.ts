@@ -131,7 +131,9 @@ export function laneRules(instruction: LaneInstruction): readonly ElementRule[] 
   const types = modifiers.map(packedType).filter((type) => type !== null);
   const limit = limitOf(modifiers);
   if (opcode === 'cvt')
-    return types.length === 2 ? conversionRules(instruction, types, limit) : null;
+    return types.length === 2 && !modifiers.includes('pack')
+      ? conversionRules(instruction, types, limit)
+      : null;
   const realFunction = functions[opcode];
   if (realFunction === undefined || types.length === 0) return null;
   if (modifiers.some((modifier) => unlike.includes(modifier))) return null;
