@@ -140,14 +140,15 @@ export function laneRules(instruction: LaneInstruction): readonly ElementRule[] 
   if (instruction.destinations.length !== 1 || instruction.sources.includes('pred')) return null;
   const isExtreme = opcode === 'max' || opcode === 'min';
   if (isExtreme && (instruction.sources.length !== 2 || modifiers.includes('xorsign'))) return null;
-  const formats = operandTypes(instruction, types, modifiers).map(valueFormat);
+  const named = operandTypes(instruction, types, modifiers).map(valueFormat);
+  const formats = named.filter((one) => one !== null);
   const resultType = modifiers.includes('wide') ? widened(types[0].element) : types[0].element;
   const format = valueFormat(resultType);
-  if (format === null || formats.includes(null)) return null;
+  if (format === null || formats.length < named.length) return null;
   // PTX names the sign first.
   const order = opcode === 'copysign' ? [1, 0] : formats.map((_, source) => source);
   const operandOf = (source: number, element: number): ElementOperand => {
-    const own = formats[source]!;
+    const own = formats[source];
     return { operand: source, byte: element * own.bytes, format: own };
   };
   return Array.from({ length: types[0].count }, (_, i) => ({

@@ -20,3 +20,4 @@ export {
   valueBytes,
   type LanePlace,
 } from './register-file.js';
+export type { Limit, RealFunction } from './real-function.js';

@@ -1,4 +1,4 @@
-import type { Limit, RealFunction } from '../rules/real-function.js';
+import type { Limit, RealFunction } from './real-function.js';
 import type { RawWord } from './raw-word.js';
 import type { ValueFormat } from './value-format.js';
 
