@@ -1,13 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { instructionRecords } from '../../src/machine/instructions/index.js';
+import { createRecorder } from '../../src/meaning/record/index.js';
 import {
+  type ByteStore,
   byteStoreOf,
   createTensorMap,
   type Fragment,
   type Instruction,
   meaningOf,
   type Opcode,
+  tagsOf,
 } from '../../src/machine/index.js';
 import { wordSource } from '../hardware/tensor-core/random-patterns.js';
 import { scaled } from '../setup/effort.js';
@@ -245,19 +248,46 @@ function transfers(direction: 'ld' | 'st', shared: readonly Fragment[], tensor: 
   ] as const satisfies readonly Instruction[];
 }
 
-/** The scene after the instructions, from the scene before. */
-function after(before: Scene, make: (places: Places) => readonly Instruction[]): Scene {
+/** Other names of bytes in each plane, which stand for tags; null where bytes have none. */
+type TagNames = readonly Uint8Array[] | null;
+
+/** A store with a tag on each of its bytes that says what the byte is. */
+function tagged<Store extends ByteStore>(store: Store, names: TagNames): Store {
+  names?.forEach((ofPlane, i) => {
+    const { bytes } = tagsOf(store)[i];
+    for (let at = 0; at < store.bytes.length; at++) bytes[at] = ofPlane[store.bytes[at]];
+  });
+  return store;
+}
+
+/** Expects that the tags of a store's bytes say what the bytes are. */
+function expectTags(store: ByteStore, names: TagNames): void {
+  names?.forEach((ofPlane, i) => {
+    const due = Uint8Array.from(store.bytes, (byte) => ofPlane[byte]);
+    const got = tagsOf(store)[i].bytes.subarray(0, due.length);
+    expect(Buffer.compare(got, due)).toBe(0);
+  });
+}
+
+/** The scene after the instructions, from the scene before; with names, tags have gone where their bytes have. */
+function after(
+  before: Scene,
+  make: (places: Places) => readonly Instruction[],
+  names: TagNames = null,
+): Scene {
   const memory = launchMemory();
   const { store, base } = memory.global.allocate({ name: 'G', contents: before.global.slice() });
-  const registers = byteStoreOf(before.registers.slice());
+  tagged(store, names);
+  const registers = tagged(byteStoreOf(before.registers.slice()), names);
   const parts = Array.from({ length: sharedBytes / 512 }, (_, i) =>
-    byteStoreOf(before.shared.slice(512 * i, 512 * (i + 1))),
+    tagged(byteStoreOf(before.shared.slice(512 * i, 512 * (i + 1))), names),
   );
-  const tensor = byteStoreOf(before.tensor.slice());
+  const tensor = tagged(byteStoreOf(before.tensor.slice()), names);
   const seen = { parts: parts.map(() => fragment(4)), tensor: fragment(columns) };
   // Else what is written over would be written in vain.
   const look = transfers('ld', parts, tensor);
-  const { findings, isComplete } = runProgram({
+  const options = names === null ? {} : { tracer: createRecorder([]).tracer };
+  const program: Parameters<typeof runProgram>[0] = {
     memory,
     barriers: { bytes: 1 },
     warps: [
@@ -270,11 +300,13 @@ function after(before: Scene, make: (places: Places) => readonly Instruction[]):
         deallocate(columns),
       ],
     ],
-  });
+  };
+  const { findings, isComplete } = runProgram(program, options);
   // Stores through the cluster come to the CTA itself here.
   const others = findings.filter(({ message }) => !message.endsWith('in a cluster of one CTA'));
   expect(others.map(({ message }) => message)).toEqual([]);
   expect(isComplete).toBe(true);
+  for (const one of [store, registers, ...seen.parts, seen.tensor]) expectTags(one, names);
   const shared = new Uint8Array(sharedBytes);
   seen.parts.forEach(({ bytes }, i) => shared.set(bytes, 512 * i));
   return {
@@ -306,6 +338,18 @@ describe('an instruction that moves bytes', () => {
     const arrivals = ['mbarrier.arrive', 'mbarrier.arrive.expect_tx'];
     expect(Object.keys(movers).sort()).toEqual(
       movable.filter((op) => !arrivals.includes(op)).sort(),
+    );
+  });
+
+  it.each(Object.entries(movers))('takes the tags of the bytes along: %s', (_, make) => {
+    fc.assert(
+      fc.property(fc.integer(), (seed) => {
+        const next = wordSource(seed);
+        const before = sceneOf((region) => Uint8Array.from({ length: sizes[region] }, next));
+        const names = Array.from({ length: 4 }, () => renaming(next));
+        after(before, make, names);
+      }),
+      { numRuns: scaled(1) },
     );
   });
 

@@ -68,7 +68,10 @@ function allowed(name: string, { format }: ElementOperand, real: number): number
 }
 
 /** Bits of an operand that is a number of moderate size: an integer, or one with an exponent near that of 1. */
-function drawBits({ format: { name, bytes, isInteger, decode } }: ElementOperand, next: () => number): bigint {
+function drawBits(
+  { format: { name, bytes, isInteger, decode } }: ElementOperand,
+  next: () => number,
+): bigint {
   const size = BigInt(8 * bytes);
   for (;;) {
     const bits = BigInt.asUintN(8 * bytes, (BigInt(next()) << 32n) | BigInt(next()));
@@ -95,8 +98,7 @@ function drawOperands({ sources }: Variant, rules: readonly ElementRule[], next:
     for (const operand of operands) {
       const shift = BigInt(8 * operand.byte);
       const mask = ((1n << BigInt(8 * operand.format.bytes)) - 1n) << shift;
-      bits[operand.operand] =
-        (bits[operand.operand] & ~mask) | (drawBits(operand, next) << shift);
+      bits[operand.operand] = (bits[operand.operand] & ~mask) | (drawBits(operand, next) << shift);
     }
   return bits;
 }
@@ -133,7 +135,8 @@ describe('bits are within one rounding of the real function', () => {
             const [a, b = doubleDouble(0), c = doubleDouble(0)] = numbers.map(doubleDouble);
             const real = limited(evaluateReal(name, a, b, c), limit).high;
             const { largest } = place.format;
-            if (!Number.isFinite(real) || Math.abs(real) > largest || Math.abs(real) < 2 ** -14) continue;
+            if (!Number.isFinite(real) || Math.abs(real) > largest || Math.abs(real) < 2 ** -14)
+              continue;
             const got = numberAt(place, results);
             expect(
               Math.abs(got - real),
