@@ -8,6 +8,8 @@ import { followBody } from './followed-body.js';
 const threads = 64;
 const single = { input: 'f32', output: 'f32' };
 const double = { input: 'f64', output: 'f64' };
+/** With so many values before, tags have numbers of 32 bits. */
+const many = { valuesBefore: 2_200_000 };
 
 /** The word of a thread in %r4, its address of 64-bit elements in %rd4 and %rd5. */
 const load = 'mul.wide.u32 %rd3, %r0, 4; add.s64 %rd3, %rd2, %rd3; ld.global.b32 %r4, [%rd3];';
@@ -92,7 +94,10 @@ describe('a trick on bits', () => {
     ['nothing', 'or.b32 %r6, %r4, 0;', 1],
   ])('is %s', async (_, instruction, factor) => {
     const input = numbers(wordSource(1));
-    const { elements } = await followBody(`${load} ${instruction} ${store}`, input, single);
+    const { elements } = await followBody(`${load} ${instruction} ${store}`, input, {
+      ...single,
+      ...many,
+    });
     const before = new Float32Array(input.buffer);
     expect(elements.map(({ real }) => real)).toEqual(
       Array.from(before, (number) => factor * number),
@@ -128,7 +133,7 @@ describe('a trick on bits', () => {
   xor.b32 %r7, %r4, %r5;  xor.b32 %r6, %r7, %r4;
   ${store}`;
     const input = numbers(wordSource(4));
-    const { elements, recorder } = await followBody(body, input, single);
+    const { elements, recorder } = await followBody(body, input, { ...single, ...many });
     elements.forEach(({ value }, thread) => {
       expect(recorder.trace.operationOf(value).origin).toBe('input');
       expect(recorder.trace.b[value]).toBe(thread ^ 1);
@@ -150,7 +155,7 @@ describe('a trick on bits', () => {
   mov.b64 {%r4, %r5}, %rd6;  add.s32 %r5, %r5, 3145728;  mov.b64 %rd7, {%r4, %r5};
   st.global.b64 [%rd5], %rd7;`;
     const input = doubles(wordSource(6));
-    const { elements } = await followBody(body, input, double);
+    const { elements } = await followBody(body, input, { ...double, ...many });
     expect(elements.map(({ real }) => real)).toEqual(
       Array.from(new Float64Array(input.buffer), (number) => 8 * number),
     );
@@ -161,7 +166,10 @@ describe('a trick on bits', () => {
   cvt.u32.u64 %r4, %rd6;  mov.b64 {%r5, %r6}, %rd6;
   cvt.u64.u32 %rd7, %r4;  cvt.u64.u32 %rd8, %r6;  shl.b64 %rd8, %rd8, 32;  or.b64 %rd9, %rd7, %rd8;
   st.global.b64 [%rd5], %rd9;`;
-    const { elements, recorder } = await followBody(body, doubles(wordSource(7)), double);
+    const { elements, recorder } = await followBody(body, doubles(wordSource(7)), {
+      ...double,
+      ...many,
+    });
     elements.forEach(({ value }, thread) => {
       expect(recorder.trace.operationOf(value).origin).toBe('input');
       expect(recorder.trace.b[value]).toBe(thread);

@@ -22,11 +22,19 @@ export interface FollowedBody {
 
 const threads = 64;
 
+/** The formats of `in` and `out`. */
+interface FollowedFormats {
+  readonly input: string;
+  readonly output: string;
+  /** Values that are made before the run, so that the tags of its own have all their bytes; default none. */
+  readonly valuesBefore?: number;
+}
+
 /** Runs the body of a kernel (`launchBody`), following the elements of `in`; those of `out` have a format, one for each thread. */
 export async function followBody(
   body: string,
   input: Uint8Array,
-  formats: { readonly input: string; readonly output: string },
+  formats: FollowedFormats,
   options: BodyOptions = {},
 ): Promise<FollowedBody> {
   const format = valueFormat(formats.output)!;
@@ -34,6 +42,7 @@ export async function followBody(
   const output = new Uint8Array(bytes * threads);
   const { ptx, launch } = await launchBody(body, { output, ...options, input });
   const recorder = createRecorder([{ tensor: 'in', format: valueFormat(formats.input)! }]);
+  for (let i = 0; i < (formats.valuesBefore ?? 0); i++) recorder.trace.add(0, 0, 0, 0, 0);
   runLaunch(parsePtx(ptx), launch, { file: 'kernel.ptx', tracer: recorder.tracer });
   const { trace } = recorder;
   const real = new RealDomain(trace);

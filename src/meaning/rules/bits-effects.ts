@@ -41,7 +41,6 @@ export function findBitsEffects(
       const before = resultsOf(operands);
       const after = resultsOf(operands.with(varied, shaped(other, varied)));
       if (before.some((bits, j) => bits !== after[j])) isSame = false;
-      if ((before[0] & mask) !== (drawn[varied] & mask)) isKept = false;
       if ((after[0] & mask) !== (other & mask)) isKept = false;
     }
     return isSame ? 'none' : isKept ? 'kept' : 'changed';
