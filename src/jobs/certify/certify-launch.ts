@@ -143,6 +143,22 @@ export async function certifyLaunch(
   progress: (share: number) => void = () => undefined,
 ): Promise<CertifiedLaunch> {
   const followed = await followLaunch(request, progress);
+  const certificate = await certifyFollowed(followed, request, version, progress);
+  return { certificate, ptx: followed.result.opened.ptx };
+}
+
+/**
+ * The certificate of a run whose values were followed.
+ *
+ * @param progress as `certifyLaunch` calls it, for the launch that is compared with
+ * @throws RequestError for a contract that does not fit, and for a launch to compare with that does not run
+ */
+export async function certifyFollowed(
+  followed: FollowedRun,
+  request: CertifyRequest,
+  version: string,
+  progress: (share: number) => void = () => undefined,
+): Promise<Certificate> {
   const { result, recorder, outputs } = followed;
   const { trace, losses } = recorder;
   const contract = await contractOf(request, result.opened);
@@ -164,7 +180,7 @@ export async function certifyLaunch(
   const { refuting, missing } = reasonsOf(parts);
   const status: CertificateStatus =
     refuting.length > 0 ? 'refuted' : missing.length > 0 ? 'incomplete' : 'certified';
-  const certificate: Certificate = {
+  return {
     ...documentHead('certificate', version, result.seconds),
     status,
     reasons: [...refuting, ...missing],
@@ -180,5 +196,4 @@ export async function certifyLaunch(
     followed: { values: trace.count, products: trace.products.length },
     silent: silenceOf(followed, request, contract !== null),
   };
-  return { certificate, ptx: opened.ptx };
 }

@@ -9,5 +9,11 @@ export type {
   RoundingShare,
   SameCertificate,
 } from './certificate.js';
-export { certifyLaunch, type CertifiedLaunch, type CertifyRequest } from './certify-launch.js';
+export {
+  certifyFollowed,
+  certifyLaunch,
+  type CertifiedLaunch,
+  type CertifyRequest,
+} from './certify-launch.js';
+export { type FollowedRun, followLaunch } from './followed-run.js';
 export { groupPlaces, groupText, type PlaceGroup } from './place-groups.js';

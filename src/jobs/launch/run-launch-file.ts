@@ -69,6 +69,8 @@ export interface RunRequest extends LaunchPaths {
   readonly model?: string | undefined;
   /** The GPU whose arithmetic to emulate; default: that of the PTX's target. */
   readonly architecture?: string | undefined;
+  /** Steps of a cluster after which its run is given up; default: the machine's. */
+  readonly mostSteps?: number | undefined;
 }
 
 /** A tensor that the kernel had to write. */
@@ -159,7 +161,7 @@ export async function openRequest(request: RunRequest): Promise<OpenedLaunch> {
  * @throws RequestError for unknown names
  */
 export function launchOptions(
-  { contract, races, schedule, starts, model, architecture }: RunRequest,
+  { contract, races, schedule, starts, model, architecture, mostSteps }: RunRequest,
   { launch, ptxPath }: OpenedLaunch,
 ): { readonly schedule: string; readonly options: LaunchOptions } {
   const warps = Math.ceil(launch.block.reduce((all, one) => all * one, 1) / warpThreads);
@@ -176,6 +178,7 @@ export function launchOptions(
       races,
       ...(model === undefined ? {} : { model: findMemoryModel(model) }),
       ...(architecture === undefined ? {} : { architecture: architectureNamed(architecture) }),
+      ...(mostSteps === undefined ? {} : { mostSteps }),
       ...(chosen === null ? {} : { scheduler: chosen.create }),
       ...(starts === undefined ? {} : { starts: findStarts(starts) }),
     },
