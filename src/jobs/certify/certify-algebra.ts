@@ -1,4 +1,9 @@
-import { compareAlgebra, type AlgebraComparison } from '../../meaning/contracts/index.js';
+import {
+  compareAlgebra,
+  type AlgebraComparison,
+  type RealOf,
+  type RowPlace,
+} from '../../meaning/contracts/index.js';
 import type { RealDomain } from '../../meaning/domains/index.js';
 import { decidedValue } from '../../meaning/trace/index.js';
 import { problemShape, type Problem } from '../../problem/index.js';
@@ -9,21 +14,9 @@ import type { FollowedRun } from './followed-run.js';
 /** Up to this distance an identity of real numbers holds: double-doubles of some thousand terms err by 1e−28. */
 const exactLimit = 1e-25;
 
-/**
- * Up to this distance an LSE holds whose constants do not cancel: max · scale, and a logarithm of weights whose exponents
- * have an fp32 log2 e.
- */
-const constantsLimit = 2 ** -20;
-
 /** Products of q and k that are recomputed at most, and the fewest and most rows that are compared. */
 const mostProducts = 2 ** 24;
 const [fewestRows, mostRows] = [8, 256];
-
-interface RowPlace {
-  readonly batch: number;
-  readonly head: number;
-  readonly row: number;
-}
 
 /** Rows equally far apart, over all sequences and heads. */
 function chooseRows(problem: Problem): readonly RowPlace[] {
@@ -57,7 +50,6 @@ function ofOut({ factor, out }: AlgebraComparison, rows: number): AlgebraCertifi
 function ofLse({ lse }: AlgebraComparison, rows: number): AlgebraCertificate {
   const distance = lse.worst?.distance ?? Infinity;
   const idealDistance = lse.worstIdeal?.distance ?? Infinity;
-  const limit = distance <= exactLimit ? exactLimit : constantsLimit;
   return {
     output: 'lse',
     rows,
@@ -65,10 +57,10 @@ function ofLse({ lse }: AlgebraComparison, rows: number): AlgebraCertificate {
     without: lse.withoutMeaning,
     distance,
     idealDistance,
-    limit,
+    limit: exactLimit,
     constant: lse.unit,
     constantError: null,
-    holds: Math.min(distance, idealDistance) <= limit,
+    holds: Math.min(distance, idealDistance) <= exactLimit,
   };
 }
 
@@ -84,7 +76,7 @@ export function certifyAlgebra(
       { elementOf, of: values.find((output) => output.tensor === tensor) },
     ]),
   );
-  const realOf: Parameters<typeof compareAlgebra>[1] = (output, { batch, head, row }, column) => {
+  const realOf: RealOf = (output, { batch, head, row }, column) => {
     const found = known.get(output);
     if (found?.of === undefined) return null;
     const element = found.elementOf(batch, head, row, column);

@@ -98,9 +98,9 @@ export function compareAlgebra(
       lseRows.push({
         place,
         real,
-        inferred: pair.inferred.log2Sum,
-        ideal: pair.ideal.log2Sum,
+        inferred: pair.inferred.lseParts,
+        ideal: pair.ideal.lseParts,
       });
   }
-  return { factor, out: out.result(), lse: compareLse(lseRows, lseWithoutMeaning) };
+  return { factor, out: out.result(), lse: compareLse(lseRows, problem.scale, lseWithoutMeaning) };
 }

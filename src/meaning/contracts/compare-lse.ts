@@ -1,30 +1,6 @@
-import {
-  doubleDouble,
-  multiplyDoubleDouble,
-  subtractDoubleDouble,
-  type DoubleDouble,
-} from '../../arith/index.js';
-import { ln2Words } from '../../../oracles/index.js';
+import { subtractDoubleDouble, type DoubleDouble } from '../../arith/index.js';
 import type { RowPlace } from './exact-row.js';
-
-/** A factor of the LSE in octaves that gives the LSE of a base. */
-interface LseUnit {
-  readonly base: 'e' | '2';
-  readonly name: string;
-  readonly value: DoubleDouble;
-  /** Whether it is the exact one. */
-  readonly isIdeal: boolean;
-}
-
-/** The factors of kernels. */
-function lseUnits(): readonly LseUnit[] {
-  const rounded = doubleDouble(Math.fround(Math.LN2));
-  return [
-    { base: 'e', name: 'ln 2', value: ln2Words(), isIdeal: true },
-    { base: '2', name: '1', value: doubleDouble(1), isIdeal: true },
-    { base: 'e', name: 'fp32(ln 2)', value: rounded, isIdeal: false },
-  ];
-}
+import { lseForms, type LseForm, type LseParts } from './lse-forms.js';
 
 /** The largest distance of something, and where it is. */
 export interface WorstDistance {
@@ -35,21 +11,21 @@ export interface WorstDistance {
   readonly column: number;
 }
 
-/** The LSE of a row: real, and in octaves with the kernel's factor of q·k and with the exact one. */
+/** The LSE of a row: real, and its parts with the kernel's factor of q·k and with the exact one. */
 export interface LseRow {
   readonly place: RowPlace;
   readonly real: DoubleDouble;
-  readonly inferred: DoubleDouble;
-  readonly ideal: DoubleDouble;
+  readonly inferred: LseParts;
+  readonly ideal: LseParts;
 }
 
 /** The comparison of the LSE: distances are absolute below an LSE of 1, and relative above. */
 export interface LseComparison {
   /** The base of the logarithm that fits better; null where no row says so. */
   readonly base: 'e' | '2' | null;
-  /** With the kernel's factor of q·k, and the factor of the sum's logarithm that fits best; null where none is compared. */
+  /** With the kernel's factor of q·k, in the form that fits best; null where none is compared. */
   readonly worst: WorstDistance | null;
-  /** That factor: `ln 2`, `fp32(ln 2)`, or `1` for base 2. */
+  /** That form, by its name in `lseForms`: `ln 2`, `fp32(ln 2)`, `1` for base 2, `max·scale + ln`, … */
   readonly unit: string | null;
   /** With the exact factor of q·k and that of the base. */
   readonly worstIdeal: WorstDistance | null;
@@ -65,57 +41,68 @@ export function distanceOf(real: DoubleDouble, exact: DoubleDouble, yardstick: n
   return distance === 0 ? 0 : distance / yardstick;
 }
 
-/** The worst row by a unit. */
+/** The worst row by a form. */
 function worstOf(
   rows: readonly LseRow[],
   which: 'inferred' | 'ideal',
-  unit: LseUnit,
+  form: LseForm,
 ): WorstDistance | null {
   let worst: WorstDistance | null = null;
   for (const row of rows) {
-    const octaves = row[which];
-    const exact = Number.isFinite(octaves.high)
-      ? multiplyDoubleDouble(octaves, unit.value)
-      : octaves;
-    const distance = distanceOf(row.real, exact, Math.max(1, Math.abs(exact.high)));
+    const distances = form
+      .valuesOf(row[which])
+      .map((exact) => distanceOf(row.real, exact, Math.max(1, Math.abs(exact.high))));
+    const distance = Math.min(...distances);
     if (worst === null || distance > worst.distance)
       worst = { distance, place: row.place, column: 0 };
   }
   return worst;
 }
 
-/** The unit by which the worst row is best. */
-function bestUnit(
+/** A form at this distance or less fits, and no later one is taken for it: several are the same but for rounding. */
+const fittingDistance = 1e-27;
+
+/** The form by which the worst row is best: the first that fits, or that of the least distance. */
+function bestForm(
   rows: readonly LseRow[],
   which: 'inferred' | 'ideal',
-  units: readonly LseUnit[],
-): { readonly unit: LseUnit; readonly worst: WorstDistance | null } {
-  return units
-    .map((unit) => ({ unit, worst: worstOf(rows, which, unit) }))
-    .reduce((a, b) => ((b.worst?.distance ?? 0) < (a.worst?.distance ?? 0) ? b : a));
+  forms: readonly LseForm[],
+): { readonly form: LseForm; readonly worst: WorstDistance | null } {
+  return forms
+    .map((form) => ({ form, worst: worstOf(rows, which, form) }))
+    .reduce((a, b) => {
+      const [first, second] = [a, b].map(({ worst }) => worst?.distance ?? 0);
+      return first > fittingDistance && second < first ? b : a;
+    });
 }
 
 /**
  * Compares LSEs in the base that fits better.
+ * @param scale the problem's
  * @param withoutMeaning number of rows whose real LSE has no meaning
  */
-export function compareLse(rows: readonly LseRow[], withoutMeaning: number): LseComparison {
-  const ideal = bestUnit(
+export function compareLse(
+  rows: readonly LseRow[],
+  scale: number,
+  withoutMeaning: number,
+): LseComparison {
+  const forms = lseForms(scale);
+  const ideal = bestForm(
     rows,
     'ideal',
-    lseUnits().filter(({ isIdeal }) => isIdeal),
+    forms.filter(({ isIdeal }) => isIdeal),
   );
-  const { base } = ideal.unit;
-  const inferred = bestUnit(
+  const { base } = ideal.form;
+  const inferred = bestForm(
     rows,
     'inferred',
-    lseUnits().filter((unit) => unit.base === base),
+    forms.filter((form) => form.base === base),
   );
   const isTold = rows.some(({ real }) => Number.isFinite(real.high));
   return {
     base: isTold ? base : null,
     worst: inferred.worst,
-    unit: isTold ? inferred.unit.name : null,
+    unit: isTold ? inferred.form.name : null,
     worstIdeal: ideal.worst,
     compared: rows.length,
     withoutMeaning,

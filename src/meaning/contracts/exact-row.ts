@@ -17,6 +17,7 @@ import {
   type ExponentRow,
 } from '../../../oracles/index.js';
 import { problemShape, type Problem } from '../../problem/index.js';
+import type { LseParts } from './lse-forms.js';
 import { power, scaledExponent, weighColumns, weighRow, type RowWeights } from './weigh-row.js';
 
 /** A row of queries of a problem. */
@@ -45,6 +46,8 @@ export interface ExactRow {
   readonly magnitude: readonly DoubleDouble[];
   /** log2 Σ 2^exponent: the LSE in octaves, with the sink where the LSE has it; −∞ for an empty sum. */
   readonly log2Sum: DoubleDouble;
+  /** That logarithm as the sum of the largest exponent's and a rest. */
+  readonly lseParts: LseParts;
   /** The natural logarithm: log2Sum · ln 2. */
   readonly lse: DoubleDouble;
   /** The divisor of O relative to the largest weight of a key, with the sink; 0 for a row without keys. */
@@ -65,27 +68,37 @@ export function factorRatio(
   return divideDoubleDouble(factor, exactFactor(problem));
 }
 
-/** The LSE in octaves, counted from the sink where that is above all keys: then neither cancels. */
-function log2SumOf(
+/** The parts of the LSE; a sink above all keys counts in place of the largest of them, so that nothing cancels. */
+function lsePartsOf(
   row: ExponentRow,
   { ofKeys, largest }: RowWeights,
   ratio: DoubleDouble | null,
-): DoubleDouble {
-  if (row.specialLse !== null) return doubleDouble(row.specialLse);
+): LseParts {
+  const without = (octaves: DoubleDouble) => ({ octaves, largest: null, sum: doubleDouble(0) });
+  if (row.specialLse !== null) return without(doubleDouble(row.specialLse));
   const octaves = (natural: DoubleDouble) =>
     scaledExponent(multiplyDoubleDouble(natural, log2eWords()), ratio);
   const origin = addDoubleDouble(octaves(row.origin), largest);
   const sink = row.sink?.inLse === true ? row.sink : null;
-  if (sink === null && ofKeys.high === 0) return doubleDouble(-Infinity);
-  if (sink === null) return addDoubleDouble(origin, log2OfDoubleDouble(ofKeys));
-  const ofSink = octaves(doubleDouble(sink.logit));
-  if (ofKeys.high === 0) return ofSink;
-  const above = subtractDoubleDouble(scaledExponent(sink.exponent, ratio), largest);
-  if (above.high <= 0)
-    return addDoubleDouble(origin, log2OfDoubleDouble(addDoubleDouble(ofKeys, power(above))));
-  const below = multiplyDoubleDouble(ofKeys, power(negateDoubleDouble(above)));
-  const sum = addFloat64ToDoubleDouble(below, 1);
-  return addDoubleDouble(ofSink, log2OfDoubleDouble(sum));
+  const above =
+    sink === null ? null : subtractDoubleDouble(scaledExponent(sink.exponent, ratio), largest);
+  if (sink !== null && above !== null && (ofKeys.high === 0 || above.high > 0)) {
+    const below =
+      ofKeys.high === 0 ? ofKeys : multiplyDoubleDouble(ofKeys, power(negateDoubleDouble(above)));
+    const sum = addFloat64ToDoubleDouble(below, 1);
+    return without(addDoubleDouble(octaves(doubleDouble(sink.logit)), log2OfDoubleDouble(sum)));
+  }
+  if (ofKeys.high === 0) return without(doubleDouble(-Infinity));
+  const sum = above === null ? ofKeys : addDoubleDouble(ofKeys, power(above));
+  const exact = multiplyDoubleDouble(
+    ratio === null ? largest : divideDoubleDouble(largest, ratio),
+    ln2Words(),
+  );
+  return {
+    octaves: addDoubleDouble(origin, log2OfDoubleDouble(sum)),
+    largest: { octaves: origin, natural: addDoubleDouble(row.origin, exact) },
+    sum,
+  };
 }
 
 /**
@@ -95,11 +108,13 @@ function log2SumOf(
 export function exactRowOf(row: ExponentRow, ratio: DoubleDouble | null): ExactRow {
   const weighed = weighRow(row, ratio);
   const columns = weighColumns(row, weighed);
-  const log2Sum = log2SumOf(row, weighed, ratio);
+  const lseParts = lsePartsOf(row, weighed, ratio);
+  const log2Sum = lseParts.octaves;
   return {
     out: columns.map(({ out }) => out),
     magnitude: columns.map(({ magnitude }) => magnitude),
     log2Sum,
+    lseParts,
     lse: Number.isFinite(log2Sum.high) ? multiplyDoubleDouble(log2Sum, ln2Words()) : log2Sum,
     rowSum: weighed.divisor ?? weighed.ofKeys,
   };
