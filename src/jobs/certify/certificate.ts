@@ -57,6 +57,8 @@ export interface AlgebraCertificate {
   readonly distance: number;
   /** The same with exact constants. */
   readonly idealDistance: number;
+  /** The distance with idioms as they are computed; null where none was taken for a function. */
+  readonly keptDistance: number | null;
   /** The distance up to which it holds. */
   readonly limit: number;
   /**
@@ -67,6 +69,15 @@ export interface AlgebraCertificate {
   /** That constant's relative distance from the exact one; null for the LSE. */
   readonly constantError: number | null;
   readonly holds: boolean;
+}
+
+/** Places that compute a function in a way of their own, which the algebra takes for the function itself. */
+export interface IdiomCertificate {
+  readonly function: 'exp2';
+  readonly degree: number;
+  /** The largest relative distance from the function over the range of the polynomial. */
+  readonly distance: number;
+  readonly places: readonly CountedPlace[];
 }
 
 /** The comparison with another launch by expressions. */
@@ -108,6 +119,8 @@ export interface Certificate extends DocumentHead<'certificate'> {
   readonly outputs: readonly OutputCertificate[];
   /** Null where no contract is given. */
   readonly algebra: readonly AlgebraCertificate[] | null;
+  /** By function, degree and distance. */
+  readonly idioms: readonly IdiomCertificate[];
   readonly same: SameCertificate | null;
   /** Places that decide by values, in the order of the run. */
   readonly decisions: readonly CountedPlace[];

@@ -1,4 +1,4 @@
-import { RealDomain, RoundingDomain } from '../../meaning/domains/index.js';
+import { Idioms, RealDomain, RoundingDomain } from '../../meaning/domains/index.js';
 import { coverageOf, profileRounding, type OutputValues } from '../../meaning/certify/index.js';
 import { sourceLines, type SourceLine } from '../../ptx/syntax/index.js';
 import { formatGroupedCount } from '../../words/index.js';
@@ -17,7 +17,8 @@ import type {
   CountedPlace,
   OutputCertificate,
 } from './certificate.js';
-import { certifyAlgebra } from './certify-algebra.js';
+import { certifyAlgebra, type RealValues } from './certify-algebra.js';
+import { groupIdioms } from './group-idioms.js';
 import { certifySame } from './certify-same.js';
 import { type FollowedRun, followLaunch, placeOf } from './followed-run.js';
 
@@ -104,6 +105,22 @@ function reasonsOf(certificate: Pick<Certificate, 'run' | 'outputs' | 'algebra' 
   };
 }
 
+/** The real values of a run, and its idioms. */
+function evaluateRun({ recorder: { trace } }: FollowedRun): RealValues & {
+  readonly idioms: Idioms;
+} {
+  const kept = new RealDomain(trace);
+  kept.extend();
+  const idioms = new Idioms(trace);
+  // Most kernels have none, and need no second pass.
+  if (idioms.isAny) {
+    const taken = new RealDomain(trace, idioms);
+    taken.extend();
+    if (idioms.found.length > 0) return { idioms, kept, taken };
+  }
+  return { idioms, kept, taken: null };
+}
+
 function silenceOf(
   { result, recorder }: FollowedRun,
   request: CertifyRequest,
@@ -162,9 +179,8 @@ export async function certifyFollowed(
   const { result, recorder, outputs } = followed;
   const { trace, losses } = recorder;
   const contract = await contractOf(request, result.opened);
-  const real = new RealDomain(trace);
-  real.extend();
-  const rounding = new RoundingDomain(trace, real);
+  const { idioms, ...real } = evaluateRun(followed);
+  const rounding = new RoundingDomain(trace, real.kept);
   const samples = request.samples ?? defaultSamples;
   const { opened, run } = result;
   const sources = sourceLines(opened.module);
@@ -172,6 +188,7 @@ export async function certifyFollowed(
     run: { ...judgeRun(result, null), speaksForAllSchedules: run.speaksForAllSchedules },
     outputs: outputs.map((output) => certifyOutput(followed, output, rounding, samples)),
     algebra: contract && certifyAlgebra(followed, real, contract),
+    idioms: groupIdioms(idioms.found, sources),
     same:
       request.same === undefined
         ? null

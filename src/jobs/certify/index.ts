@@ -4,6 +4,7 @@ export type {
   CertificatePlace,
   CertificateStatus,
   CountedPlace,
+  IdiomCertificate,
   OutputCertificate,
   OutputRounding,
   RoundingShare,

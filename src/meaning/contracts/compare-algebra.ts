@@ -73,14 +73,15 @@ interface RowPair {
  * kernel's values of O follow from (`inferFactor`).
  *
  * @param realOf the kernel's real values; for LSE with column 0
+ * @param factor the kernel's factor of q·k, where it is known
  * @throws RequestError when the problem's shapes do not fit together
  */
 export function compareAlgebra(
   problem: Problem,
   realOf: RealOf,
   rows: readonly RowPlace[],
+  factor: InferredFactor | null = inferFactor(problem, realOf, rows),
 ): AlgebraComparison {
-  const factor = inferFactor(problem, realOf, rows);
   const ratio = factor === null ? null : factorRatio(problem, factor.value);
   const rowOf = exponentsOf(problem);
   const out = createOutComparer();

@@ -1,4 +1,5 @@
 export { ExpressionDomain, hashOfText, type Hash, type NameInput } from './expression.js';
+export { Idioms, type Idiom } from './idioms.js';
 export { InfluenceDomain, type LabelOf } from './influence.js';
 export type { Influences } from './influences.js';
 export { anySet, emptySet, LabelSets } from './label-sets.js';

@@ -5,6 +5,7 @@ import {
 } from '../../arith/index.js';
 import { evaluateReal, limited } from '../rules/index.js';
 import { lostValue, type ProductTrace, type Trace } from '../trace/index.js';
+import type { Idioms } from './idioms.js';
 import { realProduct } from './real-product.js';
 
 /** Value of the splitting constant 2^27 + 1, as for Dekker's product. */
@@ -18,10 +19,13 @@ export class RealDomain {
   high = new Float64Array(0);
   low = new Float64Array(0);
   readonly #trace: Trace;
+  readonly #idioms: Idioms | null;
   #done = 0;
 
-  constructor(trace: Trace) {
+  /** @param idioms taken for the functions that they stand for; null keeps them as they are computed */
+  constructor(trace: Trace, idioms: Idioms | null = null) {
     this.#trace = trace;
+    this.#idioms = idioms;
   }
 
   /** The real value of a value. */
@@ -47,6 +51,7 @@ export class RealDomain {
     }
     for (let value = this.#done; value < count; value++) {
       const { origin, function: name, limit } = operations[trace.operation[value]];
+      if (this.#isTaken(value)) continue;
       const [a, b, c] = [trace.a[value], trace.b[value], trace.c[value]];
       switch (origin) {
         case 'input':
@@ -83,6 +88,14 @@ export class RealDomain {
     }
     this.#done = count;
     this.high[lostValue] = NaN;
+  }
+
+  /** Takes a value for a function, where it is an idiom; returns whether it was one. */
+  #isTaken(value: number): boolean {
+    if (this.#idioms?.has(this.#trace.operation[value]) !== true) return false;
+    const taken = this.#idioms.take(value, (operand) => this.of(operand));
+    if (taken !== null) this.#put(value, taken);
+    return taken !== null;
   }
 
   /** Sums, products and fused ones without objects; returns whether it was one, of finite numbers. */

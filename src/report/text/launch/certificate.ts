@@ -5,6 +5,7 @@ import {
   type AlgebraCertificate,
   type Certificate,
   type CertificatePlace,
+  type IdiomCertificate,
   type OutputCertificate,
   type PlaceGroup,
   type SameCertificate,
@@ -37,6 +38,7 @@ function algebraLine({
   compared,
   distance,
   idealDistance,
+  keptDistance,
   constant,
   constantError,
   holds,
@@ -49,7 +51,15 @@ function algebraLine({
   const error =
     constantError === null || constantError === 0 ? '' : `, ${short(constantError)} from exact`;
   const ideal = `; ${short(idealDistance)} from exact ${output === 'out' ? 'attention' : 'LSE'}`;
-  return `Algebra of ${output}: ${holds ? '' : 'not '}${what}: real values within ${short(distance)} with ${known}${error}${ideal} (${of})`;
+  const kept =
+    keptDistance === null ? '' : `; ${short(keptDistance)} with polynomials as they are computed`;
+  return `Algebra of ${output}: ${holds ? '' : 'not '}${what}: real values within ${short(distance)} with ${known}${error}${ideal}${kept} (${of})`;
+}
+
+function idiomLine({ function: name, degree, distance, places }: IdiomCertificate): string {
+  const count = places.reduce((sum, place) => sum + place.count, 0);
+  const [first] = places;
+  return `Taken for ${name}: ${formatGroupedCount(count, 'polynomial')} of degree ${degree}, within ${short(distance)} of it, at ${formatGroupedCount(places.length, 'place')}, first ${placeText(first)}`;
 }
 
 function coverageText({ shape, coverage }: OutputCertificate): string {
@@ -124,7 +134,7 @@ function placeLines(
  * @param isAll whether all places are listed
  */
 export function renderCertificate(certificate: Certificate, isAll: boolean): string {
-  const { status, reasons, launch, run, outputs, algebra, same } = certificate;
+  const { status, reasons, launch, run, outputs, algebra, idioms, same } = certificate;
   const { decisions, losses, silent } = certificate;
   const head = `${titles[status]}: ${plainText(launch.entry)} of ${launch.path}, ${launch.architecture}`;
   return [
@@ -133,6 +143,7 @@ export function renderCertificate(certificate: Certificate, isAll: boolean): str
     `Memory and order: ${run.sentence}`,
     ...outputs.map((output) => `Meaning of ${output.name}: ${coverageText(output)}`),
     ...(algebra ?? []).map(algebraLine),
+    ...idioms.map(idiomLine),
     ...outputs.flatMap((output) => roundingLines(output, isAll)),
     ...(same === null ? [] : sameLines(same)),
     ...placeLines(
