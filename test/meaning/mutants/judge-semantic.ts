@@ -1,0 +1,157 @@
+import { writeFileSync } from 'node:fs';
+import { subtractDoubleDouble } from '../../../src/arith/index.js';
+import { judgeOutputs, type Judgement } from '../../../src/audit/index.js';
+import {
+  allocateStorage,
+  formats,
+  type FormatName,
+  type Tensor,
+} from '../../../src/formats/index.js';
+import {
+  type Certificate,
+  certifyFollowed,
+  type FollowedRun,
+  followLaunch,
+} from '../../../src/jobs/index.js';
+import { RealDomain } from '../../../src/meaning/domains/index.js';
+import { decidedValue } from '../../../src/meaning/trace/index.js';
+import { RequestError } from '../../../src/request-error.js';
+import type { KernelFiles } from './mutant-kernels.js';
+import type { SemanticMutant } from './semantic-mutants.js';
+
+/** Real numbers that differ by less, relative to the larger of 1 and the number, are the same. */
+const sameReal = 1e-25;
+
+/** Steps of a mutant, as a multiple of the kernel's own, and more for a kernel of few. */
+const [stepFactor, moreSteps] = [4, 10_000];
+
+/** What came of a mutant. */
+export interface SemanticVerdict {
+  /** Whether a bit of an output changed. */
+  readonly changesBits: boolean;
+  /** Whether the real value of an element changed, or the run did not end cleanly. */
+  readonly changesReal: boolean;
+  /** Whether the audit of O and the LSE fails. */
+  readonly isAudited: boolean;
+  readonly status: Certificate['status'];
+  readonly hasFindings: boolean;
+  /** The largest change of a real value; Infinity where one is lost or not written. */
+  readonly change: number;
+  readonly changedElement: string;
+  readonly certificate: Certificate;
+}
+
+/** The kernel's own run, and what its mutants are compared with. */
+export interface SemanticJudge {
+  readonly base: FollowedRun;
+  readonly certificate: Certificate;
+  readonly passesAudit: boolean;
+  /** What came of a mutant; null for a text that is no program. */
+  readonly judge: (mutant: SemanticMutant) => Promise<SemanticVerdict | null>;
+}
+
+const formatOf: Readonly<Record<string, FormatName>> = { BF16: 'bf16', F32: 'fp32' };
+
+function tensorOf({ dtype, shape, bytes }: FollowedRun['result']['outputs'][number]): Tensor {
+  const format = formatOf[dtype];
+  const data = allocateStorage(
+    formats[format],
+    shape.reduce((all, one) => all * one, 1),
+  );
+  new Uint8Array(data.buffer, data.byteOffset, data.byteLength).set(bytes);
+  return { format, shape, data };
+}
+
+/** The audit of a run's outputs, with the exact values of another one where they are known; causes are not looked for. */
+function audit(
+  { result }: FollowedRun,
+  { posed }: KernelFiles,
+  reference?: Judgement['reference'],
+): Judgement {
+  const [out, lse] = result.outputs.map(tensorOf);
+  const known = reference === undefined ? {} : { reference };
+  return judgeOutputs(posed, { out, lse }, { diagnose: false, ...known });
+}
+
+/** The real values of a run's outputs. */
+function realOf({ recorder }: FollowedRun): RealDomain {
+  const real = new RealDomain(recorder.trace);
+  real.extend();
+  return real;
+}
+
+/** The largest change of a real value. */
+function compareReal(
+  base: FollowedRun,
+  ofBase: RealDomain,
+  other: FollowedRun,
+): { readonly change: number; readonly changedElement: string } {
+  const ofOther = realOf(other);
+  let [change, changedElement] = [0, ''];
+  base.outputs.forEach(({ tensor, values }, output) => {
+    values.forEach((value, i) => {
+      const mutated = other.outputs[output].values[i];
+      if (value <= decidedValue && mutated <= decidedValue) return;
+      const [x, y] = [ofBase.of(value), ofOther.of(mutated)];
+      const distance =
+        mutated <= decidedValue ? Infinity : Math.abs(subtractDoubleDouble(x, y).high);
+      const isSame = Object.is(x.high, y.high) && Object.is(x.low, y.low);
+      const relative = isSame ? 0 : distance / Math.max(1, Math.abs(x.high));
+      const found = Number.isNaN(relative) ? Infinity : relative;
+      if (found > change) [change, changedElement] = [found, `${tensor}[${i}]`];
+    });
+  });
+  return { change, changedElement };
+}
+
+function areBitsEqual(base: FollowedRun, other: FollowedRun): boolean {
+  return base.result.outputs.every(({ bytes }, i) =>
+    Buffer.from(bytes).equals(other.result.outputs[i].bytes),
+  );
+}
+
+/** Runs a kernel, and then its mutants, on its problem; the mutants' text is written to `mutantPath`. */
+export async function semanticJudge(
+  files: KernelFiles,
+  mutantPath: string,
+): Promise<SemanticJudge> {
+  const request = {
+    path: files.template,
+    problem: files.problem,
+    contract: false,
+    races: true,
+    samples: 1,
+  };
+  const base = await followLaunch(request, () => undefined);
+  const ofBase = realOf(base);
+  const { reference, verdict } = audit(base, files);
+  const mostSteps = stepFactor * base.result.run.mostClusterSteps + moreSteps;
+  const judge = async (mutant: SemanticMutant): Promise<SemanticVerdict | null> => {
+    writeFileSync(mutantPath, mutant.ptx);
+    const changed = { ...request, ptx: mutantPath, mostSteps };
+    try {
+      const other = await followLaunch(changed, () => undefined);
+      const certificate = await certifyFollowed(other, changed, '');
+      const compared = compareReal(base, ofBase, other);
+      const changesBits = !areBitsEqual(base, other);
+      return {
+        changesBits,
+        changesReal: compared.change > sameReal,
+        isAudited: changesBits && !audit(other, files, reference).verdict.pass,
+        status: certificate.status,
+        hasFindings: !certificate.run.pass,
+        ...compared,
+        certificate,
+      };
+    } catch (error) {
+      if (error instanceof RequestError) return null;
+      throw error;
+    }
+  };
+  return {
+    base,
+    certificate: await certifyFollowed(base, request, ''),
+    passesAudit: verdict.pass,
+    judge,
+  };
+}
