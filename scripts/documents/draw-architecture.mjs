@@ -66,7 +66,6 @@ const places = {
   ptx: [7, 5],
   machine: [8, 2.3],
   isa: [9, 2.3],
-  live: [9, 4],
   oracles: [10, 0.5],
   hardware: [10, 2.3],
   io: [10, 4],

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { readExecuted } from '../../src/jobs/index.js';
 import { openTensorFile, writeSafetensors, type TensorFile } from '../../src/io/index.js';
-import { writtenOutputs } from '../../src/live/index.js';
+import { writtenOutputs } from '../../src/io/live/index.js';
 import { quantities, type Problem, type Quantity, type Tensor } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 

@@ -11,7 +11,7 @@ import {
 } from '../../src/campaign/index.js';
 import { readCase } from '../../src/cli/check/saved-case.js';
 import { declaredPromises } from '../../src/cli/check/promises.js';
-import { parseKernelAnswer } from '../../src/live/kernel-answer.js';
+import { parseKernelAnswer } from '../../src/io/live/kernel-answer.js';
 import type { CheckCommandOptions } from '../../src/cli/check/options.js';
 import { readCapture } from '../../src/conform/capture.js';
 import { renderConformance } from '../../src/report/text/index.js';

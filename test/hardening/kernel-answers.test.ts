@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createLineSplitter, parseKernelAnswer } from '../../src/live/kernel-answer.js';
-import { cleanUpWhenInterrupted, startKernelProcess } from '../../src/live/kernel-process.js';
+import { createLineSplitter, parseKernelAnswer } from '../../src/io/live/kernel-answer.js';
+import { cleanUpWhenInterrupted, startKernelProcess } from '../../src/io/live/kernel-process.js';
 
 const request = {
   problem: '/nowhere/p.safetensors',

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
-import { startLiveKernel } from '../../src/live/index.js';
+import { startLiveKernel } from '../../src/io/live/index.js';
 import { storeProblem, type Problem } from '../../src/problem/index.js';
 import { packedProblem, patternTensor } from '../problem/packed-problem.js';
 

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startKernelProcess, type KernelRequest } from '../../src/live/kernel-process.js';
+import { startKernelProcess, type KernelRequest } from '../../src/io/live/kernel-process.js';
 import { turns } from '../setup/turns.js';
 
 const inTurn = turns(import.meta.url);

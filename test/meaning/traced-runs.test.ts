@@ -15,8 +15,16 @@ import { turns } from '../setup/turns.js';
 const inTurn = turns(import.meta.url);
 
 const formats: Readonly<Record<string, string>> = {
-  ...{ BF16: 'bf16', F16: 'f16', F32: 'f32', F64: 'f64', F8_E4M3: 'e4m3', F8_E5M2: 'e5m2' },
-  ...{ I8: 's8', U8: 'u8', I32: 's32', I64: 's64' },
+  BF16: 'bf16',
+  F16: 'f16',
+  F32: 'f32',
+  F64: 'f64',
+  F8_E4M3: 'e4m3',
+  F8_E5M2: 'e5m2',
+  I8: 's8',
+  U8: 'u8',
+  I32: 's32',
+  I64: 's64',
 };
 
 /** What the bytes of tensors are whose file does not say it: elements of less than a byte, factors, and packed integers. */
@@ -37,7 +45,12 @@ const beyondRange: readonly string[] = ['nvcc-fast-functions'];
 
 /** The largest error of an element, as a part of the largest one: some roundings of the format, or of those before it. */
 const tolerances: Readonly<Record<string, number>> = {
-  ...{ f64: 2 ** -40, f32: 2 ** -9, f16: 2 ** -9, bf16: 2 ** -6, e4m3: 2 ** -4, e5m2: 2 ** -3 },
+  f64: 2 ** -40,
+  f32: 2 ** -9,
+  f16: 2 ** -9,
+  bf16: 2 ** -6,
+  e4m3: 2 ** -4,
+  e5m2: 2 ** -3,
 };
 
 /** Tensors that only say where something lies. */

@@ -19,7 +19,7 @@ import {
   startLiveKernel,
   unaskedTensors,
   writtenOutputs,
-} from '../../live/index.js';
+} from '../../io/live/index.js';
 import { renderCheckList } from '../../report/text/index.js';
 import { gatherOutput, quantities } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';

@@ -8,7 +8,7 @@ import {
   type KernelArithmetic,
   type KernelOutputs,
 } from '../../audit/index.js';
-import { notStarted, type LiveFailure, type LiveKernel } from '../../live/index.js';
+import { notStarted, type LiveFailure, type LiveKernel } from '../../io/live/index.js';
 import {
   KernelAbsent,
   KernelFault,

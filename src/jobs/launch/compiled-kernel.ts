@@ -1,5 +1,5 @@
 import { type KernelOutputs, outputGradient } from '../../audit/index.js';
-import type { LiveFailure, LiveKernel } from '../../live/index.js';
+import type { LiveFailure, LiveKernel } from '../../io/live/index.js';
 import { RequestError } from '../../request-error.js';
 import { KernelFault, UnsupportedProblem } from '../../../properties/index.js';
 import type { MachineStatements } from './launch-findings.js';

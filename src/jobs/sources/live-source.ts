@@ -6,7 +6,7 @@ import {
   unaskedTensors,
   writtenOutputs,
   type LiveAnswer,
-} from '../../live/index.js';
+} from '../../io/live/index.js';
 import {
   gatherOutput,
   problemShape,

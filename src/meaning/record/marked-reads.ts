@@ -9,7 +9,6 @@ import {
   RegisterFile,
   type Trace,
   valueBytes,
-  valueFormat,
   type ValueFormat,
 } from '../trace/index.js';
 import type { Recorder } from './recorder.js';
@@ -163,7 +162,7 @@ export class MarkedReads {
     const { trace } = this;
     const { meaning, name } = operation.instruction;
     if (meaning === 'moves' || name.startsWith('selp')) return run;
-    const file = new RegisterFile(trace, memory, valueFormat('bf16')!);
+    const file = new RegisterFile(trace, memory);
     const read = byteSlots(operation.sources).map(({ slot }) => slot);
     const written = byteSlots(operation.destinations).map(({ slot }) => slot);
     const valuesOf = (slots: typeof read, registers: number, lane: number): number[] =>

@@ -1,7 +1,7 @@
-import { printable, type TensorFile } from '../io/index.js';
-import { quantities, type Quantity } from '../problem/index.js';
-import { RequestError } from '../request-error.js';
-import { nearestName } from '../words/index.js';
+import { printable, type TensorFile } from '../index.js';
+import { quantities, type Quantity } from '../../problem/index.js';
+import { RequestError } from '../../request-error.js';
+import { nearestName } from '../../words/index.js';
 
 /**
  * The names of tensors that a kernel wrote and that nothing reads, in the order of its file.

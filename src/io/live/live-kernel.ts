@@ -8,7 +8,7 @@ import {
   posedLayout,
   writeProblem,
   type TensorFile,
-} from '../io/index.js';
+} from '../index.js';
 import {
   featureSettings,
   posedRows,
@@ -17,8 +17,8 @@ import {
   type Quantity,
   type StoredTensors,
   type WrittenOutputs,
-} from '../problem/index.js';
-import { RequestError } from '../request-error.js';
+} from '../../problem/index.js';
+import { RequestError } from '../../request-error.js';
 import {
   cleanUpWhenInterrupted,
   endsUnasked,
