@@ -85,7 +85,9 @@ export interface SameCertificate {
   readonly path: string;
   readonly outputs: readonly {
     readonly name: string;
+    /** Rows that are compared, and rows whose query, keys and values the other launch has not. */
     readonly rows: number;
+    readonly unpaired: number;
     readonly same: number;
     readonly other: number;
     readonly lost: number;
@@ -93,7 +95,9 @@ export interface SameCertificate {
     readonly otherWithEqualBits: number;
     /** Where the first expressions part; null where none do. */
     readonly parting: {
+      /** The element here, and the one that stands for it there. */
       readonly element: number;
+      readonly otherElement: number;
       readonly here: CertificatePlace & { readonly what: string };
       readonly there: CertificatePlace & { readonly what: string };
     } | null;

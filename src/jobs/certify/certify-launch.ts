@@ -3,12 +3,6 @@ import { coverageOf, profileRounding, type OutputValues } from '../../meaning/ce
 import { sourceLines, type SourceLine } from '../../ptx/syntax/index.js';
 import { formatGroupedCount } from '../../words/index.js';
 import { documentHead } from '../audit/index.js';
-import {
-  contractOfLaunch,
-  type LaunchContract,
-  openContract,
-} from '../launch/contract-of-launch.js';
-import type { OpenedLaunch } from '../launch/open-launch.js';
 import type { RunRequest } from '../launch/run-launch-file.js';
 import { judgeRun } from '../launch/run-verdict.js';
 import type {
@@ -21,6 +15,7 @@ import { certifyAlgebra, type RealValues } from './certify-algebra.js';
 import { groupIdioms } from './group-idioms.js';
 import { certifySame } from './certify-same.js';
 import { type FollowedRun, followLaunch, placeOf } from './followed-run.js';
+import { comparedRun, contractOf, otherRun } from './told-contract.js';
 
 /** The launch to certify. */
 export interface CertifyRequest extends RunRequest {
@@ -64,16 +59,6 @@ function certifyOutput(
         .sort((a, b) => Math.abs(b.share) - Math.abs(a.share)),
     },
   };
-}
-
-/** What the launch's tensors are; null where nothing says so. */
-async function contractOf(
-  { contractFile }: CertifyRequest,
-  opened: OpenedLaunch,
-): Promise<LaunchContract | null> {
-  const given = contractFile === undefined ? null : await openContract(contractFile);
-  const isTold = given !== null || opened.posed !== null || opened.file.contract !== null;
-  return isTold ? contractOfLaunch(opened, given) : null;
 }
 
 /** The reasons against a certificate: what refutes it, and what it lacks. */
@@ -178,7 +163,7 @@ export async function certifyFollowed(
 ): Promise<Certificate> {
   const { result, recorder, outputs } = followed;
   const { trace, losses } = recorder;
-  const contract = await contractOf(request, result.opened);
+  const contract = await contractOf(result.opened, request.contractFile);
   const { idioms, ...real } = evaluateRun(followed);
   const rounding = new RoundingDomain(trace, real.kept);
   const samples = request.samples ?? defaultSamples;
@@ -192,7 +177,13 @@ export async function certifyFollowed(
     same:
       request.same === undefined
         ? null
-        : certifySame(followed, await followLaunch({ ...request, path: request.same }, progress)),
+        : certifySame(
+            await comparedRun(followed, request.contractFile),
+            await otherRun(
+              await followLaunch({ ...request, path: request.same }, progress),
+              request.contractFile,
+            ),
+          ),
   };
   const { refuting, missing } = reasonsOf(parts);
   const status: CertificateStatus =

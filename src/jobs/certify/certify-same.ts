@@ -1,84 +1,136 @@
 import { compareValues, findParting, type HashedRun } from '../../meaning/certify/index.js';
 import { RequestError } from '../../request-error.js';
 import { sourceLines } from '../../ptx/syntax/index.js';
+import type { LaunchContract } from '../launch/contract-of-launch.js';
+import type { InputPlaces } from '../launch/contract-places.js';
 import type { SameCertificate } from './certificate.js';
 import { type FollowedRun, hashExpressions, placeOf } from './followed-run.js';
+import { namesByContents, namesByTensor } from './input-names.js';
+import { readContents } from './row-contents.js';
+import { type KnownRows, pairByContents, type PairedRows, pairInOrder } from './row-pairs.js';
 
 type SameOutput = SameCertificate['outputs'][number];
+
+/** A run to compare, and what its tensors are; null where nothing says so. */
+export interface ComparedRun {
+  readonly run: FollowedRun;
+  readonly told: {
+    readonly contract: LaunchContract;
+    readonly places: readonly InputPlaces[];
+  } | null;
+}
+
+type Compared = FollowedRun & HashedRun;
 
 function bitsAt({ result }: FollowedRun, name: string, bytes: number, element: number): string {
   const { bytes: all } = result.outputs.find((output) => output.name === name)!;
   return all.subarray(element * bytes, (element + 1) * bytes).join();
 }
 
-/** Elements of the last axis, which a row has; a tensor of one axis has rows of one. */
-function rowLength(shape: readonly number[]): number {
-  return shape.length > 1 ? shape[shape.length - 1] : 1;
+function outputOf({ outputs }: FollowedRun, name: string) {
+  return outputs.find(({ tensor }) => tensor === name);
 }
 
 /** Compares an output of two runs, row by row. */
 function compareOutput(
-  one: FollowedRun & HashedRun,
-  other: FollowedRun & HashedRun,
-  name: string,
+  one: Compared,
+  other: Compared,
+  [name, otherName]: readonly [string, string],
+  { pairs, unpaired }: PairedRows,
 ): SameOutput {
-  const [here, there] = [one, other].map(({ outputs }) =>
-    outputs.find(({ tensor }) => tensor === name),
-  );
-  if (here === undefined || there === undefined || here.values.length !== there.values.length)
-    throw new RequestError(
-      `${other.result.opened.path} has no output ${name} of ${here?.values.length ?? 0} elements; compare launches with the same outputs`,
-    );
+  const [here, there] = [outputOf(one, name)!, outputOf(other, otherName)!];
   const { bytes } = here.format;
-  const { shape } = one.result.outputs.find((output) => output.name === name)!;
-  const length = rowLength(shape);
-  const rows = here.values.length / length;
   let [same, others, lost, otherWithEqualBits] = [0, 0, 0, 0];
-  let first: number | null = null;
-  for (let row = 0; row < rows; row++) {
+  const differing: (readonly [number, number])[] = [];
+  for (const pair of pairs) {
     let [isOther, isLost] = [false, false];
-    for (let i = row * length; i < (row + 1) * length; i++) {
-      const areEqual = bitsAt(one, name, bytes, i) === bitsAt(other, name, bytes, i);
-      const comparison = compareValues(one, other, [here.values[i], there.values[i]], areEqual);
+    pair.here.forEach((x, i) => {
+      const y = pair.there[i];
+      const areEqual = bitsAt(one, name, bytes, x) === bitsAt(other, otherName, bytes, y);
+      const comparison = compareValues(one, other, [here.values[x], there.values[y]], areEqual);
       if (comparison === 'lost') isLost = true;
-      if (comparison !== 'other') continue;
+      if (comparison !== 'other') return;
       isOther = true;
-      first ??= i;
+      differing.push([x, y]);
       if (areEqual) otherWithEqualBits++;
-    }
+    });
     if (isOther) others++;
     else if (isLost) lost++;
     else same++;
   }
-  const counts = { name, rows, same, other: others, lost, otherWithEqualBits };
-  if (first === null) return { ...counts, parting: null };
-  const parting = findParting(
-    one,
-    other,
-    [here.values[first], there.values[first]],
-    (input, element) => `${one.recorder.inputs[input].tensor}[${element}]`,
-  );
+  const counts = { name, rows: pairs.length, unpaired, same, other: others, lost };
+  const [first] = differing;
+  const parting =
+    differing.length === 0
+      ? null
+      : partingOf(one, other, first, [here.values[first[0]], there.values[first[1]]]);
+  return { ...counts, otherWithEqualBits, parting };
+}
+
+function partingOf(
+  one: Compared,
+  other: Compared,
+  [element, otherElement]: readonly [number, number],
+  values: readonly [number, number],
+): SameOutput['parting'] {
+  const parting = findParting(one, other, values);
   const place = ({ result }: FollowedRun, i: 0 | 1) => ({
     ...placeOf(parting.sites[i], sourceLines(result.opened.module)),
     what: parting.what[i],
   });
-  return { ...counts, parting: { element: first, here: place(one, 0), there: place(other, 1) } };
+  return { element, otherElement, here: place(one, 0), there: place(other, 1) };
 }
 
+/** The rows of an output by their order, and the output's name in the other run. */
+function inOrder(one: FollowedRun, other: FollowedRun, name: string): PairedRows {
+  const [here, there] = [outputOf(one, name)!, outputOf(other, name)];
+  if (there?.values.length !== here.values.length)
+    throw new RequestError(
+      `${other.result.opened.path} has no output ${name} of ${here.values.length} elements; compare launches with the same outputs`,
+    );
+  return pairInOrder(one.result.outputs.find((output) => output.name === name)!.shape);
+}
+
+function hashed(
+  { run }: ComparedRun,
+  known: (KnownRows & { readonly places: readonly InputPlaces[] }) | null,
+): Compared {
+  const { inputs, trace } = run.recorder;
+  const names =
+    known === null ? namesByTensor(inputs) : namesByContents(inputs, known.places, known.contents);
+  return { ...run, trace, expressions: hashExpressions(run, names), describeInput: names.describe };
+}
+
+/** The rows of a run by what they are asked. */
+function knownRows({ run, told }: ComparedRun) {
+  if (told === null) return null;
+  const { contract, places } = told;
+  return { ...told, contents: readContents(contract.problem, places, run.result.opened.tensors) };
+}
+
+/** Outputs that have a row for each query. */
+const rowQuantities = ['out', 'lse'];
+
 /**
- * Compares the expressions of two followed runs, whose inputs of one name and element stand for one another.
+ * Compares the expressions of two followed runs. Where both say what their tensors are, rows of the same query, keys and values
+ * stand for one another, and so do their inputs; else inputs of one name and element do.
  *
  * @throws RequestError for launches whose outputs do not correspond
  */
-export function certifySame(one: FollowedRun, other: FollowedRun): SameCertificate {
-  const hashed = (run: FollowedRun) => ({
-    ...run,
-    trace: run.recorder.trace,
-    expressions: hashExpressions(run),
-  });
-  const [here, there] = [hashed(one), hashed(other)];
+export function certifySame(one: ComparedRun, other: ComparedRun): SameCertificate {
+  const areKnown = one.told !== null && other.told !== null;
+  const [here, there] = areKnown ? [knownRows(one), knownRows(other)] : [null, null];
+  const [left, right] = [hashed(one, here), hashed(other, there)];
   return {
-    path: other.result.opened.path,
-    outputs: one.outputs.map(({ tensor }) => compareOutput(here, there, tensor)),
+    path: other.run.result.opened.path,
+    outputs: one.run.outputs.map(({ tensor }) => {
+      const quantity = here?.contract.outputs.find((output) => output.tensor === tensor)?.name;
+      const counterpart = there?.contract.outputs.find(({ name }) => name === quantity);
+      const isOfRows = quantity !== undefined && rowQuantities.includes(quantity);
+      if (here === null || there === null || counterpart === undefined || !isOfRows)
+        return compareOutput(left, right, [tensor, tensor], inOrder(one.run, other.run, tensor));
+      const pairs = pairByContents(here, there, quantity);
+      return compareOutput(left, right, [tensor, counterpart.tensor], pairs);
+    }),
   };
 }

@@ -1,4 +1,4 @@
-import { ExpressionDomain, hashOfText } from '../../meaning/domains/index.js';
+import { ExpressionDomain } from '../../meaning/domains/index.js';
 import { outputValues, type OutputValues } from '../../meaning/certify/index.js';
 import { createRecorder, type Recorder, type TracedInput } from '../../meaning/record/index.js';
 import { valueFormat } from '../../meaning/trace/index.js';
@@ -6,6 +6,7 @@ import { lineOfSite, type SourceLine } from '../../ptx/syntax/index.js';
 import type { OpenedLaunch } from '../launch/open-launch.js';
 import { runLaunchFile, type RunRequest, type RunResult } from '../launch/run-launch-file.js';
 import type { CertificatePlace } from './certificate.js';
+import type { InputNames } from './input-names.js';
 
 /** Formats of values by the dtype of their tensor: numbers, and integers that are data. Wider ones say where something lies. */
 const valueTypes: Readonly<Record<string, string>> = {
@@ -62,14 +63,12 @@ export async function followLaunch(
   return { result, recorder: known, outputs };
 }
 
-/** Hashes of the expressions of a run, whose inputs are named by their tensor and the number of the element. */
-export function hashExpressions({ recorder, result }: FollowedRun): ExpressionDomain {
-  const names = recorder.inputs.map(({ tensor }) => hashOfText(tensor)[0]);
-  const { architecture } = result.run;
-  const domain = new ExpressionDomain(recorder.trace, architecture, (input, element) => [
-    names[input],
-    element,
-  ]);
+/** Hashes of the expressions of a run, whose inputs have names. */
+export function hashExpressions(
+  { recorder, result }: FollowedRun,
+  { name }: InputNames,
+): ExpressionDomain {
+  const domain = new ExpressionDomain(recorder.trace, result.run.architecture, name);
   domain.extend();
   return domain;
 }

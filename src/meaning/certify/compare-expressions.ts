@@ -5,6 +5,8 @@ import { decidedValue, noValue, type Operation, type Trace } from '../trace/inde
 export interface HashedRun {
   readonly trace: Trace;
   readonly expressions: ExpressionDomain;
+  /** The name of an element of an input, for a reader. */
+  readonly describeInput: (input: number, element: number) => string;
 }
 
 /** How two elements compare: the same expression, another, or at least one of them has none. */
@@ -62,13 +64,9 @@ function operandsOf(trace: Trace, value: number): readonly number[] {
   }
 }
 
-function describe(
-  trace: Trace,
-  value: number,
-  nameInput: (input: number, element: number) => string,
-): string {
+function describe({ trace, describeInput }: HashedRun, value: number): string {
   const operation: Operation = trace.operationOf(value);
-  if (operation.origin === 'input') return nameInput(trace.a[value], trace.b[value]);
+  if (operation.origin === 'input') return describeInput(trace.a[value], trace.b[value]);
   if (operation.origin === 'constant') return `constant ${trace.numberOf(value)}`;
   return operation.name;
 }
@@ -76,14 +74,11 @@ function describe(
 /**
  * Follows two expressions of unequal hashes down to where they part: as long as one operand of each side alone is unequal, it is
  * there.
- *
- * @param nameInput the name of an element of an input, for a reader
  */
 export function findParting(
   one: HashedRun,
   other: HashedRun,
   values: readonly [number, number],
-  nameInput: (input: number, element: number) => string,
 ): Parting {
   let [x, y] = values;
   for (;;) {
@@ -99,7 +94,7 @@ export function findParting(
     if (!isSameKind || onlyLeft.length === 0 || onlyRight.length === 0)
       return {
         sites: [one.trace.operationOf(x).site, other.trace.operationOf(y).site],
-        what: [describe(one.trace, x, nameInput), describe(other.trace, y, nameInput)],
+        what: [describe(one, x), describe(other, y)],
       };
     [x, y] = [onlyLeft[0], onlyRight[0]];
   }

@@ -3,8 +3,8 @@ import type { Operation, ProductTrace, Trace } from '../trace/index.js';
 /** A hash of 128 bits, in four words. */
 export type Hash = readonly [number, number, number, number];
 
-/** The name of an element of an input, in two words: elements of one name stand for one another in two launches. */
-export type NameInput = (input: number, element: number) => readonly [number, number];
+/** The name of an element of an input, in three words: elements of one name stand for one another in two launches. */
+export type NameInput = (input: number, element: number) => readonly [number, number, number];
 
 const words = 4;
 
@@ -193,7 +193,7 @@ export class ExpressionDomain {
     hasher.start().addFrom(block, 0);
     switch (operation.origin) {
       case 'input':
-        hasher.add(...this.#nameInput(a, b), 0, 0);
+        hasher.add(...this.#nameInput(a, b), 0);
         break;
       case 'constant':
         hasher.add(trace.bits[value], trace.high[value], 1, 0);

@@ -102,20 +102,27 @@ function roundingLines(output: OutputCertificate, isAll: boolean): readonly stri
 }
 
 function sameLines({ path, outputs }: SameCertificate): readonly string[] {
-  return outputs.flatMap(({ name, rows, same, other, lost, otherWithEqualBits, parting }) => [
-    `Bits of ${name}: ${formatGrouped(same)} of ${formatGroupedCount(rows, 'row')} are the same expression in ${path}, ${formatGrouped(other)} another, ${formatGrouped(lost)} lost`,
-    ...(otherWithEqualBits === 0
-      ? []
-      : [
-          `  ${formatGroupedCount(otherWithEqualBits, 'element')} of another expression have equal bits on these inputs`,
-        ]),
-    ...(parting === null
-      ? []
-      : [
-          `  element ${formatGrouped(parting.element)} parts at ${placeText(parting.here)}: ${plainText(parting.here.what)}`,
-          `  there at ${placeText(parting.there)}: ${plainText(parting.there.what)}`,
-        ]),
-  ]);
+  return outputs.flatMap(
+    ({ name, rows, unpaired, same, other, lost, otherWithEqualBits, parting }) => [
+      `Bits of ${name}: ${formatGrouped(same)} of ${formatGroupedCount(rows, 'row')} are the same expression in ${path}, ${formatGrouped(other)} another, ${formatGrouped(lost)} lost`,
+      ...(unpaired === 0
+        ? []
+        : [
+            `  ${formatGroupedCount(unpaired, 'row')} of other queries, keys or values than all there`,
+          ]),
+      ...(otherWithEqualBits === 0
+        ? []
+        : [
+            `  ${formatGroupedCount(otherWithEqualBits, 'element')} of another expression have equal bits on these inputs`,
+          ]),
+      ...(parting === null
+        ? []
+        : [
+            `  element ${formatGrouped(parting.element)} parts at ${placeText(parting.here)}: ${plainText(parting.here.what)}`,
+            `  element ${formatGrouped(parting.otherElement)} there at ${placeText(parting.there)}: ${plainText(parting.there.what)}`,
+          ]),
+    ],
+  );
 }
 
 function placeLines(
