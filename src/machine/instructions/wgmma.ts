@@ -180,7 +180,8 @@ function multiply(
   product: WarpgroupProduct,
 ): void {
   const { d, accumulate, negateA, negateB, a, b } = instruction;
-  const chunksOf = rememberChunks();
+  // Tags are gathered from the same chunks four times.
+  const chunksOf = tracer === null ? descriptorChunks : rememberChunks();
   const reading = { planeOf: (store: ByteStore) => store, chunksOf };
   loadA(warp, instruction, bytesOf(product.a), reading);
   loadB(warp, instruction, bytesOf(product.b), reading);

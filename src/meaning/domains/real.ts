@@ -1,8 +1,4 @@
-import {
-  doubleDouble,
-  type DoubleDouble,
-  multiplyDoubleDoubleByFloat64,
-} from '../../arith/index.js';
+import { doubleDouble, type DoubleDouble } from '../../arith/index.js';
 import { evaluateReal, limited } from '../rules/index.js';
 import { lostValue, type ProductTrace, type Trace } from '../trace/index.js';
 import type { Idioms } from './idioms.js';
@@ -73,7 +69,9 @@ export class RealDomain {
           this.#put(value, this.of(c));
           break;
         case 'scale':
-          this.#put(value, multiplyDoubleDoubleByFloat64(this.of(a), 2 ** (c | 0)));
+          // A power of two is exact, also where the product of splittings would overflow.
+          this.high[value] = this.high[a] * 2 ** (c | 0);
+          this.low[value] = this.low[a] * 2 ** (c | 0);
           break;
         case 'product': {
           const product = trace.products[a];

@@ -13,7 +13,7 @@ import {
   type FollowedRun,
   followLaunch,
 } from '../../../src/jobs/index.js';
-import { RealDomain } from '../../../src/meaning/domains/index.js';
+import { Idioms, RealDomain } from '../../../src/meaning/domains/index.js';
 import { decidedValue } from '../../../src/meaning/trace/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import type { KernelFiles } from './mutant-kernels.js';
@@ -73,9 +73,9 @@ function audit(
   return judgeOutputs(posed, { out, lse }, { diagnose: false, ...known });
 }
 
-/** The real values of a run's outputs. */
-function realOf({ recorder }: FollowedRun): RealDomain {
-  const real = new RealDomain(recorder.trace);
+/** The real values of a run's outputs, where a polynomial that stands for 2^x is 2^x, as certificates take it. */
+function realOf({ recorder: { trace } }: FollowedRun): RealDomain {
+  const real = new RealDomain(trace, new Idioms(trace));
   real.extend();
   return real;
 }
