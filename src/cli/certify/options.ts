@@ -70,7 +70,8 @@ for all inputs; and of what it says nothing.
 
 --same compares expressions, not bits: equal ones give equal bits for all inputs
 for which the decisions are the same. Inputs of the same name stand for one
-another.
+another; where both launches say what their tensors are, rows of the same query,
+keys and values do, in any batch, place or stride.
 
 Exit status: 0 certified, 1 refuted, or incomplete: some values are lost or were
 never written, 2 the request is wrong.`;
