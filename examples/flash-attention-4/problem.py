@@ -162,6 +162,21 @@ class Problem:
             )
         return {"out": stored, "lse": lse}
 
+    def contract(self, outputs):
+        """What the tensors of a forward are, for `flashproof certify`; None where one is given in another order than a contract's."""
+        known = ["q", "k", "v", "sink", *SEQUENCES, "block_table"]
+        if self.metadata.get("layout") == "bshd" or any(name not in known for name in self.stored):
+            return None
+        sizes = {**{name: tensor.shape for name, tensor in self.stored.items()}, **{name: self.shapes[name] for name in outputs}}
+        left, right = (-1 if side is None else side for side in self.window())
+        settings = {"scale": self.number("scale"), "softcap": self.number("softcap"), "window": None if left == right == -1 else [left, right]}
+        return {
+            "kind": "attention",
+            "causal": self.is_causal(),
+            **{name: value for name, value in settings.items() if value is not None},
+            **{name: {"tensor": name, "shape": list(shape)} for name, shape in sizes.items()},
+        }
+
     def backward(self, interface, deterministic):
         """Launches the backward, for `dout`, `out` and `lse` of the file; the gradients by name."""
         zeros = torch.zeros

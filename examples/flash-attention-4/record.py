@@ -1,6 +1,6 @@
 """Records what FlashAttention-4 launches for a problem: PTX and launch files for `flashproof run`. Needs no GPU."""
 
-import argparse, hashlib, json, pathlib, sys
+import argparse, dataclasses, hashlib, json, pathlib, sys
 
 import compiler, launch_file
 from flashproof import Array, launches, safetensors
@@ -53,7 +53,9 @@ def main():
             refused.append(path)
             print(f"{path}: not recorded: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
             continue
-        written = write(options.to / path.stem, problem, outputs, recorder)
+        # One launch does all; of several none solves the problem alone.
+        contract = problem.contract(outputs) if len(recorder.launches) == 1 else None
+        written = write(options.to / path.stem, problem, outputs, recorder, contract)
         for launch, size, hash in written:
             print(f"{launch}: {size} bytes of PTX, SHA-256 {hash}", flush=True)
         label = [path.stem, options.architecture]
@@ -70,7 +72,7 @@ def main():
     return 1 if refused else 0
 
 
-def write(folder, problem, outputs, recorder):
+def write(folder, problem, outputs, recorder, contract=None):
     """Writes the files of a problem's launches, in order; later ones read what earlier ones wrote. Returns the
     path, the size of its PTX and its SHA-256 of each."""
     memory = recorder.memory
@@ -97,7 +99,8 @@ def write(folder, problem, outputs, recorder):
     for i, launch in enumerate(recorder.launches):
         written = []  # what it may write, or read of an earlier launch
         stem = f"{i + 1}-{len(recorder.launches)}-" if len(recorder.launches) > 1 else ""
-        path = launches.write_launch(folder, launch.ptx, launch_file.launch_file(launch, place, written), stem)
+        told = dataclasses.replace(launch_file.launch_file(launch, place, written), contract=contract)
+        path = launches.write_launch(folder, launch.ptx, told, stem)
         data = launch.ptx.encode()
         made.append((path, len(data), hashlib.sha256(data).hexdigest()))
     launches.write_tensors(folder, tensors)
