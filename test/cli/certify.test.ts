@@ -115,6 +115,57 @@ describe('flashproof certify', () => {
     expect(status).toBe(1);
   });
 
+  describe('is not talked into a certificate', () => {
+    const folder = () => mkdtempSync(at('empty-'));
+    const tensors = () => [smallTensor('x', x), smallTensor('y', new Float32Array(96))];
+
+    it('by a launch without outputs', async () => {
+      const path = await writeLaunch(folder(), tensors(), { outputs: [] });
+      const { certificate, status } = await certify(path);
+      expect(certificate.reasons).toEqual(['the launch names no output']);
+      expect([certificate.status, status]).toEqual(['incomplete', 1]);
+    });
+
+    it('by outputs that depend on no input', async () => {
+      const path = await writeLaunch(folder(), tensors());
+      const ptx = path.replace(/launch\.json$/, 'kernel.ptx');
+      writeFileSync(ptx, readFileSync(ptx, 'utf8').replace('[%rd5], %f4', '[%rd5], 0f3F800000'));
+      const { certificate } = await certify(path);
+      expect(certificate.reasons).toEqual(['no element of y depends on an input']);
+      expect(certificate.status).toBe('incomplete');
+    });
+
+    it('by outputs of a type whose values are not followed', async () => {
+      const [tensor] = tensors();
+      const complex = { ...tensor, name: 'y', dtype: 'C64', shape: [48] };
+      const path = await writeLaunch(folder(), [tensor, complex]);
+      const { certificate } = await certify(path);
+      expect(certificate.reasons).toEqual(['values of y are not followed, which are C64']);
+      expect(certificate.status).toBe('incomplete');
+    });
+
+    it('by lost values that nothing is compared of', async () => {
+      const path = await writeLaunch(folder(), tensors());
+      const lossy = await writeLaunch(folder(), tensors());
+      const ptx = lossy.replace(/launch\.json$/, 'kernel.ptx');
+      const masked = 'mov.b32 %r4, %f4; and.b32 %r4, %r4, 0x0000FFFF; mov.b32 %f4, %r4;';
+      writeFileSync(ptx, readFileSync(ptx, 'utf8').replace('st.global', `${masked} st.global`));
+      const { certificate } = await certify(path, '--same', lossy);
+      expect(certificate.reasons).toEqual([`2 rows of y have lost values, here or in ${lossy}`]);
+      expect(certificate.status).toBe('incomplete');
+    });
+  });
+
+  it('takes --ptx for the launch alone, not for that which it is compared with', async () => {
+    const tensors = [smallTensor('x', x), smallTensor('y', new Float32Array(96))];
+    const path = await writeLaunch(mkdtempSync(at('build-')), tensors);
+    const build = at('another.ptx');
+    const ptx = readFileSync(path.replace(/launch\.json$/, 'kernel.ptx'), 'utf8');
+    writeFileSync(build, ptx.replace('mul.f32', 'mul.rz.f32'));
+    const { certificate } = await certify(path, '--ptx', build, '--same', path);
+    expect(certificate.same!.outputs[0]).toMatchObject({ same: 0, other: 2 });
+  });
+
   it('refuses what it cannot compare, in one line', async () => {
     const tensors = [smallTensor('x', x), smallTensor('y', new Float32Array(96))];
     const path = await writeLaunch(mkdtempSync(at('alone-')), tensors);

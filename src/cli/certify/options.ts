@@ -1,6 +1,7 @@
 import { commandRow } from '../options/command-rows.js';
 import { optionRows, type ParsedOptions } from '../options/option-rows.js';
 import { atLeastOne } from '../options/parse-values.js';
+import { computingOptions, launchFileOptions } from '../options/shared-options.js';
 
 /** The options of `flashproof certify`. */
 export const certifyOptions = optionRows({
@@ -12,26 +13,8 @@ export const certifyOptions = optionRows({
     argument: '<file>',
     description: 'what the tensors are (JSON), where the launch file does not say',
   },
-  ptx: { argument: '<file>', description: 'the PTX, in place of the one that the file names' },
-  tensors: {
-    argument: '<file>',
-    description: 'the tensors, in place of those that the file names',
-  },
-  problem: {
-    argument: '<file>',
-    description: 'of a template: the problem (.safetensors, .npz or folder) that it is run on',
-    excludes: [
-      {
-        options: ['tensors'],
-        says: '--problem is where the tensors of a template are; leave out --tensors',
-      },
-    ],
-  },
-  architecture: {
-    argument: '<name>',
-    description: "the GPU whose tensor cores compute, as sm_90 (default: the PTX's target)",
-    completes: ['sm_80', 'sm_89', 'sm_90', 'sm_100', 'sm_103'],
-  },
+  ...launchFileOptions,
+  ...computingOptions,
   samples: {
     argument: '<n>',
     description: 'elements of an output whose error is attributed to lines (default: 256)',
@@ -71,10 +54,11 @@ for all inputs; and of what it says nothing.
 --same compares expressions, not bits: equal ones give equal bits for all inputs
 for which the decisions are the same. Inputs of the same name stand for one
 another; where both launches say what their tensors are, rows of the same query,
-keys and values do, in any batch, place or stride.
+keys and values do, in any batch, place or stride. --ptx and --tensors are those
+of <launch> alone; --problem is that of both, where both are templates.
 
-Exit status: 0 certified, 1 refuted, or incomplete: some values are lost or were
-never written, 2 the request is wrong.`;
+Exit status: 0 certified, 1 refuted, or incomplete: values are lost, were never
+written or could not be compared, 2 the request is wrong.`;
 
 /** `flashproof certify`. */
 export const certifyCommand = commandRow({

@@ -42,6 +42,34 @@ export const rowOptions = optionRows({
   },
 });
 
+/** The options that name what a launch file is run with, in place of what it names. */
+export const launchFileOptions = optionRows({
+  ptx: { argument: '<file>', description: 'the PTX, in place of the one that the file names' },
+  tensors: {
+    argument: '<file>',
+    description: 'the tensors, in place of those that the file names',
+  },
+  problem: {
+    argument: '<file>',
+    description: 'of a template: the problem (.safetensors, .npz or folder) that it is run on',
+    excludes: [
+      {
+        options: ['tensors'],
+        says: '--problem is where the tensors of a template are; leave out --tensors',
+      },
+    ],
+  },
+});
+
+/** The option for the GPU that computes. */
+export const computingOptions = optionRows({
+  architecture: {
+    argument: '<name>',
+    description: "the GPU whose tensor cores compute, as sm_90 (default: the PTX's target)",
+    completes: ['sm_80', 'sm_89', 'sm_90', 'sm_100', 'sm_103'],
+  },
+});
+
 /** The options of rows as they are given. */
 export type RowOptions = ParsedOptions<typeof rowOptions>;
 

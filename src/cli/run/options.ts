@@ -2,6 +2,7 @@ import type { MemoryModelName } from '../../machine/index.js';
 import { commandRow } from '../options/command-rows.js';
 import { optionRows, type ParsedOptions } from '../options/option-rows.js';
 import { atLeastOne, threadCount } from '../options/parse-values.js';
+import { computingOptions, launchFileOptions } from '../options/shared-options.js';
 
 /** The names alone: to import the models would load the machine at the start of every command. */
 const modelNames = {
@@ -17,21 +18,7 @@ export const runOptions = optionRows({
     argument: '<file>',
     description: 'write the outputs as .safetensors',
   },
-  ptx: { argument: '<file>', description: 'the PTX, in place of the one that the file names' },
-  tensors: {
-    argument: '<file>',
-    description: 'the tensors, in place of those that the file names',
-  },
-  problem: {
-    argument: '<file>',
-    description: 'of a template: the problem (.safetensors, .npz or folder) that it is run on',
-    excludes: [
-      {
-        options: ['tensors'],
-        says: '--problem is where the tensors of a template are; leave out --tensors',
-      },
-    ],
-  },
+  ...launchFileOptions,
   contract: {
     description: 'execute each mul and add that an assembler may contract as one fma',
   },
@@ -45,11 +32,7 @@ export const runOptions = optionRows({
     description: 'order in which clusters start: ascending (default), descending, random:<seed>',
     completes: ['ascending', 'descending', 'random:1'],
   },
-  architecture: {
-    argument: '<name>',
-    description: "the GPU whose tensor cores compute, as sm_90 (default: the PTX's target)",
-    completes: ['sm_80', 'sm_89', 'sm_90', 'sm_100', 'sm_103'],
-  },
+  ...computingOptions,
   races: { without: 'do not look for races: faster, but proves nothing' },
   hints: { description: 'print hints too, which are illegal in no schedule' },
   model: {

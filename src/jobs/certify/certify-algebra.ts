@@ -1,3 +1,4 @@
+import type { OutputValues } from '../../meaning/certify/index.js';
 import {
   compareAlgebra,
   type AlgebraComparison,
@@ -5,7 +6,7 @@ import {
   type RowPlace,
 } from '../../meaning/contracts/index.js';
 import type { RealDomain } from '../../meaning/domains/index.js';
-import { decidedValue } from '../../meaning/trace/index.js';
+import { decidedValue, noValue } from '../../meaning/trace/index.js';
 import { problemShape, type Problem } from '../../problem/index.js';
 import type { LaunchContract } from '../launch/contract-of-launch.js';
 import type { AlgebraCertificate } from './certificate.js';
@@ -78,19 +79,32 @@ export interface RealValues {
   readonly taken: RealDomain | null;
 }
 
+/** The number of an element that is a constant: its bits. */
+function constantOf(
+  { result }: FollowedRun,
+  { tensor, format }: OutputValues,
+  element: number,
+): number {
+  const { bytes } = result.outputs.find(({ name }) => name === tensor)!;
+  const view = new DataView(bytes.buffer, bytes.byteOffset + element * format.bytes, format.bytes);
+  const words = new DataView(new ArrayBuffer(8));
+  for (let i = 0; i < format.bytes; i++) words.setUint8(i, view.getUint8(i));
+  return format.decode(words.getUint32(0, true), words.getUint32(4, true));
+}
+
 /**
  * Compares the real values of O and the LSE with the exact attention of the launch's problem, on a sample of rows. Where there are
  * idioms, those with idioms taken for functions decide.
  */
 export function certifyAlgebra(
-  { outputs: values }: FollowedRun,
+  followed: FollowedRun,
   { kept, taken }: RealValues,
   { problem, outputs }: LaunchContract,
 ): readonly AlgebraCertificate[] {
   const known = new Map(
     outputs.map(({ name, tensor, elementOf }) => [
       name,
-      { elementOf, of: values.find((output) => output.tensor === tensor) },
+      { elementOf, of: followed.outputs.find((output) => output.tensor === tensor) },
     ]),
   );
   const realOf =
@@ -101,7 +115,7 @@ export function certifyAlgebra(
       const element = found.elementOf(batch, head, row, column);
       const value = found.of.values[element];
       if (value > decidedValue) return real.of(value);
-      return null;
+      return value === noValue ? { high: constantOf(followed, found.of, element), low: 0 } : null;
     };
   const rows = chooseRows(problem);
   const decisive = compareAlgebra(problem, realOf(taken ?? kept), rows);

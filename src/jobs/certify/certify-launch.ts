@@ -1,8 +1,8 @@
 import { Idioms, RealDomain, RoundingDomain } from '../../meaning/domains/index.js';
 import { coverageOf, profileRounding, type OutputValues } from '../../meaning/certify/index.js';
 import { sourceLines, type SourceLine } from '../../ptx/syntax/index.js';
-import { formatGroupedCount } from '../../words/index.js';
 import { documentHead } from '../audit/index.js';
+import { chainOutputs, openTemplate } from '../launch/open-launch.js';
 import type { RunRequest } from '../launch/run-launch-file.js';
 import { judgeRun } from '../launch/run-verdict.js';
 import type {
@@ -12,6 +12,7 @@ import type {
   OutputCertificate,
 } from './certificate.js';
 import { certifyAlgebra, type RealValues } from './certify-algebra.js';
+import { reasonsOf, silenceOf } from './certificate-reasons.js';
 import { groupIdioms } from './group-idioms.js';
 import { certifySame } from './certify-same.js';
 import { type FollowedRun, followLaunch, placeOf } from './followed-run.js';
@@ -61,35 +62,6 @@ function certifyOutput(
   };
 }
 
-/** The reasons against a certificate: what refutes it, and what it lacks. */
-function reasonsOf(certificate: Pick<Certificate, 'run' | 'outputs' | 'algebra' | 'same'>): {
-  readonly refuting: readonly string[];
-  readonly missing: readonly string[];
-} {
-  const { run, outputs, algebra, same } = certificate;
-  return {
-    refuting: [
-      ...(run.pass ? [] : ['the run has findings']),
-      ...(algebra ?? []).flatMap(({ output, holds }) =>
-        holds ? [] : [`${output} is not the contract's`],
-      ),
-      ...(same?.outputs ?? []).flatMap(({ name, other }) =>
-        other === 0
-          ? []
-          : [
-              `${formatGroupedCount(other, 'element')} of ${name} have another expression than in ${same!.path}`,
-            ],
-      ),
-    ],
-    missing: outputs.flatMap(({ name, coverage: { lost, unwritten } }) => [
-      ...(lost === 0 ? [] : [`${formatGroupedCount(lost, 'element')} of ${name} are lost`]),
-      ...(unwritten === 0
-        ? []
-        : [`${formatGroupedCount(unwritten, 'element')} of ${name} are not written`]),
-    ]),
-  };
-}
-
 /** The real values of a run, and its idioms. */
 function evaluateRun({ recorder: { trace } }: FollowedRun): RealValues & {
   readonly idioms: Idioms;
@@ -106,25 +78,12 @@ function evaluateRun({ recorder: { trace } }: FollowedRun): RealValues & {
   return { idioms, kept, taken: null };
 }
 
-function silenceOf(
-  { result, recorder }: FollowedRun,
-  request: CertifyRequest,
-  hasContract: boolean,
-): readonly string[] {
-  const { run } = result;
-  const decided = recorder.losses.decided.size;
-  return [
-    ...(decided === 0
-      ? []
-      : [`other outcomes of the decisions at ${formatGroupedCount(decided, 'place')}`]),
-    'paths that this run does not take, and other sizes',
-    ...(run.speaksForAllSchedules ? [] : ['schedules other than the one that was run']),
-    ...(hasContract
-      ? []
-      : ['what the kernel is to compute (a contract in the launch file, or --contract)']),
-    ...(request.same === undefined ? ['whether another launch gives the same bits (--same)'] : []),
-    'whole numbers of more than 8 bits among the inputs: they are those of this launch',
-  ];
+/** The launch to compare with: its PTX and its tensors are its own, and its problem is the same if it is a template. */
+async function requestOfOther(request: CertifyRequest, path: string): Promise<RunRequest> {
+  const own = { ...request, path, ptx: undefined, tensors: undefined };
+  if (request.problem === undefined) return own;
+  const isTemplate = chainOutputs(await openTemplate({ path })).some(({ as }) => as !== null);
+  return isTemplate ? own : { ...own, problem: undefined };
 }
 
 /** A certificate, and the text of the kernel that it is about. */
@@ -180,12 +139,12 @@ export async function certifyFollowed(
         : certifySame(
             await comparedRun(followed, request.contractFile),
             await otherRun(
-              await followLaunch({ ...request, path: request.same }, progress),
+              await followLaunch(await requestOfOther(request, request.same), progress),
               request.contractFile,
             ),
           ),
   };
-  const { refuting, missing } = reasonsOf(parts);
+  const { refuting, missing } = reasonsOf(parts, followed, contract);
   const status: CertificateStatus =
     refuting.length > 0 ? 'refuted' : missing.length > 0 ? 'incomplete' : 'certified';
   return {
@@ -202,6 +161,6 @@ export async function certifyFollowed(
     decisions: countedPlaces(losses.decided, sources),
     losses: countedPlaces(losses.lost, sources),
     followed: { values: trace.count, products: trace.products.length },
-    silent: silenceOf(followed, request, contract !== null),
+    silent: silenceOf(parts, followed),
   };
 }

@@ -4,7 +4,12 @@ import { createRecorder, type Recorder, type TracedInput } from '../../meaning/r
 import { valueFormat } from '../../meaning/trace/index.js';
 import { lineOfSite, type SourceLine } from '../../ptx/syntax/index.js';
 import type { OpenedLaunch } from '../launch/open-launch.js';
-import { runLaunchFile, type RunRequest, type RunResult } from '../launch/run-launch-file.js';
+import {
+  runLaunchFile,
+  type RunOutput,
+  type RunRequest,
+  type RunResult,
+} from '../launch/run-launch-file.js';
 import type { CertificatePlace } from './certificate.js';
 import type { InputNames } from './input-names.js';
 
@@ -16,6 +21,7 @@ const valueTypes: Readonly<Record<string, string>> = {
   BF16: 'bf16',
   F8_E4M3: 'e4m3',
   F8_E5M2: 'e5m2',
+  F8_E8M0: 'ue8m0',
   I8: 's8',
   U8: 'u8',
 };
@@ -37,6 +43,8 @@ export interface FollowedRun {
   readonly result: RunResult;
   readonly recorder: Recorder;
   readonly outputs: readonly OutputValues[];
+  /** Outputs of types whose values are not followed. */
+  readonly unfollowed: readonly Pick<RunOutput, 'name' | 'dtype'>[];
 }
 
 function inputsOf({ launch }: OpenedLaunch): readonly TracedInput[] {
@@ -52,15 +60,18 @@ export async function followLaunch(
   progress: (share: number) => void,
 ): Promise<FollowedRun> {
   let recorder: Recorder | null = null;
-  const values = (opened: OpenedLaunch) => (recorder = createRecorder(inputsOf(opened))).tracer;
-  const result = await runLaunchFile(request, progress, { values });
+  const follow = (opened: OpenedLaunch) => (recorder = createRecorder(inputsOf(opened))).tracer;
+  const result = await runLaunchFile(request, progress, { values: follow });
   if (recorder === null) throw new Error('the values of the run were not followed');
   const known: Recorder = recorder;
-  const outputs = result.outputs.flatMap(({ name, dtype }) => {
-    const output = outputValues(known, name, outputTypes[dtype] ?? '');
-    return output === null ? [] : [output];
-  });
-  return { result, recorder: known, outputs };
+  const outputs: OutputValues[] = [];
+  const unfollowed: RunOutput[] = [];
+  for (const output of result.outputs) {
+    const values = outputValues(known, output.name, outputTypes[output.dtype] ?? '');
+    if (values === null) unfollowed.push(output);
+    else outputs.push(values);
+  }
+  return { result, recorder: known, outputs, unfollowed };
 }
 
 /** Hashes of the expressions of a run, whose inputs have names. */

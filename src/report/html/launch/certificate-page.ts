@@ -78,12 +78,12 @@ function algebraSection(algebra: readonly AlgebraCertificate[] | null): Html {
       element('p', { class: 'muted' }, 'No contract says what the kernel is to compute.'),
     );
   const rows = algebra.map(
-    ({ output, holds, distance, limit, constant, idealDistance, rows: count }) => [
+    ({ output, holds, distance, limit, constant, constantError, idealDistance, rows: count }) => [
       output,
       holds ? 'holds' : element('strong', { class: 'failure' }, 'does not hold'),
       short(distance),
       short(limit),
-      constant ?? 'no known constant',
+      constant ?? (constantError === null ? 'these values tell none' : 'no known constant'),
       short(idealDistance),
       formatGrouped(count),
     ],

@@ -45,9 +45,11 @@ function algebraLine({
 }: AlgebraCertificate): string {
   const what = output === 'out' ? 'softmax attention' : 'its log-sum-exp';
   const of = `${formatGroupedCount(compared, 'element')} in ${formatGroupedCount(rows, 'row')}`;
-  const unknown =
-    output === 'out' ? 'a factor of q·k that is no known constant' : 'exact constants';
-  const known = constant ?? unknown;
+  // A factor that is no known constant has an error all the same.
+  const isOdd = constant === null && constantError !== null;
+  const known = isOdd
+    ? 'a factor of q·k that is no known constant'
+    : (constant ?? 'exact constants, since these values tell none');
   const error =
     constantError === null || constantError === 0 ? '' : `, ${short(constantError)} from exact`;
   const ideal = `; ${short(idealDistance)} from exact ${output === 'out' ? 'attention' : 'LSE'}`;

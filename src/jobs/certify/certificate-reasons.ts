@@ -1,0 +1,109 @@
+import { formatGroupedCount, plainText } from '../../words/index.js';
+import type { LaunchContract } from '../launch/contract-of-launch.js';
+import type { AlgebraCertificate, Certificate, OutputCertificate } from './certificate.js';
+import type { FollowedRun } from './followed-run.js';
+
+/** The parts of a certificate that decide its status. */
+type DecidingParts = Pick<Certificate, 'run' | 'outputs' | 'algebra' | 'same'>;
+
+/** What refutes a certificate, and what it lacks: a clause each. */
+export interface CertificateReasons {
+  readonly refuting: readonly string[];
+  readonly missing: readonly string[];
+}
+
+/** A clause of how many there are, if there are any. */
+function ifAny(count: number, one: string, clause: string): readonly string[] {
+  return count === 0 ? [] : [`${formatGroupedCount(count, one)} ${clause}`];
+}
+
+/** What an output lacks by itself. */
+function missingOf({ name: plain, coverage }: OutputCertificate): readonly string[] {
+  const name = plainText(plain);
+  const { meaning, lost, decided, unwritten } = coverage;
+  const holes = [
+    ...ifAny(lost, 'element', `of ${name} are lost`),
+    ...ifAny(unwritten, 'element', `of ${name} are not written`),
+  ];
+  // Where everything is a constant or nothing is there, nothing was proved of what the kernel computes.
+  return holes.length === 0 && meaning + decided === 0
+    ? [`no element of ${name} depends on an input`]
+    : holes;
+}
+
+/** Quantities of the contract that no part of the certificate has compared, and elements that could not be. */
+function uncompared(
+  algebra: readonly AlgebraCertificate[],
+  { outputs }: LaunchContract,
+): readonly string[] {
+  const compared = algebra.map(({ output }) => output);
+  return [
+    ...outputs.flatMap(({ name }) =>
+      compared.includes(name) ? [] : [`${name} is not compared with the contract`],
+    ),
+    ...algebra.flatMap(({ output, without }) =>
+      ifAny(without, 'element', `of ${output} have no real value to compare`),
+    ),
+  ];
+}
+
+/** The reasons against a certificate: what refutes it, and what it lacks. */
+export function reasonsOf(
+  { run, outputs, algebra, same }: DecidingParts,
+  { unfollowed }: FollowedRun,
+  contract: LaunchContract | null,
+): CertificateReasons {
+  const path = plainText(same?.path ?? '');
+  const rows = same?.outputs ?? [];
+  return {
+    refuting: [
+      ...(run.pass ? [] : ['the run has findings']),
+      ...(algebra ?? []).flatMap(({ output, holds }) =>
+        holds ? [] : [`${output} is not the contract's`],
+      ),
+      ...rows.flatMap(({ name, other }) =>
+        ifAny(other, 'row', `of ${plainText(name)} have another expression than in ${path}`),
+      ),
+    ],
+    missing: [
+      ...(outputs.length + unfollowed.length === 0 ? ['the launch names no output'] : []),
+      ...unfollowed.map(
+        ({ name, dtype }) =>
+          `values of ${plainText(name)} are not followed, which are ${plainText(dtype)}`,
+      ),
+      ...outputs.flatMap(missingOf),
+      ...(contract === null ? [] : uncompared(algebra ?? [], contract)),
+      ...rows.flatMap(({ name, lost }) =>
+        ifAny(lost, 'row', `of ${plainText(name)} have lost values, here or in ${path}`),
+      ),
+    ],
+  };
+}
+
+/** What a certificate does not speak of, a clause each. */
+export function silenceOf(
+  { algebra, same, outputs }: DecidingParts,
+  { result, recorder }: FollowedRun,
+): readonly string[] {
+  const { run, opened } = result;
+  const decided = recorder.losses.decided.size;
+  return [
+    ...(decided === 0
+      ? []
+      : [`other outcomes of the decisions at ${formatGroupedCount(decided, 'place')}`]),
+    'paths that this run does not take, and other sizes',
+    ...(run.speaksForAllSchedules ? [] : ['schedules other than the one that was run']),
+    ...(opened.next === null ? [] : ['the launches that follow this one (next)']),
+    ...outputs.flatMap(({ name, coverage: { decided: integers } }) =>
+      ifAny(integers, 'element', `of ${plainText(name)}, which are decided`),
+    ),
+    ...(algebra !== null
+      ? []
+      : ['what the kernel is to compute (a contract in the launch file, or --contract)']),
+    ...(same === null ? ['whether another launch gives the same bits (--same)'] : []),
+    ...(same?.outputs ?? []).flatMap(({ name, unpaired }) =>
+      ifAny(unpaired, 'row', `of ${plainText(name)} that ${plainText(same!.path)} does not have`),
+    ),
+    'whole numbers of more than 8 bits among the inputs: they are those of this launch',
+  ];
+}
