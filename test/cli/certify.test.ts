@@ -156,6 +156,77 @@ describe('flashproof certify', () => {
     });
   });
 
+  it('says what reaches a row that must not, where its weight is nothing in any real value', async () => {
+    // A mask that is added, a million, in place of an infinity that is chosen: the weight underflows, the maximum sees the score.
+    const chosen = /selp\.f32\s+(%\w+), (%\w+), 0fFF800000, (%\w+);/g;
+    const path = await writeTemplate('added-mask', (ptx) => {
+      expect(ptx.match(chosen)!.length).toBeGreaterThan(0);
+      const added =
+        '{ .reg .f32 %mask; selp.f32 %mask, 0f00000000, 0fC9742400, $3; add.f32 $1, $2, %mask; }';
+      return ptx.replace(chosen, added);
+    });
+    const { certificate, status } = await certify(path, '--problem', problem);
+    expect(certificate.algebra!.every(({ holds }) => holds)).toBe(true);
+    const [out, lse] = certificate.influence!;
+    for (const { withWeight, unknown } of [out, lse]) {
+      expect(unknown).toBe(0);
+      expect(withWeight.elements).toBeGreaterThan(0);
+      for (const { row, names } of withWeight.worst)
+        for (const name of names) expect(Number(/^key (\d+)$/.exec(name)![1])).toBeGreaterThan(row);
+    }
+    expect(certificate.reasons).toEqual([
+      expect.stringMatching(/^[\d,]+ elements of out depend on what must not reach them$/),
+      expect.stringMatching(/^[\d,]+ elements of lse depend on what must not reach them$/),
+    ]);
+    expect([certificate.status, status]).toEqual(['incomplete', 1]);
+  });
+
+  it('names races that change no output, and does not count them', async () => {
+    // The second warp stores the double of what the first one has perhaps doubled.
+    const racy = `.version 8.7
+.target sm_90a
+.address_size 64
+.visible .entry twice(.param .u64 x, .param .u64 y) {
+  .reg .pred %p<2>; .reg .b32 %r<5>; .reg .b64 %rd<9>; .reg .f32 %f<5>;
+  ld.param.u64 %rd1, [x];
+  ld.param.u64 %rd2, [y];
+  mov.u32 %r1, %tid.x;
+  and.b32 %r2, %r1, 31;
+  setp.lt.u32 %p1, %r1, 32;
+  mul.wide.u32 %rd3, %r2, 4;
+  add.s64 %rd4, %rd1, %rd3;
+  add.s64 %rd5, %rd2, %rd3;
+  ld.global.f32 %f1, [%rd4];
+  add.f32 %f2, %f1, %f1;
+  @%p1 st.global.f32 [%rd4], %f2;
+  @!%p1 st.global.f32 [%rd5], %f2;
+  ret;
+}
+`;
+    const orderOf = async (outputs: readonly string[]) => {
+      const path = await writeLaunch(
+        mkdtempSync(at('racy-')),
+        ['x', 'y'].map((name) => smallTensor(name, x)),
+        {
+          entry: 'twice',
+          grid: [1, 1, 1],
+          block: [64, 1, 1],
+          outputs,
+          parameters: [{ tensor: 'x' }, { tensor: 'y' }],
+        },
+      );
+      writeFileSync(path.replace(/launch\.json$/, 'kernel.ptx'), racy);
+      return (await certify(path)).certificate.run;
+    };
+    const harmless = await orderOf(['x']);
+    expect(harmless.harmlessRaces.map(({ races }) => races)).toEqual([1]);
+    expect(harmless.pass).toBe(true);
+    expect(harmless.sentence).toContain('no race but one that changes no output');
+    const harmful = await orderOf(['x', 'y']);
+    expect(harmful.harmlessRaces).toEqual([]);
+    expect(harmful.pass).toBe(false);
+  });
+
   it('takes --ptx for the launch alone, not for that which it is compared with', async () => {
     const tensors = [smallTensor('x', x), smallTensor('y', new Float32Array(96))];
     const path = await writeLaunch(mkdtempSync(at('build-')), tensors);

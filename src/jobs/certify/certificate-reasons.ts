@@ -4,7 +4,7 @@ import type { AlgebraCertificate, Certificate, OutputCertificate } from './certi
 import type { FollowedRun } from './followed-run.js';
 
 /** The parts of a certificate that decide its status. */
-type DecidingParts = Pick<Certificate, 'run' | 'outputs' | 'algebra' | 'same'>;
+type DecidingParts = Pick<Certificate, 'run' | 'outputs' | 'algebra' | 'influence' | 'same'>;
 
 /** What refutes a certificate, and what it lacks: a clause each. */
 export interface CertificateReasons {
@@ -49,7 +49,7 @@ function uncompared(
 
 /** The reasons against a certificate: what refutes it, and what it lacks. */
 export function reasonsOf(
-  { run, outputs, algebra, same }: DecidingParts,
+  { run, outputs, algebra, influence, same }: DecidingParts,
   { unfollowed }: FollowedRun,
   contract: LaunchContract | null,
 ): CertificateReasons {
@@ -73,6 +73,9 @@ export function reasonsOf(
       ),
       ...outputs.flatMap(missingOf),
       ...(contract === null ? [] : uncompared(algebra ?? [], contract)),
+      ...(influence ?? []).flatMap(({ name, withWeight }) =>
+        ifAny(withWeight.elements, 'element', `of ${name} depend on what must not reach them`),
+      ),
       ...rows.flatMap(({ name, lost }) =>
         ifAny(lost, 'row', `of ${plainText(name)} have lost values, here or in ${path}`),
       ),
@@ -82,7 +85,7 @@ export function reasonsOf(
 
 /** What a certificate does not speak of, a clause each. */
 export function silenceOf(
-  { algebra, same, outputs }: DecidingParts,
+  { algebra, influence, same, outputs }: DecidingParts,
   { result, recorder }: FollowedRun,
 ): readonly string[] {
   const { run, opened } = result;
@@ -100,6 +103,9 @@ export function silenceOf(
     ...(algebra !== null
       ? []
       : ['what the kernel is to compute (a contract in the launch file, or --contract)']),
+    ...(influence ?? []).flatMap(({ name, unknown }) =>
+      ifAny(unknown, 'element', `of ${name} as to what reaches them`),
+    ),
     ...(same === null ? ['whether another launch gives the same bits (--same)'] : []),
     ...(same?.outputs ?? []).flatMap(({ name, unpaired }) =>
       ifAny(unpaired, 'row', `of ${plainText(name)} that ${plainText(same!.path)} does not have`),

@@ -1,4 +1,4 @@
-import type { Coverage } from '../../meaning/certify/index.js';
+import type { Coverage, OutputReach } from '../../meaning/certify/index.js';
 import type { SourceLine } from '../../ptx/syntax/index.js';
 import type { DocumentHead } from '../audit/index.js';
 import type { RunVerdict } from '../launch/run-verdict.js';
@@ -119,12 +119,21 @@ export interface Certificate extends DocumentHead<'certificate'> {
     readonly grid: readonly number[];
   };
   /** Memory and order: the verdict of the run, and whether it speaks for all schedules. */
-  readonly run: RunVerdict & { readonly speaksForAllSchedules: boolean };
+  readonly run: RunVerdict & {
+    readonly speaksForAllSchedules: boolean;
+    /** Races that change no output, by the lines of the PTX: they do not count in the verdict. */
+    readonly harmlessRaces: readonly {
+      readonly lines: readonly number[];
+      readonly races: number;
+    }[];
+  };
   readonly outputs: readonly OutputCertificate[];
   /** Null where no contract is given. */
   readonly algebra: readonly AlgebraCertificate[] | null;
   /** By function, degree and distance. */
   readonly idioms: readonly IdiomCertificate[];
+  /** What reaches O and the LSE that must not, by the contract's names; null where no contract is given. */
+  readonly influence: readonly OutputReach[] | null;
   readonly same: SameCertificate | null;
   /** Places that decide by values, in the order of the run. */
   readonly decisions: readonly CountedPlace[];

@@ -4,6 +4,7 @@ import { sourceLines, type SourceLine } from '../../ptx/syntax/index.js';
 import { documentHead } from '../audit/index.js';
 import { chainOutputs, openTemplate } from '../launch/open-launch.js';
 import type { RunRequest } from '../launch/run-launch-file.js';
+import { groupFindings } from '../launch/launch-findings.js';
 import { judgeRun } from '../launch/run-verdict.js';
 import type {
   Certificate,
@@ -13,10 +14,12 @@ import type {
 } from './certificate.js';
 import { certifyAlgebra, type RealValues } from './certify-algebra.js';
 import { reasonsOf, silenceOf } from './certificate-reasons.js';
+import { certifyInfluence } from './certify-influence.js';
+import { harmlessRacesOf } from './find-harmless.js';
 import { groupIdioms } from './group-idioms.js';
 import { certifySame } from './certify-same.js';
 import { type FollowedRun, followLaunch, placeOf } from './followed-run.js';
-import { comparedRun, contractOf, otherRun } from './told-contract.js';
+import { otherRun, tellContract } from './told-contract.js';
 
 /** The launch to certify. */
 export interface CertifyRequest extends RunRequest {
@@ -59,6 +62,27 @@ function certifyOutput(
         .map(([site, share]) => ({ ...placeOf(site, sources), share }))
         .sort((a, b) => Math.abs(b.share) - Math.abs(a.share)),
     },
+  };
+}
+
+/** The verdict on memory and order, for which races do not count that change no output. */
+async function certifyOrder(
+  followed: FollowedRun,
+  request: CertifyRequest,
+  progress: (share: number) => void,
+): Promise<Certificate['run']> {
+  const { result } = followed;
+  const harmless = await harmlessRacesOf(followed, request, progress);
+  const left = result.findings.filter((finding) => !harmless.includes(finding));
+  const sources = sourceLines(result.opened.module);
+  const judged = { ...result, findings: left, groups: groupFindings(left, sources) };
+  return {
+    ...judgeRun(judged, null, harmless.length),
+    speaksForAllSchedules: result.run.speaksForAllSchedules,
+    harmlessRaces: groupFindings(harmless, sources).map(({ lines, findings }) => ({
+      lines: lines.map(({ line }) => line),
+      races: findings,
+    })),
   };
 }
 
@@ -122,22 +146,24 @@ export async function certifyFollowed(
 ): Promise<Certificate> {
   const { result, recorder, outputs } = followed;
   const { trace, losses } = recorder;
-  const contract = await contractOf(result.opened, request.contractFile);
+  const here = await tellContract(followed, request.contractFile);
+  const contract = here.told?.contract ?? null;
   const { idioms, ...real } = evaluateRun(followed);
   const rounding = new RoundingDomain(trace, real.kept);
   const samples = request.samples ?? defaultSamples;
   const { opened, run } = result;
   const sources = sourceLines(opened.module);
   const parts = {
-    run: { ...judgeRun(result, null), speaksForAllSchedules: run.speaksForAllSchedules },
+    run: await certifyOrder(followed, request, progress),
     outputs: outputs.map((output) => certifyOutput(followed, output, rounding, samples)),
     algebra: contract && certifyAlgebra(followed, real, contract),
     idioms: groupIdioms(idioms.found, sources),
+    influence: certifyInfluence(here),
     same:
       request.same === undefined
         ? null
         : certifySame(
-            await comparedRun(followed, request.contractFile),
+            here,
             await otherRun(
               await followLaunch(await requestOfOther(request, request.same), progress),
               request.contractFile,

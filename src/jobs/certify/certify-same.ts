@@ -1,24 +1,16 @@
 import { compareValues, findParting, type HashedRun } from '../../meaning/certify/index.js';
 import { RequestError } from '../../request-error.js';
 import { sourceLines } from '../../ptx/syntax/index.js';
-import type { LaunchContract } from '../launch/contract-of-launch.js';
 import type { InputPlaces } from '../launch/contract-places.js';
 import type { SameCertificate } from './certificate.js';
+import { rowQuantities } from './certify-influence.js';
 import { type FollowedRun, hashExpressions, placeOf } from './followed-run.js';
 import { namesByContents, namesByTensor } from './input-names.js';
 import { readContents } from './row-contents.js';
+import type { ToldRun } from './told-contract.js';
 import { type KnownRows, pairByContents, type PairedRows, pairInOrder } from './row-pairs.js';
 
 type SameOutput = SameCertificate['outputs'][number];
-
-/** A run to compare, and what its tensors are; null where nothing says so. */
-export interface ComparedRun {
-  readonly run: FollowedRun;
-  readonly told: {
-    readonly contract: LaunchContract;
-    readonly places: readonly InputPlaces[];
-  } | null;
-}
 
 type Compared = FollowedRun & HashedRun;
 
@@ -92,7 +84,7 @@ function inOrder(one: FollowedRun, other: FollowedRun, name: string): PairedRows
 }
 
 function hashed(
-  { run }: ComparedRun,
+  { run }: ToldRun,
   known: (KnownRows & { readonly places: readonly InputPlaces[] }) | null,
 ): Compared {
   const { inputs, trace } = run.recorder;
@@ -102,14 +94,11 @@ function hashed(
 }
 
 /** The rows of a run by what they are asked. */
-function knownRows({ run, told }: ComparedRun) {
+function knownRows({ run, told }: ToldRun) {
   if (told === null) return null;
   const { contract, places } = told;
   return { ...told, contents: readContents(contract.problem, places, run.result.opened.tensors) };
 }
-
-/** Outputs that have a row for each query. */
-const rowQuantities = ['out', 'lse'];
 
 /**
  * Compares the expressions of two followed runs. Where both say what their tensors are, rows of the same query, keys and values
@@ -117,7 +106,7 @@ const rowQuantities = ['out', 'lse'];
  *
  * @throws RequestError for launches whose outputs do not correspond
  */
-export function certifySame(one: ComparedRun, other: ComparedRun): SameCertificate {
+export function certifySame(one: ToldRun, other: ToldRun): SameCertificate {
   const areKnown = one.told !== null && other.told !== null;
   const [here, there] = areKnown ? [knownRows(one), knownRows(other)] : [null, null];
   const [left, right] = [hashed(one, here), hashed(other, there)];

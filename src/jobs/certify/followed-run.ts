@@ -54,13 +54,19 @@ function inputsOf({ launch }: OpenedLaunch): readonly TracedInput[] {
   });
 }
 
-/** Runs a launch and follows its values. @throws RequestError as `runLaunchFile` does */
+/**
+ * Runs a launch and follows its values.
+ *
+ * @param tracerOf the tracer of the run, from its recorder: the recorder's own, the default, or one that adds to it
+ * @throws RequestError as `runLaunchFile` does
+ */
 export async function followLaunch(
   request: RunRequest,
   progress: (share: number) => void,
+  tracerOf: (recorder: Recorder) => Recorder['tracer'] = ({ tracer }) => tracer,
 ): Promise<FollowedRun> {
   let recorder: Recorder | null = null;
-  const follow = (opened: OpenedLaunch) => (recorder = createRecorder(inputsOf(opened))).tracer;
+  const follow = (opened: OpenedLaunch) => tracerOf((recorder = createRecorder(inputsOf(opened))));
   const result = await runLaunchFile(request, progress, { values: follow });
   if (recorder === null) throw new Error('the values of the run were not followed');
   const known: Recorder = recorder;

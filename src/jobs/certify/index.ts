@@ -1,3 +1,4 @@
+export type { ForbiddenReach, OutputReach } from '../../meaning/certify/index.js';
 export type {
   AlgebraCertificate,
   Certificate,

@@ -3,10 +3,21 @@ import {
   type LaunchContract,
   openContract,
 } from '../launch/contract-of-launch.js';
-import { inputPlaces } from '../launch/contract-places.js';
+import { type InputPlaces, inputPlaces } from '../launch/contract-places.js';
 import type { OpenedLaunch } from '../launch/open-launch.js';
-import type { ComparedRun } from './certify-same.js';
 import type { FollowedRun } from './followed-run.js';
+
+/** What a launch's tensors are, and where the elements of its inputs lie. */
+export interface ToldLaunch {
+  readonly contract: LaunchContract;
+  readonly places: readonly InputPlaces[];
+}
+
+/** A followed run, and what its tensors are; null where nothing says so. */
+export interface ToldRun {
+  readonly run: FollowedRun;
+  readonly told: ToldLaunch | null;
+}
 
 /** Whether a launch says itself what its tensors are. */
 function saysItself({ posed, file }: OpenedLaunch): boolean {
@@ -14,31 +25,23 @@ function saysItself({ posed, file }: OpenedLaunch): boolean {
 }
 
 /**
- * What a launch's tensors are; null where nothing says so.
+ * A run with what its launch says of its tensors.
  *
  * @param contractFile in place of what the launch says
+ * @throws RequestError for a contract that does not fit the launch's tensors
  */
-export async function contractOf(
-  opened: OpenedLaunch,
-  contractFile: string | undefined,
-): Promise<LaunchContract | null> {
-  const given = contractFile === undefined ? null : await openContract(contractFile);
-  return given !== null || saysItself(opened) ? contractOfLaunch(opened, given) : null;
-}
-
-/** A run as it is compared. @param contractFile as for `contractOf` */
-export async function comparedRun(
+export async function tellContract(
   run: FollowedRun,
   contractFile: string | undefined,
-): Promise<ComparedRun> {
+): Promise<ToldRun> {
   const { opened } = run.result;
-  const contract = await contractOf(opened, contractFile);
-  if (contract === null) return { run, told: null };
   const given = contractFile === undefined ? null : await openContract(contractFile);
+  if (given === null && !saysItself(opened)) return { run, told: null };
+  const contract = await contractOfLaunch(opened, given);
   return { run, told: { contract, places: await inputPlaces(opened, given) } };
 }
 
 /** The run to compare with: a file that says what the tensors are counts where the launch itself does not say it. */
-export function otherRun(run: FollowedRun, contractFile: string | undefined): Promise<ComparedRun> {
-  return comparedRun(run, saysItself(run.result.opened) ? undefined : contractFile);
+export function otherRun(run: FollowedRun, contractFile: string | undefined): Promise<ToldRun> {
+  return tellContract(run, saysItself(run.result.opened) ? undefined : contractFile);
 }

@@ -113,18 +113,30 @@ function scopeClause(result: RunResult, explored: ExploredLaunch | null): string
   return `this speaks for the schedule ${schedule} alone: ${limits(result).join('; ')}`;
 }
 
+function harmlessClause(harmless: number): string {
+  if (harmless === 0) return '';
+  return harmless === 1
+    ? ' but one that changes no output'
+    : ` but ${formatGrouped(harmless)} that change no output`;
+}
+
 /**
  * Judges a run of a compiled kernel.
  *
  * @param explored the results of its schedules; null if they were not run
+ * @param harmless the number of races that are no finding any more, since they change no output
  */
-export function judgeRun(result: RunResult, explored: ExploredLaunch | null): RunVerdict {
+export function judgeRun(
+  result: RunResult,
+  explored: ExploredLaunch | null,
+  harmless = 0,
+): RunVerdict {
   const { request, model } = result;
   const under = `under model ${model.name}`;
   const faults = faultClauses(result, explored);
   if (faults.length > 0) return { pass: false, sentence: `FAIL ${under}: ${faults.join('; ')}.` };
   const found = request.races
-    ? 'no race, deadlock or illegal access'
+    ? `no race${harmlessClause(harmless)}, deadlock or illegal access`
     : 'nothing illegal, races not looked for';
   const isAsRecorded = result.outputs.some(({ recorded }) => recorded !== null);
   const recorded = isAsRecorded ? '; the outputs equal those recorded' : '';

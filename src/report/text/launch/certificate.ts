@@ -5,8 +5,10 @@ import {
   type AlgebraCertificate,
   type Certificate,
   type CertificatePlace,
+  type ForbiddenReach,
   type IdiomCertificate,
   type OutputCertificate,
+  type OutputReach,
   type PlaceGroup,
   type SameCertificate,
 } from '../../../jobs/index.js';
@@ -103,6 +105,38 @@ function roundingLines(output: OutputCertificate, isAll: boolean): readonly stri
   ];
 }
 
+/** "key 7, key 8 and 12 others reach row 3". */
+function reachText({ labels, worst: [first] }: ForbiddenReach): string {
+  const { row, names, labels: ofRow } = first;
+  const [shown, rest] = [names.slice(0, 3), ofRow - Math.min(ofRow, 3)];
+  const others = rest === 0 ? '' : ` and ${formatGroupedCount(rest, 'other')}`;
+  return `${plainText(shown.join(', '))}${others} reach row ${formatGrouped(row)}; ${formatGroupedCount(labels, 'input row')} in all`;
+}
+
+function influenceLines({
+  name,
+  elements,
+  unknown,
+  withWeight,
+  inStructure,
+}: OutputReach): readonly string[] {
+  const what = name === 'out' ? 'key, value or other query' : 'key, value or query';
+  const held = `no ${what} that a row must not see reaches ${formatGroupedCount(elements, 'element')}`;
+  const head =
+    withWeight.elements === 0
+      ? held
+      : `${formatGroupedCount(withWeight.elements, 'element')} depend on what a row must not see: ${reachText(withWeight)}`;
+  const rest = unknown === 0 ? '' : `; ${formatGroupedCount(unknown, 'element')} unknown`;
+  return [
+    `Influence on ${name}: ${head}${rest}`,
+    ...(inStructure.elements === 0
+      ? []
+      : [
+          `  ${formatGroupedCount(inStructure.elements, 'element')} by what is multiplied by zero, so that only a NaN or an infinity there matters: ${reachText(inStructure)}`,
+        ]),
+  ];
+}
+
 function sameLines({ path, outputs }: SameCertificate): readonly string[] {
   return outputs.flatMap(
     ({ name, rows, unpaired, same, other, lost, otherWithEqualBits, parting }) => [
@@ -143,17 +177,22 @@ function placeLines(
  * @param isAll whether all places are listed
  */
 export function renderCertificate(certificate: Certificate, isAll: boolean): string {
-  const { status, reasons, launch, run, outputs, algebra, idioms, same } = certificate;
+  const { status, reasons, launch, run, outputs, algebra, idioms, influence, same } = certificate;
   const { decisions, losses, silent } = certificate;
   const head = `${titles[status]}: ${plainText(launch.entry)} of ${launch.path}, ${launch.architecture}`;
   return [
     reasons.length === 0 ? head : `${head}: ${reasons.join('; ')}`,
     '',
     `Memory and order: ${run.sentence}`,
+    ...run.harmlessRaces.map(
+      ({ lines, races }) =>
+        `  ${formatGroupedCount(races, 'race')} at lines ${lines.join(', ')}: what is loaded there becomes part of no output, decides nothing and is no address`,
+    ),
     ...outputs.map((output) => `Meaning of ${output.name}: ${coverageText(output)}`),
     ...(algebra ?? []).map(algebraLine),
     ...idioms.map(idiomLine),
     ...outputs.flatMap((output) => roundingLines(output, isAll)),
+    ...(influence ?? []).flatMap(influenceLines),
     ...(same === null ? [] : sameLines(same)),
     ...placeLines(
       'Decisions by values: what is certified holds for inputs that decide alike',
