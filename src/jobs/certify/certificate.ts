@@ -120,6 +120,7 @@ export interface Certificate extends DocumentHead<'certificate'> {
   };
   /** Memory and order: the verdict of the run, and whether it speaks for all schedules. */
   readonly run: RunVerdict & {
+    /** Whether the outputs and the end are those of every schedule. */
     readonly speaksForAllSchedules: boolean;
     /** Races that change no output, by the lines of the PTX: they do not count in the verdict. */
     readonly harmlessRaces: readonly {

@@ -5,7 +5,7 @@ import { documentHead } from '../audit/index.js';
 import { chainOutputs, openTemplate } from '../launch/open-launch.js';
 import type { RunRequest } from '../launch/run-launch-file.js';
 import { groupFindings } from '../launch/launch-findings.js';
-import { judgeRun } from '../launch/run-verdict.js';
+import { areOutputsOfAllSchedules, judgeRun } from '../launch/run-verdict.js';
 import type {
   Certificate,
   CertificateStatus,
@@ -78,7 +78,7 @@ async function certifyOrder(
   const judged = { ...result, findings: left, groups: groupFindings(left, sources) };
   return {
     ...judgeRun(judged, null, harmless.length),
-    speaksForAllSchedules: result.run.speaksForAllSchedules,
+    speaksForAllSchedules: areOutputsOfAllSchedules(judged, harmless.length),
     harmlessRaces: groupFindings(harmless, sources).map(({ lines, findings }) => ({
       lines: lines.map(({ line }) => line),
       races: findings,

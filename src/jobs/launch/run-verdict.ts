@@ -113,6 +113,17 @@ function scopeClause(result: RunResult, explored: ExploredLaunch | null): string
   return `this speaks for the schedule ${schedule} alone: ${limits(result).join('; ')}`;
 }
 
+/**
+ * Whether all schedules have the same outputs and end, though not all have the same order: where nothing but races that change no
+ * output keeps a run from speaking for them.
+ */
+export function areOutputsOfAllSchedules(result: RunResult, harmless: number): boolean {
+  const { run, findings } = result;
+  if (run.speaksForAllSchedules) return true;
+  const isLegal = findings.every(({ kind }) => findingWeight(kind) === 'hint');
+  return harmless > 0 && isLegal && run.isComplete && limits(result).length === 0;
+}
+
 function harmlessClause(harmless: number): string {
   if (harmless === 0) return '';
   return harmless === 1
@@ -140,10 +151,14 @@ export function judgeRun(
     : 'nothing illegal, races not looked for';
   const isAsRecorded = result.outputs.some(({ recorded }) => recorded !== null);
   const recorded = isAsRecorded ? '; the outputs equal those recorded' : '';
+  const scope =
+    harmless > 0 && areOutputsOfAllSchedules(result, harmless)
+      ? 'every schedule has the same outputs and end'
+      : scopeClause(result, explored);
   const stricter =
     !request.races || model.stricter === null ? '' : `; --model ${model.stricter} is stricter`;
   return {
     pass: true,
-    sentence: `PASS ${under}: ${found}${recorded}; ${scopeClause(result, explored)}${stricter}.`,
+    sentence: `PASS ${under}: ${found}${recorded}; ${scope}${stricter}.`,
   };
 }
