@@ -41,6 +41,7 @@ export {
   UnsupportedProblem,
   type AttentionKernel,
   type AttentionOutputs,
+  type FollowedOutputs,
   type GradientRun,
   type KernelResults,
   type RunConditions,
@@ -53,5 +54,6 @@ export {
   type LawStrength,
   type LawTools,
   type ProblemPromises,
+  type ValueFollower,
 } from './laws/index.js';
 export * from './suite/index.js';

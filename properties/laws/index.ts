@@ -23,6 +23,7 @@ import { maskedKeys, maskedNanKeys, maskedNanValues } from './hidden-key-laws.js
 import { keySplitting } from './key-splitting.js';
 import type { Law } from './law.js';
 import { lseMonotone, repeatedKeys, scoreShift } from './lse-laws.js';
+import { means, sameExpression, unreached } from './served/meaning-laws.js';
 import { causalIsWindow, emptyRows } from './mask-laws.js';
 import { convexity, weightsSumToOne } from './mean-laws.js';
 import { nanContainment } from './nan-containment.js';
@@ -48,7 +49,9 @@ export {
   UnsupportedProblem,
   type AttentionKernel,
   type AttentionOutputs,
+  type FollowedOutputs,
   type KernelResults,
+  type MeaningClaim,
   type KernelConfiguration,
   type ResultMerger,
   type RunConditions,
@@ -56,6 +59,7 @@ export {
   type SplitRunner,
   type ProblemPromises,
   type ScoreLimit,
+  type ValueFollower,
 } from './kernel-under-test.js';
 export {
   isGradientRun,
@@ -111,6 +115,9 @@ export const laws = {
   merging,
   'mask-tensors': maskTensors,
   'neutral-features': neutralFeature,
+  means,
+  unreached,
+  'same-expression': sameExpression,
   'gradients-within-bound': gradientsWithinBound,
   'gradients-determinism': gradientsDeterminism,
   'gradients-conserved': gradientsConserved,

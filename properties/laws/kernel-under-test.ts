@@ -165,6 +165,34 @@ export type ResultMerger = (
   parts: readonly Required<AttentionOutputs>[],
 ) => AttentionOutputs | Promise<AttentionOutputs>;
 
+/** What following the values of a run says of a claim: proven where both are empty. */
+export interface MeaningClaim {
+  /** What refutes it, a clause each. */
+  readonly refuted: readonly string[];
+  /** The reasons that nothing can be said, a clause each. */
+  readonly unknown: readonly string[];
+}
+
+/** The outputs of a run whose values were followed, and what that proves. */
+export interface FollowedOutputs {
+  readonly outputs: AttentionOutputs;
+  /** Whether the real values are the problem's attention. */
+  readonly means: MeaningClaim;
+  /** Whether nothing reaches a row with weight that it must not see. */
+  readonly unreached: MeaningClaim;
+  /**
+   * The expressions of the elements of O, [batch, heads, queries, vDim], and of the LSE by numbers: where they are equal, in whichever
+   * runs of the kernel, the bits are the same for all inputs that decide alike. NaN where nothing is known.
+   */
+  readonly expressions: () => {
+    readonly out: Float64Array;
+    readonly lse: Float64Array | null;
+  };
+}
+
+/** Runs a kernel and follows its values. */
+export type ValueFollower = (problem: Problem) => Promise<FollowedOutputs>;
+
 /**
  * Promises of a kernel about the problems that it takes and about its arithmetic, with every default filled
  * in: all that a law may know of a kernel.
@@ -195,6 +223,7 @@ export interface ProblemPromises {
   readonly fillsBuffers: boolean;
   readonly splits: SplitRunner | null;
   readonly merge: ResultMerger | null;
+  readonly follow: ValueFollower | null;
   readonly multiples: SizeMultiples;
   readonly gradients: boolean;
   readonly deterministic: boolean;

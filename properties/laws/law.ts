@@ -12,6 +12,7 @@ import type { Problem, ProblemShape } from '../../src/problem/index.js';
 import type { FeatureKind, ProblemConstraints, RegimeName } from '../problems/index.js';
 import type {
   AttentionOutputs,
+  FollowedOutputs,
   ProblemPromises,
   RunConditions,
   SharedGradients,
@@ -66,6 +67,10 @@ export interface LawTools {
     problem: Problem,
     parts: readonly Required<AttentionOutputs>[],
   ) => Promise<KernelRun>;
+  /** Runs the kernel and follows its values. */
+  readonly follow: (
+    problem: Problem,
+  ) => Promise<{ readonly run: KernelRun; readonly meaning: FollowedOutputs }>;
   readonly runConfiguration: (name: string, problem: Problem) => Promise<KernelRun>;
   /**
    * Judges a run against the oracle, by the bounds that are promised.

@@ -15,6 +15,7 @@ import type {
   LawStrength,
   ProblemPromises,
   ResultMerger,
+  ValueFollower,
   ScoreLimit,
   SplitRunner,
 } from '../laws/index.js';
@@ -102,6 +103,8 @@ export interface KernelPromises {
   readonly splits?: SplitRunner | undefined;
   /** Combines results of parts of the keys; default it does not. */
   readonly merge?: ResultMerger | undefined;
+  /** Runs it and follows its values, for laws of what they mean; default it cannot be followed. */
+  readonly follow?: ValueFollower | undefined;
   /** Divisors of sizes, as in `{ keys: 64 }`; default 1. */
   readonly multiples?: SizeMultiples | undefined;
   /** Whether it gives dQ, dK and dV where `conditions.dout` is given; default false. */
@@ -154,6 +157,7 @@ const promiseNames: Readonly<Record<keyof KernelPromises, true>> = {
   fillsBuffers: true,
   splits: true,
   merge: true,
+  follow: true,
   gradients: true,
   deterministic: true,
   readsForward: true,
@@ -223,6 +227,7 @@ export function resolvePromises(promises: KernelPromises = {}): ResolvedPromises
     fillsBuffers: promises.fillsBuffers ?? false,
     splits: promises.splits ?? null,
     merge: promises.merge ?? null,
+    follow: promises.follow ?? null,
     gradients: promises.gradients ?? false,
     deterministic,
     readsForward: promises.readsForward ?? false,

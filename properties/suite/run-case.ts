@@ -15,6 +15,7 @@ import {
   NotApplicable,
   UnsupportedProblem,
   type AttentionKernel,
+  type FollowedOutputs,
   type GradientRun,
   type KernelRun,
   type LawCase,
@@ -120,6 +121,15 @@ export async function runCase(
       ),
     merge: (problem, parts) =>
       recorded(runKernel(() => required(promises.merge)(parts), problem, promises, null)),
+    follow: async (problem) => {
+      const followed: FollowedOutputs[] = [];
+      const kernelFollowed: AttentionKernel = async (posed) => {
+        followed.push(await required(promises.follow)(posed));
+        return followed[0].outputs;
+      };
+      const run = await recorded(runKernel(kernelFollowed, problem, promises, null));
+      return { run, meaning: followed[0] };
+    },
     runConfiguration: (name, problem) =>
       recorded(runKernel(promises.configurations[name].kernel, problem, promises, name)),
     judge: ({ problem, outputs, configuration }, reference) => {

@@ -1,7 +1,7 @@
 import type { Problem } from '../../../src/problem/index.js';
 import { takesSequences } from '../../problems/index.js';
-import { arrangedViolation } from '../compare-runs.js';
-import { NotApplicable, type Law } from '../law.js';
+import { arrangedViolation, type ArrangedProblems } from '../compare-runs.js';
+import { NotApplicable, type Law, type LawCase } from '../law.js';
 import type { ProblemPromises } from '../kernel-under-test.js';
 import { requirePromised } from '../promised-problem.js';
 import {
@@ -78,6 +78,26 @@ const document: FormMaker = (problem, choice) => {
 
 const forms: readonly FormMaker[] = [alone, amongOthers, document];
 
+/** Choices of sequences and of their surroundings. */
+export const sequenceFormChoices = forms.length * sequenceChoices;
+
+/**
+ * A problem, and one of its sequences alone.
+ * @throws NotApplicable where it has one sequence alone, or one of the two is not promised
+ */
+export function arrangeSequence(
+  { problem: given, choice }: LawCase,
+  promises: ProblemPromises,
+): ArrangedProblems {
+  const form = forms[choice % forms.length];
+  const made = form(given, Math.floor(choice / forms.length), promises);
+  if (made === null) throw new NotApplicable('the problem has one sequence alone');
+  const { problem, lone, words } = made;
+  requirePromised(problem, promises);
+  requirePromised(lone.alone, promises);
+  return { problem, transformed: lone.alone, rows: lone.rows, words };
+}
+
 /**
  * A batch or a packed sequence by itself, one among sequences in another order and with one of them twice, and a
  * document by itself. Its rows are those that it has among the others: kernels choose splits and tiles by all of a
@@ -89,14 +109,7 @@ export const sequencesAlone: Law = {
     'Each is a problem of its own. Boundaries that are off by a row, lengths of a neighbour and splits that are chosen by the whole batch show.',
   strengths: ['bits', 'bound'],
   usual: 'bound',
-  choices: forms.length * sequenceChoices,
-  violation: async ({ problem: given, choice }, tools) => {
-    const form = forms[choice % forms.length];
-    const made = form(given, Math.floor(choice / forms.length), tools.promises);
-    if (made === null) throw new NotApplicable('the problem has one sequence alone');
-    const { problem, lone, words } = made;
-    requirePromised(problem, tools.promises);
-    requirePromised(lone.alone, tools.promises);
-    return arrangedViolation({ problem, transformed: lone.alone, rows: lone.rows, words }, tools);
-  },
+  choices: sequenceFormChoices,
+  violation: async (lawCase, tools) =>
+    arrangedViolation(arrangeSequence(lawCase, tools.promises), tools),
 };

@@ -12,6 +12,7 @@ import {
   liveKernel,
   rejectEmptyPlan,
   startCompiledKernel,
+  startFollowing,
 } from '../../jobs/index.js';
 import {
   type LiveKernel,
@@ -112,7 +113,8 @@ async function kernelUnderTest(
   if (exec === undefined) {
     const live = await startCompiledKernel(launch!);
     const [command, subject] = [`flashproof run ${launch}`, 'the compiled kernel'];
-    return liveKernel({ live, command, subject, as, settings, models });
+    const kernel = liveKernel({ live, command, subject, as, settings, models });
+    return { ...kernel, promises: { ...kernel.promises, follow: await startFollowing(launch!) } };
   }
   const live = withoutFolder(await startLiveKernel(exec, timeout, outputReader()));
   return liveKernel({ live, command: exec, as, settings, models });

@@ -18,7 +18,10 @@ function ifAny(count: number, one: string, clause: string): readonly string[] {
 }
 
 /** What an output lacks by itself. */
-function missingOf({ name: plain, coverage }: OutputCertificate): readonly string[] {
+function missingOf({
+  name: plain,
+  coverage,
+}: Pick<OutputCertificate, 'name' | 'coverage'>): readonly string[] {
   const name = plainText(plain);
   const { meaning, lost, decided, unwritten } = coverage;
   const holes = [
@@ -47,24 +50,21 @@ function uncompared(
   ];
 }
 
-/** The reasons against a certificate: what refutes it, and what it lacks. */
-export function reasonsOf(
-  { run, outputs, algebra, influence, same }: DecidingParts,
+/** The reasons against the claim that real values are the contract's: what refutes it, and what it lacks. */
+export function algebraReasons(
+  outputs: readonly Pick<OutputCertificate, 'name' | 'coverage'>[],
+  algebra: readonly AlgebraCertificate[] | null,
   { unfollowed }: FollowedRun,
   contract: LaunchContract | null,
 ): CertificateReasons {
-  const path = plainText(same?.path ?? '');
-  const rows = same?.outputs ?? [];
   return {
-    refuting: [
-      ...(run.pass ? [] : ['the run has findings']),
-      ...(algebra ?? []).flatMap(({ output, holds }) =>
-        holds ? [] : [`${output} is not the contract's`],
-      ),
-      ...rows.flatMap(({ name, other }) =>
-        ifAny(other, 'row', `of ${plainText(name)} have another expression than in ${path}`),
-      ),
-    ],
+    refuting: (algebra ?? []).flatMap(({ output, holds, distance, constant }) =>
+      holds
+        ? []
+        : [
+            `${output} is not the contract's: its real values are ${distance.toExponential(1)} from it with ${constant ?? 'no known constant'}`,
+          ],
+    ),
     missing: [
       ...(outputs.length + unfollowed.length === 0 ? ['the launch names no output'] : []),
       ...unfollowed.map(
@@ -73,9 +73,41 @@ export function reasonsOf(
       ),
       ...outputs.flatMap(missingOf),
       ...(contract === null ? [] : uncompared(algebra ?? [], contract)),
-      ...(influence ?? []).flatMap(({ name, withWeight }) =>
-        ifAny(withWeight.elements, 'element', `of ${name} depend on what must not reach them`),
+    ],
+  };
+}
+
+/** The reasons against the claim that nothing reaches a row that it must not see. */
+export function reachReasons(influence: Certificate['influence']): readonly string[] {
+  return (influence ?? []).flatMap(({ name, withWeight: { elements, worst } }) => {
+    if (elements === 0) return [];
+    const [{ row, names }] = worst;
+    return [
+      `${formatGroupedCount(elements, 'element')} of ${name} depend on what must not reach them (row ${row} on ${plainText(names[0])})`,
+    ];
+  });
+}
+
+/** The reasons against a certificate: what refutes it, and what it lacks. */
+export function reasonsOf(
+  { run, outputs, algebra, influence, same }: DecidingParts,
+  followed: FollowedRun,
+  contract: LaunchContract | null,
+): CertificateReasons {
+  const path = plainText(same?.path ?? '');
+  const rows = same?.outputs ?? [];
+  const ofAlgebra = algebraReasons(outputs, algebra, followed, contract);
+  return {
+    refuting: [
+      ...(run.pass ? [] : ['the run has findings']),
+      ...ofAlgebra.refuting,
+      ...rows.flatMap(({ name, other }) =>
+        ifAny(other, 'row', `of ${plainText(name)} have another expression than in ${path}`),
       ),
+    ],
+    missing: [
+      ...ofAlgebra.missing,
+      ...reachReasons(influence),
       ...rows.flatMap(({ name, lost }) =>
         ifAny(lost, 'row', `of ${plainText(name)} have lost values, here or in ${path}`),
       ),

@@ -5,7 +5,7 @@ import {
   type RealOf,
   type RowPlace,
 } from '../../meaning/contracts/index.js';
-import type { RealDomain } from '../../meaning/domains/index.js';
+import { Idioms, RealDomain } from '../../meaning/domains/index.js';
 import { decidedValue, noValue } from '../../meaning/trace/index.js';
 import { problemShape, type Problem } from '../../problem/index.js';
 import type { LaunchContract } from '../launch/contract-of-launch.js';
@@ -77,6 +77,22 @@ function ofLse({ taken: { lse }, kept }: Comparisons, rows: number): AlgebraCert
 export interface RealValues {
   readonly kept: RealDomain;
   readonly taken: RealDomain | null;
+}
+
+/** The real values of a run, and its idioms. */
+export function evaluateRun({ recorder: { trace } }: FollowedRun): RealValues & {
+  readonly idioms: Idioms;
+} {
+  const kept = new RealDomain(trace);
+  kept.extend();
+  const idioms = new Idioms(trace);
+  // Most kernels have none, and need no second pass.
+  if (idioms.isAny) {
+    const taken = new RealDomain(trace, idioms);
+    taken.extend();
+    if (idioms.found.length > 0) return { idioms, kept, taken };
+  }
+  return { idioms, kept, taken: null };
 }
 
 /** The number of an element that is a constant: its bits. */

@@ -1,4 +1,4 @@
-import { Idioms, RealDomain, RoundingDomain } from '../../meaning/domains/index.js';
+import { RoundingDomain } from '../../meaning/domains/index.js';
 import { coverageOf, profileRounding, type OutputValues } from '../../meaning/certify/index.js';
 import { sourceLines, type SourceLine } from '../../ptx/syntax/index.js';
 import { documentHead } from '../audit/index.js';
@@ -12,7 +12,7 @@ import type {
   CountedPlace,
   OutputCertificate,
 } from './certificate.js';
-import { certifyAlgebra, type RealValues } from './certify-algebra.js';
+import { certifyAlgebra, evaluateRun } from './certify-algebra.js';
 import { reasonsOf, silenceOf } from './certificate-reasons.js';
 import { certifyInfluence } from './certify-influence.js';
 import { harmlessRacesOf } from './find-harmless.js';
@@ -84,22 +84,6 @@ async function certifyOrder(
       races: findings,
     })),
   };
-}
-
-/** The real values of a run, and its idioms. */
-function evaluateRun({ recorder: { trace } }: FollowedRun): RealValues & {
-  readonly idioms: Idioms;
-} {
-  const kept = new RealDomain(trace);
-  kept.extend();
-  const idioms = new Idioms(trace);
-  // Most kernels have none, and need no second pass.
-  if (idioms.isAny) {
-    const taken = new RealDomain(trace, idioms);
-    taken.extend();
-    if (idioms.found.length > 0) return { idioms, kept, taken };
-  }
-  return { idioms, kept, taken: null };
 }
 
 /** The launch to compare with: its PTX and its tensors are its own, and its problem is the same if it is a template. */

@@ -5,7 +5,8 @@ import { valueFormat } from '../../meaning/trace/index.js';
 import { lineOfSite, type SourceLine } from '../../ptx/syntax/index.js';
 import type { OpenedLaunch } from '../launch/open-launch.js';
 import {
-  runLaunchFile,
+  openRequest,
+  runOpened,
   type RunOutput,
   type RunRequest,
   type RunResult,
@@ -54,30 +55,36 @@ function inputsOf({ launch }: OpenedLaunch): readonly TracedInput[] {
   });
 }
 
-/**
- * Runs a launch and follows its values.
- *
- * @param tracerOf the tracer of the run, from its recorder: the recorder's own, the default, or one that adds to it
- * @throws RequestError as `runLaunchFile` does
- */
+/** The tracer of a run, from its recorder: the recorder's own, or one that adds to it. */
+type TracerOf = (recorder: Recorder) => Recorder['tracer'];
+
+/** Runs a launch and follows its values. @throws RequestError as `runLaunchFile` does */
 export async function followLaunch(
   request: RunRequest,
   progress: (share: number) => void,
-  tracerOf: (recorder: Recorder) => Recorder['tracer'] = ({ tracer }) => tracer,
+  tracerOf?: TracerOf,
 ): Promise<FollowedRun> {
-  let recorder: Recorder | null = null;
-  const follow = (opened: OpenedLaunch) => tracerOf((recorder = createRecorder(inputsOf(opened))));
-  const result = await runLaunchFile(request, progress, { values: follow });
-  if (recorder === null) throw new Error('the values of the run were not followed');
-  const known: Recorder = recorder;
+  return followOpened(await openRequest(request), request, progress, tracerOf);
+}
+
+/** Runs a launch that is opened already, and follows its values; of the request its settings count. */
+export async function followOpened(
+  opened: OpenedLaunch,
+  request: RunRequest,
+  progress: (share: number) => void = () => undefined,
+  tracerOf: TracerOf = ({ tracer }) => tracer,
+): Promise<FollowedRun> {
+  const recorder = createRecorder(inputsOf(opened));
+  const tracer = tracerOf(recorder);
+  const result = await runOpened(opened, request, progress, { values: tracer });
   const outputs: OutputValues[] = [];
   const unfollowed: RunOutput[] = [];
   for (const output of result.outputs) {
-    const values = outputValues(known, output.name, outputTypes[output.dtype] ?? '');
+    const values = outputValues(recorder, output.name, outputTypes[output.dtype] ?? '');
     if (values === null) unfollowed.push(output);
     else outputs.push(values);
   }
-  return { result, recorder: known, outputs, unfollowed };
+  return { result, recorder, outputs, unfollowed };
 }
 
 /** Hashes of the expressions of a run, whose inputs have names. */

@@ -17,5 +17,6 @@ export {
   type CertifiedLaunch,
   type CertifyRequest,
 } from './certify-launch.js';
+export { startFollowing } from './compiled-meaning.js';
 export { type FollowedRun, followLaunch } from './followed-run.js';
 export { groupPlaces, groupText, type PlaceGroup } from './place-groups.js';

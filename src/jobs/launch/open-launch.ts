@@ -8,7 +8,7 @@ import {
   type OutputFile,
   parseLaunchFile,
 } from '../../ptx/launch/index.js';
-import type { Problem, Quantity } from '../../problem/index.js';
+import type { Problem, Quantity, Tensor } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
 import { parsePtx, type PtxModule } from '../../ptx/syntax/index.js';
 import { contractNames, templateQuantities } from './contract-names.js';
@@ -59,7 +59,12 @@ export function chainOutputs(template: LaunchTemplate): readonly OutputFile[] {
 export interface PosedLaunch {
   readonly problem: Problem;
   /** The tensors of the launch that are quantities of the problem, in row-major order. */
-  readonly outputs: readonly { readonly name: string; readonly quantity: Quantity }[];
+  readonly outputs: readonly {
+    readonly name: string;
+    readonly quantity: Quantity;
+    /** As the kernel finds it. */
+    readonly tensor: Tensor;
+  }[];
 }
 
 /** A launch, ready to run, and its files. */

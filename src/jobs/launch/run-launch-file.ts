@@ -98,8 +98,8 @@ export interface LaunchTracer {
 export interface RunFollowers {
   /** Receives the events; default nobody. */
   readonly events?: LaunchTracer | null;
-  /** Follows what the values of the opened launch stand for; default nobody. */
-  readonly values?: (opened: OpenedLaunch) => LaneTracer;
+  /** Follows what the values of the launch stand for; default nobody. */
+  readonly values?: LaneTracer;
 }
 
 /** A launch that is run in the usual way: races are looked for, and nothing follows or orders its clusters. */
@@ -214,12 +214,25 @@ async function runHere({ prepared, options }: PlainRun): Promise<ThreadedRun> {
 export async function runLaunchFile(
   request: RunRequest,
   progress: (share: number) => void = () => undefined,
+  followers: RunFollowers = {},
+  runPlain: (plain: PlainRun) => Promise<ThreadedRun> = runHere,
+): Promise<RunResult> {
+  const start = performance.now();
+  const opened = await openRequest(request);
+  const result = await runOpened(opened, request, progress, followers, runPlain);
+  return { ...result, seconds: secondsSince(start) };
+}
+
+/** As `runLaunchFile`, for a launch that is opened already: of the request its settings count. */
+export async function runOpened(
+  opened: OpenedLaunch,
+  request: RunRequest,
+  progress: (share: number) => void = () => undefined,
   { events: tracer = null, values }: RunFollowers = {},
   runPlain: (plain: PlainRun) => Promise<ThreadedRun> = runHere,
 ): Promise<RunResult> {
   const start = performance.now();
   const { contract, breaks = [] } = request;
-  const opened = await openRequest(request);
   const { launch, module, tensors } = opened;
   const sources = sourceLines(module);
   const { schedule, options } = launchOptions(request, opened);
@@ -232,8 +245,7 @@ export async function runLaunchFile(
   };
   const holds = holdsOf(schedule);
   const why = whyTogether(request, schedule, tracer);
-  const prepareAll = () =>
-    prepareLaunch(module, launch, { ...options, breaks, tracer: values?.(opened) });
+  const prepareAll = () => prepareLaunch(module, launch, { ...options, breaks, tracer: values });
   const { run, ...ofThreads }: ThreadedRun =
     why === null
       ? await runPlain({ launch, prepared: prepareAll(), options: { ...options, ...followed } })

@@ -22,7 +22,7 @@ import { UnsupportedProblem } from '../../../properties/index.js';
 import { templateQuantities } from './contract-names.js';
 import { machineStatements, type MachineStatements } from './launch-findings.js';
 import { bytesOf, launchTensor } from './launch-tensors.js';
-import { chainOf, chainOutputs, type LaunchTemplate } from './open-launch.js';
+import { chainOf, chainOutputs, type LaunchTemplate, type OpenedLaunch } from './open-launch.js';
 
 /** An output of a template, for the kernel to write. */
 interface PlacedOutput {
@@ -142,28 +142,28 @@ function launchWith(
   return bindLaunch(file, { module, tensors, variables, fileName: path });
 }
 
-/** The launch of a template for a problem. */
-export interface ProblemLaunch {
-  readonly launch: Launch;
-  /** The outputs of the kernel that are quantities. */
-  readonly outputs: readonly PlacedOutput[];
+/** Tensors that a template may name beside those of its problem, and the path of their file. */
+export interface TensorsBeside {
+  readonly tensors: readonly LaunchTensor[];
+  readonly path: string;
 }
 
 /**
  * A launch of a template for a problem, the first where others follow: Q, K and V are the tensors `q`, `k` and `v`, [batch, heads,
  * seqlen, dim] in row-major order, and each output that is given `as` a quantity is one of that quantity's shape.
  *
- * @param beside other tensors that the template may name
  * @throws UnsupportedProblem for a problem that the template declines
  * @throws RequestError for a launch that does not fit
  */
-export function launchOnProblem(
+export function poseLaunch(
   template: LaunchTemplate,
   problem: Problem,
-  beside: readonly LaunchTensor[],
-): ProblemLaunch {
-  const { outputs, tensors } = problemTensors(template, problem, beside);
-  return { launch: launchWith(template, problem, tensors), outputs };
+  { tensors: beside, path }: TensorsBeside,
+): OpenedLaunch {
+  const { outputs, tensors: known } = problemTensors(template, problem, beside);
+  const launch = launchWith(template, problem, known);
+  const tensors = new Map(launch.tensors.map((tensor) => [tensor.name, tensor]));
+  return { ...template, launch, tensorsPath: path, tensors, posed: { problem, outputs } };
 }
 
 /** The statements of the machine about several launches: each with its file if there are several. */
@@ -180,7 +180,7 @@ function joinedStatements(
  * Runs a compiled kernel on a problem, as its template says, and then the launches that follow it: each begins with the tensors as those
  * before it have left them. Races are detected in each.
  *
- * @param beside as for `launchOnProblem`
+ * @param beside other tensors that the template may name
  * @param isRun whether a launch is run; those after one that is not are not run either. Default: all are
  * @throws UnsupportedProblem for a problem that the template declines
  * @throws RequestError for a launch that does not fit, and for instructions that are not supported

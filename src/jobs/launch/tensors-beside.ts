@@ -12,7 +12,7 @@ import { UnsupportedProblem } from '../../../properties/index.js';
 import { launchTensor, readLaunchTensor } from './launch-tensors.js';
 import { templateQuantities } from './contract-names.js';
 import { chainOf, type LaunchTemplate, type OpenedLaunch } from './open-launch.js';
-import { launchOnProblem } from './run-on-problem.js';
+import { poseLaunch } from './run-on-problem.js';
 
 /** The names of tensors among parameters. */
 function namesOf(parameters: readonly ParameterFile[]): readonly string[] {
@@ -71,9 +71,7 @@ export async function openOnProblem(template: LaunchTemplate, path: string): Pro
   try {
     const problem = await readProblem(file);
     const beside = await readTensorsBeside(template, file, problemLayout(file, {}) === 'bhsd');
-    const { launch, outputs } = launchOnProblem(template, problem, beside);
-    const tensors = new Map(launch.tensors.map((tensor) => [tensor.name, tensor]));
-    return { ...template, launch, tensorsPath: path, tensors, posed: { problem, outputs } };
+    return poseLaunch(template, problem, { tensors: beside, path });
   } catch (error) {
     if (!(error instanceof UnsupportedProblem)) throw error;
     throw new RequestError(

@@ -8,6 +8,7 @@ import {
   type WorstDistance,
 } from './compare-lse.js';
 import {
+  exactFactor,
   exactRowOf,
   exponentsOf,
   factorRatio,
@@ -15,6 +16,7 @@ import {
   type RealOf,
   type RowPlace,
 } from './exact-row.js';
+import { namedFactors, nameTolerance, relativeDistance } from './factor-names.js';
 import { inferFactor, type InferredFactor } from './infer-factor.js';
 
 /** The comparison of O: distances are relative to Σ p|v| / Σ p of each element. */
@@ -70,7 +72,7 @@ interface RowPair {
 
 /**
  * Compares the real values of a kernel's outputs on some rows with attention, exactly and with the factor of q·k that the
- * kernel's values of O follow from (`inferFactor`).
+ * kernel's values follow from (`findFactor`).
  *
  * @param realOf the kernel's real values; for LSE with column 0
  * @param factor the kernel's factor of q·k, where it is known
@@ -80,7 +82,7 @@ export function compareAlgebra(
   problem: Problem,
   realOf: RealOf,
   rows: readonly RowPlace[],
-  factor: InferredFactor | null = inferFactor(problem, realOf, rows),
+  factor: InferredFactor | null = findFactor(problem, realOf, rows),
 ): AlgebraComparison {
   const ratio = factor === null ? null : factorRatio(problem, factor.value);
   const rowOf = exponentsOf(problem);
@@ -104,4 +106,41 @@ export function compareAlgebra(
       });
   }
   return { factor, out: out.result(), lse: compareLse(lseRows, problem.scale, lseWithoutMeaning) };
+}
+
+/** Rows that a named factor is tried on. */
+const mostTriedRows = 16;
+
+/** Values that fit to this distance follow from a factor: double-doubles err by less. */
+const fittingDistance = 1e-26;
+
+/**
+ * The factor of q·k that the real values follow from: that which O tells (`inferFactor`). Where O hardly depends on it, as where
+ * scores or values of a row are alike, the first of the named factors that O and the LSE fit; null where that is the exact one,
+ * since then the values tell none, and where none fits.
+ */
+function findFactor(
+  problem: Problem,
+  realOf: RealOf,
+  rows: readonly RowPlace[],
+): InferredFactor | null {
+  const inferred = inferFactor(problem, realOf, rows);
+  if (problem.scale === 0 || (inferred !== null && inferred.uncertainty <= nameTolerance))
+    return inferred;
+  const step = Math.ceil(rows.length / mostTriedRows);
+  const tried = rows.filter((_, i) => i % step === 0);
+  const exact = exactFactor(problem);
+  const fits = (factor: InferredFactor | null) => {
+    const { out, lse } = compareAlgebra(problem, realOf, tried, factor);
+    const worst = Math.max(out.worst?.distance ?? 0, lse.worst?.distance ?? 0);
+    return worst <= fittingDistance;
+  };
+  if (fits(null)) return null;
+  const named = namedFactors(problem.scale).map(({ name, value }) => ({
+    name,
+    value,
+    uncertainty: nameTolerance,
+    fromExact: relativeDistance(value, exact),
+  }));
+  return named.find(fits) ?? null;
 }

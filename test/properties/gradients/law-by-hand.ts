@@ -110,6 +110,7 @@ export async function tryByHand(
     run: refuse,
     runSplits: refuse,
     merge: refuse,
+    follow: refuse,
     runConfiguration: refuse,
     judge: refuse,
     judgeGradients: refuse,

@@ -74,6 +74,7 @@ export async function tryByHand(
     },
     runSplits: refuse,
     merge: refuse,
+    follow: refuse,
     runConfiguration: refuse,
     runGradients: refuse,
     judgeGradients: refuse,

@@ -1,0 +1,123 @@
+import {
+  KernelFault,
+  UnsupportedProblem,
+  type AttentionOutputs,
+  type FollowedOutputs,
+  type ValueFollower,
+} from '../../../properties/index.js';
+import { coverageOf, type OutputValues } from '../../meaning/certify/index.js';
+import { decidedValue } from '../../meaning/trace/index.js';
+import { problemShape } from '../../problem/index.js';
+import { RequestError } from '../../request-error.js';
+import { sourceLines } from '../../ptx/syntax/index.js';
+import { machineStatements } from '../launch/launch-findings.js';
+import { bytesOf } from '../launch/launch-tensors.js';
+import { openTemplate } from '../launch/open-launch.js';
+import { poseLaunch } from '../launch/run-on-problem.js';
+import { algebraReasons, reachReasons } from './certificate-reasons.js';
+import { certifyAlgebra, evaluateRun } from './certify-algebra.js';
+import { certifyInfluence } from './certify-influence.js';
+import { followOpened, hashExpressions, type FollowedRun } from './followed-run.js';
+import { namesByContents } from './input-names.js';
+import { readContents } from './row-contents.js';
+import { tellContract, type ToldLaunch } from './told-contract.js';
+
+/** Distinct numbers for expressions, by their hashes. */
+type ExpressionNumbers = Map<string, number>;
+
+/** The outputs of a run on a problem as tensors. @throws KernelFault where the machine found something wrong */
+function outputsOf({ result }: FollowedRun): AttentionOutputs {
+  const { opened, run } = result;
+  const { faults } = machineStatements(run, sourceLines(opened.module));
+  if (faults.length > 0) throw new KernelFault(faults.join('; '));
+  const tensors = (opened.posed?.outputs ?? []).map(({ name, quantity, tensor }) => {
+    bytesOf(tensor).set(result.outputs.find((output) => output.name === name)!.bytes);
+    return [quantity.name, tensor] as const;
+  });
+  const { out, lse = null } = Object.fromEntries(tensors) as Partial<AttentionOutputs>;
+  if (out === undefined) throw new UnsupportedProblem('its first launch has no output O');
+  return { out, lse };
+}
+
+/** The numbers of the expressions of the outputs' elements; NaN for those that have none. */
+function expressionsOf(
+  run: FollowedRun,
+  { contract, places }: ToldLaunch,
+  numbers: ExpressionNumbers,
+): ReturnType<FollowedOutputs['expressions']> {
+  const { problem, outputs } = contract;
+  const { batch, heads, queries, vDim } = problemShape(problem);
+  const contents = readContents(problem, places, run.result.opened.tensors);
+  const { name } = namesByContents(run.recorder.inputs, places, contents);
+  const hashes = hashExpressions(run, { name, describe: () => '' });
+  const numberOf = ({ values }: OutputValues, element: number): number => {
+    const value = values[element];
+    if (value <= decidedValue) return NaN;
+    const key = hashes.of(value).join();
+    const known = numbers.get(key) ?? numbers.size;
+    numbers.set(key, known);
+    return known;
+  };
+  const of = (quantity: string, columns: number): Float64Array | null => {
+    const output = outputs.find((one) => one.name === quantity);
+    const known = run.outputs.find(({ tensor }) => tensor === output?.tensor);
+    if (output === undefined || known === undefined) return null;
+    return Float64Array.from({ length: batch * heads * queries * columns }, (_, i) => {
+      const row = Math.floor(i / columns);
+      const head = Math.floor(row / queries);
+      return numberOf(
+        known,
+        output.elementOf(Math.floor(head / heads), head % heads, row % queries, i % columns),
+      );
+    });
+  };
+  return { out: of('out', vDim) ?? new Float64Array(0), lse: of('lse', 1) };
+}
+
+/** The launch. @throws UnsupportedProblem where its numbers do not fit the problem */
+function declining<T>(pose: () => T): T {
+  try {
+    return pose();
+  } catch (error) {
+    if (error instanceof RequestError) throw new UnsupportedProblem(error.message);
+    throw error;
+  }
+}
+
+/**
+ * Follows the runs of a compiled kernel on problems: what their values mean, for laws. A template of one launch is followed, one
+ * of several is not.
+ *
+ * @param path of a launch file that is a template
+ * @throws RequestError for files that cannot be read
+ */
+export async function startFollowing(path: string): Promise<ValueFollower> {
+  const template = await openTemplate({ path });
+  const numbers: ExpressionNumbers = new Map();
+  return async (problem) => {
+    if (template.next !== null)
+      throw new UnsupportedProblem('values are not followed from one launch to the next');
+    const opened = declining(() => poseLaunch(template, problem, { tensors: [], path }));
+    const run = await followOpened(opened, { path, contract: false, races: true });
+    const outputs = outputsOf(run);
+    const { told } = await tellContract(run, undefined);
+    if (told === null) throw new UnsupportedProblem('nothing says what its tensors are');
+    const known = run.outputs.map(({ tensor, ...output }) => ({
+      name: tensor,
+      coverage: coverageOf(run.recorder, { tensor, ...output }),
+    }));
+    const algebra = certifyAlgebra(run, evaluateRun(run), told.contract);
+    const { refuting, missing } = algebraReasons(known, algebra, run, told.contract);
+    const influence = certifyInfluence({ run, told }) ?? [];
+    const unknown = influence.reduce((sum, one) => sum + one.unknown, 0);
+    return {
+      outputs,
+      means: { refuted: refuting, unknown: missing },
+      unreached: {
+        refuted: reachReasons(influence),
+        unknown: unknown === 0 ? [] : [`of ${unknown} elements it is unknown what reaches them`],
+      },
+      expressions: () => expressionsOf(run, told, numbers),
+    };
+  };
+}
