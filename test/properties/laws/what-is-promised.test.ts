@@ -106,6 +106,9 @@ describe('what a law says nothing of', () => {
       'neutral-features',
       'sequences-alone',
       'gradients-stored-output',
+      'means',
+      'unreached',
+      'same-expression',
     ];
     const more = (promises: KernelPromises) =>
       refuses(promises).filter((id) => !always.includes(id));
@@ -149,6 +152,8 @@ describe('what a law says nothing of', () => {
         .filter((id) => id !== 'sequences-alone');
     expect(rest({ splits })).toEqual(['split-counts']);
     expect(rest({ merge: kernel })).toEqual(['merging']);
+    const follow = () => expect.fail();
+    expect(rest({ follow })).toEqual(['means', 'unreached', 'same-expression']);
     expect(rest({ fillsBuffers: true })).toEqual(['unwritten-buffers']);
     expect(rest({ readsForward: true })).toEqual(['gradients-stored-output']);
     expect(rest({ configurations: { other: { kernel } } })).toEqual(['configurations']);
