@@ -18,6 +18,9 @@ import { alignTextColumns } from '../../layout/index.js';
 /** Places of a kind, and shares of an error, that are listed unless all are asked for. */
 const [mostPlaces, leastShare] = [8, 0.0005];
 
+/** Names of inputs that are listed for a row. */
+const mostNames = 3;
+
 const titles = {
   certified: 'CERTIFIED',
   refuted: 'REFUTED',
@@ -105,12 +108,13 @@ function roundingLines(output: OutputCertificate, isAll: boolean): readonly stri
   ];
 }
 
-/** "key 7, key 8 and 12 others reach row 3". */
+/** "key 7, key 8, key 9 and 12 others in row 3, 40 input rows in all". */
 function reachText({ labels, worst: [first] }: ForbiddenReach): string {
   const { row, names, labels: ofRow } = first;
-  const [shown, rest] = [names.slice(0, 3), ofRow - Math.min(ofRow, 3)];
+  const shown = names.slice(0, mostNames);
+  const rest = ofRow - shown.length;
   const others = rest === 0 ? '' : ` and ${formatGroupedCount(rest, 'other')}`;
-  return `${plainText(shown.join(', '))}${others} reach row ${formatGrouped(row)}; ${formatGroupedCount(labels, 'input row')} in all`;
+  return `${plainText(shown.join(', '))}${others} in row ${formatGrouped(row)}, ${formatGroupedCount(labels, 'input row')} in all`;
 }
 
 function influenceLines({
@@ -120,19 +124,18 @@ function influenceLines({
   withWeight,
   inStructure,
 }: OutputReach): readonly string[] {
-  const what = name === 'out' ? 'key, value or other query' : 'key, value or query';
-  const held = `no ${what} that a row must not see reaches ${formatGroupedCount(elements, 'element')}`;
+  const forbidden = 'a key, value or query that its row must not see';
   const head =
     withWeight.elements === 0
-      ? held
-      : `${formatGroupedCount(withWeight.elements, 'element')} depend on what a row must not see: ${reachText(withWeight)}`;
+      ? `none of ${formatGroupedCount(elements - unknown, 'element')} depends on ${forbidden}`
+      : `${formatGroupedCount(withWeight.elements, 'element')} depend on ${forbidden}: ${reachText(withWeight)}`;
   const rest = unknown === 0 ? '' : `; ${formatGroupedCount(unknown, 'element')} unknown`;
   return [
     `Influence on ${name}: ${head}${rest}`,
     ...(inStructure.elements === 0
       ? []
       : [
-          `  ${formatGroupedCount(inStructure.elements, 'element')} by what is multiplied by zero, so that only a NaN or an infinity there matters: ${reachText(inStructure)}`,
+          `  ${formatGroupedCount(inStructure.elements, 'element')} have such ones multiplied by zero, so that only a NaN or an infinity there matters: ${reachText(inStructure)}`,
         ]),
   ];
 }
