@@ -175,8 +175,12 @@ describe('flashproof certify', () => {
         for (const name of names) expect(Number(/^key (\d+)$/.exec(name)![1])).toBeGreaterThan(row);
     }
     expect(certificate.reasons).toEqual([
-      expect.stringMatching(/^[\d,]+ elements of out depend on what must not reach them$/),
-      expect.stringMatching(/^[\d,]+ elements of lse depend on what must not reach them$/),
+      expect.stringMatching(
+        /^[\d,]+ elements of out depend on what must not reach them \(row \d+ on key \d+\)$/,
+      ),
+      expect.stringMatching(
+        /^[\d,]+ elements of lse depend on what must not reach them \(row \d+ on key \d+\)$/,
+      ),
     ]);
     expect([certificate.status, status]).toEqual(['incomplete', 1]);
   });
@@ -225,6 +229,49 @@ describe('flashproof certify', () => {
     const harmful = await orderOf(['x', 'y']);
     expect(harmful.harmlessRaces).toEqual([]);
     expect(harmful.pass).toBe(false);
+  });
+
+  it('tells atomics in any order from a fixed one, though their sums agree', async () => {
+    const kernel = (add: string) => `.version 8.7
+.target sm_90a
+.address_size 64
+.visible .entry sum(.param .u64 x, .param .u64 y) {
+  .reg .b32 %r<3>; .reg .b64 %rd<5>; .reg .f32 %f<3>;
+  ld.param.u64 %rd1, [x];
+  ld.param.u64 %rd2, [y];
+  mov.u32 %r1, %ctaid.x;
+  mul.wide.u32 %rd3, %r1, 4;
+  add.s64 %rd4, %rd1, %rd3;
+  ld.global.f32 %f1, [%rd4];
+  ${add}
+  ret;
+}
+`;
+    // Sums of powers of two, which are exact in any order.
+    const powers = x.map((_, i) => 2 ** (i % 5));
+    const schedulesOf = async (add: string) => {
+      const path = await writeLaunch(
+        mkdtempSync(at('sum-')),
+        [smallTensor('x', powers), smallTensor('y', new Float32Array(96))],
+        {
+          entry: 'sum',
+          grid: [8, 1, 1],
+          block: [1, 1, 1],
+          parameters: [{ tensor: 'x' }, { tensor: 'y' }],
+        },
+      );
+      writeFileSync(path.replace(/launch\.json$/, 'kernel.ptx'), kernel(add));
+      const { certificate } = await certify(path, '--schedules', '3');
+      return certificate;
+    };
+    const inAnyOrder = await schedulesOf('red.global.add.f32 [%rd2], %f1;');
+    const [sums] = inAnyOrder.schedules!.outputs;
+    expect(sums).toMatchObject({ rows: 2, other: 1, otherWithEqualBits: 1 });
+    expect(inAnyOrder.reasons).toContain(
+      `1 row of y have another expression in the schedule ${sums.first!.schedule}`,
+    );
+    const alone = await schedulesOf('add.s64 %rd4, %rd2, %rd3; st.global.f32 [%rd4], %f1;');
+    expect(alone.schedules).toMatchObject({ runs: 3, outputs: [{ other: 0, first: null }] });
   });
 
   it('takes --ptx for the launch alone, not for that which it is compared with', async () => {

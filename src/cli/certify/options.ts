@@ -15,6 +15,11 @@ export const certifyOptions = optionRows({
   },
   ...launchFileOptions,
   ...computingOptions,
+  schedules: {
+    argument: '<n>',
+    description: 'run n random schedules too: say which outputs have the same bits in all',
+    parse: atLeastOne,
+  },
   samples: {
     argument: '<n>',
     description: 'elements of an output whose error is attributed to lines (default: 256)',
@@ -56,6 +61,10 @@ for which the decisions are the same. Inputs of the same name stand for one
 another; where both launches say what their tensors are, rows of the same query,
 keys and values do, in any batch, place or stride. --ptx and --tensors are those
 of <launch> alone; --problem is that of both, where both are templates.
+
+--schedules n runs the launch n times more, warps and clusters taking turns by
+chance, and compares expressions likewise: sums by atomics show, though their
+bits may agree.
 
 Exit status: 0 certified, 1 refuted, or incomplete: values are lost, were never
 written or could not be compared, 2 the request is wrong.`;

@@ -15,11 +15,11 @@ import { certifyOptions, type CertifyCommandOptions } from './options.js';
  */
 export async function runCertify(path: string, options: CertifyCommandOptions): Promise<number> {
   rejectClashes(certifyOptions, options);
-  const { ptx, tensors, problem, architecture, same, samples } = options;
+  const { ptx, tensors, problem, architecture, same, samples, schedules } = options;
   const { contract: contractFile, json, html, quiet, lines = false } = options;
   const progress = createPeriodicProgress('certify');
   const files = { path, ptx, tensors, problem, same, contractFile };
-  const request = { ...files, architecture, samples, contract: false, races: true };
+  const request = { ...files, architecture, samples, schedules, contract: false, races: true };
   const { certificate, ptx: text } = await certifyLaunch(
     request,
     toolVersion(),

@@ -4,7 +4,10 @@ import type { AlgebraCertificate, Certificate, OutputCertificate } from './certi
 import type { FollowedRun } from './followed-run.js';
 
 /** The parts of a certificate that decide its status. */
-type DecidingParts = Pick<Certificate, 'run' | 'outputs' | 'algebra' | 'influence' | 'same'>;
+type DecidingParts = Pick<
+  Certificate,
+  'run' | 'outputs' | 'algebra' | 'influence' | 'same' | 'schedules'
+>;
 
 /** What refutes a certificate, and what it lacks: a clause each. */
 export interface CertificateReasons {
@@ -90,7 +93,7 @@ export function reachReasons(influence: Certificate['influence']): readonly stri
 
 /** The reasons against a certificate: what refutes it, and what it lacks. */
 export function reasonsOf(
-  { run, outputs, algebra, influence, same }: DecidingParts,
+  { run, outputs, algebra, influence, same, schedules }: DecidingParts,
   followed: FollowedRun,
   contract: LaunchContract | null,
 ): CertificateReasons {
@@ -104,12 +107,22 @@ export function reasonsOf(
       ...rows.flatMap(({ name, other }) =>
         ifAny(other, 'row', `of ${plainText(name)} have another expression than in ${path}`),
       ),
+      ...(schedules?.outputs ?? []).flatMap(({ name, other, first }) =>
+        ifAny(
+          other,
+          'row',
+          `of ${plainText(name)} have another expression in the schedule ${first?.schedule}`,
+        ),
+      ),
     ],
     missing: [
       ...ofAlgebra.missing,
       ...reachReasons(influence),
       ...rows.flatMap(({ name, lost }) =>
         ifAny(lost, 'row', `of ${plainText(name)} have lost values, here or in ${path}`),
+      ),
+      ...(schedules?.outputs ?? []).flatMap(({ name, lost }) =>
+        ifAny(lost, 'row', `of ${plainText(name)} have lost values in a schedule`),
       ),
     ],
   };

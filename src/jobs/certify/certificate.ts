@@ -80,28 +80,50 @@ export interface IdiomCertificate {
   readonly places: readonly CountedPlace[];
 }
 
+/** Where two expressions part. */
+export interface PartingPlaces {
+  /** The element here, and the one that stands for it there. */
+  readonly element: number;
+  readonly otherElement: number;
+  readonly here: CertificatePlace & { readonly what: string };
+  readonly there: CertificatePlace & { readonly what: string };
+}
+
+/** An output as another run has it, by expressions. */
+export interface SameOutput {
+  readonly name: string;
+  /** Rows that are compared, and rows whose query, keys and values the other launch has not. */
+  readonly rows: number;
+  readonly unpaired: number;
+  readonly same: number;
+  readonly other: number;
+  readonly lost: number;
+  /** Elements of equal bits among those of other expressions. */
+  readonly otherWithEqualBits: number;
+  /** Where the first expressions part; null where none do. */
+  readonly parting: PartingPlaces | null;
+}
+
 /** The comparison with another launch by expressions. */
 export interface SameCertificate {
   readonly path: string;
-  readonly outputs: readonly {
-    readonly name: string;
-    /** Rows that are compared, and rows whose query, keys and values the other launch has not. */
-    readonly rows: number;
-    readonly unpaired: number;
-    readonly same: number;
-    readonly other: number;
-    readonly lost: number;
-    /** Elements of equal bits among those of other expressions. */
-    readonly otherWithEqualBits: number;
-    /** Where the first expressions part; null where none do. */
-    readonly parting: {
-      /** The element here, and the one that stands for it there. */
-      readonly element: number;
-      readonly otherElement: number;
-      readonly here: CertificatePlace & { readonly what: string };
-      readonly there: CertificatePlace & { readonly what: string };
-    } | null;
-  }[];
+  readonly outputs: readonly SameOutput[];
+}
+
+/** The comparison with random schedules of the launch by expressions. */
+export interface ScheduleCertificate {
+  /** Schedules beside the first. */
+  readonly runs: number;
+  /** In the schedule that has most of each. */
+  readonly outputs: readonly (Pick<
+    SameOutput,
+    'name' | 'rows' | 'other' | 'lost' | 'otherWithEqualBits'
+  > & {
+    /** Schedules in which a row has another expression. */
+    readonly schedules: number;
+    /** The first of them, and where expressions part; null for none. */
+    readonly first: (PartingPlaces & { readonly schedule: string }) | null;
+  })[];
 }
 
 /** What the parts of a certificate come to. */
@@ -136,6 +158,8 @@ export interface Certificate extends DocumentHead<'certificate'> {
   /** What reaches O and the LSE that must not, by the contract's names; null where no contract is given. */
   readonly influence: readonly OutputReach[] | null;
   readonly same: SameCertificate | null;
+  /** Null where none were asked for. */
+  readonly schedules: ScheduleCertificate | null;
   /** Places that decide by values, in the order of the run. */
   readonly decisions: readonly CountedPlace[];
   /** Places that lose values which had a meaning. */

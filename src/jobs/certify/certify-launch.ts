@@ -17,6 +17,7 @@ import { reasonsOf, silenceOf } from './certificate-reasons.js';
 import { certifyInfluence } from './certify-influence.js';
 import { harmlessRacesOf } from './find-harmless.js';
 import { groupIdioms } from './group-idioms.js';
+import { certifySchedules } from './certify-schedules.js';
 import { certifySame } from './certify-same.js';
 import { type FollowedRun, followLaunch, placeOf } from './followed-run.js';
 import { otherRun, tellContract } from './told-contract.js';
@@ -27,6 +28,8 @@ export interface CertifyRequest extends RunRequest {
   readonly same?: string | undefined;
   /** The file that says what the launch's tensors are, in place of the launch's own contract. */
   readonly contractFile?: string | undefined;
+  /** Random schedules whose expressions are compared; default none. */
+  readonly schedules?: number | undefined;
   /** Elements of an output whose error is attributed to places; default 256. */
   readonly samples?: number | undefined;
 }
@@ -143,6 +146,10 @@ export async function certifyFollowed(
     algebra: contract && certifyAlgebra(followed, real, contract),
     idioms: groupIdioms(idioms.found, sources),
     influence: certifyInfluence(here),
+    schedules:
+      request.schedules === undefined
+        ? null
+        : await certifySchedules(followed, request, request.schedules, progress),
     same:
       request.same === undefined
         ? null

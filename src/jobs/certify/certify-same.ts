@@ -2,15 +2,13 @@ import { compareValues, findParting, type HashedRun } from '../../meaning/certif
 import { RequestError } from '../../request-error.js';
 import { sourceLines } from '../../ptx/syntax/index.js';
 import type { InputPlaces } from '../launch/contract-places.js';
-import type { SameCertificate } from './certificate.js';
+import type { SameCertificate, SameOutput } from './certificate.js';
 import { rowQuantities } from './certify-influence.js';
 import { type FollowedRun, hashExpressions, placeOf } from './followed-run.js';
 import { namesByContents, namesByTensor } from './input-names.js';
 import { readContents } from './row-contents.js';
 import type { ToldRun } from './told-contract.js';
 import { type KnownRows, pairByContents, type PairedRows, pairInOrder } from './row-pairs.js';
-
-type SameOutput = SameCertificate['outputs'][number];
 
 type Compared = FollowedRun & HashedRun;
 

@@ -8,8 +8,11 @@ export type {
   IdiomCertificate,
   OutputCertificate,
   OutputRounding,
+  PartingPlaces,
   RoundingShare,
   SameCertificate,
+  SameOutput,
+  ScheduleCertificate,
 } from './certificate.js';
 export {
   certifyFollowed,

@@ -9,7 +9,9 @@ import {
   type IdiomCertificate,
   type OutputCertificate,
   type OutputReach,
+  type PartingPlaces,
   type PlaceGroup,
+  type ScheduleCertificate,
   type SameCertificate,
 } from '../../../jobs/index.js';
 import { formatGrouped, formatGroupedCount, plainText } from '../../../words/index.js';
@@ -140,6 +142,13 @@ function influenceLines({
   ];
 }
 
+function equalBitsLine(elements: number): readonly string[] {
+  if (elements === 0) return [];
+  return [
+    `  ${formatGroupedCount(elements, 'element')} of another expression have equal bits on these inputs`,
+  ];
+}
+
 function sameLines({ path, outputs }: SameCertificate): readonly string[] {
   return outputs.flatMap(
     ({ name, rows, unpaired, same, other, lost, otherWithEqualBits, parting }) => [
@@ -149,19 +158,34 @@ function sameLines({ path, outputs }: SameCertificate): readonly string[] {
         : [
             `  ${formatGroupedCount(unpaired, 'row')} of other queries, keys or values than all there`,
           ]),
-      ...(otherWithEqualBits === 0
-        ? []
-        : [
-            `  ${formatGroupedCount(otherWithEqualBits, 'element')} of another expression have equal bits on these inputs`,
-          ]),
-      ...(parting === null
-        ? []
-        : [
-            `  element ${formatGrouped(parting.element)} parts at ${placeText(parting.here)}: ${plainText(parting.here.what)}`,
-            `  element ${formatGrouped(parting.otherElement)} there at ${placeText(parting.there)}: ${plainText(parting.there.what)}`,
-          ]),
+      ...equalBitsLine(otherWithEqualBits),
+      ...(parting === null ? [] : partingLines(parting)),
     ],
   );
+}
+
+function partingLines({ element, otherElement, here, there }: PartingPlaces): readonly string[] {
+  return [
+    `  element ${formatGrouped(element)} parts at ${placeText(here)}: ${plainText(here.what)}`,
+    `  element ${formatGrouped(otherElement)} there at ${placeText(there)}: ${plainText(there.what)}`,
+  ];
+}
+
+function scheduleLines({ runs, outputs }: ScheduleCertificate): readonly string[] {
+  const all = formatGroupedCount(runs, 'random schedule');
+  return outputs.flatMap(({ name, rows, other, lost, otherWithEqualBits, schedules, first }) => {
+    const lostText = lost === 0 ? '' : `, ${formatGroupedCount(lost, 'row')} lost`;
+    if (first === null)
+      return [
+        `Order of ${name}: ${formatGroupedCount(rows - lost, 'row')} have the same expression in ${all}${lostText}`,
+      ];
+    return [
+      `Order of ${name}: in ${formatGrouped(schedules)} of ${all} up to ${formatGrouped(other)} of ${formatGroupedCount(rows, 'row')} have another expression${lostText}`,
+      ...equalBitsLine(otherWithEqualBits),
+      `  first in ${first.schedule}:`,
+      ...partingLines(first),
+    ];
+  });
 }
 
 function placeLines(
@@ -180,7 +204,8 @@ function placeLines(
  * @param isAll whether all places are listed
  */
 export function renderCertificate(certificate: Certificate, isAll: boolean): string {
-  const { status, reasons, launch, run, outputs, algebra, idioms, influence, same } = certificate;
+  const { status, reasons, launch, run, outputs, algebra, idioms, influence, same, schedules } =
+    certificate;
   const { decisions, losses, silent } = certificate;
   const head = `${titles[status]}: ${plainText(launch.entry)} of ${launch.path}, ${launch.architecture}`;
   return [
@@ -197,6 +222,7 @@ export function renderCertificate(certificate: Certificate, isAll: boolean): str
     ...outputs.flatMap((output) => roundingLines(output, isAll)),
     ...(influence ?? []).flatMap(influenceLines),
     ...(same === null ? [] : sameLines(same)),
+    ...(schedules === null ? [] : scheduleLines(schedules)),
     ...placeLines(
       'Decisions by values: what is certified holds for inputs that decide alike',
       decisions,
