@@ -46,7 +46,7 @@ function launch(problem: Problem, isReversed = false) {
   const { queries } = problemShape(problem);
   const elementOf = (of: number, _: number, row: number) => of * queries + row;
   const outputs = [{ name: 'lse', tensor: 'lse', elementOf }];
-  const known: KnownRows = { contract: { problem, outputs }, contents };
+  const known: KnownRows = { contract: { problem, outputs, given: [] }, contents };
   const inputs = roles.map((tensor) => ({ tensor, format: valueFormat('bf16')! }));
   return { known, placed, names: namesByContents(inputs, placed, contents) };
 }

@@ -6,7 +6,7 @@ import type { FollowedRun } from './followed-run.js';
 /** The parts of a certificate that decide its status. */
 type DecidingParts = Pick<
   Certificate,
-  'run' | 'outputs' | 'algebra' | 'influence' | 'same' | 'schedules'
+  'run' | 'outputs' | 'algebra' | 'uncompared' | 'influence' | 'same' | 'schedules'
 >;
 
 /** What refutes a certificate, and what it lacks: a clause each. */
@@ -40,12 +40,16 @@ function missingOf({
 /** Quantities of the contract that no part of the certificate has compared, and elements that could not be. */
 function uncompared(
   algebra: readonly AlgebraCertificate[],
+  known: Certificate['uncompared'],
   { outputs }: LaunchContract,
 ): readonly string[] {
   const compared = algebra.map(({ output }) => output);
+  const why = (name: string) => known.find(({ output }) => output === name)?.reason;
   return [
     ...outputs.flatMap(({ name }) =>
-      compared.includes(name) ? [] : [`${name} is not compared with the contract`],
+      compared.includes(name)
+        ? []
+        : [[`${name} is not compared with the contract`, why(name)].filter(Boolean).join(': ')],
     ),
     ...algebra.flatMap(({ output, without }) =>
       ifAny(without, 'element', `of ${output} have no real value to compare`),
@@ -56,7 +60,7 @@ function uncompared(
 /** The reasons against the claim that real values are the contract's: what refutes it, and what it lacks. */
 export function algebraReasons(
   outputs: readonly Pick<OutputCertificate, 'name' | 'coverage'>[],
-  algebra: readonly AlgebraCertificate[] | null,
+  { algebra, uncompared: known }: Pick<Certificate, 'algebra' | 'uncompared'>,
   { unfollowed }: FollowedRun,
   contract: LaunchContract | null,
 ): CertificateReasons {
@@ -75,7 +79,7 @@ export function algebraReasons(
           `values of ${plainText(name)} are not followed, which are ${plainText(dtype)}`,
       ),
       ...outputs.flatMap(missingOf),
-      ...(contract === null ? [] : uncompared(algebra ?? [], contract)),
+      ...(contract === null ? [] : uncompared(algebra ?? [], known, contract)),
     ],
   };
 }
@@ -93,13 +97,13 @@ export function reachReasons(influence: Certificate['influence']): readonly stri
 
 /** The reasons against a certificate: what refutes it, and what it lacks. */
 export function reasonsOf(
-  { run, outputs, algebra, influence, same, schedules }: DecidingParts,
+  { run, outputs, influence, same, schedules, ...compared }: DecidingParts,
   followed: FollowedRun,
   contract: LaunchContract | null,
 ): CertificateReasons {
   const path = plainText(same?.path ?? '');
   const rows = same?.outputs ?? [];
-  const ofAlgebra = algebraReasons(outputs, algebra, followed, contract);
+  const ofAlgebra = algebraReasons(outputs, compared, followed, contract);
   return {
     refuting: [
       ...(run.pass ? [] : ['the run has findings']),
@@ -130,7 +134,7 @@ export function reasonsOf(
 
 /** What a certificate does not speak of, a clause each. */
 export function silenceOf(
-  { algebra, influence, same, outputs }: DecidingParts,
+  { algebra, influence, same, outputs }: Omit<DecidingParts, 'uncompared'>,
   { result, recorder }: FollowedRun,
 ): readonly string[] {
   const { run, opened } = result;

@@ -47,13 +47,16 @@ export interface OutputRounding {
 
 /** How an output's real values relate to the contract's exact values. */
 export interface AlgebraCertificate {
-  /** The output: `out`, `lse`. */
+  /** The output: `out`, `lse`, `dq`, `dk`, `dv`. */
   readonly output: string;
   /** Rows that were compared, elements of them, and elements that have no real value. */
   readonly rows: number;
   readonly compared: number;
   readonly without: number;
-  /** The largest |real − exact| with the kernel's own constants: of O relative to Σ p|v| / Σ p, of the LSE relative above 1. */
+  /**
+   * The largest |real − exact| with the kernel's own constants: of O relative to Σ p|v| / Σ p, of the LSE relative above 1, of a
+   * gradient relative to the sum of the sizes of its terms, and as a function of what the kernel is given.
+   */
   readonly distance: number;
   /** The same with exact constants. */
   readonly idealDistance: number;
@@ -62,13 +65,24 @@ export interface AlgebraCertificate {
   /** The distance up to which it holds. */
   readonly limit: number;
   /**
-   * What the kernel takes for its constant: the factor of q·k in a power of two, as `scale·fp32(log2 e)`, or that of the LSE's
-   * logarithm; null where it is nothing known.
+   * What the kernel takes for its constant: the factor of q·k in a power of two, as `scale·fp32(log2 e)`, that of the LSE's
+   * logarithm, or the one behind the sum of a gradient; null where it is nothing known.
    */
   readonly constant: string | null;
   /** That constant's relative distance from the exact one; null for the LSE. */
   readonly constantError: number | null;
+  /** How a gradient's weights P are made, as `2^(scale·log2 e·q·k − lse·log2 e)`; null for O and the LSE. */
+  readonly weights: string | null;
+  /** Where the δ of dS = P∘(dP − δ) comes from; null for O, the LSE and dV. */
+  readonly delta: string | null;
   readonly holds: boolean;
+}
+
+/** An output that the contract has and that is not compared. */
+export interface UncomparedOutput {
+  readonly output: string;
+  /** A clause. */
+  readonly reason: string;
 }
 
 /** Places that compute a function in a way of their own, which the algebra takes for the function itself. */
@@ -153,6 +167,7 @@ export interface Certificate extends DocumentHead<'certificate'> {
   readonly outputs: readonly OutputCertificate[];
   /** Null where no contract is given. */
   readonly algebra: readonly AlgebraCertificate[] | null;
+  readonly uncompared: readonly UncomparedOutput[];
   /** By function, degree and distance. */
   readonly idioms: readonly IdiomCertificate[];
   /** What reaches O and the LSE that must not, by the contract's names; null where no contract is given. */

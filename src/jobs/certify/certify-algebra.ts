@@ -1,26 +1,23 @@
-import type { OutputValues } from '../../meaning/certify/index.js';
 import {
   compareAlgebra,
   type AlgebraComparison,
-  type RealOf,
   type RowPlace,
 } from '../../meaning/contracts/index.js';
-import { Idioms, RealDomain } from '../../meaning/domains/index.js';
-import { decidedValue, noValue } from '../../meaning/trace/index.js';
 import { problemShape, type Problem } from '../../problem/index.js';
 import type { LaunchContract } from '../launch/contract-of-launch.js';
 import type { AlgebraCertificate } from './certificate.js';
+import { contractValues, type RealValues } from './contract-values.js';
 import type { FollowedRun } from './followed-run.js';
 
 /** Up to this distance an identity of real numbers holds: double-doubles of some thousand terms err by 1e−28. */
-const exactLimit = 1e-25;
+export const exactLimit = 1e-25;
 
 /** Products of q and k that are recomputed at most, and the fewest and most rows that are compared. */
-const mostProducts = 2 ** 24;
+export const mostProducts = 2 ** 24;
 const [fewestRows, mostRows] = [8, 256];
 
 /** Rows equally far apart, over all sequences and heads. */
-function chooseRows(problem: Problem): readonly RowPlace[] {
+export function chooseRows(problem: Problem): readonly RowPlace[] {
   const { batch, heads, queries, keys, qkDim } = problemShape(problem);
   const all = batch * heads * queries;
   const affordable = Math.floor(mostProducts / Math.max(keys * qkDim, 1));
@@ -51,6 +48,8 @@ function ofOut({ taken: { factor, out }, kept }: Comparisons, rows: number): Alg
     limit: exactLimit,
     constant: factor?.name ?? null,
     constantError: factor?.fromExact ?? null,
+    weights: null,
+    delta: null,
     holds: distance <= exactLimit && (factor === null || factor.name !== null),
   };
 }
@@ -69,43 +68,10 @@ function ofLse({ taken: { lse }, kept }: Comparisons, rows: number): AlgebraCert
     limit: exactLimit,
     constant: lse.unit,
     constantError: null,
+    weights: null,
+    delta: null,
     holds: Math.min(distance, idealDistance) <= exactLimit,
   };
-}
-
-/** The real values of a run, and the same with idioms taken for functions; null where there are none. */
-export interface RealValues {
-  readonly kept: RealDomain;
-  readonly taken: RealDomain | null;
-}
-
-/** The real values of a run, and its idioms. */
-export function evaluateRun({ recorder: { trace } }: FollowedRun): RealValues & {
-  readonly idioms: Idioms;
-} {
-  const kept = new RealDomain(trace);
-  kept.extend();
-  const idioms = new Idioms(trace);
-  // Most kernels have none, and need no second pass.
-  if (idioms.isAny) {
-    const taken = new RealDomain(trace, idioms);
-    taken.extend();
-    if (idioms.found.length > 0) return { idioms, kept, taken };
-  }
-  return { idioms, kept, taken: null };
-}
-
-/** The number of an element that is a constant: its bits. */
-function constantOf(
-  { result }: FollowedRun,
-  { tensor, format }: OutputValues,
-  element: number,
-): number {
-  const { bytes } = result.outputs.find(({ name }) => name === tensor)!;
-  const view = new DataView(bytes.buffer, bytes.byteOffset + element * format.bytes, format.bytes);
-  const words = new DataView(new ArrayBuffer(8));
-  for (let i = 0; i < format.bytes; i++) words.setUint8(i, view.getUint8(i));
-  return format.decode(words.getUint32(0, true), words.getUint32(4, true));
 }
 
 /**
@@ -117,22 +83,9 @@ export function certifyAlgebra(
   { kept, taken }: RealValues,
   { problem, outputs }: LaunchContract,
 ): readonly AlgebraCertificate[] {
-  const known = new Map(
-    outputs.map(({ name, tensor, elementOf }) => [
-      name,
-      { elementOf, of: followed.outputs.find((output) => output.tensor === tensor) },
-    ]),
-  );
-  const realOf =
-    (real: RealDomain): RealOf =>
-    (output, { batch, head, row }, column) => {
-      const found = known.get(output);
-      if (found?.of === undefined) return null;
-      const element = found.elementOf(batch, head, row, column);
-      const value = found.of.values[element];
-      if (value > decidedValue) return real.of(value);
-      return value === noValue ? { high: constantOf(followed, found.of, element), low: 0 } : null;
-    };
+  const has = (quantity: string) => outputs.some(({ name }) => name === quantity);
+  if (!has('out') && !has('lse')) return [];
+  const realOf = contractValues(followed, outputs);
   const rows = chooseRows(problem);
   const decisive = compareAlgebra(problem, realOf(taken ?? kept), rows);
   const comparisons = {
@@ -140,7 +93,7 @@ export function certifyAlgebra(
     kept: taken && compareAlgebra(problem, realOf(kept), rows, decisive.factor),
   };
   return [
-    ...(known.has('out') ? [ofOut(comparisons, rows.length)] : []),
-    ...(known.has('lse') ? [ofLse(comparisons, rows.length)] : []),
+    ...(has('out') ? [ofOut(comparisons, rows.length)] : []),
+    ...(has('lse') ? [ofLse(comparisons, rows.length)] : []),
   ];
 }

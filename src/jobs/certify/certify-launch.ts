@@ -12,9 +12,10 @@ import type {
   CountedPlace,
   OutputCertificate,
 } from './certificate.js';
-import { certifyAlgebra, evaluateRun } from './certify-algebra.js';
 import { reasonsOf, silenceOf } from './certificate-reasons.js';
+import { compareWithContract } from './compare-with-contract.js';
 import { certifyInfluence } from './certify-influence.js';
+import { evaluateRun } from './contract-values.js';
 import { harmlessRacesOf } from './find-harmless.js';
 import { groupIdioms } from './group-idioms.js';
 import { certifySchedules } from './certify-schedules.js';
@@ -143,7 +144,7 @@ export async function certifyFollowed(
   const parts = {
     run: await certifyOrder(followed, request, progress),
     outputs: outputs.map((output) => certifyOutput(followed, output, rounding, samples)),
-    algebra: contract && certifyAlgebra(followed, real, contract),
+    ...compareWithContract(followed, real, contract),
     idioms: groupIdioms(idioms.found, sources),
     influence: certifyInfluence(here),
     schedules:

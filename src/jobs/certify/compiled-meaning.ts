@@ -15,7 +15,8 @@ import { bytesOf } from '../launch/launch-tensors.js';
 import { openTemplate } from '../launch/open-launch.js';
 import { poseLaunch } from '../launch/run-on-problem.js';
 import { algebraReasons, reachReasons } from './certificate-reasons.js';
-import { certifyAlgebra, evaluateRun } from './certify-algebra.js';
+import { compareWithContract } from './compare-with-contract.js';
+import { evaluateRun } from './contract-values.js';
 import { certifyInfluence } from './certify-influence.js';
 import { followOpened, hashExpressions, type FollowedRun } from './followed-run.js';
 import { namesByContents } from './input-names.js';
@@ -106,8 +107,8 @@ export async function startFollowing(path: string): Promise<ValueFollower> {
       name: tensor,
       coverage: coverageOf(run.recorder, { tensor, ...output }),
     }));
-    const algebra = certifyAlgebra(run, evaluateRun(run), told.contract);
-    const { refuting, missing } = algebraReasons(known, algebra, run, told.contract);
+    const compared = compareWithContract(run, evaluateRun(run), told.contract);
+    const { refuting, missing } = algebraReasons(known, compared, run, told.contract);
     const influence = certifyInfluence({ run, told }) ?? [];
     const unknown = influence.reduce((sum, one) => sum + one.unknown, 0);
     return {

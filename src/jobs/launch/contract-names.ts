@@ -1,4 +1,4 @@
-import { gradientQuantities } from '../../audit/index.js';
+import { gradientQuantities, outputGradient } from '../../audit/index.js';
 import { cacheNames, problemInputNames, scaleTensorNames } from '../../io/index.js';
 import { quantities, type Quantity } from '../../problem/index.js';
 
@@ -13,8 +13,23 @@ export const contractInputs: readonly string[] = [
   ...scaleTensorNames,
 ];
 
+/** Whether a name is that of a gradient of Q, K or V. */
+export function isGradient(name: string): boolean {
+  return gradientQuantities.some((quantity) => quantity.name === name);
+}
+
+const [out, lse] = quantities;
+
+/** What a backward kernel may be given beside Q, K and V: dO, Σ dO·O of each row, and O and the LSE of the forward. */
+export const givenQuantities: readonly Quantity[] = [
+  outputGradient,
+  { ...lse, name: 'delta', prose: 'the row sums of dO∘O', label: 'delta' },
+  out,
+  lse,
+];
+
 /** All tensors that a contract may have. */
 export const contractNames: readonly string[] = [
   ...contractInputs,
-  ...templateQuantities.map(({ name }) => name),
+  ...new Set([...templateQuantities, ...givenQuantities].map(({ name }) => name)),
 ];

@@ -9,9 +9,15 @@ import {
 import { type ContractFile, type LaunchTensor, parseContract } from '../../ptx/launch/index.js';
 import { RequestError } from '../../request-error.js';
 import { listed, plainText } from '../../words/index.js';
-import { contractInputs, contractNames, templateQuantities } from './contract-names.js';
+import {
+  contractInputs,
+  contractNames,
+  givenQuantities,
+  isGradient,
+  templateQuantities,
+} from './contract-names.js';
 import { placesOf, placeView, type PlacedView, viewBytes } from './contract-views.js';
-import type { OpenedLaunch } from './open-launch.js';
+import type { OpenedLaunch, PosedLaunch } from './open-launch.js';
 
 /** An output of a launch that is a quantity of its problem. */
 export interface ContractOutput {
@@ -30,6 +36,8 @@ export interface ContractOutput {
 export interface LaunchContract {
   readonly problem: Problem;
   readonly outputs: readonly ContractOutput[];
+  /** What a backward kernel is given beside the problem: `dout`, `delta`, `out`, `lse`. */
+  readonly given: readonly ContractOutput[];
 }
 
 /** A contract with the name of its file, for messages. */
@@ -94,16 +102,32 @@ function outputOf(problem: Problem, quantity: Quantity, view: PlacedView): Contr
   };
 }
 
+/** What a contract says that the launch is given: of a backward kernel, what the launch does not write. */
+function readGiven(
+  { file: contract }: GivenContract,
+  { file, tensors }: OpenedLaunch,
+  problem: Problem,
+): readonly ContractOutput[] {
+  if (![...contract.views.keys()].some(isGradient)) return [];
+  const written = file.outputs.map(({ name }) => name);
+  return givenQuantities.flatMap((quantity) => {
+    const view = contract.views.get(quantity.name);
+    if (view === undefined || written.includes(view.tensor)) return [];
+    return [outputOf(problem, quantity, placeView(quantity.name, view, tensors))];
+  });
+}
+
 /** The outputs of a contract among those of its launch. */
 function readOutputs(
   { file: contract }: GivenContract,
   { file, tensors }: OpenedLaunch,
   problem: Problem,
+  given: readonly ContractOutput[],
 ): readonly ContractOutput[] {
   const written = file.outputs.map(({ name }) => name);
   const outputs = templateQuantities.flatMap((quantity) => {
     const view = contract.views.get(quantity.name);
-    if (view === undefined) return [];
+    if (view === undefined || given.some(({ name }) => name === quantity.name)) return [];
     const placed = placeView(quantity.name, view, tensors);
     if (!written.includes(view.tensor))
       throw new RequestError(
@@ -122,11 +146,33 @@ function readOutputs(
 async function fromViews(given: GivenContract, opened: OpenedLaunch): Promise<LaunchContract> {
   try {
     const problem = await readInputs(given, opened.tensors);
-    return { problem, outputs: readOutputs(given, opened, problem) };
+    const inputs = readGiven(given, opened, problem);
+    return { problem, outputs: readOutputs(given, opened, problem, inputs), given: inputs };
   } catch (error) {
     if (!(error instanceof RequestError) || error.message.startsWith(given.where)) throw error;
     throw new RequestError(`${given.where}: ${error.message}`);
   }
+}
+
+/** What a template is given beside its problem, by the names of problem files; nothing where it writes no gradient. */
+function givenToTemplate(
+  { tensors, file }: OpenedLaunch,
+  { problem, outputs }: PosedLaunch,
+): readonly ContractOutput[] {
+  if (!outputs.some(({ quantity }) => isGradient(quantity.name))) return [];
+  const made = [...file.outputs, ...file.buffers].map(({ name }) => name);
+  return givenQuantities.flatMap((quantity) => {
+    const tensor = tensors.get(quantity.name);
+    if (tensor === undefined || made.includes(quantity.name)) return [];
+    const view = {
+      tensor: tensor.name,
+      shape: tensor.shape,
+      strides: null,
+      offset: 0,
+      format: null,
+    };
+    return [outputOf(problem, quantity, placeView(quantity.name, view, tensors))];
+  });
 }
 
 /**
@@ -146,6 +192,7 @@ export async function contractOfLaunch(
     const shape = problemShape(posed.problem);
     return {
       problem: posed.problem,
+      given: givenToTemplate(opened, posed),
       outputs: posed.outputs.map(({ name, quantity }) => ({
         name: quantity.name,
         tensor: name,

@@ -1,6 +1,8 @@
-import { formats, type Tensor } from '../../formats/index.js';
+import { allocateStorage, formats, type FormatName, type Tensor } from '../../formats/index.js';
 import { safetensorsDtypeOf, type TensorEntry, type TensorFile } from '../../io/index.js';
 import type { LaunchTensor } from '../../ptx/launch/index.js';
+import { RequestError } from '../../request-error.js';
+import { plainText } from '../../words/index.js';
 
 /** The bytes behind a tensor's elements. */
 export function bytesOf({ data }: Tensor): Uint8Array {
@@ -17,6 +19,22 @@ export function launchTensor(name: string, tensor: Tensor): LaunchTensor {
     shape,
     bytes: bytesOf(tensor),
   };
+}
+
+/** A launch's tensor as one of numbers. @throws RequestError for a type that is no format of numbers */
+export function tensorOf({ name, dtype, shape, bytes }: LaunchTensor): Tensor {
+  const known = Object.entries(safetensorsDtypeOf).find(([, type]) => type === dtype);
+  if (known === undefined)
+    throw new RequestError(
+      `${plainText(name)} has the type ${plainText(dtype)}; give it a format of floating-point numbers`,
+    );
+  const format = known[0] as FormatName;
+  const data = allocateStorage(
+    formats[format],
+    shape.reduce((product, size) => product * size, 1),
+  );
+  new Uint8Array(data.buffer, data.byteOffset, data.byteLength).set(bytes);
+  return { format, shape, data };
 }
 
 /** Kinds of whole numbers as npy files spell them. */

@@ -1,5 +1,5 @@
 export { compareAlgebra, type AlgebraComparison, type OutComparison } from './compare-algebra.js';
-export type { LseComparison, WorstDistance } from './compare-lse.js';
+export { distanceOf, type LseComparison, type WorstDistance } from './compare-lse.js';
 export {
   exactAttentionRow,
   exactFactor,
@@ -18,3 +18,4 @@ export {
   type NamedFactor,
 } from './factor-names.js';
 export { inferFactor, type InferredFactor } from './infer-factor.js';
+export { power, scaledExponent, weighRow } from './weigh-row.js';

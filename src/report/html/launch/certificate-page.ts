@@ -70,6 +70,21 @@ function section(id: string, title: string, ...content: readonly Content[]): Htm
   return element('section', { id }, element('h2', {}, title), ...content);
 }
 
+/** The constants of an output, and how a gradient is made. */
+function constantsText({
+  constant,
+  constantError,
+  weights,
+  delta,
+}: Pick<AlgebraCertificate, 'constant' | 'constantError' | 'weights' | 'delta'>): string {
+  const unknown = constantError === null ? 'these values tell none' : 'no known constant';
+  return [
+    constant ?? unknown,
+    ...(weights === null ? [] : [`P = ${weights}`]),
+    ...(delta === null ? [] : [`δ = ${delta}`]),
+  ].join(', ');
+}
+
 function algebraSection(algebra: readonly AlgebraCertificate[] | null): Html {
   if (algebra === null)
     return section(
@@ -78,12 +93,12 @@ function algebraSection(algebra: readonly AlgebraCertificate[] | null): Html {
       element('p', { class: 'muted' }, 'No contract says what the kernel is to compute.'),
     );
   const rows = algebra.map(
-    ({ output, holds, distance, limit, constant, constantError, idealDistance, rows: count }) => [
+    ({ output, holds, distance, limit, idealDistance, rows: count, ...form }) => [
       output,
       holds ? 'holds' : element('strong', { class: 'failure' }, 'does not hold'),
       short(distance),
       short(limit),
-      constant ?? (constantError === null ? 'these values tell none' : 'no known constant'),
+      constantsText(form),
       short(idealDistance),
       formatGrouped(count),
     ],

@@ -39,7 +39,26 @@ function placeText({ site, source }: CertificatePlace): string {
   return source === null ? site : `${sourceText(source)} (${site})`;
 }
 
-function algebraLine({
+/** A gradient against that of attention. */
+function gradientLine(gradient: AlgebraCertificate): string {
+  const { output, rows, compared, constant, constantError, holds } = gradient;
+  const { distance, idealDistance, keptDistance, weights, delta } = gradient;
+  const factor =
+    output === 'dv' ? '' : `, times ${constant ?? 'a factor that is no known constant'}`;
+  const error =
+    constantError === null || constantError === 0 ? '' : ` (${short(constantError)} from exact)`;
+  const terms = `P = ${weights ?? 'unknown'}${delta === null ? '' : `, δ = ${delta}`}${factor}${error}`;
+  const kept =
+    keptDistance === null ? '' : `; ${short(keptDistance)} with polynomials as they are computed`;
+  const of = `${formatGroupedCount(compared, 'element')} in ${formatGroupedCount(rows, 'row')}`;
+  return `Algebra of ${output}: ${holds ? '' : 'not '}the gradient of softmax attention: real values within ${short(distance)} with ${terms}; ${short(idealDistance)} from the exact gradient${kept} (${of})`;
+}
+
+function algebraLine(algebra: AlgebraCertificate): string {
+  return algebra.weights === null ? outputLine(algebra) : gradientLine(algebra);
+}
+
+function outputLine({
   output,
   rows,
   compared,
