@@ -1,14 +1,20 @@
 import { compareValues, findParting, type HashedRun } from '../../meaning/certify/index.js';
 import { RequestError } from '../../request-error.js';
 import { sourceLines } from '../../ptx/syntax/index.js';
-import type { InputPlaces } from '../launch/contract-places.js';
+import { givenPlaces, type PlacedInput } from '../launch/contract-places.js';
 import type { SameCertificate, SameOutput } from './certificate.js';
 import { rowQuantities } from './certify-influence.js';
 import { type FollowedRun, hashExpressions, placeOf } from './followed-run.js';
 import { namesByContents, namesByTensor } from './input-names.js';
 import { readContents } from './row-contents.js';
+import {
+  type KnownRows,
+  pairByContents,
+  type PairedRows,
+  pairInOrder,
+  rowQuantities,
+} from './row-pairs.js';
 import type { ToldRun } from './told-contract.js';
-import { type KnownRows, pairByContents, type PairedRows, pairInOrder } from './row-pairs.js';
 
 type Compared = FollowedRun & HashedRun;
 
@@ -83,7 +89,7 @@ function inOrder(one: FollowedRun, other: FollowedRun, name: string): PairedRows
 
 function hashed(
   { run }: ToldRun,
-  known: (KnownRows & { readonly places: readonly InputPlaces[] }) | null,
+  known: (KnownRows & { readonly places: readonly PlacedInput[] }) | null,
 ): Compared {
   const { inputs, trace } = run.recorder;
   const names =
@@ -94,8 +100,10 @@ function hashed(
 /** The rows of a run by what they are asked. */
 function knownRows({ run, told }: ToldRun) {
   if (told === null) return null;
-  const { contract, places } = told;
-  return { ...told, contents: readContents(contract.problem, places, run.result.opened.tensors) };
+  const { contract } = told;
+  const places = [...told.places, ...givenPlaces(contract)];
+  const contents = readContents(contract.problem, places, run.result.opened.tensors);
+  return { contract, places, contents };
 }
 
 /**

@@ -1,7 +1,7 @@
 import { hashOfText, type NameInput } from '../../meaning/domains/index.js';
 import type { TracedInput } from '../../meaning/record/index.js';
-import type { InputRole, InputPlaces } from '../launch/contract-places.js';
-import type { RowContents } from './row-contents.js';
+import type { PlacedInput, PlacedRole } from '../launch/contract-places.js';
+import { isOfKeys, type RowContents } from './row-contents.js';
 
 /** Names of the elements of a launch's inputs. */
 export interface InputNames {
@@ -19,29 +19,31 @@ export function namesByTensor(inputs: readonly TracedInput[]): InputNames {
   };
 }
 
-/** A row of Q, K or V. */
+/** A row of an input. */
 interface NamedRow {
   readonly words: readonly [number, number];
   readonly text: string;
 }
 
 /** The rows of an input in the order of the problem: [batch, heads, rows]. */
-function namedRows(role: InputRole, contents: RowContents): readonly NamedRow[] {
+function namedRows(role: PlacedRole, contents: RowContents): readonly NamedRow[] {
   return contents.rowsOf(role).map(({ head, position, contents: bits }) => ({
     // Where a query lies says nothing about what it sees; of keys the place decides their order.
-    words: hashOfText(role === 'q' ? `q ${head} ${bits}` : `${role} ${head} ${position} ${bits}`),
+    words: hashOfText(
+      isOfKeys(role) ? `${role} ${head} ${position} ${bits}` : `${role} ${head} ${bits}`,
+    ),
     text: `${role}, head ${head}, row ${position}`,
   }));
 }
 
 /**
- * Names by what attention is asked: elements of Q have the head, the contents of their row and the column for a name, those of K
- * and V also the place of the row in its sequence. So the same row of another batch, among other neighbours or with other strides
+ * Names by what attention is asked: elements of Q, and of what a backward is given for each query, have the head, the contents of their
+ * row and the column for a name, those of K and V also the place of the row in its sequence. So the same row of another batch, among other neighbours or with other strides
  * has the same names. What is no element of these is named by its tensor; an element of several is one of the first.
  */
 export function namesByContents(
   inputs: readonly TracedInput[],
-  placed: readonly InputPlaces[],
+  placed: readonly PlacedInput[],
   contents: RowContents,
 ): InputNames {
   const others = namesByTensor(inputs);

@@ -1,9 +1,22 @@
 import { hashOfText } from '../../meaning/domains/index.js';
-import { problemMask, problemShape, rowPlaces, type Problem } from '../../problem/index.js';
+import {
+  keysOf,
+  type Mask,
+  problemMask,
+  problemShape,
+  rowPlaces,
+  type Problem,
+  type ProblemShape,
+} from '../../problem/index.js';
 import type { LaunchTensor } from '../../ptx/launch/index.js';
-import type { InputPlaces, InputRole } from '../launch/contract-places.js';
+import {
+  givenRoles,
+  shapeOfRole,
+  type PlacedInput,
+  type PlacedRole,
+} from '../launch/contract-places.js';
 
-/** A row of Q, K or V. */
+/** A row of an input. */
 export interface InputRow {
   /** Of its role, counted within the batch. */
   readonly head: number;
@@ -16,13 +29,25 @@ export interface InputRow {
 /** What the rows of a problem are asked. */
 export interface RowContents {
   /** In the order of the problem: [batch, heads, rows]. */
-  readonly rowsOf: (role: InputRole) => readonly InputRow[];
+  readonly rowsOf: (role: PlacedRole) => readonly InputRow[];
   /**
    * A text that rows have in common whose head, query and visible keys and values are the same, these at the same places of their
    * sequences.
    * @param head counted over [batch, heads]
    */
   readonly keyOf: (head: number, row: number) => string;
+  /** The same of a row of dQ: what the backward is given for the query counts too. */
+  readonly queryKeyOf: (head: number, row: number) => string;
+  /**
+   * A text that rows of dK or dV have in common of one key and value at one place, whose queries have rows of dQ in common, in one order.
+   * @param kvHead counted over [batch, kv heads]
+   */
+  readonly gradientKeyOf: (kvHead: number, key: number) => string;
+}
+
+/** Whether an input has a row for each key; else it has one for each query. */
+export function isOfKeys(role: PlacedRole): boolean {
+  return role === 'k' || role === 'v';
 }
 
 /** The bits of elements as a text. */
@@ -46,12 +71,11 @@ function positionsOf({ sequences }: Problem, isOfKeys: boolean, count: number): 
 
 function readRows(
   problem: Problem,
-  { role, tensor, places }: InputPlaces,
+  { role, tensor, places }: PlacedInput,
   tensors: ReadonlyMap<string, LaunchTensor>,
 ): readonly InputRow[] {
-  const { shape } = problem[role];
-  const [heads, rows, dim] = shape.slice(-3);
-  const positions = positionsOf(problem, role !== 'q', rows);
+  const [heads, rows, dim] = shapeOfRole(role, problemShape(problem));
+  const positions = positionsOf(problem, isOfKeys(role), rows);
   return Array.from({ length: places.length / dim }, (_, i) => ({
     head: Math.floor(i / rows) % heads,
     position: positions[i % rows],
@@ -82,35 +106,69 @@ class KeyChains {
   }
 }
 
+/** A hash for each key of a head of the queries that see it, in their order. */
+function hashSeers(
+  mask: Mask,
+  { heads, kvHeads, groupSize, queries, keys }: ProblemShape,
+  kvHead: number,
+  queryKeyOf: RowContents['queryKeyOf'],
+): readonly string[] {
+  const hashes = Array.from({ length: keys }, () => '');
+  const firstHead = Math.floor(kvHead / kvHeads) * heads + (kvHead % kvHeads) * groupSize;
+  for (let head = firstHead; head < firstHead + groupSize; head++)
+    for (let row = 0; row < queries; row++) {
+      const own = hashOfText(queryKeyOf(head, row)).join();
+      for (const key of keysOf(mask.ranges(head, row)))
+        hashes[key] = hashOfText(`${hashes[key]} ${own}`).join();
+    }
+  return hashes;
+}
+
 /** What the rows of a launch's problem are asked, from the bits of its tensors. */
 export function readContents(
   problem: Problem,
-  placed: readonly InputPlaces[],
+  placed: readonly PlacedInput[],
   tensors: ReadonlyMap<string, LaunchTensor>,
 ): RowContents {
   const shape = problemShape(problem);
   const { heads, groupSize, kvHeads, queries, keys } = shape;
   const rows = new Map(placed.map((one) => [one.role, readRows(problem, one, tensors)]));
-  const rowsOf = (role: InputRole) => rows.get(role) ?? [];
+  const rowsOf = (role: PlacedRole) => rows.get(role) ?? [];
   const mask = problemMask(problem, shape);
   const placeOf = rowPlaces(problem, shape);
   const chains = new Map<number, KeyChains>();
+  const keyOf = (head: number, row: number) => {
+    const kvHead = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
+    let ofHead = chains.get(kvHead);
+    if (ofHead === undefined) {
+      const contentsAt = (key: number) =>
+        (['k', 'v'] as const).map((role) => rowsOf(role)[kvHead * keys + key].contents).join(' ');
+      chains.set(kvHead, (ofHead = new KeyChains(contentsAt)));
+    }
+    const known = ofHead;
+    const { firstKey } = placeOf(head, row);
+    const seen = mask
+      .ranges(head, row)
+      .map(({ begin, end }) => `${begin - firstKey} ${known.of(begin, end)}`);
+    return [head % heads, rowsOf('q')[head * queries + row].contents, ...seen].join(' | ');
+  };
+  const queryKeyOf = (head: number, row: number) =>
+    [
+      keyOf(head, row),
+      ...givenRoles.map((role) => rowsOf(role).at(head * queries + row)?.contents ?? 'none'),
+    ].join(' | ');
+  const seers = new Map<number, readonly string[]>();
   return {
     rowsOf,
-    keyOf: (head, row) => {
-      const kvHead = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
-      let ofHead = chains.get(kvHead);
-      if (ofHead === undefined) {
-        const contentsAt = (key: number) =>
-          (['k', 'v'] as const).map((role) => rowsOf(role)[kvHead * keys + key].contents).join(' ');
-        chains.set(kvHead, (ofHead = new KeyChains(contentsAt)));
-      }
-      const known = ofHead;
-      const { firstKey } = placeOf(head, row);
-      const seen = mask
-        .ranges(head, row)
-        .map(({ begin, end }) => `${begin - firstKey} ${known.of(begin, end)}`);
-      return [head % heads, rowsOf('q')[head * queries + row].contents, ...seen].join(' | ');
+    keyOf,
+    queryKeyOf,
+    gradientKeyOf: (kvHead, key) => {
+      let known = seers.get(kvHead);
+      if (known === undefined)
+        seers.set(kvHead, (known = hashSeers(mask, shape, kvHead, queryKeyOf)));
+      const at = kvHead * keys + key;
+      const { head, position, contents } = rowsOf('k')[at];
+      return [head, position, contents, rowsOf('v')[at].contents, known[key]].join(' | ');
     },
   };
 }

@@ -33,25 +33,56 @@ export function pairInOrder(shape: readonly number[]): PairedRows {
   return { pairs, unpaired: 0 };
 }
 
+/** The rows of a quantity that pairs by contents: heads, rows, columns, and what a row of a head counted over the batch is asked. */
+interface RowsOfQuantity {
+  readonly heads: number;
+  readonly rows: number;
+  readonly columns: number;
+  readonly keyOf: (head: number, row: number) => string;
+}
+
+/** The rows of one of `rowQuantities`. */
+function rowsOfQuantity(
+  { contract: { problem }, contents }: KnownRows,
+  quantity: string,
+): RowsOfQuantity {
+  const { heads, kvHeads, queries, keys, qkDim, vDim } = problemShape(problem);
+  const ofQueries = { heads, rows: queries, keyOf: contents.keyOf };
+  const ofKeys = { heads: kvHeads, rows: keys, keyOf: contents.gradientKeyOf };
+  const known: Readonly<Record<string, RowsOfQuantity>> = {
+    out: { ...ofQueries, columns: vDim },
+    lse: { ...ofQueries, columns: 1 },
+    dq: { ...ofQueries, columns: qkDim, keyOf: contents.queryKeyOf },
+    dk: { ...ofKeys, columns: qkDim },
+    dv: { ...ofKeys, columns: vDim },
+  };
+  return known[quantity];
+}
+
+/** The quantities whose rows pair by contents. */
+export const rowQuantities: readonly string[] = ['out', 'lse', 'dq', 'dk', 'dv'];
+
 /** The elements of each row of an output, by what the row is asked. */
 function elementsByRow(
-  { contract: { problem, outputs }, contents }: KnownRows,
+  known: KnownRows,
   quantity: string,
 ): readonly (readonly [key: string, elements: readonly number[]])[] {
-  const { batch, heads, queries, vDim } = problemShape(problem);
+  const { problem, outputs } = known.contract;
+  const { batch } = problemShape(problem);
+  const { heads, rows, columns, keyOf } = rowsOfQuantity(known, quantity);
   const { elementOf } = outputs.find(({ name }) => name === quantity)!;
-  const columns = quantity === 'out' ? vDim : 1;
-  return Array.from({ length: batch * heads * queries }, (_, i) => {
-    const [head, row] = [Math.floor(i / queries), i % queries];
+  return Array.from({ length: batch * heads * rows }, (_, i) => {
+    const [head, row] = [Math.floor(i / rows), i % rows];
     const elements = Array.from({ length: columns }, (__, column) =>
       elementOf(Math.floor(head / heads), head % heads, row, column),
     );
-    return [contents.keyOf(head, row), elements];
+    return [keyOf(head, row), elements];
   });
 }
 
 /**
- * The rows of O or of the LSE of two launches whose query, visible keys and values are the same, wherever they lie.
+ * The rows of O, the LSE or a gradient of two launches whose query, visible keys and values are the same, wherever they lie: of dQ with
+ * the same given for the query, of dK and dV with the same queries that see the key.
  *
  * @throws RequestError where no row is
  */

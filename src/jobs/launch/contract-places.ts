@@ -1,10 +1,10 @@
 import { openRawTensors, readProblem, scaleTensorNames } from '../../io/index.js';
-import { problemShape, type Problem, type Tensor } from '../../problem/index.js';
+import { problemShape, type Problem, type ProblemShape, type Tensor } from '../../problem/index.js';
 import type { LaunchTensor } from '../../ptx/launch/index.js';
 import { RequestError } from '../../request-error.js';
 import { plainText } from '../../words/index.js';
 import { contractInputs } from './contract-names.js';
-import type { GivenContract } from './contract-of-launch.js';
+import type { GivenContract, LaunchContract } from './contract-of-launch.js';
 import { placesOf, placeView, viewBytes } from './contract-views.js';
 import type { OpenedLaunch } from './open-launch.js';
 
@@ -14,6 +14,12 @@ export const inputRoles = ['q', 'k', 'v'] as const;
 /** One of them. */
 export type InputRole = (typeof inputRoles)[number];
 
+/** What a backward kernel is given beside them: a row for each query. */
+export const givenRoles = ['dout', 'delta', 'out', 'lse'] as const;
+
+/** An input whose elements have places. */
+export type PlacedRole = InputRole | (typeof givenRoles)[number];
+
 /** Where the elements of an input of the problem lie in a tensor of the launch. */
 export interface InputPlaces {
   readonly role: InputRole;
@@ -21,6 +27,11 @@ export interface InputPlaces {
   readonly tensor: string;
   /** Elements of it, row-major in the problem's [batch, heads, rows, dim]: packed sequences are one behind the other in batch 0. */
   readonly places: Float64Array;
+}
+
+/** The same of any input. */
+export interface PlacedInput extends Omit<InputPlaces, 'role'> {
+  readonly role: PlacedRole;
 }
 
 /** Whether a setting is about factors of Q, K or V, which places have none of. */
@@ -91,4 +102,31 @@ export async function inputPlaces(
     tensor: role,
     places: Float64Array.from({ length: batch * counts[role] }, (_, i) => i),
   }));
+}
+
+/** The shape of an input without its batch: heads, rows and columns. */
+export function shapeOfRole(
+  role: PlacedRole,
+  { heads, kvHeads, queries, keys, qkDim, vDim }: ProblemShape,
+): readonly [heads: number, rows: number, columns: number] {
+  if (role === 'k') return [kvHeads, keys, qkDim];
+  if (role === 'v') return [kvHeads, keys, vDim];
+  const columns = { q: qkDim, dout: vDim, out: vDim, delta: 1, lse: 1 } as const;
+  return [heads, queries, columns[role]];
+}
+
+/** The places of what a backward kernel is given beside the problem, in the order of the problem. */
+export function givenPlaces({ problem, given }: LaunchContract): readonly PlacedInput[] {
+  const shape = problemShape(problem);
+  return givenRoles.flatMap((role) => {
+    const input = given.find(({ name }) => name === role);
+    if (input === undefined) return [];
+    const [heads, rows, columns] = shapeOfRole(role, shape);
+    const places = Float64Array.from({ length: shape.batch * heads * rows * columns }, (_, i) => {
+      const row = Math.floor(i / columns);
+      const head = Math.floor(row / rows);
+      return input.elementOf(Math.floor(head / heads), head % heads, row % rows, i % columns);
+    });
+    return [{ role, tensor: input.tensor, places }];
+  });
 }
