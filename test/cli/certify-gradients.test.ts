@@ -94,10 +94,51 @@ describe('certificates of gradients', () => {
     );
   });
 
+  it('are those of a template, whose problem has what the backward is given', async () => {
+    const kernel = readManifest().kernels.find(
+      ({ name }) => name === 'triton-attention-backward-dq',
+    )!;
+    const folder = join(scratch, 'template');
+    mkdirSync(folder);
+    const { ptx, tensors } = readKernel(kernel);
+    writeFileSync(join(folder, 'kernel.ptx'), ptx);
+    writeFileSync(join(folder, 'flat.safetensors'), tensors);
+    const inputs = ['q', 'k', 'v', 'dout', 'lse', 'delta', 'dq'].map((tensor) => ({ tensor }));
+    const scratches = [{ scratch: 0 }, { scratch: 0 }];
+    const template = {
+      entry: 'attention_backward_dq',
+      grid: ['sq / 64'],
+      block: [128],
+      dynamicSharedBytes: 65536,
+      parameters: [...inputs, { f32: 'scale' }, { s32: 'sk' }, ...scratches],
+      outputs: [{ name: 'dq', as: 'dq', format: 'bf16' }],
+    };
+    writeFileSync(join(folder, 'template.json'), JSON.stringify(template));
+    const file = await openTensorFile(join(folder, 'flat.safetensors'));
+    const posed = await Promise.all(
+      [...file.entries.values()].map(async ({ name, dtype, shape }) => ({
+        name: name === 'do' ? 'dout' : name,
+        dtype,
+        shape: [1, 1, ...shape],
+        bytes: await file.readBytes(name),
+      })),
+    );
+    await file.close();
+    const problem = join(folder, 'problem.safetensors');
+    await writeRawTensors(
+      problem,
+      posed.filter(({ name }) => !name.startsWith('dq')),
+    );
+    const { algebra, status } = await certify(join(folder, 'template.json'), '--problem', problem);
+    expect(status).toBe('certified');
+    const weights = '2^(scale·fp32(log2 e)·q·k − lse of base 2)';
+    expectGradient(algebra![0], weights, 'delta as given');
+  });
+
   it('are incomplete where the contract does not name dO, and say so', async () => {
     const path = copied('no-dout', ({ contract, ...launch }) => {
-      const { dout: _, ...others } = contract;
-      return { ...launch, contract: others };
+      const others = Object.entries(contract).filter(([name]) => name !== 'dout');
+      return { ...launch, contract: Object.fromEntries(others) };
     });
     const { status, reasons, uncompared } = await certify(path);
     expect(status).toBe('incomplete');
@@ -131,7 +172,8 @@ async function behindAnother(): Promise<readonly RawTensor[]> {
       const bytes = await file.readBytes(name);
       const other = bytes.map((byte, i) => (isOpposite(name) && i % 2 === 1 ? byte ^ 0x80 : byte));
       return {
-        ...{ name, dtype },
+        name,
+        dtype,
         shape: [2, ...shape.slice(1)],
         bytes: Uint8Array.from([...other, ...bytes]),
       };

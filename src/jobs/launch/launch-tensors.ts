@@ -22,7 +22,7 @@ export function launchTensor(name: string, tensor: Tensor): LaunchTensor {
 }
 
 /** A launch's tensor as one of numbers. @throws RequestError for a type that is no format of numbers */
-export function tensorOf({ name, dtype, shape, bytes }: LaunchTensor): Tensor {
+export function tensorOf({ name, dtype, shape, bytes }: Omit<LaunchTensor, 'elementBits'>): Tensor {
   const known = Object.entries(safetensorsDtypeOf).find(([, type]) => type === dtype);
   if (known === undefined)
     throw new RequestError(

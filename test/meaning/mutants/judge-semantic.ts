@@ -1,22 +1,17 @@
 import { writeFileSync } from 'node:fs';
 import { subtractDoubleDouble } from '../../../src/arith/index.js';
-import { judgeOutputs, type Judgement } from '../../../src/audit/index.js';
-import {
-  allocateStorage,
-  formats,
-  type FormatName,
-  type Tensor,
-} from '../../../src/formats/index.js';
+import { auditGradients, judgeOutputs, type Judgement } from '../../../src/audit/index.js';
 import {
   type Certificate,
   certifyFollowed,
   type FollowedRun,
   followLaunch,
 } from '../../../src/jobs/index.js';
+import { tensorOf } from '../../../src/jobs/launch/launch-tensors.js';
 import { Idioms, RealDomain } from '../../../src/meaning/domains/index.js';
 import { decidedValue } from '../../../src/meaning/trace/index.js';
+import type { Problem } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
-import type { KernelFiles } from './mutant-kernels.js';
 import type { SemanticMutant } from './semantic-mutants.js';
 
 /** Real numbers that differ by less, relative to the larger of 1 and the number, are the same. */
@@ -31,7 +26,7 @@ export interface SemanticVerdict {
   readonly changesBits: boolean;
   /** Whether the real value of an element changed, or the run did not end cleanly. */
   readonly changesReal: boolean;
-  /** Whether the audit of O and the LSE fails. */
+  /** Whether the audit of the outputs fails. */
   readonly isAudited: boolean;
   readonly status: Certificate['status'];
   readonly hasFindings: boolean;
@@ -50,27 +45,37 @@ export interface SemanticJudge {
   readonly judge: (mutant: SemanticMutant) => Promise<SemanticVerdict | null>;
 }
 
-const formatOf: Readonly<Record<string, FormatName>> = { BF16: 'bf16', F32: 'fp32' };
+/** Whether a run passes an audit; causes are not looked for. */
+type Audit = (run: FollowedRun) => boolean;
 
-function tensorOf({ dtype, shape, bytes }: FollowedRun['result']['outputs'][number]): Tensor {
-  const format = formatOf[dtype];
-  const data = allocateStorage(
-    formats[format],
-    shape.reduce((all, one) => all * one, 1),
-  );
-  new Uint8Array(data.buffer, data.byteOffset, data.byteLength).set(bytes);
-  return { format, shape, data };
+/** The audit of O and the LSE of a problem; exact values are found once. */
+export function auditOfOutputs(posed: Problem): Audit {
+  let reference: Judgement['reference'] | undefined;
+  return ({ result }) => {
+    const [out, lse] = result.outputs.map(tensorOf);
+    const known = reference === undefined ? {} : { reference };
+    const judged = judgeOutputs(posed, { out, lse }, { diagnose: false, ...known });
+    reference = judged.reference;
+    return judged.verdict.pass;
+  };
 }
 
-/** The audit of a run's outputs, with the exact values of another one where they are known; causes are not looked for. */
-function audit(
-  { result }: FollowedRun,
-  { posed }: KernelFiles,
-  reference?: Judgement['reference'],
-): Judgement {
-  const [out, lse] = result.outputs.map(tensorOf);
-  const known = reference === undefined ? {} : { reference };
-  return judgeOutputs(posed, { out, lse }, { diagnose: false, ...known });
+/** The audit of dQ, dK and dV, which are the outputs of a run in this order, of what its contract says that it is given. */
+export function auditOfGradients(): Audit {
+  return ({ result }) => {
+    const { tensors, file } = result.opened;
+    const given = (name: string) => tensorOf(tensors.get(file.contract!.views.get(name)!.tensor)!);
+    const [q, k, v, dout, out, lse] = ['q', 'k', 'v', 'dout', 'out', 'lse'].map(given);
+    const { notes } = file.contract!;
+    const settings = { scale: Number(notes.get('scale')), causal: notes.get('causal') === 'true' };
+    const [dq, dk, dv] = result.outputs.map(tensorOf);
+    const problem: Problem = { q, k, v, ...settings, window: null, softcap: null };
+    // dQ has another format than the others.
+    return [{ dq }, { dk, dv }].every(
+      (gradients) =>
+        auditGradients(problem, { dout, out, lse, ...gradients }, { diagnose: false }).verdict.pass,
+    );
+  };
 }
 
 /** The real values of a run's outputs, where a polynomial that stands for 2^x is 2^x, as certificates take it. */
@@ -110,21 +115,25 @@ function areBitsEqual(base: FollowedRun, other: FollowedRun): boolean {
   );
 }
 
-/** Runs a kernel, and then its mutants, on its problem; the mutants' text is written to `mutantPath`. */
+/**
+ * Runs a kernel, and then its mutants; the mutants' text is written to `mutantPath`.
+ * @param problem that of a template
+ */
 export async function semanticJudge(
-  files: KernelFiles,
+  { launch, problem }: { readonly launch: string; readonly problem?: string },
+  audit: Audit,
   mutantPath: string,
 ): Promise<SemanticJudge> {
   const request = {
-    path: files.template,
-    problem: files.problem,
+    path: launch,
+    problem,
     contract: false,
     races: true,
     samples: 1,
   };
   const base = await followLaunch(request, () => undefined);
   const ofBase = realOf(base);
-  const { reference, verdict } = audit(base, files);
+  const passesAudit = audit(base);
   const mostSteps = stepFactor * base.result.run.mostClusterSteps + moreSteps;
   const judge = async (mutant: SemanticMutant): Promise<SemanticVerdict | null> => {
     writeFileSync(mutantPath, mutant.ptx);
@@ -137,7 +146,7 @@ export async function semanticJudge(
       return {
         changesBits,
         changesReal: compared.change > sameReal,
-        isAudited: changesBits && !audit(other, files, reference).verdict.pass,
+        isAudited: changesBits && !audit(other),
         status: certificate.status,
         hasFindings: !certificate.run.pass,
         ...compared,
@@ -151,7 +160,7 @@ export async function semanticJudge(
   return {
     base,
     certificate: await certifyFollowed(base, request, ''),
-    passesAudit: verdict.pass,
+    passesAudit,
     judge,
   };
 }

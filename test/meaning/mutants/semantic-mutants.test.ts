@@ -5,55 +5,43 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, expect, it } from 'vitest';
 import { sampled } from '../../setup/effort.js';
 import { turns } from '../../setup/turns.js';
-import { semanticJudge } from './judge-semantic.js';
+import { type Judged, judgeMutants } from './judge-mutants.js';
+import { auditOfGradients, auditOfOutputs, semanticJudge } from './judge-semantic.js';
 import { type MutantKernel, mutantKernels, writeKernel } from './mutant-kernels.js';
 import { isOverlooked, isWronged, type JudgedRow, mutantTable } from './mutant-table.js';
-import { type SemanticMutant, semanticMutants } from './semantic-mutants.js';
+import type { SemanticMutant } from './semantic-mutants.js';
 
-/** The mutants are the same in every run, so that the table is. */
-const [problemSeed, mutantSeed, perKind] = [5, 1, 6];
+const problemSeed = 5;
 
 const scratch = mkdtempSync(join(tmpdir(), 'flashproof-mutants-'));
 const all: JudgedRow[] = [];
+const ofBackward: JudgedRow[] = [];
 afterAll(() => {
   rmSync(scratch, { recursive: true });
-  if (all.length > 0) process.stdout.write(`${mutantTable(all)}\n`);
+  for (const rows of [all, ofBackward])
+    if (rows.length > 0) process.stdout.write(`${mutantTable(rows)}\n`);
 });
 
-/** A mutant that was judged, with what a reader of a failure wants to see. */
-type Judged = JudgedRow & Pick<SemanticMutant, 'line' | 'before' | 'after'>;
+type Choose = (mutants: readonly SemanticMutant[]) => readonly SemanticMutant[];
 
-/** Judges mutants of a kernel, which itself is certified and passes its audit. */
-async function judgeKernel(
-  kernel: MutantKernel,
-  choose: (mutants: readonly SemanticMutant[]) => readonly SemanticMutant[],
-): Promise<readonly Judged[]> {
-  const files = await writeKernel(scratch, kernel, problemSeed);
-  const { base, certificate, passesAudit, judge } = await semanticJudge(
-    files,
-    join(scratch, 'mutant.ptx'),
-  );
-  expect(certificate).toMatchObject({ status: 'certified' });
-  expect(passesAudit).toBe(true);
-  const { byLine } = base.result.run.counts;
-  const mutants = semanticMutants(
-    { ptx: files.text, module: base.result.opened.module },
-    (line) => (byLine.get(line)?.executions ?? 0) > 0,
-    { seed: mutantSeed, perKind },
-  );
-  const judged: Judged[] = [];
-  for (const { ptx, ...mutant } of choose(mutants)) {
-    const verdict = await judge({ ptx, ...mutant });
-    expect(verdict, `${mutant.after} is no instruction`).not.toBeNull();
-    if (verdict === null) continue;
-    const { changesBits, changesReal, isAudited, status, hasFindings } = verdict;
-    const known = { changesBits, changesReal, isAudited, status, hasFindings };
-    judged.push({ kernel: kernel.name, ...mutant, ...known });
-  }
-  return judged;
+async function judgeKernel(kernel: MutantKernel, choose: Choose): Promise<readonly Judged[]> {
+  const { template, problem, posed } = await writeKernel(scratch, kernel, problemSeed);
+  const audit = auditOfOutputs(posed);
+  const mutant = join(scratch, 'mutant.ptx');
+  const judge = await semanticJudge({ launch: template, problem }, audit, mutant);
+  return judgeMutants(kernel.name, judge, choose);
+}
+
+/** Of the backward in examples/triton, with its own tensors. */
+async function judgeBackward(name: string, choose: Choose): Promise<readonly Judged[]> {
+  const file = new URL(`../../../examples/triton/recorded/${name}/launch.json`, import.meta.url);
+  const launch = fileURLToPath(file);
+  const judge = await semanticJudge({ launch }, auditOfGradients(), join(scratch, 'backward.ptx'));
+  return judgeMutants(`triton-${name}`, judge, choose);
 }
 
 const quick = mutantKernels.find(({ name }) => name === 'triton-wgmma-d64-tails-causal')!;
@@ -64,6 +52,12 @@ it('refutes a dozen mutants that change a real value, and certifies those that d
   expect(judged.filter(isWronged)).toEqual([]);
 });
 
+it('refutes a dozen mutants of a backward that change a real value, and certifies those that do not', async () => {
+  const judged = await judgeBackward('backward-sm_90', (mutants) => sampled(mutants, 12));
+  expect(judged.filter(isOverlooked)).toEqual([]);
+  expect(judged.filter(isWronged)).toEqual([]);
+}, 120_000);
+
 const inTurn = turns(import.meta.url);
 
 for (const kernel of mutantKernels)
@@ -73,3 +67,10 @@ for (const kernel of mutantKernels)
     expect(judged.filter(isOverlooked)).toEqual([]);
     expect(judged.filter(isWronged)).toEqual([]);
   });
+
+inTurn('refutes mutants of backwards', { timeout: 1_200_000 }, async () => {
+  for (const name of ['backward-sm_90', 'backward-sm_90-atomics'])
+    ofBackward.push(...(await judgeBackward(name, (mutants) => mutants)));
+  expect(ofBackward.filter(isOverlooked)).toEqual([]);
+  expect(ofBackward.filter(isWronged)).toEqual([]);
+});
