@@ -8,7 +8,7 @@ import { openTensorFile, type RawTensor, writeRawTensors } from '../../src/io/in
 import type { AlgebraCertificate, Certificate } from '../../src/jobs/index.js';
 import { followLaunch } from '../../src/jobs/index.js';
 import { certifySame } from '../../src/jobs/certify/certify-same.js';
-import { comparedRun } from '../../src/jobs/certify/told-contract.js';
+import { tellContract } from '../../src/jobs/certify/told-contract.js';
 import { runInProcess } from './run-in-process.js';
 
 const scratch = mkdtempSync(join(tmpdir(), 'flashproof-certify-gradients-'));
@@ -205,7 +205,7 @@ describe('rows of gradients of two launches', () => {
   });
 
   const order = async (name: string, starts?: string) =>
-    comparedRun(
+    tellContract(
       await followLaunch(
         { path: join(recorded, name, 'launch.json'), contract: false, races: true, starts },
         () => undefined,

@@ -98,7 +98,7 @@ class LabelRanges {
 }
 
 /** Outputs that have a row for each query. */
-export const rowQuantities: readonly string[] = ['out', 'lse'];
+const rowQuantities: readonly string[] = ['out', 'lse'];
 
 /** An output in rows of the problem, and what may reach them: its query, the keys that it sees and, of O, their values. */
 function guardOutput(

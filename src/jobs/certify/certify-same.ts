@@ -3,7 +3,6 @@ import { RequestError } from '../../request-error.js';
 import { sourceLines } from '../../ptx/syntax/index.js';
 import { givenPlaces, type PlacedInput } from '../launch/contract-places.js';
 import type { SameCertificate, SameOutput } from './certificate.js';
-import { rowQuantities } from './certify-influence.js';
 import { type FollowedRun, hashExpressions, placeOf } from './followed-run.js';
 import { namesByContents, namesByTensor } from './input-names.js';
 import { readContents } from './row-contents.js';
@@ -12,7 +11,7 @@ import {
   pairByContents,
   type PairedRows,
   pairInOrder,
-  rowQuantities,
+  pairedQuantities,
 } from './row-pairs.js';
 import type { ToldRun } from './told-contract.js';
 
@@ -121,7 +120,7 @@ export function certifySame(one: ToldRun, other: ToldRun): SameCertificate {
     outputs: one.run.outputs.map(({ tensor }) => {
       const quantity = here?.contract.outputs.find((output) => output.tensor === tensor)?.name;
       const counterpart = there?.contract.outputs.find(({ name }) => name === quantity);
-      const isOfRows = quantity !== undefined && rowQuantities.includes(quantity);
+      const isOfRows = quantity !== undefined && pairedQuantities.includes(quantity);
       if (here === null || there === null || counterpart === undefined || !isOfRows)
         return compareOutput(left, right, [tensor, tensor], inOrder(one.run, other.run, tensor));
       const pairs = pairByContents(here, there, quantity);

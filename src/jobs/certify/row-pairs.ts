@@ -41,7 +41,7 @@ interface RowsOfQuantity {
   readonly keyOf: (head: number, row: number) => string;
 }
 
-/** The rows of one of `rowQuantities`. */
+/** The rows of one of `pairedQuantities`. */
 function rowsOfQuantity(
   { contract: { problem }, contents }: KnownRows,
   quantity: string,
@@ -60,7 +60,7 @@ function rowsOfQuantity(
 }
 
 /** The quantities whose rows pair by contents. */
-export const rowQuantities: readonly string[] = ['out', 'lse', 'dq', 'dk', 'dv'];
+export const pairedQuantities: readonly string[] = ['out', 'lse', 'dq', 'dk', 'dv'];
 
 /** The elements of each row of an output, by what the row is asked. */
 function elementsByRow(
