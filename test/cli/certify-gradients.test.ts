@@ -135,6 +135,23 @@ describe('certificates of gradients', () => {
     expectGradient(algebra![0], weights, 'delta as given');
   });
 
+  it('refute a factor behind the sum that is no known constant, whatever its distance', async () => {
+    const folder = join(scratch, 'factor');
+    cpSync(join(scratch, 'given'), folder, { recursive: true });
+    const ptx = join(folder, 'kernel.ptx');
+    const text = readFileSync(ptx, 'utf8');
+    // One ulp above 0.125.
+    writeFileSync(
+      ptx,
+      text.replace(/(mul\.(?:rn\.)?f32 \t?%r\d+, )%r7, (%r\d+;)/g, '$10f3E000001, $2'),
+    );
+    const { algebra, reasons } = await certify(join(folder, 'launch.json'));
+    expect(algebra![0].constant).toBeNull();
+    expect(algebra![0].distance).toBeLessThan(1e-28);
+    expect(algebra![0].constantError).toBeCloseTo(2 ** -23, 12);
+    expect(reasons).toContain("dq is not the contract's");
+  });
+
   it('are incomplete where the contract does not name dO, and say so', async () => {
     const path = copied('no-dout', ({ contract, ...launch }) => {
       const others = Object.entries(contract).filter(([name]) => name !== 'dout');
@@ -202,6 +219,33 @@ describe('rows of gradients of two launches', () => {
       [96, 48, 48].map((rows) => ({ rows, unpaired: 0, same: rows, other: 0, lost: 0 })),
     );
     expect(status).toBe('certified');
+  });
+
+  it('have no pair where a query that they depend on is given another dO', async () => {
+    const other = copied('other-dout', (launch) => launch);
+    const path = join(scratch, 'other-dout', 'tensors.safetensors');
+    const file = await openTensorFile(path);
+    const tensors = await Promise.all(
+      [...file.entries.values()].map(async ({ name, dtype, shape }) => {
+        const bytes = (await file.readBytes(name)).slice();
+        // An element of query 20 of the first head, which sees keys 0 to 20.
+        if (name === 'do') bytes[2 * (20 * 64 + 5)] ^= 1;
+        return { name, dtype, shape, bytes };
+      }),
+    );
+    await file.close();
+    await writeRawTensors(path, tensors);
+    const { same } = await certify(
+      join(recorded, 'backward-sm_90', 'launch.json'),
+      '--same',
+      other,
+    );
+    // A masked query is in the expressions of other keys with a weight of 0, so these are not the same.
+    expect(same!.outputs).toMatchObject([
+      { rows: 95, unpaired: 1, same: 95 },
+      { rows: 27, unpaired: 21, other: 27 },
+      { rows: 27, unpaired: 21, other: 27 },
+    ]);
   });
 
   const order = async (name: string, starts?: string) =>
