@@ -1,6 +1,7 @@
 import {
   compareAlgebra,
   type AlgebraComparison,
+  type InferredFactor,
   type RowPlace,
 } from '../../meaning/contracts/index.js';
 import { problemShape, type Problem } from '../../problem/index.js';
@@ -35,6 +36,11 @@ interface Comparisons {
   readonly kept: AlgebraComparison | null;
 }
 
+/** The name of a factor and, of a softcap, of the tanh before it. */
+function constantName({ name, cap }: InferredFactor): string | null {
+  return name === null || cap === null ? name : `${name} of ${cap.name}`;
+}
+
 function ofOut({ taken: { factor, out }, kept }: Comparisons, rows: number): AlgebraCertificate {
   const distance = out.worst?.distance ?? Infinity;
   return {
@@ -46,7 +52,7 @@ function ofOut({ taken: { factor, out }, kept }: Comparisons, rows: number): Alg
     idealDistance: out.worstIdeal?.distance ?? Infinity,
     keptDistance: kept && (kept.out.worst?.distance ?? Infinity),
     limit: exactLimit,
-    constant: factor?.name ?? null,
+    constant: factor === null ? null : constantName(factor),
     constantError: factor?.fromExact ?? null,
     weights: null,
     delta: null,

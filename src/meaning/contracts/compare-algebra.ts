@@ -64,6 +64,22 @@ function createOutComparer() {
   return { add, result: (): OutComparison => ({ worst, worstIdeal, compared, withoutMeaning }) };
 }
 
+/** Of rows that a kernel may have, the one whose O is nearest to its real values. */
+function nearestRow(
+  rows: readonly ExactRow[],
+  realOf: (column: number) => DoubleDouble | null,
+): ExactRow {
+  if (rows.length === 1) return rows[0];
+  const far = ({ out }: ExactRow) =>
+    out.reduce((sum, exact, column) => {
+      const real = realOf(column);
+      return real === null ? sum : sum + distanceOf(real, exact, 1);
+    }, 0);
+  return rows
+    .map((row) => ({ row, distance: far(row) }))
+    .reduce((a, b) => (b.distance < a.distance ? b : a)).row;
+}
+
 /** A row with the kernel's factor and with the exact one. */
 interface RowPair {
   readonly inferred: ExactRow;
@@ -92,7 +108,15 @@ export function compareAlgebra(
   for (const place of rows) {
     const row = rowOf(place);
     const ideal = exactRowOf(row, null);
-    const pair = { ideal, inferred: ratio === null ? ideal : exactRowOf(row, ratio) };
+    const ofKernel = factor?.cap?.rowsOf(place) ?? [row];
+    const inferred =
+      ratio === null
+        ? ideal
+        : nearestRow(
+            ofKernel.map((one) => exactRowOf(one, ratio)),
+            (column) => realOf('out', place, column),
+          );
+    const pair = { ideal, inferred };
     for (let column = 0; column < row.vDim; column++)
       out.add(place, column, realOf('out', place, column), pair);
     const real = realOf('lse', place, 0);
@@ -105,7 +129,7 @@ export function compareAlgebra(
         ideal: pair.ideal.lseParts,
       });
   }
-  return { factor, out: out.result(), lse: compareLse(lseRows, problem.scale, lseWithoutMeaning) };
+  return { factor, out: out.result(), lse: compareLse(lseRows, problem, lseWithoutMeaning) };
 }
 
 /** Rows that a named factor is tried on. */

@@ -1,4 +1,5 @@
 import { subtractDoubleDouble, type DoubleDouble } from '../../arith/index.js';
+import type { Problem } from '../../problem/index.js';
 import type { RowPlace } from './exact-row.js';
 import { lseForms, type LseForm, type LseParts } from './lse-forms.js';
 
@@ -78,15 +79,14 @@ function bestForm(
 
 /**
  * Compares LSEs in the base that fits better.
- * @param scale the problem's
  * @param withoutMeaning number of rows whose real LSE has no meaning
  */
 export function compareLse(
   rows: readonly LseRow[],
-  scale: number,
+  { scale, softcap }: Pick<Problem, 'scale' | 'softcap'>,
   withoutMeaning: number,
 ): LseComparison {
-  const forms = lseForms(scale);
+  const forms = softcap === null ? lseForms(scale) : lseForms(softcap, 'softcap');
   const ideal = bestForm(
     rows,
     'ideal',

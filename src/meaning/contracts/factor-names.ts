@@ -1,6 +1,7 @@
 import {
   divideDoubleDouble,
   doubleDouble,
+  multiplyDoubleDouble,
   multiplyDoubleDoubleByFloat64,
   roundSumToFloat32,
   subtractDoubleDouble,
@@ -8,6 +9,7 @@ import {
 } from '../../arith/index.js';
 import { log2eWords } from '../../../oracles/index.js';
 import type { RoundingMode } from '../../formats/index.js';
+import type { Problem } from '../../problem/index.js';
 
 /** A value of the factor of q·k that a kernel may have, named by how it comes about. */
 export interface NamedFactor {
@@ -36,13 +38,14 @@ function float32Of({ high, low }: DoubleDouble, rounding: RoundingMode): DoubleD
 }
 
 /**
- * The values that the factor of q·k in a base 2 exponent may have for a scale, the exact one first. Where several are equal
- * (of a scale that is a power of 2), the first one names them all.
+ * The values that the factor of scores in a base 2 exponent may have for what they are multiplied by last, the scale of q·k or a softcap, the
+ * exact one first. Where several are equal (of a scale that is a power of 2), the first one names them all.
+ * @param what its name
  */
-export function namedFactors(scale: number): readonly NamedFactor[] {
+export function namedFactors(scale: number, what = 'scale'): readonly NamedFactor[] {
   const scales = [
-    ['scale', scale],
-    ['fp32(scale)', Math.fround(scale)],
+    [what, scale],
+    [`fp32(${what})`, Math.fround(scale)],
   ] as const;
   const products = scales.flatMap(([scaleName, one]) => [
     { name: `${scaleName}·log2 e`, value: multiplyDoubleDoubleByFloat64(log2eWords(), one) },
@@ -65,9 +68,15 @@ export function relativeDistance(x: DoubleDouble, y: DoubleDouble): number {
   return divideDoubleDouble(subtractDoubleDouble(x, y), y).high;
 }
 
-/** The name of a factor: that of the first named one within `nameTolerance` of it; null for none. */
-export function nameOfFactor(factor: DoubleDouble, scale: number): string | null {
-  const named = namedFactors(scale).find(
+/** The name of a factor by its ratio to the exact one: that of the first named one within `nameTolerance` of it; null for none. */
+export function nameOfRatio(
+  { scale, softcap }: Pick<Problem, 'scale' | 'softcap'>,
+  ratio: DoubleDouble,
+): string | null {
+  // A softcap multiplies the tanh, whose argument has the scale.
+  const [last, what] = softcap === null ? [scale, 'scale'] : [softcap, 'softcap'];
+  const factor = multiplyDoubleDouble(multiplyDoubleDoubleByFloat64(log2eWords(), last), ratio);
+  const named = namedFactors(last, what).find(
     ({ value }) => Math.abs(relativeDistance(factor, value)) <= nameTolerance,
   );
   return named?.name ?? null;

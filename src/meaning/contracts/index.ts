@@ -1,5 +1,6 @@
 export { compareAlgebra, type AlgebraComparison, type OutComparison } from './compare-algebra.js';
 export { distanceOf, type LseComparison, type WorstDistance } from './compare-lse.js';
+export { capLaws, type CapLaw } from './cap-laws.js';
 export {
   exactAttentionRow,
   exactFactor,
@@ -10,12 +11,6 @@ export {
   type RealOf,
   type RowPlace,
 } from './exact-row.js';
-export {
-  nameOfFactor,
-  namedFactors,
-  nameTolerance,
-  relativeDistance,
-  type NamedFactor,
-} from './factor-names.js';
+export { namedFactors, nameTolerance, relativeDistance, type NamedFactor } from './factor-names.js';
 export { inferFactor, type InferredFactor } from './infer-factor.js';
 export { power, scaledExponent, weighRow } from './weigh-row.js';

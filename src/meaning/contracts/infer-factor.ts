@@ -8,16 +8,22 @@ import {
 } from '../../arith/index.js';
 import type { ExponentRow } from '../../../oracles/index.js';
 import { problemShape, type Problem } from '../../problem/index.js';
+import { capLaws, type CapLaw } from './cap-laws.js';
 import { exactFactor, exponentsOf, type RealOf, type RowPlace } from './exact-row.js';
-import { nameOfFactor, nameTolerance, relativeDistance } from './factor-names.js';
+import { nameOfRatio, nameTolerance, relativeDistance } from './factor-names.js';
 import { columnSlopes } from './column-slopes.js';
 import { weighColumns, weighRow } from './weigh-row.js';
 
 /** The factor of q·k that a kernel's real values follow from. */
 export interface InferredFactor {
   readonly value: DoubleDouble;
-  /** How it comes about, by `namedFactors`; null for none of these, and where the values do not tell. */
+  /**
+   * How it comes about, by `namedFactors`, of a softcap that of the scores behind the tanh; null for none of these, and where the
+   * values do not tell.
+   */
   readonly name: string | null;
+  /** How it makes the tanh of a softcap; null for the exact one, and without a softcap. */
+  readonly cap: CapLaw | null;
   /** value / exact − 1. */
   readonly fromExact: number;
   /** The relative error that double-double leaves it. */
@@ -118,14 +124,17 @@ interface Solution {
   readonly element: Element;
   /** As `distanceAt` gives it. */
   readonly distance: number;
+  /** As `InferredFactor` has it. */
+  readonly cap: CapLaw | null;
 }
 
 /** The solution that most real values fit: on each element from the exact factor, and then on the first from the others. */
 function bestSolution(
-  elements: readonly Element[],
   rows: readonly RealRow[],
   [exact, ...others]: readonly number[],
+  cap: CapLaw | null,
 ): Solution | null {
+  const elements = mostSensitive(rows);
   const trials = [
     ...elements.map((element) => ({ element, start: exact })),
     ...elements.slice(0, 1).flatMap((element) => others.map((start) => ({ element, start }))),
@@ -135,8 +144,28 @@ function bestSolution(
     const ratio = solveRatio(element, start);
     if (ratio === null) continue;
     const distance = distanceAt(rows, ratio);
-    if (best === null || distance < best.distance) best = { ratio, element, distance };
+    if (best === null || distance < best.distance) best = { ratio, element, distance, cap };
     if (distance <= fittingDistance) break;
+  }
+  return best;
+}
+
+/** The solution that most real values fit with any law of a softcap; the exact one is tried first. */
+function bestOfLaws(
+  problem: Problem,
+  realRows: (rowOf: (place: RowPlace) => ExponentRow) => readonly RealRow[],
+): Solution | null {
+  const starts = startRatios(problem);
+  let best = bestSolution(realRows(exponentsOf(problem)), starts, null);
+  for (const cap of capLaws(problem)) {
+    if (best !== null && best.distance <= fittingDistance) break;
+    // The constants of a law are near the exact ones.
+    const found = bestSolution(
+      realRows((place) => cap.rowsOf(place)[0]),
+      starts.slice(0, 1),
+      cap,
+    );
+    if (found !== null && (best === null || found.distance < best.distance)) best = found;
   }
   return best;
 }
@@ -160,20 +189,22 @@ export function inferFactor(
   rows: readonly RowPlace[],
 ): InferredFactor | null {
   if (problem.scale === 0) return null;
-  const rowOf = exponentsOf(problem);
   const { vDim } = problemShape(problem);
-  const real = spread(rows, mostRows).map((place): RealRow => {
-    const ofColumns = Array.from({ length: vDim }, (_, column) => realOf('out', place, column));
-    return { row: rowOf(place), real: ofColumns };
+  const chosen = spread(rows, mostRows).map((place) => {
+    const real = Array.from({ length: vDim }, (_, column) => realOf('out', place, column));
+    return { place, real };
   });
-  const best = bestSolution(mostSensitive(real), real, startRatios(problem));
+  const best = bestOfLaws(problem, (rowOf) =>
+    chosen.map(({ place, real }): RealRow => ({ row: rowOf(place), real })),
+  );
   if (best === null) return null;
   const exact = exactFactor(problem);
   const value = multiplyDoubleDouble(best.ratio, exact);
   const uncertainty = elementError / best.element.sensitivity;
   return {
     value,
-    name: uncertainty <= nameTolerance ? nameOfFactor(value, problem.scale) : null,
+    name: uncertainty <= nameTolerance ? nameOfRatio(problem, best.ratio) : null,
+    cap: best.cap,
     fromExact: relativeDistance(value, exact),
     uncertainty,
   };

@@ -69,14 +69,14 @@ function logarithms(rounded: DoubleDouble): readonly Part<DoubleDouble>[] {
 }
 
 /** The row's maximum in natural units, by constants of its own. */
-function maxima(scale: number, rounded: DoubleDouble): readonly Part<Largest>[] {
+function maxima(scale: number, what: string, rounded: DoubleDouble): readonly Part<Largest>[] {
   const single = Math.fround(scale);
   const ratio = divideDoubleDoubleByFloat64(doubleDouble(single), scale);
   const byScale: ValuesOf<Largest> = ({ natural }) => [natural];
   const byFactor: ValuesOf<Largest> = ({ octaves }) => [octaves];
   return [
-    { name: 'max·scale', of: byScale },
-    ...(single === scale ? [] : [{ name: 'max·fp32(scale)', of: times(byScale, ratio) }]),
+    { name: `max·${what}`, of: byScale },
+    ...(single === scale ? [] : [{ name: `max·fp32(${what})`, of: times(byScale, ratio) }]),
     { name: 'max·factor·ln 2', of: times(byFactor, ln2Words()) },
     { name: 'max·factor·fp32(ln 2)', of: times(byFactor, rounded) },
   ];
@@ -104,11 +104,12 @@ function sumOf(
 /**
  * The forms of kernels, simple ones first: a logarithm in octaves times a constant, and a maximum with a logarithm of its own, `logf`
  * and `log2f` those of libdevice.
- * @param scale the problem's
+ * @param scale what scores are multiplied by last: the problem's scale, or its softcap
+ * @param what its name
  */
-export function lseForms(scale: number): readonly LseForm[] {
+export function lseForms(scale: number, what = 'scale'): readonly LseForm[] {
   const rounded = doubleDouble(Math.fround(Math.LN2));
-  const apart = maxima(scale, rounded).flatMap((maximum) =>
+  const apart = maxima(scale, what, rounded).flatMap((maximum) =>
     logarithms(rounded).map((logarithm) => sumOf('e', maximum, logarithm)),
   );
   const binary = sumOf(
