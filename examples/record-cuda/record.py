@@ -137,11 +137,13 @@ def record(plan, to, name):
         memory.unlink()
     ptx = (program / "kernel.ptx").read_text()
     files = []
-    for i, line in enumerate((line for line in told if line.startswith("launch ")), 1):
+    launched = [line for line in told if line.startswith("launch ")]
+    for i, line in enumerate(launched, 1):
         entry, *words = line.split()[1:]
         grid, block, cluster = (list(map(int, words[at : at + 3])) for at in (0, 3, 6))
         parameters = [parameter(bytes.fromhex(word), tensors, maps) for word in words[10:]]
-        written = [tensor for tensor in kept if tensor not in plan.tensors]
+        # What launches leave one another is an output of all but the last.
+        written = [tensor for tensor in kept if tensor in plan.results or (tensor not in plan.tensors and i < len(launched))]
         launch = Launch(entry, grid, block, parameters, written, int(words[9]), cluster if math.prod(cluster) > 1 else None)
         files.append(write_launch(folder, ptx, launch, f"{i}-"))
     write_tensors(folder, kept)
