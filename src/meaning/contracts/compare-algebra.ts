@@ -16,7 +16,7 @@ import {
   type RealOf,
   type RowPlace,
 } from './exact-row.js';
-import { namedFactors, nameTolerance, relativeDistance } from './factor-names.js';
+import { factorsOfProblem, nameTolerance, relativeDistance } from './factor-names.js';
 import { inferFactor, type InferredFactor } from './infer-factor.js';
 
 /** The comparison of O: distances are relative to Σ p|v| / Σ p of each element. */
@@ -160,9 +160,10 @@ function findFactor(
     return worst <= fittingDistance;
   };
   if (fits(null)) return null;
-  const named = namedFactors(problem.scale).map(({ name, value }) => ({
+  const named = factorsOfProblem(problem).map(({ name, value }) => ({
     name,
     value,
+    cap: inferred?.cap ?? null,
     uncertainty: nameTolerance,
     fromExact: relativeDistance(value, exact),
   }));

@@ -1,7 +1,7 @@
 import {
   divideDoubleDouble,
+  divideDoubleDoubleByFloat64,
   doubleDouble,
-  multiplyDoubleDouble,
   multiplyDoubleDoubleByFloat64,
   roundSumToFloat32,
   subtractDoubleDouble,
@@ -68,15 +68,27 @@ export function relativeDistance(x: DoubleDouble, y: DoubleDouble): number {
   return divideDoubleDouble(subtractDoubleDouble(x, y), y).high;
 }
 
-/** The name of a factor by its ratio to the exact one: that of the first named one within `nameTolerance` of it; null for none. */
-export function nameOfRatio(
-  { scale, softcap }: Pick<Problem, 'scale' | 'softcap'>,
-  ratio: DoubleDouble,
+/**
+ * The named factors of q·k of a problem. Those of a softcap, which multiplies the tanh of what has the scale, count as factors of q·k as well: times
+ * scale / softcap.
+ */
+export function factorsOfProblem({
+  scale,
+  softcap,
+}: Pick<Problem, 'scale' | 'softcap'>): readonly NamedFactor[] {
+  if (softcap === null) return namedFactors(scale);
+  return namedFactors(softcap, 'softcap').map(({ name, value }) => ({
+    name,
+    value: divideDoubleDoubleByFloat64(multiplyDoubleDoubleByFloat64(value, scale), softcap),
+  }));
+}
+
+/** The name of a factor of q·k: that of the first named one within `nameTolerance` of it; null for none. */
+export function nameOfFactor(
+  factor: DoubleDouble,
+  problem: Pick<Problem, 'scale' | 'softcap'>,
 ): string | null {
-  // A softcap multiplies the tanh, whose argument has the scale.
-  const [last, what] = softcap === null ? [scale, 'scale'] : [softcap, 'softcap'];
-  const factor = multiplyDoubleDouble(multiplyDoubleDoubleByFloat64(log2eWords(), last), ratio);
-  const named = namedFactors(last, what).find(
+  const named = factorsOfProblem(problem).find(
     ({ value }) => Math.abs(relativeDistance(factor, value)) <= nameTolerance,
   );
   return named?.name ?? null;

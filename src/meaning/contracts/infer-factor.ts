@@ -10,7 +10,7 @@ import type { ExponentRow } from '../../../oracles/index.js';
 import { problemShape, type Problem } from '../../problem/index.js';
 import { capLaws, type CapLaw } from './cap-laws.js';
 import { exactFactor, exponentsOf, type RealOf, type RowPlace } from './exact-row.js';
-import { nameOfRatio, nameTolerance, relativeDistance } from './factor-names.js';
+import { nameOfFactor, nameTolerance, relativeDistance } from './factor-names.js';
 import { columnSlopes } from './column-slopes.js';
 import { weighColumns, weighRow } from './weigh-row.js';
 
@@ -203,7 +203,7 @@ export function inferFactor(
   const uncertainty = elementError / best.element.sensitivity;
   return {
     value,
-    name: uncertainty <= nameTolerance ? nameOfRatio(problem, best.ratio) : null,
+    name: uncertainty <= nameTolerance ? nameOfFactor(value, problem) : null,
     cap: best.cap,
     fromExact: relativeDistance(value, exact),
     uncertainty,
