@@ -114,7 +114,7 @@ export interface SameOutput {
   readonly lost: number;
   /** Elements of equal bits among those of other expressions. */
   readonly otherWithEqualBits: number;
-  /** Where the first expressions part; null where none do. */
+  /** Where the expressions of an element part: the first whose bits differ, else the first; null where none do. */
   readonly parting: PartingPlaces | null;
 }
 

@@ -36,29 +36,29 @@ function compareOutput(
   const [here, there] = [outputOf(one, name)!, outputOf(other, otherName)!];
   const { bytes } = here.format;
   let [same, others, lost, otherWithEqualBits] = [0, 0, 0, 0];
-  const differing: (readonly [number, number])[] = [];
+  let first: readonly [number, number] | null = null;
+  let hasOtherBits = false;
   for (const pair of pairs) {
     let [isOther, isLost] = [false, false];
-    pair.here.forEach((x, i) => {
+    for (const [i, x] of pair.here.entries()) {
       const y = pair.there[i];
       const areEqual = bitsAt(one, name, bytes, x) === bitsAt(other, otherName, bytes, y);
       const comparison = compareValues(one, other, [here.values[x], there.values[y]], areEqual);
       if (comparison === 'lost') isLost = true;
-      if (comparison !== 'other') return;
+      if (comparison !== 'other') continue;
       isOther = true;
-      differing.push([x, y]);
       if (areEqual) otherWithEqualBits++;
-    });
+      // The first whose bits differ, if any do: where it parts explains them.
+      if (first !== null && (areEqual || hasOtherBits)) continue;
+      [first, hasOtherBits] = [[x, y], !areEqual];
+    }
     if (isOther) others++;
     else if (isLost) lost++;
     else same++;
   }
   const counts = { name, rows: pairs.length, unpaired, same, other: others, lost };
-  const [first] = differing;
   const parting =
-    differing.length === 0
-      ? null
-      : partingOf(one, other, first, [here.values[first[0]], there.values[first[1]]]);
+    first && partingOf(one, other, first, [here.values[first[0]], there.values[first[1]]]);
   return { ...counts, otherWithEqualBits, parting };
 }
 

@@ -68,34 +68,48 @@ function describe({ trace, describeInput }: HashedRun, value: number): string {
   const operation: Operation = trace.operationOf(value);
   if (operation.origin === 'input') return describeInput(trace.a[value], trace.b[value]);
   if (operation.origin === 'constant') return `constant ${trace.numberOf(value)}`;
-  return operation.name;
+  return operation.name.trim();
+}
+
+/** The operands that only one of two values has: their expressions are none of the other's. */
+function unlikeOperands(
+  one: HashedRun,
+  other: HashedRun,
+  [left, right]: readonly [readonly number[], readonly number[]],
+): readonly (readonly [x: number, y: number])[] {
+  const hashesOf = ({ expressions }: HashedRun, operands: readonly number[]) =>
+    operands.map((operand) => expressions.of(operand).join());
+  const [hashes, others] = [hashesOf(one, left), hashesOf(other, right)];
+  const isOnlyLeft = hashes.map((hash) => !others.includes(hash));
+  const isOnlyRight = others.map((hash) => !hashes.includes(hash));
+  const beside = left.flatMap((x, i): readonly (readonly [number, number])[] =>
+    isOnlyLeft[i] && isOnlyRight[i] ? [[x, right[i]]] : [],
+  );
+  if (beside.length > 0) return beside;
+  // Operands that count in either order.
+  const [x, y] = [left.find((_, i) => isOnlyLeft[i]), right.find((_, i) => isOnlyRight[i])];
+  return x === undefined || y === undefined ? [] : [[x, y]];
 }
 
 /**
- * Follows two expressions of unequal hashes down to where they part: as long as one operand of each side alone is unequal, it is
- * there.
+ * Follows two expressions of unequal hashes down to where they part: as long as each side has an operand that the other has not, it
+ * is there. Of several operands it follows the first whose bits differ in these runs, so that what parts explains bits that differ.
  */
 export function findParting(
   one: HashedRun,
   other: HashedRun,
   values: readonly [number, number],
 ): Parting {
+  const haveOtherBits = ([x, y]: readonly [number, number]) =>
+    one.trace.bits[x] !== other.trace.bits[y] || one.trace.high[x] !== other.trace.high[y];
   let [x, y] = values;
   for (;;) {
     const [left, right] = [operandsOf(one.trace, x), operandsOf(other.trace, y)];
-    const isSameKind =
-      one.trace.operationOf(x).name === other.trace.operationOf(y).name &&
-      left.length === right.length;
-    const hashesOf = ({ expressions }: HashedRun, operands: readonly number[]) =>
-      operands.map((operand) => expressions.of(operand).join());
-    const [hashes, others] = [hashesOf(one, left), hashesOf(other, right)];
-    const onlyLeft = left.filter((_, i) => !others.includes(hashes[i]));
-    const onlyRight = right.filter((_, i) => !hashes.includes(others[i]));
-    if (!isSameKind || onlyLeft.length === 0 || onlyRight.length === 0)
-      return {
-        sites: [one.trace.operationOf(x).site, other.trace.operationOf(y).site],
-        what: [describe(one, x), describe(other, y)],
-      };
-    [x, y] = [onlyLeft[0], onlyRight[0]];
+    const [ofX, ofY] = [one.trace.operationOf(x), other.trace.operationOf(y)];
+    const isSameKind = ofX.name === ofY.name && left.length === right.length;
+    const unlike = isSameKind ? unlikeOperands(one, other, [left, right]) : [];
+    if (unlike.length === 0)
+      return { sites: [ofX.site, ofY.site], what: [describe(one, x), describe(other, y)] };
+    [x, y] = unlike.find(haveOtherBits) ?? unlike[0];
   }
 }

@@ -1,4 +1,5 @@
-export { ExpressionDomain, hashOfText, type Hash, type NameInput } from './expression.js';
+export { ExpressionDomain, type NameInput } from './expression.js';
+export { hashOfText, type Hash } from './hasher.js';
 export { Idioms, type Idiom } from './idioms.js';
 export { InfluenceDomain, type LabelOf } from './influence.js';
 export type { Influences } from './influences.js';

@@ -115,8 +115,25 @@ class ExtremumFollower {
     // The winner stands last; a third operand goes into the choice of the first two.
     const [a, b] = [operands[at], end - at > 1 ? operands[at + 1] : zero];
     if (end - at < 3) return this.#add(a, b, result, low, high);
-    const pair = this.#add(a, b, a, trace.bits[a], trace.high[a]);
+    const first = this.#isFirst(a, b) ? a : b;
+    const pair = this.#add(a, b, first, ...this.#bitsOf(first));
     return this.#add(pair, operands[at + 2], result, low, high);
+  }
+
+  /** Whether the first of two operands wins, with −0 less than +0; a NaN loses, or wins with `.NaN`. */
+  #isFirst(a: number, b: number): boolean {
+    const { trace } = this.#recording;
+    const [x, y] = [trace.numberOf(a), trace.numberOf(b)];
+    if (Number.isNaN(x) || Number.isNaN(y))
+      return Number.isNaN(x) === this.#name.includes('.NaN') || Number.isNaN(y);
+    return Object.is(x, this.#name.startsWith('max') ? Math.max(x, y) : Math.min(x, y));
+  }
+
+  /** The bits that a value has in the format, of which bf16 are the upper half. */
+  #bitsOf(value: number): readonly [low: number, high: number] {
+    const { trace, bf16 } = this.#recording;
+    const isUpper = trace.formatOf(value) === bf16 && this.#format !== bf16;
+    return isUpper ? [trace.bits[value] * 2 ** 16, 0] : [trace.bits[value], trace.high[value]];
   }
 
   /** Whether a value has these bits in the format: a bf16 those above a zero half, an integer those of its number. */

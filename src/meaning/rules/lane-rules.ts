@@ -70,7 +70,7 @@ function limitOf(modifiers: readonly string[]): Limit {
 
 /** The name of the instruction on one element of its registers. */
 function elementName(name: string): string {
-  return name.replace(/x[24](?=\.|$)/g, '');
+  return name.replace(/(?<=\d)x[24](?=\.|$)/g, '');
 }
 
 /** The rules of a conversion: elements of a vector, the first operand in the highest part, or element by element. */
