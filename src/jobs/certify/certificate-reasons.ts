@@ -155,7 +155,9 @@ export function silenceOf(
     ...(influence ?? []).flatMap(({ name, unknown }) =>
       ifAny(unknown, 'element', `of ${name} as to what reaches them`),
     ),
-    ...(same === null ? ['whether another launch gives the same bits (--same)'] : []),
+    same === null
+      ? 'whether another launch gives the same bits (--same)'
+      : 'equal bits for inputs that make a value infinite or NaN which is a finite number here',
     ...(same?.outputs ?? []).flatMap(({ name, unpaired }) =>
       ifAny(unpaired, 'row', `of ${plainText(name)} that ${plainText(same!.path)} does not have`),
     ),
