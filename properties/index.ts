@@ -57,3 +57,4 @@ export {
   type ValueFollower,
 } from './laws/index.js';
 export * from './suite/index.js';
+export * from './invariance/index.js';

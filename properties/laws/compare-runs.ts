@@ -31,7 +31,7 @@ interface RunDifference {
  * Whether two numbers are the same to the bit, but for the sign of a zero and the payload of a NaN:
  * neither is a result of attention, and both depend on the order of correct operations.
  */
-function same(a: number, b: number): boolean {
+export function isSameResult(a: number, b: number): boolean {
   return a === b || (Number.isNaN(a) && Number.isNaN(b));
 }
 
@@ -54,7 +54,7 @@ function differenceOf(
   for (let i = 0; i < expected.length; i++) {
     if (!counts(i)) continue;
     compared++;
-    if (same(expected[i], found[i])) continue;
+    if (isSameResult(expected[i], found[i])) continue;
     if (first < 0) first = i;
     differing++;
   }

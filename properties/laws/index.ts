@@ -71,6 +71,23 @@ export {
   type LawStrength,
   type LawTools,
 } from './law.js';
+export { isSameResult } from './compare-runs.js';
+export {
+  composeSequences,
+  packBatches,
+  repeatedIndices,
+  sequencesOf,
+  wholePart,
+  type SequencePart,
+} from './served/sequence-problems.js';
+export {
+  arrangeProblem,
+  arrangeResults,
+  indices,
+  permutation,
+  type RowArrangement,
+  type RunResults,
+} from './transform-problem.js';
 export {
   admittedFeatures,
   drawnAt,

@@ -41,28 +41,80 @@ export function wholeSizesOf(problem: Problem): readonly number[] {
   return [sequences.length, heads, most((one) => one.queries), most((one) => one.keys)];
 }
 
+/** Rows of a packed sequence of a problem, in order, each as often as it is listed: a sequence of another problem. */
+export interface SequencePart {
+  readonly sequence: number;
+  /** Counted within the sequence. */
+  readonly queries: readonly number[];
+  readonly keys: readonly number[];
+}
+
+/** The packed sequences of a problem. @throws NotApplicable where it has none */
+function packedOf({ sequences }: Problem): readonly Sequence[] {
+  if (sequences === undefined) throw new NotApplicable('the problem has no packed sequences');
+  return sequences;
+}
+
+/** A packed sequence as it is. @throws NotApplicable where the problem has none */
+export function wholePart(problem: Problem, sequence: number): SequencePart {
+  const { queries, keys } = packedOf(problem)[sequence];
+  return { sequence, queries: indices(queries), keys: indices(keys) };
+}
+
+/** 0, 1, … up to `count` − 1, over and over again: `length` of them. */
+export function repeatedIndices(length: number, count: number): number[] {
+  return indices(length).map((index) => index % count);
+}
+
+/**
+ * Rows of the packed sequences of a problem as packed sequences of another. Broadcast tensors are picked along with
+ * them: what lies behind the rows that a sequence had is that of its first rows again, where a part lists more.
+ * @throws NotApplicable for a problem without packed sequences
+ */
+export function composeSequences(problem: Problem, parts: readonly SequencePart[]): Problem {
+  const given = packedOf(problem);
+  const { sequences, ...features } = featuresOf(problem);
+  void sequences;
+  const [, , mostQueries, mostKeys] = wholeSizesOf(problem);
+  const inArea = (rows: readonly (readonly number[])[], most: number) =>
+    rows.length === 1 ? rows[0] : repeatedIndices(largest(rows.map(({ length }) => length)), most);
+  return {
+    ...arrangeTensors(problem, {
+      queries: parts.flatMap(({ sequence, queries }) =>
+        queries.map((row) => given[sequence].firstQuery + row),
+      ),
+      keys: parts.flatMap(({ sequence, keys }) =>
+        keys.map((row) => given[sequence].firstKey + row),
+      ),
+    }),
+    ...arrangeFeatures(features, {
+      batches: parts.map(({ sequence }) => sequence),
+      heads: indices(problemShape(problem).heads),
+      queries: inArea(
+        parts.map(({ queries }) => queries),
+        mostQueries,
+      ),
+      keys: inArea(
+        parts.map(({ keys }) => keys),
+        mostKeys,
+      ),
+    }),
+    sequences: packedSequences(
+      parts.map(({ queries, keys }) => ({ queries: queries.length, keys: keys.length })),
+    ),
+  };
+}
+
 /**
  * Some of the packed sequences of a problem, in another order, each as often as it is listed; broadcast tensors
  * are picked along with them.
+ * @throws NotApplicable for a problem without packed sequences
  */
 export function pickSequences(problem: Problem, order: readonly number[]): Problem {
-  const { sequences, ...features } = featuresOf(problem);
-  if (sequences === undefined) throw new NotApplicable('the problem has no packed sequences');
-  const picked = order.map((index) => sequences[index]);
-  const { heads } = problemShape(problem);
-  return {
-    ...arrangeTensors(problem, {
-      queries: picked.flatMap(({ firstQuery, queries }) => indices(queries, firstQuery)),
-      keys: picked.flatMap(({ firstKey, keys }) => indices(keys, firstKey)),
-    }),
-    ...arrangeFeatures(features, {
-      batches: order,
-      heads: indices(heads),
-      queries: indices(largest(picked.map(({ queries }) => queries))),
-      keys: indices(largest(picked.map(({ keys }) => keys))),
-    }),
-    sequences: packedSequences(picked),
-  };
+  return composeSequences(
+    problem,
+    order.map((index) => wholePart(problem, index)),
+  );
 }
 
 /** One packed sequence as a problem of its own, not packed. */
