@@ -8,6 +8,7 @@ import { completionCommand, shells } from './completion/options.js';
 import { conformCommand } from './conform/options.js';
 import { doctorCommand } from './doctor/options.js';
 import { emulateCommand } from './emulate/options.js';
+import { invarianceCommand } from './invariance/options.js';
 import { mergeCommand } from './merge/options.js';
 import { addCommand, type CommandContext } from './options/command-rows.js';
 import { profileCommand } from './profile/options.js';
@@ -26,43 +27,8 @@ flashproof <command> --help has more of each. Colour follows NO_COLOR,
 FORCE_COLOR and TERM.
 Exit status: 0 the kernel passes, 1 it fails, 2 the request is wrong.`;
 
-/**
- * Registers every command. What a command does is loaded when it is run: to start one must not cost what
- * all of them need.
- */
-export function addCommands(program: Command, context: CommandContext = {}): void {
-  addCommand(program, auditCommand, async (problems, options) => {
-    const { runAudit } = await import('./audit/run.js');
-    return runAudit(problems, options, context);
-  });
-  addCommand(program, boundCommand, async (problem, options) => {
-    const { runBound } = await import('./bound/run.js');
-    return runBound(problem, options, context);
-  });
-  addCommand(program, checkCommand, async (options) => {
-    const { runCheck } = await import('./check/run.js');
-    return runCheck(options, context);
-  });
-  addCommand(program, emulateCommand, async (model, problem, options) => {
-    const { runEmulate } = await import('./emulate/run.js');
-    return runEmulate(model, problem, options, context);
-  });
-  addCommand(program, conformCommand, async (instructions, options) => {
-    const { runConform } = await import('./conform/run.js');
-    return runConform(instructions, options);
-  });
-  addCommand(program, profileCommand, async (technique, options) => {
-    const { runProfile } = await import('./profile/run.js');
-    return runProfile(technique, options);
-  });
-  addCommand(program, runCommand, async (launch, options) => {
-    const { runRun } = await import('./run/run.js');
-    return runRun(launch, options);
-  });
-  addCommand(program, certifyCommand, async (launch, options) => {
-    const { runCertify } = await import('./certify/run.js');
-    return runCertify(launch, options);
-  });
+/** Registers the commands that serve the tool itself, and the parts of its work. */
+function addToolCommands(program: Command, context: CommandContext): void {
   addCommand(program, mergeCommand, async (parts, options) => {
     const { runMerge } = await import('./merge/run.js');
     return runMerge(parts, options);
@@ -89,6 +55,50 @@ export function addCommands(program: Command, context: CommandContext = {}): voi
     );
     return 0;
   });
+}
+
+/**
+ * Registers every command. What a command does is loaded when it is run: to start one must not cost what
+ * all of them need.
+ */
+export function addCommands(program: Command, context: CommandContext = {}): void {
+  addCommand(program, auditCommand, async (problems, options) => {
+    const { runAudit } = await import('./audit/run.js');
+    return runAudit(problems, options, context);
+  });
+  addCommand(program, boundCommand, async (problem, options) => {
+    const { runBound } = await import('./bound/run.js');
+    return runBound(problem, options, context);
+  });
+  addCommand(program, checkCommand, async (options) => {
+    const { runCheck } = await import('./check/run.js');
+    return runCheck(options, context);
+  });
+  addCommand(program, invarianceCommand, async (problem, options) => {
+    const { runInvariance } = await import('./invariance/run.js');
+    return runInvariance(problem, options, context);
+  });
+  addCommand(program, emulateCommand, async (model, problem, options) => {
+    const { runEmulate } = await import('./emulate/run.js');
+    return runEmulate(model, problem, options, context);
+  });
+  addCommand(program, conformCommand, async (instructions, options) => {
+    const { runConform } = await import('./conform/run.js');
+    return runConform(instructions, options);
+  });
+  addCommand(program, profileCommand, async (technique, options) => {
+    const { runProfile } = await import('./profile/run.js');
+    return runProfile(technique, options);
+  });
+  addCommand(program, runCommand, async (launch, options) => {
+    const { runRun } = await import('./run/run.js');
+    return runRun(launch, options);
+  });
+  addCommand(program, certifyCommand, async (launch, options) => {
+    const { runCertify } = await import('./certify/run.js');
+    return runCertify(launch, options);
+  });
+  addToolCommands(program, context);
 }
 
 /**

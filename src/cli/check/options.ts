@@ -1,9 +1,11 @@
 import {
   campaignDetails,
   campaignOptions,
+  kernelOptions,
   premiseHelp,
   premiseOption,
   strictPremisesOption,
+  timeoutOption,
 } from '../options/shared-options.js';
 import { commandRow } from '../options/command-rows.js';
 import { optionRows, type ParsedOptions } from '../options/option-rows.js';
@@ -64,40 +66,14 @@ export type PromiseOptions = ParsedOptions<typeof promiseOptions>;
 /** The options of `flashproof check`. */
 export const checkOptions = optionRows({
   kernel: {
-    argument: '<model>',
-    description: 'an emulated kernel (flashproof emulate list)',
-    completes: 'kernel-model',
-    required: {
-      oneOf: ['exec', 'launch'],
-      says: 'there is no kernel to check; name one with --kernel <model>, --exec "<command>" or --launch <file>',
-    },
+    ...kernelOptions.kernel,
     excludes: [
-      { options: ['exec'], says: '--kernel and --exec name two kernels; leave out one' },
-      { options: ['launch'], says: '--kernel and --launch name two kernels; leave out one' },
+      ...kernelOptions.kernel.excludes,
       { options: ['as'], says: '--kernel is judged by its own arithmetic; leave out --as' },
     ],
   },
-  exec: {
-    argument: '<command>',
-    description: 'a live kernel over the process protocol',
-    excludes: [
-      {
-        options: ['variant'],
-        says: '--variant is a bug of a kernel model; name one with --kernel',
-      },
-    ],
-  },
-  launch: {
-    argument: '<file>',
-    description: 'a compiled kernel, by a launch file that is a template',
-    excludes: [
-      { options: ['exec'], says: '--exec and --launch name two kernels; leave out one' },
-      {
-        options: ['variant'],
-        says: '--variant is a bug of a kernel model; name one with --kernel',
-      },
-    ],
-  },
+  exec: kernelOptions.exec,
+  launch: kernelOptions.launch,
   set: {
     argument: '<key=value>',
     description: 'change a setting of --kernel or --as (repeatable)',
@@ -108,11 +84,7 @@ export const checkOptions = optionRows({
       says: '--set changes a kernel model; name one with --kernel or --as',
     },
   },
-  variant: {
-    argument: '<id>',
-    description: 'the emulated kernel with one bug: --set variant=<id>',
-    completes: 'variant',
-  },
+  variant: kernelOptions.variant,
   as: {
     argument: '<name>',
     description: "judge --exec or --launch by a model's own arithmetic, or a preset's premises",
@@ -145,11 +117,7 @@ export const checkOptions = optionRows({
   },
   bail: { description: 'stop at the first violation' },
   strict: { description: 'fail as well where a property that is promised was never tried' },
-  timeout: {
-    argument: '<seconds>',
-    description: 'how long one answer of --exec may take',
-    initial: '10',
-  },
+  timeout: timeoutOption,
   ...campaignOptions,
   ...promiseOptions,
   list: { description: 'list properties, regimes and features' },

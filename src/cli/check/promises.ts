@@ -18,7 +18,7 @@ import { parseWhole } from '../../words/index.js';
 import type { CommandContext } from '../options/command-rows.js';
 import type { CheckCommandOptions } from './options.js';
 import { declaredPremises } from '../../jobs/index.js';
-import { nameList, parseName } from '../options/parse-values.js';
+import { nameList, parseName, parseSizes } from '../options/parse-values.js';
 
 const flag = { type: 'boolean' };
 const size = { type: 'integer', minimum: 0 };
@@ -112,18 +112,6 @@ async function readPromises(path: string): Promise<KernelPromises> {
   const violations = printable((validate.errors ?? []).map(describeViolation).join('; '));
   const shown = violations.length > mostShown ? `${violations.slice(0, mostShown)}…` : violations;
   throw new RequestError(`${printable(path)}: ${shown}; see flashproof check --help`);
-}
-
-/** Sizes in a list with commas. @throws RequestError for anything but positive whole numbers */
-function parseSizes(text: string, option: string, example: string): number[] {
-  return text.split(',').map((part) => {
-    const size = Number(part);
-    if (!/^\s*\d+\s*$/.test(part) || !Number.isSafeInteger(size) || size < 1)
-      throw new RequestError(
-        `${option} is ${JSON.stringify(text)}; give positive whole numbers, as in ${example}`,
-      );
-    return size;
-  });
 }
 
 /** The sizes of --multiples. @throws RequestError for anything but size=number, with commas */

@@ -1,32 +1,16 @@
 import { availableParallelism } from 'node:os';
-import { sep } from 'node:path';
-import { findKernelVariant, type KernelModel, kernelModels } from '../../../kernels/index.js';
-import { judgedGradients, sharedQuantities, type KernelOutputs } from '../../audit/index.js';
-import { quoted } from '../../io/index.js';
 import {
   checkProperties,
   type CheckScopeRequest,
-  emulatedKernel,
   isModel,
   type KernelUnderTest,
-  liveKernel,
   rejectEmptyPlan,
-  startCompiledKernel,
-  startFollowing,
 } from '../../jobs/index.js';
-import {
-  type LiveKernel,
-  type OutputReader,
-  startLiveKernel,
-  unaskedTensors,
-  writtenOutputs,
-} from '../../io/live/index.js';
 import { renderCheckList } from '../../report/text/index.js';
-import { gatherOutput, quantities } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
 import { parseWhole } from '../../words/index.js';
 import type { CommandContext } from '../options/command-rows.js';
-import { kernelSettings } from '../options/settings.js';
+import { kernelUnderTest } from '../options/kernel-under-test.js';
 import { nameList, parsePositive } from '../options/parse-values.js';
 import { type CheckCommandOptions, checkOptions } from './options.js';
 import { type KernelPromises, lawIds, planCheck, regimeNames } from '../../../properties/index.js';
@@ -39,86 +23,6 @@ import { publishCheck, checkList } from './publish.js';
 import { declaredPromises } from './promises.js';
 import { runReplay } from './saved-case.js';
 import { saveExecutionFailure, saveFailures } from './save-failures.js';
-
-/** The --set options with --variant among them. @throws RequestError for a variant of other models */
-function settingsOf(
-  { kernel, set = [], variant }: CheckCommandOptions,
-  models: readonly KernelModel[],
-): Map<string, string> {
-  if (variant === undefined) return kernelSettings(set);
-  const withVariants = models.filter(({ settings }) =>
-    settings.some(({ key }) => key === 'variant'),
-  );
-  if (!withVariants.some(({ name }) => name === kernel))
-    throw new RequestError(
-      `--variant is a bug of ${withVariants.map(({ name }) => name).join(', ')}; ${kernel} has none`,
-    );
-  findKernelVariant(variant);
-  return kernelSettings([...set, `variant=${variant}`]);
-}
-
-/** Reads a live kernel's outputs; for other tensors that it writes, stderr says once that nothing reads them. */
-function outputReader(): OutputReader<KernelOutputs> {
-  let isSaid = false;
-  return (file, problem, { wants = [] }) => {
-    const wanted = judgedGradients.filter(({ name }) => wants.includes(name));
-    const known = [...quantities, ...wanted];
-    const unasked = unaskedTensors(file, known);
-    if (unasked.length > 0 && !isSaid)
-      process.stderr.write(
-        `warning: the kernel's process writes ${unasked.map(quoted).join(', ')}, which no law reads\n`,
-      );
-    isSaid ||= unasked.length > 0;
-    return writtenOutputs(
-      file,
-      async (quantity) => {
-        const tensor = await file.read(quantity.name);
-        // Those of biases and sinks lie as these do.
-        const isShared = sharedQuantities.some(({ name }) => name === quantity.name);
-        return isShared ? tensor : gatherOutput(problem, quantity, tensor);
-      },
-      known,
-    );
-  };
-}
-
-/** A live kernel whose failures do not name its folder: that is another each time, and soon gone. */
-function withoutFolder(live: LiveKernel<KernelOutputs>): LiveKernel<KernelOutputs> {
-  return {
-    ...live,
-    run: async (problem, asked) => {
-      const answer = await live.run(problem, asked);
-      return answer.ok
-        ? answer
-        : { ...answer, reason: answer.reason.replaceAll(`${live.folder}${sep}`, '') };
-    },
-  };
-}
-
-/**
- * The kernel that --kernel, --exec or --launch names.
- * @throws RequestError for options that do not parse, and an unknown model or variant
- */
-async function kernelUnderTest(
-  options: CheckCommandOptions,
-  { models = kernelModels }: CommandContext,
-): Promise<KernelUnderTest> {
-  const { kernel, exec, as, launch } = options;
-  if (exec === undefined && launch === undefined)
-    return emulatedKernel(kernel!, settingsOf(options, models), models);
-  // What is wrong with the options is said before the command is started.
-  if (as !== undefined) isModel(as, models);
-  const settings = kernelSettings(options.set);
-  const timeout = parsePositive(options.timeout, '--timeout');
-  if (exec === undefined) {
-    const live = await startCompiledKernel(launch!);
-    const [command, subject] = [`flashproof run ${launch}`, 'the compiled kernel'];
-    const kernel = liveKernel({ live, command, subject, as, settings, models });
-    return { ...kernel, promises: { ...kernel.promises, follow: await startFollowing(launch!) } };
-  }
-  const live = withoutFolder(await startLiveKernel(exec, timeout, outputReader()));
-  return liveKernel({ live, command: exec, as, settings, models });
-}
 
 /** Exit statuses of a check. */
 const passed = 0;

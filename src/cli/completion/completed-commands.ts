@@ -16,9 +16,11 @@ import { declaredFormatNames, layouts, problemInputNames } from '../../io/index.
 import { quantities } from '../../problem/index.js';
 import { tuningNames } from '../../profile/index.js';
 import {
+  dimensionNames,
   featureKinds,
   lawIds,
   laws,
+  limitedDimensions,
   regimeNames,
   scoreRegimeNames,
   sizeNames,
@@ -167,12 +169,14 @@ const ofMachine = await machineNames(kernelModels);
  */
 export const completionValues: Readonly<Record<NameKind, readonly string[]>> = {
   architecture: architectureNames,
+  dimension: dimensionNames,
   feature: featureKinds,
   format: formatNames,
   instruction: knownInstructions,
   'judged-name': [...models, ...Object.keys(premisePresets)],
   'kernel-model': models,
   layout: layouts,
+  limit: limitedDimensions.map((name) => `${name}=`),
   'listed-model': [...models, 'list'],
   'memory-model': Object.keys(memoryModels),
   multiple: sizeNames.map((name) => `${name}=`),

@@ -3,6 +3,7 @@ import { Option, type Command } from 'commander';
 /** Kinds of names that an option or argument takes; `completion/completed-commands.ts` has the names. */
 export type NameKind =
   | 'architecture'
+  | 'dimension'
   | 'feature'
   | 'format'
   | 'gradient-premise'
@@ -10,6 +11,7 @@ export type NameKind =
   | 'judged-name'
   | 'kernel-model'
   | 'layout'
+  | 'limit'
   | 'listed-model'
   | 'memory-model'
   | 'multiple'

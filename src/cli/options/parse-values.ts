@@ -72,3 +72,15 @@ export function nameList<T extends string>(
   const names = texts.flatMap((text) => text.split(',')).map((text) => text.trim());
   return [...new Set(names.map((name) => parseName(name, known, what, option)))];
 }
+
+/** Sizes in a list with commas. @throws RequestError for anything but positive whole numbers */
+export function parseSizes(text: string, option: string, example: string): number[] {
+  return text.split(',').map((part) => {
+    const size = Number(part);
+    if (!/^\s*\d+\s*$/.test(part) || !Number.isSafeInteger(size) || size < 1)
+      throw new RequestError(
+        `${option} is ${JSON.stringify(text)}; give positive whole numbers, as in ${example}`,
+      );
+    return size;
+  });
+}

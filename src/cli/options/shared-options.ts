@@ -126,6 +126,56 @@ export const strictPremisesOption = {
   description: 'the judge alone says what may be coarse: no file does, and no hint is told',
 } as const satisfies OptionRow;
 
+/** The options that name a kernel to run; `kernel-under-test.ts` reads them. */
+export const kernelOptions = optionRows({
+  kernel: {
+    argument: '<model>',
+    description: 'an emulated kernel (flashproof emulate list)',
+    completes: 'kernel-model',
+    required: {
+      oneOf: ['exec', 'launch'],
+      says: 'there is no kernel to check; name one with --kernel <model>, --exec "<command>" or --launch <file>',
+    },
+    excludes: [
+      { options: ['exec'], says: '--kernel and --exec name two kernels; leave out one' },
+      { options: ['launch'], says: '--kernel and --launch name two kernels; leave out one' },
+    ],
+  },
+  exec: {
+    argument: '<command>',
+    description: 'a live kernel over the process protocol',
+    excludes: [
+      {
+        options: ['variant'],
+        says: '--variant is a bug of a kernel model; name one with --kernel',
+      },
+    ],
+  },
+  launch: {
+    argument: '<file>',
+    description: 'a compiled kernel, by a launch file that is a template',
+    excludes: [
+      { options: ['exec'], says: '--exec and --launch name two kernels; leave out one' },
+      {
+        options: ['variant'],
+        says: '--variant is a bug of a kernel model; name one with --kernel',
+      },
+    ],
+  },
+  variant: {
+    argument: '<id>',
+    description: 'the emulated kernel with one bug: --set variant=<id>',
+    completes: 'variant',
+  },
+});
+
+/** The option for the time of an answer. */
+export const timeoutOption = {
+  argument: '<seconds>',
+  description: 'how long one answer of --exec may take',
+  initial: '10',
+} as const satisfies OptionRow;
+
 /** The options of commands whose work can be divided and resumed. */
 export const campaignOptions = optionRows({
   shard: {

@@ -71,6 +71,8 @@ export interface KernelRequest extends FeatureRequest {
   readonly softcap: number | null;
   /** The requested tensors; left out where these are `out` and `lse`. */
   readonly wants?: readonly string[];
+  /** The number of splits of the keys; left out where the kernel chooses. */
+  readonly splits?: number;
 }
 
 /** A kernel behind the process protocol: one JSON object a line in, one out. */

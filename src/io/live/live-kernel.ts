@@ -56,6 +56,8 @@ interface AskedBeside {
   readonly tensors?: StoredTensors;
   /** All requested tensors, by their names; left out where these are the output and the LSE. */
   readonly wants?: readonly string[];
+  /** The number of splits of the keys; left out where the kernel chooses. */
+  readonly splits?: number | undefined;
 }
 
 /**
@@ -159,7 +161,7 @@ function featureRequest(problem: Problem): FeatureRequest {
 async function offerProblem(
   problem: Problem,
   folder: string,
-  { tensors = {}, wants }: AskedBeside,
+  { tensors = {}, wants, splits }: AskedBeside,
 ): Promise<KernelRequest> {
   const { scale, causal, window, softcap } = problem;
   const request: KernelRequest = {
@@ -171,6 +173,7 @@ async function offerProblem(
     softcap,
     ...featureRequest(problem),
     ...(wants === undefined ? {} : { wants }),
+    ...(splits === undefined ? {} : { splits }),
   };
   await rm(request.output, { recursive: true, force: true });
   // The kernel reads it from the system's cache at once; it is not needed after a loss of power.

@@ -49,12 +49,15 @@ function allOutputs({ bias, sink }: Problem): readonly string[] {
   return [...quantities, ...gradientQuantities, ...shared].map(({ name }) => name);
 }
 
-function kernelOf({ live, command, subject = process }: LiveKernelRequest): AttentionKernel {
+function kernelOf(
+  { live, command, subject = process }: LiveKernelRequest,
+  splits?: number,
+): AttentionKernel {
   return async (problem, { dout } = {}) => {
     const answer = await live.run(
       problem,
       dout === undefined
-        ? {}
+        ? { splits }
         : {
             tensors: { dout: poseOutput(problem, outputGradient, dout) },
             wants: allOutputs(problem),
@@ -95,6 +98,8 @@ export interface LiveKernelRequest {
   readonly settings: ReadonlyMap<string, string>;
   /** The available kernel models; default: the library's. */
   readonly models?: readonly KernelModel[] | undefined;
+  /** Numbers of splits that it takes, as `splits` of its requests; default none. */
+  readonly splits?: readonly number[] | undefined;
 }
 
 /**
@@ -135,7 +140,7 @@ function arithmeticOf({ as, settings, models = kernelModels }: LiveKernelRequest
  * @throws RequestError for a name that is neither a model's nor a preset's
  */
 export function liveKernel(request: LiveKernelRequest): KernelUnderTest {
-  const { live, command, subject = process, as, settings } = request;
+  const { live, command, subject = process, as, settings, splits } = request;
   const judged = arithmeticOf(request);
   const whyNotRunning = async (promises: ResolvedPromises): Promise<ExecutionFailure | null> => {
     judged?.check(promises);
@@ -148,7 +153,17 @@ export function liveKernel(request: LiveKernelRequest): KernelUnderTest {
   };
   return {
     kernel: kernelOf(request),
-    promises: judged === null ? {} : { arithmetic: judged.arithmetic, premises: judged.premises },
+    promises: {
+      ...(judged === null ? {} : { arithmetic: judged.arithmetic, premises: judged.premises }),
+      ...(splits === undefined
+        ? {}
+        : {
+            splits: {
+              counts: splits,
+              kernel: (problem, count) => kernelOf(request, count)(problem),
+            },
+          }),
+    },
     reported: {
       command,
       model: null,

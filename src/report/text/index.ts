@@ -28,4 +28,5 @@ export { gradientTestsSection } from './gradient-tests.js';
 export { probeSentence, renderProbes, type MachineProbe } from './doctor.js';
 export { conformanceSentence, renderConformance } from './conformance.js';
 export { renderBound, techniqueNotes, techniqueSections } from './techniques.js';
+export { renderInvariance } from './invariance.js';
 export { modelMatchesSection, modelMatchNotes } from './model-matches.js';

@@ -3,5 +3,6 @@ export {
   validateAuditsReport,
   validateBoundReport,
   validateCheckReport,
+  validateInvarianceReport,
   validateReport,
 } from './validate-report.js';

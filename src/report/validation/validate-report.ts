@@ -67,3 +67,11 @@ export function validateBoundReport(value: unknown): Promise<void> {
 export function validateCheckReport(value: unknown): Promise<void> {
   return validateAgainst('check', value);
 }
+
+/**
+ * Checks a report of a search for changes of bits against invariance.schema.json.
+ * @throws Error as `validateReport`
+ */
+export function validateInvarianceReport(value: unknown): Promise<void> {
+  return validateAgainst('invariance', value);
+}

@@ -17,3 +17,11 @@ export {
   type CheckedLaw,
   type SavedViolation,
 } from './check-report.js';
+export {
+  createInvarianceReport,
+  type InvarianceProvenance,
+  type InvarianceReport,
+  type ReportedBits,
+  type ReportedChange,
+  type ReportedDimension,
+} from './invariance-report.js';
