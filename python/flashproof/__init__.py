@@ -6,12 +6,14 @@ from .node import NodeNotFoundError
 from .report import Finding, Report
 from .safetensors import Array
 from .server import RequestError
+from .surroundings import InvarianceReport, invariance
 
 __all__ = [
     "Array",
     "CheckReport",
     "Declined",
     "Finding",
+    "InvarianceReport",
     "NodeNotFoundError",
     "Promises",
     "Replay",
@@ -23,6 +25,7 @@ __all__ = [
     "audit",
     "audit_on_device",
     "check",
+    "invariance",
     "laws",
     "replay",
     "tolerance",

@@ -20,8 +20,8 @@ class ScoreArguments(TypedDict, total=False):
     softcap: float | None
 
 
-class ProblemArguments(ScoreArguments, total=False):
-    """What a problem has besides Q, K and V, and how the kernel computes."""
+class FeatureArguments(ScoreArguments, total=False):
+    """What a problem has besides Q, K and V."""
 
     layout: str
     mask: Any
@@ -30,6 +30,11 @@ class ProblemArguments(ScoreArguments, total=False):
     sink: Any
     #: Further tensors, by their names in docs/guide/problems.md.
     features: Mapping[str, Any] | None
+
+
+class ProblemArguments(FeatureArguments, total=False):
+    """What a problem has besides Q, K and V, and how the kernel computes."""
+
     premises: Premises | None
 
 
@@ -173,11 +178,11 @@ def option_words(options: Sequence[str] | None, *, has_kernel: bool) -> list[str
 
 
 #: What the report of a command has, and no other document of it.
-_MARKS = {"audit": "warnings", "check": "verdict"}
+_MARKS = {"audit": "warnings", "check": "verdict", "invariance": "dimensions"}
 
 
 def read_report(path: str, command: str, options: Sequence[str]) -> Any:
-    """The report that `audit` or `check` wrote. ValueError where its options kept it from one."""
+    """The report that `audit`, `check` or `invariance` wrote. ValueError where its options kept it from one."""
     try:
         report = json.loads(Path(path).read_text())
     except FileNotFoundError:

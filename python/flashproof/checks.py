@@ -63,7 +63,7 @@ def laws() -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class _KernelHost:
+class KernelHost:
     """Runs a kernel on problems that come as files."""
 
     kernel: Kernel
@@ -89,7 +89,8 @@ class _KernelHost:
         """The tensors that a request wants."""
         stored, _ = read(request["problem"])
         tensors = {
-            name: from_array(_ranked(name, array), self.framework) for name, array in stored.items()
+            name: from_array(_ranked(name, array, stored), self.framework)
+            for name, array in stored.items()
         }
         beside = {
             key: value
@@ -153,9 +154,11 @@ class _KernelHost:
         return found
 
 
-def _ranked(name: str, array: Array) -> Array:
-    """Q, K, V and dO with a batch: a file may leave it out."""
-    if name in ("q", "k", "v", "dout") and len(array.shape) == 3:
+def _ranked(name: str, array: Array, stored: Mapping[str, Array]) -> Array:
+    """Q, K, V and dO with a batch, which a file may leave out; packed sequences have none: [total, heads, dim]."""
+    side = "k" if name in ("k", "v") else "q"
+    is_packed = f"cu_seqlens_{side}" in stored or "cu_seqlens" in stored
+    if name in ("q", "k", "v", "dout") and len(array.shape) == 3 and not is_packed:
         return Array(array.dtype, (1, *array.shape), array.data)
     return array
 
@@ -171,7 +174,7 @@ def _named(made: Any) -> dict[str, Array]:
     return {name: to_array(value, name) for name, value in named.items() if value is not None}
 
 
-def _serve(listener: socket.socket, word: str, host: _KernelHost, asking: threading.Thread) -> None:
+def _serve(listener: socket.socket, word: str, host: KernelHost, asking: threading.Thread) -> None:
     """Answer the relays, one after the other, for as long as the check runs; the kernel runs in this thread."""
     listener.settimeout(0.05)
     while asking.is_alive():
@@ -205,14 +208,15 @@ def _command(
     return words
 
 
-def _carry_out(
-    host: _KernelHost,
+def carry_out(
+    host: KernelHost,
     folder: str,
     promises: Promises | None,
     words: Sequence[str],
     server: Server | None,
+    command: Sequence[str] = ("check",),
 ) -> Answer:
-    """Run `flashproof check` on a kernel of this process."""
+    """Run a command on a kernel of this process: `flashproof check`, or another that takes --exec."""
     word = secrets.token_hex(16)
     answers: list[Answer | BaseException] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -222,17 +226,17 @@ def _carry_out(
             str(listener.getsockname()[1]),
             word,
         ]
-        command = ["check", "--exec", shlex.join(relay)]
+        line = [*command, "--exec", shlex.join(relay)]
         if promises is not None:
             named = os.path.join(folder, "promises.json")
             Path(named).write_text(json.dumps(promises))
-            command += ["--promises", named]
+            line += ["--promises", named]
         # Last, so that an option without its value takes none of these words for it.
-        command += words
+        line += words
 
         def ask() -> None:
             try:
-                answers.append((server or shared_server()).run(command))
+                answers.append((server or shared_server()).run(line))
             except BaseException as error:
                 answers.append(error)
 
@@ -296,8 +300,8 @@ def check(
         document = os.path.join(folder, "check.json")
         further = option_words(options, has_kernel=True)
         words += ["--json", document, "--save-dir", str(session.failures), *further]
-        answer = _carry_out(
-            _KernelHost(kernel, backward, framework), folder, promises, words, server
+        answer = carry_out(
+            KernelHost(kernel, backward, framework), folder, promises, words, server
         )
         report = read_report(document, "check", further)
     verdict = report["verdict"]
@@ -341,5 +345,5 @@ def replay(
     """Try a problem again that `check` has saved, with the kernel and the arguments that were given there."""
     words = [*_command(premises, {}, {}), "--replay", os.fspath(path)]
     with temporary_folder() as folder:
-        answer = _carry_out(_KernelHost(kernel, backward, framework), folder, promises, words, None)
+        answer = carry_out(KernelHost(kernel, backward, framework), folder, promises, words, None)
     return Replay(answer.status == 0, answer.stdout)
