@@ -39,9 +39,11 @@ export type LimitedDimension = keyof typeof usualLimits;
 /** The name of every dimension with a largest value that may be asked for. */
 export const limitedDimensions = Object.keys(usualLimits) as LimitedDimension[];
 
-/** A value of a dimension in words, as in `4` or `backwards`. */
-export function describeValue(dimension: DimensionName, value: number): string {
-  if (dimension === 'determinism') return `run ${value}`;
-  if (dimension !== 'page-order') return String(value);
-  return pageOrders[value] ?? `shuffled (${value - pageOrders.length + 1})`;
+/** The names of the values of a dimension from 0 to one of them; null where they are numbers. */
+export function valueNames(dimension: DimensionName, last: number): readonly string[] | null {
+  if (dimension !== 'page-order') return null;
+  return Array.from(
+    { length: last + 1 },
+    (_, value) => pageOrders[value] ?? `shuffled (${value - pageOrders.length + 1})`,
+  );
 }

@@ -1,9 +1,9 @@
 export {
-  describeValue,
   dimensionNames,
   dimensions,
   limitedDimensions,
   usualLimits,
+  valueNames,
   type DimensionName,
   type LimitedDimension,
 } from './dimensions.js';

@@ -1,4 +1,3 @@
-import { describeValue, type DimensionName } from '../../../properties/index.js';
 import { formatCount, formatNumber, plainText } from '../../words/index.js';
 import type {
   InvarianceReport,
@@ -30,15 +29,19 @@ function describeRanges(values: readonly number[]): string {
 }
 
 /** The values that were tried, as in "1–17, 32–33, 64". */
-function describeTried({ name, tried }: ReportedDimension): string {
+function describeTried({ name, tried, valueNames }: ReportedDimension): string {
   if (name === 'determinism') return formatCount(tried.length, 'run');
-  if (name === 'page-order') return tried.map((value) => describeValue(name, value)).join(', ');
+  if (valueNames !== null) return tried.map((value) => valueNames[value]).join(', ');
   return describeRanges(tried);
 }
 
-function describeStep(name: DimensionName, { from, to }: ReportedChange): string {
-  const last = describeValue(name, to);
-  return from === null ? `at ${last}` : `${describeValue(name, from)} → ${last}`;
+function describeStep(
+  { name, valueNames }: ReportedDimension,
+  { from, to }: ReportedChange,
+): string {
+  const unit = name === 'determinism' ? 'run ' : '';
+  const inWords = (value: number) => unit + (valueNames?.[value] ?? String(value));
+  return from === null ? `at ${inWords(to)}` : `${inWords(from)} → ${inWords(to)}`;
 }
 
 function dimensionRows(dimensions: readonly ReportedDimension[]): Cell[][] {
@@ -47,7 +50,7 @@ function dimensionRows(dimensions: readonly ReportedDimension[]): Cell[][] {
     ...dimensions.map((dimension): Cell[] => [
       `  ${dimension.name}`,
       results[dimension.result],
-      dimension.change === null ? '' : describeStep(dimension.name, dimension.change),
+      dimension.change === null ? '' : describeStep(dimension, dimension.change),
       plainText(dimension.reason ?? describeTried(dimension)),
     ]),
   ];
@@ -79,14 +82,17 @@ function changeLines(
   dimensions: readonly ReportedDimension[],
   table: (rows: Cell[][]) => string[],
 ): string[] {
-  const rows = dimensions.flatMap(({ name, description, change }): Cell[][] => {
+  const rows = dimensions.flatMap((dimension): Cell[][] => {
+    const { name, description, change } = dimension;
     if (change === null) return [];
     const { at, bits, fault } = change;
-    const where =
-      at === null ? '' : `, with ${at.dimension} at ${describeValue(at.dimension, at.value)}`;
+    const where = at === null ? '' : `, with ${at.dimension} at ${at.value}`;
     const what = bits === null ? `the kernel fails: ${fault}` : describeBits(bits);
     return [
-      [`  ${name}`, plainText(`${describeStep(name, change)} (${description}${where}): ${what}.`)],
+      [
+        `  ${name}`,
+        plainText(`${describeStep(dimension, change)} (${description}${where}): ${what}.`),
+      ],
     ];
   });
   return rows.length === 0 ? [] : table([[heading('Smallest change')], ...rows]);

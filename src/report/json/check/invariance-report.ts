@@ -1,5 +1,6 @@
 import {
   dimensions,
+  valueNames,
   type ComparedRow,
   type DimensionResult,
   type Invariance,
@@ -32,6 +33,8 @@ export interface ReportedChange extends Pick<InvarianceChange, 'from' | 'to' | '
 export interface ReportedDimension extends Omit<DimensionResult, 'change'> {
   /** What the dimension changes. */
   readonly description: string;
+  /** The names of its values from 0 on; null where they are numbers. */
+  readonly valueNames: readonly string[] | null;
   readonly change: ReportedChange | null;
 }
 
@@ -103,6 +106,10 @@ export function createInvarianceReport(
     dimensions: found.dimensions.map(({ change, ...dimension }) => ({
       ...dimension,
       description: dimensions[dimension.name],
+      valueNames: valueNames(
+        dimension.name,
+        Math.max(0, ...dimension.tried, ...dimension.declined),
+      ),
       change: change && reportedChange(change),
     })),
   };
