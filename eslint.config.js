@@ -82,7 +82,7 @@ export const arrows = {
     'problem',
   ],
   'report/html': ['report/layout', 'report/json', 'report/text', 'audit', 'attribution'],
-  'report/html/launch': ['report/layout', 'report/html', 'jobs'],
+  'report/html/launch': ['report/layout', 'report/html', 'report/text/launch', 'jobs'],
   'report/svg': ['profile'],
   attribution: ['audit', 'kernels', 'oracles', 'formats', 'problem'],
   conform: ['hardware', 'kernels', 'simd', 'formats'],

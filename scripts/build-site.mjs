@@ -7,7 +7,15 @@
  *   node scripts/build-site.mjs --check <folder>     only looks at the links of a folder
  */
 import { spawnSync } from 'node:child_process';
-import { cpSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { basename, dirname, join, relative, sep } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
@@ -30,9 +38,22 @@ function htmlFiles(folder) {
     .map((name) => join(folder, name));
 }
 
+/** Certifies the example's kernel, and writes the page; ends with 1 where it is not certified. dist/ must be built. */
+function writeCertificate() {
+  mkdirSync(join(out, 'certificate'));
+  const launch = 'examples/triton/recorded/sm_100-lines/launch.json';
+  const page = join(out, 'certificate/attention.html');
+  const words = ['certify', launch, '--schedules', '2', '--html', page, '--quiet'];
+  const { status } = spawnSync(process.execPath, [join(root, 'dist/src/cli/main.js'), ...words], {
+    cwd: root,
+    stdio: 'inherit',
+  });
+  if (status !== 0) process.exit(1);
+}
+
 /** TypeDoc writes the links of its menu as they are, on pages of every depth. */
 function rebaseMenu(docs) {
-  const links = ['audit.html', 'laboratory.html', 'timeline.html'];
+  const links = ['audit.html', 'laboratory.html', 'timeline.html', 'certificate.html'];
   for (const page of htmlFiles(docs)) {
     const up = relative(dirname(page), dirname(docs)).replaceAll('\\', '/');
     const text = links.reduce(
@@ -97,6 +118,7 @@ function brokenLinks(folder) {
 const [flag, given] = process.argv.slice(2);
 if (flag !== '--check') {
   run('vite/bin/vite.js', 'build', '--config', 'site/vite.config.ts');
+  writeCertificate();
   run('typedoc/bin/typedoc', '--options', 'site/typedoc.json');
   rebaseMenu(join(out, 'docs'));
   mendFolderLinks(join(out, 'docs'));

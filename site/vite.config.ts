@@ -34,6 +34,7 @@ const pages = [
   ['audit.html', 'Audit a dump'],
   ['laboratory.html', 'Laboratory'],
   ['timeline.html', 'Timeline'],
+  ['certificate.html', 'A certificate'],
 ] as const;
 
 /** What a page may load and do, as its browser sees to it: nothing but its own files. */

@@ -1,8 +1,9 @@
 """An attention kernel in Triton, recorded for flashproof without a GPU: python attention.py --target sm_100 --to recorded/sm_100"""
 
-import argparse, os
+import argparse, os, pathlib, re, sys
 
-os.environ.setdefault("TRITON_DISABLE_LINE_INFO", "1")  # the PTX is the same wherever this file lies
+if "--lines" not in sys.argv:
+    os.environ.setdefault("TRITON_DISABLE_LINE_INFO", "1")  # the PTX is the same wherever this file lies
 
 import numpy as np
 import triton
@@ -51,6 +52,12 @@ TEMPLATE = {
 }
 
 
+CONTRACT = {
+    "kind": "attention", "scale": 0.125, "causal": False,
+    "q": "q", "k": "k", "v": "v", "out": "o", "lse": "lse",
+}
+
+
 def bfloat16(values):
     """Rounded to nearest, ties to even."""
     bits = values.astype(np.float32).view(np.uint32)
@@ -71,9 +78,18 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--target", default="sm_100")
     parser.add_argument("--to", default="recorded")
+    parser.add_argument("--lines", action="store_true", help="keep the lines of this file in the PTX, and say what the tensors are")
     chosen = parser.parse_args()
     arguments = problem()
     options = {"num_warps": 4, "num_stages": 2}
-    flashproof.triton.record(
-        chosen.to, attend, (2, 1), arguments, ["o", "lse"], target=chosen.target, template=TEMPLATE, **options
-    )
+    to = pathlib.Path(chosen.to)
+    if chosen.lines:
+        flashproof.triton.record(
+            to, attend, (2, 1), arguments, ["o", "lse"], target=chosen.target, contract=CONTRACT, **options
+        )
+        ptx = to / "kernel.ptx"  # names of files without their folders
+        ptx.write_text(re.sub(r'(\.file\s+\d+ ")[^"]*/', r"\1", ptx.read_text()))
+    else:
+        flashproof.triton.record(
+            to, attend, (2, 1), arguments, ["o", "lse"], target=chosen.target, template=TEMPLATE, **options
+        )

@@ -1,3 +1,4 @@
+import { runInProcess } from '../cli/run-in-process.js';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -31,6 +32,7 @@ const pages: readonly (readonly [name: string, prepare: Prepare])[] = [
   ['audit.html', judge],
   ['laboratory.html', (page) => page.waitForSelector(laboratoryDone, { timeout: patience })],
   ['timeline.html', (page) => page.waitForSelector('#findings .verdict', { timeout: patience })],
+  ['certificate.html', () => Promise.resolve()],
 ];
 
 interface Finding {
@@ -132,6 +134,22 @@ describe.runIf(hasChromium())('the pages for everybody', { timeout: patience }, 
       expect(wide).toBeLessThanOrEqual(360);
     });
   });
+
+  it.each(['light', 'dark'] as const)(
+    'has nothing that axe finds in a certificate, in the %s scheme',
+    async (scheme) => {
+      const path = join(scratch, 'certificate.html');
+      const launch = 'examples/triton/recorded/sm_100-lines/launch.json';
+      const { status } = await runInProcess('certify', launch, '--html', path, '--quiet');
+      expect(status).toBe(0);
+      await open('certificate.html', scheme);
+      await page.goto(`file://${path}`);
+      expect(await findings(page)).toEqual([]);
+      await page.setViewportSize({ width: 360, height: 700 });
+      const wide = await page.evaluate<number>('document.documentElement.scrollWidth');
+      expect(wide).toBeLessThanOrEqual(360);
+    },
+  );
 
   it('finds a text that cannot be read and a field without a name', async () => {
     await open('laboratory.html', 'dark');

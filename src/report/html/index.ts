@@ -1,6 +1,7 @@
 export { renderAuditsPage, type PageOf } from './audits-page.js';
 export type { ComparedOutput } from './comparison.js';
 export type { Exp2Curve } from './exp2-curve.js';
+export { dataTable } from './figure.js';
 export { renderHtml } from './html-report.js';
 export type { HtmlReport } from './page-parts.js';
 export { gatherPlotData, type PlotData } from './plot-data.js';

@@ -3,68 +3,25 @@ import {
   groupText,
   type AlgebraCertificate,
   type Certificate,
+  type IdiomCertificate,
   type OutputCertificate,
 } from '../../../jobs/index.js';
 import { formatGrouped, formatGroupedCount, formatNumber } from '../../../words/index.js';
-import { htmlPage, verdictBanner } from '../index.js';
+import { dataTable, htmlPage, verdictBanner } from '../index.js';
 import { element, join, type Content, type Html } from '../../layout/index.js';
+import {
+  certificateTitles,
+  harmlessLines,
+  idiomLine,
+  influenceLines,
+  sameLines,
+  scheduleLines,
+  shortNumber,
+} from '../../text/launch/index.js';
 import { programListing } from './program-listing.js';
-
-const words = {
-  certified: 'CERTIFIED',
-  refuted: 'REFUTED',
-  incomplete: 'NOT CERTIFIED',
-} as const satisfies Record<Certificate['status'], string>;
 
 /** Places that a table lists, and the least share of an error. */
 const [mostPlaces, leastShare] = [40, 0.0005];
-
-type Cell = string | Html;
-
-/** A table with a caption; columns whose headings are in `numbers` are right-aligned. */
-function table(
-  caption: string,
-  headings: readonly string[],
-  rows: readonly (readonly Cell[])[],
-  numbers: readonly string[],
-): Html {
-  const isNumber = (column: number) => numbers.includes(headings[column]);
-  const cell = (text: Cell, column: number): Content =>
-    element(
-      column === 0 ? 'th' : 'td',
-      { scope: column === 0 ? 'row' : null, class: isNumber(column) ? 'number' : null },
-      text,
-    );
-  return element(
-    'div',
-    { class: 'table', role: 'group', 'aria-label': caption, tabindex: 0 },
-    element(
-      'table',
-      {},
-      element('caption', {}, caption),
-      element(
-        'thead',
-        {},
-        element(
-          'tr',
-          {},
-          headings.map((text, i) =>
-            element('th', { scope: 'col', class: isNumber(i) ? 'number' : null }, text),
-          ),
-        ),
-      ),
-      element(
-        'tbody',
-        {},
-        rows.map((row) => element('tr', {}, row.map(cell))),
-      ),
-    ),
-  );
-}
-
-function short(value: number): string {
-  return value === 0 ? '0' : value.toExponential(1).replace('e+', 'e');
-}
 
 function section(id: string, title: string, ...content: readonly Content[]): Html {
   return element('section', { id }, element('h2', {}, title), ...content);
@@ -85,25 +42,26 @@ function constantsText({
   ].join(', ');
 }
 
-function algebraSection(algebra: readonly AlgebraCertificate[] | null): Html {
+function algebraSection(
+  algebra: readonly AlgebraCertificate[] | null,
+  idioms: readonly IdiomCertificate[],
+): Html {
   if (algebra === null)
     return section(
       'algebra',
       'Algebra',
       element('p', { class: 'muted' }, 'No contract says what the kernel is to compute.'),
     );
-  const rows = algebra.map(
-    ({ output, holds, distance, limit, idealDistance, rows: count, ...form }) => [
-      output,
-      holds ? 'holds' : element('strong', { class: 'failure' }, 'does not hold'),
-      short(distance),
-      short(limit),
-      constantsText(form),
-      short(idealDistance),
-      formatGrouped(count),
-    ],
-  );
-  const headings = ['output', 'contract', 'distance', 'limit', 'constant', 'from exact', 'rows'];
+  const rows = algebra.map(({ output, holds, distance, limit, idealDistance, ...form }) => [
+    output,
+    shortNumber(distance),
+    shortNumber(limit),
+    shortNumber(idealDistance),
+    formatGrouped(form.rows),
+    holds ? 'holds' : { text: 'does not hold', tone: 'failure' as const },
+    constantsText(form),
+  ]);
+  const headings = ['output', 'distance', 'limit', 'from exact', 'rows', 'contract', 'constant'];
   return section(
     'algebra',
     'Algebra',
@@ -112,36 +70,52 @@ function algebraSection(algebra: readonly AlgebraCertificate[] | null): Html {
       {},
       'What the values would be without any rounding, against the exact value of the contract with the kernel’s own constants.',
     ),
-    table('Real values against the contract', headings, rows, [
-      ...['distance', 'limit', 'from exact', 'rows'],
-    ]),
+    dataTable({
+      caption: 'Real values against the contract',
+      rows: [headings, ...rows],
+      numberColumns: 4,
+    }),
+    sentences(idioms.map(idiomLine)),
   );
+}
+
+/** Sentences as paragraphs; indented ones belong to the sentence before them. */
+function sentences(lines: readonly string[]): Html {
+  return join(
+    ...lines.map((line) =>
+      element('p', { class: line.startsWith('  ') ? 'muted' : null }, line.trim()),
+    ),
+  );
+}
+
+/** What reaches the outputs that must not. */
+function influenceSection({ influence }: Certificate): Html {
+  if (influence === null || influence.length === 0) return join();
+  return section('influence', 'Influence', sentences(influence.flatMap(influenceLines)));
+}
+
+/** Comparisons by expressions, where there are any. */
+function bitsSection({ same, schedules }: Certificate): Html {
+  if (same === null && schedules === null) return join();
+  const ofSame = same === null ? [] : sameLines(same);
+  const ofSchedules = schedules === null ? [] : scheduleLines(schedules);
+  return section('bits', 'Bits', sentences([...ofSame, ...ofSchedules]));
 }
 
 function meaningSection(outputs: readonly OutputCertificate[]): Html {
   const standings = ['meaning', 'lost', 'decided', 'constant', 'unwritten'] as const;
   const rows = outputs.map(({ name, dtype, shape, coverage }) => [
     name,
-    `${dtype} [${shape.join(', ')}]`,
     ...standings.map((standing) => formatGrouped(coverage[standing])),
+    `${dtype} [${shape.join(', ')}]`,
   ]);
   return section(
     'meaning',
     'Meaning',
-    table('Elements of the outputs', ['output', 'type', ...standings], rows, standings),
-  );
-}
-
-/** A bar whose length is a share of 1, with the share in words. */
-function bar(share: number): Html {
-  const width = Math.min(Math.abs(share), 1) * 100;
-  return element(
-    'svg',
-    { viewBox: '0 0 100 10', width: 100, height: 10, 'aria-hidden': 'true' },
-    element('rect', {
-      style: `fill:var(--${share < 0 ? 'mark' : 'found'})`,
-      width: width.toFixed(1),
-      height: 10,
+    dataTable({
+      caption: 'Elements of the outputs',
+      rows: [['output', ...standings, 'type'], ...rows],
+      numberColumns: standings.length,
     }),
   );
 }
@@ -152,16 +126,20 @@ function roundingPart({ name, rounding }: OutputCertificate): Html {
   const rows = groupPlaces(shares, ({ share }) => share)
     .filter(({ amount }) => Math.abs(amount) >= leastShare)
     .slice(0, mostPlaces)
-    .map((group) => [`${(100 * group.amount).toFixed(1)} %`, bar(group.amount), groupText(group)]);
+    .map((group) => [groupText(group), `${(100 * group.amount).toFixed(1)} %`]);
   return join(
     element('h3', {}, name),
     element(
       'p',
       {},
-      `The largest |bits − real| is ${short(worst)}, the RMS ${short(rms)}, where |${name}| reaches ${short(largest)}. ` +
-        `Over ${formatGroupedCount(sampled, 'element')} the parts sum to the error within ${short(unattributed)} of it.`,
+      `The largest |bits − real| is ${shortNumber(worst)}, the RMS ${shortNumber(rms)}, where |${name}| reaches ${shortNumber(largest)}. ` +
+        `Over ${formatGroupedCount(sampled, 'element')} the parts sum to the error within ${shortNumber(unattributed)} of it.`,
     ),
-    table(`What makes the error of ${name}`, ['share', '', 'place'], rows, []),
+    dataTable({
+      caption: `What makes the error of ${name}`,
+      rows: [['place', 'share'], ...rows],
+      numberColumns: 1,
+    }),
   );
 }
 
@@ -180,7 +158,7 @@ function countedPlaces(caption: string, places: Certificate['decisions']): Html 
   const rows = groupPlaces(places, ({ count }) => count)
     .slice(0, mostPlaces)
     .map((group) => [groupText(group), formatGrouped(group.amount)]);
-  return table(caption, ['place', 'lanes'], rows, ['lanes']);
+  return dataTable({ caption, rows: [['place', 'lanes'], ...rows], numberColumns: 1 });
 }
 
 function decisionsSection({ decisions, losses }: Certificate): Html {
@@ -195,9 +173,9 @@ function decisionsSection({ decisions, losses }: Certificate): Html {
 
 /** The certificate as one HTML page that loads nothing, with the program's lines beside their shares of the error. */
 export function renderCertificatePage(certificate: Certificate, ptx: string): string {
-  const { status, reasons, launch, run, outputs, algebra } = certificate;
+  const { status, reasons, launch, run, outputs, algebra, idioms } = certificate;
   const { silent, tool, created, seconds } = certificate;
-  const word = words[status];
+  const word = certificateTitles[status];
   const sentence = `${word}: ${reasons.length === 0 ? proved(certificate) : reasons.join('; ')}.`;
   const title = `${word}: ${launch.entry}`;
   return htmlPage({
@@ -213,10 +191,17 @@ export function renderCertificatePage(certificate: Certificate, ptx: string): st
       element(
         'main',
         { id: 'content' },
-        section('order', 'Memory and order', element('p', {}, run.sentence)),
+        section(
+          'order',
+          'Memory and order',
+          element('p', {}, run.sentence),
+          sentences(harmlessLines(run)),
+        ),
         meaningSection(outputs),
-        algebraSection(algebra),
+        algebraSection(algebra, idioms),
         section('rounding', 'Rounding', outputs.map(roundingPart)),
+        influenceSection(certificate),
+        bitsSection(certificate),
         decisionsSection(certificate),
         section(
           'silent',

@@ -1,3 +1,12 @@
+export {
+  certificateTitles,
+  harmlessLines,
+  idiomLine,
+  influenceLines,
+  sameLines,
+  scheduleLines,
+  shortNumber,
+} from './certificate-words.js';
 export { renderCertificate } from './certificate.js';
 export { renderExploration } from './exploration.js';
 export { renderMutants } from './mutants.js';
