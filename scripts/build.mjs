@@ -26,7 +26,7 @@ async function build() {
   const declarations = [tsc, '-p', 'tsconfig.build.json', '--outDir', built];
   const { status } = spawnSync(process.execPath, declarations, { cwd: root, stdio: 'inherit' });
   if (status !== 0) return status ?? 1;
-  for (const schema of ['report', 'audits', 'bound', 'certificate', 'check']) {
+  for (const schema of ['report', 'audits', 'bound', 'certificate', 'check', 'invariance']) {
     const path = `src/report/json/${schema}.schema.json`;
     cpSync(join(root, path), join(built, path));
   }
