@@ -300,9 +300,7 @@ def check(
         document = os.path.join(folder, "check.json")
         further = option_words(options, has_kernel=True)
         words += ["--json", document, "--save-dir", str(session.failures), *further]
-        answer = carry_out(
-            KernelHost(kernel, backward, framework), folder, promises, words, server
-        )
+        answer = carry_out(KernelHost(kernel, backward, framework), folder, promises, words, server)
         report = read_report(document, "check", further)
     verdict = report["verdict"]
     return CheckReport(
