@@ -6,11 +6,7 @@ import {
   multiplyDoubleDoubleByFloat64,
   type DoubleDouble,
 } from '../../arith/index.js';
-
-/** An fp32 number from its bits. */
-function float32Of(bits: number): number {
-  return new Float32Array(Uint32Array.of(bits).buffer)[0];
-}
+import { fp32Of } from './fp32-of.js';
 
 /** A logarithm of fp32 by a polynomial: of x = 2^n (1 + f) it is n · octave + f · slope + f² · (the polynomial in f). */
 interface PolynomialLogarithm {
@@ -27,22 +23,22 @@ interface PolynomialLogarithm {
  * to: with their constants as the PTX of Triton's kernels in fixtures/ptx has them.
  */
 const natural: PolynomialLogarithm = {
-  leastSignificand: float32Of(0x3f2aaaab),
-  octave: float32Of(0x3f317218),
+  leastSignificand: fp32Of(0x3f2aaaab),
+  octave: fp32Of(0x3f317218),
   slope: 1,
   coefficients: [
     ...[0xbe055027, 0x3e1039f6, 0xbdf8cdcc, 0x3e0f2955, 0xbe2ad8b9],
     ...[0x3e4ced0b, 0xbe7fff22, 0x3eaaaa78, 0xbf000000],
-  ].map(float32Of),
+  ].map(fp32Of),
 };
 const binary: PolynomialLogarithm = {
-  leastSignificand: float32Of(0x3f3504f3),
+  leastSignificand: fp32Of(0x3f3504f3),
   octave: 1,
-  slope: float32Of(0x3fb8aa3b),
+  slope: fp32Of(0x3fb8aa3b),
   coefficients: [
     ...[0x3dc6b27f, 0xbe2c7f30, 0x3e2fcf2a, 0xbe374e43, 0x3e520bf4],
     ...[0xbe763c8b, 0x3e93bf99, 0xbeb8aa49, 0x3ef6384a, 0xbf38aa3b],
-  ].map(float32Of),
+  ].map(fp32Of),
 };
 
 /** The bits of the rounded number say which power of two is split off: within this of the edge, in octaves, either. */

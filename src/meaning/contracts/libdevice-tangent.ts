@@ -7,23 +7,19 @@ import {
   multiplyDoubleDoubleByFloat64,
   type DoubleDouble,
 } from '../../arith/index.js';
+import { fp32Of } from './fp32-of.js';
 import { log2eWords } from '../../../oracles/index.js';
-
-/** An fp32 number from its bits. */
-function float32Of(bits: number): number {
-  return new Float32Array(Uint32Array.of(bits).buffer)[0];
-}
 
 /**
  * `__nv_tanhf` of NVIDIA's libdevice, with its constants as the PTX of compiled kernels has them: from `least` on it is
  * 1 − 2 / (2^(x · octave) + 1), from `saturated` on 1, and below x + x · x² · (the polynomial in x²).
  */
 const tangent = {
-  least: float32Of(0x3f19999a),
-  saturated: float32Of(0x41102cb4),
-  octave: float32Of(0x4038aa3b),
+  least: fp32Of(0x3f19999a),
+  saturated: fp32Of(0x41102cb4),
+  octave: fp32Of(0x4038aa3b),
   /** From the highest power on. */
-  coefficients: [0x3c80f082, 0xbd563cae, 0x3e085941, 0xbeaaa9ed].map(float32Of),
+  coefficients: [0x3c80f082, 0xbd563cae, 0x3e085941, 0xbeaaa9ed].map(fp32Of),
 };
 
 /** Rounded scores within this share of an edge may lie beyond it. */
