@@ -34,6 +34,19 @@ export {
   type SharedGradients,
 } from './gradients/index.js';
 export {
+  recurrentFamilies,
+  recurrentOracle,
+  recurrentShape,
+  type Decay,
+  type RecurrentFamily,
+  type RecurrentLaw,
+  type RecurrentOracleOptions,
+  type RecurrentProblem,
+  type RecurrentReference,
+  type RecurrentShape,
+  type Write,
+} from './recurrent/index.js';
+export {
   createExp2Array,
   createFloat64Exp2,
   doubleDoubleExp2,

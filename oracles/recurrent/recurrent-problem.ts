@@ -1,0 +1,129 @@
+import type { Tensor } from '../../src/problem/index.js';
+import { RequestError } from '../../src/request-error.js';
+import { recurrentFamilies, type RecurrentFamily, type RecurrentLaw } from './families.js';
+
+/** Linear attention to be computed; tensors are token by token, as its kernels take them, and count as exact. */
+export interface RecurrentProblem {
+  readonly family: RecurrentFamily;
+  /** [batch, tokens, key heads, key dimension]. */
+  readonly q: Tensor;
+  /** As `q`. */
+  readonly k: Tensor;
+  /** [batch, tokens, value heads, value dimension]; value heads are a multiple of key heads, and neighbours share one. */
+  readonly v: Tensor;
+  /**
+   * Natural logarithms of the decays: [batch, tokens, value heads], with a further axis of key dimensions where the family
+   * has a decay for each. −∞ is a decay of 0.
+   */
+  readonly g?: Tensor;
+  /** The write strength β of a delta write, [batch, tokens, value heads]. */
+  readonly beta?: Tensor;
+  /** Factor of the output; default: the fp64 number 1/√(key dimension). */
+  readonly scale?: number;
+  /** [sequences, value heads, key dimension, value dimension]; default: zeros. */
+  readonly initialState?: Tensor;
+  /** Ends of packed sequences, from 0 to the number of tokens, of a batch of 1; each begins with a state of its own. */
+  readonly cuSeqlens?: readonly number[];
+  /** q and k of a token and head are divided by √(Σx² + epsilon) first; default: they are not. */
+  readonly normalisation?: { readonly epsilon: number };
+}
+
+/** The sizes of a problem, with the tokens of each sequence. */
+export interface RecurrentShape {
+  readonly batch: number;
+  readonly tokens: number;
+  readonly keyHeads: number;
+  readonly valueHeads: number;
+  readonly keyDim: number;
+  readonly valueDim: number;
+  /** First token and end of each sequence, counted over [batch, tokens]. */
+  readonly sequences: readonly { readonly first: number; readonly end: number }[];
+}
+
+/** The largest key dimension that the radius is proven for. */
+export const largestKeyDim = 4096;
+
+/** The smallest epsilon beside which squares that underflow are nothing. */
+const smallestEpsilon = 2 ** -900;
+
+function checkShape(name: string, tensor: Tensor, wanted: readonly number[]): void {
+  if (
+    tensor.shape.length !== wanted.length ||
+    tensor.shape.some((size, axis) => size !== wanted[axis])
+  )
+    throw new RequestError(
+      `${name} has shape [${tensor.shape.join(', ')}]; give it [${wanted.join(', ')}]`,
+    );
+}
+
+/** A tensor that the family needs (`wanted`) or does not have (null). */
+function checkOptional(
+  name: string,
+  family: RecurrentFamily,
+  tensor: Tensor | undefined,
+  wanted: readonly number[] | null,
+): void {
+  if (wanted === null) {
+    if (tensor !== undefined)
+      throw new RequestError(`${family} has no ${name}; leave it out, or name another family`);
+  } else if (tensor === undefined)
+    throw new RequestError(`${family} needs ${name} of shape [${wanted.join(', ')}]; give it`);
+  else checkShape(name, tensor, wanted);
+}
+
+function sequencesOf(batch: number, tokens: number, cuSeqlens: readonly number[] | undefined) {
+  if (cuSeqlens === undefined)
+    return Array.from({ length: batch }, (_, i) => ({ first: i * tokens, end: (i + 1) * tokens }));
+  const isAscending = cuSeqlens.every(
+    (end, i) => Number.isInteger(end) && (i === 0 ? end === 0 : end >= cuSeqlens[i - 1]),
+  );
+  if (batch !== 1 || !isAscending || cuSeqlens.at(-1) !== tokens)
+    throw new RequestError(
+      `cu_seqlens [${cuSeqlens.join(', ')}] with batch ${batch} and ${tokens} tokens; give ascending ends from 0 to the number of tokens, and a batch of 1`,
+    );
+  return cuSeqlens.slice(1).map((end, i) => ({ first: cuSeqlens[i], end }));
+}
+
+function checkNumbers({ scale, normalisation }: RecurrentProblem, keyDim: number): void {
+  if (!(keyDim >= 1 && keyDim <= largestKeyDim))
+    throw new RequestError(
+      `the key dimension is ${keyDim}; the oracle takes 1 to ${largestKeyDim}`,
+    );
+  if (scale !== undefined && !Number.isFinite(scale))
+    throw new RequestError(`the scale is ${scale}; give a finite number`);
+  if (normalisation && !(normalisation.epsilon >= smallestEpsilon && normalisation.epsilon <= 1))
+    throw new RequestError(
+      `the epsilon of the normalisation is ${normalisation.epsilon}; give one from 2^-900 to 1`,
+    );
+}
+
+/**
+ * The sizes of a problem.
+ * @throws RequestError for tensors that do not fit together, that the family lacks or does not have, and for numbers out of range
+ */
+export function recurrentShape(problem: RecurrentProblem): RecurrentShape {
+  const { family, q, k, v, g, beta, initialState, cuSeqlens } = problem;
+  const law: RecurrentLaw = recurrentFamilies[family];
+  if (q.shape.length !== 4 || v.shape.length !== 4)
+    throw new RequestError(
+      `q has rank ${q.shape.length} and v ${v.shape.length}; give [batch, tokens, heads, dimension]`,
+    );
+  const [batch, tokens, keyHeads, keyDim] = q.shape;
+  const [, , valueHeads, valueDim] = v.shape;
+  checkShape('k', k, q.shape);
+  checkShape('v', v, [batch, tokens, valueHeads, valueDim]);
+  if (!(keyHeads > 0 && valueHeads % keyHeads === 0))
+    throw new RequestError(
+      `${valueHeads} value heads share ${keyHeads} key heads; give a multiple of them`,
+    );
+  const byHead = [batch, tokens, valueHeads];
+  const gates = { 'by-head': byHead, 'by-key-dimension': [...byHead, keyDim] };
+  const hasGate = law.decay === 'by-head' || law.decay === 'by-key-dimension';
+  checkOptional('g', family, g, hasGate ? gates[law.decay] : null);
+  checkOptional('beta', family, beta, law.write === 'delta' ? byHead : null);
+  checkNumbers(problem, keyDim);
+  const sequences = sequencesOf(batch, tokens, cuSeqlens);
+  if (initialState)
+    checkShape('initial_state', initialState, [sequences.length, valueHeads, keyDim, valueDim]);
+  return { batch, tokens, keyHeads, valueHeads, keyDim, valueDim, sequences };
+}
