@@ -60,6 +60,10 @@ export class Arena {
     return this.#make((r) => this.#gmp.mpfr_abs(r, a, nearest));
   }
 
+  squareRoot(a: Real): Real {
+    return this.#make((r) => this.#gmp.mpfr_sqrt(r, a, nearest));
+  }
+
   exp(a: Real): Real {
     return this.#make((r) => this.#gmp.mpfr_exp(r, a, nearest));
   }
