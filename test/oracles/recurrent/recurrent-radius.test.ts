@@ -18,9 +18,9 @@ import { referenceRecurrence } from './reference-recurrence.js';
 const mpfr = await loadMpfr();
 
 /** No radius but 0 is below 2^-1000, and numbers stay below 2^100: this is exact beside them. */
-const bits = 1200;
+const enough = 1200;
 
-function assertWithinRadii(problem: RecurrentProblem): void {
+function assertWithinRadii(problem: RecurrentProblem, bits = enough): void {
   const found = recurrentOracle(problem);
   mpfr.withPrecision(bits, (arena) => {
     const reference = referenceRecurrence(problem, arena);
@@ -46,6 +46,32 @@ describe.each(families)('%s', (family) => {
         assertWithinRadii(recurrence(drawn, range)),
       ),
       parameters,
+    );
+  });
+
+  // Products that underflow and sums that overflow; numbers reach 2^6000 in exact arithmetic.
+  it('is within its radii at the ends of the range of fp64', { timeout: 600_000 }, () => {
+    const exponent = fc.integer({ min: -600, max: 200 });
+    fc.assert(
+      fc.property(drawnRecurrence(family), exponent, exponent, exponent, (drawn, a, b, c) => {
+        const problem = recurrence({ ...drawn, format: 'fp64' }, wild);
+        const { q, k, v, initialState } = problem;
+        const times = (one: Tensor, power: number): Tensor => {
+          const data = decodeTensor(one).map((x) => x * 2 ** power);
+          return { format: 'fp64', shape: one.shape, data };
+        };
+        assertWithinRadii(
+          {
+            ...problem,
+            q: times(q, a),
+            k: times(k, b),
+            v: times(v, c),
+            ...(initialState && { initialState: times(initialState, a) }),
+          },
+          8000,
+        );
+      }),
+      { ...parameters, numRuns: scaled(10) },
     );
   });
 
