@@ -1,5 +1,6 @@
 import type { DoubleDouble } from '../../arith/index.js';
 import type { Problem } from '../../problem/index.js';
+import { capLaws } from './cap-laws.js';
 import {
   compareLse,
   distanceOf,
@@ -140,8 +141,8 @@ const fittingDistance = 1e-26;
 
 /**
  * The factor of q·k that the real values follow from: that which O tells (`inferFactor`). Where O hardly depends on it, as where
- * scores or values of a row are alike, the first of the named factors that O and the LSE fit; null where that is the exact one,
- * since then the values tell none, and where none fits.
+ * scores or values of a row are alike, the first of the named factors that O and the LSE fit, with the exact softcap or
+ * a law of it, which O tells as little; null where that is the exact one, since then the values tell none, and where none fits.
  */
 function findFactor(
   problem: Problem,
@@ -154,18 +155,20 @@ function findFactor(
   const step = Math.ceil(rows.length / mostTriedRows);
   const tried = rows.filter((_, i) => i % step === 0);
   const exact = exactFactor(problem);
-  const fits = (factor: InferredFactor | null) => {
-    const { out, lse } = compareAlgebra(problem, realOf, tried, factor);
+  const fitsOn = (some: readonly RowPlace[], factor: InferredFactor | null) => {
+    const { out, lse } = compareAlgebra(problem, realOf, some, factor);
     const worst = Math.max(out.worst?.distance ?? 0, lse.worst?.distance ?? 0);
     return worst <= fittingDistance;
   };
+  // Most factors fit no row, and two tell that sooner.
+  const fits = (factor: InferredFactor | null) =>
+    fitsOn(tried.slice(-2), factor) && fitsOn(tried, factor);
   if (fits(null)) return null;
-  const named = factorsOfProblem(problem).map(({ name, value }) => ({
-    name,
-    value,
-    cap: inferred?.cap ?? null,
-    uncertainty: nameTolerance,
-    fromExact: relativeDistance(value, exact),
-  }));
-  return named.find(fits) ?? null;
+  for (const cap of [null, ...capLaws(problem)])
+    for (const { name, value } of factorsOfProblem(problem)) {
+      const fromExact = relativeDistance(value, exact);
+      const factor = { name, value, cap, uncertainty: nameTolerance, fromExact };
+      if (fits(factor)) return factor;
+    }
+  return null;
 }

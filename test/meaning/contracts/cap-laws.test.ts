@@ -1,11 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { doubleDouble, type DoubleDouble } from '../../../src/arith/index.js';
+import {
+  doubleDouble,
+  multiplyDoubleDoubleByFloat64,
+  type DoubleDouble,
+} from '../../../src/arith/index.js';
 import {
   capLaws,
   compareAlgebra,
   exactFactor,
   exactRowOf,
   factorRatio,
+  inferFactor,
   type CapLaw,
   type RealOf,
 } from '../../../src/meaning/contracts/index.js';
@@ -94,6 +99,41 @@ describe('the laws of a softcap', () => {
     }
     const wider = realWith(problemOf({ softcap: softcap * (1 + 2 ** -23) }), null);
     expect(compared(problem, wider).out).toBeGreaterThan(1e-25);
+  });
+
+  describe('where all scores of a row are alike', () => {
+    const frame = { queries: 6, keys: 5, dim: 1, vDim: 3, format: 'fp32' } as const;
+    const numbers = uniformNumbers(testSeed);
+    // Half of the queries make arguments below 0.6, the polynomial's, and half beyond.
+    const fills = { q: (i: number) => (i % 2 === 0 ? 2 : 9) + numbers(), k: () => 1, v: numbers };
+    const alike = filledProblem(frame, fills, { scale, softcap });
+    const places = everyPlace(alike);
+    const factor = multiplyDoubleDoubleByFloat64(doubleDouble(Math.fround(Math.LOG2E)), scale);
+    const lawOf = (problem: Problem, name: string): CapLaw =>
+      capLaws(problem).find((law) => law.name === name) ?? expect.fail(name);
+    const names = [
+      'tanh(fp32(scale/softcap)·q·k)',
+      'tanhf(scale/softcap·q·k)',
+      'tanhf(fp32(scale/softcap)·q·k)',
+    ];
+
+    it.each(names)('are told by the LSE: %s', (name) => {
+      const real = realBy(alike, lawOf(alike, name), factor);
+      expect(inferFactor(alike, real, places)).toBeNull();
+      const found = compared(alike, real);
+      expect(found.factor?.cap?.name).toBe(name);
+      expect(found.factor?.name).toBe('softcap·fp32(log2 e)');
+      expect(found.out).toBeLessThan(1e-26);
+      expect(found.lse).toBeLessThan(1e-26);
+    });
+
+    it.each(names)('do not take in a constant one ulp of fp32 off: %s', (name) => {
+      const law = lawOf({ ...alike, scale: scale * (1 + 2 ** -23) }, name);
+      const found = compared(alike, realBy(alike, law, factor));
+      expect(found.factor).toBeNull();
+      expect(found.out).toBeLessThan(1e-26);
+      expect(found.lse).toBeGreaterThan(1e-25);
+    });
   });
 
   it('leave either way of a tanh open where rounding of a score decides', () => {
