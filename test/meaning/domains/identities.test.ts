@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { laneRows, type Variant } from '../../../src/isa/index.js';
 import { tensorCoreArithmetic, tensorCoreProduct } from '../../../src/hardware/index.js';
 import { ExpressionDomain } from '../../../src/meaning/domains/index.js';
 import {
@@ -14,6 +15,7 @@ import {
   machinePrograms,
   runMachineProgram,
   type MachineProgram,
+  type MachineStep,
 } from '../machine-programs.js';
 
 const name = (input: number, element: number) => [input, element, 0] as const;
@@ -95,6 +97,78 @@ describe('values of one expression', () => {
       { numRuns: scaled(1000) },
     );
     expect(claims).toBeGreaterThan(scaled(3000));
+  });
+});
+
+/** Powers of two of the two inputs, of which the first may be infinite; both are no −0. */
+const [first, second] = [2, 3].map((value) => ({ value }));
+const zero = { bits: 0 };
+
+const variantOf = (wanted: string): Variant =>
+  laneRows.flatMap((row) => row.variants()).find(({ name: found }) => found === wanted) ??
+  expect.fail(wanted);
+
+const lane = (wanted: string, ...operands: (typeof first | typeof zero)[]): MachineStep => ({
+  kind: 'lane',
+  variant: variantOf(wanted),
+  operands,
+});
+
+/** A product of zeros and a number, and a C. */
+const product = (unit: number, b: typeof first, c: typeof first): MachineStep => ({
+  kind: 'product',
+  unit,
+  a: Array<typeof zero>(32).fill(zero),
+  b: Array<typeof first>(32).fill(b),
+  c: Array<typeof first>(4).fill(c),
+});
+
+/** Steps whose result is an operand, counted from the inputs, or its own bits, if the first power is finite. */
+const withGuards: readonly (readonly [string, MachineStep, number | null])[] = [
+  ['0·x', lane('mul.rn.f32', zero, first), null],
+  ['x·0', lane('mul.rn.f32', first, zero), null],
+  ['x·1', lane('mul.rn.f32', first, { bits: 0x3f800000 }), 2],
+  ['x + 0', lane('add.rn.f32', first, zero), 2],
+  ['x − x', lane('sub.rn.f32', first, first), null],
+  ['0·y + x', lane('fma.rn.f32', zero, second, first), 2],
+  ['y·0 + x', lane('fma.rn.f32', second, zero, first), 2],
+  ['0·x + y', lane('fma.rn.f32', zero, first, second), 3],
+  ['x·0 + y', lane('fma.rn.f32', first, zero, second), 3],
+  ['x·y − ∞', lane('fma.rn.f32', first, second, { bits: 0xff800000 }), null],
+  ['max(x, −∞)', lane('max.f32', first, { bits: 0xff800000 }), 2],
+  ['min(∞, x)', lane('min.f32', { bits: 0x7f800000 }, first), 2],
+  ...['mma.sync', 'wgmma', 'tcgen05.mma'].flatMap(
+    (unit, i) =>
+      [
+        [`zeros times y, and x, of ${unit}`, product(i, second, first), 2],
+        [`zeros times x, and y, of ${unit}`, product(i, first, second), 3],
+      ] as const,
+  ),
+];
+
+describe('an identity', () => {
+  /** Whether the result of a step has the expression of the operand, or of its own bits. */
+  const isUsed = (step: MachineStep, operand: number | null, inputs: readonly number[]) => {
+    const powers = [0, 1].map((value) => lane('ex2.approx.f32', { value }));
+    const program = { format: 'f32', inputs: 2, steps: [...powers, step] } as const;
+    const trace = runMachineProgram(program, inputs);
+    const made = Array.from({ length: trace.count }, (_, value) => value).filter(
+      (value) => value > decidedValue && trace.operationOf(value).origin !== 'constant',
+    );
+    const result = made[made.length - 1];
+    const other =
+      operand === null ? trace.constant(trace.formatOf(result), trace.bits[result]) : made[operand];
+    const expressions = new ExpressionDomain(trace, 'sm_100', name);
+    expressions.extend();
+    return expressions.of(result).join() === expressions.of(other).join();
+  };
+  const [one, infinite, notANumber] = [0x3f800000, 0x7f000000, 0x7fffffff];
+
+  it.each(withGuards)('is used for finite numbers alone: %s', (_, step, operand) => {
+    expect(isUsed(step, operand, [one, one])).toBe(true);
+    // What is no finite number here may be a NaN with any bits elsewhere, and a number.
+    expect(isUsed(step, operand, [infinite, one])).toBe(false);
+    expect(isUsed(step, operand, [notANumber, one])).toBe(false);
   });
 });
 
