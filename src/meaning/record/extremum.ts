@@ -103,11 +103,15 @@ class ExtremumFollower {
     if (isDecided && (format.isInteger || isConstant)) return decidedValue;
     const low = file.low(address, format.bytes);
     const high = file.high(address, format.bytes);
+    // A NaN that wins has bits of its own.
+    const isNaN = Number.isNaN(format.decode(low, high));
+    const wins = (operand: number) =>
+      isNaN ? Number.isNaN(trace.numberOf(operand)) : this.#hasBits(operand, low, high);
     let winner = at;
-    while (winner < end && !this.#hasBits(operands[winner], low, high)) winner++;
+    while (winner < end && !wins(operands[winner])) winner++;
     const zero = trace.constant(format, 0, 0);
     const isZero = low === 0 && high === 0 && this.#name.includes('relu');
-    if (winner === end && !isZero && !Number.isNaN(format.decode(low, high))) {
+    if (winner === end && !isZero) {
       losses.lose(this.#site);
       return lostValue;
     }
@@ -125,7 +129,7 @@ class ExtremumFollower {
     const { trace } = this.#recording;
     const [x, y] = [trace.numberOf(a), trace.numberOf(b)];
     if (Number.isNaN(x) || Number.isNaN(y))
-      return Number.isNaN(x) === this.#name.includes('.NaN') || Number.isNaN(y);
+      return Number.isNaN(this.#name.includes('.NaN') ? x : y);
     return Object.is(x, this.#name.startsWith('max') ? Math.max(x, y) : Math.min(x, y));
   }
 
