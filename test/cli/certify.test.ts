@@ -86,6 +86,20 @@ describe('flashproof certify', () => {
     expect(status).toBe(1);
   });
 
+  it('names the scale of a kernel whose contract has another, and where a kernel is farthest from the contract', async () => {
+    const path = 'examples/triton/recorded/sm_100-lines/launch.json';
+    const { contract } = JSON.parse(readFileSync(path, 'utf8')) as { contract: object };
+    const other = async (name: string, change: object) => {
+      writeFileSync(at(name), JSON.stringify({ ...contract, ...change }));
+      return printed(path, '--contract', at(name));
+    };
+    const ofScale = await other('scale.json', { scale: 0.13 });
+    expect(ofScale.text).toContain('as of a scale of 0.125 where the contract has 0.13 Memory');
+    // A causal mask takes most keys from the first row and none from the last.
+    const ofMask = await other('mask.json', { causal: true });
+    expect(ofMask.text).toMatch(/^REFUTED: .*; worst at batch 0, head 0, row \d, column \d+ \(/);
+  });
+
   it('tells equal bits of other expressions from equal expressions', async () => {
     const tensors = [smallTensor('x', x), smallTensor('y', new Float32Array(96))];
     const one = await writeLaunch(mkdtempSync(at('one-')), tensors);

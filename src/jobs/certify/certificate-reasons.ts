@@ -57,6 +57,34 @@ function uncompared(
   ];
 }
 
+/** "1.0e-31", or what stands for a distance from or to what is no number. */
+function distanceText(distance: number): string {
+  return distance === Infinity ? 'infinitely far' : distance.toExponential(1).replace('e+', 'e');
+}
+
+/** The digits of a scale that an author wrote, and that the fp32 log2 e of compilers leaves. */
+const scaleDigits = 6;
+
+/** The scale that a kernel's factor of q·k would have, where it is another than the contract's. */
+function scaleText(constantError: number, { problem }: LaunchContract): string {
+  if (problem.softcap !== null) return '';
+  const [its, wanted] = [problem.scale * (1 + constantError), problem.scale].map((scale) =>
+    Number(scale.toPrecision(scaleDigits)),
+  );
+  return its === wanted ? '' : `, as of a scale of ${its} where the contract has ${wanted}`;
+}
+
+/** Why an output is not the contract's, in a clause. */
+function refutedClause(
+  { output, distance, limit, constant, constantError, weights }: AlgebraCertificate,
+  contract: LaunchContract | null,
+): string {
+  const isAttention = output === 'out' && weights === null && distance <= limit;
+  if (isAttention && constantError !== null && contract !== null)
+    return `out is attention with a factor of q·k that is no known constant${scaleText(constantError, contract)}`;
+  return `${output} is not the contract's: its real values are ${distanceText(distance)} from it with ${constant ?? 'no known constant'}`;
+}
+
 /** The reasons against the claim that real values are the contract's: what refutes it, and what it lacks. */
 export function algebraReasons(
   outputs: readonly Pick<OutputCertificate, 'name' | 'coverage'>[],
@@ -65,13 +93,7 @@ export function algebraReasons(
   contract: LaunchContract | null,
 ): CertificateReasons {
   return {
-    refuting: (algebra ?? []).flatMap(({ output, holds, distance, constant }) =>
-      holds
-        ? []
-        : [
-            `${output} is not the contract's: its real values are ${distance.toExponential(1)} from it with ${constant ?? 'no known constant'}`,
-          ],
-    ),
+    refuting: (algebra ?? []).flatMap((one) => (one.holds ? [] : [refutedClause(one, contract)])),
     missing: [
       ...(outputs.length + unfollowed.length === 0 ? ['the launch names no output'] : []),
       ...unfollowed.map(

@@ -45,6 +45,15 @@ export interface OutputRounding {
   readonly shares: readonly RoundingShare[];
 }
 
+/** An element of an output, whose heads and rows are counted within the batch and the head. */
+export interface ElementPlace {
+  readonly batch: number;
+  readonly head: number;
+  readonly row: number;
+  /** 0 of the LSE. */
+  readonly column: number;
+}
+
 /** How an output's real values relate to the contract's exact values. */
 export interface AlgebraCertificate {
   /** The output: `out`, `lse`, `dq`, `dk`, `dv`. */
@@ -58,6 +67,8 @@ export interface AlgebraCertificate {
    * gradient relative to the sum of the sizes of its terms, and as a function of what the kernel is given.
    */
   readonly distance: number;
+  /** Where it is, a row of dK or dV being a key's and its head one of K; null where nothing is compared. */
+  readonly worst: ElementPlace | null;
   /** The same with exact constants. */
   readonly idealDistance: number;
   /** The distance with idioms as they are computed; null where none was taken for a function. */

@@ -3,10 +3,11 @@ import {
   type AlgebraComparison,
   type InferredFactor,
   type RowPlace,
+  type WorstDistance,
 } from '../../meaning/contracts/index.js';
 import { problemShape, type Problem } from '../../problem/index.js';
 import type { LaunchContract } from '../launch/contract-of-launch.js';
-import type { AlgebraCertificate } from './certificate.js';
+import type { AlgebraCertificate, ElementPlace } from './certificate.js';
 import { contractValues, type RealValues } from './contract-values.js';
 import type { FollowedRun } from './followed-run.js';
 
@@ -36,6 +37,11 @@ interface Comparisons {
   readonly kept: AlgebraComparison | null;
 }
 
+/** Where the largest distance is. */
+export function placeOfWorst(worst: WorstDistance | null): ElementPlace | null {
+  return worst && { ...worst.place, column: worst.column };
+}
+
 /** The name of a factor and, of a softcap, of the tanh before it. */
 function constantName({ name, cap }: InferredFactor): string | null {
   return name === null || cap === null ? name : `${name} of ${cap.name}`;
@@ -49,6 +55,7 @@ function ofOut({ taken: { factor, out }, kept }: Comparisons, rows: number): Alg
     compared: out.compared,
     without: out.withoutMeaning,
     distance,
+    worst: placeOfWorst(out.worst),
     idealDistance: out.worstIdeal?.distance ?? Infinity,
     keptDistance: kept && (kept.out.worst?.distance ?? Infinity),
     limit: exactLimit,
@@ -69,6 +76,7 @@ function ofLse({ taken: { lse }, kept }: Comparisons, rows: number): AlgebraCert
     compared: lse.compared,
     without: lse.withoutMeaning,
     distance,
+    worst: placeOfWorst(lse.worst),
     idealDistance,
     keptDistance: kept && (kept.lse.worst?.distance ?? Infinity),
     limit: exactLimit,

@@ -14,7 +14,7 @@ import { formatGrouped } from '../../words/index.js';
 import type { ContractOutput, LaunchContract } from '../launch/contract-of-launch.js';
 import { tensorOf } from '../launch/launch-tensors.js';
 import type { AlgebraCertificate, UncomparedOutput } from './certificate.js';
-import { chooseRows, exactLimit, mostProducts } from './certify-algebra.js';
+import { chooseRows, exactLimit, mostProducts, placeOfWorst } from './certify-algebra.js';
 import { contractValues, type RealValues } from './contract-values.js';
 import type { FollowedRun } from './followed-run.js';
 
@@ -127,6 +127,7 @@ function certificateOf({
     compared: found.compared,
     without: found.withoutMeaning,
     distance,
+    worst: placeOfWorst(found.worst),
     idealDistance: found.worstIdeal?.distance ?? Infinity,
     keptDistance: worstOfOthers && worstOfOthers.distance,
     limit: exactLimit,

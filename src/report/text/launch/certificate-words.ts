@@ -32,6 +32,13 @@ function placeText({ site, source }: CertificatePlace): string {
   return source === null ? site : `${sourceText(source)} (${site})`;
 }
 
+/** Where real values are farthest from the contract, if they are not the contract's. */
+function worstText({ worst, distance, limit, output }: AlgebraCertificate): string {
+  if (worst === null || distance <= limit) return '';
+  const { batch, head, row, column } = worst;
+  return `; worst at batch ${batch}, head ${head}, row ${row}${output === 'lse' ? '' : `, column ${column}`}`;
+}
+
 /** A gradient against that of attention. */
 function gradientLine(gradient: AlgebraCertificate): string {
   const { output, rows, compared, constant, constantError, holds } = gradient;
@@ -48,7 +55,7 @@ function gradientLine(gradient: AlgebraCertificate): string {
       ? ''
       : `; ${shortNumber(keptDistance)} with polynomials as they are computed`;
   const of = `${formatGroupedCount(compared, 'element')} in ${formatGroupedCount(rows, 'row')}`;
-  return `Algebra of ${output}: ${holds ? '' : 'not '}the gradient of softmax attention: real values within ${shortNumber(distance)} with ${terms}; ${shortNumber(idealDistance)} from the exact gradient${kept} (${of})`;
+  return `Algebra of ${output}: ${holds ? '' : 'not '}the gradient of softmax attention: real values within ${shortNumber(distance)} with ${terms}; ${shortNumber(idealDistance)} from the exact gradient${kept}${worstText(gradient)} (${of})`;
 }
 
 /** An output or a gradient against the contract, in a sentence. */
@@ -56,17 +63,9 @@ export function algebraLine(algebra: AlgebraCertificate): string {
   return algebra.weights === null ? outputLine(algebra) : gradientLine(algebra);
 }
 
-function outputLine({
-  output,
-  rows,
-  compared,
-  distance,
-  idealDistance,
-  keptDistance,
-  constant,
-  constantError,
-  holds,
-}: AlgebraCertificate): string {
+function outputLine(algebra: AlgebraCertificate): string {
+  const { output, rows, compared, constant, constantError, holds } = algebra;
+  const { distance, idealDistance, keptDistance } = algebra;
   const what = output === 'out' ? 'softmax attention' : 'its log-sum-exp';
   const of = `${formatGroupedCount(compared, 'element')} in ${formatGroupedCount(rows, 'row')}`;
   // A factor that is no known constant has an error all the same.
@@ -83,7 +82,7 @@ function outputLine({
     keptDistance === null
       ? ''
       : `; ${shortNumber(keptDistance)} with polynomials as they are computed`;
-  return `Algebra of ${output}: ${holds ? '' : 'not '}${what}: real values within ${shortNumber(distance)} with ${known}${error}${ideal}${kept} (${of})`;
+  return `Algebra of ${output}: ${holds ? '' : 'not '}${what}: real values within ${shortNumber(distance)} with ${known}${error}${ideal}${kept}${worstText(algebra)} (${of})`;
 }
 
 /** What was taken for a function, in a sentence. */
