@@ -149,9 +149,11 @@ export function sameLines({ path, outputs }: SameCertificate): readonly string[]
 }
 
 function partingLines({ element, otherElement, here, there }: PartingPlaces): readonly string[] {
+  // Constants have no place.
+  const at = (place: CertificatePlace) => (place.site === '' ? '' : ` at ${placeText(place)}`);
   return [
-    `  element ${formatGrouped(element)} parts at ${placeText(here)}: ${plainText(here.what)}`,
-    `  element ${formatGrouped(otherElement)} there at ${placeText(there)}: ${plainText(there.what)}`,
+    `  element ${formatGrouped(element)} parts${at(here)}: ${plainText(here.what)}`,
+    `  element ${formatGrouped(otherElement)} there${at(there)}: ${plainText(there.what)}`,
   ];
 }
 
