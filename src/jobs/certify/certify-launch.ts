@@ -1,4 +1,4 @@
-import { RoundingDomain } from '../../meaning/domains/index.js';
+import { type RealDomain, RoundingDomain } from '../../meaning/domains/index.js';
 import { coverageOf, profileRounding, type OutputValues } from '../../meaning/certify/index.js';
 import { sourceLines, type SourceLine } from '../../ptx/syntax/index.js';
 import { documentHead } from '../audit/index.js';
@@ -69,6 +69,16 @@ function certifyOutput(
   };
 }
 
+/** What is known of the outputs; the domain of their errors is as large as the trace, and is not kept. */
+function certifyOutputs(
+  followed: FollowedRun,
+  real: RealDomain,
+  samples: number,
+): readonly OutputCertificate[] {
+  const rounding = new RoundingDomain(followed.recorder.trace, real);
+  return followed.outputs.map((output) => certifyOutput(followed, output, rounding, samples));
+}
+
 /** The verdict on memory and order, for which races do not count that change no output. */
 async function certifyOrder(
   followed: FollowedRun,
@@ -132,18 +142,16 @@ export async function certifyFollowed(
   version: string,
   progress: (share: number) => void = () => undefined,
 ): Promise<Certificate> {
-  const { result, recorder, outputs } = followed;
+  const { result, recorder } = followed;
   const { trace, losses } = recorder;
   const here = await tellContract(followed, request.contractFile);
   const contract = here.told?.contract ?? null;
   const { idioms, ...real } = evaluateRun(followed);
-  const rounding = new RoundingDomain(trace, real.kept);
-  const samples = request.samples ?? defaultSamples;
   const { opened, run } = result;
   const sources = sourceLines(opened.module);
   const parts = {
     run: await certifyOrder(followed, request, progress),
-    outputs: outputs.map((output) => certifyOutput(followed, output, rounding, samples)),
+    outputs: certifyOutputs(followed, real.kept, request.samples ?? defaultSamples),
     ...compareWithContract(followed, real, contract),
     idioms: groupIdioms(idioms.found, sources),
     influence: certifyInfluence(here),

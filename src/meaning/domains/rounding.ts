@@ -6,8 +6,9 @@ import {
 } from '../../arith/index.js';
 import { evaluateReal, limited } from '../rules/index.js';
 import { decidedValue, type Operation, type Trace } from '../trace/index.js';
+import { Descending } from './descending.js';
 import type { RealDomain } from './real.js';
-import { realProduct } from './real-product.js';
+import { realProduct, type RealMatrix } from './real-product.js';
 
 /** The error of one value and its parts, absolute. */
 export interface RoundingShares {
@@ -17,47 +18,9 @@ export interface RoundingShares {
   readonly parts: ReadonlyMap<number, number>;
 }
 
-/** Numbers in descending order, each once: a heap of those that wait. */
-class Descending {
-  readonly #heap: number[] = [];
-
-  push(value: number): void {
-    const heap = this.#heap;
-    let at = heap.push(value) - 1;
-    while (at > 0) {
-      const parent = (at - 1) >> 1;
-      if (heap[parent] >= value) break;
-      heap[at] = heap[parent];
-      at = parent;
-    }
-    heap[at] = value;
-  }
-
-  pop(): number | null {
-    const heap = this.#heap;
-    if (heap.length === 0) return null;
-    const top = heap[0];
-    const last = heap.pop()!;
-    const { length } = heap;
-    if (length === 0) return top;
-    let at = 0;
-    for (;;) {
-      let child = 2 * at + 1;
-      if (child >= length) break;
-      if (child + 1 < length && heap[child + 1] > heap[child]) child++;
-      if (heap[child] <= last) break;
-      heap[at] = heap[child];
-      at = child;
-    }
-    heap[at] = last;
-    return top;
-  }
-}
-
-/** Where a value's error goes: its own rounding, and how much of each operand's error. */
-interface Passing {
-  readonly own: number;
-  readonly operands: readonly (readonly [value: number, slope: number])[];
+/** A row of numbers. */
+function matrix(length: number): RealMatrix {
+  return { high: new Float64Array(length), low: new Float64Array(length) };
 }
 
 /**
@@ -68,40 +31,49 @@ interface Passing {
 export class RoundingDomain {
   readonly #trace: Trace;
   readonly #real: RealDomain;
-  readonly #adjoints = new Map<number, number>();
+  /** The values that wait, and by which factor the error of each passes on; 0 of those that do not wait. */
+  #waiting = new Descending(0);
+  #weights = new Float64Array(0);
+  /** Whether an operation's values are those of the launch or of the program, which have no error, by its number. */
+  readonly #isGiven: boolean[];
+  /** A row of A and one of B, and an element of C and of D. */
+  #left = matrix(0);
+  #right = matrix(0);
+  readonly #start = matrix(1);
+  readonly #sum = matrix(1);
 
+  /** @param trace of a whole run, whose real values the domain has taken */
   constructor(trace: Trace, real: RealDomain) {
     this.#trace = trace;
     this.#real = real;
+    this.#isGiven = trace.operations.map(
+      ({ origin }) => origin === 'input' || origin === 'constant',
+    );
   }
 
   /** Bits less real value. */
   errorOf(value: number): number {
-    const { high, low } = this.#real.of(value);
-    return this.#trace.numberOf(value) - high - low;
+    return this.#trace.numberOf(value) - this.#real.high[value] - this.#real.low[value];
   }
 
   /** The parts of a value's error; null where its bits or its real value are no finite number. */
   sharesOf(value: number): RoundingShares | null {
     const error = this.errorOf(value);
     if (!Number.isFinite(error)) return null;
+    const { operation, count } = this.#trace;
+    if (this.#weights.length < count) {
+      this.#weights = new Float64Array(count);
+      this.#waiting = new Descending(count);
+    }
     const parts = new Map<number, number>();
-    const waiting = new Descending();
-    const adjoints = this.#adjoints;
-    adjoints.clear();
-    adjoints.set(value, 1);
-    waiting.push(value);
-    for (let next; (next = waiting.pop()) !== null;) {
-      const weight = adjoints.get(next) ?? 0;
-      const { own, operands } = this.#passingOf(next);
-      const number = this.#trace.operation[next];
-      if (own !== 0 && weight !== 0) parts.set(number, (parts.get(number) ?? 0) + weight * own);
-      for (const [operand, slope] of operands) {
-        if (operand <= decidedValue || slope === 0) continue;
-        const known = adjoints.get(operand);
-        if (known === undefined) waiting.push(operand);
-        adjoints.set(operand, (known ?? 0) + weight * slope);
-      }
+    this.#weights[value] = 1;
+    this.#waiting.push(value);
+    for (let next; (next = this.#waiting.pop()) !== -1;) {
+      const weight = this.#weights[next];
+      this.#weights[next] = 0;
+      const own = this.#passOn(next, weight);
+      if (own === 0 || weight === 0) continue;
+      parts.set(operation[next], (parts.get(operation[next]) ?? 0) + weight * own);
     }
     return { error, parts };
   }
@@ -110,7 +82,15 @@ export class RoundingDomain {
     return doubleDouble(this.#trace.numberOf(value));
   }
 
-  #passingOf(value: number): Passing {
+  /** Passes part of an error on to an operand. */
+  #pass(operand: number, weight: number, slope: number): void {
+    if (operand <= decidedValue || slope === 0) return;
+    this.#waiting.push(operand);
+    this.#weights[operand] += weight * slope;
+  }
+
+  /** Passes a value's error on to its operands, times a weight; returns its own rounding. */
+  #passOn(value: number, weight: number): number {
     const trace = this.#trace;
     const operation = trace.operationOf(value);
     const [a, b, c] = [trace.a[value], trace.b[value], trace.c[value]];
@@ -118,72 +98,78 @@ export class RoundingDomain {
       case 'input':
       case 'constant':
       case 'none':
-        return { own: 0, operands: [] };
+        return 0;
       case 'choice':
-        return { own: 0, operands: [[c, 1]] };
+        this.#pass(c, weight, 1);
+        return 0;
       case 'same':
-        return { own: trace.numberOf(value) - trace.numberOf(a), operands: [[a, 1]] };
+        this.#pass(a, weight, 1);
+        return trace.numberOf(value) - trace.numberOf(a);
       case 'scale': {
         const scale = 2 ** (c | 0);
-        return { own: trace.numberOf(value) - trace.numberOf(a) * scale, operands: [[a, scale]] };
+        this.#pass(a, weight, scale);
+        return trace.numberOf(value) - trace.numberOf(a) * scale;
       }
       case 'product':
-        return this.#passingOfProduct(value, a, b);
+        return this.#passOnProduct(value, weight, a, b);
       case 'function':
-        return this.#passingOfFunction(value, operation, [a, b, c]);
+        return this.#passOnFunction(value, weight, operation);
     }
   }
 
-  #passingOfFunction(
-    value: number,
-    { function: name, limit }: Operation,
-    operands: readonly [number, number, number],
-  ): Passing {
+  #passOnFunction(value: number, weight: number, { function: name, limit }: Operation): number {
+    const trace = this.#trace;
+    const operands = [trace.a[value], trace.b[value], trace.c[value]];
     const at = operands.map((operand) => this.#bits(operand));
-    const f = (): DoubleDouble => limited(evaluateReal(name!, at[0], at[1], at[2]), limit);
-    let last = f();
+    let last = limited(evaluateReal(name!, at[0], at[1], at[2]), limit);
     const { high, low } = subtractDoubleDouble(this.#bits(value), last);
-    const own = high + low;
-    const passed = operands.flatMap((operand, i): (readonly [number, number])[] => {
-      const real = this.#real.of(operand);
-      const error = at[i].high - real.high - real.low;
-      if (operand <= decidedValue || error === 0) return [];
-      at[i] = real;
-      const next = f();
+    for (let i = 0; i < operands.length; i++) {
+      const operand = operands[i];
+      if (operand <= decidedValue || this.#isExact(operand)) continue;
+      const error = this.errorOf(operand);
+      if (error === 0) continue;
+      at[i] = this.#real.of(operand);
+      const next = limited(evaluateReal(name!, at[0], at[1], at[2]), limit);
       const difference = subtractDoubleDouble(last, next);
       last = next;
-      return [[operand, (difference.high + difference.low) / error]];
-    });
-    return { own: Number.isFinite(own) ? own : 0, operands: passed };
+      this.#pass(operand, weight, (difference.high + difference.low) / error);
+    }
+    const own = high + low;
+    return Number.isFinite(own) ? own : 0;
   }
 
-  #passingOfProduct(value: number, number: number, element: number): Passing {
+  /** Whether a value is a finite number without error, as most operands of products of inputs are: known without their bits. */
+  #isExact(value: number): boolean {
+    return this.#isGiven[this.#trace.operation[value]] && Number.isFinite(this.#real.high[value]);
+  }
+
+  #passOnProduct(value: number, weight: number, number: number, element: number): number {
     const trace = this.#trace;
+    const { high, low } = this.#real;
     const { n, k, a, b, c, isNegated, scales } = trace.products[number];
     const [row, column] = [Math.floor(element / n), element % n];
     const sign = isNegated ? -1 : 1;
-    const operands: (readonly [number, number])[] = [];
-    const matrix = () => ({ high: new Float64Array(k), low: new Float64Array(k) });
-    const [left, right] = [matrix(), matrix()];
+    if (this.#left.high.length !== k) [this.#left, this.#right] = [matrix(k), matrix(k)];
+    const [left, right] = [this.#left, this.#right];
     for (let i = 0; i < k; i++) {
       const [p, q] = [a[row * k + i], b[column * k + i]];
       const factor = scales === null ? 1 : this.#factor(scales, row, column, i, k);
-      left.high[i] = trace.numberOf(p) * factor;
-      right.high[i] = trace.numberOf(q);
-      if (this.errorOf(p) !== 0) operands.push([p, sign * factor * right.high[i]]);
-      const real = this.#real.of(p);
-      if (this.errorOf(q) !== 0) operands.push([q, sign * factor * (real.high + real.low)]);
+      const [isExactP, isExactQ] = [this.#isExact(p), this.#isExact(q)];
+      const x = isExactP ? high[p] : trace.numberOf(p);
+      const y = isExactQ ? high[q] : trace.numberOf(q);
+      left.high[i] = x * factor;
+      right.high[i] = y;
+      if (!isExactP && x - high[p] - low[p] !== 0) this.#pass(p, weight, sign * factor * y);
+      if (!isExactQ && y - high[q] - low[q] !== 0)
+        this.#pass(q, weight, sign * factor * (high[p] + low[p]));
     }
-    const start =
-      c === null
-        ? null
-        : { high: Float64Array.of(trace.numberOf(c[element])), low: new Float64Array(1) };
-    const sum = { high: new Float64Array(1), low: new Float64Array(1) };
-    realProduct({ m: 1, n: 1, k, isNegated }, left, right, start, sum);
-    if (c !== null && this.errorOf(c[element]) !== 0) operands.push([c[element], 1]);
+    const [start, sum] = [this.#start, this.#sum];
+    if (c !== null) start.high[0] = trace.numberOf(c[element]);
+    realProduct({ m: 1, n: 1, k, isNegated }, left, right, c && start, sum);
+    if (c !== null && this.errorOf(c[element]) !== 0) this.#pass(c[element], weight, 1);
     const exact = addDoubleDouble({ high: -sum.high[0], low: -sum.low[0] }, this.#bits(value));
     const own = exact.high + exact.low;
-    return { own: Number.isFinite(own) ? own : 0, operands };
+    return Number.isFinite(own) ? own : 0;
   }
 
   /** The product of the factors of an element of A and one of B. */
