@@ -1,8 +1,8 @@
-import { doubleDoubleFromRational, scaledIntegerOf } from '../../src/arith/index.js';
+import { doubleDoubleFromRational, scaledIntegerOf, sumError } from '../../src/arith/index.js';
 import { lazily } from '../../src/reuse.js';
 import type { ScoreLaw } from '../../src/problem/index.js';
 import { log2e } from '../fixed-point.js';
-import { tileRows, type Operand } from './operand.js';
+import { operandRow, type Operand } from './operand.js';
 import type { Row } from './row.js';
 
 /** Factors of scores in the fp64 and double-double levels, each as a double-double. */
@@ -76,24 +76,47 @@ function sumOf(a: ScaledVector, b: ScaledVector): ScaledVector {
   return { integers: lifted(a).map((x, j) => x + ofB[j]), exponent };
 }
 
+/** Whether a number is one of fp32: products of two such are exact in fp64. */
+function isShort(x: number): boolean {
+  return Math.fround(x) === x;
+}
+
+/** The dot product of a vector of fp32 numbers with another one; null where a product or a sum is not exact in fp64. */
+function plainDot(vector: Float64Array, other: Float64Array): number | null {
+  let sum = 0;
+  for (let t = 0; t < vector.length; t++) {
+    if (!isShort(other[t])) return null;
+    const product = vector[t] * other[t];
+    const next = sum + product;
+    if (sumError(sum, product, next) !== 0) return null;
+    sum = next;
+  }
+  return sum;
+}
+
 /** The dot products of a vector with some rows of an operand, exactly. */
 export function exactDots(vector: Float64Array, operand: Operand, rows: Int32Array): ScaledVector {
-  const { dim } = operand;
-  const factor = scaledVector(vector);
+  const factor = lazily(() => scaledVector(vector));
+  const isPlain = vector.every(isShort);
   const exponents = new Float64Array(rows.length);
   const dots = Array.from(rows, (row, j) => {
-    const start = (row % tileRows) * dim;
-    const tile = operand.tile(Math.floor(row / tileRows));
-    const other = scaledVector(tile.subarray(start, start + dim));
-    exponents[j] = other.exponent;
+    const values = operandRow(operand, row);
+    const plain = isPlain ? plainDot(vector, values) : null;
+    if (plain !== null) {
+      const { integer, exponent } = scaledIntegerOf(plain);
+      exponents[j] = plain === 0 ? 0 : exponent;
+      return integer;
+    }
+    const other = scaledVector(values);
+    exponents[j] = other.exponent + factor().exponent;
     let dot = 0n;
-    for (let t = 0; t < dim; t++) dot += other.integers[t] * factor.integers[t];
+    for (let t = 0; t < vector.length; t++) dot += other.integers[t] * factor().integers[t];
     return dot;
   });
   const exponent = exponents.reduce((least, e) => Math.min(least, e), 1024);
   return {
     integers: dots.map((dot, j) => dot << BigInt(exponents[j] - exponent)),
-    exponent: exponent + factor.exponent,
+    exponent,
   };
 }
 
