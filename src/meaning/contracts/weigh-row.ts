@@ -61,6 +61,45 @@ export function weighRow(row: ExponentRow, ratio: DoubleDouble | null): RowWeigh
   return { weights, ofKeys, divisor, largest };
 }
 
+/** A number for each column, in words of their own: arithmetic on them makes no objects. */
+class Columns {
+  readonly #high: Float64Array;
+  readonly #low: Float64Array;
+
+  constructor(columns: number) {
+    this.#high = new Float64Array(columns);
+    this.#low = new Float64Array(columns);
+  }
+
+  #put(column: number, { high, low }: DoubleDouble): void {
+    this.#high[column] = high;
+    this.#low[column] = low;
+  }
+
+  of(column: number): DoubleDouble {
+    return { high: this.#high[column], low: this.#low[column] };
+  }
+
+  /** Takes a weight times values. */
+  setProducts(weight: DoubleDouble, values: Float64Array): void {
+    for (let c = 0; c < values.length; c++)
+      this.#put(c, multiplyDoubleDoubleByFloat64(weight, values[c]));
+  }
+
+  add(terms: Columns): void {
+    for (let c = 0; c < this.#high.length; c++)
+      this.#put(c, addDoubleDouble(this.of(c), terms.of(c)));
+  }
+
+  addMagnitudes(terms: Columns): void {
+    for (let c = 0; c < this.#high.length; c++) {
+      const sign = terms.#high[c] < 0 ? -1 : 1;
+      const size = { high: sign * terms.#high[c], low: sign * terms.#low[c] };
+      this.#put(c, addDoubleDouble(this.of(c), size));
+    }
+  }
+}
+
 /** O of one column and its scale of errors. */
 export interface WeighedColumn {
   readonly out: DoubleDouble;
@@ -76,23 +115,20 @@ export function weighColumns(
   row: ExponentRow,
   { weights, divisor }: RowWeights,
 ): readonly WeighedColumn[] {
-  const out = Array.from({ length: row.vDim }, () => zero);
-  const sizes = Array.from({ length: row.vDim }, () => zero);
+  const { vDim } = row;
+  const [products, sums, sizes] = [new Columns(vDim), new Columns(vDim), new Columns(vDim)];
   if (divisor !== null)
     weights.forEach((weight, j) => {
       const value = weight.high === 0 ? null : row.value(j);
-      value?.forEach((v, c) => {
-        if (v === 0) return;
-        const product = multiplyDoubleDoubleByFloat64(weight, v);
-        out[c] = addDoubleDouble(out[c], product);
-        const size = v < 0 ? multiplyDoubleDoubleByFloat64(weight, -v) : product;
-        sizes[c] = addDoubleDouble(sizes[c], size);
-      });
+      if (value === null) return;
+      products.setProducts(weight, value);
+      sums.add(products);
+      sizes.addMagnitudes(products);
     });
   const whole = divisor === null ? doubleDouble(1) : sharedDivisor(row, divisor);
-  return out.map((sum, c) => ({
-    out: row.specialOut[c] === 0 ? divideDoubleDouble(sum, whole) : doubleDouble(row.specialOut[c]),
-    magnitude: divideDoubleDouble(sizes[c], whole),
+  return Array.from(row.specialOut, (special, c) => ({
+    out: special === 0 ? divideDoubleDouble(sums.of(c), whole) : doubleDouble(special),
+    magnitude: divideDoubleDouble(sizes.of(c), whole),
   }));
 }
 
