@@ -2,10 +2,25 @@ import { doubleDouble, type DoubleDouble } from '../../arith/index.js';
 import { evaluateReal, limited } from '../rules/index.js';
 import { lostValue, type ProductTrace, type Trace } from '../trace/index.js';
 import type { Idioms } from './idioms.js';
-import { realProduct } from './real-product.js';
+import { realProduct, type RealMatrix } from './real-product.js';
 
 /** Value of the splitting constant 2^27 + 1, as for Dekker's product. */
 const splitter = 134217729;
+
+/** Room for a matrix, used again for the next one. */
+class Scratch {
+  #high = new Float64Array(0);
+  #low = new Float64Array(0);
+
+  /** A matrix of so many numbers, whatever they were. */
+  of(length: number): RealMatrix {
+    if (this.#high.length < length) {
+      this.#high = new Float64Array(length);
+      this.#low = new Float64Array(length);
+    }
+    return { high: this.#high.subarray(0, length), low: this.#low.subarray(0, length) };
+  }
+}
 
 /**
  * The real values of a trace: what each value would be if nothing were rounded from the inputs on, in double-double arithmetic:
@@ -16,6 +31,8 @@ export class RealDomain {
   low = new Float64Array(0);
   readonly #trace: Trace;
   readonly #idioms: Idioms | null;
+  /** For A, B and C of a product. */
+  readonly #scratch = [new Scratch(), new Scratch(), new Scratch()] as const;
   #done = 0;
 
   /** @param idioms taken for the functions that they stand for; null keeps them as they are computed */
@@ -141,31 +158,42 @@ export class RealDomain {
     return true;
   }
 
+  /** The real values of values, times factors that are given. */
+  #gather(
+    values: Uint32Array,
+    into: Scratch,
+    factorOf: ((i: number) => number) | null,
+  ): RealMatrix {
+    const { high, low } = this;
+    const matrix = into.of(values.length);
+    for (let i = 0; i < values.length; i++) {
+      matrix.high[i] = high[values[i]];
+      matrix.low[i] = low[values[i]];
+    }
+    if (factorOf !== null)
+      for (let i = 0; i < values.length; i++) {
+        const factor = factorOf(i);
+        matrix.high[i] *= factor;
+        matrix.low[i] *= factor;
+      }
+    return matrix;
+  }
+
   #multiply({ m, n, k, a, b, c, isNegated, scales, first }: ProductTrace): void {
     const { high, low } = this;
-    const take = (values: Uint32Array) => ({
-      high: Float64Array.from(values, (value) => high[value]),
-      low: Float64Array.from(values, (value) => low[value]),
-    });
-    const scaled = (values: Uint32Array, rows: number, factors: Uint32Array | undefined) => {
-      const matrix = take(values);
-      if (factors === undefined || scales === null) return matrix;
+    const [left, right, start] = this.#scratch;
+    const factorOf = (factors: Uint32Array | undefined) => {
+      if (factors === undefined || scales === null) return null;
       const perRow = k / scales.block;
-      for (let i = 0; i < rows * k; i++) {
-        const factor = this.of(
-          factors[Math.floor(i / k) * perRow + Math.floor((i % k) / scales.block)],
-        );
-        // Factors have few bits, and are exact.
-        matrix.high[i] *= factor.high;
-        matrix.low[i] *= factor.high;
-      }
-      return matrix;
+      // Factors have few bits, and are exact.
+      return (i: number) =>
+        high[factors[Math.floor(i / k) * perRow + Math.floor((i % k) / scales.block)]];
     };
     realProduct(
       { m, n, k, isNegated },
-      scaled(a, m, scales?.a),
-      scaled(b, n, scales?.b),
-      c && take(c),
+      this.#gather(a, left, factorOf(scales?.a)),
+      this.#gather(b, right, factorOf(scales?.b)),
+      c && this.#gather(c, start, null),
       { high: high.subarray(first, first + m * n), low: low.subarray(first, first + m * n) },
     );
   }
