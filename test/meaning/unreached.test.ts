@@ -38,7 +38,7 @@ async function reachOf(edit?: (ptx: string) => string): Promise<readonly OutputR
     domain,
     outputs.map(({ name, format, rowLength }) => {
       const { values } = outputValues(recorder, name, format)!;
-      return { name, rowLength, mayReach, values };
+      return { name, rowLength, mayReach, mustReach: mayReach, values };
     }),
     (label) => (label < keys ? `key ${label}` : `query ${label - 1000}`),
   );
@@ -47,10 +47,12 @@ async function reachOf(edit?: (ptx: string) => string): Promise<readonly OutputR
 describe('what reaches a causal kernel', () => {
   it('are no later keys with weight, and later values in the structure only', async () => {
     const [out, lse] = await reachOf();
-    for (const { unknown, withWeight } of [out, lse])
-      expect({ unknown, withWeight }).toEqual({
+    const none = { elements: 0, labels: 0, worst: [] };
+    for (const { unknown, withWeight, missed } of [out, lse])
+      expect({ unknown, withWeight, missed }).toEqual({
         unknown: 0,
-        withWeight: { elements: 0, labels: 0, worst: [] },
+        withWeight: none,
+        missed: none,
       });
     // The scores of later keys are exchanged for −∞, and their values multiplied by zeros.
     expect(lse.inStructure.elements).toBe(0);

@@ -117,6 +117,17 @@ export function reachReasons(influence: Certificate['influence']): readonly stri
   });
 }
 
+/** The reasons against the claim that all that a row sees reaches it. */
+export function missedReasons(influence: Certificate['influence']): readonly string[] {
+  return (influence ?? []).flatMap(({ name, missed: { elements, worst } }) => {
+    if (elements === 0) return [];
+    const [{ row, names }] = worst;
+    return [
+      `${formatGroupedCount(elements, 'element')} of ${name} do not depend on what must reach them (row ${row} on ${plainText(names[0])})`,
+    ];
+  });
+}
+
 /** The reasons against a certificate: what refutes it, and what it lacks. */
 export function reasonsOf(
   { run, outputs, influence, same, schedules, ...compared }: DecidingParts,
@@ -144,6 +155,7 @@ export function reasonsOf(
     missing: [
       ...ofAlgebra.missing,
       ...reachReasons(influence),
+      ...missedReasons(influence),
       ...rows.flatMap(({ name, lost }) =>
         ifAny(lost, 'row', `of ${plainText(name)} have lost values, here or in ${path}`),
       ),

@@ -39,21 +39,31 @@ function labelsByElement(
   return labels;
 }
 
-/** The label of each element of the inputs. */
-function labelOfElements(
+/** The labels of the elements of each input that are rows of the problem. */
+function labelsOfInputs(
   labels: RowLabels,
   inputs: readonly TracedInput[],
   placed: readonly InputPlaces[],
   shape: ProblemShape,
-): (input: number, element: number) => number {
-  const known = inputs.map(({ tensor }) =>
+): readonly ReadonlyMap<number, number>[] {
+  return inputs.map(({ tensor }) =>
     labelsByElement(
       labels,
       placed.filter((one) => one.tensor === tensor),
       shape,
     ),
   );
-  return (input, element) => known[input].get(element) ?? labels.firstTensor + input;
+}
+
+/** The labels of rows that no element has: of values that are keys as well, of heads in one place, and of inputs that are not followed. */
+function absentLabels(
+  { firstTensor }: RowLabels,
+  known: readonly ReadonlyMap<number, number>[],
+): readonly number[] {
+  const present = new Set(known.flatMap((labels) => [...new Set(labels.values())]));
+  return Array.from({ length: firstTensor }, (_, label) => label).filter(
+    (label) => !present.has(label),
+  );
 }
 
 /** The name of a label: `key 7 of head 1`, with the batch entry where there are several. */
@@ -97,15 +107,32 @@ class LabelRanges {
   }
 }
 
+/** The labels of rows, those that may reach all, and the set of those that no element of an input has. */
+interface GuardedRows {
+  readonly labels: RowLabels;
+  readonly beside: readonly number[];
+  readonly absent: number;
+}
+
 /** Outputs that have a row for each query. */
 const rowQuantities: readonly string[] = ['out', 'lse'];
 
-/** An output in rows of the problem, and what may reach them: its query, the keys that it sees and, of O, their values. */
+/**
+ * Which quantities a row of an output depends on, whatever the numbers are, where it sees so many keys: with a scale of 0 on no score,
+ * and O of a single key is its value. Which values dropout drops is not asked.
+ */
+function needsOf({ scale, sink, dropout }: Problem, name: string, keys: number) {
+  const isSettled =
+    scale === 0 || keys === 0 || (name === 'out' && keys === 1 && sink === undefined);
+  return { scores: !isSettled, values: name === 'out' && dropout === undefined };
+}
+
+/** An output in rows of the problem, and what may and must reach them: its query, the keys that it sees and, of O, their values. */
 function guardOutput(
   { outputs }: FollowedRun,
   problem: Problem,
   { name, tensor, elementOf }: ContractOutput,
-  rows: { readonly labels: RowLabels; readonly beside: readonly number[] },
+  rows: GuardedRows,
   domain: InfluenceDomain,
 ): GuardedOutput | null {
   const known = outputs.find((output) => output.tensor === tensor);
@@ -123,16 +150,29 @@ function guardOutput(
   const ranges = new LabelRanges(domain);
   const { sets } = domain;
   const beside = sets.of(rows.beside);
-  const mayReach = (row: number) => {
+  const seenBy = (row: number) => mask.ranges(Math.floor(row / queries), row % queries);
+  const labelsOf = (row: number, roles: readonly InputRole[]) => {
     const head = Math.floor(row / queries);
     const kvHead = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
-    let set = sets.union(beside, sets.single(first.q + row));
-    for (const { begin, end } of mask.ranges(head, row % queries))
-      for (const role of name === 'out' ? (['k', 'v'] as const) : (['k'] as const))
-        set = sets.union(set, ranges.of(first[role] + kvHead * keys + begin, end - begin));
+    let set: number = roles.includes('q') ? sets.single(first.q + row) : sets.of([]);
+    for (const { begin, end } of seenBy(row))
+      for (const role of roles)
+        if (role !== 'q')
+          set = sets.union(set, ranges.of(first[role] + kvHead * keys + begin, end - begin));
     return set;
   };
-  return { name, values, rowLength, mayReach };
+  const mayReach = (row: number) =>
+    sets.union(beside, labelsOf(row, name === 'out' ? ['q', 'k', 'v'] : ['q', 'k']));
+  const mustReach = (row: number) => {
+    const seen = seenBy(row).reduce((sum, { begin, end }) => sum + end - begin, 0);
+    const { scores, values: ofValues } = needsOf(problem, name, seen);
+    const set = labelsOf(row, [
+      ...(scores ? (['q', 'k'] as const) : []),
+      ...(ofValues ? (['v'] as const) : []),
+    ]);
+    return sets.difference(set, rows.absent);
+  };
+  return { name, values, rowLength, mayReach, mustReach };
 }
 
 /** The tensors of a launch that are neither rows of the problem nor outputs, as labels: whatever they are, they may reach all. */
@@ -166,12 +206,17 @@ export function certifyInfluence({ run, told }: ToldRun): readonly OutputReach[]
   const shape = problemShape(problem);
   const labels = rowLabels(shape);
   const { trace, inputs } = run.recorder;
-  const domain = new InfluenceDomain(trace, labelOfElements(labels, inputs, places, shape));
+  const known = labelsOfInputs(labels, inputs, places, shape);
+  const domain = new InfluenceDomain(
+    trace,
+    (input, element) => known[input].get(element) ?? labels.firstTensor + input,
+  );
   domain.extend();
-  const rows = { labels, beside: labelsBeside(run, told, labels) };
+  const absent = domain.sets.of(absentLabels(labels, known));
+  const rows = { labels, beside: labelsBeside(run, told, labels), absent };
   const outputs = guarded.flatMap((output) => {
-    const known = guardOutput(run, problem, output, rows, domain);
-    return known === null ? [] : [known];
+    const guard = guardOutput(run, problem, output, rows, domain);
+    return guard === null ? [] : [guard];
   });
   return findForbiddenReach(domain, outputs, labelNames(labels, inputs, shape));
 }

@@ -14,7 +14,7 @@ import { machineStatements } from '../launch/launch-findings.js';
 import { bytesOf } from '../launch/launch-tensors.js';
 import { openTemplate } from '../launch/open-launch.js';
 import { poseLaunch } from '../launch/run-on-problem.js';
-import { algebraReasons, reachReasons } from './certificate-reasons.js';
+import { algebraReasons, missedReasons, reachReasons } from './certificate-reasons.js';
 import { compareWithContract } from './compare-with-contract.js';
 import { evaluateRun } from './contract-values.js';
 import { certifyInfluence } from './certify-influence.js';
@@ -113,7 +113,7 @@ export async function startFollowing(path: string): Promise<ValueFollower> {
     const unknown = influence.reduce((sum, one) => sum + one.unknown, 0);
     return {
       outputs,
-      means: { refuted: refuting, unknown: missing },
+      means: { refuted: refuting, unknown: [...missing, ...missedReasons(influence)] },
       unreached: {
         refuted: reachReasons(influence),
         unknown: unknown === 0 ? [] : [`of ${unknown} elements it is unknown what reaches them`],

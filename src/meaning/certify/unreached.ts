@@ -9,9 +9,11 @@ export interface GuardedOutput {
   readonly rowLength: number;
   /** The labels that may reach the elements of a row, as a set of the domain's `sets`. */
   readonly mayReach: (row: number) => number;
+  /** Those that must, likewise: attention depends on them, whatever the numbers. */
+  readonly mustReach: (row: number) => number;
 }
 
-/** An element, and the labels that reach it and must not. */
+/** An element, and the labels that reach it and must not, or must and do not. */
 export interface ReachedElement {
   readonly element: number;
   readonly row: number;
@@ -21,7 +23,7 @@ export interface ReachedElement {
   readonly names: readonly string[];
 }
 
-/** The elements of an output that are reached by what must not reach them. */
+/** The elements of an output that are reached by what must not reach them, or are not by what must. */
 export interface ForbiddenReach {
   readonly elements: number;
   /** How many labels reach some element, each counted once. */
@@ -30,7 +32,7 @@ export interface ForbiddenReach {
   readonly worst: readonly ReachedElement[];
 }
 
-/** What reaches an output that must not. */
+/** What reaches an output that must not, and what does not that must. */
 export interface OutputReach {
   readonly name: string;
   readonly elements: number;
@@ -39,11 +41,13 @@ export interface OutputReach {
   readonly withWeight: ForbiddenReach;
   /** In the structure only: what matters where it makes a number of another kind, as a NaN. */
   readonly inStructure: ForbiddenReach;
+  /** What must reach elements and does not, neither with weight nor in the structure. */
+  readonly missed: ForbiddenReach;
 }
 
 const [mostWorst, mostNames] = [5, 8] as const;
 
-/** Collects the labels that reach elements and must not. */
+/** Collects labels of elements. */
 class Collector {
   readonly #domain: InfluenceDomain;
   readonly #nameOf: (label: number) => string;
@@ -94,7 +98,7 @@ class Collector {
 }
 
 /**
- * For each output what reaches it that must not: none of it says that the run proves, on the path that it took, that the outputs do
+ * For each output what must reach it and does not, and what reaches it and must not: none of it says that the run proves, on the path that it took, that the outputs do
  * not depend on these inputs (`InfluenceDomain` says what that means).
  *
  * @param domain one that has taken all values
@@ -106,22 +110,20 @@ export function findForbiddenReach(
   nameOf: (label: number) => string,
 ): readonly OutputReach[] {
   const { sets } = domain;
-  return outputs.map(({ name, values, rowLength, mayReach }) => {
-    const [withWeight, inStructure] = [
-      new Collector(domain, nameOf),
-      new Collector(domain, nameOf),
-    ];
+  return outputs.map(({ name, values, rowLength, mayReach, mustReach }) => {
+    const [withWeight, inStructure, missed] = [0, 1, 2].map(() => new Collector(domain, nameOf));
     let unknown = 0;
-    let allowed: number = emptySet;
+    let [allowed, needed]: [number, number] = [emptySet, emptySet];
     values.forEach((value, element) => {
       const row = Math.floor(element / rowLength);
-      if (element % rowLength === 0) allowed = mayReach(row);
+      if (element % rowLength === 0) [allowed, needed] = [mayReach(row), mustReach(row)];
       const weight = domain.withWeight[value];
       const structure = domain.structureOnly(value);
       if (weight === anySet || structure === anySet) unknown++;
       else {
         withWeight.add(element, row, sets.difference(weight, allowed));
         inStructure.add(element, row, sets.difference(structure, allowed));
+        missed.add(element, row, sets.difference(needed, sets.union(weight, structure)));
       }
     });
     return {
@@ -130,6 +132,7 @@ export function findForbiddenReach(
       unknown,
       withWeight: withWeight.found,
       inStructure: inStructure.found,
+      missed: missed.found,
     };
   });
 }

@@ -108,6 +108,7 @@ export function influenceLines({
   unknown,
   withWeight,
   inStructure,
+  missed,
 }: OutputReach): readonly string[] {
   const forbidden = 'a key, value or query that its row must not see';
   const head =
@@ -121,6 +122,11 @@ export function influenceLines({
       ? []
       : [
           `  ${formatGroupedCount(inStructure.elements, 'element')} have such ones multiplied by zero, so that only a NaN or an infinity there matters: ${reachText(inStructure)}`,
+        ]),
+    ...(missed.elements === 0
+      ? []
+      : [
+          `  ${formatGroupedCount(missed.elements, 'element')} do not depend on a key, value or query that attention of their row depends on: ${reachText(missed)}`,
         ]),
   ];
 }
