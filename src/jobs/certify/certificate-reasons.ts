@@ -54,6 +54,13 @@ function uncompared(
     ...algebra.flatMap(({ output, without }) =>
       ifAny(without, 'element', `of ${output} have no real value to compare`),
     ),
+    ...algebra.flatMap(({ output, telling, holds }) =>
+      telling > 0 || !holds
+        ? []
+        : [
+            `no element of ${output} tells attention from other laws: each is a sum of zeros, infinite or NaN`,
+          ],
+    ),
   ];
 }
 
@@ -87,13 +94,22 @@ function refutedClause(
 
 /** The reasons against the claim that real values are the contract's: what refutes it, and what it lacks. */
 export function algebraReasons(
-  outputs: readonly Pick<OutputCertificate, 'name' | 'coverage'>[],
+  outputs: readonly Pick<OutputCertificate, 'name' | 'coverage' | 'overflowed'>[],
   { algebra, uncompared: known }: Pick<Certificate, 'algebra' | 'uncompared'>,
   { unfollowed }: FollowedRun,
   contract: LaunchContract | null,
 ): CertificateReasons {
   return {
-    refuting: (algebra ?? []).flatMap((one) => (one.holds ? [] : [refutedClause(one, contract)])),
+    refuting: [
+      ...(algebra ?? []).flatMap((one) => (one.holds ? [] : [refutedClause(one, contract)])),
+      ...outputs.flatMap(({ name, overflowed }) =>
+        ifAny(
+          overflowed,
+          'element',
+          `of ${plainText(name)} are infinite or NaN, though their real values are finite`,
+        ),
+      ),
+    ],
     missing: [
       ...(outputs.length + unfollowed.length === 0 ? ['the launch names no output'] : []),
       ...unfollowed.map(

@@ -26,6 +26,8 @@ export interface OutputCertificate {
   readonly dtype: string;
   readonly shape: readonly number[];
   readonly coverage: Coverage;
+  /** Elements that are infinite or NaN, though their real values are finite numbers of the format. */
+  readonly overflowed: number;
   /** Null where no element has a real value. */
   readonly rounding: OutputRounding | null;
 }
@@ -62,6 +64,8 @@ export interface AlgebraCertificate {
   readonly rows: number;
   readonly compared: number;
   readonly without: number;
+  /** Elements of the compared whose values many laws do not have alike: they are finite, and have terms other than zeros. */
+  readonly telling: number;
   /**
    * The largest |real − exact| with the kernel's own constants: of O relative to Σ p|v| / Σ p, of the LSE relative above 1, of a
    * gradient relative to the sum of the sizes of its terms, and as a function of what the kernel is given.

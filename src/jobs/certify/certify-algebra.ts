@@ -48,16 +48,18 @@ function constantName({ name, cap }: InferredFactor): string | null {
 }
 
 function ofOut({ taken: { factor, out }, kept }: Comparisons, rows: number): AlgebraCertificate {
-  const distance = out.worst?.distance ?? Infinity;
+  // Where nothing is compared, nothing refutes the kernel either.
+  const distance = out.worst?.distance ?? 0;
   return {
     output: 'out',
     rows,
     compared: out.compared,
     without: out.withoutMeaning,
+    telling: out.telling,
     distance,
     worst: placeOfWorst(out.worst),
-    idealDistance: out.worstIdeal?.distance ?? Infinity,
-    keptDistance: kept && (kept.out.worst?.distance ?? Infinity),
+    idealDistance: out.worstIdeal?.distance ?? 0,
+    keptDistance: kept && (kept.out.worst?.distance ?? 0),
     limit: exactLimit,
     constant: factor === null ? null : constantName(factor),
     constantError: factor?.fromExact ?? null,
@@ -68,17 +70,18 @@ function ofOut({ taken: { factor, out }, kept }: Comparisons, rows: number): Alg
 }
 
 function ofLse({ taken: { lse }, kept }: Comparisons, rows: number): AlgebraCertificate {
-  const distance = lse.worst?.distance ?? Infinity;
-  const idealDistance = lse.worstIdeal?.distance ?? Infinity;
+  const distance = lse.worst?.distance ?? 0;
+  const idealDistance = lse.worstIdeal?.distance ?? 0;
   return {
     output: 'lse',
     rows,
     compared: lse.compared,
     without: lse.withoutMeaning,
+    telling: lse.telling,
     distance,
     worst: placeOfWorst(lse.worst),
     idealDistance,
-    keptDistance: kept && (kept.lse.worst?.distance ?? Infinity),
+    keptDistance: kept && (kept.lse.worst?.distance ?? 0),
     limit: exactLimit,
     constant: lse.unit,
     constantError: null,

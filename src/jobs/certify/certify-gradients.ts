@@ -119,16 +119,17 @@ function certificateOf({
   factor,
   ...found
 }: GradientComparison): AlgebraCertificate {
-  const distance = found.worst?.distance ?? Infinity;
+  const distance = found.worst?.distance ?? 0;
   const { worstOfOthers } = found;
   return {
     output: gradient,
     rows: found.rows,
     compared: found.compared,
     without: found.withoutMeaning,
+    telling: found.telling,
     distance,
     worst: placeOfWorst(found.worst),
-    idealDistance: found.worstIdeal?.distance ?? Infinity,
+    idealDistance: found.worstIdeal?.distance ?? 0,
     keptDistance: worstOfOthers && worstOfOthers.distance,
     limit: exactLimit,
     constant: gradient === 'dv' ? '1' : factor.name,

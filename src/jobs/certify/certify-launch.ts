@@ -1,5 +1,10 @@
 import { type RealDomain, RoundingDomain } from '../../meaning/domains/index.js';
-import { coverageOf, profileRounding, type OutputValues } from '../../meaning/certify/index.js';
+import {
+  countOverflowed,
+  coverageOf,
+  profileRounding,
+  type OutputValues,
+} from '../../meaning/certify/index.js';
 import { sourceLines, type SourceLine } from '../../ptx/syntax/index.js';
 import { documentHead } from '../audit/index.js';
 import { chainOutputs, openTemplate } from '../launch/open-launch.js';
@@ -47,7 +52,7 @@ const defaultSamples = 256;
 function certifyOutput(
   { result, recorder }: FollowedRun,
   output: OutputValues,
-  rounding: RoundingDomain,
+  { real, rounding }: { readonly real: RealDomain; readonly rounding: RoundingDomain },
   samples: number,
 ): OutputCertificate {
   const { dtype, shape } = result.outputs.find(({ name }) => name === output.tensor)!;
@@ -60,6 +65,7 @@ function certifyOutput(
     dtype,
     shape,
     coverage: coverageOf(recorder, output),
+    overflowed: countOverflowed(recorder.trace, real, output),
     rounding: profile && {
       ...profile,
       shares: [...profile.shares]
@@ -75,8 +81,8 @@ function certifyOutputs(
   real: RealDomain,
   samples: number,
 ): readonly OutputCertificate[] {
-  const rounding = new RoundingDomain(followed.recorder.trace, real);
-  return followed.outputs.map((output) => certifyOutput(followed, output, rounding, samples));
+  const errors = { real, rounding: new RoundingDomain(followed.recorder.trace, real) };
+  return followed.outputs.map((output) => certifyOutput(followed, output, errors, samples));
 }
 
 /** The verdict on memory and order, for which races do not count that change no output. */

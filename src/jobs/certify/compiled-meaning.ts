@@ -5,7 +5,7 @@ import {
   type FollowedOutputs,
   type ValueFollower,
 } from '../../../properties/index.js';
-import { coverageOf, type OutputValues } from '../../meaning/certify/index.js';
+import { countOverflowed, coverageOf, type OutputValues } from '../../meaning/certify/index.js';
 import { decidedValue } from '../../meaning/trace/index.js';
 import { problemShape } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
@@ -103,11 +103,13 @@ export async function startFollowing(path: string): Promise<ValueFollower> {
     const outputs = outputsOf(run);
     const { told } = await tellContract(run, undefined);
     if (told === null) throw new UnsupportedProblem('nothing says what its tensors are');
-    const known = run.outputs.map(({ tensor, ...output }) => ({
-      name: tensor,
-      coverage: coverageOf(run.recorder, { tensor, ...output }),
+    const real = evaluateRun(run);
+    const known = run.outputs.map((output) => ({
+      name: output.tensor,
+      coverage: coverageOf(run.recorder, output),
+      overflowed: countOverflowed(run.recorder.trace, real.kept, output),
     }));
-    const compared = compareWithContract(run, evaluateRun(run), told.contract);
+    const compared = compareWithContract(run, real, told.contract);
     const { refuting, missing } = algebraReasons(known, compared, run, told.contract);
     const influence = certifyInfluence({ run, told }) ?? [];
     const unknown = influence.reduce((sum, one) => sum + one.unknown, 0);

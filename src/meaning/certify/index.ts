@@ -8,6 +8,7 @@ export {
   type Parting,
 } from './compare-expressions.js';
 export {
+  countOverflowed,
   coverageOf,
   outputValues,
   standingOf,

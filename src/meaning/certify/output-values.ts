@@ -1,5 +1,13 @@
+import type { RealDomain } from '../domains/index.js';
 import { valueInStore, type Recorder } from '../record/index.js';
-import { decidedValue, lostValue, noValue, valueFormat, type ValueFormat } from '../trace/index.js';
+import {
+  decidedValue,
+  lostValue,
+  noValue,
+  type Trace,
+  valueFormat,
+  type ValueFormat,
+} from '../trace/index.js';
 
 /** What is known of an element that a kernel should have written. */
 export type Standing =
@@ -66,4 +74,18 @@ export function coverageOf(recorder: Recorder, output: OutputValues): Coverage {
   const counts = { meaning: 0, lost: 0, decided: 0, constant: 0, unwritten: 0 };
   for (let i = 0; i < output.values.length; i++) counts[standingOf(recorder, output, i)]++;
   return counts;
+}
+
+/** How many elements of an output are infinite or NaN in bits, though their real values are finite numbers that the format has. */
+export function countOverflowed(
+  trace: Trace,
+  real: RealDomain,
+  { format, values }: OutputValues,
+): number {
+  const isLost = (value: number) =>
+    value > decidedValue &&
+    !format.isInteger &&
+    !Number.isFinite(trace.numberOf(value)) &&
+    Math.abs(real.of(value).high) <= format.largest;
+  return values.reduce((count, value) => count + (isLost(value) ? 1 : 0), 0);
 }

@@ -29,6 +29,8 @@ export interface OutComparison {
   /** Numbers of elements. */
   readonly compared: number;
   readonly withoutMeaning: number;
+  /** Those of the compared that are finite and have terms other than zeros: the others are the same by many laws. */
+  readonly telling: number;
 }
 
 /** A kernel's real values against attention. */
@@ -46,14 +48,15 @@ const leastYardstick = 2 ** -850;
 function createOutComparer() {
   let worst: WorstDistance | null = null;
   let worstIdeal: WorstDistance | null = null;
-  let compared = 0;
-  let withoutMeaning = 0;
+  let [compared, withoutMeaning, telling] = [0, 0, 0];
   const add = (place: RowPlace, column: number, real: DoubleDouble | null, rows: RowPair) => {
     if (real === null) {
       withoutMeaning++;
       return;
     }
     compared++;
+    const { out, magnitude: sizes } = rows.ideal;
+    if (Number.isFinite(out[column].high) && sizes[column].high > 0) telling++;
     const distanceTo = ({ out, magnitude }: ExactRow) =>
       distanceOf(real, out[column], Math.max(leastYardstick, magnitude[column].high));
     const distance = distanceTo(rows.inferred);
@@ -62,7 +65,10 @@ function createOutComparer() {
     if (worstIdeal === null || ofIdeal > worstIdeal.distance)
       worstIdeal = { distance: ofIdeal, place, column };
   };
-  return { add, result: (): OutComparison => ({ worst, worstIdeal, compared, withoutMeaning }) };
+  return {
+    add,
+    result: (): OutComparison => ({ worst, worstIdeal, compared, withoutMeaning, telling }),
+  };
 }
 
 /** Of rows that a kernel may have, the one whose O is nearest to its real values. */

@@ -32,14 +32,19 @@ export interface LseComparison {
   readonly worstIdeal: WorstDistance | null;
   readonly compared: number;
   readonly withoutMeaning: number;
+  /** Those of the compared that are finite. */
+  readonly telling: number;
 }
 
-/** |real − exact| relative to a yardstick; numbers that are not finite must be the same. */
+/** |real − exact| relative to a yardstick, Infinity where that is no number; numbers that are not finite must be the same. */
 export function distanceOf(real: DoubleDouble, exact: DoubleDouble, yardstick: number): number {
   if (!Number.isFinite(real.high) || !Number.isFinite(exact.high))
     return Object.is(real.high, exact.high) ? 0 : Infinity;
   const distance = Math.abs(subtractDoubleDouble(real, exact).high);
-  return distance === 0 ? 0 : distance / yardstick;
+  if (distance === 0) return 0;
+  const relative = distance / yardstick;
+  // A NaN is larger than nothing, and a yardstick that overflowed measures nothing.
+  return Number.isNaN(relative) || yardstick === Infinity ? Infinity : relative;
 }
 
 /** The worst row by a form. */
@@ -106,5 +111,6 @@ export function compareLse(
     worstIdeal: ideal.worst,
     compared: rows.length,
     withoutMeaning,
+    telling: rows.filter(({ ideal: { octaves } }) => Number.isFinite(octaves.high)).length,
   };
 }

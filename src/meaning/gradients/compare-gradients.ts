@@ -60,6 +60,8 @@ export interface GradientComparison {
   readonly rows: number;
   readonly compared: number;
   readonly withoutMeaning: number;
+  /** Those of the compared that have terms other than zeros. */
+  readonly telling: number;
 }
 
 /** Rows of a gradient by which its form is found, spread over all. */
@@ -272,6 +274,11 @@ export function compareGradients(
       rows: at.length,
       compared: real.flat().length - without,
       withoutMeaning: without,
+      telling: rowsOf(real, 1).reduce(
+        (sum, { real: row, vector: { sizes } }) =>
+          sum + row.filter((value, c) => value !== null && size * sizes[c] !== 0).length,
+        0,
+      ),
     };
   };
   return gradientNames.filter((name) => places[name].length > 0).map(compare);

@@ -60,6 +60,9 @@ function gradientLine(gradient: AlgebraCertificate): string {
 
 /** An output or a gradient against the contract, in a sentence. */
 export function algebraLine(algebra: AlgebraCertificate): string {
+  const { output, compared, holds, telling } = algebra;
+  if (holds && telling === 0)
+    return `Algebra of ${output}: unknown, since each of ${formatGroupedCount(compared, 'element')} is a sum of zeros, infinite or NaN`;
   return algebra.weights === null ? outputLine(algebra) : gradientLine(algebra);
 }
 
