@@ -74,6 +74,8 @@ export interface ValueTracer {
   readonly product: (
     product: TracedProduct,
   ) => readonly [Uint32Array, Uint32Array, Uint32Array, Uint32Array] | null;
+  /** Notes that nobody has written a memory yet: what is read of it stands for nothing. */
+  readonly unwritten: (store: ByteStore) => void;
   /** Notes an update, and sets the tags of `next`. */
   readonly update: (update: TracedUpdate) => void;
   /** Notes that an instruction leaves bytes of which nothing is known but that they come from others: lost, where those have tags. */

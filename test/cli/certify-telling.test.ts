@@ -94,6 +94,20 @@ describe('a certificate', () => {
     expect(ofNothing.status).not.toBe('refuted');
   });
 
+  it('is given to no kernel that reads memory which nobody has written', async () => {
+    for (const space of ['local', 'shared']) {
+      const read = (isWritten: boolean) =>
+        `{ .${space} .align 4 .b8 cell[16]; .reg .b64 %at; mov.u64 %at, cell;
+  ${isWritten ? `st.${space}.f32 [%at], 0f00000000; bar.sync 0;` : ''}
+  ld.${space}.f32 %f11, [%at]; div.rn.f32 %f9, %f8, %f7; add.f32 %f9, %f9, %f11; }`;
+      const { status, reasons } = await certify({ quotient: read(false) });
+      expect(status).toBe('incomplete');
+      expect(reasons).toContain(`${elements} elements of out are lost`);
+      if (space === 'local')
+        expect((await certify({ quotient: read(true) })).status).toBe('certified');
+    }
+  });
+
   it('is refused to bits that are NaN where the real values are attention', async () => {
     const { status, reasons, algebra } = await certify({}, { q: (i) => 300 + (i % 3), k: () => 1 });
     expect(algebra!.every(({ holds }) => holds)).toBe(true);

@@ -54,8 +54,8 @@ function uncompared(
     ...algebra.flatMap(({ output, without }) =>
       ifAny(without, 'element', `of ${output} have no real value to compare`),
     ),
-    ...algebra.flatMap(({ output, telling, holds }) =>
-      telling > 0 || !holds
+    ...algebra.flatMap(({ output, telling, compared, without, holds }) =>
+      telling > 0 || !holds || (compared === 0 && without > 0)
         ? []
         : [
             `no element of ${output} tells attention from other laws: each is a sum of zeros, infinite or NaN`,

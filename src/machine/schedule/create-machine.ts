@@ -105,16 +105,23 @@ function createLaunchMemory(): LaunchMemory {
 }
 
 /** A CTA before its first step, without its warps. */
-function createCta(launch: ClusterLaunch, rank: number, number: number): CtaState {
+function createCta(
+  launch: ClusterLaunch,
+  rank: number,
+  number: number,
+  tracer: ValueTracer | undefined,
+): CtaState {
   const shared = createSharedMemory();
   launch.allocate?.(shared);
+  const tensor = createTensorMemory();
+  for (const { store } of [shared, tensor]) tracer?.unwritten(store);
   const counters = createCtaCounters();
   counters.mostSharedBytes = shared.regions.reduce((sum, { bytes }) => sum + bytes, 0);
   return {
     rank,
     number,
     shared,
-    tensor: createTensorMemory(),
+    tensor,
     counters,
     mbarriers: new Map(),
     endedMbarriers: new Map(),
@@ -172,7 +179,7 @@ export function createMachine(launch: ClusterLaunch, options: RunOptions): Machi
   const { onDependence = () => undefined, grid = createGridOrder(model, onDependence) } = options;
   const memory = launch.memory ?? createLaunchMemory();
   const ctas = Array.from({ length: launch.ctas }, (_, rank) =>
-    createCta(launch, rank, grid.ctas++),
+    createCta(launch, rank, grid.ctas++, options.tracer),
   );
   const tracker = races ? createOrderTracker(model, ctas, grid) : null;
   const nameOf = warpNames(launch);
@@ -181,6 +188,7 @@ export function createMachine(launch: ClusterLaunch, options: RunOptions): Machi
       const name = nameOf(cta.rank, index);
       const program = launch.program({ cta: cta.rank, warp: index });
       const local = createLocalMemory(memory.localBytes);
+      options.tracer?.unwritten(local.store);
       const order = tracker?.createWarp() ?? null;
       cta.warps.push(createWarp(cta, index, { name, program, local, order }));
     }

@@ -78,6 +78,7 @@ export function createRecorder(
   };
   const values: ValueTracer = {
     product: (product) => products.product(product),
+    unwritten: (store) => loseAll(store),
     update: (update) => updates.update(update),
     lose: (from, to, site) => {
       if (!haveTags(from.store, from.byte, from.bytes)) {
@@ -111,6 +112,11 @@ export function createRecorder(
   };
   const recorder: Recorder = { tracer, trace, losses, stores, inputs };
   return recorder;
+}
+
+/** Gives all bytes of a store the tag of a lost value's first byte: no value is made of them. */
+function loseAll(store: ByteStore): void {
+  tagsOf(store)[0].bytes.fill(8 * lostValue);
 }
 
 /** The lanes of a mask in which one of some registers has a tag. */
