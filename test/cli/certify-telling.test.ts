@@ -108,6 +108,11 @@ describe('a certificate', () => {
     }
   });
 
+  it('says which output the contract does not name', async () => {
+    const { silent } = await certify({}, {}, { lse: undefined });
+    expect(silent).toContain('what lse is to be, which the contract does not name');
+  });
+
   it('is refused to bits that are NaN where the real values are attention', async () => {
     const { status, reasons, algebra } = await certify({}, { q: (i) => 300 + (i % 3), k: () => 1 });
     expect(algebra!.every(({ holds }) => holds)).toBe(true);

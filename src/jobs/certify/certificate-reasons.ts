@@ -186,6 +186,7 @@ export function reasonsOf(
 export function silenceOf(
   { algebra, influence, same, outputs }: Omit<DecidingParts, 'uncompared'>,
   { result, recorder }: FollowedRun,
+  contract: LaunchContract | null,
 ): readonly string[] {
   const { run, opened } = result;
   const decided = recorder.losses.decided.size;
@@ -202,6 +203,11 @@ export function silenceOf(
     ...(algebra !== null
       ? []
       : ['what the kernel is to compute (a contract in the launch file, or --contract)']),
+    ...outputs.flatMap(({ name }) =>
+      contract === null || contract.outputs.some(({ tensor }) => tensor === name)
+        ? []
+        : [`what ${plainText(name)} is to be, which the contract does not name`],
+    ),
     ...(influence ?? []).flatMap(({ name, unknown }) =>
       ifAny(unknown, 'element', `of ${name} as to what reaches them`),
     ),

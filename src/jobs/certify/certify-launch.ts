@@ -193,6 +193,6 @@ export async function certifyFollowed(
     decisions: countedPlaces(losses.decided, sources),
     losses: countedPlaces(losses.lost, sources),
     followed: { values: trace.count, products: trace.products.length },
-    silent: silenceOf(parts, followed),
+    silent: silenceOf(parts, followed, contract),
   };
 }
