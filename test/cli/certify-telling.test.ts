@@ -36,8 +36,19 @@ const elements = rows * dim;
 
 describe('a certificate', () => {
   it('is given to attention, of integers and of constants too', async () => {
-    for (const inputs of [{}, { q: zero }, { v: () => 1 }, { v: (i: number) => i % 3 }])
+    for (const inputs of [{}, { v: () => 1 }, { v: (i: number) => i % 3 }])
       expect(await certify({}, inputs)).toMatchObject({ status: 'certified', reasons: [] });
+  });
+
+  it('is not given on scores of zeros, where a kernel may have any factor of q·k', async () => {
+    const untold = {
+      status: 'incomplete',
+      reasons: ['the real values are those of any factor of q·k, so that none is told'],
+    };
+    expect(await certify({}, { q: zero })).toMatchObject(untold);
+    const tenfold = { score: 'mul.f32 %f4, %f4, 0f41200000;' };
+    expect(await certify(tenfold, { q: zero })).toMatchObject(untold);
+    expect((await certify(tenfold)).status).toBe('refuted');
   });
 
   it('is given to no kernel that leaves queries and keys out, where the scores are zeros', async () => {
@@ -46,6 +57,7 @@ describe('a certificate', () => {
     expect(certificate).toMatchObject({
       status: 'incomplete',
       reasons: [
+        'the real values are those of any factor of q·k, so that none is told',
         `${elements} elements of out do not depend on what must reach them (row 0 on query 0)`,
         `${rows} elements of lse do not depend on what must reach them (row 0 on query 0)`,
       ],
@@ -111,6 +123,25 @@ describe('a certificate', () => {
   it('says which output the contract does not name', async () => {
     const { silent } = await certify({}, {}, { lse: undefined });
     expect(silent).toContain('what lse is to be, which the contract does not name');
+    const fewer = (tensor: string, ...columns: readonly number[]) => ({
+      tensor,
+      shape: [1, 1, rows - 2, ...columns],
+    });
+    const certificate = await certify(
+      {},
+      {},
+      {
+        q: fewer('q', dim),
+        out: fewer('out', dim),
+        lse: fewer('lse'),
+      },
+    );
+    expect(certificate.silent).toEqual(
+      expect.arrayContaining([
+        `${2 * dim} elements of out, which the contract does not name`,
+        '2 elements of lse, which the contract does not name',
+      ]),
+    );
   });
 
   it('is refused to bits that are NaN where the real values are attention', async () => {

@@ -1,4 +1,6 @@
 import { formatGroupedCount, plainText } from '../../words/index.js';
+import { problemShape, quantityShape } from '../../problem/index.js';
+import { templateQuantities } from '../launch/contract-names.js';
 import type { LaunchContract } from '../launch/contract-of-launch.js';
 import type { AlgebraCertificate, Certificate, OutputCertificate } from './certificate.js';
 import type { FollowedRun } from './followed-run.js';
@@ -54,6 +56,9 @@ function uncompared(
     ...algebra.flatMap(({ output, without }) =>
       ifAny(without, 'element', `of ${output} have no real value to compare`),
     ),
+    ...(algebra.every(({ isFactorTold, telling }) => isFactorTold || telling === 0)
+      ? []
+      : ['the real values are those of any factor of q·k, so that none is told']),
     ...algebra.flatMap(({ output, telling, compared, without, holds }) =>
       telling > 0 || !holds || (compared === 0 && without > 0)
         ? []
@@ -182,6 +187,33 @@ export function reasonsOf(
   };
 }
 
+/** What of an output the contract does not name, in a clause. */
+function unnamed(
+  { name, shape }: Pick<OutputCertificate, 'name' | 'shape'>,
+  { problem, outputs }: LaunchContract,
+): readonly string[] {
+  const views = outputs.filter(({ tensor }) => tensor === name);
+  if (views.length === 0)
+    return [`what ${plainText(name)} is to be, which the contract does not name`];
+  const named = new Set<number>();
+  for (const { name: quantityName, elementOf } of views) {
+    const quantity = templateQuantities.find((one) => one.name === quantityName)!;
+    const sizes = quantityShape(quantity, problemShape(problem));
+    const [batch, heads, rows, columns = 1] = sizes;
+    for (let i = 0; i < batch * heads * rows * columns; i++) {
+      const row = Math.floor(i / columns);
+      const head = Math.floor(row / rows);
+      named.add(elementOf(Math.floor(head / heads), head % heads, row % rows, i % columns));
+    }
+  }
+  const all = shape.reduce((product, size) => product * size, 1);
+  return ifAny(
+    all - named.size,
+    'element',
+    `of ${plainText(name)}, which the contract does not name`,
+  );
+}
+
 /** What a certificate does not speak of, a clause each. */
 export function silenceOf(
   { algebra, influence, same, outputs }: Omit<DecidingParts, 'uncompared'>,
@@ -203,11 +235,7 @@ export function silenceOf(
     ...(algebra !== null
       ? []
       : ['what the kernel is to compute (a contract in the launch file, or --contract)']),
-    ...outputs.flatMap(({ name }) =>
-      contract === null || contract.outputs.some(({ tensor }) => tensor === name)
-        ? []
-        : [`what ${plainText(name)} is to be, which the contract does not name`],
-    ),
+    ...(contract === null ? [] : outputs.flatMap((output) => unnamed(output, contract))),
     ...(influence ?? []).flatMap(({ name, unknown }) =>
       ifAny(unknown, 'element', `of ${name} as to what reaches them`),
     ),

@@ -66,6 +66,8 @@ export interface AlgebraCertificate {
   readonly without: number;
   /** Elements of the compared whose values many laws do not have alike: they are finite, and have terms other than zeros. */
   readonly telling: number;
+  /** Whether they are the values of one factor of q·k alone. */
+  readonly isFactorTold: boolean;
   /**
    * The largest |real − exact| with the kernel's own constants: of O relative to Σ p|v| / Σ p, of the LSE relative above 1, of a
    * gradient relative to the sum of the sizes of its terms, and as a function of what the kernel is given.

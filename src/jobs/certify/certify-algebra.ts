@@ -47,7 +47,10 @@ function constantName({ name, cap }: InferredFactor): string | null {
   return name === null || cap === null ? name : `${name} of ${cap.name}`;
 }
 
-function ofOut({ taken: { factor, out }, kept }: Comparisons, rows: number): AlgebraCertificate {
+function ofOut(
+  { taken: { factor, isFactorTold, out }, kept }: Comparisons,
+  rows: number,
+): AlgebraCertificate {
   // Where nothing is compared, nothing refutes the kernel either.
   const distance = out.worst?.distance ?? 0;
   return {
@@ -56,6 +59,7 @@ function ofOut({ taken: { factor, out }, kept }: Comparisons, rows: number): Alg
     compared: out.compared,
     without: out.withoutMeaning,
     telling: out.telling,
+    isFactorTold,
     distance,
     worst: placeOfWorst(out.worst),
     idealDistance: out.worstIdeal?.distance ?? 0,
@@ -69,7 +73,10 @@ function ofOut({ taken: { factor, out }, kept }: Comparisons, rows: number): Alg
   };
 }
 
-function ofLse({ taken: { lse }, kept }: Comparisons, rows: number): AlgebraCertificate {
+function ofLse(
+  { taken: { isFactorTold, lse }, kept }: Comparisons,
+  rows: number,
+): AlgebraCertificate {
   const distance = lse.worst?.distance ?? 0;
   const idealDistance = lse.worstIdeal?.distance ?? 0;
   return {
@@ -78,6 +85,7 @@ function ofLse({ taken: { lse }, kept }: Comparisons, rows: number): AlgebraCert
     compared: lse.compared,
     without: lse.withoutMeaning,
     telling: lse.telling,
+    isFactorTold,
     distance,
     worst: placeOfWorst(lse.worst),
     idealDistance,

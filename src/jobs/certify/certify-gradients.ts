@@ -127,6 +127,7 @@ function certificateOf({
     compared: found.compared,
     without: found.withoutMeaning,
     telling: found.telling,
+    isFactorTold: true,
     distance,
     worst: placeOfWorst(found.worst),
     idealDistance: found.worstIdeal?.distance ?? 0,

@@ -1,4 +1,4 @@
-import type { DoubleDouble } from '../../arith/index.js';
+import { addDoubleDouble, type DoubleDouble } from '../../arith/index.js';
 import type { Problem } from '../../problem/index.js';
 import { capLaws } from './cap-laws.js';
 import {
@@ -37,6 +37,8 @@ export interface OutComparison {
 export interface AlgebraComparison {
   /** The kernel's factor of q·k; null where its real values tell none, and then the exact one takes its place. */
   readonly factor: InferredFactor | null;
+  /** Whether the real values are those of no other factor: not so where the exact one and its double give them. */
+  readonly isFactorTold: boolean;
   readonly out: OutComparison;
   readonly lse: LseComparison;
 }
@@ -98,15 +100,17 @@ interface RowPair {
  * kernel's values follow from (`findFactor`).
  *
  * @param realOf the kernel's real values; for LSE with column 0
- * @param factor the kernel's factor of q·k, where it is known
+ * @param given the kernel's factor of q·k, where it is known
  * @throws RequestError when the problem's shapes do not fit together
  */
 export function compareAlgebra(
   problem: Problem,
   realOf: RealOf,
   rows: readonly RowPlace[],
-  factor: InferredFactor | null = findFactor(problem, realOf, rows),
+  given?: InferredFactor | null,
 ): AlgebraComparison {
+  const found = given === undefined ? findFactor(problem, realOf, rows) : null;
+  const factor = found === null ? (given ?? null) : found.factor;
   const ratio = factor === null ? null : factorRatio(problem, factor.value);
   const rowOf = exponentsOf(problem);
   const out = createOutComparer();
@@ -136,7 +140,12 @@ export function compareAlgebra(
         ideal: pair.ideal.lseParts,
       });
   }
-  return { factor, out: out.result(), lse: compareLse(lseRows, problem, lseWithoutMeaning) };
+  return {
+    factor,
+    isFactorTold: found?.isTold ?? true,
+    out: out.result(),
+    lse: compareLse(lseRows, problem, lseWithoutMeaning),
+  };
 }
 
 /** Rows that a named factor is tried on. */
@@ -154,10 +163,10 @@ function findFactor(
   problem: Problem,
   realOf: RealOf,
   rows: readonly RowPlace[],
-): InferredFactor | null {
+): { readonly factor: InferredFactor | null; readonly isTold: boolean } {
   const inferred = inferFactor(problem, realOf, rows);
   if (problem.scale === 0 || (inferred !== null && inferred.uncertainty <= nameTolerance))
-    return inferred;
+    return { factor: inferred, isTold: true };
   const step = Math.ceil(rows.length / mostTriedRows);
   const tried = rows.filter((_, i) => i % step === 0);
   const exact = exactFactor(problem);
@@ -169,12 +178,16 @@ function findFactor(
   // Most factors fit no row, and two tell that sooner.
   const fits = (factor: InferredFactor | null) =>
     fitsOn(tried.slice(-2), factor) && fitsOn(tried, factor);
-  if (fits(null)) return null;
+  if (fits(null)) {
+    const value = addDoubleDouble(exact, exact);
+    const doubled = { name: null, value, cap: null, uncertainty: nameTolerance, fromExact: 1 };
+    return { factor: null, isTold: !fits(doubled) };
+  }
   for (const cap of [null, ...capLaws(problem)])
     for (const { name, value } of factorsOfProblem(problem)) {
       const fromExact = relativeDistance(value, exact);
       const factor = { name, value, cap, uncertainty: nameTolerance, fromExact };
-      if (fits(factor)) return factor;
+      if (fits(factor)) return { factor, isTold: true };
     }
-  return null;
+  return { factor: null, isTold: true };
 }
