@@ -142,8 +142,11 @@ export function traceOf(program: Program): {
     const bits = (i = 0): number => bitsOf(results[values.length + i]);
     if (step.kind === 'constant') values.push(trace.constant(f32, bits()));
     else if (step.kind === 'lane') {
-      const [a, b, c] = step.operands.map(at);
-      values.push(trace.add(operation(step.name), a, b ?? 0, c ?? 0, bits()));
+      const [a, b = 0, c = 0] = step.operands.map(at);
+      // The third of a choice is the winner.
+      const isFirst = Object.is(trace.numberOf(a), results[values.length]);
+      const last = step.name === 'choice' ? (isFirst ? a : b) : c;
+      values.push(trace.add(operation(step.name), a, b, last, bits()));
     } else {
       const { scales } = step;
       const factors = scales && { a: all(scales.slice(0, m)), b: all(scales.slice(m)), block: k };

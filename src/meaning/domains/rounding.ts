@@ -5,7 +5,7 @@ import {
   subtractDoubleDouble,
 } from '../../arith/index.js';
 import { evaluateReal, limited } from '../rules/index.js';
-import { decidedValue, type Operation, type Trace } from '../trace/index.js';
+import { decidedValue, type Operation, type ProductTrace, type Trace } from '../trace/index.js';
 import { Descending } from './descending.js';
 import type { RealDomain } from './real.js';
 import { realProduct, type RealMatrix } from './real-product.js';
@@ -163,6 +163,7 @@ export class RoundingDomain {
       if (!isExactQ && y - high[q] - low[q] !== 0)
         this.#pass(q, weight, sign * factor * (high[p] + low[p]));
     }
+    if (scales !== null) this.#passOnFactors(trace.products[number], element, weight);
     const [start, sum] = [this.#start, this.#sum];
     if (c !== null) start.high[0] = trace.numberOf(c[element]);
     realProduct({ m: 1, n: 1, k, isNegated }, left, right, c && start, sum);
@@ -172,8 +173,25 @@ export class RoundingDomain {
     return Number.isFinite(own) ? own : 0;
   }
 
-  /** The product of the factors of an element of A and one of B. */
+  /** Passes a product's error on to the factors of its blocks, whose elements are real already. */
+  #passOnFactors(product: ProductTrace, element: number, weight: number): void {
+    const { n, k, a, b, isNegated, scales } = product;
+    const { high, low } = this.#real;
+    const real = (value: number) => high[value] + low[value];
+    const [row, column] = [Math.floor(element / n), element % n];
+    const perRow = k / scales!.block;
+    for (let block = 0; block < perRow; block++) {
+      let sum = 0;
+      for (let i = block * scales!.block; i < (block + 1) * scales!.block; i++)
+        sum += real(a[row * k + i]) * real(b[column * k + i]);
+      const [p, q] = [scales!.a[row * perRow + block], scales!.b[column * perRow + block]];
+      const slope = isNegated ? -sum : sum;
+      if (!this.#isExact(p)) this.#pass(p, weight, slope * this.#trace.numberOf(q));
+      if (!this.#isExact(q)) this.#pass(q, weight, slope * real(p));
+    }
+  }
 
+  /** The product of the factors of an element of A and one of B. */
   #factor(
     { a, b, block }: { readonly a: Uint32Array; readonly b: Uint32Array; readonly block: number },
     row: number,

@@ -193,6 +193,7 @@ describe('the comparison of real values', () => {
       worstIdeal: null,
       compared: 0,
       withoutMeaning: places.length,
+      telling: 0,
     });
   });
 
