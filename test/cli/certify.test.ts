@@ -284,8 +284,20 @@ describe('flashproof certify', () => {
     expect(inAnyOrder.reasons).toContain(
       `1 row of y have another expression in the schedule ${sums.first!.schedule}`,
     );
+    // Whoever comes first, unless it is the first CTA, stores beyond the tensor.
+    const astray = await schedulesOf(`
+  { .reg .pred %p<3>; .reg .b32 %came; atom.global.add.u32 %came, [%rd2+8], 1; setp.eq.u32 %p1, %came, 0;
+    setp.ne.and.u32 %p2, %r1, 0, %p1; @%p2 st.global.f32 [%rd1+1048576], %f1; }`);
+    expect(astray.run.pass).toBe(true);
+    const [failed] = astray.schedules!.failed;
+    expect(astray.reasons).toContain(`the run has findings in the schedule ${failed}`);
+    expect(astray.status).toBe('refuted');
     const alone = await schedulesOf('add.s64 %rd4, %rd2, %rd3; st.global.f32 [%rd4], %f1;');
-    expect(alone.schedules).toMatchObject({ runs: 3, outputs: [{ other: 0, first: null }] });
+    expect(alone.schedules).toMatchObject({
+      runs: 3,
+      failed: [],
+      outputs: [{ other: 0, first: null }],
+    });
   });
 
   it('takes --ptx for the launch alone, not for that which it is compared with', async () => {

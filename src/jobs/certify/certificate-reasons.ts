@@ -165,6 +165,7 @@ export function reasonsOf(
       ...rows.flatMap(({ name, other }) =>
         ifAny(other, 'row', `of ${plainText(name)} have another expression than in ${path}`),
       ),
+      ...(schedules?.failed ?? []).map((name) => `the run has findings in the schedule ${name}`),
       ...(schedules?.outputs ?? []).flatMap(({ name, other, first }) =>
         ifAny(
           other,

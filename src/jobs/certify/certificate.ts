@@ -145,6 +145,8 @@ export interface SameCertificate {
 export interface ScheduleCertificate {
   /** Schedules beside the first. */
   readonly runs: number;
+  /** Those that have illegal findings or no end, where the first has none of these. */
+  readonly failed: readonly string[];
   /** In the schedule that has most of each. */
   readonly outputs: readonly (Pick<
     SameOutput,

@@ -3,7 +3,7 @@ import { MarkedReads } from '../../meaning/record/index.js';
 import type { Finding } from '../../machine/index.js';
 import type { LaunchFinding } from '../launch/launch-findings.js';
 import type { RunRequest } from '../launch/run-launch-file.js';
-import { followLaunch, type FollowedRun } from './followed-run.js';
+import { followOpened, type FollowedRun } from './followed-run.js';
 
 function titleOf({ kind, accesses }: Finding): string {
   return [kind, ...accesses.map(({ site, who }) => `${site} ${who}`)].join();
@@ -21,7 +21,7 @@ export async function harmlessRacesOf(
   const sites = racingLoads(result.findings);
   if (sites.size === 0 || unfollowed.length > 0) return [];
   const marked: MarkedReads[] = [];
-  const again = await followLaunch(request, progress, (recorder) => {
+  const again = await followOpened(result.opened, request, progress, (recorder) => {
     const reads = new MarkedReads(recorder, (site) => sites.has(site));
     marked.push(reads);
     return reads.tracer;
