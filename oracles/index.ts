@@ -34,17 +34,9 @@ export {
   type SharedGradients,
 } from './gradients/index.js';
 export {
-  recurrentFamilies,
   recurrentOracle,
-  recurrentShape,
-  type Decay,
-  type RecurrentFamily,
-  type RecurrentLaw,
   type RecurrentOracleOptions,
-  type RecurrentProblem,
   type RecurrentReference,
-  type RecurrentShape,
-  type Write,
 } from './recurrent/index.js';
 export {
   createExp2Array,

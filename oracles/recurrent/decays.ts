@@ -3,8 +3,11 @@ import { RequestError } from '../../src/request-error.js';
 import { lazily } from '../../src/reuse.js';
 import { log2eWords } from '../attention/logarithm-words.js';
 import { createFloat64Exp2 } from '../exp2.js';
-import { recurrentFamilies } from './families.js';
-import type { RecurrentProblem, RecurrentShape } from './recurrent-problem.js';
+import {
+  recurrentFamilies,
+  type RecurrentProblem,
+  type RecurrentShape,
+} from '../../src/problem/index.js';
 
 const u = 2 ** -53;
 

@@ -1,5 +1,5 @@
 import { decodeTensor } from '../../src/formats/index.js';
-import type { Tensor } from '../../src/problem/index.js';
+import type { RecurrentProblem, RecurrentShape, Tensor } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { decayReader } from './decays.js';
 import { normFloor, normSlack, readKeyVector, type KeyVector } from './key-vector.js';
@@ -10,7 +10,6 @@ import {
   type ColumnErrors,
   type TokenBounds,
 } from './radius.js';
-import type { RecurrentProblem, RecurrentShape } from './recurrent-problem.js';
 import { advanceState, readState, roundingsOf, rowsAtATime } from './state-loops.js';
 
 /** The state of one sequence and value head, and its errors. */

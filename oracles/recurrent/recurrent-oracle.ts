@@ -4,7 +4,11 @@ import type {
   ScaledReferenceQuantity,
 } from '../attention/attention.js';
 import { sequenceRunner, type State } from './recurrence.js';
-import { recurrentShape, type RecurrentProblem, type RecurrentShape } from './recurrent-problem.js';
+import {
+  recurrentShape,
+  type RecurrentProblem,
+  type RecurrentShape,
+} from '../../src/problem/index.js';
 
 /** Exact outputs and states of linear attention, each value with a proven radius: ∞ where fp64 overflowed. */
 export interface RecurrentReference {

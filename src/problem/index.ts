@@ -89,3 +89,20 @@ export {
 export { attachScales, liesAsElements, type GivenScales } from './attach-scales.js';
 export { scaledTensors, scaleTensorName, type ScaledTensor } from './scale-target.js';
 export { scaleTensors, type NotedScales } from './scale-tensors.js';
+export {
+  recurrentFamilies,
+  recurrentQuantities,
+  recurrentQuantityNames,
+  recurrentQuantityShape,
+  recurrentShape,
+  type Decay,
+  type RecurrentFamily,
+  type RecurrentGradientInputs,
+  type RecurrentLaw,
+  type RecurrentProblem,
+  type RecurrentQuantity,
+  type RecurrentQuantityName,
+  type RecurrentResults,
+  type RecurrentShape,
+  type Write,
+} from './recurrent/index.js';

@@ -3,7 +3,7 @@ import {
   recurrentFamilies,
   type RecurrentFamily,
   type RecurrentProblem,
-} from '../../../oracles/index.js';
+} from '../../../src/problem/index.js';
 import { randomValues } from '../../../properties/problems/values.js';
 import type { FormatName } from '../../../src/formats/index.js';
 import { tensor } from '../../setup/problems.js';

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { recurrentOracle, type RecurrentProblem } from '../../../oracles/index.js';
+import { recurrentOracle } from '../../../oracles/index.js';
+import type { RecurrentProblem } from '../../../src/problem/index.js';
 import { decodeTensor, encodeFromFloat64, formats } from '../../../src/formats/index.js';
 import type { Tensor } from '../../../src/problem/index.js';
 import { scaled, testSeed } from '../../setup/effort.js';

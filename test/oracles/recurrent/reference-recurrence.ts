@@ -2,7 +2,7 @@ import {
   recurrentFamilies,
   recurrentShape,
   type RecurrentProblem,
-} from '../../../oracles/index.js';
+} from '../../../src/problem/index.js';
 import { decodeTensor } from '../../../src/formats/index.js';
 import type { Tensor } from '../../../src/problem/index.js';
 import type { Arena, Real } from '../mpfr.js';

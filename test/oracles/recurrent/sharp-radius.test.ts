@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import { recurrentOracle, type RecurrentProblem } from '../../../oracles/index.js';
+import { recurrentOracle } from '../../../oracles/index.js';
+import type { RecurrentProblem } from '../../../src/problem/index.js';
 import { advanceErrors, roundingsOfProblem } from '../../../oracles/recurrent/radius.js';
 import { randomValues } from '../../../properties/problems/values.js';
 import { scaled, testSeed } from '../../setup/effort.js';

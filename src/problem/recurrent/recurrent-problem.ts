@@ -1,5 +1,5 @@
-import type { Tensor } from '../../src/problem/index.js';
-import { RequestError } from '../../src/request-error.js';
+import type { Tensor } from '../../formats/index.js';
+import { RequestError } from '../../request-error.js';
 import { recurrentFamilies, type RecurrentFamily, type RecurrentLaw } from './families.js';
 
 /** Linear attention to be computed; tensors are token by token, as its kernels take them, and count as exact. */
