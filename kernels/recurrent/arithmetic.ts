@@ -1,0 +1,66 @@
+import type { FormatName } from '../../src/formats/index.js';
+
+/**
+ * Values of a kernel of linear attention that it may keep in a format of their own, by name. In the chunked form C tokens are taken
+ * together: G are the sums of a chunk's gates up to each token, A the strictly lower triangle of β·(K e^(G_i − G_j))Kᵀ, T = (I + A)^−1,
+ * W = T(β K e^G), U = T(β V), N = U − W S what is written, P the lower triangle of Q Kᵀ e^(G_i − G_j), and O = scale·((Q e^G)S + P N).
+ */
+export const recurrentValues = [
+  /** The state from token to token, or from chunk to chunk. */
+  'state',
+  /** The state as an operand of products, where it is another copy. */
+  'state-operand',
+  /** Sums of gates, and the gates of single tokens where there are no sums. */
+  'gates',
+  /** Decays: exponentials of gates or of their differences. */
+  'decay',
+  /** Normalised queries and keys. */
+  'normalised',
+  /** Operands of products that are made from inputs: β k e^G, β v, q e^G, k e^(G_C − G). */
+  'operand',
+  /** A, as it goes into the inverse. */
+  'triangle',
+  /** T. */
+  'inverse',
+  /** W, U. */
+  'write-factor',
+  /** What is written beside the key: N, or v, or β(v − Sᵀk). */
+  'write',
+  /** What is written as an operand of products: N e^(G_C − G). */
+  'write-operand',
+  /** P, as an operand. */
+  'intra',
+  /** Gradients of states. */
+  'state-gradient',
+  /** Gradients of what is written, of W and of U. */
+  'write-gradient',
+  /** Gradients of P, T and A, and dO Nᵀ. */
+  'intra-gradient',
+  /** Sums of products, before they become one of the above. */
+  'sum',
+] as const;
+
+/** One of {@link recurrentValues}. */
+export type RecurrentValue = (typeof recurrentValues)[number];
+
+/** The order of a kernel's operations and the formats of its values. */
+export interface RecurrentArithmetic {
+  readonly form: 'recurrent' | 'chunked';
+  /** Tokens of a chunk; of the chunked form. */
+  readonly chunk: number;
+  /** The order in which T is made: row by row, or by diagonal blocks of so many rows that are then joined. */
+  readonly inverse: 'substitution' | { readonly block: number };
+  /** Whether a token's sums over the key dimension and over a chunk's tokens go from the last to the first. */
+  readonly isReversed: boolean;
+  readonly formats: Readonly<Record<RecurrentValue, FormatName>>;
+  /** The format of each result, by the name of its tensor; default: that of `fp32`. */
+  readonly outputs: Readonly<Partial<Record<string, FormatName>>>;
+}
+
+/** Rounds values of a kernel, or draws what rounding may make of them, in place. */
+export interface RecurrentRounding {
+  /** The elements from `first` to `end` of `values`, which are such values. */
+  readonly value: (of: RecurrentValue, values: Float64Array, first: number, end: number) => void;
+  /** The same of a result, by the name of its tensor. */
+  readonly output: (name: string, values: Float64Array, first: number, end: number) => void;
+}

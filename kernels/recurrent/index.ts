@@ -1,0 +1,6 @@
+export {
+  recurrentValues,
+  type RecurrentArithmetic,
+  type RecurrentRounding,
+  type RecurrentValue,
+} from './arithmetic.js';
