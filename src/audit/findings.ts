@@ -8,6 +8,7 @@ import type {
   JudgedVectors,
 } from './judge-quantity.js';
 import { describePlace } from './kernel-outputs.js';
+import { recurrentStatements } from './recurrent/recurrent-statistic.js';
 import { describeRows } from './rows/index.js';
 import { isBeyond, type RowsOfHead, type Statement } from './structure/error-statistic.js';
 import { structureStatements } from './structure/structure-result.js';
@@ -96,6 +97,7 @@ const scopeOrder = ['head', 'tile', 'row'] as const;
 const statisticStatement: Readonly<Record<JudgedStatistic['test'], Statement>> = {
   ...structureStatements,
   ...gradientStatements,
+  ...recurrentStatements,
 };
 
 const statisticTests = Object.keys(statisticStatement) as JudgedStatistic['test'][];

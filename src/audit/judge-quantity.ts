@@ -4,6 +4,7 @@ import { boundsOf, type ElementBounds } from './element-bounds.js';
 import { nothingLost, testElements, type ElementTest, type LostElements } from './element-test.js';
 import type { GradientTest } from './gradients/structure/gradient-statistic.js';
 import type { ComparedQuantity, ComparedValues } from './kernel-outputs.js';
+import type { RecurrentTest } from './recurrent/recurrent-statistic.js';
 import { testNumbers, type NumberTest } from './number-test.js';
 import { testSpreads, type SpreadTest, type Spreads } from './spread-test.js';
 import type { ErrorStatistic } from './structure/error-statistic.js';
@@ -15,7 +16,7 @@ import {
 } from './structure/structure-result.js';
 
 /** A statistic of any quantity's errors. */
-export type JudgedStatistic = ErrorStatistic<StructureTest | GradientTest>;
+export type JudgedStatistic = ErrorStatistic<StructureTest | GradientTest | RecurrentTest>;
 
 /** The part of the results that all quantities have. */
 interface JudgedCommon<S extends JudgedStatistic> {

@@ -9,6 +9,7 @@ import type { ReachedVerdict } from '../verdict.js';
 import type { FoundCause } from '../conduct/causes.js';
 import type { ErrorStatistic } from '../structure/error-statistic.js';
 import type { RecurrentDeclaration } from './declaration.js';
+import type { RecurrentTest } from './recurrent-statistic.js';
 
 /** What a kernel of linear attention computed. */
 export interface GivenRecurrence {
@@ -28,9 +29,6 @@ export interface RecurrentAuditOptions {
   readonly diagnose?: boolean | undefined;
   readonly progress?: ((stage: string, done: number) => void) | undefined;
 }
-
-/** The tests of statistics of a recurrence. */
-export type RecurrentTest = 'scale' | 'bias' | 'chunk' | 'pairing';
 
 /** Two sums that are the same number for every correct kernel. */
 export interface RecurrentIdentity {
