@@ -4,3 +4,5 @@ export {
   type RecurrentRounding,
   type RecurrentValue,
 } from './arithmetic.js';
+export { roundingTo, unrounded } from './rounding.js';
+export { runRecurrence } from './run-recurrence.js';

@@ -1,0 +1,92 @@
+/** Products of row-major fp64 matrices; sizes are [rows, inner, columns]. A factor of 0 adds nothing, whatever it is multiplied with. */
+
+/** The sizes of a product: rows, inner size, columns. */
+export type ProductSizes = readonly [rows: number, inner: number, columns: number];
+
+/** A matrix, from its first element on. */
+export type Matrix = Float64Array;
+
+/** out = a b, or out + a b. */
+export function product(
+  out: Matrix,
+  a: Matrix,
+  b: Matrix,
+  [rows, inner, columns]: ProductSizes,
+  adds = false,
+): void {
+  if (!adds) out.fill(0, 0, rows * columns);
+  for (let i = 0; i < rows; i++)
+    for (let j = 0; j < inner; j++) {
+      const factor = a[i * inner + j];
+      if (factor === 0) continue;
+      const from = j * columns;
+      const to = i * columns;
+      for (let c = 0; c < columns; c++) out[to + c] += factor * b[from + c];
+    }
+}
+
+/** out = aᵀ b, or out + aᵀ b: a of [inner, rows]. */
+export function productOfTransposed(
+  out: Matrix,
+  a: Matrix,
+  b: Matrix,
+  [rows, inner, columns]: ProductSizes,
+  adds = false,
+): void {
+  if (!adds) out.fill(0, 0, rows * columns);
+  for (let j = 0; j < inner; j++)
+    for (let i = 0; i < rows; i++) {
+      const factor = a[j * rows + i];
+      if (factor === 0) continue;
+      const from = j * columns;
+      const to = i * columns;
+      for (let c = 0; c < columns; c++) out[to + c] += factor * b[from + c];
+    }
+}
+
+/** out = a bᵀ, or out + a bᵀ: b of [columns, inner]. */
+export function productWithTransposed(
+  out: Matrix,
+  a: Matrix,
+  b: Matrix,
+  [rows, inner, columns]: ProductSizes,
+  adds = false,
+): void {
+  for (let i = 0; i < rows; i++)
+    for (let c = 0; c < columns; c++) {
+      const to = i * columns + c;
+      const sum = dot(a, i * inner, b, c * inner, inner);
+      out[to] = adds ? out[to] + sum : sum;
+    }
+}
+
+/** Σ a_i b_i of `count` elements from given ones on. */
+export function dot(a: Matrix, fromA: number, b: Matrix, fromB: number, count: number): number {
+  let sum = 0;
+  for (let i = 0; i < count; i++) sum += a[fromA + i] * b[fromB + i];
+  return sum;
+}
+
+/** to = the rows of `from` times a factor each, or times factors of their own where those are as many as elements. */
+export function scaleRows(
+  to: Matrix,
+  from: Matrix,
+  factors: Matrix,
+  [rows, columns]: readonly [rows: number, columns: number],
+  isByRow: boolean,
+): void {
+  for (let r = 0; r < rows; r++)
+    for (let i = r * columns; i < (r + 1) * columns; i++)
+      to[i] = from[i] * factors[isByRow ? r : i];
+}
+
+/** Multiplies the rows of a state by decays, as many as there are, or by the first; a decay of 0 forgets what overflowed too. */
+export function decayRows(state: Matrix, decays: Matrix, columns: number): void {
+  const rows = state.length / columns;
+  for (let r = 0; r < rows; r++) {
+    const factor = decays[decays.length === 1 ? 0 : r];
+    const [first, end] = [r * columns, (r + 1) * columns];
+    if (factor === 0) state.fill(0, first, end);
+    else for (let i = first; i < end; i++) state[i] *= factor;
+  }
+}

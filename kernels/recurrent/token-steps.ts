@@ -1,0 +1,72 @@
+import type { RunContext, TokenOperation } from './context.js';
+import { setTokenDecay } from './decays.js';
+import type { TokenInputs } from './inputs.js';
+import { decayRows, product } from './matrices.js';
+
+/** What a token does to the state of a value head, in the recurrent form. */
+export interface TokenSteps {
+  /** The token's decays by key dimension, what it reads at the key, what it writes beside it, and its output. */
+  readonly decay: Float64Array;
+  readonly read: Float64Array;
+  readonly write: Float64Array;
+  readonly out: Float64Array;
+  /** Does an operation of row t of the inputs to the state. */
+  readonly run: (
+    operation: TokenOperation,
+    state: Float64Array,
+    inputs: TokenInputs,
+    t: number,
+  ) => void;
+  /** Does all of a token's operations in order. */
+  readonly runAll: (state: Float64Array, inputs: TokenInputs, t: number) => void;
+}
+
+/** Steps of one token at a time; their vectors are good until the same step of the next token. */
+export function tokenSteps(context: RunContext): TokenSteps {
+  const { rounding, scale, isDelta, gateCount, order, shape } = context;
+  const { keyDim, valueDim } = shape;
+  const size = keyDim * valueDim;
+  const column = () => new Float64Array(valueDim);
+  const [read, write, out] = [column(), column(), column()];
+  const decay = new Float64Array(keyDim).fill(1);
+
+  const steps: TokenSteps = {
+    decay,
+    read,
+    write,
+    out,
+    run(operation, state, { q, k, v, beta, gates }, t) {
+      const key = k.subarray(t * keyDim, (t + 1) * keyDim);
+      switch (operation) {
+        case 'decay':
+          if (gateCount === 0) return;
+          setTokenDecay(decay, gates, [t * gateCount, gateCount], rounding);
+          decayRows(state, decay, valueDim);
+          rounding.value('state', state, 0, size);
+          return;
+        case 'read':
+          if (!isDelta) return;
+          product(read, key, state, [1, keyDim, valueDim]);
+          rounding.value('sum', read, 0, valueDim);
+          return;
+        case 'write':
+          for (let c = 0; c < valueDim; c++)
+            write[c] = beta[t] * (v[t * valueDim + c] - (isDelta ? read[c] : 0));
+          if (isDelta) rounding.value('write', write, 0, valueDim);
+          product(state, key, write, [keyDim, 1, valueDim], true);
+          rounding.value('state', state, 0, size);
+          return;
+        case 'output': {
+          const query = q.subarray(t * keyDim, (t + 1) * keyDim);
+          product(out, query, state, [1, keyDim, valueDim]);
+          rounding.value('sum', out, 0, valueDim);
+          for (let c = 0; c < valueDim; c++) out[c] *= scale;
+        }
+      }
+    },
+    runAll(state, inputs, t) {
+      for (const operation of order) steps.run(operation, state, inputs, t);
+    },
+  };
+  return steps;
+}
