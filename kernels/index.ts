@@ -107,6 +107,7 @@ export * from './naive/index.js';
 export * from './cutlass-fmha.js';
 export * from './fa1.js';
 export * from './flashinfer/index.js';
+export * from './recurrent/index.js';
 export * from './fa2/index.js';
 export * from './fa3/index.js';
 export * from './fa4/index.js';

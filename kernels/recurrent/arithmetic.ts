@@ -6,7 +6,7 @@ import type { FormatName } from '../../src/formats/index.js';
  * W = T(β K e^G), U = T(β V), N = U − W S what is written, P the lower triangle of Q Kᵀ e^(G_i − G_j), and O = scale·((Q e^G)S + P N).
  */
 export const recurrentValues = [
-  /** The state from token to token, or from chunk to chunk. */
+  /** The state, and in backward passes its gradient, from token to token or from chunk to chunk. */
   'state',
   /** The state as an operand of products, where it is another copy. */
   'state-operand',
@@ -30,7 +30,7 @@ export const recurrentValues = [
   'write-operand',
   /** P, as an operand. */
   'intra',
-  /** Gradients of states. */
+  /** Gradients of states as operands of products, where they are another copy: in the chunked form. */
   'state-gradient',
   /** Gradients of what is written, of W and of U. */
   'write-gradient',

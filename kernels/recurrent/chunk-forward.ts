@@ -49,17 +49,36 @@ function setWrites(parts: ChunkParts, inputs: TokenInputs, context: RunContext):
   rounding.value('write', writes, 0, size);
 }
 
+/** Queries as operands of products with the state before the chunk: where decays are by key dimension, decayed. */
+export function setStartQueries(parts: ChunkParts, inputs: TokenInputs, context: RunContext): void {
+  const { decays, startQueries } = parts;
+  const { keyDim } = context.shape;
+  const size = inputs.count * keyDim;
+  startQueries.set(inputs.q.subarray(0, size));
+  if (decays.count <= 1) return;
+  scaleRows(startQueries, startQueries, decays.fromStart, [inputs.count, keyDim], false);
+  context.rounding.value('operand', startQueries, 0, size);
+}
+
+/** Keys as operands of products with the state behind the chunk: where decays are by key dimension, decayed. */
+export function setEndKeys(parts: ChunkParts, inputs: TokenInputs, context: RunContext): void {
+  const { decays, endKeys } = parts;
+  const { keyDim } = context.shape;
+  const size = inputs.count * keyDim;
+  endKeys.set(inputs.k.subarray(0, size));
+  if (decays.count <= 1) return;
+  scaleRows(endKeys, endKeys, decays.toEnd, [inputs.count, keyDim], false);
+  context.rounding.value('operand', endKeys, 0, size);
+}
+
 /** O = scale ((q E) S + P N): by head E multiplies the product. */
 function setOutput(parts: ChunkParts, inputs: TokenInputs, context: RunContext): void {
   const { rounding, shape, scale } = context;
   const { decays, startQueries, stateOperand, intra, writes, out } = parts;
-  const { q, count: n } = inputs;
+  const n = inputs.count;
   const { keyDim, valueDim } = shape;
   const size = n * valueDim;
-  if (decays.count > 1) {
-    scaleRows(startQueries, q, decays.fromStart, [n, keyDim], false);
-    rounding.value('operand', startQueries, 0, n * keyDim);
-  } else startQueries.set(q.subarray(0, n * keyDim));
+  setStartQueries(parts, inputs, context);
   product(out, startQueries, stateOperand, [n, keyDim, valueDim]);
   if (decays.count === 1) scaleRows(out, out, decays.fromStart, [n, valueDim], true);
   rounding.value('sum', out, 0, size);
@@ -77,16 +96,12 @@ function advanceState(
 ): void {
   const { rounding, shape } = context;
   const { decays, exactWrites, endKeys, endWrites } = parts;
-  const { k, count: n } = inputs;
+  const n = inputs.count;
   const { keyDim, valueDim } = shape;
   const { count, toEnd, fromStart } = decays;
-  endKeys.set(k.subarray(0, n * keyDim));
+  setEndKeys(parts, inputs, context);
   endWrites.set(exactWrites.subarray(0, n * valueDim));
   if (count === 1) scaleRows(endWrites, endWrites, toEnd, [n, valueDim], true);
-  if (count > 1) {
-    scaleRows(endKeys, endKeys, toEnd, [n, keyDim], false);
-    rounding.value('operand', endKeys, 0, n * keyDim);
-  }
   if (context.isDelta || count === 1) rounding.value('write-operand', endWrites, 0, n * valueDim);
   if (count > 0) {
     decayRows(state, fromStart.subarray((n - 1) * count, n * count), valueDim);

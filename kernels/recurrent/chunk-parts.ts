@@ -27,6 +27,8 @@ export interface ChunkParts {
   readonly endWrites: Float64Array;
   /** Queries, decayed from the start where decays are by key dimension. */
   readonly startQueries: Float64Array;
+  /** Keys, or what else is decayed row by row. */
+  readonly decayed: Float64Array;
   /** Its output. */
   readonly out: Float64Array;
 }
@@ -77,6 +79,7 @@ export function chunkParts(
     endKeys: ofKeys(),
     endWrites: ofValues(),
     startQueries: ofKeys(),
+    decayed: ofKeys(),
     out: ofValues(),
   };
 }

@@ -38,7 +38,7 @@ function setDots(parts: ChunkParts, inputs: TokenInputs, context: RunContext): v
     productWithTransposed(intra, q, k, [n, keyDim, n]);
     if (isDelta) productWithTransposed(triangle, k, k, [n, keyDim, n]);
   } else
-    eachDecayedRow(k, decays, n, parts.endKeys, (s, decayed) => {
+    eachDecayedRow(k, decays, n, parts.decayed, (s, decayed) => {
       for (let j = 0; j <= s; j++) {
         intra[s * n + j] = dot(q, s * keyDim, decayed, j * keyDim, keyDim);
         if (isDelta) triangle[s * n + j] = dot(k, s * keyDim, decayed, j * keyDim, keyDim);

@@ -1,5 +1,6 @@
 import type { RecurrentProblem, RecurrentShape } from '../../src/problem/index.js';
 import type { RecurrentArithmetic, RecurrentRounding } from './arithmetic.js';
+import type { GradientChange } from './chunk-gradients.js';
 import type { ChunkChange } from './chunk-parts.js';
 
 /** What a token does to a state: it decays it, reads it at the key, writes beside the key, and reads it at the query. */
@@ -21,6 +22,7 @@ export interface RunContext {
   readonly order: readonly TokenOperation[];
   /** What a fault does to a chunk at each of its stages. */
   readonly change?: ChunkChange | undefined;
+  readonly changeGradients?: GradientChange | undefined;
 }
 
 /** A stretch of a sequence's tokens. */

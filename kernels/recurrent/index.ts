@@ -5,4 +5,4 @@ export {
   type RecurrentValue,
 } from './arithmetic.js';
 export { roundingTo, unrounded } from './rounding.js';
-export { runRecurrence } from './run-recurrence.js';
+export { runRecurrence, type RecurrentRunOptions } from './run-recurrence.js';

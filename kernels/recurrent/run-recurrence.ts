@@ -2,14 +2,25 @@ import { decodeTensor } from '../../src/formats/index.js';
 import {
   recurrentFamilies,
   recurrentShape,
+  type RecurrentGradientInputs,
   type RecurrentProblem,
   type RecurrentResults,
 } from '../../src/problem/index.js';
 import type { RecurrentArithmetic, RecurrentRounding } from './arithmetic.js';
+import { chunkBackward } from './chunk-backward.js';
 import { chunkForward } from './chunk-forward.js';
-import { lawfulOrder, type RunContext } from './context.js';
-import { gateCountOf, inputReader } from './inputs.js';
-import { tokenForward, tokensAtATime } from './token-forward.js';
+import { lawfulOrder, stretchesOf, type RunContext } from './context.js';
+import { gradientResults, outputGradientReader } from './gradient-results.js';
+import type { BackwardPass } from './gradient-rows.js';
+import { gateCountOf, inputReader, type InputReader } from './inputs.js';
+import { tokenBackward } from './token-backward.js';
+import { tokenForward, tokensAtATime, type SequencePass } from './token-forward.js';
+
+/** Options of {@link runRecurrence}. */
+export interface RecurrentRunOptions {
+  /** What gradients begin with; default: none are computed. */
+  readonly gradientInputs?: RecurrentGradientInputs | undefined;
+}
 
 /** The context of a run of a problem. */
 function contextOf(
@@ -31,51 +42,79 @@ function contextOf(
   };
 }
 
-/** Puts the state that a sequence and head begins with into `state`. */
-function beginState({ problem }: RunContext, index: number, state: Float64Array): void {
+/** The passes of a form, and the tokens that they take at a time. */
+function passesOf(
+  context: RunContext,
+  gradientInputs: RecurrentGradientInputs | undefined,
+): { readonly most: number; readonly forward: SequencePass; readonly backward?: BackwardPass } {
+  const { problem, shape, rounding, arithmetic } = context;
+  const isChunked = arithmetic.form === 'chunked';
+  const most = isChunked ? arithmetic.chunk : tokensAtATime;
+  const read: InputReader = inputReader(problem, shape, most, rounding);
+  const forward = (isChunked ? chunkForward : tokenForward)(context, read);
+  if (gradientInputs === undefined) return { most, forward };
+  const readOutputGradient = outputGradientReader(gradientInputs, shape, most);
+  const backward = (isChunked ? chunkBackward : tokenBackward)(context, read, readOutputGradient);
+  return { most, forward, backward };
+}
+
+/** Copies of the states before the stretches of the longest sequence. */
+function stateCopies({ shape }: RunContext, most: number): readonly Float64Array[] {
+  const { sequences, keyDim, valueDim } = shape;
+  const longest = Math.max(0, ...sequences.map(({ first, end }) => end - first));
+  const stretches = stretchesOf({ first: 0, end: longest }, most);
+  return stretches.map(() => new Float64Array(keyDim * valueDim));
+}
+
+/** Puts a state of a tensor, or zeros, into `state`. */
+function setState(
+  tensor: RecurrentProblem['initialState'],
+  index: number,
+  state: Float64Array,
+): void {
   const size = state.length;
-  if (problem.initialState)
-    decodeTensor(problem.initialState, index * size, (index + 1) * size, state);
+  if (tensor) decodeTensor(tensor, index * size, (index + 1) * size, state);
   else state.fill(0);
 }
 
-/** Outputs and final states. */
-function runForward(
-  context: RunContext,
-): Required<Pick<RecurrentResults<Float64Array>, 'out' | 'final_state'>> {
-  const { shape, arithmetic, rounding } = context;
-  const { batch, tokens, valueHeads, keyDim, valueDim, sequences } = shape;
-  const size = keyDim * valueDim;
-  const states = sequences.length * valueHeads;
-  const out = new Float64Array(batch * tokens * valueHeads * valueDim);
-  const final = new Float64Array(states * size);
-  const isChunked = arithmetic.form === 'chunked';
-  const most = isChunked ? arithmetic.chunk : tokensAtATime;
-  const read = inputReader(context.problem, shape, most, rounding);
-  const pass = (isChunked ? chunkForward : tokenForward)(context, read);
-  for (let index = 0; index < states; index++) {
-    const head = index % valueHeads;
-    const state = final.subarray(index * size, (index + 1) * size);
-    beginState(context, index, state);
-    pass((index - head) / valueHeads, head, state, (token, row) => {
-      const at = (token * valueHeads + head) * valueDim;
-      out.set(row, at);
-      rounding.output('out', out, at, at + valueDim);
-    });
-  }
-  rounding.output('final_state', final, 0, final.length);
-  return { out, final_state: final };
-}
-
 /**
- * What a kernel of such an arithmetic computes, in fp64 with `rounding` where the kernel rounds: outputs and final states. Memory beside results is
- * that of a chunk and of one state.
+ * What a kernel of such an arithmetic computes, in fp64 with `rounding` where the kernel rounds: outputs, final states, and gradients where they are
+ * asked for. Memory beside results is that of a chunk and of one state; for gradients, of one at the beginning of each of a sequence's chunks too.
  * @throws RequestError for tensors that do not fit together
  */
 export function runRecurrence(
   problem: RecurrentProblem,
   arithmetic: RecurrentArithmetic,
   rounding: RecurrentRounding,
+  { gradientInputs }: RecurrentRunOptions = {},
 ): RecurrentResults<Float64Array> {
-  return runForward(contextOf(problem, arithmetic, rounding));
+  const context = contextOf(problem, arithmetic, rounding);
+  const { batch, tokens, valueHeads, keyDim, valueDim, sequences } = context.shape;
+  const size = keyDim * valueDim;
+  const states = sequences.length * valueHeads;
+  const out = new Float64Array(batch * tokens * valueHeads * valueDim);
+  const final = new Float64Array(states * size);
+  const { most, forward, backward } = passesOf(context, gradientInputs);
+  const starts = backward ? stateCopies(context, most) : [];
+  const gradients = backward ? gradientResults(context) : undefined;
+  const stateGradient = new Float64Array(size);
+  for (let index = 0; index < states; index++) {
+    const head = index % valueHeads;
+    const sequence = (index - head) / valueHeads;
+    const state = final.subarray(index * size, (index + 1) * size);
+    setState(problem.initialState, index, state);
+    const keep = (stretch: number) => starts[stretch]?.set(state);
+    const receive = (token: number, row: Float64Array) => {
+      const at = (token * valueHeads + head) * valueDim;
+      out.set(row, at);
+      rounding.output('out', out, at, at + valueDim);
+    };
+    forward(sequence, head, state, receive, keep);
+    if (!backward || !gradients) continue;
+    setState(gradientInputs?.dfinalState, index, stateGradient);
+    backward(sequence, head, starts, stateGradient, gradients.receiverOf(head));
+    gradients.setInitial(index, stateGradient);
+  }
+  rounding.output('final_state', final, 0, final.length);
+  return { out, final_state: final, ...gradients?.finish() };
 }
