@@ -67,7 +67,7 @@ export function inputReader(
   rounding: RecurrentRounding,
 ): InputReader {
   const { keyHeads, valueHeads, keyDim, valueDim } = shape;
-  const { q, k, v, g, beta } = problem;
+  const { q, k, v, g, beta, firstHead = 0 } = problem;
   const epsilon = problem.normalisation?.epsilon;
   const gateCount = gateCountOf(problem, keyDim);
   const numbers = (size: number) => new Float64Array(most * size);
@@ -91,7 +91,7 @@ export function inputReader(
     gather(v, rows.v, valueDim, ofValue);
     if (beta) gather(beta, scalars.beta, 1, ofValue);
     if (g) gather(g, gates, gateCount, ofValue);
-    else if (gateCount > 0) gates.fill(Math.log1p(-(2 ** (-5 - head))), 0, count);
+    else if (gateCount > 0) gates.fill(Math.log1p(-(2 ** (-5 - firstHead - head))), 0, count);
     normalise(rows.q, count, epsilon, scalars.queryFactors, rounding);
     normalise(rows.k, count, epsilon, scalars.keyFactors, rounding);
     return { first, count, head, ...rows, ...scalars, gates };

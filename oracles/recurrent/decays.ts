@@ -56,12 +56,12 @@ export function decayReader(
 ): DecayReader {
   const factors = new Float64Array(paddedDim).fill(1, 0, keyDim);
   const decay: TokenDecay = { factors, largest: 1, error: 0 };
-  const { g } = problem;
+  const { g, firstHead = 0 } = problem;
   const rule = recurrentFamilies[problem.family].decay;
   if (rule === 'none') return () => decay;
   if (rule === 'fixed-by-head' || g === undefined)
     return (_, head) => {
-      const factor = 1 - 2 ** (-5 - head);
+      const factor = 1 - 2 ** (-5 - firstHead - head);
       factors.fill(factor, 0, keyDim);
       // The factor itself is rounded from head 48 on.
       decay.largest = factor + u;

@@ -100,7 +100,7 @@ export { elementBounds, type ElementBounds, type RowsBoundVisitor } from './elem
 export type { ElementTest } from './element-test.js';
 export { createUlpScale, type ErrorProfile, type Percentiles } from './error-profile.js';
 export type { NumberTest, NumberTest as LseTest } from './number-test.js';
-export type { SequenceUsage } from './sequence-usage.js';
+export type { SequenceUsage } from './outputs/sequence-usage.js';
 export {
   describePlace as describeCausePlace,
   describeRows,

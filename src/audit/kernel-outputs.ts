@@ -229,6 +229,9 @@ export interface Coordinates {
   readonly query?: number;
   /** The key, for quantities that have a row for every key, whose `head` is one of the keys'; and for the gradient of a bias. */
   readonly key?: number;
+  /** The token, of a recurrence's outputs and gradients, or the row of its state. */
+  readonly token?: number;
+  readonly row?: number;
   readonly column?: number;
   /** For packed sequences the number of the row's own, within which `query` counts. */
   readonly sequence?: number;
@@ -257,19 +260,22 @@ export function placeOf(quantity: Quantity, shape: ProblemShape, index: number):
   const number = row % shape[rows];
   const at = {
     ...headAt(shape[heads], shape[rows], row),
-    ...(rows === 'keys' ? { key: number } : { query: number }),
+    [quantity.rowWord ?? (rows === 'keys' ? 'key' : 'query')]: number,
   };
   return quantity.row === 'vector' ? { ...at, column: index % columns } : at;
 }
 
 /** "head 3, query 17, column 5", with the batch or the sequence when there is more than one. */
-export function describePlace({ batch, sequence, head, query, key, column }: Coordinates): string {
+export function describePlace(at: Coordinates): string {
+  const { batch, sequence, head, query, key, token, row, column } = at;
   const words = [
     batch === 0 ? '' : `batch ${batch}`,
     sequence === undefined ? '' : `sequence ${sequence}`,
     `head ${head}`,
     query === undefined ? '' : `query ${query}`,
     key === undefined ? '' : `key ${key}`,
+    token === undefined ? '' : `token ${token}`,
+    row === undefined ? '' : `row ${row}`,
     column === undefined ? '' : `column ${column}`,
   ];
   return words.filter((word) => word !== '').join(', ');

@@ -15,6 +15,8 @@ export interface Quantity {
   readonly axes:
     | readonly [batch: Axis, heads: Axis, rows: Axis]
     | readonly [batch: Axis, heads: Axis, rows: Axis, elements: Axis];
+  /** The word for a row in places, where it is no query and no key. */
+  readonly rowWord?: 'token' | 'row';
   /**
    * `vector`: reports give errors in ulps of the stored format and relative to the magnitude, with statistics of
    * rows (spread, slope, bias, …). `number`: a row has one number, whose error is absolute.

@@ -13,7 +13,7 @@ import type { Measured, OutputMeasurements } from '../parts/audit-plan.js';
 import { measurePremise } from '../premises/borne-out.js';
 import { fitPremise } from '../premises/premise-fit.js';
 import { createRowLocator, locateOutputs } from '../rows/index.js';
-import { usageBySequence, type SequenceUsage } from '../sequence-usage.js';
+import { usageBySequence, type SequenceUsage } from './sequence-usage.js';
 import { isKeyTileTestLeftOut } from '../structure/key-tile-plan.js';
 import { untestedStructure } from '../structure/structure-result.js';
 import { lostParts, type Explainers, type PremiseTest, type Verdict } from '../verdict.js';

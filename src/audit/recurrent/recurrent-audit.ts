@@ -1,21 +1,33 @@
-import type {
-  RecurrentGradientInputs,
-  RecurrentProblem,
-  RecurrentResults,
-  RecurrentShape,
+import {
+  recurrentQuantityNames,
+  recurrentShape,
+  type RecurrentGradientInputs,
+  type RecurrentProblem,
+  type RecurrentQuantityName,
+  type RecurrentResults,
+  type RecurrentShape,
 } from '../../problem/index.js';
-import type { JudgedVectors } from '../judge-quantity.js';
-import type { ReachedVerdict } from '../verdict.js';
+import { RequestError } from '../../request-error.js';
+import { conduct, usualFalseAlarmRate, type Contract } from '../conduct/contract.js';
 import type { FoundCause } from '../conduct/causes.js';
-import type { ErrorStatistic } from '../structure/error-statistic.js';
+import type { StageProgress } from '../conduct/stage.js';
+import { findingsOf, outputWords } from '../findings.js';
+import type { ReachedVerdict } from '../verdict.js';
+import { describeArithmetics } from './declared-arithmetics.js';
 import type { RecurrentDeclaration } from './declaration.js';
-import type { RecurrentTest } from './recurrent-statistic.js';
+import { explainRecurrence } from './explain-recurrence.js';
+import { decodeRecurrent, recurrentRows } from './given-quantities.js';
+import { headParts, type HeadPart } from './head-part.js';
+import { identityFindings, type RecurrentIdentity } from './judge-identity.js';
+import { judgeMeasured, type GivenRecurrences } from './judge-measured.js';
+import type { JudgedRecurrence } from './judge-recurrence.js';
+import { measurePart, type MeasuredPart, type RecurrentPlan } from './measure-part.js';
 
 /** What a kernel of linear attention computed. */
 export interface GivenRecurrence {
   /** Tensors in the shapes of `recurrentQuantityShape`. */
   readonly results: RecurrentResults;
-  /** What gradients began with; without it none are judged. */
+  /** What gradients began with; they are judged only with it. */
   readonly gradientInputs?: RecurrentGradientInputs | undefined;
 }
 
@@ -27,21 +39,8 @@ export interface RecurrentAuditOptions {
   readonly falseAlarmRate?: number | undefined;
   /** Whether the cause of a failure is looked for; default: it is. */
   readonly diagnose?: boolean | undefined;
-  readonly progress?: ((stage: string, done: number) => void) | undefined;
+  readonly progress?: StageProgress | undefined;
 }
-
-/** Two sums that are the same number for every correct kernel. */
-export interface RecurrentIdentity {
-  /** Both sides in words, as in ⟨dO, O⟩ and ⟨dQ, Q⟩. */
-  readonly sides: readonly [string, string];
-  readonly values: readonly [number, number];
-  /** Their difference, and the most that rounding explains. */
-  readonly statistic: number;
-  readonly threshold: number;
-}
-
-/** A judged quantity of a recurrence. */
-export type JudgedRecurrence = JudgedVectors<ErrorStatistic<RecurrentTest>>;
 
 /** The judgement of a kernel of linear attention. */
 export interface RecurrentAudit {
@@ -49,18 +48,125 @@ export interface RecurrentAudit {
   readonly shape: RecurrentShape;
   /** In the order of `recurrentQuantities`. */
   readonly quantities: readonly JudgedRecurrence[];
+  /** Sums that are one number in exact arithmetic, by key head. */
   readonly identities: readonly RecurrentIdentity[];
   /** The arithmetic that the bounds are of, in words. */
   readonly arithmetic: string;
   readonly falseAlarmRate: number;
 }
 
+/** What is judged, and how. */
+interface PreparedRecurrence {
+  readonly plan: RecurrentPlan;
+  readonly shape: RecurrentShape;
+  readonly parts: readonly HeadPart[];
+  readonly given: GivenRecurrences;
+  readonly falseAlarmRate: number;
+  readonly diagnose: boolean;
+}
+
+/** The types of the contract of recurrences. */
+interface RecurrentTerms {
+  readonly plan: PreparedRecurrence;
+  readonly request: { readonly part: HeadPart; readonly index: number };
+  readonly answer: MeasuredPart;
+  readonly data: RecurrentPlan;
+  readonly measured: readonly MeasuredPart[];
+  readonly cause: FoundCause;
+  readonly result: RecurrentAudit;
+}
+
+const words = { ...outputWords, prefixesTests: true, zeros: 'where nothing was written' };
+
+/** The contract of linear attention: every result of a kernel, forward and backward. */
+export const recurrentContract: Contract<RecurrentTerms> = {
+  *stages({ plan, parts }) {
+    const measured: MeasuredPart[] = [];
+    yield [
+      {
+        name: 'oracle',
+        requests: parts.map((part, index) => ({ part, index })),
+        data: plan,
+        isDivided: parts.length > 1,
+        measure: ({ part, index }) => measurePart(plan, part, index),
+        settle: (answer, index) => {
+          measured[index] = answer;
+        },
+      },
+    ];
+    return measured;
+  },
+  judge(prepared, measured) {
+    const { plan, shape, falseAlarmRate, diagnose } = prepared;
+    const { task, declared } = plan;
+    const { quantities, identities } = judgeMeasured(prepared, measured);
+    const arithmetic = describeArithmetics(task.problem, declared);
+    const findingWords = { ...words, arithmetic };
+    const findings = [...findingsOf(quantities, findingWords), ...identityFindings(identities)];
+    return {
+      evidence: {
+        judged: quantities,
+        required: quantities,
+        findings,
+        unjudged: {
+          unbounded: (named) => `no element of ${named} has a bound`,
+          lost: (named) => `nothing in ${named} is larger than underflow`,
+        },
+      },
+      explainers: diagnose
+        ? { diagnose: () => explainRecurrence(prepared, measured, quantities, findingWords) }
+        : null,
+      result: (verdict) => ({ verdict, shape, quantities, identities, arithmetic, falseAlarmRate }),
+    };
+  },
+};
+
+/** The number of draws: fewer where one takes long. */
+function drawsOf({ batch, tokens, valueHeads, keyDim, valueDim }: RecurrentShape): number {
+  return batch * tokens * valueHeads * (keyDim + valueDim) * 64 < 2 ** 28 ? 48 : 24;
+}
+
+/**
+ * What an audit is made of.
+ * @throws RequestError for tensors that do not fit the problem, and where there is nothing to judge
+ */
+export function prepareRecurrence(
+  problem: RecurrentProblem,
+  { results, gradientInputs }: GivenRecurrence,
+  { declared = {}, falseAlarmRate = usualFalseAlarmRate, diagnose = true }: RecurrentAuditOptions,
+): PreparedRecurrence {
+  const shape = recurrentShape(problem);
+  const given = recurrentQuantityNames.flatMap((name) => {
+    const tensor = results[name];
+    if (tensor === undefined) return [];
+    const rows = recurrentRows(name, problem, shape);
+    if (rows === null)
+      throw new RequestError(
+        `there is ${name}, which ${problem.family} here has not; leave it out`,
+      );
+    return [{ name, rows, given: decodeRecurrent(rows, tensor, problem, shape) }];
+  });
+  if (given.length === 0)
+    throw new RequestError(
+      `there is nothing to judge; give ${recurrentQuantityNames.join(', ')}, or some of them`,
+    );
+  const gradient = given.find(({ name }) => name.startsWith('d'));
+  if (gradient !== undefined && gradientInputs === undefined)
+    throw new RequestError(`${gradient.name} needs dout, which the backward pass got; give it`);
+  const formats: Partial<Record<RecurrentQuantityName, (typeof given)[number]['given']['format']>> =
+    Object.fromEntries(given.map((one) => [one.name, one.given.format]));
+  const plan = { task: { problem, gradientInputs }, declared, formats, draws: drawsOf(shape) };
+  return { plan, shape, parts: headParts(shape), given, falseAlarmRate, diagnose };
+}
+
 /**
  * Judges what a kernel of linear attention computed: each element against its worst case, the errors' spread, slopes and identities.
  * @throws RequestError for tensors that do not fit the problem
  */
-export type AuditRecurrent = (
+export function auditRecurrent(
   problem: RecurrentProblem,
   given: GivenRecurrence,
-  options?: RecurrentAuditOptions,
-) => RecurrentAudit;
+  options: RecurrentAuditOptions = {},
+): RecurrentAudit {
+  return conduct(recurrentContract, prepareRecurrence(problem, given, options), options.progress);
+}

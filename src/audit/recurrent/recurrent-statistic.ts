@@ -5,10 +5,9 @@ import type { StructureTest } from '../structure/structure-result.js';
 
 /**
  * Statistics of a recurrence that roundings leave near zero: `scale` is the slope of a quantity on the exact one, less one; `bias` its
- * mean error; `chunk` the part that is missing of what a chunk of tokens, or the state before it, adds; `pairing` the difference of two sums that are one
- * number, relative to the sizes of their terms.
+ * mean error; `chunk` the part that is missing of what the state before a chunk of tokens adds to their outputs.
  */
-export const recurrentTests = ['scale', 'bias', 'chunk', 'pairing'] as const;
+export const recurrentTests = ['scale', 'bias', 'chunk'] as const;
 /** One of {@link recurrentTests}. */
 export type RecurrentTest = (typeof recurrentTests)[number];
 
@@ -17,5 +16,5 @@ export const recurrentStatements: Readonly<
   Record<Exclude<RecurrentTest, StructureTest | GradientTest>, Statement>
 > = {
   chunk: ({ statistic, threshold }, where, what) =>
-    `${what} on ${where} lacks ${formatNumber(statistic)} of what the state before it adds; rounding explains ± ${formatNumber(threshold)}`,
+    `${what} on ${where} has ${formatNumber(1 + statistic)} of what the state before it adds; rounding explains 1 ± ${formatNumber(threshold)}`,
 };

@@ -7,13 +7,14 @@ import type { RowsOfHead } from '../structure/error-statistic.js';
  */
 export function describeRows(
   { scope, head, firstRow, lastRow }: Omit<RowsOfHead, 'rows'>,
-  { axes }: Pick<Quantity, 'axes'>,
+  { axes, rowWord }: Pick<Quantity, 'axes' | 'rowWord'>,
   heads: number,
   counted: number | null = null,
 ): string {
   const batch = Math.floor(head / heads);
   const ofHead = `${batch === 0 ? '' : `batch ${batch}, `}head ${head % heads}`;
-  const [one, many] = axes[2] === 'keys' ? ['key', 'keys'] : ['query', 'queries'];
+  const one = rowWord ?? (axes[2] === 'keys' ? 'key' : 'query');
+  const many = one === 'query' ? 'queries' : `${one}s`;
   if (scope === 'row') return `${ofHead}, ${one} ${firstRow}`;
   if (counted !== null && counted !== lastRow - firstRow + 1)
     return `${ofHead}, ${counted} sampled ${many}${scope === 'head' ? '' : ` from ${firstRow} to ${lastRow}`}`;

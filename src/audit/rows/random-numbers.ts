@@ -5,7 +5,7 @@ export type DrawBelow = (limit: number) => number;
  * Random 32-bit words from a seed and a stream, the same on every machine: Steele and Vigna's splitmix32, whose
  * output is equidistributed; streams begin at hashes of their numbers.
  */
-function words(seed: number, stream: number): () => number {
+export function randomWords(seed: number, stream: number): () => number {
   let state = Math.imul(seed | 0, 0x9e3779b9) ^ Math.imul(stream + 1, 0x85ebca6b);
   const next = () => {
     state = (state + 0x9e3779b9) | 0;
@@ -21,7 +21,7 @@ function words(seed: number, stream: number): () => number {
 
 /** Whole numbers below a limit, from a seed and the number of a stream of its own. */
 export function drawsOf(seed: number, stream: number): DrawBelow {
-  const next = words(seed, stream);
+  const next = randomWords(seed, stream);
   return (limit) => {
     // Words of the last, incomplete round would favour small numbers.
     const most = 2 ** 32 - (2 ** 32 % limit);

@@ -24,6 +24,8 @@ export interface RecurrentProblem {
   readonly initialState?: Tensor;
   /** Ends of packed sequences, from 0 to the number of tokens, of a batch of 1; each begins with a state of its own. */
   readonly cuSeqlens?: readonly number[];
+  /** The number of the first value head, where these are some heads of a problem: retention's decays go by it; default 0. */
+  readonly firstHead?: number;
   /** q and k of a token and head are divided by √(Σx² + epsilon) first; default: they are not. */
   readonly normalisation?: { readonly epsilon: number };
 }

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { profileError } from '../../../src/audit/error-profile.js';
 import { correlation, isWithin, sizesOf } from '../../../src/audit/premises/error-sizes.js';
 import { mergeParts } from '../../../src/audit/splits/merge-parts.js';
-import { usageBySequence } from '../../../src/audit/sequence-usage.js';
+import { usageBySequence } from '../../../src/audit/outputs/sequence-usage.js';
 import { formats, ulp } from '../../../src/formats/index.js';
 import { filledProblem, sequencesOf } from '../../setup/problems.js';
 import { compared, handMadeReference } from '../hand-made.js';

@@ -1,5 +1,5 @@
-import type { AttentionReference } from '../../oracles/index.js';
-import { rowPlaces, type Problem } from '../problem/index.js';
+import type { AttentionReference } from '../../../oracles/index.js';
+import { rowPlaces, type Problem } from '../../problem/index.js';
 
 /** The usage of bounds in one of several packed sequences: its worst element. */
 export interface SequenceUsage {

@@ -1,0 +1,90 @@
+import type {
+  RecurrentArithmetic,
+  RecurrentRounding,
+  RecurrentValue,
+} from '../../../kernels/recurrent/index.js';
+import { formats, type FormatName } from '../../formats/index.js';
+import { lazily } from '../../reuse.js';
+import { randomWords } from '../rows/index.js';
+
+const bits = new Float64Array(1);
+const words = new Uint32Array(bits.buffer);
+
+/** The power of two at or below |x|, x normal in fp64. */
+function powerOf(x: number): number {
+  bits[0] = x;
+  words[1] &= 0x7ff00000;
+  words[0] = 0;
+  return bits[0];
+}
+
+/** Numbers of {@link noise}, a power of two. */
+const noiseLength = 2 ** 16;
+
+/** Random numbers from −1 to 1, all equally probable. A stretch of them that begins anywhere serves many values. */
+const noise = lazily(() => {
+  const next = randomWords(1, 0);
+  return Float64Array.from({ length: noiseLength }, () => next() / 2 ** 31 - 1);
+});
+
+/** The root mean square of 2^⌊log2|x|⌋ / |x|, x distributed as significands are (Benford): √(3 / (8 ln 2)). */
+const meanPower = Math.sqrt(3 / (8 * Math.LN2));
+
+/** Formats of many bits, whose roundings are drawn relative to the value: only their mean square matters. */
+const longBits = 20;
+
+/**
+ * A rounding that draws what it does: any number within half an ulp of the value's format, all equally probable. Numbers of fp64 and zeros stay.
+ */
+export function drawnRounding(
+  arithmetic: RecurrentArithmetic,
+  outputs: Readonly<Partial<Record<string, FormatName>>>,
+  seed: number,
+): RecurrentRounding {
+  const next = randomWords(seed, 1);
+  const drawn = noise();
+  const mask = noiseLength - 1;
+  const change = (name: FormatName, values: Float64Array, first: number, end: number) => {
+    if (name === 'fp64') return;
+    const { precision, minExponent } = formats[name];
+    const half = 2 ** -precision;
+    const from = (next() & mask) - first;
+    if (precision > longBits) {
+      const share = half * meanPower;
+      for (let i = first; i < end; i++) values[i] *= 1 + share * drawn[(from + i) & mask];
+      return;
+    }
+    const minNormal = 2 ** minExponent;
+    for (let i = first; i < end; i++) {
+      const x = values[i];
+      if (x === 0) continue;
+      const power = Math.abs(x) < minNormal ? minNormal : powerOf(x);
+      values[i] = x + half * power * drawn[(from + i) & mask];
+    }
+  };
+  return {
+    value: (of, values, first, end) => {
+      change(arithmetic.formats[of], values, first, end);
+    },
+    output: (name, values, first, end) => {
+      change(outputs[name] ?? 'fp32', values, first, end);
+    },
+  };
+}
+
+/**
+ * Values whose errors may all have one sense, up to an ulp of fp32: tensor cores truncate sums, units approximate exponentials, one decay is
+ * rounded the same for every token, and sums of gates lean as their gates do.
+ */
+export const alikeValues = ['sum', 'decay', 'gates'] as const satisfies readonly RecurrentValue[];
+
+/** A rounding that makes all values of a name larger by an ulp of fp32, and nothing else. */
+export function alikeRounding(name: RecurrentValue): RecurrentRounding {
+  return {
+    value: (of, values, first, end) => {
+      if (of !== name) return;
+      for (let i = first; i < end; i++) values[i] *= 1 + 2 ** -23;
+    },
+    output: () => undefined,
+  };
+}
