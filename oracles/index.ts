@@ -34,7 +34,10 @@ export {
   type SharedGradients,
 } from './gradients/index.js';
 export {
+  recurrentGradients,
   recurrentOracle,
+  type RecurrentGradientReference,
+  type RecurrentGradients,
   type RecurrentOracleOptions,
   type RecurrentReference,
 } from './recurrent/index.js';

@@ -16,6 +16,13 @@ export interface KeyVector {
   readonly elements: Float64Array;
   /** A bound on the Euclidean norm, exact and as computed. */
   norm: number;
+  /** √(Σx² + epsilon), relative error below 2.1u; null for a vector that is not normalised. */
+  divisor: number | null;
+}
+
+/** A vector of zeros, not normalised. */
+export function keyVector(paddedDim: number): KeyVector {
+  return { elements: new Float64Array(paddedDim), norm: 0, divisor: null };
 }
 
 /** The relative error of the elements of a normalised vector, at most. */
@@ -52,9 +59,11 @@ export function readKeyVector(
       'an element of q or k is not finite or its square is too large; give smaller ones',
     );
   vector.norm = Math.sqrt(squares) * normSlack + normFloor;
+  vector.divisor = null;
   if (epsilon === undefined) return;
   const divisor = Math.sqrt(sumOfSquares(elements, epsilon));
   for (let i = 0; i < dim; i++) elements[i] /= divisor;
   // The exact vector is shorter than 1; what the computed one exceeds that by is within the radius' slack.
+  vector.divisor = divisor;
   vector.norm = Math.min(1, (vector.norm / divisor) * normSlack + normFloor);
 }

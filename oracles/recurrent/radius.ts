@@ -8,10 +8,10 @@ import { normalisationError, normFloor, normSlack } from './key-vector.js';
 const u = 2 ** -53;
 
 /** A loss by underflow, of all products of one step. */
-const tiny = 2 ** -1000;
+export const tiny = 2 ** -1000;
 
 /** What every new radius is raised by: roundings of the radius itself, and products of two errors. */
-const slack = 1 + 2 ** -40;
+export const slack = 1 + 2 ** -40;
 
 /** The radius and the size of the columns of one state. */
 export interface ColumnErrors {
@@ -19,6 +19,16 @@ export interface ColumnErrors {
   readonly radius: Float64Array;
   /** N: ‖Ŝ_c‖ ≤ N_c. */
   readonly norm: Float64Array;
+}
+
+/** The errors of columns of zeros. */
+export function zeroErrors(valueDim: number): ColumnErrors {
+  return { radius: new Float64Array(valueDim), norm: new Float64Array(valueDim) };
+}
+
+/** γ(count): what `count` roundings do to a product at most, relative to it. */
+export function gamma(count: number): number {
+  return (count * u) / (1 - count * u);
 }
 
 /** The errors of the vectors and sums of a problem. */
@@ -32,23 +42,38 @@ export interface Roundings {
 /** The roundings of a problem whose sums have `count` roundings. */
 export function roundingsOfProblem(count: number, isNormalised: boolean): Roundings {
   const vector = isNormalised ? normalisationError : 0;
-  return { vector, dot: vector + (count * u) / (1 - count * u) };
+  return { vector, dot: vector + gamma(count) };
+}
+
+/** ‖D‖ at most, and what decayed rows err by. */
+export interface DecayBounds {
+  readonly largest: number;
+  readonly error: number;
 }
 
 /** Bounds of one token that are alike for all columns. */
 export interface TokenBounds {
-  /** ‖D‖ at most, and what decayed rows err by. */
-  readonly decay: { readonly largest: number; readonly error: number };
+  readonly decay: DecayBounds;
   readonly keyNorm: number;
   /** β; null for an additive write. */
   readonly strength: number | null;
 }
 
 /** ‖I − β k kᵀ‖ at most, 1 for an additive write. */
-function spreadOf(strength: number | null, keyNorm: number): number {
+export function spreadOf(strength: number | null, keyNorm: number): number {
   if (strength === null) return 1;
   const product = Math.abs(strength) * keyNorm * keyNorm;
   return strength < 0 ? 1 + product : Math.max(1, product - 1);
+}
+
+/** ρ_p, the radius of a column after the decay; 0 where everything is forgotten, also an infinite radius. */
+export function decayedRadius(
+  radius: number,
+  norm: number,
+  { largest, error }: DecayBounds,
+): number {
+  if (largest === 0) return 0;
+  return largest * radius + (error > 0 ? error * norm + tiny : 0);
 }
 
 /**
@@ -67,10 +92,8 @@ export function advanceErrors(
   const spread = spreadOf(strength, keyNorm);
   const forgets = decay.largest === 0;
   for (let c = 0; c < radius.length; c++) {
-    // An infinite radius is forgotten too.
     const before = forgets ? 0 : norm[c];
-    const lost = decay.error > 0 ? decay.error * before + tiny : 0;
-    const decayed = forgets ? 0 : decay.largest * radius[c] + lost;
+    const decayed = decayedRadius(radius[c], norm[c], decay);
     norm[c] = Math.sqrt(squares[c]) * normSlack + normFloor;
     if (strength === 0) {
       radius[c] = decayed * slack;

@@ -3,7 +3,8 @@ import type {
   ReferenceQuantity,
   ScaledReferenceQuantity,
 } from '../attention/attention.js';
-import { sequenceRunner, type State } from './recurrence.js';
+import { sequenceRunner } from './recurrence.js';
+import type { State } from './state.js';
 import {
   recurrentShape,
   type RecurrentProblem,

@@ -90,6 +90,7 @@ export { attachScales, liesAsElements, type GivenScales } from './attach-scales.
 export { scaledTensors, scaleTensorName, type ScaledTensor } from './scale-target.js';
 export { scaleTensors, type NotedScales } from './scale-tensors.js';
 export {
+  checkRecurrentGradientInputs,
   recurrentFamilies,
   recurrentQuantities,
   recurrentQuantityNames,

@@ -7,6 +7,7 @@ export {
 } from './families.js';
 export { recurrentShape, type RecurrentProblem, type RecurrentShape } from './recurrent-problem.js';
 export {
+  checkRecurrentGradientInputs,
   recurrentQuantities,
   recurrentQuantityNames,
   recurrentQuantityShape,

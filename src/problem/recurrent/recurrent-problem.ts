@@ -48,7 +48,8 @@ export const largestKeyDim = 4096;
 /** The smallest epsilon beside which squares that underflow are nothing. */
 const smallestEpsilon = 2 ** -900;
 
-function checkShape(name: string, tensor: Tensor, wanted: readonly number[]): void {
+/** Refuses a tensor of another shape. @throws RequestError that names it */
+export function checkShape(name: string, tensor: Tensor, wanted: readonly number[]): void {
   if (
     tensor.shape.length !== wanted.length ||
     tensor.shape.some((size, axis) => size !== wanted[axis])

@@ -1,6 +1,6 @@
 import type { Tensor } from '../../formats/index.js';
 import { recurrentFamilies, type RecurrentLaw } from './families.js';
-import type { RecurrentProblem, RecurrentShape } from './recurrent-problem.js';
+import { checkShape, type RecurrentProblem, type RecurrentShape } from './recurrent-problem.js';
 
 /** The gradients that a backward pass of a recurrence begins with; a final state without one counts as unused. */
 export interface RecurrentGradientInputs {
@@ -8,6 +8,16 @@ export interface RecurrentGradientInputs {
   readonly dout: Tensor;
   /** dS_T, [sequences, value heads, key dimension, value dimension]. */
   readonly dfinalState?: Tensor | undefined;
+}
+
+/** @throws RequestError for gradients whose shapes are not those of a problem's output and final state */
+export function checkRecurrentGradientInputs(
+  { dout, dfinalState }: RecurrentGradientInputs,
+  { batch, tokens, valueHeads, keyDim, valueDim, sequences }: RecurrentShape,
+): void {
+  checkShape('dout', dout, [batch, tokens, valueHeads, valueDim]);
+  if (dfinalState)
+    checkShape('dfinal_state', dfinalState, [sequences.length, valueHeads, keyDim, valueDim]);
 }
 
 /** A named result of a kernel of linear attention. */

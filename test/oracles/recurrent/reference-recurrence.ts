@@ -5,16 +5,30 @@ import {
 } from '../../../src/problem/index.js';
 import { decodeTensor } from '../../../src/formats/index.js';
 import type { Tensor } from '../../../src/problem/index.js';
-import type { Arena, Real } from '../mpfr.js';
-
-/** Outputs and final states in the oracle's order. */
-export interface ReferenceRecurrence {
-  readonly out: readonly Real[];
-  readonly finalState: readonly Real[];
+/** Arithmetic on numbers of some kind: MPFR's, or such as remember how they were made. */
+export interface Arithmetic<T> {
+  readonly of: (x: number) => T;
+  readonly add: (a: T, b: T) => T;
+  readonly subtract: (a: T, b: T) => T;
+  readonly multiply: (a: T, b: T) => T;
+  readonly divide: (a: T, b: T) => T;
+  readonly squareRoot: (a: T) => T;
+  readonly exp: (a: T) => T;
 }
 
-/** Linear attention by its definition, element by element in MPFR: an implementation that shares nothing with the oracle. */
-export function referenceRecurrence(problem: RecurrentProblem, arena: Arena): ReferenceRecurrence {
+/** Outputs and final states in the oracle's order, and the inputs that they are made of in the order of their tensors. */
+export interface ReferenceRecurrence<T> {
+  readonly out: readonly T[];
+  readonly finalState: readonly T[];
+  readonly inputs: Readonly<Record<'q' | 'k' | 'v', readonly T[]>> &
+    Readonly<Record<'g' | 'beta' | 'initialState', readonly T[] | undefined>>;
+}
+
+/** Linear attention by its definition, element by element: an implementation that shares nothing with the oracle. */
+export function referenceRecurrence<T>(
+  problem: RecurrentProblem,
+  arena: Arithmetic<T>,
+): ReferenceRecurrence<T> {
   const { batch, tokens, keyHeads, valueHeads, keyDim, valueDim, sequences } =
     recurrentShape(problem);
   const law = recurrentFamilies[problem.family];
@@ -22,13 +36,13 @@ export function referenceRecurrence(problem: RecurrentProblem, arena: Arena): Re
     tensor && Array.from(decodeTensor(tensor), (x) => arena.of(x));
   const [q, k, v] = [problem.q, problem.k, problem.v].map((x) => realsOf(x) ?? []);
   const [beta, initial] = [realsOf(problem.beta), realsOf(problem.initialState)];
-  const gates = problem.g && decodeTensor(problem.g);
+  const gates = realsOf(problem.g);
   const zero = arena.of(0);
   const scale = arena.of(problem.scale ?? 1 / Math.sqrt(keyDim));
-  const dot = (a: readonly Real[], b: readonly Real[]) =>
+  const dot = (a: readonly T[], b: readonly T[]) =>
     a.reduce((sum, x, i) => arena.add(sum, arena.multiply(x, b[i])), zero);
 
-  const vectorOf = (x: readonly Real[], token: number, head: number) => {
+  const vectorOf = (x: readonly T[], token: number, head: number) => {
     const keyHead = Math.floor((head * keyHeads) / valueHeads);
     const at = (token * keyHeads + keyHead) * keyDim;
     const elements = x.slice(at, at + keyDim);
@@ -36,17 +50,16 @@ export function referenceRecurrence(problem: RecurrentProblem, arena: Arena): Re
     const squares = arena.add(dot(elements, elements), arena.of(problem.normalisation.epsilon));
     return elements.map((element) => arena.divide(element, arena.squareRoot(squares)));
   };
-  const decayOf = (token: number, head: number, row: number): Real | null => {
+  const decayOf = (token: number, head: number, row: number): T | null => {
     if (law.decay === 'fixed-by-head')
       return arena.subtract(arena.of(1), arena.of(2 ** (-5 - head)));
     if (!gates) return null;
     const at = token * valueHeads + head;
-    const gate = law.decay === 'by-head' ? gates[at] : gates[at * keyDim + row];
-    return gate === -Infinity ? zero : arena.exp(arena.of(gate));
+    return arena.exp(law.decay === 'by-head' ? gates[at] : gates[at * keyDim + row]);
   };
 
-  const out = new Array<Real>(batch * tokens * valueHeads * valueDim);
-  const finalState: Real[] = [];
+  const out = new Array<T>(batch * tokens * valueHeads * valueDim);
+  const finalState: T[] = [];
   sequences.forEach(({ first, end }, sequence) => {
     for (let head = 0; head < valueHeads; head++) {
       const size = keyDim * valueDim;
@@ -74,5 +87,5 @@ export function referenceRecurrence(problem: RecurrentProblem, arena: Arena): Re
       for (let i = 0; i < keyDim; i++) for (const column of columns) finalState.push(column[i]);
     }
   });
-  return { out, finalState };
+  return { out, finalState, inputs: { q, k, v, g: gates, beta, initialState: initial } };
 }
