@@ -154,6 +154,7 @@ const rootFolders = ['oracles', 'kernels', 'properties'];
 /** By folder the faults of its tests, of which each is seen by one test alone. */
 const faultTables = {
   'src/audit/gradients': 'test/audit/sharp-faults/gradient-faults.ts',
+  'src/audit/recurrent': 'test/audit/sharp-faults/recurrent-faults.ts',
   'src/audit': 'test/audit/sharp-faults/forward-faults.ts',
 };
 

@@ -118,3 +118,13 @@ export {
   noVariant,
   type KernelVariant,
 } from './fa4/variants/index.js';
+export {
+  recurrentValues,
+  roundingTo,
+  runRecurrence,
+  unrounded,
+  type RecurrentArithmetic,
+  type RecurrentRounding,
+  type RecurrentRunOptions,
+  type RecurrentValue,
+} from './recurrent/index.js';

@@ -60,6 +60,7 @@ export {
   type JudgedVectors,
 } from './judge-quantity.js';
 export * from './gradients/index.js';
+export * from './recurrent/index.js';
 export type { Baselines } from './baselines.js';
 export {
   KernelBound,

@@ -2,7 +2,7 @@ import {
   recurrentValues,
   type RecurrentArithmetic,
   type RecurrentValue,
-} from '../../../kernels/recurrent/index.js';
+} from '../../../kernels/index.js';
 import type { FormatName } from '../../formats/index.js';
 import type { RecurrentProblem } from '../../problem/index.js';
 import type { RecurrentDeclaration } from './declaration.js';

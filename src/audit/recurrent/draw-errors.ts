@@ -2,7 +2,7 @@ import {
   runRecurrence,
   type RecurrentArithmetic,
   type RecurrentRounding,
-} from '../../../kernels/recurrent/index.js';
+} from '../../../kernels/index.js';
 import type { FormatName } from '../../formats/index.js';
 import type {
   RecurrentGradientInputs,

@@ -2,7 +2,7 @@ import type {
   RecurrentArithmetic,
   RecurrentRounding,
   RecurrentValue,
-} from '../../../kernels/recurrent/index.js';
+} from '../../../kernels/index.js';
 import { formats, type FormatName } from '../../formats/index.js';
 import { lazily } from '../../reuse.js';
 import { randomWords } from '../rows/index.js';

@@ -100,9 +100,12 @@ export function cutProblem(
     for (let token = 0; token < tokens; token += every) ends.add(entry * tokens + token);
   for (const { end } of sequences) ends.add(end);
   ends.add(batch * tokens);
-  const { q, k, v, g, beta, initialState: _, ...others } = problem;
+  const { family, q, k, v, g, beta, scale, firstHead, normalisation } = problem;
   return {
-    ...others,
+    family,
+    ...(scale === undefined ? {} : { scale }),
+    ...(firstHead === undefined ? {} : { firstHead }),
+    ...(normalisation === undefined ? {} : { normalisation }),
     q: flat(q),
     k: flat(k),
     v: flat(v),

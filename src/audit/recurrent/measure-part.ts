@@ -1,10 +1,11 @@
-import { runRecurrence, unrounded } from '../../../kernels/recurrent/index.js';
+import { runRecurrence, unrounded } from '../../../kernels/index.js';
 import { recurrentGradients, recurrentOracle } from '../../../oracles/index.js';
 import type { FormatName } from '../../formats/index.js';
 import {
   recurrentQuantities,
   recurrentShape,
   type RecurrentQuantityName,
+  type RecurrentResults,
   type RecurrentShape,
 } from '../../problem/index.js';
 import { recurrentWorstCase } from './bounds/index.js';
@@ -54,7 +55,9 @@ export interface MeasuredPart {
 function exactQuantities({ problem, gradientInputs }: RecurrentTask, hasGradients: boolean) {
   const { out, finalState } = recurrentOracle(problem);
   const gradients =
-    gradientInputs === undefined || !hasGradients ? {} : recurrentGradients(problem, gradientInputs).quantities;
+    gradientInputs === undefined || !hasGradients
+      ? {}
+      : recurrentGradients(problem, gradientInputs).quantities;
   return { out, final_state: finalState, ...gradients };
 }
 
@@ -79,6 +82,37 @@ function largest(bounds: readonly Float64Array[]): Float64Array {
   return first.map((x, i) => others.reduce((most, bound) => Math.max(most, bound[i]), x));
 }
 
+/** A quantity of a part before its errors are drawn; none where the part does not have it. */
+function measureQuantity(
+  name: RecurrentQuantityName,
+  task: RecurrentTask,
+  reference: { readonly values: Float64Array; readonly radius: Float64Array } | undefined,
+  {
+    plan,
+    worstCases,
+  }: {
+    readonly plan: RecurrentPlan;
+    readonly worstCases: readonly RecurrentResults<Float64Array>[];
+  },
+) {
+  const shape = recurrentShape(task.problem);
+  const rows = recurrentRows(name, task.problem, shape);
+  if (rows === null || reference === undefined) return [];
+  const exact = byHead(reference.values, rows);
+  const fromBefore = name === 'out' ? outputsFromBefore(task, shape, rows, exact) : null;
+  const groups = groupsOf(rows);
+  const drawn: DrawnQuantity = {
+    rows,
+    format: plan.formats[name] ?? 'fp32',
+    exact,
+    groups,
+    projections: projectionsOf(name, groups, exact, fromBefore),
+  };
+  const worst = largest(worstCases.flatMap((one) => one[name] ?? []));
+  const radius = byHead(reference.radius, rows);
+  return [{ name, drawn, radius, worst: byHead(worst, rows), fromBefore }];
+}
+
 /** Measures a part: exact values, worst cases, and errors as drawn. */
 export function measurePart(plan: RecurrentPlan, part: HeadPart, index: number): MeasuredPart {
   const { declared, formats, draws } = plan;
@@ -94,24 +128,9 @@ export function measurePart(plan: RecurrentPlan, part: HeadPart, index: number):
   const arithmetics = arithmeticsOf(problem, declared);
   const options = inputs === undefined ? {} : { gradientInputs: inputs };
   const worstCases = arithmetics.map((one) => recurrentWorstCase(problem, one, options));
-  const measured = names.flatMap((name) => {
-    const rows = recurrentRows(name, problem, shape);
-    const reference = exacts[name];
-    const worst = worstCases.flatMap((one) => one[name] ?? []);
-    if (rows === null || reference === undefined) return [];
-    const exact = byHead(reference.values, rows);
-    const fromBefore = name === 'out' ? outputsFromBefore(task, shape, rows, exact) : null;
-    const groups = groupsOf(rows);
-    const drawn: DrawnQuantity = {
-      rows,
-      format: formats[name] ?? 'fp32',
-      exact,
-      groups,
-      projections: projectionsOf(name, groups, exact, fromBefore),
-    };
-    const radius = byHead(reference.radius, rows);
-    return [{ name, drawn, radius, worst: byHead(largest(worst), rows), fromBefore }];
-  });
+  const measured = names.flatMap((name) =>
+    measureQuantity(name, task, exacts[name], { plan, worstCases }),
+  );
   const rules = identitiesOf(problem, shape, inputs, new Set(names));
   const request = {
     problem,

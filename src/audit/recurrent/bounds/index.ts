@@ -1,4 +1,4 @@
-import type { RecurrentArithmetic } from '../../../../kernels/recurrent/index.js';
+import type { RecurrentArithmetic } from '../../../../kernels/index.js';
 import { recurrentOracle } from '../../../../oracles/index.js';
 import {
   recurrentQuantityNames,

@@ -1,0 +1,14 @@
+export {
+  recurrentPresets,
+  type RecurrentDeclaration,
+  type RecurrentPreset,
+} from './declaration.js';
+export { type RecurrentIdentity } from './judge-identity.js';
+export { type JudgedRecurrence } from './judge-recurrence.js';
+export {
+  auditRecurrent,
+  type GivenRecurrence,
+  type RecurrentAudit,
+  type RecurrentAuditOptions,
+} from './recurrent-audit.js';
+export { type RecurrentTest } from './recurrent-statistic.js';
