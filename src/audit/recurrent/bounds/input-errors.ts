@@ -1,0 +1,71 @@
+import { recurrentFamilies, type Decay, type RecurrentProblem } from '../../../problem/index.js';
+import type { RecurrentArithmetic } from '../../../../kernels/recurrent/index.js';
+import { compose, conversion, type Conversion, type Roundings } from './roundings.js';
+
+/**
+ * What an exponential and its argument's product with log2 e err by, in units of an operation: ex2.approx is within 2.4 of them, its
+ * argument is the product of rounded numbers; a kernel that multiplies two exponentials has twice that.
+ */
+const exponentialUnits = 16;
+
+/** What the logarithm of a fixed decay errs by where a unit computes it: lg2.approx is within 2^-22. */
+const fixedGateError = 2 ** -22;
+
+/** The relative errors of what a kernel makes of its inputs. */
+export interface InputErrors {
+  readonly decay: Decay;
+  /** Of normalised queries and keys; 0 without normalisation. */
+  readonly normalised: number;
+  /** Of queries and keys as operands of products: where tensor cores read fewer bits than they have, too. */
+  readonly query: number;
+  readonly key: number;
+  /** What additive writes round values to. */
+  readonly value: Conversion;
+  /** Of a decay from a sum of `tokens` gates whose magnitudes add to `sum`; 0 where nothing decays. */
+  readonly ofDecay: (sum: number, tokens: number) => number;
+}
+
+/**
+ * The relative error of e^x for x = G_i − G_j: each of the sums has `tokens` additions in any order, and the difference and its product with log2 e round
+ * once each.
+ */
+function decayError(decay: Decay, roundings: Roundings): InputErrors['ofDecay'] {
+  if (decay === 'none') return () => 0;
+  const { operation, of } = roundings;
+  const gate = Math.max(of.gates.unit, operation);
+  const constant = exponentialUnits * operation;
+  return (sum, tokens) => {
+    const fixed = decay === 'fixed-by-head' ? tokens * fixedGateError : 0;
+    // e⁰ is 1.
+    if (sum === 0 && fixed === 0) return 0;
+    const exponent = (2 * tokens + 4) * gate * sum + fixed;
+    return compose(Math.expm1(exponent), constant, of.decay.unit);
+  };
+}
+
+/** The errors of a problem's inputs in an arithmetic. */
+export function inputErrors(
+  problem: RecurrentProblem,
+  { form, formats }: RecurrentArithmetic,
+  roundings: Roundings,
+): InputErrors {
+  const [, , , keyDim] = problem.q.shape;
+  const { operation, of } = roundings;
+  // Half the error of Σx² + ε, then a root, a quotient, a product.
+  const normalised = problem.normalisation
+    ? compose((keyDim / 2 + 8) * operation, of.normalised.unit)
+    : 0;
+  const raw = (format: Parameters<typeof conversion>[0]) =>
+    form === 'recurrent' ? 0 : conversion(formats.operand, format).unit;
+  const ofVector = (format: Parameters<typeof conversion>[0]) =>
+    compose(normalised, raw(problem.normalisation ? formats.normalised : format));
+  const { decay } = recurrentFamilies[problem.family];
+  return {
+    decay,
+    normalised,
+    query: ofVector(problem.q.format),
+    key: ofVector(problem.k.format),
+    value: conversion(formats.write, problem.v.format),
+    ofDecay: decayError(decay, roundings),
+  };
+}

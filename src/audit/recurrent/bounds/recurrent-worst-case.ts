@@ -1,0 +1,181 @@
+import { decodeTensor } from '../../../formats/index.js';
+import {
+  recurrentFamilies,
+  recurrentQuantities,
+  recurrentQuantityNames,
+  recurrentQuantityShape,
+  recurrentShape,
+  type RecurrentGradientInputs,
+  type RecurrentProblem,
+  type RecurrentResults,
+  type RecurrentShape,
+} from '../../../problem/index.js';
+import type { RecurrentArithmetic } from '../../../../kernels/recurrent/index.js';
+import { additiveChunks, deltaChunks } from './chunk-errors.js';
+import { inputErrors } from './input-errors.js';
+import { conversion, roundingsOf } from './roundings.js';
+import type { BlockBounder, StateBounds } from './state-bounds.js';
+import { backFollower, type BackFollower, type Step } from './steps.js';
+import { additiveTokens, deltaTokens } from './token-errors.js';
+import { blockReader, type BlockReader } from './token-blocks.js';
+
+/** Tokens that errors are followed back exactly; beyond, norms bound them. */
+const followedTokens = 2048;
+
+/** Tokens that the recurrent form is bounded for at a time. */
+const recurrentBlock = 64;
+
+/** What a run over heads keeps. */
+interface Machinery {
+  readonly problem: RecurrentProblem;
+  readonly shape: RecurrentShape;
+  readonly scale: number;
+  readonly most: number;
+  readonly read: BlockReader;
+  readonly bound: BlockBounder;
+  readonly follow: BackFollower;
+  readonly out: Float64Array;
+  readonly finalState: Float64Array;
+}
+
+/** Puts the initial state and what storing it errs by into `state`. */
+function beginState(
+  state: StateBounds,
+  machinery: Machinery,
+  at: number,
+  format: RecurrentArithmetic['formats']['state'],
+): void {
+  const { exact, errors, norms } = state;
+  const { initialState } = machinery.problem;
+  exact.fill(0);
+  errors?.fill(0);
+  norms.fill(0);
+  if (!initialState) return;
+  decodeTensor(initialState, at * exact.length, (at + 1) * exact.length, exact);
+  const { error } = conversion(format, initialState.format);
+  const columns = norms.length;
+  for (let i = 0; i < exact.length; i++) {
+    const lost = error(Math.abs(exact[i]));
+    if (errors) errors[i] = lost;
+    else norms[i % columns] += lost * lost;
+  }
+  for (let c = 0; c < columns; c++) norms[c] = Math.sqrt(norms[c]);
+}
+
+/** Writes a final state's errors: its rows' are those of unit vectors that are followed back. */
+function finishState(
+  state: StateBounds,
+  steps: readonly Step[],
+  machinery: Machinery,
+  at: number,
+): void {
+  const { follow, finalState, shape } = machinery;
+  const { keyDim } = shape;
+  const size = state.exact.length;
+  const errors = finalState.subarray(at * size, (at + 1) * size);
+  if (state.errors) errors.set(state.errors);
+  else {
+    const rows = new Float64Array(keyDim * keyDim);
+    for (let i = 0; i < keyDim; i++) rows[i * keyDim + i] = 1;
+    follow({ rows, count: keyDim, errors }, steps, state.norms);
+  }
+}
+
+/** Bounds one sequence of a value head. */
+function boundHead(
+  machinery: Machinery,
+  state: StateBounds,
+  { sequence, head }: { readonly sequence: number; readonly head: number },
+): readonly Step[] {
+  const { shape, most, read, bound, follow, out, scale } = machinery;
+  const { valueHeads, valueDim } = shape;
+  const { first, end } = shape.sequences[sequence];
+  const steps: Step[] = [];
+  const before = new Float64Array(valueDim);
+  for (let token = first; token < end; token += most) {
+    const block = read(token, Math.min(most, end - token), head);
+    before.set(state.norms);
+    const { outErrors, outReads, step } = bound(block, state);
+    const errors = outErrors.subarray(0, block.count * valueDim);
+    if (outReads) follow({ rows: outReads, count: block.count, errors }, steps, before);
+    for (let t = 0; t < block.count; t++) {
+      const at = ((token + t) * valueHeads + head) * valueDim;
+      for (let c = 0; c < valueDim; c++) out[at + c] = scale * errors[t * valueDim + c];
+    }
+    if (step) steps.push(step);
+    if (steps.length * most > followedTokens) steps.shift();
+  }
+  return steps;
+}
+
+/** NaN and whatever fp64 does not hold are ∞. */
+function close(bounds: Float64Array): void {
+  for (let i = 0; i < bounds.length; i++)
+    bounds[i] = bounds[i] < Infinity ? bounds[i] * closing : Infinity;
+}
+
+/** What bounds are raised by: the fp64 roundings of bounds and of what they are made of. */
+const closing = 1 + 2 ** -12;
+
+/** The machinery of a problem and an arithmetic. */
+function machineryOf(problem: RecurrentProblem, arithmetic: RecurrentArithmetic): Machinery {
+  const shape = recurrentShape(problem);
+  const { batch, tokens, valueHeads, keyDim, valueDim, sequences } = shape;
+  const isChunked = arithmetic.form === 'chunked';
+  const isDelta = recurrentFamilies[problem.family].write === 'delta';
+  const most = isChunked ? arithmetic.chunk : recurrentBlock;
+  const roundings = roundingsOf(arithmetic);
+  const inputs = inputErrors(problem, arithmetic, roundings);
+  const context = { arithmetic, roundings, inputs, shape };
+  const bounders = isChunked ? [additiveChunks, deltaChunks] : [additiveTokens, deltaTokens];
+  return {
+    problem,
+    shape,
+    scale: Math.abs(problem.scale ?? 1 / Math.sqrt(keyDim)),
+    most,
+    read: blockReader(problem, shape, most),
+    bound: bounders[isDelta ? 1 : 0](context, most),
+    follow: backFollower(Math.max(most, keyDim), keyDim, most),
+    out: new Float64Array(batch * tokens * valueHeads * valueDim),
+    finalState: new Float64Array(sequences.length * valueHeads * keyDim * valueDim),
+  };
+}
+
+/**
+ * The largest |kernel − exact| of any correct kernel of this arithmetic, by quantity and element, before a result is rounded into its format; ∞ where it
+ * cannot be proven (docs/theory/bounds-recurrent.md).
+ * @throws RequestError for tensors that do not fit together
+ */
+export function recurrentWorstCase(
+  problem: RecurrentProblem,
+  arithmetic: RecurrentArithmetic,
+  options: { readonly gradientInputs?: RecurrentGradientInputs | undefined } = {},
+): RecurrentResults<Float64Array> {
+  const machinery = machineryOf(problem, arithmetic);
+  const { keyDim, valueDim, valueHeads, sequences } = machinery.shape;
+  const isDelta = recurrentFamilies[problem.family].write === 'delta';
+  const size = keyDim * valueDim;
+  const state: StateBounds = {
+    exact: new Float64Array(size),
+    errors: isDelta ? null : new Float64Array(size),
+    norms: new Float64Array(valueDim),
+  };
+  for (let sequence = 0; sequence < sequences.length; sequence++)
+    for (let head = 0; head < valueHeads; head++) {
+      const at = sequence * valueHeads + head;
+      beginState(state, machinery, at, arithmetic.formats.state);
+      const steps = boundHead(machinery, state, { sequence, head });
+      finishState(state, steps, machinery, at);
+    }
+  close(machinery.out);
+  close(machinery.finalState);
+  const unbounded = Object.fromEntries(
+    recurrentQuantityNames.flatMap((name) => {
+      const shape = recurrentQuantityShape(name, problem, machinery.shape);
+      const isWanted = recurrentQuantities[name].isGradient && options.gradientInputs !== undefined;
+      if (shape === null || !isWanted) return [];
+      return [[name, new Float64Array(shape.reduce((a, b) => a * b, 1)).fill(Infinity)]];
+    }),
+  );
+  return { out: machinery.out, final_state: machinery.finalState, ...unbounded };
+}

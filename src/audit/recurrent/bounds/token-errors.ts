@@ -1,0 +1,184 @@
+import { blockMatrices, setBlockMatrices, setOutputReads } from './block-matrices.js';
+import type { WriterContext } from './chunk-writes.js';
+import { addProduct, setMagnitudes } from './matrices.js';
+import { compose } from './roundings.js';
+import { addWriteNorms, lostByUnderflow, setSpreads, type BlockBounder } from './state-bounds.js';
+import {
+  decayAndRead,
+  setTokenErrors,
+  tokenErrors,
+  tokenSums,
+  writeAndRead,
+  writeAndReadByElement,
+  type TokenErrors,
+} from './token-sums.js';
+
+/** What is stored is below this, or nothing is proven. */
+const largestNumber = 2 ** 126;
+
+/** Makes sums ∞ where a state may be too large for its format. */
+function refuseOverflow(to: Float64Array, sizes: Float64Array, { roundings }: WriterContext): void {
+  const largest = Math.min(roundings.of.state.largest, largestNumber);
+  for (let c = 0; c < sizes.length; c++) if (!(Math.sqrt(sizes[c]) < largest)) to[c] = Infinity;
+}
+
+/** A bounder of additive writes, token by token: errors stay in their rows. */
+export function additiveTokens(context: WriterContext, most: number): BlockBounder {
+  const { roundings, inputs, shape } = context;
+  const { keyDim, valueDim } = shape;
+  const outErrors = new Float64Array(most * valueDim);
+  const errors = tokenErrors(keyDim);
+  const sums = tokenSums(valueDim);
+  const stored = compose(roundings.operation, roundings.of.state.unit);
+  return (block, state) => {
+    const lost = lostByUnderflow(block, state.exact, 0) + roundings.of.state.least;
+    const stateErrors = state.errors ?? state.exact;
+    for (let t = 0; t < block.count; t++) {
+      setTokenErrors(errors, block, t, context);
+      for (let c = 0; c < valueDim; c++) {
+        const value = block.v[t * valueDim + c];
+        sums.written[c] = value;
+        sums.largest[c] = Math.abs(value) + inputs.value.error(Math.abs(value));
+      }
+      writeAndReadByElement(state.exact, stateErrors, errors, sums, stored);
+      refuseOverflow(sums.out, sums.sizes, context);
+      for (let i = 0; i < stateErrors.length; i++) stateErrors[i] += lost;
+      for (let c = 0; c < valueDim; c++) outErrors[t * valueDim + c] = sums.out[c] + lost;
+    }
+    return { outErrors, outReads: null, step: null };
+  };
+}
+
+/** The norms of a token's vectors. */
+interface TokenNorms {
+  readonly key: number;
+  readonly read: number;
+  readonly output: number;
+  readonly query: number;
+  /** The largest share of a state before the token that its decay errs by. */
+  readonly decayed: number;
+  /** ‖D k‖. */
+  readonly decayedKey: number;
+}
+
+function normsOf({ decay, decayed, key, read, output, query }: TokenErrors): TokenNorms {
+  let [ofKey, ofRead, ofOutput, ofQuery, largest, ofDecayed] = [0, 0, 0, 0, 0, 0];
+  for (let i = 0; i < key.length; i++) {
+    ofKey += key[i] ** 2;
+    ofRead += (read[i] * decay[i]) ** 2;
+    ofOutput += output[i] ** 2;
+    ofQuery += query[i] ** 2;
+    ofDecayed += (key[i] * decay[i]) ** 2;
+    largest = Math.max(largest, decayed[i] * decay[i]);
+  }
+  return {
+    key: Math.sqrt(ofKey),
+    read: Math.sqrt(ofRead),
+    output: Math.sqrt(ofOutput),
+    query: Math.sqrt(ofQuery),
+    decayed: largest,
+    decayedKey: Math.sqrt(ofDecayed),
+  };
+}
+
+/** A bounder of delta writes, token by token. */
+export function deltaTokens(context: WriterContext, most: number): BlockBounder {
+  const { roundings, shape } = context;
+  const { keyDim, valueDim } = shape;
+  const { operation, of } = roundings;
+  const matrices = blockMatrices(most, shape);
+  const errors = tokenErrors(keyDim);
+  const sums = tokenSums(valueDim);
+  const ofValues = () => new Float64Array(most * valueDim);
+  const ofSquare = () => new Float64Array(most * most);
+  const [outErrors, writeErrors, products] = [ofValues(), ofValues(), ofValues()];
+  const [gram, intra] = [ofSquare(), ofSquare()];
+  const outReads = new Float64Array(most * keyDim);
+  const spreads = new Float64Array(most);
+  const stored = compose(operation, of.state.unit);
+  /** What roundings of the state within the block make of its columns. */
+  const within = new Float64Array(valueDim);
+  const norms = new Float64Array(valueDim);
+
+  /** w and what it errs by. */
+  function setWritten(
+    t: number,
+    strength: number,
+    v: Float64Array,
+    ofToken: TokenNorms,
+    lost: number,
+  ): void {
+    const size = Math.abs(strength);
+    for (let c = 0; c < valueDim; c++) {
+      const value = v[t * valueDim + c];
+      const written = strength * (value - sums.read[c]);
+      const ofState = size * ofToken.decayedKey * norms[c];
+      const ofSums =
+        size * (sums.readErrors[c] + ofToken.read * norms[c] + 3 * operation * Math.abs(value)) +
+        lost;
+      const rounded = of.write.error(Math.abs(written) + ofState + ofSums);
+      sums.written[c] = written;
+      writeErrors[t * valueDim + c] = ofSums + rounded;
+      sums.largest[c] = Math.abs(written) + ofState + ofSums + rounded;
+    }
+  }
+
+  /** Moves the columns' norms past a token, and sets its output's errors but those of writes. */
+  function finishToken(t: number, ofToken: TokenNorms, lost: number): void {
+    refuseOverflow(sums.squares, sums.sizes, context);
+    for (let c = 0; c < valueDim; c++) {
+      const before = norms[c];
+      const local = Math.sqrt(sums.squares[c]) + ofToken.decayed * before + lost;
+      const ofWrite = ofToken.key * writeErrors[t * valueDim + c];
+      norms[c] = (spreads[t] * before + ofWrite + local) / (1 - stored);
+      within[c] = spreads[t] * within[c] + local + stored * norms[c];
+      outErrors[t * valueDim + c] =
+        sums.out[c] + ofToken.output * norms[c] + ofToken.query * within[c] + lost;
+    }
+  }
+
+  return (block, state) => {
+    const { count: n, beta, v } = block;
+    const size = { count: n, dim: keyDim };
+    const lost = lostByUnderflow(block, state.exact, 0) + of.state.least * Math.sqrt(keyDim);
+    const normsBefore = state.norms.slice();
+    norms.set(normsBefore);
+    within.fill(0);
+    setSpreads(spreads, block, keyDim);
+    setBlockMatrices(matrices, block, null, { dim: keyDim, isDelta: true });
+    for (let t = 0; t < n; t++) {
+      setTokenErrors(errors, block, t, context);
+      const ofToken = normsOf(errors);
+      decayAndRead(state.exact, errors, sums);
+      setWritten(t, beta[t], v, ofToken, lost);
+      writeAndRead(state.exact, errors, sums, stored);
+      finishToken(t, ofToken, lost);
+    }
+    // An error of a write changes later writes: P T.
+    const square = { rows: n, inner: n, columns: n };
+    intra.fill(0);
+    addProduct(intra, matrices.intra, matrices.inverse, square);
+    setOutputReads(outReads, matrices, intra, matrices.startKeys, size);
+    setMagnitudes(intra, intra, n * n);
+    addProduct(outErrors, intra, writeErrors, { rows: n, inner: n, columns: valueDim });
+    const keys = new Float64Array(n * keyDim);
+    const ofKeys = { rows: n, inner: n, columns: keyDim };
+    addProduct(keys, matrices.inverse, matrices.endKeys, ofKeys, true);
+    const added = within.slice();
+    addWriteNorms(added, keys, writeErrors, size, { gram, products });
+    const spread = spreads.subarray(0, n).reduce((a, b) => a * b, 1);
+    for (let c = 0; c < valueDim; c++)
+      state.norms[c] = Math.min(norms[c], spread * normsBefore[c] + added[c]);
+    const step = {
+      count: n,
+      keys,
+      reads: matrices.startKeys.slice(0, n * keyDim),
+      decay: matrices.endDecay.slice(),
+      writeError: writeErrors.slice(0, n * valueDim),
+      stateError: null,
+      stateNorms: within.slice(),
+      normsBefore,
+    };
+    return { outErrors, outReads, step };
+  };
+}
