@@ -30,6 +30,12 @@ const noise = lazily(() => {
 /** The root mean square of 2^⌊log2|x|⌋ / |x|, x distributed as significands are (Benford): √(3 / (8 ln 2)). */
 const meanPower = Math.sqrt(3 / (8 * Math.LN2));
 
+/**
+ * Half ulps that an exponential may err by: ex2.approx.ftz.f32 by 2^-22.5 of 2^x for most arguments, and the product with log2 e that x is
+ * rounds too.
+ */
+const decayHalves = 3;
+
 /** Formats of many bits, whose roundings are drawn relative to the value: only their mean square matters. */
 const longBits = 20;
 
@@ -44,10 +50,15 @@ export function drawnRounding(
   const next = randomWords(seed, 1);
   const drawn = noise();
   const mask = noiseLength - 1;
-  const change = (name: FormatName, values: Float64Array, first: number, end: number) => {
+  const change = (
+    name: FormatName,
+    values: Float64Array,
+    [first, end]: readonly [number, number],
+    halves = 1,
+  ) => {
     if (name === 'fp64') return;
     const { precision, minExponent } = formats[name];
-    const half = 2 ** -precision;
+    const half = halves * 2 ** -precision;
     const from = (next() & mask) - first;
     if (precision > longBits) {
       const share = half * meanPower;
@@ -64,10 +75,10 @@ export function drawnRounding(
   };
   return {
     value: (of, values, first, end) => {
-      change(arithmetic.formats[of], values, first, end);
+      change(arithmetic.formats[of], values, [first, end], of === 'decay' ? decayHalves : 1);
     },
     output: (name, values, first, end) => {
-      change(outputs[name] ?? 'fp32', values, first, end);
+      change(outputs[name] ?? 'fp32', values, [first, end]);
     },
   };
 }
