@@ -123,7 +123,7 @@ export const recurrentContract: Contract<RecurrentTerms> = {
 
 /** The number of draws: fewer where one takes long. */
 function drawsOf({ batch, tokens, valueHeads, keyDim, valueDim }: RecurrentShape): number {
-  return batch * tokens * valueHeads * (keyDim + valueDim) * 64 < 2 ** 28 ? 48 : 24;
+  return batch * tokens * valueHeads * (keyDim + valueDim) * 64 < 2 ** 28 ? 32 : 24;
 }
 
 /**
