@@ -26,6 +26,8 @@ export const recurrentValues = [
   'write-factor',
   /** What is written beside the key: N, or v, or β(v − Sᵀk). */
   'write',
+  /** v − Sᵀk of a delta write, as the recurrent form stores it for its gradients. */
+  'stored-write',
   /** What is written as an operand of products: N e^(G_C − G). */
   'write-operand',
   /** P, as an operand. */
@@ -52,6 +54,11 @@ export interface RecurrentArithmetic {
   readonly inverse: 'substitution' | { readonly block: number };
   /** Whether a token's sums over the key dimension and over a chunk's tokens go from the last to the first. */
   readonly isReversed: boolean;
+  /**
+   * Value dimensions that a program of the recurrent form's gradients takes; default: all. Of several, each stores its share of dQ, dK and dβ, and the
+   * shares are added.
+   */
+  readonly valueBlock?: number;
   readonly formats: Readonly<Record<RecurrentValue, FormatName>>;
   /** The format of each result, by the name of its tensor; default: that of `fp32`. */
   readonly outputs: Readonly<Partial<Record<string, FormatName>>>;
@@ -63,4 +70,6 @@ export interface RecurrentRounding {
   readonly value: (of: RecurrentValue, values: Float64Array, first: number, end: number) => void;
   /** The same of a result, by the name of its tensor. */
   readonly output: (name: string, values: Float64Array, first: number, end: number) => void;
+  /** e^x of a single token's gate, before it is rounded; default: to fp64's precision. */
+  readonly exponential?: (x: number) => number;
 }

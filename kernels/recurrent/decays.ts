@@ -93,7 +93,8 @@ export function setTokenDecay(
   if (count === 0) return;
   decay.set(gates.subarray(first, first + count));
   rounding.value('gates', decay, 0, count);
-  for (let i = 0; i < count; i++) decay[i] = Math.exp(decay[i]);
+  const { exponential = Math.exp } = rounding;
+  for (let i = 0; i < count; i++) decay[i] = exponential(decay[i]);
   rounding.value('decay', decay, 0, count);
   if (count === 1) decay.fill(decay[0]);
 }

@@ -4,5 +4,12 @@ export {
   type RecurrentRounding,
   type RecurrentValue,
 } from './arithmetic.js';
+export { emulateRecurrence } from './emulate.js';
+export {
+  findRecurrentModel,
+  recurrentModels,
+  type RecurrentModel,
+  type RecurrentModelSettings,
+} from './models.js';
 export { roundingTo, unrounded } from './rounding.js';
 export { runRecurrence, type RecurrentRunOptions } from './run-recurrence.js';

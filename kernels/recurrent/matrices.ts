@@ -67,6 +67,12 @@ export function dot(a: Matrix, fromA: number, b: Matrix, fromB: number, count: n
   return sum;
 }
 
+/** sums = Σ a_i b_i of rows, as many as there are sums. */
+export function dotRows(sums: Matrix, a: Matrix, b: Matrix): void {
+  const size = a.length / sums.length;
+  for (let i = 0; i < sums.length; i++) sums[i] = dot(a, i * size, b, i * size, size);
+}
+
 /** to = the rows of `from` times a factor each, or times factors of their own where those are as many as elements. */
 export function scaleRows(
   to: Matrix,

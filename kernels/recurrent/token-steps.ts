@@ -5,9 +5,11 @@ import { decayRows, product } from './matrices.js';
 
 /** What a token does to the state of a value head, in the recurrent form. */
 export interface TokenSteps {
-  /** The token's decays by key dimension, what it reads at the key, what it writes beside it, and its output. */
+  /** The token's decays by key dimension. */
   readonly decay: Float64Array;
-  readonly read: Float64Array;
+  /** What the state lacks of the value, v − Sᵀk; of additive writes the value. */
+  readonly lack: Float64Array;
+  /** What is written beside the key. */
   readonly write: Float64Array;
   readonly out: Float64Array;
   /** Does an operation of row t of the inputs to the state. */
@@ -27,12 +29,12 @@ export function tokenSteps(context: RunContext): TokenSteps {
   const { keyDim, valueDim } = shape;
   const size = keyDim * valueDim;
   const column = () => new Float64Array(valueDim);
-  const [read, write, out] = [column(), column(), column()];
+  const [lack, write, out] = [column(), column(), column()];
   const decay = new Float64Array(keyDim).fill(1);
 
   const steps: TokenSteps = {
     decay,
-    read,
+    lack,
     write,
     out,
     run(operation, state, { q, k, v, beta, gates }, t) {
@@ -45,13 +47,14 @@ export function tokenSteps(context: RunContext): TokenSteps {
           rounding.value('state', state, 0, size);
           return;
         case 'read':
+          lack.set(v.subarray(t * valueDim, (t + 1) * valueDim));
           if (!isDelta) return;
-          product(read, key, state, [1, keyDim, valueDim]);
-          rounding.value('sum', read, 0, valueDim);
+          product(out, key, state, [1, keyDim, valueDim]);
+          rounding.value('sum', out, 0, valueDim);
+          for (let c = 0; c < valueDim; c++) lack[c] -= out[c];
           return;
         case 'write':
-          for (let c = 0; c < valueDim; c++)
-            write[c] = beta[t] * (v[t * valueDim + c] - (isDelta ? read[c] : 0));
+          for (let c = 0; c < valueDim; c++) write[c] = beta[t] * lack[c];
           if (isDelta) rounding.value('write', write, 0, valueDim);
           product(state, key, write, [keyDim, 1, valueDim], true);
           rounding.value('state', state, 0, size);

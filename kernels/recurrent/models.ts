@@ -1,0 +1,102 @@
+import type { FormatName } from '../../src/formats/index.js';
+import type { RecurrentProblem, RecurrentQuantityName } from '../../src/problem/index.js';
+import { recurrentValues, type RecurrentArithmetic, type RecurrentValue } from './arithmetic.js';
+
+/** Choices of a model's user. */
+export interface RecurrentModelSettings {
+  /** Tokens of a chunk; default 64. */
+  readonly chunk?: number | undefined;
+  readonly inverse?: RecurrentArithmetic['inverse'] | undefined;
+  /** Formats that differ from the model's own. */
+  readonly formats?: Readonly<Partial<Record<RecurrentValue, FormatName>>> | undefined;
+}
+
+/** A model of kernels of linear attention. */
+export interface RecurrentModel {
+  readonly name: string;
+  readonly description: string;
+  /** Its arithmetic for a problem. */
+  readonly arithmetic: (
+    problem: RecurrentProblem,
+    settings?: RecurrentModelSettings,
+  ) => RecurrentArithmetic;
+}
+
+/** Values that a chunked kernel keeps in the format of its inputs, since its products take them so. */
+const operands: readonly RecurrentValue[] = [
+  'state-operand',
+  'normalised',
+  'operand',
+  'inverse',
+  'write-factor',
+  'write',
+  'write-operand',
+  'intra',
+  'state-gradient',
+  'write-gradient',
+  'intra-gradient',
+];
+
+/** Formats of all values: `name` but for those given. */
+function formatsOf(
+  name: FormatName,
+  others: RecurrentModelSettings['formats'],
+): RecurrentArithmetic['formats'] {
+  const chosen = recurrentValues.map((value) => [value, others?.[value] ?? name]);
+  return Object.fromEntries(chosen) as RecurrentArithmetic['formats'];
+}
+
+/** The formats of a kernel's results: gradients in those of their inputs, those of gates and states in fp32. */
+function outputsOf({ q, k, v, beta }: RecurrentProblem): RecurrentArithmetic['outputs'] {
+  const outputs: Partial<Record<RecurrentQuantityName, FormatName>> = {
+    out: v.format,
+    dq: q.format,
+    dk: k.format,
+    dv: v.format,
+    ...(beta && { dbeta: beta.format }),
+  };
+  return outputs;
+}
+
+/**
+ * Kernels of linear attention as flash-linear-attention (https://github.com/fla-org/flash-linear-attention, MIT) has them, in the formats that its
+ * kernels name.
+ */
+export const recurrentModels: readonly RecurrentModel[] = [
+  {
+    name: 'naive-recurrent',
+    description: 'token by token, with a state and everything beside it in fp32',
+    arithmetic: (problem, { formats } = {}) => ({
+      form: 'recurrent',
+      chunk: 1,
+      inverse: 'substitution',
+      isReversed: false,
+      ...(problem.beta && { valueBlock: 32 }),
+      // The gradients of delta writes read what was written again, stored as values are.
+      formats: formatsOf('fp32', { 'stored-write': problem.v.format, ...formats }),
+      outputs: outputsOf(problem),
+    }),
+  },
+  {
+    name: 'chunked',
+    description: 'in chunks of tokens: a state in fp32, operands of products in the format of v',
+    arithmetic(problem, { chunk = 64, inverse = { block: 16 }, formats } = {}) {
+      const ofInputs = Object.fromEntries(operands.map((value) => [value, problem.v.format]));
+      // The kernel of gla's gradients within a chunk takes fp32 operands, which tensor cores cut to tf32.
+      if (problem.family === 'gla') ofInputs['intra-gradient'] = 'tf32';
+      return {
+        form: 'chunked',
+        chunk,
+        inverse,
+        isReversed: false,
+        formats: formatsOf('fp32', { ...ofInputs, ...formats }),
+        outputs: outputsOf(problem),
+      };
+    },
+  },
+];
+
+/** The model of a name; undefined for none. */
+export function findRecurrentModel(name: string): RecurrentModel | undefined {
+  return recurrentModels.find((model) => model.name === name);
+}
