@@ -4,7 +4,7 @@ import {
   recurrentValues,
   type RecurrentArithmetic,
   type RecurrentValue,
-} from '../../../kernels/recurrent/index.js';
+} from '../../../kernels/index.js';
 import type { RecurrentDeclaration } from './declaration.js';
 
 /** Tokens of a chunk that kernels take at most, where nothing is declared. */

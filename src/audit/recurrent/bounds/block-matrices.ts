@@ -2,9 +2,13 @@ import type { RecurrentShape } from '../../../problem/index.js';
 import { addProduct } from './matrices.js';
 import type { TokenBlock } from './token-blocks.js';
 
-/** By key dimension, what each term of a block's products errs by, times its row's element: |β k| r and |q| r. */
+/** By token and key dimension, what the row's factor of each term of A and P errs by, and what it is. */
 export interface TermErrors {
+  /** |β k| times a share: what is alike for no two terms. */
   readonly triangle: Float64Array;
+  /** What β k itself is rounded by, the same in all terms of a row. */
+  readonly shared: Float64Array;
+  /** |q| times a share. */
   readonly intra: Float64Array;
 }
 
@@ -17,8 +21,9 @@ export interface BlockMatrices {
   readonly triangle: Float64Array;
   readonly intra: Float64Array;
   readonly inverse: Float64Array;
-  /** What A and P err by: sums of {@link TermErrors} times decayed keys. */
+  /** What A and P err by: sums of {@link TermErrors} times decayed keys; and what of A's is not shared by a row. */
   readonly triangleError: Float64Array;
+  readonly ownError: Float64Array;
   readonly intraError: Float64Array;
   /** β k e^G. */
   readonly startKeys: Float64Array;
@@ -39,6 +44,7 @@ export function blockMatrices(most: number, { keyDim }: RecurrentShape): BlockMa
     intra: square(),
     inverse: square(),
     triangleError: square(),
+    ownError: square(),
     intraError: square(),
     startKeys: rows(),
     startQueries: rows(),
@@ -69,11 +75,11 @@ function setRow(
   t: number,
   dim: number,
 ): void {
-  const { triangle, intra, triangleError, intraError, endKeys } = matrices;
+  const { triangle, intra, triangleError, ownError, intraError, endKeys } = matrices;
   const { count, q, k, beta } = block;
   const row = t * dim;
   for (let j = 0; j < count; j++) {
-    let [a, p, ofA, ofP] = [0, 0, 0, 0];
+    let [a, p, ofA, ofRow, ofP] = [0, 0, 0, 0, 0];
     if (j <= t) {
       const from = j * dim;
       for (let i = 0; i < dim; i++) {
@@ -84,12 +90,14 @@ function setRow(
         for (let i = 0; i < dim; i++) {
           const key = Math.abs(endKeys[from + i]);
           ofA += errors.triangle[row + i] * key;
+          ofRow += errors.shared[row + i] * key;
           ofP += errors.intra[row + i] * key;
         }
     }
     const at = t * count + j;
     triangle[at] = j < t ? beta[t] * a : 0;
-    triangleError[at] = j < t ? ofA : 0;
+    ownError[at] = j < t ? ofA : 0;
+    triangleError[at] = j < t ? ofA + ofRow : 0;
     intra[at] = p;
     intraError[at] = ofP;
   }

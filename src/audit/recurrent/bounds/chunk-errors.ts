@@ -8,11 +8,12 @@ import { pairErrors, setTermErrors, type OperandErrors } from './chunk-terms.js'
 import {
   addRead,
   additiveWriter,
-  deltaWriter,
   type ChunkWrites,
   type ReadState,
   type WriterContext,
 } from './chunk-writes.js';
+import { deltaWriter } from './delta-writes.js';
+import type { Step } from './steps.js';
 import { addProduct, setColumnNorms, setMagnitudes } from './matrices.js';
 import { compose, conversion } from './roundings.js';
 import {
@@ -47,7 +48,7 @@ function workFor(most: number, { shape }: WriterContext): Work {
   const ofState = () => new Float64Array(keyDim * valueDim);
   return {
     matrices: blockMatrices(most, shape),
-    terms: { triangle: ofKeys(), intra: ofKeys(), decays: ofKeys() },
+    terms: { triangle: ofKeys(), shared: ofKeys(), intra: ofKeys(), decays: ofKeys() },
     magnitudes: ofState(),
     operandErrors: ofState(),
     queries: ofKeys(),
@@ -94,14 +95,14 @@ function setOutErrors(
   const { of, operation } = roundings;
   const columns = { rows: n, inner: n, columns: valueDim };
   const sum = roundings.sum(keyDim + n + 6);
-  const fixed = compose(inputs.normalised, 3 * operation);
+  const fixed = compose(inputs.normalised, 3 * operation, of.operand.unit);
   setMagnitudes(queries, matrices.startQueries, n * keyDim);
   for (let i = 0; i < n * keyDim; i++) {
     // A kernel may multiply them by the scale first, so that they lie elsewhere between powers of two.
     queryErrors[i] =
-      inputs.decay === 'none'
-        ? queries[i] * inputs.query
-        : queries[i] * compose(fixed, terms.decays[i], of.operand.unit) + of.operand.least;
+      inputs.decay === 'by-key-dimension'
+        ? queries[i] * (fixed + (1 + fixed) * terms.decays[i]) + of.operand.least
+        : queries[i] * (inputs.query + (1 + inputs.query) * terms.decays[i]);
     queries[i] += queryErrors[i];
   }
   outErrors.fill(0);
@@ -119,43 +120,57 @@ function setOutErrors(
   addProduct(outErrors, gram, writes.largest, columns);
 }
 
-/** The new state's errors by element but those that its own errors before make, and the relative errors of what stays of it. */
+/** The share of a state that its decay and the sum with it err by, by key dimension: the largest; and by element, what they and the keys make of it. */
 function setStateErrors(
   stateError: Float64Array,
   work: Work,
   { count: n, gateSums }: TokenBlock,
   writes: ChunkWrites,
-  context: WriterContext,
+  { roundings, inputs, shape, arithmetic }: WriterContext,
 ): number {
   const { matrices, keyErrors, magnitudes } = work;
-  const { roundings, inputs, shape, arithmetic } = context;
   const { keyDim, valueDim } = shape;
   const { of, operation } = roundings;
   const { formats } = arithmetic;
   const sum = roundings.sum(n + 2);
-  const again = conversion(formats['write-operand'], formats.write).unit;
-  const made = Math.max(of.operand.unit, of['write-operand'].unit);
-  const rounded = { 'by-key-dimension': compose(of.operand.unit, again), none: again };
-  const relative = inputs.decay in rounded ? rounded[inputs.decay as 'none'] : made;
+  const isByKey = inputs.decay === 'by-key-dimension';
+  // By head the decay is in what is written, which is rounded once more anyway.
+  const again =
+    isByKey || inputs.decay === 'none'
+      ? conversion(formats['write-operand'], formats.write).unit
+      : 0;
   let largestShare = 0;
   for (let i = 0; i < keyDim; i++) {
     const ofDecay = inputs.ofDecay(gateSums[(n - 1) * keyDim + i], n);
-    const decayed = matrices.endDecay[i] * compose(ofDecay, 2 * operation);
+    const decayed = matrices.endDecay[i] * compose(ofDecay, ofDecay === 0 ? 0 : 2 * operation);
     const share = decayed + sum * (matrices.endDecay[i] + decayed);
     largestShare = Math.max(largestShare, share);
     for (let c = 0; c < valueDim; c++)
       stateError[i * valueDim + c] = share * magnitudes[i * valueDim + c];
-    const ofKey =
-      inputs.decay === 'none'
-        ? compose(inputs.key, relative, sum)
-        : compose(inputs.normalised, ofDecay, 2 * operation, relative, sum);
-    const least = inputs.decay === 'none' ? 0 : of.operand.least;
+    const made = compose(inputs.normalised, ofDecay, 2 * operation, of.operand.unit);
+    const ofKey = compose(isByKey ? made : inputs.key, again, sum);
+    const least = isByKey ? of.operand.least : 0;
     for (let t = 0; t < n; t++)
       keyErrors[t * keyDim + i] = Math.abs(matrices.endKeys[t * keyDim + i]) * ofKey + least;
   }
   const size = { rows: keyDim, inner: n, columns: valueDim };
   addProduct(stateError, keyErrors, writes.largest, size, true);
   return largestShare;
+}
+
+/** Raises the errors of what is written by those of N e^(G_C − G), where decays are by head. */
+function addDecayedWrites(
+  writes: ChunkWrites,
+  { count: n, gateSums }: TokenBlock,
+  { roundings, inputs, shape }: WriterContext,
+): void {
+  if (inputs.decay === 'none' || inputs.decay === 'by-key-dimension') return;
+  const { of, operation } = roundings;
+  const { unit, least } = of['write-operand'];
+  const ofDecay = inputs.ofDecay(gateSums[(n - 1) * shape.keyDim], n);
+  const share = compose(ofDecay, 2 * operation, unit);
+  for (let i = 0; i < n * shape.valueDim; i++)
+    writes.errors[i] += share * writes.largest[i] + least;
 }
 
 /** S ← e^(G_C) S + Σ_j (k_j e^(G_C − G_j)) N_jᵀ. */
@@ -169,73 +184,133 @@ function advance(state: Float64Array, { matrices }: Work, n: number, writes: Flo
 /** Rounds a new state into its format: raises its errors by that, by element. */
 function addStateRounding(
   stateError: Float64Array,
+  others: Float64Array | null,
   state: Float64Array,
   { roundings }: WriterContext,
 ): void {
   const { unit, least, largest } = roundings.of.state;
   for (let i = 0; i < state.length; i++) {
-    const size = Math.abs(state[i]) + stateError[i];
+    const size = Math.abs(state[i]) + stateError[i] + (others ? others[i] : 0);
     stateError[i] += size < Math.min(largest, 2 ** 126) ? unit * size + least : Infinity;
   }
 }
 
-/** A bounder of additive writes in chunks: errors stay in their rows. */
-export function additiveChunks(context: WriterContext, most: number): BlockBounder {
-  const { keyDim, valueDim } = context.shape;
-  const { roundings, inputs } = context;
+/** What both bounders of chunks are made of. */
+function chunkParts(context: WriterContext, most: number) {
+  const { roundings, inputs, shape } = context;
+  const { keyDim } = shape;
   const work = workFor(most, context);
-  const write = additiveWriter(context, most);
   const pair = pairErrors(inputs, roundings, keyDim);
   const share = compose(roundings.of['state-operand'].unit, roundings.sum(keyDim + most + 6));
-  const stateError = new Float64Array(keyDim * valueDim);
+  const { error: ofTriangle } = roundings.of.triangle;
+  /** Sets a block's matrices, and what products with the state read. */
+  const begin = (block: TokenBlock, state: StateBounds, isDelta: boolean): ReadState => {
+    const { matrices, terms } = work;
+    setTermErrors(terms, block, pair, inputs.ofDecay, keyDim);
+    setBlockMatrices(matrices, block, terms, { dim: keyDim, isDelta });
+    if (isDelta)
+      for (let i = 0; i < block.count ** 2; i++) {
+        const rounded = ofTriangle(Math.abs(matrices.triangle[i]) + matrices.triangleError[i]);
+        matrices.triangleError[i] += rounded;
+        matrices.ownError[i] += rounded;
+      }
+    return readState(work, state, share, context);
+  };
+  return { work, begin };
+}
+
+/** Errors of additive writes that outputs later read: of the state's rows by E, or followed back from output to write. */
+function additiveStep(
+  work: Work,
+  n: number,
+  writes: ChunkWrites,
+  stateError: Float64Array,
+  normsBefore: Float64Array,
+): Step {
+  const { matrices } = work;
+  const keyDim = matrices.endDecay.length;
+  return {
+    count: n,
+    keys: matrices.endKeys.slice(0, n * keyDim),
+    reads: null,
+    decay: matrices.endDecay.slice(),
+    writeError: writes.errors.slice(0, n * normsBefore.length),
+    stateError,
+    stateNorms: new Float64Array(normsBefore.length),
+    normsBefore,
+  };
+}
+
+/**
+ * A bounder of additive writes in chunks: errors stay in their rows. Where decays are by head, rounding is that of what is written, and outputs' errors are
+ * followed back to it; else that of the state's elements, which outputs' errors are made of.
+ */
+export function additiveChunks(context: WriterContext, most: number): BlockBounder {
+  const { keyDim, valueDim } = context.shape;
+  const { work, begin } = chunkParts(context, most);
+  const write = additiveWriter(context, most);
+  const { decay } = context.inputs;
+  const isFollowed = decay === 'by-head' || decay === 'fixed-by-head';
   return (block, state) => {
     const { count: n } = block;
-    const { matrices, terms, outErrors, queries, keyErrors } = work;
-    setTermErrors(terms, block, pair, inputs.ofDecay, keyDim);
-    setBlockMatrices(matrices, block, terms, { dim: keyDim, isDelta: false });
-    const read = readState(work, state, share, context);
-    const writes = write(block, matrices, terms.decays, read);
+    const { matrices, outErrors, outReads, queries, keyErrors } = work;
+    const read = begin(block, state, false);
+    const writes = write(block);
     setOutErrors(work, block, writes, read, context);
     const errors = state.errors ?? state.exact;
-    setMagnitudes(queries, matrices.startQueries, n * keyDim);
-    addProduct(outErrors, queries, errors, { rows: n, inner: keyDim, columns: valueDim });
+    const normsBefore = new Float64Array(valueDim);
+    if (isFollowed) {
+      setColumnNorms(normsBefore, errors);
+      outReads.set(matrices.startQueries.subarray(0, n * keyDim));
+    } else {
+      setMagnitudes(queries, matrices.startQueries, n * keyDim);
+      addProduct(outErrors, queries, errors, { rows: n, inner: keyDim, columns: valueDim });
+    }
     const lost = lostByUnderflow(block, state.exact, 0);
+    const stateError = new Float64Array(errors.length);
     setStateErrors(stateError, work, block, writes, context);
+    addDecayedWrites(writes, block, context);
     advance(state.exact, work, n, writes.exact);
     setMagnitudes(keyErrors, matrices.endKeys, n * keyDim);
+    for (let i = 0; i < errors.length; i++) {
+      errors[i] *= matrices.endDecay[Math.floor(i / valueDim)];
+      stateError[i] += lost;
+    }
     const size = { rows: keyDim, inner: n, columns: valueDim };
-    addProduct(stateError, keyErrors, writes.errors, size, true);
-    for (let i = 0; i < errors.length; i++)
-      stateError[i] += matrices.endDecay[Math.floor(i / valueDim)] * errors[i] + lost;
-    addStateRounding(stateError, state.exact, context);
-    errors.set(stateError);
+    addProduct(errors, keyErrors, writes.errors, size, true);
+    addStateRounding(stateError, errors, state.exact, context);
+    for (let i = 0; i < errors.length; i++) errors[i] += stateError[i];
     for (let i = 0; i < n * valueDim; i++) outErrors[i] += lost;
-    return { outErrors, outReads: null, step: null };
+    if (!isFollowed) return { outErrors, outReads: null, step: null, normsBefore };
+    const step = additiveStep(work, n, writes, stateError, normsBefore);
+    return { outErrors, outReads, step, normsBefore };
   };
 }
 
 /** A bounder of delta writes in chunks. */
 export function deltaChunks(context: WriterContext, most: number): BlockBounder {
   const { keyDim, valueDim } = context.shape;
-  const { roundings, inputs } = context;
-  const work = workFor(most, context);
+  const { work, begin } = chunkParts(context, most);
   const write = deltaWriter(context, most);
-  const pair = pairErrors(inputs, roundings, keyDim);
-  const share = compose(roundings.of['state-operand'].unit, roundings.sum(keyDim + most + 6));
   const spreads = new Float64Array(most);
   const added = new Float64Array(valueDim);
-  const { error: ofTriangle } = roundings.of.triangle;
+  const { unit } = context.roundings.of.state;
+
+  /** Moves the columns' norms past a block, and returns what is not in `stateError` of the errors that it adds to the state. */
+  function moveNorms(block: TokenBlock, norms: Float64Array, kept: number): Float64Array {
+    setSpreads(spreads, block, keyDim);
+    const spread = spreads.subarray(0, block.count).reduce((a, b) => a * b, 1);
+    return norms.map((before, c) => {
+      norms[c] = (spread * before + added[c] + kept * before) / (1 - unit);
+      return kept * before + unit * norms[c];
+    });
+  }
+
   return (block, state) => {
     const { count: n } = block;
     const { matrices, terms, outErrors, outReads } = work;
-    setTermErrors(terms, block, pair, inputs.ofDecay, keyDim);
-    setBlockMatrices(matrices, block, terms, { dim: keyDim, isDelta: true });
-    for (let i = 0; i < n * n; i++)
-      matrices.triangleError[i] += ofTriangle(
-        Math.abs(matrices.triangle[i]) + matrices.triangleError[i],
-      );
-    const read = readState(work, state, share, context);
-    const writes = write(block, matrices, terms.decays, read);
+    const read = begin(block, state, true);
+    const writes = write(block, matrices, terms, read);
     const lost = lostByUnderflow(block, state.exact, 0);
     for (let i = 0; i < n * valueDim; i++) writes.errors[i] += lost;
     setOutErrors(work, block, writes, read, context);
@@ -244,30 +319,19 @@ export function deltaChunks(context: WriterContext, most: number): BlockBounder 
     setOutputReads(outReads, matrices, matrices.intra, writes.reads, size);
     const stateError = new Float64Array(keyDim * valueDim);
     const kept = setStateErrors(stateError, work, block, writes, context);
+    addDecayedWrites(writes, block, context);
     advance(state.exact, work, n, writes.exact);
     for (let i = 0; i < stateError.length; i++) stateError[i] += lost;
-    addStateRounding(stateError, state.exact, context);
+    addStateRounding(stateError, null, state.exact, context);
     const normsBefore = state.norms.slice();
-    setSpreads(spreads, block, keyDim);
-    const spread = spreads.subarray(0, n).reduce((a, b) => a * b, 1);
     setColumnNorms(added, stateError);
     addWriteNorms(added, matrices.endKeys, writes.errors, size, work);
-    const { unit } = roundings.of.state;
-    const stateNorms = new Float64Array(valueDim);
-    for (let c = 0; c < valueDim; c++) {
-      state.norms[c] = (spread * normsBefore[c] + added[c] + kept * normsBefore[c]) / (1 - unit);
-      stateNorms[c] = kept * normsBefore[c] + unit * state.norms[c];
-    }
-    const step = {
-      count: n,
-      keys: matrices.endKeys.slice(0, n * keyDim),
+    const stateNorms = moveNorms(block, state.norms, kept);
+    const step: Step = {
+      ...additiveStep(work, n, writes, stateError, normsBefore),
       reads: writes.reads.slice(0, n * keyDim),
-      decay: matrices.endDecay.slice(),
-      writeError: writes.errors.slice(0, n * valueDim),
-      stateError,
       stateNorms,
-      normsBefore,
     };
-    return { outErrors, outReads, step };
+    return { outErrors, outReads, step, normsBefore };
   };
 }

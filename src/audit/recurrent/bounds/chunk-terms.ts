@@ -1,7 +1,10 @@
-import { compose, type Roundings } from './roundings.js';
+import { compose, type Conversion, type Roundings } from './roundings.js';
 import type { InputErrors } from './input-errors.js';
 import type { TermErrors } from './block-matrices.js';
 import type { TokenBlock } from './token-blocks.js';
+
+/** What a tensor core reads a number of fp32 to, as tf32, which it truncates it to. */
+const tensorCoreUnit = 2 ** -10;
 
 /** What the operands of a chunk that are made from keys and queries err by, by element. */
 export interface OperandErrors extends TermErrors {
@@ -9,29 +12,37 @@ export interface OperandErrors extends TermErrors {
   readonly decays: Float64Array;
 }
 
-/** The relative errors of the operands of A and P beside that of their decay. */
+/** The relative errors of the terms of A and P beside that of their decay. */
 export interface PairErrors {
   readonly triangle: number;
   readonly intra: number;
+  /** What multiplies β k before it is rounded, if it is. */
+  readonly made: Conversion | null;
+  readonly normalised: number;
 }
 
 /**
- * The relative errors of a term of A and of P: where decays are by key dimension both of its factors are operands that hold one; else only β k
- * is made, and decays multiply the sum.
+ * The relative errors of a term of A and of P. By key dimension its factors hold a decay each, in fp32, which tensor cores may read as tf32;
+ * else decays multiply the sum, of the keys, or of β k in the format of operands, and the keys.
  */
 export function pairErrors(
   errors: InputErrors,
   { of, sum, operation }: Roundings,
   keyDim: number,
 ): PairErrors {
-  const made = compose(errors.normalised, of.operand.unit);
-  const isMade = errors.decay === 'by-key-dimension';
-  const [query, key] = isMade ? [made, made] : [errors.query, errors.key];
+  const isByKey = errors.decay === 'by-key-dimension';
+  const read = compose(errors.normalised, Math.min(of.operand.unit, tensorCoreUnit));
+  const [query, key] = isByKey ? [read, read] : [errors.query, errors.key];
   const rest = compose(sum(keyDim), 4 * operation);
-  return { triangle: compose(made, key, rest), intra: compose(query, key, rest) };
+  return {
+    triangle: compose(key, isByKey ? read : 0, rest),
+    intra: compose(query, key, rest),
+    made: isByKey ? null : of.operand,
+    normalised: errors.normalised,
+  };
 }
 
-/** Sets decays' errors and the weights of A's and P's terms for a block. */
+/** Sets decays' errors and what A's and P's terms err by for a block. */
 export function setTermErrors(
   to: OperandErrors,
   block: TokenBlock,
@@ -48,8 +59,13 @@ export function setTermErrors(
         sum = gateSums[at];
         error = ofDecay(sum, t + 1);
       }
+      const key = Math.abs(beta[t] * k[at]);
+      const share = pair.triangle + error + pair.triangle * error;
+      const before = pair.made ? key * pair.normalised : 0;
+      const shared = pair.made ? before + pair.made.error(key + before) : 0;
       to.decays[at] = error;
-      to.triangle[at] = Math.abs(beta[t] * k[at]) * (pair.triangle + error + pair.triangle * error);
+      to.shared[at] = shared;
+      to.triangle[at] = (key + shared) * share;
       to.intra[at] = Math.abs(q[at]) * (pair.intra + error + pair.intra * error);
     }
   }

@@ -1,5 +1,5 @@
 import { recurrentFamilies, type Decay, type RecurrentProblem } from '../../../problem/index.js';
-import type { RecurrentArithmetic } from '../../../../kernels/recurrent/index.js';
+import type { RecurrentArithmetic } from '../../../../kernels/index.js';
 import { compose, conversion, type Conversion, type Roundings } from './roundings.js';
 
 /**

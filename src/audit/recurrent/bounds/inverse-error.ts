@@ -1,4 +1,4 @@
-import type { RecurrentArithmetic } from '../../../../kernels/recurrent/index.js';
+import type { RecurrentArithmetic } from '../../../../kernels/index.js';
 import { addProduct } from './matrices.js';
 
 /** A block's A and T, [n, n]. */
@@ -14,9 +14,13 @@ export interface Triangle {
 
 /** What the computed inverse T̂ of a block errs by. */
 export interface InverseErrors {
-  /** |T| and the bound of |T̂ − T|, [n, n]. */
+  /** |T|, the bound of |T̂ − T| before T̂ is rounded, what rounding it adds, and |T̂| after it at most; [n, n]. */
   readonly magnitude: Float64Array;
   readonly error: Float64Array;
+  readonly rounding: Float64Array;
+  readonly largest: Float64Array;
+  /** What of |F| is the residual of the method. */
+  readonly residual: Float64Array;
 }
 
 /** Bounds the inverse of a block; what it returns is good until the next call. */
@@ -40,19 +44,23 @@ export function inverseBounder(
   { order, sum, rounded }: InverseArithmetic,
 ): InverseBounder {
   const square = () => new Float64Array(most * most);
-  const [magnitude, error, residual, spread, rows] = [
-    square(),
-    square(),
-    square(),
-    square(),
-    square(),
-  ];
+  const made = {
+    magnitude: square(),
+    error: square(),
+    rounding: square(),
+    largest: square(),
+    residual: square(),
+  };
+  const { magnitude, error, rounding, largest, residual } = made;
+  const [whole, spread] = [square(), square()];
+  const row = new Float64Array(most);
 
   /** Sets the error of T̂ before it is rounded from |F|. */
-  function setErrors(n: number): void {
+  function setErrors({ n, triangleError }: Triangle): void {
+    for (let i = 0; i < n * n; i++) whole[i] = residual[i] + triangleError[i];
     spread.fill(0, 0, n * n);
     error.fill(0, 0, n * n);
-    addProduct(spread, magnitude, residual, { rows: n, inner: n, columns: n });
+    addProduct(spread, magnitude, whole, { rows: n, inner: n, columns: n });
     for (let s = 0; s < n; s++)
       for (let j = 0; j < s; j++) {
         const factor = spread[s * n + j];
@@ -62,19 +70,18 @@ export function inverseBounder(
       }
   }
 
-  /** Adds to F what joining rows `first` to `end` to the blocks above them leaves: 2 sum (I + |Â|) |T̂| |Â|, the first two of the block. */
+  /** Adds what joining rows `first` to `end` to the blocks above them leaves: 2 sum (I + |Â|) |T̂| |Â|, the first two of the block. */
   function addJoin({ n, triangle, triangleError }: Triangle, first: number, end: number): void {
     const bound = (at: number) => Math.abs(triangle[at]) + triangleError[at];
     const factor = 2 * sum * (1 + sum);
     for (let s = first; s < end; s++) {
-      rows.fill(0, 0, n);
+      row.fill(0, 0, n);
       for (let j = first; j <= s; j++) {
         const left = s === j ? 1 : bound(s * n + j);
-        for (let c = first; c <= j; c++)
-          rows[c] += left * (magnitude[j * n + c] + error[j * n + c]);
+        for (let c = first; c <= j; c++) row[c] += left * (magnitude[j * n + c] + error[j * n + c]);
       }
       for (let j = first; j <= s; j++)
-        for (let c = 0; c < first; c++) residual[s * n + c] += factor * rows[j] * bound(j * n + c);
+        for (let c = 0; c < first; c++) residual[s * n + c] += factor * row[j] * bound(j * n + c);
     }
   }
 
@@ -82,16 +89,21 @@ export function inverseBounder(
     const { n, triangle, triangleError, inverse } = given;
     for (let i = 0; i < n * n; i++) {
       magnitude[i] = Math.abs(inverse[i]);
-      residual[i] = triangleError[i] + sum * (Math.abs(triangle[i]) + triangleError[i]);
+      residual[i] = sum * (Math.abs(triangle[i]) + triangleError[i]);
     }
-    setErrors(n);
+    setErrors(given);
     if (order !== 'substitution' && order.block < n) {
       for (let first = order.block; first < n; first += order.block)
         addJoin(given, first, Math.min(n, first + order.block));
-      setErrors(n);
+      setErrors(given);
     }
     for (let s = 0; s < n; s++)
-      for (let at = s * n; at < s * n + s; at++) error[at] += rounded(magnitude[at] + error[at]);
-    return { magnitude, error };
+      for (let c = 0; c < n; c++) {
+        const at = s * n + c;
+        // The diagonal is 1.
+        rounding[at] = c < s ? rounded(magnitude[at] + error[at]) : 0;
+        largest[at] = magnitude[at] + error[at] + rounding[at];
+      }
+    return made;
   };
 }

@@ -10,7 +10,7 @@ import {
   type RecurrentResults,
   type RecurrentShape,
 } from '../../../problem/index.js';
-import type { RecurrentArithmetic } from '../../../../kernels/recurrent/index.js';
+import type { RecurrentArithmetic } from '../../../../kernels/index.js';
 import { additiveChunks, deltaChunks } from './chunk-errors.js';
 import { inputErrors } from './input-errors.js';
 import { conversion, roundingsOf } from './roundings.js';
@@ -91,13 +91,11 @@ function boundHead(
   const { valueHeads, valueDim } = shape;
   const { first, end } = shape.sequences[sequence];
   const steps: Step[] = [];
-  const before = new Float64Array(valueDim);
   for (let token = first; token < end; token += most) {
     const block = read(token, Math.min(most, end - token), head);
-    before.set(state.norms);
-    const { outErrors, outReads, step } = bound(block, state);
+    const { outErrors, outReads, step, normsBefore } = bound(block, state);
     const errors = outErrors.subarray(0, block.count * valueDim);
-    if (outReads) follow({ rows: outReads, count: block.count, errors }, steps, before);
+    if (outReads) follow({ rows: outReads, count: block.count, errors }, steps, normsBefore);
     for (let t = 0; t < block.count; t++) {
       const at = ((token + t) * valueHeads + head) * valueDim;
       for (let c = 0; c < valueDim; c++) out[at + c] = scale * errors[t * valueDim + c];

@@ -5,7 +5,7 @@ import {
   unitRoundoff,
   type FormatName,
 } from '../../../formats/index.js';
-import type { RecurrentArithmetic, RecurrentValue } from '../../../../kernels/recurrent/index.js';
+import type { RecurrentArithmetic, RecurrentValue } from '../../../../kernels/index.js';
 
 /**
  * No unit is taken to be smaller, so that the fp64 roundings of the bounds themselves, and of the exact values that they are made of, are

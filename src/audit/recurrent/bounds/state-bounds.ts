@@ -56,6 +56,8 @@ export interface BlockBound {
   readonly outReads: Float64Array | null;
   /** What the block does to the error of a state; null where errors stay in their rows. */
   readonly step: Step | null;
+  /** What the columns of the state before the block err by, in the norm. */
+  readonly normsBefore: Float64Array;
 }
 
 /** Bounds the errors of a block and moves the state past it; what it returns, but the step, is good until the next call. */

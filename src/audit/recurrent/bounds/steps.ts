@@ -7,7 +7,8 @@ export interface Step {
   readonly count: number;
   /** K, R: [n, key dimension]; D by key dimension. */
   readonly keys: Float64Array;
-  readonly reads: Float64Array;
+  /** Null where writes read nothing. */
+  readonly reads: Float64Array | null;
   readonly decay: Float64Array;
   /** ε, [n, value dimension]. */
   readonly writeError: Float64Array;
@@ -76,6 +77,7 @@ function passStep(followed: Followed, step: Step, work: Work, keyDim: number): v
   setMagnitudes(magnitudes, coefficients, count * step.count);
   addProduct(errors, magnitudes, writeError, { rows: count, inner: step.count, columns });
   for (let t = 0; t < count; t++) for (let i = 0; i < keyDim; i++) rows[t * keyDim + i] *= decay[i];
+  if (reads === null) return;
   for (let i = 0; i < count * step.count; i++) coefficients[i] = -coefficients[i];
   addProduct(rows, coefficients, reads, { rows: count, inner: step.count, columns: keyDim });
 }

@@ -45,7 +45,7 @@ export function additiveTokens(context: WriterContext, most: number): BlockBound
       for (let i = 0; i < stateErrors.length; i++) stateErrors[i] += lost;
       for (let c = 0; c < valueDim; c++) outErrors[t * valueDim + c] = sums.out[c] + lost;
     }
-    return { outErrors, outReads: null, step: null };
+    return { outErrors, outReads: null, step: null, normsBefore: state.norms };
   };
 }
 
@@ -179,6 +179,6 @@ export function deltaTokens(context: WriterContext, most: number): BlockBounder 
       stateNorms: within.slice(),
       normsBefore,
     };
-    return { outErrors, outReads, step };
+    return { outErrors, outReads, step, normsBefore };
   };
 }

@@ -1,0 +1,210 @@
+import type { BlockMatrices } from './block-matrices.js';
+import type { OperandErrors } from './chunk-terms.js';
+import { addRead, type ChunkWriter, type ReadState, type WriterContext } from './chunk-writes.js';
+import { inverseBounder, type InverseErrors } from './inverse-error.js';
+import { addProduct, setMagnitudes, setRowNorms } from './matrices.js';
+import { compose, type Conversion } from './roundings.js';
+import { sharedRoundings } from './shared-rounding.js';
+import type { TokenBlock } from './token-blocks.js';
+
+/** Working memory of a writer; rows are tokens. */
+function writerWork(most: number, keyDim: number, valueDim: number) {
+  const ofKeys = () => new Float64Array(most * keyDim);
+  const ofValues = () => new Float64Array(most * valueDim);
+  return {
+    /** |β k e^G|, later |Ŵ| at most, and errors of the operand's terms. */
+    keys: ofKeys(),
+    keyErrors: ofKeys(),
+    /** W, and what it is rounded by. */
+    reads: ofKeys(),
+    readErrors: ofKeys(),
+    /** |β v| and its errors; U, at most, and what it is rounded by. */
+    values: ofValues(),
+    valueErrors: ofValues(),
+    fresh: ofValues(),
+    freshErrors: ofValues(),
+    /** R = β v − (β k e^G) S, |R̂| at most, and what the inverse's error adds to N at most. */
+    residual: ofValues(),
+    raised: ofValues(),
+    moved: ofValues(),
+    /** What A's and the substitution's errors make of N before T multiplies it. */
+    inner: ofValues(),
+    product: ofValues(),
+    exact: ofValues(),
+    errors: ofValues(),
+    largest: ofValues(),
+    square: new Float64Array(most * most),
+    norms: new Float64Array(most),
+    readNorms: new Float64Array(most),
+  };
+}
+
+type Work = ReturnType<typeof writerWork>;
+
+/** What operands err by as terms of sums: how they are made, their rounding, and the sum. */
+function setOperandErrors(
+  errors: Float64Array,
+  magnitudes: Float64Array,
+  size: number,
+  made: (at: number) => number,
+  { operand, sum }: { readonly operand: Conversion; readonly sum: number },
+): void {
+  for (let i = 0; i < size; i++) {
+    const before = magnitudes[i] * made(i);
+    const error = before + operand.error(magnitudes[i] + before);
+    errors[i] = error + sum * (magnitudes[i] + error);
+  }
+}
+
+/** Sets what depends on inputs alone: β v, β k e^G, their errors, R and W. */
+function setOperands(
+  work: Work,
+  block: TokenBlock,
+  matrices: BlockMatrices,
+  state: ReadState,
+  { keyDim, valueDim }: { readonly keyDim: number; readonly valueDim: number },
+): void {
+  const { count: n, v, beta } = block;
+  const { keys, values, residual, raised, reads, norms, exact } = work;
+  setMagnitudes(keys, matrices.startKeys, n * keyDim);
+  setRowNorms(norms, keys, keyDim, n);
+  residual.fill(0);
+  addProduct(residual, matrices.startKeys, state.exact, {
+    rows: n,
+    inner: keyDim,
+    columns: valueDim,
+  });
+  for (let t = 0; t < n; t++)
+    for (let c = 0; c < valueDim; c++) {
+      const at = t * valueDim + c;
+      const value = beta[t] * v[at];
+      residual[at] = value - residual[at];
+      raised[at] = Math.abs(residual[at]) + norms[t] * state.norms[c];
+      values[at] = Math.abs(value);
+    }
+  reads.fill(0);
+  addProduct(reads, matrices.inverse, matrices.startKeys, { rows: n, inner: n, columns: keyDim });
+  setRowNorms(work.readNorms, reads, keyDim, n);
+  exact.fill(0);
+  addProduct(exact, matrices.inverse, residual, { rows: n, inner: n, columns: valueDim });
+}
+
+/** Sets the rounding of U and W, and their sizes at most. */
+function setFactors(
+  work: Work,
+  { count: n, v, beta }: TokenBlock,
+  inverse: Float64Array,
+  of: InverseErrors,
+  factor: Conversion,
+): void {
+  const { keys, keyErrors, readErrors, reads, fresh, freshErrors, values, valueErrors } = work;
+  const { moved, square, product } = work;
+  for (let i = 0; i < n * n; i++) square[i] = of.error[i] + of.rounding[i];
+  const roundAll = (to: Float64Array, sizes: Float64Array, exact: Float64Array) => {
+    for (let i = 0; i < to.length; i++) {
+      const size = Math.abs(exact[i]) + to[i];
+      to[i] = factor.error(size);
+      sizes[i] = size + to[i];
+    }
+  };
+  for (const [errors, magnitudes, own] of [
+    [readErrors, keys, keyErrors],
+    [freshErrors, values, valueErrors],
+  ]) {
+    const columns = errors.length / work.norms.length;
+    errors.fill(0);
+    addProduct(errors, square, magnitudes, { rows: n, inner: n, columns });
+    addProduct(errors, of.largest, own, { rows: n, inner: n, columns });
+  }
+  const columns = product.length / work.norms.length;
+  for (let i = 0; i < n * columns; i++) product[i] = beta[Math.floor(i / columns)] * v[i];
+  moved.fill(0);
+  addProduct(moved, inverse, product, { rows: n, inner: n, columns });
+  roundAll(freshErrors, fresh, moved);
+  roundAll(readErrors, keys, reads);
+}
+
+/** Σ over what A, its inverse and the inverse's rounding err by: adds it to `errors`. */
+function addInverseErrors(
+  work: Work,
+  matrices: BlockMatrices,
+  of: InverseErrors,
+  norms: Float64Array,
+  n: number,
+): void {
+  const { errors, inner, moved, raised, readNorms, exact, product } = work;
+  const columns = norms.length;
+  const size = { rows: n, inner: n, columns };
+  // |T̂ R̂ − N|, and N's part by the state's error.
+  moved.fill(0);
+  addProduct(moved, of.error, raised, size);
+  for (let i = 0; i < n * columns; i++)
+    moved[i] += readNorms[Math.floor(i / columns)] * norms[i % columns];
+  addProduct(inner, matrices.triangleError, moved, size);
+  setMagnitudes(product, exact, n * columns);
+  addProduct(inner, matrices.ownError, product, size);
+  product.fill(0);
+  addProduct(product, of.largest, raised, size);
+  addProduct(inner, of.residual, product, size);
+  addProduct(errors, of.magnitude, inner, size);
+  addProduct(errors, of.rounding, raised, size);
+}
+
+/** A writer of delta writes, N = U − W S with W = T (β k e^G) and U = T (β v), for chunks of up to `most` tokens. */
+export function deltaWriter(
+  { arithmetic, roundings, inputs, shape }: WriterContext,
+  most: number,
+): ChunkWriter {
+  const { keyDim, valueDim } = shape;
+  const { of, operation } = roundings;
+  const sum = roundings.sum(most + 2);
+  const readSum = roundings.sum(keyDim + most + 4);
+  const order = arithmetic.inverse;
+  const invert = inverseBounder(most, { order, sum, rounded: of.inverse.error });
+  const addShared = sharedRoundings(keyDim, valueDim);
+  const work = writerWork(most, keyDim, valueDim);
+  const fixed = compose(inputs.normalised, 3 * operation);
+  const made = { operand: of.operand, sum };
+
+  /** The errors of N but its own rounding. */
+  function setErrors(
+    block: TokenBlock,
+    matrices: BlockMatrices,
+    terms: OperandErrors,
+    state: ReadState,
+  ): void {
+    const { count: n } = block;
+    const { keys, keyErrors, values, valueErrors, inner, errors, norms, exact } = work;
+    const ofDecays = terms.decays;
+    setOperands(work, block, matrices, state, shape);
+    setOperandErrors(keyErrors, keys, n * keyDim, (i) => fixed + (1 + fixed) * ofDecays[i], made);
+    setOperandErrors(valueErrors, values, n * valueDim, () => 2 * operation, made);
+    const inverse = invert({ n, ...matrices });
+    setFactors(work, block, matrices.inverse, inverse, of['write-factor']);
+    inner.fill(0);
+    errors.fill(0);
+    addShared(inner, { block, shared: terms.shared, writes: exact });
+    addInverseErrors(work, matrices, inverse, state.norms, n);
+    const whole = { norms: state.norms, share: 1 };
+    const place = { rows: n, rowNorms: norms };
+    addRead(valueErrors, keyErrors, state.magnitudes, whole, place);
+    addProduct(errors, inverse.largest, valueErrors, { rows: n, inner: n, columns: valueDim });
+    addRead(errors, work.readErrors, state.magnitudes, whole, place);
+    const operand = { norms: state.norms, share: state.operandShare };
+    addRead(errors, keys, state.operandErrors, operand, place);
+  }
+
+  return (block, matrices, terms, state) => {
+    const { exact, errors, largest, fresh, freshErrors, readNorms, reads } = work;
+    setErrors(block, matrices, terms, state);
+    for (let t = 0; t < block.count; t++)
+      for (let c = 0; c < valueDim; c++) {
+        const at = t * valueDim + c;
+        const error = errors[at] + freshErrors[at] + readSum * fresh[at];
+        const size = Math.abs(exact[at]) + readNorms[t] * state.norms[c] + error;
+        errors[at] = error + of.write.error(size);
+        largest[at] = size + of.write.error(size);
+      }
+    return { exact, largest, errors, reads };
+  };
+}
