@@ -7,7 +7,6 @@ import {
   type ColumnErrors,
   type DecayBounds,
   type Roundings,
-  type TokenBounds,
 } from './radius.js';
 
 /**
@@ -16,10 +15,7 @@ import {
 
 const u = 2 ** -53;
 
-/** What sums over the value dimension raise a radius by: roundings of the radius itself, and products of two errors. */
-const sumSlack = 1 + 2 ** -39;
-
-/** The largest value dimension that {@link sumSlack} holds for. */
+/** The largest value dimension whose sums of bounds err by less than {@link slack}. */
 export const largestValueDim = 4096;
 
 /** A computed vector over the value dimension, |values − exact| ≤ radius. */
@@ -51,7 +47,7 @@ export function boundOfSum(
     sum += radius[c] * (size + errors[c]) + norm[c] * errors[c] + relative * product;
     magnitude += product;
   }
-  return { radius: (sum + tiny) * sumSlack, magnitude };
+  return { radius: (sum + tiny) * slack, magnitude };
 }
 
 /** Writes a = scale · dO, rounded once. */
@@ -129,7 +125,7 @@ export function setProduct(
 /** Moves the errors of G past a delta write, G + k yᵀ with y = −β Gᵀk as computed; `squares` is that of the new G. */
 export function passWriteErrors(
   { radius, norm }: ColumnErrors,
-  { keyNorm, strength }: TokenBounds,
+  { keyNorm, strength }: { readonly keyNorm: number; readonly strength: number },
   { vector, dot }: Roundings,
   ofRead: Float64Array,
   squares: Float64Array,
@@ -138,7 +134,7 @@ export function passWriteErrors(
   const spread = spreadOf(strength, keyNorm);
   for (let c = 0; c < radius.length; c++) {
     const y = Math.abs(ofRead[c]);
-    const ofY = Math.abs(strength ?? 0) * (dot * keyNorm * norm[c] + tiny) + u * y + tiny;
+    const ofY = Math.abs(strength) * (dot * keyNorm * norm[c] + tiny) + u * y + tiny;
     norm[c] = Math.sqrt(squares[c]) * normSlack + normFloor;
     const local = keyNorm * (ofY + (vector + u) * y) + u * norm[c] + tiny;
     radius[c] = (spread * radius[c] + local) * slack;

@@ -102,7 +102,7 @@ function passDelta(
     { decay: decay.factors, key: key.elements, ofRead: ofRead.values },
     { ofKey: pass.ofKey, ofGate: pass.ofGate, squares },
   );
-  const bounds = { decay, keyNorm: key.norm, strength };
+  const bounds = { keyNorm: key.norm, strength };
   passWriteErrors(gradient.errors, bounds, roundings, ofRead.values, squares);
   return boundOfSum(decayed, ofRead, relative);
 }

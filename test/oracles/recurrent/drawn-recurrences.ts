@@ -1,7 +1,9 @@
 import * as fc from 'fast-check';
 import {
   recurrentFamilies,
+  recurrentShape,
   type RecurrentFamily,
+  type RecurrentGradientInputs,
   type RecurrentProblem,
 } from '../../../src/problem/index.js';
 import { randomValues } from '../../../properties/problems/values.js';
@@ -101,4 +103,16 @@ export function recurrence(drawn: DrawnRecurrence, range: Range): RecurrentProbl
     }),
     ...(drawn.isNormalised && { normalisation: { epsilon: 1e-6 } }),
   };
+}
+
+/** Gradients of the output and, by chance, of the final state. */
+export function drawnInputs(problem: RecurrentProblem, seed: number): RecurrentGradientInputs {
+  const random = randomValues(seed);
+  const { batch, tokens, valueHeads, keyDim, valueDim, sequences } = recurrentShape(problem);
+  const { format } = problem.v;
+  const states = [sequences.length, valueHeads, keyDim, valueDim];
+  const dout = tensor(format, [batch, tokens, valueHeads, valueDim], random.normal);
+  return random.uniform() < 0.5
+    ? { dout }
+    : { dout, dfinalState: tensor('fp32', states, random.normal) };
 }

@@ -2,35 +2,27 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { recurrentGradients } from '../../../oracles/index.js';
 import { decodeTensor } from '../../../src/formats/index.js';
-import {
-  recurrentShape,
-  type RecurrentGradientInputs,
-  type RecurrentProblem,
-  type Tensor,
+import type {
+  RecurrentGradientInputs,
+  RecurrentProblem,
+  Tensor,
 } from '../../../src/problem/index.js';
-import { randomValues } from '../../../properties/problems/values.js';
 import { scaled, testSeed } from '../../setup/effort.js';
-import { tensor } from '../../setup/problems.js';
 import { loadMpfr } from '../mpfr.js';
-import { drawnRecurrence, families, recurrence, tame, wild } from './drawn-recurrences.js';
+import {
+  drawnInputs,
+  drawnRecurrence,
+  families,
+  recurrence,
+  tame,
+  wild,
+} from './drawn-recurrences.js';
 import { referenceGradients } from './reference-gradients.js';
 
 const mpfr = await loadMpfr();
 
 /** No radius but 0 is below 2^-1000, and numbers stay below 2^200: this is exact beside them. */
 const enough = 1300;
-
-/** Gradients of the output and, by chance, of the final state. */
-function drawnInputs(problem: RecurrentProblem, seed: number): RecurrentGradientInputs {
-  const random = randomValues(seed);
-  const { batch, tokens, valueHeads, keyDim, valueDim, sequences } = recurrentShape(problem);
-  const { format } = problem.v;
-  const states = [sequences.length, valueHeads, keyDim, valueDim];
-  const dout = tensor(format, [batch, tokens, valueHeads, valueDim], random.normal);
-  return random.uniform() < 0.5
-    ? { dout }
-    : { dout, dfinalState: tensor('fp32', states, random.normal) };
-}
 
 function assertWithinRadii(
   problem: RecurrentProblem,

@@ -2,48 +2,13 @@ import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { recurrentOracle } from '../../../oracles/index.js';
 import type { RecurrentProblem } from '../../../src/problem/index.js';
-import { decodeTensor, encodeFromFloat64, formats } from '../../../src/formats/index.js';
+import { decodeTensor } from '../../../src/formats/index.js';
 import type { Tensor } from '../../../src/problem/index.js';
 import { scaled, testSeed } from '../../setup/effort.js';
+import { part, tokensOf } from './cut-recurrences.js';
 import { drawnRecurrence, recurrence, tame, wild } from './drawn-recurrences.js';
 
 const parameters = { seed: testSeed, numRuns: scaled(100) };
-
-/** Elements from `first` to `end` of an axis of a tensor. */
-function part(tensor: Tensor, axis: number, first: number, end: number): Tensor {
-  const { format, shape } = tensor;
-  const inner = shape.slice(axis + 1).reduce((a, b) => a * b, 1);
-  const outer = shape.slice(0, axis).reduce((a, b) => a * b, 1);
-  const all = decodeTensor(tensor);
-  const kept: number[] = [];
-  for (let o = 0; o < outer; o++) {
-    const at = o * shape[axis] * inner;
-    kept.push(...all.subarray(at + first * inner, at + end * inner));
-  }
-  const data = encodeFromFloat64(formats[format], Float64Array.from(kept));
-  return { format, shape: shape.with(axis, end - first), data };
-}
-
-/** The tokens from `first` to `end` of a problem without packed sequences, from a state. */
-function tokensOf(
-  problem: RecurrentProblem,
-  first: number,
-  end: number,
-  initialState: Tensor | undefined,
-): RecurrentProblem {
-  const { q, k, v, g, beta, family, normalisation } = problem;
-  const cut = (tensor: Tensor) => part(tensor, 1, first, end);
-  return {
-    family,
-    q: cut(q),
-    k: cut(k),
-    v: cut(v),
-    ...(g && { g: cut(g) }),
-    ...(beta && { beta: cut(beta) }),
-    ...(normalisation && { normalisation }),
-    ...(initialState && { initialState }),
-  };
-}
 
 it('gives packed sequences what it gives each alone', () => {
   fc.assert(
