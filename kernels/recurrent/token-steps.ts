@@ -44,7 +44,8 @@ export function tokenSteps(context: RunContext): TokenSteps {
           if (gateCount === 0) return;
           setTokenDecay(decay, gates, [t * gateCount, gateCount], rounding);
           decayRows(state, decay, valueDim);
-          rounding.value('state', state, 0, size);
+          // It is stored once a token.
+          rounding.value('sum', state, 0, size);
           return;
         case 'read':
           lack.set(v.subarray(t * valueDim, (t + 1) * valueDim));

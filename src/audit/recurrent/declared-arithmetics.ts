@@ -13,6 +13,9 @@ const usualChunk = 64;
 /** A smaller chunk that kernels take too: its states are read more often, so that no larger one's bounds cover it. */
 const smallChunk = 16;
 
+/** Value dimensions that a program of the recurrent form's gradients takes, as fla's do: more of them store fewer shares. */
+const usualValueBlock = 8;
+
 /** Values that are rounded once more where a kernel keeps them in the format of its inputs. */
 const intermediates: readonly RecurrentValue[] = [
   'state-operand',
@@ -62,13 +65,17 @@ function chunkedArithmetic(
 }
 
 /** The arithmetic of a kernel token by token. */
-function recurrentArithmetic({ state }: RecurrentDeclaration): RecurrentArithmetic {
+function recurrentArithmetic(
+  { v }: RecurrentProblem,
+  { state }: RecurrentDeclaration,
+): RecurrentArithmetic {
   return {
     form: 'recurrent',
     chunk: 1,
     inverse: 'substitution',
     isReversed: false,
-    formats: recurrentFormats({ ...(state && { state }) }),
+    formats: recurrentFormats({ 'stored-write': v.format, ...(state && { state }) }),
+    valueBlock: usualValueBlock,
     outputs: {},
   };
 }
@@ -85,7 +92,7 @@ export function arithmeticsOf(
   const { form, chunk } = declared;
   const chunks = chunk === undefined ? [usualChunk, smallChunk] : [chunk];
   return [
-    ...(form === 'chunked' ? [] : [recurrentArithmetic(declared)]),
+    ...(form === 'chunked' ? [] : [recurrentArithmetic(problem, declared)]),
     ...(form === 'recurrent'
       ? []
       : chunks.map((tokens) => chunkedArithmetic(problem, declared, tokens))),

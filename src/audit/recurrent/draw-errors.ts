@@ -213,7 +213,7 @@ export function drawErrors(
   }
   const alike = new Float64Array(combinations.length);
   for (const name of alikeValues) {
-    const errors = runErrors(request, arithmetic, alikeRounding(name), (at, of) => {
+    const errors = runErrors(request, arithmetic, alikeRounding(arithmetic, name), (at, of) => {
       addAlike(drawn[at], quantities[at], of);
     });
     combinations.forEach((combination, at) => {

@@ -8,7 +8,7 @@ function logProbability(square: number, draws: number): number {
 
 /**
  * τ: the root mean square of errors exceeds τ times that of `draws` drawn ones with at most this probability.
- * @param freedom degrees of freedom of the sum of squares that is compared: 1 for a single error or one linear statistic
+ * @param freedom tr Σ / ‖Σ‖ of the errors' covariance Σ, or less: 1 for a single error or one linear statistic
  */
 export function drawnLimit(probability: number, draws: number, freedom = 1): number {
   const wanted = Math.log(probability) / Math.max(1, freedom);

@@ -21,10 +21,17 @@ function powerOf(x: number): number {
 /** Numbers of {@link noise}, a power of two. */
 const noiseLength = 2 ** 16;
 
-/** Random numbers from −1 to 1, all equally probable. A stretch of them that begins anywhere serves many values. */
+/**
+ * Random numbers, normally distributed (Box and Muller) with the variance 1/3 of a rounding that is uniform from −1 to 1: normal ones make
+ * the limits provable. A stretch of them that begins anywhere serves many values.
+ */
 const noise = lazily(() => {
   const next = randomWords(1, 0);
-  return Float64Array.from({ length: noiseLength }, () => next() / 2 ** 31 - 1);
+  const uniform = () => (next() + 0.5) / 2 ** 32;
+  return Float64Array.from(
+    { length: noiseLength },
+    () => Math.sqrt((-2 / 3) * Math.log(uniform())) * Math.cos(2 * Math.PI * uniform()),
+  );
 });
 
 /** The root mean square of 2^⌊log2|x|⌋ / |x|, x distributed as significands are (Benford): √(3 / (8 ln 2)). */
@@ -40,7 +47,7 @@ const decayHalves = 3;
 const longBits = 20;
 
 /**
- * A rounding that draws what it does: any number within half an ulp of the value's format, all equally probable. Numbers of fp64 and zeros stay.
+ * A rounding that draws what it does: an error of the variance that one within half an ulp of the value's format has. Numbers of fp64 and zeros stay.
  */
 export function drawnRounding(
   arithmetic: RecurrentArithmetic,
@@ -84,17 +91,28 @@ export function drawnRounding(
 }
 
 /**
- * Values whose errors may all have one sense, up to an ulp of fp32: tensor cores truncate sums, units approximate exponentials, one decay is
- * rounded the same for every token, and sums of gates lean as their gates do.
+ * Values whose errors may all have one sense: tensor cores truncate sums, units approximate exponentials, one decay is rounded the same for every
+ * token, sums of gates lean as their gates do, and a state of few bits that decays slowly is rounded the same way again and again.
  */
-export const alikeValues = ['sum', 'decay', 'gates'] as const satisfies readonly RecurrentValue[];
+export const alikeValues = [
+  'sum',
+  'decay',
+  'gates',
+  'state',
+] as const satisfies readonly RecurrentValue[];
 
-/** A rounding that makes all values of a name larger by an ulp of fp32, and nothing else. */
-export function alikeRounding(name: RecurrentValue): RecurrentRounding {
+/** A rounding that makes all values of a name larger by an ulp of fp32, or by half an ulp of a shorter format, and nothing else. */
+export function alikeRounding(
+  { formats: of }: RecurrentArithmetic,
+  name: RecurrentValue,
+): RecurrentRounding {
+  const { precision } = formats[of[name]];
+  // States of fp32 are rounded to nearest, and of many bits.
+  const share = precision <= longBits ? 2 ** -precision : name === 'state' ? 0 : 2 ** -23;
   return {
-    value: (of, values, first, end) => {
-      if (of !== name) return;
-      for (let i = first; i < end; i++) values[i] *= 1 + 2 ** -23;
+    value: (one, values, first, end) => {
+      if (one !== name) return;
+      for (let i = first; i < end; i++) values[i] *= 1 + share;
     },
     output: () => undefined,
   };

@@ -29,16 +29,14 @@ export interface RecurrenceMeasure {
   readonly falseAlarmRate: number;
 }
 
-/** The most that a group's energies let expect of freedom: too few draws show too little variance, so that a quarter counts. */
+/**
+ * tr Σ / ‖Σ‖ at least, Σ the covariance of a group's errors: tr Σ / √(tr Σ²), as the variance of their sum of squares is 2 tr Σ². Half of what few
+ * draws show counts.
+ */
 function freedomOf(energies: Float64Array): number {
-  let [sum, squares] = [0, 0];
-  for (const energy of energies) {
-    sum += energy;
-    squares += energy * energy;
-  }
-  const mean = sum / energies.length;
-  const variance = squares / energies.length - mean * mean;
-  return variance > 0 ? Math.max(1, (2 * mean * mean) / variance / 4) : 1;
+  const mean = meanOf(energies);
+  const variance = energies.reduce((sum, x) => sum + (x - mean) ** 2, 0) / energies.length;
+  return variance > 0 ? Math.max(1, Math.sqrt((mean * mean) / variance)) : 1;
 }
 
 function meanOf(values: Float64Array): number {

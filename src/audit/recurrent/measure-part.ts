@@ -108,7 +108,9 @@ function measureQuantity(
     groups,
     projections: projectionsOf(name, groups, exact, fromBefore),
   };
-  const worst = largest(worstCases.flatMap((one) => one[name] ?? []));
+  const worst = largest(
+    worstCases.flatMap((one) => one[name] ?? [new Float64Array(exact.length).fill(1e30)]),
+  );
   const radius = byHead(reference.radius, rows);
   return [{ name, drawn, radius, worst: byHead(worst, rows), fromBefore }];
 }
