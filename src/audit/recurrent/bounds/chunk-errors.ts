@@ -6,6 +6,7 @@ import {
 } from './block-matrices.js';
 import { pairErrors, setTermErrors, type OperandErrors } from './chunk-terms.js';
 import {
+  addByNorms,
   addRead,
   additiveWriter,
   type ChunkWrites,
@@ -30,7 +31,10 @@ interface Work {
   readonly matrices: BlockMatrices;
   readonly terms: OperandErrors;
   readonly magnitudes: Float64Array;
-  readonly operandErrors: Float64Array;
+  readonly copyErrors: Float64Array;
+  readonly sizes: Float64Array;
+  readonly copyNorms: Float64Array;
+  readonly spread: Float64Array;
   readonly queries: Float64Array;
   readonly queryErrors: Float64Array;
   readonly keyErrors: Float64Array;
@@ -39,6 +43,8 @@ interface Work {
   readonly norms: Float64Array;
   readonly gram: Float64Array;
   readonly products: Float64Array;
+  readonly written: Float64Array;
+  readonly through: Float64Array;
 }
 
 function workFor(most: number, { shape }: WriterContext): Work {
@@ -50,7 +56,10 @@ function workFor(most: number, { shape }: WriterContext): Work {
     matrices: blockMatrices(most, shape),
     terms: { triangle: ofKeys(), shared: ofKeys(), intra: ofKeys(), decays: ofKeys() },
     magnitudes: ofState(),
-    operandErrors: ofState(),
+    copyErrors: ofState(),
+    sizes: new Float64Array(valueDim),
+    copyNorms: new Float64Array(valueDim),
+    spread: new Float64Array(most * most),
     queries: ofKeys(),
     queryErrors: ofKeys(),
     keyErrors: ofKeys(),
@@ -59,29 +68,74 @@ function workFor(most: number, { shape }: WriterContext): Work {
     norms: new Float64Array(most),
     gram: new Float64Array(most * most),
     products: ofValues(),
+    written: ofValues(),
+    through: new Float64Array(keyDim * keyDim),
   };
 }
 
-/** What products with the state read: its elements, their errors, and those of its copy. */
+/** What products with the state read, and its copy. */
 function readState(
   work: Work,
   { exact, errors, norms }: StateBounds,
-  share: number,
-  context: WriterContext,
+  { roundings }: WriterContext,
 ): ReadState {
-  const { magnitudes, operandErrors } = work;
-  const { of } = context.roundings;
-  const { least } = of['state-operand'];
-  const largest = Math.min(of['state-operand'].largest, of.state.largest, 2 ** 126);
+  const { magnitudes, copyErrors, sizes, copyNorms } = work;
+  const copy = roundings.of['state-operand'];
+  const largest = Math.min(copy.largest, roundings.of.state.largest, 2 ** 126);
+  const columns = norms.length;
   for (let i = 0; i < exact.length; i++) {
     magnitudes[i] = Math.abs(exact[i]) + (errors ? errors[i] : 0);
-    const isHeld = magnitudes[i] + norms[i % norms.length] < largest;
-    operandErrors[i] = isHeld ? share * magnitudes[i] + least : Infinity;
+    const isHeld = magnitudes[i] + norms[i % columns] < largest;
+    copyErrors[i] = isHeld ? copy.unit * magnitudes[i] + copy.least : Infinity;
   }
-  return { exact, magnitudes, norms, operandErrors, operandShare: share };
+  setColumnNorms(sizes, magnitudes);
+  setColumnNorms(copyNorms, copyErrors);
+  for (let c = 0; c < columns; c++) {
+    sizes[c] += norms[c];
+    copyNorms[c] += copy.unit * norms[c];
+  }
+  return { exact, magnitudes, norms, copyErrors, copyShare: copy.unit, sizes, copyNorms };
 }
 
-/** Adds what the sums of scale ((q e^G) S + P N) err by, and N. */
+/** Sets what outputs read of the state, and what q e^G errs by; adds what that and the state's copy make of outputs' errors. */
+function addStateReads(
+  work: Work,
+  n: number,
+  writes: ChunkWrites,
+  state: ReadState,
+  { roundings, inputs, shape }: WriterContext,
+): void {
+  const { matrices, terms, outErrors, outReads, queries, queryErrors, norms } = work;
+  const { keyDim } = shape;
+  const { of, operation } = roundings;
+  const fixed = compose(inputs.normalised, 3 * operation, of.operand.unit);
+  const isByKey = inputs.decay === 'by-key-dimension';
+  const [share, least] = isByKey ? [fixed, of.operand.least] : [inputs.query, 0];
+  setMagnitudes(queries, matrices.startQueries, n * keyDim);
+  // A kernel may multiply them by the scale first, so that they lie elsewhere between powers of two.
+  for (let i = 0; i < n * keyDim; i++)
+    queryErrors[i] = queries[i] * (share + (1 + share) * terms.decays[i]) + least;
+  const place = { rows: n, rowNorms: norms };
+  addRead(outErrors, queryErrors, state.magnitudes, { norms: state.norms, share: 1 }, place);
+  // The copy's errors times those of queries, and the sums, by norms.
+  const sum = roundings.sum(keyDim + n + 6);
+  for (let i = 0; i < n * keyDim; i++) queries[i] += queryErrors[i];
+  addByNorms(outErrors, queryErrors, state.copyNorms, 1, place);
+  addByNorms(outErrors, queries, state.sizes, sum, place);
+  addByNorms(outErrors, queries, state.copyNorms, sum, place);
+  const size = { count: n, dim: keyDim };
+  setOutputReads(outReads, matrices, matrices.intra, writes.reads, size);
+  setMagnitudes(queries, outReads, n * keyDim);
+  addRead(
+    outErrors,
+    queries,
+    state.copyErrors,
+    { norms: state.norms, share: state.copyShare },
+    place,
+  );
+}
+
+/** Sets what outputs scale ((q e^G) S + P N) err by, but for the error of the state, and what they read of it. */
 function setOutErrors(
   work: Work,
   { count: n }: TokenBlock,
@@ -89,29 +143,21 @@ function setOutErrors(
   state: ReadState,
   context: WriterContext,
 ): void {
-  const { matrices, terms, outErrors, queries, queryErrors, gram, norms } = work;
-  const { roundings, inputs, shape } = context;
-  const { keyDim, valueDim } = shape;
-  const { of, operation } = roundings;
-  const columns = { rows: n, inner: n, columns: valueDim };
-  const sum = roundings.sum(keyDim + n + 6);
-  const fixed = compose(inputs.normalised, 3 * operation, of.operand.unit);
-  setMagnitudes(queries, matrices.startQueries, n * keyDim);
-  for (let i = 0; i < n * keyDim; i++) {
-    // A kernel may multiply them by the scale first, so that they lie elsewhere between powers of two.
-    queryErrors[i] =
-      inputs.decay === 'by-key-dimension'
-        ? queries[i] * (fixed + (1 + fixed) * terms.decays[i]) + of.operand.least
-        : queries[i] * (inputs.query + (1 + inputs.query) * terms.decays[i]);
-    queries[i] += queryErrors[i];
-  }
+  const { matrices, outErrors, gram, spread } = work;
+  const { roundings, shape } = context;
+  const { of } = roundings;
+  const columns = { rows: n, inner: n, columns: shape.valueDim };
+  const sum = roundings.sum(shape.keyDim + n + 6);
   outErrors.fill(0);
-  const place = { rows: n, rowNorms: norms };
-  addRead(outErrors, queryErrors, state.magnitudes, { norms: state.norms, share: 1 }, place);
-  const operand = { norms: state.norms, share: state.operandShare };
-  addRead(outErrors, queries, state.operandErrors, operand, place);
+  addStateReads(work, n, writes, state, context);
   setMagnitudes(gram, matrices.intra, n * n);
   addProduct(outErrors, gram, writes.errors, columns);
+  if (writes.before) {
+    spread.fill(0);
+    addProduct(spread, matrices.intra, matrices.inverse, { rows: n, inner: n, columns: n });
+    setMagnitudes(spread, spread, n * n);
+    addProduct(outErrors, spread, writes.before, columns);
+  }
   for (let i = 0; i < n * n; i++) {
     const size = gram[i] + matrices.intraError[i];
     const error = matrices.intraError[i] + of.intra.unit * size + (size > 0 ? of.intra.least : 0);
@@ -158,6 +204,39 @@ function setStateErrors(
   return largestShare;
 }
 
+/** Adds what W S makes of the new state by its copy's errors, |Kᵀ W| times them, and returns the share of the state's error in the norm. */
+function addCopyErrors(
+  stateError: Float64Array,
+  { matrices, through }: Work,
+  { reads }: ChunkWrites,
+  { copyErrors, copyShare }: ReadState,
+  n: number,
+): number {
+  if (reads === null || copyShare === 0) return 0;
+  const dim = matrices.endDecay.length;
+  through.fill(0);
+  addProduct(through, matrices.endKeys, reads, { rows: dim, inner: n, columns: dim }, true);
+  setMagnitudes(through, through, dim * dim);
+  const columns = copyErrors.length / dim;
+  addProduct(stateError, through, copyErrors, { rows: dim, inner: dim, columns });
+  let squares = 0;
+  for (const x of through) squares += x * x;
+  return copyShare * Math.sqrt(squares);
+}
+
+/** |T| e + ε at most. */
+function largestWriteErrors(
+  { matrices, spread, written }: Work,
+  { before, errors }: ChunkWrites,
+  { rows, columns }: { readonly rows: number; readonly columns: number },
+): Float64Array {
+  written.set(errors);
+  if (before === null) return written;
+  setMagnitudes(spread, matrices.inverse, rows * rows);
+  addProduct(written, spread, before, { rows, inner: rows, columns });
+  return written;
+}
+
 /** Raises the errors of what is written by those of N e^(G_C − G), where decays are by head. */
 function addDecayedWrites(
   writes: ChunkWrites,
@@ -201,7 +280,6 @@ function chunkParts(context: WriterContext, most: number) {
   const { keyDim } = shape;
   const work = workFor(most, context);
   const pair = pairErrors(inputs, roundings, keyDim);
-  const share = compose(roundings.of['state-operand'].unit, roundings.sum(keyDim + most + 6));
   const { error: ofTriangle } = roundings.of.triangle;
   /** Sets a block's matrices, and what products with the state read. */
   const begin = (block: TokenBlock, state: StateBounds, isDelta: boolean): ReadState => {
@@ -214,7 +292,7 @@ function chunkParts(context: WriterContext, most: number) {
         matrices.triangleError[i] += rounded;
         matrices.ownError[i] += rounded;
       }
-    return readState(work, state, share, context);
+    return readState(work, state, context);
   };
   return { work, begin };
 }
@@ -233,6 +311,8 @@ function additiveStep(
     count: n,
     keys: matrices.endKeys.slice(0, n * keyDim),
     reads: null,
+    inverse: null,
+    writeErrorBefore: null,
     decay: matrices.endDecay.slice(),
     writeError: writes.errors.slice(0, n * normsBefore.length),
     stateError,
@@ -261,7 +341,6 @@ export function additiveChunks(context: WriterContext, most: number): BlockBound
     const normsBefore = new Float64Array(valueDim);
     if (isFollowed) {
       setColumnNorms(normsBefore, errors);
-      outReads.set(matrices.startQueries.subarray(0, n * keyDim));
     } else {
       setMagnitudes(queries, matrices.startQueries, n * keyDim);
       addProduct(outErrors, queries, errors, { rows: n, inner: keyDim, columns: valueDim });
@@ -316,20 +395,29 @@ export function deltaChunks(context: WriterContext, most: number): BlockBounder 
     setOutErrors(work, block, writes, read, context);
     for (let i = 0; i < n * valueDim; i++) outErrors[i] += lost;
     const size = { count: n, dim: keyDim };
-    setOutputReads(outReads, matrices, matrices.intra, writes.reads, size);
     const stateError = new Float64Array(keyDim * valueDim);
-    const kept = setStateErrors(stateError, work, block, writes, context);
+    const kept =
+      setStateErrors(stateError, work, block, writes, context) +
+      addCopyErrors(stateError, work, writes, read, n);
     addDecayedWrites(writes, block, context);
     advance(state.exact, work, n, writes.exact);
     for (let i = 0; i < stateError.length; i++) stateError[i] += lost;
     addStateRounding(stateError, null, state.exact, context);
     const normsBefore = state.norms.slice();
     setColumnNorms(added, stateError);
-    addWriteNorms(added, matrices.endKeys, writes.errors, size, work);
+    addWriteNorms(
+      added,
+      matrices.endKeys,
+      largestWriteErrors(work, writes, { rows: n, columns: valueDim }),
+      size,
+      work,
+    );
     const stateNorms = moveNorms(block, state.norms, kept);
     const step: Step = {
       ...additiveStep(work, n, writes, stateError, normsBefore),
-      reads: writes.reads.slice(0, n * keyDim),
+      reads: writes.reads?.slice(0, n * keyDim) ?? null,
+      inverse: matrices.inverse.slice(0, n * n),
+      writeErrorBefore: writes.before?.slice(0, n * valueDim) ?? null,
       stateNorms,
     };
     return { outErrors, outReads, step, normsBefore };

@@ -13,9 +13,12 @@ export interface ReadState {
   /** Its elements at most; beside them columns may err by `norms`. */
   readonly magnitudes: Float64Array;
   readonly norms: Float64Array;
-  /** What a product with its copy as an operand errs by in each of its elements: `magnitudes` and `norms` times the share, and underflow. */
-  readonly operandErrors: Float64Array;
-  readonly operandShare: number;
+  /** What its copy as an operand errs by, by element: this and `share` times what the state's error is; all products have one copy. */
+  readonly copyErrors: Float64Array;
+  readonly copyShare: number;
+  /** The norms of the columns of `magnitudes`, the state's errors included, and of the copy's errors. */
+  readonly sizes: Float64Array;
+  readonly copyNorms: Float64Array;
 }
 
 /** out += a M + share ‖a‖ ρ, by row of a ≥ 0: what such rows make of elements M and column norms ρ. */
@@ -34,16 +37,32 @@ export function addRead(
     for (let c = 0; c < columns; c++) out[t * columns + c] += share * rowNorms[t] * norms[c];
 }
 
-/** What a chunk writes, [n, value dimension]. */
+/** out += share ‖a‖ times `norms`, by row of a. */
+export function addByNorms(
+  out: Float64Array,
+  a: Float64Array,
+  norms: Float64Array,
+  share: number,
+  { rows, rowNorms }: { readonly rows: number; readonly rowNorms: Float64Array },
+): void {
+  const columns = norms.length;
+  setRowNorms(rowNorms, a, a.length / rowNorms.length, rows);
+  for (let t = 0; t < rows; t++)
+    for (let c = 0; c < columns; c++) out[t * columns + c] += share * rowNorms[t] * norms[c];
+}
+
+/** What a chunk writes, [n, value dimension]: N̂ is N of the kernel's state, but for T e + ε and what the copy of the state errs by. */
 export interface ChunkWrites {
   /** N. */
   readonly exact: Float64Array;
   /** |N̂| at most. */
   readonly largest: Float64Array;
-  /** What N̂ errs by from U − W Ŝ, the state as it is in the kernel. */
+  /** |e| at most, of delta writes: what T multiplies. */
+  readonly before: Float64Array | null;
+  /** |ε| at most. */
   readonly errors: Float64Array;
-  /** W, [n, key dimension]. */
-  readonly reads: Float64Array;
+  /** W, [n, key dimension], of delta writes. */
+  readonly reads: Float64Array | null;
 }
 
 /** Bounds what a chunk writes; what it returns is good until the next call. */
@@ -67,16 +86,15 @@ export function additiveWriter(
   { shape, inputs }: WriterContext,
   most: number,
 ): (block: TokenBlock) => ChunkWrites {
-  const { valueDim, keyDim } = shape;
+  const { valueDim } = shape;
   const ofValues = () => new Float64Array(most * valueDim);
   const [exact, errors, largest] = [ofValues(), ofValues(), ofValues()];
-  const reads = new Float64Array(most * keyDim);
   return ({ count, v }) => {
     for (let i = 0; i < count * valueDim; i++) {
       exact[i] = v[i];
       errors[i] = inputs.value.error(Math.abs(v[i]));
       largest[i] = Math.abs(v[i]) + errors[i];
     }
-    return { exact, errors, largest, reads };
+    return { exact, errors, largest, before: null, reads: null };
   };
 }

@@ -34,25 +34,27 @@ function writerWork(most: number, keyDim: number, valueDim: number) {
     errors: ofValues(),
     largest: ofValues(),
     square: new Float64Array(most * most),
+    startKeys: ofKeys(),
+    scratch: new Float64Array(most * Math.max(keyDim, valueDim)),
     norms: new Float64Array(most),
+    moreNorms: new Float64Array(most),
     readNorms: new Float64Array(most),
   };
 }
 
 type Work = ReturnType<typeof writerWork>;
 
-/** What operands err by as terms of sums: how they are made, their rounding, and the sum. */
+/** What operands err by: how they are made, and their rounding. */
 function setOperandErrors(
   errors: Float64Array,
   magnitudes: Float64Array,
   size: number,
   made: (at: number) => number,
-  { operand, sum }: { readonly operand: Conversion; readonly sum: number },
+  operand: Conversion,
 ): void {
   for (let i = 0; i < size; i++) {
     const before = magnitudes[i] * made(i);
-    const error = before + operand.error(magnitudes[i] + before);
-    errors[i] = error + sum * (magnitudes[i] + error);
+    errors[i] = before + operand.error(magnitudes[i] + before);
   }
 }
 
@@ -95,10 +97,10 @@ function setFactors(
   { count: n, v, beta }: TokenBlock,
   inverse: Float64Array,
   of: InverseErrors,
-  factor: Conversion,
+  { factor, sum }: { readonly factor: Conversion; readonly sum: number },
 ): void {
   const { keys, keyErrors, readErrors, reads, fresh, freshErrors, values, valueErrors } = work;
-  const { moved, square, product } = work;
+  const { moved, square, product, scratch } = work;
   for (let i = 0; i < n * n; i++) square[i] = of.error[i] + of.rounding[i];
   const roundAll = (to: Float64Array, sizes: Float64Array, exact: Float64Array) => {
     for (let i = 0; i < to.length; i++) {
@@ -114,7 +116,9 @@ function setFactors(
     const columns = errors.length / work.norms.length;
     errors.fill(0);
     addProduct(errors, square, magnitudes, { rows: n, inner: n, columns });
-    addProduct(errors, of.largest, own, { rows: n, inner: n, columns });
+    // Of the operand and of the sum.
+    for (let i = 0; i < n * columns; i++) scratch[i] = own[i] + sum * (magnitudes[i] + own[i]);
+    addProduct(errors, of.largest, scratch, { rows: n, inner: n, columns });
   }
   const columns = product.length / work.norms.length;
   for (let i = 0; i < n * columns; i++) product[i] = beta[Math.floor(i / columns)] * v[i];
@@ -124,7 +128,10 @@ function setFactors(
   roundAll(readErrors, keys, reads);
 }
 
-/** Σ over what A, its inverse and the inverse's rounding err by: adds it to `errors`. */
+/**
+ * What A and its inverse err by: into `inner` what T multiplies, and into `errors` what the inverse's rounding makes of N. Before, `inner` has what β k's
+ * rounding makes of A N.
+ */
 function addInverseErrors(
   work: Work,
   matrices: BlockMatrices,
@@ -146,8 +153,35 @@ function addInverseErrors(
   product.fill(0);
   addProduct(product, of.largest, raised, size);
   addProduct(inner, of.residual, product, size);
-  addProduct(errors, of.magnitude, inner, size);
   addProduct(errors, of.rounding, raised, size);
+}
+
+/**
+ * What operands err by: into `inner` what T multiplies; into `errors` what the inverse's errors make of that, and the sums of T's products, by the norms of β k e^G and
+ * of the state.
+ */
+function addOperandErrors(
+  work: Work,
+  of: InverseErrors,
+  state: ReadState,
+  n: number,
+  sum: number,
+): void {
+  const { errors, inner, keyErrors, valueErrors, values, square, norms, product } = work;
+  const columns = state.norms.length;
+  const size = { rows: n, inner: n, columns };
+  const whole = { norms: state.norms, share: 1 };
+  addRead(valueErrors, keyErrors, state.magnitudes, whole, { rows: n, rowNorms: norms });
+  addProduct(errors, square, valueErrors, size);
+  for (let i = 0; i < n * columns; i++) inner[i] += valueErrors[i];
+  const keyDim = keyErrors.length / work.norms.length;
+  for (let i = 0; i < n * keyDim; i++) keyErrors[i] += work.startKeys[i];
+  setRowNorms(norms, keyErrors, keyDim, n);
+  for (let i = 0; i < n * columns; i++) {
+    const ofKey = norms[Math.floor(i / columns)] * state.sizes[i % columns];
+    product[i] = sum * (values[i] + valueErrors[i] + ofKey);
+  }
+  addProduct(errors, of.largest, product, size);
 }
 
 /** A writer of delta writes, N = U − W S with W = T (β k e^G) and U = T (β v), for chunks of up to `most` tokens. */
@@ -164,47 +198,62 @@ export function deltaWriter(
   const addShared = sharedRoundings(keyDim, valueDim);
   const work = writerWork(most, keyDim, valueDim);
   const fixed = compose(inputs.normalised, 3 * operation);
-  const made = { operand: of.operand, sum };
 
-  /** The errors of N but its own rounding. */
+  /** e and ε but for N's own rounding, and W's share of the sums. */
   function setErrors(
     block: TokenBlock,
     matrices: BlockMatrices,
     terms: OperandErrors,
     state: ReadState,
-  ): void {
+  ): InverseErrors {
     const { count: n } = block;
-    const { keys, keyErrors, values, valueErrors, inner, errors, norms, exact } = work;
+    const { keys, keyErrors, values, valueErrors, inner, errors, exact } = work;
     const ofDecays = terms.decays;
     setOperands(work, block, matrices, state, shape);
-    setOperandErrors(keyErrors, keys, n * keyDim, (i) => fixed + (1 + fixed) * ofDecays[i], made);
-    setOperandErrors(valueErrors, values, n * valueDim, () => 2 * operation, made);
+    work.startKeys.set(keys);
+    const ofKey = (i: number) => fixed + (1 + fixed) * ofDecays[i];
+    setOperandErrors(keyErrors, keys, n * keyDim, ofKey, of.operand);
+    setOperandErrors(valueErrors, values, n * valueDim, () => 2 * operation, of.operand);
     const inverse = invert({ n, ...matrices });
-    setFactors(work, block, matrices.inverse, inverse, of['write-factor']);
+    setFactors(work, block, matrices.inverse, inverse, { factor: of['write-factor'], sum });
     inner.fill(0);
     errors.fill(0);
     addShared(inner, { block, shared: terms.shared, writes: exact });
     addInverseErrors(work, matrices, inverse, state.norms, n);
+    addOperandErrors(work, inverse, state, n, sum);
     const whole = { norms: state.norms, share: 1 };
-    const place = { rows: n, rowNorms: norms };
-    addRead(valueErrors, keyErrors, state.magnitudes, whole, place);
-    addProduct(errors, inverse.largest, valueErrors, { rows: n, inner: n, columns: valueDim });
+    const place = { rows: n, rowNorms: work.norms };
     addRead(errors, work.readErrors, state.magnitudes, whole, place);
-    const operand = { norms: state.norms, share: state.operandShare };
-    addRead(errors, keys, state.operandErrors, operand, place);
+    return inverse;
+  }
+
+  /** Adds the sums of W S and with U, and N's rounding. `product` is |T| e. */
+  function finish(n: number, state: ReadState): void {
+    const { exact, errors, largest, fresh, freshErrors, readNorms, norms, keys, reads } = work;
+    setRowNorms(norms, keys, keyDim, n);
+    for (let i = 0; i < n * keyDim; i++) keys[i] -= Math.abs(reads[i]);
+    setRowNorms(work.moreNorms, keys, keyDim, n);
+    for (let t = 0; t < n; t++)
+      for (let c = 0; c < valueDim; c++) {
+        const at = t * valueDim + c;
+        const copy = state.copyNorms[c];
+        const ofSums = readSum * (fresh[at] + norms[t] * (state.sizes[c] + copy));
+        const error = errors[at] + freshErrors[at] + work.moreNorms[t] * copy + ofSums;
+        const ofState = readNorms[t] * (state.norms[c] + copy);
+        const size = Math.abs(exact[at]) + work.product[at] + ofState + error;
+        const rounded = of.write.error(size);
+        errors[at] = error + rounded;
+        largest[at] = size + rounded;
+      }
   }
 
   return (block, matrices, terms, state) => {
-    const { exact, errors, largest, fresh, freshErrors, readNorms, reads } = work;
-    setErrors(block, matrices, terms, state);
-    for (let t = 0; t < block.count; t++)
-      for (let c = 0; c < valueDim; c++) {
-        const at = t * valueDim + c;
-        const error = errors[at] + freshErrors[at] + readSum * fresh[at];
-        const size = Math.abs(exact[at]) + readNorms[t] * state.norms[c] + error;
-        errors[at] = error + of.write.error(size);
-        largest[at] = size + of.write.error(size);
-      }
-    return { exact, largest, errors, reads };
+    const { count: n } = block;
+    const { exact, errors, largest, inner, reads, product } = work;
+    const inverse = setErrors(block, matrices, terms, state);
+    product.fill(0);
+    addProduct(product, inverse.magnitude, inner, { rows: n, inner: n, columns: valueDim });
+    finish(n, state);
+    return { exact, largest, before: inner, errors, reads };
   };
 }

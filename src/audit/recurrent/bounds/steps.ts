@@ -1,7 +1,8 @@
 import { addProduct, productWithTransposed, setMagnitudes, setRowNorms } from './matrices.js';
 
 /**
- * What a block of n tokens makes of an error of the state before it, δ, and what it adds: D δ − Kᵀ (R δ) + Kᵀ ε + η, with |ε| and |η| bounded.
+ * What a block of n tokens makes of an error of the state before it, δ, and what it adds: D δ − Kᵀ (R δ) + Kᵀ (T e + ε) + η, with |e|, |ε| and |η|
+ * bounded.
  */
 export interface Step {
   readonly count: number;
@@ -12,6 +13,9 @@ export interface Step {
   readonly decay: Float64Array;
   /** ε, [n, value dimension]. */
   readonly writeError: Float64Array;
+  /** T, [n, n], and e, where there is such a part. */
+  readonly inverse: Float64Array | null;
+  readonly writeErrorBefore: Float64Array | null;
   /** η: a part bounded by element, [key dimension, value dimension], and the norms of the columns of the other part. */
   readonly stateError: Float64Array | null;
   readonly stateNorms: Float64Array;
@@ -75,7 +79,15 @@ function passStep(followed: Followed, step: Step, work: Work, keyDim: number): v
   const size = { rows: count, inner: keyDim, columns: step.count };
   productWithTransposed(coefficients, rows, keys, size);
   setMagnitudes(magnitudes, coefficients, count * step.count);
-  addProduct(errors, magnitudes, writeError, { rows: count, inner: step.count, columns });
+  const ofWrites = { rows: count, inner: step.count, columns };
+  addProduct(errors, magnitudes, writeError, ofWrites);
+  if (step.inverse && step.writeErrorBefore) {
+    magnitudes.fill(0);
+    const square = { rows: count, inner: step.count, columns: step.count };
+    addProduct(magnitudes, coefficients, step.inverse, square);
+    setMagnitudes(magnitudes, magnitudes, count * step.count);
+    addProduct(errors, magnitudes, step.writeErrorBefore, ofWrites);
+  }
   for (let t = 0; t < count; t++) for (let i = 0; i < keyDim; i++) rows[t * keyDim + i] *= decay[i];
   if (reads === null) return;
   for (let i = 0; i < count * step.count; i++) coefficients[i] = -coefficients[i];

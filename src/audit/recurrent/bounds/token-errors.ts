@@ -175,6 +175,8 @@ export function deltaTokens(context: WriterContext, most: number): BlockBounder 
       reads: matrices.startKeys.slice(0, n * keyDim),
       decay: matrices.endDecay.slice(),
       writeError: writeErrors.slice(0, n * valueDim),
+      inverse: null,
+      writeErrorBefore: null,
       stateError: null,
       stateNorms: within.slice(),
       normsBefore,
