@@ -18,6 +18,8 @@ export const recurrentValues = [
   'normalised',
   /** Operands of products that are made from inputs: β k e^G, β v, q e^G, k e^(G_C − G). */
   'operand',
+  /** Keys and queries with decays by key dimension, as operands of gradients within a chunk. */
+  'decayed-operand',
   /** A, as it goes into the inverse. */
   'triangle',
   /** T. */

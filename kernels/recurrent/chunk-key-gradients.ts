@@ -57,28 +57,36 @@ function addProductsByDimension(
   gradients: ChunkGradients,
   parts: ChunkParts,
   { q, k, beta, count: n }: TokenInputs,
-  { shape, isDelta }: RunContext,
+  { rounding, shape, isDelta }: RunContext,
 ): void {
   const { rows, written, intra, triangle, triangleRows, triangleColumns, scratch } = gradients;
   const { keyDim } = shape;
   const size = n * keyDim;
+  const [keys, queries, readers] = [q, q, k].map(() => new Float64Array(size));
   triangleRows.fill(0, 0, size);
   triangleColumns.fill(0, 0, size);
   scratch.fill(1, 0, size);
   eachDecayedRow(scratch, parts.decays, n, parts.decayed, (s, decays) => {
     const row = s * keyDim;
+    const end = row + keyDim;
+    for (let at = 0, i = row; at < end; at++, i = i + 1 === end ? row : i + 1) {
+      keys[at] = k[at] * decays[at];
+      queries[at] = q[i] * decays[at];
+      readers[at] = k[i] * decays[at];
+    }
+    for (const operand of isDelta ? [keys, queries, readers] : [keys, queries])
+      rounding.value('decayed-operand', operand, 0, end);
     for (let j = 0; j <= s; j++) {
       const ofIntra = intra[s * n + j];
       const ofTriangle = isDelta ? triangle[s * n + j] : 0;
       const strength = ofTriangle * beta[s];
       const column = j * keyDim;
       for (let i = 0; i < keyDim; i++) {
-        const key = k[column + i] * decays[column + i];
-        rows.dq[row + i] += ofIntra * key;
-        written[column + i] += ofIntra * decays[column + i] * q[row + i];
+        rows.dq[row + i] += ofIntra * keys[column + i];
+        written[column + i] += ofIntra * queries[column + i];
         if (!isDelta) continue;
-        triangleRows[row + i] += ofTriangle * key;
-        triangleColumns[column + i] += strength * decays[column + i] * k[row + i];
+        triangleRows[row + i] += ofTriangle * keys[column + i];
+        triangleColumns[column + i] += strength * readers[column + i];
       }
     }
   });

@@ -94,13 +94,17 @@ function undoWrite(undoing: Undoing, { inputs, t, rows, stateGradient }: StepBac
 }
 
 function undoRead(undoing: Undoing, state: Float64Array, step: StepBack): void {
-  const { rounding, shape, isDelta } = undoing.context;
+  const { rounding, shape, isDelta, arithmetic } = undoing.context;
   const { inputs, t, rows, stateGradient } = step;
   const { keyDim, valueDim } = shape;
   if (!isDelta) return;
   addProduct(undoing, 'dk', row(rows.dk, t, keyDim), state, undoing.ofRead);
   product(stateGradient, row(inputs.k, t, keyDim), undoing.ofRead, [keyDim, 1, valueDim], true);
   rounding.value('state', stateGradient, 0, stateGradient.length);
+  // A program's share of dK is stored without what is read, and then with it.
+  if ((arithmetic.valueBlock ?? valueDim) >= valueDim) return;
+  const dk = row(rows.dk, t, keyDim);
+  rounding.output('dk', dk, 0, keyDim);
 }
 
 /** Adds Σ (q ⊙ dQ − k ⊙ dK) of a token to the sums of all later ones, which are its gates' gradients. */

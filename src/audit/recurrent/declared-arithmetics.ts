@@ -1,5 +1,5 @@
 import { formats, type FormatName } from '../../formats/index.js';
-import type { RecurrentProblem } from '../../problem/index.js';
+import { recurrentFamilies, type RecurrentProblem } from '../../problem/index.js';
 import {
   recurrentValues,
   type RecurrentArithmetic,
@@ -59,14 +59,18 @@ function chunkedArithmetic(
     chunk,
     inverse: { block: 16 },
     isReversed: false,
-    formats: recurrentFormats({ ...named, ...(state && { state }) }),
+    formats: recurrentFormats({
+      ...named,
+      'decayed-operand': 'tf32',
+      ...(state && { state }),
+    }),
     outputs: {},
   };
 }
 
 /** The arithmetic of a kernel token by token. */
 function recurrentArithmetic(
-  { v }: RecurrentProblem,
+  { family, v }: RecurrentProblem,
   { state }: RecurrentDeclaration,
 ): RecurrentArithmetic {
   return {
@@ -75,7 +79,7 @@ function recurrentArithmetic(
     inverse: 'substitution',
     isReversed: false,
     formats: recurrentFormats({ 'stored-write': v.format, ...(state && { state }) }),
-    valueBlock: usualValueBlock,
+    ...(recurrentFamilies[family].write === 'delta' ? { valueBlock: usualValueBlock } : {}),
     outputs: {},
   };
 }
