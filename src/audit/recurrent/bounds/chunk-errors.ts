@@ -27,7 +27,7 @@ import {
 import type { TokenBlock } from './token-blocks.js';
 
 /** Working memory of a chunk's bounds. */
-interface Work {
+export interface Work {
   readonly matrices: BlockMatrices;
   readonly terms: OperandErrors;
   readonly magnitudes: Float64Array;
@@ -274,8 +274,14 @@ function addStateRounding(
   }
 }
 
-/** What both bounders of chunks are made of. */
-function chunkParts(context: WriterContext, most: number) {
+/** What bounders of chunks are made of. */
+export function chunkParts(
+  context: WriterContext,
+  most: number,
+): {
+  readonly work: Work;
+  readonly begin: (block: TokenBlock, state: StateBounds, isDelta: boolean) => ReadState;
+} {
   const { roundings, inputs, shape } = context;
   const { keyDim } = shape;
   const work = workFor(most, context);

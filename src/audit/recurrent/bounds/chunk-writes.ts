@@ -2,6 +2,7 @@ import type { RecurrentArithmetic } from '../../../../kernels/index.js';
 import type { RecurrentShape } from '../../../problem/index.js';
 import type { BlockMatrices } from './block-matrices.js';
 import type { InputErrors } from './input-errors.js';
+import type { InverseErrors } from './inverse-error.js';
 import { addProduct, setRowNorms } from './matrices.js';
 import type { Roundings } from './roundings.js';
 import type { OperandErrors } from './chunk-terms.js';
@@ -61,8 +62,10 @@ export interface ChunkWrites {
   readonly before: Float64Array | null;
   /** |ε| at most. */
   readonly errors: Float64Array;
-  /** W, [n, key dimension], of delta writes. */
+  /** W, [n, key dimension], of delta writes, and what it errs by; T's errors. */
   readonly reads: Float64Array | null;
+  readonly readErrors?: Float64Array;
+  readonly inverse?: InverseErrors;
 }
 
 /** Bounds what a chunk writes; what it returns is good until the next call. */

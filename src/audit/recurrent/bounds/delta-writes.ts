@@ -254,6 +254,6 @@ export function deltaWriter(
     product.fill(0);
     addProduct(product, inverse.magnitude, inner, { rows: n, inner: n, columns: valueDim });
     finish(n, state);
-    return { exact, largest, before: inner, errors, reads };
+    return { exact, largest, before: inner, errors, reads, readErrors: work.keys, inverse };
   };
 }

@@ -1,9 +1,6 @@
 import { decodeTensor } from '../../../formats/index.js';
 import {
   recurrentFamilies,
-  recurrentQuantities,
-  recurrentQuantityNames,
-  recurrentQuantityShape,
   recurrentShape,
   type RecurrentGradientInputs,
   type RecurrentProblem,
@@ -12,6 +9,9 @@ import {
 } from '../../../problem/index.js';
 import type { RecurrentArithmetic } from '../../../../kernels/index.js';
 import { additiveChunks, deltaChunks } from './chunk-errors.js';
+import type { WriterContext } from './chunk-writes.js';
+import type { BlockStart } from './gradients/block-back.js';
+import { gradientBounds } from './gradients/gradient-worst-case.js';
 import { inputErrors } from './input-errors.js';
 import { conversion, roundingsOf } from './roundings.js';
 import type { BlockBounder, StateBounds } from './state-bounds.js';
@@ -31,6 +31,7 @@ interface Machinery {
   readonly shape: RecurrentShape;
   readonly scale: number;
   readonly most: number;
+  readonly context: WriterContext;
   readonly read: BlockReader;
   readonly bound: BlockBounder;
   readonly follow: BackFollower;
@@ -81,19 +82,22 @@ function finishState(
   }
 }
 
-/** Bounds one sequence of a value head. */
+/** Bounds one sequence of a value head. `keep` sees the state before each block, and behind the last. */
 function boundHead(
   machinery: Machinery,
   state: StateBounds,
   { sequence, head }: { readonly sequence: number; readonly head: number },
+  keep: () => void,
 ): readonly Step[] {
   const { shape, most, read, bound, follow, out, scale } = machinery;
   const { valueHeads, valueDim } = shape;
   const { first, end } = shape.sequences[sequence];
   const steps: Step[] = [];
+  keep();
   for (let token = first; token < end; token += most) {
     const block = read(token, Math.min(most, end - token), head);
     const { outErrors, outReads, step, normsBefore } = bound(block, state);
+    keep();
     const errors = outErrors.subarray(0, block.count * valueDim);
     if (outReads) follow({ rows: outReads, count: block.count, errors }, steps, normsBefore);
     for (let t = 0; t < block.count; t++) {
@@ -131,6 +135,7 @@ function machineryOf(problem: RecurrentProblem, arithmetic: RecurrentArithmetic)
     shape,
     scale: Math.abs(problem.scale ?? 1 / Math.sqrt(keyDim)),
     most,
+    context,
     read: blockReader(problem, shape, most),
     bound: bounders[isDelta ? 1 : 0](context, most),
     follow: backFollower(Math.max(most, keyDim), keyDim, most),
@@ -150,7 +155,8 @@ export function recurrentWorstCase(
   options: { readonly gradientInputs?: RecurrentGradientInputs | undefined } = {},
 ): RecurrentResults<Float64Array> {
   const machinery = machineryOf(problem, arithmetic);
-  const { keyDim, valueDim, valueHeads, sequences } = machinery.shape;
+  const { shape, out, finalState } = machinery;
+  const { keyDim, valueDim, valueHeads, sequences } = shape;
   const isDelta = recurrentFamilies[problem.family].write === 'delta';
   const size = keyDim * valueDim;
   const state: StateBounds = {
@@ -158,22 +164,23 @@ export function recurrentWorstCase(
     errors: isDelta ? null : new Float64Array(size),
     norms: new Float64Array(valueDim),
   };
-  for (let sequence = 0; sequence < sequences.length; sequence++)
-    for (let head = 0; head < valueHeads; head++) {
-      const at = sequence * valueHeads + head;
-      beginState(state, machinery, at, arithmetic.formats.state);
-      const steps = boundHead(machinery, state, { sequence, head });
-      finishState(state, steps, machinery, at);
-    }
-  close(machinery.out);
-  close(machinery.finalState);
-  const unbounded = Object.fromEntries(
-    recurrentQuantityNames.flatMap((name) => {
-      const shape = recurrentQuantityShape(name, problem, machinery.shape);
-      const isWanted = recurrentQuantities[name].isGradient && options.gradientInputs !== undefined;
-      if (shape === null || !isWanted) return [];
-      return [[name, new Float64Array(shape.reduce((a, b) => a * b, 1)).fill(Infinity)]];
-    }),
-  );
-  return { out: machinery.out, final_state: machinery.finalState, ...unbounded };
+  const { gradientInputs } = options;
+  const gradients = gradientInputs && gradientBounds({ ...machinery, inputs: gradientInputs });
+  for (let at = 0; at < sequences.length * valueHeads; at++) {
+    const head = at % valueHeads;
+    const sequence = (at - head) / valueHeads;
+    const starts: BlockStart[] = [];
+    const keep = () => {
+      if (!gradients) return;
+      const errors = state.errors?.slice() ?? null;
+      starts.push({ exact: state.exact.slice(), errors, norms: state.norms.slice() });
+    };
+    beginState(state, machinery, at, arithmetic.formats.state);
+    const steps = boundHead(machinery, state, { sequence, head }, keep);
+    finishState(state, steps, machinery, at);
+    gradients?.addHead({ sequence, head, starts });
+  }
+  const results = { out, final_state: finalState, ...gradients?.errors };
+  for (const bounds of Object.values(results)) close(bounds);
+  return results;
 }

@@ -12,8 +12,13 @@ export interface StateBounds {
   readonly norms: Float64Array;
 }
 
-/** ‖(I − β k kᵀ) D‖ of each token of a block at most: 1 or |1 − β‖k‖²|, times the largest decay. */
-export function setSpreads(spreads: Float64Array, block: TokenBlock, dim: number): void {
+/** ‖(I − β k kᵀ) D‖ of each token of a block at most: 1 or |1 − β‖k‖²|, of additive writes 1, times the largest decay. */
+export function setSpreads(
+  spreads: Float64Array,
+  block: TokenBlock,
+  dim: number,
+  isDelta = true,
+): void {
   const { count, k, beta, decay } = block;
   for (let t = 0; t < count; t++) {
     let squares = 0;
@@ -22,7 +27,7 @@ export function setSpreads(spreads: Float64Array, block: TokenBlock, dim: number
       squares += k[i] * k[i];
       largest = Math.max(largest, decay[i]);
     }
-    spreads[t] = largest * Math.max(1, Math.abs(1 - beta[t] * squares));
+    spreads[t] = largest * (isDelta ? Math.max(1, Math.abs(1 - beta[t] * squares)) : 1);
   }
 }
 

@@ -15,6 +15,9 @@ export interface TokenBlock {
   readonly q: Float64Array;
   readonly k: Float64Array;
   readonly v: Float64Array;
+  /** What normalisation multiplies queries and keys by; 1 without it. */
+  readonly queryFactors: Float64Array;
+  readonly keyFactors: Float64Array;
   /** β; 1 for additive writes. */
   readonly beta: Float64Array;
   /** The factor of each row of the state. */
@@ -28,12 +31,13 @@ export interface TokenBlock {
 /** Reads tokens of a value head into a block; what it returns is good until the next call. */
 export type BlockReader = (first: number, count: number, head: number) => TokenBlock;
 
-/** Divides rows by √(Σx² + epsilon). */
-function normalise(rows: Float64Array, dim: number, epsilon: number): void {
+/** Divides rows by √(Σx² + epsilon), and writes what they are multiplied by. */
+function normalise(rows: Float64Array, dim: number, epsilon: number, factors: Float64Array): void {
   for (let first = 0; first < rows.length; first += dim) {
     let sum = epsilon;
     for (let i = first; i < first + dim; i++) sum += rows[i] * rows[i];
     const factor = 1 / Math.sqrt(sum);
+    factors[first / dim] = factor;
     for (let i = first; i < first + dim; i++) rows[i] *= factor;
   }
 }
@@ -85,6 +89,8 @@ export function blockReader(
     q: numbers(keyDim),
     k: numbers(keyDim),
     v: numbers(valueDim),
+    queryFactors: numbers(1).fill(1),
+    keyFactors: numbers(1).fill(1),
     beta: numbers(1).fill(1),
     decay: numbers(keyDim).fill(1),
     gates: numbers(keyDim),
@@ -102,8 +108,13 @@ export function blockReader(
     gather(rows.v, v, valueDim, ofValues);
     if (beta) gather(rows.beta, beta, 1, ofValues);
     if (normalisation) {
-      normalise(rows.q.subarray(0, count * keyDim), keyDim, normalisation.epsilon);
-      normalise(rows.k.subarray(0, count * keyDim), keyDim, normalisation.epsilon);
+      normalise(
+        rows.q.subarray(0, count * keyDim),
+        keyDim,
+        normalisation.epsilon,
+        rows.queryFactors,
+      );
+      normalise(rows.k.subarray(0, count * keyDim), keyDim, normalisation.epsilon, rows.keyFactors);
     }
     if (g) gather(raw, g, given, ofValues);
     else if (rule === 'fixed-by-head') raw.fill(Math.log1p(-(2 ** (-5 - head))));

@@ -1,6 +1,6 @@
 import { blockMatrices, setBlockMatrices, setOutputReads } from './block-matrices.js';
 import type { WriterContext } from './chunk-writes.js';
-import { addProduct, setMagnitudes } from './matrices.js';
+import { addProduct, setColumnNorms, setMagnitudes } from './matrices.js';
 import { compose } from './roundings.js';
 import { addWriteNorms, lostByUnderflow, setSpreads, type BlockBounder } from './state-bounds.js';
 import {
@@ -22,13 +22,29 @@ function refuseOverflow(to: Float64Array, sizes: Float64Array, { roundings }: Wr
   for (let c = 0; c < sizes.length; c++) if (!(Math.sqrt(sizes[c]) < largest)) to[c] = Infinity;
 }
 
+/** Sees what each token leaves: the state, and by column w, |ŵ| at most, and what the state errs by in the norm. */
+export type TokenObserver = (
+  t: number,
+  state: Float64Array,
+  columns: {
+    readonly written: Float64Array;
+    readonly largest: Float64Array;
+    readonly norms: Float64Array;
+  },
+) => void;
+
 /** A bounder of additive writes, token by token: errors stay in their rows. */
-export function additiveTokens(context: WriterContext, most: number): BlockBounder {
+export function additiveTokens(
+  context: WriterContext,
+  most: number,
+  observe?: TokenObserver,
+): BlockBounder {
   const { roundings, inputs, shape } = context;
   const { keyDim, valueDim } = shape;
   const outErrors = new Float64Array(most * valueDim);
   const errors = tokenErrors(keyDim);
   const sums = tokenSums(valueDim);
+  const norms = new Float64Array(valueDim);
   const stored = compose(roundings.operation, roundings.of.state.unit);
   return (block, state) => {
     const lost = lostByUnderflow(block, state.exact, 0) + roundings.of.state.least;
@@ -44,6 +60,9 @@ export function additiveTokens(context: WriterContext, most: number): BlockBound
       refuseOverflow(sums.out, sums.sizes, context);
       for (let i = 0; i < stateErrors.length; i++) stateErrors[i] += lost;
       for (let c = 0; c < valueDim; c++) outErrors[t * valueDim + c] = sums.out[c] + lost;
+      if (!observe) continue;
+      setColumnNorms(norms, stateErrors);
+      observe(t, state.exact, { ...sums, norms });
     }
     return { outErrors, outReads: null, step: null, normsBefore: state.norms };
   };
@@ -82,7 +101,11 @@ function normsOf({ decay, decayed, key, read, output, query }: TokenErrors): Tok
 }
 
 /** A bounder of delta writes, token by token. */
-export function deltaTokens(context: WriterContext, most: number): BlockBounder {
+export function deltaTokens(
+  context: WriterContext,
+  most: number,
+  observe?: TokenObserver,
+): BlockBounder {
   const { roundings, shape } = context;
   const { keyDim, valueDim } = shape;
   const { operation, of } = roundings;
@@ -153,6 +176,7 @@ export function deltaTokens(context: WriterContext, most: number): BlockBounder 
       setWritten(t, beta[t], v, ofToken, lost);
       writeAndRead(state.exact, errors, sums, stored);
       finishToken(t, ofToken, lost);
+      observe?.(t, state.exact, { ...sums, norms });
     }
     // An error of a write changes later writes: P T.
     const square = { rows: n, inner: n, columns: n };

@@ -1,0 +1,231 @@
+import type { WriterContext } from '../chunk-writes.js';
+import { setColumnNorms } from '../matrices.js';
+import { compose } from '../roundings.js';
+import type { TokenBlock } from '../token-blocks.js';
+import type { BlockGradients, StateGradient } from './gradient-rows.js';
+
+/** What a token's forward left: its state behind it; by column w, |ŵ| at most, and what the state before and behind it errs by in the norm. */
+export interface TokenRecord {
+  readonly state: Float64Array;
+  readonly written: Float64Array;
+  readonly largest: Float64Array;
+  readonly normsBefore: Float64Array;
+  readonly norms: Float64Array;
+}
+
+/** A token's step back. */
+export interface StepBack {
+  readonly block: TokenBlock;
+  readonly t: number;
+  readonly record: TokenRecord;
+  /** Behind the token; taken to before it. */
+  readonly gradient: StateGradient;
+  /** dO of the block, [n, value dimension]. */
+  readonly outputs: Float64Array;
+  readonly rows: BlockGradients;
+}
+
+/** By column, numbers of one step back. */
+function columnsOf(valueDim: number) {
+  const row = () => new Float64Array(valueDim);
+  return {
+    /** ‖G‖, ‖P‖ and what P, the decayed state, errs by. */
+    sizes: row(),
+    decayedSizes: row(),
+    decayed: row(),
+    /** dw, what it errs by by its own roundings, and in all. */
+    write: row(),
+    own: row(),
+    whole: row(),
+    /** ‖P's gradient's error‖. */
+    spread: row(),
+  };
+}
+
+/** The shares and norms of one token. */
+interface TokenShares {
+  readonly key: number;
+  readonly query: number;
+  readonly strength: number;
+  /** ‖I − β k kᵀ‖. */
+  readonly spread: number;
+  readonly largestDecay: number;
+  /** The largest relative error of a decayed row. */
+  readonly ofDecay: number;
+}
+
+function sharesOf(
+  { k, q, beta, decay, gates }: TokenBlock,
+  t: number,
+  isDelta: boolean,
+  { inputs, shape, roundings }: WriterContext,
+): TokenShares {
+  let [key, query, largestDecay, ofDecay] = [0, 0, 0, 0];
+  for (let i = t * shape.keyDim; i < (t + 1) * shape.keyDim; i++) {
+    key += k[i] ** 2;
+    query += q[i] ** 2;
+    largestDecay = Math.max(largestDecay, decay[i]);
+    ofDecay = Math.max(ofDecay, compose(inputs.ofDecay(gates[i], 1), 2 * roundings.operation));
+  }
+  const strength = isDelta ? beta[t] : 0;
+  return {
+    key: Math.sqrt(key),
+    query: Math.sqrt(query),
+    strength,
+    spread: Math.max(1, Math.abs(1 - strength * key)),
+    largestDecay,
+    ofDecay,
+  };
+}
+
+/** A bounder of a token's gradients, which takes the state's gradient to before the token. */
+export function tokenGradients(
+  context: WriterContext,
+  scale: number,
+  isDelta: boolean,
+): (step: StepBack) => void {
+  const { roundings, inputs, shape } = context;
+  const { keyDim, valueDim } = shape;
+  const { operation, of } = roundings;
+  const sum = roundings.sum(Math.max(keyDim, valueDim) + 8);
+  const stored = compose(4 * operation, of['state-gradient'].unit, of.state.unit);
+  const vector = compose(inputs.normalised, 3 * operation);
+  const columns = columnsOf(valueDim);
+  const decayedState = new Float64Array(keyDim * valueDim);
+
+  /** G ← G + scale q dOᵀ; dq. */
+  function addOutput({ block, t, record, gradient, outputs, rows }: StepBack, query: number): void {
+    const { exact, norms } = gradient;
+    let shared = 0;
+    for (let c = 0; c < valueDim; c++)
+      shared += Math.abs(outputs[t * valueDim + c]) * record.norms[c];
+    for (let i = 0; i < keyDim; i++) {
+      let [value, size] = [0, 0];
+      const factor = scale * block.q[t * keyDim + i];
+      for (let c = 0; c < valueDim; c++) {
+        const at = i * valueDim + c;
+        const given = outputs[t * valueDim + c];
+        value += record.state[at] * given;
+        size += Math.abs(record.state[at] * given);
+        exact[at] += factor * given;
+      }
+      const at = t * keyDim + i;
+      const error = shared + compose(sum, of['state-operand'].unit) * (size + shared);
+      rows.dq.value[at] = scale * value;
+      rows.dq.error[at] = Math.abs(scale) * error;
+    }
+    setColumnNorms(columns.sizes, exact);
+    for (let c = 0; c < valueDim; c++) {
+      const added = Math.abs(scale * outputs[t * valueDim + c]) * query;
+      norms[c] += vector * added + stored * (columns.sizes[c] + norms[c] + added);
+    }
+  }
+
+  /** P = S − k wᵀ, and what its columns err by. */
+  function setDecayed({ block, t, record }: StepBack, shares: TokenShares): void {
+    for (let i = 0; i < keyDim; i++)
+      for (let c = 0; c < valueDim; c++) {
+        const at = i * valueDim + c;
+        decayedState[at] = record.state[at] - block.k[t * keyDim + i] * record.written[c];
+      }
+    setColumnNorms(columns.decayedSizes, decayedState);
+    for (let c = 0; c < valueDim; c++) {
+      const kept = shares.largestDecay * record.normsBefore[c];
+      columns.decayed[c] =
+        kept + compose(shares.ofDecay, of.state.unit) * (columns.decayedSizes[c] + kept);
+    }
+  }
+
+  /** dw = Gᵀ k, dv and dβ. */
+  function setWrite({ block, t, gradient, rows }: StepBack, shares: TokenShares): void {
+    const { k, v } = block;
+    const { write, own, whole, sizes, decayed, decayedSizes } = columns;
+    const { key, strength } = shares;
+    const factor = isDelta ? strength : 1;
+    let [dbeta, error] = [0, 0];
+    for (let c = 0; c < valueDim; c++) {
+      let [value, held] = [0, 0];
+      for (let i = 0; i < keyDim; i++) {
+        value += k[t * keyDim + i] * gradient.exact[i * valueDim + c];
+        held += k[t * keyDim + i] * decayedState[i * valueDim + c];
+      }
+      const moved = key * gradient.norms[c];
+      const ofSum = compose(vector, sum) * key * (sizes[c] + gradient.norms[c]);
+      own[c] = ofSum + of['write-gradient'].error(Math.abs(value) + moved + ofSum);
+      whole[c] = own[c] + moved;
+      write[c] = value;
+      const at = t * valueDim + c;
+      const size = Math.abs(value) + whole[c];
+      rows.dv.value[at] = factor * value;
+      rows.dv.error[at] = Math.abs(factor) * (whole[c] + 2 * operation * size);
+      const lacking = Math.abs(v[at] - held);
+      const ofHeld = key * (decayed[c] + compose(vector, sum) * (decayedSizes[c] + decayed[c]));
+      const ofLacking = ofHeld + 2 * operation * (Math.abs(v[at]) + lacking + ofHeld);
+      dbeta += value * (v[at] - held);
+      error += whole[c] * lacking + size * (ofLacking + sum * (lacking + ofLacking));
+    }
+    rows.dbeta.value[t] = dbeta;
+    rows.dbeta.error[t] = error;
+  }
+
+  /** dk = G w − β P dw, the gradient of P, and dg by key dimension. */
+  function setKey({ block, t, record, gradient, rows }: StepBack, shares: TokenShares): void {
+    const { exact, norms } = gradient;
+    const { write, whole, own, decayed, sizes, spread } = columns;
+    const { strength, key } = shares;
+    const size = Math.abs(strength);
+    let shared = 0;
+    for (let c = 0; c < valueDim; c++) {
+      const most = Math.abs(write[c]) + whole[c];
+      shared += norms[c] * record.largest[c] + size * decayed[c] * most;
+      spread[c] =
+        shares.spread * norms[c] +
+        size * key * (own[c] + vector * most) +
+        stored * (sizes[c] + norms[c] + size * key * most);
+    }
+    for (let i = 0; i < keyDim; i++) {
+      const at = t * keyDim + i;
+      const factor = strength * block.k[at];
+      let [value, error, gate, ofGate] = [0, shared, 0, 0];
+      for (let c = 0; c < valueDim; c++) {
+        const place = i * valueDim + c;
+        const [g, p, dw, w] = [exact[place], decayedState[place], write[c], record.written[c]];
+        value += g * w - strength * p * dw;
+        const [ofG, ofP] = [Math.abs(g), Math.abs(p)];
+        const most = Math.abs(dw) + whole[c];
+        error += ofG * (record.largest[c] - Math.abs(w)) + size * ofP * whole[c];
+        error += sum * ((ofG + norms[c]) * record.largest[c] + size * (ofP + decayed[c]) * most);
+        const next = g - factor * dw;
+        exact[place] = next;
+        gate += next * p;
+        const terms = (Math.abs(next) + spread[c]) * (ofP + decayed[c]);
+        ofGate += spread[c] * (ofP + decayed[c]) + Math.abs(next) * decayed[c] + sum * terms;
+      }
+      rows.dk.value[at] = value;
+      rows.dk.error[at] = error;
+      rows.dg.value[at] = gate;
+      rows.dg.error[at] = ofGate;
+    }
+  }
+
+  /** G ← D G. */
+  function decay({ block, t, gradient }: StepBack, shares: TokenShares): void {
+    const { spread, sizes } = columns;
+    const { exact, norms } = gradient;
+    setColumnNorms(sizes, exact);
+    for (let i = 0; i < keyDim; i++)
+      for (let c = 0; c < valueDim; c++) exact[i * valueDim + c] *= block.decay[t * keyDim + i];
+    const share = compose(shares.ofDecay, stored);
+    for (let c = 0; c < valueDim; c++)
+      norms[c] = shares.largestDecay * (spread[c] + share * (sizes[c] + spread[c]));
+  }
+
+  return (step) => {
+    const shares = sharesOf(step.block, step.t, isDelta, context);
+    addOutput(step, shares.query);
+    setDecayed(step, shares);
+    setWrite(step, shares);
+    setKey(step, shares);
+    decay(step, shares);
+  };
+}
