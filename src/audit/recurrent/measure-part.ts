@@ -108,9 +108,7 @@ function measureQuantity(
     groups,
     projections: projectionsOf(name, groups, exact, fromBefore),
   };
-  const worst = largest(
-    worstCases.flatMap((one) => one[name] ?? [new Float64Array(exact.length).fill(1e30)]),
-  );
+  const worst = largest(worstCases.flatMap((one) => one[name] ?? []));
   const radius = byHead(reference.radius, rows);
   return [{ name, drawn, radius, worst: byHead(worst, rows), fromBefore }];
 }
