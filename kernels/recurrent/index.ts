@@ -6,6 +6,12 @@ export {
 } from './arithmetic.js';
 export { emulateRecurrence } from './emulate.js';
 export {
+  findRecurrentFault,
+  recurrentFaults,
+  type FaultSetting,
+  type RecurrentFault,
+} from './faults/index.js';
+export {
   findRecurrentModel,
   recurrentModels,
   type RecurrentModel,

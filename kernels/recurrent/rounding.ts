@@ -1,7 +1,7 @@
 import { formats, round, type FormatName } from '../../src/formats/index.js';
 import { exp2Approx } from '../../src/hardware/index.js';
 import { onNumbers } from '../online-softmax/units.js';
-import type { RecurrentArithmetic, RecurrentRounding } from './arithmetic.js';
+import type { RecurrentArithmetic, RecurrentRounding, RecurrentValue } from './arithmetic.js';
 
 /** Rounds elements to a format, to nearest, ties to even. */
 function roundAll(name: FormatName, values: Float64Array, first: number, end: number): void {
@@ -37,5 +37,19 @@ export function roundingTo({ formats, outputs }: RecurrentArithmetic): Recurrent
       roundAll(outputs[name] ?? 'fp32', values, first, end);
     },
     ...(formats.decay === 'fp32' && { exponential: exponential32 }),
+  };
+}
+
+/** A rounding of values to formats of their own, to nearest, before another. */
+export function roundedBefore(
+  formats: Readonly<Partial<Record<RecurrentValue, FormatName>>>,
+  rounding: RecurrentRounding,
+): RecurrentRounding {
+  return {
+    ...rounding,
+    value(of, values, first, end) {
+      roundAll(formats[of] ?? 'fp64', values, first, end);
+      rounding.value(of, values, first, end);
+    },
   };
 }

@@ -1,9 +1,12 @@
 import { decodeTensor } from '../../src/formats/index.js';
 import {
   recurrentFamilies,
+  recurrentQuantityNames,
+  recurrentQuantityShape,
   recurrentShape,
   type RecurrentGradientInputs,
   type RecurrentProblem,
+  type RecurrentQuantityName,
   type RecurrentResults,
 } from '../../src/problem/index.js';
 import type { RecurrentArithmetic, RecurrentRounding } from './arithmetic.js';
@@ -12,7 +15,9 @@ import { chunkForward } from './chunk-forward.js';
 import { lawfulOrder, stretchesOf, type RunContext } from './context.js';
 import { gradientResults, outputGradientReader } from './gradient-results.js';
 import type { BackwardPass } from './gradient-rows.js';
+import type { Execute, FaultyRun, RecurrentFault } from './faults/index.js';
 import { gateCountOf, inputReader, type InputReader } from './inputs.js';
+import { roundedBefore } from './rounding.js';
 import { tokenBackward } from './token-backward.js';
 import { tokenForward, tokensAtATime, type SequencePass } from './token-forward.js';
 
@@ -20,6 +25,8 @@ import { tokenForward, tokensAtATime, type SequencePass } from './token-forward.
 export interface RecurrentRunOptions {
   /** What gradients begin with; default: none are computed. */
   readonly gradientInputs?: RecurrentGradientInputs | undefined;
+  /** A fault of the kernel; default: none. */
+  readonly fault?: RecurrentFault | undefined;
 }
 
 /** The context of a run of a problem. */
@@ -27,6 +34,7 @@ function contextOf(
   problem: RecurrentProblem,
   arithmetic: RecurrentArithmetic,
   rounding: RecurrentRounding,
+  { order = lawfulOrder, change, changeGradients }: FaultyRun,
 ): RunContext {
   const shape = recurrentShape(problem);
   const { keyDim } = shape;
@@ -38,7 +46,9 @@ function contextOf(
     scale: problem.scale ?? 1 / Math.sqrt(keyDim),
     isDelta: recurrentFamilies[problem.family].write === 'delta',
     gateCount: gateCountOf(problem, keyDim),
-    order: lawfulOrder,
+    order,
+    change,
+    changeGradients,
   };
 }
 
@@ -77,18 +87,34 @@ function setState(
   else state.fill(0);
 }
 
-/**
- * What a kernel of such an arithmetic computes, in fp64 with `rounding` where the kernel rounds: outputs, final states, and gradients where they are
- * asked for. Memory beside results is that of a chunk and of one state; for gradients, of one at the beginning of each of a sequence's chunks too.
- * @throws RequestError for tensors that do not fit together
- */
-export function runRecurrence(
+/** Those of the results of a changed problem that are results of the problem itself. */
+function ofProblem(
+  problem: RecurrentProblem,
+  results: RecurrentResults<Float64Array>,
+): RecurrentResults<Float64Array> {
+  const shape = recurrentShape(problem);
+  const kept: Partial<Record<RecurrentQuantityName, Float64Array>> = {};
+  for (const name of recurrentQuantityNames) {
+    const sizes = recurrentQuantityShape(name, problem, shape);
+    const values = results[name];
+    if (values && sizes?.reduce((a, b) => a * b, 1) === values.length) kept[name] = values;
+  }
+  return kept;
+}
+
+/** Runs a problem by a kernel, with what a fault changes of the run. */
+function runOnce(
   problem: RecurrentProblem,
   arithmetic: RecurrentArithmetic,
   rounding: RecurrentRounding,
-  { gradientInputs }: RecurrentRunOptions = {},
+  given: RecurrentGradientInputs | undefined,
+  run: FaultyRun,
 ): RecurrentResults<Float64Array> {
-  const context = contextOf(problem, arithmetic, rounding);
+  const { form = arithmetic.form, gradientInputs = given } = run;
+  // A recurrent kernel has no chunks of its own.
+  const chunk = chunkOf(arithmetic);
+  const changed = { ...arithmetic, form, chunk };
+  const context = contextOf(problem, changed, rounding, run);
   const { batch, tokens, valueHeads, keyDim, valueDim, sequences } = context.shape;
   const size = keyDim * valueDim;
   const states = sequences.length * valueHeads;
@@ -117,4 +143,27 @@ export function runRecurrence(
   }
   rounding.output('final_state', final, 0, final.length);
   return { out, final_state: final, ...gradients?.finish() };
+}
+
+/** The tokens of a kernel's chunks; 64 where it has none. */
+const chunkOf = ({ form, chunk }: RecurrentArithmetic) => (form === 'chunked' ? chunk : 64);
+
+/**
+ * What a kernel of such an arithmetic computes, in fp64 with `rounding` where the kernel rounds: outputs, final states, and gradients where they are
+ * asked for. With a fault, what a kernel with it computes; it leaves out what is not known. Memory beside results is that of a chunk and of one state; for gradients, of one at the beginning of each of a sequence's chunks too.
+ * @throws RequestError for tensors that do not fit together
+ */
+export function runRecurrence(
+  problem: RecurrentProblem,
+  arithmetic: RecurrentArithmetic,
+  rounding: RecurrentRounding,
+  { gradientInputs, fault }: RecurrentRunOptions = {},
+): RecurrentResults<Float64Array> {
+  const execute: Execute = (one, run = {}) => {
+    const kept = run.formats ? roundedBefore(run.formats, rounding) : rounding;
+    return runOnce(one, arithmetic, kept, gradientInputs, run);
+  };
+  if (fault === undefined) return execute(problem);
+  const setting = { problem, chunk: chunkOf(arithmetic), gradientInputs };
+  return ofProblem(problem, fault.run(setting, execute));
 }
