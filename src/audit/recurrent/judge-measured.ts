@@ -87,18 +87,23 @@ function joinParts(
   };
 }
 
-/** Judges one quantity by the measurements of all parts. @param falseAlarmRate of its statistical tests */
+/** Values in place of the exact ones, by quantity, in the order of their rows. */
+export type PredictedValues = Readonly<Partial<Record<RecurrentQuantityName, Float64Array>>>;
+
+/** Judges one quantity by the measurements of all parts, as of a kernel that computes `predicted`, by default what is exact. */
 function judgeOne(
   { name, rows, given }: GivenRecurrences[number],
-  { plan, shape, parts }: ToJudge,
+  { plan, shape, parts, given: all, falseAlarmRate: rate }: ToJudge,
   measured: readonly MeasuredPart[],
-  falseAlarmRate: number,
+  predicted: Float64Array | undefined,
 ): JudgedRecurrence {
+  const falseAlarmRate = rate / (all.length + 1);
   const ofParts = parts.flatMap((part, i) => {
     const found = measured[i].quantities.find((one) => one.name === name);
     return found === undefined ? [] : [{ heads: headsOfPart(part, rows, shape), measured: found }];
   });
-  const { exact, radius, worst, fromBefore, draws } = joinParts(ofParts, rows);
+  const { radius, worst, fromBefore, draws, ...joined } = joinParts(ofParts, rows);
+  const exact = predicted ?? joined.exact;
   const batch = (heads: number) => ({ ...rows, shape: { ...rows.shape, batch: 1, heads } });
   const groups = ofParts.flatMap(({ heads }) =>
     groupsOf(batch(heads.length)).map((group) => ({ ...group, head: heads[group.head] })),
@@ -133,27 +138,30 @@ function valuesOfPart(given: GivenRecurrences, part: HeadPart, shape: RecurrentS
   );
 }
 
-/** Judges all quantities and identities by the measurements of all parts. */
-export function judgeMeasured(
+/** Judges all quantities by the measurements of all parts, as of a kernel that computes what is predicted. */
+export function judgeQuantities(
   toJudge: ToJudge,
   measured: readonly MeasuredPart[],
-): {
-  readonly quantities: readonly JudgedRecurrence[];
-  readonly identities: readonly RecurrentIdentity[];
-} {
-  const { plan, shape, parts, given, falseAlarmRate } = toJudge;
-  const rate = falseAlarmRate / (given.length + 1);
-  const quantities = given.map((one) => judgeOne(one, toJudge, measured, rate));
+  predicted: PredictedValues = {},
+): readonly JudgedRecurrence[] {
+  return toJudge.given.map((one) => judgeOne(one, toJudge, measured, predicted[one.name]));
+}
+
+/** Judges all identities by the measurements of all parts. */
+export function judgeIdentities(
+  { plan, shape, parts, given, falseAlarmRate }: ToJudge,
+  measured: readonly MeasuredPart[],
+): readonly RecurrentIdentity[] {
   const names = new Set(given.map(({ name }) => name));
   const count = measured.reduce((sum, part) => sum + part.identities.length, 0);
-  const identities = parts.flatMap((part, i) => {
+  const probability = falseAlarmRate / (given.length + 1) / count;
+  return parts.flatMap((part, i) => {
     if (measured[i].identities.length === 0) return [];
     const { problem, gradientInputs } = partOfTask(plan.task, shape, part);
     const rules = identitiesOf(problem, recurrentShape(problem), gradientInputs, names);
     const values = valuesOfPart(given, part, shape);
     return measured[i].identities.map((one, at) =>
-      judgeIdentity({ part, rule: rules[at], measured: one, values }, rate / count),
+      judgeIdentity({ part, rule: rules[at], measured: one, values }, probability),
     );
   });
-  return { quantities, identities };
 }

@@ -19,7 +19,7 @@ import { explainRecurrence } from './explain-recurrence.js';
 import { decodeRecurrent, recurrentRows } from './given-quantities.js';
 import { headParts, type HeadPart } from './head-part.js';
 import { identityFindings, type RecurrentIdentity } from './judge-identity.js';
-import { judgeMeasured, type GivenRecurrences } from './judge-measured.js';
+import { judgeIdentities, judgeQuantities, type GivenRecurrences } from './judge-measured.js';
 import type { JudgedRecurrence } from './judge-recurrence.js';
 import { measurePart, type MeasuredPart, type RecurrentPlan } from './measure-part.js';
 
@@ -99,7 +99,8 @@ export const recurrentContract: Contract<RecurrentTerms> = {
   judge(prepared, measured) {
     const { plan, shape, falseAlarmRate, diagnose } = prepared;
     const { task, declared } = plan;
-    const { quantities, identities } = judgeMeasured(prepared, measured);
+    const quantities = judgeQuantities(prepared, measured);
+    const identities = judgeIdentities(prepared, measured);
     const arithmetic = describeArithmetics(task.problem, declared);
     const findingWords = { ...words, arithmetic };
     const findings = [...findingsOf(quantities, findingWords), ...identityFindings(identities)];
@@ -114,7 +115,7 @@ export const recurrentContract: Contract<RecurrentTerms> = {
         },
       },
       explainers: diagnose
-        ? { diagnose: () => explainRecurrence(prepared, measured, quantities, findingWords) }
+        ? { diagnose: () => explainRecurrence(prepared, measured, quantities) }
         : null,
       result: (verdict) => ({ verdict, shape, quantities, identities, arithmetic, falseAlarmRate }),
     };
