@@ -21,6 +21,9 @@ export interface InputErrors {
   readonly key: number;
   /** What additive writes round values to. */
   readonly value: Conversion;
+  /** Value dimensions whose shares of dQ, dK and dβ are stored before they are added, and what storing one errs by. */
+  readonly valueBlock: number;
+  readonly share: number;
   /** Of a decay from a sum of `tokens` gates whose magnitudes add to `sum`; 0 where nothing decays. */
   readonly ofDecay: (sum: number, tokens: number) => number;
 }
@@ -46,7 +49,7 @@ function decayError(decay: Decay, roundings: Roundings): InputErrors['ofDecay'] 
 /** The errors of a problem's inputs in an arithmetic. */
 export function inputErrors(
   problem: RecurrentProblem,
-  { form, formats }: RecurrentArithmetic,
+  { form, formats, valueBlock }: RecurrentArithmetic,
   roundings: Roundings,
 ): InputErrors {
   const [, , , keyDim] = problem.q.shape;
@@ -59,6 +62,10 @@ export function inputErrors(
     form === 'recurrent' ? 0 : conversion(formats.operand, format).unit;
   const ofVector = (format: Parameters<typeof conversion>[0]) =>
     compose(normalised, raw(problem.normalisation ? formats.normalised : format));
+  const [, , , valueDim] = problem.v.shape;
+  const stored = [problem.q, problem.k, problem.beta ?? problem.q].map(
+    ({ format }) => conversion(format, formats.sum).unit,
+  );
   const { decay } = recurrentFamilies[problem.family];
   return {
     decay,
@@ -66,6 +73,8 @@ export function inputErrors(
     query: ofVector(problem.q.format),
     key: ofVector(problem.k.format),
     value: conversion(formats.write, problem.v.format),
+    valueBlock: valueBlock ?? valueDim,
+    share: (valueBlock ?? valueDim) < valueDim ? Math.max(...stored) : 0,
     ofDecay: decayError(decay, roundings),
   };
 }

@@ -66,6 +66,17 @@ function chunksBack(
   };
 }
 
+/**
+ * The arithmetic of a backward pass token by token, which reads what was written as the forward stored it, and makes the states of that anew: whatever rounds,
+ * rounds twice.
+ */
+function readAgain(context: WriterContext): WriterContext {
+  const { roundings } = context;
+  const of = { ...roundings.of, write: roundings.of['stored-write'] };
+  const sum = (count: number) => 2 * roundings.sum(count);
+  return { ...context, roundings: { operation: 2 * roundings.operation, sum, of } };
+}
+
 /** Token by token: the block runs forward again, and its tokens are kept. */
 function tokensBack(
   context: WriterContext,
@@ -90,7 +101,7 @@ function tokensBack(
     record.norms.set(norms);
     if (t + 1 < most) records[t + 1].normsBefore.set(norms);
   };
-  const forward = (isDelta ? deltaTokens : additiveTokens)(context, most, observe);
+  const forward = (isDelta ? deltaTokens : additiveTokens)(readAgain(context), most, observe);
   const back = tokenGradients(context, scale, isDelta);
   return (block, start, gradient, outputs, rows) => {
     if (start.errors) setColumnNorms(records[0].normsBefore, start.errors);

@@ -78,6 +78,35 @@ function sharesOf(
   };
 }
 
+/** Adds numbers, and the magnitudes of the shares that neighbours of so many columns have. */
+class Shares {
+  value = 0;
+  sizes = 0;
+  #share = 0;
+  readonly #block: number;
+
+  constructor(block: number) {
+    this.#block = block;
+  }
+
+  clear(): void {
+    this.value = 0;
+    this.sizes = 0;
+    this.#share = 0;
+  }
+
+  add(term: number, column: number): void {
+    if (column % this.#block === 0) this.close();
+    this.#share += term;
+  }
+
+  close(): void {
+    this.value += this.#share;
+    this.sizes += Math.abs(this.#share);
+    this.#share = 0;
+  }
+}
+
 /** A bounder of a token's gradients, which takes the state's gradient to before the token. */
 export function tokenGradients(
   context: WriterContext,
@@ -92,6 +121,8 @@ export function tokenGradients(
   const vector = compose(inputs.normalised, 3 * operation);
   const columns = columnsOf(valueDim);
   const decayedState = new Float64Array(keyDim * valueDim);
+  const first = new Shares(inputs.valueBlock);
+  const second = new Shares(inputs.valueBlock);
 
   /** G ← G + scale q dOᵀ; dq. */
   function addOutput({ block, t, record, gradient, outputs, rows }: StepBack, query: number): void {
@@ -100,19 +131,21 @@ export function tokenGradients(
     for (let c = 0; c < valueDim; c++)
       shared += Math.abs(outputs[t * valueDim + c]) * record.norms[c];
     for (let i = 0; i < keyDim; i++) {
-      let [value, size] = [0, 0];
+      let size = 0;
+      first.clear();
       const factor = scale * block.q[t * keyDim + i];
       for (let c = 0; c < valueDim; c++) {
         const at = i * valueDim + c;
         const given = outputs[t * valueDim + c];
-        value += record.state[at] * given;
+        first.add(record.state[at] * given, c);
         size += Math.abs(record.state[at] * given);
         exact[at] += factor * given;
       }
       const at = t * keyDim + i;
+      first.close();
       const error = shared + compose(sum, of['state-operand'].unit) * (size + shared);
-      rows.dq.value[at] = scale * value;
-      rows.dq.error[at] = Math.abs(scale) * error;
+      rows.dq.value[at] = scale * first.value;
+      rows.dq.error[at] = Math.abs(scale) * (error + inputs.share * (first.sizes + error));
     }
     setColumnNorms(columns.sizes, exact);
     for (let c = 0; c < valueDim; c++) {
@@ -142,7 +175,8 @@ export function tokenGradients(
     const { write, own, whole, sizes, decayed, decayedSizes } = columns;
     const { key, strength } = shares;
     const factor = isDelta ? strength : 1;
-    let [dbeta, error] = [0, 0];
+    let error = 0;
+    first.clear();
     for (let c = 0; c < valueDim; c++) {
       let [value, held] = [0, 0];
       for (let i = 0; i < keyDim; i++) {
@@ -161,11 +195,12 @@ export function tokenGradients(
       const lacking = Math.abs(v[at] - held);
       const ofHeld = key * (decayed[c] + compose(vector, sum) * (decayedSizes[c] + decayed[c]));
       const ofLacking = ofHeld + 2 * operation * (Math.abs(v[at]) + lacking + ofHeld);
-      dbeta += value * (v[at] - held);
+      first.add(value * (v[at] - held), c);
       error += whole[c] * lacking + size * (ofLacking + sum * (lacking + ofLacking));
     }
-    rows.dbeta.value[t] = dbeta;
-    rows.dbeta.error[t] = error;
+    first.close();
+    rows.dbeta.value[t] = first.value;
+    rows.dbeta.error[t] = error + inputs.share * (first.sizes + error);
   }
 
   /** dk = G w − β P dw, the gradient of P, and dg by key dimension. */
@@ -186,11 +221,14 @@ export function tokenGradients(
     for (let i = 0; i < keyDim; i++) {
       const at = t * keyDim + i;
       const factor = strength * block.k[at];
-      let [value, error, gate, ofGate] = [0, shared, 0, 0];
+      let [error, gate, ofGate] = [shared, 0, 0];
+      first.clear();
+      second.clear();
       for (let c = 0; c < valueDim; c++) {
         const place = i * valueDim + c;
         const [g, p, dw, w] = [exact[place], decayedState[place], write[c], record.written[c]];
-        value += g * w - strength * p * dw;
+        first.add(g * w, c);
+        second.add(-strength * p * dw, c);
         const [ofG, ofP] = [Math.abs(g), Math.abs(p)];
         const most = Math.abs(dw) + whole[c];
         error += ofG * (record.largest[c] - Math.abs(w)) + size * ofP * whole[c];
@@ -201,8 +239,11 @@ export function tokenGradients(
         const terms = (Math.abs(next) + spread[c]) * (ofP + decayed[c]);
         ofGate += spread[c] * (ofP + decayed[c]) + Math.abs(next) * decayed[c] + sum * terms;
       }
-      rows.dk.value[at] = value;
-      rows.dk.error[at] = error;
+      first.close();
+      second.close();
+      const sizes = first.sizes + second.sizes + error;
+      rows.dk.value[at] = first.value + second.value;
+      rows.dk.error[at] = error + inputs.share * sizes;
       rows.dg.value[at] = gate;
       rows.dg.error[at] = ofGate;
     }
