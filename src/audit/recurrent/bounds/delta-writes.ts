@@ -184,11 +184,8 @@ function addOperandErrors(
   addProduct(errors, of.largest, product, size);
 }
 
-/** A writer of delta writes, N = U − W S with W = T (β k e^G) and U = T (β v), for chunks of up to `most` tokens. */
-export function deltaWriter(
-  { arithmetic, roundings, inputs, shape }: WriterContext,
-  most: number,
-): ChunkWriter {
+/** What writers of a problem share. */
+function writerMachine({ arithmetic, roundings, inputs, shape }: WriterContext, most: number) {
   const { keyDim, valueDim } = shape;
   const { of, operation } = roundings;
   const sum = roundings.sum(most + 2);
@@ -198,62 +195,73 @@ export function deltaWriter(
   const addShared = sharedRoundings(keyDim, valueDim);
   const work = writerWork(most, keyDim, valueDim);
   const fixed = compose(inputs.normalised, 3 * operation);
+  return { shape, keyDim, valueDim, of, operation, sum, readSum, invert, addShared, work, fixed };
+}
 
-  /** e and ε but for N's own rounding, and W's share of the sums. */
-  function setErrors(
-    block: TokenBlock,
-    matrices: BlockMatrices,
-    terms: OperandErrors,
-    state: ReadState,
-  ): InverseErrors {
-    const { count: n } = block;
-    const { keys, keyErrors, values, valueErrors, inner, errors, exact } = work;
-    const ofDecays = terms.decays;
-    setOperands(work, block, matrices, state, shape);
-    work.startKeys.set(keys);
-    const ofKey = (i: number) => fixed + (1 + fixed) * ofDecays[i];
-    setOperandErrors(keyErrors, keys, n * keyDim, ofKey, of.operand);
-    setOperandErrors(valueErrors, values, n * valueDim, () => 2 * operation, of.operand);
-    const inverse = invert({ n, ...matrices });
-    setFactors(work, block, matrices.inverse, inverse, { factor: of['write-factor'], sum });
-    inner.fill(0);
-    errors.fill(0);
-    addShared(inner, { block, shared: terms.shared, writes: exact });
-    addInverseErrors(work, matrices, inverse, state.norms, n);
-    addOperandErrors(work, inverse, state, n, sum);
-    const whole = { norms: state.norms, share: 1 };
-    const place = { rows: n, rowNorms: work.norms };
-    addRead(errors, work.readErrors, state.magnitudes, whole, place);
-    return inverse;
-  }
+type WriterMachine = ReturnType<typeof writerMachine>;
 
-  /** Adds the sums of W S and with U, and N's rounding. `product` is |T| e. */
-  function finish(n: number, state: ReadState): void {
-    const { exact, errors, largest, fresh, freshErrors, readNorms, norms, keys, reads } = work;
-    setRowNorms(norms, keys, keyDim, n);
-    for (let i = 0; i < n * keyDim; i++) keys[i] -= Math.abs(reads[i]);
-    setRowNorms(work.moreNorms, keys, keyDim, n);
-    for (let t = 0; t < n; t++)
-      for (let c = 0; c < valueDim; c++) {
-        const at = t * valueDim + c;
-        const copy = state.copyNorms[c];
-        const ofSums = readSum * (fresh[at] + norms[t] * (state.sizes[c] + copy));
-        const error = errors[at] + freshErrors[at] + work.moreNorms[t] * copy + ofSums;
-        const ofState = readNorms[t] * (state.norms[c] + copy);
-        const size = Math.abs(exact[at]) + work.product[at] + ofState + error;
-        const rounded = of.write.error(size);
-        errors[at] = error + rounded;
-        largest[at] = size + rounded;
-      }
-  }
+/** e and ε but for N's own rounding, and W's share of the sums. */
+function setErrors(
+  m: WriterMachine,
+  block: TokenBlock,
+  matrices: BlockMatrices,
+  terms: OperandErrors,
+  state: ReadState,
+): InverseErrors {
+  const { shape, keyDim, valueDim, of, operation, sum, invert, addShared, work, fixed } = m;
+  const { count: n } = block;
+  const { keys, keyErrors, values, valueErrors, inner, errors, exact } = work;
+  const ofDecays = terms.decays;
+  setOperands(work, block, matrices, state, shape);
+  work.startKeys.set(keys);
+  const ofKey = (i: number) => fixed + (1 + fixed) * ofDecays[i];
+  setOperandErrors(keyErrors, keys, n * keyDim, ofKey, of.operand);
+  setOperandErrors(valueErrors, values, n * valueDim, () => 2 * operation, of.operand);
+  const inverse = invert({ n, ...matrices });
+  setFactors(work, block, matrices.inverse, inverse, { factor: of['write-factor'], sum });
+  inner.fill(0);
+  errors.fill(0);
+  addShared(inner, { block, shared: terms.shared, writes: exact });
+  addInverseErrors(work, matrices, inverse, state.norms, n);
+  addOperandErrors(work, inverse, state, n, sum);
+  const whole = { norms: state.norms, share: 1 };
+  const place = { rows: n, rowNorms: work.norms };
+  addRead(errors, work.readErrors, state.magnitudes, whole, place);
+  return inverse;
+}
 
+/** Adds the sums of W S and with U, and N's rounding. `product` is |T| e. */
+function finish(m: WriterMachine, n: number, state: ReadState): void {
+  const { keyDim, valueDim, of, readSum, work } = m;
+  const { exact, errors, largest, fresh, freshErrors, readNorms, norms, keys, reads } = work;
+  setRowNorms(norms, keys, keyDim, n);
+  for (let i = 0; i < n * keyDim; i++) keys[i] -= Math.abs(reads[i]);
+  setRowNorms(work.moreNorms, keys, keyDim, n);
+  for (let t = 0; t < n; t++)
+    for (let c = 0; c < valueDim; c++) {
+      const at = t * valueDim + c;
+      const copy = state.copyNorms[c];
+      const ofSums = readSum * (fresh[at] + norms[t] * (state.sizes[c] + copy));
+      const error = errors[at] + freshErrors[at] + work.moreNorms[t] * copy + ofSums;
+      const ofState = readNorms[t] * (state.norms[c] + copy);
+      const size = Math.abs(exact[at]) + work.product[at] + ofState + error;
+      const rounded = of.write.error(size);
+      errors[at] = error + rounded;
+      largest[at] = size + rounded;
+    }
+}
+
+/** A writer of delta writes, N = U − W S with W = T (β k e^G) and U = T (β v), for chunks of up to `most` tokens. */
+export function deltaWriter(context: WriterContext, most: number): ChunkWriter {
+  const m = writerMachine(context, most);
+  const { valueDim, work } = m;
   return (block, matrices, terms, state) => {
     const { count: n } = block;
     const { exact, errors, largest, inner, reads, product } = work;
-    const inverse = setErrors(block, matrices, terms, state);
+    const inverse = setErrors(m, block, matrices, terms, state);
     product.fill(0);
     addProduct(product, inverse.magnitude, inner, { rows: n, inner: n, columns: valueDim });
-    finish(n, state);
+    finish(m, n, state);
     return { exact, largest, before: inner, errors, reads, readErrors: work.keys, inverse };
   };
 }

@@ -35,6 +35,13 @@ export interface InverseArithmetic {
   readonly rounded: (magnitude: number) => number;
 }
 
+/** Memory for blocks of up to `most` tokens. */
+function inverseErrors(most: number): InverseErrors {
+  const square = () => new Float64Array(most * most);
+  const [magnitude, error, rounding] = [square(), square(), square()];
+  return { magnitude, error, rounding, largest: square(), residual: square() };
+}
+
 /**
  * A bounder for blocks of up to `most` tokens. T̂ − T = −T F T̂ with a strictly lower F of at most what A errs by plus the residual of
  * the method (docs/theory/bounds-recurrent.md), so that each row is bounded by the rows above it; then T̂ is rounded.
@@ -44,13 +51,7 @@ export function inverseBounder(
   { order, sum, rounded }: InverseArithmetic,
 ): InverseBounder {
   const square = () => new Float64Array(most * most);
-  const made = {
-    magnitude: square(),
-    error: square(),
-    rounding: square(),
-    largest: square(),
-    residual: square(),
-  };
+  const made = inverseErrors(most);
   const { magnitude, error, rounding, largest, residual } = made;
   const [whole, spread] = [square(), square()];
   const row = new Float64Array(most);

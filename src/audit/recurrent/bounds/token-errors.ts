@@ -3,6 +3,7 @@ import type { WriterContext } from './chunk-writes.js';
 import { addProduct, setColumnNorms, setMagnitudes } from './matrices.js';
 import { compose } from './roundings.js';
 import { addWriteNorms, lostByUnderflow, setSpreads, type BlockBounder } from './state-bounds.js';
+import type { TokenBlock } from './token-blocks.js';
 import {
   decayAndRead,
   setTokenErrors,
@@ -100,12 +101,8 @@ function normsOf({ decay, decayed, key, read, output, query }: TokenErrors): Tok
   };
 }
 
-/** A bounder of delta writes, token by token. */
-export function deltaTokens(
-  context: WriterContext,
-  most: number,
-  observe?: TokenObserver,
-): BlockBounder {
+/** What bounds of delta writes, token by token, share. */
+function deltaMachine(context: WriterContext, most: number, observe?: TokenObserver) {
   const { roundings, shape } = context;
   const { keyDim, valueDim } = shape;
   const { operation, of } = roundings;
@@ -122,74 +119,121 @@ export function deltaTokens(
   /** What roundings of the state within the block make of its columns. */
   const within = new Float64Array(valueDim);
   const norms = new Float64Array(valueDim);
+  return {
+    context,
+    observe,
+    keyDim,
+    valueDim,
+    operation,
+    of,
+    matrices,
+    errors,
+    sums,
+    outErrors,
+    writeErrors,
+    products,
+    gram,
+    intra,
+    outReads,
+    spreads,
+    stored,
+    within,
+    norms,
+  };
+}
 
-  /** w and what it errs by. */
-  function setWritten(
-    t: number,
-    strength: number,
-    v: Float64Array,
-    ofToken: TokenNorms,
-    lost: number,
-  ): void {
-    const size = Math.abs(strength);
-    for (let c = 0; c < valueDim; c++) {
-      const value = v[t * valueDim + c];
-      const written = strength * (value - sums.read[c]);
-      const ofState = size * ofToken.decayedKey * norms[c];
-      const ofSums =
-        size * (sums.readErrors[c] + ofToken.read * norms[c] + 3 * operation * Math.abs(value)) +
-        lost;
-      const rounded = of.write.error(Math.abs(written) + ofState + ofSums);
-      sums.written[c] = written;
-      writeErrors[t * valueDim + c] = ofSums + rounded;
-      sums.largest[c] = Math.abs(written) + ofState + ofSums + rounded;
-    }
+type DeltaMachine = ReturnType<typeof deltaMachine>;
+
+/** w and what it errs by. */
+function setWritten(
+  m: DeltaMachine,
+  { v, beta }: TokenBlock,
+  t: number,
+  ofToken: TokenNorms,
+  lost: number,
+): void {
+  const { valueDim, operation, of, sums, writeErrors, norms } = m;
+  const strength = beta[t];
+  const size = Math.abs(strength);
+  for (let c = 0; c < valueDim; c++) {
+    const value = v[t * valueDim + c];
+    const written = strength * (value - sums.read[c]);
+    const ofState = size * ofToken.decayedKey * norms[c];
+    const ofSums =
+      size * (sums.readErrors[c] + ofToken.read * norms[c] + 3 * operation * Math.abs(value)) +
+      lost;
+    const rounded = of.write.error(Math.abs(written) + ofState + ofSums);
+    sums.written[c] = written;
+    writeErrors[t * valueDim + c] = ofSums + rounded;
+    sums.largest[c] = Math.abs(written) + ofState + ofSums + rounded;
   }
+}
 
-  /** Moves the columns' norms past a token, and sets its output's errors but those of writes. */
-  function finishToken(t: number, ofToken: TokenNorms, lost: number): void {
-    refuseOverflow(sums.squares, sums.sizes, context);
-    for (let c = 0; c < valueDim; c++) {
-      const before = norms[c];
-      const local = Math.sqrt(sums.squares[c]) + ofToken.decayed * before + lost;
-      const ofWrite = ofToken.key * writeErrors[t * valueDim + c];
-      norms[c] = (spreads[t] * before + ofWrite + local) / (1 - stored);
-      within[c] = spreads[t] * within[c] + local + stored * norms[c];
-      outErrors[t * valueDim + c] =
-        sums.out[c] + ofToken.output * norms[c] + ofToken.query * within[c] + lost;
-    }
+/** Moves the columns' norms past a token, and sets its output's errors but those of writes. */
+function finishToken(m: DeltaMachine, t: number, ofToken: TokenNorms, lost: number): void {
+  const { context, valueDim, sums, outErrors, writeErrors, spreads, stored, within, norms } = m;
+  refuseOverflow(sums.squares, sums.sizes, context);
+  for (let c = 0; c < valueDim; c++) {
+    const before = norms[c];
+    const local = Math.sqrt(sums.squares[c]) + ofToken.decayed * before + lost;
+    const ofWrite = ofToken.key * writeErrors[t * valueDim + c];
+    norms[c] = (spreads[t] * before + ofWrite + local) / (1 - stored);
+    within[c] = spreads[t] * within[c] + local + stored * norms[c];
+    outErrors[t * valueDim + c] =
+      sums.out[c] + ofToken.output * norms[c] + ofToken.query * within[c] + lost;
   }
+}
 
+/** Goes through a block's tokens, and sets their errors but those that writes make of outputs. */
+function runTokens(m: DeltaMachine, block: TokenBlock, state: Float64Array): void {
+  const { context, observe, keyDim, of, errors, sums, norms, stored } = m;
+  const lost = lostByUnderflow(block, state, 0) + of.state.least * Math.sqrt(keyDim);
+  for (let t = 0; t < block.count; t++) {
+    setTokenErrors(errors, block, t, context);
+    const ofToken = normsOf(errors);
+    decayAndRead(state, errors, sums);
+    setWritten(m, block, t, ofToken, lost);
+    writeAndRead(state, errors, sums, stored);
+    finishToken(m, t, ofToken, lost);
+    observe?.(t, state, { ...sums, norms });
+  }
+}
+
+/** Adds what errors of writes make of later outputs, by P T, and sets what outputs read of the state before the block. */
+function addWrites(m: DeltaMachine, n: number): void {
+  const { keyDim, valueDim, matrices, intra, outReads, outErrors, writeErrors } = m;
+  intra.fill(0);
+  addProduct(intra, matrices.intra, matrices.inverse, { rows: n, inner: n, columns: n });
+  const size = { count: n, dim: keyDim };
+  setOutputReads(outReads, matrices, intra, matrices.startKeys, size);
+  setMagnitudes(intra, intra, n * n);
+  addProduct(outErrors, intra, writeErrors, { rows: n, inner: n, columns: valueDim });
+}
+
+/** A bounder of delta writes, token by token. */
+export function deltaTokens(
+  context: WriterContext,
+  most: number,
+  observe?: TokenObserver,
+): BlockBounder {
+  const m = deltaMachine(context, most, observe);
+  const { keyDim, valueDim, matrices, outErrors, writeErrors, outReads, spreads, within, norms } =
+    m;
   return (block, state) => {
-    const { count: n, beta, v } = block;
+    const { count: n } = block;
     const size = { count: n, dim: keyDim };
-    const lost = lostByUnderflow(block, state.exact, 0) + of.state.least * Math.sqrt(keyDim);
     const normsBefore = state.norms.slice();
     norms.set(normsBefore);
     within.fill(0);
     setSpreads(spreads, block, keyDim);
     setBlockMatrices(matrices, block, null, { dim: keyDim, isDelta: true });
-    for (let t = 0; t < n; t++) {
-      setTokenErrors(errors, block, t, context);
-      const ofToken = normsOf(errors);
-      decayAndRead(state.exact, errors, sums);
-      setWritten(t, beta[t], v, ofToken, lost);
-      writeAndRead(state.exact, errors, sums, stored);
-      finishToken(t, ofToken, lost);
-      observe?.(t, state.exact, { ...sums, norms });
-    }
-    // An error of a write changes later writes: P T.
-    const square = { rows: n, inner: n, columns: n };
-    intra.fill(0);
-    addProduct(intra, matrices.intra, matrices.inverse, square);
-    setOutputReads(outReads, matrices, intra, matrices.startKeys, size);
-    setMagnitudes(intra, intra, n * n);
-    addProduct(outErrors, intra, writeErrors, { rows: n, inner: n, columns: valueDim });
+    runTokens(m, block, state.exact);
+    addWrites(m, n);
     const keys = new Float64Array(n * keyDim);
     const ofKeys = { rows: n, inner: n, columns: keyDim };
     addProduct(keys, matrices.inverse, matrices.endKeys, ofKeys, true);
     const added = within.slice();
-    addWriteNorms(added, keys, writeErrors, size, { gram, products });
+    addWriteNorms(added, keys, writeErrors, size, m);
     const spread = spreads.subarray(0, n).reduce((a, b) => a * b, 1);
     for (let c = 0; c < valueDim; c++)
       state.norms[c] = Math.min(norms[c], spread * normsBefore[c] + added[c]);

@@ -9,10 +9,15 @@ export const errored = (size: number): Errored => ({
   error: new Float64Array(size),
 });
 
+/** The same where shares may be stored before they are added: what that errs by. */
+export interface Shared extends Errored {
+  readonly stored: Float64Array;
+}
+
 /** The gradients of a block's tokens, a row each, by the names of their tensors: with respect to what the recurrence takes, for one value head. */
 export interface BlockGradients {
-  readonly dq: Errored;
-  readonly dk: Errored;
+  readonly dq: Shared;
+  readonly dk: Shared;
   readonly dv: Errored;
   readonly dbeta: Errored;
   /** By key dimension, of any family. */
@@ -24,8 +29,8 @@ export const blockGradients = (
   most: number,
   { keyDim, valueDim }: { readonly keyDim: number; readonly valueDim: number },
 ): BlockGradients => ({
-  dq: errored(most * keyDim),
-  dk: errored(most * keyDim),
+  dq: { ...errored(most * keyDim), stored: new Float64Array(most * keyDim) },
+  dk: { ...errored(most * keyDim), stored: new Float64Array(most * keyDim) },
   dv: errored(most * valueDim),
   dbeta: errored(most),
   dg: errored(most * keyDim),

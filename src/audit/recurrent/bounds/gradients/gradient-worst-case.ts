@@ -111,6 +111,12 @@ function zeros(problem: RecurrentProblem, shape: RecurrentShape): GradientBounds
   );
 }
 
+/** Adds what storing shares of a row of dq and dk errs by. */
+function addStored({ dq, dk }: BlockGradients, first: number, dim: number): void {
+  for (const { error, stored } of [dq, dk])
+    for (let i = first; i < first + dim; i++) error[i] += stored[i];
+}
+
 /** Writes a block's gradients' errors. */
 function storeRows(
   run: Run,
@@ -131,6 +137,7 @@ function storeRows(
       (token * keyHeads + Math.floor(head / group)) * keyDim,
       token * valueHeads + head,
     ];
+    addStored(rows, t * keyDim, keyDim);
     for (const [name, x, factors] of [
       ['dq', block.q, block.queryFactors],
       ['dk', block.k, block.keyFactors],
