@@ -72,7 +72,9 @@ function chunksBack(
  */
 function readAgain(context: WriterContext): WriterContext {
   const { roundings } = context;
-  const of = { ...roundings.of, write: roundings.of['stored-write'] };
+  const { unit, least } = roundings.of.state;
+  const state = { ...roundings.of.state, unit: 2 * unit, least: 2 * least };
+  const of = { ...roundings.of, state, write: roundings.of['stored-write'] };
   const sum = (count: number) => 2 * roundings.sum(count);
   return { ...context, roundings: { operation: 2 * roundings.operation, sum, of } };
 }

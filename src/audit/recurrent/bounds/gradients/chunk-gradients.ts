@@ -178,11 +178,14 @@ function setForward(
 }
 
 /** dN, dP, and what queries and keys have by the states. */
-function setWriteGradients(m: ChunkMachine, { gradient }: ChunkBack, n: number): void {
+function setWriteGradients(m: ChunkMachine, { gradient, writes }: ChunkBack, n: number): void {
+  const isDelta = writes.reads !== null;
   const { keyDim, valueDim, of, sum, products, w, copied } = m;
   const values = { rows: n, inner: n, columns: valueDim };
   clear(w.ofWrites);
   products.add(w.ofWrites, w.intra, w.outputs, values, { isTransposed: true });
+  // A kernel of delta writes may store this part before it has the state's gradient.
+  if (isDelta) roundErrored(w.ofWrites, of['write-gradient'], n * valueDim);
   products.add(w.ofWrites, w.endKeys, w.gradient, { rows: n, inner: keyDim, columns: valueDim });
   for (let i = 0; i < n * keyDim; i++)
     w.decays[i] = Math.abs(w.endKeys.value[i]) + w.endKeys.error[i];
@@ -233,11 +236,19 @@ function setDeltaGradients(m: ChunkMachine, n: number): void {
   products.add(w.ofInverse, w.ofWrites, valuesTurned, { rows: n, inner: valueDim, columns: n });
   keepTriangle(w.ofInverse, n, false);
   roundErrored(w.ofInverse, of['intra-gradient'], n * n);
+  // −Tᵀ dT Tᵀ in either order, the first product stored.
   clear(w.half);
   products.add(w.half, w.inverse, w.ofInverse, square, back);
   roundErrored(w.half, of['intra-gradient'], n * n);
   clear(w.ofTriangle);
   products.add(w.ofTriangle, w.half, products.transposed(w.inverse, n, n), square, { sign: -1 });
+  clear(w.half);
+  products.add(w.half, w.ofInverse, products.transposed(w.inverse, n, n), square);
+  roundErrored(w.half, of['intra-gradient'], n * n);
+  clear(w.ofInverse);
+  products.add(w.ofInverse, w.inverse, w.half, square, { isTransposed: true, sign: -1 });
+  for (let i = 0; i < n * n; i++)
+    w.ofTriangle.error[i] = Math.max(w.ofTriangle.error[i], w.ofInverse.error[i]);
   keepTriangle(w.ofTriangle, n, true);
   roundErrored(w.ofTriangle, of['intra-gradient'], n * n);
 }

@@ -1,0 +1,174 @@
+import * as fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { runRecurrence } from '../../../kernels/index.js';
+import { recurrentGradients, recurrentOracle } from '../../../oracles/index.js';
+import { randomValues } from '../../../properties/problems/values.js';
+import { recurrentWorstCase } from '../../../src/audit/recurrent/bounds/index.js';
+import type {
+  RecurrentGradientInputs,
+  RecurrentProblem,
+  RecurrentQuantityName,
+} from '../../../src/problem/index.js';
+import {
+  drawnRecurrence,
+  recurrence,
+  tame,
+  wild,
+  type DrawnRecurrence,
+} from '../../oracles/recurrent/drawn-recurrences.js';
+import { scaled, testSeed } from '../../setup/effort.js';
+import { tensor } from '../../setup/problems.js';
+import { directed, shortArithmetic } from './directed-roundings.js';
+
+/** Gradients that a backward pass of the problem begins with. */
+function gradientInputsOf(problem: RecurrentProblem, seed: number): RecurrentGradientInputs {
+  const random = randomValues(seed + 1);
+  return { dout: tensor('bf16', problem.v.shape, random.normal) };
+}
+
+/** Exact values and radii by quantity. */
+function exactOf(problem: RecurrentProblem, inputs: RecurrentGradientInputs) {
+  const { out, finalState } = recurrentOracle(problem);
+  return { out, final_state: finalState, ...recurrentGradients(problem, inputs).quantities };
+}
+
+const longer = (drawn: DrawnRecurrence): fc.Arbitrary<DrawnRecurrence> =>
+  fc
+    .array(fc.nat(24), { minLength: 1, maxLength: 2 })
+    .map((lengths) => ({ ...drawn, lengths, format: 'bf16' as const }));
+
+const arithmetics = [
+  ['token by token', shortArithmetic('recurrent', 1, 'fp32')],
+  ['token by token, state in bf16', shortArithmetic('recurrent', 1, 'fp32', 'bf16')],
+  ['in chunks of 4 in bf16', shortArithmetic('chunked', 4, 'bf16')],
+  ['in chunks of 16 in bf16', shortArithmetic('chunked', 16, 'bf16')],
+  ['in chunks of 8 in fp32, state in bf16', shortArithmetic('chunked', 8, 'fp32', 'bf16')],
+] as const;
+
+it.each(arithmetics)('holds for roundings in any direction, %s', (_, arithmetic) => {
+  fc.assert(
+    fc.property(drawnRecurrence().chain(longer), fc.nat(2 ** 31), (drawn, seed) => {
+      const problem = recurrence(drawn, tame);
+      const gradientInputs = gradientInputsOf(problem, seed);
+      const bounds = recurrentWorstCase(problem, arithmetic, { gradientInputs });
+      const exact = exactOf(problem, gradientInputs);
+      const random = randomValues(seed);
+      const rounding = directed(arithmetic, () => (random.uniform() < 0.5 ? -1 : 1));
+      const results = runRecurrence(problem, arithmetic, rounding, { gradientInputs });
+      for (const [name, { values, radius }] of Object.entries(exact)) {
+        const got = results[name as RecurrentQuantityName];
+        const bound = bounds[name as RecurrentQuantityName];
+        expect(bound?.length, name).toBe(values.length);
+        if (!got || !bound) continue;
+        const worst = values.findIndex((x, i) => !(Math.abs(got[i] - x) <= bound[i] + radius[i]));
+        expect(worst, `${name}[${worst}]: ${got[worst]}, ${values[worst]} ± ${bound[worst]}`).toBe(
+          -1,
+        );
+      }
+    }),
+    { seed: testSeed, numRuns: scaled(60) },
+  );
+});
+
+it('is never NaN nor negative', () => {
+  fc.assert(
+    fc.property(drawnRecurrence(), fc.constantFrom(...arithmetics), (drawn, [, arithmetic]) => {
+      const problem = recurrence(drawn, wild);
+      const gradientInputs = gradientInputsOf(problem, drawn.seed);
+      const bounds = recurrentWorstCase(problem, arithmetic, { gradientInputs });
+      for (const bound of Object.values(bounds)) expect(bound.every((x) => x >= 0)).toBe(true);
+    }),
+    { seed: testSeed, numRuns: scaled(60) },
+  );
+});
+
+/** Eight tokens of one head. */
+const plain: DrawnRecurrence = {
+  family: 'delta',
+  lengths: [8],
+  isPacked: false,
+  keyHeads: 1,
+  groupSize: 1,
+  keyDim: 4,
+  valueDim: 1,
+  format: 'bf16',
+  isNormalised: false,
+  hasState: false,
+  seed: 0,
+};
+
+/** What roundings that all move one output the same way move it by, as a share of its bound. */
+function adversary(problem: RecurrentProblem, form: 'recurrent' | 'chunked') {
+  const arithmetic = shortArithmetic(form, 4, 'bf16');
+  const at = problem.v.data.length - 1;
+  let count = 0;
+  const run = (direction: (index: number) => number) =>
+    runRecurrence(problem, arithmetic, directed(arithmetic, direction)).out?.[at] ?? NaN;
+  const exact = run(() => (count++, 0));
+  const signs = Array.from({ length: count }, (_, k) =>
+    Math.sign(run((index) => (index === k ? 1 : 0)) - exact),
+  );
+  const moved = Math.abs(run((index) => signs[index]) - exact);
+  return moved / (recurrentWorstCase(problem, arithmetic).out?.[at] ?? NaN);
+}
+
+it.each([
+  ['linear', 'chunked', 0.3],
+  ['retention', 'chunked', 0.3],
+  ['gla', 'chunked', 0.2],
+  ['delta', 'chunked', 0.3],
+  ['gated-delta', 'chunked', 0.3],
+  ['retention', 'recurrent', 0.05],
+  ['delta', 'recurrent', 0.1],
+] as const)(
+  'is reached in good part by roundings against one output: %s, %s',
+  (family, form, share) => {
+    const problem = recurrence(
+      {
+        family,
+        lengths: [8],
+        isPacked: false,
+        keyHeads: 1,
+        groupSize: 1,
+        keyDim: 4,
+        valueDim: 1,
+        format: 'bf16',
+        isNormalised: false,
+        hasState: false,
+        seed: testSeed + 5,
+      },
+      tame,
+    );
+    const reached = adversary(problem, form);
+    expect(reached).toBeLessThanOrEqual(1);
+    expect(reached).toBeGreaterThan(share);
+  },
+);
+
+/** Whether a kernel that leaves out the write of one token is outside of a bound. */
+function seesLostWrite(form: 'recurrent' | 'chunked', seed: number): boolean {
+  const arithmetic = shortArithmetic(form, 4, 'bf16');
+  const problem = recurrence({ ...plain, seed }, tame);
+  const strengths = (lost: number) => tensor('bf16', [1, 8, 1], (i) => (i === lost ? 0 : 1));
+  const whole = { ...problem, beta: strengths(-1) };
+  const faulty = { ...problem, beta: strengths(2) };
+  const { out } = runRecurrence(
+    faulty,
+    arithmetic,
+    directed(arithmetic, () => 0),
+  );
+  const { values, radius } = recurrentOracle(whole).out;
+  const bounds = recurrentWorstCase(whole, arithmetic).out;
+  return values.some(
+    (x, i) => Math.abs((out?.[i] ?? x) - x) > (bounds?.[i] ?? Infinity) + radius[i],
+  );
+}
+
+// A key may be so short that its write is within what others are rounded by.
+it.each(['recurrent', 'chunked'] as const)(
+  'sees most kernels that leave out a write: %s',
+  (form) => {
+    const seen = Array.from({ length: 40 }, (_, i) => seesLostWrite(form, testSeed + i));
+    expect(seen.filter(Boolean).length).toBeGreaterThan(28);
+  },
+);
