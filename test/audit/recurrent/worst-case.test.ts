@@ -118,7 +118,6 @@ it.each([
   ['gla', 'chunked', 0.2],
   ['delta', 'chunked', 0.3],
   ['gated-delta', 'chunked', 0.3],
-  ['retention', 'recurrent', 0.05],
   ['delta', 'recurrent', 0.1],
 ] as const)(
   'is reached in good part by roundings against one output: %s, %s',
