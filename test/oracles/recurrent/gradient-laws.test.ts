@@ -11,7 +11,14 @@ import {
 import { scaled, testSeed } from '../../setup/effort.js';
 import { tensor } from '../../setup/problems.js';
 import { part, tokensOf } from './cut-recurrences.js';
-import { drawnInputs, drawnRecurrence, recurrence, tame, wild } from './drawn-recurrences.js';
+import {
+  drawnInputs,
+  drawnRecurrence,
+  recurrence,
+  tame,
+  wild,
+  type DrawnRecurrence,
+} from './drawn-recurrences.js';
 
 const parameters = { seed: testSeed, numRuns: scaled(100) };
 
@@ -142,16 +149,40 @@ it('has no gradient of what a gate of −∞ forgets, nor of the gate', () => {
   );
 });
 
+it('is finite on both sides of a gate of −∞ between numbers that overflow', () => {
+  const half = 400;
+  const frame: DrawnRecurrence = {
+    family: 'gated-delta',
+    lengths: [2 * half],
+    isPacked: false,
+    keyHeads: 1,
+    groupSize: 1,
+    keyDim: 7,
+    valueDim: 1,
+    format: 'fp64',
+    isNormalised: true,
+    hasState: false,
+    seed: testSeed,
+  };
+  const problem = recurrence(frame, { ...tame, strength: () => 300, gate: () => 0 });
+  problem.g?.data.fill(-Infinity, half, half + 1);
+  const { dq, dv } = recurrentGradients(problem, drawnInputs(problem, testSeed)).quantities;
+  // States overflow before the gate, their gradients after it.
+  expect([dq.radius[7 * half - 1], dv.radius[half]]).toEqual([Infinity, Infinity]);
+  expect(dq.radius[7 * half]).toBeLessThan(2 ** -35);
+  expect(dv.radius[half - 1]).toBeLessThan(2 ** -35);
+});
+
 it('has the radius ∞ where a gradient of a normalised query is beyond fp64', () => {
   const one = (value: number) => tensor('fp64', [1, 1, 1, 1], () => value);
   const problem: RecurrentProblem = {
     family: 'linear',
     q: one(2 ** -500),
-    k: one(2 ** 400),
+    k: one(1),
     v: one(2 ** 400),
     normalisation: { epsilon: 2 ** -900 },
   };
-  const { dq } = recurrentGradients(problem, { dout: one(2 ** 600) }).quantities;
+  const { dq } = recurrentGradients(problem, { dout: one(2 ** 180) }).quantities;
   expect(dq.radius[0]).toBe(Infinity);
 });
 
