@@ -8,10 +8,13 @@ import {
   type RecurrentValue,
 } from '../../../kernels/index.js';
 import type { FormatName } from '../../formats/index.js';
+import type { RecurrentQuantityName } from '../../problem/index.js';
+import { formatNumber } from '../../words/index.js';
 import { foundCause, unexplainedCause, type FoundCause } from '../conduct/causes.js';
 import { findingsOf, outputWords } from '../findings.js';
-import { byHead } from './given-quantities.js';
-import { judgeQuantities, type PredictedValues, type ToJudge } from './judge-measured.js';
+import { rangeOf, type DrawnErrors, type DrawnQuantity, type RowGroup } from './draw-errors.js';
+import { byHead, type RecurrentRows } from './given-quantities.js';
+import { measureOf, type GivenRecurrences, type ToJudge } from './judge-measured.js';
 import type { JudgedRecurrence } from './judge-recurrence.js';
 import type { MeasuredPart } from './measure-part.js';
 
@@ -39,7 +42,7 @@ function predict(
   { plan, given }: ToJudge,
   fault: RecurrentFault,
   arithmetic: RecurrentArithmetic,
-): PredictedValues {
+): Readonly<Partial<Record<RecurrentQuantityName, Float64Array>>> {
   const { problem, gradientInputs } = plan.task;
   const hasGradients = given.some(({ name }) => name !== 'out' && name.startsWith('d'));
   const options = hasGradients && gradientInputs ? { gradientInputs, fault } : { fault };
@@ -52,35 +55,46 @@ function predict(
   );
 }
 
-/** The sum of squares of the differences of two lists of numbers, those aside that are not finite. */
-function squaresBetween(a: Float64Array, b: Float64Array): number {
-  let sum = 0;
-  for (let i = 0; i < a.length; i++) {
-    const difference = a[i] - b[i];
-    if (Number.isFinite(difference)) sum += difference * difference;
-  }
-  return sum;
-}
-
-const words = { ...outputWords, prefixesTests: true, arithmetic: '' };
-
 /** Whether a quantity passes all of its tests. */
 function passes(judged: JudgedRecurrence): boolean {
-  return findingsOf([judged], words).length === 0;
+  return findingsOf([judged], { ...outputWords, prefixesTests: true, arithmetic: '' }).length === 0;
 }
 
-/** Whether a prediction is nearer to what failed than the exact values are: a quick test before all others. */
-function isNearer(
-  { given }: ToJudge,
-  judged: readonly JudgedRecurrence[],
-  predicted: PredictedValues,
-): boolean {
-  return given.every(({ name, given: { values } }, i) => {
-    const of = predicted[name];
-    if (of === undefined || passes(judged[i])) return true;
-    const { measured } = judged[i].spread;
-    return squaresBetween(values, of) <= (measured * measured * values.length) / 2;
+/** Errors beside a fault that are as many times what roundings of a right kernel make, where results are as large. */
+const mostTimes = 3;
+
+/** The root mean square of a group's elements. */
+function meanSquare(values: Float64Array, group: RowGroup, rows: RecurrentRows): number {
+  const [first, end] = rangeOf(group, rows);
+  let sum = 0;
+  for (let i = first; i < end; i++) sum += values[i] * values[i];
+  return Math.sqrt(sum / Math.max(1, end - first));
+}
+
+/**
+ * The distance of what was given from what a fault gives, in what roundings make: the largest of all heads and chunks. A fault that makes results
+ * larger makes roundings larger.
+ */
+function distanceFrom(
+  predicted: Float64Array,
+  { rows, given: { values } }: GivenRecurrences[number],
+  { exact, groups }: DrawnQuantity,
+  draws: readonly DrawnErrors[],
+): number {
+  const errors = values.map((x, i) => (Number.isFinite(x - predicted[i]) ? x - predicted[i] : 0));
+  const { queries, vDim } = rows.shape;
+  let worst = 0;
+  groups.forEach((group, at) => {
+    const measured = meanSquare(errors, group, rows);
+    if (measured === 0 || group.rows * queries * vDim === 0) return;
+    const energy = (drawn: DrawnErrors) =>
+      drawn.energies[at].reduce((sum, x) => sum + x, 0) / drawn.energies[at].length;
+    const expected = Math.sqrt(Math.max(...draws.map(energy)) / (group.rows * vDim));
+    const size = meanSquare(exact, group, rows);
+    const ratio = Math.max(1, size === 0 ? 1 : meanSquare(predicted, group, rows) / size);
+    worst = Math.max(worst, measured / (expected * ratio));
   });
+  return worst;
 }
 
 /** The work of one run of a problem, in multiplications. */
@@ -107,22 +121,22 @@ export function explainRecurrence(
   const accepted = faults.flatMap((fault) => {
     const predicted = predict(toJudge, fault, arithmetic);
     // A fault of which nothing is known where the kernel fails explains nothing.
-    if (!failing.some((name) => predicted[name] !== undefined)) return [];
-    if (!isNearer(toJudge, judged, predicted)) return [];
-    const known = toJudge.given.filter(({ name }) => predicted[name] !== undefined);
-    const again = judgeQuantities({ ...toJudge, given: known }, measured, predicted);
-    if (!again.every(passes)) return [];
-    const left = known.reduce(
-      (sum, { name, given: { values } }) => sum + squaresBetween(values, predicted[name] ?? values),
-      0,
-    );
-    return [{ fault, left, known: known.length }];
+    if (!failing.every((name) => predicted[name] !== undefined)) return [];
+    const distances = toJudge.given.map((one) => {
+      const of = predicted[one.name];
+      if (of === undefined) return 0;
+      const { drawnOf, draws } = measureOf(one, toJudge, measured);
+      return distanceFrom(of, one, drawnOf, draws);
+    });
+    const distance = Math.max(...distances);
+    return distance <= mostTimes ? [{ fault, distance }] : [];
   });
-  const [first, ...others] = accepted.sort((a, b) => b.known - a.known || a.left - b.left);
+  const [first, ...others] = accepted.sort((a, b) => a.distance - b.distance);
   if (first === undefined) return unexplainedCause();
+  const evidence = `what this fault gives is within ${formatNumber(first.distance)} times what roundings make, on every head and chunk`;
   return foundCause(
     first.fault,
-    ['against what this fault gives, all passes'],
+    [evidence],
     others.map(({ fault }) => fault),
   );
 }

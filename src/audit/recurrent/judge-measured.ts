@@ -87,39 +87,42 @@ function joinParts(
   };
 }
 
-/** Values in place of the exact ones, by quantity, in the order of their rows. */
-export type PredictedValues = Readonly<Partial<Record<RecurrentQuantityName, Float64Array>>>;
-
-/** Judges one quantity by the measurements of all parts, as of a kernel that computes `predicted`, by default what is exact. */
-function judgeOne(
+/** The measurements of a quantity, of all parts together. */
+export function measureOf(
   { name, rows, given }: GivenRecurrences[number],
-  { plan, shape, parts, given: all, falseAlarmRate: rate }: ToJudge,
+  { plan, shape, parts }: ToJudge,
   measured: readonly MeasuredPart[],
-  predicted: Float64Array | undefined,
-): JudgedRecurrence {
-  const falseAlarmRate = rate / (all.length + 1);
+) {
   const ofParts = parts.flatMap((part, i) => {
     const found = measured[i].quantities.find((one) => one.name === name);
     return found === undefined ? [] : [{ heads: headsOfPart(part, rows, shape), measured: found }];
   });
-  const { radius, worst, fromBefore, draws, ...joined } = joinParts(ofParts, rows);
-  const exact = predicted ?? joined.exact;
+  const { exact, radius, worst, fromBefore, draws } = joinParts(ofParts, rows);
   const batch = (heads: number) => ({ ...rows, shape: { ...rows.shape, batch: 1, heads } });
   const groups = ofParts.flatMap(({ heads }) =>
     groupsOf(batch(heads.length)).map((group) => ({ ...group, head: heads[group.head] })),
   );
   const projections = projectionsOf(name, groups, exact, fromBefore);
-  const format = given.format;
-  const total = worst.map((most, i) => {
-    const before = most + radius[i];
-    return before < Infinity ? before + outputRounding(format, exact[i], before) : Infinity;
-  });
-  return judgeRecurrence(given, {
-    drawnOf: { rows, format, exact, groups, projections },
-    radius,
-    total,
-    draws: draws.map((errors) => ({ count: plan.draws, errors })),
-    falseAlarmRate,
+  const { format } = given;
+  const drawnOf = { rows, format, exact, groups, projections };
+  return { drawnOf, radius, worst, draws, count: plan.draws };
+}
+
+/** Judges all quantities by the measurements of all parts. */
+export function judgeQuantities(
+  toJudge: ToJudge,
+  measured: readonly MeasuredPart[],
+): readonly JudgedRecurrence[] {
+  const falseAlarmRate = toJudge.falseAlarmRate / (toJudge.given.length + 1);
+  return toJudge.given.map((one) => {
+    const { drawnOf, radius, worst, draws, count } = measureOf(one, toJudge, measured);
+    const total = worst.map((most, i) => {
+      const before = most + radius[i];
+      if (!(before < Infinity)) return Infinity;
+      return before + outputRounding(drawnOf.format, drawnOf.exact[i], before);
+    });
+    const drawn = draws.map((errors) => ({ count, errors }));
+    return judgeRecurrence(one.given, { drawnOf, radius, total, draws: drawn, falseAlarmRate });
   });
 }
 
@@ -136,15 +139,6 @@ function valuesOfPart(given: GivenRecurrences, part: HeadPart, shape: RecurrentS
       return [name, all];
     }),
   );
-}
-
-/** Judges all quantities by the measurements of all parts, as of a kernel that computes what is predicted. */
-export function judgeQuantities(
-  toJudge: ToJudge,
-  measured: readonly MeasuredPart[],
-  predicted: PredictedValues = {},
-): readonly JudgedRecurrence[] {
-  return toJudge.given.map((one) => judgeOne(one, toJudge, measured, predicted[one.name]));
 }
 
 /** Judges all identities by the measurements of all parts. */
