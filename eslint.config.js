@@ -53,6 +53,7 @@ export const arrows = {
   'meaning/domains': ['meaning/trace', 'meaning/rules', 'arith'],
   'meaning/certify': ['meaning/trace', 'meaning/record', 'meaning/domains', 'machine'],
   'meaning/contracts': ['oracles', 'formats', 'arith', 'problem'],
+  'meaning/recurrent': ['meaning/contracts', 'formats', 'arith', 'problem'],
   'meaning/gradients': ['meaning/contracts', 'oracles', 'formats', 'arith', 'problem'],
   io: ['io/tensors', 'formats', 'problem'],
   'io/tensors': ['formats', 'problem'],
@@ -119,7 +120,7 @@ export const arrows = {
     ...['properties', 'emulate', 'io/live', 'oracles', 'kernels', 'machine', 'io', 'formats'],
     ...['ptx/syntax', 'ptx/launch', 'ptx/run', 'ptx/mutants', 'ptx/explore', 'hardware'],
     ...['meaning/trace', 'meaning/record', 'meaning/domains', 'meaning/certify'],
-    ...['meaning/contracts', 'meaning/gradients', 'problem'],
+    ...['meaning/contracts', 'meaning/gradients', 'meaning/recurrent', 'problem'],
   ],
   browser: [
     ...['jobs/audit', 'report/html', 'report/json', 'io/tensors', 'audit', 'attribution'],

@@ -19,8 +19,8 @@ const launchChecks = 'src/ptx/launch/launch-checks.ts';
 /** The source text of the module that stands for the one that has ajv compile the schemas of launch files. */
 const loadingChecks = `
 export async function loadChecks() {
-  const { file, contract, ...parameters } = await import(${JSON.stringify(launches)});
-  return { file, contract, parameters: new Map(Object.entries(parameters)) };
+  const { file, contract, recurrentContract, ...parameters } = await import(${JSON.stringify(launches)});
+  return { file, contract, recurrentContract, parameters: new Map(Object.entries(parameters)) };
 }`;
 
 /** The schemas of a folder by their names. */
@@ -78,15 +78,18 @@ function compileSchema(folder, name) {
   return asModule(standaloneCode(ajv, ajv.getSchema(name + suffix)));
 }
 
-/** The source text of a module that exports a check of launch files, one of contracts and one for each kind of parameter. */
+/** The source text of a module that exports a check of launch files, one of each kind of contract and one for each kind of parameter. */
 async function compileLaunchSchemas(root) {
   const source = readFileSync(join(root, launchSchemas), 'utf8');
   const options = { module: typescript.ModuleKind.ESNext, target: typescript.ScriptTarget.ES2022 };
   const { outputText } = typescript.transpileModule(source, { compilerOptions: options });
-  const { contractSchema, fileSchema, parameterSchemas } = await import(
-    `data:text/javascript,${encodeURIComponent(outputText)}`
-  );
-  const schemas = { file: fileSchema, contract: contractSchema, ...parameterSchemas };
+  const module = await import(`data:text/javascript,${encodeURIComponent(outputText)}`);
+  const schemas = {
+    file: module.fileSchema,
+    contract: module.contractSchema,
+    recurrentContract: module.recurrentContractSchema,
+    ...module.parameterSchemas,
+  };
   const ajv = createCompiler({ strictRequired: false });
   for (const [name, schema] of Object.entries(schemas)) ajv.addSchema(schema, name);
   const names = Object.keys(schemas).map((name) => [name, name]);

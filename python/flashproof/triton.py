@@ -174,7 +174,7 @@ def record_compiled(
 
 
 #: Members of a contract that are no tensors.
-_SETTINGS = ("kind", "scale", "causal", "window", "softcap")
+_SETTINGS = ("kind", "scale", "causal", "window", "softcap", "family", "qk_norm_epsilon")
 
 
 def _contract(contract: Mapping[str, Any], tensors: Mapping[str, Any]) -> dict[str, Any]:

@@ -153,6 +153,15 @@ export function divideDoubleDoubleByFloat64(x: DoubleDouble, y: number): DoubleD
   return normalizedDoubleDouble(quotient, remainder / y);
 }
 
+/** √x, relative error about 2^−100; NaN below zero. */
+export function squareRootDoubleDouble(x: DoubleDouble): DoubleDouble {
+  const root = Math.sqrt(x.high);
+  if (!(root > 0 && Number.isFinite(root))) return doubleDouble(root);
+  const square = multiplyDoubleDoubleByFloat64(doubleDouble(root), root);
+  const rest = subtractDoubleDouble(x, square);
+  return doubleDoubleFromSum(root, rest.high / (2 * root));
+}
+
 /** Whether the fp64 quotient is the whole answer: zero, infinite, NaN, or a divisor of ±∞. */
 function isFinal(quotient: number, divisor: number): boolean {
   return quotient === 0 || !Number.isFinite(quotient) || !Number.isFinite(divisor);

@@ -53,11 +53,11 @@ export { liveSource, readExecuted } from './sources/live-source.js';
 export { openLaunch, type LaunchTemplate } from './launch/open-launch.js';
 export {
   contractOfLaunch,
-  openContract,
-  type ContractOutput,
-  type GivenContract,
+  type AttentionContract,
   type LaunchContract,
 } from './launch/contract-of-launch.js';
+export type { ContractOutput } from './launch/contract-output.js';
+export { openContract, type GivenContract } from './launch/open-contract.js';
 export { runOnProblem } from './launch/run-on-problem.js';
 export { type FindingGroup, type LaunchAccess, sourceText } from './launch/launch-findings.js';
 export { runDocument, type RunDocument } from './launch/run-document.js';

@@ -45,8 +45,13 @@ function launch(problem: Problem, isReversed = false) {
   const contents = readContents(problem, placed, tensors);
   const { queries } = problemShape(problem);
   const elementOf = (of: number, _: number, row: number) => of * queries + row;
-  const outputs = [{ name: 'lse', tensor: 'lse', elementOf }];
-  const known: KnownRows = { contract: { problem, outputs, given: [] }, contents };
+  const { batch, heads } = problemShape(problem);
+  const shape = [batch, heads, queries, 1] as const;
+  const outputs = [{ name: 'lse', tensor: 'lse', shape, elementOf }];
+  const known: KnownRows = {
+    contract: { kind: 'attention', problem, outputs, given: [] },
+    contents,
+  };
   const inputs = roles.map((tensor) => ({ tensor, format: valueFormat('bf16')! }));
   return { known, placed, names: namesByContents(inputs, placed, contents) };
 }

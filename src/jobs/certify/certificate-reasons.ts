@@ -1,7 +1,5 @@
 import { formatGroupedCount, plainText } from '../../words/index.js';
-import { problemShape, quantityShape } from '../../problem/index.js';
-import { templateQuantities } from '../launch/contract-names.js';
-import type { LaunchContract } from '../launch/contract-of-launch.js';
+import type { AttentionContract, LaunchContract } from '../launch/contract-of-launch.js';
 import type { AlgebraCertificate, Certificate, OutputCertificate } from './certificate.js';
 import type { FollowedRun } from './followed-run.js';
 
@@ -39,12 +37,19 @@ function missingOf({
     : holes;
 }
 
+/** Words of a contract, for reasons. */
+const wordsOf = {
+  attention: { factor: 'q·k', law: 'attention' },
+  recurrent: { factor: 'the gates', law: 'the recurrence' },
+} as const satisfies Readonly<Record<LaunchContract['kind'], object>>;
+
 /** Quantities of the contract that no part of the certificate has compared, and elements that could not be. */
 function uncompared(
   algebra: readonly AlgebraCertificate[],
   known: Certificate['uncompared'],
-  { outputs }: LaunchContract,
+  { kind, outputs }: LaunchContract,
 ): readonly string[] {
+  const words = wordsOf[kind];
   const compared = algebra.map(({ output }) => output);
   const why = (name: string) => known.find(({ output }) => output === name)?.reason;
   return [
@@ -58,12 +63,12 @@ function uncompared(
     ),
     ...(algebra.every(({ isFactorTold, telling }) => isFactorTold || telling === 0)
       ? []
-      : ['the real values are those of any factor of q·k, so that none is told']),
+      : [`the real values are those of any factor of ${words.factor}, so that none is told`]),
     ...algebra.flatMap(({ output, telling, compared, without, holds }) =>
       telling > 0 || !holds || (compared === 0 && without > 0)
         ? []
         : [
-            `no element of ${output} tells attention from other laws: each is a sum of zeros, infinite or NaN`,
+            `no element of ${output} tells ${words.law} from other laws: each is a sum of zeros, infinite or NaN`,
           ],
     ),
   ];
@@ -78,7 +83,7 @@ function distanceText(distance: number): string {
 const scaleDigits = 6;
 
 /** The scale that a kernel's factor of q·k would have, where it is another than the contract's. */
-function scaleText(constantError: number, { problem }: LaunchContract): string {
+function scaleText(constantError: number, { problem }: AttentionContract): string {
   if (problem.softcap !== null) return '';
   const [its, wanted] = [problem.scale * (1 + constantError), problem.scale].map((scale) =>
     Number(scale.toPrecision(scaleDigits)),
@@ -91,8 +96,10 @@ function refutedClause(
   { output, distance, limit, constant, constantError, weights }: AlgebraCertificate,
   contract: LaunchContract | null,
 ): string {
-  const isAttention = output === 'out' && weights === null && distance <= limit;
-  if (isAttention && constantError !== null && contract !== null)
+  const isLaw = output === 'out' && weights === null && distance <= limit;
+  if (isLaw && constantError !== null && contract?.kind === 'recurrent')
+    return `out is the recurrence's times ${Number((1 + constantError).toPrecision(scaleDigits))}`;
+  if (isLaw && constantError !== null && contract?.kind === 'attention')
     return `out is attention with a factor of q·k that is no known constant${scaleText(constantError, contract)}`;
   return `${output} is not the contract's: its real values are ${distanceText(distance)} from it with ${constant ?? 'no known constant'}`;
 }
@@ -191,16 +198,14 @@ export function reasonsOf(
 /** What of an output the contract does not name, in a clause. */
 function unnamed(
   { name, shape }: Pick<OutputCertificate, 'name' | 'shape'>,
-  { problem, outputs }: LaunchContract,
+  { outputs }: LaunchContract,
 ): readonly string[] {
   const views = outputs.filter(({ tensor }) => tensor === name);
   if (views.length === 0)
     return [`what ${plainText(name)} is to be, which the contract does not name`];
   const named = new Set<number>();
-  for (const { name: quantityName, elementOf } of views) {
-    const quantity = templateQuantities.find((one) => one.name === quantityName)!;
-    const sizes = quantityShape(quantity, problemShape(problem));
-    const [batch, heads, rows, columns = 1] = sizes;
+  for (const { shape: sizes, elementOf } of views) {
+    const [batch, heads, rows, columns] = sizes;
     for (let i = 0; i < batch * heads * rows * columns; i++) {
       const row = Math.floor(i / columns);
       const head = Math.floor(row / rows);

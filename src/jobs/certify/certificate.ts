@@ -1,4 +1,5 @@
 import type { Coverage, OutputReach } from '../../meaning/certify/index.js';
+import type { RecurrentFamily } from '../../problem/index.js';
 import type { SourceLine } from '../../ptx/syntax/index.js';
 import type { DocumentHead } from '../audit/index.js';
 import type { RunVerdict } from '../launch/run-verdict.js';
@@ -58,7 +59,7 @@ export interface ElementPlace {
 
 /** How an output's real values relate to the contract's exact values. */
 export interface AlgebraCertificate {
-  /** The output: `out`, `lse`, `dq`, `dk`, `dv`. */
+  /** The output: `out`, `lse`, `dq`, `dk`, `dv`, `final_state`. */
   readonly output: string;
   /** Rows that were compared, elements of them, and elements that have no real value. */
   readonly rows: number;
@@ -66,14 +67,18 @@ export interface AlgebraCertificate {
   readonly without: number;
   /** Elements of the compared whose values many laws do not have alike: they are finite, and have terms other than zeros. */
   readonly telling: number;
-  /** Whether they are the values of one factor of q·k alone. */
+  /** Whether they are the values of one factor of q·k alone, of a recurrence of one factor of its gates. */
   readonly isFactorTold: boolean;
   /**
    * The largest |real − exact| with the kernel's own constants: of O relative to Σ p|v| / Σ p, of the LSE relative above 1, of a
-   * gradient relative to the sum of the sizes of its terms, and as a function of what the kernel is given.
+   * gradient relative to the sum of the sizes of its terms, and as a function of what the kernel is given, of a recurrence relative to
+   * the norm of the state's column, of its output also times those of the query and the scale.
    */
   readonly distance: number;
-  /** Where it is, a row of dK or dV being a key's and its head one of K; null where nothing is compared. */
+  /**
+   * Where it is, a row of dK or dV being a key's and its head one of K, of a recurrence a token or, of its final state, a key dimension;
+   * null where nothing is compared.
+   */
   readonly worst: ElementPlace | null;
   /** The same with exact constants. */
   readonly idealDistance: number;
@@ -83,10 +88,10 @@ export interface AlgebraCertificate {
   readonly limit: number;
   /**
    * What the kernel takes for its constant: the factor of q·k in a power of two, as `scale·fp32(log2 e)`, that of the LSE's
-   * logarithm, or the one behind the sum of a gradient; null where it is nothing known.
+   * logarithm, the one behind the sum of a gradient, or those of a recurrence; null where it is nothing known.
    */
   readonly constant: string | null;
-  /** That constant's relative distance from the exact one; null for the LSE. */
+  /** That constant's relative distance from the exact one, of a recurrence that of the gates' log2 e; null for the LSE and without gates. */
   readonly constantError: number | null;
   /** How a gradient's weights P are made, as `2^(scale·log2 e·q·k − lse·log2 e)`; null for O and the LSE. */
   readonly weights: string | null;
@@ -159,6 +164,10 @@ export interface ScheduleCertificate {
   })[];
 }
 
+/** What a launch is to compute. */
+export type CertificateContract =
+  { readonly kind: 'attention' } | { readonly kind: 'recurrent'; readonly family: RecurrentFamily };
+
 /** What the parts of a certificate come to. */
 export type CertificateStatus = 'certified' | 'refuted' | 'incomplete';
 
@@ -184,12 +193,14 @@ export interface Certificate extends DocumentHead<'certificate'> {
     }[];
   };
   readonly outputs: readonly OutputCertificate[];
+  /** Null where none is given. */
+  readonly contract: CertificateContract | null;
   /** Null where no contract is given. */
   readonly algebra: readonly AlgebraCertificate[] | null;
   readonly uncompared: readonly UncomparedOutput[];
   /** By function, degree and distance. */
   readonly idioms: readonly IdiomCertificate[];
-  /** What reaches O and the LSE that must not, by the contract's names; null where no contract is given. */
+  /** What reaches O, the LSE and final states that must not, by the contract's names; null where no contract is given. */
   readonly influence: readonly OutputReach[] | null;
   readonly same: SameCertificate | null;
   /** Null where none were asked for. */

@@ -6,7 +6,7 @@ import {
   type WorstDistance,
 } from '../../meaning/contracts/index.js';
 import { problemShape, type Problem } from '../../problem/index.js';
-import type { LaunchContract } from '../launch/contract-of-launch.js';
+import type { AttentionContract } from '../launch/contract-of-launch.js';
 import type { AlgebraCertificate, ElementPlace } from './certificate.js';
 import { contractValues, type RealValues } from './contract-values.js';
 import type { FollowedRun } from './followed-run.js';
@@ -106,7 +106,7 @@ function ofLse(
 export function certifyAlgebra(
   followed: FollowedRun,
   { kept, taken }: RealValues,
-  { problem, outputs }: LaunchContract,
+  { problem, outputs }: AttentionContract,
 ): readonly AlgebraCertificate[] {
   const has = (quantity: string) => outputs.some(({ name }) => name === quantity);
   if (!has('out') && !has('lse')) return [];

@@ -11,8 +11,9 @@ import {
 import type { RowPlace } from '../../meaning/contracts/index.js';
 import { problemMask, problemShape, type Problem, type Tensor } from '../../problem/index.js';
 import { formatGrouped } from '../../words/index.js';
-import type { ContractOutput, LaunchContract } from '../launch/contract-of-launch.js';
-import { tensorOf } from '../launch/launch-tensors.js';
+import type { AttentionContract } from '../launch/contract-of-launch.js';
+import type { ContractOutput } from '../launch/contract-output.js';
+import { everyNumber, tensorOf } from '../launch/launch-tensors.js';
 import type { AlgebraCertificate, UncomparedOutput } from './certificate.js';
 import { chooseRows, exactLimit, mostProducts, placeOfWorst } from './certify-algebra.js';
 import { contractValues, type RealValues } from './contract-values.js';
@@ -59,7 +60,7 @@ function numbersOf({ elementOf }: ContractOutput, tensor: Tensor, columns: numbe
 /** What a kernel is given; null where that is no dO. */
 function inputsOf(
   { result: { opened } }: FollowedRun,
-  { problem, given }: LaunchContract,
+  { problem, given }: AttentionContract,
 ): GradientInputs | null {
   const { vDim } = problemShape(problem);
   const read = (name: string, columns: number) => {
@@ -74,18 +75,10 @@ function inputsOf(
   return { dout, out: read('out', vDim), lse: read('lse', 1), delta: read('delta', 1) };
 }
 
-function isFiniteTensor(tensor: Tensor): boolean {
-  const length = tensor.data.length;
-  const step = 2 ** 16;
-  for (let first = 0; first < length; first += step)
-    if (!decodeTensor(tensor, first, Math.min(length, first + step)).every(Number.isFinite))
-      return false;
-  return true;
-}
-
 /** The first input with an infinity or a NaN, where it matters; null for none. */
 function infiniteInput(problem: Problem, inputs: GradientInputs): string | null {
-  for (const name of ['q', 'k', 'v'] as const) if (!isFiniteTensor(problem[name])) return name;
+  for (const name of ['q', 'k', 'v'] as const)
+    if (!everyNumber(problem[name], Number.isFinite)) return name;
   const shape = problemShape(problem);
   const { batch, heads, queries } = shape;
   const mask = problemMask(problem, shape);
@@ -148,7 +141,7 @@ function certificateOf({
 export function certifyGradients(
   followed: FollowedRun,
   { kept, taken }: RealValues,
-  contract: LaunchContract,
+  contract: AttentionContract,
 ): CertifiedGradients {
   const { problem, outputs } = contract;
   const wanted = gradientNames.filter((name) => outputs.some((one) => one.name === name));

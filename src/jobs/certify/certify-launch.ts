@@ -7,12 +7,14 @@ import {
 } from '../../meaning/certify/index.js';
 import { sourceLines, type SourceLine } from '../../ptx/syntax/index.js';
 import { documentHead } from '../audit/index.js';
+import type { LaunchContract } from '../launch/contract-of-launch.js';
 import { chainOutputs, openTemplate } from '../launch/open-launch.js';
 import type { RunRequest } from '../launch/run-launch-file.js';
 import { groupFindings } from '../launch/launch-findings.js';
 import { areOutputsOfAllSchedules, judgeRun } from '../launch/run-verdict.js';
 import type {
   Certificate,
+  CertificateContract,
   CertificateStatus,
   CountedPlace,
   OutputCertificate,
@@ -45,6 +47,11 @@ function countedPlaces(
   sources: ReadonlyMap<number, SourceLine>,
 ): readonly CountedPlace[] {
   return [...counts].map(([site, count]) => ({ ...placeOf(site, sources), count }));
+}
+
+function summaryOf(contract: LaunchContract): CertificateContract {
+  const { kind } = contract;
+  return kind === 'recurrent' ? { kind, family: contract.problem.family } : { kind };
 }
 
 const defaultSamples = 256;
@@ -156,6 +163,7 @@ export async function certifyFollowed(
   const { opened, run } = result;
   const sources = sourceLines(opened.module);
   const parts = {
+    contract: contract && summaryOf(contract),
     run: await certifyOrder(followed, request, progress),
     outputs: certifyOutputs(followed, real.kept, request.samples ?? defaultSamples),
     ...compareWithContract(followed, real, contract),

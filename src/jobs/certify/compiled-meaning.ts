@@ -21,7 +21,7 @@ import { certifyInfluence } from './certify-influence.js';
 import { followOpened, hashExpressions, type FollowedRun } from './followed-run.js';
 import { namesByContents } from './input-names.js';
 import { readContents } from './row-contents.js';
-import { tellContract, type ToldLaunch } from './told-contract.js';
+import { tellContract, type ToldAttention } from './told-contract.js';
 
 /** Distinct numbers for expressions, by their hashes. */
 type ExpressionNumbers = Map<string, number>;
@@ -43,7 +43,7 @@ function outputsOf({ result }: FollowedRun): AttentionOutputs {
 /** The numbers of the expressions of the outputs' elements; NaN for those that have none. */
 function expressionsOf(
   run: FollowedRun,
-  { contract, places }: ToldLaunch,
+  { contract, places }: ToldAttention,
   numbers: ExpressionNumbers,
 ): ReturnType<FollowedOutputs['expressions']> {
   const { problem, outputs } = contract;
@@ -102,7 +102,8 @@ export async function startFollowing(path: string): Promise<ValueFollower> {
     const run = await followOpened(opened, { path, contract: false, races: true });
     const outputs = outputsOf(run);
     const { told } = await tellContract(run, undefined);
-    if (told === null) throw new UnsupportedProblem('nothing says what its tensors are');
+    if (told?.kind !== 'attention')
+      throw new UnsupportedProblem('nothing says what its tensors are');
     const real = evaluateRun(run);
     const known = run.outputs.map((output) => ({
       name: output.tensor,

@@ -2,7 +2,7 @@ import type { OutputValues } from '../../meaning/certify/index.js';
 import type { RealOf, RowPlace } from '../../meaning/contracts/index.js';
 import { Idioms, RealDomain } from '../../meaning/domains/index.js';
 import { decidedValue, noValue } from '../../meaning/trace/index.js';
-import type { ContractOutput } from '../launch/contract-of-launch.js';
+import type { ContractOutput } from '../launch/contract-output.js';
 import type { FollowedRun } from './followed-run.js';
 
 /** The real values of a run, and the same with idioms taken for functions; null where there are none. */

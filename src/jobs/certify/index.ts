@@ -2,6 +2,7 @@ export type { ForbiddenReach, OutputReach } from '../../meaning/certify/index.js
 export type {
   AlgebraCertificate,
   Certificate,
+  CertificateContract,
   CertificatePlace,
   CertificateStatus,
   CountedPlace,

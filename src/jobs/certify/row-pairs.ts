@@ -1,6 +1,6 @@
 import { problemShape } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
-import type { LaunchContract } from '../launch/contract-of-launch.js';
+import type { AttentionContract } from '../launch/contract-of-launch.js';
 import type { RowContents } from './row-contents.js';
 
 /** Two rows of an output that stand for one another, by their elements. */
@@ -18,7 +18,7 @@ export interface PairedRows {
 
 /** A launch whose rows are known by what they are asked. */
 export interface KnownRows {
-  readonly contract: LaunchContract;
+  readonly contract: AttentionContract;
   readonly contents: RowContents;
 }
 

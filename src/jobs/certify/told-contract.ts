@@ -1,17 +1,25 @@
-import {
-  contractOfLaunch,
-  type LaunchContract,
-  openContract,
-} from '../launch/contract-of-launch.js';
+import { type AttentionContract, contractOfLaunch } from '../launch/contract-of-launch.js';
 import { type InputPlaces, inputPlaces } from '../launch/contract-places.js';
+import { openContract } from '../launch/open-contract.js';
 import type { OpenedLaunch } from '../launch/open-launch.js';
+import type { RecurrentContract } from '../launch/recurrent-contract.js';
 import type { FollowedRun } from './followed-run.js';
 
-/** What a launch's tensors are, and where the elements of its inputs lie. */
-export interface ToldLaunch {
-  readonly contract: LaunchContract;
+/** What the tensors of a launch of attention are, and where the elements of its inputs lie. */
+export interface ToldAttention {
+  readonly kind: 'attention';
+  readonly contract: AttentionContract;
   readonly places: readonly InputPlaces[];
 }
+
+/** What the tensors of a launch of a recurrence are. */
+export interface ToldRecurrence {
+  readonly kind: 'recurrent';
+  readonly contract: RecurrentContract;
+}
+
+/** What a launch's tensors are. */
+export type ToldLaunch = ToldAttention | ToldRecurrence;
 
 /** A followed run, and what its tensors are; null where nothing says so. */
 export interface ToldRun {
@@ -38,7 +46,9 @@ export async function tellContract(
   const given = contractFile === undefined ? null : await openContract(contractFile);
   if (given === null && !saysItself(opened)) return { run, told: null };
   const contract = await contractOfLaunch(opened, given);
-  return { run, told: { contract, places: await inputPlaces(opened, given) } };
+  if (contract.kind === 'recurrent') return { run, told: { kind: 'recurrent', contract } };
+  const places = await inputPlaces(opened, given);
+  return { run, told: { kind: 'attention', contract, places } };
 }
 
 /** The run to compare with: a file that says what the tensors are counts where the launch itself does not say it. */

@@ -1,6 +1,7 @@
 import { gradientQuantities, outputGradient } from '../../audit/index.js';
 import { cacheNames, problemInputNames, scaleTensorNames } from '../../io/index.js';
-import { quantities, type Quantity } from '../../problem/index.js';
+import { quantities, type Quantity, type RecurrentQuantityName } from '../../problem/index.js';
+import type { ContractNames } from '../../ptx/launch/index.js';
 
 /** Quantities that an output of a template, or of a contract, may be. */
 export const templateQuantities: readonly Quantity[] = [...quantities, ...gradientQuantities];
@@ -28,8 +29,18 @@ export const givenQuantities: readonly Quantity[] = [
   lse,
 ];
 
+/** The inputs that a contract of a recurrence may have, and the results that one may name. */
+export const recurrentInputs = ['q', 'k', 'v', 'g', 'beta', 'initial_state', 'cu_seqlens'] as const;
+export const recurrentResults = [
+  'out',
+  'final_state',
+] as const satisfies readonly RecurrentQuantityName[];
+
 /** All tensors that a contract may have. */
-export const contractNames: readonly string[] = [
-  ...contractInputs,
-  ...new Set([...templateQuantities, ...givenQuantities].map(({ name }) => name)),
-];
+export const contractNames: ContractNames = {
+  attention: [
+    ...contractInputs,
+    ...new Set([...templateQuantities, ...givenQuantities].map(({ name }) => name)),
+  ],
+  recurrent: [...recurrentInputs, ...recurrentResults],
+};

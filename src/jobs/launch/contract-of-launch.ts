@@ -1,4 +1,4 @@
-import { openRawTensors, readProblem, readText } from '../../io/index.js';
+import { openRawTensors, readProblem } from '../../io/index.js';
 import {
   gatherOutput,
   problemShape,
@@ -6,57 +6,32 @@ import {
   type Problem,
   type Quantity,
 } from '../../problem/index.js';
-import { type ContractFile, type LaunchTensor, parseContract } from '../../ptx/launch/index.js';
+import type { LaunchTensor } from '../../ptx/launch/index.js';
 import { RequestError } from '../../request-error.js';
 import { listed, plainText } from '../../words/index.js';
 import {
   contractInputs,
-  contractNames,
   givenQuantities,
   isGradient,
   templateQuantities,
 } from './contract-names.js';
+import type { ContractOutput } from './contract-output.js';
 import { placesOf, placeView, type PlacedView, viewBytes } from './contract-views.js';
+import type { GivenContract } from './open-contract.js';
 import type { OpenedLaunch, PosedLaunch } from './open-launch.js';
+import { readRecurrentContract, type RecurrentContract } from './recurrent-contract.js';
 
-/** An output of a launch that is a quantity of its problem. */
-export interface ContractOutput {
-  /** The quantity: `out`, `lse`, `dq`, … */
-  readonly name: string;
-  /** The launch's tensor. */
-  readonly tensor: string;
-  /**
-   * The element of the flat tensor for a row of the problem, where packed sequences are one behind the other in batch 0, and
-   * a column, which is 0 for a quantity of one number a row.
-   */
-  readonly elementOf: (batch: number, head: number, row: number, column: number) => number;
-}
-
-/** The problem that a launch solves, and the places of its outputs. */
-export interface LaunchContract {
+/** The problem of attention that a launch solves, and the places of its outputs. */
+export interface AttentionContract {
+  readonly kind: 'attention';
   readonly problem: Problem;
   readonly outputs: readonly ContractOutput[];
   /** What a backward kernel is given beside the problem: `dout`, `delta`, `out`, `lse`. */
   readonly given: readonly ContractOutput[];
 }
 
-/** A contract with the name of its file, for messages. */
-export interface GivenContract {
-  readonly file: ContractFile;
-  readonly where: string;
-}
-
-/** The most bytes of a contract's file. */
-const mostContractBytes = 2 ** 20;
-
-/**
- * Reads the file of a contract.
- * @throws RequestError for a file that cannot be read or is no contract
- */
-export async function openContract(path: string): Promise<GivenContract> {
-  const text = await readText(path, mostContractBytes);
-  return { file: await parseContract(text, path, contractNames), where: plainText(path) };
-}
+/** What a launch is to compute. */
+export type LaunchContract = AttentionContract | RecurrentContract;
 
 /** The problem of a contract's inputs: they are read as the tensors of a problem file. */
 async function readInputs(
@@ -81,6 +56,12 @@ function elementsIn(shape: readonly number[]): ContractOutput['elementOf'] {
   return (batch, head, row, column) => ((batch * heads + head) * rows + row) * columns + column;
 }
 
+/** The sizes of a quantity; one of one number a row has a single column. */
+function sizesOf(shape: readonly number[]): ContractOutput['shape'] {
+  const [batch, heads, rows, columns = 1] = shape;
+  return [batch, heads, rows, columns];
+}
+
 /**
  * An output of a contract: the places of its elements lie as a kernel's output does, and are gathered in its stead.
  * @throws RequestError for a shape that the output cannot have
@@ -98,6 +79,7 @@ function outputOf(problem: Problem, quantity: Quantity, view: PlacedView): Contr
   return {
     name: quantity.name,
     tensor: view.tensor.name,
+    shape: sizesOf(wanted),
     elementOf: (...place) => Number(gathered.data[elementOf(...place)]),
   };
 }
@@ -145,9 +127,11 @@ function readOutputs(
 /** The contract of a launch from views of its tensors. */
 async function fromViews(given: GivenContract, opened: OpenedLaunch): Promise<LaunchContract> {
   try {
+    if (given.file.kind === 'recurrent') return readRecurrentContract(given, opened);
     const problem = await readInputs(given, opened.tensors);
     const inputs = readGiven(given, opened, problem);
-    return { problem, outputs: readOutputs(given, opened, problem, inputs), given: inputs };
+    const outputs = readOutputs(given, opened, problem, inputs);
+    return { kind: 'attention', problem, outputs, given: inputs };
   } catch (error) {
     if (!(error instanceof RequestError) || error.message.startsWith(given.where)) throw error;
     throw new RequestError(`${given.where}: ${error.message}`);
@@ -191,13 +175,18 @@ export async function contractOfLaunch(
   if (posed !== null) {
     const shape = problemShape(posed.problem);
     return {
+      kind: 'attention',
       problem: posed.problem,
       given: givenToTemplate(opened, posed),
-      outputs: posed.outputs.map(({ name, quantity }) => ({
-        name: quantity.name,
-        tensor: name,
-        elementOf: elementsIn(quantityShape(quantity, shape)),
-      })),
+      outputs: posed.outputs.map(({ name, quantity }) => {
+        const wanted = quantityShape(quantity, shape);
+        return {
+          name: quantity.name,
+          tensor: name,
+          shape: sizesOf(wanted),
+          elementOf: elementsIn(wanted),
+        };
+      }),
     };
   }
   if (file.contract !== null)

@@ -4,7 +4,8 @@ import type { LaunchTensor } from '../../ptx/launch/index.js';
 import { RequestError } from '../../request-error.js';
 import { plainText } from '../../words/index.js';
 import { contractInputs } from './contract-names.js';
-import type { GivenContract, LaunchContract } from './contract-of-launch.js';
+import type { AttentionContract } from './contract-of-launch.js';
+import type { GivenContract } from './open-contract.js';
 import { placesOf, placeView, viewBytes } from './contract-views.js';
 import type { OpenedLaunch } from './open-launch.js';
 
@@ -116,7 +117,7 @@ export function shapeOfRole(
 }
 
 /** The places of what a backward kernel is given beside the problem, in the order of the problem. */
-export function givenPlaces({ problem, given }: LaunchContract): readonly PlacedInput[] {
+export function givenPlaces({ problem, given }: AttentionContract): readonly PlacedInput[] {
   const shape = problemShape(problem);
   return givenRoles.flatMap((role) => {
     const input = given.find(({ name }) => name === role);

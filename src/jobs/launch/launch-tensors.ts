@@ -1,4 +1,10 @@
-import { allocateStorage, formats, type FormatName, type Tensor } from '../../formats/index.js';
+import {
+  allocateStorage,
+  decodeTensor,
+  formats,
+  type FormatName,
+  type Tensor,
+} from '../../formats/index.js';
 import { safetensorsDtypeOf, type TensorEntry, type TensorFile } from '../../io/index.js';
 import type { LaunchTensor } from '../../ptx/launch/index.js';
 import { RequestError } from '../../request-error.js';
@@ -35,6 +41,15 @@ export function tensorOf({ name, dtype, shape, bytes }: Omit<LaunchTensor, 'elem
   );
   new Uint8Array(data.buffer, data.byteOffset, data.byteLength).set(bytes);
   return { format, shape, data };
+}
+
+/** Whether every number of a tensor is one of some kind. */
+export function everyNumber(tensor: Tensor, isOne: (x: number) => boolean): boolean {
+  const { length } = tensor.data;
+  const step = 2 ** 16;
+  for (let first = 0; first < length; first += step)
+    if (!decodeTensor(tensor, first, Math.min(length, first + step)).every(isOne)) return false;
+  return true;
 }
 
 /** Kinds of whole numbers as npy files spell them. */

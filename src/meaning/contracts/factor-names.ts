@@ -27,6 +27,14 @@ const logarithms = [
   ['1.4426950408889634', 1.4426950408889634],
 ] as const;
 
+/** The values that log2 e may have where nothing multiplies it before a power of two is taken, the exact one first. */
+export function namedLogarithms(): readonly NamedFactor[] {
+  return [
+    { name: 'log2 e', value: log2eWords() },
+    ...logarithms.map(([name, value]) => ({ name, value: doubleDouble(value) })),
+  ];
+}
+
 /** The roundings of a product to fp32. */
 const roundings = [
   ['fp32', 'nearest-even'],

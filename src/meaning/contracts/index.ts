@@ -11,6 +11,12 @@ export {
   type RealOf,
   type RowPlace,
 } from './exact-row.js';
-export { namedFactors, nameTolerance, relativeDistance, type NamedFactor } from './factor-names.js';
+export {
+  namedFactors,
+  namedLogarithms,
+  nameTolerance,
+  relativeDistance,
+  type NamedFactor,
+} from './factor-names.js';
 export { inferFactor, type InferredFactor } from './infer-factor.js';
 export { power, scaledExponent, weighRow } from './weigh-row.js';

@@ -5,9 +5,10 @@ import {
   type DoubleDouble,
   multiplyDoubleDouble,
   negateDoubleDouble,
+  squareRootDoubleDouble,
   subtractDoubleDouble,
 } from '../../arith/index.js';
-import { cosine, exp2, log2, sine, squareRoot, tanh } from './real-functions.js';
+import { cosine, exp2, log2, sine, tanh } from './real-functions.js';
 import type { Limit, RealFunction } from '../trace/index.js';
 
 type Evaluate = (a: DoubleDouble, b: DoubleDouble, c: DoubleDouble) => DoubleDouble;
@@ -29,8 +30,8 @@ const functions: Readonly<Record<RealFunction, Evaluate>> = {
   fma: (a, b, c) => addDoubleDouble(multiplyDoubleDouble(a, b), c),
   divide: divideDoubleDouble,
   reciprocal: (a) => divideDoubleDouble(one, a),
-  'square-root': squareRoot,
-  'reciprocal-square-root': (a) => divideDoubleDouble(one, squareRoot(a)),
+  'square-root': squareRootDoubleDouble,
+  'reciprocal-square-root': (a) => divideDoubleDouble(one, squareRootDoubleDouble(a)),
   exp2,
   log2,
   sine,

@@ -9,4 +9,4 @@ export { type BitsEffect, findBitsEffects } from './bits-effects.js';
 export { laneRules, type ElementOperand, type ElementRule } from './lane-rules.js';
 export type { Limit, RealFunction } from '../trace/index.js';
 export { evaluateReal, limited } from './evaluate-real.js';
-export { cosine, exp2, ln2, log2, log2e, sine, squareRoot, tanh } from './real-functions.js';
+export { cosine, exp2, ln2, log2, log2e, sine, tanh } from './real-functions.js';

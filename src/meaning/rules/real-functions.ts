@@ -3,11 +3,11 @@ import {
   addFloat64ToDoubleDouble,
   divideDoubleDouble,
   doubleDouble,
-  doubleDoubleFromSum,
   type DoubleDouble,
   multiplyDoubleDouble,
   multiplyDoubleDoubleByFloat64,
   negateDoubleDouble,
+  squareRootDoubleDouble,
   subtractDoubleDouble,
 } from '../../arith/index.js';
 import { doubleDoubleExp2, log2OfDoubleDouble } from '../../../oracles/index.js';
@@ -38,15 +38,6 @@ export function log2(x: DoubleDouble): DoubleDouble {
   return log2OfDoubleDouble(x);
 }
 
-/** √x, relative error about 2^−100; NaN below zero. */
-export function squareRoot(x: DoubleDouble): DoubleDouble {
-  const root = Math.sqrt(x.high);
-  if (!(root > 0 && Number.isFinite(root))) return doubleDouble(root);
-  const square = multiplyDoubleDoubleByFloat64(doubleDouble(root), root);
-  const rest = subtractDoubleDouble(x, square);
-  return doubleDoubleFromSum(root, rest.high / (2 * root));
-}
-
 /** x − x³/3! + … or, with `sign` 1, x + x³/3! + …, for |x| < 1. */
 function oddSeries(x: DoubleDouble, sign: 1 | -1): DoubleDouble {
   const square = multiplyDoubleDouble(x, x);
@@ -65,7 +56,7 @@ export function tanh(x: DoubleDouble): DoubleDouble {
   if (Math.abs(x.high) < 0.5) {
     const sinh = oddSeries(x, 1);
     const square = multiplyDoubleDouble(sinh, sinh);
-    return divideDoubleDouble(sinh, squareRoot(addFloat64ToDoubleDouble(square, 1)));
+    return divideDoubleDouble(sinh, squareRootDoubleDouble(addFloat64ToDoubleDouble(square, 1)));
   }
   const power = exp2(multiplyDoubleDouble(multiplyDoubleDoubleByFloat64(x, 2), log2e));
   return divideDoubleDouble(

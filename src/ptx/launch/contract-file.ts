@@ -15,9 +15,15 @@ export interface TensorView {
   readonly format: string | null;
 }
 
+/** What a launch is to compute: softmax attention, or a recurrence of linear attention. */
+export type ContractKind = 'attention' | 'recurrent';
+
+/** The tensors that a contract may have, by its kind: inputs and outputs. */
+export type ContractNames = Readonly<Record<ContractKind, readonly string[]>>;
+
 /** What the flat buffers of a launch are: the problem that it solves, as the launch file says it. */
 export interface ContractFile {
-  readonly kind: 'attention';
+  readonly kind: ContractKind;
   /** Settings in the words of the metadata of problem files, by their names there. */
   readonly notes: ReadonlyMap<string, string>;
   /** Inputs and outputs, by their names in problem files. */
@@ -25,20 +31,27 @@ export interface ContractFile {
 }
 
 /** The kinds of contracts. */
-const kinds = ['attention'] as const;
+const kinds = ['attention', 'recurrent'] as const satisfies readonly ContractKind[];
 
-/** The settings of an attention problem beside factors of Q, K and V. */
-const settings: readonly string[] = [
-  ...['scale', 'causal', 'window', 'softcap', 'prefix', 'dropout_p', 'block_q', 'block_k'],
-  ...['lse_sink', 'kv_layout', 'q_descale_block', 'k_descale_block', 'v_descale_block'],
-];
+/** The settings of a problem, of attention beside factors of Q, K and V. */
+const settings: Readonly<Record<ContractKind, readonly string[]>> = {
+  attention: [
+    ...['scale', 'causal', 'window', 'softcap', 'prefix', 'dropout_p', 'block_q', 'block_k'],
+    ...['lse_sink', 'kv_layout', 'q_descale_block', 'k_descale_block', 'v_descale_block'],
+  ],
+  recurrent: ['family', 'scale', 'qk_norm_epsilon'],
+};
 
 /**
  * Refuses what is neither a setting nor a tensor.
- * @param names the tensors that a contract may have
+ * @param names the tensors that a contract of this kind may have
  */
-function checkNames(members: readonly string[], names: readonly string[]): void {
-  const known = ['kind', ...settings, ...names];
+function checkNames(
+  members: readonly string[],
+  kind: ContractKind,
+  names: readonly string[],
+): void {
+  const known = ['kind', ...settings[kind], ...names];
   const unknown = members.find((member) => !known.includes(member));
   if (unknown === undefined) return;
   const nearest = nearestName(unknown, known);
@@ -53,22 +66,24 @@ function checkNames(members: readonly string[], names: readonly string[]): void 
 /**
  * A contract from its JSON.
  *
- * @param names the tensors that it may have, inputs and outputs
+ * @param names the tensors that it may have
  * @throws RequestError with one line, without the file's name
  */
 export function readContract(
   value: unknown,
-  { contract: check }: Checks,
-  names: readonly string[],
+  { contract: attention, recurrentContract: recurrent }: Checks,
+  names: ContractNames,
 ): ContractFile {
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
   if (!isObject) throw new RequestError('must be object');
-  const { kind } = value as Readonly<Record<string, unknown>>;
-  if (!kinds.some((known) => known === kind))
+  const { kind: given } = value as Readonly<Record<string, unknown>>;
+  const kind = kinds.find((known) => known === given);
+  if (kind === undefined)
     throw new RequestError(
-      `has the kind ${plainText(String(JSON.stringify(kind)).slice(0, 80))}; give ${kinds.join(' or ')}`,
+      `has the kind ${plainText(String(JSON.stringify(given)).slice(0, 80))}; give ${kinds.join(' or ')}`,
     );
-  checkNames(Object.keys(value), names);
+  checkNames(Object.keys(value), kind, names[kind]);
+  const check = { attention, recurrent }[kind];
   if (!check(value)) throw new RequestError(violationOf(check.errors, 'the object'));
   const members = Object.entries(value as Readonly<Record<string, unknown>>);
   const isView = (member: unknown): member is TensorView =>
@@ -81,5 +96,5 @@ export function readContract(
     const { tensor, shape, strides = null, offset = 0, format = null } = member;
     return [[name, { tensor, shape, strides, offset, format }]];
   });
-  return { kind: 'attention', notes: new Map(notes), views: new Map(views) };
+  return { kind, notes: new Map(notes), views: new Map(views) };
 }

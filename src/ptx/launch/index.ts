@@ -1,7 +1,7 @@
 export { bindLaunch } from './bind-launch.js';
 export { evaluate, type Variables } from './expression.js';
 export type { Launch, LaunchTensor } from './launch.js';
-export type { ContractFile, TensorView } from './contract-file.js';
+export type { ContractFile, ContractKind, ContractNames, TensorView } from './contract-file.js';
 export {
   type LaunchFile,
   type OutputFile,

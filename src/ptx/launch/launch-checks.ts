@@ -1,5 +1,10 @@
 import { lazily } from '../../reuse.js';
-import { contractSchema, fileSchema, parameterSchemas } from './launch-schemas.js';
+import {
+  contractSchema,
+  fileSchema,
+  parameterSchemas,
+  recurrentContractSchema,
+} from './launch-schemas.js';
 
 /**
  * The checks of the schemas, which ajv compiles at the first call. That takes longer than a small launch, so the package holds
@@ -11,6 +16,7 @@ export const loadChecks = lazily(async () => {
   return {
     file: ajv.compile(fileSchema),
     contract: ajv.compile(contractSchema),
+    recurrentContract: ajv.compile(recurrentContractSchema),
     parameters: new Map(
       Object.entries(parameterSchemas).map(([kind, schema]) => [kind, ajv.compile(schema)]),
     ),

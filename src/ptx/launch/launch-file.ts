@@ -1,6 +1,6 @@
 import { RequestError } from '../../request-error.js';
 import { plainText } from '../../words/index.js';
-import { readContract, type ContractFile } from './contract-file.js';
+import { readContract, type ContractFile, type ContractNames } from './contract-file.js';
 import { parseJson, violationOf } from './json-text.js';
 import { loadChecks, type Checks } from './launch-checks.js';
 import { parameterKinds, type ScalarKind } from './launch-schemas.js';
@@ -134,7 +134,7 @@ function readOutput(
 function contractOf(
   value: object | undefined,
   checks: Checks,
-  names: readonly string[],
+  names: ContractNames,
 ): ContractFile | null {
   if (value === undefined) return null;
   try {
@@ -155,13 +155,13 @@ function inFile(error: unknown, fileName: string): unknown {
 /**
  * Reads the text of a contract, which says what the flat buffers of a launch are.
  *
- * @param names the tensors that it may have, inputs and outputs
+ * @param names the tensors that it may have
  * @throws RequestError with one line that begins with `fileName`, where the text is no contract
  */
 export async function parseContract(
   text: string,
   fileName: string,
-  names: readonly string[],
+  names: ContractNames,
 ): Promise<ContractFile> {
   const checks = await loadChecks();
   try {
@@ -184,7 +184,7 @@ export async function parseLaunchFile(
   text: string,
   fileName: string,
   quantities: readonly string[],
-  contractNames: readonly string[] = [],
+  contractNames: ContractNames = { attention: [], recurrent: [] },
 ): Promise<LaunchFile> {
   const checks = await loadChecks();
   try {

@@ -106,6 +106,19 @@ export const contractSchema = {
   additionalProperties: viewSchema,
 };
 
+/** The schema of a contract of a recurrence, whose kind and members are known. */
+export const recurrentContractSchema = {
+  type: 'object',
+  required: ['kind', 'family', 'q', 'k', 'v'],
+  properties: {
+    kind: name,
+    family: name,
+    scale: { type: 'number' },
+    qk_norm_epsilon: { type: 'number', exclusiveMinimum: 0 },
+  },
+  additionalProperties: viewSchema,
+};
+
 /** The schema of a parameter of each kind, by the member that names the kind. */
 export const parameterSchemas: Readonly<Record<string, object>> = {
   tensor: {

@@ -24,10 +24,14 @@ export interface ReferenceRecurrence<T> {
     Readonly<Record<'g' | 'beta' | 'initialState', readonly T[] | undefined>>;
 }
 
-/** Linear attention by its definition, element by element: an implementation that shares nothing with the oracle. */
+/**
+ * Linear attention by its definition, element by element: an implementation that shares nothing with the oracle.
+ * @param gateFactor multiplies gates; default 1
+ */
 export function referenceRecurrence<T>(
   problem: RecurrentProblem,
   arena: Arithmetic<T>,
+  gateFactor?: T,
 ): ReferenceRecurrence<T> {
   const { batch, tokens, keyHeads, valueHeads, keyDim, valueDim, sequences } =
     recurrentShape(problem);
@@ -55,7 +59,8 @@ export function referenceRecurrence<T>(
       return arena.subtract(arena.of(1), arena.of(2 ** (-5 - head)));
     if (!gates) return null;
     const at = token * valueHeads + head;
-    return arena.exp(law.decay === 'by-head' ? gates[at] : gates[at * keyDim + row]);
+    const gate = law.decay === 'by-head' ? gates[at] : gates[at * keyDim + row];
+    return arena.exp(gateFactor === undefined ? gate : arena.multiply(gate, gateFactor));
   };
 
   const out = new Array<T>(batch * tokens * valueHeads * valueDim);

@@ -89,9 +89,13 @@ function sentences(lines: readonly string[]): Html {
 }
 
 /** What reaches the outputs that must not. */
-function influenceSection({ influence }: Certificate): Html {
+function influenceSection({ influence, contract }: Certificate): Html {
   if (influence === null || influence.length === 0) return join();
-  return section('influence', 'Influence', sentences(influence.flatMap(influenceLines)));
+  return section(
+    'influence',
+    'Influence',
+    sentences(influence.flatMap((one) => influenceLines(one, contract))),
+  );
 }
 
 /** Comparisons by expressions, where there are any. */

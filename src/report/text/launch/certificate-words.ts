@@ -58,11 +58,32 @@ function gradientLine(gradient: AlgebraCertificate): string {
   return `Algebra of ${output}: ${holds ? '' : 'not '}the gradient of softmax attention: real values within ${shortNumber(distance)} with ${terms}; ${shortNumber(idealDistance)} from the exact gradient${kept}${worstText(gradient)} (${of})`;
 }
 
+/** A result of a recurrence against it. */
+function recurrentLine(algebra: AlgebraCertificate, family: string): string {
+  const { output, rows, compared, constant, constantError, holds } = algebra;
+  const { distance, idealDistance, keptDistance } = algebra;
+  const error =
+    constant === null || constantError === null || constantError === 0
+      ? ''
+      : `, log2 e ${shortNumber(constantError)} from exact`;
+  const known = constant ?? 'a scale that is no known constant';
+  const kept =
+    keptDistance === null
+      ? ''
+      : `; ${shortNumber(keptDistance)} with polynomials as they are computed`;
+  const of = `${formatGroupedCount(compared, 'element')} in ${formatGroupedCount(rows, 'row')}`;
+  return `Algebra of ${output}: ${holds ? '' : 'not '}the recurrence ${family}: real values within ${shortNumber(distance)} with ${known}${error}; ${shortNumber(idealDistance)} from the exact recurrence${kept}${worstText(algebra)} (${of})`;
+}
+
 /** An output or a gradient against the contract, in a sentence. */
-export function algebraLine(algebra: AlgebraCertificate): string {
+export function algebraLine(
+  algebra: AlgebraCertificate,
+  contract: Certificate['contract'],
+): string {
   const { output, compared, holds, telling } = algebra;
   if (holds && telling === 0)
     return `Algebra of ${output}: unknown, since each of ${formatGroupedCount(compared, 'element')} is a sum of zeros, infinite or NaN`;
+  if (contract?.kind === 'recurrent') return recurrentLine(algebra, contract.family);
   return algebra.weights === null ? outputLine(algebra) : gradientLine(algebra);
 }
 
@@ -104,16 +125,24 @@ function reachText({ labels, worst: [first] }: ForbiddenReach): string {
   return `${plainText(shown.join(', '))}${others} in row ${formatGrouped(row)}, ${formatGroupedCount(labels, 'input row')} in all`;
 }
 
+/** Words for what must not reach an output, and for what must. */
+const inputWords = {
+  attention: {
+    forbidden: 'a key, value or query that its row must not see',
+    needed: 'a key, value or query that attention of their row depends on',
+  },
+  recurrent: {
+    forbidden: 'a token or state that must not reach it',
+    needed: 'a token or state that the recurrence depends on',
+  },
+} as const;
+
 /** What reaches an output that must not: a sentence, and indented what goes with it. */
-export function influenceLines({
-  name,
-  elements,
-  unknown,
-  withWeight,
-  inStructure,
-  missed,
-}: OutputReach): readonly string[] {
-  const forbidden = 'a key, value or query that its row must not see';
+export function influenceLines(
+  { name, elements, unknown, withWeight, inStructure, missed }: OutputReach,
+  contract: Certificate['contract'],
+): readonly string[] {
+  const { forbidden, needed } = inputWords[contract?.kind ?? 'attention'];
   const head =
     withWeight.elements === 0
       ? `none of ${formatGroupedCount(elements - unknown, 'element')} depends on ${forbidden}`
@@ -129,7 +158,7 @@ export function influenceLines({
     ...(missed.elements === 0
       ? []
       : [
-          `  ${formatGroupedCount(missed.elements, 'element')} do not depend on a key, value or query that attention of their row depends on: ${reachText(missed)}`,
+          `  ${formatGroupedCount(missed.elements, 'element')} do not depend on ${needed}: ${reachText(missed)}`,
         ]),
   ];
 }

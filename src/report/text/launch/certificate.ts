@@ -79,7 +79,7 @@ function placeLines(
 export function renderCertificate(certificate: Certificate, isAll: boolean): string {
   const { status, reasons, launch, run, outputs, algebra, idioms, influence, same, schedules } =
     certificate;
-  const { decisions, losses, silent } = certificate;
+  const { contract, decisions, losses, silent } = certificate;
   const head = `${certificateTitles[status]}: ${plainText(launch.entry)} of ${launch.path}, ${launch.architecture}`;
   return [
     reasons.length === 0 ? head : `${head}: ${reasons.join('; ')}`,
@@ -87,10 +87,10 @@ export function renderCertificate(certificate: Certificate, isAll: boolean): str
     `Memory and order: ${run.sentence}`,
     ...harmlessLines(run),
     ...outputs.map((output) => `Meaning of ${output.name}: ${coverageText(output)}`),
-    ...(algebra ?? []).map(algebraLine),
+    ...(algebra ?? []).map((one) => algebraLine(one, contract)),
     ...idioms.map(idiomLine),
     ...outputs.flatMap((output) => roundingLines(output, isAll)),
-    ...(influence ?? []).flatMap(influenceLines),
+    ...(influence ?? []).flatMap((one) => influenceLines(one, contract)),
     ...(same === null ? [] : sameLines(same)),
     ...(schedules === null ? [] : scheduleLines(schedules)),
     ...placeLines(
