@@ -4,9 +4,13 @@ import { auditGradients, judgeOutputs, type Judgement } from '../../../src/audit
 import {
   type Certificate,
   certifyFollowed,
+  contractOfLaunch,
   type FollowedRun,
   followLaunch,
+  openLaunch,
 } from '../../../src/jobs/index.js';
+import { recurrentOracle } from '../../../oracles/index.js';
+import { decodeTensor } from '../../../src/formats/index.js';
 import { tensorOf } from '../../../src/jobs/launch/launch-tensors.js';
 import { Idioms, RealDomain } from '../../../src/meaning/domains/index.js';
 import { decidedValue } from '../../../src/meaning/trace/index.js';
@@ -76,6 +80,22 @@ export function auditOfGradients(): Audit {
         auditGradients(problem, { dout, out, lse, ...gradients }, { diagnose: false }).verdict.pass,
     );
   };
+}
+
+/**
+ * Whether an output and a final state, which are the outputs of a run in this order, are within 1 % of their largest element from those
+ * of the oracle of recurrences: what a test of tolerances asks.
+ */
+export async function auditOfRecurrence(launch: string): Promise<Audit> {
+  const contract = await contractOfLaunch(await openLaunch({ path: launch }));
+  if (contract.kind !== 'recurrent') throw new Error(`${launch} is of no recurrence`);
+  const { out, finalState } = recurrentOracle(contract.problem);
+  return ({ result }) =>
+    [out, finalState].every(({ values }, i) => {
+      const given = decodeTensor(tensorOf(result.outputs[i]));
+      const largest = values.reduce((most, x) => Math.max(most, Math.abs(x)), 0);
+      return values.every((x, at) => Math.abs(x - given[at]) <= 0.01 * largest);
+    });
 }
 
 /** The real values of a run's outputs, where a polynomial that stands for 2^x is 2^x, as certificates take it. */

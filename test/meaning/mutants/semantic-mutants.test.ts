@@ -10,7 +10,12 @@ import { afterAll, expect, it } from 'vitest';
 import { sampled } from '../../setup/effort.js';
 import { turns } from '../../setup/turns.js';
 import { type Judged, judgeMutants } from './judge-mutants.js';
-import { auditOfGradients, auditOfOutputs, semanticJudge } from './judge-semantic.js';
+import {
+  auditOfGradients,
+  auditOfOutputs,
+  auditOfRecurrence,
+  semanticJudge,
+} from './judge-semantic.js';
 import { type MutantKernel, mutantKernels, writeKernel } from './mutant-kernels.js';
 import { isOverlooked, isWronged, type JudgedRow, mutantTable } from './mutant-table.js';
 import type { SemanticMutant } from './semantic-mutants.js';
@@ -22,9 +27,11 @@ const all: JudgedRow[] = [];
 const ofBackward: JudgedRow[] = [];
 afterAll(() => {
   rmSync(scratch, { recursive: true });
-  for (const rows of [all, ofBackward])
+  for (const rows of [all, ofBackward, ofRecurrence])
     if (rows.length > 0) process.stdout.write(`${mutantTable(rows)}\n`);
 });
+
+const ofRecurrence: JudgedRow[] = [];
 
 type Choose = (mutants: readonly SemanticMutant[]) => readonly SemanticMutant[];
 
@@ -44,6 +51,15 @@ async function judgeBackward(name: string, choose: Choose): Promise<readonly Jud
   return judgeMutants(`triton-${name}`, judge, choose);
 }
 
+/** Of the recurrence in examples/linear-attention, whose outputs pass where bits are within what they may be off by. */
+async function judgeRecurrence(choose: Choose): Promise<readonly Judged[]> {
+  const folder = '../../../examples/linear-attention/recorded/fused-recurrent-sm_90/';
+  const launch = fileURLToPath(new URL(`${folder}launch.json`, import.meta.url));
+  const audit = await auditOfRecurrence(launch);
+  const judge = await semanticJudge({ launch }, audit, join(scratch, 'recurrence.ptx'));
+  return judgeMutants('fla-fused-recurrent', judge, choose);
+}
+
 const quick = mutantKernels.find(({ name }) => name === 'triton-wgmma-d64-tails-causal')!;
 
 it('refutes a dozen mutants that change a real value, and certifies those that do not', async () => {
@@ -57,6 +73,12 @@ it('refutes a dozen mutants of a backward that change a real value, and certifie
   expect(judged.filter(isOverlooked)).toEqual([]);
   expect(judged.filter(isWronged)).toEqual([]);
 }, 120_000);
+
+it('refutes a dozen mutants of a recurrence that change a real value, and certifies those that do not', async () => {
+  const judged = await judgeRecurrence((mutants) => sampled(mutants, 12));
+  expect(judged.filter(isOverlooked)).toEqual([]);
+  expect(judged.filter(isWronged)).toEqual([]);
+});
 
 const inTurn = turns(import.meta.url);
 
@@ -73,4 +95,10 @@ inTurn('refutes mutants of backwards', { timeout: 1_200_000 }, async () => {
     ofBackward.push(...(await judgeBackward(name, (mutants) => mutants)));
   expect(ofBackward.filter(isOverlooked)).toEqual([]);
   expect(ofBackward.filter(isWronged)).toEqual([]);
+});
+
+inTurn('refutes mutants of a recurrence', { timeout: 1_200_000 }, async () => {
+  ofRecurrence.push(...(await judgeRecurrence((mutants) => mutants)));
+  expect(ofRecurrence.filter(isOverlooked)).toEqual([]);
+  expect(ofRecurrence.filter(isWronged)).toEqual([]);
 });

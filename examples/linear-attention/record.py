@@ -1,0 +1,82 @@
+"""
+Compiles fla's kernels of the gated delta rule for an H100 that is not there, and records their launches.
+
+    python record.py --to recorded/fused-recurrent-sm_90                     the small launch of this folder, with its contract
+    python record.py chunk problem.safetensors … --to recorded               each launch of a problem file, run and compared
+    python record.py recurrent problem.safetensors … --to recorded
+
+Problem files have q, k, v, g, beta, perhaps initial_state and cu_seqlens, and what a GPU made of them as chunk.out, recurrent.final_state, ….
+An autotuner's configuration is the first of its list, or that of --configuration KERNEL=NUMBER. The exit status is 1 where a bit differs or the
+machine finds something.
+"""
+
+import argparse, os, pathlib, sys
+
+os.environ.setdefault("TRITON_DISABLE_LINE_INFO", "1")  # the PTX is the same wherever fla lies
+
+import device
+from flashproof import safetensors
+from launches import Launches, equal_bits, loaded
+
+INPUTS = ("q", "k", "v", "g", "beta", "initial_state", "cu_seqlens")
+CONTRACT = {
+    "kind": "recurrent", "family": "gated-delta", "scale": 32**-0.5,
+    "q": "q", "k": "k", "v": "v", "g": "g", "beta": "beta", "initial_state": "h0", "cu_seqlens": "cu_seqlens",
+    "out": "o", "final_state": "ht",
+}
+
+
+def small_problem():
+    """Two packed sequences of 7 and 5 tokens, two value heads on one key head of 32, values of 16; keys have length 1."""
+    import torch
+
+    torch.manual_seed(1)
+    normal = lambda *shape: torch.randn(shape)
+    unit = lambda x: (x / x.norm(dim=-1, keepdim=True)).bfloat16()
+    tokens, key, value = (1, 12), (1, 32), (2, 16)
+    return {
+        "q": unit(normal(*tokens, *key)), "k": unit(normal(*tokens, *key)), "v": normal(*tokens, *value).bfloat16(),
+        "g": -0.5 * torch.rand(*tokens, 2), "beta": torch.rand(*tokens, 2).bfloat16(),
+        "initial_state": 0.3 * normal(2, 2, 32, 16), "cu_seqlens": torch.tensor([0, 7, 12]),
+    }
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("form", nargs="?", choices=["chunk", "recurrent"])
+    parser.add_argument("problem", nargs="*", type=pathlib.Path)
+    parser.add_argument("--to", type=pathlib.Path, default=pathlib.Path("recorded"))
+    parser.add_argument("--configuration", action="append", default=[], metavar="KERNEL=NUMBER")
+    return parser.parse_args()
+
+
+def main():
+    options = arguments()
+    chosen = dict(one.split("=") for one in options.configuration)
+    launches = Launches(options.to)
+    # Launches of one problem after another go to the launches at hand.
+    device.install(lambda *launch: launches.launched(*launch), lambda name, configurations: configurations[int(chosen.get(name, 0))])
+    import torch
+    from fla.ops.gated_delta_rule import chunk_gated_delta_rule, fused_recurrent_gated_delta_rule
+
+    forms = {"chunk": chunk_gated_delta_rule, "recurrent": fused_recurrent_gated_delta_rule}
+    if options.form is None:
+        launches = Launches(options.to, CONTRACT, ["o", "ht"])
+        fused_recurrent_gated_delta_rule(**small_problem(), scale=CONTRACT["scale"], output_final_state=True)
+        return
+    failed = False
+    for path in options.problem:
+        given, metadata = safetensors.read(path)
+        launches = Launches(options.to / f"{path.stem}-{options.form}")
+        inputs = {name: loaded(given[name]) for name in INPUTS if name in given}
+        with torch.no_grad():
+            out, state = forms[options.form](**inputs, scale=float(metadata["scale"]), output_final_state=True)
+        counts = {name: (equal_bits(one, given[f"{options.form}.{name}"]), one.numel()) for name, one in (("out", out), ("final_state", state))}
+        agreement = ", ".join(f"{name} {same:,} of {all:,}" for name, (same, all) in counts.items())
+        print(f"{path.stem}: {len(launches.folders)} launches; equal bits: {agreement}; {launches.findings} findings", flush=True)
+        failed |= launches.findings > 0 or any(same < all for same, all in counts.values())
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
