@@ -102,7 +102,8 @@ class NextStates {
       this.#written = { stamp, state: this.#states.add(stamp, noReaders, superseded) };
     }
     if (this.#keepsSuperseded && this.#superseded.length <= mostSuperseded)
-      this.#superseded.push(...earlier);
+      // Words of several states have come after the same accesses.
+      this.#superseded.push(...earlier.filter((one) => !this.#superseded.includes(one)));
     return this.#written.state;
   }
 

@@ -143,6 +143,48 @@ describe('two writes of the same in no order', () => {
     expect(outcomes([[write(7), read, write(9)], [write(9)]]).size).toBe(2);
   });
 
+  // As in fla's recurrent kernels, where four warps reduce and all of them store the sums.
+  it('are none after few accesses that have left many words in many states', () => {
+    const count = 64;
+    const memory = createShadowMemory(count, { equalWrites: false });
+    memory.initialise({ start: 0, count });
+    const chains = createChains();
+    const before = createClock();
+    const accessOf = (kind: 'read' | 'write') => {
+      const chain = chains.createAgent();
+      const clock = createClock();
+      tickClock(clock, chain);
+      const time = clock.times[chain];
+      const repeats = kind === 'write';
+      const who = `agent ${chain}`;
+      const stamp = new Stamp({
+        chain,
+        time,
+        kind,
+        repeats,
+        proxy: 'generic',
+        site: '',
+        who,
+        step: 0,
+      });
+      const of = (start: number, size: number) =>
+        memory[kind]({ start, count: size }, stamp, { clock, asyncView: createClock() });
+      return { clock, of };
+    };
+    for (let reader = 0; reader < 6; reader++) {
+      const { clock, of } = accessOf('read');
+      // No two words are read by the same agents.
+      for (let word = 0; word < count; word++) if (((word >> reader) & 1) === 1) of(word, 1);
+      joinClock(before, clock);
+    }
+    const conflicts = [0, 1].flatMap(() => {
+      const { clock, of } = accessOf('write');
+      joinClock(clock, before);
+      return of(0, count);
+    });
+    expect(conflicts.filter(({ missing }) => missing !== null)).toEqual([]);
+  });
+
   it('without a race, every order gives the same', () => {
     const step: fc.Arbitrary<Step> = fc.oneof(
       fc.record({ do: fc.constant('write' as const), value: fc.integer({ min: 0, max: 2 }) }),
