@@ -1,11 +1,12 @@
 """
-Compiles fla's kernels of the gated delta rule for an H100 that is not there, and records their launches.
+Compiles fla's kernels of linear attention for an H100 that is not there, and records their launches.
 
     python record.py --to recorded/fused-recurrent-sm_90                     the small launch of this folder, with its contract
     python record.py chunk problem.safetensors … --to recorded               each launch of a problem file, run and compared
     python record.py recurrent problem.safetensors … --to recorded
 
-Problem files have q, k, v, g, beta, perhaps initial_state and cu_seqlens, and what a GPU made of them as chunk.out, recurrent.final_state, ….
+Problem files have q, k, v, perhaps g, beta, initial_state and cu_seqlens, and what a GPU made of them as chunk.out, recurrent.final_state, …;
+their metadata have the family and the scale.
 An autotuner's configuration is the first of its list, or that of --configuration KERNEL=NUMBER. The exit status is 1 where a bit differs or the
 machine finds something.
 """
@@ -18,6 +19,10 @@ import device
 from flashproof import safetensors
 from launches import Launches, equal_bits, loaded
 
+#: fla's modules and names, by family.
+FAMILIES = {
+    "gated-delta": "gated_delta_rule", "delta": "delta_rule", "kda": "kda", "gla": "gla", "simple-gla": "simple_gla", "retention": "retention",
+}
 INPUTS = ("q", "k", "v", "g", "beta", "initial_state", "cu_seqlens")
 CONTRACT = {
     "kind": "recurrent", "family": "gated-delta", "scale": 32**-0.5,
@@ -41,6 +46,15 @@ def small_problem():
     }
 
 
+def kernel_of(form, family):
+    """fla's function of a form, which is `chunk` or `recurrent`, and the name that it has for gates."""
+    import importlib
+
+    name = FAMILIES[family]
+    function = getattr(importlib.import_module(f"fla.ops.{name}"), {"chunk": "chunk_", "recurrent": "fused_recurrent_"}[form] + name)
+    return function, "gk" if (form, family) == ("recurrent", "gla") else "g"
+
+
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("form", nargs="?", choices=["chunk", "recurrent"])
@@ -57,20 +71,20 @@ def main():
     # Launches of one problem after another go to the launches at hand.
     device.install(lambda *launch: launches.launched(*launch), lambda name, configurations: configurations[int(chosen.get(name, 0))])
     import torch
-    from fla.ops.gated_delta_rule import chunk_gated_delta_rule, fused_recurrent_gated_delta_rule
 
-    forms = {"chunk": chunk_gated_delta_rule, "recurrent": fused_recurrent_gated_delta_rule}
     if options.form is None:
         launches = Launches(options.to, CONTRACT, ["o", "ht"])
-        fused_recurrent_gated_delta_rule(**small_problem(), scale=CONTRACT["scale"], output_final_state=True)
+        function, _ = kernel_of("recurrent", "gated-delta")
+        function(**small_problem(), scale=CONTRACT["scale"], output_final_state=True)
         return
     failed = False
     for path in options.problem:
         given, metadata = safetensors.read(path)
         launches = Launches(options.to / f"{path.stem}-{options.form}")
-        inputs = {name: loaded(given[name]) for name in INPUTS if name in given}
+        function, gate = kernel_of(options.form, metadata["family"])
+        inputs = {gate if name == "g" else name: loaded(given[name]) for name in INPUTS if name in given}
         with torch.no_grad():
-            out, state = forms[options.form](**inputs, scale=float(metadata["scale"]), output_final_state=True)
+            out, state = function(**inputs, scale=float(metadata["scale"]), output_final_state=True)
         counts = {name: (equal_bits(one, given[f"{options.form}.{name}"]), one.numel()) for name, one in (("out", out), ("final_state", state))}
         agreement = ", ".join(f"{name} {same:,} of {all:,}" for name, (same, all) in counts.items())
         print(f"{path.stem}: {len(launches.folders)} launches; equal bits: {agreement}; {launches.findings} findings", flush=True)

@@ -89,6 +89,13 @@ def test_numbers_that_json_does_not_hold_are_text(tmp_path):
     assert written(tmp_path)["parameters"][2:4] == [{"f32": "-inf"}, {"s32": str(2**60)}]
 
 
+def test_a_contract_of_a_recurrence_names_its_family(tmp_path):
+    contract = {"kind": "recurrent", "family": "delta", "qk_norm_epsilon": 1e-6, "q": "x"}
+    record_compiled(tmp_path, compiled(), (2,), arguments(), ["y"], contract=contract)
+    view = {"tensor": "x", "shape": [2, 35]}
+    assert written(tmp_path)["contract"] == {**contract, "q": view}
+
+
 def test_a_contract_names_arguments_and_has_their_shapes(tmp_path):
     contract = {"kind": "attention", "causal": True, "q": "x", "out": "y"}
     record_compiled(tmp_path, compiled(), (2,), arguments(), ["y"], contract=contract)
