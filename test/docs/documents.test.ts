@@ -47,7 +47,7 @@ const partlyRun = [
   ['docs/reference/machine.md', false],
 ] as const;
 const takesSeconds =
-  /^((npm ci && |node fixtures\/gradients\/unpack\.mjs [^&]*&& )?npx flashproof (audit|bound|emulate) [^\n]*\n)+$/;
+  /^((npm ci && |node fixtures\/(gradients|recurrent)\/unpack\.mjs [^&]*&& )?npx flashproof (audit|bound|emulate) [^\n]*\n)+$/;
 
 function commandsRunOf(path: string): ShownCommand[] {
   const commands = commandsOf(readDocument(path));
