@@ -57,3 +57,21 @@ export {
 export { problemOutline } from './problem/outline.js';
 export { readProblem } from './problem/read-problem.js';
 export { unusedInputs } from './problem/unused-inputs.js';
+export {
+  arrangeRecurrent,
+  type RecurrentArrangement,
+  type RecurrentRows,
+} from './recurrence/arrangement.js';
+export {
+  readRecurrence,
+  recurrentTensor,
+  type ReadRecurrence,
+} from './recurrence/read-recurrence.js';
+export {
+  parseFamily,
+  parseNormalisation,
+  parseStateLayout,
+  recurrentFamily,
+  stateLayouts,
+  type RecurrentSettings,
+} from './recurrence/settings.js';

@@ -8,6 +8,9 @@ import type { InputChoice } from './inputs.js';
 export const layouts = ['bhsd', 'bshd'] as const;
 export type Layout = (typeof layouts)[number];
 
+/** Layouts by their names where a sequence's rows are tokens, as in linear attention. */
+const tokenLayouts: Readonly<Record<string, Layout>> = { bhtd: 'bhsd', bthd: 'bshd' };
+
 /** The order of a page's dimensions, in FlashInfer's words: slots, heads, dim or heads, slots, dim. */
 const kvLayouts = ['NHD', 'HND'] as const;
 export type KvLayout = (typeof kvLayouts)[number];
@@ -106,9 +109,12 @@ export function parseWindow(text: string, name = 'window'): Window | null {
 
 /** A layout as text. */
 export function parseLayout(text: string, name = 'layout'): Layout {
-  const layout = layouts.find((known) => known === text.trim().toLowerCase());
+  const word = text.trim().toLowerCase();
+  const layout = layouts.find((known) => known === word) ?? tokenLayouts[word];
   if (layout === undefined)
-    throw new RequestError(`${name} is ${quoted(text)}; give ${layouts.join(' or ')}`);
+    throw new RequestError(
+      `${name} is ${quoted(text)}; give ${layouts.join(' or ')}, of linear attention also ${Object.keys(tokenLayouts).join(' or ')}`,
+    );
   return layout;
 }
 
