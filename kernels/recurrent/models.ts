@@ -1,5 +1,9 @@
 import type { FormatName } from '../../src/formats/index.js';
-import type { RecurrentProblem, RecurrentQuantityName } from '../../src/problem/index.js';
+import {
+  recurrentFamilies,
+  type RecurrentProblem,
+  type RecurrentQuantityName,
+} from '../../src/problem/index.js';
 import { recurrentValues, type RecurrentArithmetic, type RecurrentValue } from './arithmetic.js';
 
 /** Choices of a model's user. */
@@ -82,8 +86,9 @@ export const recurrentModels: readonly RecurrentModel[] = [
     description: 'in chunks of tokens: a state in fp32, operands of products in the format of v',
     arithmetic(problem, { chunk = 64, inverse = { block: 16 }, formats } = {}) {
       const ofInputs = Object.fromEntries(operands.map((value) => [value, problem.v.format]));
-      // The kernel of gla's gradients within a chunk takes fp32 operands, which tensor cores cut to tf32.
-      if (problem.family === 'gla') ofInputs['intra-gradient'] = 'tf32';
+      // Gradients within a chunk of decays by key dimension are products of fp32 operands, which tensor cores cut to tf32.
+      if (recurrentFamilies[problem.family].decay === 'by-key-dimension')
+        for (const value of ['intra-gradient', 'decayed-operand']) ofInputs[value] = 'tf32';
       return {
         form: 'chunked',
         chunk,
