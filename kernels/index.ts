@@ -128,6 +128,7 @@ export {
   roundingTo,
   runRecurrence,
   unrounded,
+  type FaultSetting,
   type RecurrentArithmetic,
   type RecurrentFault,
   type RecurrentModel,
