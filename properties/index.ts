@@ -58,3 +58,22 @@ export {
 } from './laws/index.js';
 export * from './suite/index.js';
 export * from './invariance/index.js';
+export {
+  assertRecurrentKernel,
+  checkRecurrentKernel,
+  describeRecurrence,
+  describeRecurrentFailure,
+  recurrentLawIds,
+  recurrentLaws,
+  recurrentProblem,
+  recurrentRegimeNames,
+  recurrentRegimes,
+  resolveRecurrentPromises,
+  type RecurrentCheckOptions,
+  type RecurrentCheckResult,
+  type RecurrentConstraints,
+  type RecurrentKernel,
+  type RecurrentLawId,
+  type RecurrentPromises,
+  type RecurrentRegimeName,
+} from './recurrent/index.js';

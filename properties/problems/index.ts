@@ -60,3 +60,4 @@ export {
   type SizeRange,
 } from './sizes.js';
 export { randomValues, type RandomValues } from './values.js';
+export { simplerElements, simplerRows, simplerTensors } from './value-shrinker.js';

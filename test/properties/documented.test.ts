@@ -6,6 +6,10 @@ import {
   doutKinds,
   lawIds,
   laws,
+  recurrentLawIds,
+  recurrentLaws,
+  recurrentRegimeNames,
+  recurrentRegimes,
   regimeNames,
   resolvePromises,
 } from '../../properties/index.js';
@@ -57,6 +61,16 @@ describe('docs/reference/properties.md', () => {
   it.each(regimeNames)('says of regime %s what it is and provokes', (name) => {
     const { description, provokes } = describeRegime(name);
     expectIn('The regimes', `| ${name} | ${description} | ${provokes} |`);
+  });
+
+  it.each(recurrentLawIds)('states law %s of recurrences, its reason and its strength', (id) => {
+    const { statement, reason, usual } = recurrentLaws[id];
+    expectIn('Laws of recurrences', `- **${id}** (${usual}). ${capitalized(statement)}. ${reason}`);
+  });
+
+  it.each(recurrentRegimeNames)('says of regime %s of recurrences what it is', (name) => {
+    const { description, provokes } = recurrentRegimes[name];
+    expectIn('Laws of recurrences', `- **${name}**: ${description}. For ${provokes}.`);
   });
 
   it.each(Object.entries(doutKinds))('says of dO %s what it is', (name, kind) => {

@@ -1,0 +1,15 @@
+export {
+  assertRecurrentKernel,
+  checkRecurrentKernel,
+  describeRecurrentFailure,
+  type RecurrentCheckOptions,
+  type RecurrentCheckResult,
+  type RecurrentLawResult,
+} from './check-recurrent.js';
+export {
+  resolveRecurrentPromises,
+  type RecurrentPromises,
+  type ResolvedRecurrentPromises,
+} from './promises.js';
+export { runRecurrentCase, type RecurrentCaseResult } from './run-case.js';
+export type { RecurrentFailure } from './try-round.js';
