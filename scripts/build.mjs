@@ -26,7 +26,15 @@ async function build() {
   const declarations = [tsc, '-p', 'tsconfig.build.json', '--outDir', built];
   const { status } = spawnSync(process.execPath, declarations, { cwd: root, stdio: 'inherit' });
   if (status !== 0) return status ?? 1;
-  for (const schema of ['report', 'audits', 'bound', 'certificate', 'check', 'invariance']) {
+  for (const schema of [
+    'report',
+    'audits',
+    'bound',
+    'certificate',
+    'check',
+    'invariance',
+    'recurrent',
+  ]) {
     const path = `src/report/json/${schema}.schema.json`;
     cpSync(join(root, path), join(built, path));
   }

@@ -151,6 +151,7 @@ export {
   type SpreadScope,
   type SpreadTest,
 } from './spread-test.js';
+export type { ErrorStatistic } from './structure/error-statistic.js';
 export { alarmDeviations } from './structure/structure-statistic.js';
 export {
   inTestOrder,

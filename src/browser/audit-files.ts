@@ -141,6 +141,9 @@ export async function auditFiles(
       version,
       problem: settingsOf(words),
       formats: formatsOf(words),
+      recurrence: {},
+      softmaxOptions: [],
+      recurrentOptions: [],
       source: null,
       premise: premise === undefined ? undefined : [premise],
       modelSettings: () => new Map(),
@@ -154,6 +157,10 @@ export async function auditFiles(
     { startThreads, files, hash: files.hash, matchModels: null },
     progress,
   );
+  if (report.kind === 'recurrent-audit')
+    throw new RequestError(
+      `${path}: is linear attention, which pages do not judge; run flashproof audit ${path}`,
+    );
   const command = commandWords(path, words);
   const commands = [
     { purpose: 'This page', words: [...command, '--html', 'report.html'] },

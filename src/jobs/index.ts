@@ -15,6 +15,7 @@ export {
   type AuditRequest,
   type AuditSettings,
   type FileAudit,
+  type RecurrentFileAudit,
   type BoundRequest,
   type KeptBounds,
   type GradientBoundRequest,

@@ -12,3 +12,4 @@ export {
   type RecurrentAuditOptions,
 } from './recurrent-audit.js';
 export { type RecurrentTest } from './recurrent-statistic.js';
+export { parseRecurrentDeclaration, recurrentPremises } from './parse-declaration.js';

@@ -7,6 +7,8 @@ import {
   seededRows,
   type AuditSettings,
 } from '../../jobs/index.js';
+import { recurrentPresets } from '../../audit/index.js';
+import { parseFamily, parseNormalisation, parseStateLayout } from '../../io/index.js';
 import { parseWhole } from '../../words/index.js';
 import type { CommandContext } from '../options/command-rows.js';
 import { rejectClashes } from '../options/given-options.js';
@@ -18,13 +20,41 @@ import {
   rowsRequest,
 } from '../options/settings.js';
 import { toolVersion } from '../tool-version.js';
-import { auditOptions, type AuditCommandOptions } from './options.js';
+import { flagOf, isGiven, negatedFlag } from '../options/option-rows.js';
+import { auditOptions, recurrentKeys, softmaxKeys, type AuditCommandOptions } from './options.js';
 
 /** A run of `flashproof audit`: its options, and what they set for every file. */
 export interface AuditRun {
   readonly options: AuditCommandOptions;
   readonly settings: AuditSettings;
   readonly lasting: CommandContext['lasting'];
+}
+
+/** The flags of the options among some that are given. */
+function givenFlags(
+  options: AuditCommandOptions,
+  keys: readonly (keyof typeof auditOptions)[],
+): readonly string[] {
+  return keys
+    .filter((key) => isGiven(auditOptions[key], options[key]))
+    .map((key) => (options[key] === false ? negatedFlag(key) : flagOf(key)));
+}
+
+/** What options say of linear attention. @throws RequestError for one that does not parse */
+function recurrenceSettings({
+  family,
+  stateLayout,
+  normalisation,
+}: AuditCommandOptions): AuditSettings['recurrence'] {
+  return {
+    family: family === undefined ? undefined : parseFamily(family, '--family'),
+    stateLayout:
+      stateLayout === undefined ? undefined : parseStateLayout(stateLayout, '--state-layout'),
+    normalisation:
+      normalisation === undefined
+        ? undefined
+        : parseNormalisation(normalisation, '--normalisation'),
+  };
 }
 
 /** @throws RequestError for options that do not go together, or do not parse */
@@ -34,7 +64,9 @@ export function auditSettings(
 ): AuditSettings {
   const { kernel, exec, launch, as, set, dout, keys, threads = availableParallelism() } = options;
   rejectClashes(auditOptions, options, {
-    set: () => kernel !== undefined || (as !== undefined && isModel(as, models)),
+    set: () =>
+      kernel !== undefined ||
+      (as !== undefined && !Object.hasOwn(recurrentPresets, as) && isModel(as, models)),
   });
   const problem = problemSettings(options);
   const timeoutSeconds = parsePositive(options.timeout, '--timeout');
@@ -53,6 +85,9 @@ export function auditSettings(
     ...options,
     version: toolVersion(),
     problem,
+    recurrence: recurrenceSettings(options),
+    softmaxOptions: givenFlags(options, softmaxKeys),
+    recurrentOptions: givenFlags(options, recurrentKeys),
     formats,
     source: source(),
     modelSettings,

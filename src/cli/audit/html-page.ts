@@ -1,14 +1,21 @@
-import type { FileAudit } from '../../jobs/index.js';
+import type { FileAudit, RecurrentFileAudit } from '../../jobs/index.js';
 import type { ReproduceCommand } from '../../report/html/index.js';
 import { renderIdentification } from '../../report/text/attribution/index.js';
 import { commandWords } from '../options/given-options.js';
 import { problemOptions, type ProblemOptions } from '../options/shared-options.js';
-import { auditOptions, gradientKeys, outputKeys, type AuditCommandOptions } from './options.js';
+import {
+  auditOptions,
+  gradientKeys,
+  outputKeys,
+  recurrentKeys,
+  type AuditCommandOptions,
+} from './options.js';
 
 /** The options that select the output to judge, and the way to judge it. */
 const judgedKeys = [
   ...outputKeys,
   ...gradientKeys,
+  ...recurrentKeys,
   ...(['exec', 'kernel', 'launch', 'as', 'premise', 'gradientPremise', 'set'] as const),
   ...(['timeout', 'falseAlarmRate', 'rows', 'seed'] as const),
 ];
@@ -58,11 +65,15 @@ function reproduceCommands(path: string, options: AuditCommandOptions): Reproduc
 /** The HTML report of an audit; null where it was not asked for. */
 export async function renderPage(
   path: string,
-  { page, result }: FileAudit,
+  audited: FileAudit | RecurrentFileAudit,
   options: AuditCommandOptions,
 ): Promise<string | null> {
+  if (options.html === undefined) return null;
+  const { renderHtml, renderRecurrentPage } = await import('../../report/html/index.js');
+  const { page, result, report } = audited;
+  if (report.kind === 'recurrent-audit')
+    return renderRecurrentPage(report, reproduceCommands(path, options).slice(0, 2));
   if (page === null) return null;
-  const { renderHtml } = await import('../../report/html/index.js');
   const identification = result?.identification ?? null;
   return renderHtml({
     ...page,

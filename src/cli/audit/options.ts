@@ -1,5 +1,5 @@
 import type { JudgedGradientName } from '../../audit/index.js';
-import type { quantities } from '../../problem/index.js';
+import type { quantities, recurrentQuantities } from '../../problem/index.js';
 import { commandRow } from '../options/command-rows.js';
 import { flagOf, type OptionRow, optionRows, type ParsedOptions } from '../options/option-rows.js';
 import { threadCount } from '../options/parse-values.js';
@@ -11,9 +11,13 @@ import {
   premiseOption,
   problemDescription,
   problemOptions,
+  recurrentHelp,
   rowOptions,
   strictPremisesOption,
 } from '../options/shared-options.js';
+
+type RecurrentResultOption =
+  (typeof recurrentQuantities)[keyof typeof recurrentQuantities]['option'];
 
 type OutputOption = (typeof quantities)[number]['option'];
 
@@ -86,6 +90,45 @@ export const gradientKeys = Object.keys(
   gradientOptions,
 ) as readonly (keyof typeof gradientOptions)[];
 
+/** An option for a result of a kernel of linear attention, or what it was given. */
+function recurrentTensor(description: string) {
+  return { argument: '<file[:tensor]>', description } as const satisfies OptionRow;
+}
+
+/** The options of linear attention alone; the compiler reports a quantity without one. */
+const recurrentOptions = {
+  family: {
+    argument: '<name>',
+    description: 'linear attention: linear, retention, simple-gla, gla, delta, gated-delta, kda',
+    completes: ['linear', 'retention', 'simple-gla', 'gla', 'delta', 'gated-delta', 'kda'],
+  },
+  results: {
+    argument: '<[file:]prefix>',
+    description: 'all results under a prefix: chunk of chunk.out, chunk.final_state, chunk.dq, …',
+  },
+  finalState: recurrentTensor("the kernel's state after the last token"),
+  initialState: recurrentTensor("the state before the first (default: the file's initial_state)"),
+  stateLayout: {
+    argument: '<layout>',
+    description: 'order of the dimensions of states: kv (the default) or vk',
+    completes: ['kv', 'vk'],
+  },
+  normalisation: {
+    argument: '<epsilon>',
+    description: 'q and k are divided by √(Σx² + epsilon); true for 1e-6, or none',
+  },
+  dg: recurrentTensor("the kernel's gradient of g"),
+  dbeta: recurrentTensor("the kernel's gradient of beta"),
+  dinitialState: recurrentTensor("the kernel's gradient of the initial state"),
+  dfinalState: recurrentTensor('the gradient of the final state that the backward pass got'),
+} as const satisfies Readonly<
+  Record<
+    | Exclude<RecurrentResultOption, 'output' | 'dq' | 'dk' | 'dv'>
+    | ('family' | 'results' | 'initialState' | 'stateLayout' | 'normalisation' | 'dfinalState'),
+    OptionRow
+  >
+>;
+
 /** Flags in a sentence: `--output, --lse and --exec`. */
 function flagList(keys: readonly string[]): string {
   const flags = keys.map(flagOf);
@@ -134,6 +177,7 @@ export const auditOptions = optionRows({
   },
   ...gradientOptions,
   ...splitOptions,
+  ...recurrentOptions,
   exec: {
     argument: '<command>',
     description: 'run a live kernel over the process protocol instead',
@@ -247,6 +291,23 @@ export const auditOptions = optionRows({
 /** The options of `flashproof audit` as they are given. */
 export type AuditCommandOptions = ParsedOptions<typeof auditOptions>;
 
+/** The options that audits of linear attention alone take. */
+export const recurrentKeys = Object.keys(
+  recurrentOptions,
+) as readonly (keyof typeof recurrentOptions)[];
+
+/** The options that audits of linear attention and of softmax attention take. */
+const commonKeys: readonly (keyof typeof auditOptions)[] = [
+  ...(['output', 'dout', 'dq', 'dk', 'dv', 'as', 'premise', 'strictPremises'] as const),
+  ...(['scale', 'layout', 'format', 'cuSeqlens', 'ignore', 'falseAlarmRate', 'threads'] as const),
+  ...(['json', 'junit', 'html', 'full', 'quiet', 'shard', 'shardCount', 'journal'] as const),
+];
+
+/** The options that audits of softmax attention alone take. */
+export const softmaxKeys = (Object.keys(auditOptions) as (keyof typeof auditOptions)[]).filter(
+  (key) => !commonKeys.includes(key) && !recurrentKeys.some((one) => one === key),
+);
+
 const examples = `
 Examples:
   flashproof audit dump.safetensors --output :out --lse :lse
@@ -263,6 +324,7 @@ Examples:
   flashproof audit training.safetensors --dout :do --dq :dq --dk :dk --dv :dv
   flashproof audit dump.safetensors --output :mine --compare old=:torch
   flashproof audit dump.safetensors "dumps/*.safetensors" --html audit.html
+  flashproof audit linear.safetensors --family gated-delta --results chunk
 
 Exit status: 0 the kernel passes, 1 it fails, 2 the request is wrong; of several
 files 2 where one cannot be judged, which does not keep the others from it.`;
@@ -279,5 +341,5 @@ export const auditCommand = commandRow({
     },
   ],
   options: auditOptions,
-  details: premiseHelp + gradientPremiseHelp + campaignDetails + examples,
+  details: premiseHelp + gradientPremiseHelp + recurrentHelp + campaignDetails + examples,
 });

@@ -1,7 +1,7 @@
 import { isUnjudged, type AuditsReport } from '../../report/json/index.js';
 import { validateAuditsReport } from '../../report/validation/index.js';
 import { renderAuditsJunit } from '../../report/junit/index.js';
-import { renderAudit, renderAudits } from '../../report/text/index.js';
+import { renderAudits, renderFileReport } from '../../report/text/index.js';
 import { writeJson, writeText } from '../files/publish.js';
 import { terminalLooks } from '../terminal.js';
 import { existingPages } from './page-files.js';
@@ -38,7 +38,9 @@ function printAudits(report: AuditsReport, { full, quiet }: AuditsTargets, after
   }
   const looks = terminalLooks(process.stdout);
   const details = report.files.flatMap(({ path, report: one }) =>
-    full === true && one !== null ? [`\n${path}\n\n${renderAudit(one, { ...looks, full })}`] : [],
+    full === true && one !== null
+      ? [`\n${path}\n\n${renderFileReport(one, { ...looks, full })}`]
+      : [],
   );
   process.stdout.write(renderAudits(report, looks) + details.join('') + after);
 }

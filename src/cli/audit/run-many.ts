@@ -48,12 +48,16 @@ function judgingWords(options: AuditCommandOptions): string[] {
   );
 }
 
+/** The options beside outputs that name a tensor which cannot be that of several problems. */
+const sharedKeys = [
+  ...(['outPartial', 'lsePartial', 'finalState', 'initialState', 'dg', 'dbeta'] as const),
+  ...(['dinitialState', 'dfinalState'] as const),
+];
+
 /** @throws RequestError for outputs in one file, which cannot be those of several problems */
 function rejectSharedOutput(options: AuditCommandOptions): void {
   const named = [
-    ...[...outputKeys, 'outPartial' as const, 'lsePartial' as const].map(
-      (key) => [flagOf(key), options[key]] as const,
-    ),
+    ...[...outputKeys, ...sharedKeys].map((key) => [flagOf(key), options[key]] as const),
     ...compareArguments(options.compare ?? [], '', machineFiles).map(
       ({ output }) => [flagOf('compare'), output] as const,
     ),

@@ -1,10 +1,10 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join, sep } from 'node:path';
-import { auditFile, type FileAudit } from '../../jobs/index.js';
+import { auditFile, type FileAudit, type RecurrentFileAudit } from '../../jobs/index.js';
 import { renderJunit } from '../../report/junit/index.js';
 import { renderIdentification } from '../../report/text/attribution/index.js';
-import { gatherSketch, renderAudit } from '../../report/text/index.js';
-import { validateReport } from '../../report/validation/index.js';
+import { gatherSketch, renderFileReport } from '../../report/text/index.js';
+import { validateFileReport } from '../../report/validation/index.js';
 import { writeJson, writeText } from '../files/publish.js';
 import { readCampaign } from '../options/campaign.js';
 import type { CommandContext } from '../options/command-rows.js';
@@ -104,11 +104,11 @@ function sketchOf(result: FileAudit['result'], { full }: AuditCommandOptions) {
  * written must not lose what was found.
  */
 async function publish(
-  { report, result }: FileAudit,
+  { report, result }: FileAudit | RecurrentFileAudit,
   page: string | null,
   options: AuditCommandOptions,
 ): Promise<void> {
-  await validateReport(report);
+  await validateFileReport(report);
   if (reportFiles.every((name) => options[name] !== '-')) {
     const looks = terminalLooks(process.stdout);
     const identification = result?.identification ?? null;
@@ -117,7 +117,7 @@ async function publish(
     process.stdout.write(
       options.quiet === true
         ? `${report.verdict.sentence}\n`
-        : renderAudit(report, {
+        : renderFileReport(report, {
             ...looks,
             full: options.full === true,
             sketch: sketchOf(result, options),

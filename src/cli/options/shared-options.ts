@@ -113,6 +113,17 @@ correct one may, or beyond that.
 With fit beside them audit says which narrower ones the gradients agree with.
 `;
 
+/** The section on linear attention in the help of audit; test/cli/premises.test.ts compares its names with the vocabulary. */
+export const recurrentHelp = `
+Linear attention and delta rules: a file whose metadata has family, or --family.
+Tensors q, k, v, g, beta, initial_state, cu_seqlens, dout are [batch, tokens,
+heads, …] (--layout bthd or bhtd). Premises of such kernels, as name=value:
+  form                         recurrent, chunked
+  chunk                        a number of tokens
+  state, intermediate          a format
+Presets for --as: recurrent, chunked, fla.
+`;
+
 /** --premise, which `premiseHelp` explains. */
 export const premiseOption = {
   argument: '<name=value>',

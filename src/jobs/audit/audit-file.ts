@@ -1,13 +1,15 @@
 import { kernelModels } from '../../../kernels/index.js';
 import type { JudgedElements } from '../../audit/index.js';
-import { declaringFile, namesRead } from '../../io/tensors/index.js';
+import { declaringFile, namesRead, recurrentFamily } from '../../io/tensors/index.js';
 import { gatherPlotData, type HtmlReport, type PlotData } from '../../report/html/index.js';
 import {
   createExecutionFailureReport,
   reportedComparison,
   withMachineFindings,
   type AuditReport,
+  type RecurrentReport,
 } from '../../report/json/index.js';
+import { RequestError } from '../../request-error.js';
 import { auditKernel, type AuditResult } from './audit-kernel.js';
 import { type AuditSettings, rejectShorterFormats, withStrictNote } from './audit-settings.js';
 import type { AuditWork, FileAuditMeans } from './audit-work.js';
@@ -33,6 +35,7 @@ import type { ObtainedResults, OpenProblem, ReadyKernel } from './kernel-source.
 import { openProblem, originOf } from './open-problem.js';
 import { gradientPlaces, hasOutput, readGradients, type GradientPlaces } from './read-gradients.js';
 import { namedOutputs, naturalLse, readOutputs, type JudgedOutputs } from './read-outputs.js';
+import { auditRecurrence } from './recurrent/audit-recurrence.js';
 import { openSample, type OpenSample } from './sampled-file.js';
 import { judgeSplitResults, readSplits } from './split-results.js';
 
@@ -43,6 +46,13 @@ export interface FileAudit {
   readonly page: Omit<HtmlReport, 'commands' | 'identification'> | null;
   /** The audit of the output; null where there was none to judge. */
   readonly result: AuditResult | null;
+}
+
+/** The result of auditing one file of linear attention. */
+export interface RecurrentFileAudit {
+  readonly report: RecurrentReport;
+  readonly page: null;
+  readonly result: null;
 }
 
 /** An audit whose problem is read. */
@@ -172,8 +182,18 @@ function curvesOf(settings: AuditSettings, { problem }: AuditResult): HtmlReport
     : exp2Curves(model, problem, settingsOfForward(settings, modelSettings(), true));
 }
 
+/** @throws RequestError for options of linear attention beside softmax attention */
+function rejectRecurrentOptions({ file, settings }: AuditWork): void {
+  const [option] = settings.recurrentOptions;
+  if (option !== undefined)
+    throw new RequestError(
+      `${file.path}: ${option} is of linear attention, and the file's metadata has no family; give --family, or leave ${option} out`,
+    );
+}
+
 async function auditOpenFile(work: AuditWork): Promise<FileAudit> {
   const { file, settings, start } = work;
+  rejectRecurrentOptions(work);
   const comparison = createComparison(settings, file.beside);
   const wanted = settings.source === null ? gradientPlaces(file, settings) : null;
   const opened = (await settings.source?.open()) ?? null;
@@ -225,13 +245,19 @@ export async function auditFile(
   settings: AuditSettings,
   means: FileAuditMeans,
   progress: AuditWork['progress'],
-): Promise<FileAudit> {
+): Promise<FileAudit | RecurrentFileAudit> {
   const { formats } = settings;
   const opened = await means.files.open(path, { formats, isOneOfSeveral: true });
   const file = declaringFile(opened, formats);
   try {
     const start = performance.now();
-    const audited = await auditOpenFile({ file, settings, means, progress, start });
+    const work = { file, settings, means, progress, start };
+    const { ignored } = settings.problem;
+    const family = recurrentFamily(file, { ...settings.recurrence, ignored });
+    const audited =
+      family === null
+        ? await auditOpenFile(work)
+        : { report: await auditRecurrence(work, family), page: null, result: null };
     file.checkDeclared();
     return audited;
   } finally {

@@ -5,6 +5,7 @@ import {
   problemNote,
   type DeclaredFormats,
   type ProblemSettings,
+  type RecurrentSettings,
   type TensorFile,
 } from '../../io/tensors/index.js';
 import { problemShape, type Problem, type Tensor } from '../../problem/index.js';
@@ -12,6 +13,7 @@ import { withNote, type JudgedReport } from '../../report/json/index.js';
 import { RequestError } from '../../request-error.js';
 import type { KernelSource } from './kernel-source.js';
 import type { TensorPlaces } from './read-outputs.js';
+import type { RecurrentPlaces } from './recurrent/read-results.js';
 
 /** Number of rows to judge: `all`, a number, or null for the usual number for the problem. */
 export interface RowsRequest {
@@ -39,10 +41,16 @@ export function chosenRows(
 }
 
 /** Settings of an audit, the same for every file that is judged by them. */
-export interface AuditSettings extends TensorPlaces {
+export interface AuditSettings extends TensorPlaces, RecurrentPlaces {
   /** The tool's version. */
   readonly version: string;
   readonly problem: ProblemSettings;
+  /** What is said of linear attention beside `problem`, and where its initial state is. */
+  readonly recurrence: Pick<RecurrentSettings, 'family' | 'stateLayout' | 'normalisation'>;
+  readonly initialState?: string | undefined;
+  /** Given options, as `--lse`, that audits of softmax attention alone take, and those that audits of linear attention alone take. */
+  readonly softmaxOptions: readonly string[];
+  readonly recurrentOptions: readonly string[];
   readonly formats: DeclaredFormats;
   /** The kernel whose results are judged; null for those in files. */
   readonly source: KernelSource | null;
@@ -85,7 +93,7 @@ export interface AuditSettings extends TensorPlaces {
  * Refuses a tensor that whoever wrote it made shorter than Q, of more bits than 8: by a format of its own choice a kernel would
  * choose how coarse it is judged.
  */
-function rejectShorter(name: string, format: FormatName, { q }: Problem): void {
+function rejectShorter(name: string, format: FormatName, { q }: Pick<Problem, 'q'>): void {
   if (formats[format].precision >= formats[q.format].precision) return;
   throw new RequestError(
     `${name} is ${format}, which is shorter than ${q.format}, the format of Q, and makes bounds wider; write it in ${q.format}, or leave out --strict-premises`,
@@ -97,7 +105,7 @@ function rejectShorter(name: string, format: FormatName, { q }: Problem): void {
  * @throws RequestError for an output or a gradient in a shorter format than Q's
  */
 export function rejectShorterFormats(
-  problem: Problem,
+  problem: Pick<Problem, 'q'>,
   given: Readonly<Record<string, Tensor | null | undefined>>,
   { strictPremises }: AuditSettings,
 ): void {

@@ -1,6 +1,6 @@
 import { formatNumber, formatUse } from '../../words/index.js';
 import {
-  describeReportedProblem,
+  describeFileProblem,
   fileFigures,
   fileReason,
   fileStatus,
@@ -36,11 +36,7 @@ function bodyRow(file: AuditedFile, link: string | null): Content {
     number(figures === null ? '' : `${formatUse(figures.share)} ${figures.label}`),
     number(figures === null ? '' : formatNumber(figures.largestError)),
     element('td', { class: 'long' }, fileReason(file)),
-    element(
-      'td',
-      { class: 'long' },
-      report === null ? '' : describeReportedProblem(report.problem),
-    ),
+    element('td', { class: 'long' }, report === null ? '' : describeFileProblem(report)),
   );
 }
 

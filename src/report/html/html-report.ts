@@ -1,5 +1,6 @@
 import {
   type AuditReport,
+  type FileReport,
   describeReportedProblem,
   describeSample,
   describeWarning,
@@ -12,12 +13,13 @@ import { type HtmlReport, type Judged, type Part, partsOf } from './page-parts.j
 import { figuresOfMerit } from './report-sections.js';
 
 /** The report for machines. No text in it can end the script early. */
-function embeddedReport(report: AuditReport): Html {
+export function embeddedReport(report: FileReport): Html {
   const json = JSON.stringify(report).replaceAll('<', '\\u003c');
   return raw(`<script type="application/json" id="report">${json}</script>`);
 }
 
-function subject({ inputs: { problem, outputs, command } }: AuditReport): string {
+/** What a report is about, as a title. */
+export function subject({ inputs: { problem, outputs, command } }: FileReport): string {
   const judged = command ?? (outputs.length === 0 ? 'an output' : outputs[0].tensor);
   return `Audit of ${judged} on ${problem.path}`;
 }
@@ -48,7 +50,7 @@ function pageHeader(report: AuditReport, judged: Judged | null): Html {
 }
 
 /** The list of parts, with links. */
-function contents(parts: readonly Part[]): Html {
+export function contents(parts: readonly Part[]): Html {
   return element(
     'nav',
     { 'aria-label': 'Contents' },
@@ -60,7 +62,8 @@ function contents(parts: readonly Part[]): Html {
   );
 }
 
-function pageMain(parts: readonly Part[]): Html {
+/** The parts one after the other. */
+export function pageMain(parts: readonly Part[]): Html {
   return element(
     'main',
     { id: 'content' },

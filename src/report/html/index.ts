@@ -8,3 +8,4 @@ export { gatherPlotData, type PlotData } from './plot-data.js';
 export { createUlpHistogram, type UlpHistogram } from './ulp-histogram.js';
 export type { ReproduceCommand } from './provenance.js';
 export { htmlPage, verdictBanner } from './page.js';
+export { renderRecurrentPage } from './recurrent-page.js';

@@ -1,15 +1,20 @@
 import type { ElementTest, ErrorProfile, NumberTest } from '../../audit/index.js';
 import { reasonOf, stated, type StatedVerdict, type VerdictStatus } from '../../words/index.js';
 import type { AuditReport } from './audit-report.js';
+import { describeReportedProblem } from './reported-problem.js';
+import { describeReportedRecurrence, type RecurrentReport } from './recurrent-report.js';
 import { fromReported } from './report-number.js';
 import { mainOutput, type ReportedOutput } from './reported-outputs.js';
+
+/** The report of one file of any kind. */
+export type FileReport = AuditReport | RecurrentReport;
 
 /** One of the audited files. */
 export interface AuditedFile {
   /** Path as given by the user. */
   readonly path: string;
   /** The report of the file; null where the file could not be judged. */
-  readonly report: AuditReport | null;
+  readonly report: FileReport | null;
   /** The reason why it could not be judged, in one line; null where it was judged. */
   readonly error: string | null;
 }
@@ -93,12 +98,22 @@ export function fileReason({ path, report, error }: AuditedFile): string {
   return reasonOf(report.verdict);
 }
 
+/** The sizes and settings of the problem of a report of any kind, in the words of one sentence. */
+export function describeFileProblem(report: FileReport): string {
+  return report.kind === 'recurrent-audit'
+    ? describeReportedRecurrence(report.problem)
+    : describeReportedProblem(report.problem);
+}
+
 /** The numbers of a file's row in a table. */
 export interface FileFigures {
   /** The largest share of its bound that any quantity uses, and the label of that quantity. */
   readonly share: number;
   readonly label: string;
-  /** The largest absolute error of the main output, or, without it, of the first gradient. */
+  /**
+   * The largest absolute error of the main output, or, without it, of the first gradient; of linear attention the error of the first
+   * quantity's element that uses most of its bound.
+   */
   readonly largestError: number;
 }
 
@@ -108,9 +123,22 @@ function shareOf(output: ReportedOutput): number {
     : fromReported<NumberTest>(output.numbers).worstRatio;
 }
 
+function recurrentFigures({ quantities }: RecurrentReport): FileFigures | null {
+  const all = quantities.map(({ label, elements }) => {
+    const { worstRatio, worst } = fromReported<ElementTest>(elements);
+    return { label, share: worstRatio, error: worst?.error ?? 0 };
+  });
+  const [main] = all;
+  if (main === undefined) return null;
+  const { label, share } = all.reduce((a, b) => (b.share > a.share ? b : a));
+  // Of the element that uses most of its bound: errors are not profiled.
+  return { label, share, largestError: main.error };
+}
+
 /** The numbers of a judged file; null where nothing was judged. */
 export function fileFigures({ report }: AuditedFile): FileFigures | null {
   if (report === null) return null;
+  if (report.kind === 'recurrent-audit') return recurrentFigures(report);
   const gradients = report.gradients?.gradients ?? [];
   const main = report.outputs === null ? gradients.at(0) : mainOutput(report);
   if (main === undefined) return null;

@@ -18,7 +18,8 @@ import { reportedSample } from './reported-sample.js';
 import { joinVerdicts, type ReportedGradients } from './reported-gradients.js';
 import { splitFindings, splitNotes, type ReportedSplits } from './reported-splits.js';
 
-function reportedSources({ outputs, command }: Provenance): ReportedSource[] {
+/** The judged tensors of a report; those that a command made are in no file. */
+export function reportedSources({ outputs, command }: Provenance): ReportedSource[] {
   return Object.entries(outputs).flatMap(([name, source]) => {
     if (source === null) return [];
     const { path, tensor, sha256, format } = source;
@@ -29,7 +30,7 @@ function reportedSources({ outputs, command }: Provenance): ReportedSource[] {
 }
 
 /** "q and out are fp32 in the file, widened from bf16, and judged as bf16": a clause for each pair of formats. */
-function widenedNotes(widened: readonly WidenedTensor[]): string[] {
+export function widenedNotes(widened: readonly WidenedTensor[]): string[] {
   const pairOf = ({ format, storedAs }: WidenedTensor) => `${storedAs} ${format}`;
   const firsts = widened.filter(
     (one, i) => widened.findIndex((other) => pairOf(other) === pairOf(one)) === i,

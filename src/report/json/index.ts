@@ -34,12 +34,14 @@ export {
 export { describeSample, describeUnbounded, describeUnsampled } from './reported-sample.js';
 export {
   createAuditsReport,
+  describeFileProblem,
   fileFigures,
   fileReason,
   fileStatus,
   isUnjudged,
   type AuditedFile,
   type AuditsReport,
+  type FileReport,
 } from './audits-report.js';
 export {
   type BoundProvenance,
@@ -73,3 +75,9 @@ export {
 } from './reported-problem.js';
 export { describeWarning } from './reported-problem.js';
 export { withMachineFindings, type MachineClauses } from './machine-findings.js';
+export {
+  createRecurrentReport,
+  describeReportedRecurrence,
+  type RecurrentReport,
+  type ReportedRecurrentQuantity,
+} from './recurrent-report.js';

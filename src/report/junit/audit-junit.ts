@@ -6,6 +6,8 @@ import {
   describeWarning,
   missingQuantities,
   type AuditReport,
+  type FileReport,
+  type RecurrentReport,
   type ReportedFinding,
 } from '../json/index.js';
 import { causeLines } from './cause-lines.js';
@@ -127,7 +129,30 @@ const boundLeg = 'has a bound';
  */
 const executionLeg = 'execution';
 
-function legsOf(report: AuditReport): readonly Leg[] {
+/** The test cases of linear attention: four for each quantity. */
+function recurrentLegs({ quantities }: RecurrentReport): Leg[] {
+  return [
+    { name: boundLeg, isOf: () => false, skipped: null },
+    ...quantities.flatMap((quantity) => {
+      const faults = [['non-finite'], ['bound'], ['spread', 'rms']] as const;
+      const tests = faults.map((some) => some.map((fault) => findingTest(quantity, fault)));
+      const ofElements: readonly string[] = tests.flat();
+      const names = ['non-finite', 'element bound', 'spread'];
+      const leg = (words: string, isOf: (test: string) => boolean): Leg => ({
+        name: `${quantity.label} ${words}`,
+        isOf: (finding) => finding.quantity === quantity.name && isOf(finding.test),
+        skipped: null,
+      });
+      return [
+        ...names.map((words, i) => leg(words, (test) => tests[i].some((one) => one === test))),
+        leg('statistics', (test) => !ofElements.includes(test)),
+      ];
+    }),
+  ];
+}
+
+function legsOf(report: FileReport): readonly Leg[] {
+  if (report.kind === 'recurrent-audit') return recurrentLegs(report);
   const { command } = report.inputs;
   const [main, ...others] = listedQuantities(report);
   const execution: Leg = {
@@ -159,9 +184,9 @@ type Outcome =
   | { readonly skipped: string }
   | { readonly failures: readonly Pick<ReportedFinding, 'test' | 'statement'>[] };
 
-function outcomeOf(leg: Leg, report: AuditReport): Outcome {
+function outcomeOf(leg: Leg, report: FileReport): Outcome {
   const [unjudged, test] =
-    report.outputs === null
+    report.kind === 'audit' && report.outputs === null
       ? ([executionLeg, 'execution'] as const)
       : ([boundLeg, 'element-bound'] as const);
   if (leg.name === unjudged && report.verdict.status === 'NOT JUDGED')
@@ -189,14 +214,14 @@ function totals(outcomes: readonly Outcome[], seconds: number): XmlAttributes {
 }
 
 /** The name of a report within a run: the problem's file, and the judged command or tensor. */
-function suiteName({ inputs: { problem, outputs, command } }: AuditReport): string {
+function suiteName({ inputs: { problem, outputs, command } }: FileReport): string {
   const output = outputs.length === 0 ? null : outputs[0];
   if (command !== null) return `${problem.path} ${command}`;
   const file = output === null || output.path === problem.path ? [] : [output.path];
   return [problem.path, ...file, output?.tensor].filter((part) => part).join(' ');
 }
 
-function testCase(leg: Leg, outcome: Outcome, classname: string, report: AuditReport): string {
+function testCase(leg: Leg, outcome: Outcome, classname: string, report: FileReport): string {
   const attributes = { name: leg.name, classname };
   if ('skipped' in outcome)
     return xmlElement('testcase', attributes, [
@@ -221,7 +246,10 @@ function testCase(leg: Leg, outcome: Outcome, classname: string, report: AuditRe
  * The rows and gradients that were not judged and the inputs that were not used, as the suite's output; nothing where
  * there are none.
  */
-function warningLines({ warnings, sample, gradients }: AuditReport): string[] {
+function warningLines(report: FileReport): string[] {
+  const { warnings } = report;
+  const { sample, gradients } =
+    report.kind === 'audit' ? report : { sample: null, gradients: undefined };
   const lines = [
     ...(sample === null
       ? []
@@ -239,7 +267,7 @@ function warningLines({ warnings, sample, gradients }: AuditReport): string[] {
  * run are skipped. Rows that were not judged and inputs that were not used are the suite's output. Times are in seconds; single tests have none, since
  * they are not timed.
  */
-export function renderJunit(reports: readonly AuditReport[]): string {
+export function renderJunit(reports: readonly FileReport[]): string {
   const suites = reports.map((report) => {
     const legs = legsOf(report);
     return { report, legs, outcomes: legs.map((leg) => outcomeOf(leg, report)) };

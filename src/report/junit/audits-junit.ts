@@ -3,8 +3,9 @@ import {
   describeWarning,
   missingQuantities,
   type AuditedFile,
-  type AuditReport,
   type AuditsReport,
+  type FileReport,
+  type RecurrentReport,
 } from '../json/index.js';
 import { causeLines } from './cause-lines.js';
 import { escapeXml, xmlDocument, xmlElement, type XmlAttributes } from '../layout/index.js';
@@ -28,7 +29,7 @@ interface Case {
 }
 
 /** The findings of a report about a quantity, or about none. */
-function outcomeOf({ verdict }: AuditReport, quantity: string | null): Outcome {
+function outcomeOf({ verdict }: FileReport, quantity: string | null): Outcome {
   const findings = verdict.findings.filter((finding) => finding.quantity === quantity);
   if (findings.length === 0) return { kind: 'pass' };
   return {
@@ -40,10 +41,18 @@ function outcomeOf({ verdict }: AuditReport, quantity: string | null): Outcome {
 }
 
 /** The failure of a test whose output is not judged, since that is no pass; null for a judged output. */
-function unjudgedAs(report: AuditReport, type: string): Outcome | null {
+function unjudgedAs(report: FileReport, type: string): Outcome | null {
   return report.verdict.status === 'NOT JUDGED'
     ? { kind: 'failure', message: report.verdict.sentence, text: report.verdict.sentence, type }
     : null;
+}
+
+/** The test cases of a file of linear attention: one for each quantity. */
+function recurrentCases(report: RecurrentReport): Case[] {
+  return report.quantities.map(({ name, label }, i) => ({
+    name: label,
+    outcome: (i === 0 ? unjudgedAs(report, 'element-bound') : null) ?? outcomeOf(report, name),
+  }));
 }
 
 /** The test cases of one file: one for each quantity that is judged or expected. */
@@ -58,6 +67,7 @@ function casesOf({ report, error }: AuditedFile): Case[] {
       { name: 'file', outcome: { kind: 'error', message: error ?? '' } },
       ...expected.map(({ label }) => skip(label, 'the file could not be judged')),
     ];
+  if (report.kind === 'recurrent-audit') return recurrentCases(report);
   const ofGradients = (report.gradients?.gradients ?? []).map(({ name, label }): Case => ({
     name: label,
     outcome: outcomeOf(report, name),

@@ -193,7 +193,7 @@ export function oracleSection(report: JudgedReport): Section {
 }
 
 /** The files and the command, with the first digits of the hashes. */
-export function inputsSection(report: AuditReport): Section {
+export function inputsSection(report: Pick<AuditReport, 'inputs'>): Section {
   const { problem, outputs, command } = report.inputs;
   const tensorRow = (source: ReportedSource): Cell[] => {
     const { path } = source;

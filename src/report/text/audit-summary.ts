@@ -25,7 +25,11 @@ import { closestTest } from './audit-tests.js';
 import { testLabel } from './test-words.js';
 
 /** Further remarks; null when there are none. */
-export function notesSection({ verdict }: Pick<AuditReport, 'verdict'>): Section | null {
+export function notesSection({
+  verdict,
+}: {
+  readonly verdict: Pick<AuditReport['verdict'], 'notes'>;
+}): Section | null {
   if (verdict.notes.length === 0) return null;
   return {
     rows: verdict.notes.map((note, i) => [heading(i === 0 ? 'Note' : ''), plainText(note)]),

@@ -176,15 +176,23 @@ const mostListed = 3;
  * The allowance and the finding are given, without the share: a share above 1 says no more.
  */
 export function failedTestsSection(report: AuditReport): Section | null {
-  const worst = new Map<string, TestRow>();
   const ofOutputs = report.outputs === null ? [] : testRows(report);
-  for (const row of [...ofOutputs, ...gradientTestRows(report)].filter(isFailing)) {
+  const rows = [...ofOutputs, ...gradientTestRows(report)];
+  return failedRowsSection(rows, testWords(report.outputs ?? []));
+}
+
+/** The tests among some that fail by most, likewise. @param words of tests that have a gloss */
+export function failedRowsSection(
+  rows: readonly TestRow[],
+  words: ReturnType<typeof testWords>,
+): Section | null {
+  const worst = new Map<string, TestRow>();
+  for (const row of rows.filter(isFailing)) {
     const known = worst.get(row.test);
     if (known === undefined || excess(row) > excess(known)) worst.set(row.test, row);
   }
   if (worst.size === 0) return null;
   const failing = [...worst.values()].sort((a, b) => excess(b) - excess(a));
-  const words = testWords(report.outputs ?? []);
   const left = failing.length - mostListed;
   const more = left === 1 ? '1 more test fails' : `${left} more tests fail`;
   return {

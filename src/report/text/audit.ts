@@ -4,6 +4,7 @@ import {
   describePartKeys,
   fromReported,
   type AuditReport,
+  type FileReport,
   type JudgedReport,
   type ReportedSplits,
 } from '../json/index.js';
@@ -88,14 +89,21 @@ export interface AuditRenderOptions extends RenderOptions {
   readonly sketch?: AuditSketch | null;
 }
 
+/** A report with a verdict of findings. */
+type OfVerdict = Pick<FileReport, 'verdict'>;
+
 /** The verdict's sentence, with its status painted. */
-function verdictLines({ verdict }: AuditReport, setting: Setting): string[] {
+export function verdictLines({ verdict }: OfVerdict, setting: Setting): string[] {
   const lines = wrapText(plainText(verdict.sentence), setting.columns);
   return paintVerdict(lines, verdict.status, verdict.pass, setting);
 }
 
 /** Clauses below a heading, one to an item; nothing when there are none. */
-function list(heading: string, clauses: readonly string[], { columns, paint }: Setting): string[] {
+export function clauseList(
+  heading: string,
+  clauses: readonly string[],
+  { columns, paint }: Setting,
+): string[] {
   if (clauses.length === 0) return [];
   return [
     paint('heading', heading),
@@ -108,10 +116,12 @@ function list(heading: string, clauses: readonly string[], { columns, paint }: S
 }
 
 /** The findings, except one that the verdict already names where the cause is unknown. */
-function findingLines({ verdict }: AuditReport, setting: Setting): string[] {
+export function findingLines({ verdict }: OfVerdict, setting: Setting): string[] {
   const named = verdict.diagnosis !== null && verdict.diagnosis.id !== 'unexplained';
   const statements = verdict.findings.map(({ statement }) => statement);
-  return named ? list('Findings', statements, setting) : list('Also', statements.slice(1), setting);
+  return named
+    ? clauseList('Findings', statements, setting)
+    : clauseList('Also', statements.slice(1), setting);
 }
 
 /** Maximum number of findings that are listed where not all are requested. */
@@ -124,7 +134,7 @@ function otherFindingLines({ verdict }: AuditReport, setting: Setting): string[]
   const others = verdict.findings.filter(({ quantity }, at) => at > 0 && quantity === null);
   const left = others.length - mostFindings;
   const more = left > 0 ? [`${left} more, which --full prints`] : [];
-  return list(
+  return clauseList(
     'Also',
     [...others.slice(0, mostFindings).map((one) => one.statement), ...more],
     setting,
@@ -169,7 +179,10 @@ function shortBlocks(report: JudgedReport, { section, indented }: Setting): stri
   return [[...section(numbers), ...indented(summaryNotes(report))]];
 }
 
-function inputBlock(report: AuditReport, { section, indented }: Setting): string[] {
+export function inputBlock(
+  report: Pick<AuditReport, 'inputs' | 'tool' | 'created' | 'seconds'>,
+  { section, indented }: Setting,
+): string[] {
   const { tool, created, seconds } = report;
   const made = `${tool.name} ${plainText(tool.version)}, ${created}, ${formatNumber(seconds)} s`;
   return [...section(inputsSection(report)), ...indented(made)];
@@ -200,7 +213,7 @@ export function renderAudit(report: AuditReport, options: AuditRenderOptions = {
       ? [section(failedTestsSection(report)), otherFindingLines(report, setting)]
       : [
           findingLines(report, setting),
-          list('Evidence', report.verdict.diagnosis?.evidence ?? [], setting),
+          clauseList('Evidence', report.verdict.diagnosis?.evidence ?? [], setting),
         ]),
     [
       ...section(problemSection(report)),

@@ -5,7 +5,7 @@ import {
   type NumberTest,
 } from '../../audit/index.js';
 import { formatApart, formatNumber, plainText, shareUsed } from '../../words/index.js';
-import { fromReported, type AuditReport } from '../json/index.js';
+import { fromReported, type FileReport } from '../json/index.js';
 import { heading, type Section } from '../layout/index.js';
 
 /** The element or row of a quantity that uses most of its bound. */
@@ -38,7 +38,12 @@ function worstRow(
 }
 
 /** The worst element or row of each judged quantity. */
-function worstRows({ outputs, gradients }: AuditReport): WorstRow[] {
+function worstRows(report: FileReport): WorstRow[] {
+  if (report.kind === 'recurrent-audit')
+    return report.quantities.flatMap((quantity) =>
+      worstRow(quantity, fromReported<ElementTest>(quantity.elements)),
+    );
+  const { outputs, gradients } = report;
   return [
     ...(outputs ?? []).flatMap((output) =>
       worstRow(
@@ -55,7 +60,7 @@ function worstRows({ outputs, gradients }: AuditReport): WorstRow[] {
 }
 
 /** The worst row of the quantity that the first finding is about; of all quantities where it is about none. */
-export function worstRowText(report: AuditReport): string | null {
+export function worstRowText(report: FileReport): string | null {
   const quantity = report.verdict.findings[0]?.quantity ?? null;
   const all = worstRows(report);
   const own = all.filter(({ name }) => name === quantity);
@@ -65,21 +70,21 @@ export function worstRowText(report: AuditReport): string | null {
 }
 
 /** The place of a failure, if its sentence does not state it; null where that is not known or everywhere. */
-export function placeText({ verdict: { diagnosis, sentence } }: AuditReport): string | null {
+export function placeText({ verdict: { diagnosis, sentence } }: FileReport): string | null {
   const place = diagnosis?.place ?? null;
   const text = place === null ? 'everywhere' : describeCausePlace(place);
   return text === 'everywhere' || sentence.includes(text) ? null : text;
 }
 
 /** The nearest cause where none is named and the premise says nothing either; null for none. */
-export function nearestText({ verdict: { diagnosis, premise } }: AuditReport): string | null {
-  const [nearest] = diagnosis?.candidates ?? [];
+export function nearestText({ verdict: { diagnosis, premise } }: FileReport): string | null {
+  const [nearest] = diagnosis !== null && 'candidates' in diagnosis ? diagnosis.candidates : [];
   if (nearest === undefined || premise !== null) return null;
   return `${nearest.sentence}, which would explain ${Math.floor(nearest.explained * 100)} % of the squared error`;
 }
 
 /** Details of a failure behind its sentence: its place, the nearest cause, and the worst row. */
-export function failureSection(report: AuditReport): Section | null {
+export function failureSection(report: FileReport): Section | null {
   if (report.verdict.pass || report.verdict.findings.length === 0) return null;
   const rows = (
     [

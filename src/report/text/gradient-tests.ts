@@ -3,6 +3,7 @@ import {
   describePlace,
   judgedGradients,
   type ElementTest,
+  type ErrorStatistic,
   type GradientRule,
   type GradientStatistic,
   type SpreadTest,
@@ -18,20 +19,58 @@ const sumWords: Readonly<Record<GradientStatistic['test'], string>> = {
   pairing: '⟨Q, dQ⟩ less ⟨K, dK⟩, of the sizes of their terms',
 };
 
-/** Every test of a gradient that takes part in the verdict. */
-function rowsOf(gradient: ReportedGradient): TestRow[] {
-  const { label, name, heads } = gradient;
-  const quantity = judgedGradients.find((one) => one.name === name)!;
-  const { worst, nonFinite, firstNonFinite } = fromReported<ElementTest>(gradient.elements);
-  const spread = fromReported<SpreadTest>(gradient.spread);
-  const where = (place: Parameters<typeof describeRows>[0]) => describeRows(place, quantity, heads);
-  const row = (test: string, scope: string | null, [found, allowed]: [number, number]) => ({
+/** A judged quantity whose tests are named by its label. */
+type LabelledTests = Pick<ReportedGradient, 'label' | 'elements' | 'spread'>;
+
+/** A row of a test of a labelled quantity, but for its place. */
+function labelledRow(
+  label: string,
+  test: string,
+  scope: string | null,
+  [found, allowed]: [number, number],
+): Omit<TestRow, 'place'> {
+  return {
     test: `${label} ${test}`,
     isStatistical: test !== 'element',
     label: `${label} ${test}${scope === null ? '' : `, ${scope}`}`,
     found,
     allowed,
-  });
+  };
+}
+
+/** A statistic of a labelled quantity, as a row. */
+export function statisticRow(
+  label: string,
+  {
+    test,
+    scope,
+    statistic,
+    threshold,
+  }: Pick<ErrorStatistic, 'test' | 'scope' | 'statistic' | 'threshold'>,
+  place: string,
+): TestRow {
+  return { ...labelledRow(label, test, scope, [statistic, threshold]), place };
+}
+
+/**
+ * The tests of elements and of their spread of a labelled quantity that take part in the verdict.
+ * @param where the rows of a scope in words
+ */
+export function elementTestRows(
+  { label, elements, spread }: LabelledTests,
+  where: (place: Parameters<typeof describeRows>[0]) => string,
+): TestRow[] {
+  const { worst, nonFinite, firstNonFinite } = fromReported<ElementTest>(elements);
+  const spreads = fromReported<SpreadTest>(spread);
+  const worstOf = (test: string, found: SpreadTest['worst']): TestRow[] =>
+    found === null
+      ? []
+      : [
+          {
+            ...labelledRow(label, test, null, [found.error, found.bound]),
+            place: describePlace(found.at),
+          },
+        ];
   return [
     ...(firstNonFinite === null
       ? []
@@ -45,25 +84,29 @@ function rowsOf(gradient: ReportedGradient): TestRow[] {
             place: describePlace(firstNonFinite),
           },
         ]),
-    ...(worst === null
-      ? []
-      : [{ ...row('element', null, [worst.error, worst.bound]), place: describePlace(worst.at) }]),
-    ...(spread.worst === null
-      ? []
-      : [
-          {
-            ...row('spread', null, [spread.worst.error, spread.worst.bound]),
-            place: describePlace(spread.worst.at),
-          },
-        ]),
-    ...spread.results.map((result) => ({
-      ...row('rms', result.scope, [result.measured, result.limit]),
+    ...worstOf('element', worst),
+    ...worstOf('spread', spreads.worst),
+    ...spreads.results.map((result) => ({
+      ...labelledRow(label, 'rms', result.scope, [result.measured, result.limit]),
       place: where(result),
     })),
-    ...fromReported<readonly GradientStatistic[]>(gradient.structure).map((one) => ({
-      ...row(one.test, one.scope, [one.statistic, one.threshold]),
-      place: `${where(one)}${one.column === null ? '' : `, column ${one.column}`}: ${sumWords[one.test]}`,
-    })),
+  ];
+}
+
+/** Every test of a gradient that takes part in the verdict. */
+function rowsOf(gradient: ReportedGradient): TestRow[] {
+  const { label, name, heads } = gradient;
+  const quantity = judgedGradients.find((one) => one.name === name)!;
+  const where = (place: Parameters<typeof describeRows>[0]) => describeRows(place, quantity, heads);
+  return [
+    ...elementTestRows(gradient, where),
+    ...fromReported<readonly GradientStatistic[]>(gradient.structure).map((one) =>
+      statisticRow(
+        label,
+        one,
+        `${where(one)}${one.column === null ? '' : `, column ${one.column}`}: ${sumWords[one.test]}`,
+      ),
+    ),
   ];
 }
 
@@ -74,6 +117,19 @@ export function gradientTestRows({ gradients }: Pick<AuditReport, 'gradients'>):
 
 function shareCell(share: number): Cell {
   return share > 1 ? { text: formatShare(share), tone: 'failure' } : formatShare(share);
+}
+
+/** The cells of a test of a labelled quantity: found, allowed, used, and its place. */
+export function labelledCells({ label, found, allowed, place }: TestRow): Cell[] {
+  return allowed === null
+    ? [`  ${label}`, { text: String(found), tone: 'failure' }, '0', '', place]
+    : [
+        `  ${label}`,
+        formatNumber(found),
+        formatNumber(allowed),
+        shareCell(shareUsed(found, allowed)),
+        place,
+      ];
 }
 
 /** The result of FlashAttention's rule, which decides nothing. */
@@ -94,17 +150,7 @@ function ruleRow({ label, flashAttention }: ReportedGradient): Cell[][] {
 /** Every test of every gradient: found, allowed, used, and its place. */
 export function gradientTestsSection({ gradients }: AuditReport): Section {
   const rows = (gradients?.gradients ?? []).flatMap((gradient): Cell[][] => [
-    ...rowsOf(gradient).map(({ label, found, allowed, place }): Cell[] =>
-      allowed === null
-        ? [`  ${label}`, { text: String(found), tone: 'failure' }, '0', '', place]
-        : [
-            `  ${label}`,
-            formatNumber(found),
-            formatNumber(allowed),
-            shareCell(shareUsed(found, allowed)),
-            place,
-          ],
-    ),
+    ...rowsOf(gradient).map(labelledCells),
     ...ruleRow(gradient),
   ]);
   return {

@@ -2,7 +2,7 @@ export { errorSections, sequencesSection, usualChecksSection } from './audit-sec
 export { gatherSketch } from './audit-sketch.js';
 export { notJudged } from './audit-summary.js';
 export { failedTestsSection, testNotes, testsSection } from './audit-tests.js';
-export { nearestText, placeText, worstRowText } from './failure.js';
+export { failureSection, nearestText, placeText, worstRowText } from './failure.js';
 export { renderAudit, splitsSection } from './audit.js';
 export { renderAudits } from './audits.js';
 export { renderBenchmarks } from './benchmarks.js';
@@ -30,3 +30,11 @@ export { conformanceSentence, renderConformance } from './conformance.js';
 export { renderBound, techniqueNotes, techniqueSections } from './techniques.js';
 export { renderInvariance } from './invariance.js';
 export { modelMatchesSection, modelMatchNotes } from './model-matches.js';
+export {
+  failedRecurrentTests,
+  identitiesSection,
+  recurrentNotes,
+  recurrentSection,
+  recurrentTestsSection,
+  renderFileReport,
+} from './recurrent.js';

@@ -3,6 +3,7 @@ export {
   validateAuditsReport,
   validateBoundReport,
   validateCheckReport,
+  validateFileReport,
   validateInvarianceReport,
   validateReport,
 } from './validate-report.js';

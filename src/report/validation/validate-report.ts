@@ -45,6 +45,14 @@ export function validateReport(value: unknown): Promise<void> {
 }
 
 /**
+ * Checks the report of a file of any kind: one of linear attention against recurrent.schema.json, others against report.schema.json.
+ * @throws Error as `validateReport`
+ */
+export function validateFileReport(report: { readonly kind: string }): Promise<void> {
+  return validateAgainst(report.kind === 'recurrent-audit' ? 'recurrent' : 'report', report);
+}
+
+/**
  * Checks a report of several files against audits.schema.json.
  * @throws Error as `validateReport`
  */

@@ -11,16 +11,8 @@ import { refuseMisnamedSettings } from '../problem/misnamed-settings.js';
 import { fileSettings, withoutIgnored } from '../problem/settings.js';
 import { openTensorArgument, ownTensor } from '../problem/tensor-argument.js';
 import type { TensorFile } from '../tensor-file.js';
-import {
-  arrangeRecurrent,
-  type RecurrentArrangement,
-  type RecurrentRows,
-} from './arrangement.js';
-import {
-  settledRecurrence,
-  type RecurrentSettings,
-  type SettledRecurrence,
-} from './settings.js';
+import { arrangeRecurrent, type RecurrentArrangement, type RecurrentRows } from './arrangement.js';
+import { settledRecurrence, type RecurrentSettings, type SettledRecurrence } from './settings.js';
 
 /** Other names of tensors, those of flash-linear-attention's arguments. */
 const otherNames: Readonly<Partial<Record<string, string>>> = {
@@ -142,9 +134,13 @@ export async function readRecurrence(
   const settled = settledRecurrence(file, settings);
   const { scale, normalisation } = settled;
   refuseMisnamedSettings(file, {
-    ...{ scale, layout: settings.layout ?? 'bshd', ignored: settings.ignored },
+    scale,
+    layout: settings.layout ?? 'bshd',
+    ignored: settings.ignored,
     // A recurrence sees all tokens up to its own.
-    ...{ causal: true, window: null, softcap: null },
+    causal: true,
+    window: null,
+    softcap: null,
   });
   const arrangement = arrangementOf(file, settings, settled);
   const cuSeqlens = await readSequences(file, settings, settled);

@@ -1,0 +1,80 @@
+import { auditRecurrent, parseRecurrentDeclaration } from '../../../audit/index.js';
+import {
+  problemNote,
+  printable,
+  readRecurrence,
+  type RecurrentSettings,
+  type TensorFile,
+} from '../../../io/tensors/index.js';
+import { recurrentQuantityNames, type RecurrentFamily } from '../../../problem/index.js';
+import { createRecurrentReport, type RecurrentReport } from '../../../report/json/index.js';
+import { RequestError } from '../../../request-error.js';
+import { rejectShorterFormats, type AuditSettings } from '../audit-settings.js';
+import type { AuditWork } from '../audit-work.js';
+import { secondsSince } from '../document-head.js';
+import { originOf } from '../open-problem.js';
+import { readResults } from './read-results.js';
+
+/** What is declared of the kernel: by options, else by the file's note of premises. */
+function declarationOf(file: TensorFile, { as, premise, strictPremises }: AuditSettings) {
+  if (as !== undefined || premise !== undefined)
+    return {
+      ...parseRecurrentDeclaration(as ?? '', '--as'),
+      ...parseRecurrentDeclaration((premise ?? []).join(','), '--premise'),
+    };
+  const noted = strictPremises === true ? undefined : problemNote(file, 'premises');
+  return noted === undefined ? {} : parseRecurrentDeclaration(noted.text, noted.where);
+}
+
+/** The settings of the reading of a recurrence. */
+function readingSettings({ problem, recurrence, initialState }: AuditSettings): RecurrentSettings {
+  const { scale, layout, ignored, inputs = {} } = problem;
+  return { ...recurrence, scale, layout, ignored, cuSeqlens: inputs.cu_seqlens, initialState };
+}
+
+/** Whether a tensor of the file is a result of some kernel, by its name. */
+function isResult(name: string): boolean {
+  const last = name.split('.').at(-1);
+  return recurrentQuantityNames.some((one) => one === last);
+}
+
+/**
+ * Judges a file of linear attention.
+ * @throws RequestError for a file that cannot be judged, and for options that are of softmax attention alone
+ */
+export async function auditRecurrence(
+  work: AuditWork,
+  family: RecurrentFamily,
+): Promise<RecurrentReport> {
+  const { file, settings, progress, start } = work;
+  const [other] = settings.softmaxOptions;
+  if (other !== undefined)
+    throw new RequestError(
+      `${printable(file.path)}: ${other} is of softmax attention, and this is ${family}; leave it out`,
+    );
+  const read = await readRecurrence(file, family, readingSettings(settings));
+  const { results, gradientInputs, sources, withoutInputs } = await readResults(
+    file,
+    settings,
+    read,
+  );
+  rejectShorterFormats(read.problem, results, settings);
+  const audit = auditRecurrent(
+    read.problem,
+    { results, gradientInputs },
+    { declared: declarationOf(file, settings), falseAlarmRate: settings.falseAlarmRate, progress },
+  );
+  const origin = await originOf(work, { read: { tensors: read.names, notes: [] } }, sources);
+  const unused = origin.unused ?? { ofAttention: [], ofGradients: [], unknown: [] };
+  const notes = withoutInputs.map((name) => `${name} is not judged, since there is no dout`);
+  return createRecurrentReport(
+    read.problem,
+    audit,
+    {
+      ...origin,
+      unused: { ...unused, unknown: unused.unknown.filter((name) => !isResult(name)) },
+      seconds: secondsSince(start),
+    },
+    notes,
+  );
+}

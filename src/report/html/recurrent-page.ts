@@ -1,0 +1,94 @@
+import { describeFileProblem, describeWarning, type RecurrentReport } from '../json/index.js';
+import { element, join, type Html } from '../layout/index.js';
+import {
+  failedRecurrentTests,
+  failureSection,
+  identitiesSection,
+  recurrentNotes,
+  recurrentSection,
+  recurrentTestsSection,
+} from '../text/index.js';
+import { sectionTable } from './figure.js';
+import { contents, embeddedReport, pageMain, subject } from './html-report.js';
+import type { Part } from './page-parts.js';
+import { htmlPage, verdictBanner } from './page.js';
+import { reproduceContent, type ReproduceCommand } from './provenance.js';
+
+/** The head of the page: the verdict, and what it is about. */
+function pageHeader(report: RecurrentReport): Html {
+  const { verdict, warnings } = report;
+  return element(
+    'header',
+    {},
+    element('h1', {}, subject(report)),
+    verdictBanner(verdict.status, verdict.sentence, verdict.pass),
+    element('p', { class: 'muted' }, describeFileProblem(report)),
+    verdict.notes.map((note) => element('p', { class: 'warning' }, `Note: ${note}.`)),
+    warnings.map((warning) =>
+      element('p', { class: 'warning' }, `Not used: ${describeWarning(warning)}.`),
+    ),
+  );
+}
+
+function partsOf(report: RecurrentReport, commands: readonly ReproduceCommand[]): Part[] {
+  const failure = failureSection(report);
+  const failed = failedRecurrentTests(report);
+  const identities = identitiesSection(report);
+  const { findings, diagnosis } = report.verdict;
+  const clauses = [...findings.map(({ statement }) => statement), ...(diagnosis?.evidence ?? [])];
+  return [
+    ...(failure === null && failed === null
+      ? []
+      : [
+          {
+            id: 'failure',
+            title: 'Failure',
+            content: join(
+              failure === null ? '' : sectionTable('Cause and place', failure),
+              failed === null ? '' : sectionTable('Tests that fail by most', failed),
+              element(
+                'ul',
+                {},
+                clauses.map((clause) => element('li', {}, `${clause}.`)),
+              ),
+            ),
+          },
+        ]),
+    {
+      id: 'judged',
+      title: 'Quantities',
+      content: join(
+        sectionTable('Quantities', recurrentSection(report)),
+        element('p', { class: 'muted' }, recurrentNotes(report)),
+      ),
+    },
+    ...(identities === null
+      ? []
+      : [
+          {
+            id: 'identities',
+            title: 'Identities',
+            content: sectionTable('Sums that are one number', identities),
+          },
+        ]),
+    {
+      id: 'tests',
+      title: 'Tests',
+      content: sectionTable('Every test', recurrentTestsSection(report)),
+    },
+    { id: 'reproduce', title: 'Reproduce', content: reproduceContent(commands) },
+  ];
+}
+
+/** The report on a kernel of linear attention as one HTML page that loads nothing: the tables of the terminal, and the JSON report. */
+export function renderRecurrentPage(
+  report: RecurrentReport,
+  commands: readonly ReproduceCommand[],
+): string {
+  const parts = partsOf(report, commands);
+  return htmlPage({
+    title: subject(report),
+    version: report.tool.version,
+    body: [pageHeader(report), contents(parts), pageMain(parts), embeddedReport(report)],
+  });
+}

@@ -1,0 +1,177 @@
+import type {
+  ElementTest,
+  JudgedRecurrence,
+  RecurrentAudit,
+  RecurrentIdentity,
+  SpreadTest,
+} from '../../audit/index.js';
+import type { FormatName } from '../../formats/index.js';
+import type { Quantity, RecurrentFamily, RecurrentProblem } from '../../problem/index.js';
+import { formatCount, formatNumber } from '../../words/index.js';
+import type { Provenance, ReportHead } from './audit-report.js';
+import { reportedSources, widenedNotes } from './create-audit-report.js';
+import { toReported, type Reported } from './report-number.js';
+import { unusedWarnings } from './reported-problem.js';
+
+/** The sizes and settings of a problem of linear attention. */
+export interface ReportedRecurrence {
+  readonly family: RecurrentFamily;
+  readonly batch: number;
+  readonly tokens: number;
+  readonly keyHeads: number;
+  readonly valueHeads: number;
+  readonly keyDim: number;
+  readonly valueDim: number;
+  /** Tokens of each packed sequence; null where there are none. */
+  readonly sequences: readonly number[] | null;
+  readonly formats: Readonly<Record<string, FormatName>>;
+  readonly scale: number;
+  /** The ε of q and k that are normalised; null where they are not. */
+  readonly normalisation: number | null;
+  readonly initialState: boolean;
+}
+
+/** A judged quantity of linear attention. */
+export interface ReportedRecurrentQuantity extends Pick<
+  Quantity,
+  'name' | 'prose' | 'label' | 'parts' | 'unit'
+> {
+  /** The word for a row in places. */
+  readonly rowWord: 'token' | 'row';
+  /** Number of heads in a batch entry, or a sequence, of it. */
+  readonly heads: number;
+  readonly format: FormatName;
+  readonly elements: Reported<ElementTest>;
+  readonly spread: Reported<SpreadTest>;
+  readonly structure: Reported<JudgedRecurrence['structure']>;
+}
+
+/** The report of a kernel of linear attention: recurrent.schema.json. */
+export interface RecurrentReport {
+  readonly kind: 'recurrent-audit';
+  readonly schemaVersion: 1;
+  readonly tool: ReportHead['tool'];
+  /** ISO 8601, UTC. */
+  readonly created: string;
+  readonly seconds: number;
+  readonly inputs: ReportHead['inputs'];
+  readonly problem: ReportedRecurrence;
+  readonly verdict: RecurrentAudit['verdict'] & {
+    /** Further remarks, a clause each. */
+    readonly notes: readonly string[];
+  };
+  readonly warnings: ReportHead['warnings'];
+  readonly quantities: readonly ReportedRecurrentQuantity[];
+  readonly identities: readonly Reported<RecurrentIdentity>[];
+  /** The arithmetic that the bounds hold for, in words. */
+  readonly arithmetic: string;
+  readonly falseAlarmRate: number;
+}
+
+function reportedRecurrence(
+  problem: RecurrentProblem,
+  { shape }: Pick<RecurrentAudit, 'shape'>,
+): ReportedRecurrence {
+  const { family, q, k, v, g, beta, initialState, normalisation } = problem;
+  const { batch, tokens, keyHeads, valueHeads, keyDim, valueDim, sequences } = shape;
+  const tensors = Object.entries({ q, k, v, g, beta, initial_state: initialState });
+  return {
+    family,
+    batch,
+    tokens,
+    keyHeads,
+    valueHeads,
+    keyDim,
+    valueDim,
+    sequences:
+      problem.cuSeqlens === undefined ? null : sequences.map(({ first, end }) => end - first),
+    formats: Object.fromEntries(
+      tensors.flatMap(([name, tensor]) => (tensor === undefined ? [] : [[name, tensor.format]])),
+    ),
+    scale: problem.scale ?? 1 / Math.sqrt(keyDim),
+    normalisation: normalisation?.epsilon ?? null,
+    initialState: initialState !== undefined,
+  };
+}
+
+/** The sizes and settings of a problem of linear attention, in the words of one sentence. */
+export function describeReportedRecurrence(problem: ReportedRecurrence): string {
+  const { family, batch, tokens, keyHeads, valueHeads, keyDim, valueDim, sequences } = problem;
+  const { q, k, v, ...others } = problem.formats;
+  const further = Object.entries(others).filter(([, format]) => format !== q);
+  return [
+    family,
+    ...(batch === 1 ? [] : [`batch ${batch}`]),
+    formatCount(valueHeads, 'head') + (keyHeads === valueHeads ? '' : ` (${keyHeads} of Q and K)`),
+    formatCount(tokens, 'token'),
+    `dim ${keyDim}${valueDim === keyDim ? '' : ` (V ${valueDim})`}`,
+    q === k && k === v ? q : `q ${q}, k ${k}, v ${v}`,
+    ...further.map(([name, format]) => `${name} ${format}`),
+    `scale ${formatNumber(problem.scale)}`,
+    ...(problem.normalisation === null
+      ? []
+      : [`q and k normalised with ε ${formatNumber(problem.normalisation)}`]),
+    ...(problem.initialState ? ['begins with a state'] : []),
+    ...(sequences === null
+      ? []
+      : [
+          `${formatCount(sequences.length, 'sequence')} of ${Math.min(...sequences)} to ${Math.max(...sequences)} tokens`,
+        ]),
+  ].join(', ');
+}
+
+function reportedQuantity(judged: JudgedRecurrence): ReportedRecurrentQuantity {
+  const { quantity, heads, format } = judged;
+  const { name, prose, label, parts, unit, rowWord = 'token' } = quantity;
+  return {
+    name,
+    prose,
+    label,
+    parts,
+    unit,
+    rowWord,
+    heads,
+    format,
+    elements: toReported(judged.elements),
+    spread: toReported(judged.spread),
+    structure: toReported(judged.structure),
+  };
+}
+
+/** The report of an audit of linear attention, which shares no data with it. */
+export function createRecurrentReport(
+  problem: RecurrentProblem,
+  audit: RecurrentAudit,
+  provenance: Provenance,
+  notes: readonly string[],
+): RecurrentReport {
+  const { pass, status, sentence, judged, findings, diagnosis, premise } = audit.verdict;
+  return {
+    kind: 'recurrent-audit',
+    schemaVersion: 1,
+    tool: { name: 'flashproof', version: provenance.version },
+    created: (provenance.created ?? new Date()).toISOString(),
+    seconds: provenance.seconds,
+    inputs: {
+      problem: { ...provenance.problem },
+      outputs: reportedSources(provenance),
+      command: provenance.command,
+    },
+    problem: reportedRecurrence(problem, audit),
+    verdict: {
+      pass,
+      status,
+      judged,
+      sentence,
+      premise,
+      findings: findings.map((finding) => ({ ...finding })),
+      diagnosis: structuredClone(diagnosis),
+      notes: [...widenedNotes(provenance.widened ?? []), ...notes],
+    },
+    warnings: unusedWarnings(provenance.unused ?? null),
+    quantities: audit.quantities.map(reportedQuantity),
+    identities: audit.identities.map((one) => toReported(one)),
+    arithmetic: audit.arithmetic,
+    falseAlarmRate: audit.falseAlarmRate,
+  };
+}
