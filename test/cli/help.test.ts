@@ -139,6 +139,8 @@ describe('the examples', () => {
       dk: encode(exact.dk, 'bf16', shapes.dk),
       dv: encode(exact.dv, 'bf16', shapes.dv),
     });
+    const linear = unpackRecurrence('simple-gla-packed.safetensors');
+    writeFileSync(join(scratch, 'linear.safetensors'), linear);
     const tensors = [smallTensor('x', x), smallTensor('y', x)];
     await writeLaunch(scratch, tensors);
     await writeRawTensors(join(scratch, 'other.safetensors'), tensors);

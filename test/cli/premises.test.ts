@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { premiseNames, premisePresets, premiseWords } from '../../src/audit/index.js';
-import { premiseHelp } from '../../src/cli/options/shared-options.js';
+import {
+  premiseNames,
+  premisePresets,
+  premiseWords,
+  recurrentPremises,
+  recurrentPresets,
+} from '../../src/audit/index.js';
+import { premiseHelp, recurrentHelp } from '../../src/cli/options/shared-options.js';
 import { openTensorFile, readProblem, writeSafetensors } from '../../src/io/index.js';
 import { temporaryFolder } from '../io/temporary-folder.js';
 import { runInProcess } from './run-in-process.js';
@@ -77,5 +83,12 @@ describe('the help', () => {
     const named = premiseHelp.match(/^ {2}([a-zA-Z, ]+?)(?= {2,}| (?:fp64|before))/gm)!;
     const words = named.flatMap((line) => line.trim().split(/, ?/)).filter(Boolean);
     expect(words.filter((word) => !premiseNames.includes(word as never))).toEqual([]);
+  });
+});
+
+describe('the help on linear attention', () => {
+  it('names its premises and presets', () => {
+    for (const name of [...recurrentPremises, ...Object.keys(recurrentPresets)])
+      expect(recurrentHelp).toMatch(new RegExp(`\\b${name}\\b`));
   });
 });

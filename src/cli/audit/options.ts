@@ -103,8 +103,8 @@ const recurrentOptions = {
     completes: ['linear', 'retention', 'simple-gla', 'gla', 'delta', 'gated-delta', 'kda'],
   },
   results: {
-    argument: '<[file:]prefix>',
-    description: 'all results under a prefix: chunk of chunk.out, chunk.final_state, chunk.dq, …',
+    argument: '<text>',
+    description: 'the prefix of all results, behind a file and a colon: chunk of chunk.out, chunk.dq, …',
   },
   finalState: recurrentTensor("the kernel's state after the last token"),
   initialState: recurrentTensor("the state before the first (default: the file's initial_state)"),
@@ -114,8 +114,8 @@ const recurrentOptions = {
     completes: ['kv', 'vk'],
   },
   normalisation: {
-    argument: '<epsilon>',
-    description: 'q and k are divided by √(Σx² + epsilon); true for 1e-6, or none',
+    argument: '<x>',
+    description: 'q and k are divided by √(Σ² + x); true for 1e-6, or none',
   },
   dg: recurrentTensor("the kernel's gradient of g"),
   dbeta: recurrentTensor("the kernel's gradient of beta"),
@@ -324,7 +324,7 @@ Examples:
   flashproof audit training.safetensors --dout :do --dq :dq --dk :dk --dv :dv
   flashproof audit dump.safetensors --output :mine --compare old=:torch
   flashproof audit dump.safetensors "dumps/*.safetensors" --html audit.html
-  flashproof audit linear.safetensors --family gated-delta --results chunk
+  flashproof audit linear.safetensors --results chunk --as fla
 
 Exit status: 0 the kernel passes, 1 it fails, 2 the request is wrong; of several
 files 2 where one cannot be judged, which does not keep the others from it.`;

@@ -8,6 +8,8 @@ import {
   gradientPremiseWords,
   premiseNames,
   premisePresets,
+  recurrentPremises,
+  recurrentPresets,
   premiseWords,
 } from '../../audit/index.js';
 import { knownInstructions } from '../../conform/index.js';
@@ -173,7 +175,7 @@ export const completionValues: Readonly<Record<NameKind, readonly string[]>> = {
   feature: featureKinds,
   format: formatNames,
   instruction: knownInstructions,
-  'judged-name': [...models, ...Object.keys(premisePresets)],
+  'judged-name': [...models, ...Object.keys(premisePresets), ...Object.keys(recurrentPresets)],
   'kernel-model': models,
   layout: layouts,
   limit: limitedDimensions.map((name) => `${name}=`),
@@ -184,7 +186,7 @@ export const completionValues: Readonly<Record<NameKind, readonly string[]>> = {
   'gradient-premise': gradientPremiseNames.flatMap((name) =>
     Object.keys(gradientPremiseWords[name].values).map((value) => `${name}=${value}`),
   ),
-  premise: premiseChoices,
+  premise: [...premiseChoices, ...recurrentPremises.map((name) => `${name}=`)],
   promise: lawIds.flatMap((id) =>
     [...laws[id].strengths, 'none'].map((strength) => `${id}=${strength}`),
   ),

@@ -72,6 +72,7 @@ export {
   describeReportedProblem,
   reportedProblem,
   type ReportedProblem,
+  type UnusedNames,
 } from './reported-problem.js';
 export { describeWarning } from './reported-problem.js';
 export { withMachineFindings, type MachineClauses } from './machine-findings.js';

@@ -6,8 +6,16 @@ import {
   type RecurrentSettings,
   type TensorFile,
 } from '../../../io/tensors/index.js';
-import { recurrentQuantityNames, type RecurrentFamily } from '../../../problem/index.js';
-import { createRecurrentReport, type RecurrentReport } from '../../../report/json/index.js';
+import {
+  recurrentQuantities,
+  recurrentQuantityNames,
+  type RecurrentFamily,
+} from '../../../problem/index.js';
+import {
+  createRecurrentReport,
+  type RecurrentReport,
+  type UnusedNames,
+} from '../../../report/json/index.js';
 import { RequestError } from '../../../request-error.js';
 import { rejectShorterFormats, type AuditSettings } from '../audit-settings.js';
 import type { AuditWork } from '../audit-work.js';
@@ -32,10 +40,17 @@ function readingSettings({ problem, recurrence, initialState }: AuditSettings): 
   return { ...recurrence, scale, layout, ignored, cuSeqlens: inputs.cu_seqlens, initialState };
 }
 
-/** Whether a tensor of the file is a result of some kernel, by its name. */
-function isResult(name: string): boolean {
-  const last = name.split('.').at(-1);
-  return recurrentQuantityNames.some((one) => one === last);
+/** The contents of the file that nothing reads; results under prefixes are those of other kernels, and no inputs. */
+function unusedBeside({ ofAttention, ofGradients, unknown }: UnusedNames): UnusedNames {
+  const gradients = recurrentQuantityNames.filter((name) => recurrentQuantities[name].isGradient);
+  const isResult = (name: string) =>
+    recurrentQuantityNames.some((one) => name === one || name.endsWith(`.${one}`));
+  const own = unknown.filter((name) => gradients.some((one) => one === name));
+  return {
+    ofAttention,
+    ofGradients: [...ofGradients.filter((name) => !name.includes('.')), ...own],
+    unknown: unknown.filter((name) => !isResult(name)),
+  };
 }
 
 /**
@@ -65,14 +80,13 @@ export async function auditRecurrence(
     { declared: declarationOf(file, settings), falseAlarmRate: settings.falseAlarmRate, progress },
   );
   const origin = await originOf(work, { read: { tensors: read.names, notes: [] } }, sources);
-  const unused = origin.unused ?? { ofAttention: [], ofGradients: [], unknown: [] };
   const notes = withoutInputs.map((name) => `${name} is not judged, since there is no dout`);
   return createRecurrentReport(
     read.problem,
     audit,
     {
       ...origin,
-      unused: { ...unused, unknown: unused.unknown.filter((name) => !isResult(name)) },
+      unused: origin.unused ? unusedBeside(origin.unused) : null,
       seconds: secondsSince(start),
     },
     notes,
