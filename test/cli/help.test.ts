@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -11,6 +11,7 @@ import type { Problem, Tensor } from '../../src/problem/index.js';
 import { encode } from '../audit/damage.js';
 import { normalCase } from '../audit/gradients/gradient-case.js';
 import { turns } from '../setup/turns.js';
+import { unpackRecurrence } from '../fixtures/recurrent-captures.js';
 import { smallTensor, writeLaunch, x } from './small-launch.js';
 
 const inTurn = turns(import.meta.url);

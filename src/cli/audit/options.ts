@@ -104,7 +104,8 @@ const recurrentOptions = {
   },
   results: {
     argument: '<text>',
-    description: 'the prefix of all results, behind a file and a colon: chunk of chunk.out, chunk.dq, …',
+    description:
+      'the prefix of all results, behind a file and a colon: chunk of chunk.out, chunk.dq, …',
   },
   finalState: recurrentTensor("the kernel's state after the last token"),
   initialState: recurrentTensor("the state before the first (default: the file's initial_state)"),

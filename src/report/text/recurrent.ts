@@ -70,24 +70,22 @@ function statisticShare(quantity: ReportedRecurrentQuantity): number {
   return Math.max(0, ...rows.map(({ found, allowed }) => shareUsed(Math.abs(found), allowed ?? 0)));
 }
 
+/** A share that is written out; smaller ones are no more than that. */
+const leastShare = 1e-4;
+
+function useText(share: number): string {
+  return share > 0 && share < leastShare ? `<${formatUse(leastShare)}` : formatUse(share);
+}
+
 function useCell(share: number): Cell {
-  return share > 1 ? { text: formatUse(share), tone: 'failure' } : formatUse(share);
+  return share > 1 ? { text: useText(share), tone: 'failure' } : useText(share);
 }
 
 /** The quantities, a row each: elements, those outside, the use of bounds, errors, and the nearest statistic. */
 export function recurrentSection({ quantities }: RecurrentReport): Section {
   return {
     rows: [
-      [
-        heading('Judged'),
-        'elements',
-        'outside',
-        'worst',
-        'median',
-        'rms',
-        'expected',
-        'statistics',
-      ],
+      [heading('Judged'), 'elements', 'outside', 'worst', 'median', 'rms', 'expected', 'tests'],
       ...quantities.map((quantity): Cell[] => {
         const { elements, outside, nonFinite, worstRatio, medianRatio } = fromReported<ElementTest>(
           quantity.elements,
@@ -99,7 +97,7 @@ export function recurrentSection({ quantities }: RecurrentReport): Section {
           String(elements),
           wrong > 0 ? { text: String(wrong), tone: 'failure' } : '0',
           useCell(worstRatio),
-          formatUse(medianRatio),
+          useText(medianRatio),
           formatNumber(measured),
           formatNumber(expected),
           useCell(statisticShare(quantity)),
@@ -147,7 +145,7 @@ export function failedRecurrentTests({ quantities }: RecurrentReport): Section |
 
 /** The basis on which a kernel of linear attention was judged. */
 export function recurrentNotes({ arithmetic, falseAlarmRate }: RecurrentReport): string {
-  return `Bounds of ${plainText(arithmetic)}; false alarms of the statistical tests: ${falseAlarmRate} at most.`;
+  return `Worst and median are shares of bounds, those of ${plainText(arithmetic)}; tests is the largest share of its limit that a statistical test uses; false alarms of these: ${falseAlarmRate} at most.`;
 }
 
 /** The problem of linear attention in the words of one sentence. */
