@@ -10,7 +10,10 @@ export interface RecurrentGradientInputs {
   readonly dfinalState?: Tensor | undefined;
 }
 
-/** @throws RequestError for gradients whose shapes are not those of a problem's output and final state */
+/**
+ * Checks what gradients begin with against a problem.
+ * @throws RequestError for shapes that are not those of its output and final state
+ */
 export function checkRecurrentGradientInputs(
   { dout, dfinalState }: RecurrentGradientInputs,
   { batch, tokens, valueHeads, keyDim, valueDim, sequences }: RecurrentShape,
