@@ -3,6 +3,7 @@ import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { builtinModules, createRequire } from 'node:module';
 import { join, posix } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import ts from 'typescript';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { fingerprintTargets } from '../../src/conform/targets.js';
 import { builtDist } from '../setup/built-dist.js';
@@ -115,10 +116,8 @@ describe('the package', () => {
     const imported = new Set<string>();
     for (const path of paths.filter((name) => /\.(js|d\.ts)$/.test(name))) {
       const text = readFileSync(join(root, path), 'utf8');
-      const specifiers = text.matchAll(
-        /(?:\bfrom\s|\bimport\s|\bimport\()\s*['"]([^'".][^'"]*)['"]/g,
-      );
-      for (const [, specifier] of specifiers) {
+      for (const { fileName: specifier } of ts.preProcessFile(text, true, true).importedFiles) {
+        if (specifier.startsWith('.')) continue;
         const name = specifier
           .split('/')
           .slice(0, specifier.startsWith('@') ? 2 : 1)
