@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
-import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,100 +19,24 @@ from .arguments import (
     check_gradients,
     check_names,
     option_words,
-    read_report,
     settings_of,
     words_of,
 )
 from .arrays import Framework, check_tensors, from_array
 from .by_torch import pass_by_torch
-from .dump import Settings, gather, temporary_folder, write_dump
+from .dump import gather, temporary_folder, write_dump
 from .report import Report, parse_report
-from .safetensors import Array, read
+from .request import Request, answer_about, asserted, session
+from .safetensors import read
 from .server import Answer, RequestError, shared_server
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-@dataclass
-class Session:
-    """What a test session asks of every audit: see the pytest plugin."""
-
-    #: A folder for a page of each audit; None for none.
-    html: Path | None = None
-    #: Where problems of failed assertions are kept.
-    failures: Path = field(default_factory=lambda: Path("flashproof-failures"))
-    #: What stands in the names of kept files.
-    test: str = ""
-
-
-session = Session()
-
-
-def _unused(folder: Path, suffix: str) -> Path:
-    """The path of a file that is not there yet."""
-    stem = (
-        "".join(one if one.isalnum() or one in "-_." else "-" for one in session.test)[-120:]
-        or "attention"
-    )
-    for number in itertools.count(1):
-        path = folder / f"{stem}-{number}{suffix}"
-        if not path.exists():
-            return path
-    raise AssertionError
-
-
-def _answer_about(path: str, words: Sequence[str]) -> Answer:
-    """The answer to a command about a file that its caller never saw: no error names the file."""
-    try:
-        return shared_server().run(words)
-    except RequestError as error:
-        raise RequestError(str(error).replace(f"{path}: ", "")) from None
-
-
-@dataclass(frozen=True)
-class _Request:
-    """A problem with what a kernel gave, as the command line takes it."""
-
-    tensors: Mapping[str, Array]
-    settings: Settings
-    words: Sequence[str]
-    options: Sequence[str]
-
-    def report(self) -> Report:
-        """What `flashproof audit` says."""
-        with temporary_folder() as folder:
-            path = write_dump(folder, "problem", self.tensors, self.settings)
-            document = os.path.join(folder, "report.json")
-            page = [] if session.html is None else ["--html", str(_unused(session.html, ".html"))]
-            words = ["audit", path, "--json", document, *self.words, *page, *self.options]
-            try:
-                said = _answer_about(path, words).stdout
-            except RequestError as error:
-                # What is wrong with one of several problems stands in the report of all.
-                if str(error) != "":
-                    raise
-                said = ""
-            report = parse_report(read_report(document, "audit", self.options), said, None)
-        # Whatever was given was to count: no pass without it.
-        warnings = report.json["warnings"]
-        if warnings:
-            raise RequestError(
-                "; ".join(f"{', '.join(one['names'])}: {one['statement']}" for one in warnings)
-            )
-        return report
-
-    def keep(self, path: Path) -> str:
-        """Keep the problem in a file; the command that judges it again."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_dump(path.parent, path.name.removesuffix(".safetensors"), self.tensors, self.settings)
-        words = [*self.words, *self.options]
-        return shlex.join(["python", "-m", "flashproof", "audit", str(path), *words])
-
-
 def _request(
     outputs: Mapping[str, Any], given: Mapping[str, Any], function: str, described: type
-) -> _Request:
+) -> Request:
     """The request of Q, K, V, outputs and arguments; TypeError and ValueError for what is none of these."""
     check_names(function, given, described)
     check_gradients(given)
@@ -126,7 +48,7 @@ def _request(
     beside = {name: given.get(name) for name in (*FEATURES, *GRADIENTS)}
     features = given.get("features") or {}
     tensors = gather({**outputs, **beside, **features})
-    return _Request(tensors, settings_of(given), words_of(given), options)
+    return Request(tensors, settings_of(given).metadata(), words_of(given), options)
 
 
 def audit(
@@ -157,8 +79,7 @@ def audit(
     outputs = {"q": q, "k": k, "v": v, "out": out, "lse": lse}
     keep = given.pop("keep", None)
     request = _request(outputs, given, "audit", AuditArguments)
-    report = request.report()
-    return report if keep is None else replace(report, command=request.keep(Path(keep)))
+    return request.report_and_keep(keep)
 
 
 def judge_and_keep(outputs: Mapping[str, Any], given: AuditArguments) -> Report:
@@ -172,17 +93,12 @@ def judge_and_keep(outputs: Mapping[str, Any], given: AuditArguments) -> Report:
     found = None if session.html is not None else pass_by_torch(outputs, given)
     if isinstance(found, Report):
         return found
-    request = _request(outputs, given, "assert_attention", AuditArguments)
-    report = request.report()
-    if report.passed:
-        return report
-    return replace(report, command=request.keep(_unused(session.failures, ".safetensors")))
+    return _request(outputs, given, "assert_attention", AuditArguments).report_or_keep()
 
 
 def keep_failure(outputs: Mapping[str, Any], given: AuditArguments) -> str:
     """Keep a problem that failed elsewhere in the session's folder; the command that audits it."""
-    request = _request(outputs, given, "assert_attention", AuditArguments)
-    return request.keep(_unused(session.failures, ".safetensors"))
+    return _request(outputs, given, "assert_attention", AuditArguments).keep_failure()
 
 
 def audit_on_device(
@@ -253,10 +169,7 @@ def assert_attention(
     report of a kernel that passes.
     """
     __tracebackhide__ = True
-    report = judge_and_keep({"q": q, "k": k, "v": v, "out": out, "lse": lse}, given)
-    if not report.passed:
-        raise AssertionError(f"{report.text.rstrip()}\n\nAgain: {report.command}")
-    return report
+    return asserted(judge_and_keep({"q": q, "k": k, "v": v, "out": out, "lse": lse}, given))
 
 
 @dataclass(frozen=True)
@@ -289,9 +202,9 @@ def tolerance(
     if output_format is not None:
         words += ["--output-format", output_format]
     with temporary_folder() as folder:
-        path = write_dump(folder, "problem", request.tensors, request.settings)
+        path = write_dump(folder, "problem", request.tensors, request.metadata)
         saved = os.path.join(folder, "bounds.safetensors")
-        answer = _answer_about(path, ["bound", path, "--save", saved, "--quiet", *words])
+        answer = answer_about(path, ["bound", path, "--save", saved, "--quiet", *words])
         # Of tensors that are not used.
         if answer.stderr:
             raise RequestError(answer.stderr.strip().replace(f"warning: {path}: ", ""))

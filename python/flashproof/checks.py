@@ -17,8 +17,8 @@ from typing import Any
 
 from .arguments import option_words, read_report
 from .arrays import Framework, from_array, to_array
-from .audits import session
 from .dump import Premises, premise_words, temporary_folder
+from .request import session
 from .safetensors import Array, read, write
 from .server import Answer, Server, shared_server
 

@@ -39,15 +39,15 @@ class Settings:
             raise ValueError(f"causal is {self.causal!r}; give True or False")
         found = {"causal": "true" if self.causal else "false", "layout": self.layout}
         if self.scale is not None:
-            found["scale"] = repr(_number("scale", self.scale))
+            found["scale"] = repr(number_of("scale", self.scale))
         if self.window is not None:
             found["window"] = _pair(self.window)
         if self.softcap is not None and self.softcap != 0:
-            found["softcap"] = repr(_number("softcap", self.softcap))
+            found["softcap"] = repr(number_of("softcap", self.softcap))
         return found
 
 
-def _number(name: str, value: Any) -> float:
+def number_of(name: str, value: Any) -> float:
     """A number of Python, NumPy or PyTorch. ValueError for anything else."""
     if isinstance(value, bool) or not hasattr(value, "__float__"):
         raise ValueError(f"{name} is {value!r}; give a number")
@@ -84,11 +84,14 @@ def gather(tensors: Mapping[str, Any]) -> dict[str, Array]:
 
 
 def write_dump(
-    folder: str | os.PathLike[str], name: str, tensors: Mapping[str, Array], settings: Settings
+    folder: str | os.PathLike[str],
+    name: str,
+    tensors: Mapping[str, Array],
+    metadata: Mapping[str, str],
 ) -> str:
-    """Write a problem with outputs; the path of the file."""
+    """Write a problem with outputs, and its settings as metadata; the path of the file."""
     path = os.path.join(folder, f"{name}.safetensors")
-    write(path, tensors, settings.metadata())
+    write(path, tensors, metadata)
     return path
 
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .arguments import AuditArguments
-from .audits import assert_attention, session
+from .audits import assert_attention
 from .checks import CheckReport, Kernel, Promises, assert_kernel
 from .report import Report
+from .request import session
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -99,7 +99,7 @@ def invariance(
     beside = {name: given.get(name) for name in FEATURES}
     tensors = gather({"q": q, "k": k, "v": v, **beside, **(given.get("features") or {})})
     with temporary_folder() as folder:
-        path = write_dump(folder, "problem", tensors, settings_of(given))
+        path = write_dump(folder, "problem", tensors, settings_of(given).metadata())
         document = os.path.join(folder, "invariance.json")
         words += ["--json", document, *further]
         host = KernelHost(kernel, None, framework)

@@ -8,7 +8,7 @@ import pytest
 from reference import attention, problem
 
 from flashproof import Array, RequestError, assert_attention, audit, tolerance
-from flashproof.audits import session
+from flashproof.request import session
 from flashproof.safetensors import read, write
 
 ml_dtypes = pytest.importorskip("ml_dtypes")

@@ -4,7 +4,7 @@ from reference import attention, masked_scores
 
 import flashproof
 import flashproof.pytest
-from flashproof.audits import session
+from flashproof.request import session
 
 PROMISES = {
     "formats": ["fp32", "bf16"],

@@ -7,7 +7,7 @@ from reference import problem
 
 import flashproof
 from flashproof import audit
-from flashproof.audits import session
+from flashproof.request import session
 
 
 @pytest.fixture(autouse=True)

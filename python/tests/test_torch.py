@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import flashproof.torch as judging  # noqa: E402
-from flashproof.audits import session  # noqa: E402
+from flashproof.request import session  # noqa: E402
 from flashproof.torch import calls  # noqa: E402
 
 attend = torch.nn.functional.scaled_dot_product_attention
