@@ -2,7 +2,9 @@
 
 from .audits import Tolerance, assert_attention, audit, audit_on_device, tolerance
 from .checks import CheckReport, Declined, Promises, Replay, assert_kernel, check, laws, replay
+from .judged_recurrent import JudgedRecurrent, judged_recurrent
 from .node import NodeNotFoundError
+from .recurrences import assert_recurrent, audit_recurrent
 from .report import Finding, Report
 from .safetensors import Array
 from .server import RequestError
@@ -14,6 +16,7 @@ __all__ = [
     "Declined",
     "Finding",
     "InvarianceReport",
+    "JudgedRecurrent",
     "NodeNotFoundError",
     "Promises",
     "Replay",
@@ -22,10 +25,13 @@ __all__ = [
     "Tolerance",
     "assert_attention",
     "assert_kernel",
+    "assert_recurrent",
     "audit",
     "audit_on_device",
+    "audit_recurrent",
     "check",
     "invariance",
+    "judged_recurrent",
     "laws",
     "replay",
     "tolerance",

@@ -68,10 +68,43 @@ class KeptAuditArguments(AuditArguments, total=False):
     keep: str | os.PathLike[str] | None
 
 
+class RecurrentArguments(TypedDict, total=False):
+    """What a recurrence of linear attention has besides Q, K and V, what may be judged besides its results, and how."""
+
+    g: Any
+    beta: Any
+    initial_state: Any
+    cu_seqlens: Any
+    scale: float | None
+    normalisation: float | bool | None
+    layout: str
+    state_layout: str
+    premises: Premises | None
+    false_alarm_rate: float | None
+    options: Sequence[str] | None
+    dout: Any
+    dfinal_state: Any
+    dq: Any
+    dk: Any
+    dv: Any
+    dg: Any
+    dbeta: Any
+    dinitial_state: Any
+
+
+class KeptRecurrentArguments(RecurrentArguments, total=False):
+    """The same, with where the problem is kept."""
+
+    keep: str | os.PathLike[str] | None
+
+
 #: Tensors of a problem besides Q, K and V.
 FEATURES = ("mask", "bias", "alibi_slopes", "sink")
 #: dO, and the gradients that are judged.
 GRADIENTS = ("dout", "dq", "dk", "dv", "dbias", "dsink")
+#: The same of a recurrence.
+RECURRENT_FEATURES = ("g", "beta", "initial_state", "cu_seqlens")
+RECURRENT_GRADIENTS = ("dout", "dq", "dk", "dv", "dg", "dbeta", "dinitial_state")
 _NUMBERS = {
     "false_alarm_rate": "--false-alarm-rate",
     "rows": "--rows",
@@ -90,6 +123,11 @@ _OTHER_NAMES = {
     "bias": ("attn_bias", "attention_bias"),
     "sink": ("sinks", "s_aux"),
     "dout": ("do", "grad_out", "grad_output"),
+    "g": ("gk", "log_decay"),
+    "initial_state": ("h0",),
+    "normalisation": ("use_qk_l2norm_in_kernel", "use_qk_l2norm", "normalization"),
+    "dfinal_state": ("dht",),
+    "dinitial_state": ("dh0",),
 }
 
 
@@ -105,16 +143,16 @@ def check_names(function: str, given: Mapping[str, Any], described: type) -> Non
             )
 
 
-def check_gradients(given: Mapping[str, Any]) -> None:
+def check_gradients(given: Mapping[str, Any], names: Sequence[str] = GRADIENTS) -> None:
     """ValueError for gradients without what they are judged by, and for that without them."""
-    judged = [name for name in GRADIENTS[1:] if given.get(name) is not None]
+    judged = [name for name in names[1:] if given.get(name) is not None]
     if judged and given.get("dout") is None:
         raise ValueError(
             f"{', '.join(judged)} is given without dout, the gradient of out; give it as well"
         )
     if given.get("dout") is not None and not judged:
         raise ValueError(
-            f"dout is given without a gradient to judge; give {', '.join(GRADIENTS[1:])}, those that there are"
+            f"dout is given without a gradient to judge; give {', '.join(names[1:])}, those that there are"
         )
 
 
@@ -125,9 +163,9 @@ def settings_of(given: Mapping[str, Any]) -> Settings:
     )
 
 
-def words_of(given: Mapping[str, Any]) -> list[str]:
-    """The words of a command line that arguments come to, besides tensors, settings and `options`."""
-    premises = given.get("premises", "fused")
+def words_of(given: Mapping[str, Any], usual: Premises | None = "fused") -> list[str]:
+    """The words of a command line that arguments come to, besides tensors, settings and `options`; `usual` are premises that none gives."""
+    premises = given.get("premises", usual)
     words = [] if premises is None else premise_words(premises)
     if given.get("gradient_premises") is not None:
         words += premise_words(given["gradient_premises"], gradients=True)

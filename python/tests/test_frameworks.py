@@ -1,5 +1,7 @@
 """Kernels that people use, on the CPU; each library is left out where it is not installed."""
 
+import sys
+
 import numpy as np
 import pytest
 from onnx_kernels import group_query_attention, multi_head_attention
@@ -15,6 +17,17 @@ def kept(tmp_path):
     before, session.failures = session.failures, tmp_path / "failures"
     yield
     session.failures = before
+
+
+def gated_delta_rule(q, k, v, g, beta, initial_state):
+    """The rule token by token, of tensors of PyTorch."""
+    state, rows = initial_state, []
+    for t in range(q.shape[1]):
+        state = state * g[:, t, :, None, None].exp()
+        lacking = v[:, t] - (k[:, t, :, None] @ state)[..., 0, :]
+        state = state + k[:, t, :, :, None] * (beta[:, t, :, None] * lacking)[..., None, :]
+        rows.append((q[:, t, :, None] * q.shape[-1] ** -0.5 @ state)[..., 0, :])
+    return sys.modules["torch"].stack(rows, 1), state
 
 
 class TestTorch:
@@ -35,6 +48,33 @@ class TestTorch:
         assert audit(
             q, k, v, out, causal=True, premises="torch-math" if backend == "MATH" else "fused"
         ).passed
+
+    @pytest.mark.parametrize("damaged", [None, "dg", "dbeta", "dinitial_state"])
+    def test_autograd_of_a_gated_delta_rule_is_judged(self, damaged):
+        torch = self.torch
+        generator = torch.Generator().manual_seed(6)
+        q, k, v, dout = (torch.randn(1, 30, 2, 16, generator=generator) for _ in range(4))
+        given = {
+            "q": q,
+            "k": torch.nn.functional.normalize(k, dim=-1),
+            "v": v,
+            "g": -torch.rand(1, 30, 2, generator=generator),
+            "beta": torch.rand(1, 30, 2, generator=generator),
+            "initial_state": torch.randn(1, 2, 16, 16, generator=generator),
+        }
+        given = {name: x.requires_grad_() for name, x in given.items()}
+        out, state = flashproof.judged_recurrent(gated_delta_rule, family="gated-delta")(**given)
+        last = torch.randn(state.shape, generator=generator)
+        grads = torch.autograd.grad((out, state), list(given.values()), (dout, last))
+        found = {f"d{name}": grad for name, grad in zip(given, grads)}
+        if damaged is not None:
+            found[damaged] = 1.01 * found[damaged]
+        beside = {"dout": dout, "dfinal_state": last, **found}
+        report = flashproof.audit_recurrent(
+            out=out, final_state=state, family="gated-delta", **given, **beside
+        )
+        assert {one.quantity for one in report.findings} == ({damaged} if damaged else set())
+        assert len(report.json["quantities"]) == 8
 
     @pytest.mark.parametrize("factor", [1, 1.02])
     def test_tensors_are_judged_where_they_lie_as_elsewhere(self, factor):
