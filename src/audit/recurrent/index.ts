@@ -7,9 +7,17 @@ export { type RecurrentIdentity } from './judge-identity.js';
 export { type JudgedRecurrence } from './judge-recurrence.js';
 export {
   auditRecurrent,
+  auditRecurrentApart,
   type GivenRecurrence,
   type RecurrentAudit,
   type RecurrentAuditOptions,
+  type RecurrentMeasurements,
+  type RecurrentRequest,
 } from './recurrent-audit.js';
 export { type RecurrentTest } from './recurrent-statistic.js';
 export { parseRecurrentDeclaration, recurrentPremises } from './parse-declaration.js';
+export {
+  measurePart as measureRecurrentPart,
+  type MeasuredPart,
+  type RecurrentPlan,
+} from './measure-part.js';

@@ -8,9 +8,9 @@ import {
   type RecurrentShape,
 } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
-import { conduct, usualFalseAlarmRate, type Contract } from '../conduct/contract.js';
+import { conduct, conductApart, usualFalseAlarmRate, type Contract } from '../conduct/contract.js';
 import type { FoundCause } from '../conduct/causes.js';
-import type { StageProgress } from '../conduct/stage.js';
+import type { Crew, StageProgress } from '../conduct/stage.js';
 import { findingsOf, outputWords } from '../findings.js';
 import type { ReachedVerdict } from '../verdict.js';
 import { describeArithmetics } from './declared-arithmetics.js';
@@ -65,13 +65,23 @@ interface PreparedRecurrence {
   readonly diagnose: boolean;
 }
 
-/** The types of the contract of recurrences. */
-interface RecurrentTerms {
-  readonly plan: PreparedRecurrence;
-  readonly request: { readonly part: HeadPart; readonly index: number };
+/** A part to measure, with its number. */
+export interface RecurrentRequest {
+  readonly part: HeadPart;
+  readonly index: number;
+}
+
+/** The types of what is measured of recurrences. */
+export interface RecurrentMeasurements {
+  readonly request: RecurrentRequest;
   readonly answer: MeasuredPart;
   readonly data: RecurrentPlan;
   readonly measured: readonly MeasuredPart[];
+}
+
+/** The types of the contract of recurrences. */
+interface RecurrentTerms extends RecurrentMeasurements {
+  readonly plan: PreparedRecurrence;
   readonly cause: FoundCause;
   readonly result: RecurrentAudit;
 }
@@ -80,14 +90,14 @@ const words = { ...outputWords, prefixesTests: true, zeros: 'where nothing was w
 
 /** The contract of linear attention: every result of a kernel, forward and backward. */
 export const recurrentContract: Contract<RecurrentTerms> = {
-  *stages({ plan, parts }) {
+  *stages({ plan, shape, parts }) {
     const measured: MeasuredPart[] = [];
     yield [
       {
         name: 'oracle',
         requests: parts.map((part, index) => ({ part, index })),
         data: plan,
-        isDivided: parts.length > 1,
+        isDivided: parts.length > 1 && workOf(plan, shape) > leastShared,
         measure: ({ part, index }) => measurePart(plan, part, index),
         settle: (answer, index) => {
           measured[index] = answer;
@@ -121,6 +131,17 @@ export const recurrentContract: Contract<RecurrentTerms> = {
     };
   },
 };
+
+/** The work of an audit that threads are worth, which take a third of a second to start: a second of multiplications, with those of gradients more. */
+const leastShared = 2 ** 26;
+
+/** The multiplications of an audit's draws, about. */
+function workOf(
+  { draws }: RecurrentPlan,
+  { batch, tokens, valueHeads, keyDim, valueDim }: RecurrentShape,
+): number {
+  return draws * batch * tokens * valueHeads * (keyDim + valueDim) * 64;
+}
 
 /** The number of draws: fewer where one takes long. */
 function drawsOf({ batch, tokens, valueHeads, keyDim, valueDim }: RecurrentShape): number {
@@ -170,4 +191,18 @@ export function auditRecurrent(
   options: RecurrentAuditOptions = {},
 ): RecurrentAudit {
   return conduct(recurrentContract, prepareRecurrence(problem, given, options), options.progress);
+}
+
+/**
+ * Judges as {@link auditRecurrent}, its key heads measured by a crew: the result is the same.
+ * @throws RequestError for tensors that do not fit the problem
+ */
+export function auditRecurrentApart(
+  problem: RecurrentProblem,
+  given: GivenRecurrence,
+  options: RecurrentAuditOptions,
+  crew: Crew<RecurrentMeasurements>,
+): Promise<RecurrentAudit> {
+  const prepared = prepareRecurrence(problem, given, options);
+  return conductApart(recurrentContract, prepared, crew, options.progress);
 }

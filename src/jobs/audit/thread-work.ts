@@ -2,16 +2,20 @@ import {
   createRequestedMeasure,
   measureApart,
   measureBoundPart,
+  measureRecurrentPart,
   type BoundPartAnswer,
   type BoundPartRequest,
   type BoundSettings,
   type GroupData,
   type GroupRequest,
   type MeasuredGroup,
+  type MeasuredPart,
   type PartAnswer,
   type PartRequest,
   type PartSettings,
   type PartTensors,
+  type RecurrentPlan,
+  type RecurrentRequest,
 } from '../../audit/index.js';
 import { WorkingMemories } from '../../../oracles/index.js';
 import type { TensorFiles } from '../../io/tensors/index.js';
@@ -39,6 +43,11 @@ export interface BoundThreadData {
 export interface GroupThreadData {
   readonly problem: ReturnType<typeof shareInputs>;
   readonly rest: Shared<Omit<GroupData, 'problem'>>;
+}
+
+/** Data for every thread that measures key heads of a recurrence. */
+export interface RecurrentThreadData {
+  readonly plan: Shared<RecurrentPlan>;
 }
 
 /** Copies the data that groups are measured from to memory that threads share. */
@@ -71,6 +80,8 @@ export interface ThreadWork {
   readonly measureGroup: (request: GroupRequest) => Promise<Answer<MeasuredGroup>>;
   /** Bounds a part of a problem. */
   readonly boundRequest: (request: BoundPartRequest) => Promise<Answer<BoundPartAnswer>>;
+  /** Measures a key head of a recurrence. */
+  readonly measureRecurrence: (request: RecurrentRequest) => Promise<Answer<MeasuredPart>>;
 }
 
 /**
@@ -86,6 +97,7 @@ export function threadWork(
 ): ThreadWork {
   const read = lazily(() => readShared((data as PartThreadData).source, files));
   const requested = lazily(() => createRequestedMeasure(unshareGroups(data as GroupThreadData)));
+  const recurrence = lazily(() => unshare((data as RecurrentThreadData).plan));
   const whole = lazily(() => unshare((data as BoundThreadData).problem));
   return {
     measureRequest: (request) =>
@@ -98,5 +110,7 @@ export function threadWork(
     measureGroup: (request) => answered(() => requested()(request)),
     boundRequest: (request) =>
       answered(() => measureBoundPart(request, whole(), (data as BoundThreadData).settings)),
+    measureRecurrence: ({ part, index }) =>
+      answered(() => measureRecurrentPart(recurrence(), part, index)),
   };
 }

@@ -5,7 +5,10 @@ import type { PartRequest } from '../../audit/index.js';
 import { threadWork, type PartThreadData } from '../audit/index.js';
 
 /** The functions of a worker thread of an audit, for one request at a time. */
-export const { measureRequest, measureGroup, boundRequest } = threadWork(workerData, machineFiles);
+export const { measureRequest, measureGroup, boundRequest, measureRecurrence } = threadWork(
+  workerData,
+  machineFiles,
+);
 
 /** Working memory of this thread, for as long as it lives. */
 const memories = new WorkingMemories();

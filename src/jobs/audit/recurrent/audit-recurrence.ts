@@ -1,4 +1,4 @@
-import { auditRecurrent, parseRecurrentDeclaration } from '../../../audit/index.js';
+import { auditRecurrentApart, parseRecurrentDeclaration } from '../../../audit/index.js';
 import {
   problemNote,
   printable,
@@ -21,6 +21,7 @@ import { rejectShorterFormats, type AuditSettings } from '../audit-settings.js';
 import type { AuditWork } from '../audit-work.js';
 import { secondsSince } from '../document-head.js';
 import { originOf } from '../open-problem.js';
+import { share } from '../shared-values.js';
 import { readResults } from './read-results.js';
 
 /** What is declared of the kernel: by options, else by the file's note of premises. */
@@ -61,7 +62,7 @@ export async function auditRecurrence(
   work: AuditWork,
   family: RecurrentFamily,
 ): Promise<RecurrentReport> {
-  const { file, settings, progress, start } = work;
+  const { file, settings, means, progress, start } = work;
   const [other] = settings.softmaxOptions;
   if (other !== undefined)
     throw new RequestError(
@@ -74,10 +75,19 @@ export async function auditRecurrence(
     read,
   );
   rejectShorterFormats(read.problem, results, settings);
-  const audit = auditRecurrent(
+  const { threads } = settings;
+  const audit = await auditRecurrentApart(
     read.problem,
     { results, gradientInputs },
     { declared: declarationOf(file, settings), falseAlarmRate: settings.falseAlarmRate, progress },
+    {
+      start: (plan, parts) =>
+        threads < 2
+          ? null
+          : means.startThreads(Math.min(threads, parts), 'measureRecurrence', {
+              plan: share(plan),
+            }),
+    },
   );
   const origin = await originOf(work, { read: { tensors: read.names, notes: [] } }, sources);
   const notes = withoutInputs.map((name) => `${name} is not judged, since there is no dout`);
