@@ -1,13 +1,18 @@
-import { formats } from '../../formats/index.js';
 import { RequestError } from '../../request-error.js';
-import { recurrentPresets, type RecurrentDeclaration } from './declaration.js';
+import {
+  largestRecurrentChunk,
+  recurrentIntermediateFormats,
+  recurrentPresets,
+  recurrentStateFormats,
+  type RecurrentDeclaration,
+} from './declaration.js';
 
 /** What can be declared, with the words for its values. */
 const vocabulary: Readonly<Record<keyof RecurrentDeclaration, readonly string[] | 'whole'>> = {
   form: ['recurrent', 'chunked'],
   chunk: 'whole',
-  state: Object.keys(formats),
-  intermediate: Object.keys(formats),
+  state: recurrentStateFormats,
+  intermediate: recurrentIntermediateFormats,
 };
 
 /** The names of what can be declared of a kernel of linear attention. */
@@ -35,9 +40,10 @@ function valueOf(name: string, text: string, where: string): Partial<RecurrentDe
     );
   }
   const count = Number(text);
-  if (text.trim() !== '' && Number.isSafeInteger(count) && count >= 1) return { [name]: count };
+  if (text.trim() !== '' && Number.isInteger(count) && count >= 1 && count <= largestRecurrentChunk)
+    return { [name]: count };
   throw new RequestError(
-    `${where} has ${name} ${JSON.stringify(text)}; give a whole number of tokens, 1 or more`,
+    `${where} has ${name} ${JSON.stringify(text)}; give a whole number of tokens from 1 to ${largestRecurrentChunk}`,
   );
 }
 

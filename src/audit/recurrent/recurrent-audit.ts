@@ -14,7 +14,7 @@ import type { Crew, StageProgress } from '../conduct/stage.js';
 import { findingsOf, outputWords } from '../findings.js';
 import type { ReachedVerdict } from '../verdict.js';
 import { describeArithmetics } from './declared-arithmetics.js';
-import type { RecurrentDeclaration } from './declaration.js';
+import { checkRecurrentDeclaration, type RecurrentDeclaration } from './declaration.js';
 import { explainRecurrence } from './explain-recurrence.js';
 import { decodeRecurrent, recurrentRows } from './given-quantities.js';
 import { headParts, type HeadPart } from './head-part.js';
@@ -157,6 +157,7 @@ export function prepareRecurrence(
   { results, gradientInputs }: GivenRecurrence,
   { declared = {}, falseAlarmRate = usualFalseAlarmRate, diagnose = true }: RecurrentAuditOptions,
 ): PreparedRecurrence {
+  checkRecurrentDeclaration(declared);
   const shape = recurrentShape(problem);
   const given = recurrentQuantityNames.flatMap((name) => {
     const tensor = results[name];

@@ -107,3 +107,33 @@ describe.each(families)('a kernel of %s', (family) => {
     expect(verdict).toMatchObject({ status: 'PASS', diagnosis: null });
   });
 });
+
+describe('a declaration', () => {
+  const problem = recurrence(drawn('delta'), usual);
+  const zeros = tensor('bf16', problem.v.shape, () => 0);
+
+  it.each([
+    [{ state: 'e2m1' }, 'the declared state is e2m1; give fp32, bf16, fp16'],
+    [{ intermediate: 'e4m3' }, 'the declared intermediate is e4m3; give fp32, tf32, bf16, fp16'],
+    [
+      { chunk: 1e9 },
+      'the declared chunk is 1000000000; give a whole number of tokens from 1 to 1024',
+    ],
+  ] as const)('of %j is refused', (declared, message) => {
+    const judge = () =>
+      auditRecurrent(problem, { results: { out: zeros } }, { declared: declared as object });
+    expect(judge).toThrow(message);
+  });
+
+  it.each([{ state: 'bf16' }, { intermediate: 'bf16', chunk: 1024, form: 'chunked' }] as const)(
+    'of %j does not let zeros pass',
+    (declared) => {
+      const { verdict } = auditRecurrent(
+        problem,
+        { results: { out: zeros } },
+        { declared, diagnose: false },
+      );
+      expect(verdict.status).toBe('FAIL');
+    },
+  );
+});
