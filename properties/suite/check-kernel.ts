@@ -80,7 +80,7 @@ export function describeFailures(result: LawResults): string {
 }
 
 /** A law that was tried on nothing, and why. */
-type Untried = Pick<LawResult, 'id' | 'status' | 'runs' | 'skipped'>;
+type Untried = Pick<LawResult, 'status' | 'runs' | 'skipped'> & { readonly id: string };
 
 /**
  * A message for a check in which no law was tried on anything, in one line: the reason, by the most

@@ -44,4 +44,9 @@ export {
   type RoundResult,
   type TriedSizes,
 } from './try-round.js';
-export { groupByKind, type ViolationGroup, type ViolationKind } from './violation-kind.js';
+export {
+  faultKind,
+  groupByKind,
+  type ViolationGroup,
+  type ViolationKind,
+} from './violation-kind.js';

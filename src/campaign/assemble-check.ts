@@ -45,7 +45,7 @@ type AssemblyOptions = Pick<CheckAssembly, 'created' | 'strict'>;
 
 /** The results of one law, up to its first violation. */
 interface LawFindings {
-  readonly law: CheckedLaw;
+  readonly law: CheckedLaw<LawId>;
   /** The units without a known result that come before any violation. */
   readonly missing: readonly CheckUnit[];
 }
@@ -148,7 +148,7 @@ export function assembleCheck(findings: CheckFindings, options: AssemblyOptions 
   const { request, records, outOfTime, execution, shards } = findings;
   const { version, kernel, promises, runs: runsPerProperty, seed } = request;
   const found = allFindings(findings, unreachedReason(findings)).map(({ law }) => law);
-  const numbered = found.map((law, position): CheckedLaw => {
+  const numbered = found.map((law, position): CheckedLaw<LawId> => {
     const { violation } = law;
     if (violation === null) return law;
     const run = runNumber(found, position, violation.round);

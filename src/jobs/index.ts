@@ -32,6 +32,7 @@ export {
 export { createHelperThread } from './parts/helper-thread.js';
 export { emulatedKernel } from './check/emulated-kernel.js';
 export type { ExecutionFailure, KernelUnderTest } from './check/kernel-under-test.js';
+export * from './check/recurrent/index.js';
 export { searchInvariance, type InvarianceRequest } from './check/invariance.js';
 export { liveKernel } from './check/live-kernel.js';
 export { rejectEmptyPlan, rejectEmptyReport } from './check/run.js';

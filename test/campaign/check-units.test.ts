@@ -131,7 +131,8 @@ describe('what is found in units, put together', () => {
         });
         const { tried, found, count } = playedOut(laws, runs, failing);
         expect(report.runs).toBe(count);
-        for (const { name, runs: of, violation } of report.properties) {
+        for (const { name: property, runs: of, violation } of report.properties) {
+          const name = property as LawId;
           expect(of).toBe(tried.get(name) ?? 0);
           expect(violation?.run).toBe(found.get(name));
           expect(violation?.round).toBe(violation === null ? undefined : failing.get(name));

@@ -67,7 +67,7 @@ describe('flashproof check, a live kernel', () => {
     const { status, violation } = await checked(fault);
     expect(status).toBe(1);
     expect(violation!.statement).toMatch(statement);
-    expect(violation!.problem.causal).toBe(true);
+    expect(violation!.problem).toMatchObject({ causal: true });
     expect(violation!.simplifications).toBeGreaterThan(0);
     const replay = await runInProcess('check', ...violation!.replay!.slice(2), '--quiet');
     expect(replay.status).toBe(1);

@@ -8,6 +8,7 @@ import { runAudit } from '../../src/cli/audit/run.js';
 import { validateCheckReport } from '../../src/report/validation/index.js';
 import type { AuditReport } from '../../src/report/json/audit-report.js';
 import type { CheckReport } from '../../src/report/json/check/index.js';
+import type { ReportedProblem } from '../../src/report/json/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { runInProcess } from './run-in-process.js';
 import { turns } from '../setup/turns.js';
@@ -102,7 +103,8 @@ describe('flashproof check, an emulated kernel', () => {
     expect(file.metadata).toMatchObject({ property: 'within-bound', choice: '0', seed: '13' });
     expect(file.metadata['kernel']).toBe('--kernel fa4 --variant causal-one-more');
     await file.close();
-    expect(read).toMatchObject({ causal: problem.causal, scale: problem.scale });
+    const { causal, scale } = problem as ReportedProblem;
+    expect(read).toMatchObject({ causal, scale });
     const spy = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
     const options = { techniques: false, timeout: '60', falseAlarmRate: '1e-9' };
     const status = await runAudit([saved!], { ...options, as: 'fa4', json: '-' });

@@ -126,6 +126,8 @@ function* parts(part: Json, path = ''): Generator<readonly [string, Json]> {
   for (const [key, value] of Object.entries((part['properties'] ?? {}) as Json))
     yield* parts(value as Json, `${path}/${key}`);
   if (typeof part['items'] === 'object') yield* parts(part['items'] as Json, `${path}/[]`);
+  for (const [index, form] of ((part['anyOf'] ?? []) as Json[]).entries())
+    yield* parts(form, `${path}/${index}`);
 }
 
 const schema = JSON.parse(
@@ -145,12 +147,15 @@ describe('the report of a check', () => {
       expect(part['description'], path).toMatch(/\.$/);
       if (part['properties'] === undefined) continue;
       expect(part['additionalProperties'], path).toBe(false);
-      // Only a check that was divided has shards, and only a kernel with gradients says something of them.
-      const optional = ['shards', ...(path === '/promises' ? ['gradients', 'deterministic'] : [])];
+      // Only a check that was divided has shards, only one of linear attention a contract, and only a kernel of attention
+      // with gradients says something of them.
+      const ofGradients = path === '/promises/0' ? ['gradients', 'deterministic'] : [];
+      const optional = ['shards', 'contract', ...ofGradients];
       const named = Object.keys(part['properties'] as Json).filter(
         (name) => !optional.includes(name),
       );
-      if (path !== '/promises/sizes') expect(part['required'], path).toEqual(named);
+      if (!['/promises/0/sizes', '/promises/1/declared'].includes(path))
+        expect(part['required'], path).toEqual(named);
     }
   });
 

@@ -26,6 +26,7 @@ export {
   type PosedRecurrence,
 } from './plain-recurrence.js';
 export { recurrentProblem } from './recurrence-arbitrary.js';
+export { drawRecurrence } from './recurrence-generator.js';
 export {
   narrowedTo,
   recurrentRegime,

@@ -2,11 +2,14 @@ export {
   assertRecurrentKernel,
   checkRecurrentKernel,
   describeRecurrentFailure,
+  type FoundRecurrentFailure,
   type RecurrentCheckOptions,
   type RecurrentCheckResult,
   type RecurrentLawResult,
 } from './check-recurrent.js';
+export { ordinaryRecurrence } from './ordinary-recurrence.js';
 export {
+  recurrentFormats,
   resolveRecurrentPromises,
   type RecurrentPromises,
   type ResolvedRecurrentPromises,

@@ -62,7 +62,7 @@ export function requireKnown(
 }
 
 /** Formats of tensors of a recurrence. */
-const knownFormats: readonly FormatName[] = ['bf16', 'fp16', 'fp32'];
+export const recurrentFormats: readonly FormatName[] = ['bf16', 'fp16', 'fp32'];
 
 /** @throws RequestError for unknown names, a strength that a law does not have, and numbers out of range */
 export function resolveRecurrentPromises(
@@ -72,7 +72,7 @@ export function resolveRecurrentPromises(
   const { families = allFamilies, formats = ['bf16', 'fp16'], initialState = ['fp32'] } = promises;
   const { chunk = 64, laws = {}, dims = null, groupSizes = null } = promises;
   requireKnown('family', families, allFamilies);
-  requireKnown('format', [...formats, ...initialState], knownFormats);
+  requireKnown('format', [...formats, ...initialState], recurrentFormats);
   requireKnown('law', Object.keys(laws), recurrentLawIds);
   const counts = [chunk, ...(dims ?? []), ...(groupSizes ?? [])];
   const areCounts = counts.every((count) => Number.isSafeInteger(count) && count > 0);

@@ -63,10 +63,19 @@ export const promiseOptions = optionRows({
 /** The promises as they are given. */
 export type PromiseOptions = ParsedOptions<typeof promiseOptions>;
 
+/** What a kernel may have to compute. */
+export const contracts = ['attention', 'recurrent'] as const;
+
 /** The options of `flashproof check`. */
 export const checkOptions = optionRows({
+  contract: {
+    argument: '<name>',
+    description: 'attention (the default), or recurrent: linear attention',
+    completes: contracts,
+  },
   kernel: {
     ...kernelOptions.kernel,
+    completes: 'checked-kernel',
     excludes: [
       ...kernelOptions.kernel.excludes,
       { options: ['as'], says: '--kernel is judged by its own arithmetic; leave out --as' },
@@ -84,7 +93,7 @@ export const checkOptions = optionRows({
       says: '--set changes a kernel model; name one with --kernel or --as',
     },
   },
-  variant: kernelOptions.variant,
+  variant: { ...kernelOptions.variant, completes: 'checked-variant' },
   as: {
     argument: '<name>',
     description: "judge --exec or --launch by a model's own arithmetic, or a preset's premises",
@@ -171,6 +180,7 @@ Examples:
     --no-window
   flashproof check --exec "python my_kernel.py" \\
     --replay flashproof-failures/within-bound-1-3.safetensors
+  flashproof check --contract recurrent --kernel chunked --runs 5
 
 The command of --exec reads one JSON request a line and answers one line each;
 docs/reference/properties.md in the repository has the protocol.

@@ -3,26 +3,21 @@ import { plainFormats } from '../../formats/index.js';
 import {
   featureKinds,
   type KernelPromises,
-  type LawId,
   lawIds,
   laws,
-  type LawStrength,
   scaleKinds,
   type SizeName,
   sizeNames,
 } from '../../../properties/index.js';
-import { printable, readText } from '../../io/index.js';
-import { describeViolation } from '../../report/validation/index.js';
 import { RequestError } from '../../request-error.js';
 import { parseWhole } from '../../words/index.js';
 import type { CommandContext } from '../options/command-rows.js';
 import type { CheckCommandOptions } from './options.js';
 import { declaredPremises } from '../../jobs/index.js';
 import { nameList, parseName, parseSizes } from '../options/parse-values.js';
+import { atLeastOne, flag, listOf, objectOf, parsePromise, readPromises } from './promise-texts.js';
 
-const flag = { type: 'boolean' };
 const size = { type: 'integer', minimum: 0 };
-const atLeastOne = { type: 'integer', minimum: 1 };
 /** Every size; a table, so that the compiler reports a missing one. */
 const sizes: Readonly<Record<SizeName, true>> = {
   batch: true,
@@ -34,19 +29,11 @@ const sizes: Readonly<Record<SizeName, true>> = {
   vDim: true,
 };
 
-function listOf(items: object): object {
-  return { type: 'array', minItems: 1, items };
-}
-
-function objectOf(properties: object): object {
-  return { type: 'object', additionalProperties: false, properties };
-}
-
 /**
  * JSON Schema (2020-12) of a file of promises: the members of `KernelPromises` that are data. The
  * strengths that each law has are for `resolvePromises` to judge.
  */
-const promisesSchema: object = objectOf({
+const promisesSchema = objectOf({
   formats: listOf({ enum: [...plainFormats] }),
   dims: listOf(atLeastOne),
   causal: { enum: [true, false, 'only'] },
@@ -82,38 +69,6 @@ const promisesSchema: object = objectOf({
   multiples: objectOf(Object.fromEntries(Object.keys(sizes).map((name) => [name, atLeastOne]))),
 });
 
-type Strength = LawStrength | 'none';
-
-/** The largest file of promises, in bytes; ours take some hundreds. */
-const mostPromiseBytes = 1 << 20;
-
-/** The most characters of a file's errors that a message repeats. */
-const mostShown = 600;
-
-/**
- * Reads a file of promises.
- * @throws RequestError when it cannot be read, or is no JSON of promises
- */
-async function readPromises(path: string): Promise<KernelPromises> {
-  const text = await readText(path, mostPromiseBytes);
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (error) {
-    throw new RequestError(
-      `${printable(path)}: is no JSON: ${printable((error as Error).message)}; write one object of promises`,
-    );
-  }
-  const { Ajv2020 } = await import('ajv/dist/2020.js');
-  const validate = new Ajv2020({ allErrors: true, strict: true }).compile<KernelPromises>(
-    promisesSchema,
-  );
-  if (validate(value)) return value;
-  const violations = printable((validate.errors ?? []).map(describeViolation).join('; '));
-  const shown = violations.length > mostShown ? `${violations.slice(0, mostShown)}…` : violations;
-  throw new RequestError(`${printable(path)}: ${shown}; see flashproof check --help`);
-}
-
 /** The sizes of --multiples. @throws RequestError for anything but size=number, with commas */
 function parseMultiples(text: string): KernelPromises['multiples'] {
   const entries = text.split(',').map((part) => {
@@ -138,23 +93,6 @@ function promisedCausal({ causal, causalOnly }: CheckCommandOptions): KernelProm
       `--causal-only and --${causal ? '' : 'no-'}causal contradict each other; leave out one`,
     );
   return 'only';
-}
-
-/** The value of a --promise option. @throws RequestError for anything but <property>=<strength> */
-function parsePromise(text: string): readonly [LawId, Strength] {
-  const equals = text.indexOf('=');
-  if (equals < 1)
-    throw new RequestError(
-      `--promise is ${JSON.stringify(text)}; give <property>=bits, =bound or =none`,
-    );
-  const id = parseName(text.slice(0, equals), lawIds, 'property', '--promise');
-  const known: readonly Strength[] = [...laws[id].strengths, 'none'];
-  const strength = known.find((name) => name === text.slice(equals + 1));
-  if (strength === undefined)
-    throw new RequestError(
-      `--promise is ${JSON.stringify(text)}; property ${id} can be promised as ${known.join(', ')}`,
-    );
-  return [id, strength];
 }
 
 function threshold(text: string): number {
@@ -212,8 +150,13 @@ export async function declaredPromises(
   options: CheckCommandOptions,
   { models }: CommandContext = {},
 ): Promise<KernelPromises> {
-  const read = options.promises === undefined ? {} : await readPromises(options.promises);
-  const promised = Object.fromEntries((options.promise ?? []).map(parsePromise));
+  const read =
+    options.promises === undefined
+      ? {}
+      : await readPromises<KernelPromises>(options.promises, promisesSchema);
+  const promised = Object.fromEntries(
+    (options.promise ?? []).map((text) => parsePromise(text, laws)),
+  );
   const { as, premise, strictPremises } = options;
   const declared =
     as === undefined && premise === undefined ? null : declaredPremises({ as, premise, models });

@@ -6,13 +6,14 @@ import {
   type KernelUnderTest,
   rejectEmptyPlan,
 } from '../../jobs/index.js';
+import { findRecurrentModel } from '../../../kernels/index.js';
 import { renderCheckList } from '../../report/text/index.js';
 import { RequestError } from '../../request-error.js';
 import { parseWhole } from '../../words/index.js';
 import type { CommandContext } from '../options/command-rows.js';
 import { kernelUnderTest } from '../options/kernel-under-test.js';
-import { nameList, parsePositive } from '../options/parse-values.js';
-import { type CheckCommandOptions, checkOptions } from './options.js';
+import { nameList, parseName, parsePositive } from '../options/parse-values.js';
+import { type CheckCommandOptions, checkOptions, contracts } from './options.js';
 import { type KernelPromises, lawIds, planCheck, regimeNames } from '../../../properties/index.js';
 import { publishList } from '../files/publish.js';
 import { type Campaign, readCampaign } from '../options/campaign.js';
@@ -132,6 +133,16 @@ async function checkUnderTest(
     : divided.runCheckCampaign(underTest, plan, campaign!, asked, options);
 }
 
+/** The contract of a check. @throws RequestError for an unknown one, and for a kernel model of the other */
+function contractOf({ contract = 'attention', kernel }: CheckCommandOptions) {
+  const found = parseName(contract, contracts, 'contract', '--contract');
+  if (found === 'attention' && kernel !== undefined && findRecurrentModel(kernel) !== undefined)
+    throw new RequestError(
+      `${kernel} is a kernel model of linear attention; add --contract recurrent`,
+    );
+  return found;
+}
+
 /**
  * Runs `flashproof check`: tries the properties on an emulated or a live kernel, saves what violates
  * them, prints and writes the report. Returns the exit status.
@@ -141,6 +152,10 @@ export async function runCheck(
   options: CheckCommandOptions,
   context: CommandContext = {},
 ): Promise<number> {
+  if (contractOf(options) === 'recurrent') {
+    const { runRecurrentCheck } = await import('./recurrent/run.js');
+    return (await runRecurrentCheck(options)) ? passed : failed;
+  }
   if (options.list === true) {
     const list = () => renderCheckList(checkList(), terminalLooks(process.stdout).columns);
     await publishList(list, checkList, options);

@@ -2,7 +2,13 @@ import type { Argument, Command, Option } from 'commander';
 import { NamedArgument } from '../options/command-rows.js';
 import { type Completes, NamedOption, type NameKind } from '../options/option-rows.js';
 import { memoryModels } from '../../machine/index.js';
-import { kernelModels, kernelVariants, noVariant } from '../../../kernels/index.js';
+import {
+  kernelModels,
+  kernelVariants,
+  noVariant,
+  recurrentFaults,
+  recurrentModels,
+} from '../../../kernels/index.js';
 import {
   gradientPremiseNames,
   gradientPremiseWords,
@@ -23,6 +29,9 @@ import {
   lawIds,
   laws,
   limitedDimensions,
+  recurrentLawIds,
+  recurrentLaws,
+  recurrentRegimeNames,
   regimeNames,
   scoreRegimeNames,
   sizeNames,
@@ -159,6 +168,15 @@ const premiseChoices = [
   ),
 ];
 
+/** Every property of attention and of linear attention with each promise that can be made of it. */
+const promiseChoices = [
+  ...new Set(
+    [...Object.entries(laws), ...Object.entries(recurrentLaws)].flatMap(([id, { strengths }]) =>
+      [...strengths, 'none'].map((strength) => `${id}=${strength}`),
+    ),
+  ),
+];
+
 const formatNames = Object.keys(formats);
 /** The tensors that a file of a problem has by these names; it may have others. */
 const tensors = ['q', 'k', 'v', ...quantities.map(({ name }) => name)];
@@ -171,6 +189,8 @@ const ofMachine = await machineNames(kernelModels);
  */
 export const completionValues: Readonly<Record<NameKind, readonly string[]>> = {
   architecture: architectureNames,
+  'checked-kernel': [...models, ...recurrentModels.map(({ name }) => name)],
+  'checked-variant': [...variants, ...recurrentFaults.map(({ id }) => id)],
   dimension: dimensionNames,
   feature: featureKinds,
   format: formatNames,
@@ -187,11 +207,9 @@ export const completionValues: Readonly<Record<NameKind, readonly string[]>> = {
     Object.keys(gradientPremiseWords[name].values).map((value) => `${name}=${value}`),
   ),
   premise: [...premiseChoices, ...recurrentPremises.map((name) => `${name}=`)],
-  promise: lawIds.flatMap((id) =>
-    [...laws[id].strengths, 'none'].map((strength) => `${id}=${strength}`),
-  ),
-  property: lawIds,
-  regime: regimeNames,
+  promise: promiseChoices,
+  property: [...new Set([...lawIds, ...recurrentLawIds])],
+  regime: [...new Set([...regimeNames, ...recurrentRegimeNames])],
   schedule: ['in-order', 'timed', 'random:', ...ofMachine.adversarial],
   'score-regime': scoreRegimeNames,
   setting: settings,

@@ -3,6 +3,8 @@ import { Option, type Command } from 'commander';
 /** Kinds of names that an option or argument takes; `completion/completed-commands.ts` has the names. */
 export type NameKind =
   | 'architecture'
+  | 'checked-kernel'
+  | 'checked-variant'
   | 'dimension'
   | 'feature'
   | 'format'

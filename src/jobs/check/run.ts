@@ -22,7 +22,7 @@ import { secondsSince } from '../audit/index.js';
 import { changedPromises, startCheckThreads } from './check-threads.js';
 import type { ExecutionFailure, KernelUnderTest } from './kernel-under-test.js';
 
-type TriedLaw = Pick<LawResult, 'id' | 'status' | 'runs' | 'skipped'>;
+type TriedLaw = Pick<LawResult, 'status' | 'runs' | 'skipped'> & { readonly id: string };
 
 /** @throws RequestError when a plan leaves no law to try */
 export function rejectEmptyPlan({ laws }: CheckPlan): void {
@@ -37,7 +37,7 @@ export function rejectEmptyPlan({ laws }: CheckPlan): void {
 }
 
 /** @throws RequestError when no law was tried on anything: that is neither a pass nor a failure */
-function rejectNothingTried(laws: readonly TriedLaw[]): void {
+export function rejectNothingTried(laws: readonly TriedLaw[]): void {
   if (laws.some(({ status }) => status === 'holds' || status === 'violated')) return;
   throw new RequestError(describeNothingTried({ laws }));
 }

@@ -1,5 +1,9 @@
-import { describeReportedProblem } from '../json/index.js';
-import type { CheckFinding, CheckReport, ReportedProperty } from '../json/check/index.js';
+import {
+  describeCheckedProblem,
+  type CheckFinding,
+  type CheckReport,
+  type ReportedProperty,
+} from '../json/check/index.js';
 import {
   describeFinding,
   describeKernel,
@@ -30,7 +34,7 @@ function violationLines(
     ...(violation.cause === null ? [] : [`Cause: probably that ${violation.cause}.`]),
     ...(violation.hint === null ? [] : [`Hint: ${violation.hint}.`]),
     `Law: ${statement}. ${reason}`,
-    `Problem: ${describeReportedProblem(problem)}; regime ${regime}`,
+    `Problem: ${describeCheckedProblem(problem)}; regime ${regime}`,
     ...(values ?? []),
     `Found: ${describeFinding(violation)}`,
     ...(saved === null ? [] : [`Saved: ${saved}`]),

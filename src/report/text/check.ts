@@ -1,11 +1,11 @@
 import type { TriedSizes } from '../../../properties/index.js';
 import { formatNumber, plainText } from '../../words/index.js';
-import { describeReportedProblem } from '../json/index.js';
-import type {
-  CheckFinding,
-  CheckReport,
-  ReportedProperty,
-  ReportedViolation,
+import {
+  describeCheckedProblem,
+  type CheckFinding,
+  type CheckReport,
+  type ReportedProperty,
+  type ReportedViolation,
 } from '../json/check/index.js';
 import {
   type Cell,
@@ -62,8 +62,9 @@ function triedCell({ tried, runs }: ReportedProperty): string {
   return tried === runs ? String(tried) : `${tried} of ${runs}`;
 }
 
-function propertyRows({ properties }: CheckReport): Cell[][] {
-  const headings = ['Property', 'result', 'tried', 'promise', `up to ${triedSizesHeading}`];
+function propertyRows({ properties, contract }: CheckReport): Cell[][] {
+  const sizes = contract === undefined ? [`up to ${triedSizesHeading}`] : [];
+  const headings = ['Property', 'result', 'tried', 'promise', ...sizes];
   return [
     headings.map(heading),
     ...properties.map((property): Cell[] => [
@@ -71,7 +72,7 @@ function propertyRows({ properties }: CheckReport): Cell[][] {
       results[property.result],
       triedCell(property),
       property.promise,
-      property.sizes === null ? '' : describeTriedSizes(property.sizes),
+      ...sizes.map(() => (property.sizes === null ? '' : describeTriedSizes(property.sizes))),
     ]),
   ];
 }
@@ -100,7 +101,7 @@ function findingLines(
   const { violation } = property!;
   if (property === undefined || violation === null) return [];
   const { values, saved, replay, choice } = violation;
-  const problem = `${describeReportedProblem(violation.problem)}; regime ${violation.regime}`;
+  const problem = `${describeCheckedProblem(violation.problem)}; regime ${violation.regime}`;
   const labelled: readonly (readonly [label: string, texts: readonly string[]])[] = [
     ['Wrong', [`${violation.statement}.`]],
     ['Cause', violation.cause === null ? [] : [`probably that ${violation.cause}.`]],
@@ -253,8 +254,7 @@ export function renderCheckList(
       ...indented(description),
       ...indented(`For ${provokes}`),
     ]),
-    '',
-    'Features',
+    ...(features.length === 0 ? [] : ['', 'Features']),
     ...features.flatMap(({ name, description }) => [`  ${name}`, ...indented(description)]),
   ].join('\n')}\n`;
 }

@@ -1,12 +1,18 @@
 import type {
   LawId,
   LawResult,
+  RecurrentLawId,
+  RecurrentRegimeName,
   RegimeName,
   ResolvedPromises,
+  ResolvedRecurrentPromises,
   TriedSizes,
   ViolationKind,
 } from '../../../../properties/index.js';
-import type { ReportedProblem } from '../index.js';
+import type { ReportedProblem, ReportedRecurrence } from '../index.js';
+
+/** The name of a property of attention or of linear attention. */
+export type PropertyName = LawId | RecurrentLawId;
 
 /** The kernel that was checked: a user's command, or an emulated model. */
 export interface ReportedKernel {
@@ -43,6 +49,23 @@ export type ReportedPromises = Pick<
   // Left out for kernels without gradients.
   Partial<Pick<ResolvedPromises, 'gradients' | 'deterministic'>>;
 
+/** The promises of a kernel of linear attention that decide which problems are drawn, and what is declared of it. */
+export type ReportedRecurrentPromises = Pick<
+  ResolvedRecurrentPromises,
+  | 'families'
+  | 'formats'
+  | 'dims'
+  | 'groupSizes'
+  | 'packed'
+  | 'initialState'
+  | 'normalisation'
+  | 'infiniteGates'
+  | 'gradients'
+  | 'deterministic'
+  | 'chunk'
+  | 'declared'
+>;
+
 /** The violation of a property, on the simplest problem that was found. */
 export interface ReportedViolation {
   /** The fault, in a sentence without its full stop. */
@@ -57,7 +80,7 @@ export interface ReportedViolation {
   readonly kind: ViolationKind;
   /** Index of the violated form of the property; 0 where there is only one form. */
   readonly choice: number;
-  readonly regime: RegimeName;
+  readonly regime: RegimeName | RecurrentRegimeName;
   /** The problem's number among those of its property, from 1. */
   readonly round: number;
   /** Number of problems of all properties until then, this one included. */
@@ -66,8 +89,8 @@ export interface ReportedViolation {
   readonly seconds: number;
   /** Number of simpler problems that failed as well, one after the other. */
   readonly simplifications: number;
-  readonly problem: ReportedProblem;
-  /** A line for each of q, k and v with all its elements; null where there are many. */
+  readonly problem: ReportedProblem | ReportedRecurrence;
+  /** A line for each tensor of the problem with all its elements; null where there are many. */
   readonly values: readonly string[] | null;
   /** The file that the problem was saved to; null where that failed. */
   readonly saved: string | null;
@@ -77,7 +100,7 @@ export interface ReportedViolation {
 
 /** The outcome of one property. */
 export interface ReportedProperty {
-  readonly name: LawId;
+  readonly name: PropertyName;
   /** The law, in a sentence without its full stop, and the reason why correct kernels obey it. */
   readonly statement: string;
   readonly reason: string;
@@ -89,7 +112,7 @@ export interface ReportedProperty {
   readonly tried: number;
   /** Number of the other problems: the kernel declined them, or the law does not apply to them. */
   readonly unsupported: number;
-  /** The largest sizes of the problems that the kernel ran on, each size by itself; null for none. */
+  /** The largest sizes of the problems that the kernel ran on, each size by itself; null for none, and for linear attention. */
   readonly sizes: TriedSizes | null;
   readonly seconds: number;
   /** The reason why it was not tried; null when it was. */
@@ -102,7 +125,7 @@ export interface CheckFinding {
   /** The cause in a few words; for a single property its fault, if nothing more is known. */
   readonly title: string;
   /** The properties that it violates, the one with the smallest problem first. */
-  readonly properties: readonly LawId[];
+  readonly properties: readonly PropertyName[];
 }
 
 /** The shards of a divided check that a report covers. */
@@ -122,8 +145,10 @@ export interface CheckReport {
   /** ISO 8601, UTC. */
   readonly created: string;
   readonly seconds: number;
+  /** What the kernel is to compute: linear attention; left out for attention. */
+  readonly contract?: 'recurrent';
   readonly kernel: ReportedKernel;
-  readonly promises: ReportedPromises;
+  readonly promises: ReportedPromises | ReportedRecurrentPromises;
   /** The seed; the same seed draws the same problems. */
   readonly seed: number;
   /** Number of problems to try each property on. */

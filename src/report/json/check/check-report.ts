@@ -11,12 +11,15 @@ import { formatCount, formatNumber } from '../../../words/index.js';
 import type {
   CheckFinding,
   CheckReport,
+  PropertyName,
   ReportedKernel,
   ReportedPromises,
   ReportedProperty,
   ReportedShards,
+  ReportedRecurrentPromises,
   ReportedViolation,
 } from './check-document.js';
+import { sizeOfProblem } from './checked-problem.js';
 import { reportedProblem } from '../index.js';
 
 /** Members of a violation beside the findings of the check. */
@@ -28,7 +31,7 @@ export interface CheckProvenance {
   readonly kernel: ReportedKernel;
   readonly promises: ResolvedPromises;
   /** The statement of each property, and the reason for it. */
-  readonly laws: Readonly<Record<LawId, { readonly statement: string; readonly reason: string }>>;
+  readonly laws: Readonly<Record<string, { readonly statement: string; readonly reason: string }>>;
   readonly runsPerProperty: number;
   readonly saved: ReadonlyMap<LawId, SavedViolation>;
   /** The reason why the kernel could not be run at all, in a clause; null when it could. */
@@ -40,17 +43,24 @@ export interface CheckProvenance {
 }
 
 /** The outcome of a law, with its violation as it is reported. */
-export interface CheckedLaw extends Omit<LawResult, 'failure'> {
+export interface CheckedLaw<Id extends PropertyName = PropertyName> extends Omit<
+  LawResult,
+  'id' | 'failure'
+> {
+  readonly id: Id;
   readonly violation: ReportedViolation | null;
 }
 
 /** The provenance of a report whose violations are in reported form already. */
 export interface CheckAssembly extends Omit<CheckProvenance, 'saved' | 'promises'> {
-  readonly promises: ReportedPromises;
+  readonly promises: ReportedPromises | ReportedRecurrentPromises;
+  /** Given only for linear attention. */
+  readonly contract?: 'recurrent';
   readonly shards?: ReportedShards;
 }
 
-const notSaved: SavedViolation = { values: null, saved: null, replay: null };
+/** What is reported of a violation that was not saved. */
+export const notSaved: SavedViolation = { values: null, saved: null, replay: null };
 
 /**
  * A violation in its reported form, which shares no data with the failure.
@@ -130,10 +140,7 @@ export function reportedPromises(promises: ReportedPromises): ReportedPromises {
 }
 
 /** Number of elements of Q, K and V in a violation's problem. */
-function sizeOf({ violation }: ReportedProperty): number {
-  const { batch, heads, kvHeads, seqlenQ, seqlenK, qkDim, vDim } = violation!.problem;
-  return batch * (heads * seqlenQ * qkDim + kvHeads * seqlenK * (qkDim + vDim));
-}
+const sizeOf = ({ violation }: ReportedProperty): number => sizeOfProblem(violation!.problem);
 
 function reportedFindings(properties: readonly ReportedProperty[]): CheckFinding[] {
   const violated = properties.filter(({ violation }) => violation !== null);
@@ -192,7 +199,7 @@ export function assembleCheckReport(
   result: Omit<CheckResult, 'pass' | 'laws'> & { readonly laws: readonly CheckedLaw[] },
   assembly: CheckAssembly,
 ): CheckReport {
-  const { version, kernel, promises, execution, runsPerProperty, shards } = assembly;
+  const { version, kernel, promises, execution, runsPerProperty, shards, contract } = assembly;
   const { created = new Date() } = assembly;
   const properties = result.laws.map((law) => reportedProperty(law, assembly));
   const findings = reportedFindings(properties);
@@ -203,8 +210,9 @@ export function assembleCheckReport(
     tool: { name: 'flashproof', version },
     created: created.toISOString(),
     seconds: result.seconds,
+    ...(contract === undefined ? {} : { contract }),
     kernel: { command, model, settings: { ...settings }, judgedAs },
-    promises: reportedPromises(promises),
+    promises,
     seed: result.seed,
     runsPerProperty,
     runs: result.runs,
@@ -231,11 +239,14 @@ export function assembleCheckReport(
  */
 export function createCheckReport(
   result: Omit<CheckResult, 'pass'>,
-  { saved, ...provenance }: CheckProvenance,
+  { saved, promises, ...provenance }: CheckProvenance,
 ): CheckReport {
   const laws = result.laws.map(({ failure, ...law }) => ({
     ...law,
     violation: failure === null ? null : reportedViolation(failure, saved.get(law.id)),
   }));
-  return assembleCheckReport({ ...result, laws }, provenance);
+  return assembleCheckReport(
+    { ...result, laws },
+    { ...provenance, promises: reportedPromises(promises) },
+  );
 }

@@ -1,9 +1,11 @@
 export type {
   CheckFinding,
   CheckReport,
+  PropertyName,
   ReportedKernel,
   ReportedPromises,
   ReportedProperty,
+  ReportedRecurrentPromises,
   ReportedShards,
   ReportedViolation,
 } from './check-document.js';
@@ -17,6 +19,8 @@ export {
   type CheckedLaw,
   type SavedViolation,
 } from './check-report.js';
+export { describeCheckedProblem } from './checked-problem.js';
+export { createRecurrentCheckReport, type RecurrentProvenance } from './recurrent-report.js';
 export {
   createInvarianceReport,
   type InvarianceProvenance,

@@ -1,0 +1,7 @@
+export {
+  checkRecurrence,
+  type RecurrentCheckCallbacks,
+  type RecurrentCheckRequest,
+} from './check-recurrence.js';
+export { emulatedRecurrence } from './emulated-recurrence.js';
+export type { RecurrenceUnderTest, RecurrentExecutionFailure } from './recurrence-under-test.js';

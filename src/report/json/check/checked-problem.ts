@@ -1,0 +1,24 @@
+import {
+  describeReportedProblem,
+  describeReportedRecurrence,
+  type ReportedProblem,
+  type ReportedRecurrence,
+} from '../index.js';
+
+/** The sizes and settings of a problem of attention or of linear attention, in the words of one sentence. */
+export function describeCheckedProblem(problem: ReportedProblem | ReportedRecurrence): string {
+  return 'family' in problem
+    ? describeReportedRecurrence(problem)
+    : describeReportedProblem(problem);
+}
+
+/** Number of elements of Q, K and V. */
+export function sizeOfProblem(problem: ReportedProblem | ReportedRecurrence): number {
+  if ('family' in problem) {
+    const { lengths, keyHeads, valueHeads, keyDim, valueDim } = problem;
+    const tokens = lengths.reduce((sum, length) => sum + length, 0);
+    return tokens * (2 * keyHeads * keyDim + valueHeads * valueDim);
+  }
+  const { batch, heads, kvHeads, seqlenQ, seqlenK, qkDim, vDim } = problem;
+  return batch * (heads * seqlenQ * qkDim + kvHeads * seqlenK * (qkDim + vDim));
+}
