@@ -10,6 +10,7 @@ export {
   problemMetadata,
   writeProblem,
 } from './write-safetensors.js';
+export { writeRecurrence } from './write-recurrence.js';
 export {
   cacheNames,
   declaredFormatNames,
@@ -34,6 +35,9 @@ export {
   problemOutline,
   quoted,
   readProblem,
+  readRecurrence,
+  recurrentFamily,
+  recurrentTensor,
   safetensorsDtypeOf,
   scaleTensorNames,
   toHeadsFirst,

@@ -1,6 +1,7 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
 import { recurrentLawIds } from '../../properties/index.js';
 import type { CheckList } from '../../src/cli/check/publish.js';
@@ -13,6 +14,7 @@ const scratch = mkdtempSync(join(tmpdir(), 'flashproof-check-recurrent-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
 const recurrent = ['check', '--contract', 'recurrent'];
+const kernel = ['--kernel', 'chunked'];
 
 async function reported(...options: readonly string[]) {
   const saved = ['--save-dir', join(scratch, 'failures')];
@@ -62,6 +64,16 @@ describe('flashproof check --contract recurrent, an emulated kernel', () => {
     expect(untimed(one.report)).toEqual(untimed(two.report));
   });
 
+  it('draws what a file promises, unless a flag says otherwise', async () => {
+    const { report } = await reported(
+      ...['--kernel', 'naive-recurrent', '--property', 'determinism', '--runs', '3'],
+      ...promising('file', { families: ['gla'], dims: [4], formats: ['fp16'], gradients: false }),
+      ...['--formats', 'bf16', '--promise', 'recall=none'],
+    );
+    expect(report.promises).toMatchObject({ families: ['gla'], dims: [4], formats: ['bf16'] });
+    expect(report.promises).toMatchObject({ gradients: false, deterministic: true });
+  });
+
   it('stops when the time is up, and says so', async () => {
     const { report } = await reported('--kernel', 'chunked', '--seconds', '0.05');
     expect(report.outOfTime).toBe(true);
@@ -96,7 +108,90 @@ describe('flashproof check --contract recurrent, an emulated kernel', () => {
   });
 });
 
-const kernel = ['--kernel', 'chunked'];
+/** A file of promises in the scratch folder. */
+function promising(name: string, promises: object): readonly string[] {
+  const path = join(scratch, `${name}.json`);
+  writeFileSync(path, JSON.stringify(promises));
+  return ['--promises', path];
+}
+
+const script = fileURLToPath(new URL('recurrent-protocol-kernel.mjs', import.meta.url));
+
+/** The options of a check of the script with one fault, on small problems. */
+function live(fault: string): string[] {
+  return [
+    ...['--exec', `"${process.execPath}" "${script}" ${fault}`, '--timeout', '60'],
+    ...promising('live', { formats: ['bf16'], dims: [4], chunk: 4 }),
+  ];
+}
+
+describe('flashproof check --contract recurrent, a live kernel', () => {
+  it('passes one that computes the recurrence, for any family and shape', async () => {
+    const { status, report } = await reported(
+      ...live('none'),
+      ...['--runs', '2', '--seed', String(testSeed)],
+    );
+    expect(report.verdict.sentence).toMatch(/^PASS: \d+ properties hold/);
+    expect(status).toBe(0);
+    expect(report.kernel.command).toContain('recurrent-protocol-kernel.mjs');
+  });
+
+  const faults: readonly (readonly [fault: string, statement: RegExp])[] = [
+    ['no-decay', /final state|output/],
+    ['misspelt', /it holds "final_stat" and no "final_state"; call it so, or leave it out$/],
+  ];
+  it.each(faults)('finds that it does wrong, simplifies, and replays: %s', async (fault, words) => {
+    const { status, report } = await reported(
+      ...live(fault),
+      ...['--property', 'within-bound', '--regime', 'one-token', '--runs', '20', '--seed', '2'],
+    );
+    expect(status).toBe(1);
+    const { violation } = report.properties[0];
+    expect(violation!.statement).toMatch(words);
+    expect(violation!.simplifications).toBeGreaterThan(0);
+    expect(violation!.values?.[0]).toMatch(/^q: bf16 \[/);
+    const replay = await runInProcess('check', ...violation!.replay!.slice(2), '--quiet');
+    expect(replay.status).toBe(1);
+    expect(replay.stdout).toContain(violation!.statement);
+  });
+
+  it('says of one that gives no gradients which it promised', async () => {
+    const { status, report } = await reported(
+      ...live('none'),
+      ...['--gradients', '--property', 'gradients-within-bound', '--runs', '1', '--seed', '2'],
+    );
+    expect(status).toBe(1);
+    expect(report.properties[0].violation!.statement).toBe('the kernel gave no tensor for dQ (dq)');
+  });
+
+  it('fails one that ends before its first answer, and saves the problem', async () => {
+    const { status, report } = await reported(...live('crash'), '--seed', '2');
+    expect(status).toBe(1);
+    expect(report.execution).toMatch(/ended with status 3 before its first answer.*execution-2/);
+  });
+
+  it('judges none that declines all', async () => {
+    expect(await refusal(...recurrent, ...live('decline'), '--runs', '1')).toMatch(
+      /^nothing was checked: .*declined the problem: "no such shape"/,
+    );
+  });
+});
+
+describe('the saved problem of an emulated kernel', () => {
+  it('is replayed, with gradients, as a violation of the bug alone', async () => {
+    const { report } = await reported(
+      ...['--kernel', 'naive-recurrent', '--variant', 'beta-missing-in-gradients', '--seed', '5'],
+      ...['--property', 'gradients-within-bound', '--regime', 'one-token', '--runs', '20'],
+    );
+    const { saved, replay, statement } = report.properties[0].violation!;
+    const again = await runInProcess('check', ...replay!.slice(2));
+    expect(again.status).toBe(1);
+    expect(again.stdout).toContain(statement);
+    expect(again.stdout).toContain('\ndout: ');
+    const right = await runInProcess(...recurrent, ...kernel, '--replay', saved!, '--quiet');
+    expect(right).toMatchObject({ status: 0, stdout: 'PASS: gradients-within-bound holds.\n' });
+  });
+});
 
 describe('flashproof check --contract recurrent, refused in a line', () => {
   it.each([
@@ -122,6 +217,16 @@ describe('flashproof check --contract recurrent, refused in a line', () => {
     expect(await refusal(...recurrent, ...kernel, ...options)).toMatch(message);
   });
 
+  it('promises that are none', async () => {
+    const promised = (promises: object) =>
+      refusal(...recurrent, ...kernel, ...promising('wrong', promises));
+    expect(await promised({ families: ['mamba'] })).toMatch(
+      /\/families\/0 must be .*"gated-delta"/,
+    );
+    expect(await promised({ window: true })).toMatch(/additional properties \("window"\)/);
+    expect(await promised({ laws: { padding: 'bits' } })).toMatch(/\/laws .*\("padding"\)/);
+  });
+
   it('kernels of the other contract', async () => {
     expect(await refusal(...recurrent, '--kernel', 'fa4')).toMatch(
       /^no kernel model of linear attention "fa4"; there are naive-recurrent, chunked$/,
@@ -131,6 +236,5 @@ describe('flashproof check --contract recurrent, refused in a line', () => {
       /^--contract names no contract "softmax"; choose from attention, recurrent$/,
     );
     expect(await refusal(...recurrent)).toMatch(/^there is no kernel to check/);
-    expect(existsSync(join(scratch, 'flashproof-failures'))).toBe(false);
   });
 });

@@ -2,12 +2,16 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startKernelProcess, type KernelRequest } from '../../src/io/live/kernel-process.js';
+import {
+  startKernelProcess,
+  type AttentionRequest,
+  type FileRequest,
+} from '../../src/io/live/kernel-process.js';
 import { turns } from '../setup/turns.js';
 
 const inTurn = turns(import.meta.url);
 
-const request: KernelRequest = {
+const request: FileRequest & AttentionRequest = {
   problem: '/nowhere/problem.safetensors',
   output: '/nowhere/output.safetensors',
   scale: 0.125,

@@ -22,7 +22,7 @@ import { toolVersion } from '../tool-version.js';
 import { commandWords } from '../options/given-options.js';
 
 /** The most elements of a tensor that is printed. */
-const mostElements = 64;
+export const mostElements = 64;
 
 /** A line for each tensor; null where one is too long to be read. */
 function valueLines({ problem, dout }: LawCase): string[] | null {
@@ -41,9 +41,9 @@ function ownOutputs({ runs, lawCase }: LawFailure): SavedCase['outputs'] {
 }
 
 /** Saves a case; on failure the reason goes to stderr, since the results are worth more. */
-async function trySaving(path: string, saved: SavedCase): Promise<boolean> {
+export async function trySaving(save: () => Promise<void>): Promise<boolean> {
   try {
-    await saveCase(path, saved);
+    await save();
     return true;
   } catch (error) {
     if (!(error instanceof RequestError)) throw error;
@@ -62,15 +62,17 @@ export async function saveFailures(
   for (const { id, failure } of results) {
     if (failure === null) continue;
     const path = join(options.saveDir, `${id}-${seed}-${failure.round}.safetensors`);
-    const done = await trySaving(path, {
-      lawCase: failure.lawCase,
-      property: id,
-      regime: failure.regime,
-      seed,
-      kernel: quoteShellCommand(kernelWords(options)),
-      version: toolVersion(),
-      outputs: ownOutputs(failure),
-    });
+    const done = await trySaving(() =>
+      saveCase(path, {
+        lawCase: failure.lawCase,
+        property: id,
+        regime: failure.regime,
+        seed,
+        kernel: quoteShellCommand(kernelWords(options)),
+        version: toolVersion(),
+        outputs: ownOutputs(failure),
+      }),
+    );
     saved.set(id, {
       values: valueLines(failure.lawCase),
       saved: done ? path : null,
@@ -91,21 +93,33 @@ export async function saveExecutionFailure(
   options: CheckCommandOptions,
 ): Promise<string> {
   const path = join(options.saveDir, `execution-${seed}.safetensors`);
-  const done = await trySaving(path, {
-    lawCase: { problem, choice: 0 },
-    property: 'within-bound',
-    regime: 'none',
-    seed,
-    kernel: quoteShellCommand(kernelWords(options)),
-    version: toolVersion(),
-    outputs: null,
-  });
+  const done = await trySaving(() =>
+    saveCase(path, {
+      lawCase: { problem, choice: 0 },
+      property: 'within-bound',
+      regime: 'none',
+      seed,
+      kernel: quoteShellCommand(kernelWords(options)),
+      version: toolVersion(),
+      outputs: null,
+    }),
+  );
   return done ? `${reason}; the problem is saved as ${path}` : reason;
 }
 
 /** The options that select the kernel. */
 const kernelKeys = [
-  ...(['kernel', 'exec', 'launch', 'as', 'premise', 'strictPremises', 'set', 'variant'] as const),
+  ...([
+    'contract',
+    'kernel',
+    'exec',
+    'launch',
+    'as',
+    'premise',
+    'strictPremises',
+    'set',
+    'variant',
+  ] as const),
 ];
 
 /** The options for its promises and its time limit. */
@@ -115,12 +129,12 @@ const promiseKeys = [
 ] as const;
 
 /** The words of the command line that name the kernel. */
-function kernelWords(options: CheckCommandOptions): string[] {
+export function kernelWords(options: CheckCommandOptions): string[] {
   return commandWords(checkOptions, options, kernelKeys);
 }
 
 /** The words of the command that tries a saved problem again, on the same kernel and promises. */
-function replayWords(options: CheckCommandOptions, path: string): string[] {
+export function replayWords(options: CheckCommandOptions, path: string): string[] {
   const promised = commandWords(checkOptions, options, promiseKeys);
   return ['flashproof', 'check', ...kernelWords(options), ...promised, '--replay', path];
 }

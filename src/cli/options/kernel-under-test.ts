@@ -3,7 +3,7 @@ import { findKernelVariant, type KernelModel, kernelModels } from '../../../kern
 import { judgedGradients, sharedQuantities, type KernelOutputs } from '../../audit/index.js';
 import { quoted } from '../../io/index.js';
 import {
-  type LiveKernel,
+  type LiveAnswer,
   type OutputReader,
   startLiveKernel,
   unaskedTensors,
@@ -33,6 +33,13 @@ interface NamedKernelOptions extends ParsedOptions<typeof kernelOptions> {
   readonly as?: string;
   /** Numbers of splits that a command takes. */
   readonly splits?: readonly number[] | undefined;
+}
+
+/** A command that answers problems, from a folder of its own. */
+interface LiveRuns<Asked extends readonly unknown[], Outputs> {
+  readonly folder: string;
+  readonly run: (...asked: Asked) => Promise<LiveAnswer<Outputs>>;
+  readonly close: () => Promise<void>;
 }
 
 /** The --set options with --variant among them. @throws RequestError for a variant of other models */
@@ -78,15 +85,20 @@ function outputReader(): OutputReader<KernelOutputs> {
 }
 
 /** A live kernel whose failures do not name its folder: that is another each time, and soon gone. */
-function withoutFolder(live: LiveKernel<KernelOutputs>): LiveKernel<KernelOutputs> {
+export function withoutFolder<Asked extends readonly unknown[], Outputs>({
+  folder,
+  run,
+  close,
+}: LiveRuns<Asked, Outputs>): LiveRuns<Asked, Outputs> {
   return {
-    ...live,
-    run: async (problem, asked) => {
-      const answer = await live.run(problem, asked);
+    folder,
+    run: async (...asked) => {
+      const answer = await run(...asked);
       return answer.ok
         ? answer
-        : { ...answer, reason: answer.reason.replaceAll(`${live.folder}${sep}`, '') };
+        : { ...answer, reason: answer.reason.replaceAll(`${folder}${sep}`, '') };
     },
+    close,
   };
 }
 

@@ -10,7 +10,7 @@ import { nearestName } from '../../words/index.js';
  */
 export function unaskedTensors(
   { entries }: Pick<TensorFile, 'entries'>,
-  known: readonly Quantity[] = quantities,
+  known: readonly Pick<Quantity, 'name'>[] = quantities,
 ): readonly string[] {
   const names = known.map(({ name }) => name);
   const missing = names.filter((name) => !entries.has(name));

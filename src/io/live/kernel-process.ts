@@ -55,15 +55,19 @@ export interface FeatureRequest {
   readonly layout?: 'bhsd' | 'bshd';
 }
 
-/** One request of the process protocol, without its id. */
-export interface KernelRequest extends FeatureRequest {
-  /**
-   * A safetensors file with q, k and v as [heads, seqlen, dim] or [batch, heads, seqlen, dim], or as packed,
-   * padded or paged sequences; and with the tensors of the problem's features.
-   */
+/** The files of a request of the process protocol, whatever it is of. */
+export interface FileRequest {
+  /** The safetensors file of the problem. */
   readonly problem: string;
   /** File to which the kernel writes its tensors, named as the quantities: `out`, `lse`. */
   readonly output: string;
+}
+
+/**
+ * What a request of attention says beside its files. The problem's has q, k and v as [heads, seqlen, dim] or
+ * [batch, heads, seqlen, dim], or as packed, padded or paged sequences; and the tensors of the problem's features.
+ */
+export interface AttentionRequest extends FeatureRequest {
   readonly scale: number;
   readonly causal: boolean;
   /** [left, right], −1 for no limit on that side; null for no window. */
@@ -78,7 +82,7 @@ export interface KernelRequest extends FeatureRequest {
 /** A kernel behind the process protocol: one JSON object a line in, one out. */
 export interface KernelProcess {
   /** Sends a request and waits for its answer; never throws, whatever the process does. */
-  readonly request: (request: KernelRequest) => Promise<KernelAnswer>;
+  readonly request: <Request extends FileRequest>(request: Request) => Promise<KernelAnswer>;
   /** Closes the process's stdin, and stops the process when it does not end by itself. */
   readonly close: () => Promise<void>;
   /** Stops the process, and the processes that it started, at once. */
@@ -200,7 +204,7 @@ export function startKernelProcess(command: string, timeoutSeconds: number): Ker
     });
 
   let id = 0;
-  const request = async (body: KernelRequest): Promise<KernelAnswer> => {
+  const request = async (body: FileRequest): Promise<KernelAnswer> => {
     id++;
     if (ended === null) child.stdin.write(`${JSON.stringify({ id, ...body })}\n`);
     let timer: NodeJS.Timeout | undefined;

@@ -8,14 +8,8 @@ import {
   type KernelArithmetic,
   type KernelOutputs,
 } from '../../audit/index.js';
-import { notStarted, type LiveFailure, type LiveKernel } from '../../io/live/index.js';
-import {
-  KernelAbsent,
-  KernelFault,
-  UnsupportedProblem,
-  type AttentionKernel,
-  type ResolvedPromises,
-} from '../../../properties/index.js';
+import type { LiveKernel } from '../../io/live/index.js';
+import type { AttentionKernel, ResolvedPromises } from '../../../properties/index.js';
 import { poseOutput, quantities, type Problem } from '../../problem/index.js';
 import { describeReportedProblem, reportedProblem } from '../../report/json/index.js';
 import { RequestError } from '../../request-error.js';
@@ -25,22 +19,7 @@ import {
   ordinaryProblem,
 } from './kernel-under-test.js';
 import { isModel } from '../audit/index.js';
-
-/** Default name of a live kernel. */
-const process = "the kernel's process";
-
-/** The most starts of a command that ends before its first answer. */
-const mostStarts = 3;
-
-/** Causes that prove that the command runs, whatever it makes of the problem. */
-const answers: readonly LiveFailure['cause'][] = ['error', 'unsupported', 'output'];
-
-/** Advice to the user about a process that does not work at all. */
-const mends: Readonly<Partial<Record<LiveFailure['cause'], string>>> = {
-  timeout: '; --timeout <seconds> gives it longer',
-  protocol: '; its stdout is for answers only, all else belongs on stderr',
-  ended: ` before its first answer, ${mostStarts} times in a row`,
-};
+import { describeFirstFailure, firstFailure, liveSubject, outputsOf } from './live-answers.js';
 
 /** The outputs to request from a kernel for the gradients of a problem. */
 function allOutputs({ bias, sink }: Problem): readonly string[] {
@@ -50,7 +29,7 @@ function allOutputs({ bias, sink }: Problem): readonly string[] {
 }
 
 function kernelOf(
-  { live, command, subject = process }: LiveKernelRequest,
+  { live, command, subject = liveSubject }: LiveKernelRequest,
   splits?: number,
 ): AttentionKernel {
   return async (problem, { dout } = {}) => {
@@ -63,26 +42,8 @@ function kernelOf(
             wants: allOutputs(problem),
           },
     );
-    if (answer.ok) return answer.outputs;
-    const statement = `${subject} ${answer.reason}`;
-    if (answer.cause === 'not-started') throw new KernelAbsent(notStarted(command, answer));
-    if (answer.cause === 'unsupported') throw new UnsupportedProblem(statement);
-    throw new KernelFault(statement, { isSlow: answer.cause === 'timeout' });
+    return outputsOf(answer, { command, subject });
   };
-}
-
-/** The failure to answer a first request, which is repeated a few times; null once there is an answer. */
-async function firstFailure(
-  live: LiveKernel<KernelOutputs>,
-  problem: Problem,
-  command: string,
-): Promise<LiveFailure | null> {
-  for (let start = 1; ; start++) {
-    const answer = await live.run(problem);
-    if (answer.ok || answers.includes(answer.cause)) return null;
-    if (answer.cause === 'not-started') throw new KernelAbsent(notStarted(command, answer));
-    if (answer.cause !== 'ended' || start === mostStarts) return answer;
-  }
 }
 
 /** A live kernel to try. */
@@ -140,16 +101,15 @@ function arithmeticOf({ as, settings, models = kernelModels }: LiveKernelRequest
  * @throws RequestError for a name that is neither a model's nor a preset's
  */
 export function liveKernel(request: LiveKernelRequest): KernelUnderTest {
-  const { live, command, subject = process, as, settings, splits } = request;
+  const { live, command, subject = liveSubject, as, settings, splits } = request;
   const judged = arithmeticOf(request);
   const whyNotRunning = async (promises: ResolvedPromises): Promise<ExecutionFailure | null> => {
     judged?.check(promises);
     const problem = ordinaryProblem(promises, promises.formats[0]);
-    const failure = await firstFailure(live, problem, command);
+    const failure = await firstFailure(() => live.run(problem), command);
     if (failure === null) return null;
     const asked = describeReportedProblem(reportedProblem(problem));
-    const reason = `${subject} ${failure.reason}${mends[failure.cause] ?? ''} (asked for ${asked})`;
-    return { reason, problem };
+    return { reason: describeFirstFailure(subject, failure, asked), problem };
   };
   return {
     kernel: kernelOf(request),

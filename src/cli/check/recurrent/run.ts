@@ -1,13 +1,15 @@
+import { startLiveRecurrence } from '../../../io/live/index.js';
 import {
   checkRecurrence,
   emulatedRecurrence,
+  liveRecurrence,
   type RecurrenceUnderTest,
 } from '../../../jobs/index.js';
 import { recurrentLawIds, recurrentRegimeNames } from '../../../../properties/index.js';
 import { renderCheckList } from '../../../report/text/index.js';
-import { RequestError } from '../../../request-error.js';
 import { parseWhole } from '../../../words/index.js';
 import { publishList } from '../../files/publish.js';
+import { withoutFolder } from '../../options/kernel-under-test.js';
 import { nameList, parsePositive } from '../../options/parse-values.js';
 import { createPeriodicProgress, terminalLooks } from '../../terminal.js';
 import { toolVersion } from '../../tool-version.js';
@@ -16,6 +18,8 @@ import { publishCheck } from '../publish.js';
 import { recurrentCheckList } from './list.js';
 import { rejectRecurrentOptions } from './options.js';
 import { declaredRecurrentPromises } from './promises.js';
+import { saveRecurrentExecutionFailure, saveRecurrentFailures } from './save-failures.js';
+import { replayRecurrence } from './saved-case.js';
 
 /** The properties, regimes and limits of a check. */
 function readScope(options: CheckCommandOptions) {
@@ -33,11 +37,12 @@ function readScope(options: CheckCommandOptions) {
   };
 }
 
-/** @throws RequestError for an unknown model or fault */
+/** The kernel that --kernel or --exec names. @throws RequestError for an unknown model or fault, and no time limit */
 async function recurrenceUnderTest(options: CheckCommandOptions): Promise<RecurrenceUnderTest> {
-  const { kernel, variant } = options;
-  if (kernel === undefined) throw new RequestError('name a kernel with --kernel');
-  return emulatedRecurrence(kernel, variant);
+  const { kernel, variant, exec } = options;
+  if (exec === undefined) return emulatedRecurrence(kernel!, variant);
+  const timeout = parsePositive(options.timeout, '--timeout');
+  return liveRecurrence(withoutFolder(await startLiveRecurrence(exec, timeout)), exec);
 }
 
 async function checkUnderTest(
@@ -46,10 +51,17 @@ async function checkUnderTest(
 ): Promise<boolean> {
   const promises = await declaredRecurrentPromises(underTest.promises, options);
   const asked = readScope(options);
+  if (options.replay !== undefined)
+    return replayRecurrence(options.replay, underTest, promises, options);
   const progress = createPeriodicProgress('properties');
   const report = await checkRecurrence(
     { ...asked, underTest, promises, strict: options.strict, version: toolVersion() },
-    { progress: progress.update },
+    {
+      progress: progress.update,
+      saveFailures: (results) => saveRecurrentFailures(results, asked.seed, options),
+      saveExecutionFailure: (failure) =>
+        saveRecurrentExecutionFailure(failure, asked.seed, options),
+    },
   ).finally(progress.done);
   await publishCheck(report, options);
   return report.verdict.pass;
