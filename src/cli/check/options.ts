@@ -182,6 +182,9 @@ Examples:
     --replay flashproof-failures/within-bound-1-3.safetensors
   flashproof check --contract recurrent --kernel chunked --runs 5
 
+With --contract recurrent, of linear attention, promises are families, dims,
+chunk and others, and options of attention such as --window are refused.
+
 The command of --exec reads one JSON request a line and answers one line each;
 docs/reference/properties.md in the repository has the protocol.
 {"id":1,"ok":false,"error":"…","unsupported":true} declines a problem.
