@@ -63,7 +63,7 @@ export const arrows = {
   report: [],
   'report/layout': [],
   'report/json': ['audit', 'attribution', 'profile', 'formats', 'problem'],
-  'report/json/check': ['report/json', 'properties'],
+  'report/json/check': ['report/json', 'properties', 'problem'],
   'report/validation': [],
   'report/text': [
     ...['report/layout', 'report/json', 'report/json/check', 'audit', 'attribution'],

@@ -64,7 +64,10 @@ export function requireKnown(
 /** Formats of tensors of a recurrence. */
 export const recurrentFormats: readonly FormatName[] = ['bf16', 'fp16', 'fp32'];
 
-/** @throws RequestError for unknown names, a strength that a law does not have, and numbers out of range */
+/**
+ * The promises with every default filled in.
+ * @throws RequestError for unknown names, a strength that a law does not have, and numbers out of range
+ */
 export function resolveRecurrentPromises(
   promises: RecurrentPromises = {},
 ): ResolvedRecurrentPromises {

@@ -74,16 +74,13 @@ export {
   type ReportedProblem,
   type UnusedNames,
 } from './reported-problem.js';
-export {
-  describeReportedRecurrence,
-  reportedRecurrence,
-  type ReportedRecurrence,
-} from './reported-recurrence.js';
 export { describeWarning } from './reported-problem.js';
 export { withMachineFindings, type MachineClauses } from './machine-findings.js';
 export {
   createRecurrentReport,
   describeReportedRecurrence,
+  reportedRecurrence,
   type RecurrentReport,
+  type ReportedRecurrence,
   type ReportedRecurrentQuantity,
 } from './recurrent-report.js';

@@ -68,7 +68,8 @@ export interface RecurrentReport {
   readonly falseAlarmRate: number;
 }
 
-function reportedRecurrence(
+/** The reported sizes and settings of a problem of linear attention, which has such a shape. */
+export function reportedRecurrence(
   problem: RecurrentProblem,
   { shape }: Pick<RecurrentAudit, 'shape'>,
 ): ReportedRecurrence {

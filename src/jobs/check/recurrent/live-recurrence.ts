@@ -1,5 +1,6 @@
 import { ordinaryRecurrence } from '../../../../properties/index.js';
 import type { LiveRecurrence } from '../../../io/live/index.js';
+import { recurrentShape } from '../../../problem/index.js';
 import { describeReportedRecurrence, reportedRecurrence } from '../../../report/json/index.js';
 import { describeFirstFailure, firstFailure, liveSubject, outputsOf } from '../live-answers.js';
 import type { RecurrenceUnderTest } from './recurrence-under-test.js';
@@ -15,7 +16,9 @@ export function liveRecurrence(live: LiveRecurrence, command: string): Recurrenc
       const posed = ordinaryRecurrence(promises);
       const failure = await firstFailure(() => live.run(posed), command);
       if (failure === null) return null;
-      const asked = describeReportedRecurrence(reportedRecurrence(posed.problem));
+      const asked = describeReportedRecurrence(
+        reportedRecurrence(posed.problem, { shape: recurrentShape(posed.problem) }),
+      );
       return { reason: describeFirstFailure(liveSubject, failure, asked), posed };
     },
     close: live.close,

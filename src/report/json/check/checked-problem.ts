@@ -15,9 +15,8 @@ export function describeCheckedProblem(problem: ReportedProblem | ReportedRecurr
 /** Number of elements of Q, K and V. */
 export function sizeOfProblem(problem: ReportedProblem | ReportedRecurrence): number {
   if ('family' in problem) {
-    const { lengths, keyHeads, valueHeads, keyDim, valueDim } = problem;
-    const tokens = lengths.reduce((sum, length) => sum + length, 0);
-    return tokens * (2 * keyHeads * keyDim + valueHeads * valueDim);
+    const { batch, tokens, keyHeads, valueHeads, keyDim, valueDim } = problem;
+    return batch * tokens * (2 * keyHeads * keyDim + valueHeads * valueDim);
   }
   const { batch, heads, kvHeads, seqlenQ, seqlenK, qkDim, vDim } = problem;
   return batch * (heads * seqlenQ * qkDim + kvHeads * seqlenK * (qkDim + vDim));

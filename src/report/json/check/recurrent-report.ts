@@ -7,6 +7,7 @@ import {
   type RecurrentLawResult,
   type ResolvedRecurrentPromises,
 } from '../../../../properties/index.js';
+import { recurrentShape } from '../../../problem/index.js';
 import { reportedRecurrence } from '../index.js';
 import type {
   CheckReport,
@@ -47,6 +48,7 @@ function reportedRecurrentViolation(
   saved: SavedViolation,
 ): ReportedViolation {
   const { statement, lawCase, regime, round, runsUntil, secondsUntil, shrinks } = failure;
+  const { problem } = lawCase.posed;
   return {
     statement,
     cause: null,
@@ -58,7 +60,7 @@ function reportedRecurrentViolation(
     run: runsUntil,
     seconds: secondsUntil,
     simplifications: shrinks,
-    problem: reportedRecurrence(lawCase.posed.problem),
+    problem: reportedRecurrence(problem, { shape: recurrentShape(problem) }),
     ...saved,
   };
 }
