@@ -114,7 +114,9 @@ for await (const line of createInterface({ input: process.stdin })) {
     continue;
   }
   const { tensors, metadata } = readTensors(request.problem);
-  if (metadata.family !== request.family || Number(metadata.scale) !== request.scale) {
+  const noted = [metadata.family, Number(metadata.scale), metadata.normalisation];
+  const said = [request.family, request.scale, String(request.normalisation ?? 'none')];
+  if (noted.some((note, i) => note !== said[i])) {
     answer({ ok: false, error: 'the file says otherwise than the request' });
     continue;
   }
