@@ -351,7 +351,7 @@ export function additiveChunks(context: WriterContext, most: number): BlockBound
       setMagnitudes(queries, matrices.startQueries, n * keyDim);
       addProduct(outErrors, queries, errors, { rows: n, inner: keyDim, columns: valueDim });
     }
-    const lost = lostByUnderflow(block, state.exact, 0);
+    const lost = lostByUnderflow(block, state.exact, 0, context.roundings.least);
     const stateError = new Float64Array(errors.length);
     setStateErrors(stateError, work, block, writes, context);
     addDecayedWrites(writes, block, context);
@@ -396,7 +396,7 @@ export function deltaChunks(context: WriterContext, most: number): BlockBounder 
     const { matrices, terms, outErrors, outReads } = work;
     const read = begin(block, state, true);
     const writes = write(block, matrices, terms, read);
-    const lost = lostByUnderflow(block, state.exact, 0);
+    const lost = lostByUnderflow(block, state.exact, 0, context.roundings.least);
     for (let i = 0; i < n * valueDim; i++) writes.errors[i] += lost;
     setOutErrors(work, block, writes, read, context);
     for (let i = 0; i < n * valueDim; i++) outErrors[i] += lost;

@@ -81,6 +81,8 @@ export interface Roundings {
   readonly operation: number;
   /** The relative error of a sum of so many products, in any order: that of its terms' magnitudes. */
   readonly sum: (count: number) => number;
+  /** The most that a number of any of the values loses by underflow. */
+  readonly least: number;
   /** What becomes of a sum as one of the values; a state as an operand is made from the state. */
   readonly of: Readonly<Record<RecurrentValue, Conversion>>;
 }
@@ -94,14 +96,16 @@ export function roundingsOf({ form, formats: names }: RecurrentArithmetic): Roun
   const addition = form === 'chunked' ? 2 * operation : operation;
   const entries = Object.entries(names) as [RecurrentValue, FormatName][];
   const from = (value: RecurrentValue) => (value === 'state-operand' ? names.state : names.sum);
+  const of = Object.fromEntries(
+    entries.map(([value, name]) => [value, conversion(name, from(value))]),
+  ) as Record<RecurrentValue, Conversion>;
   return {
     operation,
+    least: Math.max(...Object.values(of).map((one) => one.least)),
     sum: (count) => {
       const n = (count + 1) * addition;
       return n < 1 ? n / (1 - n) : Infinity;
     },
-    of: Object.fromEntries(
-      entries.map(([value, name]) => [value, conversion(name, from(value))]),
-    ) as Record<RecurrentValue, Conversion>,
+    of,
   };
 }

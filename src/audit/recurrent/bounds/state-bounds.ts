@@ -32,17 +32,27 @@ export function setSpreads(
 }
 
 /** The largest magnitude of the first `size` elements. */
-function largestOf(values: Float64Array, size: number): number {
+export function largestOf(values: Float64Array, size: number): number {
   let largest = 0;
   for (let i = 0; i < size; i++) largest = Math.max(largest, Math.abs(values[i]));
   return largest;
 }
 
+/** Formats whose numbers lose no more by underflow than this lose less than 2^26 of them may add up to. */
+const usualLoss = 2 ** -126;
+
 /**
- * What all numbers that underflow within a block add to one of its results: each loses 2^-126 times at most the factors that it is multiplied by later, and
- * there are fewer than 2^26 of them.
+ * What all numbers that underflow within a block add to one of its results: each loses `least` at most, times at most the factors that it is multiplied by
+ * later. There are fewer than 2^26 of them; of formats of fewer exponents they are counted: on the way to a result a number for each pair of tokens and
+ * for each token and element, of four kinds (operands, products, factors and what is written).
+ * @param others the largest of what results are made of besides
  */
-export function lostByUnderflow(block: TokenBlock, state: Float64Array, others: number): number {
+export function lostByUnderflow(
+  block: TokenBlock,
+  state: Float64Array,
+  others: number,
+  least: number,
+): number {
   const { count, q, k, v, beta } = block;
   const [keys, values] = [q.length / beta.length, v.length / beta.length];
   const vectors =
@@ -50,7 +60,8 @@ export function lostByUnderflow(block: TokenBlock, state: Float64Array, others: 
     (1 + largestOf(q, count * keys)) *
     (1 + largestOf(beta, count));
   const terms = largestOf(v, count * values) + largestOf(state, state.length) + others;
-  return 2 ** -100 * vectors * (1 + terms);
+  const numbers = least > usualLoss ? 4 * count * (count + keys + values) : 2 ** 26;
+  return numbers * Math.max(least, usualLoss) * vectors * (1 + terms);
 }
 
 /** What a block of tokens does to errors. */

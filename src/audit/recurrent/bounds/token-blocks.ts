@@ -82,7 +82,7 @@ export function blockReader(
   most: number,
 ): BlockReader {
   const { keyHeads, valueHeads, keyDim, valueDim } = shape;
-  const { q, k, v, g, beta, normalisation } = problem;
+  const { q, k, v, g, beta, normalisation, firstHead = 0 } = problem;
   const rule = recurrentFamilies[problem.family].decay;
   const numbers = (dim: number) => new Float64Array(most * dim);
   const rows = {
@@ -117,7 +117,7 @@ export function blockReader(
       normalise(rows.k.subarray(0, count * keyDim), keyDim, normalisation.epsilon, rows.keyFactors);
     }
     if (g) gather(raw, g, given, ofValues);
-    else if (rule === 'fixed-by-head') raw.fill(Math.log1p(-(2 ** (-5 - head))));
+    else if (rule === 'fixed-by-head') raw.fill(Math.log1p(-(2 ** (-5 - firstHead - head))));
     if (rule !== 'none') setDecays(block, raw, given, keyDim);
     return block;
   };

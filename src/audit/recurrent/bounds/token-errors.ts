@@ -48,7 +48,7 @@ export function additiveTokens(
   const norms = new Float64Array(valueDim);
   const stored = compose(roundings.operation, roundings.of.state.unit);
   return (block, state) => {
-    const lost = lostByUnderflow(block, state.exact, 0) + roundings.of.state.least;
+    const lost = lostByUnderflow(block, state.exact, 0, roundings.least) + roundings.of.state.least;
     const stateErrors = state.errors ?? state.exact;
     for (let t = 0; t < block.count; t++) {
       setTokenErrors(errors, block, t, context);
@@ -187,7 +187,8 @@ function finishToken(m: DeltaMachine, t: number, ofToken: TokenNorms, lost: numb
 /** Goes through a block's tokens, and sets their errors but those that writes make of outputs. */
 function runTokens(m: DeltaMachine, block: TokenBlock, state: Float64Array): void {
   const { context, observe, keyDim, of, errors, sums, norms, stored } = m;
-  const lost = lostByUnderflow(block, state, 0) + of.state.least * Math.sqrt(keyDim);
+  const lost =
+    lostByUnderflow(block, state, 0, context.roundings.least) + of.state.least * Math.sqrt(keyDim);
   for (let t = 0; t < block.count; t++) {
     setTokenErrors(errors, block, t, context);
     const ofToken = normsOf(errors);

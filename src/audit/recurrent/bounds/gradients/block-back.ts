@@ -76,7 +76,7 @@ function readAgain(context: WriterContext): WriterContext {
   const state = { ...roundings.of.state, unit: 2 * unit, least: 2 * least };
   const of = { ...roundings.of, state, write: roundings.of['stored-write'] };
   const sum = (count: number) => 2 * roundings.sum(count);
-  return { ...context, roundings: { operation: 2 * roundings.operation, sum, of } };
+  return { ...context, roundings: { ...roundings, operation: 2 * roundings.operation, sum, of } };
 }
 
 /** Token by token: the block runs forward again, and its tokens are kept. */

@@ -10,6 +10,7 @@ import {
   type RecurrentShape,
 } from '../../../../problem/index.js';
 import type { WriterContext } from '../chunk-writes.js';
+import { largestOf, lostByUnderflow } from '../state-bounds.js';
 import type { BlockReader, TokenBlock } from '../token-blocks.js';
 import { blockBack, type BlockStart } from './block-back.js';
 import {
@@ -117,6 +118,34 @@ function addStored({ dq, dk }: BlockGradients, first: number, dim: number): void
     for (let i = first; i < first + dim; i++) error[i] += stored[i];
 }
 
+/**
+ * Adds what numbers that underflow make of a block's gradients, and of the state's: results are products of two of what is read, written
+ * and given.
+ */
+function addUnderflow(
+  rows: BlockGradients,
+  block: TokenBlock,
+  {
+    state,
+    gradient,
+    outputs,
+  }: {
+    readonly state: Float64Array;
+    readonly gradient: StateGradient;
+    readonly outputs: Float64Array;
+  },
+  least: number,
+): void {
+  const largest = (values: Float64Array) => largestOf(values, values.length);
+  const others = largest(outputs) + largest(gradient.exact);
+  const size = 1 + others + largest(state) + largest(block.v);
+  const lost = lostByUnderflow(block, state, others, least) * size;
+  for (const { error } of [rows.dq, rows.dk, rows.dv, rows.dbeta, rows.dg])
+    for (let i = 0; i < error.length; i++) error[i] += lost;
+  for (let c = 0; c < gradient.norms.length; c++)
+    gradient.norms[c] += lost * Math.sqrt(gradient.exact.length / gradient.norms.length);
+}
+
 /** Writes a block's gradients' errors. */
 function storeRows(
   run: Run,
@@ -192,6 +221,7 @@ export function gradientBounds(run: Run): GradientBounds {
         }
         raiseCarry(carry, starts[b + 1], gradient, share);
         back(block, starts[b], gradient, outputs, rows);
+        addUnderflow(rows, block, { state: starts[b].exact, gradient, outputs }, roundings.least);
         coverSummedGates(rows, block, carry, addition);
         storeRows(run, rows, block, head, errors);
       }
