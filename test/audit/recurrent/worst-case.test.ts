@@ -171,3 +171,17 @@ it.each(['recurrent', 'chunked'] as const)(
     expect(seen.filter(Boolean).length).toBeGreaterThan(28);
   },
 );
+
+it('goes by the number of a head where a problem has some heads of another', () => {
+  const heads = (count: number, firstHead: number): RecurrentProblem => {
+    const random = randomValues(3);
+    const of = (dim: number) => tensor('bf16', [1, 40, count, dim], random.normal);
+    return { family: 'retention', q: of(8), k: of(8), v: of(4), firstHead };
+  };
+  const bounds = [0, 3].map((first) => {
+    const { out } = recurrentWorstCase(heads(1, first), shortArithmetic('chunked', 16, 'bf16'));
+    return out!.reduce((sum, x) => sum + x, 0);
+  });
+  // A head that forgets less has larger states, which err by more.
+  expect(bounds[1]).toBeGreaterThan(1.2 * bounds[0]);
+});
