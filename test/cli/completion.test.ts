@@ -3,7 +3,13 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { lawIds, regimeNames, scoreRegimeNames } from '../../properties/index.js';
+import {
+  lawIds,
+  recurrentLawIds,
+  recurrentRegimeNames,
+  regimeNames,
+  scoreRegimeNames,
+} from '../../properties/index.js';
 import { kernelModels } from '../../kernels/index.js';
 import { shells, type Shell } from '../../src/cli/completion/options.js';
 import {
@@ -143,9 +149,11 @@ describe.runIf(hasShell('bash'))('completion in bash', () => {
   });
 
   it('tells the regimes of check from those of profile', () => {
-    expect(bashOffers('check', '--regime', '')).toEqual([...regimeNames]);
+    // Those of attention and of linear attention, each once.
+    const both = (...lists: readonly (readonly string[])[]) => [...new Set(lists.flat())];
+    expect(bashOffers('check', '--regime', '')).toEqual(both(regimeNames, recurrentRegimeNames));
     expect(bashOffers('profile', '--regime', '')).toEqual([...scoreRegimeNames]);
-    expect(bashOffers('check', '--property', '')).toEqual([...lawIds]);
+    expect(bashOffers('check', '--property', '')).toEqual(both(lawIds, recurrentLawIds));
   });
 
   it('completes arguments: the first, or all where they repeat', () => {
