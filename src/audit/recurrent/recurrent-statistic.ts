@@ -8,7 +8,7 @@ import type { StructureTest } from '../structure/structure-result.js';
  * mean error; `chunk` the part that is missing of what the state before a chunk of tokens adds to their outputs.
  */
 export const recurrentTests = ['scale', 'bias', 'chunk'] as const;
-/** One of {@link recurrentTests}. */
+/** A statistic of a recurrence: `scale`, `bias` or `chunk`. */
 export type RecurrentTest = (typeof recurrentTests)[number];
 
 /** Sentences on the statistics that fail; outputs and gradients have those of the others. */
