@@ -124,6 +124,7 @@ export {
   findRecurrentModel,
   recurrentFaults,
   recurrentModels,
+  recurrentOperands,
   recurrentValues,
   roundingTo,
   runRecurrence,

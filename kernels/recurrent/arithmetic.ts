@@ -47,6 +47,21 @@ export const recurrentValues = [
 /** One of {@link recurrentValues}. */
 export type RecurrentValue = (typeof recurrentValues)[number];
 
+/** Values that a chunked kernel keeps in the format of its inputs, since its products take them so. */
+export const recurrentOperands: readonly RecurrentValue[] = [
+  'state-operand',
+  'normalised',
+  'operand',
+  'inverse',
+  'write-factor',
+  'write',
+  'write-operand',
+  'intra',
+  'state-gradient',
+  'write-gradient',
+  'intra-gradient',
+];
+
 /** The order of a kernel's operations and the formats of its values. */
 export interface RecurrentArithmetic {
   readonly form: 'recurrent' | 'chunked';

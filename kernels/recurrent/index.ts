@@ -1,4 +1,5 @@
 export {
+  recurrentOperands,
   recurrentValues,
   type RecurrentArithmetic,
   type RecurrentRounding,

@@ -4,7 +4,12 @@ import {
   type RecurrentProblem,
   type RecurrentQuantityName,
 } from '../../src/problem/index.js';
-import { recurrentValues, type RecurrentArithmetic, type RecurrentValue } from './arithmetic.js';
+import {
+  recurrentOperands,
+  recurrentValues,
+  type RecurrentArithmetic,
+  type RecurrentValue,
+} from './arithmetic.js';
 
 /** Choices of a model's user. */
 export interface RecurrentModelSettings {
@@ -25,21 +30,6 @@ export interface RecurrentModel {
     settings?: RecurrentModelSettings,
   ) => RecurrentArithmetic;
 }
-
-/** Values that a chunked kernel keeps in the format of its inputs, since its products take them so. */
-const operands: readonly RecurrentValue[] = [
-  'state-operand',
-  'normalised',
-  'operand',
-  'inverse',
-  'write-factor',
-  'write',
-  'write-operand',
-  'intra',
-  'state-gradient',
-  'write-gradient',
-  'intra-gradient',
-];
 
 /** Formats of all values: `name` but for those given. */
 function formatsOf(
@@ -85,7 +75,9 @@ export const recurrentModels: readonly RecurrentModel[] = [
     name: 'chunked',
     description: 'in chunks of tokens: a state in fp32, operands of products in the format of v',
     arithmetic(problem, { chunk = 64, inverse = { block: 16 }, formats } = {}) {
-      const ofInputs = Object.fromEntries(operands.map((value) => [value, problem.v.format]));
+      const ofInputs = Object.fromEntries(
+        recurrentOperands.map((value) => [value, problem.v.format]),
+      );
       // Gradients within a chunk of decays by key dimension are products of fp32 operands, which tensor cores cut to tf32.
       if (recurrentFamilies[problem.family].decay === 'by-key-dimension')
         for (const value of ['intra-gradient', 'decayed-operand']) ofInputs[value] = 'tf32';

@@ -108,7 +108,7 @@ const placeFaults: readonly RecurrentFault[] = [
   problemFault(
     'key-dimensions-cut',
     'key dimensions behind the last whole 16 are left out',
-    ({ problem }) => problem.q.shape[3] % 16 > 0,
+    ({ problem }) => problem.q.shape[3] > 16 && problem.q.shape[3] % 16 > 0,
     ({ problem }) => {
       const dim = problem.q.shape[3];
       const cut = (tensor: Tensor) =>

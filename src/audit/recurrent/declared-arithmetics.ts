@@ -1,6 +1,7 @@
 import { formats, type FormatName } from '../../formats/index.js';
 import { recurrentFamilies, type RecurrentProblem } from '../../problem/index.js';
 import {
+  recurrentOperands,
   recurrentValues,
   type RecurrentArithmetic,
   type RecurrentValue,
@@ -15,21 +16,6 @@ const smallChunk = 16;
 
 /** Value dimensions that a program of the recurrent form's gradients takes, as fla's do: more of them store fewer shares. */
 const usualValueBlock = 8;
-
-/** Values that are rounded once more where a kernel keeps them in the format of its inputs. */
-const intermediates: readonly RecurrentValue[] = [
-  'state-operand',
-  'normalised',
-  'operand',
-  'inverse',
-  'write-factor',
-  'write',
-  'write-operand',
-  'intra',
-  'state-gradient',
-  'write-gradient',
-  'intra-gradient',
-];
 
 /** Formats of all values: fp32 but for those named. */
 export function recurrentFormats(
@@ -53,7 +39,7 @@ function chunkedArithmetic(
   chunk: number,
 ): RecurrentArithmetic {
   const format = intermediate ?? usualOperand(problem);
-  const named = Object.fromEntries(intermediates.map((value) => [value, format]));
+  const named = Object.fromEntries(recurrentOperands.map((value) => [value, format]));
   return {
     form: 'chunked',
     chunk,

@@ -40,7 +40,7 @@ function freedomOf(energies: Float64Array): number {
 }
 
 function meanOf(values: Float64Array): number {
-  return values.reduce((sum, x) => sum + x, 0) / values.length;
+  return values.reduce((sum, x) => sum + x, 0) / Math.max(1, values.length);
 }
 
 /** Errors, 0 where one of them is not finite: another test tells of these. */

@@ -8,6 +8,7 @@ import {
   type RecurrentShape,
 } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
+import { listed } from '../../words/index.js';
 import { conduct, conductApart, usualFalseAlarmRate, type Contract } from '../conduct/contract.js';
 import type { FoundCause } from '../conduct/causes.js';
 import type { Crew, StageProgress } from '../conduct/stage.js';
@@ -88,6 +89,21 @@ interface RecurrentTerms extends RecurrentMeasurements {
 
 const words = { ...outputWords, prefixesTests: true, zeros: 'where nothing was written' };
 
+/** Says so where a pass means little: all exact values of a quantity are 0. */
+function hollowClause(
+  { given }: PreparedRecurrence,
+  measured: readonly MeasuredPart[],
+): string | null {
+  const zeros = given.filter(({ name }) =>
+    measured.every(({ quantities }) =>
+      quantities.every((one) => one.name !== name || one.exact.every((x) => x === 0)),
+    ),
+  );
+  if (zeros.length === 0) return null;
+  const names = zeros.map(({ rows }) => rows.quantity.prose);
+  return `no exact element of ${listed(names)} is a number other than 0, so that there must only be 0`;
+}
+
 /** The contract of linear attention: every result of a kernel, forward and backward. */
 export const recurrentContract: Contract<RecurrentTerms> = {
   *stages({ plan, shape, parts }) {
@@ -119,6 +135,7 @@ export const recurrentContract: Contract<RecurrentTerms> = {
         judged: quantities,
         required: quantities,
         findings,
+        hollow: hollowClause(prepared, measured),
         unjudged: {
           unbounded: (named) => `no element of ${named} has a bound`,
           lost: (named) => `nothing in ${named} is larger than underflow`,
@@ -176,6 +193,11 @@ export function prepareRecurrence(
   const gradient = given.find(({ name }) => name.startsWith('d'));
   if (gradient !== undefined && gradientInputs === undefined)
     throw new RequestError(`${gradient.name} needs dout, which the backward pass got; give it`);
+  const empty = given.find(({ given: { values } }) => values.length === 0);
+  if (shape.batch === 0 && empty !== undefined)
+    throw new RequestError(
+      `${empty.rows.quantity.prose} has a batch of 0; give at least one entry`,
+    );
   const formats: Partial<Record<RecurrentQuantityName, (typeof given)[number]['given']['format']>> =
     Object.fromEntries(given.map((one) => [one.name, one.given.format]));
   const plan = { task: { problem, gradientInputs }, declared, formats, draws: drawsOf(shape) };
