@@ -84,3 +84,4 @@ export {
   type ReportedRecurrence,
   type ReportedRecurrentQuantity,
 } from './recurrent-report.js';
+export { describeCheckedProblem, sizeOfProblem } from './checked-problem.js';

@@ -1,9 +1,5 @@
-import {
-  describeCheckedProblem,
-  type CheckFinding,
-  type CheckReport,
-  type ReportedProperty,
-} from '../json/check/index.js';
+import type { CheckFinding, CheckReport, ReportedProperty } from '../json/check/index.js';
+import { describeCheckedProblem } from '../json/index.js';
 import {
   describeFinding,
   describeKernel,

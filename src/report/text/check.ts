@@ -1,12 +1,12 @@
 import type { TriedSizes } from '../../../properties/index.js';
 import { formatNumber, plainText } from '../../words/index.js';
-import {
-  describeCheckedProblem,
-  type CheckFinding,
-  type CheckReport,
-  type ReportedProperty,
-  type ReportedViolation,
+import type {
+  CheckFinding,
+  CheckReport,
+  ReportedProperty,
+  ReportedViolation,
 } from '../json/check/index.js';
+import { describeCheckedProblem } from '../json/index.js';
 import {
   type Cell,
   heading,

@@ -19,7 +19,7 @@ import type {
   ReportedRecurrentPromises,
   ReportedViolation,
 } from './check-document.js';
-import { sizeOfProblem } from './checked-problem.js';
+import { sizeOfProblem } from '../index.js';
 import { reportedProblem } from '../index.js';
 
 /** Members of a violation beside the findings of the check. */

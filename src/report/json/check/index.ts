@@ -19,7 +19,6 @@ export {
   type CheckedLaw,
   type SavedViolation,
 } from './check-report.js';
-export { describeCheckedProblem } from './checked-problem.js';
 export { createRecurrentCheckReport, type RecurrentProvenance } from './recurrent-report.js';
 export {
   createInvarianceReport,

@@ -1,9 +1,5 @@
-import {
-  describeReportedProblem,
-  describeReportedRecurrence,
-  type ReportedProblem,
-  type ReportedRecurrence,
-} from '../index.js';
+import { describeReportedRecurrence, type ReportedRecurrence } from './recurrent-report.js';
+import { describeReportedProblem, type ReportedProblem } from './reported-problem.js';
 
 /** The sizes and settings of a problem of attention or of linear attention, in the words of one sentence. */
 export function describeCheckedProblem(problem: ReportedProblem | ReportedRecurrence): string {
