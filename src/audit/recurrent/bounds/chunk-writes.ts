@@ -3,7 +3,7 @@ import type { RecurrentShape } from '../../../problem/index.js';
 import type { BlockMatrices } from './block-matrices.js';
 import type { InputErrors } from './input-errors.js';
 import type { InverseErrors } from './inverse-error.js';
-import { addProduct, setRowNorms } from './matrices.js';
+import { setRowNorms } from './matrices.js';
 import type { Roundings } from './roundings.js';
 import type { OperandErrors } from './chunk-terms.js';
 import type { TokenBlock } from './token-blocks.js';
@@ -11,31 +11,14 @@ import type { TokenBlock } from './token-blocks.js';
 /** A state as products read it. */
 export interface ReadState {
   readonly exact: Float64Array;
-  /** Its elements at most; beside them columns may err by `norms`. */
+  /** What a kernel's errs by, and its elements at most. */
+  readonly errors: Float64Array;
   readonly magnitudes: Float64Array;
-  readonly norms: Float64Array;
-  /** What its copy as an operand errs by, by element: this and `share` times what the state's error is; all products have one copy. */
+  /** What its copy as an operand errs by besides; all products have one copy. */
   readonly copyErrors: Float64Array;
-  readonly copyShare: number;
-  /** The norms of the columns of `magnitudes`, the state's errors included, and of the copy's errors. */
+  /** The norms of the columns of `magnitudes` and of the copy's errors. */
   readonly sizes: Float64Array;
   readonly copyNorms: Float64Array;
-}
-
-/** out += a M + share ‖a‖ ρ, by row of a ≥ 0: what such rows make of elements M and column norms ρ. */
-export function addRead(
-  out: Float64Array,
-  a: Float64Array,
-  elements: Float64Array,
-  { norms, share }: { readonly norms: Float64Array; readonly share: number },
-  { rows, rowNorms }: { readonly rows: number; readonly rowNorms: Float64Array },
-): void {
-  const columns = norms.length;
-  const inner = elements.length / columns;
-  addProduct(out, a, elements, { rows, inner, columns });
-  setRowNorms(rowNorms, a, inner, rows);
-  for (let t = 0; t < rows; t++)
-    for (let c = 0; c < columns; c++) out[t * columns + c] += share * rowNorms[t] * norms[c];
 }
 
 /** out += share ‖a‖ times `norms`, by row of a. */
@@ -82,6 +65,7 @@ export interface WriterContext {
   readonly roundings: Roundings;
   readonly inputs: InputErrors;
   readonly shape: RecurrentShape;
+  readonly scale: number;
 }
 
 /** A writer of additive writes, which are the values. */

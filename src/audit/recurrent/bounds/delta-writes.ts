@@ -1,6 +1,6 @@
 import type { BlockMatrices } from './block-matrices.js';
 import type { OperandErrors } from './chunk-terms.js';
-import { addRead, type ChunkWriter, type ReadState, type WriterContext } from './chunk-writes.js';
+import type { ChunkWriter, ReadState, WriterContext } from './chunk-writes.js';
 import { inverseBounder, type InverseErrors } from './inverse-error.js';
 import { addProduct, setMagnitudes, setRowNorms } from './matrices.js';
 import { compose, type Conversion } from './roundings.js';
@@ -38,7 +38,9 @@ function writerWork(most: number, keyDim: number, valueDim: number) {
     scratch: new Float64Array(most * Math.max(keyDim, valueDim)),
     norms: new Float64Array(most),
     moreNorms: new Float64Array(most),
-    readNorms: new Float64Array(most),
+    /** |W|, and it times what the state errs by. */
+    readSizes: ofKeys(),
+    fromState: ofValues(),
   };
 }
 
@@ -67,26 +69,24 @@ function setOperands(
   { keyDim, valueDim }: { readonly keyDim: number; readonly valueDim: number },
 ): void {
   const { count: n, v, beta } = block;
-  const { keys, values, residual, raised, reads, norms, exact } = work;
+  const { keys, values, residual, raised, reads, fromState, exact } = work;
   setMagnitudes(keys, matrices.startKeys, n * keyDim);
-  setRowNorms(norms, keys, keyDim, n);
+  const ofState = { rows: n, inner: keyDim, columns: valueDim };
   residual.fill(0);
-  addProduct(residual, matrices.startKeys, state.exact, {
-    rows: n,
-    inner: keyDim,
-    columns: valueDim,
-  });
-  for (let t = 0; t < n; t++)
-    for (let c = 0; c < valueDim; c++) {
-      const at = t * valueDim + c;
-      const value = beta[t] * v[at];
-      residual[at] = value - residual[at];
-      raised[at] = Math.abs(residual[at]) + norms[t] * state.norms[c];
-      values[at] = Math.abs(value);
-    }
+  addProduct(residual, matrices.startKeys, state.exact, ofState);
+  raised.fill(0);
+  addProduct(raised, keys, state.errors, ofState);
+  for (let at = 0; at < n * valueDim; at++) {
+    const value = beta[Math.floor(at / valueDim)] * v[at];
+    residual[at] = value - residual[at];
+    raised[at] += Math.abs(residual[at]);
+    values[at] = Math.abs(value);
+  }
   reads.fill(0);
   addProduct(reads, matrices.inverse, matrices.startKeys, { rows: n, inner: n, columns: keyDim });
-  setRowNorms(work.readNorms, reads, keyDim, n);
+  setMagnitudes(work.readSizes, reads, n * keyDim);
+  fromState.fill(0);
+  addProduct(fromState, work.readSizes, state.errors, ofState);
   exact.fill(0);
   addProduct(exact, matrices.inverse, residual, { rows: n, inner: n, columns: valueDim });
 }
@@ -136,17 +136,15 @@ function addInverseErrors(
   work: Work,
   matrices: BlockMatrices,
   of: InverseErrors,
-  norms: Float64Array,
   n: number,
+  columns: number,
 ): void {
-  const { errors, inner, moved, raised, readNorms, exact, product } = work;
-  const columns = norms.length;
+  const { errors, inner, moved, raised, fromState, exact, product } = work;
   const size = { rows: n, inner: n, columns };
   // |T̂ R̂ − N|, and N's part by the state's error.
   moved.fill(0);
   addProduct(moved, of.error, raised, size);
-  for (let i = 0; i < n * columns; i++)
-    moved[i] += readNorms[Math.floor(i / columns)] * norms[i % columns];
+  for (let i = 0; i < n * columns; i++) moved[i] += fromState[i];
   addProduct(inner, matrices.triangleError, moved, size);
   setMagnitudes(product, exact, n * columns);
   addProduct(inner, matrices.ownError, product, size);
@@ -168,13 +166,12 @@ function addOperandErrors(
   sum: number,
 ): void {
   const { errors, inner, keyErrors, valueErrors, values, square, norms, product } = work;
-  const columns = state.norms.length;
+  const columns = state.sizes.length;
+  const keyDim = keyErrors.length / work.norms.length;
   const size = { rows: n, inner: n, columns };
-  const whole = { norms: state.norms, share: 1 };
-  addRead(valueErrors, keyErrors, state.magnitudes, whole, { rows: n, rowNorms: norms });
+  addProduct(valueErrors, keyErrors, state.magnitudes, { rows: n, inner: keyDim, columns });
   addProduct(errors, square, valueErrors, size);
   for (let i = 0; i < n * columns; i++) inner[i] += valueErrors[i];
-  const keyDim = keyErrors.length / work.norms.length;
   for (let i = 0; i < n * keyDim; i++) keyErrors[i] += work.startKeys[i];
   setRowNorms(norms, keyErrors, keyDim, n);
   for (let i = 0; i < n * columns; i++) {
@@ -222,29 +219,30 @@ function setErrors(
   inner.fill(0);
   errors.fill(0);
   addShared(inner, { block, shared: terms.shared, writes: exact });
-  addInverseErrors(work, matrices, inverse, state.norms, n);
+  addInverseErrors(work, matrices, inverse, n, valueDim);
   addOperandErrors(work, inverse, state, n, sum);
-  const whole = { norms: state.norms, share: 1 };
-  const place = { rows: n, rowNorms: work.norms };
-  addRead(errors, work.readErrors, state.magnitudes, whole, place);
+  const ofState = { rows: n, inner: keyDim, columns: valueDim };
+  addProduct(errors, work.readErrors, state.magnitudes, ofState);
   return inverse;
 }
 
 /** Adds the sums of W S and with U, and N's rounding. `product` is |T| e. */
 function finish(m: WriterMachine, n: number, state: ReadState): void {
   const { keyDim, valueDim, of, readSum, work } = m;
-  const { exact, errors, largest, fresh, freshErrors, readNorms, norms, keys, reads } = work;
+  const { exact, errors, largest, fresh, freshErrors, readSizes, fromState, norms } = work;
+  const { keys, reads } = work;
   setRowNorms(norms, keys, keyDim, n);
   for (let i = 0; i < n * keyDim; i++) keys[i] -= Math.abs(reads[i]);
   setRowNorms(work.moreNorms, keys, keyDim, n);
+  const ofState = { rows: n, inner: keyDim, columns: valueDim };
+  addProduct(fromState, readSizes, state.copyErrors, ofState);
   for (let t = 0; t < n; t++)
     for (let c = 0; c < valueDim; c++) {
       const at = t * valueDim + c;
       const copy = state.copyNorms[c];
       const ofSums = readSum * (fresh[at] + norms[t] * (state.sizes[c] + copy));
       const error = errors[at] + freshErrors[at] + work.moreNorms[t] * copy + ofSums;
-      const ofState = readNorms[t] * (state.norms[c] + copy);
-      const size = Math.abs(exact[at]) + work.product[at] + ofState + error;
+      const size = Math.abs(exact[at]) + work.product[at] + fromState[at] + error;
       const rounded = of.write.error(size);
       errors[at] = error + rounded;
       largest[at] = size + rounded;

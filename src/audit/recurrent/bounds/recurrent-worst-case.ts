@@ -29,9 +29,9 @@ const recurrentBlock = 64;
 interface Machinery {
   readonly problem: RecurrentProblem;
   readonly shape: RecurrentShape;
-  readonly scale: number;
   readonly most: number;
   readonly context: WriterContext;
+  readonly isDelta: boolean;
   readonly read: BlockReader;
   readonly bound: BlockBounder;
   readonly follow: BackFollower;
@@ -58,46 +58,42 @@ function beginState(
   for (let i = 0; i < exact.length; i++) {
     const lost = error(Math.abs(exact[i]));
     if (errors) errors[i] = lost;
-    else norms[i % columns] += lost * lost;
+    norms[i % columns] += lost * lost;
   }
   for (let c = 0; c < columns; c++) norms[c] = Math.sqrt(norms[c]);
 }
 
-/** Writes a final state's errors: its rows' are those of unit vectors that are followed back. */
-function finishState(
-  state: StateBounds,
+/** Sets what a state's elements err by: its rows' errors are those of unit vectors that are followed back. */
+function setElementErrors(
+  errors: Float64Array,
+  norms: Float64Array,
   steps: readonly Step[],
-  machinery: Machinery,
-  at: number,
+  { follow, shape: { keyDim } }: Machinery,
 ): void {
-  const { follow, finalState, shape } = machinery;
-  const { keyDim } = shape;
-  const size = state.exact.length;
-  const errors = finalState.subarray(at * size, (at + 1) * size);
-  if (state.errors) errors.set(state.errors);
-  else {
-    const rows = new Float64Array(keyDim * keyDim);
-    for (let i = 0; i < keyDim; i++) rows[i * keyDim + i] = 1;
-    follow({ rows, count: keyDim, errors }, steps, state.norms);
-  }
+  const rows = new Float64Array(keyDim * keyDim);
+  for (let i = 0; i < keyDim; i++) rows[i * keyDim + i] = 1;
+  errors.fill(0);
+  follow({ rows, count: keyDim, errors }, steps, norms);
 }
 
-/** Bounds one sequence of a value head. `keep` sees the state before each block, and behind the last. */
+/**
+ * Bounds one sequence of a value head, and sets what its final state's elements err by. `keep` sees the state before each block, and behind the last.
+ */
 function boundHead(
   machinery: Machinery,
   state: StateBounds,
   { sequence, head }: { readonly sequence: number; readonly head: number },
   keep: () => void,
-): readonly Step[] {
-  const { shape, most, read, bound, follow, out, scale } = machinery;
+): void {
+  const { shape, most, read, bound, follow, out, finalState, isDelta, context } = machinery;
   const { valueHeads, valueDim } = shape;
   const { first, end } = shape.sequences[sequence];
+  const scale = Math.abs(context.scale);
   const steps: Step[] = [];
   keep();
   for (let token = first; token < end; token += most) {
     const block = read(token, Math.min(most, end - token), head);
     const { outErrors, outReads, step, normsBefore } = bound(block, state);
-    keep();
     const errors = outErrors.subarray(0, block.count * valueDim);
     if (outReads) follow({ rows: outReads, count: block.count, errors }, steps, normsBefore);
     for (let t = 0; t < block.count; t++) {
@@ -106,8 +102,14 @@ function boundHead(
     }
     if (step) steps.push(step);
     if (steps.length * most > followedTokens) steps.shift();
+    if (isDelta && state.errors) setElementErrors(state.errors, state.norms, steps, machinery);
+    keep();
   }
-  return steps;
+  const size = state.exact.length;
+  const at = (sequence * valueHeads + head) * size;
+  const errors = finalState.subarray(at, at + size);
+  if (state.errors) errors.set(state.errors);
+  else setElementErrors(errors, state.norms, steps, machinery);
 }
 
 /** NaN and whatever fp64 does not hold are ∞. */
@@ -128,14 +130,15 @@ function machineryOf(problem: RecurrentProblem, arithmetic: RecurrentArithmetic)
   const most = isChunked ? arithmetic.chunk : recurrentBlock;
   const roundings = roundingsOf(arithmetic);
   const inputs = inputErrors(problem, arithmetic, roundings);
-  const context = { arithmetic, roundings, inputs, shape };
+  const scale = problem.scale ?? 1 / Math.sqrt(keyDim);
+  const context = { arithmetic, roundings, inputs, shape, scale };
   const bounders = isChunked ? [additiveChunks, deltaChunks] : [additiveTokens, deltaTokens];
   return {
     problem,
     shape,
-    scale: Math.abs(problem.scale ?? 1 / Math.sqrt(keyDim)),
     most,
     context,
+    isDelta,
     read: blockReader(problem, shape, most),
     bound: bounders[isDelta ? 1 : 0](context, most),
     follow: backFollower(Math.max(most, keyDim), keyDim, most),
@@ -157,11 +160,12 @@ export function recurrentWorstCase(
   const machinery = machineryOf(problem, arithmetic);
   const { shape, out, finalState } = machinery;
   const { keyDim, valueDim, valueHeads, sequences } = shape;
-  const isDelta = recurrentFamilies[problem.family].write === 'delta';
   const size = keyDim * valueDim;
+  // Token by token errors of delta writes are bounded by norms alone.
+  const isByNorm = machinery.isDelta && arithmetic.form === 'recurrent';
   const state: StateBounds = {
     exact: new Float64Array(size),
-    errors: isDelta ? null : new Float64Array(size),
+    errors: isByNorm ? null : new Float64Array(size),
     norms: new Float64Array(valueDim),
   };
   const { gradientInputs } = options;
@@ -176,8 +180,7 @@ export function recurrentWorstCase(
       starts.push({ exact: state.exact.slice(), errors, norms: state.norms.slice() });
     };
     beginState(state, machinery, at, arithmetic.formats.state);
-    const steps = boundHead(machinery, state, { sequence, head }, keep);
-    finishState(state, steps, machinery, at);
+    boundHead(machinery, state, { sequence, head }, keep);
     gradients?.addHead({ sequence, head, starts });
   }
   const results = { out, final_state: finalState, ...gradients?.errors };

@@ -68,6 +68,16 @@ export function holds(wide: FormatName, narrow: FormatName): boolean {
 export const conversion = (to: FormatName, from?: FormatName): Conversion =>
   from !== undefined && holds(to, from) ? exact : conversionTo(to);
 
+/**
+ * What a conversion moves x by, |x| ≤ magnitude, at most, if a kernel multiplies x by the scale before it or behind: the numbers lie elsewhere between
+ * powers of two then, unless the scale is one.
+ */
+export function errorOfEither({ error }: Conversion, magnitude: number, scale: number): number {
+  const by = Math.abs(scale);
+  const scaled = by > 0 ? error(magnitude * by) / by : 0;
+  return Math.max(error(magnitude), scaled);
+}
+
 /** The relative error of a product of numbers with these relative errors. */
 export function compose(...errors: readonly number[]): number {
   let sum = 0;

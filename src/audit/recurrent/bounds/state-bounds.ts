@@ -6,9 +6,9 @@ import type { TokenBlock } from './token-blocks.js';
 export interface StateBounds {
   /** [key dimension, value dimension]. */
   readonly exact: Float64Array;
-  /** By element: of additive writes, whose errors stay in their rows. Else null. */
+  /** By element; null where only `norms` are known: of delta writes token by token. */
   readonly errors: Float64Array | null;
-  /** By column, in the Euclidean norm: of delta writes, whose errors move between rows; of additive writes zeros. */
+  /** By column, in the Euclidean norm, of delta writes, whose errors move between rows. */
   readonly norms: Float64Array;
 }
 

@@ -1,4 +1,4 @@
-import { chunkParts } from '../chunk-errors.js';
+import { chunkParts } from '../chunk-work.js';
 import { additiveWriter, type WriterContext } from '../chunk-writes.js';
 import { deltaWriter } from '../delta-writes.js';
 import { setColumnNorms } from '../matrices.js';
@@ -32,29 +32,19 @@ const copyOf = ({ exact, errors, norms }: BlockStart): StateBounds => ({
 });
 
 /** The bounder of a form's gradients. */
-export function blockBack(
-  context: WriterContext,
-  most: number,
-  scale: number,
-  isDelta: boolean,
-): BlockBack {
+export function blockBack(context: WriterContext, most: number, isDelta: boolean): BlockBack {
   return context.arithmetic.form === 'chunked'
-    ? chunksBack(context, most, scale, isDelta)
-    : tokensBack(context, most, scale, isDelta);
+    ? chunksBack(context, most, isDelta)
+    : tokensBack(context, most, isDelta);
 }
 
 /** In chunks. */
-function chunksBack(
-  context: WriterContext,
-  most: number,
-  scale: number,
-  isDelta: boolean,
-): BlockBack {
+function chunksBack(context: WriterContext, most: number, isDelta: boolean): BlockBack {
   const { keyDim } = context.shape;
   const { work, begin } = chunkParts(context, most);
   const writeDelta = isDelta ? deltaWriter(context, most) : null;
   const writeAdditive = additiveWriter(context, most);
-  const back = chunkGradients(context, most, scale);
+  const back = chunkGradients(context, most);
   const spreads = new Float64Array(most);
   return (block, start, gradient, outputs, rows) => {
     const read = begin(block, copyOf(start), isDelta);
@@ -80,12 +70,7 @@ function readAgain(context: WriterContext): WriterContext {
 }
 
 /** Token by token: the block runs forward again, and its tokens are kept. */
-function tokensBack(
-  context: WriterContext,
-  most: number,
-  scale: number,
-  isDelta: boolean,
-): BlockBack {
+function tokensBack(context: WriterContext, most: number, isDelta: boolean): BlockBack {
   const { keyDim, valueDim } = context.shape;
   const column = () => new Float64Array(valueDim);
   const records = Array.from({ length: most }, () => ({
@@ -104,7 +89,7 @@ function tokensBack(
     if (t + 1 < most) records[t + 1].normsBefore.set(norms);
   };
   const forward = (isDelta ? deltaTokens : additiveTokens)(readAgain(context), most, observe);
-  const back = tokenGradients(context, scale, isDelta);
+  const back = tokenGradients(context, isDelta);
   return (block, start, gradient, outputs, rows) => {
     if (start.errors) setColumnNorms(records[0].normsBefore, start.errors);
     else records[0].normsBefore.set(start.norms);

@@ -1,4 +1,4 @@
-import type { Work } from '../chunk-errors.js';
+import type { Work } from '../chunk-work.js';
 import type { ChunkWrites, ReadState, WriterContext } from '../chunk-writes.js';
 import { setColumnNorms, setRowNorms } from '../matrices.js';
 import { compose } from '../roundings.js';
@@ -88,7 +88,7 @@ function keepTriangle({ value, error }: Errored, n: number, isStrict: boolean): 
 }
 
 /** What steps back of a problem share. */
-function chunkMachine(context: WriterContext, most: number, scale: number) {
+function chunkMachine(context: WriterContext, most: number) {
   const { roundings, inputs, shape } = context;
   const { keyDim, valueDim } = shape;
   const { of, operation } = roundings;
@@ -102,7 +102,7 @@ function chunkMachine(context: WriterContext, most: number, scale: number) {
   const rawQuery = compose(inputs.query, isDecayed ? made : 0);
   const copied = of['state-gradient'];
   return {
-    scale,
+    scale: context.scale,
     inputs,
     keyDim,
     valueDim,
@@ -161,10 +161,7 @@ function setForward(
     n * keyDim,
     (i) => compose(made, terms.decays[i]) * Math.abs(matrices.startKeys[i]) + least,
   );
-  set(w.state, read.exact, keyDim * valueDim, (i) => {
-    const before = read.magnitudes[i] - Math.abs(read.exact[i]) + read.norms[i % valueDim];
-    return before + read.copyErrors[i] + read.copyShare * before;
-  });
+  set(w.state, read.exact, keyDim * valueDim, (i) => read.errors[i] + read.copyErrors[i]);
   set(
     w.gradient,
     gradient.exact,
@@ -367,13 +364,8 @@ function stepBack(
 }
 
 /** A bounder of a chunk's gradients, which takes the state's gradient to before the chunk. */
-export function chunkGradients(
-  context: WriterContext,
-  most: number,
-  scale: number,
-): (back: ChunkBack) => void {
-  const m = chunkMachine(context, most, scale);
-  const {} = m;
+export function chunkGradients(context: WriterContext, most: number): (back: ChunkBack) => void {
+  const m = chunkMachine(context, most);
   return (back) => {
     const { count: n } = back.block;
     const isDelta = back.writes.reads !== null;

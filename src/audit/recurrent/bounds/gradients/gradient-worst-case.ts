@@ -1,6 +1,5 @@
 import { decodeTensor } from '../../../../formats/index.js';
 import {
-  recurrentFamilies,
   recurrentQuantities,
   recurrentQuantityNames,
   recurrentQuantityShape,
@@ -42,7 +41,7 @@ interface Run {
   readonly context: WriterContext;
   readonly read: BlockReader;
   readonly most: number;
-  readonly scale: number;
+  readonly isDelta: boolean;
   readonly inputs: RecurrentGradientInputs;
 }
 
@@ -187,10 +186,9 @@ function storeRows(
 
 /** Bounds of the gradients of a problem. */
 export function gradientBounds(run: Run): GradientBounds {
-  const { problem, shape, context, read, most, scale, inputs } = run;
+  const { problem, shape, context, read, most, isDelta, inputs } = run;
   const { keyDim, valueDim, valueHeads, sequences } = shape;
-  const isDelta = recurrentFamilies[problem.family].write === 'delta';
-  const back = blockBack(context, most, scale, isDelta);
+  const back = blockBack(context, most, isDelta);
   const errors = zeros(problem, shape);
   const size = keyDim * valueDim;
   const gradient: StateGradient = {

@@ -108,7 +108,7 @@ class Shares {
 }
 
 /** What steps back of a problem share. */
-function tokenMachine(context: WriterContext, scale: number, isDelta: boolean) {
+function tokenMachine(context: WriterContext, isDelta: boolean) {
   const { roundings, inputs, shape } = context;
   const { keyDim, valueDim } = shape;
   const { operation, of } = roundings;
@@ -121,7 +121,7 @@ function tokenMachine(context: WriterContext, scale: number, isDelta: boolean) {
   const second = new Shares(inputs.valueBlock);
   return {
     context,
-    scale,
+    scale: context.scale,
     isDelta,
     inputs,
     keyDim,
@@ -309,12 +309,8 @@ function decay(m: TokenMachine, { block, t, gradient }: StepBack, shares: TokenS
 }
 
 /** A bounder of a token's gradients, which takes the state's gradient to before the token. */
-export function tokenGradients(
-  context: WriterContext,
-  scale: number,
-  isDelta: boolean,
-): (step: StepBack) => void {
-  const m = tokenMachine(context, scale, isDelta);
+export function tokenGradients(context: WriterContext, isDelta: boolean): (step: StepBack) => void {
+  const m = tokenMachine(context, isDelta);
   return (step) => {
     const shares = sharesOf(step.block, step.t, isDelta, context);
     addOutput(m, step, shares.query);
