@@ -129,8 +129,8 @@ function setFactors(
 }
 
 /**
- * What A and its inverse err by: into `inner` what T multiplies, and into `errors` what the inverse's rounding makes of N. Before, `inner` has what β k's
- * rounding makes of A N.
+ * What A and its inverse err by: into `inner` |F N̂|, which T multiplies, N̂ that of T̂ before it is rounded; and into `errors` what its rounding makes of N.
+ * Before, `inner` has what β k's rounding makes of A N.
  */
 function addInverseErrors(
   work: Work,
@@ -139,19 +139,35 @@ function addInverseErrors(
   n: number,
   columns: number,
 ): void {
-  const { errors, inner, moved, raised, fromState, exact, product } = work;
+  const { errors, inner, moved, raised, fromState, exact, product, square } = work;
   const size = { rows: n, inner: n, columns };
-  // |T̂ R̂ − N|, and N's part by the state's error.
-  moved.fill(0);
-  addProduct(moved, of.error, raised, size);
-  for (let i = 0; i < n * columns; i++) moved[i] += fromState[i];
-  addProduct(inner, matrices.triangleError, moved, size);
   setMagnitudes(product, exact, n * columns);
-  addProduct(inner, matrices.ownError, product, size);
-  product.fill(0);
-  addProduct(product, of.largest, raised, size);
-  addProduct(inner, of.residual, product, size);
+  for (let i = 0; i < n * n; i++) square[i] = matrices.ownError[i] + of.residual[i];
+  addProduct(inner, square, product, size);
+  for (let i = 0; i < n * n; i++) square[i] = matrices.triangleError[i] + of.residual[i];
+  // Row by row |N̂ − N|, of the state's error and of |T| |F N̂| so far, and what |F| makes of it.
+  moved.set(fromState);
+  for (let s = 0; s < n; s++) {
+    const row = s * columns;
+    addRow(inner, row, square.subarray(s * n, s * n + s), moved, columns);
+    addRow(moved, row, of.magnitude.subarray(s * n, s * n + s + 1), inner, columns);
+  }
   addProduct(errors, of.rounding, raised, size);
+}
+
+/** Adds the sum of rows of a matrix, with a factor each, to the row of `to` that begins at `at`. */
+function addRow(
+  to: Float64Array,
+  at: number,
+  factors: Float64Array,
+  rows: Float64Array,
+  columns: number,
+): void {
+  for (let j = 0; j < factors.length; j++) {
+    const factor = factors[j];
+    if (factor === 0) continue;
+    for (let c = 0, from = j * columns; c < columns; c++) to[at + c] += factor * rows[from + c];
+  }
 }
 
 /**
@@ -166,6 +182,7 @@ function addOperandErrors(
   sum: number,
 ): void {
   const { errors, inner, keyErrors, valueErrors, values, square, norms, product } = work;
+  for (let i = 0; i < n * n; i++) square[i] = of.error[i] + of.rounding[i];
   const columns = state.sizes.length;
   const keyDim = keyErrors.length / work.norms.length;
   const size = { rows: n, inner: n, columns };
