@@ -130,7 +130,7 @@ function setFactors(
 
 /**
  * What A and its inverse err by: into `inner` |F N̂|, which T multiplies, N̂ that of T̂ before it is rounded; and into `errors` what its rounding makes of N.
- * Before, `inner` has what β k's rounding makes of A N.
+ * Before, `inner` has what β k's rounding makes of A times N of the kernel's state.
  */
 function addInverseErrors(
   work: Work,
@@ -141,12 +141,12 @@ function addInverseErrors(
 ): void {
   const { errors, inner, moved, raised, fromState, exact, product, square } = work;
   const size = { rows: n, inner: n, columns };
-  setMagnitudes(product, exact, n * columns);
+  for (let i = 0; i < n * columns; i++) product[i] = Math.abs(exact[i]) + fromState[i];
   for (let i = 0; i < n * n; i++) square[i] = matrices.ownError[i] + of.residual[i];
   addProduct(inner, square, product, size);
   for (let i = 0; i < n * n; i++) square[i] = matrices.triangleError[i] + of.residual[i];
-  // Row by row |N̂ − N|, of the state's error and of |T| |F N̂| so far, and what |F| makes of it.
-  moved.set(fromState);
+  // Row by row what N̂ errs by beside what the state's error makes of it, |T| |F N̂|, and what |F| makes of that.
+  moved.fill(0);
   for (let s = 0; s < n; s++) {
     const row = s * columns;
     addRow(inner, row, square.subarray(s * n, s * n + s), moved, columns);
@@ -206,7 +206,7 @@ function writerMachine({ arithmetic, roundings, inputs, shape }: WriterContext, 
   const readSum = roundings.sum(keyDim + most + 4);
   const order = arithmetic.inverse;
   const invert = inverseBounder(most, { order, sum, rounded: of.inverse.error });
-  const addShared = sharedRoundings(keyDim, valueDim);
+  const addShared = sharedRoundings(most, keyDim, valueDim);
   const work = writerWork(most, keyDim, valueDim);
   const fixed = compose(inputs.normalised, 3 * operation);
   return { shape, keyDim, valueDim, of, operation, sum, readSum, invert, addShared, work, fixed };
@@ -235,7 +235,8 @@ function setErrors(
   setFactors(work, block, matrices.inverse, inverse, { factor: of['write-factor'], sum });
   inner.fill(0);
   errors.fill(0);
-  addShared(inner, { block, shared: terms.shared, writes: exact });
+  const { errors: stateErrors } = state;
+  addShared(inner, { block, shared: terms.shared, writes: exact, stateErrors });
   addInverseErrors(work, matrices, inverse, n, valueDim);
   addOperandErrors(work, inverse, state, n, sum);
   const ofState = { rows: n, inner: keyDim, columns: valueDim };
