@@ -9,6 +9,7 @@ import {
   type RecurrentShape,
 } from '../../../../problem/index.js';
 import type { WriterContext } from '../chunk-writes.js';
+import { conversion } from '../roundings.js';
 import { largestOf, lostByUnderflow } from '../state-bounds.js';
 import type { BlockReader, TokenBlock } from '../token-blocks.js';
 import { blockBack, type BlockStart } from './block-back.js';
@@ -45,17 +46,17 @@ interface Run {
   readonly inputs: RecurrentGradientInputs;
 }
 
-/** Adds a head's share of a row to the sum over the value heads of a key head: the sum rounds, and shares may be stored first. */
+/** Adds a head's share of a row to the sum over the value heads of a key head, which rounds. */
 function addShare(
   to: Float64Array,
   at: number,
   { value, error }: Errored,
   from: number,
-  { dim, stored }: { readonly dim: number; readonly stored: number },
+  { dim, addition }: { readonly dim: number; readonly addition: number },
 ): void {
   for (let i = 0; i < dim; i++) {
     const size = Math.abs(value[from + i]) + error[from + i];
-    to[at + i] += error[from + i] + stored * size;
+    to[at + i] += error[from + i] + addition * size;
   }
 }
 
@@ -111,10 +112,17 @@ function zeros(problem: RecurrentProblem, shape: RecurrentShape): GradientBounds
   );
 }
 
-/** Adds what storing shares of a row of dq and dk errs by. */
-function addStored({ dq, dk }: BlockGradients, first: number, dim: number): void {
-  for (const { error, stored } of [dq, dk])
-    for (let i = first; i < first + dim; i++) error[i] += stored[i];
+/** Adds what storing shares of a row of dq or dk errs by, and what storing the row does. */
+function addStored(
+  { value, error, stored }: BlockGradients['dq'],
+  first: number,
+  dim: number,
+  rounded: (magnitude: number) => number,
+): void {
+  for (let i = first; i < first + dim; i++) {
+    error[i] += stored[i];
+    error[i] += rounded(Math.abs(value[i]) + error[i]);
+  }
 }
 
 /**
@@ -155,25 +163,34 @@ function storeRows(
 ): void {
   const { shape, context, problem } = run;
   const { keyHeads, valueHeads, keyDim, valueDim } = shape;
-  const { operation, of } = context.roundings;
+  const { arithmetic, roundings } = context;
+  const { operation, of } = roundings;
   const group = valueHeads / keyHeads;
-  const stored = group > 1 ? group * operation + of.operand.unit : 0;
-  const share = 4 * context.inputs.normalised + context.roundings.sum(keyDim + 4);
+  const addition = group > 1 ? group * operation : 0;
+  // What heads share, or what normalisation reads, may be stored before it is read again: as results are, or as operands.
+  const isStored = group > 1 || problem.normalisation !== undefined;
+  const share = 4 * context.inputs.normalised + roundings.sum(keyDim + 4);
   for (let t = 0; t < block.count; t++) {
     const token = block.first + t;
     const [ofKey, ofValue] = [
       (token * keyHeads + Math.floor(head / group)) * keyDim,
       token * valueHeads + head,
     ];
-    addStored(rows, t * keyDim, keyDim);
     for (const [name, x, factors] of [
       ['dq', block.q, block.queryFactors],
       ['dk', block.k, block.keyFactors],
     ] as const) {
       const to = errors[name];
+      const asResult = conversion(
+        problem[name === 'dq' ? 'q' : 'k'].format,
+        arithmetic.formats.sum,
+      );
+      addStored(rows[name], t * keyDim, keyDim, (magnitude) =>
+        isStored ? Math.max(asResult.error(magnitude), of.operand.error(magnitude)) : 0,
+      );
       if (problem.normalisation)
         throughNormalisation(rows[name], x, t * keyDim, { dim: keyDim, factor: factors[t], share });
-      if (to) addShare(to, ofKey, rows[name], t * keyDim, { dim: keyDim, stored });
+      if (to) addShare(to, ofKey, rows[name], t * keyDim, { dim: keyDim, addition });
     }
     errors.dv?.set(rows.dv.error.subarray(t * valueDim, (t + 1) * valueDim), ofValue * valueDim);
     errors.dbeta?.set(rows.dbeta.error.subarray(t, t + 1), ofValue);

@@ -234,7 +234,9 @@ function setWrite(
     rows.dv.error[at] = Math.abs(factor) * (whole[c] + 2 * operation * size);
     const lacking = Math.abs(v[at] - held);
     const ofHeld = key * (decayed[c] + compose(vector, sum) * (decayedSizes[c] + decayed[c]));
-    const ofLacking = ofHeld + 2 * operation * (Math.abs(v[at]) + lacking + ofHeld);
+    const made = ofHeld + 2 * operation * (Math.abs(v[at]) + lacking + ofHeld);
+    // It is read as the forward pass stored it.
+    const ofLacking = made + of['stored-write'].error(lacking + made);
     first.add(value * (v[at] - held), c);
     error += whole[c] * lacking + size * (ofLacking + sum * (lacking + ofLacking));
   }
