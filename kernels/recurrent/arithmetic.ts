@@ -69,8 +69,11 @@ export interface RecurrentArithmetic {
   readonly chunk: number;
   /** The order in which T is made: row by row, or by diagonal blocks of so many rows that are then joined. */
   readonly inverse: 'substitution' | { readonly block: number };
-  /** Whether a token's sums over the key dimension and over a chunk's tokens go from the last to the first. */
-  readonly isReversed: boolean;
+  /**
+   * The order in which products are summed in fp32, a term at a time: over the key or value dimension, and over a chunk's tokens. Default: a sum is rounded
+   * once, where it ends.
+   */
+  readonly accumulation?: 'in-order' | 'reversed';
   /**
    * Value dimensions that a program of the recurrent form's gradients takes; default: all. Of several, each stores its share of dQ, dK and dβ, and the
    * shares are added.

@@ -11,7 +11,7 @@ import {
 import { stretchesOf, type RunContext } from './context.js';
 import type { BackwardPass, OutputGradientReader } from './gradient-rows.js';
 import type { InputReader, TokenInputs } from './inputs.js';
-import { decayRows, productOfTransposed, scaleRows } from './matrices.js';
+import { decayRows, scaleRows } from './matrices.js';
 
 /** The gradients of the gates' sums G: where a query or a delta write reads, they grow with what is read; where a key is written, they shrink. */
 function setGateSums(
@@ -61,7 +61,7 @@ function stepBack(
   { stateOperand, outputs, writes, scratch }: ChunkGradients,
   { decays, keyFactor }: ChunkParts,
   { q, count: n }: TokenInputs,
-  { rounding, shape, scale, isDelta }: RunContext,
+  { products, rounding, shape, scale, isDelta }: RunContext,
   stateGradient: Float64Array,
 ): void {
   const { keyDim, valueDim } = shape;
@@ -74,10 +74,10 @@ function stepBack(
     decayRows(stateGradient, fromStart.subarray((n - 1) * count, n * count), valueDim);
     rounding.value('sum', stateGradient, 0, stateGradient.length);
   }
-  productOfTransposed(stateOperand, scratch, outputs, sizes);
+  products.productOfTransposed(stateOperand, scratch, outputs, sizes);
   for (let i = 0; i < stateOperand.length; i++) stateGradient[i] += scale * stateOperand[i];
   if (isDelta) {
-    productOfTransposed(stateOperand, keyFactor, writes, sizes);
+    products.productOfTransposed(stateOperand, keyFactor, writes, sizes);
     for (let i = 0; i < stateOperand.length; i++) stateGradient[i] -= stateOperand[i];
   }
   rounding.value('state', stateGradient, 0, stateGradient.length);

@@ -4,12 +4,12 @@ import { stretchesOf, type RunContext } from './context.js';
 import { setChunkDecays } from './decays.js';
 import type { InputReader, TokenInputs } from './inputs.js';
 import { invertTriangle } from './inverse.js';
-import { decayRows, product, productOfTransposed, scaleRows } from './matrices.js';
+import { decayRows, scaleRows } from './matrices.js';
 import type { SequencePass } from './token-forward.js';
 
 /** W and U of delta writes, from T and the operands β k E and β v. */
 function setWriteFactors(parts: ChunkParts, inputs: TokenInputs, context: RunContext): void {
-  const { rounding, shape } = context;
+  const { products, rounding, shape } = context;
   const { decays, inverse, keyOperand, valueOperand, keyFactor, valueFactor } = parts;
   const { k, v, beta, count: n } = inputs;
   const { keyDim, valueDim } = shape;
@@ -19,8 +19,8 @@ function setWriteFactors(parts: ChunkParts, inputs: TokenInputs, context: RunCon
   scaleRows(valueOperand, v, beta, [n, valueDim], true);
   rounding.value('operand', keyOperand, 0, n * keyDim);
   rounding.value('operand', valueOperand, 0, n * valueDim);
-  product(keyFactor, inverse, keyOperand, [n, n, keyDim]);
-  product(valueFactor, inverse, valueOperand, [n, n, valueDim]);
+  products.product(keyFactor, inverse, keyOperand, [n, n, keyDim]);
+  products.product(valueFactor, inverse, valueOperand, [n, n, valueDim]);
   for (const [factor, dim] of [
     [keyFactor, keyDim],
     [valueFactor, valueDim],
@@ -32,7 +32,7 @@ function setWriteFactors(parts: ChunkParts, inputs: TokenInputs, context: RunCon
 
 /** N: of additive writes the values, of delta writes U − W S. */
 function setWrites(parts: ChunkParts, inputs: TokenInputs, context: RunContext): void {
-  const { rounding, shape, isDelta } = context;
+  const { products, rounding, shape, isDelta } = context;
   const { keyFactor, valueFactor, stateOperand, exactWrites, writes } = parts;
   const { v, count: n } = inputs;
   const size = n * shape.valueDim;
@@ -41,7 +41,7 @@ function setWrites(parts: ChunkParts, inputs: TokenInputs, context: RunContext):
     writes.set(v.subarray(0, size));
     return;
   }
-  product(exactWrites, keyFactor, stateOperand, [n, shape.keyDim, shape.valueDim]);
+  products.product(exactWrites, keyFactor, stateOperand, [n, shape.keyDim, shape.valueDim]);
   rounding.value('sum', exactWrites, 0, size);
   for (let i = 0; i < size; i++) exactWrites[i] = valueFactor[i] - exactWrites[i];
   rounding.value('sum', exactWrites, 0, size);
@@ -73,16 +73,16 @@ export function setEndKeys(parts: ChunkParts, inputs: TokenInputs, context: RunC
 
 /** O = scale ((q E) S + P N): by head E multiplies the product. */
 function setOutput(parts: ChunkParts, inputs: TokenInputs, context: RunContext): void {
-  const { rounding, shape, scale } = context;
+  const { products, rounding, shape, scale } = context;
   const { decays, startQueries, stateOperand, intra, writes, out } = parts;
   const n = inputs.count;
   const { keyDim, valueDim } = shape;
   const size = n * valueDim;
   setStartQueries(parts, inputs, context);
-  product(out, startQueries, stateOperand, [n, keyDim, valueDim]);
+  products.product(out, startQueries, stateOperand, [n, keyDim, valueDim]);
   if (decays.count === 1) scaleRows(out, out, decays.fromStart, [n, valueDim], true);
   rounding.value('sum', out, 0, size);
-  product(out, intra, writes, [n, n, valueDim], true);
+  products.product(out, intra, writes, [n, n, valueDim], true);
   rounding.value('sum', out, 0, size);
   for (let i = 0; i < size; i++) out[i] *= scale;
 }
@@ -94,7 +94,7 @@ function advanceState(
   context: RunContext,
   state: Float64Array,
 ): void {
-  const { rounding, shape } = context;
+  const { products, rounding, shape } = context;
   const { decays, exactWrites, endKeys, endWrites } = parts;
   const n = inputs.count;
   const { keyDim, valueDim } = shape;
@@ -107,7 +107,7 @@ function advanceState(
     decayRows(state, fromStart.subarray((n - 1) * count, n * count), valueDim);
     rounding.value('sum', state, 0, state.length);
   }
-  productOfTransposed(state, endKeys, endWrites, [keyDim, n, valueDim], true);
+  products.productOfTransposed(state, endKeys, endWrites, [keyDim, n, valueDim], true);
   rounding.value('state', state, 0, state.length);
 }
 

@@ -3,22 +3,22 @@ import type { ChunkParts } from './chunk-parts.js';
 import { eachDecayedRow } from './chunk-products.js';
 import type { RunContext } from './context.js';
 import type { TokenInputs } from './inputs.js';
-import { dot, product, productOfTransposed, productWithTransposed, scaleRows } from './matrices.js';
+import { scaleRows } from './matrices.js';
 
 /** The shares of dQ and dK by way of the states before and behind the chunk, and dS's part of the gradients of all gates. */
 function setStateShares(
   gradients: ChunkGradients,
   parts: ChunkParts,
   { k, count: n }: TokenInputs,
-  { rounding, shape, scale }: RunContext,
+  { products, rounding, shape, scale }: RunContext,
 ): void {
   const { rows, written, outputs, stateOperand, gateCarry } = gradients;
   const { decays } = parts;
   const { keyDim, valueDim } = shape;
   const { count, fromStart, toEnd } = decays;
   const size = n * keyDim;
-  productWithTransposed(rows.dq, outputs, parts.stateOperand, [n, valueDim, keyDim]);
-  productWithTransposed(written, parts.writes, stateOperand, [n, valueDim, keyDim]);
+  products.productWithTransposed(rows.dq, outputs, parts.stateOperand, [n, valueDim, keyDim]);
+  products.productWithTransposed(written, parts.writes, stateOperand, [n, valueDim, keyDim]);
   rounding.value('sum', rows.dq, 0, size);
   rounding.value('sum', written, 0, size);
   for (let i = 0; i < size; i++) rows.dq[i] *= scale;
@@ -30,7 +30,7 @@ function setStateShares(
     const gate = count === 1 ? 0 : i;
     const decay = fromStart[(n - 1) * count + gate];
     const row = i * valueDim;
-    gateCarry[gate] += decay * dot(parts.stateOperand, row, stateOperand, row, valueDim);
+    gateCarry[gate] += decay * products.dot(parts.stateOperand, row, stateOperand, row, valueDim);
     for (let j = i; j < size; j += keyDim) gateCarry[gate] += k[j] * written[j];
   }
 }
@@ -39,17 +39,17 @@ function setStateShares(
 function addProductsByHead(
   gradients: ChunkGradients,
   { q, k, beta, count: n }: TokenInputs,
-  { rounding, shape, isDelta }: RunContext,
+  { products, rounding, shape, isDelta }: RunContext,
 ): void {
   const { rows, written, intra, triangle, triangleRows, triangleColumns, scratch } = gradients;
   const { keyDim } = shape;
-  product(rows.dq, intra, k, [n, n, keyDim], true);
-  productOfTransposed(written, intra, q, [n, n, keyDim], true);
+  products.product(rows.dq, intra, k, [n, n, keyDim], true);
+  products.productOfTransposed(written, intra, q, [n, n, keyDim], true);
   if (!isDelta) return;
-  product(triangleRows, triangle, k, [n, n, keyDim]);
+  products.product(triangleRows, triangle, k, [n, n, keyDim]);
   scaleRows(scratch, k, beta, [n, keyDim], true);
   rounding.value('operand', scratch, 0, n * keyDim);
-  productOfTransposed(triangleColumns, triangle, scratch, [n, n, keyDim]);
+  products.productOfTransposed(triangleColumns, triangle, scratch, [n, n, keyDim]);
 }
 
 /** The same where decays are by key dimension, row by row with the decays from each token to the row's. */

@@ -1,7 +1,6 @@
 import type { ChunkParts } from './chunk-parts.js';
 import type { RunContext } from './context.js';
 import type { TokenInputs } from './inputs.js';
-import { dot, productWithTransposed } from './matrices.js';
 
 /**
  * Receives keys decayed to row s, one after the other for j ≤ s: row j of `decayed` is the key of token j; good until the next row.
@@ -30,18 +29,18 @@ export function eachDecayedRow(
 
 /** Dot products of queries and of keys with keys, decayed: by head afterwards, by key dimension as operands. */
 function setDots(parts: ChunkParts, inputs: TokenInputs, context: RunContext): void {
-  const { rounding, shape, isDelta } = context;
+  const { products, rounding, shape, isDelta } = context;
   const { intra, triangle, decays } = parts;
   const { q, k, count: n } = inputs;
   const { keyDim } = shape;
   if (decays.count <= 1) {
-    productWithTransposed(intra, q, k, [n, keyDim, n]);
-    if (isDelta) productWithTransposed(triangle, k, k, [n, keyDim, n]);
+    products.productWithTransposed(intra, q, k, [n, keyDim, n]);
+    if (isDelta) products.productWithTransposed(triangle, k, k, [n, keyDim, n]);
   } else
     eachDecayedRow(k, decays, n, parts.decayed, (s, decayed) => {
       for (let j = 0; j <= s; j++) {
-        intra[s * n + j] = dot(q, s * keyDim, decayed, j * keyDim, keyDim);
-        if (isDelta) triangle[s * n + j] = dot(k, s * keyDim, decayed, j * keyDim, keyDim);
+        intra[s * n + j] = products.dot(q, s * keyDim, decayed, j * keyDim, keyDim);
+        if (isDelta) triangle[s * n + j] = products.dot(k, s * keyDim, decayed, j * keyDim, keyDim);
       }
     });
   for (let s = 0; s < n; s++) {

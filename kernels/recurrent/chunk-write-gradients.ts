@@ -2,22 +2,22 @@ import type { ChunkGradients } from './chunk-gradients.js';
 import type { ChunkParts } from './chunk-parts.js';
 import type { RunContext } from './context.js';
 import type { TokenInputs } from './inputs.js';
-import { dot, product, productOfTransposed, productWithTransposed, scaleRows } from './matrices.js';
+import { scaleRows } from './matrices.js';
 
 /** Sets dN = scale Pᵀ dO + (E_{C←j} k_j)ᵀ dS. */
 export function setWriteGradients(
   { writes, outputs, stateOperand }: ChunkGradients,
   parts: ChunkParts,
   { count: n }: TokenInputs,
-  { rounding, shape, scale, isDelta }: RunContext,
+  { products, rounding, shape, scale, isDelta }: RunContext,
 ): void {
   const { decays, intra, endKeys, endWrites } = parts;
   const { keyDim, valueDim } = shape;
   const size = n * valueDim;
-  product(endWrites, endKeys, stateOperand, [n, keyDim, valueDim]);
+  products.product(endWrites, endKeys, stateOperand, [n, keyDim, valueDim]);
   rounding.value('sum', endWrites, 0, size);
   if (decays.count === 1) scaleRows(endWrites, endWrites, decays.toEnd, [n, valueDim], true);
-  productOfTransposed(writes, intra, outputs, [n, n, valueDim]);
+  products.productOfTransposed(writes, intra, outputs, [n, n, valueDim]);
   for (let i = 0; i < size; i++) writes[i] *= scale;
   rounding.value('sum', writes, 0, size);
   // Kernels of delta writes store this part before the state's gradient is there.
@@ -32,9 +32,9 @@ export function setIntraGradient(
   { intra, outputs }: ChunkGradients,
   { writes, decays }: ChunkParts,
   { count: n }: TokenInputs,
-  { rounding, shape, scale }: RunContext,
+  { products, rounding, shape, scale }: RunContext,
 ): void {
-  productWithTransposed(intra, outputs, writes, [n, shape.valueDim, n]);
+  products.productWithTransposed(intra, outputs, writes, [n, shape.valueDim, n]);
   for (let s = 0; s < n; s++) {
     const row = s * n;
     intra.fill(0, row + s + 1, row + n);
@@ -61,7 +61,7 @@ export function setInverseGradients(
   gradients: ChunkGradients,
   parts: ChunkParts,
   { count: n }: TokenInputs,
-  { rounding, shape }: RunContext,
+  { products, rounding, shape }: RunContext,
 ): void {
   const { writes, keyFactor, inverse, triangle } = gradients;
   const { stateOperand, keyOperand, valueOperand, decays } = parts;
@@ -70,17 +70,17 @@ export function setInverseGradients(
     rounding.value('sum', values, first, end);
     rounding.value('intra-gradient', values, first, end);
   };
-  productWithTransposed(keyFactor, writes, stateOperand, [n, valueDim, keyDim]);
+  products.productWithTransposed(keyFactor, writes, stateOperand, [n, valueDim, keyDim]);
   for (let i = 0; i < n * keyDim; i++) keyFactor[i] = -keyFactor[i];
   rounding.value('sum', keyFactor, 0, n * keyDim);
   rounding.value('write-gradient', keyFactor, 0, n * keyDim);
-  productWithTransposed(inverse, writes, valueOperand, [n, valueDim, n]);
-  productWithTransposed(inverse, keyFactor, keyOperand, [n, keyDim, n], true);
+  products.productWithTransposed(inverse, writes, valueOperand, [n, valueDim, n]);
+  products.productWithTransposed(inverse, keyFactor, keyOperand, [n, keyDim, n], true);
   roundTriangle(inverse, n, 1, stored);
-  productWithTransposed(triangle, inverse, parts.inverse, [n, n, n]);
+  products.productWithTransposed(triangle, inverse, parts.inverse, [n, n, n]);
   roundTriangle(triangle, n, 1, stored);
   inverse.set(triangle.subarray(0, n * n));
-  productOfTransposed(triangle, parts.inverse, inverse, [n, n, n]);
+  products.productOfTransposed(triangle, parts.inverse, inverse, [n, n, n]);
   roundTriangle(triangle, n, 0, (values, first, end) => rounding.value('sum', values, first, end));
   for (let i = 0; i < n * n; i++)
     triangle[i] = -triangle[i] * (decays.count === 1 ? decays.within[i] : 1);
@@ -94,7 +94,7 @@ export function setReadGradients(
   gradients: ChunkGradients,
   parts: ChunkParts,
   { k, v, beta, count: n }: TokenInputs,
-  { rounding, shape, isDelta }: RunContext,
+  { products, rounding, shape, isDelta }: RunContext,
 ): void {
   const { rows, writes, keyFactor, keyOperand, valueOperand, read, triangleRows } = gradients;
   const { decays } = parts;
@@ -103,8 +103,8 @@ export function setReadGradients(
     rows.dv.set(writes.subarray(0, n * valueDim));
     return;
   }
-  productOfTransposed(keyOperand, parts.inverse, keyFactor, [n, n, keyDim]);
-  productOfTransposed(valueOperand, parts.inverse, writes, [n, n, valueDim]);
+  products.productOfTransposed(keyOperand, parts.inverse, keyFactor, [n, n, keyDim]);
+  products.productOfTransposed(valueOperand, parts.inverse, writes, [n, n, valueDim]);
   rounding.value('sum', keyOperand, 0, n * keyDim);
   rounding.value('sum', valueOperand, 0, n * valueDim);
   if (decays.count > 0)
@@ -113,9 +113,9 @@ export function setReadGradients(
   for (let s = 0; s < n; s++) {
     const row = s * keyDim;
     rows.dbeta[s] =
-      dot(v, s * valueDim, valueOperand, s * valueDim, valueDim) +
-      dot(k, row, keyOperand, row, keyDim);
-    gradients.strengthOfTriangle[s] = dot(k, row, triangleRows, row, keyDim);
+      products.dot(v, s * valueDim, valueOperand, s * valueDim, valueDim) +
+      products.dot(k, row, keyOperand, row, keyDim);
+    gradients.strengthOfTriangle[s] = products.dot(k, row, triangleRows, row, keyDim);
     for (let i = row; i < row + keyDim; i++) read[i] = beta[s] * (keyOperand[i] + triangleRows[i]);
   }
 }

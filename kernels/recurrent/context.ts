@@ -2,6 +2,7 @@ import type { RecurrentProblem, RecurrentShape } from '../../src/problem/index.j
 import type { RecurrentArithmetic, RecurrentRounding } from './arithmetic.js';
 import type { GradientChange } from './chunk-gradients.js';
 import type { ChunkChange } from './chunk-parts.js';
+import type { Products } from './products.js';
 
 /** What a token does to a state: it decays it, reads it at the key, writes beside the key, and reads it at the query. */
 export type TokenOperation = 'decay' | 'read' | 'write' | 'output';
@@ -15,6 +16,7 @@ export interface RunContext {
   readonly shape: RecurrentShape;
   readonly arithmetic: RecurrentArithmetic;
   readonly rounding: RecurrentRounding;
+  readonly products: Products;
   readonly scale: number;
   readonly isDelta: boolean;
   readonly gateCount: number;

@@ -64,7 +64,6 @@ export const recurrentModels: readonly RecurrentModel[] = [
       form: 'recurrent',
       chunk: 1,
       inverse: 'substitution',
-      isReversed: false,
       ...(problem.beta && { valueBlock: 32 }),
       // The gradients of delta writes read what was written again, stored as values are.
       formats: formatsOf('fp32', { 'stored-write': problem.v.format, ...formats }),
@@ -85,7 +84,6 @@ export const recurrentModels: readonly RecurrentModel[] = [
         form: 'chunked',
         chunk,
         inverse,
-        isReversed: false,
         formats: formatsOf('fp32', { ...ofInputs, ...formats }),
         outputs: outputsOf(problem),
       };

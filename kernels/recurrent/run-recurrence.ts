@@ -17,6 +17,7 @@ import { gradientResults, outputGradientReader } from './gradient-results.js';
 import type { BackwardPass } from './gradient-rows.js';
 import type { Execute, FaultyRun, RecurrentFault } from './faults/index.js';
 import { gateCountOf, inputReader, type InputReader } from './inputs.js';
+import { productsOf } from './products.js';
 import { roundedBefore } from './rounding.js';
 import { tokenBackward } from './token-backward.js';
 import { tokenForward, tokensAtATime, type SequencePass } from './token-forward.js';
@@ -43,6 +44,7 @@ function contextOf(
     shape,
     arithmetic,
     rounding,
+    products: productsOf(arithmetic),
     scale: problem.scale ?? 1 / Math.sqrt(keyDim),
     isDelta: recurrentFamilies[problem.family].write === 'delta',
     gateCount: gateCountOf(problem, keyDim),

@@ -1,7 +1,7 @@
 import { stretchesOf, type RunContext } from './context.js';
 import { gradientRows, type BackwardPass, type OutputGradientReader } from './gradient-rows.js';
 import type { InputReader, TokenInputs } from './inputs.js';
-import { dotRows } from './matrices.js';
+
 import { tokensAtATime } from './token-forward.js';
 import { tokenSteps, type TokenSteps } from './token-steps.js';
 import { backwardSteps } from './token-undo.js';
@@ -50,7 +50,7 @@ export function tokenBackward(
   read: InputReader,
   readOutputGradient: OutputGradientReader,
 ): BackwardPass {
-  const { shape, order, gateCount } = context;
+  const { products, shape, order, gateCount } = context;
   const { keyDim, valueDim, sequences } = shape;
   const size = keyDim * valueDim;
   const steps = tokenSteps(context);
@@ -73,7 +73,7 @@ export function tokenBackward(
       for (let t = 0; t < count; t++) advance(forward, inputs, t);
       return start;
     });
-    dotRows(gateSums, state, stateGradient);
+    products.dotRows(gateSums, state, stateGradient);
     for (let i = stretches.length - 1; i >= 0; i--) {
       const { first, count } = stretches[i];
       const inputs = inputsOf(i);

@@ -1,7 +1,7 @@
 import type { RunContext, TokenOperation } from './context.js';
 import { setTokenDecay } from './decays.js';
 import type { TokenInputs } from './inputs.js';
-import { decayRows, product } from './matrices.js';
+import { decayRows } from './matrices.js';
 
 /** What a token does to the state of a value head, in the recurrent form. */
 export interface TokenSteps {
@@ -25,7 +25,7 @@ export interface TokenSteps {
 
 /** Steps of one token at a time; their vectors are good until the same step of the next token. */
 export function tokenSteps(context: RunContext): TokenSteps {
-  const { rounding, scale, isDelta, gateCount, order, shape } = context;
+  const { products, rounding, scale, isDelta, gateCount, order, shape } = context;
   const { keyDim, valueDim } = shape;
   const size = keyDim * valueDim;
   const column = () => new Float64Array(valueDim);
@@ -50,19 +50,19 @@ export function tokenSteps(context: RunContext): TokenSteps {
         case 'read':
           lack.set(v.subarray(t * valueDim, (t + 1) * valueDim));
           if (!isDelta) return;
-          product(out, key, state, [1, keyDim, valueDim]);
+          products.product(out, key, state, [1, keyDim, valueDim]);
           rounding.value('sum', out, 0, valueDim);
           for (let c = 0; c < valueDim; c++) lack[c] -= out[c];
           return;
         case 'write':
           for (let c = 0; c < valueDim; c++) write[c] = beta[t] * lack[c];
           if (isDelta) rounding.value('write', write, 0, valueDim);
-          product(state, key, write, [keyDim, 1, valueDim], true);
+          products.product(state, key, write, [keyDim, 1, valueDim], true);
           rounding.value('state', state, 0, size);
           return;
         case 'output': {
           const query = q.subarray(t * keyDim, (t + 1) * keyDim);
-          product(out, query, state, [1, keyDim, valueDim]);
+          products.product(out, query, state, [1, keyDim, valueDim]);
           rounding.value('sum', out, 0, valueDim);
           for (let c = 0; c < valueDim; c++) out[c] *= scale;
         }

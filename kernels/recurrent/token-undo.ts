@@ -1,7 +1,7 @@
 import { lawfulOrder, type RunContext, type TokenOperation } from './context.js';
 import type { GradientRows } from './gradient-rows.js';
 import type { TokenInputs } from './inputs.js';
-import { decayRows, dot, dotRows, product } from './matrices.js';
+import { decayRows } from './matrices.js';
 import type { TokenSteps } from './token-steps.js';
 
 /** What a step back needs beside the state. */
@@ -52,29 +52,31 @@ function addProduct(
   state: Float64Array,
   x: Float64Array,
 ): void {
-  const { keyDim, valueDim } = context.shape;
+  const { products, shape } = context;
+  const { keyDim, valueDim } = shape;
   eachValueBlock(context, name, ofKey, (first, count) => {
     if (first > 0) for (let i = 0; i < keyDim; i++) to[i] += ofKey[i];
-    for (let i = 0; i < keyDim; i++) ofKey[i] = dot(x, first, state, i * valueDim + first, count);
+    for (let i = 0; i < keyDim; i++)
+      ofKey[i] = products.dot(x, first, state, i * valueDim + first, count);
   });
   for (let i = 0; i < keyDim; i++) to[i] += ofKey[i];
 }
 
 function undoOutput(undoing: Undoing, state: Float64Array, step: StepBack): void {
-  const { scale, shape, rounding } = undoing.context;
+  const { products, scale, shape, rounding } = undoing.context;
   const { keyDim, valueDim } = shape;
   const { inputs, t, stateGradient } = step;
   const scaled = row(step.outputGradient, t, valueDim).map((x) => x * scale);
   addProduct(undoing, 'dq', row(step.rows.dq, t, keyDim), state, scaled);
-  product(stateGradient, row(inputs.q, t, keyDim), scaled, [keyDim, 1, valueDim], true);
+  products.product(stateGradient, row(inputs.q, t, keyDim), scaled, [keyDim, 1, valueDim], true);
   rounding.value('state', stateGradient, 0, stateGradient.length);
 }
 
 function undoWrite(undoing: Undoing, { inputs, t, rows, stateGradient }: StepBack): void {
   const { context, steps, ofWrite, ofRead } = undoing;
-  const { rounding, shape, isDelta } = context;
+  const { products, rounding, shape, isDelta } = context;
   const { keyDim, valueDim } = shape;
-  product(ofWrite, row(inputs.k, t, keyDim), stateGradient, [1, keyDim, valueDim]);
+  products.product(ofWrite, row(inputs.k, t, keyDim), stateGradient, [1, keyDim, valueDim]);
   rounding.value('sum', ofWrite, 0, valueDim);
   rounding.value('write-gradient', ofWrite, 0, valueDim);
   addProduct(undoing, 'dk', row(rows.dk, t, keyDim), stateGradient, steps.write);
@@ -88,18 +90,24 @@ function undoWrite(undoing: Undoing, { inputs, t, rows, stateGradient }: StepBac
   rows.dbeta[t] = 0;
   eachValueBlock(context, 'dbeta', part, (first, count) => {
     rows.dbeta[t] += part[0];
-    part[0] = dot(ofWrite, first, steps.lack, first, count);
+    part[0] = products.dot(ofWrite, first, steps.lack, first, count);
   });
   rows.dbeta[t] += part[0];
 }
 
 function undoRead(undoing: Undoing, state: Float64Array, step: StepBack): void {
-  const { rounding, shape, isDelta, arithmetic } = undoing.context;
+  const { products, rounding, shape, isDelta, arithmetic } = undoing.context;
   const { inputs, t, rows, stateGradient } = step;
   const { keyDim, valueDim } = shape;
   if (!isDelta) return;
   addProduct(undoing, 'dk', row(rows.dk, t, keyDim), state, undoing.ofRead);
-  product(stateGradient, row(inputs.k, t, keyDim), undoing.ofRead, [keyDim, 1, valueDim], true);
+  products.product(
+    stateGradient,
+    row(inputs.k, t, keyDim),
+    undoing.ofRead,
+    [keyDim, 1, valueDim],
+    true,
+  );
   rounding.value('state', stateGradient, 0, stateGradient.length);
   // A program's share of dK is stored without what is read, and then with it.
   if ((arithmetic.valueBlock ?? valueDim) >= valueDim) return;
@@ -121,13 +129,13 @@ function addToGateSums({ context, gateSums }: Undoing, { inputs, t, rows }: Step
 }
 
 function undoDecay(undoing: Undoing, state: Float64Array, step: StepBack): void {
-  const { rounding, gateCount, isDelta, order, shape } = undoing.context;
+  const { products, rounding, gateCount, isDelta, order, shape } = undoing.context;
   const { t, rows, stateGradient } = step;
   if (gateCount === 0) return;
   // Of additive writes kernels sum over tokens, which only the law's own order allows.
   if (isDelta || order !== lawfulOrder) {
     const dg = row(rows.dg, t, gateCount);
-    dotRows(dg, state, stateGradient);
+    products.dotRows(dg, state, stateGradient);
     rounding.value('sum', dg, 0, gateCount);
   } else addToGateSums(undoing, step);
   decayRows(stateGradient, undoing.steps.decay, shape.valueDim);

@@ -44,7 +44,6 @@ function chunkedArithmetic(
     form: 'chunked',
     chunk,
     inverse: { block: 16 },
-    isReversed: false,
     formats: recurrentFormats({
       ...named,
       'decayed-operand': 'tf32',
@@ -63,7 +62,6 @@ function recurrentArithmetic(
     form: 'recurrent',
     chunk: 1,
     inverse: 'substitution',
-    isReversed: false,
     formats: recurrentFormats({ 'stored-write': v.format, ...(state && { state }) }),
     ...(recurrentFamilies[family].write === 'delta' ? { valueBlock: usualValueBlock } : {}),
     outputs: {},

@@ -31,7 +31,6 @@ function exactKernel(chunk: number): RecurrentArithmetic {
     form: 'chunked',
     chunk,
     inverse: 'substitution',
-    isReversed: false,
     formats: Object.fromEntries(of) as Record<RecurrentValue, FormatName>,
     outputs: {},
   };

@@ -53,7 +53,6 @@ export function shortArithmetic(
     form,
     chunk,
     inverse: chunk > 4 ? { block: 4 } : 'substitution',
-    isReversed: false,
     formats: Object.fromEntries(entries) as RecurrentArithmetic['formats'],
     outputs: {},
   };

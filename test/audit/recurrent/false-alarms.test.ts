@@ -1,6 +1,12 @@
 import * as fc from 'fast-check';
 import { expect } from 'vitest';
-import { roundingTo, runRecurrence, type RecurrentArithmetic } from '../../../kernels/index.js';
+import {
+  emulateRecurrence,
+  findRecurrentModel,
+  roundingTo,
+  runRecurrence,
+  type RecurrentArithmetic,
+} from '../../../kernels/index.js';
 import { randomValues } from '../../../properties/problems/values.js';
 import { auditRecurrent, type RecurrentDeclaration } from '../../../src/audit/index.js';
 import { arithmeticsOf } from '../../../src/audit/recurrent/declared-arithmetics.js';
@@ -48,7 +54,7 @@ const kernels: Readonly<Record<string, CorrectKernel>> = {
     of: (problem) => tokenByToken(problem, { state: 'bf16' }),
     declared: { state: 'bf16' },
   },
-  'in reverse order': { of: (problem) => ({ ...tokenByToken(problem), isReversed: true }) },
+  'in reverse order': { of: (problem) => ({ ...tokenByToken(problem), accumulation: 'reversed' }) },
 };
 
 /** Problems of all families, short and of some chunks. */
@@ -127,6 +133,65 @@ it.each(Object.entries(kernels))(
         expect(verdict.findings).toEqual([]);
       }),
       { numRuns: scaled(runs), examples: [[underflowing, true]] },
+    );
+  },
+  600_000,
+);
+
+it('a kernel in reverse order rounds otherwise than the same in order', () => {
+  const drawn: DrawnRecurrence = { ...underflowing, family: 'delta', format: 'bf16', keyDim: 32 };
+  const problem = recurrence(drawn, tame);
+  const run = (accumulation: RecurrentArithmetic['accumulation']) => {
+    const arithmetic = { ...tokenByToken(problem), ...(accumulation && { accumulation }) };
+    return runRecurrence(problem, arithmetic, roundingTo(arithmetic)).out!;
+  };
+  const differing = (a: Float64Array, b: Float64Array) => a.filter((x, i) => x !== b[i]).length;
+  const [once, forwards, backwards] = [run(undefined), run('in-order'), run('reversed')];
+  for (const [a, b] of [
+    [once, forwards],
+    [once, backwards],
+    [forwards, backwards],
+  ])
+    expect(differing(a, b)).toBeGreaterThan(a.length / 4);
+});
+
+/** Models with what is true of them. */
+const declared: readonly (readonly [string, RecurrentDeclaration])[] = [
+  ['naive-recurrent', { form: 'recurrent' }],
+  ['chunked', { form: 'chunked', chunk: 64 }],
+];
+
+/** Heads that share a key, whose gradients are stored before they are added; a delta write, whose lack is stored. */
+const sharing: readonly DrawnRecurrence[] = (['linear', 'gated-delta'] as const).map((family) => ({
+  ...underflowing,
+  family,
+  lengths: [17],
+  groupSize: 2,
+  keyDim: 4,
+  valueDim: 4,
+  format: 'bf16',
+  hasState: true,
+}));
+
+it.each(declared)(
+  'an emulated kernel with its own declaration raises no false alarm: %s',
+  (name, declaration) => {
+    const model = findRecurrentModel(name)!;
+    fc.assert(
+      fc.property(problems, (drawn) => {
+        const problem = recurrence(drawn, tame);
+        const random = randomValues(drawn.seed + 1);
+        const gradientInputs = { dout: tensor(problem.v.format, problem.v.shape, random.normal) };
+        fc.pre(problem.v.data.length > 0);
+        const results = emulateRecurrence(problem, model.arithmetic(problem), { gradientInputs });
+        const { verdict } = auditRecurrent(
+          problem,
+          { results, gradientInputs },
+          { declared: declaration, diagnose: false },
+        );
+        expect(verdict.findings).toEqual([]);
+      }),
+      { numRuns: scaled(runs), examples: sharing.map((drawn) => [drawn] as const) },
     );
   },
   600_000,

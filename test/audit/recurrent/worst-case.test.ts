@@ -37,6 +37,21 @@ const longer = (drawn: DrawnRecurrence): fc.Arbitrary<DrawnRecurrence> =>
     .array(fc.nat(24), { minLength: 1, maxLength: 2 })
     .map((lengths) => ({ ...drawn, lengths, format: 'bf16' as const }));
 
+/** Eight tokens of one head. */
+const plain: DrawnRecurrence = {
+  family: 'delta',
+  lengths: [8],
+  isPacked: false,
+  keyHeads: 1,
+  groupSize: 1,
+  keyDim: 4,
+  valueDim: 1,
+  format: 'bf16',
+  isNormalised: false,
+  hasState: false,
+  seed: 0,
+};
+
 const arithmetics = [
   ['token by token', shortArithmetic('recurrent', 1, 'fp32')],
   ['token by token, state in bf16', shortArithmetic('recurrent', 1, 'fp32', 'bf16')],
@@ -70,6 +85,26 @@ it.each(arithmetics)('holds for roundings in any direction, %s', (_, arithmetic)
   );
 });
 
+it('holds where the scale is negative and the final state has a gradient', () => {
+  const problem = { ...recurrence({ ...plain, lengths: [20], valueDim: 4 }, tame), scale: -0.7 };
+  const random = randomValues(testSeed);
+  const gradientInputs = {
+    dout: tensor('bf16', problem.v.shape, random.normal),
+    dfinalState: tensor('fp32', [1, 1, 4, 4], random.normal),
+  };
+  const exact = exactOf(problem, gradientInputs);
+  for (const [, arithmetic] of arithmetics) {
+    const bounds = recurrentWorstCase(problem, arithmetic, { gradientInputs });
+    const rounding = directed(arithmetic, () => (random.uniform() < 0.5 ? -1 : 1));
+    const results = runRecurrence(problem, arithmetic, rounding, { gradientInputs });
+    for (const [name, { values, radius }] of Object.entries(exact)) {
+      const [got, bound] = [results, bounds].map((of) => of[name as RecurrentQuantityName]);
+      const outside = values.filter((x, i) => !(Math.abs(got![i] - x) <= bound![i] + radius[i]));
+      expect(outside, name).toEqual(new Float64Array(0));
+    }
+  }
+});
+
 it('is never NaN nor negative', () => {
   fc.assert(
     fc.property(drawnRecurrence(), fc.constantFrom(...arithmetics), (drawn, [, arithmetic]) => {
@@ -81,21 +116,6 @@ it('is never NaN nor negative', () => {
     { seed: testSeed, numRuns: scaled(60) },
   );
 });
-
-/** Eight tokens of one head. */
-const plain: DrawnRecurrence = {
-  family: 'delta',
-  lengths: [8],
-  isPacked: false,
-  keyHeads: 1,
-  groupSize: 1,
-  keyDim: 4,
-  valueDim: 1,
-  format: 'bf16',
-  isNormalised: false,
-  hasState: false,
-  seed: 0,
-};
 
 /** What roundings that all move one output the same way move it by, as a share of its bound. */
 function adversary(problem: RecurrentProblem, form: 'recurrent' | 'chunked') {
@@ -112,35 +132,22 @@ function adversary(problem: RecurrentProblem, form: 'recurrent' | 'chunked') {
   return moved / (recurrentWorstCase(problem, arithmetic).out?.[at] ?? NaN);
 }
 
+// Of one problem the share is anything: decays of a tensor core's tf32, which the model does not cut, may be all of a bound.
 it.each([
-  ['linear', 'chunked', 0.3],
-  ['retention', 'chunked', 0.3],
-  ['gla', 'chunked', 0.2],
-  ['delta', 'chunked', 0.3],
-  ['gated-delta', 'chunked', 0.3],
-  ['delta', 'recurrent', 0.1],
+  ['linear', 'chunked', 0.9],
+  ['retention', 'chunked', 0.6],
+  ['gla', 'chunked', 0.25],
+  ['delta', 'chunked', 0.6],
+  ['gated-delta', 'chunked', 0.6],
+  ['delta', 'recurrent', 0.12],
 ] as const)(
-  'is reached in good part by roundings against one output: %s, %s',
+  'is never exceeded and by the median of nine problems reached in good part by roundings against one output: %s, %s',
   (family, form, share) => {
-    const problem = recurrence(
-      {
-        family,
-        lengths: [8],
-        isPacked: false,
-        keyHeads: 1,
-        groupSize: 1,
-        keyDim: 4,
-        valueDim: 1,
-        format: 'bf16',
-        isNormalised: false,
-        hasState: false,
-        seed: testSeed + 5,
-      },
-      tame,
-    );
-    const reached = adversary(problem, form);
-    expect(reached).toBeLessThanOrEqual(1);
-    expect(reached).toBeGreaterThan(share);
+    const reached = Array.from({ length: 9 }, (_, i) =>
+      adversary(recurrence({ ...plain, family, seed: testSeed + 5 + i }, tame), form),
+    ).sort((a, b) => a - b);
+    expect(reached[8]).toBeLessThanOrEqual(1);
+    expect(reached[4]).toBeGreaterThan(share);
   },
 );
 

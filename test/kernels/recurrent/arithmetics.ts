@@ -11,7 +11,6 @@ export const exactRecurrent: RecurrentArithmetic = {
   form: 'recurrent',
   chunk: 1,
   inverse: 'substitution',
-  isReversed: false,
   formats: allFormats('fp64'),
   outputs: {},
 };
