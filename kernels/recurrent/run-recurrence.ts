@@ -17,7 +17,7 @@ import { gradientResults, outputGradientReader } from './gradient-results.js';
 import type { BackwardPass } from './gradient-rows.js';
 import type { Execute, FaultyRun, RecurrentFault } from './faults/index.js';
 import { gateCountOf, inputReader, type InputReader } from './inputs.js';
-import { productsOf } from './products.js';
+import { productsOf } from './matrices.js';
 import { roundedBefore } from './rounding.js';
 import { tokenBackward } from './token-backward.js';
 import { tokenForward, tokensAtATime, type SequencePass } from './token-forward.js';

@@ -4,6 +4,7 @@ import { runRecurrence } from '../../../kernels/index.js';
 import { recurrentGradients, recurrentOracle } from '../../../oracles/index.js';
 import { randomValues } from '../../../properties/problems/values.js';
 import { recurrentWorstCase } from '../../../src/audit/recurrent/bounds/index.js';
+import { arithmeticsOf } from '../../../src/audit/recurrent/declared-arithmetics.js';
 import type {
   RecurrentGradientInputs,
   RecurrentProblem,
@@ -19,6 +20,7 @@ import {
 import { scaled, testSeed } from '../../setup/effort.js';
 import { tensor } from '../../setup/problems.js';
 import { directed, shortArithmetic } from './directed-roundings.js';
+import { reachableErrors } from './reachable-error.js';
 
 /** Gradients that a backward pass of the problem begins with. */
 function gradientInputsOf(problem: RecurrentProblem, seed: number): RecurrentGradientInputs {
@@ -148,6 +150,23 @@ it.each([
     ).sort((a, b) => a - b);
     expect(reached[8]).toBeLessThanOrEqual(1);
     expect(reached[4]).toBeGreaterThan(share);
+  },
+);
+
+it.each(['delta', 'gated-delta'] as const)(
+  'is at least what is reachable to first order, and little more: %s in chunks',
+  (family) => {
+    const problem = recurrence(
+      { ...plain, family, lengths: [48], keyDim: 16, valueDim: 4, seed: testSeed },
+      tame,
+    );
+    const [arithmetic] = arithmeticsOf(problem, { form: 'chunked', chunk: 16 });
+    const places = Array.from({ length: 48 * 4 }, (_, i) => [Math.floor(i / 4), i % 4] as const);
+    const bounds = recurrentWorstCase(problem, arithmetic).out!;
+    const reachable = reachableErrors(problem, arithmetic, places);
+    const ratios = reachable.map((x, i) => bounds[i] / x).sort((x, y) => x - y);
+    expect(ratios[0]).toBeGreaterThanOrEqual(1);
+    expect(ratios[ratios.length / 2]).toBeLessThan(1.2);
   },
 );
 
