@@ -33,6 +33,7 @@ export {
   type HeadGradients,
   type SharedGradients,
 } from './gradients/index.js';
+export * from './selection/index.js';
 export {
   recurrentGradients,
   recurrentOracle,

@@ -144,6 +144,9 @@ export async function auditFiles(
       recurrence: {},
       softmaxOptions: [],
       recurrentOptions: [],
+      attentionOptions: [],
+      linkOptions: [],
+      link: {},
       source: null,
       premise: premise === undefined ? undefined : [premise],
       modelSettings: () => new Map(),
@@ -157,9 +160,9 @@ export async function auditFiles(
     { startThreads, files, hash: files.hash, matchModels: null },
     progress,
   );
-  if (report.kind === 'recurrent-audit')
+  if (report.kind !== 'audit')
     throw new RequestError(
-      `${path}: is linear attention, which pages do not judge; run flashproof audit ${path}`,
+      `${path}: is no softmax attention, and pages judge nothing else; run flashproof audit ${path}`,
     );
   const command = commandWords(path, words);
   const commands = [

@@ -77,11 +77,17 @@ export {
 export { describeWarning } from './reported-problem.js';
 export { withMachineFindings, type MachineClauses } from './machine-findings.js';
 export {
+  createLinkReport,
+  type LinkProvenance,
+  type LinkReport,
+  type LinkTensor,
+} from './contracts/link-report.js';
+export {
   createRecurrentReport,
   describeReportedRecurrence,
   reportedRecurrence,
   type RecurrentReport,
   type ReportedRecurrence,
   type ReportedRecurrentQuantity,
-} from './recurrent-report.js';
+} from './contracts/recurrent-report.js';
 export { describeCheckedProblem, sizeOfProblem } from './checked-problem.js';

@@ -4,14 +4,14 @@ import type {
   RecurrentAudit,
   RecurrentIdentity,
   SpreadTest,
-} from '../../audit/index.js';
-import type { FormatName } from '../../formats/index.js';
-import type { Quantity, RecurrentFamily, RecurrentProblem } from '../../problem/index.js';
-import { formatCount, formatNumber } from '../../words/index.js';
-import type { Provenance, ReportHead } from './audit-report.js';
-import { reportedSources, widenedNotes } from './create-audit-report.js';
-import { toReported, type Reported } from './report-number.js';
-import { unusedWarnings } from './reported-problem.js';
+} from '../../../audit/index.js';
+import type { FormatName } from '../../../formats/index.js';
+import type { Quantity, RecurrentFamily, RecurrentProblem } from '../../../problem/index.js';
+import { formatCount, formatNumber } from '../../../words/index.js';
+import type { Provenance, ReportHead } from '../audit-report.js';
+import { reportedSources, widenedNotes } from '../create-audit-report.js';
+import { toReported, type Reported } from '../report-number.js';
+import { unusedWarnings } from '../reported-problem.js';
 
 /** The sizes and settings of a problem of linear attention. */
 export interface ReportedRecurrence {

@@ -1,0 +1,10 @@
+export {
+  linkContracts,
+  reachLinkVerdict,
+  type LinkAudit,
+  type LinkCheck,
+  type LinkContractName,
+  type LinkFinding,
+  type LinkVerdict,
+} from './link-audit.js';
+export * from './selection/index.js';
