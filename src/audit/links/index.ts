@@ -7,4 +7,5 @@ export {
   type LinkFinding,
   type LinkVerdict,
 } from './link-audit.js';
+export * from './merge/index.js';
 export * from './selection/index.js';

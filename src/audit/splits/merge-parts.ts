@@ -6,6 +6,8 @@ export interface PartialResults {
   readonly out: Float64Array;
   /** Natural logarithms. */
   readonly lse: Float64Array;
+  /** How rows are counted, [batch, heads, queries]; left out where nobody says it. */
+  readonly layout?: { readonly heads: number; readonly queries: number };
 }
 
 /** The merge of parts, each value with its radius: |value − exact| ≤ radius. */
@@ -40,10 +42,12 @@ const exactWeight: PartWeight = (lse, largest) => Math.exp(lse - largest);
  * In O the weights stand above and below the bar, so that their errors count twice.
  *
  * @param weight the weight of a part; default: as above, else the radius is not proven
+ * @param isDivided whether sums are divided by those of the weights; not, it is no merge
  */
 export function mergeParts(
   { splits, rows, dim, out, lse }: PartialResults,
   weight: PartWeight = exactWeight,
+  isDivided = true,
 ): MergedParts {
   const merged: MergedParts = {
     out: new Float64Array(rows * dim),
@@ -78,6 +82,7 @@ export function mergeParts(
     merged.lse[row] = largest + Math.log(total);
     merged.lseRadius[row] =
       relative + functionError * Math.log(splits) + 2 * roundoff * Math.abs(merged.lse[row]);
+    const divisor = isDivided ? total : 1;
     for (let column = 0; column < dim; column++) {
       let sum = 0;
       let size = 0;
@@ -94,10 +99,10 @@ export function mergeParts(
           Math.abs(x) * underflow;
       }
       const at = row * dim + column;
-      merged.out[at] = sum / total;
-      merged.magnitude[at] = size / total;
+      merged.out[at] = sum / divisor;
+      merged.magnitude[at] = size / divisor;
       merged.outRadius[at] =
-        1.001 * (above / total + (relative + (splits + 1) * roundoff) * merged.magnitude[at]);
+        1.001 * (above / divisor + (relative + (splits + 1) * roundoff) * merged.magnitude[at]);
     }
   }
   return merged;

@@ -144,7 +144,7 @@ const linkOptions = {
     repeats: true,
   },
   note: {
-    argument: '<name=value>',
+    argument: '<name=text>',
     description: "a setting of a link, in place of the file's metadata (repeatable)",
     repeats: true,
   },

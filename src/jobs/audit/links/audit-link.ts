@@ -13,9 +13,13 @@ import type { AuditSettings } from '../audit-settings.js';
 import type { AuditWork } from '../audit-work.js';
 import { secondsSince } from '../document-head.js';
 import type { LinkReader } from './link-reader.js';
+import { mergeLink } from './read-merge.js';
 import { selectionLink } from './read-selection.js';
 
-const readers: Readonly<Record<LinkContractName, LinkReader>> = { selection: selectionLink };
+const readers: Readonly<Record<LinkContractName, LinkReader>> = {
+  selection: selectionLink,
+  merge: mergeLink,
+};
 
 /** The contracts by which files are judged: attention and linear attention, and those of the links around them. */
 export const auditContracts = ['attention', 'recurrent', ...linkContracts] as const;
