@@ -33,6 +33,16 @@ const underflow = 2 ** -1070;
 
 const exactWeight: PartWeight = (lse, largest) => Math.exp(lse - largest);
 
+/** The largest LSE of a row's parts; NaN where one is. */
+function largestLse(
+  { splits, rows, lse }: Pick<PartialResults, 'splits' | 'rows' | 'lse'>,
+  row: number,
+): number {
+  let largest = -Infinity;
+  for (let split = 0; split < splits; split++) largest = Math.max(largest, lse[split * rows + row]);
+  return largest;
+}
+
 /**
  * Merges parts in fp64: O = Σ e^(l_s − m) O_s / Σ e^(l_s − m), L = m + ln Σ e^(l_s − m), m the largest of the l_s. A part without
  * keys, whose l_s is −∞, has no weight, whatever its O_s; if no part has keys, they merge to (0, −∞).
@@ -58,12 +68,7 @@ export function mergeParts(
   };
   const weights = new Float64Array(splits);
   for (let row = 0; row < rows; row++) {
-    let largest = -Infinity;
-    for (let split = 0; split < splits; split++) {
-      const own = lse[split * rows + row];
-      largest = Number.isNaN(own) || own > largest ? own : largest;
-      if (Number.isNaN(largest)) break;
-    }
+    const largest = largestLse({ splits, rows, lse }, row);
     if (largest === -Infinity) {
       merged.lse[row] = -Infinity;
       continue;
