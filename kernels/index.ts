@@ -126,6 +126,7 @@ export {
   recurrentModels,
   recurrentOperands,
   recurrentValues,
+  applicableFaults,
   roundingTo,
   runRecurrence,
   unrounded,

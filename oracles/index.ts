@@ -35,8 +35,10 @@ export {
 } from './gradients/index.js';
 export * from './selection/index.js';
 export {
+  mamba2Recurrence,
   recurrentGradients,
   recurrentOracle,
+  type Mamba2Recurrence,
   type RecurrentGradientReference,
   type RecurrentGradients,
   type RecurrentOracleOptions,

@@ -19,4 +19,4 @@ export {
   type RecurrentModelSettings,
 } from './models.js';
 export { roundingTo, unrounded } from './rounding.js';
-export { runRecurrence, type RecurrentRunOptions } from './run-recurrence.js';
+export { applicableFaults, runRecurrence, type RecurrentRunOptions } from './run-recurrence.js';

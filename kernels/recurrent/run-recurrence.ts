@@ -3,6 +3,7 @@ import {
   recurrentFamilies,
   recurrentQuantityNames,
   recurrentQuantityShape,
+  recurrentScale,
   recurrentShape,
   type RecurrentGradientInputs,
   type RecurrentProblem,
@@ -15,9 +16,18 @@ import { chunkForward } from './chunk-forward.js';
 import { lawfulOrder, stretchesOf, type RunContext } from './context.js';
 import { gradientResults, outputGradientReader } from './gradient-results.js';
 import type { BackwardPass } from './gradient-rows.js';
-import type { Execute, FaultyRun, RecurrentFault } from './faults/index.js';
+import {
+  recurrentFaults,
+  type Execute,
+  type FaultSetting,
+  type FaultyRun,
+  type RecurrentFault,
+} from './faults/index.js';
 import { gateCountOf, inputReader, type InputReader } from './inputs.js';
-import { roundedBefore } from './rounding.js';
+import type { Mamba2Change } from './mamba2/change.js';
+import { finishOutputs } from './mamba2/outputs.js';
+import { kernelRecurrence } from './mamba2/steps.js';
+import { roundedBefore, unrounded } from './rounding.js';
 import { tokenBackward } from './token-backward.js';
 import { tokenForward, tokensAtATime, type SequencePass } from './token-forward.js';
 
@@ -43,7 +53,7 @@ function contextOf(
     shape,
     arithmetic,
     rounding,
-    scale: problem.scale ?? 1 / Math.sqrt(keyDim),
+    scale: recurrentScale(problem),
     isDelta: recurrentFamilies[problem.family].write === 'delta',
     gateCount: gateCountOf(problem, keyDim),
     order,
@@ -145,6 +155,25 @@ function runOnce(
   return { out, final_state: final, ...gradients?.finish() };
 }
 
+/** Runs a Mamba-2 problem: the steps before its recurrence, that, and what makes outputs of it. */
+function runMamba2(
+  problem: RecurrentProblem,
+  rounding: RecurrentRounding,
+  change: Mamba2Change | undefined,
+  runPlain: (plain: RecurrentProblem, kept: RecurrentRounding) => RecurrentResults<Float64Array>,
+): RecurrentResults<Float64Array> {
+  const { mamba2 } = problem;
+  if (!mamba2) return runPlain(problem, rounding);
+  const output: RecurrentRounding['output'] = (name, values, first, end) => {
+    // Outputs are rounded behind D and z.
+    if (name !== 'out') rounding.output(name, values, first, end);
+  };
+  const plain = kernelRecurrence(problem, mamba2, rounding, change);
+  const results = runPlain(plain, { ...rounding, output });
+  if (results.out) finishOutputs(results.out, problem, mamba2, rounding, change);
+  return results;
+}
+
 /** The tokens of a kernel's chunks; 64 where it has none. */
 const chunkOf = ({ form, chunk }: RecurrentArithmetic) => (form === 'chunked' ? chunk : 64);
 
@@ -159,11 +188,33 @@ export function runRecurrence(
   rounding: RecurrentRounding,
   { gradientInputs, fault }: RecurrentRunOptions = {},
 ): RecurrentResults<Float64Array> {
-  const execute: Execute = (one, run = {}) => {
-    const kept = run.formats ? roundedBefore(run.formats, rounding) : rounding;
-    return runOnce(one, arithmetic, kept, gradientInputs, run);
-  };
+  const executeWith =
+    (by: RecurrentRounding): Execute =>
+    (one, run = {}) => {
+      const kept = run.formats ? roundedBefore(run.formats, by) : by;
+      return runMamba2(one, kept, run.mamba2, (plain, inner) =>
+        runOnce(plain, arithmetic, inner, gradientInputs, run),
+      );
+    };
+  const execute = executeWith(rounding);
   if (fault === undefined) return execute(problem);
-  const setting = { problem, chunk: chunkOf(arithmetic), gradientInputs };
-  return ofProblem(problem, fault.run(setting, execute));
+  const chunk = chunkOf(arithmetic);
+  const runFaulty = (one: RecurrentProblem, by: Execute) =>
+    ofProblem(one, fault.run({ problem: one, chunk, gradientInputs }, by));
+  if (fault.isOfMamba2 === true) return runFaulty(problem, execute);
+  return runMamba2(problem, rounding, undefined, (plain, inner) =>
+    runFaulty(plain, executeWith(inner)),
+  );
+}
+
+/** The faults that a kernel may have on such a problem; those of recurrences see that of Mamba-2 alone. */
+export function applicableFaults(setting: FaultSetting): readonly RecurrentFault[] {
+  const { problem } = setting;
+  const { mamba2 } = problem;
+  const plain = mamba2
+    ? { ...setting, problem: kernelRecurrence(problem, mamba2, unrounded) }
+    : setting;
+  return recurrentFaults.filter((fault) =>
+    fault.appliesTo(fault.isOfMamba2 === true ? setting : plain),
+  );
 }

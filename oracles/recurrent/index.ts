@@ -8,3 +8,4 @@ export {
   type RecurrentGradientReference,
   type RecurrentGradients,
 } from './recurrent-gradients.js';
+export { mamba2Recurrence, type Mamba2Recurrence } from './mamba2/plain-problem.js';

@@ -1,5 +1,6 @@
 import {
   recurrentFamilies,
+  recurrentScale,
   type RecurrentLaw,
   type RecurrentProblem,
   type RecurrentShape,
@@ -7,7 +8,6 @@ import {
 import type { ScaledReferenceQuantity } from '../attention/attention.js';
 import type { UncertainVector } from './adjoint-radius.js';
 import { gamma, roundingsOfProblem, zeroErrors, type Roundings } from './radius.js';
-import { scaleOf } from './recurrence.js';
 import { roundingsOf } from './state-loops.js';
 import { paddedKeyDim, zeroState, type State } from './state.js';
 
@@ -67,7 +67,7 @@ export function newBackward(problem: RecurrentProblem, shape: RecurrentShape): B
       ...(write === 'delta' && { dbeta: quantity(1) }),
     },
     gradient: zeroState(shape),
-    scale: scaleOf(problem, shape),
+    scale: recurrentScale(problem),
     roundings: roundingsOfProblem(roundingsOf(padded), problem.normalisation !== undefined),
     relative: gamma(valueDim + roundingsOf(padded)),
     decays: decay !== 'none',

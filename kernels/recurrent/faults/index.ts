@@ -1,3 +1,4 @@
+import { mamba2Faults } from '../mamba2/faults.js';
 import { chunkFaults } from './chunk-faults.js';
 import { gradientFault, type RecurrentFault } from './fault.js';
 import { gateFaults } from './gate-faults.js';
@@ -40,6 +41,7 @@ export const recurrentFaults: readonly RecurrentFault[] = [
       }),
     ),
   ...gradientFaults,
+  ...mamba2Faults,
 ];
 
 /** The fault of an id; undefined for none. */

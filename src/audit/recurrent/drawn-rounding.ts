@@ -4,6 +4,7 @@ import type {
   RecurrentValue,
 } from '../../../kernels/index.js';
 import { formats, type FormatName } from '../../formats/index.js';
+import type { RecurrentProblem } from '../../problem/index.js';
 import { lazily } from '../../reuse.js';
 import { randomWords } from '../rows/index.js';
 
@@ -94,12 +95,16 @@ export function drawnRounding(
  * Values whose errors may all have one sense: tensor cores truncate sums, units approximate exponentials, one decay is rounded the same for every
  * token, sums of gates lean as their gates do, and a state of few bits that decays slowly is rounded the same way again and again.
  */
-export const alikeValues = [
+const alikeValues = [
   'sum',
   'decay',
   'gates',
   'state',
 ] as const satisfies readonly RecurrentValue[];
+
+/** The values of a problem's kernels whose errors may all have one sense; of Mamba-2 Δ too, as tokens of one dt have one Δ. */
+export const alikeValuesOf = ({ mamba2 }: RecurrentProblem): readonly RecurrentValue[] =>
+  mamba2 === undefined ? alikeValues : [...alikeValues, 'time-step'];
 
 /** A rounding that makes all values of a name larger by an ulp of fp32, or by half an ulp of a shorter format, and nothing else. */
 export function alikeRounding(

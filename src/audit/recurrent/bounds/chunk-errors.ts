@@ -170,7 +170,7 @@ function setOutErrors(
 function setStateErrors(
   stateError: Float64Array,
   work: Work,
-  { count: n, gateSums }: TokenBlock,
+  { count: n, gateSums, gateErrorSums }: TokenBlock,
   writes: ChunkWrites,
   { roundings, inputs, shape, arithmetic }: WriterContext,
 ): number {
@@ -187,7 +187,7 @@ function setStateErrors(
       : 0;
   let largestShare = 0;
   for (let i = 0; i < keyDim; i++) {
-    const ofDecay = inputs.ofDecay(gateSums[(n - 1) * keyDim + i], n);
+    const ofDecay = inputs.ofDecay(gateSums[(n - 1) * keyDim + i], n, gateErrorSums[n - 1]);
     const decayed = matrices.endDecay[i] * compose(ofDecay, ofDecay === 0 ? 0 : 2 * operation);
     const share = decayed + sum * (matrices.endDecay[i] + decayed);
     largestShare = Math.max(largestShare, share);
@@ -240,13 +240,13 @@ function largestWriteErrors(
 /** Raises the errors of what is written by those of N e^(G_C − G), where decays are by head. */
 function addDecayedWrites(
   writes: ChunkWrites,
-  { count: n, gateSums }: TokenBlock,
+  { count: n, gateSums, gateErrorSums }: TokenBlock,
   { roundings, inputs, shape }: WriterContext,
 ): void {
   if (inputs.decay === 'none' || inputs.decay === 'by-key-dimension') return;
   const { of, operation } = roundings;
   const { unit, least } = of['write-operand'];
-  const ofDecay = inputs.ofDecay(gateSums[(n - 1) * shape.keyDim], n);
+  const ofDecay = inputs.ofDecay(gateSums[(n - 1) * shape.keyDim], n, gateErrorSums[n - 1]);
   const share = compose(ofDecay, 2 * operation, unit);
   for (let i = 0; i < n * shape.valueDim; i++)
     writes.errors[i] += share * writes.largest[i] + least;

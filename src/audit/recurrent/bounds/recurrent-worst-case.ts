@@ -1,6 +1,7 @@
 import { decodeTensor } from '../../../formats/index.js';
 import {
   recurrentFamilies,
+  recurrentScale,
   recurrentShape,
   type RecurrentGradientInputs,
   type RecurrentProblem,
@@ -13,6 +14,8 @@ import type { WriterContext } from './chunk-writes.js';
 import type { BlockStart } from './gradients/block-back.js';
 import { gradientBounds } from './gradients/gradient-worst-case.js';
 import { inputErrors } from './input-errors.js';
+import { addOutputErrors } from './mamba2/output-errors.js';
+import { kernelProblem } from './mamba2/step-errors.js';
 import { conversion, roundingsOf } from './roundings.js';
 import type { BlockBounder, StateBounds } from './state-bounds.js';
 import { backFollower, type BackFollower, type Step } from './steps.js';
@@ -133,7 +136,7 @@ function machineryOf(problem: RecurrentProblem, arithmetic: RecurrentArithmetic)
   return {
     problem,
     shape,
-    scale: Math.abs(problem.scale ?? 1 / Math.sqrt(keyDim)),
+    scale: Math.abs(recurrentScale(problem)),
     most,
     context,
     read: blockReader(problem, shape, most),
@@ -154,6 +157,14 @@ export function recurrentWorstCase(
   arithmetic: RecurrentArithmetic,
   options: { readonly gradientInputs?: RecurrentGradientInputs | undefined } = {},
 ): RecurrentResults<Float64Array> {
+  const { mamba2 } = problem;
+  if (mamba2) {
+    const plain = kernelProblem(problem, mamba2, roundingsOf(arithmetic));
+    const results = recurrentWorstCase(plain, arithmetic, options);
+    const { out: outputs } = results;
+    if (outputs) addOutputErrors(outputs, { problem, inputs: mamba2, plain }, roundingsOf(arithmetic));
+    return results;
+  }
   const machinery = machineryOf(problem, arithmetic);
   const { shape, out, finalState } = machinery;
   const { keyDim, valueDim, valueHeads, sequences } = shape;
