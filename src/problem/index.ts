@@ -94,6 +94,7 @@ export {
   plainRecurrentFamilies,
   recurrentFamilies,
   recurrentQuantities,
+  recurrentQuantity,
   recurrentQuantityNames,
   recurrentQuantityShape,
   recurrentScale,

@@ -100,8 +100,11 @@ function recurrentTensor(description: string) {
 const recurrentOptions = {
   family: {
     argument: '<name>',
-    description: 'linear attention: linear, retention, simple-gla, gla, delta, gated-delta, kda',
-    completes: ['linear', 'retention', 'simple-gla', 'gla', 'delta', 'gated-delta', 'kda'],
+    description:
+      'linear attention: linear, retention, simple-gla, gla, delta, gated-delta, kda, mamba2',
+    completes: [
+      ...['linear', 'retention', 'simple-gla', 'gla', 'delta', 'gated-delta', 'kda', 'mamba2'],
+    ],
   },
   results: {
     argument: '<text>',
@@ -112,7 +115,7 @@ const recurrentOptions = {
   initialState: recurrentTensor("the state before the first (default: the file's initial_state)"),
   stateLayout: {
     argument: '<layout>',
-    description: 'order of the dimensions of states: kv (the default) or vk',
+    description: 'order of the dimensions of states: kv (the default), or vk, that of mamba2',
     completes: ['kv', 'vk'],
   },
   normalisation: {
@@ -121,6 +124,10 @@ const recurrentOptions = {
   },
   dg: recurrentTensor("the kernel's gradient of g"),
   dbeta: recurrentTensor("the kernel's gradient of beta"),
+  ddt: recurrentTensor("the kernel's gradient of dt, of mamba2"),
+  da: recurrentTensor("the kernel's gradient of A, of mamba2"),
+  dd: recurrentTensor("the kernel's gradient of D, of mamba2"),
+  ddtBias: recurrentTensor("the kernel's gradient of dt_bias, of mamba2"),
   dinitialState: recurrentTensor("the kernel's gradient of the initial state"),
   dfinalState: recurrentTensor('the gradient of the final state that the backward pass got'),
 } as const satisfies Readonly<

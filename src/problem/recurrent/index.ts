@@ -20,6 +20,7 @@ export {
 } from './recurrent-problem.js';
 export {
   checkRecurrentGradientInputs,
+  recurrentQuantity,
   recurrentQuantities,
   recurrentQuantityNames,
   recurrentQuantityShape,
