@@ -36,9 +36,11 @@ export {
 export * from './selection/index.js';
 export {
   mamba2Recurrence,
+  mamba2Steps,
   recurrentGradients,
   recurrentOracle,
   type Mamba2Recurrence,
+  type Mamba2Steps,
   type RecurrentGradientReference,
   type RecurrentGradients,
   type RecurrentOracleOptions,

@@ -41,13 +41,14 @@ function formatsOf(
 }
 
 /** The formats of a kernel's results: gradients in those of their inputs, those of gates and states in fp32. */
-function outputsOf({ q, k, v, beta }: RecurrentProblem): RecurrentArithmetic['outputs'] {
+function outputsOf({ q, k, v, beta, mamba2 }: RecurrentProblem): RecurrentArithmetic['outputs'] {
   const outputs: Partial<Record<RecurrentQuantityName, FormatName>> = {
     out: v.format,
     dq: q.format,
     dk: k.format,
     dv: v.format,
     ...(beta && { dbeta: beta.format }),
+    ...(mamba2 && { ddt: mamba2.dt.format }),
   };
   return outputs;
 }

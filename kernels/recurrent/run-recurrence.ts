@@ -25,6 +25,7 @@ import {
 } from './faults/index.js';
 import { gateCountOf, inputReader, type InputReader } from './inputs.js';
 import type { Mamba2Change } from './mamba2/change.js';
+import { chainGradients } from './mamba2/gradients.js';
 import { finishOutputs } from './mamba2/outputs.js';
 import { kernelRecurrence } from './mamba2/steps.js';
 import { roundedBefore, unrounded } from './rounding.js';
@@ -159,19 +160,20 @@ function runOnce(
 function runMamba2(
   problem: RecurrentProblem,
   rounding: RecurrentRounding,
-  change: Mamba2Change | undefined,
+  { mamba2: change, gradientInputs }: FaultyRun,
   runPlain: (plain: RecurrentProblem, kept: RecurrentRounding) => RecurrentResults<Float64Array>,
 ): RecurrentResults<Float64Array> {
   const { mamba2 } = problem;
   if (!mamba2) return runPlain(problem, rounding);
   const output: RecurrentRounding['output'] = (name, values, first, end) => {
-    // Outputs are rounded behind D and z.
-    if (name !== 'out') rounding.output(name, values, first, end);
+    // Outputs are rounded behind D and z, and dv and dg are no results.
+    if (!['out', 'dv', 'dg'].includes(name)) rounding.output(name, values, first, end);
   };
   const plain = kernelRecurrence(problem, mamba2, rounding, change);
   const results = runPlain(plain, { ...rounding, output });
   if (results.out) finishOutputs(results.out, problem, mamba2, rounding, change);
-  return results;
+  if (!gradientInputs || mamba2.z) return results;
+  return chainGradients(problem, mamba2, results, gradientInputs, { rounding, change });
 }
 
 /** The tokens of a kernel's chunks; 64 where it has none. */
@@ -192,7 +194,8 @@ export function runRecurrence(
     (by: RecurrentRounding): Execute =>
     (one, run = {}) => {
       const kept = run.formats ? roundedBefore(run.formats, by) : by;
-      return runMamba2(one, kept, run.mamba2, (plain, inner) =>
+      const given = { ...(gradientInputs && { gradientInputs }), ...run };
+      return runMamba2(one, kept, given, (plain, inner) =>
         runOnce(plain, arithmetic, inner, gradientInputs, run),
       );
     };
@@ -202,7 +205,8 @@ export function runRecurrence(
   const runFaulty = (one: RecurrentProblem, by: Execute) =>
     ofProblem(one, fault.run({ problem: one, chunk, gradientInputs }, by));
   if (fault.isOfMamba2 === true) return runFaulty(problem, execute);
-  return runMamba2(problem, rounding, undefined, (plain, inner) =>
+  const given = gradientInputs ? { gradientInputs } : {};
+  return runMamba2(problem, rounding, given, (plain, inner) =>
     runFaulty(plain, executeWith(inner)),
   );
 }

@@ -8,4 +8,9 @@ export {
   type RecurrentGradientReference,
   type RecurrentGradients,
 } from './recurrent-gradients.js';
-export { mamba2Recurrence, type Mamba2Recurrence } from './mamba2/plain-problem.js';
+export {
+  mamba2Recurrence,
+  stepsOf as mamba2Steps,
+  type Mamba2Recurrence,
+  type Steps as Mamba2Steps,
+} from './mamba2/plain-problem.js';

@@ -10,4 +10,10 @@ export interface Mamba2Change {
   readonly addsBehindGate?: boolean;
   /** Whether dt_bias is added behind the softplus. */
   readonly addsBiasBehind?: boolean;
+  /** Whether dx lacks D dy. */
+  readonly skipsGradient?: boolean;
+  /** Whether ddt lacks the slope of the softplus and of the limits. */
+  readonly lacksSlope?: boolean;
+  /** Whether ddt takes A from the next head. */
+  readonly takesNextRate?: boolean;
 }

@@ -1,5 +1,5 @@
 import type { Mamba2Inputs, RecurrentProblem } from '../../../src/problem/index.js';
-import type { FaultSetting, RecurrentFault } from '../faults/fault.js';
+import { gradientFault, type FaultSetting, type RecurrentFault } from '../faults/fault.js';
 import { ofNext } from '../faults/tensors.js';
 import type { Mamba2Change } from './change.js';
 
@@ -122,9 +122,23 @@ const outputFaults: readonly RecurrentFault[] = [
   }),
 ];
 
+/** Faults of what lies behind the gradients of the recurrence. */
+const chainFaults: readonly RecurrentFault[] = [
+  mamba2Fault('ddt-without-slope', 'ddt lacks the slope of the softplus and the limits', hasSoftplus, {
+    steps: { lacksSlope: true },
+  }),
+  mamba2Fault('ddt-with-a-of-other-head', 'ddt takes the A of the next head', hasHeads, {
+    steps: { takesNextRate: true },
+  }),
+  mamba2Fault('dx-without-d', 'dx lacks what D x gives', hasSkip, {
+    steps: { skipsGradient: true },
+  }),
+].map(gradientFault);
+
 /** Faults that Mamba-2 kernels may have in what lies around their recurrence. */
 export const mamba2Faults: readonly RecurrentFault[] = [
   ...stepFaults,
   ...useFaults,
   ...outputFaults,
+  ...chainFaults,
 ];

@@ -8,23 +8,37 @@ import {
 } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import { checkFinite } from '../token-operands.js';
-import { largestExponent, softplus, softplusError } from './softplus.js';
+import { exponential, exponentialError, largestExponent, softplus, softplusError } from './softplus.js';
 
 const u = 2 ** -53;
 
 /** Δ of a token and head, and its relative error. */
-interface Step {
+export interface Step {
   readonly value: number;
   readonly error: number;
 }
 
+/** dΔ/d(dt) before it is clamped: σ of dt + dt_bias of a softplus, which errs by 4u and its exponential, and 1 beyond the threshold or without. */
+export function slopeOf(dt: number, bias: number, isSoftplus: boolean): Step {
+  const x = dt + bias;
+  if (!isSoftplus || isBeyondThreshold(dt, bias)) return { value: 1, error: 0 };
+  const power = exponential(-Math.abs(x));
+  // The sum's rounding moves the exponential by |x|u.
+  const error = exponentialError(x) + (4 + Math.abs(x)) * u;
+  return { value: (x < 0 ? power : 1) / (1 + power), error };
+}
+
+/** Whether dt + dt_bias is beyond the threshold: their sum is rounded, so that one beyond may have become it. */
+function isBeyondThreshold(dt: number, bias: number): boolean {
+  const x = dt + bias;
+  return x > softplusThreshold || (x === softplusThreshold && sumError(dt, bias, x) > 0);
+}
+
 /** Δ before it is clamped. @throws RequestError for a softplus of numbers beyond the exponents of fp64 */
-function unclamped(dt: number, bias: number, isSoftplus: boolean): Step {
+export function unclamped(dt: number, bias: number, isSoftplus: boolean): Step {
   const x = dt + bias;
   if (!isSoftplus) return { value: x, error: bias === 0 ? 0 : u };
-  // The sum is rounded, so that one beyond the threshold may have become it.
-  const isBeyond = x > softplusThreshold || (x === softplusThreshold && sumError(dt, bias, x) > 0);
-  if (isBeyond) return { value: x, error: u };
+  if (isBeyondThreshold(dt, bias)) return { value: x, error: u };
   if (x < -largestExponent)
     throw new RequestError(
       `dt + dt_bias is ${x}; give numbers of at least −${largestExponent} to a softplus`,
@@ -33,7 +47,7 @@ function unclamped(dt: number, bias: number, isSoftplus: boolean): Step {
 }
 
 /** The values of a tensor of one number a head; zeros for none. @throws RequestError for numbers that are not finite */
-function ofHeads(tensor: Mamba2Inputs['dtBias'], heads: number, name: string): Float64Array {
+export function ofHeads(tensor: Mamba2Inputs['dtBias'], heads: number, name: string): Float64Array {
   if (tensor === undefined) return new Float64Array(heads);
   const values = decodeTensor(tensor);
   checkFinite(values, name);

@@ -5,36 +5,41 @@ import {
   roundingTo,
   runRecurrence,
   unrounded,
-  type RecurrentFault,
+  type RecurrentRunOptions,
 } from '../../../kernels/index.js';
 import { recurrentOracle } from '../../../oracles/index.js';
 import { auditRecurrent } from '../../../src/audit/index.js';
 import { recurrentWorstCase } from '../../../src/audit/recurrent/bounds/index.js';
 import { arithmeticsOf } from '../../../src/audit/recurrent/declared-arithmetics.js';
-import type { RecurrentProblem, RecurrentResults } from '../../../src/problem/index.js';
+import {
+  recurrentQuantityNames,
+  recurrentQuantityShape,
+  recurrentShape,
+  type RecurrentProblem,
+  type RecurrentResults,
+} from '../../../src/problem/index.js';
+import { drawnInputs } from '../../oracles/recurrent/drawn-recurrences.js';
 import { mamba2Problem, type DrawnMamba2 } from '../../setup/mamba2-problems.js';
 import { tensor } from '../../setup/problems.js';
 
-/** What a model gives, outputs in the format of x. */
+/** What a model gives, in its formats. */
 function resultsOf(
   problem: RecurrentProblem,
   model: string,
-  fault?: RecurrentFault,
+  { fault, gradientInputs }: RecurrentRunOptions = {},
 ): RecurrentResults {
   const arithmetic = findRecurrentModel(model)!.arithmetic(problem);
-  const rounding = roundingTo(arithmetic);
-  const { out, final_state: state } = runRecurrence(problem, arithmetic, rounding, { fault });
-  const { valueHeads, keyDim, valueDim, sequences } = recurrentOracle(problem).shape;
-  return {
-    ...(out && { out: tensor(problem.v.format, problem.v.shape, (i) => out[i]) }),
-    ...(state && {
-      final_state: tensor(
-        'fp32',
-        [sequences.length, valueHeads, keyDim, valueDim],
-        (i) => state[i],
-      ),
+  const options = { fault, gradientInputs };
+  const values = runRecurrence(problem, arithmetic, roundingTo(arithmetic), options);
+  const shape = recurrentShape(problem);
+  return Object.fromEntries(
+    recurrentQuantityNames.flatMap((name) => {
+      const sizes = recurrentQuantityShape(name, problem, shape);
+      const of = values[name];
+      if (sizes === null || of === undefined) return [];
+      return [[name, tensor(arithmetic.outputs[name] ?? 'fp32', sizes, (i) => of[i])] as const];
     }),
-  };
+  );
 }
 
 const drawn: DrawnMamba2 = {
@@ -76,13 +81,14 @@ describe("Mamba-2's kernels", () => {
 describe('a kernel with a fault', () => {
   const problem = mamba2Problem(drawn);
   const faults = applicableFaults({ problem, chunk: 64 }).filter(
-    ({ id, isOfMamba2 }) => isOfMamba2 === true || id === 'key-heads-interleaved',
+    ({ id, isOfMamba2, isOfGradients }) =>
+      (isOfMamba2 === true && !isOfGradients) || id === 'key-heads-interleaved',
   );
 
   it.each(faults.map((fault) => [fault.id, fault] as const))(
     'fails, and its cause is %s',
     (id, fault) => {
-      const results = resultsOf(problem, 'chunked', fault);
+      const results = resultsOf(problem, 'chunked', { fault });
       const declared = { form: 'chunked', chunk: 64 } as const;
       const { verdict } = auditRecurrent(problem, { results }, { declared });
       const { status, diagnosis } = verdict;
@@ -91,6 +97,71 @@ describe('a kernel with a fault', () => {
     },
     60_000,
   );
+});
+
+describe('gradients', () => {
+  const ungated: DrawnMamba2 = { ...drawn, lengths: [70, 25], has: { z: false } };
+
+  it.each([
+    ['naive-recurrent', ungated],
+    ['chunked', ungated],
+    ['chunked', { ...ungated, format: 'fp32', hasWideD: true, dtLimit: [0, Infinity], bias: -3 }],
+    ['naive-recurrent', { ...ungated, format: 'fp16', has: { z: false, d: false, dtBias: false } }],
+    ['chunked', { ...ungated, bias: -9, dtLimit: [0, Infinity] }],
+  ] as const)('of the model %s pass', (model, one) => {
+    const problem = mamba2Problem(one as DrawnMamba2);
+    const gradientInputs = drawnInputs(problem, 5);
+    const results = resultsOf(problem, model, { gradientInputs });
+    const { verdict, quantities } = auditRecurrent(problem, { results, gradientInputs });
+    expect([verdict.status, verdict.sentence]).toEqual(['PASS', verdict.sentence]);
+    expect(quantities.map(({ quantity }) => quantity.label)).toEqual(
+      expect.arrayContaining(['dC', 'dB', 'dx', 'ddt', 'dA', 'dS_0']),
+    );
+  });
+
+  const problem = mamba2Problem(ungated);
+  const gradientInputs = drawnInputs(problem, 5);
+  const faults = applicableFaults({ problem, chunk: 64, gradientInputs }).filter(
+    ({ isOfMamba2, isOfGradients }) => isOfMamba2 === true && isOfGradients,
+  );
+
+  it.each(faults.map((fault) => [fault.id, fault] as const))(
+    'of a kernel with the fault %s fail, and that is the cause',
+    (id, fault) => {
+      const results = resultsOf(problem, 'chunked', { fault, gradientInputs });
+      const declared = { form: 'chunked', chunk: 64 } as const;
+      const { verdict } = auditRecurrent(problem, { results, gradientInputs }, { declared });
+      const { status, diagnosis } = verdict;
+      expect([status, diagnosis?.id, ...(diagnosis?.equivalents ?? [])]).toContain(id);
+      expect(status).toBe('FAIL');
+    },
+    60_000,
+  );
+
+  it('beside a gate, and sums over a batch, are refused', () => {
+    const gated = mamba2Problem({ seed: 3 });
+    const zeros = tensor('bf16', gated.v.shape, () => 0);
+    const judge = (one: RecurrentProblem, results: RecurrentResults) => () =>
+      auditRecurrent(one, { results, gradientInputs: { dout: one.v } });
+    expect(judge(gated, { dv: zeros })).toThrow(/gradients beside a gate z are not judged/);
+    const { v, q, k, mamba2, initialState, ...rest } = mamba2Problem({
+      seed: 3,
+      lengths: [8],
+      has: { z: false, state: false },
+    });
+    expect(initialState).toBeUndefined();
+    const halves = <T extends { shape: readonly number[] }>(one: T): T => ({
+      ...one,
+      shape: [2, 4, ...one.shape.slice(2)],
+    });
+    const batch = {
+      ...{ ...rest, v: halves(v), q: halves(q), k: halves(k) },
+      mamba2: { ...mamba2!, dt: halves(mamba2!.dt) },
+    };
+    expect(judge(batch, { dA: tensor('fp32', [2], () => 0) })).toThrow(
+      'dA is a sum over a batch of 2, and is judged of a batch of 1',
+    );
+  });
 });
 
 describe('the worst case', () => {

@@ -1,9 +1,10 @@
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { applicableFaults, runRecurrence, unrounded } from '../../../kernels/index.js';
-import { recurrentOracle } from '../../../oracles/index.js';
+import { recurrentGradients, recurrentOracle } from '../../../oracles/index.js';
 import { testSeed, scaled } from '../../setup/effort.js';
 import { mamba2Problem } from '../../setup/mamba2-problems.js';
+import { drawnInputs } from '../../oracles/recurrent/drawn-recurrences.js';
 import { exactChunked, exactRecurrent } from './arithmetics.js';
 
 function difference(one: Float64Array, other: Float64Array): number {
@@ -33,6 +34,36 @@ it.each([
       expect(difference(results.final_state!, finalState.values)).toBeLessThan(1e-12);
     }),
     { seed: testSeed, numRuns: scaled(30) },
+  );
+});
+
+it.each([
+  ['token by token', exactRecurrent],
+  ['in chunks of 16', exactChunked(16)],
+])("computes the gradients of Mamba-2's inputs %s", (_, arithmetic) => {
+  const drawn = fc.record({
+    seed: fc.nat(2 ** 31),
+    lengths: fc.array(fc.integer({ min: 1, max: 30 }), { minLength: 1, maxLength: 2 }),
+    groups: fc.integer({ min: 1, max: 2 }),
+    has: fc.record({ d: fc.boolean(), dtBias: fc.boolean(), softplus: fc.boolean(), z: fc.constant(false) }),
+    hasWideD: fc.boolean(),
+    dtLimit: fc.constantFrom<[number, number]>([0, Infinity], [0.01, 0.1]),
+  });
+  fc.assert(
+    fc.property(drawn, (one) => {
+      const problem = mamba2Problem(one);
+      const gradientInputs = drawnInputs(problem, one.seed);
+      const { quantities } = recurrentGradients(problem, gradientInputs);
+      const results: Readonly<Partial<Record<string, Float64Array>>> = runRecurrence(
+        problem,
+        arithmetic,
+        unrounded,
+        { gradientInputs },
+      );
+      for (const [name, { values }] of Object.entries(quantities))
+        expect([name, difference(results[name]!, values) < 1e-11]).toEqual([name, true]);
+    }),
+    { seed: testSeed, numRuns: scaled(20) },
   );
 });
 

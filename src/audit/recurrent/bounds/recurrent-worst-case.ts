@@ -14,6 +14,7 @@ import type { WriterContext } from './chunk-writes.js';
 import type { BlockStart } from './gradients/block-back.js';
 import { gradientBounds } from './gradients/gradient-worst-case.js';
 import { inputErrors } from './input-errors.js';
+import { chainErrors } from './mamba2/gradient-errors.js';
 import { addOutputErrors } from './mamba2/output-errors.js';
 import { kernelProblem } from './mamba2/step-errors.js';
 import { conversion, roundingsOf } from './roundings.js';
@@ -159,11 +160,13 @@ export function recurrentWorstCase(
 ): RecurrentResults<Float64Array> {
   const { mamba2 } = problem;
   if (mamba2) {
-    const plain = kernelProblem(problem, mamba2, roundingsOf(arithmetic));
+    const roundings = roundingsOf(arithmetic);
+    const plain = kernelProblem(problem, mamba2, roundings);
+    const stepped = { problem, inputs: mamba2, plain };
     const results = recurrentWorstCase(plain, arithmetic, options);
-    const { out: outputs } = results;
-    if (outputs) addOutputErrors(outputs, { problem, inputs: mamba2, plain }, roundingsOf(arithmetic));
-    return results;
+    if (results.out) addOutputErrors(results.out, stepped, roundings);
+    const { gradientInputs: given } = options;
+    return given ? chainErrors(results, stepped, given, roundings) : results;
   }
   const machinery = machineryOf(problem, arithmetic);
   const { shape, out, finalState } = machinery;

@@ -139,8 +139,11 @@ function reader(
   return async (place, name, of, wanted) => {
     const { tensor, source } = await readStoredArgument(place, file, name);
     const arranged = arrangeRecurrent(tensor, of, arrangement);
-    const lies =
-      of === 'tokens' ? '[batch, tokens, heads, …]' : '[sequences, heads, key dim, value dim]';
+    const lies = {
+      tokens: '[batch, tokens, heads, …]',
+      states: '[sequences, heads, key dim, value dim]',
+      heads: '[heads, …]',
+    }[of];
     checkShape(
       `${printable(source.path)}: tensor ${quoted(source.tensor)}`,
       arranged,
