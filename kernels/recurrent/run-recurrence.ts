@@ -24,7 +24,6 @@ import {
   type RecurrentFault,
 } from './faults/index.js';
 import { gateCountOf, inputReader, type InputReader } from './inputs.js';
-import type { Mamba2Change } from './mamba2/change.js';
 import { chainGradients } from './mamba2/gradients.js';
 import { finishOutputs } from './mamba2/outputs.js';
 import { kernelRecurrence } from './mamba2/steps.js';

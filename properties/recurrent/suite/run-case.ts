@@ -90,7 +90,7 @@ async function runOn(kernel: RecurrentKernel, plain: PlainRecurrence): Promise<R
 const composed: RecurrentLawTools['composed'] = (plain, numbers, like) => {
   const posed = poseRecurrence(plain);
   const shape = recurrentShape(posed.problem);
-  const names = Object.keys(numbers) as RecurrentQuantityName[];
+  const names = Object.keys(numbers) as Extract<keyof typeof numbers, RecurrentQuantityName>[];
   const tensors = names.flatMap((name): [string, Tensor][] => {
     const values = numbers[name];
     const format = like.results[name]?.format;

@@ -1,6 +1,10 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { recurrentGradients, type RecurrentGradients } from '../../../../oracles/index.js';
+import {
+  recurrentGradients,
+  type RecurrentGradients,
+  type ScaledReferenceQuantity,
+} from '../../../../oracles/index.js';
 import type { FormatName } from '../../../../src/formats/index.js';
 import type { RecurrentGradientInputs, RecurrentProblem } from '../../../../src/problem/index.js';
 import { scaled, testSeed } from '../../../setup/effort.js';
@@ -74,8 +78,8 @@ describe("Mamba-2's gradients", () => {
     const has = { z: false };
     const problem = mamba2Problem({ seed: 3, lengths: [120], stateDim: 8, headDim: 8, has });
     const { quantities } = recurrentGradients(problem, drawnInputs(problem, 1));
-    for (const { radius, magnitude } of Object.values(quantities))
-      radius.forEach((one, i) => expect(one).toBeLessThan(2 ** -36 * magnitude[i] + 2 ** -900));
+    for (const { radius, magnitude } of Object.values<ScaledReferenceQuantity>({ ...quantities }))
+      radius.forEach((one: number, i: number) => expect(one).toBeLessThan(2 ** -36 * magnitude[i] + 2 ** -900));
   });
 
   it('are refused beside a gate', () => {
